@@ -1,0 +1,49 @@
+#include "base/error.h"
+
+#include <algorithm>
+
+namespace aloft {
+
+Error::Error(ExitCode exit, std::string code, std::string headline)
+    : exit_(exit), code_(std::move(code)), headline_(std::move(headline)) {
+  text_ = "error " + code_ + ": " + headline_;
+}
+
+void Error::add_line(std::string_view label, std::string_view text) {
+  text_ += "\n  ";
+  text_ += label;
+  text_.append(label.size() < 6 ? 6 - label.size() : 1, ' ');
+  text_ += text;
+}
+
+void ensure(bool ok, std::string_view what_should_hold, std::source_location where) {
+  if (ok) return;
+  throw InternalError("this should hold and does not: " + std::string(what_should_hold))
+      .at(std::string(where.file_name()) + ":" + std::to_string(where.line()));
+}
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::vector<std::size_t> row;
+  for (const std::string& name : known) {
+    row.resize(name.size() + 1);
+    for (std::size_t j = 0; j <= name.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j <= name.size(); ++j) {
+        const std::size_t substitute = diagonal + (word[i - 1] != name[j - 1]);
+        diagonal = row[j];
+        row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = name;
+    }
+  }
+  return best;
+}
+
+}  // namespace aloft

@@ -1,0 +1,70 @@
+// A kernel: says whether it takes a call, is prepared once per Plan, runs many times.
+// prepare() may allocate, build library primitives and throw; run() may do none of these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "types/call.h"
+
+namespace aloft {
+
+// Why a kernel does not take a call: an expected outcome, hence a value.
+struct Refusal {
+  std::string why;
+};
+
+// A dimension whose value is known when the program runs. `slot` indexes RunArgs::symbols.
+struct Extent {
+  std::int64_t factor = 0;
+  int slot = -1;  // -1: constant
+  std::int64_t bound = 0;
+  std::int64_t at(std::span<const std::int64_t> symbols) const {
+    return slot < 0 ? factor : factor * symbols[slot];
+  }
+};
+
+// Pointers for one run. Buffers are 64-byte aligned and dense, row-major at the symbols' bounds.
+// A symbol may only be the outermost dimension's (or a factor of it after a flatten), so actual
+// data is a dense prefix; bytes past the prefix are scratch and may hold anything, NaN included.
+struct RunArgs {
+  std::span<void* const> in;
+  std::span<void* const> out;
+  void* scratch = nullptr;                  // Prepared::scratch_bytes() bytes, 64-byte aligned
+  std::span<const std::int64_t> symbols{};  // in the order of CallSpec::symbols()
+};
+
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  virtual std::size_t scratch_bytes() const { return 0; }
+  // Same inputs, same bits, on any number of threads. Uses the OpenMP pool.
+  virtual void run(const RunArgs& args) = 0;
+};
+
+struct Kernel {
+  std::string_view name;  // "cpu.softmax"
+  Name op;
+  // nullopt: I take it.
+  std::optional<Refusal> (*accepts)(const CallSpec&);
+  std::unique_ptr<Prepared> (*prepare)(const CallSpec&);
+  // (input, output) pairs that may share one buffer: the kernel reads each element of the input
+  // before, or at the moment when, it writes the same element of the output.
+  std::vector<std::pair<int, int>> in_place = {};
+  // The output is the input's memory seen with another shape: no instruction is executed.
+  bool is_view = false;
+};
+
+inline std::optional<Refusal> always(const CallSpec&) { return std::nullopt; }
+
+// The extent of `d`, for a kernel prepared for `call`.
+Extent extent_of(const Dim& d, const CallSpec& call);
+
+}  // namespace aloft

@@ -1,0 +1,126 @@
+#include "types/shape.h"
+
+#include <charconv>
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+
+std::int64_t parse_int(std::string_view text, std::string_view whole) {
+  std::int64_t v = 0;
+  auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (ec != std::errc{} || end != text.data() + text.size() || v < 0)
+    throw UserError("E0102", "not a dimension: '" + std::string(whole) + "'")
+        .need("a number, or a symbol with its bound such as B<=8 or 256*B<=8");
+  return v;
+}
+
+std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t r = 0;
+  if (__builtin_mul_overflow(a, b, &r))
+    throw UserError("E0103", "a tensor's size does not fit into 63 bits")
+        .saw(std::to_string(a) + " * " + std::to_string(b));
+  return r;
+}
+
+}  // namespace
+
+Dim Dim::symbolic(Name symbol, std::int64_t bound, std::int64_t factor) {
+  Dim d;
+  d.factor = factor;
+  d.symbol = symbol;
+  d.bound = bound;
+  return d;
+}
+
+std::string Dim::str() const {
+  if (is_constant()) return std::to_string(factor);
+  std::string s = factor == 1 ? "" : std::to_string(factor) + "*";
+  return s + symbol.str() + "<=" + std::to_string(bound);
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (!a.is_constant() && !b.is_constant())
+    throw UserError("E0101", "the product of two symbolic dimensions is not a dimension")
+        .saw(a.str() + " * " + b.str())
+        .need("at most one symbolic dimension in a reshape or flatten");
+  Dim r = a.is_constant() ? b : a;
+  r.factor = checked_mul(a.factor, b.factor);
+  return r;
+}
+
+Shape Shape::of(const std::vector<std::int64_t>& extents) {
+  return Shape(std::vector<Dim>(extents.begin(), extents.end()));
+}
+
+Dim Shape::numel() const {
+  Dim n = 1;
+  for (const Dim& d : dims_) n = n * d;
+  return n;
+}
+
+std::int64_t Shape::max_numel() const {
+  std::int64_t n = 1;
+  for (const Dim& d : dims_) n = checked_mul(n, d.max());
+  return n;
+}
+
+bool Shape::is_constant() const {
+  for (const Dim& d : dims_)
+    if (!d.is_constant()) return false;
+  return true;
+}
+
+std::vector<std::int64_t> Shape::max_extents() const {
+  std::vector<std::int64_t> e;
+  for (const Dim& d : dims_) e.push_back(d.max());
+  return e;
+}
+
+std::string Shape::str() const {
+  std::string s = "[";
+  for (int i = 0; i < rank(); ++i) s += (i ? "," : "") + dims_[i].str();
+  return s + "]";
+}
+
+Dim parse_dim(std::string_view text) {
+  const std::string_view whole = text;
+  const auto bound_at = text.find("<=");
+  if (bound_at == std::string_view::npos) return Dim(parse_int(text, whole));
+  const std::int64_t bound = parse_int(text.substr(bound_at + 2), whole);
+  text = text.substr(0, bound_at);
+  std::int64_t factor = 1;
+  if (const auto star = text.find('*'); star != std::string_view::npos) {
+    factor = parse_int(text.substr(0, star), whole);
+    text = text.substr(star + 1);
+  }
+  if (text.empty()) parse_int(text, whole);
+  return Dim::symbolic(text, bound, factor);
+}
+
+Shape parse_shape(std::string_view text) {
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']')
+    throw UserError("E0102", "not a shape: '" + std::string(text) + "'").need("[2,3] or [B<=8,3]");
+  text = text.substr(1, text.size() - 2);
+  Shape s;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    s.dims().push_back(parse_dim(text.substr(0, comma)));
+    if (comma == std::string_view::npos) break;
+    text = text.substr(comma + 1);
+    if (text.empty()) parse_int(text, "");
+  }
+  return s;
+}
+
+TensorType parse_tensor_type(std::string_view text) {
+  const auto bracket = text.find('[');
+  const auto dtype = parse_dtype(text.substr(0, bracket));
+  if (!dtype || bracket == std::string_view::npos)
+    throw UserError("E0102", "not a tensor type: '" + std::string(text) + "'")
+        .need("a type such as f32[2,3], with f64 f32 bf16 f16 i64 i32 u8 i8 or bool");
+  return {*dtype, parse_shape(text.substr(bracket))};
+}
+
+}  // namespace aloft

@@ -1,0 +1,86 @@
+// Dimensions, shapes and tensor types. A dimension is a constant, or `factor` times a bounded
+// symbol (the batch of a partial step): programs are specialised for the bound, the actual length
+// is bound at each run, and nothing is compiled again. Text: 256, B<=8, 256*B<=8 (here the bound is
+// the symbol's, so the largest extent is 2048).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/name.h"
+#include "types/dtype.h"
+
+namespace aloft {
+
+struct Dim {
+  std::int64_t factor = 0;  // the value itself where there is no symbol
+  Name symbol;              // empty: a constant
+  std::int64_t bound = 1;   // largest value of the symbol
+
+  Dim() = default;
+  Dim(std::int64_t value) : factor(value) {}
+  Dim(int value) : factor(value) {}
+  static Dim symbolic(Name symbol, std::int64_t bound, std::int64_t factor = 1);
+
+  bool is_constant() const { return symbol.is_empty(); }
+  std::int64_t max() const { return is_constant() ? factor : factor * bound; }  // largest extent
+  std::string str() const;
+
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+// Product of two dimensions; at most one may be symbolic (UserError E0101 otherwise).
+Dim operator*(const Dim& a, const Dim& b);
+
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<Dim> dims) : dims_(dims) {}
+  explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
+  static Shape of(const std::vector<std::int64_t>& extents);
+
+  int rank() const { return static_cast<int>(dims_.size()); }
+  // Negative indices count from the back.
+  const Dim& operator[](int i) const { return dims_[i < 0 ? i + rank() : i]; }
+  Dim& operator[](int i) { return dims_[i < 0 ? i + rank() : i]; }
+  const std::vector<Dim>& dims() const { return dims_; }
+  std::vector<Dim>& dims() { return dims_; }
+  auto begin() const { return dims_.begin(); }
+  auto end() const { return dims_.end(); }
+
+  Dim numel() const;               // may be symbolic
+  std::int64_t max_numel() const;  // with every symbol at its bound
+  bool is_constant() const;
+  std::vector<std::int64_t> max_extents() const;
+  std::string str() const;  // [B<=8,256]
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::vector<Dim> dims_;
+};
+
+struct TensorType {
+  DType dtype = DType::F32;
+  Shape shape;
+
+  std::size_t max_bytes() const { return shape.max_numel() * size_of(dtype); }
+  std::string str() const { return std::string(name_of(dtype)) + shape.str(); }  // f32[B<=8,256]
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+// Parses what str() prints. UserError E0102 with the offending text.
+Dim parse_dim(std::string_view text);
+Shape parse_shape(std::string_view text);
+TensorType parse_tensor_type(std::string_view text);
+
+// Normalises an axis that may count from the back; returns -1 where it is out of range.
+constexpr int normal_axis(std::int64_t axis, int rank) {
+  if (axis < 0) axis += rank;
+  return axis >= 0 && axis < rank ? static_cast<int>(axis) : -1;
+}
+
+}  // namespace aloft

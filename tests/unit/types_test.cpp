@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "types/attrs.h"
+#include "types/shape.h"
+
+namespace aloft {
+namespace {
+
+TEST(TensorType, PrintsAndParsesBack) {
+  for (const char* text : {"f32[]", "bf16[2,3]", "i32[B<=8,256]", "f16[256*B<=8,768]"})
+    EXPECT_EQ(parse_tensor_type(text).str(), text);
+}
+
+TEST(TensorType, RefusesWhatIsNotOne) {
+  for (const char* text : {"", "f32", "f33[1]", "f32[1", "f32[1,]", "f32[-1]", "f32[<=8]", "f32[x]"})
+    EXPECT_THROW(parse_tensor_type(text), UserError) << text;
+}
+
+TEST(Dim, ProductOfTwoSymbolsIsRefused) {
+  const Dim b = Dim::symbolic("B", 8), t = Dim::symbolic("T", 16);
+  EXPECT_EQ((b * Dim(256)).max(), 2048);
+  EXPECT_THROW(b * t, UserError);
+  EXPECT_THROW(Dim(std::int64_t{1} << 40) * Dim(std::int64_t{1} << 40), UserError);
+}
+
+struct Everything {
+  std::int64_t axis = -1;
+  double eps = 1e-5;
+  bool keep = false;
+  std::string name;
+  Ints perm;
+  DType to = DType::F32;
+  Shape shape;
+  static constexpr auto fields() {
+    using E = Everything;
+    return std::tuple{field("axis", &E::axis, ""), field("eps", &E::eps, ""),
+                      field("keep", &E::keep, ""), field("name", &E::name, ""),
+                      field("perm", &E::perm, ""), field("to", &E::to, ""),
+                      field("shape", &E::shape, "")};
+  }
+};
+
+TEST(Attrs, StructAndTextRoundTrip) {
+  Everything e{3, 2.0, true, "a \"b\", {c}\n\\", {0, 2, 1}, DType::BF16, {Dim::symbolic("B", 8), 4}};
+  const Attrs attrs = to_attrs(e);
+  EXPECT_EQ(parse_attrs(attrs.str()), attrs) << attrs.str();
+  EXPECT_EQ(to_attrs(from_attrs<Everything>(attrs)), attrs);
+}
+
+TEST(Attrs, UnknownNamesAndKindsAreErrors) {
+  EXPECT_THROW(from_attrs<Everything>(parse_attrs("{axes=1}")), UserError);
+  EXPECT_THROW(from_attrs<Everything>(parse_attrs("{axis=1.5}")), UserError);
+  for (const char* text : {"{", "{axis}", "{axis=}", "{axis=(1,}", "{a=\"x}", "{a=1}b", "axis=1"})
+    EXPECT_THROW(parse_attrs(text), UserError) << text;
+}
+
+}  // namespace
+}  // namespace aloft
