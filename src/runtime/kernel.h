@@ -57,7 +57,7 @@ struct Kernel {
   std::unique_ptr<Prepared> (*prepare)(const CallSpec&);
   // (input, output) pairs that may share one buffer: the kernel reads each element of the input
   // before, or at the moment when, it writes the same element of the output.
-  std::vector<std::pair<int, int>> in_place = {};
+  std::vector<std::pair<int, int>> (*in_place)(const CallSpec&) = nullptr;
   // The output is the input's memory seen with another shape: no instruction is executed.
   bool is_view = false;
 };

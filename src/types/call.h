@@ -15,8 +15,7 @@ struct CallSpec {
   Name op;
   Attrs attrs;
   std::vector<TensorType> in, out;
-  std::uint64_t identity = 0;  // hash of module path + op + occurrence: keys random numbers
-  int threads = 1;             // sizes per-thread scratch; never changes a result
+  int threads = 1;  // sizes per-thread scratch; never changes a result
 
   // Every symbol that appears in `in` or `out`, in order of first appearance.
   std::vector<Name> symbols() const;

@@ -1,0 +1,42 @@
+#include "graph/scope.h"
+
+#include <string>
+
+namespace aloft {
+namespace {
+thread_local Where top;
+thread_local bool pinned = false;
+thread_local bool grad_on = true;
+
+void enter(std::string_view name, Name policy) {
+  if (!name.empty()) top.path = top.path ? top.path.str() + "." + std::string(name) : Name(name);
+  if (policy) top.policy = policy;
+}
+}  // namespace
+
+const Where& current_where() { return top; }
+bool location_is_pinned() { return pinned; }
+bool grad_enabled() { return grad_on; }
+
+Scope::Scope(const Where& where) : saved_(top) { top = where; }
+Scope::~Scope() { top = saved_; }
+
+ModuleScope::ModuleScope(std::string_view name, Name policy) : saved_(top), saved_pinned_(pinned) {
+  enter(name, policy);
+}
+ModuleScope::ModuleScope(std::string_view name, const std::source_location& pin, Name policy)
+    : ModuleScope(name, policy) {
+  if (pinned) return;
+  top.file = pin.file_name();
+  top.line = static_cast<int>(pin.line());
+  pinned = true;
+}
+ModuleScope::~ModuleScope() {
+  top = saved_;
+  pinned = saved_pinned_;
+}
+
+NoGrad::NoGrad() : saved_(grad_on) { grad_on = false; }
+NoGrad::~NoGrad() { grad_on = saved_; }
+
+}  // namespace aloft

@@ -1,0 +1,61 @@
+#include "graph/tensor.h"
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+thread_local Emitter* current = nullptr;
+Emitter& (*default_emitter)() = nullptr;
+
+Emitter& emitter_of(const Tensor& t) {
+  if (!t.is_defined())
+    throw UserError("E0302", "an empty tensor handle was used")
+        .need("a tensor made by an op, by an input or from host memory");
+  return *t.emitter();
+}
+}  // namespace
+
+const TensorType& Tensor::type() const {
+  // A per-thread ring keeps the reference valid for the expressions in which types are read.
+  static thread_local TensorType ring[16];
+  static thread_local unsigned next = 0;
+  TensorType& slot = ring[next++ % 16];
+  slot = emitter_of(*this).type_of(*this);
+  return slot;
+}
+
+std::vector<double> Tensor::to_vector() const { return emitter_of(*this).read(*this); }
+
+std::vector<float> Tensor::to_floats() const {
+  const std::vector<double> v = to_vector();
+  return {v.begin(), v.end()};
+}
+
+double Tensor::item() const {
+  const std::vector<double> v = to_vector();
+  if (v.size() != 1)
+    throw UserError("E0303", "item() needs a tensor with exactly one element").saw(type().str());
+  return v[0];
+}
+
+void Tensor::backward() const { emitter_of(*this).backward(*this); }
+
+Emitter& current_emitter() {
+  if (current) return *current;
+  if (default_emitter) return default_emitter();
+  throw InternalError("no emitter is current and no eager session is registered");
+}
+void set_default_emitter(Emitter& (*get)()) { default_emitter = get; }
+EmitterScope::EmitterScope(Emitter& emitter) : saved_(current) { current = &emitter; }
+EmitterScope::~EmitterScope() { current = saved_; }
+
+Where where_of(const std::source_location& loc) {
+  Where w = current_where();
+  if (!location_is_pinned() && !w.pass) {
+    w.file = loc.file_name();
+    w.line = static_cast<int>(loc.line());
+  }
+  return w;
+}
+
+}  // namespace aloft

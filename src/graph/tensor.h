@@ -1,0 +1,113 @@
+// Tensor: the one handle that user code, op bodies, gradients and passes compute with. What an op
+// call on it does is decided by its Emitter: record a node (tracing), execute at once (eager), or
+// insert casts first and pass on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/name.h"
+#include "graph/scope.h"
+#include "types/attrs.h"
+#include "types/shape.h"
+#include "types/variable.h"
+
+namespace aloft {
+
+struct ValueId {
+  std::uint32_t node = UINT32_MAX;
+  std::uint32_t index = 0;  // which output of the node
+  bool is_valid() const { return node != UINT32_MAX; }
+  friend bool operator==(ValueId, ValueId) = default;
+  friend auto operator<=>(ValueId, ValueId) = default;
+};
+
+class Emitter;
+
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Emitter* emitter, ValueId id, std::shared_ptr<void> held)
+      : emitter_(emitter), id_(id), held_(std::move(held)) {}
+
+  bool is_defined() const { return emitter_ != nullptr; }
+  explicit operator bool() const = delete;  // use item(), which explains itself while tracing
+
+  const TensorType& type() const;
+  DType dtype() const { return type().dtype; }
+  const Shape& shape() const { return type().shape; }
+  int rank() const { return shape().rank(); }
+  const Dim& dim(int i) const { return shape()[i]; }
+
+  // The values, converted to double, in row-major order; waits for nothing: an eager op has
+  // executed when its call returns. UserError E0301 while tracing, where no value exists yet.
+  std::vector<double> to_vector() const;
+  std::vector<float> to_floats() const;
+  // The value of a tensor with one element.
+  double item() const;
+  // Gradients of this scalar with respect to every recorded parameter that requires one.
+  // Eager only; results are read with grad_of(parameter).
+  void backward() const;
+
+  Emitter* emitter() const { return emitter_; }
+  ValueId id() const { return id_; }
+  const std::shared_ptr<void>& held() const { return held_; }
+
+ private:
+  Emitter* emitter_ = nullptr;
+  ValueId id_;
+  std::shared_ptr<void> held_;  // keeps the emitter's record of this value alive
+};
+
+// Where op calls go.
+class Emitter {
+ public:
+  virtual ~Emitter() = default;
+  // Infers types and emits one op. Throws UserError with op, place, types seen and needed.
+  virtual std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                                   const Where& where) = 0;
+  virtual TensorType type_of(const Tensor& t) const = 0;
+  // The current value of a variable; the same Tensor for every use within one trace.
+  virtual Tensor state(const VariablePtr& variable) = 0;
+  // Declares `value` the variable's value after this step.
+  virtual void update(const VariablePtr& variable, const Tensor& value) = 0;
+  // A key for an op that draws random numbers: hash of module path, op and occurrence. Equal for
+  // equal programs, in both modes.
+  virtual std::int64_t random_key(Name op) = 0;
+  virtual std::vector<double> read(const Tensor& t) const = 0;
+  virtual void backward(const Tensor& loss) = 0;
+};
+
+// The emitter that calls without any tensor argument go to (constants, random tensors): the
+// innermost trace's, or this thread's eager session.
+Emitter& current_emitter();
+class EmitterScope {
+ public:
+  explicit EmitterScope(Emitter& emitter);
+  ~EmitterScope();
+  EmitterScope(const EmitterScope&) = delete;
+  EmitterScope& operator=(const EmitterScope&) = delete;
+
+ private:
+  Emitter* saved_;
+};
+// Gives the eager session to current_emitter() without this folder knowing it.
+void set_default_emitter(Emitter& (*get)());
+
+// A tensor argument together with the line of the call: the implicit conversion is what records
+// the user's source line, also for operators.
+struct Operand {
+  Tensor tensor;
+  std::source_location loc;
+  Operand(const Tensor& t, std::source_location l = std::source_location::current())
+      : tensor(t), loc(l) {}
+};
+
+// Where for a call at `loc`: the current scope with the user's line filled in.
+Where where_of(const std::source_location& loc);
+
+}  // namespace aloft

@@ -1,0 +1,36 @@
+// A named tensor that outlives every program: a parameter, a moment, a running statistic, the
+// loss scaler, the random state. Graphs refer to it by name; a Plan decides where it lies.
+#pragma once
+
+#include <memory>
+
+#include "base/name.h"
+#include "types/shape.h"
+
+namespace aloft {
+
+enum class StateClass : std::uint8_t {
+  Parameter,  // trained, or frozen where requires_grad is false
+  Optimizer,  // moments, master weights
+  Buffer,     // running statistics, caches: part of the model, not trained
+  Control,    // loss scale, counters, random state
+};
+
+constexpr std::string_view name_of(StateClass c) {
+  constexpr std::string_view names[] = {"parameter", "optimizer", "buffer", "control"};
+  return names[static_cast<int>(c)];
+}
+
+struct Variable {
+  Name name;
+  TensorType type;  // constant shape
+  StateClass cls = StateClass::Parameter;
+  bool requires_grad = true;  // Parameter only
+  bool is_norm = false;       // a norm's scale or shift: kept in fp32 by O1 and O2
+  void* data = nullptr;       // type.max_bytes() bytes, dense, row-major
+  std::shared_ptr<void> memory;  // owns data, alone or together with other variables
+};
+
+using VariablePtr = std::shared_ptr<Variable>;
+
+}  // namespace aloft
