@@ -1,0 +1,122 @@
+// Learning-rate schedules: the factor on the base rate as a pure function of the number of updates
+// applied so far (s = 0 for the first update; a step skipped by the loss scaler does not count).
+//
+// Every kind except OneCycle starts with a linear warm-up: (s + 1) / warmup for s < warmup, so the
+// first update is not wasted on rate 0 and update `warmup - 1` has the full rate. After it,
+// p = clamp((s - warmup) / (total - warmup), 0, 1) and m = min_factor:
+//   constant   1
+//   linear     1 - (1 - m) p
+//   cosine     m + (1 - m) (1 + cos(pi p)) / 2
+//   step       max(m, gamma ^ floor((s - warmup) / step_size))
+//   wsd        1, and over the last `decay` updates before `total`: 1 - (1 - m) q,
+//              q = clamp((s - (total - decay)) / decay, 0, 1)         (warm-up, stable, decay)
+//   one-cycle  from 1/div to 1 by a half cosine over updates 0 .. e, then to 1/(div final_div) at
+//              update total - 1; e = warmup - 1, or 0.3 total - 1 when warmup is 0: torch's
+//              OneCycleLR (Smith and Topin 2018). min_factor has no part in it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <optional>
+#include <string_view>
+
+namespace aloft::scalar {
+
+enum class ScheduleKind : std::uint8_t { Constant, Linear, Cosine, Step, OneCycle, Wsd };
+
+inline constexpr ScheduleKind kAllScheduleKinds[] = {ScheduleKind::Constant, ScheduleKind::Linear,
+                                                     ScheduleKind::Cosine,   ScheduleKind::Step,
+                                                     ScheduleKind::OneCycle, ScheduleKind::Wsd};
+
+constexpr std::string_view name_of(ScheduleKind kind) {
+  constexpr std::string_view names[] = {"constant", "linear", "cosine", "step", "one-cycle", "wsd"};
+  return names[static_cast<int>(kind)];
+}
+
+constexpr std::optional<ScheduleKind> parse_schedule_kind(std::string_view text) {
+  for (ScheduleKind kind : kAllScheduleKinds)
+    if (name_of(kind) == text) return kind;
+  return std::nullopt;
+}
+
+struct ScheduleRule {
+  ScheduleKind kind = ScheduleKind::Constant;
+  std::int64_t warmup = 0;     // updates
+  std::int64_t total = 0;      // updates of the whole run
+  double min_factor = 0.0;     // of the base rate
+  std::int64_t step_size = 0;  // updates; Step
+  double gamma = 0.1;          // Step
+  std::int64_t decay = 0;      // updates; Wsd; 0 means a fifth of total
+  double div = 25.0;           // OneCycle
+  double final_div = 1e4;      // OneCycle
+  friend constexpr bool operator==(const ScheduleRule&, const ScheduleRule&) = default;
+};
+
+// What is wrong with a rule, or "".
+constexpr std::string_view problem_of(const ScheduleRule& r) {
+  using enum ScheduleKind;
+  if (r.warmup < 0) return "warmup must not be negative";
+  if (!(r.min_factor >= 0.0 && r.min_factor <= 1.0)) return "min_factor must lie in 0 .. 1";
+  const bool needs_total = r.kind != Constant && r.kind != Step;
+  if (needs_total && r.total < 1) return "total must be at least 1 update";
+  if (needs_total && r.warmup > r.total) return "warmup must not be longer than the run";
+  if (r.kind == Step && r.step_size < 1) return "step_size must be at least 1";
+  if (r.kind == Step && !(r.gamma > 0.0 && r.gamma <= 1.0)) return "gamma must lie in (0, 1]";
+  if (r.kind == Wsd && r.decay < 0) return "decay must not be negative";
+  if (r.kind == Wsd && r.decay > r.total) return "decay must not be longer than the run";
+  if (r.kind == OneCycle && !(r.div >= 1.0 && r.final_div >= 1.0))
+    return "div and final_div must be at least 1";
+  return "";
+}
+
+namespace internal {
+// From a to b by a half cosine, t in 0 .. 1.
+inline double cosine_between(double a, double b, double t) {
+  return b + (a - b) * 0.5 * (1.0 + std::cos(std::numbers::pi * t));
+}
+
+inline double one_cycle(const ScheduleRule& r, std::int64_t s) {
+  const double start = 1.0 / r.div, finish = start / r.final_div;
+  const double last = static_cast<double>(r.total - 1);
+  const double peak = (r.warmup > 0 ? static_cast<double>(r.warmup) : 0.3 * r.total) - 1.0;
+  const double at = std::min(static_cast<double>(s), last);
+  if (at < peak) return cosine_between(start, 1.0, at / peak);
+  return last > peak ? cosine_between(
+                           1.0, finish,
+                           std::min(1.0, (at - std::max(peak, 0.0)) / (last - std::max(peak, 0.0))))
+                     : 1.0;
+}
+}  // namespace internal
+
+// The factor for the update made after `applied` applied ones.
+inline double schedule_factor(const ScheduleRule& r, std::int64_t applied) {
+  const std::int64_t s = std::max<std::int64_t>(applied, 0);
+  if (r.kind == ScheduleKind::OneCycle) return internal::one_cycle(r, s);
+  if (s < r.warmup) return static_cast<double>(s + 1) / static_cast<double>(r.warmup);
+  auto part = [](std::int64_t done, std::int64_t of) {
+    return of <= 0 ? 1.0
+                   : std::clamp(static_cast<double>(done) / static_cast<double>(of), 0.0, 1.0);
+  };
+  const double p = part(s - r.warmup, r.total - r.warmup);
+  switch (r.kind) {
+    case ScheduleKind::Linear:
+      return 1.0 - (1.0 - r.min_factor) * p;
+    case ScheduleKind::Cosine:
+      return internal::cosine_between(1.0, r.min_factor, p);
+    case ScheduleKind::Step: {
+      const std::int64_t drops = (s - r.warmup) / std::max<std::int64_t>(r.step_size, 1);
+      return std::max(r.min_factor, std::pow(r.gamma, static_cast<double>(drops)));
+    }
+    case ScheduleKind::Wsd: {
+      const std::int64_t decay = r.decay > 0 ? r.decay : std::max<std::int64_t>(r.total / 5, 1);
+      const std::int64_t done = s - (r.total - decay);
+      return done <= 0 ? 1.0 : 1.0 - (1.0 - r.min_factor) * part(done, decay);
+    }
+    default:
+      return 1.0;
+  }
+}
+
+}  // namespace aloft::scalar

@@ -1,0 +1,85 @@
+#include "scalar/math.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace aloft::scalar {
+namespace {
+
+struct Row {
+  const char* name;
+  double (*f)(double);
+  double (*df)(double);
+  float (*f32)(float);
+  bool smooth;
+};
+
+const Row kRows[] = {
+    {"sigmoid", sigmoid<double>, d_sigmoid<double>, sigmoid<float>, true},
+    {"softplus", softplus<double>, d_softplus<double>, softplus<float>, true},
+    {"log_sigmoid", log_sigmoid<double>, d_log_sigmoid<double>, log_sigmoid<float>, true},
+    {"erf", erf<double>, d_erf<double>, erf<float>, true},
+    {"tanh", std::tanh, d_tanh<double>, std::tanh, true},
+    {"gelu", gelu<double>, d_gelu<double>, gelu<float>, true},
+    {"gelu_tanh", gelu_tanh<double>, d_gelu_tanh<double>, gelu_tanh<float>, true},
+    {"silu", silu<double>, d_silu<double>, silu<float>, true},
+    {"mish", mish<double>, d_mish<double>, mish<float>, true},
+    {"softsign", softsign<double>, d_softsign<double>, softsign<float>, true},
+    {"selu", selu<double>, d_selu<double>, selu<float>, false},
+    {"relu", relu<double>, d_relu<double>, relu<float>, false},
+    {"relu6", relu6<double>, d_relu6<double>, relu6<float>, false},
+    {"hard_sigmoid", hard_sigmoid<double>, d_hard_sigmoid<double>, hard_sigmoid<float>, false},
+    {"hard_swish", hard_swish<double>, d_hard_swish<double>, hard_swish<float>, false},
+};
+
+TEST(ScalarMath, DerivativesEqualCentralDifferences) {
+  for (const Row& row : kRows)
+    for (int i = -80; i <= 80; ++i) {
+      const double x = i / 10.0 + 0.037, h = 1e-5;  // off the kinks at -3, 0, 3, 6
+      const double slope = (row.f(x + h) - row.f(x - h)) / (2 * h);
+      EXPECT_NEAR(row.df(x), slope, 1e-9) << row.name << " at " << x;
+    }
+}
+
+TEST(ScalarMath, FloatAgreesWithDouble) {
+  for (const Row& row : kRows)
+    for (int i = -200; i <= 200; ++i) {
+      const float x = i / 16.0f;
+      const double y = row.f(x);
+      EXPECT_NEAR(row.f32(x), y, 2e-6 * std::abs(y) * std::max(1.0, 0.5 * x * x) + 1e-30)
+          << row.name << " at " << x;
+    }
+}
+
+TEST(ScalarMath, NanStaysNan) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Row& row : kRows) {
+    EXPECT_TRUE(std::isnan(row.f(nan))) << row.name;
+    EXPECT_TRUE(std::isnan(row.df(nan))) << row.name;
+  }
+  EXPECT_TRUE(std::isnan(leaky_relu(nan, 0.1)) && std::isnan(d_leaky_relu(nan, 0.1)));
+  EXPECT_TRUE(std::isnan(sign(nan)));
+}
+
+TEST(ScalarMath, KnownValuesAndLimits) {
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_NEAR(gelu(1.0), 0.8413447460685429, 1e-15);
+  EXPECT_NEAR(gelu(-10.0), -7.61985302416052606e-23, 1e-36);  // 1 + erf would give 0
+  EXPECT_NEAR(gelu_tanh(1.0), 0.8411919906082768, 1e-15);
+  EXPECT_NEAR(silu(1.0), 0.7310585786300049, 1e-15);
+  EXPECT_NEAR(softplus(0.0), std::numbers::ln2, 1e-15);
+  EXPECT_EQ(sigmoid(-100.0f), std::exp(-100.0f));
+  EXPECT_EQ(sigmoid(inf), 1.0);
+  EXPECT_EQ(sigmoid(-inf), 0.0);
+  EXPECT_EQ(softplus(inf), inf);
+  EXPECT_EQ(softplus(-inf), 0.0);
+  EXPECT_EQ(softplus(1000.0), 1000.0);
+  EXPECT_EQ(log_sigmoid(-1000.0), -1000.0);
+  EXPECT_EQ(d_relu(0.0), 0.0);
+  EXPECT_EQ(leaky_relu(-2.0, 0.1), -0.2);
+  EXPECT_EQ(sign(-3.0f), -1.0f);
+}
+
+}  // namespace
+}  // namespace aloft::scalar

@@ -1,0 +1,83 @@
+#include "scalar/schedule.h"
+
+#include <gtest/gtest.h>
+
+namespace aloft::scalar {
+namespace {
+
+using enum ScheduleKind;
+
+static_assert(problem_of({.kind = Cosine, .warmup = 100, .total = 2000}).empty());
+static_assert(!problem_of({.kind = Cosine}).empty());
+static_assert(!problem_of({.kind = Linear, .warmup = 11, .total = 10}).empty());
+static_assert(!problem_of({.kind = Step}).empty());
+static_assert(!problem_of({.kind = Wsd, .total = 10, .decay = 11}).empty());
+static_assert(parse_schedule_kind("one-cycle") == OneCycle && !parse_schedule_kind("cosin"));
+
+TEST(Schedule, WarmUpReachesOneOnItsLastUpdate) {
+  for (ScheduleKind kind : {Constant, Linear, Cosine, Step, Wsd}) {
+    const ScheduleRule r{.kind = kind, .warmup = 4, .total = 100, .step_size = 10};
+    EXPECT_DOUBLE_EQ(schedule_factor(r, 0), 0.25) << name_of(kind);
+    EXPECT_DOUBLE_EQ(schedule_factor(r, 2), 0.75) << name_of(kind);
+    EXPECT_DOUBLE_EQ(schedule_factor(r, 3), 1.0) << name_of(kind);
+    EXPECT_DOUBLE_EQ(schedule_factor(r, 4), 1.0) << name_of(kind);
+  }
+}
+
+TEST(Schedule, HandComputedValues) {
+  const ScheduleRule linear{.kind = Linear, .total = 10, .min_factor = 0.1};
+  EXPECT_DOUBLE_EQ(schedule_factor(linear, 5), 0.55);
+  EXPECT_DOUBLE_EQ(schedule_factor(linear, 10), 0.1);
+  EXPECT_DOUBLE_EQ(schedule_factor(linear, 10000), 0.1);
+
+  // 1e-3 to 1e-4 over 2,000 updates, 100 of warm-up.
+  const ScheduleRule cosine{.kind = Cosine, .warmup = 100, .total = 2000, .min_factor = 0.1};
+  EXPECT_DOUBLE_EQ(schedule_factor(cosine, 1050), 0.55);                // p = 1/2
+  EXPECT_NEAR(schedule_factor(cosine, 575), 0.868198051533946, 1e-14);  // p = 1/4
+  EXPECT_DOUBLE_EQ(schedule_factor(cosine, 2000), 0.1);
+
+  const ScheduleRule step{
+      .kind = Step, .warmup = 2, .min_factor = 0.2, .step_size = 3, .gamma = 0.5};
+  const double expected[] = {0.5, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.2, 0.2};
+  for (int s = 0; s < 13; ++s) EXPECT_DOUBLE_EQ(schedule_factor(step, s), expected[s]) << s;
+
+  const ScheduleRule wsd{.kind = Wsd, .warmup = 2, .total = 20, .min_factor = 0.5, .decay = 4};
+  EXPECT_DOUBLE_EQ(schedule_factor(wsd, 16), 1.0);
+  EXPECT_DOUBLE_EQ(schedule_factor(wsd, 17), 0.875);
+  EXPECT_DOUBLE_EQ(schedule_factor(wsd, 19), 0.625);
+  EXPECT_DOUBLE_EQ(schedule_factor(wsd, 20), 0.5);
+  EXPECT_DOUBLE_EQ(schedule_factor({.kind = Wsd, .total = 20}, 18), 0.5);  // a fifth: 4 updates
+}
+
+TEST(Schedule, OneCycleIsTorchs) {
+  // torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=10): get_last_lr() step by step.
+  const ScheduleRule r{.kind = OneCycle, .total = 10};
+  const double expected[] = {0.04,
+                             0.52,
+                             1.0,
+                             0.9504846320134737,
+                             0.8117456539497631,
+                             0.6112620219362892,
+                             0.3887419780637108,
+                             0.18825834605023694,
+                             0.04951936798652629,
+                             4e-06};
+  for (int s = 0; s < 10; ++s) EXPECT_NEAR(schedule_factor(r, s), expected[s], 1e-9) << s;
+  EXPECT_NEAR(schedule_factor(r, 100), 4e-6, 1e-12);
+  EXPECT_DOUBLE_EQ(schedule_factor({.kind = OneCycle, .warmup = 5, .total = 10}, 4), 1.0);
+}
+
+TEST(Schedule, StaysWithinZeroAndOneOnOddRules) {
+  for (ScheduleKind kind : kAllScheduleKinds)
+    for (std::int64_t total : {1, 2, 3, 7})
+      for (std::int64_t warmup = 0; warmup <= total; ++warmup)
+        for (std::int64_t s = -1; s < 12; ++s) {
+          const double f = schedule_factor(
+              {.kind = kind, .warmup = warmup, .total = total, .step_size = 2, .decay = 1}, s);
+          EXPECT_TRUE(f >= 0.0 && f <= 1.0)
+              << name_of(kind) << " " << total << " " << s << " " << f;
+        }
+}
+
+}  // namespace
+}  // namespace aloft::scalar
