@@ -15,14 +15,7 @@ Emitter& emitter_of(const Tensor& t) {
 }
 }  // namespace
 
-const TensorType& Tensor::type() const {
-  // A per-thread ring keeps the reference valid for the expressions in which types are read.
-  static thread_local TensorType ring[16];
-  static thread_local unsigned next = 0;
-  TensorType& slot = ring[next++ % 16];
-  slot = emitter_of(*this).type_of(*this);
-  return slot;
-}
+TensorType Tensor::type() const { return emitter_of(*this).type_of(*this); }
 
 std::vector<double> Tensor::to_vector() const { return emitter_of(*this).read(*this); }
 

@@ -37,11 +37,11 @@ class Tensor {
   bool is_defined() const { return emitter_ != nullptr; }
   explicit operator bool() const = delete;  // use item(), which explains itself while tracing
 
-  const TensorType& type() const;
+  TensorType type() const;
   DType dtype() const { return type().dtype; }
-  const Shape& shape() const { return type().shape; }
+  Shape shape() const { return type().shape; }
   int rank() const { return shape().rank(); }
-  const Dim& dim(int i) const { return shape()[i]; }
+  Dim dim(int i) const { return shape()[i]; }
 
   // The values, converted to double, in row-major order; waits for nothing: an eager op has
   // executed when its call returns. UserError E0301 while tracing, where no value exists yet.

@@ -1,0 +1,112 @@
+// A graph: typed SSA values in a list of nodes. It knows shapes and element types, never strides
+// or memory; it knows ops by name only. It owns use-def: change it through the calls below.
+//
+// Three node names are the graph's own: `input` {name}, `state` {name, class, requires_grad,
+// is_norm} and everything else is an op of the table. Mutation is explicit: `state` reads a
+// variable's value from before the run, `updates` declare its value after it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/name.h"
+#include "graph/scope.h"
+#include "graph/tensor.h"
+#include "types/attrs.h"
+#include "types/shape.h"
+
+namespace aloft {
+
+struct Node {
+  Name op;
+  Attrs attrs;
+  std::vector<ValueId> in;
+  std::vector<TensorType> out;
+  Where where;
+  int occurrence = 0;  // counts nodes with equal (path, op, phase), in order of creation
+  bool erased = false;
+
+  // Survives passes, cloning and recomputation: "h.3.attn.qkv/linear#0".
+  std::string identity() const;
+};
+
+// A result that the caller asked for: a returned value, or a tap (a value looked at from outside).
+struct GraphOutput {
+  Name name;
+  ValueId value;
+  bool is_tap = false;
+};
+
+struct StateUpdate {
+  Name variable;
+  ValueId value;
+};
+
+class Graph {
+ public:
+  Name name = "main";
+
+  // --- building
+  ValueId add_input(Name name, const TensorType& type);
+  ValueId add_state(const Variable& variable);
+  // Appends a node, or inserts it before `before`. Output types are given: inference is the ops'
+  // business. Returns its number.
+  std::uint32_t add(Name op, Attrs attrs, std::vector<ValueId> in, std::vector<TensorType> out,
+                    const Where& where, std::optional<std::uint32_t> before = std::nullopt);
+  void set_output(Name name, ValueId value, bool is_tap = false);
+  void set_update(Name variable, ValueId value);  // the last one wins
+
+  // --- reading
+  const Node& node(std::uint32_t n) const { return nodes_[n]; }
+  std::uint32_t capacity() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  // Live nodes in execution order.
+  const std::vector<std::uint32_t>& order() const;
+  const TensorType& type(ValueId v) const { return nodes_[v.node].out[v.index]; }
+  const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  const std::vector<StateUpdate>& updates() const { return updates_; }
+  std::optional<ValueId> find_input(Name name) const;
+  std::optional<ValueId> find_state(Name name) const;
+  std::vector<std::uint32_t> inputs() const;  // `input` nodes in order
+  std::vector<std::uint32_t> states() const;
+  // Nodes that read any output of `n`, each once, in no particular order.
+  const std::vector<std::uint32_t>& users(std::uint32_t n) const { return users_[n]; }
+  // How often `v` is read: operands, outputs and updates.
+  int use_count(ValueId v) const;
+
+  // --- changing
+  void replace_uses(ValueId from, ValueId to);  // operands, outputs and updates
+  void erase(std::uint32_t n);                  // must be unused
+  void set_input(std::uint32_t n, int i, ValueId v);
+  Where& where(std::uint32_t n) { return nodes_[n].where; }
+
+  // The hash key of the next node (path, op, Forward) for random numbers.
+  int next_occurrence(const Where& where, Name op) const;
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<std::vector<std::uint32_t>> users_;
+  mutable std::vector<std::uint32_t> order_;
+  mutable bool order_has_erased_ = false;
+  std::vector<GraphOutput> outputs_;
+  std::vector<StateUpdate> updates_;
+  std::map<std::tuple<Name, Name, Phase>, int> occurrences_;
+};
+
+// Text form: parse(print(g)) prints the same again (graph/text.cpp shows it).
+std::string print(const Graph& graph);
+std::string print_node(const Graph& graph, std::uint32_t n);
+Graph parse_graph(std::string_view text);  // UserError E0310 with the line
+
+// Structure: operands defined before use, indices in range, one node per input and variable,
+// updates of known variables with the variable's type. InternalError with the offending node.
+void verify_structure(const Graph& graph);
+
+// 64-bit FNV-1a of an identity: keys random numbers.
+std::uint64_t identity_hash(std::string_view identity);
+
+}  // namespace aloft

@@ -1,0 +1,265 @@
+// The text form of a graph:
+//
+//   graph mlp {
+//     %0 = input {name="x"} : f32[B<=8,16]
+//     %1 = state {name="fc.w", class="parameter", requires_grad=true, is_norm=false} : f32[4,16]
+//     %2 = linear(%0, %1) : f32[B<=8,4] @ "examples/mlp.cpp":31 path="fc" policy="O2:bf16"
+//     %3 = split(%2) {axis=-1, parts=2} : f32[B<=8,2], f32[B<=8,2]
+//     %4 = add(%3, %3.1) : f32[B<=8,2] phase="backward" pass="differentiate" reason="..."
+//     return y=%4 tap:h=%2
+//     update "fc.w"=%1
+//   }
+//
+// Values are numbered in execution order; `%3.1` is output 1 of node 3.
+#include <charconv>
+#include <sstream>
+
+#include "base/error.h"
+#include "graph/graph.h"
+
+namespace aloft {
+namespace {
+
+using Numbering = std::vector<std::uint32_t>;
+
+std::string value_text(ValueId v, const Numbering& number) {
+  std::string s = "%" + std::to_string(number[v.node]);
+  if (v.index) s += "." + std::to_string(v.index);
+  return s;
+}
+
+std::string quoted(const std::string& s) { return print_attr(AttrValue(s)); }
+
+std::string node_text(const Graph& g, std::uint32_t n, const Numbering& number) {
+  const Node& node = g.node(n);
+  std::string s = "%" + std::to_string(number[n]) + " = " + node.op.str();
+  if (!node.in.empty()) {
+    s += "(";
+    for (std::size_t i = 0; i < node.in.size(); ++i)
+      s += (i ? ", " : "") + value_text(node.in[i], number);
+    s += ")";
+  }
+  if (!node.attrs.empty()) s += " " + node.attrs.str();
+  s += " :";
+  for (std::size_t i = 0; i < node.out.size(); ++i) s += (i ? ", " : " ") + node.out[i].str();
+  const Where& w = node.where;
+  if (w.file) s += " @ " + quoted(w.file.str()) + ":" + std::to_string(w.line);
+  if (w.path) s += " path=" + quoted(w.path.str());
+  if (w.policy) s += " policy=" + quoted(w.policy.str());
+  if (w.phase != Phase::Forward) s += " phase=" + quoted(std::string(name_of(w.phase)));
+  if (w.pass) s += " pass=" + quoted(w.pass.str());
+  if (w.reason) s += " reason=" + quoted(w.reason.str());
+  return s;
+}
+
+Numbering number_nodes(const Graph& g) {
+  Numbering number(g.capacity(), 0);
+  std::uint32_t next = 0;
+  for (std::uint32_t n : g.order()) number[n] = next++;
+  return number;
+}
+
+// A cursor over one line.
+class Cursor {
+ public:
+  Cursor(std::string_view line, int number) : line_(line), number_(number) {}
+
+  void skip_spaces() {
+    while (at_ < line_.size() && (line_[at_] == ' ' || line_[at_] == '\t')) ++at_;
+  }
+  bool done() {
+    skip_spaces();
+    return at_ >= line_.size();
+  }
+  bool take(std::string_view word) {
+    skip_spaces();
+    if (line_.substr(at_, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+  void expect(std::string_view word) {
+    if (!take(word)) fail("'" + std::string(word) + "'");
+  }
+  std::string word() {
+    skip_spaces();
+    const auto start = at_;
+    while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) ||
+                                  line_[at_] == '_' || line_[at_] == '.'))
+      ++at_;
+    if (start == at_) fail("a name");
+    return std::string(line_.substr(start, at_ - start));
+  }
+  std::uint32_t number() {
+    std::uint32_t v = 0;
+    const char* begin = line_.data() + at_;
+    auto [end, ec] = std::from_chars(begin, line_.data() + line_.size(), v);
+    if (ec != std::errc{}) fail("a number");
+    at_ += end - begin;
+    return v;
+  }
+  // A quoted string, with its escapes resolved.
+  std::string string() {
+    skip_spaces();
+    const auto start = at_;
+    if (at_ >= line_.size() || line_[at_] != '"') fail("a quoted string");
+    for (++at_; at_ < line_.size() && line_[at_] != '"'; ++at_)
+      if (line_[at_] == '\\') ++at_;
+    if (at_ >= line_.size()) fail("the closing quote");
+    ++at_;
+    return std::get<std::string>(parse_attr(line_.substr(start, at_ - start)));
+  }
+  // A balanced {...} block.
+  std::string_view block() {
+    skip_spaces();
+    const auto start = at_;
+    bool in_string = false;
+    for (; at_ < line_.size(); ++at_) {
+      const char c = line_[at_];
+      if (in_string) {
+        if (c == '\\')
+          ++at_;
+        else if (c == '"')
+          in_string = false;
+      } else if (c == '"') {
+        in_string = true;
+      } else if (c == '}') {
+        return line_.substr(start, ++at_ - start);
+      }
+    }
+    fail("'}'");
+  }
+  std::string_view type() {
+    skip_spaces();
+    const auto end = line_.find(']', at_);
+    if (end == std::string_view::npos) fail("a tensor type");
+    const auto text = line_.substr(at_, end + 1 - at_);
+    at_ = end + 1;
+    return text;
+  }
+  bool peek(char c) {
+    skip_spaces();
+    return at_ < line_.size() && line_[at_] == c;
+  }
+  [[noreturn]] void fail(const std::string& needed) const {
+    throw UserError("E0310", "the graph text is wrong at line " + std::to_string(number_))
+        .saw(std::string(line_))
+        .need(needed + " at column " + std::to_string(at_ + 1));
+  }
+
+ private:
+  std::string_view line_;
+  int number_;
+  std::size_t at_ = 0;
+};
+
+ValueId parse_value(Cursor& c, const Graph& g) {
+  c.expect("%");
+  ValueId v{c.number(), 0};
+  if (c.peek('.')) {
+    c.expect(".");
+    v.index = c.number();
+  }
+  if (v.node >= g.capacity() || v.index >= g.node(v.node).out.size())
+    c.fail("a value that is defined above");
+  return v;
+}
+
+Where parse_where(Cursor& c) {
+  Where w;
+  if (c.take("@")) {
+    w.file = c.string();
+    c.expect(":");
+    w.line = static_cast<int>(c.number());
+  }
+  if (c.take("path=")) w.path = c.string();
+  if (c.take("policy=")) w.policy = c.string();
+  if (c.take("phase=")) {
+    const auto phase = parse_phase(c.string());
+    if (!phase) c.fail("forward, backward or update");
+    w.phase = *phase;
+  }
+  if (c.take("pass=")) w.pass = c.string();
+  if (c.take("reason=")) w.reason = c.string();
+  return w;
+}
+
+void parse_node(Cursor& c, Graph& g) {
+  if (c.number() != g.capacity()) c.fail("values numbered 0, 1, 2 ... in order");
+  c.expect("=");
+  const std::string op = c.word();
+  std::vector<ValueId> in;
+  if (c.take("("))
+    do in.push_back(parse_value(c, g));
+    while (c.take(","));
+  if (!in.empty()) c.expect(")");
+  Attrs attrs;
+  if (c.peek('{')) attrs = parse_attrs(c.block());
+  c.expect(":");
+  std::vector<TensorType> out;
+  if (!c.done() && !c.peek('@') && !c.peek('p'))
+    do out.push_back(parse_tensor_type(c.type()));
+    while (c.take(","));
+  const Where where = parse_where(c);
+  g.add(op, std::move(attrs), std::move(in), std::move(out), where);
+}
+
+}  // namespace
+
+std::string print(const Graph& g) {
+  const Numbering number = number_nodes(g);
+  std::string s = "graph " + g.name.str() + " {\n";
+  for (std::uint32_t n : g.order()) s += "  " + node_text(g, n, number) + "\n";
+  if (!g.outputs().empty()) {
+    s += "  return";
+    for (const GraphOutput& o : g.outputs())
+      s += (o.is_tap ? " tap:" : " ") + o.name.str() + "=" + value_text(o.value, number);
+    s += "\n";
+  }
+  for (const StateUpdate& u : g.updates())
+    s += "  update " + quoted(u.variable.str()) + "=" + value_text(u.value, number) + "\n";
+  return s + "}\n";
+}
+
+std::string print_node(const Graph& g, std::uint32_t n) {
+  return node_text(g, n, number_nodes(g));
+}
+
+Graph parse_graph(std::string_view text) {
+  Graph g;
+  int line_number = 0;
+  bool open = false, closed = false;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    Cursor c(text.substr(0, end), ++line_number);
+    text = end == std::string_view::npos ? "" : text.substr(end + 1);
+    if (c.done() || c.peek('#')) continue;
+    if (closed) c.fail("nothing after the closing brace");
+    if (!open) {
+      c.expect("graph");
+      g.name = c.word();
+      c.expect("{");
+      open = true;
+    } else if (c.take("%")) {
+      parse_node(c, g);
+    } else if (c.take("return")) {
+      while (!c.done()) {
+        const bool tap = c.take("tap:");
+        const std::string name = c.word();
+        c.expect("=");
+        g.set_output(name, parse_value(c, g), tap);
+      }
+    } else if (c.take("update")) {
+      const std::string name = c.string();
+      c.expect("=");
+      g.set_update(name, parse_value(c, g));
+    } else {
+      c.expect("}");
+      closed = true;
+    }
+    if (!c.done()) c.fail("the end of the line");
+  }
+  if (!closed) throw UserError("E0310", "the graph text ends before its closing brace");
+  return g;
+}
+
+}  // namespace aloft

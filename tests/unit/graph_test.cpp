@@ -1,0 +1,61 @@
+#include "graph/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+
+constexpr const char* kText = R"(graph mlp {
+  %0 = input {name="x"} : f32[B<=8,16]
+  %1 = state {name="fc.w", class="parameter", requires_grad=true, is_norm=false} : f32[4,16]
+  %2 = linear(%0, %1) : f32[B<=8,4] @ "examples/a \"b\".cpp":31 path="h.0.fc" policy="O2:bf16"
+  %3 = split(%2) {axis=-1, parts=2} : f32[B<=8,2], f32[B<=8,2]
+  %4 = add(%3, %3.1) : f32[B<=8,2] phase="backward" pass="differentiate" reason="sum of 2 uses"
+  return y=%4 tap:h=%2
+  update "fc.w"=%1
+}
+)";
+
+TEST(GraphText, ParsesBackToTheSameGraph) {
+  const Graph g = parse_graph(kText);
+  EXPECT_EQ(print(g), kText);
+  EXPECT_NO_THROW(verify_structure(g));
+  EXPECT_EQ(g.node(2).identity(), "h.0.fc/linear#0");
+}
+
+TEST(GraphText, ErrorsNameTheLine) {
+  const std::string good = kText;
+  // Cutting the text anywhere must give a user error, never a crash or a graph.
+  for (std::size_t n = 0; n + 2 < good.size(); ++n)
+    EXPECT_THROW(parse_graph(good.substr(0, n)), UserError) << n;
+  try {
+    parse_graph("graph g {\n  %0 = neg(%1) : f32[]\n}\n");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("line 2"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Graph, KeepsUseDefWhileItChanges) {
+  Graph g = parse_graph(kText);
+  EXPECT_EQ(g.use_count({2, 0}), 2);
+  g.replace_uses({3, 1}, {3, 0});
+  EXPECT_EQ(g.use_count({3, 0}), 2);
+  EXPECT_EQ(g.use_count({3, 1}), 0);
+  EXPECT_THROW(g.erase(3), InternalError);
+  g.replace_uses({4, 0}, {3, 0});
+  g.erase(4);
+  EXPECT_NO_THROW(verify_structure(g));
+  EXPECT_EQ(g.order().size(), 4u);
+}
+
+TEST(Graph, RefusesAnUpdateOfAnotherType) {
+  Graph g = parse_graph(kText);
+  g.set_update("fc.w", {2, 0});
+  EXPECT_THROW(verify_structure(g), InternalError);
+}
+
+}  // namespace
+}  // namespace aloft
