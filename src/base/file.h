@@ -1,0 +1,83 @@
+// Whole files: read with a limit, mapped read-only, written so that a reader (and a machine that
+// loses power) sees the old content or the new, never a part.
+// A file that is missing or cannot be read is DataError (exit 3); a disk that does not take what is
+// written is EnvironmentError (exit 4). Both carry the path and the system's own words.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace aloft {
+
+using Path = std::filesystem::path;
+
+inline constexpr std::uint64_t kDefaultReadLimit = std::uint64_t{1} << 30;
+
+// The whole content. DataError E0601 (missing, a directory, unreadable), E0602 (more than `limit`
+// bytes; nothing of that size is allocated).
+std::string read_file(const Path& path, std::uint64_t limit = kDefaultReadLimit);
+
+// Bytes of a regular file. DataError E0601.
+std::uint64_t size_of_file(const Path& path);
+
+// A file mapped read-only for the life of this object. An empty file gives an empty span. The
+// content must not be cut short by others meanwhile: the system answers that with SIGBUS.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const Path& path);  // DataError E0601; EnvironmentError E0605
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  // Tells the system that the file will be read in no order: no read-ahead.
+  void expect_random_access() const;
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Writes a file in pieces. Nothing appears at `path` before commit(); destroyed without it, no
+// trace is left. EnvironmentError E0603 on any failure.
+class AtomicFile {
+ public:
+  explicit AtomicFile(Path path);  // the folder must exist
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  std::uint64_t written() const { return written_; }
+  // Flushes to the disk, renames over `path` (a symbolic link there is replaced), and flushes the
+  // folder. An existing file's permissions are kept.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(std::string_view doing, int error) const;
+
+  Path path_, temporary_;
+  int fd_ = -1;
+  std::uint64_t written_ = 0;
+};
+
+void write_file_atomic(const Path& path, std::span<const std::byte> bytes);
+void write_file_atomic(const Path& path, std::string_view text);
+
+// Renames a finished file or folder and flushes the folder that holds it. EnvironmentError E0603.
+void rename_durably(const Path& from, const Path& to);
+
+// Makes renames and new names in `folder` survive a power loss. EnvironmentError E0603.
+void sync_folder(const Path& folder);
+
+// Creates `folder` and its parents. EnvironmentError E0604.
+void make_folder(const Path& folder);
+
+}  // namespace aloft

@@ -1,0 +1,25 @@
+#include "base/log.h"
+
+#include <atomic>
+#include <cstdio>
+#include <string>
+
+namespace aloft {
+namespace {
+std::atomic<LogLevel> current{LogLevel::Info};
+}  // namespace
+
+void set_log_level(LogLevel level) { current = level; }
+LogLevel log_level() { return current; }
+
+void log_line(LogLevel level, std::string_view text) {
+  if (level > current) return;
+  std::string line;
+  if (level == LogLevel::Error) line = "error: ";
+  if (level == LogLevel::Warning) line = "warning: ";
+  line += text;
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), stderr);  // one call: stdio locks it
+}
+
+}  // namespace aloft

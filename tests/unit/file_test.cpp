@@ -1,0 +1,127 @@
+#include "base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "aloft-file-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  int entries() const {
+    return static_cast<int>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  }
+  Path folder;
+};
+
+TEST_F(FileTest, WritesReadsMapsAndReplaces) {
+  const Path path = folder / "a.bin";
+  const std::string big(300000, '\xfe');
+  for (const std::string& content : {std::string("one\0two", 7), std::string(), big}) {
+    write_file_atomic(path, content);
+    EXPECT_EQ(read_file(path), content);
+    EXPECT_EQ(size_of_file(path), content.size());
+    EXPECT_EQ(MappedFile(path).text(), content);
+    EXPECT_EQ(entries(), 1);
+  }
+}
+
+TEST_F(FileTest, KeepsPermissionsAndTheOldContentUntilCommit) {
+  const Path path = folder / "a";
+  write_file_atomic(path, "old");
+  ::chmod(path.c_str(), 0640);
+  {
+    AtomicFile file(path);
+    file.write("half of the new");
+    EXPECT_EQ(read_file(path), "old");
+  }  // never committed
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(entries(), 1);
+  AtomicFile file(path);
+  file.write("new");
+  file.commit();
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_THROW(file.write("more"), InternalError);
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms(0640));
+}
+
+TEST_F(FileTest, WhatCannotBeReadIsADataError) {
+  EXPECT_THROW(read_file(folder / "missing"), DataError);
+  EXPECT_THROW(read_file(folder), DataError);
+  EXPECT_THROW(MappedFile(folder / "missing"), DataError);
+  EXPECT_THROW(MappedFile("/dev/zero"), DataError);
+  EXPECT_THROW(size_of_file("/dev/zero"), DataError);
+  EXPECT_THROW(read_file("/dev/zero", 100000), DataError);  // endless, with no size to see
+  write_file_atomic(folder / "ten", "0123456789");
+  EXPECT_EQ(read_file(folder / "ten", 10), "0123456789");
+  try {
+    read_file(folder / "ten", 9);
+    FAIL();
+  } catch (const DataError& e) {
+    EXPECT_EQ(e.code(), "E0602");
+    EXPECT_NE(std::string(e.what()).find("ten"), std::string::npos);
+  }
+}
+
+TEST_F(FileTest, WhatCannotBeWrittenLeavesNothing) {
+  EXPECT_THROW(write_file_atomic(folder / "no" / "such", "x"), EnvironmentError);
+  EXPECT_THROW(write_file_atomic(folder / "", "x"), EnvironmentError);
+  fs::create_directory(folder / "taken");
+  EXPECT_THROW(write_file_atomic(folder / "taken", "x"), EnvironmentError);
+  EXPECT_EQ(entries(), 1);
+  EXPECT_THROW(make_folder("/dev/null/x"), EnvironmentError);
+  EXPECT_THROW(rename_durably(folder / "missing", folder / "b"), EnvironmentError);
+  make_folder(folder / "x" / "y");
+  EXPECT_TRUE(fs::is_directory(folder / "x" / "y"));
+}
+
+TEST_F(FileTest, MappingsMove) {
+  write_file_atomic(folder / "a", "abc");
+  MappedFile a(folder / "a");
+  MappedFile b = std::move(a);
+  EXPECT_EQ(b.text(), "abc");
+  EXPECT_TRUE(a.bytes().empty());  // NOLINT: a moved-from mapping is empty
+  a = std::move(b);
+  EXPECT_EQ(a.text(), "abc");
+}
+
+// A process killed in the middle of writing leaves the old file whole.
+TEST_F(FileTest, AKilledWriterLeavesTheOldContent) {
+  const Path path = folder / "a";
+  write_file_atomic(path, "old");
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(path);
+    file.write(std::string(100000, 'n'));
+    [[maybe_unused]] auto n = ::write(ready[1], "r", 1);
+    ::pause();
+  }
+  char c;
+  ASSERT_EQ(::read(ready[0], &c, 1), 1);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(read_file(path), "old");
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+}  // namespace
+}  // namespace aloft
