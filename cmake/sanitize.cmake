@@ -1,4 +1,7 @@
+# ALOFT_SANITIZE names the sanitizers; a finding ends the program, so that a test fails on it.
 if(ALOFT_SANITIZE)
-  add_compile_options(-fsanitize=${ALOFT_SANITIZE} -fno-omit-frame-pointer)
+  set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
+  add_compile_options(-fsanitize=${ALOFT_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${ALOFT_SANITIZE})
 endif()

@@ -14,8 +14,8 @@
 namespace aloft {
 
 struct Choice {
-  const Kernel* kernel = nullptr;      // null: no kernel takes the call
-  std::vector<std::string> refusals;   // "cpu.matmul: f64 is not supported", fastest first
+  const Kernel* kernel = nullptr;     // null: no kernel takes the call
+  std::vector<std::string> refusals;  // "cpu.matmul: f64 is not supported", fastest first
 };
 
 class Backend {

@@ -167,8 +167,7 @@ Attrs parse_attrs(std::string_view text) {
 }
 
 void throw_unknown_attr(std::string_view name, std::string_view kind) {
-  if (kind.empty())
-    throw UserError("E0105", "the op has no attribute '" + std::string(name) + "'");
+  if (kind.empty()) throw UserError("E0105", "the op has no attribute '" + std::string(name) + "'");
   throw UserError("E0105", "attribute '" + std::string(name) + "' has the wrong kind of value")
       .need("a value such as " + std::string(kind));
 }

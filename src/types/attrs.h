@@ -4,7 +4,9 @@
 //
 //   struct SoftmaxAttrs {
 //     std::int64_t axis = -1;
-//     static constexpr auto fields() { return std::tuple{field("axis", &SoftmaxAttrs::axis, "...")}; }
+//     static constexpr auto fields() {
+//       return std::tuple{field("axis", &SoftmaxAttrs::axis, "...")};
+//     }
 //   };
 #pragma once
 

@@ -16,12 +16,16 @@ inline constexpr DType kAllDTypes[] = {DType::F64, DType::F32, DType::BF16, DTyp
 constexpr std::size_t size_of(DType t) {
   switch (t) {
     case DType::F64:
-    case DType::I64: return 8;
+    case DType::I64:
+      return 8;
     case DType::F32:
-    case DType::I32: return 4;
+    case DType::I32:
+      return 4;
     case DType::BF16:
-    case DType::F16: return 2;
-    default: return 1;
+    case DType::F16:
+      return 2;
+    default:
+      return 1;
   }
 }
 

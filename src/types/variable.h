@@ -25,9 +25,9 @@ struct Variable {
   Name name;
   TensorType type;  // constant shape
   StateClass cls = StateClass::Parameter;
-  bool requires_grad = true;  // Parameter only
-  bool is_norm = false;       // a norm's scale or shift: kept in fp32 by O1 and O2
-  void* data = nullptr;       // type.max_bytes() bytes, dense, row-major
+  bool requires_grad = true;     // Parameter only
+  bool is_norm = false;          // a norm's scale or shift: kept in fp32 by O1 and O2
+  void* data = nullptr;          // type.max_bytes() bytes, dense, row-major
   std::shared_ptr<void> memory;  // owns data, alone or together with other variables
 };
 

@@ -13,7 +13,8 @@ TEST(TensorType, PrintsAndParsesBack) {
 }
 
 TEST(TensorType, RefusesWhatIsNotOne) {
-  for (const char* text : {"", "f32", "f33[1]", "f32[1", "f32[1,]", "f32[-1]", "f32[<=8]", "f32[x]"})
+  for (const char* text :
+       {"", "f32", "f33[1]", "f32[1", "f32[1,]", "f32[-1]", "f32[<=8]", "f32[x]"})
     EXPECT_THROW(parse_tensor_type(text), UserError) << text;
 }
 
@@ -34,15 +35,16 @@ struct Everything {
   Shape shape;
   static constexpr auto fields() {
     using E = Everything;
-    return std::tuple{field("axis", &E::axis, ""), field("eps", &E::eps, ""),
-                      field("keep", &E::keep, ""), field("name", &E::name, ""),
-                      field("perm", &E::perm, ""), field("to", &E::to, ""),
+    return std::tuple{field("axis", &E::axis, ""),  field("eps", &E::eps, ""),
+                      field("keep", &E::keep, ""),  field("name", &E::name, ""),
+                      field("perm", &E::perm, ""),  field("to", &E::to, ""),
                       field("shape", &E::shape, "")};
   }
 };
 
 TEST(Attrs, StructAndTextRoundTrip) {
-  Everything e{3, 2.0, true, "a \"b\", {c}\n\\", {0, 2, 1}, DType::BF16, {Dim::symbolic("B", 8), 4}};
+  Everything e{
+      3, 2.0, true, "a \"b\", {c}\n\\", {0, 2, 1}, DType::BF16, {Dim::symbolic("B", 8), 4}};
   const Attrs attrs = to_attrs(e);
   EXPECT_EQ(parse_attrs(attrs.str()), attrs) << attrs.str();
   EXPECT_EQ(to_attrs(from_attrs<Everything>(attrs)), attrs);

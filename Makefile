@@ -1,0 +1,61 @@
+# A thin door to CMake: every target installs what it lacks, configures, builds, runs.
+# The package list is tools/packages.txt; the build variants are CMakePresets.json.
+JOBS := $(shell nproc)
+NINJA = cmake --build --preset
+PREFIX ?= /usr/local
+
+.PHONY: configure build demo test bench lint format asan tsan avx2 results install clean
+
+build: configure  ## the program: build/bin/aloft
+	$(NINJA) rel --target aloft -j $(JOBS)
+
+demo: build  ## trains a GPT in mixed precision on the C++ headers of this machine
+	tools/demo
+
+test: configure
+	$(NINJA) rel -j $(JOBS)
+	ctest --preset rel
+
+bench: configure
+	$(NINJA) rel -j $(JOBS)
+	tools/bench
+
+results: build  ## hours: the figures of docs/results.md
+	tools/results
+
+lint: configure
+	tools/setup lint
+	tools/lint
+
+format:
+	tools/setup lint
+	git ls-files -z '*.cpp' '*.h' | xargs -0 clang-format -i
+
+asan:
+	tools/setup build test
+	cmake --preset dev
+	$(NINJA) dev -j $(JOBS)
+	ctest --preset dev
+
+tsan:
+	tools/setup build test tsan
+	cmake --preset tsan
+	$(NINJA) tsan -j $(JOBS)
+	ctest --preset tsan
+
+avx2:
+	tools/setup build test
+	cmake --preset avx2
+	$(NINJA) avx2 -j $(JOBS)
+	ctest --preset avx2
+
+install: configure
+	$(NINJA) rel -j $(JOBS)
+	cmake --install build --prefix $(DESTDIR)$(PREFIX)
+
+clean:
+	rm -rf build build-*
+
+configure:
+	tools/setup build test
+	cmake --preset rel

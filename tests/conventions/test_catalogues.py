@@ -1,0 +1,54 @@
+"""catalog.inc files: one line a source, and no source that offers something without its line."""
+
+import re
+import unittest
+
+import project
+
+
+def catalogues():
+    return sorted((project.ROOT / "src").rglob("catalog.inc"))
+
+
+def entries(catalogue):
+    return re.findall(r"^[A-Z_]+\((\w+)\)\s*$", project.code(catalogue), re.M)
+
+
+class Catalogues(unittest.TestCase):
+    def test_lines_are_names(self):
+        for catalogue in catalogues():
+            for line in project.code(catalogue).splitlines():
+                if line.strip():
+                    self.assertRegex(line, r"^[A-Z_]+\(\w+\)\s*$", project.name(catalogue))
+
+    def test_sorted_and_once(self):
+        for catalogue in catalogues():
+            found = entries(catalogue)
+            self.assertEqual(found, sorted(set(found)), project.name(catalogue))
+
+    def test_every_line_has_its_source(self):
+        problems = []
+        for catalogue in catalogues():
+            problems += [
+                f"{project.name(catalogue)}: {entry}.cpp is not beside it"
+                for entry in entries(catalogue)
+                if not catalogue.with_name(entry + ".cpp").is_file()
+            ]
+        self.assertFalse(problems, project.report(problems))
+
+    def test_every_offer_has_its_line(self):
+        """A source STEM.cpp that defines STEM_ops() or STEM_kernels() offers something."""
+        problems = []
+        for catalogue in catalogues():
+            known = set(entries(catalogue))
+            for path in sorted(catalogue.parent.glob("*.cpp")):
+                offers = re.search(
+                    rf"^[^\n;=]*\b{re.escape(path.stem)}_(?:ops|kernels|passes|verbs)\s*\(\s*\)\s*\{{",
+                    project.code(path), re.M)
+                if offers and path.stem not in known:
+                    problems.append(f"{project.name(path)}: no line in {project.name(catalogue)}")
+        self.assertFalse(problems, project.report(problems))
+
+
+if __name__ == "__main__":
+    unittest.main()
