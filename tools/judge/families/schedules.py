@@ -1,0 +1,50 @@
+"""Learning rates of torch.optim.lr_scheduler, step by step: what the optimizer uses at step i."""
+import math
+
+import torch
+
+
+def values(make, steps, base):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=base)
+    scheduler = make(optimizer)
+    out = []
+    for _ in range(steps):
+        out.append(float(optimizer.param_groups[0]["lr"]))
+        optimizer.step()
+        scheduler.step()
+    return out
+
+
+def nanogpt(steps, warmup, base, floor):
+    """nanoGPT's get_lr: linear warm-up over (i + 1) / (warmup + 1), then a half cosine to `floor`."""
+    out = []
+    for i in range(steps):
+        if i < warmup:
+            out.append(base * (i + 1) / (warmup + 1))
+        else:
+            ratio = (i - warmup) / (steps - warmup)
+            out.append(floor + 0.5 * (1 + math.cos(math.pi * ratio)) * (base - floor))
+    return out
+
+
+def build():
+    s = torch.optim.lr_scheduler
+    cases = [
+        {"name": "constant", "torch": "ConstantLR", "base": 0.1, "steps": 20,
+         "options": {"factor": 1.0, "total_iters": 0}},
+        {"name": "linear", "torch": "LinearLR", "base": 0.1, "steps": 40,
+         "options": {"start_factor": 1.0, "end_factor": 0.1, "total_iters": 30}},
+        {"name": "cosine", "torch": "CosineAnnealingLR", "base": 0.1, "steps": 40,
+         "options": {"T_max": 40, "eta_min": 0.01}},
+        {"name": "step", "torch": "StepLR", "base": 0.1, "steps": 35,
+         "options": {"step_size": 10, "gamma": 0.5}},
+        {"name": "one-cycle", "torch": "OneCycleLR", "base": 0.1, "steps": 40,
+         "options": {"max_lr": 0.1, "total_steps": 41, "pct_start": 0.3, "div_factor": 25.0,
+                     "final_div_factor": 1e4, "cycle_momentum": False}},
+    ]
+    for case in cases:
+        kind = getattr(s, case["torch"])
+        case["lr"] = values(lambda o: kind(o, **case["options"]), case["steps"], case["base"])
+    cases.append({"name": "cosine-warmup", "torch": None, "base": 1e-3, "steps": 60,
+                  "options": {"warmup": 10, "floor": 1e-4}, "lr": nanogpt(60, 10, 1e-3, 1e-4)})
+    return {"schedules.json": {"cases": cases}}
