@@ -1,0 +1,146 @@
+#include "ops/binary.h"
+
+#include <cmath>
+
+#include "ops/cast.h"
+#include "ops/compare.h"
+#include "ops/constant.h"
+#include "ops/op.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/unary.h"
+#include "ops/where.h"
+
+namespace aloft {
+namespace {
+
+struct Row {
+  const char* name;
+  const char* doc;
+  Numeric numeric;
+  double (*eval)(double, double);
+  Tensor (*da)(Vjp&);  // cotangent of a, before summing over broadcast axes
+  Tensor (*db)(Vjp&);
+  const char* onnx;
+  double lo = -2, hi = 2;
+};
+
+double nan_max(double a, double b) { return std::isnan(a) || a > b ? a : std::isnan(b) ? b : std::max(a, b); }
+double nan_min(double a, double b) { return std::isnan(a) || a < b ? a : std::isnan(b) ? b : std::min(a, b); }
+
+// Half of the cotangent goes to each side of a tie, as numerical differentiation would find.
+Tensor pick(Vjp& g, const Tensor& winner, const Tensor& other) {
+  const Tensor& dy = g.cotangent(0);
+  const Tensor zero = scalar_like(dy, 0);
+  return where(equal(winner, g.out(0)), where(equal(winner, other), dy * 0.5, dy), zero);
+}
+
+const Row kRows[] = {
+    {"add", "a + b", Numeric::Follow, [](double a, double b) { return a + b; },
+     [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return g.cotangent(0); }, "Add"},
+    {"sub", "a - b", Numeric::Follow, [](double a, double b) { return a - b; },
+     [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return -g.cotangent(0); }, "Sub"},
+    {"mul", "a * b", Numeric::Follow, [](double a, double b) { return a * b; },
+     [](Vjp& g) { return g.cotangent(0) * g.in(1); },
+     [](Vjp& g) { return g.cotangent(0) * g.in(0); }, "Mul"},
+    {"div", "a / b", Numeric::Follow, [](double a, double b) { return a / b; },
+     [](Vjp& g) { return g.cotangent(0) / g.in(1); },
+     [](Vjp& g) { return -(g.cotangent(0) * g.out(0) / g.in(1)); }, "Div", 0.3, 2},
+    {"pow", "a to the power b", Numeric::Widen, [](double a, double b) { return std::pow(a, b); },
+     [](Vjp& g) { return g.cotangent(0) * g.in(1) * pow(g.in(0), g.in(1) - 1.0); },
+     [](Vjp& g) { return g.cotangent(0) * g.out(0) * log(g.in(0)); }, "Pow", 0.3, 2},
+    {"maximum", "the larger of a and b; NaN where either is NaN", Numeric::Follow, nan_max,
+     [](Vjp& g) { return pick(g, g.in(0), g.in(1)); },
+     [](Vjp& g) { return pick(g, g.in(1), g.in(0)); }, "Max"},
+    {"minimum", "the smaller of a and b; NaN where either is NaN", Numeric::Follow, nan_min,
+     [](Vjp& g) { return pick(g, g.in(0), g.in(1)); },
+     [](Vjp& g) { return pick(g, g.in(1), g.in(0)); }, "Min"},
+};
+
+OpDef binary_op(const Row& row) {
+  using A = NoAttrs;
+  return define<A>({
+      .name = row.name,
+      .doc = row.doc,
+      .infer =
+          [](const A&, Infer& c) {
+            c.need_count(2);
+            c.need_same_dtype(0, 1);
+            c.out(c.dtype(0), c.broadcast(c.shape(0), c.shape(1)));
+          },
+      .numeric = row.numeric,
+      .meaning = Eval<A>([f = row.eval](const A&, EvalCall& c) {
+        const BroadcastIndex a(c.in[0].shape, c.out[0].shape), b(c.in[1].shape, c.out[0].shape);
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
+          c.out[0][i] = f(c.in[0][a(i)], c.in[1][b(i)]);
+      }),
+      .vjp = VjpOf<A>([da = row.da, db = row.db](const A&, Vjp& g) {
+        if (g.needs(0)) g.give(0, sum_to(da(g), g.in(0)));
+        if (g.needs(1)) g.give(1, sum_to(db(g), g.in(1)));
+      }),
+      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(1, in, out); },
+      .labels = "..., ... -> ...",
+      .fusion = Fusion::Elementwise,
+      .onnx = Onnx{row.onnx, 13},
+      .samples =
+          [lo = row.lo, hi = row.hi](Samples& s) {
+            const auto both = [&](Shape a, Shape b) {
+              s.add(A{}, {{std::move(a), Fill::Uniform, lo, hi}, {std::move(b), Fill::Uniform, lo, hi}});
+            };
+            both({3, 17}, {3, 17});
+            both({2, 3, 5}, {5});
+            both({2, 3, 5}, {3, 1});
+            both({}, {4, 2});
+            both({2, 1}, {1, 3});
+            both({0, 3}, {3});
+            both({4097}, {1});
+            s.add(A{}, {{{64}, Fill::Special}, {{64}, Fill::Special}}, "special values").gradient =
+                false;
+          },
+  });
+}
+
+Tensor emit_binary(Name op, Operand a, Operand b) {
+  const DType ta = a.tensor.dtype(), tb = b.tensor.dtype();
+  if (ta != tb && is_float(ta) && is_float(tb)) {
+    // Two different 16-bit types meet in f32, which holds both exactly.
+    const DType wide = is_low(ta) && is_low(tb) ? DType::F32 : std::min(ta, tb);
+    if (ta != wide) a.tensor = cast(a, wide);
+    if (tb != wide) b.tensor = cast(b, wide);
+  }
+  return emit_one(op, {}, {a, b});
+}
+
+}  // namespace
+
+std::vector<OpDef> binary_ops() {
+  std::vector<OpDef> all;
+  for (const Row& row : kRows) all.push_back(binary_op(row));
+  return all;
+}
+
+Tensor add(Operand a, Operand b) { return emit_binary("add", a, b); }
+Tensor sub(Operand a, Operand b) { return emit_binary("sub", a, b); }
+Tensor mul(Operand a, Operand b) { return emit_binary("mul", a, b); }
+Tensor div(Operand a, Operand b) { return emit_binary("div", a, b); }
+Tensor pow(Operand a, Operand b) { return emit_binary("pow", a, b); }
+Tensor maximum(Operand a, Operand b) { return emit_binary("maximum", a, b); }
+Tensor minimum(Operand a, Operand b) { return emit_binary("minimum", a, b); }
+
+Tensor scalar_like(const Tensor& x, double value) {
+  EmitterScope scope(*x.emitter());
+  return full(Shape{}, value, x.dtype());
+}
+
+Tensor sum_to(const Tensor& t, const Tensor& like) {
+  const Shape from = t.shape(), to = like.shape();
+  if (from == to) return t;
+  Ints axes;
+  const int added = from.rank() - to.rank();
+  for (int i = 0; i < from.rank(); ++i)
+    if (i < added || (to[i - added] == Dim(1) && !(from[i] == Dim(1)))) axes.push_back(i);
+  const Tensor summed = axes.empty() ? t : sum(t, axes, /*keep_dims=*/true);
+  return reshape(summed, to);
+}
+
+}  // namespace aloft

@@ -1,0 +1,87 @@
+#include "ops/graph_emitter.h"
+
+#include "base/error.h"
+#include "ops/op.h"
+
+namespace aloft {
+
+std::vector<Tensor> GraphEmitter::emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                                       const Where& where) {
+  const OpDef& def = op_named(op);
+  std::vector<ValueId> ids;
+  std::vector<TensorType> types;
+  for (const Tensor& t : in) {
+    ids.push_back(t.id());
+    types.push_back(graph_.type(t.id()));
+  }
+  std::vector<TensorType> out = infer_types(def, attrs, types, where);
+  const auto count = static_cast<std::uint32_t>(out.size());
+  const std::uint32_t n =
+      graph_.add(op, attrs, std::move(ids), std::move(out), where, before_);
+  std::vector<Tensor> results;
+  for (std::uint32_t i = 0; i < count; ++i) results.push_back(handle({n, i}));
+  return results;
+}
+
+Tensor GraphEmitter::state(const VariablePtr& variable) {
+  if (const auto found = graph_.find_state(variable->name)) return handle(*found);
+  return handle(graph_.add_state(*variable));
+}
+
+void GraphEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  state(variable);
+  graph_.set_update(variable->name, value.id());
+}
+
+std::int64_t GraphEmitter::random_key(Name op) {
+  const Where& w = current_where();
+  Node probe;
+  probe.op = op;
+  probe.where = w;
+  probe.occurrence = graph_.next_occurrence(w, op);
+  // Positive, and exact in a double, so that the host's evaluation sees the same number.
+  return static_cast<std::int64_t>(identity_hash(probe.identity()) >> 12);
+}
+
+std::vector<double> GraphEmitter::read(const Tensor& t) const {
+  const Where& w = graph_.node(t.id().node).where;
+  throw UserError("E0301", "a tensor's value was asked for while the function is being traced")
+      .at(w.file.str() + ":" + std::to_string(w.line))
+      .saw("a " + type_of(t).str() + " that has no value yet")
+      .need("control flow that does not depend on a tensor's value")
+      .advice("use where(condition, a, b), return the tensor and read it after the step, or run "
+              "eagerly");
+}
+
+void GraphEmitter::backward(const Tensor& loss) {
+  const Where& w = graph_.node(loss.id().node).where;
+  throw UserError("E0305", "backward() was called while the function is being traced")
+      .at(w.file.str() + ":" + std::to_string(w.line))
+      .advice("return minimize(loss, optimizer) or gradients(loss, parameters) from the function");
+}
+
+void inline_body(Graph& graph, std::uint32_t n) {
+  const Node node = graph.node(n);
+  const OpDef& def = op_named(node.op);
+  ensure(def.body != nullptr, "an inlined op has a body");
+  GraphEmitter emitter(graph);
+  emitter.insert_before(n);
+  EmitterScope emitter_scope(emitter);
+  Where where = node.where;
+  where.pass = "expand-bodies";
+  where.path = node.where.path.str() + "/" + node.op.str();
+  where.reason = "body of " + node.op.str();
+  Scope scope(where);
+  std::vector<Tensor> in;
+  for (ValueId v : node.in) in.push_back(emitter.handle(v));
+  const std::vector<Tensor> out = def.body(node.attrs, in);
+  ensure(out.size() == node.out.size(), "a body has as many results as its op: " + node.op.str());
+  for (std::uint32_t i = 0; i < out.size(); ++i) {
+    ensure(graph.type(out[i].id()) == node.out[i],
+           "a body's results have its op's types: " + node.op.str());
+    graph.replace_uses({n, i}, out[i].id());
+  }
+  graph.erase(n);
+}
+
+}  // namespace aloft

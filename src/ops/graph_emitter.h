@@ -1,0 +1,39 @@
+// An emitter that records nodes in a graph: what traces, bodies and passes build with.
+#pragma once
+
+#include <memory>
+
+#include "graph/graph.h"
+#include "graph/tensor.h"
+
+namespace aloft {
+
+class GraphEmitter : public Emitter {
+ public:
+  explicit GraphEmitter(Graph& graph) : graph_(graph) {}
+
+  std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                           const Where& where) override;
+  TensorType type_of(const Tensor& t) const override { return graph_.type(t.id()); }
+  Tensor state(const VariablePtr& variable) override;
+  void update(const VariablePtr& variable, const Tensor& value) override;
+  std::int64_t random_key(Name op) override;
+  // Both are UserError E0301: while tracing there is no value to look at.
+  std::vector<double> read(const Tensor& t) const override;
+  void backward(const Tensor& loss) override;
+
+  Graph& graph() { return graph_; }
+  // A handle on an existing value.
+  Tensor handle(ValueId v) { return Tensor(this, v, nullptr); }
+  // New nodes are inserted before node `n`; nullopt appends.
+  void insert_before(std::optional<std::uint32_t> n) { before_ = n; }
+
+ private:
+  Graph& graph_;
+  std::optional<std::uint32_t> before_;
+};
+
+// Replaces node `n` by its op's body. The new nodes take n's place in the user's program.
+void inline_body(Graph& graph, std::uint32_t n);
+
+}  // namespace aloft

@@ -1,0 +1,156 @@
+#include "ops/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/binary.h"
+#include "ops/broadcast.h"
+#include "ops/cast.h"
+#include "ops/compare.h"
+#include "ops/op.h"
+#include "ops/reshape.h"
+#include "ops/where.h"
+
+namespace aloft {
+namespace {
+
+std::vector<int> normal_axes(const Ints& axes, int rank) {
+  std::vector<int> out;
+  for (std::int64_t a : axes) out.push_back(normal_axis(a, rank));
+  if (axes.empty())
+    for (int a = 0; a < rank; ++a) out.push_back(a);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// The gradient of max and min is shared by the ties.
+void extremum_vjp(const ReduceAttrs& a, Vjp& g) {
+  if (!g.needs(0)) return;
+  const Tensor& x = g.in(0);
+  const Tensor y = expand_reduced(g.out(0), x, a.axes);
+  const Tensor hit = cast(equal(x, y), x.dtype());
+  const Tensor ties = sum(hit, a.axes, true);
+  const Tensor dy = expand_reduced(g.cotangent(0), x, a.axes);
+  g.give(0, hit * (dy / ties));
+}
+
+struct Row {
+  const char* name;
+  const char* doc;
+  Numeric numeric;
+  double start;
+  double (*step)(double, double);
+  void (*vjp)(const ReduceAttrs&, Vjp&);
+  const char* onnx;
+};
+
+const Row kRows[] = {
+    {"sum", "Sum over axes.", Numeric::Widen, 0, [](double s, double v) { return s + v; },
+     [](const ReduceAttrs& a, Vjp& g) {
+       if (g.needs(0))
+         g.give(0, broadcast_like(expand_reduced(g.cotangent(0), g.in(0), a.axes), g.in(0)));
+     },
+     "ReduceSum"},
+    {"mean", "Mean over axes.", Numeric::Widen, 0, [](double s, double v) { return s + v; },
+     [](const ReduceAttrs& a, Vjp& g) {
+       if (!g.needs(0)) return;
+       const Tensor each = g.cotangent(0) / element_count(g.in(0), a.axes, g.in(0).dtype());
+       g.give(0, broadcast_like(expand_reduced(each, g.in(0), a.axes), g.in(0)));
+     },
+     "ReduceMean"},
+    {"max", "Largest element over axes; NaN where one is NaN; ties share the gradient.",
+     Numeric::Follow, -std::numeric_limits<double>::infinity(),
+     [](double s, double v) { return std::isnan(s) || s > v ? s : v; }, extremum_vjp, "ReduceMax"},
+    {"min", "Smallest element over axes; NaN where one is NaN; ties share the gradient.",
+     Numeric::Follow, std::numeric_limits<double>::infinity(),
+     [](double s, double v) { return std::isnan(s) || s < v ? s : v; }, extremum_vjp, "ReduceMin"},
+};
+
+void evaluate(const Row& row, const ReduceAttrs& a, EvalCall& c) {
+  const HostArray& x = c.in[0];
+  HostArray& y = c.out[0];
+  // Reducing is the transpose of broadcasting: walk x, and find each element's place in y.
+  std::vector<std::int64_t> kept = x.shape;
+  std::int64_t count = 1;
+  for (int axis : normal_axes(a.axes, x.rank())) {
+    count *= kept[axis];
+    kept[axis] = 1;
+  }
+  const BroadcastIndex at(kept, x.shape);
+  std::fill(y.values.begin(), y.values.end(), row.start);
+  for (std::int64_t i = 0; i < x.numel(); ++i) y[at(i)] = row.step(y[at(i)], x[i]);
+  if (std::string_view(row.name) == "mean")
+    for (double& v : y.values) v /= static_cast<double>(count);
+}
+
+OpDef reduce_op(const Row& row) {
+  using A = ReduceAttrs;
+  return define<A>({
+      .name = row.name,
+      .doc = row.doc,
+      .infer =
+          [](const A& a, Infer& c) {
+            c.need_count(1);
+            c.out(c.dtype(0), reduced_shape(c.shape(0), c.axes(0, a.axes), a.keep_dims));
+          },
+      .numeric = row.numeric,
+      .meaning = Eval<A>([&row](const A& a, EvalCall& c) { evaluate(row, a, c); }),
+      .vjp = VjpOf<A>(row.vjp),
+      .cost =
+          [](const A&, CallTypes in, CallTypes out) {
+            Cost cost = elementwise_cost(0, in, out);
+            cost.flops = static_cast<double>(in[0].shape.max_numel());
+            return cost;
+          },
+      .labels = "*",
+      .fusion = Fusion::RowReduce,
+      .onnx = Onnx{row.onnx, 13},
+      .samples =
+          [](Samples& s) {
+            const auto one = [&](Ints axes, bool keep, Shape shape) {
+              s.add(A{std::move(axes), keep}, {{std::move(shape), Fill::Distinct, -2, 2}});
+            };
+            one({}, false, {3, 17});
+            one({-1}, false, {3, 17});
+            one({0}, false, {5, 3});
+            one({0, 2}, true, {2, 3, 4});
+            one({1}, false, {2, 17, 3});
+            one({-1}, false, {2, 4097});
+            one({}, true, {1});
+            one({-1}, false, {0, 3});
+            s.add(A{{-1}, false}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+          },
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> reduce_ops() {
+  std::vector<OpDef> all;
+  for (const Row& row : kRows) all.push_back(reduce_op(row));
+  return all;
+}
+
+Shape reduced_shape(const Shape& shape, const std::vector<int>& axes, bool keep_dims) {
+  Shape out;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const bool reduced = std::binary_search(axes.begin(), axes.end(), i);
+    if (!reduced) out.dims().push_back(shape[i]);
+    if (reduced && keep_dims) out.dims().push_back(1);
+  }
+  return out;
+}
+
+Tensor expand_reduced(const Tensor& t, const Tensor& like, const Ints& axes) {
+  return reshape(t, reduced_shape(like.shape(), normal_axes(axes, like.rank()), true));
+}
+
+#define REDUCE(name)                                               \
+  Tensor name(Operand x, const Ints& axes, bool keep_dims) {       \
+    return emit_one(#name, to_attrs(ReduceAttrs{axes, keep_dims}), {x}); \
+  }
+REDUCE(sum) REDUCE(mean) REDUCE(max) REDUCE(min)
+#undef REDUCE
+
+}  // namespace aloft

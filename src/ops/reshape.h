@@ -1,0 +1,19 @@
+// The same elements in the same order under another shape; costs nothing.
+#pragma once
+
+#include "graph/tensor.h"
+
+namespace aloft {
+
+struct ReshapeAttrs {
+  Shape shape;
+  static constexpr auto fields() {
+    return std::tuple{field("shape", &ReshapeAttrs::shape, "shape of the result")};
+  }
+};
+
+Tensor reshape(Operand x, const Shape& shape);
+// Joins axes [from, to] into one.
+Tensor flatten(Operand x, int from = 0, int to = -1);
+
+}  // namespace aloft

@@ -1,0 +1,60 @@
+// Sample calls of an op: from them the harness derives forward against the meaning, gradients
+// against finite differences, kernels against the meaning, and the support matrix.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "types/attrs.h"
+#include "types/shape.h"
+
+namespace aloft {
+
+enum class Fill {
+  Normal,    // mean 0, deviation 1, times `scale`
+  Uniform,   // in [lo, hi)
+  Ids,       // integers in [lo, hi)
+  Distinct,  // a random permutation of evenly spaced values in [lo, hi): no ties
+  Special,   // normal values mixed with inf, -inf, NaN, denormals, -0, the largest finite
+  Constant,  // `lo` everywhere
+};
+
+struct SampleInput {
+  Shape shape;
+  Fill fill = Fill::Normal;
+  double lo = -1, hi = 1;
+  double scale = 1;
+  DType dtype = DType::F32;  // a float here is replaced by each float type under test
+  bool fixed_dtype = false;  // ... unless this is set
+};
+
+struct Sample {
+  Attrs attrs;
+  std::vector<SampleInput> in;
+  std::string note;
+  bool gradient = true;  // check the gradient on this sample (false: kinks, special values)
+  double tolerance = 1;  // factor on the tolerance table, with the reason in `note`
+};
+
+class Samples {
+ public:
+  template <class A>
+  Sample& add(const A& attrs, std::vector<SampleInput> in, std::string note = {}) {
+    return add_erased(to_attrs(attrs), std::move(in), std::move(note));
+  }
+  Sample& add_erased(Attrs attrs, std::vector<SampleInput> in, std::string note) {
+    return all_.emplace_back(Sample{std::move(attrs), std::move(in), std::move(note)});
+  }
+  const std::vector<Sample>& all() const { return all_; }
+
+ private:
+  std::vector<Sample> all_;
+};
+
+// Integer operands for indices: values in [lo, hi).
+inline SampleInput ids(Shape shape, double lo, double hi, DType dtype = DType::I32) {
+  return {std::move(shape), Fill::Ids, lo, hi, 1, dtype, true};
+}
+
+}  // namespace aloft

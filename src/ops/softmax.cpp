@@ -1,0 +1,91 @@
+#include "ops/softmax.h"
+
+#include "ops/binary.h"
+#include "ops/op.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
+
+namespace aloft {
+namespace {
+
+using A = SoftmaxAttrs;
+
+void infer(const A& a, Infer& c) {
+  c.need_count(1);
+  c.need_float(0);
+  c.axis(0, a.axis);
+  c.out(c.in(0));
+}
+
+Cost cost(const A&, CallTypes in, CallTypes out) { return elementwise_cost(14, in, out); }
+
+void samples(Samples& s) {
+  for (const Shape& shape : {Shape{3, 17}, Shape{1, 1}, Shape{2, 0, 4}, Shape{2, 4097}})
+    s.add(A{}, {{shape, Fill::Normal, 0, 0, 2}});
+  s.add(A{1}, {{{2, 5, 3}}}, "an inner axis");
+  s.add(A{0}, {{{5}}});
+  s.add(A{}, {{{3, 8}, Fill::Uniform, -1e4, -9e3}}, "hugely negative").gradient = false;
+  s.add(A{}, {{{3, 8}, Fill::Constant, 3, 3}}, "all equal");
+  s.add(A{}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+}
+
+OpDef softmax_op() {
+  return define<A>({
+      .name = "softmax",
+      .doc = "exp(x - max(x)), normalised along `axis`.",
+      .infer = infer,
+      .numeric = Numeric::Widen,
+      .meaning = Body<A>([](const A& a, std::span<const Tensor> x) -> std::vector<Tensor> {
+        const Tensor e = exp(x[0] - max(x[0], {a.axis}, true));
+        return {e / sum(e, {a.axis}, true)};
+      }),
+      // dx = y (dy - <dy, y>)
+      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
+        if (!g.needs(0)) return;
+        const Tensor &y = g.out(0), &dy = g.cotangent(0);
+        g.give(0, y * (dy - sum(dy * y, {a.axis}, true)));
+      }),
+      .cost = cost,
+      .labels = "*",
+      .fusion = Fusion::RowReduce,
+      .onnx = Onnx{"Softmax", 13},
+      .samples = samples,
+  });
+}
+
+OpDef log_softmax_op() {
+  return define<A>({
+      .name = "log_softmax",
+      .doc = "x - logsumexp(x) along `axis`.",
+      .infer = infer,
+      .numeric = Numeric::Widen,
+      .meaning = Body<A>([](const A& a, std::span<const Tensor> x) -> std::vector<Tensor> {
+        const Tensor shifted = x[0] - max(x[0], {a.axis}, true);
+        return {shifted - log(sum(exp(shifted), {a.axis}, true))};
+      }),
+      // dx = dy - softmax(x) sum(dy)
+      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
+        if (!g.needs(0)) return;
+        const Tensor& dy = g.cotangent(0);
+        g.give(0, dy - exp(g.out(0)) * sum(dy, {a.axis}, true));
+      }),
+      .cost = cost,
+      .labels = "*",
+      .fusion = Fusion::RowReduce,
+      .onnx = Onnx{"LogSoftmax", 13},
+      .samples = samples,
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> softmax_ops() { return {softmax_op(), log_softmax_op()}; }
+
+Tensor softmax(Operand x, std::int64_t axis) {
+  return emit_one("softmax", to_attrs(SoftmaxAttrs{axis}), {x});
+}
+Tensor log_softmax(Operand x, std::int64_t axis) {
+  return emit_one("log_softmax", to_attrs(SoftmaxAttrs{axis}), {x});
+}
+
+}  // namespace aloft

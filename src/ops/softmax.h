@@ -1,0 +1,18 @@
+// Softmax and its logarithm.
+#pragma once
+
+#include "graph/tensor.h"
+
+namespace aloft {
+
+struct SoftmaxAttrs {
+  std::int64_t axis = -1;
+  static constexpr auto fields() {
+    return std::tuple{field("axis", &SoftmaxAttrs::axis, "normalised axis; negative from the back")};
+  }
+};
+
+Tensor softmax(Operand x, std::int64_t axis = -1);
+Tensor log_softmax(Operand x, std::int64_t axis = -1);
+
+}  // namespace aloft

@@ -1,0 +1,87 @@
+#include <unordered_map>
+
+#include "base/error.h"
+#include "ops/op.h"
+
+namespace aloft {
+
+#define OPS(stem) std::vector<OpDef> stem##_ops();
+#include "ops/catalog.inc"
+#undef OPS
+
+const std::vector<OpDef>& op_table() {
+  static const std::vector<OpDef> table = [] {
+    std::vector<OpDef> all;
+#define OPS(stem) \
+  for (OpDef & d : stem##_ops()) all.push_back(std::move(d));
+#include "ops/catalog.inc"
+#undef OPS
+    return all;
+  }();
+  return table;
+}
+
+const OpDef* find_op(Name name) {
+  static const auto index = [] {
+    std::unordered_map<Name, const OpDef*> m;
+    for (const OpDef& d : op_table())
+      ensure(m.emplace(d.name, &d).second, "op names are unique: " + d.name.str());
+    return m;
+  }();
+  const auto it = index.find(name);
+  return it == index.end() ? nullptr : it->second;
+}
+
+const OpDef& op_named(Name name) {
+  if (const OpDef* d = find_op(name)) return *d;
+  std::vector<std::string> known;
+  for (const OpDef& d : op_table()) known.push_back(d.name.str());
+  UserError e("E0201", "there is no op '" + name.str() + "'");
+  if (const std::string near = nearest_name(name.str(), known); !near.empty())
+    e.add_line("try", near);
+  throw e;
+}
+
+Cost elementwise_cost(double flops_per_element, CallTypes in, CallTypes out) {
+  Cost c;
+  for (const TensorType& t : in) c.bytes += static_cast<double>(t.max_bytes());
+  for (const TensorType& t : out) {
+    c.bytes += static_cast<double>(t.max_bytes());
+    c.flops += flops_per_element * static_cast<double>(t.shape.max_numel());
+  }
+  return c;
+}
+
+std::vector<TensorType> infer_types(const OpDef& op, const Attrs& attrs, CallTypes in,
+                                    const Where& where) {
+  Infer infer(op.name, in, where);
+  op.infer(attrs, infer);
+  return infer.outputs();
+}
+
+std::vector<Tensor> emit_op(Name op, const Attrs& attrs, std::span<const Operand> operands) {
+  Emitter* emitter = nullptr;
+  std::vector<Tensor> in;
+  for (const Operand& o : operands) {
+    if (!o.tensor.is_defined())
+      throw UserError("E0302", op.str() + ": an empty tensor handle was passed")
+          .at(place_of(where_of(o.loc)))
+          .need("a tensor made by an op, by an input or from host memory");
+    if (emitter && o.tensor.emitter() != emitter)
+      throw UserError("E0304", op.str() + ": its operands come from different programs")
+          .at(place_of(where_of(o.loc)))
+          .need("tensors of one trace, or of the eager session")
+          .advice("pass the outside tensor to the compiled function as an argument");
+    emitter = o.tensor.emitter();
+    in.push_back(o.tensor);
+  }
+  if (!emitter) emitter = &current_emitter();
+  const Where where = operands.empty() ? current_where() : where_of(operands[0].loc);
+  return emitter->emit(op, attrs, in, where);
+}
+
+Tensor emit_one(Name op, const Attrs& attrs, std::initializer_list<Operand> operands) {
+  return emit_op(op, attrs, std::span(operands.begin(), operands.size()))[0];
+}
+
+}  // namespace aloft

@@ -1,0 +1,129 @@
+#include "ops/unary.h"
+
+#include <cmath>
+
+#include "ops/binary.h"
+#include "ops/op.h"
+#include "scalar/math.h"
+
+namespace aloft {
+namespace {
+
+struct Row {
+  const char* name;
+  const char* doc;
+  Numeric numeric;
+  double flops;
+  double (*eval)(double);
+  Tensor (*derivative)(const Tensor& x, const Tensor& y);  // null: zero almost everywhere
+  const char* onnx;
+  double lo = -2, hi = 2;  // where the samples' gradients exist
+};
+
+// Operators on Tensor need the conversion to Operand; these keep the rows readable.
+using T = const Tensor&;
+
+const Row kRows[] = {
+    {"neg", "-x", Numeric::Follow, 1, [](double x) { return -x; },
+     [](T x, T) { return scalar_like(x, -1); }, "Neg"},
+    {"abs", "|x|; its gradient at 0 is 0", Numeric::Follow, 1,
+     [](double x) { return std::abs(x); }, [](T x, T) { return sign(x); }, "Abs", 0.1, 2},
+    {"sign", "-1, 0 or 1; NaN stays NaN", Numeric::Follow, 1,
+     [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }, nullptr, "Sign", 0.1,
+     2},
+    {"square", "x * x", Numeric::Follow, 1, [](double x) { return x * x; },
+     [](T x, T) { return x * 2; }, ""},
+    {"sqrt", "square root", Numeric::Follow, 1, [](double x) { return std::sqrt(x); },
+     [](T, T y) { return 0.5 / y; }, "Sqrt", 0.2, 3},
+    {"rsqrt", "1 / sqrt(x)", Numeric::Widen, 2, [](double x) { return 1 / std::sqrt(x); },
+     [](T, T y) { return y * y * y * -0.5; }, "", 0.2, 3},
+    {"reciprocal", "1 / x", Numeric::Widen, 1, [](double x) { return 1 / x; },
+     [](T, T y) { return -(y * y); }, "Reciprocal", 0.2, 3},
+    {"exp", "e to the x", Numeric::Widen, 10, [](double x) { return std::exp(x); },
+     [](T, T y) { return y; }, "Exp"},
+    {"expm1", "exp(x) - 1, exact near 0", Numeric::Widen, 10,
+     [](double x) { return std::expm1(x); }, [](T x, T) { return exp(x); }, ""},
+    {"log", "natural logarithm", Numeric::Widen, 10, [](double x) { return std::log(x); },
+     [](T x, T) { return reciprocal(x); }, "Log", 0.2, 3},
+    {"log1p", "log(1 + x), exact near 0", Numeric::Widen, 10,
+     [](double x) { return std::log1p(x); }, [](T x, T) { return reciprocal(x + 1); }, "", -0.5,
+     3},
+    {"sin", "sine of radians", Numeric::Widen, 12, [](double x) { return std::sin(x); },
+     [](T x, T) { return cos(x); }, "Sin"},
+    {"cos", "cosine of radians", Numeric::Widen, 12, [](double x) { return std::cos(x); },
+     [](T x, T) { return -sin(x); }, "Cos"},
+    {"tan", "tangent of radians", Numeric::Widen, 15, [](double x) { return std::tan(x); },
+     [](T, T y) { return y * y + 1; }, "Tan", -1, 1},
+    {"asin", "arc sine", Numeric::Widen, 15, [](double x) { return std::asin(x); },
+     [](T x, T) { return rsqrt(1 - x * x); }, "Asin", -0.9, 0.9},
+    {"acos", "arc cosine", Numeric::Widen, 15, [](double x) { return std::acos(x); },
+     [](T x, T) { return -rsqrt(1 - x * x); }, "Acos", -0.9, 0.9},
+    {"atan", "arc tangent", Numeric::Widen, 15, [](double x) { return std::atan(x); },
+     [](T x, T) { return reciprocal(x * x + 1); }, "Atan"},
+    {"sinh", "hyperbolic sine", Numeric::Widen, 15, [](double x) { return std::sinh(x); },
+     [](T x, T) { return cosh(x); }, "Sinh"},
+    {"cosh", "hyperbolic cosine", Numeric::Widen, 15, [](double x) { return std::cosh(x); },
+     [](T x, T) { return sinh(x); }, "Cosh"},
+    {"tanh", "hyperbolic tangent", Numeric::Follow, 12, [](double x) { return std::tanh(x); },
+     [](T, T y) { return 1 - y * y; }, "Tanh"},
+    {"erf", "error function", Numeric::Widen, 15, [](double x) { return std::erf(x); },
+     [](T x, T) { return exp(-(x * x)) * 1.1283791670955126; }, "Erf"},
+    {"floor", "largest integer not above x", Numeric::Follow, 1,
+     [](double x) { return std::floor(x); }, nullptr, "Floor", 0.1, 0.9},
+    {"ceil", "smallest integer not below x", Numeric::Follow, 1,
+     [](double x) { return std::ceil(x); }, nullptr, "Ceil", 0.1, 0.9},
+    {"round", "nearest integer, halves to even", Numeric::Follow, 1,
+     [](double x) { return std::nearbyint(x); }, nullptr, "Round", 0.1, 0.4},
+};
+
+OpDef unary_op(const Row& row) {
+  using A = NoAttrs;
+  return define<A>({
+      .name = row.name,
+      .doc = row.doc,
+      .infer =
+          [](const A&, Infer& c) {
+            c.need_count(1);
+            c.need_float(0);
+            c.out(c.in(0));
+          },
+      .numeric = row.numeric,
+      .meaning = Eval<A>([f = row.eval](const A&, EvalCall& c) {
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i) c.out[0][i] = f(c.in[0][i]);
+      }),
+      .vjp = VjpOf<A>([d = row.derivative](const A&, Vjp& g) {
+        if (d && g.needs(0)) g.give(0, g.cotangent(0) * d(g.in(0), g.out(0)));
+      }),
+      .cost = [flops = row.flops](const A&, CallTypes in,
+                                  CallTypes out) { return elementwise_cost(flops, in, out); },
+      .labels = "... -> ...",
+      .fusion = Fusion::Elementwise,
+      .onnx = Onnx{row.onnx, 13},
+      .samples =
+          [lo = row.lo, hi = row.hi](Samples& s) {
+            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{1}, Shape{4097}, Shape{}})
+              s.add(A{}, {{shape, Fill::Uniform, lo, hi}});
+            s.add(A{}, {{{64}, Fill::Special}}, "special values").gradient = false;
+          },
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> unary_ops() {
+  std::vector<OpDef> all;
+  for (const Row& row : kRows) all.push_back(unary_op(row));
+  return all;
+}
+
+#define UNARY(name) \
+  Tensor name(Operand x) { return emit_one(#name, {}, {x}); }
+UNARY(neg) UNARY(abs) UNARY(sign) UNARY(square) UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal)
+UNARY(exp) UNARY(expm1) UNARY(log) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin)
+UNARY(acos) UNARY(atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(erf) UNARY(floor) UNARY(ceil)
+UNARY(round)
+#undef UNARY
+
+Tensor operator-(Operand x) { return neg(x); }
+
+}  // namespace aloft

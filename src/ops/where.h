@@ -1,0 +1,11 @@
+// Chooses element by element between two tensors.
+#pragma once
+
+#include "graph/tensor.h"
+
+namespace aloft {
+
+// condition ? a : b, with numpy broadcasting of all three. condition: bool; a, b: one type.
+Tensor where(Operand condition, Operand a, Operand b);
+
+}  // namespace aloft
