@@ -1,7 +1,7 @@
 # aloft_library(NAME SOURCES a.cpp ... USES base types ... [LINK fmt::fmt ...])
 #
 # One target a folder: aloft_<NAME>. USES is the complete list of our folders that it may include,
-# which tests/unit/includes checks against ARCHITECTURE.md's table. LINK names outside libraries.
+# which tests/conventions checks against ARCHITECTURE.md's table. LINK names outside libraries.
 function(aloft_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINK;DEFINES" ${ARGN})
   add_library(aloft_${name} STATIC ${ARG_SOURCES})
@@ -12,6 +12,7 @@ function(aloft_library name)
   target_link_libraries(aloft_${name} PUBLIC ${ARG_LINK})
   target_compile_definitions(aloft_${name} PRIVATE ${ARG_DEFINES})
   set_property(GLOBAL APPEND PROPERTY ALOFT_LIBRARIES aloft_${name})
+  set_property(GLOBAL APPEND PROPERTY ALOFT_OUTSIDE ${ARG_LINK})
 endfunction()
 
 # aloft_test(NAME SOURCES a_test.cpp ... USES base ... [LABELS fast])

@@ -118,6 +118,23 @@ class Includes(unittest.TestCase):
                                     f"in {places[0]}")
         self.assertFalse(problems, project.report(problems))
 
+    def test_the_installed_interface_needs_nothing_else(self):
+        """Public headers, and all that they reach, include only ours and the C++ library's."""
+        todo, seen, problems = project.files("include", {".h"}), set(), []
+        while todo:
+            path = todo.pop()
+            if path in seen:
+                continue
+            seen.add(path)
+            for line, _, header in project.includes(path):
+                ours = [p for p in (project.ROOT / "src" / header, project.ROOT / "include" / header)
+                        if p.is_file()]
+                todo += ours
+                if not ours and not re.fullmatch(r"[a-z_0-9]+", header):
+                    problems.append(f"{project.name(path)}:{line}: <{header}> would be needed by "
+                                    "everyone who includes <aloft/aloft.h>")
+        self.assertFalse(problems, project.report(problems))
+
 
 POSIX = {
     "dirent.h", "dlfcn.h", "fcntl.h", "glob.h", "poll.h", "pthread.h", "sched.h", "signal.h",

@@ -1,0 +1,12 @@
+# cmake -D build=DIR -D source=DIR -D compiler=c++ -P run.cmake
+# Installs the build tree into a fresh prefix, then configures, builds and runs the outside project.
+set(prefix ${build}/consumer/prefix)
+file(REMOVE_RECURSE ${build}/consumer)
+function(step)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix})
+step(${CMAKE_COMMAND} -S ${source} -B ${build}/consumer/build -G Ninja
+     -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${compiler})
+step(${CMAKE_COMMAND} --build ${build}/consumer/build)
+step(${build}/consumer/build/consumer)
