@@ -1,7 +1,7 @@
 // Repeating along axes, and asking for extents that are only known when the program runs.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

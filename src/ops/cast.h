@@ -1,7 +1,7 @@
 // Conversion between element types, rounding to nearest even; the gradient is cast back.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,7 +1,7 @@
 // Tensors made from nothing: filled, counted.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,7 +1,7 @@
 // Matrix products.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,7 +1,7 @@
 // Reductions over axes: sum, mean, max, min. An empty list of axes means all of them.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,7 +1,7 @@
 // The same elements in the same order under another shape; costs nothing.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,7 +1,7 @@
 // Softmax and its logarithm.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

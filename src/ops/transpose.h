@@ -1,7 +1,7 @@
 // Reordering of axes.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,0 +1,51 @@
+#include "backends/cpu/cpu_backend.h"
+
+#include <unordered_map>
+
+#include "backends/cpu/memory.h"
+
+namespace aloft {
+namespace cpu {
+
+#define KERNELS(stem) std::vector<Kernel> stem##_kernels();
+#include "backends/cpu/kernels/catalog.inc"
+#undef KERNELS
+
+}  // namespace cpu
+
+namespace {
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend() {
+#define KERNELS(stem) \
+  for (const Kernel& k : cpu::stem##_kernels()) all_.push_back(k);
+#include "backends/cpu/kernels/catalog.inc"
+#undef KERNELS
+    for (const Kernel& k : all_) by_op_[k.op].push_back(&k);
+  }
+
+  std::string_view name() const override { return "cpu"; }
+
+  std::vector<const Kernel*> candidates(Name op) const override {
+    const auto it = by_op_.find(op);
+    return it == by_op_.end() ? std::vector<const Kernel*>{} : it->second;
+  }
+
+  std::shared_ptr<void> allocate(std::size_t bytes) const override {
+    return cpu::allocate_aligned(bytes);
+  }
+
+ private:
+  std::vector<Kernel> all_;
+  std::unordered_map<Name, std::vector<const Kernel*>> by_op_;
+};
+
+}  // namespace
+
+const Backend& cpu_backend() {
+  static const CpuBackend backend;
+  return backend;
+}
+
+}  // namespace aloft
