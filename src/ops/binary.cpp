@@ -25,8 +25,12 @@ struct Row {
   double lo = -2, hi = 2;
 };
 
-double nan_max(double a, double b) { return std::isnan(a) || a > b ? a : std::isnan(b) ? b : std::max(a, b); }
-double nan_min(double a, double b) { return std::isnan(a) || a < b ? a : std::isnan(b) ? b : std::min(a, b); }
+double nan_max(double a, double b) {
+  return std::isnan(a) || a > b ? a : std::isnan(b) ? b : std::max(a, b);
+}
+double nan_min(double a, double b) {
+  return std::isnan(a) || a < b ? a : std::isnan(b) ? b : std::min(a, b);
+}
 
 // Half of the cotangent goes to each side of a tie, as numerical differentiation would find.
 Tensor pick(Vjp& g, const Tensor& winner, const Tensor& other) {
@@ -85,7 +89,8 @@ OpDef binary_op(const Row& row) {
       .samples =
           [lo = row.lo, hi = row.hi](Samples& s) {
             const auto both = [&](Shape a, Shape b) {
-              s.add(A{}, {{std::move(a), Fill::Uniform, lo, hi}, {std::move(b), Fill::Uniform, lo, hi}});
+              s.add(A{},
+                    {{std::move(a), Fill::Uniform, lo, hi}, {std::move(b), Fill::Uniform, lo, hi}});
             };
             both({3, 17}, {3, 17});
             both({2, 3, 5}, {5});

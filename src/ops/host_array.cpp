@@ -36,8 +36,10 @@ template <class T>
 T scalar_cast(double v) {
   if constexpr (std::is_integral_v<T>) {
     if (std::isnan(v)) return 0;
-    if (v <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
-    if (v >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    if (v <= static_cast<double>(std::numeric_limits<T>::min()))
+      return std::numeric_limits<T>::min();
+    if (v >= static_cast<double>(std::numeric_limits<T>::max()))
+      return std::numeric_limits<T>::max();
   }
   return static_cast<T>(v);
 }
@@ -50,13 +52,19 @@ void store_as(const HostArray& a, void* bytes) {
 
 void load_bytes(HostArray& a, const void* bytes) {
   switch (a.dtype) {
-    case DType::F64: return load_as<double>(a, bytes);
-    case DType::F32: return load_as<float>(a, bytes);
-    case DType::I64: return load_as<std::int64_t>(a, bytes);
-    case DType::I32: return load_as<std::int32_t>(a, bytes);
-    case DType::I8: return load_as<std::int8_t>(a, bytes);
+    case DType::F64:
+      return load_as<double>(a, bytes);
+    case DType::F32:
+      return load_as<float>(a, bytes);
+    case DType::I64:
+      return load_as<std::int64_t>(a, bytes);
+    case DType::I32:
+      return load_as<std::int32_t>(a, bytes);
+    case DType::I8:
+      return load_as<std::int8_t>(a, bytes);
     case DType::U8:
-    case DType::Bool: return load_as<std::uint8_t>(a, bytes);
+    case DType::Bool:
+      return load_as<std::uint8_t>(a, bytes);
     case DType::BF16:
     case DType::F16: {
       const auto* p = static_cast<const std::uint16_t*>(bytes);
@@ -69,12 +77,18 @@ void load_bytes(HostArray& a, const void* bytes) {
 
 void store_bytes(const HostArray& a, void* bytes) {
   switch (a.dtype) {
-    case DType::F64: return store_as<double>(a, bytes);
-    case DType::F32: return store_as<float>(a, bytes);
-    case DType::I64: return store_as<std::int64_t>(a, bytes);
-    case DType::I32: return store_as<std::int32_t>(a, bytes);
-    case DType::I8: return store_as<std::int8_t>(a, bytes);
-    case DType::U8: return store_as<std::uint8_t>(a, bytes);
+    case DType::F64:
+      return store_as<double>(a, bytes);
+    case DType::F32:
+      return store_as<float>(a, bytes);
+    case DType::I64:
+      return store_as<std::int64_t>(a, bytes);
+    case DType::I32:
+      return store_as<std::int32_t>(a, bytes);
+    case DType::I8:
+      return store_as<std::int8_t>(a, bytes);
+    case DType::U8:
+      return store_as<std::uint8_t>(a, bytes);
     case DType::Bool: {
       auto* p = static_cast<std::uint8_t*>(bytes);
       for (std::int64_t i = 0; i < a.numel(); ++i) p[i] = a[i] != 0;

@@ -1,4 +1,5 @@
-// Values on the host, in double: what an op's meaning is written over. Integers up to 2^53 are exact.
+// Values on the host, in double: what an op's meaning is written over. Integers up to 2^53 are
+// exact.
 #pragma once
 
 #include <cstdint>
