@@ -71,6 +71,8 @@ class Emitter {
   virtual std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                                    const Where& where) = 0;
   virtual TensorType type_of(const Tensor& t) const = 0;
+  // A handle on a value that this emitter made before.
+  virtual Tensor handle(ValueId v) = 0;
   // The current value of a variable; the same Tensor for every use within one trace.
   virtual Tensor state(const VariablePtr& variable) = 0;
   // Declares `value` the variable's value after this step.

@@ -23,8 +23,7 @@ class GraphEmitter : public Emitter {
   void backward(const Tensor& loss) override;
 
   Graph& graph() { return graph_; }
-  // A handle on an existing value.
-  Tensor handle(ValueId v) { return Tensor(this, v, nullptr); }
+  Tensor handle(ValueId v) override { return Tensor(this, v, nullptr); }
   // New nodes are inserted before node `n`; nullopt appends.
   void insert_before(std::optional<std::uint32_t> n) { before_ = n; }
 

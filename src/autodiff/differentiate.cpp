@@ -1,0 +1,123 @@
+#include "autodiff/differentiate.h"
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "ops/binary.h"
+#include "ops/op.h"
+
+namespace aloft {
+namespace {
+
+class Sweep {
+ public:
+  Sweep(const Graph& graph, Emitter& emitter, std::span<const Tensor> wrt)
+      : graph_(graph), emitter_(emitter) {
+    for (const Tensor& t : wrt) active_.insert(t.id());
+  }
+
+  void seed(const Tensor& value, const Tensor& cotangent) { accumulate(value.id(), cotangent); }
+
+  // Goes backwards over `nodes`, which are in execution order.
+  void run(const std::vector<std::uint32_t>& nodes) {
+    for (std::uint32_t n : nodes) mark(n);
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) visit(*it);
+  }
+
+  Tensor cotangent(ValueId v) const {
+    const auto it = cotangents_.find(v);
+    return it == cotangents_.end() ? Tensor() : it->second;
+  }
+
+ private:
+  // A value is active when it depends on one of `wrt` through ops that have a gradient.
+  void mark(std::uint32_t n) {
+    const Node& node = graph_.node(n);
+    const OpDef* op = find_op(node.op);
+    if (!op || op->gradient == OpDef::Gradient::None) return;
+    bool depends = false;
+    for (ValueId v : node.in) depends |= active_.contains(v);
+    if (!depends) return;
+    for (std::uint32_t i = 0; i < node.out.size(); ++i)
+      if (is_float(node.out[i].dtype)) active_.insert({n, i});
+  }
+
+  void visit(std::uint32_t n) {
+    const Node node = graph_.node(n);  // a copy: emitting may move the graph's nodes
+    std::vector<Tensor> in, out, cotangents;
+    bool reached = false, wanted = false;
+    std::vector<bool> needed;
+    for (std::uint32_t i = 0; i < node.out.size(); ++i) {
+      cotangents.push_back(active_.contains({n, i}) ? cotangent({n, i}) : Tensor());
+      reached |= cotangents.back().is_defined();
+    }
+    if (!reached) return;
+    for (ValueId v : node.in) {
+      needed.push_back(active_.contains(v));
+      wanted = wanted || needed.back();
+      in.push_back(emitter_.handle(v));
+    }
+    if (!wanted) return;
+    for (std::uint32_t i = 0; i < node.out.size(); ++i) out.push_back(emitter_.handle({n, i}));
+
+    Where where = node.where;
+    where.phase = Phase::Backward;
+    where.pass = "differentiate";
+    where.reason = {};
+    Scope scope(where);
+    const OpDef& op = op_named(node.op);
+    if (op.gradient == OpDef::Gradient::FromBody) {
+      through_body(op, node, in, cotangents);
+      return;
+    }
+    Vjp vjp(in, out, cotangents, needed);
+    op.vjp(node.attrs, vjp);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (vjp.given()[i].is_defined() && needed[i]) {
+        ensure(vjp.given()[i].shape() == in[i].shape(),
+               "a cotangent has its operand's shape: " + node.op.str());
+        accumulate(node.in[i], vjp.given()[i]);
+      }
+  }
+
+  void through_body(const OpDef& op, const Node& node, const std::vector<Tensor>& in,
+                    const std::vector<Tensor>& cotangents) {
+    const std::uint32_t first = graph_.capacity();
+    const std::vector<Tensor> results = op.body(node.attrs, in);
+    std::vector<std::uint32_t> added;
+    for (std::uint32_t n = first; n < graph_.capacity(); ++n) added.push_back(n);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (cotangents[i].is_defined()) accumulate(results[i].id(), cotangents[i]);
+    run(added);
+  }
+
+  void accumulate(ValueId v, const Tensor& cotangent) {
+    auto [it, is_new] = cotangents_.emplace(v, cotangent);
+    if (!is_new) it->second = add(it->second, cotangent);
+  }
+
+  const Graph& graph_;
+  Emitter& emitter_;
+  std::set<ValueId> active_;
+  std::map<ValueId, Tensor> cotangents_;
+};
+
+}  // namespace
+
+std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
+                                  const Tensor& seed, std::span<const Tensor> wrt) {
+  if (!is_float(target.dtype()))
+    throw UserError("E0311", "only a floating-point tensor can be differentiated")
+        .saw(target.type().str());
+  EmitterScope scope(emitter);
+  const std::vector<std::uint32_t> nodes = graph.order();
+  Sweep sweep(graph, emitter, wrt);
+  sweep.seed(target, seed);
+  sweep.run(nodes);
+  std::vector<Tensor> gradients;
+  for (const Tensor& t : wrt) gradients.push_back(sweep.cotangent(t.id()));
+  return gradients;
+}
+
+}  // namespace aloft

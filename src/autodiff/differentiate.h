@@ -1,0 +1,28 @@
+// Reverse-mode differentiation of a recorded program. Works on any graph whose emitter can hand out
+// handles: while compiling it appends the backward nodes to the graph, in eager mode the same calls
+// execute at once. The appended nodes are ordinary nodes, so gradients can be differentiated again.
+//
+//   %2 = matmul(%0, %1) ...            %2 = matmul(%0, %1) ...
+//   %3 = sum(%2) ...            ->     %3 = sum(%2) ...
+//                                      %4 = broadcast(%seed) ...   phase="backward"
+//                                      %5 = matmul(%4, %1) {transpose_b=true} phase="backward"
+//
+// One sweep from `target` backwards over the nodes that lie between `wrt` and `target`; cotangents
+// of a value with several readers are added in the reverse order of its readers. An op whose
+// gradient is its body's has the body recorded again, and the sweep goes through that.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/tensor.h"
+
+namespace aloft {
+
+// Gradients of `target` (float) times `seed` (same shape) with respect to each of `wrt`. An entry is
+// undefined where target does not depend on it differentiably.
+std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
+                                  const Tensor& seed, std::span<const Tensor> wrt);
+
+}  // namespace aloft

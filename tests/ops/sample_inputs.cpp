@@ -1,0 +1,71 @@
+#include "ops/sample_inputs.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "scalar/philox.h"
+
+namespace aloft::testing {
+namespace {
+
+double special(std::uint64_t i, double normal) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double list[] = {inf, -inf, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0,
+                         1e-40, -6e-8, 3e38, -65504.0, 1.0};
+  return i % 3 == 0 ? list[i / 3 % 10] : normal;
+}
+
+void fill(HostArray& a, const SampleInput& spec, const scalar::RandomKey& key) {
+  const auto n = static_cast<std::uint64_t>(a.numel());
+  std::vector<std::uint64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  if (spec.fill == Fill::Distinct)
+    for (std::uint64_t i = n; i > 1; --i)
+      std::swap(order[i - 1], order[scalar::random_bits(key, i) % i]);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    const double u = scalar::uniform(key, i), normal = scalar::normal(key, i);
+    double& v = a.values[i];
+    switch (spec.fill) {
+      case Fill::Normal: v = normal * spec.scale; break;
+      case Fill::Uniform: v = spec.lo + (spec.hi - spec.lo) * u; break;
+      case Fill::Ids: v = std::floor(spec.lo + (spec.hi - spec.lo) * u); break;
+      case Fill::Distinct:
+        v = spec.lo + (spec.hi - spec.lo) * (static_cast<double>(order[i]) + 0.5) /
+                          static_cast<double>(n);
+        break;
+      case Fill::Special: v = special(i, normal); break;
+      case Fill::Constant: v = spec.lo; break;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<HostArray> make_inputs(const Sample& sample, DType dtype, std::uint64_t seed) {
+  std::vector<HostArray> in;
+  for (std::size_t i = 0; i < sample.in.size(); ++i) {
+    const SampleInput& spec = sample.in[i];
+    const DType t = is_float(spec.dtype) && !spec.fixed_dtype ? dtype : spec.dtype;
+    HostArray& a = in.emplace_back(HostArray::zeros(t, spec.shape.max_extents()));
+    fill(a, spec, scalar::RandomKey{seed, 0, 0, i});
+    round_to_dtype(a);
+  }
+  return in;
+}
+
+std::vector<Sample> samples_of(const OpDef& op) {
+  Samples s;
+  op.samples(s);
+  return s.all();
+}
+
+std::string case_text(const OpDef& op, const Sample& sample, const std::vector<HostArray>& in) {
+  std::string s = op.name.str() + " " + sample.attrs.str() + " (";
+  for (std::size_t i = 0; i < in.size(); ++i)
+    s += (i ? ", " : "") + TensorType{in[i].dtype, Shape::of(in[i].shape)}.str();
+  s += ")";
+  return sample.note.empty() ? s : s + " # " + sample.note;
+}
+
+}  // namespace aloft::testing
