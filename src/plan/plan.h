@@ -1,0 +1,124 @@
+// The Plan: what is executed, as pure data. Named programs over one State; each program is a list
+// of instructions over buffers at fixed offsets of a few arenas. Printable, diffable, serialisable;
+// exec runs it, everything else only reads it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/name.h"
+#include "types/attrs.h"
+#include "types/call.h"
+#include "types/phase.h"
+#include "types/shape.h"
+#include "types/variable.h"
+
+namespace aloft {
+
+enum class Arena : std::uint8_t {
+  Parameters,   // weights and buffers of the model
+  Optimizer,    // moments, master weights
+  Control,      // loss scale, counters, random state
+  Gradients,    // one flat range, in the order in which gradients are born
+  Activations,  // everything that lives and dies within a program; kernels' scratch
+  Staging,      // inputs of the programs
+};
+inline constexpr Arena kAllArenas[] = {Arena::Parameters, Arena::Optimizer,   Arena::Control,
+                                       Arena::Gradients,  Arena::Activations, Arena::Staging};
+
+constexpr std::string_view name_of(Arena a) {
+  constexpr std::string_view names[] = {"parameters", "optimizer",   "control",
+                                        "gradients",  "activations", "staging"};
+  return names[static_cast<int>(a)];
+}
+
+// A range of an arena. Several tensors may share one (views, in-place results).
+struct Buffer {
+  std::string name;  // what it holds: a variable, an input, or the identity of its first writer
+  Arena arena = Arena::Activations;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;
+  int first = 0, last = 0;  // instructions between which it must not be overwritten by others
+};
+
+// A tensor as an instruction sees it.
+struct BufferRef {
+  int buffer = -1;
+  TensorType type;
+};
+
+struct Instruction {
+  CallSpec call;
+  std::string kernel;           // chosen kernel, "cpu.matmul"
+  std::vector<std::string> refusals;  // why faster kernels did not take the call
+  std::vector<BufferRef> in, out;
+  int scratch = -1;             // buffer of the kernel's scratch
+  std::string identity;         // node identity, survives passes
+  std::string path, file;       // provenance
+  int line = 0;
+  Phase phase = Phase::Forward;
+};
+
+struct NamedRef {
+  std::string name;
+  BufferRef ref;
+  bool is_tap = false;
+};
+
+struct Program {
+  std::string name;
+  std::vector<Name> symbols;  // values are given at each run, in this order
+  std::vector<std::int64_t> bounds;
+  std::vector<Buffer> buffers;
+  std::vector<Instruction> instructions;
+  std::vector<NamedRef> inputs, outputs;
+  std::size_t activation_lower_bound = 0;  // no placement could need less
+  // Gradient i (in the order grad_stats sees them) belongs to this parameter.
+  std::vector<std::string> gradient_names;
+};
+
+struct StateSlot {
+  Name name;
+  TensorType type;
+  StateClass cls = StateClass::Parameter;
+  bool requires_grad = true, is_norm = false;
+  Arena arena = Arena::Parameters;
+  std::size_t offset = 0;
+};
+
+struct Plan {
+  std::string backend;
+  int threads = 1;
+  std::vector<StateSlot> state;
+  std::vector<Program> programs;
+  std::map<Arena, std::size_t> arena_bytes;
+  std::map<std::string, std::string> choices;  // measured choices, recorded once
+
+  std::size_t peak_bytes() const;  // sum of the arenas: what exec allocates, to the byte
+  const Program* find(std::string_view program) const;
+  // Hash of everything that determines results: programs without offsets, choices.
+  std::string signature() const;
+};
+
+Arena arena_of(StateClass cls);
+
+// Puts the program into the plan: merges its state, assigns state offsets, widens arenas. Program
+// buffers of variables get the variables' offsets.
+void add_program(Plan& plan, Program program, const std::vector<StateSlot>& state);
+
+// JSON text and back; from_json checks every index, offset and size: DataError E0610.
+std::string to_json(const Plan& plan);
+Plan plan_from_json(std::string_view text);
+
+// The readable form: arenas, peak with the tensors that make it, instructions, lifetimes.
+std::string print(const Plan& plan);
+
+// Overlaps of live buffers, references out of range, types larger than buffers, instructions
+// reading what was never written: InternalError.
+void verify(const Plan& plan);
+
+}  // namespace aloft
