@@ -132,6 +132,15 @@ def norms(r):
               lambda x, weight, bias, g=groups: {"y": F.group_norm(x, g, weight, bias, 1e-5)})
 
 
+def softmax_rows(x):
+    e = np.exp(x.astype(np.float64))  # float32 exp differs between processors
+    return (e / e.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def log_rows(x):
+    return np.log(softmax_rows(x).astype(np.float64)).astype(np.float32)
+
+
 def losses(r):
     for name, attrs, holes in [
             ("cross_entropy", {"ignore_index": -100, "label_smoothing": 0.0, "reduction": "mean"}, 0),
@@ -156,6 +165,12 @@ def losses(r):
     r.add("huber_loss", "huber_loss", {"delta": 0.7, "reduction": "mean"},
           {"x": r.normal(5, 7), "y": r.normal(5, 7)},
           lambda x, y: {"loss": F.huber_loss(x, y, delta=0.7)})
+    r.add("kl_div", "kl_div", {"reduction": "batchmean", "log_target": False},
+          {"x": log_rows(r.normal(5, 7)), "y": softmax_rows(r.normal(5, 7))},
+          lambda x, y: {"loss": F.kl_div(x, y, reduction="batchmean")}, no_grad=("y",))
+    r.add("nll_loss", "nll_loss", {"ignore_index": -100, "reduction": "mean"},
+          {"x": log_rows(r.normal(6, 9)), "target": np.array([3, -100, 0, 8, 8, -100])},
+          lambda x, target: {"loss": F.nll_loss(x, target)})
     r.add("bce_with_logits", "bce_with_logits", {"reduction": "mean"},
           {"x": r.normal(5, 7, scale=4.0), "y": r.rng.random((5, 7)).astype(np.float32)},
           lambda x, y: {"loss": F.binary_cross_entropy_with_logits(x, y)}, no_grad=("y",))
@@ -169,12 +184,34 @@ def attention(r, name, batch, heads, groups, queries, head_dim, causal=True):
               q, k, v, is_causal=causal, enable_gqa=groups != heads)})
 
 
+def rotary(r):
+    """Angles t * base^(-2i/d) for t = 0, 1, ...; the two published ways to pair the coordinates."""
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    base, d = 10000.0, 8
+    angle = torch.arange(6).double()[:, None] * base ** (-torch.arange(0, d, 2).double() / d)
+
+    def half(x):  # Llama in transformers: coordinate i with i + d/2
+        both = torch.cat([angle, angle], -1)[None]
+        return {"y": apply_rotary_pos_emb(x, x, both.cos(), both.sin())[0]}
+
+    def interleaved(x):  # GPT-J, Meta's Llama: coordinate 2i with 2i + 1
+        a, b = x[..., 0::2], x[..., 1::2]
+        y = torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+        return {"y": y.flatten(-2)}
+
+    for name, run in [("rotary-half", half), ("rotary-interleaved", interleaved)]:
+        r.add(name, "rotary", {"base": base, "interleaved": run is interleaved},
+              {"x": r.normal(2, 3, 6, d)}, run)
+
+
 def sequences(r):
     attention(r, "attention-causal", 2, 3, 3, 7, 4)
     attention(r, "attention-one", 1, 2, 2, 1, 5)
     attention(r, "attention-gqa", 1, 6, 2, 9, 4)
     attention(r, "attention-mqa", 2, 4, 1, 5, 3)
     attention(r, "attention-full", 1, 2, 2, 6, 4, causal=False)
+    rotary(r)
     r.add("embedding", "embedding", {},
           {"weight": r.normal(9, 5), "index": np.array([[0, 3, 3, 8], [3, 0, 1, 3]], np.int64)},
           lambda weight, index: {"y": F.embedding(index, weight)})
