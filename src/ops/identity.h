@@ -1,0 +1,12 @@
+// Copies: `identity` passes gradients, `detach` stops them.
+#pragma once
+
+#include "graph/tensor.h"
+
+namespace aloft {
+
+Tensor identity(Operand x);
+// The same values, of which no gradient is taken.
+Tensor detach(Operand x);
+
+}  // namespace aloft
