@@ -164,6 +164,18 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  ensure(fd_ >= 0, "a file is written before it is committed");
+  ensure(offset <= written_ && bytes.size() <= written_ - offset, "write_at replaces what is there");
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail("write", errno);
+    offset += static_cast<std::uint64_t>(put);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
 void AtomicFile::commit() {
   ensure(fd_ >= 0, "a file is committed once");
   struct stat old {};

@@ -55,6 +55,8 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
+  // Replaces bytes already written: a header that is known only at the end.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   std::uint64_t written() const { return written_; }
   // Flushes to the disk, renames over `path` (a symbolic link there is replaced), and flushes the
   // folder. An existing file's permissions are kept.

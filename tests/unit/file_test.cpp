@@ -61,6 +61,15 @@ TEST_F(FileTest, KeepsPermissionsAndTheOldContentUntilCommit) {
   EXPECT_EQ(fs::status(path).permissions(), fs::perms(0640));
 }
 
+TEST_F(FileTest, AHeaderCanBeWrittenLast) {
+  AtomicFile file(folder / "a");
+  file.write("0000 payload");
+  file.write_at(0, std::as_bytes(std::span("head", 4)));
+  EXPECT_THROW(file.write_at(10, std::as_bytes(std::span("too long", 8))), InternalError);
+  file.commit();
+  EXPECT_EQ(read_file(folder / "a"), "head payload");
+}
+
 TEST_F(FileTest, WhatCannotBeReadIsADataError) {
   EXPECT_THROW(read_file(folder / "missing"), DataError);
   EXPECT_THROW(read_file(folder), DataError);

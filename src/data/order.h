@@ -1,0 +1,95 @@
+// The order of samples, as pure functions: no state, no memory that grows with the data. Any
+// position can be asked for at once, so a resumed run needs its position alone.
+//   Permutation  a keyed shuffle of 0..n-1 (Feistel network with cycle walking), O(1) memory
+//   BatchWalk    position -> the (epoch, index) of every row of a batch
+//   WindowOrder  (epoch, index) -> where in the token sequence a sample lies
+#pragma once
+
+#include <cstdint>
+
+namespace aloft {
+
+// Three 64-bit words to one, well mixed; the source of all randomness in this folder.
+std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0);
+
+// Uniform in [0, n), from 64 random bits (n > 0). The bias is below n / 2^64.
+std::uint64_t scale_down(std::uint64_t random_bits, std::uint64_t n);
+
+class Permutation {
+ public:
+  // A bijection of [0, n); n >= 1.
+  Permutation(std::uint64_t n, std::uint64_t key);
+  std::uint64_t operator()(std::uint64_t i) const;
+
+ private:
+  static constexpr int kRounds = 6;
+  std::uint64_t n_, mask_;
+  int half_bits_;
+  std::uint64_t keys_[kRounds];
+};
+
+// What becomes of the samples at an epoch's end that do not fill a batch.
+enum class LastBatch {
+  Wrap,  // the batch is filled up with samples of the next epoch: every batch is full
+  Keep,  // the batch has fewer rows
+  Drop,  // they are left out of this epoch
+};
+
+struct SampleIndex {
+  std::uint64_t epoch = 0, index = 0;  // index < samples per epoch
+  friend bool operator==(const SampleIndex&, const SampleIndex&) = default;
+};
+
+// Positions count samples handed out since the run began; 0 is the start.
+class BatchWalk {
+ public:
+  // UserError E0530 where Drop would leave nothing (fewer samples than a batch has rows), or where
+  // there is no sample at all. epochs == 0: without end.
+  BatchWalk(std::uint64_t samples_per_epoch, std::uint64_t batch, LastBatch last,
+            std::uint64_t epochs = 0);
+
+  std::uint64_t rows_at(std::uint64_t position) const;  // 0 at the end
+  SampleIndex sample(std::uint64_t position, std::uint64_t row) const;
+  std::uint64_t batches_per_epoch() const;  // Wrap: rounded up
+
+ private:
+  std::uint64_t used_;  // samples of an epoch that are handed out
+  std::uint64_t batch_;
+  LastBatch last_;
+  std::uint64_t end_;  // one past the last position
+};
+
+enum class Sampling {
+  Windows,  // cut into windows of `context` targets, each seen once an epoch
+  Random,   // an independent, uniformly random offset each: nanoGPT's get_batch
+};
+
+struct OrderOptions {
+  Sampling sampling = Sampling::Windows;
+  bool shuffle = true;  // Windows only; off for evaluation
+  std::uint64_t seed = 0;
+};
+
+// `length` inputs begin at `first`; their targets are the same one token later.
+struct Window {
+  std::uint64_t first = 0, length = 0;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+// Shuffled windows all have full length; the (tokens - 1) % context tokens left over are shared out
+// between the start and the end, differently in each epoch, so that over the epochs every token is
+// trained on. Unshuffled windows cover everything in order, and the last one may be shorter.
+class WindowOrder {
+ public:
+  // DataError E0531 where the tokens do not fill one window.
+  WindowOrder(std::uint64_t tokens, std::uint64_t context, OrderOptions options);
+
+  std::uint64_t samples_per_epoch() const { return samples_; }
+  Window at(SampleIndex sample) const;
+
+ private:
+  std::uint64_t tokens_, context_, samples_;
+  OrderOptions options_;
+};
+
+}  // namespace aloft

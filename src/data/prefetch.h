@@ -1,0 +1,89 @@
+// A thread that fills a small ring of preallocated slots ahead of its consumer. What it fills does
+// not depend on timing; no memory is allocated once it runs.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace aloft {
+
+template <class Slot>
+class Prefetcher {
+ public:
+  // Calls `fill` on the slots in turn, from one thread, until it returns false (no more) or throws.
+  // At least two slots: one is with the consumer.
+  Prefetcher(std::vector<Slot> slots, std::function<bool(Slot&)> fill)
+      : slots_(std::move(slots)), fill_(std::move(fill)), thread_([this] { run(); }) {}
+
+  ~Prefetcher() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // Waits for the next slot; it stays the caller's until the next call. nullptr after the last one.
+  // An exception of `fill` arrives here, after the slots filled before it.
+  Slot* next() {
+    std::unique_lock lock(mutex_);
+    if (lent_) {
+      lent_ = false;
+      ++taken_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return filled_ > taken_ || ended_; });
+    if (filled_ > taken_) {
+      lent_ = true;
+      return &slots_[taken_ % slots_.size()];
+    }
+    if (error_) std::rethrow_exception(error_);
+    return nullptr;
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stop_ || filled_ - taken_ < slots_.size(); });
+        if (stop_) return;
+      }
+      bool more = false;
+      std::exception_ptr error;
+      try {
+        more = fill_(slots_[filled_ % slots_.size()]);  // filled_ is written by this thread alone
+      } catch (...) {
+        error = std::current_exception();
+      }
+      std::lock_guard lock(mutex_);
+      if (more)
+        ++filled_;
+      else
+        ended_ = true;
+      error_ = error;
+      changed_.notify_all();
+      if (ended_) return;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  std::function<bool(Slot&)> fill_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t filled_ = 0, taken_ = 0;  // since the start; the slot in use is taken_ % slots
+  bool lent_ = false, stop_ = false, ended_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;  // last: it starts when everything above is there
+};
+
+}  // namespace aloft

@@ -1,0 +1,63 @@
+#include "data/token_source.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+
+// Largest id, as unsigned so that a damaged 32-bit id above 2^31 is seen as large, not negative.
+template <class Stored>
+std::uint32_t widen(const std::byte* from, std::span<std::int32_t> out) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    Stored id;
+    std::memcpy(&id, from + i * sizeof id, sizeof id);
+    largest = std::max<std::uint32_t>(largest, id);
+    out[i] = static_cast<std::int32_t>(id);
+  }
+  return largest;
+}
+
+}  // namespace
+
+TokenSource::TokenSource(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                         int width, std::int32_t vocab, std::string name)
+    : owner_(std::move(owner)),
+      data_(bytes.data()),
+      count_(bytes.size() / static_cast<std::size_t>(width)),
+      width_(width),
+      vocab_(vocab),
+      name_(std::move(name)) {
+  ensure(width == 2 || width == 4, "a stored token has 2 or 4 bytes");
+}
+
+TokenSource TokenSource::from_ids(std::vector<std::int32_t> ids, std::int32_t vocab) {
+  auto owner = std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
+  const auto bytes = std::as_bytes(std::span(*owner));
+  return TokenSource(owner, bytes, 4, vocab, "tokens in memory");
+}
+
+TokenSource TokenSource::with_vocab(std::int32_t vocab) const {
+  TokenSource narrowed = *this;
+  narrowed.vocab_ = std::min(vocab, vocab_);
+  return narrowed;
+}
+
+void TokenSource::read(std::uint64_t first, std::span<std::int32_t> out) const {
+  ensure(first <= count_ && out.size() <= count_ - first, "the tokens read lie inside the source");
+  const std::byte* from = data_ + first * static_cast<std::uint64_t>(width_);
+  const std::uint32_t largest =
+      width_ == 2 ? widen<std::uint16_t>(from, out) : widen<std::uint32_t>(from, out);
+  if (!out.empty() && largest >= static_cast<std::uint32_t>(vocab_))
+    throw DataError("E0522", "a token outside the vocabulary")
+        .at(name_ + ", tokens " + std::to_string(first) + " to " +
+            std::to_string(first + out.size() - 1))
+        .saw("id " + std::to_string(largest))
+        .need("ids below " + std::to_string(vocab_))
+        .advice("rebuild the shard with this model's tokenizer, or enlarge the model's vocabulary");
+}
+
+}  // namespace aloft

@@ -1,0 +1,66 @@
+// Tokenizers: bytes to ids and back. Every one works on arbitrary byte strings, and
+// decode(encode(x)) == x for all x that it accepts: all kinds accept everything, except `char`
+// built without byte fallback, which refuses characters outside its alphabet.
+//
+//   kind   vocabulary                                    made from
+//   byte   256: the bytes themselves                     nothing
+//   char   the distinct characters of a text             the text (+ 256 byte ids where needed)
+//   bpe    byte pairs merged by SentencePiece            the text, or a SentencePiece model
+//   gpt2   byte-level BPE of OpenAI and Hugging Face     vocab.json + merges.txt
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+
+namespace aloft {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  virtual std::string_view kind() const = 0;
+  virtual std::int32_t vocab_size() const = 0;
+
+  // Appends the ids of `bytes` to `ids`. Thread-safe. DataError E0501 from `char` alone.
+  virtual void encode_to(std::string_view bytes, std::vector<std::int32_t>& ids) const = 0;
+  std::vector<std::int32_t> encode(std::string_view bytes) const;
+
+  // What one id stands for; empty for an id that stands for nothing (SentencePiece's <unk>).
+  // 0 <= id < vocab_size(), UserError E0502 otherwise.
+  std::string_view bytes_of(std::int32_t id) const;
+  // The concatenation of bytes_of: text can be shown while it is being generated.
+  std::string decode(std::span<const std::int32_t> ids) const;
+
+  // The last place at which `text`, to be continued by unknown bytes, may be cut so that encoding
+  // the pieces one after the other gives the ids of the whole; 0 where there is none.
+  virtual std::size_t safe_cut(std::string_view text) const { return text.size(); }
+
+  // The id written between documents, where the vocabulary has one.
+  virtual std::optional<std::int32_t> end_of_text() const { return std::nullopt; }
+
+  // Equal for equal vocabularies and rules; part of shards' headers and cache keys.
+  virtual std::uint64_t fingerprint() const = 0;
+
+  // Writes `folder`/aloft_tokenizer.json and what belongs to it. Loaded by load_tokenizer.
+  virtual void save(const Path& folder) const = 0;
+
+ protected:
+  virtual std::string_view piece(std::int32_t id) const = 0;
+};
+
+inline constexpr std::string_view kTokenizerFile = "aloft_tokenizer.json";
+
+// From a folder that save() wrote, a Hugging Face folder with vocab.json and merges.txt, or a
+// SentencePiece *.model file. DataError E0503 where there is none of these or it is damaged.
+std::unique_ptr<Tokenizer> load_tokenizer(const Path& path);
+
+std::unique_ptr<Tokenizer> make_byte_tokenizer();
+
+}  // namespace aloft

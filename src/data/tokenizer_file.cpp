@@ -1,0 +1,54 @@
+// load_tokenizer: which kind lies in a folder, and building it from its files.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "data/char_tokenizer.h"
+#include "data/tokenizer.h"
+
+namespace aloft {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void damaged(const Path& path, const std::string& saw, const std::string& need) {
+  throw DataError("E0503", "not a usable tokenizer")
+      .at(path.string())
+      .saw(saw)
+      .need(need)
+      .advice("build it again, or copy it again whole");
+}
+
+std::unique_ptr<Tokenizer> load_char(const Path& path, const Json& json) {
+  const auto points = json.find("code_points");
+  const auto fallback = json.find("byte_fallback");
+  if (points == json.end() || !points->is_array() || fallback == json.end() ||
+      !fallback->is_boolean())
+    damaged(path, "fields missing", "an array code_points and a flag byte_fallback");
+  std::vector<char32_t> alphabet;
+  for (const Json& point : *points) {
+    if (!point.is_number_unsigned() || point.get<std::uint64_t>() > 0x10FFFF)
+      damaged(path, "the code point " + point.dump(), "numbers up to 0x10FFFF");
+    alphabet.push_back(static_cast<char32_t>(point.get<std::uint64_t>()));
+  }
+  return make_char_tokenizer(std::move(alphabet), fallback->get<bool>());
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
+  const Path file = path / kTokenizerFile;
+  if (!std::filesystem::exists(file))
+    throw DataError("E0503", "no tokenizer there")
+        .at(path.string())
+        .need(std::string("a folder with ") + std::string(kTokenizerFile));
+  const Json json = Json::parse(read_file(file, std::uint64_t{64} << 20), nullptr, false);
+  if (!json.is_object()) damaged(file, "text that is not a JSON object", "what `aloft` wrote");
+  if (json.value("format", Json()) != "aloft-tokenizer" || json.value("version", Json()) != 1)
+    damaged(file, "another format or version", "format aloft-tokenizer, version 1");
+  const Json kind = json.value("kind", Json());
+  if (kind == "byte") return make_byte_tokenizer();
+  if (kind == "char") return load_char(file, json);
+  damaged(file, "kind " + kind.dump(), "byte or char");
+}
+
+}  // namespace aloft
