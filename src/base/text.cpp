@@ -126,7 +126,7 @@ std::string shortest(double value) {
   return fmt::format("{}", value);
 }
 
-std::string quoted(std::string_view text, std::size_t limit) {
+std::string in_quotes(std::string_view text, std::size_t limit) {
   std::string out = "\"";
   for (char c : text.substr(0, limit)) {
     if (c == '"' || c == '\\')

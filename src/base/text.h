@@ -34,6 +34,6 @@ std::string grouped(std::int64_t value);       // "-12,345,678"
 std::string shortest(double value);            // parses back to the same double; "nan", "inf"
 
 // `text` fit for a message: quoted, control and non-ASCII bytes as \xNN, cut after `limit` bytes.
-std::string quoted(std::string_view text, std::size_t limit = 80);
+std::string in_quotes(std::string_view text, std::size_t limit = 80);
 
 }  // namespace aloft

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace aloft {
@@ -16,6 +17,12 @@ enum class Numeric : std::uint8_t {
 constexpr std::string_view name_of(Numeric n) {
   constexpr std::string_view names[] = {"narrow", "follow", "widen", "exact"};
   return names[static_cast<int>(n)];
+}
+
+constexpr std::optional<Numeric> parse_numeric(std::string_view text) {
+  for (Numeric n : {Numeric::Narrow, Numeric::Follow, Numeric::Widen, Numeric::Exact})
+    if (name_of(n) == text) return n;
+  return std::nullopt;
 }
 
 }  // namespace aloft

@@ -84,8 +84,8 @@ TEST(Text, Numbers) {
 }
 
 TEST(Text, QuotedIsPrintable) {
-  EXPECT_EQ(quoted("a\"b\\\n\x01\xff"), "\"a\\\"b\\\\\\n\\x01\\xff\"");
-  EXPECT_EQ(quoted("abcdef", 3), "\"abc\"...");
+  EXPECT_EQ(in_quotes("a\"b\\\n\x01\xff"), "\"a\\\"b\\\\\\n\\x01\\xff\"");
+  EXPECT_EQ(in_quotes("abcdef", 3), "\"abc\"...");
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+#include "precision/decide.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace aloft {
+namespace {
+
+Listing listing_of(const DecisionQuery& q, const PrecisionRecipe& r) {
+  auto any_parameter = [&](const std::vector<std::string>& patterns) {
+    return std::any_of(q.parameters.begin(), q.parameters.end(),
+                       [&](std::string_view name) { return glob_match_any(patterns, name); });
+  };
+  if (glob_match_any(r.deny_ops, q.op) || any_parameter(r.deny_params)) return Listing::Denied;
+  if (glob_match_any(r.allow_ops, q.op) || any_parameter(r.allow_params)) return Listing::Allowed;
+  return Listing::Unlisted;
+}
+
+}  // namespace
+
+Decision decide(const DecisionQuery& q, const PrecisionRecipe& recipe) {
+  ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
+  Facts facts{.numeric = q.numeric,
+              .phase = q.phase,
+              .listing = listing_of(q, recipe),
+              .is_loss = q.is_loss,
+              .is_norm = q.is_norm,
+              .level = recipe.level,
+              .low = recipe.type_in(q.phase),
+              .capability = q.capability};
+  return decide_facts(with_inputs(facts, q.inputs));
+}
+
+WeightStorage weight_storage(std::string_view parameter, bool is_norm,
+                             const PrecisionRecipe& recipe, const Capability& capability) {
+  ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
+  // Weights are read by the forward phase first: its type is the one worth storing.
+  const DType low = recipe.type_in(Phase::Forward);
+  if (recipe.level == Level::O0) return {DType::F32, false, "O0: everything is f32"};
+  if (recipe.level == Level::O1)
+    return {DType::F32, false, "O1: weights stay f32 and are cast where an op wants them low"};
+  if (!is_low(low)) return {DType::F32, false, "the recipe keeps the forward phase in f32"};
+  if (glob_match_any(recipe.deny_params, parameter))
+    return {DType::F32, false, "the recipe denies it: f32"};
+  if (!capability.stores(low))
+    return {DType::F32, false, "the back end does not have the low type"};
+  const bool has_master = recipe.level == Level::O2;
+  if (glob_match_any(recipe.allow_params, parameter))
+    return {low, has_master, "the recipe allows it: low"};
+  if (is_norm && recipe.keeps_norms_fp32())
+    return {DType::F32, false, "a norm's parameters are kept in f32"};
+  if (has_master) return {low, true, "O2: low, with an f32 master in the optimizer"};
+  return {low, false, "O3: low, without a master"};
+}
+
+scalar::ScalerRule scaler_rule(const PrecisionRecipe& recipe) {
+  ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
+  if (recipe.scale == ScalePolicy::None) return scalar::no_scaler();
+  if (recipe.scale != ScalePolicy::Auto) return recipe.scale_values;
+  const bool half =
+      recipe.type_in(Phase::Forward) == DType::F16 || recipe.type_in(Phase::Backward) == DType::F16;
+  const bool scaled_level = recipe.level == Level::O1 || recipe.level == Level::O2;
+  return half && scaled_level ? scalar::dynamic_scaler() : scalar::no_scaler();
+}
+
+}  // namespace aloft

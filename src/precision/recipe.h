@@ -1,0 +1,100 @@
+// What a user asks for in mixed precision: a value with a one-line text form and a JSON form.
+//
+//   "O2"  "O2:fp16"  "o1:bf16"  "fp16" (= O2:fp16)  "fp32" (= O0)  "auto"  "O2:auto"
+//   "O2:bf16 backward=f16 deny_params=h.0.*,head.weight loss_scale=dynamic(init=1024)"
+//   {"level": "O2", "type": "bf16", "backward": "f16", "deny_params": ["h.0.*"], ...}
+//
+// The second form is a recipe file's [precision] table; README of the forms: docs/precision.md.
+// What the recipe means for an op is decided in decide.h.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalar/loss_scaler.h"
+#include "types/dtype.h"
+#include "types/phase.h"
+
+namespace aloft {
+
+enum class Level : std::uint8_t { O0, O1, O2, O3 };
+
+constexpr std::string_view name_of(Level level) {
+  constexpr std::string_view names[] = {"O0", "O1", "O2", "O3"};
+  return names[static_cast<int>(level)];
+}
+
+// Auto: what the level and the types call for (scaler_rule()).
+enum class ScalePolicy : std::uint8_t { Auto, None, Fixed, Dynamic };
+
+struct PrecisionRecipe {
+  Level level = Level::O0;
+  DType low = DType::BF16;  // BF16 or F16
+
+  // The type used instead of `low` in one phase: BF16, F16 or F32. Update is F32 or nothing:
+  // moments and master weights do not survive less.
+  std::optional<DType> forward = {}, backward = {}, update = {};
+
+  // Patterns (base/text.h, glob_match) of op names and of parameter names. Denied is kept in f32,
+  // allowed is narrowed where its class alone would not be; deny wins over allow.
+  std::vector<std::string> allow_ops = {}, deny_ops = {};
+  std::vector<std::string> allow_params = {}, deny_params = {};
+
+  std::optional<bool> keep_norms_fp32 = {};  // unset: the level's default (keeps_norms_fp32())
+
+  ScalePolicy scale = ScalePolicy::Auto;
+  scalar::ScalerRule scale_values = {};  // for Fixed and Dynamic; kind is set to match
+
+  // `auto`: to be chosen by measurement, before anything is decided with this recipe.
+  bool level_is_auto = false, low_is_auto = false;
+  // How an `auto` was resolved, with the measured numbers. In the JSON form only.
+  std::string auto_reason = {};
+
+  bool is_resolved() const { return !level_is_auto && !low_is_auto; }
+  // The low type of a phase; F32 where the recipe keeps the phase wide (O0, an override, Update).
+  DType type_in(Phase phase) const;
+  bool keeps_norms_fp32() const { return keep_norms_fp32.value_or(level != Level::O3); }
+
+  friend bool operator==(const PrecisionRecipe&, const PrecisionRecipe&) = default;
+};
+
+// A mistake in a recipe: the key it stands at ("level", "loss_scale.init", ...) and a sentence
+// that says what was seen and what would do.
+struct RecipeMistake {
+  std::string key;
+  std::string text;
+  friend bool operator==(const RecipeMistake&, const RecipeMistake&) = default;
+};
+
+// Both read as much as they can and append every mistake they find; the result means nothing when
+// they found one.
+PrecisionRecipe parse_precision(std::string_view text, std::vector<RecipeMistake>& mistakes);
+PrecisionRecipe precision_of_json(const nlohmann::json& json, std::vector<RecipeMistake>& mistakes);
+
+// The same; all mistakes in one UserError E0711.
+PrecisionRecipe parse_precision(std::string_view text);
+
+// parse_precision(print_precision(r)) == r, but for auto_reason.
+std::string print_precision(const PrecisionRecipe& recipe);
+// precision_of_json(json_of(r)) == r.
+nlohmann::json json_of(const PrecisionRecipe& recipe);
+
+// Patterns that match none of the names there are: surely a slip, since they would do nothing.
+std::vector<RecipeMistake> unmatched_patterns(const PrecisionRecipe& recipe,
+                                              std::span<const std::string> op_names,
+                                              std::span<const std::string> parameter_names);
+
+// The recipe with every `auto` replaced by what was measured best.
+PrecisionRecipe resolve_auto(PrecisionRecipe recipe, Level level, DType low, std::string reason);
+
+// f32 and fp32, float32, float; f16 and fp16, float16, half; bf16 and bfloat16; in any case.
+std::optional<DType> parse_float_type(std::string_view text);
+// O0 .. O3, in any case.
+std::optional<Level> parse_level(std::string_view text);
+
+}  // namespace aloft

@@ -1,0 +1,121 @@
+// The precision rules as one constexpr function of plain facts, so that the table in
+// docs/precision.md is checked by static_assert. decide.h gathers the facts.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "precision/recipe.h"
+#include "types/capability.h"
+#include "types/dtype.h"
+#include "types/numeric.h"
+#include "types/phase.h"
+
+namespace aloft {
+
+struct Decision {
+  bool applies = false;           // false: leave the node as it is; the types below mean nothing
+  DType compute = DType::F32;     // products and functions are evaluated on values of this type
+  DType accumulate = DType::F32;  // sums are kept in it; F32 or wider, always
+  DType store = DType::F32;       // the outputs: a node that infers another float type is cast
+  std::optional<DType> cast_inputs = {};  // float inputs are cast to it; nothing: read as they are
+  std::string_view reason = "";           // one sentence, static
+};
+
+enum class Listing : unsigned char { Unlisted, Allowed, Denied };
+
+// What the rules ask about a node.
+struct Facts {
+  Numeric numeric = Numeric::Follow;
+  Phase phase = Phase::Forward;
+  Listing listing = Listing::Unlisted;
+  bool is_loss = false, is_norm = false;
+  bool any_float = true;      // among the inputs
+  bool mixed = false;         // float inputs of different types
+  DType widest = DType::F32;  // of the float inputs
+  Level level = Level::O0;
+  DType low = DType::BF16;  // of the phase; F32 where the recipe keeps it wide
+  Capability capability = {};
+};
+
+// The narrowest type that holds every value of both; f32 for bf16 with f16.
+constexpr DType wider(DType a, DType b) {
+  if (a == b) return a;
+  return a == DType::F64 || b == DType::F64 ? DType::F64 : DType::F32;
+}
+
+constexpr Facts with_inputs(Facts facts, std::span<const DType> inputs) {
+  facts.any_float = facts.mixed = false;
+  for (DType t : inputs) {
+    if (!is_float(t)) continue;
+    facts.mixed = facts.mixed || (facts.any_float && t != facts.widest);
+    facts.widest = facts.any_float ? wider(facts.widest, t) : t;
+    facts.any_float = true;
+  }
+  return facts;
+}
+
+constexpr Decision wide_decision(std::string_view reason) {
+  return {true, DType::F32, DType::F32, DType::F32, DType::F32, reason};
+}
+
+constexpr Decision narrow_decision(const Facts& f, std::string_view reason) {
+  if (!f.capability.computes(f.low))
+    return {true,       DType::F32,
+            DType::F32, f.low,
+            f.low,      "stored low, computed in f32: the back end does not multiply this type"};
+  return {true, f.low, DType::F32, f.low, f.low, reason};
+}
+
+constexpr Decision decide_widen(const Facts& f) {
+  if (f.level == Level::O1)
+    return wide_decision("O1: needs range and precision, so f32 in and out");
+  // A norm reads its narrow input and its f32 scale and shift side by side.
+  const auto cast = f.mixed && !f.is_norm ? std::optional(DType::F32) : std::nullopt;
+  if (f.level == Level::O2)
+    return {true, DType::F32, DType::F32, f.low, cast, "O2: computed in f32, stored low"};
+  return {true,
+          f.low,
+          DType::F32,
+          f.low,
+          f.is_norm ? std::nullopt : std::optional(f.low),
+          "O3: low throughout; sums inside the kernel stay f32"};
+}
+
+constexpr Decision decide_follow(const Facts& f) {
+  if (f.level == Level::O1) {
+    const auto cast = f.mixed ? std::optional(f.widest) : std::nullopt;
+    return {true, f.widest, DType::F32, f.widest, cast, "O1: follows the widest of its inputs"};
+  }
+  return narrow_decision(f, "element-wise: low, like what surrounds it");
+}
+
+// The rules in order; the first that fits decides.
+constexpr Decision decide_facts(const Facts& f) {
+  using enum DType;
+  if (f.numeric == Numeric::Exact) return {.reason = "exact: its types are never changed"};
+  if (!f.any_float) return {.reason = "no float input: nothing to decide"};
+  if (f.widest == F64)
+    return {
+        true, F64, F64, F64, f.mixed ? std::optional(F64) : std::nullopt, "f64 is never narrowed"};
+  if (f.is_loss)
+    return {
+        true, F32, F32, F32, f.mixed ? std::optional(F32) : std::nullopt, "a loss is always f32"};
+  if (f.phase == Phase::Update) return wide_decision("the update is always f32");
+  if (f.level == Level::O0) return wide_decision("O0: everything is f32");
+  if (!is_low(f.low)) return wide_decision("the recipe keeps this phase in f32");
+  if (f.listing == Listing::Denied) return wide_decision("the recipe denies it: f32");
+  if (!f.capability.stores(f.low)) return wide_decision("the back end does not have the low type");
+  if (f.listing == Listing::Allowed) return narrow_decision(f, "the recipe allows it: low");
+  switch (f.numeric) {
+    case Numeric::Narrow:
+      return narrow_decision(f, "products are safe in low precision: f32 sums");
+    case Numeric::Widen:
+      return decide_widen(f);
+    default:
+      return decide_follow(f);
+  }
+}
+
+}  // namespace aloft
