@@ -1,0 +1,39 @@
+// Adam and AdamW for a list of tensors at once.
+#pragma once
+
+#include "graph/tensor.h"
+#include "ops/update_layout.h"
+
+namespace aloft {
+
+struct UpdateOperands;
+struct UpdateResults;
+
+struct AdamUpdateAttrs {
+  std::int64_t count = 0;
+  bool has_master = false;
+  Ints decay;
+  bool decoupled = true;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  static constexpr auto fields() {
+    using A = AdamUpdateAttrs;
+    return std::tuple{
+        field("count", &A::count, "number of parameters"),
+        field("has_master", &A::has_master, "fp32 masters follow the gradients"),
+        field("decay", &A::decay, "1 for each parameter that decays, else 0"),
+        field("decoupled", &A::decoupled, "AdamW: decay shrinks the weight; else L2 (Adam)"),
+        field("beta1", &A::beta1, "decay of the first moment"),
+        field("beta2", &A::beta2, "decay of the second moment"),
+        field("eps", &A::eps, "added to the root of the second moment"),
+        field("weight_decay", &A::weight_decay, "0: none")};
+  }
+  UpdateLayout layout() const { return {static_cast<int>(count), has_master, 2}; }
+};
+
+// `attrs.count` and `attrs.has_master` are taken from the operands; moments[0] is m, [1] is v.
+UpdateResults adam_update(const UpdateOperands& operands, AdamUpdateAttrs attrs);
+
+}  // namespace aloft

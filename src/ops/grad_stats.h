@@ -1,0 +1,33 @@
+// What a training step must know of all its gradients before it uses any: norm, clipping factor,
+// whether all are finite, and which is the first that is not.
+#pragma once
+
+#include <span>
+
+#include "graph/tensor.h"
+
+namespace aloft {
+
+struct GradStatsAttrs {
+  double clip_norm = 0;
+  static constexpr auto fields() {
+    return std::tuple{
+        field("clip_norm", &GradStatsAttrs::clip_norm, "largest global L2 norm; 0: no clipping")};
+  }
+};
+
+// As torch.nn.utils.clip_grad_norm_ has it.
+inline constexpr double kClipEpsilon = 1e-6;
+
+struct GradStats {
+  Tensor norm;        // f32[]: global L2 norm of the gradients divided by the scale
+  Tensor multiplier;  // f32[]: what every gradient must be multiplied with
+  Tensor finite;      // i32[]: 1 where all elements, and the norm, are finite
+  Tensor culprit;     // i32[]: index of the first gradient with a non-finite element, or -1
+};
+
+// scale f32[]: what the gradients were multiplied with (loss scale x accumulated micro-batches).
+// `gradients` in the order in which a culprit is sought: backward order.
+GradStats grad_stats(Operand scale, std::span<const Tensor> gradients, double clip_norm = 0);
+
+}  // namespace aloft

@@ -1,0 +1,38 @@
+// Stochastic gradient descent, momentum and Nesterov momentum for a list of tensors at once.
+#pragma once
+
+#include "graph/tensor.h"
+#include "ops/update_layout.h"
+
+namespace aloft {
+
+struct UpdateOperands;
+struct UpdateResults;
+
+struct SgdUpdateAttrs {
+  std::int64_t count = 0;
+  bool has_master = false;
+  Ints decay;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  static constexpr auto fields() {
+    using A = SgdUpdateAttrs;
+    return std::tuple{field("count", &A::count, "number of parameters"),
+                      field("has_master", &A::has_master, "fp32 masters follow the gradients"),
+                      field("decay", &A::decay, "1 for each parameter that decays, else 0"),
+                      field("momentum", &A::momentum, "0: no moment operands"),
+                      field("dampening", &A::dampening, "of the gradient into the momentum"),
+                      field("nesterov", &A::nesterov, "look ahead along the momentum"),
+                      field("weight_decay", &A::weight_decay, "added to the gradient (L2)")};
+  }
+  UpdateLayout layout() const {
+    return {static_cast<int>(count), has_master, momentum != 0 ? 1 : 0};
+  }
+};
+
+// `attrs.count` and `attrs.has_master` are taken from the operands.
+UpdateResults sgd_update(const UpdateOperands& operands, SgdUpdateAttrs attrs);
+
+}  // namespace aloft

@@ -1,0 +1,108 @@
+#include "ops/update_ops.h"
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+
+void need_scalar(Infer& c, int i, DType dtype, const char* what) {
+  c.check(c.in(i) == TensorType{dtype, Shape{}}, std::string(what) + " has the wrong type",
+          TensorType{dtype, Shape{}}.str());
+}
+
+void need_f32_like(Infer& c, int i, int like, const char* what) {
+  c.need_same_shape(like, i);
+  c.check(c.dtype(i) == DType::F32,
+          std::string(what) + " " + std::to_string(i) + " is " + std::string(name_of(c.dtype(i))),
+          "f32");
+}
+
+}  // namespace
+
+void infer_update(const UpdateLayout& l, const Ints& decay, Infer& c) {
+  c.check(l.count >= 0 && c.count() == l.inputs(),
+          "wrong number of operands: " + std::to_string(c.count()),
+          std::to_string(l.inputs()) + " for count = " + std::to_string(l.count));
+  c.check(static_cast<int>(decay.size()) == l.count, "decay does not match the parameters",
+          "one 0 or 1 for each of " + std::to_string(l.count) + " parameters");
+  need_scalar(c, UpdateLayout::kLr, DType::F32, "the learning rate");
+  need_scalar(c, UpdateLayout::kMultiplier, DType::F32, "the multiplier");
+  need_scalar(c, UpdateLayout::kFinite, DType::I32, "the finite flag");
+  need_scalar(c, UpdateLayout::kApplied, DType::I64, "the count of applied updates");
+  for (int i = 0; i < l.count; ++i) {
+    for (int j : {l.parameter(i), l.gradient(i)})
+      c.check(is_float(c.dtype(j)) && c.dtype(j) != DType::F64,
+              "operand " + std::to_string(j) + " is " + std::string(name_of(c.dtype(j))),
+              "f32, bf16 or f16");
+    c.need_same_shape(l.parameter(i), l.gradient(i));
+    if (l.has_master) need_f32_like(c, l.master(i), l.parameter(i), "master");
+    for (int w = 0; w < l.moments; ++w)
+      need_f32_like(c, l.moment(w, i), l.parameter(i), "moment");
+  }
+  for (int i = 0; i < l.count; ++i) c.out(c.in(l.parameter(i)));
+  for (int w = 0; w < l.has_master + l.moments; ++w)
+    for (int i = 0; i < l.count; ++i) c.out(DType::F32, c.shape(l.parameter(i)));
+}
+
+void evaluate_update(const UpdateLayout& l, const Ints& decay, EvalCall& c,
+                     const std::function<void(UpdateElement&, bool)>& step) {
+  const bool applies = c.in[UpdateLayout::kFinite][0] != 0;
+  const double multiplier = c.in[UpdateLayout::kMultiplier][0];
+  for (int i = 0; i < l.count; ++i) {
+    const HostArray &p = c.in[l.parameter(i)], &g = c.in[l.gradient(i)];
+    const HostArray& from = l.has_master ? c.in[l.master(i)] : p;
+    for (std::int64_t j = 0; j < p.numel(); ++j) {
+      UpdateElement e{from[j], g[j] * multiplier, {0, 0}};
+      for (int w = 0; w < l.moments; ++w) e.moment[w] = c.in[l.moment(w, i)][j];
+      if (applies) step(e, decay[i] != 0);
+      c.out[l.new_parameter(i)][j] = applies ? e.value : p[j];
+      if (l.has_master) c.out[l.new_master(i)][j] = e.value;
+      for (int w = 0; w < l.moments; ++w) c.out[l.new_moment(w, i)][j] = e.moment[w];
+    }
+  }
+}
+
+std::vector<SampleInput> update_sample(const UpdateLayout& l, DType parameter, DType gradient,
+                                       bool finite, std::int64_t applied) {
+  const auto scalar = [](DType dtype, double value) {
+    return SampleInput{{}, Fill::Constant, value, value, 1, dtype, true};
+  };
+  std::vector<SampleInput> in = {scalar(DType::F32, 0.0625), scalar(DType::F32, 0.25),
+                                 scalar(DType::I32, finite), scalar(DType::I64, applied)};
+  const Shape shapes[] = {{5, 7}, {4097}, {}, {0, 3}};
+  const auto add = [&](DType dtype, bool positive) {
+    for (int i = 0; i < l.count; ++i)
+      in.push_back({shapes[i % 4], positive ? Fill::Uniform : Fill::Normal, 0, 1, 1, dtype, true});
+  };
+  add(parameter, false);
+  add(gradient, false);
+  if (l.has_master) add(DType::F32, false);
+  if (l.moments > 0) add(DType::F32, false);
+  if (l.moments > 1) add(DType::F32, true);
+  return in;
+}
+
+UpdateResults emit_update(Name op, const Attrs& attrs, const UpdateOperands& o) {
+  std::vector<Operand> in = {o.lr, o.multiplier, o.finite, o.applied};
+  const auto append = [&](const std::vector<Tensor>& list) {
+    in.insert(in.end(), list.begin(), list.end());
+  };
+  append(o.parameters);
+  append(o.gradients);
+  append(o.masters);
+  for (const auto& list : o.moments) append(list);
+  const std::vector<Tensor> out = emit_op(op, attrs, in);
+
+  UpdateResults results;
+  auto next = out.begin();
+  const auto take = [&](std::vector<Tensor>& to, std::size_t n) {
+    to.assign(next, next + static_cast<std::ptrdiff_t>(n));
+    next += static_cast<std::ptrdiff_t>(n);
+  };
+  take(results.parameters, o.parameters.size());
+  take(results.masters, o.masters.size());
+  for (const auto& list : o.moments) take(results.moments.emplace_back(), list.size());
+  return results;
+}
+
+}  // namespace aloft
