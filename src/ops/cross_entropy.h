@@ -1,0 +1,30 @@
+// Cross-entropy of logits against class indices, and its gradient.
+#pragma once
+
+#include <string>
+
+#include "graph/tensor.h"
+
+namespace aloft {
+
+struct CrossEntropyAttrs {
+  std::int64_t ignore_index = -100;
+  double label_smoothing = 0;
+  std::string reduction = "mean";
+  static constexpr auto fields() {
+    using A = CrossEntropyAttrs;
+    return std::tuple{
+        field("ignore_index", &A::ignore_index, "rows with this target count for nothing"),
+        field("label_smoothing", &A::label_smoothing,
+              "probability taken from the target and spread over all classes, in [0, 1]"),
+        field("reduction", &A::reduction, "\"mean\" over the rows that count, or \"sum\"")};
+  }
+};
+
+// logits [..., V], integer targets [...] -> the loss, f32 []. A row loses
+//   logsumexp(x) - (1 - s) x[target] - s mean(x),   s = label_smoothing.
+// Where no row counts the mean is 0 with a gradient of 0 (PyTorch gives NaN): nothing to learn is
+// not a failure. A target outside [0, V) that is not ignore_index makes loss and gradient NaN.
+Tensor cross_entropy(Operand logits, Operand targets, const CrossEntropyAttrs& attrs = {});
+
+}  // namespace aloft

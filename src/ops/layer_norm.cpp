@@ -1,0 +1,245 @@
+#include "ops/layer_norm.h"
+
+#include "ops/binary.h"
+#include "ops/broadcast.h"
+#include "ops/cast.h"
+#include "ops/op.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/statistics.h"
+#include "ops/unary.h"
+
+namespace aloft {
+namespace {
+
+// The last n axes, and the first rank - n.
+Ints trailing(std::int64_t n) {
+  Ints axes;
+  for (std::int64_t i = n; i > 0; --i) axes.push_back(-i);
+  return axes;
+}
+Ints leading(int rank, std::int64_t n) {
+  Ints axes;
+  for (int i = 0; i < rank - n; ++i) axes.push_back(i);
+  return axes;
+}
+Shape trailing_shape(const Shape& s, std::int64_t n) {
+  return Shape(std::vector<Dim>(s.end() - n, s.end()));
+}
+Shape leading_shape(const Shape& s, std::int64_t n) {
+  return Shape(std::vector<Dim>(s.begin(), s.end() - n));
+}
+
+void check_axes(std::int64_t axes, int operand, Infer& c) {
+  c.need_rank(operand, 1);
+  c.check(axes >= 1 && axes <= c.shape(operand).rank(),
+          "axes = " + std::to_string(axes) + " is out of range",
+          "1 to " + std::to_string(c.shape(operand).rank()) + ", the rank of x");
+}
+
+// A scale or shift: the trailing shape of x, in x's type or f32.
+void check_parameter(int i, int x, std::int64_t axes, Infer& c) {
+  c.need_shape(i, trailing_shape(c.shape(x), axes));
+  c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
+          "operand " + std::to_string(i) + " is " + std::string(name_of(c.dtype(i))),
+          "x's type or f32");
+}
+
+void infer(const LayerNormAttrs& a, Infer& c) {
+  c.need_count(1, 3);
+  c.need_float(0);
+  check_axes(a.axes, 0, c);
+  for (int i = 1; i < c.count(); ++i) check_parameter(i, 0, a.axes, c);
+  if (c.count() == 3) c.need_same_dtype(1, 2);
+  const Shape rows = leading_shape(c.shape(0), a.axes);
+  c.out(c.in(0));
+  c.out(statistics_type(c.dtype(0)), rows);
+  c.out(statistics_type(c.dtype(0)), rows);
+}
+
+std::vector<Tensor> body(const LayerNormAttrs& a, std::span<const Tensor> in) {
+  const DType wide = statistics_type(in[0].dtype());
+  const Ints axes = trailing(a.axes);
+  const Tensor x = cast(in[0], wide);
+  const Tensor m = mean(x, axes, true);
+  const Tensor centred = x - m;
+  const Tensor rstd = rsqrt(mean(square(centred), axes, true) + a.eps);
+  Tensor y = centred * rstd;
+  if (in.size() > 1) y = y * cast(in[1], wide);
+  if (in.size() > 2) y = y + cast(in[2], wide);
+  const Shape rows = leading_shape(in[0].shape(), a.axes);
+  return {cast(y, in[0].dtype()), reshape(m, rows), reshape(rstd, rows)};
+}
+
+// d mean / dx = 1 / n and d rstd / dx = -rstd^2 xhat / n: used where something else than the
+// normalisation itself reads the statistics (second derivatives).
+Tensor through_statistics(const LayerNormAttrs& a, Vjp& g) {
+  const DType wide = statistics_type(g.in(0).dtype());
+  const Ints axes = trailing(a.axes);
+  const Tensor x = cast(g.in(0), wide);
+  const Tensor count = element_count(x, axes, wide);
+  const auto wide_row = [&](const Tensor& t) { return expand_reduced(t, x, axes); };
+  Tensor dx;
+  if (g.has_cotangent(1)) dx = broadcast_like(wide_row(g.cotangent(1) / count), x);
+  if (g.has_cotangent(2)) {
+    const Tensor rstd = g.out(2);
+    const Tensor each = wide_row(g.cotangent(2) * rstd * rstd * rstd / count);
+    const Tensor d = -((x - wide_row(g.out(1))) * each);
+    dx = dx.is_defined() ? dx + d : d;
+  }
+  return cast(dx, g.in(0).dtype());
+}
+
+void vjp(const LayerNormAttrs& a, Vjp& g) {
+  Tensor dx;
+  if (g.has_cotangent(0)) {
+    std::vector<Operand> in = {g.cotangent(0), g.in(0), g.out(1), g.out(2)};
+    if (g.count() > 1) in.push_back(g.in(1));
+    const auto d =
+        emit_op("layer_norm_grad", to_attrs(LayerNormGradAttrs{a.axes, g.count() > 2}), in);
+    dx = d[0];
+    for (int i = 1; i < g.count(); ++i)
+      if (g.needs(i)) g.give(i, d[i]);
+  }
+  if (!g.needs(0)) return;
+  if (g.has_cotangent(1) || g.has_cotangent(2)) {
+    const Tensor d = through_statistics(a, g);
+    dx = dx.is_defined() ? dx + d : d;
+  }
+  if (dx.is_defined()) g.give(0, dx);
+}
+
+void samples(Samples& s) {
+  const auto one = [&](std::int64_t axes, Shape x, int parameters) -> Sample& {
+    const Shape p = trailing_shape(x, axes);
+    std::vector<SampleInput> in = {{std::move(x), Fill::Normal, 0, 0, 2}};
+    for (int i = 0; i < parameters; ++i) in.push_back({p, Fill::Uniform, 0.5, 1.5});
+    return s.add(LayerNormAttrs{axes}, std::move(in));
+  };
+  one(1, {3, 17}, 2);
+  one(1, {2, 3, 8}, 1);
+  one(1, {2, 3, 8}, 0);
+  one(2, {4, 3, 5}, 2);
+  one(1, {5}, 2);
+  one(1, {0, 4}, 2);
+  one(1, {2, 1}, 2);
+  one(1, {2, 4097}, 2);
+  one(1, {65, 33}, 2);
+  Sample& kept = one(1, {3, 17}, 2);
+  kept.note = "parameters in f32";
+  for (int i : {1, 2}) kept.in[i].fixed_dtype = true;
+  s.add(LayerNormAttrs{}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+}
+
+OpDef layer_norm_op() {
+  return define<LayerNormAttrs>({
+      .name = "layer_norm",
+      .doc = "Normalises the trailing axes to mean 0 and variance 1, then scales and shifts; also "
+             "gives mean and 1 / deviation in fp32.",
+      .infer = infer,
+      .numeric = Numeric::Widen,
+      .meaning = Body<LayerNormAttrs>(body),
+      .vjp = VjpOf<LayerNormAttrs>(vjp),
+      .cost = [](const LayerNormAttrs&, CallTypes in,
+                 CallTypes out) { return elementwise_cost(8, in, out); },
+      .labels = "... *, *, * -> ... *, ..., ...",
+      .fusion = Fusion::RowReduce,
+      .onnx = Onnx{"LayerNormalization", 17},
+      .samples = samples,
+      .is_norm = true,
+      .keep_inputs = {1, 2},
+  });
+}
+
+void infer_grad(const LayerNormGradAttrs& a, Infer& c) {
+  c.need_count(4, 5);
+  c.need_float(0);
+  c.need_same_dtype(0, 1);
+  c.need_same_shape(0, 1);
+  check_axes(a.axes, 1, c);
+  for (int i : {2, 3}) {
+    c.need_float(i);
+    c.need_shape(i, leading_shape(c.shape(1), a.axes));
+  }
+  c.need_same_dtype(2, 3);
+  c.out(c.in(1));
+  if (c.count() < 5) return;
+  check_parameter(4, 1, a.axes, c);
+  c.out(c.in(4));
+  if (a.shift) c.out(c.in(4));
+}
+
+std::vector<Tensor> grad_body(const LayerNormGradAttrs& a, std::span<const Tensor> in) {
+  const DType wide = statistics_type(in[1].dtype());
+  const Ints axes = trailing(a.axes), rows = leading(in[1].rank(), a.axes);
+  const Tensor dy = cast(in[0], wide), x = cast(in[1], wide);
+  const Tensor m = expand_reduced(cast(in[2], wide), x, axes);
+  const Tensor rstd = expand_reduced(cast(in[3], wide), x, axes);
+  const Tensor xhat = (x - m) * rstd;
+  const Tensor d = in.size() > 4 ? dy * cast(in[4], wide) : dy;
+  const Tensor dx = rstd * (d - mean(d, axes, true) - xhat * mean(d * xhat, axes, true));
+  std::vector<Tensor> out = {cast(dx, in[1].dtype())};
+  if (in.size() < 5) return out;
+  const auto over_rows = [&](const Tensor& t) {
+    return cast(rows.empty() ? t : sum(t, rows), in[4].dtype());
+  };
+  out.push_back(over_rows(dy * xhat));
+  if (a.shift) out.push_back(over_rows(dy));
+  return out;
+}
+
+void grad_samples(Samples& s) {
+  const auto one = [&](std::int64_t axes, Shape x, bool scale, bool shift) -> Sample& {
+    const Shape p = trailing_shape(x, axes), rows = leading_shape(x, axes);
+    std::vector<SampleInput> in = {{x}, {x, Fill::Normal, 0, 0, 2}};
+    in.push_back({rows, Fill::Normal, 0, 0, 0.2, DType::F32, true});
+    in.push_back({rows, Fill::Uniform, 0.5, 1.5, 1, DType::F32, true});
+    if (scale) in.push_back({p, Fill::Uniform, 0.5, 1.5});
+    return s.add(LayerNormGradAttrs{axes, shift}, std::move(in));
+  };
+  one(1, {3, 17}, true, true);
+  one(1, {2, 3, 8}, true, false);
+  one(1, {2, 3, 8}, false, false);
+  one(2, {4, 3, 5}, true, true);
+  one(1, {5}, true, true);
+  one(1, {0, 4}, true, true);
+  one(1, {2, 4097}, true, true);
+  one(1, {131, 33}, true, true);
+  Sample& kept = one(1, {3, 17}, true, true);
+  kept.note = "scale in f32";
+  kept.in[4].fixed_dtype = true;
+}
+
+OpDef layer_norm_grad_op() {
+  return define<LayerNormGradAttrs>({
+      .name = "layer_norm_grad",
+      .doc = "Gradients of layer_norm: from dy, x, mean, rstd and the scale to dx, and where there "
+             "is a scale, to its gradient and the shift's.",
+      .infer = infer_grad,
+      .numeric = Numeric::Widen,
+      .meaning = Body<LayerNormGradAttrs>(grad_body),
+      .vjp = FromBody{},
+      .cost = [](const LayerNormGradAttrs&, CallTypes in,
+                 CallTypes out) { return elementwise_cost(14, in, out.subspan(0, 1)); },
+      .labels = "... *, ... *, ..., ..., * -> ... *, *, *",
+      .fusion = Fusion::RowReduce,
+      .onnx = no_onnx(),
+      .samples = grad_samples,
+      .is_norm = true,
+      .keep_inputs = {2, 3, 4},
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> layer_norm_ops() { return {layer_norm_op(), layer_norm_grad_op()}; }
+
+Tensor layer_norm(Operand x, const Tensor& scale, const Tensor& shift, double eps,
+                  std::int64_t axes) {
+  std::vector<Operand> in = {x};
+  if (scale.is_defined() || shift.is_defined()) in.push_back(scale);
+  if (shift.is_defined()) in.push_back(shift);
+  return emit_op("layer_norm", to_attrs(LayerNormAttrs{axes, eps}), in)[0];
+}
+
+}  // namespace aloft

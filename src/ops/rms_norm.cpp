@@ -1,0 +1,165 @@
+#include "ops/rms_norm.h"
+
+#include "ops/binary.h"
+#include "ops/broadcast.h"
+#include "ops/cast.h"
+#include "ops/op.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/statistics.h"
+#include "ops/unary.h"
+
+namespace aloft {
+namespace {
+
+Shape rows_of(const Shape& s) { return Shape(std::vector<Dim>(s.begin(), s.end() - 1)); }
+
+void check_scale(int i, int x, Infer& c) {
+  c.need_shape(i, Shape{c.shape(x)[-1]});
+  c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
+          "the scale is " + std::string(name_of(c.dtype(i))), "x's type or f32");
+}
+
+void infer(const RmsNormAttrs&, Infer& c) {
+  c.need_count(1, 2);
+  c.need_float(0);
+  c.need_rank(0, 1);
+  if (c.count() > 1) check_scale(1, 0, c);
+  c.out(c.in(0));
+  c.out(statistics_type(c.dtype(0)), rows_of(c.shape(0)));
+}
+
+std::vector<Tensor> body(const RmsNormAttrs& a, std::span<const Tensor> in) {
+  const DType wide = statistics_type(in[0].dtype());
+  const Tensor x = cast(in[0], wide);
+  const Tensor r = rsqrt(mean(square(x), {-1}, true) + a.eps);
+  Tensor y = x * r;
+  if (in.size() > 1) y = y * cast(in[1], wide);
+  return {cast(y, in[0].dtype()), reshape(r, rows_of(in[0].shape()))};
+}
+
+void vjp(const RmsNormAttrs&, Vjp& g) {
+  Tensor dx;
+  if (g.has_cotangent(0)) {
+    std::vector<Operand> in = {g.cotangent(0), g.in(0), g.out(1)};
+    if (g.count() > 1) in.push_back(g.in(1));
+    const auto d = emit_op("rms_norm_grad", {}, in);
+    dx = d[0];
+    if (g.count() > 1 && g.needs(1)) g.give(1, d[1]);
+  }
+  if (!g.needs(0)) return;
+  if (g.has_cotangent(1)) {  // d rstd / dx = -rstd^3 x / n
+    const DType wide = statistics_type(g.in(0).dtype());
+    const Tensor x = cast(g.in(0), wide), r = g.out(1);
+    const Tensor each = g.cotangent(1) * r * r * r / element_count(x, {-1}, wide);
+    const Tensor d = cast(-(x * expand_reduced(each, x, {-1})), g.in(0).dtype());
+    dx = dx.is_defined() ? dx + d : d;
+  }
+  if (dx.is_defined()) g.give(0, dx);
+}
+
+void samples(Samples& s) {
+  for (const Shape& x :
+       {Shape{3, 17}, Shape{2, 3, 8}, Shape{5}, Shape{0, 4}, Shape{2, 1}, Shape{2, 4097}}) {
+    s.add(RmsNormAttrs{}, {{x, Fill::Normal, 0, 0, 2}, {Shape{x[-1]}, Fill::Uniform, 0.5, 1.5}});
+  }
+  s.add(RmsNormAttrs{}, {{{3, 8}}}, "without a scale");
+  s.add(RmsNormAttrs{}, {{{3, 17}}, {{17}, Fill::Uniform, 0.5, 1.5, 1, DType::F32, true}},
+        "scale in f32");
+  s.add(RmsNormAttrs{}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+}
+
+OpDef rms_norm_op() {
+  return define<RmsNormAttrs>({
+      .name = "rms_norm",
+      .doc = "Divides the last axis by its root mean square, then scales; also gives the inverse "
+             "root mean square in fp32.",
+      .infer = infer,
+      .numeric = Numeric::Widen,
+      .meaning = Body<RmsNormAttrs>(body),
+      .vjp = VjpOf<RmsNormAttrs>(vjp),
+      .cost = [](const RmsNormAttrs&, CallTypes in,
+                 CallTypes out) { return elementwise_cost(5, in, out); },
+      .labels = "... *, * -> ... *, ...",
+      .fusion = Fusion::RowReduce,
+      .onnx = Onnx{"RMSNormalization", 23},
+      .samples = samples,
+      .is_norm = true,
+      .keep_inputs = {1},
+  });
+}
+
+void infer_grad(const NoAttrs&, Infer& c) {
+  c.need_count(3, 4);
+  c.need_float(0);
+  c.need_same_dtype(0, 1);
+  c.need_same_shape(0, 1);
+  c.need_rank(1, 1);
+  c.need_float(2);
+  c.need_shape(2, rows_of(c.shape(1)));
+  c.out(c.in(1));
+  if (c.count() < 4) return;
+  check_scale(3, 1, c);
+  c.out(c.in(3));
+}
+
+// With xhat = x rstd and d = dy scale:  dx = rstd (d - xhat mean(d xhat)).
+std::vector<Tensor> grad_body(const NoAttrs&, std::span<const Tensor> in) {
+  const DType wide = statistics_type(in[1].dtype());
+  const Tensor dy = cast(in[0], wide), x = cast(in[1], wide);
+  const Tensor r = expand_reduced(cast(in[2], wide), x, {-1});
+  const Tensor xhat = x * r;
+  const Tensor d = in.size() > 3 ? dy * cast(in[3], wide) : dy;
+  const Tensor dx = r * (d - xhat * mean(d * xhat, {-1}, true));
+  std::vector<Tensor> out = {cast(dx, in[1].dtype())};
+  if (in.size() < 4) return out;
+  const Tensor each = dy * xhat;
+  out.push_back(cast(sum_to(each, in[3]), in[3].dtype()));
+  return out;
+}
+
+void grad_samples(Samples& s) {
+  const auto one = [&](Shape x, bool scale, bool kept) {
+    std::vector<SampleInput> in = {{x}, {x, Fill::Normal, 0, 0, 2}};
+    in.push_back({rows_of(x), Fill::Uniform, 0.5, 1.5, 1, DType::F32, true});
+    if (scale) in.push_back({Shape{x[-1]}, Fill::Uniform, 0.5, 1.5, 1, DType::F32, kept});
+    s.add(NoAttrs{}, std::move(in), kept ? "scale in f32" : "");
+  };
+  for (const Shape& x :
+       {Shape{3, 17}, Shape{2, 3, 8}, Shape{5}, Shape{0, 4}, Shape{2, 4097}, Shape{131, 33}})
+    one(x, true, false);
+  one({3, 8}, false, false);
+  one({3, 17}, true, true);
+}
+
+OpDef rms_norm_grad_op() {
+  return define<NoAttrs>({
+      .name = "rms_norm_grad",
+      .doc =
+          "Gradients of rms_norm: from dy, x, rstd and the scale to dx and the scale's gradient.",
+      .infer = infer_grad,
+      .numeric = Numeric::Widen,
+      .meaning = Body<NoAttrs>(grad_body),
+      .vjp = FromBody{},
+      .cost = [](const NoAttrs&, CallTypes in,
+                 CallTypes out) { return elementwise_cost(10, in, out.subspan(0, 1)); },
+      .labels = "... *, ... *, ..., * -> ... *, *",
+      .fusion = Fusion::RowReduce,
+      .onnx = no_onnx(),
+      .samples = grad_samples,
+      .is_norm = true,
+      .keep_inputs = {2, 3},
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> rms_norm_ops() { return {rms_norm_op(), rms_norm_grad_op()}; }
+
+Tensor rms_norm(Operand x, const Tensor& scale, double eps) {
+  std::vector<Operand> in = {x};
+  if (scale.is_defined()) in.push_back(scale);
+  return emit_op("rms_norm", to_attrs(RmsNormAttrs{eps}), in)[0];
+}
+
+}  // namespace aloft
