@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/temporary_folder.h"
+#include "temporary_folder.h"
 
 namespace aloft {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "data/char_tokenizer.h"
 #include "data/round_trip.h"
-#include "data/temporary_folder.h"
+#include "temporary_folder.h"
 
 namespace aloft {
 namespace {

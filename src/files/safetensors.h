@@ -1,0 +1,86 @@
+// safetensors: Hugging Face's format for named tensors, read through a memory map and written in
+// one step. Layout: 8 bytes header length N (little endian), N bytes of JSON
+//   {"__metadata__": {text: text}, NAME: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
+//   24]}}
+// then the data, to which the offsets are relative. Nothing in a file is believed before it is
+// checked against the file's real size; the tensors must fill the data without overlap or gap.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "types/shape.h"
+
+namespace aloft {
+
+using Metadata = std::map<std::string, std::string>;
+
+// A tensor's bytes, row-major, little endian. Not necessarily aligned to the element: other
+// programs' files need not be. Constant dimensions only.
+struct TensorView {
+  std::string name;
+  TensorType type;
+  std::span<const std::byte> bytes;
+};
+
+inline constexpr std::uint64_t kSafetensorsHeaderLimit = 100'000'000;
+
+// The names of the format, such as "F32" and "BOOL".
+std::string_view safetensors_name(DType dtype);
+std::optional<DType> parse_safetensors_dtype(std::string_view name);
+
+class Safetensors {
+ public:
+  // Maps the file. DataError E0601, E0610 (the header), E0611 (a tensor's entry), E0612 (the layout
+  // of the data).
+  static Safetensors open(const Path& path);
+  // The same checks on bytes in memory, which must outlive the result. `name` is for messages.
+  static Safetensors parse(std::span<const std::byte> file, std::string name);
+
+  const std::vector<TensorView>& tensors() const { return tensors_; }  // by name, ascending
+  const Metadata& metadata() const { return metadata_; }
+  const TensorView* find(std::string_view name) const;
+  const TensorView& at(std::string_view name) const;  // DataError E0613 names the nearest
+  const std::string& name() const { return name_; }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  std::string name_;
+  std::vector<TensorView> tensors_;
+  Metadata metadata_;
+};
+
+struct TensorEntry {
+  std::string name;
+  TensorType type;
+};
+
+// Writes tensor after tensor in the order of the data: larger elements first, so that all are
+// aligned, and by name among equals. The same tensors and metadata give the same bytes.
+// UserError E0614: names that repeat or are not UTF-8, symbolic dimensions.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const Path& path, std::vector<TensorEntry> tensors, const Metadata& metadata);
+
+  const std::vector<TensorEntry>& order() const { return order_; }
+  // Bytes of order()[0], then order()[1], ...; cut as one likes.
+  void write(std::span<const std::byte> bytes);
+  void finish();  // InternalError where bytes are missing; the file appears here
+
+ private:
+  AtomicFile file_;
+  std::vector<TensorEntry> order_;
+  std::uint64_t remaining_ = 0;
+};
+
+// The whole at once: what lies in memory already.
+void write_safetensors(const Path& path, std::span<const TensorView> tensors,
+                       const Metadata& metadata = {});
+
+}  // namespace aloft

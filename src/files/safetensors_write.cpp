@@ -1,0 +1,94 @@
+// The writing half of safetensors.h.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "files/safetensors.h"
+
+namespace aloft {
+namespace {
+
+UserError cannot_name(const std::string& saw, const std::string& need) {
+  return UserError("E0614", "tensors that cannot be written as safetensors").saw(saw).need(need);
+}
+
+bool data_order(const TensorEntry& a, const TensorEntry& b) {
+  const std::size_t size_a = size_of(a.type.dtype), size_b = size_of(b.type.dtype);
+  return size_a != size_b ? size_a > size_b : a.name < b.name;
+}
+
+// The JSON, padded with spaces so that the data begins at a multiple of 8.
+std::string header_text(const std::vector<TensorEntry>& tensors, const Metadata& metadata) {
+  std::vector<std::string> names;
+  for (const TensorEntry& tensor : tensors) names.push_back(tensor.name);
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    throw cannot_name("the name " + aloft::quoted(*twice) + " twice",
+                      "a name of its own for each tensor");
+
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!metadata.empty()) json["__metadata__"] = metadata;
+  std::uint64_t at = 0;
+  for (const TensorEntry& tensor : tensors) {
+    if (!tensor.type.shape.is_constant())
+      throw cannot_name(tensor.name + " " + tensor.type.str(), "constant dimensions");
+    if (tensor.name.empty() || tensor.name == "__metadata__")
+      throw cannot_name("the name " + aloft::quoted(tensor.name), "another name");
+    const std::uint64_t end = at + tensor.type.max_bytes();
+    nlohmann::ordered_json entry;
+    entry["dtype"] = safetensors_name(tensor.type.dtype);
+    entry["shape"] = tensor.type.shape.max_extents();
+    entry["data_offsets"] = {at, end};
+    json.push_back({tensor.name, std::move(entry)});  // not json[name], which searches all names
+    at = end;
+  }
+  std::string text;
+  try {
+    text = json.dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw cannot_name("a name or metadata with bytes that are not UTF-8", "UTF-8");
+  }
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+}  // namespace
+
+SafetensorsWriter::SafetensorsWriter(const Path& path, std::vector<TensorEntry> tensors,
+                                     const Metadata& metadata)
+    : file_(path), order_(std::move(tensors)) {
+  std::sort(order_.begin(), order_.end(), data_order);
+  const std::string header = header_text(order_, metadata);
+  for (const TensorEntry& tensor : order_) remaining_ += tensor.type.max_bytes();
+  const std::uint64_t length = header.size();
+  file_.write(std::as_bytes(std::span(&length, 1)));
+  file_.write(header);
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  ensure(bytes.size() <= remaining_, "no more bytes are written than the tensors have");
+  remaining_ -= bytes.size();
+  file_.write(bytes);
+}
+
+void SafetensorsWriter::finish() {
+  ensure(remaining_ == 0, "every tensor's bytes are written before the file is finished");
+  file_.commit();
+}
+
+void write_safetensors(const Path& path, std::span<const TensorView> tensors,
+                       const Metadata& metadata) {
+  std::map<std::string_view, std::span<const std::byte>> bytes;
+  std::vector<TensorEntry> entries;
+  for (const TensorView& tensor : tensors) {
+    ensure(tensor.bytes.size() == tensor.type.max_bytes(), "a tensor has the bytes of its type");
+    bytes[tensor.name] = tensor.bytes;
+    entries.push_back({tensor.name, tensor.type});
+  }
+  SafetensorsWriter writer(path, std::move(entries), metadata);
+  for (const TensorEntry& entry : writer.order()) writer.write(bytes.at(entry.name));
+  writer.finish();
+}
+
+}  // namespace aloft
