@@ -1,5 +1,7 @@
 #include "backends/cpu/cpu_backend.h"
 
+#include <hwy/highway.h>
+
 #include <unordered_map>
 
 #include "backends/cpu/memory.h"
@@ -18,6 +20,8 @@ namespace {
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
+    // Kernels ask for the functions of the best instruction set when they are prepared.
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 #define KERNELS(stem) \
   for (const Kernel& k : cpu::stem##_kernels()) all_.push_back(k);
 #include "backends/cpu/kernels/catalog.inc"

@@ -27,19 +27,13 @@ inline void* at(void* p, std::int64_t i, DType t) {
   return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(t));
 }
 
-// Elements [i, i + n) of p as f32: where they lie if they are f32, else widened into `buffer`.
-inline const float* open_tile(DType t, const void* p, std::int64_t i, std::int64_t n,
-                              float* buffer) {
-  if (t == DType::F32) return static_cast<const float*>(p) + i;
-  widen(t, at(p, i, t), buffer, n);
-  return buffer;
-}
-// Where to write elements [i, i + n) of p as f32; close_tile rounds them into place.
-inline float* result_tile(DType t, void* p, std::int64_t i, float* buffer) {
-  return t == DType::F32 ? static_cast<float*>(p) + i : buffer;
-}
-inline void close_tile(DType t, const float* tile, void* p, std::int64_t i, std::int64_t n) {
-  if (t != DType::F32) narrow(tile, t, at(p, i, t), n);
-}
+// n elements of any type at src as f32 or f64: where they lie if they have that type already, else
+// converted into `buffer`.
+const float* open_f32(DType t, const void* src, float* buffer, std::int64_t n);
+const double* open_f64(DType t, const void* src, double* buffer, std::int64_t n);
+// n results to elements of any type at dst; nothing is done where `tile` is dst already. Integers
+// truncate and saturate, NaN becomes 0, bool is != 0.
+void close_f32(DType t, const float* tile, void* dst, std::int64_t n);
+void close_f64(DType t, const double* tile, void* dst, std::int64_t n);
 
 }  // namespace aloft::cpu

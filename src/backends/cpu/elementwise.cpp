@@ -1,0 +1,64 @@
+#include "backends/cpu/elementwise.h"
+
+#include "backends/cpu/parallel.h"
+
+namespace aloft::cpu {
+namespace {
+
+constexpr bool fits_f32(DType t) {
+  return has_tiles(t) || t == DType::Bool || t == DType::U8 || t == DType::I8;
+}
+
+class Elementwise : public Prepared {
+ public:
+  Elementwise(const CallSpec& call, const ElementwiseCode& code)
+      : operands_(call), code_(code), out_(call.out[0].dtype), narrow_(fits_f32(out_)) {
+    for (const TensorType& t : call.in) narrow_ = narrow_ && fits_f32(t.dtype);
+  }
+
+  void run(const RunArgs& args) override {
+    parallel_for(operands_.numel(args), code_.cost, [&](std::int64_t begin, std::int64_t end) {
+      Reader reader(operands_, args);
+      if (narrow_)
+        chunk<float>(reader, args.out[0], begin, end);
+      else
+        chunk<double>(reader, args.out[0], begin, end);
+    });
+  }
+
+ private:
+  template <class T>
+  void chunk(Reader& reader, void* out, std::int64_t begin, std::int64_t end) const {
+    alignas(64) T buffer[kTile];
+    const T* in[kMaxOperands];
+    while (begin < end) {
+      const std::int64_t n = operands_.tile_at(begin, end);
+      void* place = at(out, begin, out_);
+      if constexpr (std::is_same_v<T, float>) {
+        for (int i = 0; i < operands_.count(); ++i) in[i] = reader.as_f32(i, begin, n);
+        float* result = out_ == DType::F32 ? static_cast<float*>(place) : buffer;
+        code_.f32(in, result, n, code_.numbers.data());
+        close_f32(out_, result, place, n);
+      } else {
+        for (int i = 0; i < operands_.count(); ++i) in[i] = reader.as_f64(i, begin, n);
+        double* result = out_ == DType::F64 ? static_cast<double*>(place) : buffer;
+        code_.f64(in, result, n, code_.numbers.data());
+        close_f64(out_, result, place, n);
+      }
+      begin += n;
+    }
+  }
+
+  Operands operands_;
+  ElementwiseCode code_;
+  DType out_;
+  bool narrow_;
+};
+
+}  // namespace
+
+std::unique_ptr<Prepared> prepare_elementwise(const CallSpec& call, const ElementwiseCode& code) {
+  return std::make_unique<Elementwise>(call, code);
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,69 @@
+// cast between all types: directly where f32 lies on one side or holds the values on the way,
+// through double otherwise.
+#include "ops/cast.h"
+
+#include <cstring>
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/tiles.h"
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+namespace {
+
+class Cast : public Prepared {
+ public:
+  explicit Cast(const CallSpec& call)
+      : numel_(extent_of(call.out[0].shape.numel(), call)),
+        from_(call.in[0].dtype),
+        to_(call.out[0].dtype) {}
+
+  void run(const RunArgs& args) override {
+    parallel_for(numel_.at(args.symbols), 1, [&](std::int64_t begin, std::int64_t end) {
+      convert(at(args.in[0], begin, from_), at(args.out[0], begin, to_), end - begin);
+    });
+  }
+
+ private:
+  // A float of at most 32 bits, or a type whose every value f32 holds.
+  static constexpr bool is_light(DType t) { return has_tiles(t) || size_of(t) == 1; }
+
+  void convert(const void* src, void* dst, std::int64_t n) const {
+    if (from_ == to_) {
+      std::memmove(dst, src, n * size_of(to_));
+    } else if (from_ == DType::F32 && has_tiles(to_)) {
+      narrow(static_cast<const float*>(src), to_, dst, n);
+    } else if (is_low(from_) && to_ == DType::F32) {
+      widen(from_, src, static_cast<float*>(dst), n);
+    } else if (is_light(from_) && to_ != DType::F64) {
+      by_tiles<float>(src, dst, n);
+    } else {
+      by_tiles<double>(src, dst, n);
+    }
+  }
+
+  template <class T>
+  void by_tiles(const void* src, void* dst, std::int64_t n) const {
+    alignas(64) T buffer[kTile];
+    for (std::int64_t i = 0; i < n; i += kTile) {
+      const std::int64_t m = std::min(kTile, n - i);
+      if constexpr (std::is_same_v<T, float>)
+        close_f32(to_, open_f32(from_, at(src, i, from_), buffer, m), at(dst, i, to_), m);
+      else
+        close_f64(to_, open_f64(from_, at(src, i, from_), buffer, m), at(dst, i, to_), m);
+    }
+  }
+
+  Extent numel_;
+  DType from_, to_;
+};
+
+}  // namespace
+
+std::vector<Kernel> cast_kernels() {
+  return {{"cpu.cast", "cast", always, [](const CallSpec& call) -> std::unique_ptr<Prepared> {
+             return std::make_unique<Cast>(call);
+           }}};
+}
+
+}  // namespace aloft::cpu

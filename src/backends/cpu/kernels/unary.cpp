@@ -1,0 +1,132 @@
+// Element-wise functions of one tensor (the rows of ops/unary.cpp).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/unary.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <string_view>
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/functions-inl.h"
+#include "backends/cpu/map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+
+#define TILE(name, ...)                                                                 \
+  void name##_tile(const float* const* in, float* out, std::int64_t n, const double*) { \
+    map(in[0], out, n, [](FloatV x) HWY_ATTR -> FloatV { return __VA_ARGS__; });        \
+  }
+TILE(neg, hn::Neg(x))
+TILE(abs, hn::Abs(x))
+TILE(sign, keep_nan(x, hn::IfThenElse(hn::Eq(x, hn::Zero(Floats())), hn::Zero(Floats()),
+                                      hn::CopySignToAbs(constant(1), x))))
+TILE(square, hn::Mul(x, x))
+TILE(sqrt, hn::Sqrt(x))
+TILE(rsqrt, hn::Div(constant(1), hn::Sqrt(x)))
+TILE(reciprocal, hn::Div(constant(1), x))
+TILE(exp, exp_of(x))
+TILE(expm1, expm1_of(x))
+TILE(log, log_of(x))
+TILE(log1p, log1p_of(x))
+TILE(sin, sin_of(x))
+TILE(cos, cos_of(x))
+TILE(tan, tan_of(x))
+TILE(asin, hn::Asin(Floats(), x))
+TILE(acos, hn::Acos(Floats(), x))
+TILE(atan, hn::Atan(Floats(), x))
+TILE(sinh, sinh_of(x))
+TILE(cosh, cosh_of(x))
+TILE(tanh, tanh_of(x))
+TILE(erf, erf_of(x))
+TILE(floor, hn::Floor(x))
+TILE(ceil, hn::Ceil(x))
+TILE(round, hn::Round(x))
+#undef TILE
+
+TileF32 unary_tile(std::string_view op) {
+#define ROW(name) \
+  if (op == #name) return name##_tile;
+  ROW(neg)
+  ROW(abs) ROW(sign) ROW(square) ROW(sqrt) ROW(rsqrt) ROW(reciprocal) ROW(exp) ROW(expm1) ROW(log)
+      ROW(log1p) ROW(sin) ROW(cos) ROW(tan) ROW(asin) ROW(acos) ROW(atan) ROW(sinh) ROW(cosh)
+          ROW(tanh) ROW(erf) ROW(floor) ROW(ceil) ROW(round)
+#undef ROW
+              return nullptr;
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cmath>
+
+#include "scalar/math.h"
+
+namespace aloft::cpu {
+namespace {
+
+HWY_EXPORT(unary_tile);
+
+struct Row {
+  const char* name;  // "cpu.OP"
+  TileF64 f64;
+  std::int64_t cost;
+};
+
+#define WIDE(...)                                                           \
+  [](const double* const* in, double* out, std::int64_t n, const double*) { \
+    for (std::int64_t i = 0; i < n; ++i) {                                  \
+      const double x = in[0][i];                                            \
+      out[i] = __VA_ARGS__;                                                 \
+    }                                                                       \
+  }
+const Row kRows[] = {
+    {"cpu.neg", WIDE(-x), 1},
+    {"cpu.abs", WIDE(std::abs(x)), 1},
+    {"cpu.sign", WIDE(scalar::sign(x)), 1},
+    {"cpu.square", WIDE(x* x), 1},
+    {"cpu.sqrt", WIDE(std::sqrt(x)), 2},
+    {"cpu.rsqrt", WIDE(1 / std::sqrt(x)), 2},
+    {"cpu.reciprocal", WIDE(1 / x), 1},
+    {"cpu.exp", WIDE(std::exp(x)), 4},
+    {"cpu.expm1", WIDE(std::expm1(x)), 5},
+    {"cpu.log", WIDE(std::log(x)), 5},
+    {"cpu.log1p", WIDE(std::log1p(x)), 6},
+    {"cpu.sin", WIDE(std::sin(x)), 5},
+    {"cpu.cos", WIDE(std::cos(x)), 5},
+    {"cpu.tan", WIDE(std::tan(x)), 10},
+    {"cpu.asin", WIDE(std::asin(x)), 5},
+    {"cpu.acos", WIDE(std::acos(x)), 5},
+    {"cpu.atan", WIDE(std::atan(x)), 5},
+    {"cpu.sinh", WIDE(std::sinh(x)), 8},
+    {"cpu.cosh", WIDE(std::cosh(x)), 6},
+    {"cpu.tanh", WIDE(std::tanh(x)), 6},
+    {"cpu.erf", WIDE(std::erf(x)), 8},
+    {"cpu.floor", WIDE(std::floor(x)), 1},
+    {"cpu.ceil", WIDE(std::ceil(x)), 1},
+    {"cpu.round", WIDE(std::nearbyint(x)), 1},
+};
+#undef WIDE
+
+std::unique_ptr<Prepared> prepare(const CallSpec& call) {
+  const std::string name = "cpu." + call.op.str();
+  ElementwiseCode code;
+  for (const Row& row : kRows)
+    if (row.name == name)
+      code = {HWY_DYNAMIC_DISPATCH(unary_tile)(call.op.str()), row.f64, row.cost};
+  return prepare_elementwise(call, code);
+}
+
+}  // namespace
+
+std::vector<Kernel> unary_kernels() {
+  std::vector<Kernel> all;
+  for (const Row& row : kRows)
+    all.push_back(
+        {row.name, std::string_view(row.name).substr(4), always, prepare, same_type_pairs});
+  return all;
+}
+
+}  // namespace aloft::cpu
+#endif  // HWY_ONCE
