@@ -28,7 +28,7 @@ DataError bad_header(const std::string& file, const std::string& saw, const std:
 DataError bad_tensor(const std::string& file, const SafetensorsHeader::Entry& entry,
                      const std::string& saw, const std::string& need) {
   return DataError("E0611", "a tensor's entry in a safetensors file is wrong")
-      .at(file + ", tensor " + aloft::quoted(entry.name))
+      .at(file + ", tensor " + in_quotes(entry.name))
       .saw(saw)
       .need(need);
 }
@@ -51,7 +51,7 @@ TensorView checked_view(const SafetensorsHeader::Entry& entry, std::span<const s
                         const std::string& file) {
   const auto dtype = parse_safetensors_dtype(entry.dtype);
   if (!dtype)
-    throw bad_tensor(file, entry, "dtype " + aloft::quoted(entry.dtype),
+    throw bad_tensor(file, entry, "dtype " + in_quotes(entry.dtype),
                      "one of F64 F32 BF16 F16 I64 I32 U8 I8 BOOL");
   if (entry.begin > entry.end || entry.end > data.size())
     throw bad_tensor(file, entry, fmt::format("data from {} to {}", entry.begin, entry.end),
@@ -84,7 +84,7 @@ void check_layout(std::vector<SafetensorsHeader::Entry>& entries, std::uint64_t 
   for (const auto& entry : entries) {
     if (entry.begin != at)
       throw wrong(fmt::format("tensor {} begins at {}, the one before it ends at {}",
-                              aloft::quoted(entry.name), entry.begin, at));
+                              in_quotes(entry.name), entry.begin, at));
     at = entry.end;
   }
   if (at != size) throw wrong(fmt::format("{} bytes of data, {} in tensors", size, at));
@@ -154,9 +154,9 @@ const TensorView& Safetensors::at(std::string_view name) const {
   const std::string nearest = nearest_name(name, known);
   throw DataError("E0613", "a safetensors file lacks a tensor")
       .at(name_)
-      .need("a tensor named " + aloft::quoted(name))
+      .need("a tensor named " + in_quotes(name))
       .saw(fmt::format("{} tensors{}", known.size(),
-                       nearest.empty() ? "" : ", the nearest name is " + aloft::quoted(nearest)));
+                       nearest.empty() ? "" : ", the nearest name is " + in_quotes(nearest)));
 }
 
 }  // namespace aloft

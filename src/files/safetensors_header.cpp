@@ -28,20 +28,17 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
     std::set<std::string>& known = place_ == Place::Top        ? names_
                                    : place_ == Place::Metadata ? metadata_names_
                                                                : fields_;
-    if (!known.insert(name).second)
-      return mistake("the name " + aloft::quoted(name) + " comes twice");
+    if (!known.insert(name).second) return mistake("the name " + in_quotes(name) + " comes twice");
     if (place_ == Place::Top && name.empty()) return mistake("an empty name");
     if (place_ == Place::Tensor && name != "dtype" && name != "shape" && name != "data_offsets")
-      return mistake("the field " + aloft::quoted(name) + " in tensor " +
-                     aloft::quoted(entry().name));
+      return mistake("the field " + in_quotes(name) + " in tensor " + in_quotes(entry().name));
     key_ = name;
     return true;
   }
   bool end_object() override {
     if (place_ == Place::Top) return go(Place::End);
     if (place_ == Place::Tensor && fields_.size() != 3)
-      return mistake("tensor " + aloft::quoted(entry().name) +
-                     " without dtype, shape or data_offsets");
+      return mistake("tensor " + in_quotes(entry().name) + " without dtype, shape or data_offsets");
     return go(Place::Top);
   }
   bool start_array(std::size_t) override {

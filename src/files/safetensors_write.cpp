@@ -24,7 +24,7 @@ std::string header_text(const std::vector<TensorEntry>& tensors, const Metadata&
   for (const TensorEntry& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    throw cannot_name("the name " + aloft::quoted(*twice) + " twice",
+    throw cannot_name("the name " + in_quotes(*twice) + " twice",
                       "a name of its own for each tensor");
 
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
@@ -34,7 +34,7 @@ std::string header_text(const std::vector<TensorEntry>& tensors, const Metadata&
     if (!tensor.type.shape.is_constant())
       throw cannot_name(tensor.name + " " + tensor.type.str(), "constant dimensions");
     if (tensor.name.empty() || tensor.name == "__metadata__")
-      throw cannot_name("the name " + aloft::quoted(tensor.name), "another name");
+      throw cannot_name("the name " + in_quotes(tensor.name), "another name");
     const std::uint64_t end = at + tensor.type.max_bytes();
     nlohmann::ordered_json entry;
     entry["dtype"] = safetensors_name(tensor.type.dtype);
