@@ -1,12 +1,12 @@
 // Adam and AdamW for a list of tensors at once.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 #include "ops/update_layout.h"
 
 namespace aloft {
 
-struct UpdateOperands;
+struct UpdateOperands;  // ops/update_ops.h
 struct UpdateResults;
 
 struct AdamUpdateAttrs {

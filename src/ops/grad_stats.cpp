@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/op.h"
+#include "ops/update_ops.h"
 
 namespace aloft {
 namespace {

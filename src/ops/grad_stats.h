@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 
@@ -19,12 +19,7 @@ struct GradStatsAttrs {
 // As torch.nn.utils.clip_grad_norm_ has it.
 inline constexpr double kClipEpsilon = 1e-6;
 
-struct GradStats {
-  Tensor norm;        // f32[]: global L2 norm of the gradients divided by the scale
-  Tensor multiplier;  // f32[]: what every gradient must be multiplied with
-  Tensor finite;      // i32[]: 1 where all elements, and the norm, are finite
-  Tensor culprit;     // i32[]: index of the first gradient with a non-finite element, or -1
-};
+struct GradStats;  // ops/update_ops.h
 
 // scale f32[]: what the gradients were multiplied with (loss scale x accumulated micro-batches).
 // `gradients` in the order in which a culprit is sought: backward order.

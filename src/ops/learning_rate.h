@@ -1,7 +1,7 @@
 // The learning rate as device state: a function of how many updates were applied, and that count.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 #include "scalar/schedule.h"
 
 namespace aloft {

@@ -1,6 +1,7 @@
 #include "ops/scaler_update.h"
 
 #include "ops/op.h"
+#include "ops/update_ops.h"
 
 namespace aloft {
 namespace {

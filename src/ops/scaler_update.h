@@ -1,7 +1,7 @@
 // The loss scaler's state machine (scalar/loss_scaler.h) as an op: device state in, device state out.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 #include "scalar/loss_scaler.h"
 
 namespace aloft {
@@ -26,12 +26,7 @@ struct ScalerUpdateAttrs {
   scalar::ScalerRule rule() const;
 };
 
-struct ScalerTensors {
-  Tensor scale;         // f32[]
-  Tensor good_steps;    // i32[]: clean steps since the scale last changed
-  Tensor overflow_run;  // i32[]: overflowed steps in a row
-  Tensor skipped;       // i64[]: overflowed steps in all
-};
+struct ScalerTensors;  // ops/update_ops.h
 
 // The state after a step whose gradients were all finite (i32[], 1) or not (0).
 ScalerTensors scaler_update(const ScalerTensors& state, Operand finite,

@@ -1,12 +1,12 @@
 // Stochastic gradient descent, momentum and Nesterov momentum for a list of tensors at once.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 #include "ops/update_layout.h"
 
 namespace aloft {
 
-struct UpdateOperands;
+struct UpdateOperands;  // ops/update_ops.h
 struct UpdateResults;
 
 struct SgdUpdateAttrs {

@@ -1,0 +1,307 @@
+#include "ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/binary.h"
+#include "ops/broadcast.h"
+#include "ops/cast.h"
+#include "ops/compare.h"
+#include "ops/constant.h"
+#include "ops/matmul.h"
+#include "ops/op.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/statistics.h"
+#include "ops/transpose.h"
+#include "ops/unary.h"
+#include "ops/where.h"
+
+namespace aloft {
+namespace {
+
+using A = AttentionAttrs;
+
+double scale_of(double scale, const Shape& q) {
+  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(q[3].max()));
+}
+
+void check_heads(Infer& c) {
+  c.need_float(0);
+  for (int i : {0, 1, 2}) {
+    c.need_rank(i, 4, 4);
+    c.need_same_dtype(0, i);
+    for (int axis : {1, 2, 3})
+      c.check(c.shape(i)[axis].is_constant(), "a dimension other than the batch is symbolic",
+              "constant lengths, heads and widths");
+  }
+  const Shape &q = c.shape(0), &k = c.shape(1);
+  c.need_same_shape(1, 2);
+  c.check(q[0] == k[0] && q[3] == k[3], "queries and keys do not fit together",
+          "equal batches and equal widths of a head");
+  const std::int64_t heads = q[2].max(), kv = k[2].max();
+  c.check(kv > 0 && heads > 0 && heads % kv == 0 && q[3].max() > 0, "the heads do not divide",
+          "a number of query heads that is a multiple of the key heads");
+}
+
+void check_operands(const A& a, Infer& c) {
+  check_heads(c);
+  const std::int64_t queries = c.shape(0)[1].max(), keys = c.shape(1)[1].max();
+  c.check(queries == 0 || keys > 0, "there is no key", "at least one key");
+  c.check(!a.causal || queries <= keys, "more queries than keys",
+          "at least as many keys as queries under a causal mask", "causal = false");
+}
+
+Shape lse_shape(const Shape& q) { return {q[0], q[2], q[1]}; }
+
+void infer(const A& a, Infer& c) {
+  c.need_count(3);
+  check_operands(a, c);
+  c.out(c.in(0));
+  c.out(statistics_type(c.dtype(0)), lse_shape(c.shape(0)));
+}
+
+// Heads in front, query heads grouped by the key head that they share:
+// [B, T, H, D] -> [B, KV, G, T, D]; keys and values get G = 1, which broadcasts.
+Tensor heads_first(const Tensor& x, std::int64_t kv, DType wide) {
+  const Shape s = x.shape();
+  const Tensor t = transpose(cast(x, wide), {0, 2, 1, 3});
+  return reshape(t, {s[0], kv, s[2].max() / kv, s[1], s[3]});
+}
+Tensor heads_last(const Tensor& t, const Shape& shape, DType dtype) {
+  return cast(transpose(reshape(t, {shape[0], shape[2], shape[1], shape[3]}), {0, 2, 1, 3}), dtype);
+}
+
+Tensor masked_scores(const Tensor& q, const Tensor& k, double scale, const Tensor& mask) {
+  const Tensor s = matmul(q, k, false, true) * scale;
+  if (!mask.is_defined()) return s;
+  return where(mask, s, scalar_like(s, -std::numeric_limits<double>::infinity()));
+}
+
+// [T, S]: which keys a query sees; undefined where it sees all. `first` is how many keys the
+// first query sees before itself.
+Tensor mask_of(const Tensor& like, std::int64_t queries, std::int64_t keys, const Tensor& first) {
+  EmitterScope scope(*like.emitter());
+  const Tensor row = reshape(iota(queries, DType::I32), {queries, 1}) + first;
+  return less_equal(iota(keys, DType::I32), row);
+}
+
+Tensor causal_mask(const A& a, const Tensor& q, const Tensor& k) {
+  if (!a.causal) return {};
+  const std::int64_t queries = q.dim(1).max(), keys = k.dim(1).max();
+  EmitterScope scope(*q.emitter());
+  return mask_of(q, queries, keys, full({}, static_cast<double>(keys - queries), DType::I32));
+}
+
+std::vector<Tensor> body(const A& a, std::span<const Tensor> in) {
+  const DType wide = statistics_type(in[0].dtype());
+  const Shape shape = in[0].shape();
+  const std::int64_t kv = in[1].dim(2).max();
+  const Tensor q = heads_first(in[0], kv, wide), k = heads_first(in[1], kv, wide),
+               v = heads_first(in[2], kv, wide);
+  const Tensor s = masked_scores(q, k, scale_of(a.scale, shape), causal_mask(a, in[0], in[1]));
+  const Tensor top = max(s, {-1}, true);
+  const Tensor lse = log(sum(exp(s - top), {-1}, true)) + top;
+  return {heads_last(matmul(exp(s - lse), v), shape, in[0].dtype()),
+          reshape(lse, lse_shape(shape))};
+}
+
+void vjp(const A& a, Vjp& g) {
+  std::vector<Operand> in = {g.in(0), g.in(1), g.in(2), g.out(0), g.out(1)};
+  in.emplace_back(g.has_cotangent(0) ? g.cotangent(0)
+                                     : broadcast_like(scalar_like(g.out(0), 0), g.out(0)));
+  if (g.has_cotangent(1)) in.emplace_back(g.cotangent(1));
+  const auto d = emit_op("attention_grad", to_attrs(a), in);
+  for (int i = 0; i < 3; ++i)
+    if (g.needs(i)) g.give(i, d[i]);
+}
+
+Cost cost(double products, CallTypes in, CallTypes out, bool causal) {
+  Cost c = elementwise_cost(0, in, out);
+  const double keys = static_cast<double>(in[1].shape[1].max());
+  c.flops = 2 * products * keys * static_cast<double>(in[0].shape.max_numel());
+  if (causal) {  // the half that no mask hides
+    const double queries = static_cast<double>(in[0].shape[1].max());
+    c.flops *= keys > 0 ? 1 - (queries - 1) / (2 * keys) : 1;
+  }
+  return c;
+}
+
+struct SampleShape {
+  A attrs;
+  std::int64_t batch, queries, keys, heads, kv, width;
+};
+
+const SampleShape kSamples[] = {
+    {{true, 0}, 2, 5, 5, 2, 2, 4},   {{false, 0}, 1, 3, 7, 2, 1, 8},
+    {{true, 0.5}, 1, 3, 7, 4, 2, 3}, {{true, 0}, 1, 1, 1, 1, 1, 1},
+    {{false, 2}, 3, 1, 17, 1, 1, 5}, {{true, 0}, 0, 4, 4, 2, 2, 4},
+    {{true, 0}, 2, 0, 0, 2, 2, 4},   {{true, 0}, 1, 70, 133, 2, 1, 16},
+    {{true, 0}, 1, 129, 129, 1, 1, 64},
+};
+
+std::vector<SampleInput> qkv_of(const SampleShape& s) {
+  const Shape q{s.batch, s.queries, s.heads, s.width}, k{s.batch, s.keys, s.kv, s.width};
+  return {{q}, {k}, {k}};
+}
+
+void samples(Samples& s) {
+  for (const SampleShape& shape : kSamples) s.add(shape.attrs, qkv_of(shape));
+  s.add(A{false, 40}, qkv_of({{}, 1, 3, 9, 1, 1, 4}), "scores far apart").gradient = false;
+}
+
+OpDef attention_op() {
+  return define<A>({
+      .name = "attention",
+      .doc = "softmax(scale q k^T) v over heads that may share keys and values, causal or not; "
+             "also gives each row's log-sum-exp. Takes memory linear in the lengths.",
+      .infer = infer,
+      .numeric = Numeric::Narrow,
+      .meaning = Body<A>(body),
+      .vjp = VjpOf<A>(vjp),
+      .cost = [](const A& a, CallTypes in, CallTypes out) { return cost(2, in, out, a.causal); },
+      .labels = "b * h *, b * h *, b * h * -> b * h *, b h *",
+      .fusion = Fusion::Opaque,
+      .onnx = no_onnx(),
+      .samples = samples,
+  });
+}
+
+void infer_grad(const A& a, Infer& c) {
+  c.need_count(6, 7);
+  check_operands(a, c);
+  for (int i : {3, 5}) {
+    c.need_same_dtype(0, i);
+    c.need_same_shape(0, i);
+  }
+  for (int i = 4; i < c.count(); i += 2) {
+    c.need_float(i);
+    c.need_shape(i, lse_shape(c.shape(0)));
+  }
+  for (int i : {0, 1, 2}) c.out(c.in(i));
+}
+
+// With P = exp(S - lse): dV = P^T dO, dS = P (dO V^T - rowsum(dO O) + dlse), dQ = scale dS K,
+// dK = scale dS^T Q; keys and values sum over the queries' heads that share them.
+std::vector<Tensor> grad_body(const A& a, std::span<const Tensor> in) {
+  const DType wide = statistics_type(in[0].dtype());
+  const Shape shape = in[0].shape(), kv_shape = in[1].shape();
+  const std::int64_t kv = kv_shape[2].max();
+  const double scale = scale_of(a.scale, shape);
+  const Tensor q = heads_first(in[0], kv, wide), k = heads_first(in[1], kv, wide),
+               v = heads_first(in[2], kv, wide), o = heads_first(in[3], kv, wide),
+               d = heads_first(in[5], kv, wide);
+  const Shape rows{shape[0], kv, shape[2].max() / kv, shape[1], 1};
+  const Tensor s = masked_scores(q, k, scale, causal_mask(a, in[0], in[1]));
+  const Tensor p = exp(s - reshape(cast(in[4], wide), rows));
+  Tensor delta = sum(d * o, {-1}, true);
+  if (in.size() > 6) delta = delta - reshape(cast(in[6], wide), rows);
+  const Tensor ds = p * (matmul(d, v, false, true) - delta) * scale;
+  const Tensor dk = sum(matmul(ds, q, true, false), {2}, true);
+  const Tensor dv = sum(matmul(p, d, true, false), {2}, true);
+  const DType dtype = in[0].dtype();
+  return {heads_last(matmul(ds, k), shape, dtype), heads_last(dk, kv_shape, dtype),
+          heads_last(dv, kv_shape, dtype)};
+}
+
+OpDef attention_grad_op() {
+  return define<A>({
+      .name = "attention_grad",
+      .doc = "Gradient of attention from q, k, v, o, lse, the cotangent of o and, if there is one, "
+             "that of lse: dq, dk, dv. Recomputes the weights from lse.",
+      .infer = infer_grad,
+      .numeric = Numeric::Narrow,
+      .meaning = Body<A>(grad_body),
+      .vjp = FromBody{},
+      .cost = [](const A& a, CallTypes in, CallTypes out) { return cost(5, in, out, a.causal); },
+      .labels = "b * h *, b * h *, b * h *, b * h *, b h *, b * h *, b h * -> "
+                "b * h *, b * h *, b * h *",
+      .fusion = Fusion::Opaque,
+      .onnx = no_onnx(),
+      // o and lse are operands like any other here: small scores keep exp(s - lse) tame.
+      .samples =
+          [](Samples& s) {
+            for (const SampleShape& shape : kSamples) {
+              auto in = qkv_of(shape);
+              const Shape q = in[0].shape;
+              in.push_back({q});
+              in.push_back({lse_shape(q), Fill::Uniform, 4, 6, 1, DType::F32, true});
+              in.push_back({q});
+              if (shape.queries == 3)
+                in.push_back({lse_shape(q), Fill::Normal, 0, 0, 1, DType::F32, true});
+              s.add(shape.attrs, in);
+            }
+          },
+      .keep_inputs = {4, 6},
+  });
+}
+
+void infer_cached(const AttentionCachedAttrs&, Infer& c) {
+  c.need_count(4);
+  check_heads(c);
+  const TensorType length{DType::I32, Shape{}};
+  c.check(c.in(3) == length, "the length has the wrong type", length.str());
+  c.check(c.shape(0)[1].max() <= c.shape(1)[1].max(), "more queries than the cache has entries",
+          "at most as many queries as entries");
+  c.out(c.in(0));
+}
+
+std::vector<Tensor> cached_body(const AttentionCachedAttrs& a, std::span<const Tensor> in) {
+  const DType wide = statistics_type(in[0].dtype());
+  const Shape shape = in[0].shape();
+  const std::int64_t kv = in[1].dim(2).max();
+  const Tensor q = heads_first(in[0], kv, wide), k = heads_first(in[1], kv, wide),
+               v = heads_first(in[2], kv, wide);
+  const Tensor mask = mask_of(in[0], shape[1].max(), in[1].dim(1).max(), in[3]);
+  const Tensor s = masked_scores(q, k, scale_of(a.scale, shape), mask);
+  const Tensor e = exp(s - max(s, {-1}, true));
+  return {heads_last(matmul(e / sum(e, {-1}, true), v), shape, in[0].dtype())};
+}
+
+OpDef attention_cached_op() {
+  using C = AttentionCachedAttrs;
+  return define<C>({
+      .name = "attention_cached",
+      .doc = "Attention of new queries over a cache of keys and values: query i sees the first "
+             "length + i + 1 entries; the others are never read by a kernel and must be finite.",
+      .infer = infer_cached,
+      .numeric = Numeric::Narrow,
+      .meaning = Body<C>(cached_body),
+      .vjp = FromBody{},
+      .cost = [](const C&, CallTypes in, CallTypes out) { return cost(2, in, out, false); },
+      .labels = "b * h *, b * h *, b * h *, -> b * h *",
+      .fusion = Fusion::Opaque,
+      .onnx = no_onnx(),
+      .samples =
+          [](Samples& s) {
+            const auto one = [&](SampleShape shape, int length) {
+              auto in = qkv_of(shape);
+              in.push_back(ids({}, length, length + 1));
+              s.add(C{shape.attrs.scale}, in);
+            };
+            one({{}, 2, 1, 9, 2, 2, 4}, 0);
+            one({{}, 2, 1, 9, 2, 1, 4}, 8);
+            one({{true, 0.5}, 1, 4, 17, 4, 2, 3}, 5);
+            one({{}, 1, 3, 3, 1, 1, 16}, 0);
+            one({{}, 1, 1, 300, 2, 2, 64}, 257);
+            one({{}, 0, 1, 9, 2, 2, 4}, 3);
+          },
+      .keep_inputs = {3},
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> attention_ops() {
+  return {attention_op(), attention_grad_op(), attention_cached_op()};
+}
+
+Tensor attention(Operand q, Operand k, Operand v, const AttentionAttrs& attrs) {
+  return emit_one("attention", to_attrs(attrs), {q, k, v});
+}
+Tensor attention_cached(Operand q, Operand k, Operand v, Operand length,
+                        const AttentionCachedAttrs& attrs) {
+  return emit_one("attention_cached", to_attrs(attrs), {q, k, v, length});
+}
+
+}  // namespace aloft

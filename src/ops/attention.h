@@ -1,0 +1,39 @@
+// Scaled dot-product attention, its gradient, and its form for decoding with a cache.
+//
+// Axes: B batch, T queries, S keys, H heads, KV key/value heads (KV divides H: head h reads
+// key/value head h / (H / KV)), D width of a head.
+#pragma once
+
+#include "ops/declared.h"
+
+namespace aloft {
+
+struct AttentionAttrs {
+  bool causal = true;
+  double scale = 0;
+  static constexpr auto fields() {
+    using A = AttentionAttrs;
+    return std::tuple{field("causal", &A::causal, "query i sees the keys up to S - T + i"),
+                      field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};
+  }
+};
+
+struct AttentionCachedAttrs {
+  double scale = 0;
+  static constexpr auto fields() {
+    return std::tuple{
+        field("scale", &AttentionCachedAttrs::scale, "factor on the scores; 0: 1 / sqrt(D)")};
+  }
+};
+
+// q [B, T, H, D], k and v [B, S, KV, D] -> o [B, T, H, D] = softmax(scale q k^T) v.
+// The op's second output is the log-sum-exp of each row of scores, f32 [B, H, T].
+// There is no dropout on the weights: a model that wants it drops the output.
+Tensor attention(Operand q, Operand k, Operand v, const AttentionAttrs& attrs = {});
+
+// q [B, n, H, D], the cache's keys and values [B, Tmax, KV, D], length i32[]: the position of the
+// first query. Query i sees the cache's first length + i + 1 entries.
+Tensor attention_cached(Operand q, Operand k, Operand v, Operand length,
+                        const AttentionCachedAttrs& attrs = {});
+
+}  // namespace aloft

@@ -1,0 +1,23 @@
+// The head of a language model without its logits: a projection onto the classes and the
+// cross-entropy in one op, computed chunk by chunk of rows.
+#pragma once
+
+#include "ops/cross_entropy.h"
+#include "ops/declared.h"
+
+namespace aloft {
+
+struct LossAndGradients;  // ops/update_ops.h
+
+// x [..., D], weight [V, D], integer targets [...] -> the loss, f32 []; what
+// cross_entropy(matmul(x, weight^T), targets) gives. The op's second output is each row's
+// log-sum-exp, f32 [...].
+Tensor linear_cross_entropy(Operand x, Operand weight, Operand targets,
+                            const CrossEntropyAttrs& attrs = {});
+
+// Loss and gradients in one sweep, where the loss's cotangent `dloss` (f32 []) is known
+// beforehand: each chunk's logits are computed once instead of twice.
+LossAndGradients linear_cross_entropy_sweep(Operand x, Operand weight, Operand targets,
+                                            Operand dloss, const CrossEntropyAttrs& attrs = {});
+
+}  // namespace aloft
