@@ -65,10 +65,11 @@ void samples(Samples& s) {
 std::vector<OpDef> grad_stats_ops() {
   return {define<A>({
       .name = "grad_stats",
-      .doc = "Over all gradients g_i: norm = sqrt(sum g^2) / scale, accumulated in double in a "
-             "fixed order; multiplier = min(1, clip_norm / (norm + 1e-6)) / scale; finite = 1 where "
-             "every element and the norm (in fp32) are finite; culprit = the first i with an "
-             "infinity or a NaN, or -1. Where finite is 0 the multiplier is 0.",
+      .doc =
+          "Over all gradients g_i: norm = sqrt(sum g^2) / scale, accumulated in double in a "
+          "fixed order; multiplier = min(1, clip_norm / (norm + 1e-6)) / scale; finite = 1 where "
+          "every element and the norm (in fp32) are finite; culprit = the first i with an "
+          "infinity or a NaN, or -1. Where finite is 0 the multiplier is 0.",
       .infer = infer,
       .numeric = Numeric::Exact,
       .meaning = Eval<A>(evaluate),

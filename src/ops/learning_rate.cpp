@@ -12,9 +12,7 @@ void need_scalar(Infer& c, int i, DType dtype) {
   c.check(c.in(i) == type, "operand " + std::to_string(i) + " has the wrong type", type.str());
 }
 
-SampleInput value(DType dtype, double v) {
-  return {{}, Fill::Constant, v, v, 1, dtype, true};
-}
+SampleInput value(DType dtype, double v) { return {{}, Fill::Constant, v, v, 1, dtype, true}; }
 
 void samples(Samples& s) {
   using enum scalar::ScheduleKind;
@@ -70,9 +68,8 @@ OpDef count_applied_op() {
             c.out(DType::I64, {});
           },
       .numeric = Numeric::Exact,
-      .meaning = Eval<NoAttrs>([](const NoAttrs&, EvalCall& c) {
-        c.out[0][0] = c.in[0][0] + (c.in[1][0] != 0);
-      }),
+      .meaning = Eval<NoAttrs>(
+          [](const NoAttrs&, EvalCall& c) { c.out[0][0] = c.in[0][0] + (c.in[1][0] != 0); }),
       .vjp = NoGradient{},
       .cost = [](const NoAttrs&, CallTypes in,
                  CallTypes out) { return elementwise_cost(1, in, out); },

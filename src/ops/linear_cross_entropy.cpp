@@ -18,13 +18,10 @@ using A = CrossEntropyAttrs;
 Shape rows_of(const Shape& s) { return Shape(std::vector<Dim>(s.begin(), s.end() - 1)); }
 
 // [..., c] -> [rows, c].
-Tensor fold(const Tensor& t) {
-  if (t.rank() == 2) return t;
-  return t.rank() == 1 ? reshape(t, {1, t.dim(0)}) : flatten(t, 0, t.rank() - 2);
-}
+Tensor fold(const Tensor& t) { return t.rank() == 2 ? t : flatten(t, 0, t.rank() - 2); }
 
 void check_operands(const A& a, Infer& c) {
-  c.need_rank(0, 1);
+  c.need_rank(0, 2);
   c.need_rank(1, 2, 2);
   c.need_float(0);
   c.need_same_dtype(0, 1);
@@ -112,7 +109,7 @@ void add_samples(Samples& s, Kind kind) {
   };
   one({}, {5, 4}, 17, 0, 17, DType::I32, "");
   one({}, {2, 3, 8}, 9, 0, 9, DType::I64, "");
-  one({}, {4}, 5, 0, 5, DType::I32, "one row");
+  one({}, {1, 4}, 5, 0, 5, DType::I32, "one row");
   one({}, {3, 5}, 1, 0, 1, DType::I32, "one class");
   one({}, {0, 4}, 5, 0, 5, DType::I32, "no row");
   one({2}, {11, 4}, 5, 0, 5, DType::I32, "ignored rows");
@@ -137,9 +134,8 @@ OpDef linear_cross_entropy_op() {
             c.out(statistics_type(c.dtype(0)), c.shape(2));
           },
       .numeric = Numeric::Narrow,
-      .meaning = Body<A>([](const A& a, std::span<const Tensor> in) {
-        return loss_of(a, logits_of(in), in[2]);
-      }),
+      .meaning = Body<A>(
+          [](const A& a, std::span<const Tensor> in) { return loss_of(a, logits_of(in), in[2]); }),
       .vjp = VjpOf<A>(vjp),
       .cost = [](const A&, CallTypes in, CallTypes out) { return cost(1, in, out); },
       .labels = "... *, * *, ... -> , ...",

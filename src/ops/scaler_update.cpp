@@ -22,10 +22,9 @@ void infer(const A& a, Infer& c) {
 }
 
 void evaluate(const A& a, EvalCall& c) {
-  const scalar::ScalerState before{static_cast<float>(c.in[0][0]),
-                                   static_cast<std::int32_t>(c.in[1][0]),
-                                   static_cast<std::int32_t>(c.in[2][0]),
-                                   static_cast<std::int64_t>(c.in[3][0])};
+  const scalar::ScalerState before{
+      static_cast<float>(c.in[0][0]), static_cast<std::int32_t>(c.in[1][0]),
+      static_cast<std::int32_t>(c.in[2][0]), static_cast<std::int64_t>(c.in[3][0])};
   const scalar::ScalerState after = scalar::next(before, c.in[4][0] != 0, a.rule());
   c.out[0][0] = after.scale;
   c.out[1][0] = after.good_steps;

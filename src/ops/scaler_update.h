@@ -1,4 +1,5 @@
-// The loss scaler's state machine (scalar/loss_scaler.h) as an op: device state in, device state out.
+// The loss scaler's state machine (scalar/loss_scaler.h) as an op: device state in, device state
+// out.
 #pragma once
 
 #include "ops/declared.h"
@@ -34,8 +35,8 @@ ScalerTensors scaler_update(const ScalerTensors& state, Operand finite,
 
 // Inline, so that back ends need no more than this header.
 inline ScalerUpdateAttrs ScalerUpdateAttrs::of(const scalar::ScalerRule& r) {
-  return {std::string(scalar::name_of(r.kind)), r.growth, r.backoff, r.growth_interval, r.max,
-          r.min};
+  return {
+      std::string(scalar::name_of(r.kind)), r.growth, r.backoff, r.growth_interval, r.max, r.min};
 }
 
 inline scalar::ScalerRule ScalerUpdateAttrs::rule() const {

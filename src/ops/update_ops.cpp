@@ -36,8 +36,7 @@ void infer_update(const UpdateLayout& l, const Ints& decay, Infer& c) {
               "f32, bf16 or f16");
     c.need_same_shape(l.parameter(i), l.gradient(i));
     if (l.has_master) need_f32_like(c, l.master(i), l.parameter(i), "master");
-    for (int w = 0; w < l.moments; ++w)
-      need_f32_like(c, l.moment(w, i), l.parameter(i), "moment");
+    for (int w = 0; w < l.moments; ++w) need_f32_like(c, l.moment(w, i), l.parameter(i), "moment");
   }
   for (int i = 0; i < l.count; ++i) c.out(c.in(l.parameter(i)));
   for (int w = 0; w < l.has_master + l.moments; ++w)
