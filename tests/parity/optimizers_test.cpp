@@ -1,0 +1,169 @@
+// Twenty steps of every optimizer against torch.optim, clipping by global norm and a schedule
+// included: the parameters after each step.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ops/adam_update.h"
+#include "ops/evaluate.h"
+#include "ops/grad_stats.h"
+#include "ops/graph_emitter.h"
+#include "ops/sgd_update.h"
+#include "ops/update_ops.h"
+#include "parity/fixture.h"
+
+namespace aloft::parity {
+namespace {
+
+// Against torch.optim in float32, whose own rounding is part of the difference.
+constexpr double kLimit = 1e-6;
+
+const Fixture& optimizers() {
+  static const Fixture fixture("optimizers");
+  return fixture;
+}
+
+// The fixture's tensors, in the order that the update op sees them.
+const std::vector<std::string>& parameter_names() {
+  static const std::vector<std::string> names = optimizers().info.at("parameters");
+  return names;
+}
+
+int moments_of(const Json& c) {
+  if (c.at("kind") != "SGD") return 2;
+  return c.at("options").value("momentum", 0.0) != 0 ? 1 : 0;
+}
+
+UpdateResults emit_optimizer(const Json& c, const UpdateOperands& operands) {
+  const Json& o = c.at("options");
+  const Ints decay(operands.parameters.size(), 1);
+  if (c.at("kind") == "SGD")
+    return sgd_update(operands, {.decay = decay,
+                                 .momentum = o.value("momentum", 0.0),
+                                 .nesterov = o.value("nesterov", false),
+                                 .weight_decay = o.value("weight_decay", 0.0)});
+  const auto betas = o.value("betas", std::vector<double>{0.9, 0.999});
+  return adam_update(operands, {.decay = decay,
+                                .decoupled = c.at("kind") == "AdamW",
+                                .beta1 = betas[0],
+                                .beta2 = betas[1],
+                                .eps = o.value("eps", 1e-8),
+                                .weight_decay = o.value("weight_decay", 0.0)});
+}
+
+// One step of a case as a graph over inputs "lr", "applied", "scale", "p.NAME", "g.NAME",
+// "mK.NAME".
+Graph step_graph(const Json& c) {
+  Graph graph;
+  GraphEmitter emitter(graph);
+  EmitterScope scope(emitter);
+  const auto input = [&](const std::string& name, DType dtype, Shape shape) {
+    return emitter.handle(graph.add_input(name, {dtype, std::move(shape)}));
+  };
+  UpdateOperands u;
+  u.lr = input("lr", DType::F32, {});
+  u.applied = input("applied", DType::I64, {});
+  const Tensor scale = input("scale", DType::F32, {});
+  u.moments.resize(moments_of(c));
+  for (const std::string& name : parameter_names()) {
+    const Shape shape = Shape::of(optimizers().arrays.at("start." + name).shape);
+    u.parameters.push_back(input("p." + name, DType::F32, shape));
+    u.gradients.push_back(input("g." + name, DType::F32, shape));
+    for (std::size_t k = 0; k < u.moments.size(); ++k)
+      u.moments[k].push_back(input("m" + std::to_string(k) + "." + name, DType::F32, shape));
+  }
+  const GradStats stats = grad_stats(scale, u.gradients, c.value("clip", 0.0));
+  u.multiplier = stats.multiplier;
+  u.finite = stats.finite;
+  const UpdateResults r = emit_optimizer(c, u);
+  graph.set_output("norm", stats.norm.id());
+  for (std::size_t i = 0; i < r.parameters.size(); ++i) {
+    const std::string& name = parameter_names()[i];
+    graph.set_output("p." + name, r.parameters[i].id());
+    for (std::size_t k = 0; k < r.moments.size(); ++k)
+      graph.set_output("m" + std::to_string(k) + "." + name, r.moments[k][i].id());
+  }
+  return graph;
+}
+
+// Step `t` of a tensor whose first axis counts steps.
+HostArray slice(const HostArray& all, std::int64_t t) {
+  HostArray one = HostArray::zeros(all.dtype, {all.shape.begin() + 1, all.shape.end()});
+  std::copy_n(all.values.begin() + t * one.numel(), one.numel(), one.values.begin());
+  return one;
+}
+
+// Appends one step to a tensor of `steps` steps.
+void append(HostArray& all, const HostArray& one, std::int64_t steps) {
+  all.shape = one.shape;
+  all.shape.insert(all.shape.begin(), steps);
+  all.values.insert(all.values.end(), one.values.begin(), one.values.end());
+}
+
+HostArray scalar_of(DType dtype, double value) { return {dtype, {}, {value}}; }
+
+class Optimizers : public ::testing::TestWithParam<int> {
+ protected:
+  const Json& info() const { return optimizers().cases().at(GetParam()); }
+
+  std::map<Name, HostArray> start() const {
+    std::map<Name, HostArray> values;
+    values["scale"] = scalar_of(DType::F32, 1);
+    for (const std::string& name : parameter_names()) {
+      values["p." + name] = optimizers().arrays.at("start." + name);
+      for (int k = 0; k < moments_of(info()); ++k)
+        values["m" + std::to_string(k) + "." + name] =
+            HostArray::zeros(DType::F32, values["p." + name].shape);
+    }
+    return values;
+  }
+
+  void set_step(std::map<Name, HostArray>& values, std::int64_t t) const {
+    double lr = info().at("options").at("lr");
+    if (info().contains("lr_factor")) lr *= info().at("lr_factor").at(t).get<double>();
+    values["lr"] = scalar_of(DType::F32, lr);
+    values["applied"] = scalar_of(DType::I64, t);
+    for (const std::string& name : parameter_names())
+      values["g." + name] = slice(optimizers().arrays.at("grad." + name), t);
+  }
+
+  // Whole trajectories, [step, ...]: a weight that passes zero has no relative error of its own.
+  void expect_trajectories(const Arrays& got) const {
+    const std::string prefix = info().at("name").get<std::string>() + ".";
+    for (const std::string& name : parameter_names())
+      EXPECT_LE(error_of(got.at("p." + name), optimizers().arrays.at(prefix + name)), kLimit)
+          << name;
+    if (!info().contains("grad_norm")) return;
+    const std::vector<double> norms = info().at("grad_norm");
+    for (std::size_t t = 0; t < norms.size(); ++t)
+      EXPECT_NEAR(got.at("norm").values[t], norms[t], kLimit * norms[t]) << "step " << t;
+  }
+};
+
+TEST_P(Optimizers, FollowTorch) {
+  const Graph graph = step_graph(info());
+  auto values = start();
+  const std::int64_t steps = optimizers().info.at("steps");
+  Arrays seen;
+  for (std::int64_t t = 0; t < steps; ++t) {
+    set_step(values, t);
+    for (const auto& [name, array] : interpret(graph, values).outputs) {
+      append(seen[name.str()], array, steps);
+      if (name != Name("norm")) values[name] = array;
+    }
+  }
+  expect_trajectories(seen);
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, Optimizers,
+                         ::testing::Range(0, static_cast<int>(optimizers().cases().size())),
+                         [](const auto& info) {
+                           std::string name = optimizers().cases().at(info.param).at("name");
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace aloft::parity
