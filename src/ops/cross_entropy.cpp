@@ -125,6 +125,9 @@ void add_samples(Samples& s, bool grad) {
   one({3, 0.3, "sum"}, {11, 5}, 0, 5, DType::I64, "");
   one({}, {3, 4097}, 0, 4097, DType::I32, "");
   one({}, {70, 33}, 0, 33, DType::I32, "");
+  Sample& f64 = one({-100, 0.1}, {3, 4}, 0, 4, DType::I32, "all in f64");
+  for (SampleInput& in : f64.in)
+    if (is_float(in.dtype)) in.dtype = DType::F64, in.fixed_dtype = true;
   one({}, {5, 4}, -1, 6, DType::I32, "targets outside the classes").gradient = false;
   if (grad) return;
   s.add(A{}, {{{8, 16}, Fill::Special}, ids({8}, 0, 16)}, "special values").gradient = false;

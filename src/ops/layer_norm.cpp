@@ -189,15 +189,19 @@ std::vector<Tensor> grad_body(const LayerNormGradAttrs& a, std::span<const Tenso
 }
 
 void grad_samples(Samples& s) {
-  const auto one = [&](std::int64_t axes, Shape x, bool scale, bool shift) -> Sample& {
+  const auto one = [&](std::int64_t axes, Shape x, bool scale, bool shift,
+                       DType statistics = DType::F32) -> Sample& {
     const Shape p = trailing_shape(x, axes), rows = leading_shape(x, axes);
-    std::vector<SampleInput> in = {{x}, {x, Fill::Normal, 0, 0, 2}};
-    in.push_back({rows, Fill::Normal, 0, 0, 0.2, DType::F32, true});
-    in.push_back({rows, Fill::Uniform, 0.5, 1.5, 1, DType::F32, true});
-    if (scale) in.push_back({p, Fill::Uniform, 0.5, 1.5});
+    const bool fixed = statistics == DType::F64;
+    std::vector<SampleInput> in = {{x, Fill::Normal, 0, 0, 1, statistics, fixed},
+                                   {x, Fill::Normal, 0, 0, 2, statistics, fixed}};
+    in.push_back({rows, Fill::Normal, 0, 0, 0.2, statistics, true});
+    in.push_back({rows, Fill::Uniform, 0.5, 1.5, 1, statistics, true});
+    if (scale) in.push_back({p, Fill::Uniform, 0.5, 1.5, 1, statistics, fixed});
     return s.add(LayerNormGradAttrs{axes, shift}, std::move(in));
   };
   one(1, {3, 17}, true, true);
+  one(1, {3, 5}, true, true, DType::F64).note = "all in f64";
   one(1, {2, 3, 8}, true, false);
   one(1, {2, 3, 8}, false, false);
   one(2, {4, 3, 5}, true, true);
