@@ -1,8 +1,11 @@
 #include "parity/op_builders.h"
 
+#include "ops/attention.h"
+#include "ops/batch_norm.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
+#include "ops/group_norm.h"
 #include "ops/layer_norm.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
@@ -18,6 +21,9 @@ using Builders = std::map<std::string, Build>;
 Build unary(Tensor (*op)(Operand)) {
   return [op](const Json&, const Named& in) { return Named{{"y", op(in.at("x"))}}; };
 }
+
+// PyTorch's [B, H, T, D] and our [B, T, H, D].
+Tensor swap_heads(const Tensor& x) { return transpose(x, {0, 2, 1, 3}); }
 
 void add_activations(Builders& b) {
   b["tanh"] = unary(tanh);
@@ -35,6 +41,16 @@ void add_norms(Builders& b) {
     return Named{{"y", layer_norm(in.at("x"), in.at("weight"), in.at("bias"), a.at("eps"),
                                   static_cast<std::int64_t>(a.at("normalized_shape").size()))}};
   };
+  b["group_norm"] = [](const Json& a, const Named& in) {
+    return Named{{"y", group_norm(in.at("x"), a.at("num_groups"), in.at("weight"), in.at("bias"),
+                                  a.at("eps"))}};
+  };
+  b["batch_norm"] = [](const Json& a, const Named& in) {
+    const BatchNormResult r =
+        batch_norm(in.at("x"), in.at("weight"), in.at("bias"), in.at("running_mean"),
+                   in.at("running_var"), {a.at("training"), a.at("momentum"), a.at("eps")});
+    return Named{{"y", r.y}, {"running_mean", r.running_mean}, {"running_var", r.running_var}};
+  };
   b["rms_norm"] = [](const Json& a, const Named& in) {
     return Named{{"y", rms_norm(in.at("x"), in.at("weight"), a.at("eps"))}};
   };
@@ -51,12 +67,16 @@ void add_sequences(Builders& b) {
   b["embedding"] = [](const Json&, const Named& in) {
     return Named{{"y", embedding(in.at("weight"), in.at("index"))}};
   };
-  // The fixture has heads before positions, [B, H, T, D]; the op wants [B, T, H, D].
+  b["attention"] = [](const Json& a, const Named& in) {
+    const Tensor y = attention(swap_heads(in.at("q")), swap_heads(in.at("k")),
+                               swap_heads(in.at("v")), {.causal = a.at("causal")});
+    return Named{{"y", swap_heads(y)}};
+  };
   b["rotary"] = [](const Json& a, const Named& in) {
-    const Tensor x = transpose(in.at("x"), {0, 2, 1, 3});
+    const Tensor x = swap_heads(in.at("x"));
     const Tensor y =
         rotary(x, iota(x.dim(1).max()), {.base = a.at("base"), .interleaved = a.at("interleaved")});
-    return Named{{"y", transpose(y, {0, 2, 1, 3})}};
+    return Named{{"y", swap_heads(y)}};
   };
 }
 
