@@ -12,12 +12,14 @@ namespace aloft {
 enum class StateClass : std::uint8_t {
   Parameter,  // trained, or frozen where requires_grad is false
   Optimizer,  // moments, master weights
+  Gradient,   // sums over micro-batches
   Buffer,     // running statistics, caches: part of the model, not trained
   Control,    // loss scale, counters, random state
 };
 
 constexpr std::string_view name_of(StateClass c) {
-  constexpr std::string_view names[] = {"parameter", "optimizer", "buffer", "control"};
+  constexpr std::string_view names[] = {"parameter", "optimizer", "gradient", "buffer",
+                                        "control"};
   return names[static_cast<int>(c)];
 }
 

@@ -1,0 +1,134 @@
+#include "exec/executor.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace aloft {
+
+// One instruction with its addresses filled in.
+struct Executor::Step {
+  std::shared_ptr<Prepared> prepared;
+  std::vector<void*> in, out;
+  void* scratch = nullptr;
+  std::vector<int> lengths;         // for each symbol of the call: index into the program's symbols
+  std::vector<std::int64_t> values;  // their values in this run
+};
+
+struct Executor::Ready {
+  const Program* program = nullptr;
+  std::vector<Step> steps;
+  std::vector<void*> buffers;
+};
+
+Executor::~Executor() = default;
+
+Executor::Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr> variables)
+    : plan_(std::move(plan)), kernels_(kernels) {
+  verify(plan_);
+  for (const auto& [arena, bytes] : plan_.arena_bytes)
+    if (bytes > 0) arenas_[arena] = kernels_.backend().allocate(bytes);
+  adopt(variables);
+  for (const Program& p : plan_.programs) prepare(p);
+}
+
+std::byte* Executor::arena(Arena a) const {
+  const auto it = arenas_.find(a);
+  return it == arenas_.end() ? nullptr : static_cast<std::byte*>(it->second.get());
+}
+
+void Executor::adopt(std::span<const VariablePtr> variables) {
+  std::map<Name, VariablePtr> by_name;
+  for (const VariablePtr& v : variables) by_name[v->name] = v;
+  for (const StateSlot& slot : plan_.state) {
+    const auto it = by_name.find(slot.name);
+    if (it == by_name.end())
+      throw InternalError("the plan's state has no variable '" + slot.name.str() + "'");
+    Variable& v = *it->second;
+    if (v.type != slot.type)
+      throw InternalError("variable '" + slot.name.str() + "' has another type than the plan")
+          .saw(v.type.str())
+          .need(slot.type.str());
+    std::byte* home = arena(slot.arena) + slot.offset;
+    const std::size_t bytes = v.type.max_bytes();
+    if (bytes > 0) {
+      if (v.data)
+        std::memcpy(home, v.data, bytes);
+      else
+        std::memset(home, 0, bytes);
+    }
+    v.data = home;
+    v.memory = arenas_[slot.arena];
+  }
+}
+
+void Executor::prepare(const Program& program) {
+  auto ready = std::make_unique<Ready>();
+  ready->program = &program;
+  for (const Buffer& b : program.buffers)
+    ready->buffers.push_back(b.bytes ? arena(b.arena) + b.offset : arena(b.arena));
+  for (const Instruction& ins : program.instructions) {
+    Step& step = ready->steps.emplace_back();
+    step.prepared = kernels_.get(ins.call, ins.kernel).prepared;
+    for (const BufferRef& r : ins.in) step.in.push_back(ready->buffers[r.buffer]);
+    for (const BufferRef& r : ins.out) step.out.push_back(ready->buffers[r.buffer]);
+    if (ins.scratch >= 0) step.scratch = ready->buffers[ins.scratch];
+    for (Name symbol : ins.call.symbols()) {
+      int index = -1;
+      for (std::size_t s = 0; s < program.symbols.size(); ++s)
+        if (program.symbols[s] == symbol) index = static_cast<int>(s);
+      ensure(index >= 0, "a call's symbols are its program's");
+      step.lengths.push_back(index);
+    }
+    step.values.assign(step.lengths.size(), 0);
+  }
+  programs_.push_back(std::move(ready));
+}
+
+int Executor::find(std::string_view program) const {
+  for (std::size_t i = 0; i < programs_.size(); ++i)
+    if (programs_[i]->program->name == program) return static_cast<int>(i);
+  return -1;
+}
+
+namespace {
+const BufferRef* find_ref(const std::vector<NamedRef>& list, std::string_view name) {
+  for (const NamedRef& r : list)
+    if (r.name == name) return &r.ref;
+  return nullptr;
+}
+}  // namespace
+
+void* Executor::input(std::string_view program, std::string_view name) const {
+  const int p = find(program);
+  if (p < 0) return nullptr;
+  const BufferRef* ref = find_ref(programs_[p]->program->inputs, name);
+  return ref ? programs_[p]->buffers[ref->buffer] : nullptr;
+}
+
+const void* Executor::output(std::string_view program, std::string_view name) const {
+  const int p = find(program);
+  if (p < 0) return nullptr;
+  const BufferRef* ref = find_ref(programs_[p]->program->outputs, name);
+  return ref ? programs_[p]->buffers[ref->buffer] : nullptr;
+}
+
+void Executor::run(int index, std::span<const std::int64_t> lengths) {
+  Ready& ready = *programs_[index];
+  ensure(lengths.size() == ready.program->symbols.size(), "every length has a value");
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    if (lengths[i] < 0 || lengths[i] > ready.program->bounds[i])
+      throw UserError("E0307", "the length " + ready.program->symbols[i].str() +
+                                   " is out of bounds")
+          .saw(std::to_string(lengths[i]))
+          .need("0 to " + std::to_string(ready.program->bounds[i]));
+  for (std::size_t i = 0; i < ready.steps.size(); ++i) {
+    Step& step = ready.steps[i];
+    for (std::size_t s = 0; s < step.lengths.size(); ++s) step.values[s] = lengths[step.lengths[s]];
+    if (observer_) observer_->before(ready.program->name, static_cast<int>(i));
+    step.prepared->run({step.in, step.out, step.scratch, step.values});
+    if (observer_) observer_->after(ready.program->name, static_cast<int>(i), step.out);
+  }
+}
+
+}  // namespace aloft

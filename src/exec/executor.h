@@ -1,0 +1,61 @@
+// Runs a Plan's programs on a back end. Everything is prepared when a program is added: kernels,
+// arenas, addresses. A run copies the inputs in, binds the lengths and calls the kernels in order:
+// no allocation, lock or string of ours.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/observer.h"
+#include "types/variable.h"
+
+namespace aloft {
+
+class Executor {
+ public:
+  // Allocates the plan's arenas (EnvironmentError E0401) and moves the variables into them: their
+  // values are copied, their `data` from now on points into the arenas. Every state slot of the
+  // plan needs a variable of its name and type.
+  Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr> variables);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  const Plan& plan() const { return plan_; }
+
+  // Where input `name` of `program` is to be written before a run; nullptr if there is none.
+  void* input(std::string_view program, std::string_view name) const;
+  // Where output `name` lies after a run, until the next run of any program.
+  const void* output(std::string_view program, std::string_view name) const;
+
+  // Index of a program, for run(); -1 if there is none.
+  int find(std::string_view program) const;
+  // `lengths` in the order of Program::symbols, each within its bound.
+  void run(int program, std::span<const std::int64_t> lengths);
+
+  // The observer must outlive its attachment; nullptr detaches.
+  void attach(Observer* observer) { observer_ = observer; }
+  // Address of an arena, for tests.
+  std::byte* arena(Arena a) const;
+
+ private:
+  struct Step;
+  struct Ready;
+  void prepare(const Program& program);
+  void adopt(std::span<const VariablePtr> variables);
+
+  Plan plan_;
+  KernelCache& kernels_;
+  std::map<Arena, std::shared_ptr<void>> arenas_;
+  std::vector<std::unique_ptr<Ready>> programs_;
+  Observer* observer_ = nullptr;
+};
+
+}  // namespace aloft

@@ -1,0 +1,170 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "plan/lifetime.h"
+
+namespace aloft {
+
+Arena arena_of(StateClass cls) {
+  switch (cls) {
+    case StateClass::Parameter:
+    case StateClass::Buffer: return Arena::Parameters;
+    case StateClass::Optimizer: return Arena::Optimizer;
+    case StateClass::Gradient: return Arena::Gradients;
+    case StateClass::Control: return Arena::Control;
+  }
+  throw InternalError("an unknown class of state");
+}
+
+std::size_t Plan::peak_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [arena, bytes] : arena_bytes) sum += bytes;
+  return sum;
+}
+
+const Program* Plan::find(std::string_view program) const {
+  for (const Program& p : programs)
+    if (p.name == program) return &p;
+  return nullptr;
+}
+
+namespace {
+
+const StateSlot* find_slot(const Plan& plan, const std::string& name) {
+  for (const StateSlot& s : plan.state)
+    if (s.name.str() == name) return &s;
+  return nullptr;
+}
+
+void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
+  for (const StateSlot& wanted : state) {
+    const StateSlot* known = find_slot(plan, wanted.name.str());
+    if (!known) {
+      plan.state.push_back(wanted);
+      plan.state.back().arena = arena_of(wanted.cls);
+    } else if (known->type != wanted.type || known->cls != wanted.cls) {
+      throw InternalError("two programs disagree about variable '" + wanted.name.str() + "'")
+          .saw(wanted.type.str())
+          .need(known->type.str());
+    }
+  }
+}
+
+// The end of the buffers of `program` in `arena` that are not variables', laid one behind the
+// other from `from` on.
+std::size_t lay_out(const Plan& plan, Program& program, Arena arena, std::size_t from) {
+  for (Buffer& b : program.buffers) {
+    if (b.arena != arena || find_slot(plan, b.name)) continue;
+    b.offset = from;
+    from += aligned(b.bytes);
+  }
+  return from;
+}
+
+}  // namespace
+
+void add_program(Plan& plan, Program program, const std::vector<StateSlot>& state) {
+  merge_state(plan, state);
+  std::erase_if(plan.programs, [&](const Program& p) { return p.name == program.name; });
+  plan.programs.push_back(std::move(program));
+
+  std::map<Arena, std::size_t> bytes;
+  for (StateSlot& s : plan.state) {
+    s.offset = bytes[s.arena];
+    bytes[s.arena] += aligned(s.type.max_bytes());
+  }
+  const std::map<Arena, std::size_t> state_bytes = bytes;
+  for (Program& p : plan.programs) {
+    for (Buffer& b : p.buffers) {
+      if (const StateSlot* s = find_slot(plan, b.name)) b.offset = s->offset;
+      if (b.arena == Arena::Activations)
+        bytes[b.arena] = std::max(bytes[b.arena], b.offset + aligned(b.bytes));
+    }
+    for (Arena arena : {Arena::Gradients, Arena::Staging}) {
+      const auto it = state_bytes.find(arena);
+      const std::size_t from = it == state_bytes.end() ? 0 : it->second;
+      bytes[arena] = std::max(bytes[arena], lay_out(plan, p, arena, from));
+    }
+  }
+  plan.arena_bytes = std::move(bytes);
+}
+
+std::string Plan::signature() const {
+  std::string text = backend;
+  for (const auto& [key, value] : choices) text += "\n" + key + "=" + value;
+  for (const StateSlot& s : state) text += "\n" + s.name.str() + " " + s.type.str();
+  for (const Program& p : programs) {
+    text += "\n" + p.name;
+    for (const Instruction& i : p.instructions) {
+      text += "\n" + i.identity + " " + i.kernel + " " + i.call.attrs.str();
+      for (const auto* refs : {&i.in, &i.out})
+        for (const BufferRef& r : *refs)
+          text += " " + std::to_string(r.buffer) + ":" + r.type.str();
+    }
+  }
+  return hex16(hash64(text));
+}
+
+namespace {
+
+void verify_program(const Plan& plan, const Program& p) {
+  const auto fail = [&](const std::string& what, int instruction) {
+    throw InternalError("the plan is broken: " + what)
+        .line("prog", p.name)
+        .line("instr", instruction < 0 ? "-" : p.instructions[instruction].identity);
+  };
+  const auto check_ref = [&](const BufferRef& r, int at) {
+    if (r.buffer < 0 || r.buffer >= static_cast<int>(p.buffers.size()))
+      fail("a reference is out of range", at);
+    if (r.type.max_bytes() > p.buffers[r.buffer].bytes)
+      fail("a tensor is larger than its buffer: " + r.type.str(), at);
+  };
+  std::vector<Lifetime> lifetimes;
+  std::vector<std::size_t> offsets;
+  for (const Buffer& b : p.buffers) {
+    const auto arena = plan.arena_bytes.find(b.arena);
+    if (b.bytes > 0 &&
+        (arena == plan.arena_bytes.end() || b.offset + b.bytes > arena->second))
+      fail("buffer '" + b.name + "' lies outside its arena", -1);
+    if (b.arena == Arena::Activations) {
+      lifetimes.push_back({b.first, b.last, b.bytes});
+      offsets.push_back(b.offset);
+    }
+  }
+  if (const auto overlap = find_overlap(lifetimes, offsets))
+    fail("live buffers overlap: " + std::to_string(overlap->first) + " and " +
+             std::to_string(overlap->second),
+         -1);
+  std::vector<bool> written(p.buffers.size(), false);
+  for (std::size_t b = 0; b < p.buffers.size(); ++b)
+    written[b] = find_slot(plan, p.buffers[b].name) != nullptr;
+  for (const NamedRef& r : p.inputs) {
+    check_ref(r.ref, -1);
+    written[r.ref.buffer] = true;
+  }
+  for (std::size_t i = 0; i < p.instructions.size(); ++i) {
+    const Instruction& ins = p.instructions[i];
+    const int at = static_cast<int>(i);
+    for (const BufferRef& r : ins.in) {
+      check_ref(r, at);
+      if (!written[r.buffer]) fail("it reads a buffer that nothing wrote", at);
+    }
+    for (const BufferRef& r : ins.out) {
+      check_ref(r, at);
+      written[r.buffer] = true;
+    }
+    if (ins.scratch >= static_cast<int>(p.buffers.size())) fail("its scratch is out of range", at);
+  }
+  for (const NamedRef& r : p.outputs) check_ref(r.ref, -1);
+}
+
+}  // namespace
+
+void verify(const Plan& plan) {
+  for (const Program& p : plan.programs) verify_program(plan, p);
+}
+
+}  // namespace aloft

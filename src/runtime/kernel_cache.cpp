@@ -1,0 +1,41 @@
+#include "runtime/kernel_cache.h"
+
+#include "base/error.h"
+
+namespace aloft {
+
+std::string call_key(const CallSpec& call) {
+  std::string key = call.op.str() + call.attrs.str() + "(";
+  for (const TensorType& t : call.in) key += t.str() + ",";
+  key += ")->";
+  for (const TensorType& t : call.out) key += t.str() + ",";
+  return key + "#" + std::to_string(call.threads);
+}
+
+PreparedKernel KernelCache::get(const CallSpec& call) {
+  const std::string key = call_key(call);
+  std::lock_guard lock(mutex_);
+  if (const auto it = prepared_.find(key); it != prepared_.end()) return it->second;
+  Choice choice = choose_kernel(backend_, call);
+  PreparedKernel p{choice.kernel, nullptr, std::move(choice.refusals)};
+  if (p.kernel && !p.kernel->is_view) p.prepared = p.kernel->prepare(call);
+  return prepared_.emplace(key, std::move(p)).first->second;
+}
+
+PreparedKernel KernelCache::get(const CallSpec& call, const std::string& kernel) {
+  if (PreparedKernel usual = get(call); usual.kernel && usual.kernel->name == kernel) return usual;
+  const std::string key = kernel + " " + call_key(call);
+  std::lock_guard lock(mutex_);
+  if (const auto it = prepared_.find(key); it != prepared_.end()) return it->second;
+  const Kernel* found = find_kernel(backend_, call.op, kernel);
+  const std::optional<Refusal> refusal =
+      found ? found->accepts(call) : Refusal{"there is no kernel of that name"};
+  if (refusal)
+    throw EnvironmentError("E0402", "the plan's kernel '" + kernel + "' cannot run here")
+        .saw(refusal->why)
+        .advice("compile the model again on this machine");
+  PreparedKernel p{found, found->prepare(call), {}};
+  return prepared_.emplace(key, std::move(p)).first->second;
+}
+
+}  // namespace aloft
