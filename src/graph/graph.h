@@ -1,8 +1,9 @@
 // A graph: typed SSA values in a list of nodes. It knows shapes and element types, never strides
 // or memory; it knows ops by name only. It owns use-def: change it through the calls below.
 //
-// Three node names are the graph's own: `input` {name}, `state` {name, class, requires_grad,
-// is_norm} and everything else is an op of the table. Mutation is explicit: `state` reads a
+// Three node names are the graph's own: `input` {name}; `state` {name, class, requires_grad,
+// is_norm}; `gradients` (target, seed, wrt...), which the pass `differentiate` expands. All others
+// are ops of the table. Mutation is explicit: `state` reads a
 // variable's value from before the run, `updates` declare its value after it.
 #pragma once
 

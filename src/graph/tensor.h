@@ -80,6 +80,11 @@ class Emitter {
   // A key for an op that draws random numbers: hash of module path, op and occurrence. Equal for
   // equal programs, in both modes.
   virtual std::int64_t random_key(Name op) = 0;
+  // Gradients of `target` times `seed` (a float scalar or target's shape) with respect to `wrt`,
+  // one each, zero where target does not depend on it. While tracing this records one `gradients`
+  // node, which the pass `differentiate` expands.
+  virtual std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
+                                        std::span<const Tensor> wrt, const Where& where) = 0;
   virtual std::vector<double> read(const Tensor& t) const = 0;
   virtual void backward(const Tensor& loss) = 0;
 };

@@ -43,6 +43,20 @@ std::int64_t GraphEmitter::random_key(Name op) {
   return static_cast<std::int64_t>(identity_hash(probe.identity()) >> 12);
 }
 
+std::vector<Tensor> GraphEmitter::gradients(const Tensor& target, const Tensor& seed,
+                                            std::span<const Tensor> wrt, const Where& where) {
+  std::vector<ValueId> in{target.id(), seed.id()};
+  std::vector<TensorType> out;
+  for (const Tensor& t : wrt) {
+    in.push_back(t.id());
+    out.push_back(graph_.type(t.id()));
+  }
+  const std::uint32_t n = graph_.add("gradients", {}, std::move(in), std::move(out), where, before_);
+  std::vector<Tensor> results;
+  for (std::uint32_t i = 0; i < wrt.size(); ++i) results.push_back(handle({n, i}));
+  return results;
+}
+
 std::vector<double> GraphEmitter::read(const Tensor& t) const {
   const Where& w = graph_.node(t.id().node).where;
   throw UserError("E0301", "a tensor's value was asked for while the function is being traced")

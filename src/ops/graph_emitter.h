@@ -18,6 +18,8 @@ class GraphEmitter : public Emitter {
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
   std::int64_t random_key(Name op) override;
+  std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
+                                std::span<const Tensor> wrt, const Where& where) override;
   // Both are UserError E0301: while tracing there is no value to look at.
   std::vector<double> read(const Tensor& t) const override;
   void backward(const Tensor& loss) override;

@@ -1,0 +1,67 @@
+// An emitter that asks the precision decision before every op and inserts the casts it wants, then
+// passes the op on. The pass insert_casts replays a traced graph through it, differentiate emits
+// the backward nodes through it, eager execution runs through it: the same decisions everywhere.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/tensor.h"
+#include "ops/op.h"
+#include "precision/decide.h"
+#include "types/capability.h"
+
+namespace aloft {
+
+// One decision, for `explain precision`.
+struct DecisionRecord {
+  Name op, path;
+  Phase phase = Phase::Forward;
+  Decision decision;
+};
+
+class CastingEmitter : public Emitter {
+ public:
+  CastingEmitter(Emitter& inner, Capability capability)
+      : inner_(inner), capability_(capability) {}
+
+  std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                           const Where& where) override;
+  TensorType type_of(const Tensor& t) const override { return inner_.type_of(t); }
+  Tensor handle(ValueId v) override { return adopt(inner_.handle(v)); }
+  Tensor state(const VariablePtr& variable) override;
+  void update(const VariablePtr& variable, const Tensor& value) override;
+  std::int64_t random_key(Name op) override { return inner_.random_key(op); }
+  std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
+                                std::span<const Tensor> wrt, const Where& where) override;
+  std::vector<double> read(const Tensor& t) const override { return inner_.read(t); }
+  void backward(const Tensor& loss) override { inner_.backward(loss); }
+
+  // `value` is the parameter `name`: patterns of the recipe apply to ops that read it.
+  void note_parameter(ValueId value, const std::string& name);
+  const std::vector<DecisionRecord>& decisions() const { return decisions_; }
+  void record_decisions(bool on) { recording_ = on; }
+  // Forgets values of a tape that has been dropped.
+  void forget_values();
+
+ private:
+  Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
+  Tensor cast_to(const Tensor& t, DType to, const Where& where, std::string_view reason);
+  Tensor adopt(const Tensor& t) { return Tensor(this, t.id(), t.held()); }
+  const PrecisionRecipe& recipe_of(Name policy);
+
+  Emitter& inner_;
+  Capability capability_;
+  std::map<Name, PrecisionRecipe> recipes_;
+  std::map<std::pair<ValueId, DType>, Tensor> casts_;
+  std::map<ValueId, std::string> parameters_;
+  std::map<Name, std::set<std::string>> parameters_of_path_;
+  std::set<ValueId> losses_;
+  std::vector<DecisionRecord> decisions_;
+  bool recording_ = false;
+};
+
+}  // namespace aloft

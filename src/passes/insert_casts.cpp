@@ -1,0 +1,67 @@
+// insert-casts: gives every node the element types that its precision policy decides.
+//
+//   %2 = linear(%0, %1) : f32[8,4] policy="O1:bf16"
+//     ->
+//   %2 = cast(%0) {to=bf16} : bf16[8,16] pass="insert-casts" reason="products are safe ..."
+//   %3 = cast(%1) {to=bf16} : bf16[4,16] ...
+//   %4 = linear(%2, %3) : bf16[8,4]
+//
+// The traced graph is replayed node by node through a CastingEmitter into a new graph: types are
+// inferred anew behind each cast, a value is cast once per type. Running it twice changes nothing.
+#include "graph/graph.h"
+#include "ops/graph_emitter.h"
+#include "passes/casting_emitter.h"
+#include "passes/pass.h"
+
+namespace aloft {
+namespace {
+
+PassReport run(Graph& graph, const PassContext& context) {
+  Graph result;
+  result.name = graph.name;
+  GraphEmitter plain(result);
+  CastingEmitter casting(plain, context.capability);
+  EmitterScope scope(casting);
+  std::map<ValueId, Tensor> replayed;
+  for (std::uint32_t n : graph.order()) {
+    const Node& node = graph.node(n);
+    std::vector<Tensor> in, out;
+    for (ValueId v : node.in) in.push_back(replayed.at(v));
+    if (find_op(node.op)) {
+      out = casting.emit(node.op, node.attrs, in, node.where);
+    } else {
+      std::vector<ValueId> ids;
+      std::vector<TensorType> types = node.out;
+      for (const Tensor& t : in) ids.push_back(t.id());
+      const std::uint32_t copy = result.add(node.op, node.attrs, ids, types, node.where);
+      for (std::uint32_t i = 0; i < types.size(); ++i) out.push_back(casting.handle({copy, i}));
+      const auto* cls = node.attrs.find("class");
+      if (cls && std::get<std::string>(*cls) == name_of(StateClass::Parameter))
+        casting.note_parameter({copy, 0}, std::get<std::string>(*node.attrs.find("name")));
+    }
+    for (std::uint32_t i = 0; i < out.size(); ++i) replayed[{n, i}] = out[i];
+  }
+  for (const GraphOutput& o : graph.outputs())
+    result.set_output(o.name, replayed.at(o.value).id(), o.is_tap);
+  for (const StateUpdate& u : graph.updates()) {
+    // A variable keeps its type whatever the policy makes of its new value.
+    Tensor value = replayed.at(u.value);
+    const DType wanted = result.type(*result.find_state(u.variable)).dtype;
+    if (value.dtype() != wanted) value = casting.emit("cast", [&] {
+      Attrs a;
+      a.set("to", wanted);
+      return a;
+    }(), std::span(&value, 1), graph.node(u.value.node).where)[0];
+    result.set_update(u.variable, value.id());
+  }
+  const bool changed = result.order().size() != graph.order().size();
+  graph = std::move(result);
+  return {changed};
+}
+
+}  // namespace
+
+const Pass insert_casts{"insert-casts", "element types as the precision policy decides", Form::Traced,
+                        Form::Cast, false, run};
+
+}  // namespace aloft

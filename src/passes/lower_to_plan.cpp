@@ -1,0 +1,324 @@
+#include "passes/lower_to_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "ops/graph_emitter.h"
+#include "ops/identity.h"
+#include "ops/op.h"
+#include "plan/lifetime.h"
+
+namespace aloft {
+namespace {
+
+// Copies every returned value or update that is still a variable's or an input's own memory, or
+// that serves two purposes: afterwards each such value has a buffer of its own.
+void separate_results(Graph& graph) {
+  GraphEmitter emitter(graph);
+  std::map<ValueId, int> claimed;
+  const auto is_source = [&](ValueId v) {
+    while (graph.node(v.node).op == Name("reshape")) v = graph.node(v.node).in[0];
+    const Name op = graph.node(v.node).op;
+    return op == Name("state") || op == Name("input");
+  };
+  const auto copy = [&](ValueId v) {
+    Where where = graph.node(v.node).where;
+    where.pass = "lower-to-plan";
+    where.reason = "a result of its own";
+    Scope scope(where);
+    return identity(emitter.handle(v)).id();
+  };
+  for (const StateUpdate& u : std::vector(graph.updates()))
+    if (is_source(u.value) || claimed[u.value]++) graph.set_update(u.variable, copy(u.value));
+  for (const GraphOutput& o : std::vector(graph.outputs()))
+    if (is_source(o.value) || claimed[o.value]++) graph.set_output(o.name, copy(o.value), o.is_tap);
+}
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const PassContext& context) : graph_(graph), context_(context) {}
+
+  Lowered run() {
+    result_.program.name = graph_.name.str();
+    number_instructions();
+    find_last_uses();
+    for (const StateUpdate& u : graph_.updates()) update_of_[u.value] = u.variable;
+    for (std::uint32_t n : graph_.order()) lower(graph_.node(n), n);
+    copy_updates();
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  struct Slot {  // a buffer in the making
+    int last = -1;                // instruction of the last read of the value it holds now
+    bool is_state = false;
+    bool may_overwrite = false;   // a state slot whose variable is updated in this program
+  };
+
+  Program& program() { return result_.program; }
+
+  void number_instructions() {
+    for (std::uint32_t n : graph_.order()) {
+      const Node& node = graph_.node(n);
+      if (!find_op(node.op)) continue;
+      CallSpec call = call_of(node);
+      KernelChoice choice = context_.choose(call);
+      if (choice.kernel.empty())
+        throw InternalError("no kernel runs '" + node.op.str() + "'")
+            .line("node", print_node(graph_, n));
+      if (!choice.is_view) position_[n] = count_++;
+      calls_.emplace(n, std::pair{std::move(call), std::move(choice)});
+    }
+  }
+
+  CallSpec call_of(const Node& node) const {
+    CallSpec call{node.op, node.attrs, {}, node.out, context_.threads};
+    for (ValueId v : node.in) call.in.push_back(graph_.type(v));
+    return call;
+  }
+
+  bool is_view(std::uint32_t n) const {
+    const auto it = calls_.find(n);
+    return it != calls_.end() && it->second.second.is_view;
+  }
+
+  // The value whose buffer a view shares.
+  ValueId root(ValueId v) const {
+    while (is_view(v.node)) v = graph_.node(v.node).in[0];
+    return v;
+  }
+
+  void find_last_uses() {
+    for (const auto& [n, position] : position_)
+      for (ValueId v : graph_.node(n).in) {
+        int& last = last_use_[root(v)];
+        last = std::max(last, position);
+        if (graph_.node(n).where.phase == Phase::Update &&
+            graph_.node(root(v).node).where.phase == Phase::Backward)
+          gradients_.insert({root(v), true});
+      }
+    for (const GraphOutput& o : graph_.outputs()) last_use_[root(o.value)] = count_;
+    for (const StateUpdate& u : graph_.updates()) last_use_[root(u.value)] = count_;
+  }
+
+  int last_use(ValueId v) const {
+    const auto it = last_use_.find(v);
+    return it == last_use_.end() ? -1 : it->second;
+  }
+
+  int new_buffer(std::string name, Arena arena, std::size_t bytes, int first) {
+    Buffer b;
+    b.name = std::move(name);
+    b.arena = arena;
+    b.bytes = bytes;
+    b.first = b.last = first;
+    program().buffers.push_back(std::move(b));
+    slots_.emplace_back();
+    return static_cast<int>(program().buffers.size()) - 1;
+  }
+
+  void lower(const Node& node, std::uint32_t n) {
+    if (node.op == Name("input"))
+      lower_input(node, n);
+    else if (node.op == Name("state"))
+      lower_state(node, n);
+    else if (is_view(n))
+      buffer_of_[{n, 0}] = buffer_of_.at(node.in[0]);
+    else
+      lower_instruction(node, n);
+  }
+
+  static std::string name_attr(const Node& node) {
+    return std::get<std::string>(*node.attrs.find("name"));
+  }
+
+  void lower_input(const Node& node, std::uint32_t n) {
+    const std::string name = name_attr(node);
+    const int b = new_buffer("input:" + name, Arena::Staging, node.out[0].max_bytes(), 0);
+    program().buffers[b].last = count_;
+    buffer_of_[{n, 0}] = b;
+    program().inputs.push_back({name, {b, node.out[0]}, false});
+    note_symbols(node.out[0]);
+  }
+
+  void lower_state(const Node& node, std::uint32_t n) {
+    StateSlot s;
+    s.name = name_attr(node);
+    s.type = node.out[0];
+    const std::string cls = std::get<std::string>(*node.attrs.find("class"));
+    for (StateClass c : {StateClass::Parameter, StateClass::Optimizer, StateClass::Gradient,
+                         StateClass::Buffer, StateClass::Control})
+      if (name_of(c) == cls) s.cls = c;
+    if (const auto* v = node.attrs.find("requires_grad")) s.requires_grad = std::get<bool>(*v);
+    if (const auto* v = node.attrs.find("is_norm")) s.is_norm = std::get<bool>(*v);
+    s.arena = arena_of(s.cls);
+    const int b = new_buffer(s.name.str(), s.arena, s.type.max_bytes(), 0);
+    program().buffers[b].last = count_;
+    Slot& slot = slots_[b];
+    slot.is_state = true;
+    slot.last = last_use({n, 0});
+    for (const StateUpdate& u : graph_.updates()) slot.may_overwrite |= u.variable == s.name;
+    buffer_of_[{n, 0}] = b;
+    state_buffer_[s.name] = b;
+    result_.state.push_back(std::move(s));
+  }
+
+  void note_symbols(const TensorType& t) {
+    for (const Dim& d : t.shape) {
+      if (d.is_constant()) continue;
+      auto& symbols = program().symbols;
+      if (std::find(symbols.begin(), symbols.end(), d.symbol) != symbols.end()) continue;
+      symbols.push_back(d.symbol);
+      program().bounds.push_back(d.bound);
+    }
+  }
+
+  void lower_instruction(const Node& node, std::uint32_t n) {
+    const int at = position_.at(n);
+    auto& [call, choice] = calls_.at(n);
+    Instruction ins;
+    for (std::size_t i = 0; i < node.in.size(); ++i) {
+      const int b = buffer_of_.at(node.in[i]);
+      ins.in.push_back({b, call.in[i]});
+      program().buffers[b].last = std::max(program().buffers[b].last, at);
+    }
+    std::vector<int> outs;
+    for (std::uint32_t i = 0; i < node.out.size(); ++i)
+      outs.push_back(buffer_for(node, n, i, at, choice, outs));
+    for (std::uint32_t i = 0; i < node.out.size(); ++i) {
+      buffer_of_[{n, i}] = outs[i];
+      slots_[outs[i]].last = std::max(last_use({n, i}), at);
+      Buffer& b = program().buffers[outs[i]];
+      b.last = std::max(b.last, at);
+      ins.out.push_back({outs[i], node.out[i]});
+      note_symbols(node.out[i]);
+    }
+    if (choice.scratch_bytes > 0)
+      ins.scratch = new_buffer("scratch of " + node.identity(), Arena::Activations,
+                               choice.scratch_bytes, at);
+    ins.call = call;
+    ins.kernel = choice.kernel;
+    ins.refusals = choice.refusals;
+    ins.identity = node.identity();
+    ins.path = node.where.path.str();
+    ins.file = node.where.file.str();
+    ins.line = node.where.line;
+    ins.phase = node.where.phase;
+    program().instructions.push_back(std::move(ins));
+  }
+
+  // Where output `i` of node `n` goes: its variable's buffer, a dying operand's, or a new one.
+  int buffer_for(const Node& node, std::uint32_t n, std::uint32_t i, int at,
+                 const KernelChoice& choice, const std::vector<int>& taken) {
+    const ValueId value{n, i};
+    const std::size_t bytes = node.out[i].max_bytes();
+    if (const auto it = update_of_.find(value); it != update_of_.end()) {
+      const auto state = state_buffer_.find(it->second);
+      if (state != state_buffer_.end() && is_free(state->second, node, i, at, choice, taken)) {
+        in_place_updates_.insert({it->second, true});
+        return state->second;
+      }
+    }
+    for (const auto& [from, to] : choice.in_place) {
+      if (to != static_cast<int>(i)) continue;
+      const int b = buffer_of_.at(node.in[from]);
+      const Slot& slot = slots_[b];
+      // A variable's memory is scratch only if its new value is still to come, and only for what
+      // dies before the end of the program.
+      if (slot.is_state && (!slot.may_overwrite || last_use(value) >= count_)) continue;
+      if (program().buffers[b].arena == Arena::Staging) continue;
+      // A gradient lies in the gradient arena from birth; nothing else moves in there.
+      const bool wants_gradient = gradients_.contains(value);
+      if (!slot.is_state && wants_gradient != (program().buffers[b].arena == Arena::Gradients))
+        continue;
+      if (program().buffers[b].bytes != bytes) continue;
+      if (is_free(b, node, i, at, choice, taken)) return b;
+    }
+    const Arena arena = gradients_.contains(value) ? Arena::Gradients : Arena::Activations;
+    return new_buffer(node.identity(), arena, bytes, at);
+  }
+
+  // Whether output `i` of the instruction at `at` may be written to buffer `b`: the value there is
+  // not read later, and if it is read by this very instruction, then only by operands that the
+  // kernel lets share this output's buffer.
+  bool is_free(int b, const Node& node, std::uint32_t i, int at, const KernelChoice& choice,
+               const std::vector<int>& taken) const {
+    if (slots_[b].last > at) return false;
+    if (std::find(taken.begin(), taken.end(), b) != taken.end()) return false;
+    for (std::size_t k = 0; k < node.in.size(); ++k) {
+      if (buffer_of_.at(node.in[k]) != b) continue;
+      const std::pair<int, int> pair{static_cast<int>(k), static_cast<int>(i)};
+      if (std::find(choice.in_place.begin(), choice.in_place.end(), pair) == choice.in_place.end())
+        return false;
+    }
+    return true;
+  }
+
+  // Updates that could not be written in place are copied when everything else is done.
+  void copy_updates() {
+    for (const StateUpdate& u : graph_.updates()) {
+      if (in_place_updates_.contains(u.variable)) continue;
+      const TensorType& type = graph_.type(u.value);
+      CallSpec call{"identity", {}, {type}, {type}, context_.threads};
+      const KernelChoice choice = context_.choose(call);
+      ensure(!choice.kernel.empty(), "the back end can copy " + type.str());
+      Instruction ins;
+      const int from = buffer_of_.at(u.value);
+      ins.in.push_back({from, type});
+      ins.out.push_back({state_buffer_.at(u.variable), type});
+      program().buffers[from].last = static_cast<int>(program().instructions.size());
+      ins.call = std::move(call);
+      ins.kernel = choice.kernel;
+      ins.identity = "update/" + u.variable.str();
+      ins.phase = Phase::Update;
+      program().instructions.push_back(std::move(ins));
+    }
+  }
+
+  void finish() {
+    Program& p = program();
+    const int end = static_cast<int>(p.instructions.size());
+    for (const GraphOutput& o : graph_.outputs()) {
+      const int b = buffer_of_.at(o.value);
+      p.buffers[b].last = end;
+      p.outputs.push_back({o.name.str(), {b, graph_.type(o.value)}, o.is_tap});
+    }
+    std::vector<Lifetime> lifetimes;
+    std::vector<int> which;
+    for (std::size_t b = 0; b < p.buffers.size(); ++b)
+      if (p.buffers[b].arena == Arena::Activations) {
+        lifetimes.push_back({p.buffers[b].first, p.buffers[b].last, p.buffers[b].bytes});
+        which.push_back(static_cast<int>(b));
+      }
+    const Placement placement = place(lifetimes);
+    for (std::size_t i = 0; i < which.size(); ++i)
+      p.buffers[which[i]].offset = placement.offsets[i];
+    p.activation_lower_bound = placement.lower_bound;
+  }
+
+  const Graph& graph_;
+  const PassContext& context_;
+  Lowered result_;
+  int count_ = 0;
+  std::map<std::uint32_t, int> position_;
+  std::map<std::uint32_t, std::pair<CallSpec, KernelChoice>> calls_;
+  std::map<ValueId, int> last_use_;
+  std::map<ValueId, bool> gradients_;
+  std::map<ValueId, Name> update_of_;
+  std::map<ValueId, int> buffer_of_;
+  std::map<Name, int> state_buffer_;
+  std::map<Name, bool> in_place_updates_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace
+
+Lowered lower_to_plan(const Graph& source, const PassContext& context) {
+  Graph graph = source;
+  separate_results(graph);
+  return Lowering(graph, context).run();
+}
+
+}  // namespace aloft

@@ -1,0 +1,65 @@
+// A pass: a free function plus a record. The pipeline does the rest: checks the order when it is
+// built, verifies after each pass, times, dumps the text form.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/kernel_choice.h"
+#include "types/capability.h"
+
+namespace aloft {
+
+// What a graph may contain; each pass says what it needs and what it makes of it.
+enum class Form {
+  Traced,          // as the user's program recorded it
+  Cast,            // every node has the types that its precision policy decides
+  Differentiated,  // no `gradients` node is left
+  Fused,           // rewritten to the ops that run
+  Executable,      // every op has a kernel
+};
+
+constexpr std::string_view name_of(Form f) {
+  constexpr std::string_view names[] = {"traced", "cast", "differentiated", "fused", "executable"};
+  return names[static_cast<int>(f)];
+}
+
+struct PassContext {
+  Capability capability;
+  ChooseKernel choose;  // of the back end that the plan is for
+  int threads = 1;
+};
+
+// A line for the report: what a pass did, where.
+struct Remark {
+  std::string place, text;
+};
+
+struct PassReport {
+  bool changed = false;
+  std::vector<Remark> remarks = {};
+};
+
+struct Pass {
+  std::string_view name, summary;
+  Form needs;                 // at least this form
+  std::optional<Form> gives;  // nullopt: keeps the form
+  bool keeps_bits;            // results are the same to the bit
+  PassReport (*run)(Graph&, const PassContext&);
+};
+
+extern const Pass insert_casts;
+extern const Pass differentiate_pass;
+extern const Pass simplify;
+extern const Pass cse;
+extern const Pass dce;
+extern const Pass expand_bodies;
+
+// Removes what nothing reads; shared by passes that leave dead nodes behind. True if any was.
+bool remove_dead(Graph& graph);
+
+}  // namespace aloft

@@ -1,0 +1,75 @@
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+
+namespace aloft {
+
+Pipeline& Pipeline::then(const Pass& pass) {
+  if (pass.needs > form_)
+    throw InternalError("pass '" + std::string(pass.name) + "' comes too early in '" +
+                        std::string(name_) + "'")
+        .saw("a graph that is " + std::string(name_of(form_)))
+        .need("one that is " + std::string(name_of(pass.needs)));
+  if (pass.gives) form_ = std::max(form_, *pass.gives);
+  stages_.push_back({{&pass}, false});
+  return *this;
+}
+
+Pipeline& Pipeline::until_stable(std::initializer_list<const Pass*> passes) {
+  for (const Pass* p : passes) ensure(p->needs <= form_, "a repeated pass has the form it needs");
+  stages_.push_back({passes, true});
+  return *this;
+}
+
+std::vector<const Pass*> Pipeline::passes() const {
+  std::vector<const Pass*> all;
+  for (const Stage& s : stages_) all.insert(all.end(), s.passes.begin(), s.passes.end());
+  return all;
+}
+
+std::vector<PassTime> Pipeline::run(Graph& graph, const PassContext& context,
+                                    const PipelineOptions& options) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kMostRounds = 10;
+  std::vector<PassTime> times;
+  int number = 0;
+  const auto run_one = [&](const Pass& pass) {
+    if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end())
+      return false;
+    const auto start = Clock::now();
+    PassReport report = pass.run(graph, context);
+    verify_structure(graph);
+    const bool changed = report.changed;
+    times.push_back({pass.name, std::chrono::duration<double>(Clock::now() - start).count(),
+                     std::move(report)});
+    if (options.dump) options.dump(number, pass.name, graph);
+    ++number;
+    return changed;
+  };
+  for (const Stage& stage : stages_) {
+    bool changed = true;
+    for (int round = 0; changed && round < (stage.repeat ? kMostRounds : 1); ++round) {
+      changed = false;
+      for (const Pass* pass : stage.passes) changed |= run_one(*pass);
+    }
+  }
+  return times;
+}
+
+const Pipeline& compile_pipeline() {
+  static const Pipeline pipeline = [] {
+    Pipeline p("compile");
+    p.then(insert_casts)
+        .then(differentiate_pass)
+        .until_stable({&simplify, &cse, &dce})
+        .then(expand_bodies)
+        .until_stable({&simplify, &cse, &dce});
+    return p;
+  }();
+  return pipeline;
+}
+
+}  // namespace aloft
