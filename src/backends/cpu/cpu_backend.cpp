@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "backends/cpu/isa.h"
 #include "backends/cpu/memory.h"
 
 namespace aloft {
@@ -20,6 +21,7 @@ namespace {
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
+    cpu::cpu_features();  // caps the instruction sets before any kernel is chosen
     // Kernels ask for the functions of the best instruction set when they are prepared.
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 #define KERNELS(stem) \

@@ -1,0 +1,238 @@
+// The matrix-tile kernel. A block of C is 32 x 32: four accumulator tiles (0..3), two tiles of A
+// (4, 5) and two of B (6, 7), so that each tile loaded is used twice.
+//
+// Two planes: a f16 value is exactly hi + lo with both in bf16, so a f16 product is
+// hi hi + hi lo + lo hi, leaving out lo lo, which is 2^-16 of the product and lies below f16's own
+// rounding (it is added where the result is f32). The planes of an infinity are (inf, 0), and
+// inf * 0 would turn an infinite result into NaN: a block with a NaN is summed again, plainly.
+#include "backends/cpu/amx.h"
+
+#include <immintrin.h>
+
+#include <cstddef>
+
+#define ALOFT_AMX \
+  __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,f16c")))
+
+namespace aloft::cpu {
+namespace {
+
+constexpr std::int64_t kBlock = 32;
+constexpr std::int64_t kRows = 16;  // of one tile
+
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t bytes_per_row[16] = {};
+  std::uint8_t rows[16] = {};
+};
+
+// `rows` of a block, 1..32: the tiles of the lower half get what exceeds 16 (at least one row,
+// because a tile of none is not legal; the caller keeps it from being read or stored).
+ALOFT_AMX void configure(std::int64_t rows) {
+  const auto upper = static_cast<std::uint8_t>(rows < kRows ? rows : kRows);
+  const auto lower = static_cast<std::uint8_t>(rows > kRows ? rows - kRows : 1);
+  TileConfig config;
+  for (int t = 0; t < 8; ++t) {
+    config.bytes_per_row[t] = 64;
+    config.rows[t] = t == 2 || t == 3 || t == 5 ? lower : t >= 6 ? kRows : upper;
+  }
+  _tile_loadconfig(&config);
+}
+
+template <bool kLower>
+ALOFT_AMX inline void multiply() {
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  if constexpr (kLower) {
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+template <bool kLower>
+ALOFT_AMX inline void load_a(const std::uint16_t* a, std::int64_t lda) {
+  _tile_loadd(4, a, lda * 2);
+  if constexpr (kLower) _tile_loadd(5, a + kRows * lda, lda * 2);
+}
+
+ALOFT_AMX inline void load_b(const std::uint16_t* b) {
+  _tile_loadd(6, b, 128);
+  _tile_loadd(7, b + 32, 128);
+}
+
+template <bool kLower>
+ALOFT_AMX inline void start_sums(const float* from, std::int64_t ld) {
+  if (!from) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    return;
+  }
+  _tile_loadd(0, from, ld * 4);
+  _tile_loadd(1, from + kRows, ld * 4);
+  if constexpr (kLower) {
+    _tile_loadd(2, from + kRows * ld, ld * 4);
+    _tile_loadd(3, from + kRows * ld + kRows, ld * 4);
+  }
+}
+
+template <bool kLower>
+ALOFT_AMX inline void store_sums(float* to, std::int64_t ld) {
+  _tile_stored(0, to, ld * 4);
+  _tile_stored(1, to + kRows, ld * 4);
+  if constexpr (kLower) {
+    _tile_stored(2, to + kRows * ld, ld * 4);
+    _tile_stored(3, to + kRows * ld + kRows, ld * 4);
+  }
+}
+
+template <bool kLower>
+ALOFT_AMX inline void sum_over_k(const AmxTile& t, const std::uint16_t* a, const std::uint16_t* b) {
+  constexpr std::int64_t kStepB = kAmxDepth * kAmxPanel;
+  if (t.planes == 1) {
+    for (std::int64_t k = 0; k < t.k; k += kAmxDepth, b += kStepB) {
+      load_b(b);
+      load_a<kLower>(a + k, t.lda);
+      multiply<kLower>();
+    }
+    return;
+  }
+  for (std::int64_t k = 0; k < t.k; k += kAmxDepth, b += kStepB) {
+    load_b(b + t.b_plane);
+    load_a<kLower>(a + k, t.lda);
+    multiply<kLower>();  // hi lo
+    load_b(b);
+    multiply<kLower>();  // hi hi
+    load_a<kLower>(a + k + t.a_plane, t.lda);
+    multiply<kLower>();  // lo hi
+    if (t.c_type == DType::F32) {
+      load_b(b + t.b_plane);
+      multiply<kLower>();  // lo lo
+    }
+  }
+}
+
+ALOFT_AMX inline float widen(std::uint16_t bits) {
+  return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(bits) << 16)));
+}
+
+ALOFT_AMX bool has_nan(const float* sums, std::int64_t rows) {
+  __mmask16 found = 0;
+  for (std::int64_t i = 0; i < rows * kBlock; i += 16) {
+    const __m512 v = _mm512_load_ps(sums + i);
+    found |= _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+  }
+  return found != 0;
+}
+
+// The block again with one product per f16 pair, for sums that met an infinity.
+ALOFT_AMX void sum_plainly(const AmxTile& t, const std::uint16_t* a, const std::uint16_t* b,
+                           const float* from, std::int64_t rows, float* sums) {
+  const __m512i odd_half = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  auto pair = [&](const std::uint16_t* p, bool odd) ALOFT_AMX {
+    const __m512i bits = _mm512_loadu_si512(p);
+    return _mm512_castsi512_ps(odd ? _mm512_and_si512(bits, odd_half)
+                                   : _mm512_slli_epi32(bits, 16));
+  };
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t col = 0; col < kBlock; col += 16) {
+      __m512 sum = from ? _mm512_loadu_ps(from + r * t.ldp + col) : _mm512_setzero_ps();
+      for (std::int64_t k = 0; k < t.k; ++k) {
+        const std::uint16_t* pa = a + r * t.lda + k;
+        const std::uint16_t* pb = b + (k / 2) * 2 * kAmxPanel + 2 * col;
+        const __m512 va = _mm512_set1_ps(widen(pa[0]) + widen(pa[t.a_plane]));
+        sum = _mm512_fmadd_ps(va, _mm512_add_ps(pair(pb, k & 1), pair(pb + t.b_plane, k & 1)), sum);
+      }
+      _mm512_store_ps(sums + r * kBlock + col, sum);
+    }
+  }
+}
+
+ALOFT_AMX inline void store_half(const AmxTile& t, std::ptrdiff_t at, __mmask16 mask, __m512 sum,
+                                 std::int64_t col) {
+  if (t.bias) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, t.bias + col));
+  if (t.c_type == DType::F32) {
+    float* c = static_cast<float*>(t.c) + at;
+    if (t.accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c));
+    _mm512_mask_storeu_ps(c, mask, sum);
+    return;
+  }
+  auto* c = static_cast<std::uint16_t*>(t.c) + at;
+  if (t.c_type == DType::BF16) {
+    if (t.accumulate)
+      sum = _mm512_add_ps(sum, _mm512_castsi512_ps(_mm512_slli_epi32(
+                                   _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, c)), 16)));
+    _mm256_mask_storeu_epi16(c, mask, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sum)));
+  } else {
+    if (t.accumulate) sum = _mm512_add_ps(sum, _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, c)));
+    _mm256_mask_storeu_epi16(c, mask, _mm512_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT));
+  }
+}
+
+ALOFT_AMX inline void store_block(const AmxTile& t, const float* sums, std::int64_t row,
+                                  std::int64_t rows, std::int64_t col) {
+  const std::int64_t cols = t.n - col < kBlock ? t.n - col : kBlock;
+  const auto mask = static_cast<std::uint32_t>((std::uint64_t{1} << cols) - 1);
+  const bool plain = cols == kBlock && t.c_type == DType::BF16 && !t.bias && !t.accumulate;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::ptrdiff_t at = (row + r) * t.ldc + col;
+    const __m512 left = _mm512_load_ps(sums + r * kBlock);
+    const __m512 right = _mm512_load_ps(sums + r * kBlock + 16);
+    if (plain) {
+      _mm512_storeu_si512(static_cast<std::uint16_t*>(t.c) + at,
+                          reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right, left)));
+      continue;
+    }
+    store_half(t, at, static_cast<__mmask16>(mask), left, col);
+    if (cols > 16) store_half(t, at + 16, static_cast<__mmask16>(mask >> 16), right, col + 16);
+  }
+}
+
+template <bool kLower>
+ALOFT_AMX inline void run_block(const AmxTile& t, std::int64_t row, std::int64_t rows,
+                                std::int64_t col) {
+  const std::uint16_t* a = t.a + row * t.lda;
+  const std::uint16_t* b = t.b + col / kAmxPanel * t.panel_stride;
+  const float* from = t.partial_in ? t.partial_in + row * t.ldp + col : nullptr;
+  start_sums<kLower>(from, t.ldp);
+  sum_over_k<kLower>(t, a, b);
+  if (t.partial_out && t.planes == 1) {
+    store_sums<kLower>(t.partial_out + row * t.ldp + col, t.ldp);
+    return;
+  }
+  alignas(64) float sums[kBlock * kBlock];
+  store_sums<kLower>(sums, kBlock);
+  if (t.planes == 2 && has_nan(sums, rows)) sum_plainly(t, a, b, from, rows, sums);
+  if (!t.partial_out) {
+    store_block(t, sums, row, rows, col);
+    return;
+  }
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < kBlock; c += 16)
+      _mm512_storeu_ps(t.partial_out + (row + r) * t.ldp + col + c,
+                       _mm512_load_ps(sums + r * kBlock + c));
+}
+
+}  // namespace
+
+ALOFT_AMX void run_amx_tile(const AmxTile& t) {
+  const std::int64_t whole = t.m / kBlock * kBlock, rest = t.m - whole;
+  if (whole) {
+    configure(kBlock);
+    for (std::int64_t col = 0; col < t.n; col += kBlock)
+      for (std::int64_t row = 0; row < whole; row += kBlock) run_block<true>(t, row, kBlock, col);
+  }
+  if (rest) {
+    configure(rest);
+    for (std::int64_t col = 0; col < t.n; col += kBlock) {
+      if (rest > kRows)
+        run_block<true>(t, whole, rest, col);
+      else
+        run_block<false>(t, whole, rest, col);
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,30 @@
+// Reads a matmul or linear call: shapes, transposes and symbols become one batched product.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "backends/cpu/matmul_grid.h"
+#include "runtime/kernel.h"
+#include "types/call.h"
+
+namespace aloft::cpu {
+
+struct MatmulCall {
+  MatmulSpec spec;  // at the symbols' bounds
+  Extent batch, m, k;
+  int bias = -1;  // index among the inputs, or none
+  MatmulActual actual(const RunArgs& args) const {
+    return {batch.at(args.symbols), m.at(args.symbols), k.at(args.symbols)};
+  }
+};
+
+// Why the call cannot be read (a type, a symbol inside a row), or nullopt. What was read goes to
+// `into` unless it is null.
+std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into);
+std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into);
+
+// A prepared product of inputs 0 and 1 (and the bias) into output 0.
+std::unique_ptr<Prepared> prepare_product(const MatmulCall& call);
+
+}  // namespace aloft::cpu

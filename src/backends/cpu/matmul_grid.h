@@ -1,0 +1,63 @@
+// C[m, n] = A[m, k] * B[k, n] (+ bias[n]), batched: a fixed grid of single-threaded tile products
+// shared out by the OpenMP pool. Operands are packed by the threads, a wave at a time, into the
+// caller's scratch. Tiles run on the matrix units (amx.h) where both operands are bf16 or f16 and
+// the processor has them, else in oneDNN. Sums are f32, rounded once to C's type.
+//
+// Same inputs, same bits, on any number of threads. NaN and infinity propagate. On the matrix units
+// bf16 denormals count as zero.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "types/dtype.h"
+
+namespace aloft::cpu {
+
+struct MatmulSpec {
+  // Bounds; at run time m, k or the batch may be less. k_varies: k may be less than its bound.
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool k_varies = false;
+  DType a = DType::F32, b = DType::F32, c = DType::F32;  // each F32, BF16 or F16
+  // A stored [k, m], B stored [n, k], dense, row-major at the bounds.
+  bool transpose_a = false, transpose_b = false;
+  // Where each product of the batch starts, in elements; empty: one after another.
+  std::vector<std::int64_t> a_offset, b_offset;
+  std::optional<DType> bias;
+  bool accumulate = false;  // add to C
+  int threads = 1;
+};
+
+struct MatmulPointers {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* c = nullptr;
+  void* scratch = nullptr;  // scratch_bytes(), 64-byte aligned
+};
+
+// What of the bounds is there in this run.
+struct MatmulActual {
+  std::int64_t batch = 1, m = 0, k = 0;
+};
+
+class MatmulGrid {
+ public:
+  // Throws EnvironmentError E0411 where oneDNN refuses.
+  explicit MatmulGrid(const MatmulSpec& spec);
+  ~MatmulGrid();
+  std::size_t scratch_bytes() const;
+  // Rows past actual.m inside the bound may be written with anything.
+  void run(const MatmulPointers& pointers, const MatmulActual& actual);
+  // "amx bf16", "amx f16 by halves", "onednn f32", "onednn bf16"
+  const char* engine() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace aloft::cpu

@@ -1,0 +1,73 @@
+// The numbers come from bench/matmul_bench and docs/decisions/0003-matmul-tiles.md.
+#include "backends/cpu/matmul_tiling.h"
+
+#include <algorithm>
+
+namespace aloft::cpu {
+namespace {
+
+// Tiles that a wave should have at least, so that a few threads end together.
+constexpr std::int64_t kTiles = 16;
+// Below this a tile's fixed cost (waking up, one library call) shows.
+constexpr std::int64_t kLeastTileWork = std::int64_t{1} << 21;  // m * n * k
+// Bytes of packed operands in one wave: B stays in the second cache beside the tiles that read it.
+constexpr std::int64_t kWaveB = std::int64_t{4} << 20;
+constexpr std::int64_t kWaveA = std::int64_t{16} << 20;
+constexpr std::int64_t kWaveGroup = std::int64_t{4} << 20;
+constexpr std::int64_t kPartialSums = std::int64_t{8} << 20;
+
+struct TileShape {
+  std::int64_t m, n;
+};
+
+// `extent` cut into equal parts of at most `most`, each a multiple of `unit`.
+std::int64_t even_part(std::int64_t extent, std::int64_t most, std::int64_t unit) {
+  const std::int64_t parts = std::max<std::int64_t>(1, ceil_div(extent, most));
+  return round_up(std::max<std::int64_t>(1, ceil_div(extent, parts)), unit);
+}
+
+TileShape choose_tile(const MatmulExtent& e, std::int64_t depth, bool amx) {
+  constexpr TileShape kShapes[] = {{256, 384}, {256, 256}, {128, 256}, {128, 128},
+                                   {64, 128},  {64, 64},   {32, 64}};
+  TileShape chosen{};
+  for (const TileShape& shape : kShapes) {
+    const TileShape tile{even_part(e.m, shape.m, amx ? 32 : 8), even_part(e.n, shape.n, 32)};
+    if (chosen.m && tile.m * tile.n * depth < kLeastTileWork) break;
+    chosen = tile;
+    if (e.batch * ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) >= kTiles) break;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+MatmulTiling choose_tiling(const MatmulExtent& e, const MatmulKind& kind) {
+  MatmulTiling t;
+  const std::int64_t unit_k = kind.amx ? 32 : 1;
+  t.wave_k =
+      e.k <= 4096 ? round_up(std::max<std::int64_t>(e.k, 1), unit_k) : even_part(e.k, 3072, 64);
+  const TileShape tile = choose_tile(e, t.wave_k, kind.amx);
+  t.tm = tile.m;
+  t.tn = tile.n;
+  auto wave = [&](std::int64_t extent, std::int64_t part, std::int64_t bytes, std::int64_t most) {
+    const std::int64_t parts = std::max<std::int64_t>(1, most / (part * t.wave_k * bytes));
+    return std::min(round_up(std::max<std::int64_t>(extent, 1), part), parts * part);
+  };
+  t.wave_n = kind.packs_b ? wave(e.n, t.tn, kind.bytes_b, kWaveB) : round_up(e.n, t.tn);
+  t.wave_m = kind.packs_a ? wave(e.m, t.tm, kind.bytes_a, kWaveA) : round_up(e.m, t.tm);
+  if (t.wave_k < e.k) {
+    const std::int64_t rows = std::max<std::int64_t>(1, kPartialSums / (4 * t.wave_n * t.tm));
+    t.wave_m = std::min(t.wave_m, rows * t.tm);
+  }
+  const bool whole = t.wave_m >= e.m && t.wave_n >= e.n && t.wave_k >= e.k;
+  if (e.batch > 1 && whole) {
+    const std::int64_t bytes = (kind.packs_a ? t.wave_m * t.wave_k * kind.bytes_a : 0) +
+                               (kind.packs_b ? t.wave_n * t.wave_k * kind.bytes_b : 0);
+    t.group = bytes ? std::clamp<std::int64_t>(kWaveGroup / bytes, 1, e.batch) : e.batch;
+    // Few products a wave would leave threads waiting at its end.
+    t.group = std::min(e.batch, std::max<std::int64_t>(t.group, 8));
+  }
+  return t;
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,34 @@
+// How a matrix product is cut: a pure function of its shape and kind, never of the number of
+// threads, because the cut decides the order of summation and so the bits.
+#pragma once
+
+#include <cstdint>
+
+namespace aloft::cpu {
+
+struct MatmulExtent {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+
+// What the cut must know of the engine that will run the tiles.
+struct MatmulKind {
+  bool amx = false;      // matrix tiles: multiples of 32 in m, n and k
+  bool packs_a = false;  // A is copied before use
+  bool packs_b = false;
+  int bytes_a = 2, bytes_b = 2;  // of one packed element, all planes
+};
+
+// Tiles tm x tn inside waves. A wave's operands are packed together, then its tiles run; waves over
+// K add up in fixed order. `group` products of a batch share a wave where they are small.
+struct MatmulTiling {
+  std::int64_t tm = 0, tn = 0;
+  std::int64_t wave_m = 0, wave_n = 0, wave_k = 0;
+  std::int64_t group = 1;
+};
+
+MatmulTiling choose_tiling(const MatmulExtent& extent, const MatmulKind& kind);
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
+}  // namespace aloft::cpu

@@ -1,0 +1,319 @@
+// Everything is a copy or a transpose of 32-bit words: a word is an f32, or two bf16 neighbours.
+// A loader makes words out of the source: four at a time (`quad`) or one (`word`, at the edges).
+#include "backends/cpu/pack.h"
+
+#include <bit>
+#include <cstring>
+
+#include "backends/cpu/tiles.h"
+#include "scalar/float_formats.h"
+
+// cpu_features() refuses a processor without AVX2: a scalar version would never run.
+#if defined(__x86_64__)
+#define HWY_BASELINE_TARGETS HWY_AVX2
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/pack.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using scalar::Bf16;
+using scalar::F16;
+using U32x4 = hn::Full128<std::uint32_t>;
+using F32x4 = hn::Full128<float>;
+using Quad = hn::Vec<U32x4>;
+using Full = hn::ScalableTag<std::uint32_t>;
+
+// ---- the planes of f16 ----
+
+// Words with their low halves zero: hi is the value rounded to bf16, lo the (exact) rest.
+template <class D, class V>
+HWY_INLINE V plane_of(D du, V bits, bool low) {
+  const hn::RebindToFloat<D> df;
+  const auto magnitude = hn::And(bits, hn::Set(du, 0x7fffffffu));
+  const auto finite = hn::Lt(hn::BitCast(hn::RebindToSigned<D>(), magnitude),
+                             hn::Set(hn::RebindToSigned<D>(), 0x7f800000));
+  const auto finite_u = hn::BitCast(du, hn::VecFromMask(hn::RebindToSigned<D>(), finite));
+  const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+  const auto carry = hn::And(hn::Add(hn::Set(du, 0x7fffu), even), finite_u);
+  const auto hi = hn::And(hn::Add(bits, carry), hn::Set(du, 0xffff0000u));
+  if (!low) return hi;
+  const auto rest = hn::Sub(hn::BitCast(df, bits), hn::BitCast(df, hi));
+  return hn::And(hn::BitCast(du, rest), finite_u);
+}
+
+HWY_INLINE std::uint32_t plane_word(std::uint16_t f16, bool low) {
+  const float value = scalar::f32_of(F16{f16});
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) >= 0x7f800000u) return low ? 0 : bits >> 16;
+  const std::uint32_t hi = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+  if (!low) return hi >> 16;
+  return std::bit_cast<std::uint32_t>(value - std::bit_cast<float>(hi)) >> 16;
+}
+
+// D's lanes from 16-bit values: the bits of f32.
+template <class D>
+HWY_INLINE hn::Vec<D> widen_bf16(D du, const std::uint16_t* p) {
+  return hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(hn::Rebind<std::uint16_t, D>(), p)));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> widen_f16(D du, const std::uint16_t* p) {
+  const hn::RebindToFloat<D> df;
+  const hn::Rebind<hwy::float16_t, hn::RebindToFloat<D>> dh;
+  return hn::BitCast(du,
+                     hn::PromoteTo(df, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(p))));
+}
+
+// ---- loaders ----
+// `along` runs along memory; `line` counts the lines of the source, ld elements apart.
+
+// A word is (line 2 l, line 2 l + 1) at `along`; lines at or past `lines` are zero.
+template <bool kF16>
+struct PairsAcross {
+  const std::uint16_t* p;
+  std::int64_t ld, lines;
+  bool low;
+  template <class D>
+  HWY_INLINE hn::Vec<D> vec(D du, std::int64_t line, std::int64_t along) const {
+    const std::uint16_t* first = p + 2 * line * ld + along;
+    const bool single = 2 * line + 1 >= lines;
+    if constexpr (kF16) {
+      const auto a = plane_of(du, widen_f16(du, first), low);
+      const auto b = single ? hn::Zero(du) : plane_of(du, widen_f16(du, first + ld), low);
+      return hn::Or(hn::ShiftRight<16>(a), b);
+    } else {
+      const auto a = hn::PromoteTo(du, hn::LoadU(hn::Rebind<std::uint16_t, D>(), first));
+      return single ? a : hn::Or(a, widen_bf16(du, first + ld));
+    }
+  }
+  HWY_INLINE Quad quad(std::int64_t line, std::int64_t along) const {
+    return vec(U32x4(), line, along);
+  }
+  HWY_INLINE std::uint32_t word(std::int64_t line, std::int64_t along) const {
+    const std::uint16_t* first = p + 2 * line * ld + along;
+    const std::uint16_t second = 2 * line + 1 < lines ? first[ld] : std::uint16_t{0};
+    if constexpr (kF16) return plane_word(*first, low) | plane_word(second, low) << 16;
+    return std::uint32_t{*first} | std::uint32_t{second} << 16;
+  }
+};
+
+// A word is (2 a, 2 a + 1) along a line; positions at or past `length` are zero.
+template <bool kF16>
+struct PairsAlong {
+  const std::uint16_t* p;
+  std::int64_t ld, length;
+  bool low;
+  HWY_INLINE Quad quad(std::int64_t line, std::int64_t along) const {
+    const std::uint16_t* at = p + line * ld + 2 * along;
+    const U32x4 du;
+    if constexpr (kF16) {
+      const F32x4 df;
+      const auto a = hn::BitCast(df, plane_of(du, widen_f16(du, at), low));
+      const auto b = hn::BitCast(df, plane_of(du, widen_f16(du, at + 4), low));
+      const auto even = hn::BitCast(du, hn::ConcatEven(df, b, a));
+      return hn::Or(hn::ShiftRight<16>(even), hn::BitCast(du, hn::ConcatOdd(df, b, a)));
+    } else {
+      return hn::BitCast(du, hn::LoadU(hn::Full128<std::uint16_t>(), at));
+    }
+  }
+  HWY_INLINE std::uint32_t word(std::int64_t line, std::int64_t along) const {
+    const std::uint16_t* at = p + line * ld + 2 * along;
+    const std::uint16_t second = 2 * along + 1 < length ? at[1] : std::uint16_t{0};
+    if constexpr (kF16) return plane_word(at[0], low) | plane_word(second, low) << 16;
+    return std::uint32_t{at[0]} | std::uint32_t{second} << 16;
+  }
+};
+
+// ---- transpose ----
+
+// Block b of the result is load(first_line + 4 b).
+template <class L>
+HWY_INLINE hn::Vec<Full> gather_blocks(const L& load, std::int64_t line, std::int64_t along) {
+  const Full du;
+  if constexpr (hn::MaxLanes(Full()) == 16) {
+    const hn::Half<Full> dh;
+    const auto lower = hn::Combine(dh, load.quad(line + 4, along), load.quad(line, along));
+    const auto upper = hn::Combine(dh, load.quad(line + 12, along), load.quad(line + 8, along));
+    return hn::Combine(du, upper, lower);
+  } else if constexpr (hn::MaxLanes(Full()) == 8) {
+    return hn::Combine(du, load.quad(line + 4, along), load.quad(line, along));
+  } else {
+    return hn::BitCast(du, load.quad(line, along));
+  }
+}
+
+// dst[a * ldd + l] = word(l, a) for `lines` lines and the first `whole` of `outputs` positions in
+// vectors, the rest singly.
+template <class L>
+HWY_INLINE void transpose_words(const L& load, std::int64_t lines, std::int64_t whole,
+                                std::int64_t outputs, std::uint32_t* dst, std::int64_t ldd) {
+  const Full du;
+  const hn::Repartition<std::uint64_t, Full> d64;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
+  const std::int64_t vector_lines = lines / lanes * lanes, quads = whole / 4 * 4;
+  for (std::int64_t a = 0; a < quads; a += 4) {
+    for (std::int64_t l = 0; l < vector_lines; l += lanes) {
+      const auto r0 = gather_blocks(load, l, a), r1 = gather_blocks(load, l + 1, a);
+      const auto r2 = gather_blocks(load, l + 2, a), r3 = gather_blocks(load, l + 3, a);
+      const auto x0 = hn::BitCast(d64, hn::InterleaveLower(du, r0, r1));
+      const auto x1 = hn::BitCast(d64, hn::InterleaveLower(du, r2, r3));
+      const auto x2 = hn::BitCast(d64, hn::InterleaveUpper(du, r0, r1));
+      const auto x3 = hn::BitCast(d64, hn::InterleaveUpper(du, r2, r3));
+      std::uint32_t* to = dst + a * ldd + l;
+      hn::StoreU(hn::BitCast(du, hn::InterleaveLower(d64, x0, x1)), du, to);
+      hn::StoreU(hn::BitCast(du, hn::InterleaveUpper(d64, x0, x1)), du, to + ldd);
+      hn::StoreU(hn::BitCast(du, hn::InterleaveLower(d64, x2, x3)), du, to + 2 * ldd);
+      hn::StoreU(hn::BitCast(du, hn::InterleaveUpper(d64, x2, x3)), du, to + 3 * ldd);
+    }
+    for (std::int64_t q = a; q < a + 4; ++q)
+      for (std::int64_t l = vector_lines; l < lines; ++l) dst[q * ldd + l] = load.word(l, q);
+  }
+  for (std::int64_t a = quads; a < outputs; ++a)
+    for (std::int64_t l = 0; l < lines; ++l) dst[a * ldd + l] = load.word(l, a);
+}
+
+// ---- dense ----
+
+// One row of both planes.
+void split_row(const std::uint16_t* src, std::int64_t n, std::uint16_t* dst, std::int64_t plane) {
+  const Full du;
+  const hn::Rebind<std::uint16_t, Full> d16;
+  const hn::RebindToSigned<Full> di;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto bits = widen_f16(du, src + i);
+    for (int low = 0; low < 2; ++low) {
+      const auto words = hn::ShiftRight<16>(plane_of(du, bits, low));
+      hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, words)), d16, dst + low * plane + i);
+    }
+  }
+  for (; i < n; ++i)
+    for (int low = 0; low < 2; ++low)
+      dst[low * plane + i] = static_cast<std::uint16_t>(plane_word(src[i], low));
+}
+
+void dense_rows(const MatrixView& x, std::int64_t rows, std::int64_t cols, PackedType to, void* dst,
+                std::int64_t ldd, std::int64_t plane) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto* src16 = static_cast<const std::uint16_t*>(x.data) + r * x.ld;
+    auto* dst16 = static_cast<std::uint16_t*>(dst) + r * ldd;
+    if (to == PackedType::Bf16)
+      std::memcpy(dst16, src16, cols * 2);
+    else
+      split_row(src16, cols, dst16, plane);
+  }
+}
+
+void dense_transposed(const MatrixView& x, std::int64_t rows, std::int64_t cols, PackedType to,
+                      void* dst, std::int64_t ldd, std::int64_t plane) {
+  const auto* p16 = static_cast<const std::uint16_t*>(x.data);
+  auto* words = static_cast<std::uint32_t*>(dst);
+  // Pairs of neighbouring columns are words of the result; ldd is even and cols padded to even.
+  const std::int64_t pairs = (cols + 1) / 2;
+  if (to == PackedType::Bf16) {
+    transpose_words(PairsAcross<false>{p16, x.ld, cols, false}, pairs, rows, rows, words, ldd / 2);
+    return;
+  }
+  for (bool low : {false, true})
+    transpose_words(PairsAcross<true>{p16, x.ld, cols, low}, pairs, rows, rows,
+                    words + (low ? plane / 2 : 0), ldd / 2);
+}
+
+void dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
+           PackedType to, void* dst, std::int64_t ldd, std::int64_t plane) {
+  if (cols < cols_padded) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t p = 0; p < (to == PackedType::Bf16x2 ? 2 : 1); ++p)
+        std::memset(static_cast<std::uint16_t*>(dst) + p * plane + r * ldd + cols, 0,
+                    (cols_padded - cols) * 2);
+  }
+  if (x.transposed)
+    dense_transposed(x, rows, cols, to, dst, ldd, plane);
+  else
+    dense_rows(x, rows, cols, to, dst, ldd, plane);
+}
+
+// ---- panels ----
+
+template <bool kF16>
+void panel_of_rows(const MatrixView& x, std::int64_t k, std::int64_t n, bool low,
+                   std::uint32_t* dst) {
+  constexpr std::int64_t kWidth = 32;
+  const Full du;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
+  const PairsAcross<kF16> load{static_cast<const std::uint16_t*>(x.data), x.ld, k, low};
+  for (std::int64_t pair = 0; pair < (k + 1) / 2; ++pair) {
+    std::int64_t j = 0;
+    for (; j + lanes <= n; j += lanes)
+      hn::StoreU(load.vec(du, pair, j), du, dst + pair * kWidth + j);
+    for (; j < n; ++j) dst[pair * kWidth + j] = load.word(pair, j);
+  }
+}
+
+template <bool kF16>
+void panel_of_columns(const MatrixView& x, std::int64_t k, std::int64_t n, bool low,
+                      std::uint32_t* dst) {
+  const PairsAlong<kF16> load{static_cast<const std::uint16_t*>(x.data), x.ld, k, low};
+  transpose_words(load, n, k / 2, (k + 1) / 2, dst, 32);
+}
+
+void panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
+           PackedType to, std::uint16_t* dst, std::int64_t plane) {
+  const bool f16 = to == PackedType::Bf16x2;
+  for (int low = 0; low < (f16 ? 2 : 1); ++low) {
+    auto* words = reinterpret_cast<std::uint32_t*>(dst + low * plane);
+    if (n < 32)
+      std::memset(words, 0, k_padded / 2 * 128);
+    else
+      std::memset(words + (k + 1) / 2 * 32, 0, (k_padded / 2 - (k + 1) / 2) * 128);
+    if (f16)
+      (x.transposed ? panel_of_columns<true> : panel_of_rows<true>)(x, k, n, low, words);
+    else
+      (x.transposed ? panel_of_columns<false> : panel_of_rows<false>)(x, k, n, low, words);
+  }
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aloft::cpu {
+HWY_EXPORT(dense);
+HWY_EXPORT(panel);
+
+MatrixView MatrixView::from(std::int64_t row, std::int64_t col) const {
+  MatrixView view = *this;
+  const std::int64_t offset = transposed ? col * ld + row : row * ld + col;
+  view.data = static_cast<const char*>(data) + offset * static_cast<std::int64_t>(size_of(type));
+  return view;
+}
+
+namespace {
+void widen_rows(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
+                float* dst, std::int64_t ldd) {
+  for (std::int64_t r = 0; r < rows; ++r, dst += ldd) {
+    widen(x.type, at(x.data, r * x.ld, x.type), dst, cols);
+    std::memset(dst + cols, 0, (cols_padded - cols) * sizeof(float));
+  }
+}
+}  // namespace
+
+void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
+                PackedType to, void* dst, std::int64_t ldd, std::int64_t plane) {
+  if (to == PackedType::F32) {
+    widen_rows(x, rows, cols, cols_padded, static_cast<float*>(dst), ldd);
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(dense)(x, rows, cols, cols_padded, to, dst, ldd, plane);
+}
+
+void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
+                PackedType to, std::uint16_t* dst, std::int64_t plane) {
+  HWY_DYNAMIC_DISPATCH(panel)(x, k, n, k_padded, to, dst, plane);
+}
+}  // namespace aloft::cpu
+#endif

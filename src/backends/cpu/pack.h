@@ -1,0 +1,41 @@
+// Copies of matmul operands in the layouts that the tile kernels read: dense row-major, possibly
+// transposed and widened, and the pair-interleaved panels of amx.h. Single-threaded: the caller
+// shares out pieces. Conversions are exact, NaN and infinity included.
+#pragma once
+
+#include <cstdint>
+
+#include "types/dtype.h"
+
+namespace aloft::cpu {
+
+// A matrix X[rows, cols] in memory: X[r][c] is data[r * ld + c], or data[c * ld + r] if transposed.
+struct MatrixView {
+  const void* data = nullptr;
+  DType type = DType::F32;
+  std::int64_t ld = 0;
+  bool transposed = false;
+
+  // The same matrix from (row, col) on.
+  MatrixView from(std::int64_t row, std::int64_t col) const;
+};
+
+// What a tile kernel reads.
+enum class PackedType {
+  F32,     // from F32, BF16 or F16
+  Bf16,    // from BF16
+  Bf16x2,  // from F16: two bf16 planes whose sum is the value exactly (an infinity: (inf, 0))
+};
+
+// Writes X[0..rows, 0..cols] row-major with row stride ldd, and zeros up to column `cols_padded`.
+// Bf16x2: the second plane lies `plane` elements after the first. A transposed source goes to Bf16
+// and Bf16x2 only: oneDNN, which reads F32, takes either orientation.
+void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
+                PackedType to, void* dst, std::int64_t ldd, std::int64_t plane);
+
+// Writes one panel of B = X[k, n], n <= 32: [k_padded/2][32][2], zeros past k and n. To Bf16 or
+// Bf16x2.
+void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
+                PackedType to, std::uint16_t* dst, std::int64_t plane);
+
+}  // namespace aloft::cpu

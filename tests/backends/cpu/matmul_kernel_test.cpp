@@ -1,0 +1,125 @@
+// The kernels of matmul and linear as the back end offers them: shapes, broadcasting, symbols.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/float_buffer.h"
+#include "ops/matmul.h"
+#include "runtime/backend.h"
+
+namespace aloft {
+namespace {
+
+using test::FloatBuffer;
+using test::random_values;
+
+CallSpec make_call(const char* op, Attrs attrs, std::vector<std::string> in, const char* out) {
+  CallSpec call;
+  call.op = op;
+  call.attrs = std::move(attrs);
+  for (const std::string& t : in) call.in.push_back(parse_tensor_type(t));
+  call.out = {parse_tensor_type(out)};
+  call.threads = omp_get_max_threads();
+  return call;
+}
+
+std::vector<double> run(const CallSpec& call, const std::vector<std::vector<double>>& values,
+                        std::vector<std::int64_t> symbols = {}) {
+  const Choice choice = choose_kernel(cpu_backend(), call);
+  if (!choice.kernel) {
+    ADD_FAILURE() << "no kernel";
+    return {};
+  }
+  const auto prepared = choice.kernel->prepare(call);
+  std::vector<FloatBuffer> in;
+  for (std::size_t i = 0; i < values.size(); ++i) in.emplace_back(call.in[i].dtype, values[i]);
+  FloatBuffer out(call.out[0].dtype, call.out[0].shape.max_numel());
+  FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(prepared->scratch_bytes() + 3) / 4);
+  std::vector<void*> in_pointers;
+  for (FloatBuffer& b : in) in_pointers.push_back(b.data());
+  void* out_pointers[] = {out.data()};
+  prepared->run({in_pointers, out_pointers, scratch.data(), symbols});
+  scratch.expect_guards();
+  out.expect_guards();
+  std::vector<double> result(call.out[0].shape.max_numel());
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = out.get(i);
+  return result;
+}
+
+TEST(CpuLinear, AddsTheBiasBeforeTheOneRounding) {
+  for (const char* type : {"f32", "bf16", "f16"}) {
+    const std::string t = type;
+    const CallSpec call =
+        make_call("linear", {}, {t + "[2,3,20]", t + "[7,20]", t + "[7]"}, (t + "[2,3,7]").c_str());
+    const DType d = call.in[0].dtype;
+    const auto x = random_values(120, d, 1), w = random_values(140, d, 2),
+               b = random_values(7, d, 3);
+    const auto y = run(call, {x, w, b});
+    for (int r = 0; r < 6; ++r)
+      for (int j = 0; j < 7; ++j) {
+        double want = b[j];
+        for (int k = 0; k < 20; ++k) want += x[r * 20 + k] * w[j * 20 + k];
+        EXPECT_NEAR(y[r * 7 + j], want,
+                    (d == DType::F32   ? 1e-6
+                     : d == DType::F16 ? 2e-3
+                                       : 1.6e-2))
+            << type;
+      }
+  }
+}
+
+TEST(CpuLinear, PartialBatchComputesThePrefix) {
+  const CallSpec call = make_call("linear", {}, {"f32[B<=4,3,8]", "f32[5,8]"}, "f32[B<=4,3,5]");
+  const auto x = random_values(96, DType::F32, 1), w = random_values(40, DType::F32, 2);
+  const auto y = run(call, {x, w}, {3});
+  for (int r = 0; r < 9; ++r)
+    for (int j = 0; j < 5; ++j) {
+      double want = 0;
+      for (int k = 0; k < 8; ++k) want += x[r * 8 + k] * w[j * 8 + k];
+      EXPECT_NEAR(y[r * 5 + j], want, 1e-6);
+    }
+}
+
+TEST(CpuMatmul, LeadingAxesBroadcast) {
+  // [2,1,3,4] x [5,6,4]^T -> [2,5,3,6]
+  const CallSpec call = make_call("matmul", to_attrs(MatmulAttrs{false, true}),
+                                  {"f32[2,1,3,4]", "f32[5,6,4]"}, "f32[2,5,3,6]");
+  const auto a = random_values(24, DType::F32, 1), b = random_values(120, DType::F32, 2);
+  const auto c = run(call, {a, b});
+  for (int p = 0; p < 2; ++p)
+    for (int q = 0; q < 5; ++q)
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 6; ++j) {
+          double want = 0;
+          for (int k = 0; k < 4; ++k) want += a[(p * 3 + i) * 4 + k] * b[(q * 6 + j) * 4 + k];
+          EXPECT_NEAR(c[((p * 5 + q) * 3 + i) * 6 + j], want, 1e-6);
+        }
+}
+
+TEST(CpuMatmul, WeightGradientOfAPartialBatch) {
+  // X[B*8, 6]^T dY[B*8, 5] with 2 of 4 batches there: the rows behind hold anything.
+  const CallSpec call = make_call("matmul", to_attrs(MatmulAttrs{true, false}),
+                                  {"bf16[8*B<=4,6]", "bf16[8*B<=4,5]"}, "bf16[6,5]");
+  auto x = random_values(192, DType::BF16, 1), dy = random_values(160, DType::BF16, 2);
+  std::fill(x.begin() + 96, x.end(), std::nan(""));
+  std::fill(dy.begin() + 80, dy.end(), std::nan(""));
+  const auto dw = run(call, {x, dy}, {2});
+  for (int i = 0; i < 6; ++i)
+    for (int j = 0; j < 5; ++j) {
+      double want = 0;
+      for (int r = 0; r < 16; ++r) want += x[r * 6 + i] * dy[r * 5 + j];
+      EXPECT_NEAR(dw[i * 5 + j], want, 0x1p-7 * std::abs(want) + 1e-5);
+    }
+}
+
+TEST(CpuMatmul, RefusesWhatItCannotDoAndSaysWhy) {
+  const CallSpec call =
+      make_call("matmul", to_attrs(MatmulAttrs{}), {"f32[3,B<=4]", "f32[B<=4,2]"}, "f32[3,2]");
+  const Choice choice = choose_kernel(cpu_backend(), call);
+  EXPECT_EQ(choice.kernel, nullptr);
+  ASSERT_FALSE(choice.refusals.empty());
+  EXPECT_NE(choice.refusals.back().find("symbolic"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace aloft
