@@ -29,7 +29,9 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& na
   return "one of: " + join(names, ", ");
 }
 
+// Lists and tables are not spelled out: they may be nested without end.
 std::string seen(const json& value) {
+  if (value.is_structured()) return value.is_array() ? "a list" : "a table";
   return in_quotes(value.dump(-1, ' ', true, json::error_handler_t::replace), 60);
 }
 
