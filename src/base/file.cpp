@@ -166,7 +166,8 @@ void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(te
 
 void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   ensure(fd_ >= 0, "a file is written before it is committed");
-  ensure(offset <= written_ && bytes.size() <= written_ - offset, "write_at replaces what is there");
+  ensure(offset <= written_ && bytes.size() <= written_ - offset,
+         "write_at replaces bytes written before");
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
