@@ -29,7 +29,8 @@ TILE(maximum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Ge(a, b)), a, b))
 TILE(minimum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Le(a, b)), a, b))
 TILE(squared_difference, hn::Mul(hn::Sub(a, b), hn::Sub(a, b)))
 MASK_TILE(equal, hn::Eq(a, b))
-MASK_TILE(not_equal, hn::Ne(a, b))
+// Highway's own Ne is false where either is NaN.
+MASK_TILE(not_equal, hn::Not(hn::Eq(a, b)))
 MASK_TILE(less, hn::Lt(a, b))
 MASK_TILE(less_equal, hn::Le(a, b))
 MASK_TILE(greater, hn::Gt(a, b))
@@ -41,8 +42,9 @@ TileF32 binary_tile(std::string_view op) {
 #define ROW(name) \
   if (op == #name) return name##_tile;
   ROW(add)
-  ROW(sub) ROW(mul) ROW(div) ROW(maximum) ROW(minimum) ROW(squared_difference) ROW(equal)
-      ROW(not_equal) ROW(less) ROW(less_equal) ROW(greater) ROW(greater_equal)
+  ROW(sub)
+  ROW(mul) ROW(div) ROW(maximum) ROW(minimum) ROW(squared_difference) ROW(equal) ROW(not_equal)
+      ROW(less) ROW(less_equal) ROW(greater) ROW(greater_equal)
 #undef ROW
           return nullptr;
 }

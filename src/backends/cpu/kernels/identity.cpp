@@ -1,0 +1,40 @@
+// identity and detach: copies, which vanish where input and output may share a buffer.
+#include <cstring>
+
+#include "backends/cpu/parallel.h"
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+namespace {
+
+class Copy : public Prepared {
+ public:
+  explicit Copy(const CallSpec& call)
+      : numel_(extent_of(call.out[0].shape.numel(), call)),
+        size_(static_cast<std::int64_t>(size_of(call.out[0].dtype))) {}
+
+  void run(const RunArgs& args) override {
+    const auto* in = static_cast<const char*>(args.in[0]);
+    auto* out = static_cast<char*>(args.out[0]);
+    if (in == out) return;
+    parallel_for(numel_.at(args.symbols) * size_, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(out + begin, in + begin, end - begin);
+    });
+  }
+
+ private:
+  Extent numel_;
+  std::int64_t size_;
+};
+
+std::unique_ptr<Prepared> prepare(const CallSpec& call) { return std::make_unique<Copy>(call); }
+std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
+
+}  // namespace
+
+std::vector<Kernel> identity_kernels() {
+  return {{"cpu.identity", "identity", always, prepare, in_place},
+          {"cpu.detach", "detach", always, prepare, in_place}};
+}
+
+}  // namespace aloft::cpu

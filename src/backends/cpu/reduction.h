@@ -1,0 +1,34 @@
+// The engine of reductions: any set of axes of a dense array, split into pieces whose partial
+// results are kept in double and combined in order. An op supplies how a run of elements folds into
+// one number, how one run folds into another of equal length, and how numbers combine.
+#pragma once
+
+#include <memory>
+
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+
+template <class T>
+struct Fold {
+  double (*row)(const T* x, std::int64_t n);          // n <= kTile
+  void (*rows)(T* into, const T* x, std::int64_t n);  // into[i] = combine(into[i], x[i])
+};
+
+struct ReductionCode {
+  Fold<float> f32;   // f32, bf16, f16; also 8-bit integers and bool
+  Fold<double> f64;  // f64 and wider integers
+  double (*combine)(double, double);
+  double start = 0;
+  // The result from the combined value and the number of elements that went in.
+  double (*finish)(double value, double count);
+  // Applied to each tile before folding, where set (|x|, x^2).
+  void (*before_f32)(const float* x, float* y, std::int64_t n) = nullptr;
+  void (*before_f64)(const double* x, double* y, std::int64_t n) = nullptr;
+};
+
+// `axes` as in ReduceAttrs: empty means all.
+std::unique_ptr<Prepared> prepare_reduction(const CallSpec& call, const Ints& axes,
+                                            const ReductionCode& code);
+
+}  // namespace aloft::cpu

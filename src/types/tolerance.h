@@ -1,0 +1,63 @@
+// The one table of tolerances: how far a result may lie from the meaning in double. A result is
+// computed in f32 (f64 for f64), summed over `length` terms, and rounded once to its type.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "types/dtype.h"
+
+namespace aloft {
+
+// Half the distance of neighbours at 1: the largest relative error of one rounding.
+constexpr double unit_roundoff(DType t) {
+  switch (t) {
+    case DType::F64:
+      return 0x1p-53;
+    case DType::F32:
+      return 0x1p-24;
+    case DType::F16:
+      return 0x1p-11;
+    case DType::BF16:
+      return 0x1p-8;
+    default:
+      return 0;
+  }
+}
+
+constexpr double smallest_subnormal(DType t) {
+  switch (t) {
+    case DType::F64:
+      return 0x0.0000000000001p-1022;
+    case DType::F32:
+      return 0x1p-149;
+    case DType::F16:
+      return 0x1p-24;
+    case DType::BF16:
+      return 0x1p-133;
+    default:
+      return 0;
+  }
+}
+
+// |result - meaning| <= relative * |meaning| + absolute * scale + floor, where `scale` is the
+// largest magnitude among the terms that were summed (0 where nothing was).
+struct Tolerance {
+  double relative = 0, absolute = 0, floor = 0;
+};
+
+// `length`: how many terms a result sums; 1 for an element-wise function. Errors of a sum grow with
+// the square root of its length (rounding errors are as good as independent); elementary functions
+// are within 4 units in the last place (8 roundoffs) of f32, and a chain of a few stays within 16.
+inline Tolerance tolerance_of(DType stored, std::int64_t length = 1) {
+  if (!is_float(stored)) return {};
+  const double compute = unit_roundoff(stored == DType::F64 ? DType::F64 : DType::F32);
+  const double terms = std::sqrt(static_cast<double>(length < 1 ? 1 : length));
+  Tolerance t;
+  t.relative = (is_low(stored) ? 1.01 * unit_roundoff(stored) : 0) + 16 * compute;
+  t.absolute = length > 1 ? 2 * compute * (4 + terms) : 0;
+  t.floor = 2 * smallest_subnormal(stored);
+  return t;
+}
+
+}  // namespace aloft

@@ -1,0 +1,205 @@
+// Every kernel of the processor against its op's meaning in double: all samples, all float types,
+// poisoned and guarded memory, 1, 2 and 4 threads, sharing buffers where the kernel says it may,
+// and an outermost dimension that is a symbol below its bound.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/error.h"
+#include "ops/evaluate.h"
+#include "ops/graph_emitter.h"
+#include "ops/kernel_run.h"
+#include "ops/sample_inputs.h"
+
+namespace aloft {
+namespace {
+
+using testing::case_text;
+using testing::compare;
+using testing::make_inputs;
+using testing::run_kernel;
+using testing::RunOptions;
+using testing::samples_of;
+
+struct Case {
+  const OpDef& op;
+  const Sample& sample;
+  std::vector<HostArray> in;
+  CallSpec call;
+  std::vector<HostArray> want;
+  std::int64_t length = 1;
+  double scale = 0;
+};
+
+// Nullopt where the op does not take these types.
+std::optional<Case> make_case(const OpDef& op, const Sample& sample, DType dtype) {
+  Case c{op, sample, make_inputs(sample, dtype, 7), {}, {}};
+  c.call.op = op.name;
+  c.call.attrs = sample.attrs;
+  for (const HostArray& a : c.in) c.call.in.push_back({a.dtype, Shape::of(a.shape)});
+  try {
+    c.call.out = infer_types(op, sample.attrs, c.call.in, {});
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+  c.want = evaluate_op(op, sample.attrs, c.in);
+  const bool sums = op.fusion == Fusion::Opaque || op.fusion == Fusion::RowReduce;
+  for (const auto* list : {&c.in, &c.want})
+    for (const HostArray& a : *list) {
+      if (!is_float(a.dtype) || !sums) continue;
+      c.length = std::max(c.length, a.numel());
+      for (double v : a.values)
+        if (std::isfinite(v) && std::abs(v) < 1e30) c.scale = std::max(c.scale, std::abs(v));
+    }
+  return c;
+}
+
+void check_threads_and_sharing(const Case& c, const Kernel& kernel,
+                               const testing::RunResult& first) {
+  for (int threads : {2, 4}) {
+    const auto again = run_kernel(kernel, c.call, c.in, {.threads = threads});
+    EXPECT_EQ(again.bits, first.bits) << "other bits with " << threads << " threads";
+    EXPECT_EQ(again.problem, "");
+  }
+  if (kernel.in_place == nullptr) return;
+  for (const auto& pair : kernel.in_place(c.call)) {
+    if (c.call.in[pair.first].max_bytes() < c.call.out[pair.second].max_bytes()) {
+      ADD_FAILURE() << "shares an input that is too small";
+      continue;
+    }
+    const auto shared = run_kernel(kernel, c.call, c.in, {.threads = 2, .share = pair});
+    EXPECT_EQ(shared.bits, first.bits)
+        << "other bits with input " << pair.first << " and output " << pair.second << " shared";
+    EXPECT_EQ(shared.problem, "");
+  }
+}
+
+Dim make_symbolic(const Dim& d) { return Dim::symbolic("B", d.factor + 3); }
+
+// The same values under types whose outermost dimension is a symbol with a larger bound. Not every
+// sample has such a form; inference says so.
+bool check_symbolic(const Case& c) {
+  std::int64_t outer = -1;
+  int rank = 0;
+  for (const TensorType& t : c.call.in)
+    if (t.shape.rank() > rank) {
+      rank = t.shape.rank();
+      outer = t.shape[0].factor;
+    }
+  if (outer < 0) return false;
+  CallSpec call = c.call;
+  for (TensorType& t : call.in)
+    if (t.shape.rank() == rank && t.shape[0] == Dim(outer)) t.shape[0] = make_symbolic(outer);
+  Attrs attrs;
+  for (auto [name, value] : call.attrs.all()) {
+    if (Shape* s = std::get_if<Shape>(&value); s && s->rank() > 0 && (*s)[0] == Dim(outer))
+      (*s)[0] = make_symbolic(outer);
+    attrs.set(name, value);
+  }
+  call.attrs = attrs;
+  try {
+    call.out = infer_types(c.op, attrs, call.in, {});
+  } catch (const UserError&) {
+    return false;
+  }
+  for (std::size_t i = 0; i < call.out.size(); ++i)
+    if (aloft::bind(call.out[i], {{"B", outer}}) != c.call.out[i]) return false;
+  const Choice choice = choose_kernel(cpu_backend(), call);
+  if (!choice.kernel) return false;
+  RunOptions options{.threads = 2,
+                     .symbols = std::vector<std::int64_t>(call.symbols().size(), outer)};
+  for (const HostArray& a : c.want) options.out_extents.push_back(a.shape);
+  const auto result = run_kernel(*choice.kernel, call, c.in, options);
+  EXPECT_EQ(result.problem, "") << "with a symbolic outer dimension";
+  for (std::size_t o = 0; o < c.want.size(); ++o)
+    EXPECT_EQ(compare(result.out[o], c.want[o], c.length, c.scale, c.sample.tolerance), "")
+        << "output " << o << " with a symbolic outer dimension";
+  return true;
+}
+
+class Kernels : public ::testing::TestWithParam<Name> {};
+
+TEST_P(Kernels, EqualTheMeaning) {
+  const OpDef& op = op_named(GetParam());
+  if (cpu_backend().candidates(op.name).empty()) GTEST_SKIP() << "the op runs through its body";
+  int ran = 0;
+  const auto samples = samples_of(op);
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16, DType::F64}) {
+    for (const Sample& sample : samples) {
+      const auto c = make_case(op, sample, dtype);
+      if (!c) continue;
+      SCOPED_TRACE(case_text(op, sample, c->in));
+      const Choice choice = choose_kernel(cpu_backend(), c->call);
+      if (!choice.kernel) {
+        // Doubles are for judging gradients; a kernel may leave them to the body.
+        EXPECT_TRUE(op.body != nullptr) << "no kernel takes it, and it has no body";
+        continue;
+      }
+      const auto first = run_kernel(*choice.kernel, c->call, c->in, {.threads = 1});
+      EXPECT_EQ(first.problem, "");
+      for (std::size_t o = 0; o < c->want.size(); ++o)
+        EXPECT_EQ(compare(first.out[o], c->want[o], c->length, c->scale, sample.tolerance), "")
+            << "output " << o;
+      check_threads_and_sharing(*c, *choice.kernel, first);
+      check_symbolic(*c);
+      ++ran;
+    }
+  }
+  EXPECT_GT(ran, 0) << "the kernels took no sample";
+}
+
+// Whether a call ends in kernels: one takes it, or its body's calls all do. Adds what does not.
+void expand(const OpDef& op, const CallSpec& call, std::vector<std::string>& missing) {
+  const Choice choice = choose_kernel(cpu_backend(), call);
+  if (choice.kernel) return;
+  std::string text = op.name.str() + " " + call.attrs.str() + " (";
+  for (const TensorType& t : call.in) text += t.str() + " ";
+  for (const std::string& why : choice.refusals) text += "; " + why;
+  if (op.body == nullptr) return missing.push_back(text + ")");
+  Graph graph;
+  GraphEmitter emitter(graph);
+  EmitterScope scope(emitter);
+  std::vector<Tensor> in;
+  for (std::size_t i = 0; i < call.in.size(); ++i)
+    in.push_back(emitter.handle(graph.add_input("in" + std::to_string(i), call.in[i])));
+  op.body(call.attrs, in);
+  for (std::uint32_t n : graph.order()) {
+    const Node& node = graph.node(n);
+    if (node.op == Name("input")) continue;
+    CallSpec part{node.op, node.attrs, {}, node.out};
+    for (ValueId v : node.in) part.in.push_back(graph.type(v));
+    expand(op_named(node.op), part, missing);
+  }
+}
+
+// On a processor nothing runs the reference: an op has kernels, or a body whose ops have.
+TEST_P(Kernels, OrBodiesTakeEveryCall) {
+  const OpDef& op = op_named(GetParam());
+  std::vector<std::string> missing;
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16})
+    for (const Sample& sample : samples_of(op))
+      if (const auto c = make_case(op, sample, dtype)) expand(op, c->call, missing);
+  for (const std::string& text : missing) ADD_FAILURE() << "no kernel: " << text;
+}
+
+TEST(Kernels, EveryKernelHasItsOp) {
+  for (const OpDef& op : op_table())
+    for (const Kernel* kernel : cpu_backend().candidates(op.name)) {
+      EXPECT_EQ(kernel->op, op.name);
+      EXPECT_EQ(kernel->name.substr(0, 4), "cpu.");
+    }
+}
+
+std::vector<Name> all_ops() {
+  std::vector<Name> names;
+  for (const OpDef& op : op_table()) names.push_back(op.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Kernels, ::testing::ValuesIn(all_ops()),
+                         [](const auto& info) { return info.param.str(); });
+
+}  // namespace
+}  // namespace aloft
