@@ -16,10 +16,12 @@ void infer(const A& a, Infer& c) {
   c.check(a.clip_norm >= 0, "clip_norm is negative", "0 (no clipping) or a positive norm");
   c.check(c.count() >= 1 && c.in(0) == TensorType{DType::F32, Shape{}},
           "the first operand is not the scale", "the scale as f32[]");
-  for (int i = 1; i < c.count(); ++i)
+  for (int i = 1; i < c.count(); ++i) {
+    const std::string which = "gradient " + std::to_string(i - 1);
     c.check(is_float(c.dtype(i)) && c.dtype(i) != DType::F64,
-            "gradient " + std::to_string(i - 1) + " is " + std::string(name_of(c.dtype(i))),
-            "f32, bf16 or f16");
+            which + " is " + std::string(name_of(c.dtype(i))), "f32, bf16 or f16");
+    c.check(c.shape(i).is_constant(), which + " has a symbolic shape", "a constant shape");
+  }
   c.out(DType::F32, {});
   c.out(DType::F32, {});
   c.out(DType::I32, {});

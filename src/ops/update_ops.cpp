@@ -34,6 +34,8 @@ void infer_update(const UpdateLayout& l, const Ints& decay, Infer& c) {
       c.check(is_float(c.dtype(j)) && c.dtype(j) != DType::F64,
               "operand " + std::to_string(j) + " is " + std::string(name_of(c.dtype(j))),
               "f32, bf16 or f16");
+    c.check(c.shape(l.parameter(i)).is_constant(),
+            "parameter " + std::to_string(i) + " has a symbolic shape", "a constant shape");
     c.need_same_shape(l.parameter(i), l.gradient(i));
     if (l.has_master) need_f32_like(c, l.master(i), l.parameter(i), "master");
     for (int w = 0; w < l.moments; ++w) need_f32_like(c, l.moment(w, i), l.parameter(i), "moment");

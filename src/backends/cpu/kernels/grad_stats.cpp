@@ -1,0 +1,156 @@
+// grad_stats: one read of all gradients. Squares are exact in double (a float has 24 bits), each
+// piece sums them into 16 lanes, lanes and then pieces are added in a fixed order: the same bits on
+// every target and any number of threads. No sum of squares of finite f32 overflows a double, so a
+// piece's sum tells whether all its elements are finite.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/grad_stats.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#include "backends/cpu/vectors-inl.h"
+#include "types/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+
+constexpr std::int64_t kSumLanes = 16;
+
+// Adds the lanes pairwise: 16 to 8 to 4 to 2 to 1.
+HWY_INLINE double sum_lanes(double* all) {
+  for (std::int64_t width = kSumLanes / 2; width > 0; width /= 2)
+    for (std::int64_t l = 0; l < width; ++l) all[l] += all[l + width];
+  return all[0];
+}
+
+#if HWY_TARGET == HWY_SCALAR
+template <class T>
+double sum_of_squares(const T* p, std::int64_t n) {
+  double all[kSumLanes] = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = scalar::f32_of(p[i]);
+    all[i % kSumLanes] += x * x;
+  }
+  return sum_lanes(all);
+}
+#else
+// Element i goes to lane i % kSumLanes, however wide the vectors are.
+template <class T>
+double sum_of_squares(const T* p, std::int64_t n) {
+  const Floats d;
+  const hn::Half<Floats> half;
+  const hn::Repartition<double, Floats> d64;
+  using Doubles = hn::Vec<decltype(d64)>;
+  constexpr std::int64_t kLanes = HWY_MAX_BYTES / sizeof(float);
+  constexpr std::int64_t kVectors = kSumLanes / kLanes;
+  static_assert(kVectors >= 1 && kSumLanes % kLanes == 0);
+  Doubles low[kVectors], high[kVectors];
+  for (std::int64_t v = 0; v < kVectors; ++v) low[v] = high[v] = hn::Zero(d64);
+  const auto add = [&](FloatV x, std::int64_t v) HWY_ATTR {
+    const Doubles a = hn::PromoteTo(d64, hn::LowerHalf(half, x));
+    const Doubles b = hn::PromoteTo(d64, hn::UpperHalf(half, x));
+    low[v] = hn::MulAdd(a, a, low[v]);
+    high[v] = hn::MulAdd(b, b, high[v]);
+  };
+  std::int64_t i = 0;
+  for (; i + kSumLanes <= n; i += kSumLanes)
+    for (std::int64_t v = 0; v < kVectors; ++v) add(load(d, p + i + v * kLanes), v);
+  for (std::int64_t v = 0; v < kVectors && i < n; ++v, i += kLanes) add(load_n(d, p + i, n - i), v);
+  HWY_ALIGN double all[kSumLanes];
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    hn::Store(low[v], d64, all + v * kLanes);
+    hn::Store(high[v], d64, all + v * kLanes + kLanes / 2);
+  }
+  return sum_lanes(all);
+}
+#endif
+
+double squares_of(DType type, const void* p, std::int64_t n) {
+  if (type == DType::F32) return sum_of_squares(static_cast<const float*>(p), n);
+  if (type == DType::BF16) return sum_of_squares(static_cast<const scalar::Bf16*>(p), n);
+  return sum_of_squares(static_cast<const scalar::F16*>(p), n);
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/pieces.h"
+#include "backends/cpu/tiles.h"
+#include "ops/grad_stats.h"
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+namespace {
+
+HWY_EXPORT(squares_of);
+
+constexpr std::int64_t kChunk = 32768;
+
+class GradStatsKernel : public Prepared {
+ public:
+  explicit GradStatsKernel(const CallSpec& call)
+      : clip_norm_(from_attrs<GradStatsAttrs>(call.attrs).clip_norm) {
+    std::vector<std::int64_t> sizes;
+    for (std::size_t i = 1; i < call.in.size(); ++i) {
+      sizes.push_back(call.in[i].shape.max_numel());
+      types_.push_back(call.in[i].dtype);
+    }
+    pieces_ = Pieces(sizes, kChunk);
+  }
+
+  std::size_t scratch_bytes() const override { return pieces_.all().size() * sizeof(double); }
+
+  void run(const RunArgs& args) override {
+    auto* squares = static_cast<double*>(args.scratch);
+    for_each_chunk(pieces_.chunks(), [&](std::int64_t chunk) {
+      for (std::size_t i = pieces_.first(chunk); i < pieces_.first(chunk + 1); ++i) {
+        const Piece& p = pieces_.all()[i];
+        const DType type = types_[p.tensor];
+        squares[i] = HWY_DYNAMIC_DISPATCH(squares_of)(
+            type, at(static_cast<const void*>(args.in[1 + p.tensor]), p.begin, type), p.count);
+      }
+    });
+    finish(args, squares);
+  }
+
+ private:
+  void finish(const RunArgs& args, const double* squares) const {
+    double sum = 0;
+    std::int32_t culprit = -1;
+    for (std::size_t i = 0; i < pieces_.all().size(); ++i) {
+      if (culprit < 0 && !std::isfinite(squares[i])) culprit = pieces_.all()[i].tensor;
+      sum += squares[i];
+    }
+    const double scale = *static_cast<const float*>(args.in[0]);
+    const double norm = std::sqrt(sum) / scale;
+    const auto stored = static_cast<float>(norm);
+    const bool finite = std::isfinite(stored);
+    const double clip = clip_norm_ > 0 ? std::min(1.0, clip_norm_ / (norm + kClipEpsilon)) : 1.0;
+    *static_cast<float*>(args.out[0]) = stored;
+    *static_cast<float*>(args.out[1]) = finite ? static_cast<float>(clip / scale) : 0.0f;
+    *static_cast<std::int32_t*>(args.out[2]) = finite;
+    *static_cast<std::int32_t*>(args.out[3]) = culprit;
+  }
+
+  double clip_norm_;
+  std::vector<DType> types_;
+  Pieces pieces_;
+};
+
+}  // namespace
+
+std::vector<Kernel> grad_stats_kernels() {
+  return {{"cpu.grad_stats", "grad_stats", always,
+           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
+             return std::make_unique<GradStatsKernel>(call);
+           }}};
+}
+
+}  // namespace aloft::cpu
+#endif
