@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "data/bpe_tokenizer.h"
 #include "data/char_tokenizer.h"
 #include "data/tokenizer.h"
 
@@ -9,6 +10,8 @@ namespace aloft {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::uint64_t kModelLimit = std::uint64_t{256} << 20;
 
 [[noreturn]] void damaged(const Path& path, const std::string& saw, const std::string& need) {
   throw DataError("E0503", "not a usable tokenizer")
@@ -33,9 +36,20 @@ std::unique_ptr<Tokenizer> load_char(const Path& path, const Json& json) {
   return make_char_tokenizer(std::move(alphabet), fallback->get<bool>());
 }
 
+// The model lies beside; its name is fixed, so that a file cannot point elsewhere.
+std::unique_ptr<Tokenizer> load_saved_bpe(const Path& path, const Json& json) {
+  const auto escaped = json.find("escaped");
+  if (escaped == json.end() || !escaped->is_boolean())
+    damaged(path, "fields missing", "a flag escaped");
+  const Path model = path.parent_path() / "tokenizer.model";
+  return load_bpe(read_file(model, kModelLimit), escaped->get<bool>(), model.string());
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
+  if (path.extension() == ".model" && std::filesystem::is_regular_file(path))
+    return load_bpe(read_file(path, kModelLimit), false, path.string());
   const Path file = path / kTokenizerFile;
   if (!std::filesystem::exists(file))
     throw DataError("E0503", "no tokenizer there")
@@ -48,7 +62,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
   const Json kind = json.value("kind", Json());
   if (kind == "byte") return make_byte_tokenizer();
   if (kind == "char") return load_char(file, json);
-  damaged(file, "kind " + kind.dump(), "byte or char");
+  if (kind == "bpe") return load_saved_bpe(file, json);
+  damaged(file, "kind " + kind.dump(), "byte, char, bpe or gpt2");
 }
 
 }  // namespace aloft

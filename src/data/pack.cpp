@@ -1,0 +1,179 @@
+#include "data/pack.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+namespace aloft {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kCacheVersion = 1;
+constexpr const char* kDatasetFile = "dataset.json";
+
+// A text form rather than bytes, so that field borders are part of it.
+std::uint64_t signature_of(const DatasetSpec& spec, const Corpus& corpus) {
+  Json json;
+  json["version"] = kCacheVersion;
+  json["kind"] = spec.tokenizer.kind;
+  json["validation"] = spec.validation;
+  json["seed"] = spec.seed;
+  if (spec.tokenizer.path.empty()) {
+    if (spec.tokenizer.kind == "bpe") json["vocab"] = spec.tokenizer.vocab;
+    json["byte_fallback"] = spec.tokenizer.byte_fallback;
+  } else {
+    json["fingerprint"] = load_tokenizer(spec.tokenizer.path)->fingerprint();
+  }
+  Hasher hasher;
+  hasher.update(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  for (const CorpusFile& file : corpus.files) {
+    const std::uint64_t numbers[] = {file.size, static_cast<std::uint64_t>(file.modified)};
+    hasher.update(std::as_bytes(std::span(numbers)));
+    for (const std::string& text : {fs::absolute(file.path).string(), file.name}) {
+      hasher.update(text);
+      hasher.update(std::string_view("\0", 1));
+    }
+  }
+  return hasher.digest();
+}
+
+void encode_parts(const Corpus& corpus, std::span<const TextPart> parts, const Tokenizer& tokenizer,
+                  std::string_view stage, const Path& path, const OnPackProgress& on_progress) {
+  ShardWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint());
+  PackProgress progress{.stage = stage, .total_bytes = bytes_of(parts)};
+  std::vector<std::int32_t> ids;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    read_part(
+        corpus, parts[i], [&](std::string_view text) { return tokenizer.safe_cut(text); },
+        [&](std::string_view text) {
+          ids.clear();
+          tokenizer.encode_to(text, ids);
+          writer.write(ids);
+          progress.done_bytes += text.size();
+          progress.tokens += ids.size();
+          if (on_progress) on_progress(progress);
+        });
+    // Between files, where the vocabulary has a token for it; a single text stays as it is.
+    if (const auto end = tokenizer.end_of_text(); end && i + 1 < parts.size()) {
+      writer.write(std::span(&*end, 1));
+      ++progress.tokens;
+    }
+  }
+  writer.finish();
+}
+
+std::size_t files_in(std::span<const TextPart> parts) { return parts.size(); }
+
+// A folder that removes itself unless it is kept: a build that fails leaves nothing.
+class Scratch {
+ public:
+  explicit Scratch(const Path& beside) {
+    static std::atomic<int> counter{0};
+    path_ = beside;
+    path_ += ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
+    make_folder(path_);
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+};
+
+void build(const DatasetSpec& spec, const Corpus& corpus, const Path& folder,
+           const OnPackProgress& on_progress) {
+  const CorpusSplit split = split_corpus(corpus, spec.validation, spec.seed);
+  make_folder(spec.cache);
+  Scratch scratch(folder);
+  if (on_progress) on_progress({.stage = "tokenizer", .total_bytes = corpus.bytes()});
+  const auto tokenizer = make_tokenizer(spec.tokenizer, corpus, split);
+  tokenizer->save(scratch.path());
+  encode_parts(corpus, split.train, *tokenizer, "train", scratch.path() / "train.shard",
+               on_progress);
+  if (!split.validation.empty())
+    encode_parts(corpus, split.validation, *tokenizer, "validation",
+                 scratch.path() / "validation.shard", on_progress);
+  Json json{{"format", "aloft-dataset"}, {"version", kCacheVersion}};
+  json["files"] = corpus.files.size();
+  json["train_files"] = files_in(split.train);
+  json["validation_files"] = files_in(split.validation);
+  json["train_bytes"] = bytes_of(split.train);
+  json["validation_bytes"] = bytes_of(split.validation);
+  write_file_atomic(scratch.path() / kDatasetFile, json.dump(2) + "\n");
+  // Somebody else may have built the same meanwhile; theirs is as good.
+  if (fs::exists(folder / kDatasetFile)) return;
+  fs::remove_all(folder);
+  rename_durably(scratch.path(), folder);
+}
+
+// What lies in the cache; DataError where it is damaged.
+Dataset load(const Path& folder, Verify verify) {
+  const Json json = Json::parse(read_file(folder / kDatasetFile, 1 << 20), nullptr, false);
+  const auto number = [&](const char* key) -> std::uint64_t {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned())
+      throw DataError("E0514", "a cached data set is damaged").at(folder.string()).need(key);
+    return json[key].get<std::uint64_t>();
+  };
+  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(folder);
+  const auto open = [&](const char* name) {
+    const Shard shard = Shard::open(folder / name, verify);
+    if (shard.info().fingerprint != tokenizer->fingerprint() ||
+        shard.info().vocab != tokenizer->vocab_size())
+      throw DataError("E0514", "a cached data set is damaged")
+          .at((folder / name).string())
+          .saw("tokens of another tokenizer");
+    return shard.tokens();
+  };
+  Dataset dataset{tokenizer, open("train.shard"), std::nullopt, {}};
+  DatasetInfo& info = dataset.info;
+  info.folder = folder;
+  info.files = number("files");
+  info.train_files = number("train_files");
+  info.validation_files = number("validation_files");
+  info.train_bytes = number("train_bytes");
+  info.validation_bytes = number("validation_bytes");
+  info.train_tokens = dataset.train.size();
+  if (info.validation_files > 0) {
+    dataset.validation = open("validation.shard");
+    info.validation_tokens = dataset.validation->size();
+  }
+  return dataset;
+}
+
+}  // namespace
+
+Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress) {
+  const Corpus corpus = open_corpus(spec.text, spec.base);
+  const std::uint64_t signature = signature_of(spec, corpus);
+  const Path folder = spec.cache / hex16(signature);
+  const auto finish = [&](Dataset dataset, bool reused) {
+    dataset.info.signature = signature;
+    dataset.info.reused = reused;
+    dataset.info.skipped = corpus.skipped;
+    return dataset;
+  };
+  if (fs::exists(folder / kDatasetFile)) {
+    try {
+      return finish(load(folder, spec.verify), true);
+    } catch (const DataError& error) {
+      log_warning("the cached data set is built again: {}", error.what());
+      fs::remove_all(folder);
+    }
+  }
+  build(spec, corpus, folder, on_progress);
+  return finish(load(folder, Verify::HeaderOnly), false);
+}
+
+}  // namespace aloft

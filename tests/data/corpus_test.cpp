@@ -1,0 +1,176 @@
+#include "data/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "data/utf8.h"
+#include "temporary_folder.h"
+
+namespace aloft {
+namespace {
+
+using Entries = std::vector<std::string>;
+
+std::vector<std::string> names(const Corpus& corpus) {
+  std::vector<std::string> all;
+  for (const CorpusFile& file : corpus.files) all.push_back(file.name);
+  return all;
+}
+
+class CorpusTest : public testing::Test {
+ protected:
+  void put(const std::string& name, std::string_view text) {
+    std::filesystem::create_directories((folder / name).parent_path());
+    TemporaryFolder::put(folder / name, text);
+  }
+  Corpus open(const Entries& entries) { return open_corpus(entries, folder.path()); }
+  std::string code_of(const Entries& entries) {
+    try {
+      open(entries);
+      return "accepted";
+    } catch (const Error& e) {
+      return e.code();
+    }
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(CorpusTest, FoldersAreWalkedInOrderAndOddFilesSkipped) {
+  put("t/b.txt", "bb");
+  put("t/a/z.txt", "z");
+  put("t/a/y.bin", std::string_view("y\0y", 3));
+  put("t/empty", "");
+  put("t/.hidden", "h");
+  put("t/.git/x", "h");
+  std::filesystem::create_symlink(folder / "t", folder / "t" / "circle");
+  std::filesystem::create_symlink(folder / "t" / "b.txt", folder / "t" / "b2.txt");
+  const Corpus corpus = open({"t"});
+  EXPECT_EQ(names(corpus), (Entries{"a/z.txt", "b.txt"}));  // b2.txt is b.txt again
+  EXPECT_EQ(corpus.bytes(), 3u);
+  ASSERT_EQ(corpus.skipped.size(), 2u);
+  EXPECT_EQ(corpus.skipped[0].why, "binary (it has zero bytes)");
+  EXPECT_EQ(corpus.skipped[1].why, "empty");
+}
+
+TEST_F(CorpusTest, Globs) {
+  for (const char* name : {"s/a.h", "s/b.cpp", "s/sub/c.h", "s/sub/deep/d.h", "s/sub/e.txt"})
+    put(name, "x");
+  EXPECT_EQ(names(open({"s/*.h"})), (Entries{"a.h"}));
+  EXPECT_EQ(names(open({"s/**/*.h"})), (Entries{"a.h", "sub/c.h", "sub/deep/d.h"}));
+  EXPECT_EQ(names(open({"s/?.cpp"})), (Entries{"b.cpp"}));
+  EXPECT_EQ(names(open({"s/*/c.h"})), (Entries{"sub/c.h"}));
+  EXPECT_EQ(names(open({"s/su*"})), (Entries{"sub/c.h", "sub/deep/d.h", "sub/e.txt"}));
+  EXPECT_EQ(open({"s/**"}).files.size(), 5u);
+  EXPECT_EQ(names(open({"s/sub/e.txt", "s/*.h", "s/**/*.h"})),
+            (Entries{"e.txt", "a.h", "sub/c.h", "sub/deep/d.h"}));
+  EXPECT_EQ(code_of({"s/*.rs"}), "E0510");
+}
+
+TEST_F(CorpusTest, WhatIsNamedItselfIsTaken) {
+  put("data.bin", std::string_view("\0\1\2", 3));
+  put("none", "");
+  EXPECT_EQ(open({"data.bin"}).bytes(), 3u);
+  EXPECT_EQ(code_of({"none"}), "E0511");
+  EXPECT_EQ(code_of({}), "E0511");
+  EXPECT_EQ(code_of({"data.bin", "missing"}), "E0510");
+  EXPECT_EQ(code_of({"/dev/null"}), "E0510");
+  std::filesystem::create_directories(folder / "empty_folder");
+  EXPECT_EQ(code_of({"empty_folder"}), "E0511");
+}
+
+TEST_F(CorpusTest, SplitByFileComesNearTheShareAndIgnoresTheOrder) {
+  std::uint64_t total = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string text(static_cast<std::size_t>(50 + i * 7919 % 400), 'x');
+    put("t/" + std::to_string(i), text);
+    total += text.size();
+  }
+  const Corpus corpus = open({"t"});
+  std::set<std::string> earlier;
+  for (std::uint64_t seed : {1, 2}) {
+    const CorpusSplit split = split_corpus(corpus, 0.1, seed);
+    EXPECT_EQ(split.train.size() + split.validation.size(), 200u);
+    EXPECT_EQ(bytes_of(split.train) + bytes_of(split.validation), total);
+    EXPECT_NEAR(static_cast<double>(bytes_of(split.validation)), 0.1 * static_cast<double>(total),
+                300);
+    Corpus reversed = corpus;
+    std::reverse(reversed.files.begin(), reversed.files.end());
+    std::set<std::string> chosen, again;
+    for (const TextPart& p : split.validation) chosen.insert(corpus.files[p.file].name);
+    for (const TextPart& p : split_corpus(reversed, 0.1, seed).validation)
+      again.insert(reversed.files[p.file].name);
+    EXPECT_EQ(chosen, again);
+    EXPECT_NE(chosen, earlier);
+    earlier = chosen;
+  }
+  EXPECT_EQ(split_corpus(corpus, 0, 1).validation.size(), 0u);
+}
+
+TEST_F(CorpusTest, EachSideGetsAFile) {
+  put("t/a", std::string(1000, 'a'));
+  put("t/b", std::string(10, 'b'));
+  for (double fraction : {0.001, 0.5, 0.999}) {
+    const CorpusSplit split = split_corpus(open({"t"}), fraction, 0);
+    EXPECT_EQ(split.train.size(), 1u);
+    EXPECT_EQ(split.validation.size(), 1u);
+  }
+  for (double bad : {-0.1, 1.0, std::nan("")})
+    EXPECT_THROW(split_corpus(open({"t"}), bad, 0), UserError);
+}
+
+TEST_F(CorpusTest, ASingleFileGivesItsTailBetweenCharacters) {
+  put("a", std::string(1115394, 'x'));
+  const CorpusSplit split = split_corpus(open({"a"}), 0.1, 0);
+  EXPECT_EQ(split.train[0].end, 1003854u);  // int(0.9 * n), where the published split lies
+  EXPECT_EQ(split.validation[0].begin, 1003854u);
+  EXPECT_EQ(split.validation[0].end, 1115394u);
+  put("b", "12345678\xE2\x82\xAC!");
+  for (double fraction : {0.3, 0.25, 0.2}) {
+    const CorpusSplit cut = split_corpus(open({"b"}), fraction, 0);
+    EXPECT_TRUE(cut.train[0].end == 8 || cut.train[0].end == 11) << cut.train[0].end;
+  }
+}
+
+TEST_F(CorpusTest, PiecesMakeUpThePart) {
+  std::string text;
+  for (int i = 0; i < 400000; ++i) text += "line " + std::to_string(i) + "\n";
+  put("a", text);
+  const Corpus corpus = open({"a"});
+  std::string whole;
+  int pieces = 0;
+  read_part(
+      corpus, {0, 7, text.size() - 3}, [](std::string_view t) { return t.rfind('\n') + 1; },
+      [&](std::string_view piece) {
+        ++pieces;
+        EXPECT_TRUE(piece.ends_with('\n') || whole.size() + piece.size() == text.size() - 10);
+        whole += piece;
+      });
+  EXPECT_EQ(whole, text.substr(7, text.size() - 10));
+  EXPECT_GT(pieces, 3);
+
+  std::string stretch;  // without any place to cut: memory stays bounded, characters whole
+  while (stretch.size() < (std::size_t{34} << 20)) stretch += "\xE2\x82\xAC";
+  put("b", stretch);
+  whole.clear();
+  std::size_t longest = 0;
+  read_part(
+      open({"b"}), {0, 0, stretch.size()}, [](std::string_view) { return std::size_t{0}; },
+      [&](std::string_view piece) {
+        EXPECT_EQ(utf8::safe_cut(piece), piece.size());
+        longest = std::max(longest, piece.size());
+        whole += piece;
+      });
+  EXPECT_TRUE(whole == stretch);
+  EXPECT_LE(longest, std::size_t{18} << 20);
+  put("a", "short now");
+  EXPECT_THROW(read_part(
+                   corpus, {0, 0, text.size()}, [](std::string_view t) { return t.size(); },
+                   [](std::string_view) {}),
+               DataError);
+}
+
+}  // namespace
+}  // namespace aloft
