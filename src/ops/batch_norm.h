@@ -2,29 +2,9 @@
 #pragma once
 
 #include "graph/tensor.h"
+#include "ops/batch_norm_attrs.h"
 
 namespace aloft {
-
-struct BatchNormAttrs {
-  bool training = true;
-  double momentum = 0.1;
-  double eps = 1e-5;
-  static constexpr auto fields() {
-    using A = BatchNormAttrs;
-    return std::tuple{
-        field("training", &A::training, "normalise with the batch's statistics, else the running"),
-        field("momentum", &A::momentum, "weight of the batch in the new running statistics"),
-        field("eps", &A::eps, "added to the variance")};
-  }
-};
-
-struct BatchNormGradAttrs {
-  bool training = true;
-  static constexpr auto fields() {
-    return std::tuple{field("training", &BatchNormGradAttrs::training,
-                            "mean and rstd depend on x: they are the batch's")};
-  }
-};
 
 struct BatchNormResult {
   Tensor y, running_mean, running_var;  // in evaluation the running statistics are unchanged

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,7 +1,7 @@
 // Rows of a table chosen by integers, and the gradient that adds rows back.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -1,7 +1,7 @@
 // Normalisation over groups of channels of one example.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 
@@ -28,7 +28,7 @@ struct GroupNormGradAttrs {
 // x [N, C, ...]: (x - mean) / sqrt(variance + eps) * scale + shift with mean and biased variance
 // over a group's channels and all positions; scale and shift [C], in x's type or f32, may be left
 // out (undefined): both, or the shift alone. Statistics [N, groups] are kept in f32.
-Tensor group_norm(Operand x, std::int64_t groups, const Tensor& scale = {},
-                  const Tensor& shift = {}, double eps = 1e-5);
+Tensor group_norm(Operand x, std::int64_t groups, const Tensor& scale, const Tensor& shift,
+                  double eps = 1e-5);
 
 }  // namespace aloft

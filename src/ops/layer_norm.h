@@ -1,7 +1,7 @@
 // Layer normalisation over the trailing axes.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 
@@ -28,7 +28,7 @@ struct LayerNormGradAttrs {
 // (x - mean) / sqrt(variance + eps) * scale + shift, with the biased variance; scale and shift
 // have the shape of x's trailing `axes` axes, in x's type or f32, and may be left out (undefined):
 // both, or the shift alone. Statistics are computed and kept in f32.
-Tensor layer_norm(Operand x, const Tensor& scale = {}, const Tensor& shift = {}, double eps = 1e-5,
+Tensor layer_norm(Operand x, const Tensor& scale, const Tensor& shift, double eps = 1e-5,
                   std::int64_t axes = 1);
 
 }  // namespace aloft

@@ -1,7 +1,7 @@
 // Root-mean-square normalisation over the last axis.
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 
@@ -14,6 +14,6 @@ struct RmsNormAttrs {
 
 // x / sqrt(mean(x^2) + eps) * scale; scale [last axis of x], in x's type or f32, may be undefined.
 // The statistic is computed and kept in f32.
-Tensor rms_norm(Operand x, const Tensor& scale = {}, double eps = 1e-6);
+Tensor rms_norm(Operand x, const Tensor& scale, double eps = 1e-6);
 
 }  // namespace aloft

@@ -1,7 +1,7 @@
 // Rotary position embedding (Su et al. 2021).
 #pragma once
 
-#include "graph/tensor.h"
+#include "ops/declared.h"
 
 namespace aloft {
 

@@ -3,10 +3,13 @@
 #include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/constant.h"
+#include "ops/conv1d.h"
+#include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
+#include "ops/pool2d.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/softmax.h"
@@ -56,6 +59,32 @@ void add_norms(Builders& b) {
   };
 }
 
+Tensor bias_of(const Named& in) { return in.contains("b") ? in.at("b") : Tensor(); }
+
+void add_images(Builders& b) {
+  const Ints ones = {1, 1}, zeros = {0, 0};
+  b["conv2d"] = [=](const Json& a, const Named& in) {
+    const Conv2dAttrs attrs{a.value("stride", ones), a.value("padding", zeros),
+                            a.value("dilation", ones), a.value("groups", 1)};
+    return Named{{"y", conv2d(in.at("x"), in.at("w"), bias_of(in), attrs)}};
+  };
+  b["conv1d"] = [](const Json& a, const Named& in) {
+    const Ints one = {1}, zero = {0};
+    const Conv1dAttrs attrs{a.value("stride", one)[0], a.value("padding", zero)[0],
+                            a.value("dilation", one)[0], a.value("groups", 1)};
+    return Named{{"y", conv1d(in.at("x"), in.at("w"), bias_of(in), attrs)}};
+  };
+  b["max_pool2d"] = [=](const Json& a, const Named& in) {
+    const MaxPool2dAttrs attrs{a.at("kernel_size"), a.at("stride"), a.value("padding", zeros)};
+    return Named{{"y", max_pool2d(in.at("x"), attrs)}};
+  };
+  b["avg_pool2d"] = [=](const Json& a, const Named& in) {
+    const AvgPool2dAttrs attrs{a.at("kernel_size"), a.at("stride"), a.value("padding", zeros),
+                               a.value("count_include_pad", true)};
+    return Named{{"y", avg_pool2d(in.at("x"), attrs)}};
+  };
+}
+
 void add_losses(Builders& b) {
   b["cross_entropy"] = [](const Json& a, const Named& in) {
     const CrossEntropyAttrs attrs{a.at("ignore_index"), a.at("label_smoothing"), a.at("reduction")};
@@ -84,6 +113,7 @@ Builders make_builders() {
   Builders b;
   add_activations(b);
   add_norms(b);
+  add_images(b);
   add_losses(b);
   add_sequences(b);
   return b;

@@ -1,0 +1,29 @@
+// Attributes of batch_norm and its gradient, for whoever must not see the graph's types.
+#pragma once
+
+#include "types/attrs.h"
+
+namespace aloft {
+
+struct BatchNormAttrs {
+  bool training = true;
+  double momentum = 0.1;
+  double eps = 1e-5;
+  static constexpr auto fields() {
+    using A = BatchNormAttrs;
+    return std::tuple{
+        field("training", &A::training, "normalise with the batch's statistics, else the running"),
+        field("momentum", &A::momentum, "weight of the batch in the new running statistics"),
+        field("eps", &A::eps, "added to the variance")};
+  }
+};
+
+struct BatchNormGradAttrs {
+  bool training = true;
+  static constexpr auto fields() {
+    return std::tuple{field("training", &BatchNormGradAttrs::training,
+                            "mean and rstd depend on x: they are the batch's")};
+  }
+};
+
+}  // namespace aloft

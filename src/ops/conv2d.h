@@ -1,0 +1,55 @@
+// Two-dimensional convolution (cross-correlation, as in every framework) and its gradients.
+#pragma once
+
+#include "ops/declared.h"
+
+namespace aloft {
+
+struct Conv2dAttrs {
+  Ints stride = {1, 1};
+  Ints padding = {0, 0};
+  Ints dilation = {1, 1};
+  std::int64_t groups = 1;
+  static constexpr auto fields() {
+    using A = Conv2dAttrs;
+    return std::tuple{
+        field("stride", &A::stride, "step of the window: down, right"),
+        field("padding", &A::padding, "zeros on each side: above and below, left and right"),
+        field("dilation", &A::dilation, "distance of the kernel's elements: down, right"),
+        field("groups", &A::groups, "channels are split into that many independent groups")};
+  }
+};
+
+// The gradients also need the extents of what they make.
+struct Conv2dGradAttrs {
+  Ints stride = {1, 1};
+  Ints padding = {0, 0};
+  Ints dilation = {1, 1};
+  std::int64_t groups = 1;
+  Ints extents;
+  static constexpr auto fields() {
+    using A = Conv2dGradAttrs;
+    return std::tuple{field("stride", &A::stride, "the convolution's"),
+                      field("padding", &A::padding, "the convolution's"),
+                      field("dilation", &A::dilation, "the convolution's"),
+                      field("groups", &A::groups, "the convolution's"),
+                      field("extents", &A::extents, "height and width: of x, or of the kernel")};
+  }
+  Conv2dAttrs forward() const { return {stride, padding, dilation, groups}; }
+};
+
+// x [N, C, H, W], weight [O, C / groups, KH, KW], bias [O] or undefined -> [N, O, H', W'] with
+// H' = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1, rounded down.
+Tensor conv2d(Operand x, Operand weight, const Tensor& bias, const Conv2dAttrs& attrs = {});
+// dx [N, C, H, W] from dy and the weight; dweight from x and dy.
+Tensor conv2d_grad_input(Operand dy, Operand weight, const Conv2dGradAttrs& attrs);
+Tensor conv2d_grad_weight(Operand x, Operand dy, const Conv2dGradAttrs& attrs);
+
+// Output extent of a window of `kernel` elements over `size`; at most 0 where it does not fit.
+constexpr std::int64_t window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                                    std::int64_t padding, std::int64_t dilation) {
+  const std::int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+}  // namespace aloft
