@@ -21,6 +21,12 @@ namespace {
 
 using Builders = std::map<std::string, Build>;
 
+// An input that may be missing: an undefined Tensor.
+Tensor optional_of(const Named& in, const std::string& name) {
+  const auto it = in.find(name);
+  return it == in.end() ? Tensor() : it->second;
+}
+
 Build unary(Tensor (*op)(Operand)) {
   return [op](const Json&, const Named& in) { return Named{{"y", op(in.at("x"))}}; };
 }
@@ -36,6 +42,28 @@ void add_activations(Builders& b) {
   };
   b["log_softmax"] = [](const Json& a, const Named& in) {
     return Named{{"y", log_softmax(in.at("x"), a.at("axis"))}};
+  };
+}
+
+void add_convolutions(Builders& b) {
+  b["conv2d"] = [](const Json& a, const Named& in) {
+    const Conv2dAttrs attrs{a.value("stride", Ints{1, 1}), a.value("padding", Ints{0, 0}),
+                            a.value("dilation", Ints{1, 1}), a.value("groups", std::int64_t{1})};
+    return Named{{"y", conv2d(in.at("x"), in.at("w"), optional_of(in, "b"), attrs)}};
+  };
+  b["conv1d"] = [](const Json& a, const Named& in) {
+    const Conv1dAttrs attrs{a.value("stride", Ints{1})[0], a.value("padding", Ints{0})[0],
+                            a.value("dilation", Ints{1})[0], a.value("groups", std::int64_t{1})};
+    return Named{{"y", conv1d(in.at("x"), in.at("w"), optional_of(in, "b"), attrs)}};
+  };
+  b["max_pool2d"] = [](const Json& a, const Named& in) {
+    return Named{{"y", max_pool2d(in.at("x"), {a.at("kernel_size"), a.at("stride"),
+                                               a.value("padding", Ints{0, 0})})}};
+  };
+  b["avg_pool2d"] = [](const Json& a, const Named& in) {
+    return Named{{"y", avg_pool2d(in.at("x"), {a.at("kernel_size"), a.at("stride"),
+                                               a.value("padding", Ints{0, 0}),
+                                               a.value("count_include_pad", true)})}};
   };
 }
 
@@ -112,6 +140,7 @@ void add_sequences(Builders& b) {
 Builders make_builders() {
   Builders b;
   add_activations(b);
+  add_convolutions(b);
   add_norms(b);
   add_images(b);
   add_losses(b);
