@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/open_tokens.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -88,6 +89,20 @@ TEST(Shard, AnIdOutsideTheVocabularyIsRefusedWhereItIsRead) {
   EXPECT_NO_THROW(shard.tokens().read(0, two));
   EXPECT_THROW(shard.tokens().read(2, two), DataError);
   EXPECT_THROW(shard.tokens().with_vocab(2).read(0, two), DataError);
+}
+
+TEST(OpenTokens, TakesShardsAndOtherProgramsFiles) {
+  TemporaryFolder folder;
+  write_shard(folder / "a", {5, 6, 7}, 10);
+  TemporaryFolder::put(folder / "b.bin", std::string_view("\5\0\6\0\7\0", 6));
+  for (const char* name : {"a", "b.bin"}) {
+    std::vector<std::int32_t> ids(3);
+    open_tokens(folder / name).read(0, ids);
+    EXPECT_EQ(ids, (std::vector<std::int32_t>{5, 6, 7}));
+  }
+  EXPECT_EQ(open_tokens(folder / "b.bin").vocab(), 65536);
+  TemporaryFolder::put(folder / "c.bin", "odd");
+  EXPECT_THROW(open_tokens(folder / "c.bin"), DataError);
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+// Batches of plain vectors with a label each: images, tables. All of it lies in memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/file.h"
+#include "data/order.h"
+#include "data/prefetch.h"
+
+namespace aloft {
+
+struct ArrayData {
+  std::int64_t features = 0;  // numbers a sample
+  std::vector<float> values;  // [samples, features], row by row
+  std::vector<std::int32_t> labels;
+
+  std::int64_t samples() const { return static_cast<std::int64_t>(labels.size()); }
+};
+
+// A text file of one sample a line: numbers separated by commas, the last one the label, a whole
+// number >= 0; features are multiplied by `scale`. Empty lines are left out, a first line of words
+// is taken as a heading. DataError E0515 names the line.
+ArrayData read_labelled_csv(const Path& path, float scale = 1);
+
+struct ArraySplit {
+  ArrayData train, held_out;
+};
+// `held_out` samples chosen by the seed. UserError E0512 unless 0 <= held_out < samples.
+ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint64_t seed);
+
+// One batch, valid until the loader's next call. Rows from `rows` on are padding: zeros, with label
+// kIgnoredLabel.
+struct ArrayBatch {
+  std::span<const float> features;       // [batch, features]
+  std::span<const std::int32_t> labels;  // [batch]
+  std::int64_t rows = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t position_after = 0;
+};
+
+inline constexpr std::int32_t kIgnoredLabel = -100;
+
+struct ArrayLoaderOptions {
+  std::int64_t batch = 1;
+  bool shuffle = true;  // anew in each epoch
+  std::uint64_t seed = 0;
+  LastBatch last = LastBatch::Keep;
+  std::uint64_t epochs = 0;    // 0: without end
+  std::uint64_t position = 0;  // samples already handed out
+  int prefetch = 2;
+};
+
+// The sequence of batches is a function of the data, the options and the position alone.
+class ArrayLoader {
+ public:
+  // UserError E0530 (order.h).
+  ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptions options);
+  ~ArrayLoader();
+
+  const ArrayBatch* next();  // nullptr after the last epoch
+  std::uint64_t position() const { return position_; }
+  void seek(std::uint64_t position);
+  std::uint64_t batches_per_epoch() const { return walk_.batches_per_epoch(); }
+
+ private:
+  struct Slot;
+  bool fill(Slot& slot);
+
+  std::shared_ptr<const ArrayData> data_;
+  ArrayLoaderOptions options_;
+  BatchWalk walk_;
+  std::uint64_t position_ = 0, filling_ = 0;  // of the consumer and of the prefetch thread
+  std::unique_ptr<Prefetcher<Slot>> prefetcher_;
+};
+
+}  // namespace aloft
