@@ -73,6 +73,8 @@ class Emitter {
   virtual TensorType type_of(const Tensor& t) const = 0;
   // A handle on a value that this emitter made before.
   virtual Tensor handle(ValueId v) = 0;
+  // `t` as this emitter knows it now (an eager tape may have been dropped since t was made).
+  virtual Tensor current(const Tensor& t) { return t; }
   // The current value of a variable; the same Tensor for every use within one trace.
   virtual Tensor state(const VariablePtr& variable) = 0;
   // Declares `value` the variable's value after this step.

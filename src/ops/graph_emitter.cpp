@@ -33,14 +33,18 @@ void GraphEmitter::update(const VariablePtr& variable, const Tensor& value) {
   graph_.set_update(variable->name, value.id());
 }
 
-std::int64_t GraphEmitter::random_key(Name op) {
-  const Where& w = current_where();
+std::int64_t random_key_of(const Where& where, Name op, int occurrence) {
   Node probe;
   probe.op = op;
-  probe.where = w;
-  probe.occurrence = graph_.next_occurrence(w, op);
+  probe.where = where;
+  probe.occurrence = occurrence;
   // Positive, and exact in a double, so that the host's evaluation sees the same number.
   return static_cast<std::int64_t>(identity_hash(probe.identity()) >> 12);
+}
+
+std::int64_t GraphEmitter::random_key(Name op) {
+  const Where& w = current_where();
+  return random_key_of(w, op, graph_.next_occurrence(w, op));
 }
 
 std::vector<Tensor> GraphEmitter::gradients(const Tensor& target, const Tensor& seed,

@@ -34,6 +34,9 @@ class GraphEmitter : public Emitter {
   std::optional<std::uint32_t> before_;
 };
 
+// The key of the `occurrence`-th drawing op of that name at that place.
+std::int64_t random_key_of(const Where& where, Name op, int occurrence);
+
 // Replaces node `n` by its op's body. The new nodes take n's place in the user's program.
 void inline_body(Graph& graph, std::uint32_t n);
 

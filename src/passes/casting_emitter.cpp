@@ -84,10 +84,11 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
 std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs,
                                          std::span<const Tensor> in, const Where& where) {
   const OpDef& op = op_named(name);
+  std::vector<Tensor> operands;
+  for (const Tensor& t : in) operands.push_back(inner_.current(t));
   Decision d;
-  if (where.policy) d = decide_for(op, in, where);
+  if (where.policy) d = decide_for(op, operands, where);
   if (recording_ && where.policy) decisions_.push_back({name, where.path, where.phase, d});
-  std::vector<Tensor> operands(in.begin(), in.end());
   if (d.applies && d.cast_inputs)
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),

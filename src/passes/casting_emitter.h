@@ -32,6 +32,7 @@ class CastingEmitter : public Emitter {
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override { return inner_.type_of(t); }
   Tensor handle(ValueId v) override { return adopt(inner_.handle(v)); }
+  Tensor current(const Tensor& t) override { return adopt(inner_.current(t)); }
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
   std::int64_t random_key(Name op) override { return inner_.random_key(op); }

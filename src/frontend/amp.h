@@ -1,0 +1,43 @@
+// amp::initialize: apex's call, in C++. Turns a model and an optimizer into their mixed-precision
+// form; from then on the same program text runs in that precision, eagerly or compiled.
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "frontend/module.h"
+#include "frontend/optimizer.h"
+#include "precision/recipe.h"
+
+namespace aloft::amp {
+
+// The model under a precision policy: call it like the model.
+template <class M>
+class Net {
+ public:
+  explicit Net(M& model) : model_(&model) {}
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    ModuleScope scope("", model_->policy());
+    return (*model_)(std::forward<Args>(args)...);
+  }
+  M& model() const { return *model_; }
+  M* operator->() const { return model_; }
+
+ private:
+  M* model_;
+};
+
+// Converts parameters to the type that the recipe stores them in (O2, O3: the low type), makes
+// fp32 masters where the recipe has them, and an optimizer with the recipe's loss scaler.
+Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe);
+
+// `precision`: "O0" .. "O3", "O2:fp16", "O1:bf16" or a whole recipe text (docs/precision.md).
+template <class M>
+std::pair<Net<M>, Optimizer> initialize(M& model, const OptimizerSpec& spec,
+                                        std::string_view precision) {
+  Optimizer optimizer = prepare(model, spec, parse_precision(precision));
+  return {Net<M>(model), std::move(optimizer)};
+}
+
+}  // namespace aloft::amp

@@ -1,0 +1,148 @@
+// The end of a training step, written once for both modes: every line is an op call, recorded while
+// tracing and executed at once in eager mode.
+#include <algorithm>
+
+#include "base/error.h"
+#include "frontend/optimizer.h"
+#include "frontend/random.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
+#include "ops/grad_stats.h"
+#include "ops/identity.h"
+#include "ops/learning_rate.h"
+#include "ops/op.h"
+#include "ops/scaler_update.h"
+
+namespace aloft {
+namespace {
+
+// What follows belongs to the update phase, is governed by no precision policy (the update is
+// fp32 throughout) and is not differentiated.
+class UpdatePhase {
+ public:
+  UpdatePhase() : scope_(where()) {}
+
+ private:
+  static Where where() {
+    Where w = current_where();
+    w.phase = Phase::Update;
+    w.pass = "minimize";
+    w.policy = {};
+    return w;
+  }
+  NoGrad no_grad_;
+  Scope scope_;
+};
+
+std::vector<Tensor> states(const std::vector<VariablePtr>& variables) {
+  std::vector<Tensor> all;
+  for (const VariablePtr& v : variables) all.push_back(current_emitter().state(v));
+  return all;
+}
+
+// Gradients of loss x scale, one a parameter, in the optimizer's order.
+std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& opt) {
+  if (loss.rank() != 0)
+    throw UserError("E0803", "minimize() needs a scalar loss")
+        .saw(loss.type().str())
+        .advice("take the mean or the sum first");
+  Where w = current_where();
+  w.pass = "minimize";
+  w.phase = Phase::Backward;
+  Emitter& e = *loss.emitter();
+  return e.gradients(loss, e.state(opt.scale), states(opt.parameters()), w);
+}
+
+// Sums over micro-batches, in fp32.
+std::vector<Tensor> add_accumulated(const std::vector<Tensor>& gradients, const Optimizer& opt) {
+  Emitter& e = current_emitter();
+  std::vector<Tensor> sums;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    sums.push_back(add(e.state(opt.accumulators()[i]), cast(gradients[i], DType::F32)));
+  return sums;
+}
+
+// Parameters that have a master and those that are their own go through one update op each.
+void update_parameters(const std::vector<Tensor>& gradients, const GradStats& stats,
+                       const Tensor& lr, const Tensor& applied, const Optimizer& opt) {
+  Emitter& e = current_emitter();
+  for (const bool has_master : {false, true}) {
+    UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
+    o.moments.resize(opt.spec().rule->moments().size());
+    Ints decay;
+    std::vector<std::size_t> members;
+    for (std::size_t i = 0; i < opt.parameters().size(); ++i) {
+      if ((opt.master(i) != nullptr) != has_master) continue;
+      members.push_back(i);
+      o.parameters.push_back(e.state(opt.parameters()[i]));
+      o.gradients.push_back(gradients[i]);
+      if (has_master) o.masters.push_back(e.state(opt.master(i)));
+      for (std::size_t k = 0; k < o.moments.size(); ++k)
+        o.moments[k].push_back(e.state(opt.moment(k, i)));
+      decay.push_back(opt.decays(i));
+    }
+    if (members.empty()) continue;
+    const UpdateResults r = opt.spec().rule->emit(o, decay);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      const std::size_t i = members[m];
+      e.update(opt.parameters()[i], r.parameters[m]);
+      if (has_master) e.update(opt.master(i), r.masters[m]);
+      for (std::size_t k = 0; k < o.moments.size(); ++k)
+        e.update(opt.moment(k, i), r.moments[k][m]);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> backward_order(const Optimizer& opt) {
+  std::vector<std::string> names;
+  for (const VariablePtr& p : opt.parameters()) names.push_back(p->name.str());
+  std::reverse(names.begin(), names.end());
+  return names;
+}
+
+StepResult minimize(const Tensor& loss, Optimizer& opt) {
+  EmitterScope emitter_scope(*loss.emitter());
+  std::vector<Tensor> gradients = scaled_gradients(loss, opt);
+  UpdatePhase phase;
+  Emitter& e = current_emitter();
+  const Tensor scale = e.state(opt.scale), applied = e.state(opt.applied);
+  Tensor divisor = scale;
+  if (opt.accumulation() > 1) {
+    gradients = add_accumulated(gradients, opt);
+    divisor = scale * static_cast<double>(opt.accumulation());
+  }
+  const std::vector<Tensor> backward(gradients.rbegin(), gradients.rend());
+  const GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
+  const Tensor lr = learning_rate(applied, opt.spec().lr, opt.spec().schedule);
+  update_parameters(gradients, stats, lr, applied, opt);
+  for (const VariablePtr& sum : opt.accumulators())
+    e.update(sum, full(sum->type.shape, 0.0, DType::F32));
+  e.update(opt.applied, count_applied(applied, stats.finite));
+  const ScalerTensors scaler{scale, e.state(opt.good_steps), e.state(opt.overflow_run),
+                             e.state(opt.skipped)};
+  const ScalerTensors next = scaler_update(scaler, stats.finite, opt.scaler());
+  e.update(opt.scale, next.scale);
+  e.update(opt.good_steps, next.good_steps);
+  e.update(opt.overflow_run, next.overflow_run);
+  e.update(opt.skipped, next.skipped);
+  StepResult result{loss, stats.norm, lr, identity(scale), stats.finite, stats.culprit};
+  advance_step();
+  return result;
+}
+
+Tensor accumulate(const Tensor& loss, Optimizer& opt) {
+  EmitterScope emitter_scope(*loss.emitter());
+  ensure(opt.accumulation() > 1, "accumulate() follows set_accumulation(2 or more)");
+  const std::vector<Tensor> gradients = scaled_gradients(loss, opt);
+  UpdatePhase phase;
+  const std::vector<Tensor> sums = add_accumulated(gradients, opt);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    current_emitter().update(opt.accumulators()[i], sums[i]);
+  advance_micro_batch();
+  return loss;
+}
+
+}  // namespace aloft

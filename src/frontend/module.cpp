@@ -1,0 +1,91 @@
+#include "frontend/module.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "runtime/default_backend.h"
+
+namespace aloft::nn {
+
+Module::Module(Module& parent, std::string_view name) : name_(name), parent_(&parent) {
+  path_ = parent.path_.empty() ? name_ : parent.path_ + "." + name_;
+  for (const Module* sibling : parent.children_)
+    if (sibling->name_ == name_)
+      throw UserError("E0701", "two modules have the name '" + path_ + "'")
+          .need("distinct names among the children of a module");
+  training_ = parent.training_;
+  parent.children_.push_back(this);
+}
+
+std::string Module::full_name(std::string_view name) const {
+  return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
+}
+
+void allocate(Variable& v) {
+  const std::size_t bytes = std::max<std::size_t>(v.type.max_bytes(), 1);
+  v.memory = default_backend().allocate(bytes);
+  v.data = v.memory.get();
+  std::memset(v.data, 0, bytes);
+}
+
+VariablePtr Module::add_parameter(std::string_view name, const Shape& shape, const Fill& fill,
+                                  bool is_norm) {
+  auto v = std::make_shared<Variable>();
+  v->name = full_name(name);
+  v->type = {DType::F32, shape};
+  v->cls = StateClass::Parameter;
+  v->is_norm = is_norm;
+  allocate(*v);
+  fill(static_cast<float*>(v->data), shape.max_numel());
+  own_.push_back(v);
+  return v;
+}
+
+VariablePtr Module::add_buffer(std::string_view name, const Shape& shape, float value) {
+  auto v = std::make_shared<Variable>();
+  v->name = full_name(name);
+  v->type = {DType::F32, shape};
+  v->cls = StateClass::Buffer;
+  v->requires_grad = false;
+  allocate(*v);
+  for (std::int64_t i = 0; i < shape.max_numel(); ++i) static_cast<float*>(v->data)[i] = value;
+  own_.push_back(v);
+  return v;
+}
+
+void Module::collect(StateClass cls, std::vector<VariablePtr>& into) const {
+  for (const VariablePtr& v : own_)
+    if (v->cls == cls) into.push_back(v);
+  for (const Module* child : children_) child->collect(cls, into);
+}
+
+std::vector<VariablePtr> Module::parameters() const {
+  std::vector<VariablePtr> all;
+  collect(StateClass::Parameter, all);
+  return all;
+}
+
+std::vector<VariablePtr> Module::buffers() const {
+  std::vector<VariablePtr> all;
+  collect(StateClass::Buffer, all);
+  return all;
+}
+
+VariablePtr Module::parameter(std::string_view full) const {
+  for (const VariablePtr& v : parameters())
+    if (v->name.str() == full) return v;
+  return nullptr;
+}
+
+void Module::train(bool on) {
+  training_ = on;
+  for (Module* child : children_) child->train(on);
+}
+
+void Module::requires_grad(bool on, std::string_view pattern) {
+  for (const VariablePtr& v : parameters())
+    if (glob_match(pattern, v->name.str())) v->requires_grad = on;
+}
+
+}  // namespace aloft::nn

@@ -1,0 +1,66 @@
+// Module: a tree of named parameters and buffers. Modules are built once, never copied or moved
+// (children know their parent); calling one is ordinary C++.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/tensor.h"
+#include "types/variable.h"
+
+namespace aloft::nn {
+
+class Module {
+ public:
+  Module() = default;                                  // a root
+  Module(Module& parent, std::string_view name);       // a child
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& path() const { return path_; }  // "h.3.attn"
+  const std::string& name() const { return name_; }  // "attn"
+
+  // Parameters and buffers of this module and below, in order of construction.
+  std::vector<VariablePtr> parameters() const;
+  std::vector<VariablePtr> buffers() const;
+  VariablePtr parameter(std::string_view full_name) const;  // null where there is none
+
+  // Train mode (dropout, batch statistics) or evaluation mode, for this module and below.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const { return training_; }
+  // Freezes or unfreezes parameters whose full name matches the pattern (h.*.attn.*).
+  void requires_grad(bool on, std::string_view pattern = "*");
+
+  // Text of the precision recipe that governs this module's ops; set by amp::initialize.
+  void set_policy(Name policy) { policy_ = policy; }
+  Name policy() const { return policy_; }
+
+ protected:
+  using Fill = std::function<void(float* values, std::int64_t count)>;
+  // Creates a fp32 variable "path.name", filled at once.
+  VariablePtr add_parameter(std::string_view name, const Shape& shape, const Fill& fill,
+                            bool is_norm = false);
+  VariablePtr add_buffer(std::string_view name, const Shape& shape, float value);
+  // The variable's value in the current program.
+  static Tensor use(const VariablePtr& variable) { return current_emitter().state(variable); }
+  std::string full_name(std::string_view name) const;
+
+ private:
+  std::string name_, path_;
+  Module* parent_ = nullptr;
+  std::vector<Module*> children_;
+  std::vector<VariablePtr> own_;
+  bool training_ = true;
+  Name policy_;
+
+  void collect(StateClass cls, std::vector<VariablePtr>& into) const;
+};
+
+// Memory of its own for a variable, zero-filled.
+void allocate(Variable& variable);
+
+}  // namespace aloft::nn

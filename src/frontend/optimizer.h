@@ -1,0 +1,95 @@
+// What a training step does with gradients. An UpdateRule is one formula (optim/ has them); an
+// Optimizer holds the state that the formula needs, and the loss scaler.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/tensor.h"
+#include "ops/update_ops.h"
+#include "scalar/loss_scaler.h"
+#include "scalar/schedule.h"
+#include "types/variable.h"
+
+namespace aloft {
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+  virtual std::string kind() const = 0;
+  // Names of the moments kept per parameter, such as {"exp_avg", "exp_avg_sq"}.
+  virtual std::vector<std::string> moments() const = 0;
+  // `decay` holds 1 for each parameter that decays.
+  virtual UpdateResults emit(const UpdateOperands& operands, const Ints& decay) const = 0;
+};
+
+struct OptimizerSpec {
+  std::shared_ptr<const UpdateRule> rule;
+  double lr = 1e-3;
+  double clip_norm = 0;  // largest global L2 norm of the gradients; 0: no clipping
+  scalar::ScheduleRule schedule;
+  // Parameters that never decay: norms always, besides those that match.
+  std::vector<std::string> no_decay = {"*.bias", "bias"};
+};
+
+class Optimizer {
+ public:
+  // Creates moments for every parameter that requires a gradient, and masters for those whose
+  // storage is low and has one (amp::initialize decides; `masters` holds null elsewhere).
+  Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
+            std::vector<VariablePtr> masters, scalar::ScalerRule scaler);
+
+  const OptimizerSpec& spec() const { return spec_; }
+  const scalar::ScalerRule& scaler() const { return scaler_; }
+  const std::vector<VariablePtr>& parameters() const { return parameters_; }
+  // The fp32 master of parameter i, or null.
+  const VariablePtr& master(std::size_t i) const { return masters_[i]; }
+  // moment(k, i): moment k of parameter i.
+  const VariablePtr& moment(std::size_t k, std::size_t i) const { return moments_[k][i]; }
+  // Everything but the parameters: masters, moments, counters, scaler, in a fixed order.
+  std::vector<VariablePtr> state() const;
+
+  // Control state.
+  VariablePtr applied;                                  // i64[]: updates applied
+  VariablePtr scale, good_steps, overflow_run, skipped;  // the scaler's, see scalar/loss_scaler.h
+
+  bool decays(std::size_t i) const;
+  // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
+  void set_accumulation(int micro_batches);
+  int accumulation() const { return accumulation_; }
+  const std::vector<VariablePtr>& accumulators() const { return accumulators_; }
+
+ private:
+  OptimizerSpec spec_;
+  std::vector<VariablePtr> parameters_, masters_, accumulators_;
+  std::vector<std::vector<VariablePtr>> moments_;
+  scalar::ScalerRule scaler_;
+  int accumulation_ = 1;
+};
+
+// What a training step tells. Read after the step has run.
+struct StepResult {
+  Tensor loss_tensor;    // f32[]
+  Tensor grad_norm;      // f32[]: before clipping
+  Tensor learning_rate;  // f32[]: of this step
+  Tensor loss_scale;     // f32[]: of this step
+  Tensor finite;         // i32[]: 0 where the step was skipped
+  Tensor culprit;        // i32[]: which gradient was not finite, in backward order; or -1
+  double loss() const { return loss_tensor.item(); }
+  bool skipped() const { return finite.item() == 0; }
+};
+
+// One whole update in one call: scale, gradients, finite check, global norm, clipping, update,
+// loss scaler, counters. An overflowed step changes no parameter, moment or counter, without the
+// host taking part in the decision. In eager mode it has run when it returns.
+StepResult minimize(const Tensor& loss, Optimizer& optimizer);
+
+// With accumulation: adds this micro-batch's gradients to the accumulators. The last micro-batch
+// goes through minimize(), which adds its own and starts over.
+Tensor accumulate(const Tensor& loss, Optimizer& optimizer);
+
+// The parameters in the order in which minimize() checks their gradients: culprit i is item i.
+std::vector<std::string> backward_order(const Optimizer& optimizer);
+
+}  // namespace aloft

@@ -1,0 +1,99 @@
+#include "frontend/programs.h"
+
+#include <omp.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "passes/lower_to_plan.h"
+#include "runtime/default_backend.h"
+
+namespace aloft {
+
+Tensor TraceEmitter::state(const VariablePtr& variable) {
+  const auto [it, is_new] = variables_.emplace(variable->name, variable);
+  if (!is_new && it->second != variable)
+    throw UserError("E0314", "two variables have the name '" + variable->name.str() + "'")
+        .need("distinct names within one program")
+        .advice("put one of the models below a parent module");
+  return GraphEmitter::state(variable);
+}
+
+void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  state(variable);
+  GraphEmitter::update(variable, value);
+}
+
+TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
+                    const Traceable& function) {
+  TracedProgram result;
+  result.graph.name = name;
+  TraceEmitter emitter(result.graph);
+  EmitterScope scope(emitter);
+  std::vector<Tensor> operands;
+  for (const InputSpec& i : inputs)
+    operands.push_back(emitter.handle(result.graph.add_input(i.name, i.type)));
+  for (const auto& [output, tensor] : function(operands)) {
+    if (tensor.emitter() != &emitter)
+      throw UserError("E0304", "result '" + output + "' was not computed by the traced function")
+          .need("tensors that depend on its arguments or on parameters");
+    result.graph.set_output(output, tensor.id());
+  }
+  result.variables = emitter.variables();
+  return result;
+}
+
+ChooseKernel chooser() {
+  return [](const CallSpec& call) {
+    const PreparedKernel k = default_kernels().get(call);
+    KernelChoice choice;
+    choice.refusals = k.refusals;
+    if (!k.kernel) return choice;
+    choice.kernel = k.kernel->name;
+    choice.is_view = k.kernel->is_view;
+    if (k.kernel->in_place) choice.in_place = k.kernel->in_place(call);
+    if (k.prepared) choice.scratch_bytes = k.prepared->scratch_bytes();
+    return choice;
+  };
+}
+
+Programs::Programs(int threads, PipelineOptions options) : options_(std::move(options)) {
+  plan_.threads = threads > 0 ? threads : omp_get_max_threads();
+  plan_.backend = default_backend().name();
+}
+
+void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
+                   const Traceable& function) {
+  const auto start = std::chrono::steady_clock::now();
+  if (executor_) {
+    plan_ = executor_->plan();
+    executor_.reset();  // variables keep their arenas alive until the next finish()
+  }
+  TracedProgram traced = trace(name, inputs, function);
+  PassContext context;
+  context.choose = chooser();
+  context.threads = plan_.threads;
+  times_[name] = compile_pipeline().run(traced.graph, context, options_);
+  Lowered lowered = lower_to_plan(traced.graph, context);
+  add_program(plan_, std::move(lowered.program), lowered.state);
+  for (const auto& [variable, v] : traced.variables) {
+    const auto [it, is_new] = variables_.emplace(variable, v);
+    if (!is_new && it->second != v)
+      throw UserError("E0314", "two variables have the name '" + variable.str() + "'")
+          .need("distinct names within one set of programs");
+  }
+  graphs_[name] = std::move(traced.graph);
+  compile_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Programs::finish() {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<VariablePtr> variables;
+  for (const auto& [name, v] : variables_) variables.push_back(v);
+  executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables);
+  compile_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace aloft

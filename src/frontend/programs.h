@@ -1,0 +1,95 @@
+// Compiled programs over one State: each is a function traced once into the Plan. The training
+// loop runs them without allocating; compile() (frontend/compile.h) is the convenient form.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/executor.h"
+#include "graph/graph.h"
+#include "ops/graph_emitter.h"
+#include "passes/pipeline.h"
+#include "plan/plan.h"
+
+namespace aloft {
+
+// Records nodes and remembers the variables behind `state` nodes.
+class TraceEmitter : public GraphEmitter {
+ public:
+  using GraphEmitter::GraphEmitter;
+  Tensor state(const VariablePtr& variable) override;
+  void update(const VariablePtr& variable, const Tensor& value) override;
+  const std::map<Name, VariablePtr>& variables() const { return variables_; }
+
+ private:
+  std::map<Name, VariablePtr> variables_;
+};
+
+struct InputSpec {
+  std::string name;
+  TensorType type;
+};
+
+// A program as the user writes it: inputs in, named results out.
+using Traceable = std::function<std::vector<std::pair<std::string, Tensor>>(
+    const std::vector<Tensor>& inputs)>;
+
+struct TracedProgram {
+  Graph graph;
+  std::map<Name, VariablePtr> variables;
+};
+
+TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
+                    const Traceable& function);
+
+class Programs {
+ public:
+  // `threads` 0: as many as OpenMP has.
+  explicit Programs(int threads = 0, PipelineOptions options = {});
+
+  // Traces, compiles and adds a program; replaces one of the same name.
+  void add(const std::string& name, const std::vector<InputSpec>& inputs,
+           const Traceable& function);
+  // Allocates and prepares everything added so far. Variables move into the plan's arenas.
+  void finish();
+  bool is_finished() const { return executor_ != nullptr; }
+
+  // After finish():
+  Executor& executor() { return *executor_; }
+  int find(std::string_view program) const { return executor_->find(program); }
+  // After finish(), where a program's input is to be written, its output read.
+  template <class T>
+  T* input(std::string_view program, std::string_view name) const {
+    return static_cast<T*>(executor_->input(program, name));
+  }
+  template <class T>
+  const T* output(std::string_view program, std::string_view name) const {
+    return static_cast<const T*>(executor_->output(program, name));
+  }
+  void run(int program, std::span<const std::int64_t> lengths) { executor_->run(program, lengths); }
+
+  const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
+  // The graph of a program as lowered, and the times of its passes.
+  const Graph& graph(const std::string& program) const { return graphs_.at(program); }
+  const std::vector<PassTime>& pass_times(const std::string& p) const { return times_.at(p); }
+  double compile_seconds() const { return compile_seconds_; }
+
+ private:
+  Plan plan_;
+  PipelineOptions options_;
+  std::map<Name, VariablePtr> variables_;
+  std::map<std::string, Graph> graphs_;
+  std::map<std::string, std::vector<PassTime>> times_;
+  std::unique_ptr<Executor> executor_;
+  double compile_seconds_ = 0;
+};
+
+// Kernel choice from the default back end's prepared kernels.
+ChooseKernel chooser();
+
+}  // namespace aloft

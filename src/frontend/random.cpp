@@ -1,0 +1,54 @@
+#include "frontend/random.h"
+
+#include "frontend/module.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/compare.h"
+#include "ops/constant.h"
+
+namespace aloft {
+namespace {
+
+std::int64_t* values() { return static_cast<std::int64_t*>(random_state()->data); }
+
+// 1 at `index`, else 0: i64[3].
+Tensor unit(std::int64_t index) {
+  return cast(equal(iota(3, DType::I64), full(Shape{}, static_cast<double>(index), DType::I64)),
+              DType::I64);
+}
+
+}  // namespace
+
+const VariablePtr& random_state() {
+  thread_local const VariablePtr state = [] {
+    auto v = std::make_shared<Variable>();
+    v->name = "random.state";
+    v->type = {DType::I64, {3}};
+    v->cls = StateClass::Control;
+    v->requires_grad = false;
+    nn::allocate(*v);
+    return v;
+  }();
+  return state;
+}
+
+void manual_seed(std::uint64_t seed) {
+  // 52 bits: exact in a double, so that the host's evaluation draws the same numbers.
+  values()[0] = static_cast<std::int64_t>(seed & ((std::uint64_t{1} << 52) - 1));
+  values()[1] = values()[2] = 0;
+}
+
+std::uint64_t current_seed() { return static_cast<std::uint64_t>(values()[0]); }
+
+void advance_step() {
+  const Tensor state = current_emitter().state(random_state());
+  const Tensor keep = cast(less(iota(3, DType::I64), full(Shape{}, 2, DType::I64)), DType::I64);
+  current_emitter().update(random_state(), state * keep + unit(1));
+}
+
+void advance_micro_batch() {
+  const Tensor state = current_emitter().state(random_state());
+  current_emitter().update(random_state(), state + unit(2));
+}
+
+}  // namespace aloft

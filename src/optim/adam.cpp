@@ -1,0 +1,39 @@
+#include "optim/adam.h"
+
+#include "ops/adam_update.h"
+
+namespace aloft::optim {
+namespace {
+
+class AdamRule : public UpdateRule {
+ public:
+  explicit AdamRule(AdamUpdateAttrs attrs) : attrs_(std::move(attrs)) {}
+  std::string kind() const override { return attrs_.decoupled ? "adamw" : "adam"; }
+  std::vector<std::string> moments() const override { return {"exp_avg", "exp_avg_sq"}; }
+  UpdateResults emit(const UpdateOperands& o, const Ints& decay) const override {
+    AdamUpdateAttrs a = attrs_;
+    a.decay = decay;
+    return adam_update(o, a);
+  }
+
+ private:
+  AdamUpdateAttrs attrs_;
+};
+
+template <class Options>
+OptimizerSpec spec_of(const Options& o, bool decoupled) {
+  AdamUpdateAttrs a;
+  a.decoupled = decoupled;
+  a.beta1 = o.beta1;
+  a.beta2 = o.beta2;
+  a.eps = o.eps;
+  a.weight_decay = o.weight_decay;
+  return {std::make_shared<AdamRule>(a), o.lr, o.clip_norm, o.schedule};
+}
+
+}  // namespace
+
+Adam::operator OptimizerSpec() const { return spec_of(*this, false); }
+AdamW::operator OptimizerSpec() const { return spec_of(*this, true); }
+
+}  // namespace aloft::optim

@@ -1,0 +1,46 @@
+#include "optim/sgd.h"
+
+#include "base/error.h"
+#include "ops/sgd_update.h"
+
+namespace aloft::optim {
+namespace {
+
+class SgdRule : public UpdateRule {
+ public:
+  explicit SgdRule(SgdUpdateAttrs attrs) : attrs_(std::move(attrs)) {}
+  std::string kind() const override { return attrs_.momentum != 0 ? "momentum" : "sgd"; }
+  std::vector<std::string> moments() const override {
+    return attrs_.momentum != 0 ? std::vector<std::string>{"momentum_buffer"}
+                                : std::vector<std::string>{};
+  }
+  UpdateResults emit(const UpdateOperands& o, const Ints& decay) const override {
+    SgdUpdateAttrs a = attrs_;
+    a.decay = decay;
+    return sgd_update(o, a);
+  }
+
+ private:
+  SgdUpdateAttrs attrs_;
+};
+
+}  // namespace
+
+Sgd::operator OptimizerSpec() const {
+  if (nesterov && (momentum <= 0 || dampening != 0))
+    throw UserError("E0806", "Nesterov momentum needs a momentum and no dampening")
+        .saw("momentum = " + std::to_string(momentum) +
+             ", dampening = " + std::to_string(dampening));
+  SgdUpdateAttrs a;
+  a.momentum = momentum;
+  a.dampening = dampening;
+  a.nesterov = nesterov;
+  a.weight_decay = weight_decay;
+  return {std::make_shared<SgdRule>(a), lr, clip_norm, schedule};
+}
+
+Momentum::operator OptimizerSpec() const {
+  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule};
+}
+
+}  // namespace aloft::optim

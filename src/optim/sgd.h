@@ -1,0 +1,30 @@
+// Stochastic gradient descent, with momentum (Nesterov's too). As torch.optim.SGD.
+#pragma once
+
+#include "frontend/optimizer.h"
+
+namespace aloft::optim {
+
+struct Sgd {
+  double lr = 1e-2;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;  // L2, added to the gradient
+  double clip_norm = 0;
+  scalar::ScheduleRule schedule = {};
+  operator OptimizerSpec() const;
+};
+
+// MindSpore's name for the same with momentum.
+struct Momentum {
+  double lr = 1e-2;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0;
+  double clip_norm = 0;
+  scalar::ScheduleRule schedule = {};
+  operator OptimizerSpec() const;
+};
+
+}  // namespace aloft::optim
