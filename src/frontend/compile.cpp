@@ -39,7 +39,7 @@ void CompiledCall::build(const std::vector<Tensor>& arguments) {
   std::int64_t rows = -1;
   has_batch_ = options_.partial_batches;
   for (const Tensor& t : arguments) {
-    const Shape s = bind(t.shape(), eager().cell(t).lengths);
+    const Shape s = bind_lengths(t.shape(), eager().cell(t).lengths);
     if (s.rank() == 0) continue;
     if (rows >= 0 && rows != s[0].max()) has_batch_ = false;
     rows = s[0].max();
@@ -47,7 +47,7 @@ void CompiledCall::build(const std::vector<Tensor>& arguments) {
   has_batch_ = has_batch_ && rows > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     TensorType type{arguments[i].dtype(),
-                    bind(arguments[i].shape(), eager().cell(arguments[i]).lengths)};
+                    bind_lengths(arguments[i].shape(), eager().cell(arguments[i]).lengths)};
     if (has_batch_ && type.shape.rank() > 0) type.shape[0] = Dim::symbolic("B", rows);
     inputs_.push_back({"arg" + std::to_string(i), type});
   }
@@ -61,7 +61,7 @@ void CompiledCall::build(const std::vector<Tensor>& arguments) {
 
 void CompiledCall::check(const std::vector<Tensor>& arguments) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Shape s = bind(arguments[i].shape(), eager().cell(arguments[i]).lengths);
+    const Shape s = bind_lengths(arguments[i].shape(), eager().cell(arguments[i]).lengths);
     const Shape& want = inputs_[i].type.shape;
     bool fits = arguments[i].dtype() == inputs_[i].type.dtype && s.rank() == want.rank();
     for (int d = 0; fits && d < s.rank(); ++d)
@@ -82,7 +82,7 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
   std::int64_t rows = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
-    const TensorType actual = bind(c.type, c.lengths);
+    const TensorType actual = bind_lengths(c.type, c.lengths);
     if (actual.shape.rank() > 0) rows = actual.shape[0].max();
     if (const auto bytes = actual.max_bytes()) std::memcpy(homes_[i], c.data, bytes);
   }

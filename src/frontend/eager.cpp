@@ -229,7 +229,7 @@ void EagerEmitter::clear_tape() {
 
 std::vector<double> EagerEmitter::read(const Tensor& t) const {
   const EagerCell& c = cell(t);
-  HostArray a = HostArray::zeros(c.type.dtype, bind(c.type.shape, c.lengths).max_extents());
+  HostArray a = HostArray::zeros(c.type.dtype, bind_lengths(c.type.shape, c.lengths).max_extents());
   if (!a.values.empty()) load_bytes(a, c.data);
   return a.values;
 }
@@ -237,7 +237,7 @@ std::vector<double> EagerEmitter::read(const Tensor& t) const {
 Tensor EagerEmitter::from_host(const TensorType& type, const void* bytes,
                                const std::map<Name, std::int64_t>& lengths) {
   const auto c = new_cell(type, lengths);
-  if (const auto n = bind(type, lengths).max_bytes()) std::memcpy(c->data, bytes, n);
+  if (const auto n = bind_lengths(type, lengths).max_bytes()) std::memcpy(c->data, bytes, n);
   return wrap(c);
 }
 

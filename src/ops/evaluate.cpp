@@ -5,7 +5,7 @@
 
 namespace aloft {
 
-Dim bind(const Dim& d, const SymbolValues& values) {
+Dim bind_lengths(const Dim& d, const SymbolValues& values) {
   if (d.is_constant()) return d;
   const auto it = values.find(d.symbol);
   if (it == values.end())
@@ -18,20 +18,20 @@ Dim bind(const Dim& d, const SymbolValues& values) {
   return Dim(d.factor * it->second);
 }
 
-Shape bind(const Shape& s, const SymbolValues& values) {
+Shape bind_lengths(const Shape& s, const SymbolValues& values) {
   Shape out;
-  for (const Dim& d : s) out.dims().push_back(bind(d, values));
+  for (const Dim& d : s) out.dims().push_back(bind_lengths(d, values));
   return out;
 }
 
-TensorType bind(const TensorType& t, const SymbolValues& values) {
-  return {t.dtype, bind(t.shape, values)};
+TensorType bind_lengths(const TensorType& t, const SymbolValues& values) {
+  return {t.dtype, bind_lengths(t.shape, values)};
 }
 
-Attrs bind(const Attrs& attrs, const SymbolValues& values) {
+Attrs bind_lengths(const Attrs& attrs, const SymbolValues& values) {
   Attrs out = attrs;
   for (const auto& [name, value] : attrs.all())
-    if (const Shape* s = std::get_if<Shape>(&value)) out.set(name, bind(*s, values));
+    if (const Shape* s = std::get_if<Shape>(&value)) out.set(name, bind_lengths(*s, values));
   return out;
 }
 
@@ -89,7 +89,7 @@ GraphValues interpret(const Graph& graph, const std::map<Name, HostArray>& given
       const Name name = std::get<std::string>(*node.attrs.find("name"));
       const auto it = given.find(name);
       if (it == given.end()) throw UserError("E0308", "no value is given for '" + name.str() + "'");
-      if (Shape::of(it->second.shape) != bind(node.out[0].shape, symbols))
+      if (Shape::of(it->second.shape) != bind_lengths(node.out[0].shape, symbols))
         throw UserError("E0309", "'" + name.str() + "' has the wrong shape")
             .saw(Shape::of(it->second.shape).str())
             .need(node.out[0].str());
@@ -99,7 +99,7 @@ GraphValues interpret(const Graph& graph, const std::map<Name, HostArray>& given
     std::vector<HostArray> in;
     for (ValueId v : node.in) in.push_back(values.at(v));
     std::vector<HostArray> out =
-        evaluate_op(op_named(node.op), bind(node.attrs, symbols), in, rounding);
+        evaluate_op(op_named(node.op), bind_lengths(node.attrs, symbols), in, rounding);
     for (std::uint32_t i = 0; i < out.size(); ++i) values[{n, i}] = std::move(out[i]);
   }
   GraphValues result;

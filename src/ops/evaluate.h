@@ -14,10 +14,10 @@ namespace aloft {
 using SymbolValues = std::map<Name, std::int64_t>;
 
 // Replaces symbols by their values.
-Dim bind(const Dim& d, const SymbolValues& values);
-Shape bind(const Shape& s, const SymbolValues& values);
-TensorType bind(const TensorType& t, const SymbolValues& values);
-Attrs bind(const Attrs& a, const SymbolValues& values);  // shapes inside attributes
+Dim bind_lengths(const Dim& d, const SymbolValues& values);
+Shape bind_lengths(const Shape& s, const SymbolValues& values);
+TensorType bind_lengths(const TensorType& t, const SymbolValues& values);
+Attrs bind_lengths(const Attrs& a, const SymbolValues& values);  // shapes inside attributes
 
 enum class Rounding {
   None,     // double all the way
