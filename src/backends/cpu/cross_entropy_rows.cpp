@@ -1,0 +1,171 @@
+#include "backends/cpu/cross_entropy_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/cross_entropy_rows.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/exp-inl.h"
+#include "backends/cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+
+// Elements whose maximum is found, then whose exponentials are summed, while in the first cache.
+constexpr std::int64_t kBlock = 2048;
+constexpr float kLeast = -std::numeric_limits<float>::infinity();
+
+// NaNs are left out: they show in the sum of the exponentials.
+template <class T>
+float max_of(const T* x, std::int64_t n) {
+  const Floats d;
+  const auto w = static_cast<std::int64_t>(hn::Lanes(d));
+  FloatV a = hn::Set(d, kLeast), b = a, c = a, e = a;
+  std::int64_t i = 0;
+  for (; i + 4 * w <= n; i += 4 * w) {
+    a = hn::Max(load(d, x + i), a);
+    b = hn::Max(load(d, x + i + w), b);
+    c = hn::Max(load(d, x + i + 2 * w), c);
+    e = hn::Max(load(d, x + i + 3 * w), e);
+  }
+  for (; i + w <= n; i += w) a = hn::Max(load(d, x + i), a);
+  if (i < n) a = hn::Max(load_n(d, x + i, n - i, kLeast), a);
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
+}
+
+template <class T>
+double exp_sum(const T* x, std::int64_t n, float m) {
+  const Floats d;
+  const auto w = static_cast<std::int64_t>(hn::Lanes(d));
+  const FloatV shift = hn::Set(d, m);
+  FloatV a = hn::Zero(d), b = a, c = a, e = a;
+  std::int64_t i = 0;
+  for (; i + 4 * w <= n; i += 4 * w) {
+    a = hn::Add(a, exp_below(hn::Sub(load(d, x + i), shift)));
+    b = hn::Add(b, exp_below(hn::Sub(load(d, x + i + w), shift)));
+    c = hn::Add(c, exp_below(hn::Sub(load(d, x + i + 2 * w), shift)));
+    e = hn::Add(e, exp_below(hn::Sub(load(d, x + i + 3 * w), shift)));
+  }
+  for (; i + w <= n; i += w) a = hn::Add(a, exp_below(hn::Sub(load(d, x + i), shift)));
+  if (i < n) b = hn::Add(b, exp_below(hn::Sub(load_n(d, x + i, n - i, kLeast), shift)));
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e)))));
+}
+
+template <class T>
+double sum_of(const T* x, std::int64_t n) {
+  const Floats d;
+  const auto w = static_cast<std::int64_t>(hn::Lanes(d));
+  FloatV a = hn::Zero(d), b = a;
+  std::int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    a = hn::Add(a, load(d, x + i));
+    b = hn::Add(b, load(d, x + i + w));
+  }
+  for (; i + w <= n; i += w) a = hn::Add(a, load(d, x + i));
+  if (i < n) b = hn::Add(b, load_n(d, x + i, n - i));
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b))));
+}
+
+template <class T>
+bool has_nan(const T* x, std::int64_t n) {
+  return std::any_of(x, x + n, [](T v) { return std::isnan(scalar::f32_of(v)); });
+}
+
+template <class T>
+double lse(const void* row, std::int64_t n, double* total) {
+  const T* x = static_cast<const T*>(row);
+  float m = kLeast;
+  double sum = 0, all = 0;
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t k = std::min(kBlock, n - i);
+    const float here = max_of(x + i, k);
+    if (total) all += sum_of(x + i, k);
+    if (here == kLeast) {  // nothing but -inf, or NaN
+      if (has_nan(x + i, k)) sum = std::numeric_limits<double>::quiet_NaN();
+      continue;
+    }
+    if (!(here <= m)) {
+      sum *= std::exp(static_cast<double>(m) - static_cast<double>(here));
+      m = here;
+    }
+    sum += exp_sum(x + i, k, m);
+  }
+  if (total) *total = all;
+  if (m == kLeast) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(m) + std::log(sum);
+}
+
+// Rounds to nearest even without looking for NaNs whose payload would round away: a bf16's payload
+// lies in the bits that stay, and arithmetic makes none of its own.
+HWY_INLINE void store_from_bf16(Floats, FloatV v, scalar::Bf16* p) {
+  const hn::RebindToUnsigned<Floats> d32;
+  const hn::Rebind<std::uint16_t, Floats> d16;
+  const auto u = hn::BitCast(d32, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(d32, 1u));
+  const auto rounded = hn::Add(hn::Add(u, hn::Set(d32, 0x7fffu)), odd);
+  hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(rounded)), d16,
+             reinterpret_cast<std::uint16_t*>(p));
+}
+
+template <class T, class G>
+void gradient(const void* row, std::int64_t n, float lse, float floor, float scale, void* result) {
+  const T* x = static_cast<const T*>(row);
+  G* dx = static_cast<G*>(result);
+  const Floats d;
+  const auto w = static_cast<std::int64_t>(hn::Lanes(d));
+  // (p - floor) * scale as p * scale - floor * scale would round p - floor elsewhere: keep the
+  // order.
+  const FloatV shift = hn::Set(d, lse), base = hn::Set(d, floor), by = hn::Set(d, scale);
+  const auto one = [&](FloatV v) HWY_ATTR {
+    return hn::Mul(hn::Sub(exp_below(hn::Sub(v, shift)), base), by);
+  };
+  const auto put = [&](FloatV v, G* to) HWY_ATTR {
+    if constexpr (std::is_same_v<T, scalar::Bf16> && std::is_same_v<G, scalar::Bf16>)
+      store_from_bf16(d, v, to);
+    else
+      store(d, v, to);
+  };
+  std::int64_t i = 0;
+  for (; i + 4 * w <= n; i += 4 * w) {
+    const FloatV a = one(load(d, x + i)), b = one(load(d, x + i + w));
+    const FloatV c = one(load(d, x + i + 2 * w)), e = one(load(d, x + i + 3 * w));
+    put(a, dx + i);
+    put(b, dx + i + w);
+    put(c, dx + i + 2 * w);
+    put(e, dx + i + 3 * w);
+  }
+  for (; i + w <= n; i += w) put(one(load(d, x + i)), dx + i);
+  if (i < n) store_n(d, one(load_n(d, x + i, n - i)), dx + i, n - i);
+}
+
+template <class T>
+CrossEntropyRows rows_for(DType to) {
+  if (to == DType::F32) return {lse<T>, gradient<T, float>};
+  if (to == DType::BF16) return {lse<T>, gradient<T, scalar::Bf16>};
+  return {lse<T>, gradient<T, scalar::F16>};
+}
+
+CrossEntropyRows make_cross_entropy_rows(DType from, DType to) {
+  if (from == DType::F32) return rows_for<float>(to);
+  if (from == DType::BF16) return rows_for<scalar::Bf16>(to);
+  return rows_for<scalar::F16>(to);
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aloft::cpu {
+
+HWY_EXPORT(make_cross_entropy_rows);
+
+CrossEntropyRows cross_entropy_rows(DType logits, DType gradient) {
+  return HWY_DYNAMIC_DISPATCH(make_cross_entropy_rows)(logits, gradient);
+}
+
+}  // namespace aloft::cpu
+#endif  // HWY_ONCE
