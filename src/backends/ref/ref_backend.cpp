@@ -21,13 +21,13 @@ class Meaning : public Prepared {
     for (std::size_t i = 0; i < symbols.size(); ++i) values[symbols[i]] = args.symbols[i];
     std::vector<HostArray> in;
     for (std::size_t i = 0; i < call_.in.size(); ++i) {
-      const TensorType type = aloft::bind(call_.in[i], values);
+      const TensorType type = aloft::bind_lengths(call_.in[i], values);
       in.push_back(HostArray::zeros(type.dtype, type.shape.max_extents()));
       load_bytes(in.back(), args.in[i]);
     }
-    const std::vector<HostArray> out = evaluate_op(op_, aloft::bind(call_.attrs, values), in);
+    const std::vector<HostArray> out = evaluate_op(op_, aloft::bind_lengths(call_.attrs, values), in);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      ensure(aloft::bind(call_.out[i], values) == TensorType{out[i].dtype, Shape::of(out[i].shape)},
+      ensure(aloft::bind_lengths(call_.out[i], values) == TensorType{out[i].dtype, Shape::of(out[i].shape)},
              "a meaning has the type that was inferred: " + call_.op.str());
       store_bytes(out[i], args.out[i]);
     }
