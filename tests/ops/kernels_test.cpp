@@ -105,7 +105,7 @@ bool check_symbolic(const Case& c) {
     return false;
   }
   for (std::size_t i = 0; i < call.out.size(); ++i)
-    if (aloft::bind(call.out[i], {{"B", outer}}) != c.call.out[i]) return false;
+    if (aloft::bind_lengths(call.out[i], {{"B", outer}}) != c.call.out[i]) return false;
   const Choice choice = choose_kernel(cpu_backend(), call);
   if (!choice.kernel) return false;
   RunOptions options{.threads = 2,
