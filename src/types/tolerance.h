@@ -57,6 +57,8 @@ inline Tolerance tolerance_of(DType stored, std::int64_t length = 1) {
   t.relative = (is_low(stored) ? 1.01 * unit_roundoff(stored) : 0) + 16 * compute;
   t.absolute = length > 1 ? 2 * compute * (4 + terms) : 0;
   t.floor = 2 * smallest_subnormal(stored);
+  // A factor behind a subnormal intermediate result multiplies its absolute error.
+  if (stored != DType::F64) t.floor += 32 * smallest_subnormal(DType::F32);
   return t;
 }
 

@@ -1,0 +1,210 @@
+// Activations and their gradients (the rows of ops/activation.cpp).
+#include "ops/activation.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/activation.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <string_view>
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/functions-inl.h"
+#include "backends/cpu/map-inl.h"
+#include "scalar/math.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+
+HWY_INLINE FloatV zero() { return hn::Zero(Floats()); }
+HWY_INLINE auto is_below(FloatV x, float bound) { return hn::Lt(x, constant(bound)); }
+
+// x where lo <= x <= hi (NaN too), the nearer bound elsewhere.
+HWY_INLINE FloatV clamp_to(FloatV x, float lo, float hi) {
+  const FloatV y = hn::IfThenElse(is_below(x, lo), constant(lo), x);
+  return hn::IfThenElse(hn::Gt(y, constant(hi)), constant(hi), y);
+}
+// y where lo < x < hi, else 0.
+HWY_INLINE FloatV inside(FloatV x, float lo, float hi, FloatV y) {
+  const auto in = hn::And(hn::Gt(x, constant(lo)), hn::Lt(x, constant(hi)));
+  return hn::IfThenElseZero(in, y);
+}
+// exp(min(x, 0)); NaN stays.
+HWY_INLINE FloatV exp_below(FloatV x) {
+  return exp_of(hn::IfThenElse(hn::Gt(x, zero()), zero(), x));
+}
+
+constexpr float kTwoK = 1.5957691216057308f;  // 2 sqrt(2 / pi)
+HWY_INLINE FloatV gelu_tanh_of(FloatV x) {
+  const FloatV cubic = hn::MulAdd(hn::Mul(x, x), constant(0.044715f), constant(1));
+  return hn::Mul(x, sigmoid_of(hn::Mul(hn::Mul(x, constant(kTwoK)), cubic)));
+}
+HWY_INLINE FloatV d_gelu_tanh_of(FloatV x) {
+  const FloatV x2 = hn::Mul(x, x), one = constant(1);
+  const FloatV cubic = hn::MulAdd(x2, constant(0.044715f), one);
+  const FloatV s = sigmoid_of(hn::Mul(hn::Mul(x, constant(kTwoK)), cubic));
+  // Where the square could overflow, s (1 - s) has long been 0; an infinite x still gives NaN.
+  const FloatV near = hn::Min(x2, constant(1e6f));
+  const FloatV slope = hn::Mul(hn::MulAdd(near, constant(0.134145f), one), constant(kTwoK));
+  return keep_nan(x, hn::MulAdd(hn::Mul(x, hn::Mul(s, hn::Sub(one, s))), slope, s));
+}
+HWY_INLINE FloatV gelu_of(FloatV x) { return hn::Mul(x, normal_of(x).below); }
+HWY_INLINE FloatV d_gelu_of(FloatV x) {
+  const Normal n = normal_of(x);
+  return keep_nan(x, hn::MulAdd(hn::Mul(x, constant(0.3989422804014327f)), n.density, n.below));
+}
+HWY_INLINE FloatV d_silu_of(FloatV x) {
+  const FloatV s = sigmoid_of(x);
+  return hn::MulAdd(x, hn::Mul(s, hn::Sub(constant(1), s)), s);
+}
+// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2); from x = 20 on it is 1.
+HWY_INLINE FloatV tanh_softplus_of(FloatV x) {
+  const FloatV e = exp_of(hn::IfThenElse(hn::Gt(x, constant(20)), constant(20), x));
+  const FloatV n = hn::Mul(e, hn::Add(e, constant(2)));
+  return hn::Div(n, hn::Add(n, constant(2)));
+}
+HWY_INLINE FloatV d_mish_of(FloatV x) {
+  const FloatV t = tanh_softplus_of(x);
+  const FloatV slope = hn::Mul(hn::NegMulAdd(t, t, constant(1)), sigmoid_of(x));
+  return hn::MulAdd(x, slope, t);
+}
+HWY_INLINE FloatV elu_of(FloatV x, float alpha) {
+  const FloatV below = hn::Mul(expm1_of(x), constant(alpha));
+  return hn::IfThenElse(is_below(x, 0), below, x);
+}
+HWY_INLINE FloatV d_elu_of(FloatV x, float alpha, float above) {
+  const FloatV below = hn::Mul(exp_below(x), constant(alpha));
+  return hn::IfThenElse(is_below(x, 0), below, constant(above));
+}
+
+// NAME and NAME_grad; `a` is alpha.
+#define ACTIVATION(name, y, dy_dx)                                                             \
+  void name##_tile(const float* const* in, float* out, std::int64_t n, const double* p) {      \
+    [[maybe_unused]] const float a = static_cast<float>(p[0]);                                 \
+    map(in[0], out, n, [a](FloatV x) HWY_ATTR -> FloatV { return (void)a, y; });               \
+  }                                                                                            \
+  void name##_grad_tile(const float* const* in, float* out, std::int64_t n, const double* p) { \
+    [[maybe_unused]] const float a = static_cast<float>(p[0]);                                 \
+    map(in[0], in[1], out, n,                                                                  \
+        [a](FloatV dy, FloatV x) HWY_ATTR -> FloatV { return (void)a, hn::Mul(dy, dy_dx); });  \
+  }
+ACTIVATION(relu, hn::IfThenElse(is_below(x, 0), zero(), x),
+           hn::IfThenElseZero(hn::Gt(x, zero()), constant(1)))
+ACTIVATION(relu6, clamp_to(x, 0, 6), inside(x, 0, 6, constant(1)))
+ACTIVATION(gelu, gelu_of(x), d_gelu_of(x))
+ACTIVATION(gelu_tanh, gelu_tanh_of(x), d_gelu_tanh_of(x))
+ACTIVATION(silu, hn::Mul(x, sigmoid_of(x)), d_silu_of(x))
+ACTIVATION(sigmoid, sigmoid_of(x), hn::Mul(sigmoid_of(x), sigmoid_of(hn::Neg(x))))
+ACTIVATION(log_sigmoid, hn::Neg(softplus_of(hn::Neg(x))), sigmoid_of(hn::Neg(x)))
+ACTIVATION(softplus, softplus_of(x), sigmoid_of(x))
+ACTIVATION(softsign, hn::Div(x, hn::Add(constant(1), hn::Abs(x))),
+           hn::Div(hn::Div(constant(1), hn::Add(constant(1), hn::Abs(x))),
+                   hn::Add(constant(1), hn::Abs(x))))
+ACTIVATION(elu, elu_of(x, a), d_elu_of(x, a, 1))
+ACTIVATION(selu, hn::Mul(elu_of(x, scalar::kSeluAlpha<float>), constant(scalar::kSeluScale<float>)),
+           d_elu_of(x, scalar::kSeluAlpha<float>* scalar::kSeluScale<float>,
+                    scalar::kSeluScale<float>))
+ACTIVATION(leaky_relu, hn::IfThenElse(is_below(x, 0), hn::Mul(x, constant(a)), x),
+           hn::IfThenElse(is_below(x, 0), constant(a), constant(1)))
+ACTIVATION(hard_sigmoid, hn::Div(clamp_to(hn::Add(x, constant(3)), 0, 6), constant(6)),
+           inside(x, -3, 3, constant(1.0f / 6)))
+ACTIVATION(hard_swish, hn::Mul(x, hn::Div(clamp_to(hn::Add(x, constant(3)), 0, 6), constant(6))),
+           hn::Add(hn::Div(clamp_to(hn::Add(x, constant(3)), 0, 6), constant(6)),
+                   inside(x, -3, 3, hn::Mul(x, constant(1.0f / 6)))))
+ACTIVATION(mish, hn::Mul(x, tanh_softplus_of(x)), d_mish_of(x))
+#undef ACTIVATION
+
+TileF32 activation_tile(std::string_view op) {
+#define ROW(name)                      \
+  if (op == #name) return name##_tile; \
+  if (op == #name "_grad") return name##_grad_tile;
+  ROW(relu)
+  ROW(relu6) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(sigmoid) ROW(log_sigmoid) ROW(softplus)
+      ROW(softsign) ROW(elu) ROW(selu) ROW(leaky_relu) ROW(hard_sigmoid) ROW(hard_swish) ROW(mish)
+#undef ROW
+          return nullptr;
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aloft::cpu {
+namespace {
+
+HWY_EXPORT(activation_tile);
+
+struct Row {
+  const char* name;  // "cpu.OP"
+  TileF64 f64;
+  std::int64_t cost;
+};
+
+#define WIDE(...)                                                             \
+  [](const double* const* in, double* out, std::int64_t n, const double* p) { \
+    for (std::int64_t i = 0; i < n; ++i) {                                    \
+      [[maybe_unused]] const double x = in[0][i], a = p[0];                   \
+      out[i] = __VA_ARGS__;                                                   \
+    }                                                                         \
+  }
+#define WIDE_GRAD(...)                                                        \
+  [](const double* const* in, double* out, std::int64_t n, const double* p) { \
+    for (std::int64_t i = 0; i < n; ++i) {                                    \
+      [[maybe_unused]] const double x = in[1][i], a = p[0];                   \
+      out[i] = in[0][i] * __VA_ARGS__;                                        \
+    }                                                                         \
+  }
+#define ROW(name, cost)                                            \
+  {"cpu." #name, WIDE(scalar::name(x)), cost}, {                   \
+    "cpu." #name "_grad", WIDE_GRAD(scalar::d_##name(x)), cost + 4 \
+  }
+// Derivatives of functions with kinks are those of the bodies in ops/activation.cpp, whatever NaN.
+#define ROW_STEP(name, cost, d) \
+  {"cpu." #name, WIDE(scalar::name(x)), cost}, { "cpu." #name "_grad", WIDE_GRAD((d)), cost + 4 }
+const Row kRows[] = {
+    ROW_STEP(relu, 1, x > 0 ? 1.0 : 0.0),
+    ROW_STEP(relu6, 1, x > 0 && x < 6 ? 1.0 : 0.0),
+    ROW(gelu, 8),
+    ROW(gelu_tanh, 6),
+    ROW(silu, 5),
+    ROW(sigmoid, 5),
+    ROW(log_sigmoid, 9),
+    ROW(softplus, 9),
+    ROW(softsign, 2),
+    {"cpu.elu", WIDE(scalar::elu(x, a)), 5},
+    {"cpu.elu_grad", WIDE_GRAD((x < 0 ? a * std::exp(x) : 1.0)), 9},
+    ROW_STEP(selu, 5,
+             scalar::kSeluScale<double>*(x < 0 ? scalar::kSeluAlpha<double> * std::exp(x) : 1.0)),
+    {"cpu.leaky_relu", WIDE(scalar::leaky_relu(x, a)), 1},
+    {"cpu.leaky_relu_grad", WIDE_GRAD((x < 0 ? a : 1.0)), 5},
+    ROW_STEP(hard_sigmoid, 2, x > -3 && x < 3 ? 1.0 / 6 : 0.0),
+    ROW_STEP(hard_swish, 2, scalar::hard_sigmoid(x) + (x > -3 && x < 3 ? x / 6 : 0.0)),
+    ROW(mish, 6),
+};
+#undef ROW_STEP
+#undef WIDE
+#undef WIDE_GRAD
+#undef ROW
+
+std::unique_ptr<Prepared> prepare(const CallSpec& call) {
+  const std::string name = "cpu." + call.op.str();
+  ElementwiseCode code;
+  for (const Row& row : kRows)
+    if (row.name == name)
+      code = {HWY_DYNAMIC_DISPATCH(activation_tile)(call.op.str()), row.f64, row.cost};
+  if (!call.attrs.empty()) code.numbers[0] = from_attrs<ActivationAttrs>(call.attrs).alpha;
+  return prepare_elementwise(call, code);
+}
+
+}  // namespace
+
+std::vector<Kernel> activation_kernels() {
+  std::vector<Kernel> all;
+  for (const Row& row : kRows)
+    all.push_back(
+        {row.name, std::string_view(row.name).substr(4), always, prepare, same_type_pairs});
+  return all;
+}
+
+}  // namespace aloft::cpu
+#endif  // HWY_ONCE
