@@ -16,7 +16,7 @@ void Error::add_line(std::string_view label, std::string_view text) {
   text_ += text;
 }
 
-void ensure(bool ok, std::string_view what_should_hold, std::source_location where) {
+void ensure(bool ok, std::string_view what_should_hold, SourceLocation where) {
   if (ok) return;
   throw InternalError("this should hold and does not: " + std::string(what_should_hold))
       .at(std::string(where.file_name()) + ":" + std::to_string(where.line()));

@@ -5,11 +5,12 @@
 
 #include <cstdint>
 #include <exception>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/source_location.h"
 
 namespace aloft {
 
@@ -101,7 +102,7 @@ class InternalError : public internal::ErrorChain<InternalError> {
 
 // Throws InternalError naming the caller's place when `ok` is false.
 void ensure(bool ok, std::string_view what_should_hold,
-            std::source_location where = std::source_location::current());
+            SourceLocation where = SourceLocation::current());
 
 // The name in `known` nearest to `word` by edit distance, or "" where nothing is near.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known);

@@ -24,7 +24,7 @@ Scope::~Scope() { top = saved_; }
 ModuleScope::ModuleScope(std::string_view name, Name policy) : saved_(top), saved_pinned_(pinned) {
   enter(name, policy);
 }
-ModuleScope::ModuleScope(std::string_view name, const std::source_location& pin, Name policy)
+ModuleScope::ModuleScope(std::string_view name, const SourceLocation& pin, Name policy)
     : ModuleScope(name, policy) {
   if (pinned) return;
   top.file = pin.file_name();

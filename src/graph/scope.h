@@ -2,21 +2,21 @@
 // A thread-local stack; modules and passes push onto it, every emitted node copies the top.
 #pragma once
 
-#include <source_location>
 #include <string_view>
 
 #include "base/name.h"
+#include "base/source_location.h"
 #include "types/phase.h"
 
 namespace aloft {
 
 struct Where {
-  Name file;           // the user's source file
+  Name file;  // the user's source file
   int line = 0;
-  Name path;           // module path, "h.3.attn.qkv"
-  Name pass;           // the pass that made the node; empty: traced from the user's program
-  Name reason;         // why the pass made it
-  Name policy;         // text of the precision recipe that governs the node; empty: none
+  Name path;    // module path, "h.3.attn.qkv"
+  Name pass;    // the pass that made the node; empty: traced from the user's program
+  Name reason;  // why the pass made it
+  Name policy;  // text of the precision recipe that governs the node; empty: none
   Phase phase = Phase::Forward;
 
   friend bool operator==(const Where&, const Where&) = default;
@@ -42,7 +42,7 @@ class Scope {
 class ModuleScope {
  public:
   explicit ModuleScope(std::string_view name, Name policy = {});
-  ModuleScope(std::string_view name, const std::source_location& pin, Name policy = {});
+  ModuleScope(std::string_view name, const SourceLocation& pin, Name policy = {});
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;

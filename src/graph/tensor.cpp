@@ -42,7 +42,7 @@ void set_default_emitter(Emitter& (*get)()) { default_emitter = get; }
 EmitterScope::EmitterScope(Emitter& emitter) : saved_(current) { current = &emitter; }
 EmitterScope::~EmitterScope() { current = saved_; }
 
-Where where_of(const std::source_location& loc) {
+Where where_of(const SourceLocation& loc) {
   Where w = current_where();
   if (!location_is_pinned() && !w.pass) {
     w.file = loc.file_name();

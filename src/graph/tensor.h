@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/name.h"
+#include "base/source_location.h"
 #include "graph/scope.h"
 #include "types/attrs.h"
 #include "types/shape.h"
@@ -111,12 +111,11 @@ void set_default_emitter(Emitter& (*get)());
 // the user's source line, also for operators.
 struct Operand {
   Tensor tensor;
-  std::source_location loc;
-  Operand(const Tensor& t, std::source_location l = std::source_location::current())
-      : tensor(t), loc(l) {}
+  SourceLocation loc;
+  Operand(const Tensor& t, SourceLocation l = SourceLocation::current()) : tensor(t), loc(l) {}
 };
 
 // Where for a call at `loc`: the current scope with the user's line filled in.
-Where where_of(const std::source_location& loc);
+Where where_of(const SourceLocation& loc);
 
 }  // namespace aloft

@@ -82,7 +82,9 @@ Attrs to_attrs(const A& a) {
 template <class A>
 A from_attrs(const Attrs& attrs) {
   A a;
-  for (const auto& [name, value] : attrs.all()) {
+  for (const auto& entry : attrs.all()) {  // no structured binding: clang 14 captures none
+    const Name name = entry.first;
+    const AttrValue& value = entry.second;
     bool known = false;
     auto take = [&](const auto& f) {
       using T = std::remove_cvref_t<decltype(a.*(f.member))>;
