@@ -1,0 +1,77 @@
+#include "nn/attention.h"
+
+#include "base/error.h"
+#include "ops/attention.h"
+#include "ops/attention_qkv.h"
+#include "ops/cache_write.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
+#include "ops/embedding.h"
+#include "ops/reshape.h"
+#include "ops/transpose.h"
+
+namespace aloft::nn {
+namespace {
+
+std::int64_t width_of(std::int64_t dim, std::int64_t heads, const std::string& what) {
+  need_positive(dim, what + ": dim");
+  need_positive(heads, what + ": heads");
+  if (dim % heads != 0)
+    throw UserError("E0211", what + ": the heads do not divide the width")
+        .saw("width " + std::to_string(dim) + " in " + std::to_string(heads) + " heads");
+  return dim / heads;
+}
+
+// Heads [from, from + count) of x [B, n, all, width].
+Tensor take_heads(const Tensor& x, std::int64_t from, std::int64_t count) {
+  const Shape s = x.shape();
+  const Tensor rows = flatten(transpose(x, {2, 0, 1, 3}), 1, 3);
+  const Tensor taken = embedding(rows, iota(count, DType::I32, from));
+  return transpose(reshape(taken, {count, s[0], s[1], s[3]}), {1, 2, 0, 3});
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(Module& parent, std::string_view name, std::int64_t dim,
+                                       std::int64_t heads, const AttentionOptions& options)
+    : Layer(parent, name),
+      heads_(heads),
+      kv_heads_(options.kv_heads > 0 ? options.kv_heads : heads),
+      width_(width_of(dim, heads, "MultiHeadAttention '" + path() + "'")),
+      causal_(options.causal),
+      qkv(*this, options.qkv_name, dim, (heads_ + 2 * kv_heads_) * width_,
+          {options.bias, options.weight_init, options.bias_init}),
+      proj(*this, options.out_name, dim, dim,
+           {options.bias, options.out_init ? options.out_init : options.weight_init,
+            options.bias_init}) {
+  if (heads_ % kv_heads_ != 0)
+    throw UserError("E0211", label("MultiHeadAttention", "kv_heads does not divide heads"))
+        .saw(std::to_string(kv_heads_) + " and " + std::to_string(heads_));
+}
+
+Tensor MultiHeadAttention::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  return proj(attention_qkv(qkv(x), {heads_, kv_heads_, causal_, 0}));
+}
+
+Tensor MultiHeadAttention::cached(Operand x, const KeyValueCache& cache,
+                                  const Tensor& position) const {
+  ModuleScope scope(name(), x.loc, policy());
+  Emitter& e = current_emitter();
+  const Shape s = x.tensor.shape();
+  const Tensor packed = reshape(qkv(x), {s[0], s[1], heads_ + 2 * kv_heads_, width_});
+  const auto append = [&](const VariablePtr& variable, std::int64_t from) {
+    const Tensor rows = cast(take_heads(packed, from, kv_heads_), variable->type.dtype);
+    const Tensor all = cache_write(e.state(variable), rows, position);
+    e.update(variable, all);
+    return all;
+  };
+  const Tensor keys = append(cache.keys, heads_);
+  const Tensor values = append(cache.values, heads_ + kv_heads_);
+  // The cache decides the type in which it is read: it is never converted as a whole.
+  const Tensor q = cast(take_heads(packed, 0, heads_), keys.dtype());
+  const Tensor o = attention_cached(q, keys, values, position);
+  return proj(reshape(cast(o, packed.dtype()), {s[0], s[1], heads_ * width_}));
+}
+
+}  // namespace aloft::nn

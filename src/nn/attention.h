@@ -1,0 +1,50 @@
+// Multi-head self-attention with one fused projection for queries, keys and values.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "nn/linear.h"
+
+namespace aloft::nn {
+
+struct AttentionOptions {
+  std::int64_t kv_heads = 0;  // heads of keys and values; divides heads; 0: heads
+  bool causal = true;
+  bool bias = true;
+  std::optional<Init> weight_init = {}, out_init = {}, bias_init = {};
+  std::string qkv_name = "qkv", out_name = "proj";  // of the two projections
+};
+
+// Keys and values of the positions seen so far, of one layer: [B, longest, kv_heads, width].
+struct KeyValueCache {
+  VariablePtr keys, values;
+};
+
+// Children: qkv [(heads + 2 kv_heads) width, dim] (queries, then keys, then values, each head after
+// head) and proj [dim, heads width], where width = dim / heads.
+class MultiHeadAttention : public Layer {
+ public:
+  // UserError E0211 unless heads divides dim and kv_heads divides heads.
+  MultiHeadAttention(Module& parent, std::string_view name, std::int64_t dim, std::int64_t heads,
+                     const AttentionOptions& options = {});
+
+  Tensor operator()(Operand x) const;  // [B, T, dim] -> [B, T, dim]
+
+  // Decoding: x [B, n, dim] are positions [position, position + n) of a causal sequence, position
+  // i32[]. Writes their keys and values into the cache and attends to all up to each.
+  Tensor cached(Operand x, const KeyValueCache& cache, const Tensor& position) const;
+
+  std::int64_t heads() const { return heads_; }
+  std::int64_t kv_heads() const { return kv_heads_; }
+  std::int64_t width() const { return width_; }
+
+ private:
+  std::int64_t heads_, kv_heads_, width_;
+  bool causal_;
+
+ public:
+  Linear qkv, proj;
+};
+
+}  // namespace aloft::nn

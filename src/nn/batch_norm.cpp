@@ -1,0 +1,29 @@
+#include "nn/batch_norm.h"
+
+#include "ops/batch_norm.h"
+
+namespace aloft::nn {
+
+BatchNorm2d::BatchNorm2d(Module& parent, std::string_view name, std::int64_t channels,
+                         const BatchNorm2dOptions& options)
+    : Layer(parent, name), options_(options) {
+  need_positive(channels, label("BatchNorm2d", "channels"));
+  weight = new_parameter("weight", {channels}, Init::ones(), true);
+  bias = new_parameter("bias", {channels}, Init::zeros(), true);
+  running_mean = add_buffer("running_mean", {channels}, 0);
+  running_var = add_buffer("running_var", {channels}, 1);
+}
+
+Tensor BatchNorm2d::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  const BatchNormAttrs attrs{is_training(), options_.momentum, options_.eps};
+  const BatchNormResult r =
+      batch_norm(x, use(weight), use(bias), use(running_mean), use(running_var), attrs);
+  if (is_training()) {
+    current_emitter().update(running_mean, r.running_mean);
+    current_emitter().update(running_var, r.running_var);
+  }
+  return r.y;
+}
+
+}  // namespace aloft::nn

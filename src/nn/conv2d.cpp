@@ -1,0 +1,34 @@
+#include "nn/conv2d.h"
+
+#include "base/error.h"
+#include "ops/conv2d.h"
+
+namespace aloft::nn {
+
+Conv2d::Conv2d(Module& parent, std::string_view name, std::int64_t in, std::int64_t out,
+               std::int64_t kernel, const Conv2dOptions& options)
+    : Layer(parent, name), options_(options) {
+  need_positive(in, label("Conv2d", "in"));
+  need_positive(out, label("Conv2d", "out"));
+  need_positive(kernel, label("Conv2d", "kernel"));
+  need_positive(options.groups, label("Conv2d", "groups"));
+  if (in % options.groups != 0 || out % options.groups != 0)
+    throw UserError("E0211", label("Conv2d", "the groups do not divide the channels"))
+        .saw(std::to_string(in) + " to " + std::to_string(out) + " channels in " +
+             std::to_string(options.groups) + " groups");
+  const std::int64_t fan_in = in / options.groups * kernel * kernel;
+  const Init standard = Init::kaiming_uniform(fan_in);
+  weight = new_parameter("weight", {out, in / options.groups, kernel, kernel},
+                         options.weight_init.value_or(standard));
+  if (options.bias) bias = new_parameter("bias", {out}, options.bias_init.value_or(standard));
+}
+
+Tensor Conv2d::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  const auto both = [](std::int64_t n) { return Ints{n, n}; };
+  return conv2d(
+      x, use(weight), use_if(bias),
+      {both(options_.stride), both(options_.padding), both(options_.dilation), options_.groups});
+}
+
+}  // namespace aloft::nn

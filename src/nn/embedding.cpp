@@ -1,0 +1,20 @@
+#include "nn/embedding.h"
+
+#include "ops/embedding.h"
+
+namespace aloft::nn {
+
+Embedding::Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t dim,
+                     const EmbeddingOptions& options)
+    : Layer(parent, name) {
+  need_positive(count, label("Embedding", "count"));
+  need_positive(dim, label("Embedding", "dim"));
+  weight = new_parameter("weight", {count, dim}, options.weight_init);
+}
+
+Tensor Embedding::operator()(Operand ids) const {
+  ModuleScope scope(name(), ids.loc, policy());
+  return embedding(use(weight), ids);
+}
+
+}  // namespace aloft::nn

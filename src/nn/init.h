@@ -1,0 +1,35 @@
+// How a parameter starts. A parameter's numbers depend on the seed and its own full name alone, not
+// on what else the model has or on the order of construction.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "frontend/module.h"
+
+namespace aloft::nn {
+
+struct Init {
+  enum class Kind { Constant, Normal, Uniform };
+  Kind kind = Kind::Constant;
+  double scale = 0;  // the constant; the standard deviation; the bound: [-scale, scale)
+
+  static Init zeros() { return {Kind::Constant, 0}; }
+  static Init ones() { return {Kind::Constant, 1}; }
+  static Init normal(double deviation) { return {Kind::Normal, deviation}; }
+  static Init uniform(double bound) { return {Kind::Uniform, bound}; }
+  // Uniform with bound 1 / sqrt(fan_in): what PyTorch gives weights and biases of Linear and Conv2d
+  // (He et al. 2015 with a = sqrt(5)).
+  static Init kaiming_uniform(std::int64_t fan_in);
+  // GPT-2's projections back into the residual stream: 0.02 / sqrt(2 layers).
+  static Init gpt2_residual(std::int64_t layers, double deviation = 0.02);
+};
+
+// Fills values of the parameter `full_name` under the current seed (manual_seed).
+void fill(const Init& init, std::string_view full_name, float* values, std::int64_t count);
+
+// UserError E0210 unless value >= 1; `what` as in "Linear 'up': in_features".
+void need_positive(std::int64_t value, const std::string& what);
+
+}  // namespace aloft::nn

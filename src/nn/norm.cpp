@@ -1,0 +1,52 @@
+#include "nn/norm.h"
+
+#include "base/error.h"
+#include "ops/group_norm.h"
+#include "ops/layer_norm.h"
+#include "ops/rms_norm.h"
+
+namespace aloft::nn {
+
+LayerNorm::LayerNorm(Module& parent, std::string_view name, std::int64_t dim,
+                     const LayerNormOptions& options)
+    : Layer(parent, name), eps_(options.eps) {
+  need_positive(dim, label("LayerNorm", "dim"));
+  weight = new_parameter("weight", {dim}, Init::ones(), true);
+  if (options.bias) bias = new_parameter("bias", {dim}, Init::zeros(), true);
+}
+
+Tensor LayerNorm::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  return layer_norm(x, use(weight), use_if(bias), eps_);
+}
+
+RMSNorm::RMSNorm(Module& parent, std::string_view name, std::int64_t dim,
+                 const RMSNormOptions& options)
+    : Layer(parent, name), eps_(options.eps) {
+  need_positive(dim, label("RMSNorm", "dim"));
+  weight = new_parameter("weight", {dim}, Init::ones(), true);
+}
+
+Tensor RMSNorm::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  return rms_norm(x, use(weight), eps_);
+}
+
+GroupNorm::GroupNorm(Module& parent, std::string_view name, std::int64_t groups,
+                     std::int64_t channels, const GroupNormOptions& options)
+    : Layer(parent, name), groups_(groups), eps_(options.eps) {
+  need_positive(groups, label("GroupNorm", "groups"));
+  need_positive(channels, label("GroupNorm", "channels"));
+  if (channels % groups != 0)
+    throw UserError("E0211", label("GroupNorm", "the groups do not divide the channels"))
+        .saw(std::to_string(channels) + " channels in " + std::to_string(groups) + " groups");
+  weight = new_parameter("weight", {channels}, Init::ones(), true);
+  bias = new_parameter("bias", {channels}, Init::zeros(), true);
+}
+
+Tensor GroupNorm::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  return group_norm(x, groups_, use(weight), use(bias), eps_);
+}
+
+}  // namespace aloft::nn

@@ -1,0 +1,40 @@
+#include "nn/pool2d.h"
+
+#include "graph/tensor.h"
+#include "ops/pool2d.h"
+
+namespace aloft::nn {
+namespace {
+template <class Attrs>
+Attrs attrs_of(std::int64_t kernel, const Pool2dOptions& o) {
+  Attrs a;
+  a.kernel = {kernel, kernel};
+  if (o.stride > 0) a.stride = {o.stride, o.stride};
+  a.padding = {o.padding, o.padding};
+  return a;
+}
+}  // namespace
+
+MaxPool2d::MaxPool2d(Module& parent, std::string_view name, std::int64_t kernel,
+                     const Pool2dOptions& options)
+    : Layer(parent, name), kernel_(kernel), options_(options) {
+  need_positive(kernel, label("MaxPool2d", "kernel"));
+}
+
+Tensor MaxPool2d::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  return max_pool2d(x, attrs_of<MaxPool2dAttrs>(kernel_, options_));
+}
+
+AvgPool2d::AvgPool2d(Module& parent, std::string_view name, std::int64_t kernel,
+                     const Pool2dOptions& options)
+    : Layer(parent, name), kernel_(kernel), options_(options) {
+  need_positive(kernel, label("AvgPool2d", "kernel"));
+}
+
+Tensor AvgPool2d::operator()(Operand x) const {
+  ModuleScope scope(name(), x.loc, policy());
+  return avg_pool2d(x, attrs_of<AvgPool2dAttrs>(kernel_, options_));
+}
+
+}  // namespace aloft::nn

@@ -1,0 +1,51 @@
+// Layers and functions one after another; children are named by their position, as in PyTorch.
+//
+//   nn::Sequential net{*this, "net"};
+//   net.add<nn::Linear>(64, 32).add(relu).add<nn::Linear>(32, 10);
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "nn/layer.h"
+
+namespace aloft::nn {
+
+class Sequential : public Layer {
+ public:
+  using Layer::Layer;
+  using Stage = std::function<Tensor(const Tensor&)>;
+
+  // A layer constructed as L(*this, position, arguments...).
+  template <class L, class... Args>
+  Sequential& add(Args&&... arguments) {
+    auto layer = std::make_unique<L>(*this, std::to_string(stages_.size()),
+                                     std::forward<Args>(arguments)...);
+    stages_.push_back([l = layer.get()](const Tensor& x) { return (*l)(x); });
+    layers_.push_back(std::move(layer));
+    return *this;
+  }
+  // A function of one tensor, such as relu.
+  Sequential& add(Tensor (*function)(Operand)) {
+    return add(Stage([function](const Tensor& x) { return function(x); }));
+  }
+  Sequential& add(Stage stage) {
+    stages_.push_back(std::move(stage));
+    return *this;
+  }
+
+  Tensor operator()(Operand x) const {
+    ModuleScope scope(name(), x.loc, policy());
+    Tensor t = x.tensor;
+    for (const Stage& stage : stages_) t = stage(t);
+    return t;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Module>> layers_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace aloft::nn
