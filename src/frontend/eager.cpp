@@ -102,8 +102,26 @@ std::int64_t EagerEmitter::random_key(Name op) {
   return random_key_of(w, op, occurrences_[{w.path, op}]++);
 }
 
-std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(
-    Name op, const Attrs& attrs, std::span<const Tensor> in, const std::vector<TensorType>& out) {
+namespace {
+// Nothing is recorded while one lives; an op that throws must not switch recording off for good.
+class Unrecorded {
+ public:
+  explicit Unrecorded(bool& recording) : recording_(recording), saved_(recording) {
+    recording_ = false;
+  }
+  ~Unrecorded() { recording_ = saved_; }
+  Unrecorded(const Unrecorded&) = delete;
+  Unrecorded& operator=(const Unrecorded&) = delete;
+
+ private:
+  bool& recording_;
+  bool saved_;
+};
+}  // namespace
+
+std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(Name op, const Attrs& attrs,
+                                                              std::span<const Tensor> in,
+                                                              const std::vector<TensorType>& out) {
   CallSpec call{op, attrs, {}, out, omp_get_max_threads()};
   std::map<Name, std::int64_t> lengths;
   std::vector<void*> in_data, out_data;
@@ -113,8 +131,8 @@ std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(
     in_data.push_back(c.data);
     for (const auto& [symbol, value] : c.lengths)
       if (!lengths.emplace(symbol, value).second && lengths[symbol] != value)
-        throw UserError("E0312", op.str() + ": its operands disagree about the length " +
-                                     symbol.str())
+        throw UserError("E0312",
+                        op.str() + ": its operands disagree about the length " + symbol.str())
             .saw(std::to_string(lengths[symbol]) + " and " + std::to_string(value));
   }
   const PreparedKernel kernel = kernels_.get(call);
@@ -122,11 +140,9 @@ std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(
   if (!kernel.kernel) {
     const OpDef& def = op_named(op);
     ensure(def.body != nullptr, "an op has a kernel or a body: " + op.str());
-    const bool was = recording_;
-    recording_ = false;
+    const Unrecorded unrecorded(recording_);
     EmitterScope scope(*this);
     const std::vector<Tensor> results = def.body(attrs, in);
-    recording_ = was;
     for (const Tensor& t : results) {
       // The body's result may be a value that already has a place on the tape.
       auto c = std::make_shared<EagerCell>(cell(t));
