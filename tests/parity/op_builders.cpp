@@ -1,5 +1,6 @@
 #include "parity/op_builders.h"
 
+#include "ops/activation.h"
 #include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/constant.h"
@@ -37,6 +38,11 @@ Tensor swap_heads(const Tensor& x) { return transpose(x, {0, 2, 1, 3}); }
 void add_activations(Builders& b) {
   b["tanh"] = unary(tanh);
   b["erf"] = unary(erf);
+  b["gelu"] = unary(gelu);
+  b["gelu_tanh"] = unary(gelu_tanh);
+  b["silu"] = unary(silu);
+  b["sigmoid"] = unary(sigmoid);
+  b["softplus"] = unary(softplus);
   b["softmax"] = [](const Json& a, const Named& in) {
     return Named{{"y", softmax(in.at("x"), a.at("axis"))}};
   };
