@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "data/bpe_tokenizer.h"
 #include "data/char_tokenizer.h"
+#include "data/gpt2_tokenizer.h"
 #include "data/tokenizer.h"
 
 namespace aloft {
@@ -45,16 +46,26 @@ std::unique_ptr<Tokenizer> load_saved_bpe(const Path& path, const Json& json) {
   return load_bpe(read_file(model, kModelLimit), escaped->get<bool>(), model.string());
 }
 
+std::unique_ptr<Tokenizer> load_gpt2(const Path& folder) {
+  return make_gpt2_tokenizer(read_file(folder / "vocab.json", kModelLimit),
+                             read_file(folder / "merges.txt", kModelLimit), folder.string());
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
   if (path.extension() == ".model" && std::filesystem::is_regular_file(path))
     return load_bpe(read_file(path, kModelLimit), false, path.string());
   const Path file = path / kTokenizerFile;
-  if (!std::filesystem::exists(file))
+  if (!std::filesystem::exists(file)) {
+    if (std::filesystem::exists(path / "vocab.json") &&
+        std::filesystem::exists(path / "merges.txt"))
+      return load_gpt2(path);
     throw DataError("E0503", "no tokenizer there")
         .at(path.string())
-        .need(std::string("a folder with ") + std::string(kTokenizerFile));
+        .need("a folder with " + std::string(kTokenizerFile) +
+              " or with vocab.json and merges.txt, or a SentencePiece .model file");
+  }
   const Json json = Json::parse(read_file(file, std::uint64_t{64} << 20), nullptr, false);
   if (!json.is_object()) damaged(file, "text that is not a JSON object", "what `aloft` wrote");
   if (json.value("format", Json()) != "aloft-tokenizer" || json.value("version", Json()) != 1)
@@ -63,6 +74,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
   if (kind == "byte") return make_byte_tokenizer();
   if (kind == "char") return load_char(file, json);
   if (kind == "bpe") return load_saved_bpe(file, json);
+  if (kind == "gpt2") return load_gpt2(path);
   damaged(file, "kind " + kind.dump(), "byte, char, bpe or gpt2");
 }
 
