@@ -1,0 +1,354 @@
+// Backward attention. A task is one key/value head of one batch element. It recomputes the weights
+// P from lse, block by block of keys, and for all queries of the heads that share these keys:
+//   dV += P^T dO,  dS = P (dO V^T - delta) scale,  dK += dS^T Q,  dQ += dS K
+// with delta = rowsum(dO O) - dlse. Blocks of P and dS are kept transposed, [keys][queries]. All
+// three gradients are gathered in fp32, dQ as [width][queries], in one fixed order of blocks.
+#if defined(__x86_64__)
+#define HWY_BASELINE_TARGETS HWY_AVX2
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/attention_backward.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backends/cpu/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+namespace {
+
+// From scores s and products dp = V dO^T, [keys][kBlock] each, the weights and their cotangents;
+// put(row, column, p, p2, ds, ds2) gets those of two neighbouring keys, zeros past the last.
+template <class Put>
+HWY_INLINE void cotangents_of(const float* s, const float* dp, std::int64_t keys, std::int64_t rows,
+                              float scale, const BlockMask& mask, const float* lse,
+                              const float* delta, const Put& put) {
+  const Floats d;
+  const FloatV factor = hn::Set(d, scale);
+  for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
+    const FloatV columns = columns_from(j), log_sum = hn::LoadU(d, lse + j),
+                 row_sum = hn::LoadU(d, delta + j);
+    const auto weight = [&](std::int64_t r) HWY_ATTR {
+      if (r >= keys) return hn::Zero(d);
+      const FloatV p =
+          exp_of(hn::Sub(hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor), log_sum));
+      return mask.masks ? hn::IfThenElseZero(mask.seen(r, columns), p) : p;
+    };
+    const auto cotangent = [&](std::int64_t r, FloatV p) HWY_ATTR {
+      if (r >= keys) return hn::Zero(d);
+      const FloatV x = hn::Mul(
+          hn::Mul(p, hn::Sub(hn::LoadU(d, dp + r * kBlock + j), row_sum)), factor);
+      return mask.masks ? hn::IfThenElseZero(mask.seen(r, columns), x) : x;
+    };
+    for (std::int64_t r = 0; r < rows; r += 2) {
+      const FloatV p = weight(r), p2 = weight(r + 1);
+      put(r, j, p, p2, cotangent(r, p), cotangent(r + 1, p2));
+    }
+  }
+}
+
+// Where a task gathers gradients: dk and dv [keys][ld], dq [width][ld_dq].
+struct Sums {
+  float *dk, *dv, *dq;
+  std::int64_t ld, ld_dq;
+};
+
+// One block: queries [query, query + queries) against keys [key, key + keys).
+struct BlockCall {
+  std::int64_t query, queries, key, keys;
+  BlockMask mask;
+  const float *lse, *delta;  // of the block's queries, padded to kBlock
+};
+
+// ---- the two engines ----
+
+class F32Backward {
+ public:
+  F32Backward(const AttentionShape& s, Carve& carve)
+      : o_(s),
+        scale_(s.scale),
+        ready_(s.dtype == DType::F32 && s.width % 16 == 0),
+        ld_(round_up(s.width, 16)) {
+    const std::int64_t blocks = blocks_of(s.queries);
+    k_memory_ = carve.take<float>(o_.left_floats(s.keys));
+    v_memory_ = carve.take<float>(o_.left_floats(s.keys));
+    for (Head* h : {&q_, &do_}) {
+      h->turned = carve.take<float>(blocks * o_.turned_floats());
+      h->memory = carve.take<float>(ready_ ? 0 : s.queries * ld_);
+    }
+    buffer_ = carve.take<float>(kBlock * s.width);
+    s_ = carve.take<float>(kBlock * kBlock);
+    dp_ = carve.take<float>(kBlock * kBlock);
+  }
+  std::int64_t ld() const { return ld_; }
+
+  void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
+    k_ = o_.left(k, keys, k_memory_);
+    v_ = o_.left(v, keys, v_memory_);
+  }
+  void begin_head(const HeadRows& q, const HeadRows& d_o, std::int64_t queries) {
+    prepare(q_, q, queries);
+    prepare(do_, d_o, queries);
+  }
+  void block(const BlockCall& c, const Sums& sums) {
+    const Floats d;
+    const std::int64_t turned = c.query * o_.width;  // turned blocks lie one after another
+    o_.scores(k_, c.key, c.keys, q_.turned + turned, s_);
+    o_.scores(v_, c.key, c.keys, do_.turned + turned, dp_);
+    cotangents_of(s_, dp_, c.keys, round_up(c.keys, 2), scale_, c.mask, c.lse, c.delta,
+                  [&](std::int64_t r, std::int64_t j, FloatV p, FloatV p2, FloatV ds, FloatV ds2)
+                      HWY_ATTR {
+                        hn::StoreU(p, d, s_ + r * kBlock + j);
+                        hn::StoreU(p2, d, s_ + (r + 1) * kBlock + j);
+                        hn::StoreU(ds, d, dp_ + r * kBlock + j);
+                        hn::StoreU(ds2, d, dp_ + (r + 1) * kBlock + j);
+                      });
+    product(c.keys, ld_, c.queries, {s_, kBlock, 1}, do_.rows + c.query * do_.ld, do_.ld,
+            sums.dv + c.key * sums.ld, sums.ld, true);
+    product(c.keys, ld_, c.queries, {dp_, kBlock, 1}, q_.rows + c.query * q_.ld, q_.ld,
+            sums.dk + c.key * sums.ld, sums.ld, true);
+    const Strided k{k_.rows.data + c.key * k_.rows.row, 1, k_.rows.row};
+    product(o_.width, kBlock, c.keys, k, dp_, kBlock, sums.dq + c.query, sums.ld_dq, true);
+  }
+
+ private:
+  struct Head {
+    float *turned = nullptr, *memory = nullptr;
+    const float* rows = nullptr;
+    std::int64_t ld = 0;
+  };
+  // Rows of low types, or whose width is no multiple of a vector, are copied, padded with zeros.
+  void prepare(Head& to, const HeadRows& h, std::int64_t queries) const {
+    for (std::int64_t first = 0; first < queries; first += kBlock)
+      o_.turn(h, first, std::min(kBlock, queries - first), to.turned + first * o_.width, buffer_);
+    to.rows = static_cast<const float*>(h.data);
+    to.ld = h.row;
+    if (ready_) return;
+    std::memset(to.memory, 0, static_cast<std::size_t>(queries * ld_) * sizeof(float));
+    for (std::int64_t t = 0; t < queries; ++t)
+      widen(h.type, h.at_row(t), to.memory + t * ld_, h.width);
+    to.rows = to.memory;
+    to.ld = ld_;
+  }
+
+  F32Operands o_;
+  float scale_;
+  bool ready_;
+  std::int64_t ld_;
+  F32Operands::Left k_{}, v_{};
+  Head q_, do_;
+  float *k_memory_, *v_memory_, *buffer_, *s_, *dp_;
+};
+
+class AmxBackward {
+ public:
+  AmxBackward(const AttentionShape& s, Carve& carve) : o_(s), scale_(s.scale) {
+    const std::int64_t blocks = blocks_of(s.queries);
+    k_memory_ = carve.take<std::uint16_t>(o_.left_words(s.keys));
+    v_memory_ = carve.take<std::uint16_t>(o_.left_words(s.keys));
+    k_turned_memory_ = carve.take<std::uint16_t>(o_.left_turned_words(s.keys));
+    for (Head* h : {&q_, &do_}) {
+      h->turned = carve.take<std::uint16_t>(blocks * o_.turned_words());
+      h->rows = carve.take<std::uint16_t>(blocks * o_.rows_words());
+    }
+    s_ = carve.take<float>(kBlock * kBlock);
+    dp_ = carve.take<float>(kBlock * kBlock);
+    p_left_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
+    ds_left_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
+    ds_right_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
+  }
+  std::int64_t ld() const { return o_.row_panels() * kAmxPanel; }
+
+  void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
+    k_ = o_.left(k, keys, k_memory_);
+    v_ = o_.left(v, keys, v_memory_);
+    k_turned_ = o_.left_turned(k, keys, k_turned_memory_);
+  }
+  void begin_head(const HeadRows& q, const HeadRows& d_o, std::int64_t queries) {
+    prepare(q_, q, queries);
+    prepare(do_, d_o, queries);
+  }
+  void block(const BlockCall& c, const Sums& sums) {
+    const std::int64_t b = c.query / kBlock, rows = round_up(c.keys, kAmxDepth);
+    o_.scores(k_, c.key, c.keys, q_.turned + b * o_.turned_words(), s_);
+    o_.scores(v_, c.key, c.keys, do_.turned + b * o_.turned_words(), dp_);
+    cotangents_of(s_, dp_, c.keys, rows, scale_, c.mask, c.lse, c.delta,
+                  [&](std::int64_t r, std::int64_t j, FloatV p, FloatV p2, FloatV ds, FloatV ds2)
+                      HWY_ATTR {
+                        put_left(p_left_, r, j, p, rounded_bits(p));
+                        put_left(p_left_, r + 1, j, p2, rounded_bits(p2));
+                        const WordV high = rounded_bits(ds), high2 = rounded_bits(ds2);
+                        put_left(ds_left_, r, j, ds, high);
+                        put_left(ds_left_, r + 1, j, ds2, high2);
+                        std::uint16_t* right = ds_right_ + j / kAmxPanel * kPanel + r * kAmxPanel +
+                                               2 * (j % kAmxPanel);
+                        store_pairs(high, high2, right);
+                        if (o_.planes == 2)
+                          store_pairs(rest_bits(ds, high), rest_bits(ds2, high2), right + kPlane);
+                      });
+    add_rows(c, p_left_, do_.rows + b * o_.rows_words(), sums.dv + c.key * sums.ld, sums.ld);
+    add_rows(c, ds_left_, q_.rows + b * o_.rows_words(), sums.dk + c.key * sums.ld, sums.ld);
+    run_amx_tile(o_.tile(o_.width, kBlock, rows, k_turned_.data + c.key, k_turned_.ld,
+                         k_turned_.plane, ds_right_, kPanel, kPlane, sums.dq + c.query, sums.ld_dq,
+                         true));
+  }
+
+ private:
+  static constexpr std::int64_t kPanel = kBlock * kAmxPanel, kPlane = 2 * kPanel;
+  struct Head {
+    std::uint16_t *turned = nullptr, *rows = nullptr;
+  };
+  void prepare(const Head& to, const HeadRows& h, std::int64_t queries) const {
+    for (std::int64_t b = 0; b < blocks_of(queries); ++b) {
+      const std::int64_t first = b * kBlock, count = std::min(kBlock, queries - first);
+      o_.turn(h, first, count, to.turned + b * o_.turned_words());
+      o_.rows(h, first, count, to.rows + b * o_.rows_words());
+    }
+  }
+  HWY_INLINE void put_left(std::uint16_t* left, std::int64_t r, std::int64_t j, FloatV x,
+                           WordV high) const {
+    store_halves(high, left + r * kBlock + j);
+    if (o_.planes == 2) store_halves(rest_bits(x, high), left + kBlock * kBlock + r * kBlock + j);
+  }
+  // sums[keys][width] += left[keys][kBlock] rows[kBlock][width].
+  void add_rows(const BlockCall& c, const std::uint16_t* left, const std::uint16_t* rows,
+                float* sums, std::int64_t ld) const {
+    run_amx_tile(o_.tile(c.keys, o_.width, kBlock, left, kBlock, kBlock * kBlock, rows, kPanel,
+                         o_.row_panels() * kPanel, sums, ld, true));
+  }
+
+  AmxOperands o_;
+  float scale_;
+  AmxOperands::Left k_{}, v_{}, k_turned_{};
+  Head q_, do_;
+  std::uint16_t *k_memory_, *v_memory_, *k_turned_memory_, *p_left_, *ds_left_, *ds_right_;
+  float *s_, *dp_;
+};
+
+// ---- one task ----
+
+// delta[t] = sum over the width of dO O, minus dlse; lse padded so that no query past the last
+// gets a weight.
+void row_sums(const AttentionShape& s, const HeadRows& o, const HeadRows& d_o, const float* lse,
+              const float* dlse, float* buffer, float* log_sums, float* delta) {
+  const Floats d;
+  const std::int64_t padded = blocks_of(s.queries) * kBlock, width = round_up(s.width, 16);
+  float *x = buffer, *y = buffer + width;
+  std::memset(buffer, 0, static_cast<std::size_t>(2 * width) * sizeof(float));
+  for (std::int64_t t = 0; t < s.queries; ++t) {
+    widen(o.type, o.at_row(t), x, s.width);
+    widen(d_o.type, d_o.at_row(t), y, s.width);
+    FloatV sum = hn::Zero(d);
+    for (std::int64_t i = 0; i < width; i += kVectorLanes)
+      sum = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), sum);
+    delta[t] = hn::GetLane(hn::SumOfLanes(d, sum)) - (dlse ? dlse[t] : 0.0f);
+    log_sums[t] = lse[t];
+  }
+  for (std::int64_t t = s.queries; t < padded; ++t) {
+    delta[t] = 0;
+    log_sums[t] = std::numeric_limits<float>::infinity();
+  }
+}
+
+template <class Engine>
+void backward_task(const AttentionShape& s, const AttentionExtents& actual,
+                   const AttentionBackward& x, std::int64_t task, void* scratch,
+                   std::size_t* bytes) {
+  Carve carve(scratch);
+  const std::int64_t padded = blocks_of(s.queries) * kBlock;
+  float* log_sums = carve.take<float>(padded);
+  float* delta = carve.take<float>(padded);
+  float* buffer = carve.take<float>(std::max(2 * round_up(s.width, 16), kBlock * s.width));
+  Engine engine(s, carve);
+  Sums sums{};
+  sums.ld = engine.ld();
+  sums.ld_dq = padded;
+  sums.dk = carve.take<float>(s.keys * sums.ld);
+  sums.dv = carve.take<float>(s.keys * sums.ld);
+  sums.dq = carve.take<float>(s.width * padded);
+  if (bytes) {
+    *bytes = carve.used();
+    return;
+  }
+  const std::int64_t batch = task / s.kv_heads, kv_head = task % s.kv_heads;
+  const std::int64_t group = s.heads / s.kv_heads, before = actual.keys - s.queries;
+  const HeadRows k = head_rows(x.k, s.dtype, s.k, s.width, batch, kv_head),
+                 v = head_rows(x.v, s.dtype, s.v, s.width, batch, kv_head);
+  engine.begin(k, v, actual.keys);
+  std::memset(sums.dk, 0, static_cast<std::size_t>(actual.keys * sums.ld) * sizeof(float));
+  std::memset(sums.dv, 0, static_cast<std::size_t>(actual.keys * sums.ld) * sizeof(float));
+  for (std::int64_t g = 0; g < group; ++g) {
+    const std::int64_t head = kv_head * group + g, row = (batch * s.heads + head) * s.queries;
+    const auto rows = [&](const void* data, const HeadsLayout& layout) {
+      return head_rows(data, s.dtype, layout, s.width, batch, head);
+    };
+    const HeadRows d_o = rows(x.d_o, s.o);
+    engine.begin_head(rows(x.q, s.q), d_o, s.queries);
+    row_sums(s, rows(x.o, s.o), d_o, x.lse + row, x.dlse ? x.dlse + row : nullptr, buffer, log_sums,
+             delta);
+    std::memset(sums.dq, 0, static_cast<std::size_t>(s.width * padded) * sizeof(float));
+    for (std::int64_t key = 0; key < actual.keys; key += kBlock) {
+      const std::int64_t n = std::min(kBlock, actual.keys - key);
+      // The first block of queries that sees any of these keys.
+      const std::int64_t first = s.causal ? std::max<std::int64_t>(0, key - before) : 0;
+      for (std::int64_t q = first / kBlock * kBlock; q < s.queries; q += kBlock)
+        engine.block({q, std::min(kBlock, s.queries - q), key, n,
+                      mask_of(s.causal, key, n, q, before), log_sums + q, delta + q},
+                     sums);
+    }
+    const HeadRows dq = rows(x.dq, s.q);
+    for (std::int64_t q = 0; q < s.queries; q += kBlock) {
+      const std::int64_t count = std::min(kBlock, s.queries - q);
+      transpose_block(sums.dq + q, padded, s.width, count, buffer, s.width);
+      store_rows(buffer, s.width, count, const_cast<void*>(dq.at_row(q)), dq);
+    }
+  }
+  const HeadRows dk = head_rows(x.dk, s.dtype, s.k, s.width, batch, kv_head),
+                 dv = head_rows(x.dv, s.dtype, s.v, s.width, batch, kv_head);
+  store_rows(sums.dk, sums.ld, actual.keys, const_cast<void*>(dk.data), dk);
+  store_rows(sums.dv, sums.ld, actual.keys, const_cast<void*>(dv.data), dv);
+}
+
+}  // namespace
+
+void attention_backward_task(bool amx, const AttentionShape& s, const AttentionExtents& actual,
+                             const AttentionBackward& x, std::int64_t task, void* scratch,
+                             std::size_t* bytes) {
+  if (amx)
+    backward_task<AmxBackward>(s, actual, x, task, scratch, bytes);
+  else
+    backward_task<F32Backward>(s, actual, x, task, scratch, bytes);
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backends/cpu/isa.h"
+#include "backends/cpu/parallel.h"
+
+namespace aloft::cpu {
+HWY_EXPORT(attention_backward_task);
+
+namespace {
+bool uses_amx(const AttentionShape& s) { return is_low(s.dtype) && cpu_features().amx_bf16; }
+}  // namespace
+
+std::size_t attention_backward_scratch(const AttentionShape& s) {
+  std::size_t bytes = 0;
+  HWY_DYNAMIC_DISPATCH(attention_backward_task)(uses_amx(s), s, {}, {}, 0, nullptr, &bytes);
+  return bytes * static_cast<std::size_t>(s.threads);
+}
+
+void run_attention_backward(const AttentionShape& s, const AttentionExtents& actual,
+                            const AttentionBackward& x, void* scratch) {
+  const bool amx = uses_amx(s);
+  const std::size_t bytes = attention_backward_scratch(s) / static_cast<std::size_t>(s.threads);
+  for_each_chunk(actual.batch * s.kv_heads, [&](std::int64_t task) {
+    HWY_DYNAMIC_DISPATCH(attention_backward_task)
+    (amx, s, actual, x, task, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
+  });
+}
+
+}  // namespace aloft::cpu
+#endif

@@ -1,0 +1,263 @@
+// Forward attention. A task is one head of one batch element and a stretch of queries; it walks the
+// keys block by block and keeps, for each query, the largest score, the sum of exponentials and the
+// weighted values, rescaling them when a larger score turns up.
+#if defined(__x86_64__)
+#define HWY_BASELINE_TARGETS HWY_AVX2
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/attention_forward.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backends/cpu/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+namespace {
+
+// Queries of a task; a key that they share is prepared once for all of them.
+std::int64_t stretch_of(const AttentionShape& s) { return s.queries <= 2048 ? 512 : 1024; }
+
+// What one task keeps of a block of queries.
+struct Running {
+  float *top, *sum, *alpha;  // [kBlock]
+  float* values;             // [width][kBlock]: values, weighted and summed, transposed
+};
+
+// Turns a block of scores s[keys][kBlock] into weights exp(scale s - top) and brings top, sum and
+// alpha (what earlier sums are to be multiplied with) up to date. put(row, column, even, odd) gets
+// the weights of two neighbouring keys, zeros past the last, up to `rows`, an even number.
+template <class Put>
+HWY_INLINE void weights_of(const float* s, std::int64_t keys, std::int64_t rows, float scale,
+                           const BlockMask& mask, const Running& run, const Put& put) {
+  const Floats d;
+  const FloatV factor = hn::Set(d, scale), none = hn::Neg(hn::Inf(d));
+  for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
+    const FloatV columns = columns_from(j);
+    const auto score = [&](std::int64_t r) HWY_ATTR {
+      const FloatV x = hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor);
+      return mask.masks ? hn::IfThenElse(mask.seen(r, columns), x, none) : x;
+    };
+    const FloatV before = hn::LoadU(d, run.top + j);
+    FloatV top = before;
+    for (std::int64_t r = 0; r < keys; ++r) top = hn::Max(top, score(r));
+    const FloatV alpha = exp_of(hn::Sub(before, top));
+    FloatV sum = hn::Mul(hn::LoadU(d, run.sum + j), alpha);
+    const auto weight = [&](std::int64_t r) HWY_ATTR {
+      if (r >= keys) return hn::Zero(d);
+      const FloatV p = exp_of(hn::Sub(score(r), top));
+      sum = hn::Add(sum, p);
+      return p;
+    };
+    for (std::int64_t r = 0; r < rows; r += 2) {
+      const FloatV even = weight(r), odd = weight(r + 1);
+      put(r, j, even, odd);
+    }
+    hn::StoreU(top, d, run.top + j);
+    hn::StoreU(alpha, d, run.alpha + j);
+    hn::StoreU(sum, d, run.sum + j);
+  }
+}
+
+void rescale(const Running& run, std::int64_t width) {
+  const Floats d;
+  bool all_one = true;
+  for (std::int64_t j = 0; j < kBlock; ++j) all_one = all_one && run.alpha[j] == 1.0f;
+  if (all_one) return;
+  for (std::int64_t i = 0; i < width; ++i)
+    for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
+      float* p = run.values + i * kBlock + j;
+      hn::StoreU(hn::Mul(hn::LoadU(d, p), hn::LoadU(d, run.alpha + j)), d, p);
+    }
+}
+
+// ---- the two engines: where a head's operands lie and how blocks are multiplied ----
+
+class F32Forward {
+ public:
+  F32Forward(const AttentionShape& s, Carve& carve) : o_(s) {
+    k_memory_ = carve.take<float>(o_.left_floats(s.keys));
+    v_memory_ = carve.take<float>(o_.left_floats(s.keys));
+    turned_ = carve.take<float>(o_.turned_floats());
+    buffer_ = carve.take<float>(kBlock * s.width);
+    s_ = carve.take<float>(kBlock * kBlock);
+  }
+  void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
+    k_ = o_.left(k, keys, k_memory_);
+    v_ = o_.left(v, keys, v_memory_);
+  }
+  void begin_queries(const HeadRows& q, std::int64_t first, std::int64_t count) {
+    o_.turn(q, first, count, turned_, buffer_);
+  }
+  void block(std::int64_t first, std::int64_t keys, float scale, const BlockMask& mask,
+             const Running& run) {
+    const Floats d;
+    o_.scores(k_, first, keys, turned_, s_);
+    weights_of(s_, keys, round_up(keys, 2), scale, mask, run,
+               [&](std::int64_t r, std::int64_t j, FloatV even, FloatV odd) HWY_ATTR {
+                 hn::StoreU(even, d, s_ + r * kBlock + j);
+                 hn::StoreU(odd, d, s_ + (r + 1) * kBlock + j);
+               });
+    rescale(run, o_.width);
+    const Strided v{v_.rows.data + first * v_.rows.row, 1, v_.rows.row};
+    product(o_.width, kBlock, keys, v, s_, kBlock, run.values, kBlock, true);
+  }
+
+ private:
+  F32Operands o_;
+  F32Operands::Left k_{}, v_{};
+  float *k_memory_, *v_memory_, *turned_, *buffer_, *s_;
+};
+
+class AmxForward {
+ public:
+  AmxForward(const AttentionShape& s, Carve& carve) : o_(s) {
+    k_memory_ = carve.take<std::uint16_t>(o_.left_words(s.keys));
+    v_memory_ = carve.take<std::uint16_t>(o_.left_turned_words(s.keys));
+    turned_ = carve.take<std::uint16_t>(o_.turned_words());
+    weights_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
+    s_ = carve.take<float>(kBlock * kBlock);
+  }
+  void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
+    k_ = o_.left(k, keys, k_memory_);
+    v_ = o_.left_turned(v, keys, v_memory_);
+  }
+  void begin_queries(const HeadRows& q, std::int64_t first, std::int64_t count) {
+    o_.turn(q, first, count, turned_);
+  }
+  void block(std::int64_t first, std::int64_t keys, float scale, const BlockMask& mask,
+             const Running& run) {
+    constexpr std::int64_t kPanel = kBlock * kAmxPanel, kPlane = 2 * kPanel;
+    o_.scores(k_, first, keys, turned_, s_);
+    const std::int64_t rows = round_up(keys, kAmxDepth);
+    weights_of(s_, keys, rows, scale, mask, run,
+               [&](std::int64_t r, std::int64_t j, FloatV even, FloatV odd) HWY_ATTR {
+                 std::uint16_t* p = weights_ + j / kAmxPanel * kPanel + r * kAmxPanel +
+                                    2 * (j % kAmxPanel);
+                 const WordV high = rounded_bits(even), high2 = rounded_bits(odd);
+                 store_pairs(high, high2, p);
+                 if (o_.planes == 2)
+                   store_pairs(rest_bits(even, high), rest_bits(odd, high2), p + kPlane);
+               });
+    rescale(run, o_.width);
+    run_amx_tile(o_.tile(o_.width, kBlock, rows, v_.data + first, v_.ld, v_.plane, weights_, kPanel,
+                         kPlane, run.values, kBlock, true));
+  }
+
+ private:
+  AmxOperands o_;
+  AmxOperands::Left k_{}, v_{};
+  std::uint16_t *k_memory_, *v_memory_, *turned_, *weights_;
+  float* s_;
+};
+
+// ---- one task ----
+
+void finish(const AttentionShape& s, const Running& run, std::int64_t count, float* rows, void* o,
+            const HeadRows& head, float* lse) {
+  const Floats d;
+  for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
+    const FloatV sum = hn::LoadU(d, run.sum + j);
+    hn::StoreU(hn::Div(hn::Set(d, 1.0f), sum), d, run.alpha + j);
+    hn::StoreU(hn::Add(hn::LoadU(d, run.top + j), log_of(sum)), d, run.sum + j);
+  }
+  rescale(run, s.width);
+  transpose_block(run.values, kBlock, s.width, count, rows, s.width);
+  store_rows(rows, s.width, count, o, head);
+  if (lse) std::memcpy(lse, run.sum, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+template <class Engine>
+void forward_task(const AttentionShape& s, const AttentionExtents& actual,
+                  const AttentionForward& x, std::int64_t task, void* scratch, std::size_t* bytes) {
+  Carve carve(scratch);
+  Running run;
+  run.top = carve.take<float>(kBlock);
+  run.sum = carve.take<float>(kBlock);
+  run.alpha = carve.take<float>(kBlock);
+  run.values = carve.take<float>(s.width * kBlock);
+  float* rows = carve.take<float>(s.width * kBlock);
+  Engine engine(s, carve);
+  if (bytes) {
+    *bytes = carve.used();
+    return;
+  }
+  const std::int64_t stretch = stretch_of(s), stretches = (s.queries + stretch - 1) / stretch;
+  const std::int64_t part = task % stretches, head = task / stretches % s.heads,
+                     batch = task / stretches / s.heads;
+  const std::int64_t kv_head = head / (s.heads / s.kv_heads);
+  const std::int64_t begin = part * stretch, end = std::min(s.queries, begin + stretch);
+  const std::int64_t before = actual.keys - s.queries;  // keys seen by query 0 besides its own
+  const auto keys_for = [&](std::int64_t query_end) {
+    return s.causal ? std::min(actual.keys, query_end + before) : actual.keys;
+  };
+  engine.begin(head_rows(x.k, s.dtype, s.k, s.width, batch, kv_head),
+               head_rows(x.v, s.dtype, s.v, s.width, batch, kv_head), keys_for(end));
+  const HeadRows q = head_rows(x.q, s.dtype, s.q, s.width, batch, head);
+  const HeadRows o = head_rows(x.o, s.dtype, s.o, s.width, batch, head);
+  for (std::int64_t first = begin; first < end; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, end - first), keys = keys_for(first + count);
+    std::fill_n(run.top, kBlock, -std::numeric_limits<float>::infinity());
+    std::fill_n(run.sum, kBlock, 0.0f);
+    std::memset(run.values, 0, static_cast<std::size_t>(s.width * kBlock) * sizeof(float));
+    engine.begin_queries(q, first, count);
+    for (std::int64_t key = 0; key < keys; key += kBlock) {
+      const std::int64_t n = std::min(kBlock, keys - key);
+      engine.block(key, n, s.scale, mask_of(s.causal, key, n, first, before), run);
+    }
+    float* lse = x.lse ? x.lse + (batch * s.heads + head) * s.queries + first : nullptr;
+    finish(s, run, count, rows, const_cast<void*>(o.at_row(first)), o, lse);
+  }
+}
+
+}  // namespace
+
+void attention_forward_task(bool amx, const AttentionShape& s, const AttentionExtents& actual,
+                            const AttentionForward& x, std::int64_t task, void* scratch,
+                            std::size_t* bytes) {
+  if (amx)
+    forward_task<AmxForward>(s, actual, x, task, scratch, bytes);
+  else
+    forward_task<F32Forward>(s, actual, x, task, scratch, bytes);
+}
+
+std::int64_t attention_forward_tasks(const AttentionShape& s, std::int64_t batch) {
+  const std::int64_t stretch = stretch_of(s);
+  return batch * s.heads * ((s.queries + stretch - 1) / stretch);
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backends/cpu/isa.h"
+#include "backends/cpu/parallel.h"
+
+namespace aloft::cpu {
+HWY_EXPORT(attention_forward_task);
+HWY_EXPORT(attention_forward_tasks);
+
+namespace {
+bool uses_amx(const AttentionShape& s) { return is_low(s.dtype) && cpu_features().amx_bf16; }
+}  // namespace
+
+std::size_t attention_forward_scratch(const AttentionShape& s) {
+  std::size_t bytes = 0;
+  HWY_DYNAMIC_DISPATCH(attention_forward_task)(uses_amx(s), s, {}, {}, 0, nullptr, &bytes);
+  return bytes * static_cast<std::size_t>(s.threads);
+}
+
+void run_attention_forward(const AttentionShape& s, const AttentionExtents& actual,
+                           const AttentionForward& x, void* scratch) {
+  const bool amx = uses_amx(s);
+  const std::size_t bytes = attention_forward_scratch(s) / static_cast<std::size_t>(s.threads);
+  for_each_chunk(HWY_DYNAMIC_DISPATCH(attention_forward_tasks)(s, actual.batch),
+                 [&](std::int64_t task) {
+                   HWY_DYNAMIC_DISPATCH(attention_forward_task)
+                   (amx, s, actual, x, task, static_cast<char*>(scratch) + pool_rank() * bytes,
+                    nullptr);
+                 });
+}
+
+}  // namespace aloft::cpu
+#endif
