@@ -99,6 +99,9 @@ Cost cost(double products, const A& a, CallTypes in, CallTypes out) {
   return c;
 }
 
+// Weights may be rounded to the operands' type before they multiply the values.
+constexpr double kInnerRoundings = 1;
+
 struct SampleShape {
   A attrs;
   std::int64_t batch, length, width;
@@ -125,7 +128,8 @@ OpDef attention_qkv_op() {
       .samples =
           [](Samples& s) {
             for (const SampleShape& x : kSamples)
-              s.add(x.attrs, {{{x.batch, x.length, x.attrs.all_heads() * x.width}}});
+              s.add(x.attrs, {{{x.batch, x.length, x.attrs.all_heads() * x.width}}})
+                  .inner_roundings = kInnerRoundings;
           },
   });
 }
@@ -178,7 +182,7 @@ OpDef attention_qkv_grad_op() {
               std::vector<SampleInput> in = {
                   {qkv}, {o}, {lse, Fill::Uniform, 4, 6, 1, DType::F32, true}, {o}};
               if (x.length == 7) in.push_back({lse, Fill::Normal, 0, 0, 1, DType::F32, true});
-              s.add(x.attrs, in);
+              s.add(x.attrs, in).inner_roundings = kInnerRoundings;
             }
           },
       .keep_inputs = {2, 4},

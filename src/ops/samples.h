@@ -35,6 +35,9 @@ struct Sample {
   std::string note;
   bool gradient = true;  // check the gradient on this sample (false: kinks, special values)
   double tolerance = 1;  // factor on the tolerance table, with the reason in `note`
+  // Roundings to the operands' own type that happen inside a kernel (weights of an attention before
+  // they multiply the values), as errors relative to the operands' largest magnitude.
+  double inner_roundings = 0;
 };
 
 class Samples {

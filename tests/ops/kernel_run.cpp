@@ -76,7 +76,7 @@ RunResult run_kernel(const Kernel& kernel, const CallSpec& spec, const std::vect
 }
 
 std::string compare(const HostArray& got, const HostArray& want, std::int64_t length, double scale,
-                    double factor) {
+                    const Sample& sample) {
   if (got.shape != want.shape) return "another shape";
   if (got.dtype != want.dtype) return "another element type";
   HostArray rounded = want;
@@ -87,7 +87,9 @@ std::string compare(const HostArray& got, const HostArray& want, std::int64_t le
     const double g = got[i], w = want[i];
     if (std::isnan(g) && std::isnan(w)) continue;
     if (g == rounded[i]) continue;
-    const double allowed = factor * (t.relative * std::abs(w) + t.absolute * scale) + t.floor;
+    const double inner = sample.inner_roundings * unit_roundoff(want.dtype);
+    const double allowed =
+        sample.tolerance * (t.relative * std::abs(w) + (t.absolute + inner) * scale) + t.floor;
     if (std::abs(g - w) <= allowed && std::isfinite(g)) continue;
     return fmt::format("element {}: got {:.9g}, want {:.9g}, allowed {:.3g}", i, g, w, allowed);
   }

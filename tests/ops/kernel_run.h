@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/host_array.h"
+#include "ops/samples.h"
 #include "runtime/backend.h"
 
 namespace aloft::testing {
@@ -40,8 +41,9 @@ struct RunResult {
 RunResult run_kernel(const Kernel& kernel, const CallSpec& call, const std::vector<HostArray>& in,
                      const RunOptions& options);
 
-// "" or the first element that differs by more than the tolerance table allows.
+// "" or the first element that differs by more than the tolerance table allows, with the sample's
+// own factor and inner roundings.
 std::string compare(const HostArray& got, const HostArray& want, std::int64_t length, double scale,
-                    double factor);
+                    const Sample& sample);
 
 }  // namespace aloft::testing

@@ -115,7 +115,7 @@ bool check_symbolic(const Case& c) {
   const auto result = run_kernel(*choice.kernel, call, c.in, options);
   EXPECT_EQ(result.problem, "") << "with a symbolic outer dimension";
   for (std::size_t o = 0; o < c.want.size(); ++o)
-    EXPECT_EQ(compare(result.out[o], c.want[o], c.length, c.scale, c.sample.tolerance), "")
+    EXPECT_EQ(compare(result.out[o], c.want[o], c.length, c.scale, c.sample), "")
         << "output " << o << " with a symbolic outer dimension";
   return true;
 }
@@ -142,7 +142,7 @@ TEST_P(Kernels, EqualTheMeaning) {
       const auto first = run_kernel(*choice.kernel, c->call, c->in, {.threads = 1});
       EXPECT_EQ(first.problem, "");
       for (std::size_t o = 0; o < c->want.size(); ++o)
-        EXPECT_EQ(compare(first.out[o], c->want[o], c->length, c->scale, sample.tolerance), "")
+        EXPECT_EQ(compare(first.out[o], c->want[o], c->length, c->scale, sample), "")
             << "output " << o;
       check_threads_and_sharing(*c, *choice.kernel, first);
       check_symbolic(*c);
