@@ -20,8 +20,8 @@
 
 namespace aloft {
 
-// Gradients of `target` (float) times `seed` (same shape) with respect to each of `wrt`. An entry is
-// undefined where target does not depend on it differentiably.
+// Gradients of `target` (float) times `seed` (same shape) with respect to each of `wrt`. An entry
+// is undefined where target does not depend on it differentiably.
 std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
                                   const Tensor& seed, std::span<const Tensor> wrt);
 

@@ -1,4 +1,5 @@
-// The meaning of ops and graphs on host arrays, in double: the judge of every kernel and every pass.
+// The meaning of ops and graphs on host arrays, in double: the judge of every kernel and every
+// pass.
 #pragma once
 
 #include <map>

@@ -8,7 +8,8 @@ namespace aloft {
 struct SoftmaxAttrs {
   std::int64_t axis = -1;
   static constexpr auto fields() {
-    return std::tuple{field("axis", &SoftmaxAttrs::axis, "normalised axis; negative from the back")};
+    return std::tuple{
+        field("axis", &SoftmaxAttrs::axis, "normalised axis; negative from the back")};
   }
 };
 

@@ -75,7 +75,10 @@ constexpr bool invariants_hold() {
               }
   return true;
 }
+#ifndef __clang__  // whose budget of evaluation steps is too small for the whole table
 static_assert(invariants_hold());
+#endif
+TEST(PrecisionDecide, InvariantsHold) { EXPECT_TRUE(invariants_hold()); }
 
 static_assert(wider(BF16, F16) == F32 && wider(F16, F16) == F16 && wider(F32, F64) == F64);
 
