@@ -13,7 +13,7 @@ namespace results {
 Named flatten(const Tensor& t) { return {{"result", t}}; }
 
 Named flatten(const StepResult& r) {
-  return {{"loss", r.loss_tensor},    {"grad_norm", r.grad_norm}, {"lr", r.learning_rate},
+  return {{"loss", r.loss_tensor},      {"grad_norm", r.grad_norm}, {"lr", r.learning_rate},
           {"loss_scale", r.loss_scale}, {"finite", r.finite},       {"culprit", r.culprit}};
 }
 
@@ -56,7 +56,8 @@ void CompiledCall::build(const std::vector<Tensor>& arguments) {
   programs_->finish();
   program_ = programs_->find(options_.name);
   homes_.clear();
-  for (const InputSpec& i : inputs_) homes_.push_back(programs_->input<void>(options_.name, i.name));
+  for (const InputSpec& i : inputs_)
+    homes_.push_back(programs_->input<void>(options_.name, i.name));
 }
 
 void CompiledCall::check(const std::vector<Tensor>& arguments) const {
@@ -67,8 +68,8 @@ void CompiledCall::check(const std::vector<Tensor>& arguments) const {
     for (int d = 0; fits && d < s.rank(); ++d)
       fits = want[d].is_constant() ? s[d] == want[d] : s[d].max() <= want[d].max();
     if (!fits)
-      throw UserError("E0315", "argument " + std::to_string(i) +
-                                   " does not fit the compiled program")
+      throw UserError("E0315",
+                      "argument " + std::to_string(i) + " does not fit the compiled program")
           .saw(TensorType{arguments[i].dtype(), s}.str())
           .need(inputs_[i].type.str())
           .advice("compile another function for the other shape");

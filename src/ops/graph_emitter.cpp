@@ -16,8 +16,7 @@ std::vector<Tensor> GraphEmitter::emit(Name op, const Attrs& attrs, std::span<co
   }
   std::vector<TensorType> out = infer_types(def, attrs, types, where);
   const auto count = static_cast<std::uint32_t>(out.size());
-  const std::uint32_t n =
-      graph_.add(op, attrs, std::move(ids), std::move(out), where, before_);
+  const std::uint32_t n = graph_.add(op, attrs, std::move(ids), std::move(out), where, before_);
   std::vector<Tensor> results;
   for (std::uint32_t i = 0; i < count; ++i) results.push_back(handle({n, i}));
   return results;
@@ -55,7 +54,8 @@ std::vector<Tensor> GraphEmitter::gradients(const Tensor& target, const Tensor& 
     in.push_back(t.id());
     out.push_back(graph_.type(t.id()));
   }
-  const std::uint32_t n = graph_.add("gradients", {}, std::move(in), std::move(out), where, before_);
+  const std::uint32_t n =
+      graph_.add("gradients", {}, std::move(in), std::move(out), where, before_);
   std::vector<Tensor> results;
   for (std::uint32_t i = 0; i < wrt.size(); ++i) results.push_back(handle({n, i}));
   return results;
@@ -67,8 +67,9 @@ std::vector<double> GraphEmitter::read(const Tensor& t) const {
       .at(w.file.str() + ":" + std::to_string(w.line))
       .saw("a " + type_of(t).str() + " that has no value yet")
       .need("control flow that does not depend on a tensor's value")
-      .advice("use where(condition, a, b), return the tensor and read it after the step, or run "
-              "eagerly");
+      .advice(
+          "use where(condition, a, b), return the tensor and read it after the step, or run "
+          "eagerly");
 }
 
 void GraphEmitter::backward(const Tensor& loss) {

@@ -47,11 +47,15 @@ PassReport run(Graph& graph, const PassContext& context) {
     // A variable keeps its type whatever the policy makes of its new value.
     Tensor value = replayed.at(u.value);
     const DType wanted = result.type(*result.find_state(u.variable)).dtype;
-    if (value.dtype() != wanted) value = casting.emit("cast", [&] {
-      Attrs a;
-      a.set("to", wanted);
-      return a;
-    }(), std::span(&value, 1), graph.node(u.value.node).where)[0];
+    if (value.dtype() != wanted)
+      value = casting.emit(
+          "cast",
+          [&] {
+            Attrs a;
+            a.set("to", wanted);
+            return a;
+          }(),
+          std::span(&value, 1), graph.node(u.value.node).where)[0];
     result.set_update(u.variable, value.id());
   }
   const bool changed = result.order().size() != graph.order().size();
@@ -61,7 +65,8 @@ PassReport run(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-const Pass insert_casts{"insert-casts", "element types as the precision policy decides", Form::Traced,
-                        Form::Cast, false, run};
+const Pass insert_casts{"insert-casts", "element types as the precision policy decides",
+                        Form::Traced,   Form::Cast,
+                        false,          run};
 
 }  // namespace aloft

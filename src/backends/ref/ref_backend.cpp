@@ -25,9 +25,11 @@ class Meaning : public Prepared {
       in.push_back(HostArray::zeros(type.dtype, type.shape.max_extents()));
       load_bytes(in.back(), args.in[i]);
     }
-    const std::vector<HostArray> out = evaluate_op(op_, aloft::bind_lengths(call_.attrs, values), in);
+    const std::vector<HostArray> out =
+        evaluate_op(op_, aloft::bind_lengths(call_.attrs, values), in);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      ensure(aloft::bind_lengths(call_.out[i], values) == TensorType{out[i].dtype, Shape::of(out[i].shape)},
+      ensure(aloft::bind_lengths(call_.out[i], values) ==
+                 TensorType{out[i].dtype, Shape::of(out[i].shape)},
              "a meaning has the type that was inferred: " + call_.op.str());
       store_bytes(out[i], args.out[i]);
     }

@@ -1,4 +1,5 @@
-// attention_qkv and its gradient: the same code as attention, with the strides of the packed tensor.
+// attention_qkv and its gradient: the same code as attention, with the strides of the packed
+// tensor.
 #include "ops/attention_qkv.h"
 
 #include <cmath>
