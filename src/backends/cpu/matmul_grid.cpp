@@ -156,7 +156,8 @@ void MatmulGrid::State::place_scratch() {
   if (spec.bias && *spec.bias != DType::F32) bias_at = take(spec.n * sizeof(float));
   const bool sums_wait = !direct && t.wave_k < spec.k;
   if (sums_wait) partial_at = take(t.wave_m * t.wave_n * sizeof(float));
-  if (!engine.amx && !direct && !sums_wait) tile_bytes = t.tm * t.tn * sizeof(float);
+  const bool sums_of_tile = engine.amx ? t.pass_k < t.wave_k : !direct;
+  if (sums_of_tile && !sums_wait) tile_bytes = t.tm * t.tn * sizeof(float);
   thread_bytes = round_up(tile_bytes, kLine);
   thread_at = bytes;
   bytes += thread_bytes * threads;
@@ -285,7 +286,6 @@ void MatmulGrid::State::amx_tile(const MatmulPointers& p, const Wave& w, std::in
   AmxTile t;
   t.m = std::min(tiling.tm, w.m1 - row);
   t.n = std::min(tiling.tn, w.n1 - col);
-  t.k = w.depth;
   t.planes = engine.planes;
   if (pack_a) {
     t.a = reinterpret_cast<const std::uint16_t*>(scratch + a_at) + (b - w.b0) * a_batch +
@@ -300,17 +300,28 @@ void MatmulGrid::State::amx_tile(const MatmulPointers& p, const Wave& w, std::in
         (col - w.n0) * tiling.wave_k;
   t.panel_stride = tiling.wave_k * kAmxPanel;
   t.b_plane = b_elements;
-  t.ldp = tiling.wave_n;
+  // Sums between passes over K: the tile's own, or the wave's where the next wave goes on with
+  // them.
   float* partial =
-      reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * t.ldp + (col - w.n0);
-  if (!w.first) t.partial_in = partial;
-  if (!w.last) t.partial_out = partial;
+      reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * tiling.wave_n + (col - w.n0);
+  t.ldp = tiling.wave_n;
+  if (tile_bytes) {
+    partial = reinterpret_cast<float*>(scratch + thread_at + omp_get_thread_num() * thread_bytes);
+    t.ldp = tiling.tn;
+  }
   t.c = at(p.c, (b * spec.m + row) * spec.n + col, spec.c);
   t.c_type = spec.c;
   t.ldc = spec.n;
   t.bias = bias_of(p) ? bias_of(p) + col : nullptr;
   t.accumulate = spec.accumulate;
-  run_amx_tile(t);
+  for (std::int64_t k = 0; k < w.depth; k += tiling.pass_k) {
+    t.k = std::min(tiling.pass_k, w.depth - k);
+    t.partial_in = w.first && k == 0 ? nullptr : partial;
+    t.partial_out = w.last && k + t.k >= w.depth ? nullptr : partial;
+    run_amx_tile(t);
+    t.a += t.k;
+    t.b += t.k * kAmxPanel;
+  }
 }
 
 void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const Wave& w, std::int64_t b,

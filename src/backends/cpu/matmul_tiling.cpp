@@ -14,6 +14,7 @@ constexpr std::int64_t kLeastTileWork = std::int64_t{1} << 21;  // m * n * k
 constexpr std::int64_t kWaveB = std::int64_t{4} << 20;
 constexpr std::int64_t kWaveA = std::int64_t{16} << 20;
 constexpr std::int64_t kWaveGroup = std::int64_t{4} << 20;
+constexpr std::int64_t kPassK = 1024;
 constexpr std::int64_t kPartialSums = std::int64_t{8} << 20;
 
 struct TileShape {
@@ -46,6 +47,7 @@ MatmulTiling choose_tiling(const MatmulExtent& e, const MatmulKind& kind) {
   const std::int64_t unit_k = kind.amx ? 32 : 1;
   t.wave_k =
       e.k <= 4096 ? round_up(std::max<std::int64_t>(e.k, 1), unit_k) : even_part(e.k, 3072, 64);
+  t.pass_k = t.wave_k <= kPassK ? t.wave_k : even_part(t.wave_k, kPassK, 32);
   const TileShape tile = choose_tile(e, t.wave_k, kind.amx);
   t.tm = tile.m;
   t.tn = tile.n;

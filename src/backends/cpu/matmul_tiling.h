@@ -24,6 +24,9 @@ struct MatmulTiling {
   std::int64_t tm = 0, tn = 0;
   std::int64_t wave_m = 0, wave_n = 0, wave_k = 0;
   std::int64_t group = 1;
+  // A tile on the matrix units sums this much of K at a time, so that its operands stay in the
+  // second cache.
+  std::int64_t pass_k = 0;
 };
 
 MatmulTiling choose_tiling(const MatmulExtent& extent, const MatmulKind& kind);

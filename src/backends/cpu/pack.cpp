@@ -2,6 +2,9 @@
 // A loader makes words out of the source: four at a time (`quad`) or one (`word`, at the edges).
 #include "backends/cpu/pack.h"
 
+#include <hwy/cache_control.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -92,6 +95,12 @@ struct PairsAcross {
   HWY_INLINE Quad quad(std::int64_t line, std::int64_t along) const {
     return vec(U32x4(), line, along);
   }
+  // What the next group of lines will read, a cache line at a time.
+  static constexpr std::int64_t kFetchStep = 32;
+  HWY_INLINE void prefetch(std::int64_t line, std::int64_t along) const {
+    hwy::Prefetch(p + 2 * (line + 16) * ld + along);
+    hwy::Prefetch(p + 2 * (line + 16) * ld + ld + along);
+  }
   HWY_INLINE std::uint32_t word(std::int64_t line, std::int64_t along) const {
     const std::uint16_t* first = p + 2 * line * ld + along;
     const std::uint16_t second = 2 * line + 1 < lines ? first[ld] : std::uint16_t{0};
@@ -106,6 +115,10 @@ struct PairsAlong {
   const std::uint16_t* p;
   std::int64_t ld, length;
   bool low;
+  static constexpr std::int64_t kFetchStep = 16;
+  HWY_INLINE void prefetch(std::int64_t line, std::int64_t along) const {
+    hwy::Prefetch(p + line * ld + 2 * along + 128);
+  }
   HWY_INLINE Quad quad(std::int64_t line, std::int64_t along) const {
     const std::uint16_t* at = p + line * ld + 2 * along;
     const U32x4 du;
@@ -154,8 +167,11 @@ HWY_INLINE void transpose_words(const L& load, std::int64_t lines, std::int64_t 
   const hn::Repartition<std::uint64_t, Full> d64;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
   const std::int64_t vector_lines = lines / lanes * lanes, quads = whole / 4 * 4;
-  for (std::int64_t a = 0; a < quads; a += 4) {
-    for (std::int64_t l = 0; l < vector_lines; l += lanes) {
+  // Along the lines first: what a few cache lines of each hold is used up at once.
+  for (std::int64_t l = 0; l < vector_lines; l += lanes) {
+    for (std::int64_t a = 0; a < quads; a += 4) {
+      if (a % L::kFetchStep == 0)
+        for (std::int64_t i = 0; i < lanes; ++i) load.prefetch(l + i, a);
       const auto r0 = gather_blocks(load, l, a), r1 = gather_blocks(load, l + 1, a);
       const auto r2 = gather_blocks(load, l + 2, a), r3 = gather_blocks(load, l + 3, a);
       const auto x0 = hn::BitCast(d64, hn::InterleaveLower(du, r0, r1));
@@ -168,9 +184,9 @@ HWY_INLINE void transpose_words(const L& load, std::int64_t lines, std::int64_t 
       hn::StoreU(hn::BitCast(du, hn::InterleaveLower(d64, x2, x3)), du, to + 2 * ldd);
       hn::StoreU(hn::BitCast(du, hn::InterleaveUpper(d64, x2, x3)), du, to + 3 * ldd);
     }
-    for (std::int64_t q = a; q < a + 4; ++q)
-      for (std::int64_t l = vector_lines; l < lines; ++l) dst[q * ldd + l] = load.word(l, q);
   }
+  for (std::int64_t a = 0; a < quads; ++a)
+    for (std::int64_t l = vector_lines; l < lines; ++l) dst[a * ldd + l] = load.word(l, a);
   for (std::int64_t a = quads; a < outputs; ++a)
     for (std::int64_t l = 0; l < lines; ++l) dst[a * ldd + l] = load.word(l, a);
 }
@@ -247,6 +263,7 @@ void panel_of_rows(const MatrixView& x, std::int64_t k, std::int64_t n, bool low
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
   const PairsAcross<kF16> load{static_cast<const std::uint16_t*>(x.data), x.ld, k, low};
   for (std::int64_t pair = 0; pair < (k + 1) / 2; ++pair) {
+    load.prefetch(pair - 12, 0);  // four pairs ahead
     std::int64_t j = 0;
     for (; j + lanes <= n; j += lanes)
       hn::StoreU(load.vec(du, pair, j), du, dst + pair * kWidth + j);

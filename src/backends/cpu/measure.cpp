@@ -1,0 +1,138 @@
+#include "backends/cpu/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "backends/cpu/memory.h"
+#include "backends/cpu/onednn.h"
+
+namespace aloft::cpu {
+namespace {
+
+using dnnl::memory;
+
+double milliseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(now).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+template <class F>
+double timed(const F& f) {
+  const double start = milliseconds();
+  f();
+  return milliseconds() - start;
+}
+
+// A product without a batch is described in two dimensions: the library's kernels for those are
+// other, faster ones.
+memory::desc operand(const MatmulProblem& p, std::int64_t rows, std::int64_t cols, bool transposed,
+                     bool packed) {
+  memory::dims dims = {rows, cols};
+  memory::dims strides = transposed ? memory::dims{1, rows} : memory::dims{cols, 1};
+  if (p.batch != 1) {
+    dims.insert(dims.begin(), p.batch);
+    strides.insert(strides.begin(), rows * cols);
+  }
+  if (packed) return {dims, onednn_type(p.type), memory::format_tag::any};
+  return {dims, onednn_type(p.type), strides};
+}
+
+dnnl::matmul::primitive_desc describe(const memory::desc& a, const memory::desc& b,
+                                      const memory::desc& c) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {onednn_engine(), a, b, c};
+#else
+  return {dnnl::matmul::desc(a, b, c), onednn_engine()};
+#endif
+}
+
+}  // namespace
+
+struct LibraryMatmul::State {
+  dnnl::stream stream{onednn_engine()};
+  dnnl::matmul product;
+  memory a, b, c;
+};
+
+LibraryMatmul::LibraryMatmul(const MatmulProblem& p, LibraryLayout layout)
+    : state_(std::make_unique<State>()) {
+  const bool any_a = layout == LibraryLayout::PackedBoth, any_b = layout != LibraryLayout::Plain;
+  try {
+    const auto pd =
+        describe(operand(p, p.m, p.k, p.transpose_a, any_a),
+                 operand(p, p.k, p.n, p.transpose_b, any_b), operand(p, p.m, p.n, false, false));
+    State& s = *state_;
+    s.product = dnnl::matmul(pd);
+    s.a = memory(pd.src_desc(), onednn_engine());
+    s.b = memory(pd.weights_desc(), onednn_engine());
+    s.c = memory(pd.dst_desc(), onednn_engine());
+    for (memory* m : {&s.a, &s.b, &s.c})
+      std::memset(m->get_data_handle(), 0x3c, m->get_desc().get_size());  // about 0.01
+  } catch (const dnnl::error& e) {
+    throw_onednn("a matrix product", e);
+  }
+}
+
+LibraryMatmul::~LibraryMatmul() = default;
+LibraryMatmul::LibraryMatmul(LibraryMatmul&&) noexcept = default;
+LibraryMatmul& LibraryMatmul::operator=(LibraryMatmul&&) noexcept = default;
+
+void LibraryMatmul::run() {
+  State& s = *state_;
+  s.product.execute(s.stream, {{DNNL_ARG_SRC, s.a}, {DNNL_ARG_WEIGHTS, s.b}, {DNNL_ARG_DST, s.c}});
+  s.stream.wait();
+}
+
+double best_layout_ms(const MatmulProblem& problem, int rounds) {
+  MatmulProblem p = problem;
+  if (p.type == DType::F16) p.type = DType::F32;
+  std::vector<LibraryMatmul> layouts;
+  for (const auto layout :
+       {LibraryLayout::Plain, LibraryLayout::PackedB, LibraryLayout::PackedBoth})
+    layouts.emplace_back(p, layout);
+  std::vector<std::vector<double>> times(layouts.size());
+  for (LibraryMatmul& l : layouts) l.run();
+  for (int round = 0; round < std::max(1, rounds); ++round)
+    for (std::size_t i = 0; i < layouts.size(); ++i)
+      times[i].push_back(timed([&] { layouts[i].run(); }));
+  double best = median(times[0]);
+  for (const auto& t : times) best = std::min(best, median(t));
+  return best;
+}
+
+MatmulRates measure_matmul_rates(int rounds) {
+  MatmulProblem p{1, 1024, 3072, 768, DType::F32, false, true};
+  MatmulRates rates;
+  rates.f32_gflops = p.flops() / best_layout_ms(p, rounds) / 1e6;
+  p.type = DType::BF16;
+  rates.bf16_gflops = p.flops() / best_layout_ms(p, rounds) / 1e6;
+  return rates;
+}
+
+double measure_stream_rate(int rounds) {
+  constexpr std::int64_t kValues = std::int64_t{32} << 20;  // 128 MiB an array
+  const auto x = allocate_aligned(kValues * sizeof(float));
+  const auto y = allocate_aligned(kValues * sizeof(float));
+  float* a = static_cast<float*>(x.get());
+  const float* b = static_cast<float*>(y.get());
+  auto sweep = [&](float* to, const float* from, float scale) {
+#pragma omp parallel for simd schedule(static)
+    for (std::int64_t i = 0; i < kValues; ++i) to[i] = to[i] * scale + from[i];
+  };
+  std::memset(x.get(), 0, kValues * sizeof(float));
+  std::memset(y.get(), 0, kValues * sizeof(float));
+  sweep(a, b, 0.5f);
+  std::vector<double> times;
+  for (int round = 0; round < std::max(1, rounds); ++round)
+    times.push_back(timed([&] { sweep(a, b, 0.5f); }));
+  return 3.0 * sizeof(float) * kValues / median(times) / 1e6;
+}
+
+}  // namespace aloft::cpu

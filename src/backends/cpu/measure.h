@@ -1,0 +1,61 @@
+// What this machine can do, measured: the library's matrix product at its best layout and with its
+// own threads, and the memory's stream. These are the yardsticks that benches and `aloft bench
+// step` hold our kernels against, so nothing of ours is in them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "types/dtype.h"
+
+namespace aloft::cpu {
+
+struct MatmulProblem {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  DType type = DType::F32;  // of the operands and the result: F32 or BF16
+  bool transpose_a = false, transpose_b = false;
+
+  double flops() const {
+    return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
+           static_cast<double>(k);
+  }
+};
+
+// How the operands of a library product lie in memory.
+enum class LibraryLayout {
+  Plain,      // row-major, transposed operands read as they are
+  PackedB,    // B as the library likes it, packing not counted
+  PackedBoth  // both operands so
+};
+
+// One product in oneDNN on its own memory and threads, as a user of the library would run it.
+class LibraryMatmul {
+ public:
+  // EnvironmentError E0411 where oneDNN refuses (f16 on a processor).
+  LibraryMatmul(const MatmulProblem& problem, LibraryLayout layout);
+  ~LibraryMatmul();
+  LibraryMatmul(LibraryMatmul&&) noexcept;
+  LibraryMatmul& operator=(LibraryMatmul&&) noexcept;
+  void run();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Milliseconds that the product takes alone at the best of the layouts: the least of their medians
+// over `rounds` interleaved runs. An F16 problem is measured as F32, which is what a processor
+// without f16 products computes in.
+double best_layout_ms(const MatmulProblem& problem, int rounds = 7);
+
+struct MatmulRates {
+  double f32_gflops = 0, bf16_gflops = 0;
+};
+// At 1024 x 3072 x 768, the largest product of a GPT-2 block at 1,024 tokens.
+MatmulRates measure_matmul_rates(int rounds = 9);
+
+// Bytes a second, in GB, that an update in place moves (two arrays read, one written back) over
+// arrays far larger than the caches, on all threads of the pool.
+double measure_stream_rate(int rounds = 5);
+
+}  // namespace aloft::cpu
