@@ -3,15 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "backends/cpu/cpu_backend.h"
+#include "frontend/amp.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "frontend/module.h"
 #include "ops/adam_update.h"
+#include "ops/binary.h"
 #include "ops/evaluate.h"
 #include "ops/grad_stats.h"
 #include "ops/graph_emitter.h"
+#include "ops/reduce.h"
 #include "ops/sgd_update.h"
 #include "ops/update_ops.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
 #include "parity/fixture.h"
 
 namespace aloft::parity {
@@ -29,6 +39,15 @@ const Fixture& optimizers() {
 const std::vector<std::string>& parameter_names() {
   static const std::vector<std::string> names = optimizers().info.at("parameters");
   return names;
+}
+
+scalar::ScheduleRule schedule_of(const Json& c) {
+  if (!c.contains("schedule")) return {};
+  const Json& s = c.at("schedule");
+  return {.kind = scalar::ScheduleKind::Linear,
+          .warmup = s.at("warmup"),
+          .total = s.at("total"),
+          .min_factor = s.at("min_factor")};
 }
 
 int moments_of(const Json& c) {
@@ -122,7 +141,7 @@ class Optimizers : public ::testing::TestWithParam<int> {
 
   void set_step(std::map<Name, HostArray>& values, std::int64_t t) const {
     double lr = info().at("options").at("lr");
-    if (info().contains("lr_factor")) lr *= info().at("lr_factor").at(t).get<double>();
+    if (info().contains("schedule")) lr *= schedule_factor(schedule_of(info()), t);
     values["lr"] = scalar_of(DType::F32, lr);
     values["applied"] = scalar_of(DType::I64, t);
     for (const std::string& name : parameter_names())
@@ -155,6 +174,89 @@ TEST_P(Optimizers, FollowTorch) {
     }
   }
   expect_trajectories(seen);
+}
+
+// The same through what a user writes: parameters of a module, minimize(), compiled or not.
+struct Weights : nn::Module {
+  std::vector<VariablePtr> all;
+  Weights() {
+    for (const std::string& name : parameter_names()) {
+      const HostArray& start = optimizers().arrays.at("start." + name);
+      all.push_back(add_parameter(name, Shape::of(start.shape), [&](float* to, std::int64_t) {
+        std::copy(start.values.begin(), start.values.end(), to);
+      }));
+    }
+  }
+  // A loss whose gradients are the given ones: the sum of all products.
+  Tensor operator()(const std::vector<Tensor>& gradients) const {
+    Tensor loss;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Tensor part = sum(use(all[i]) * gradients[i]);
+      loss = loss.is_defined() ? loss + part : part;
+    }
+    return loss;
+  }
+};
+
+OptimizerSpec spec_of(const Json& c) {
+  const Json& o = c.at("options");
+  const double lr = o.at("lr"), decay = o.value("weight_decay", 0.0), clip = c.value("clip", 0.0);
+  if (c.at("kind") == "SGD")
+    return optim::Sgd{.lr = lr,
+                      .momentum = o.value("momentum", 0.0),
+                      .nesterov = o.value("nesterov", false),
+                      .weight_decay = decay,
+                      .clip_norm = clip,
+                      .schedule = schedule_of(c)};
+  const auto betas = o.value("betas", std::vector<double>{0.9, 0.999});
+  const double eps = o.value("eps", 1e-8);
+  if (c.at("kind") == "Adam")
+    return optim::Adam{lr, betas[0], betas[1], eps, decay, clip, schedule_of(c)};
+  return optim::AdamW{lr, betas[0], betas[1], eps, decay, clip, schedule_of(c)};
+}
+
+// Calls `step(gradients)` for every step and collects what it leaves in the weights.
+Arrays train(const Weights& weights,
+             const std::function<StepResult(const std::vector<Tensor>&)>& step) {
+  const std::int64_t steps = optimizers().info.at("steps");
+  Arrays seen;
+  for (std::int64_t t = 0; t < steps; ++t) {
+    std::vector<Tensor> gradients;
+    for (const std::string& name : parameter_names()) {
+      const HostArray g = slice(optimizers().arrays.at("grad." + name), t);
+      gradients.push_back(from_floats({g.values.begin(), g.values.end()}, Shape::of(g.shape)));
+    }
+    const StepResult result = step(gradients);
+    append(seen["norm"], scalar_of(DType::F32, result.grad_norm.item()), steps);
+    for (std::size_t i = 0; i < weights.all.size(); ++i) {
+      HostArray now = slice(optimizers().arrays.at("grad." + parameter_names()[i]), t);
+      load_bytes(now, weights.all[i]->data);
+      append(seen["p." + parameter_names()[i]], now, steps);
+    }
+  }
+  return seen;
+}
+
+TEST_P(Optimizers, FollowTorchEagerly) {
+  use_backend(cpu_backend());
+  Weights weights;
+  auto [net, optimizer] = amp::initialize(weights, spec_of(info()), "O0");
+  expect_trajectories(train(weights, [&](const std::vector<Tensor>& gradients) {
+    return minimize(net(gradients), optimizer);
+  }));
+}
+
+TEST_P(Optimizers, FollowTorchCompiled) {
+  use_backend(cpu_backend());
+  Weights weights;
+  auto [net, optimizer] = amp::initialize(weights, spec_of(info()), "O0");
+  auto compiled = compile(
+      [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+        return minimize(net(std::vector{a, b, c}), optimizer);
+      },
+      {.partial_batches = false});
+  expect_trajectories(train(
+      weights, [&](const std::vector<Tensor>& g) { return compiled(g.at(0), g.at(1), g.at(2)); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Torch, Optimizers,

@@ -12,7 +12,7 @@ from families import Tensors
 STEPS = 20
 SHAPES = {"a": (5, 7), "b": (33,), "c": (1,)}  # odd ends for vector loops; one scalar-like tensor
 
-# name: kind, options under torch.optim's names, and optionally clip (max_norm) and lr_factor a step
+# name: kind, options under torch.optim's names, and optionally clip (max_norm) and a schedule
 CASES = {
     "sgd": ("SGD", {"lr": 0.1}, {}),
     "sgd-decay": ("SGD", {"lr": 0.1, "weight_decay": 0.05}, {}),
@@ -32,7 +32,7 @@ CASES = {
     "adamw-clip": ("AdamW", {"lr": 1e-2, "betas": (0.9, 0.95), "weight_decay": 0.1},
                    {"clip": 1.0}),
     "adamw-schedule": ("AdamW", {"lr": 1e-2, "betas": (0.9, 0.95), "weight_decay": 0.1},
-                       {"lr_factor": [min(1.0, (i + 1) / 5) * (1 - i / 25) for i in range(STEPS)]}),
+                       {"schedule": {"warmup": 5, "total": STEPS, "min_factor": 0.1}}),
 }
 
 
@@ -50,6 +50,12 @@ def draw():
     return start, grad
 
 
+def linear_with_warmup(step, warmup, total, min_factor):
+    if step < warmup:
+        return (step + 1) / warmup
+    return 1 - (1 - min_factor) * (step - warmup) / (total - warmup)
+
+
 def trajectory(kind, options, extra, start, grad):
     parameters = {n: torch.nn.Parameter(torch.from_numpy(v.copy())) for n, v in start.items()}
     options = dict(options, foreach=False, fused=False)
@@ -62,8 +68,9 @@ def trajectory(kind, options, extra, start, grad):
         if "clip" in extra:
             norms.append(float(torch.nn.utils.clip_grad_norm_(
                 list(parameters.values()), extra["clip"], foreach=False)))
-        if "lr_factor" in extra:
-            optimizer.param_groups[0]["lr"] = options["lr"] * extra["lr_factor"][step]
+        if "schedule" in extra:
+            factor = linear_with_warmup(step, **extra["schedule"])
+            optimizer.param_groups[0]["lr"] = options["lr"] * factor
         optimizer.step()
         for n, p in parameters.items():
             seen[n].append(p.detach().numpy().copy())
