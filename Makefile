@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 NINJA = cmake --build --preset
 PREFIX ?= /usr/local
 
-.PHONY: configure build demo test bench lint format asan tsan avx2 results install clean
+.PHONY: configure build demo test bench lint format asan tsan avx2 fuzz results install clean
 
 build: configure  ## the program: build/bin/aloft
 	$(NINJA) rel --target aloft -j $(JOBS)
@@ -43,11 +43,15 @@ tsan:
 	$(NINJA) tsan -j $(JOBS)
 	ctest --preset tsan
 
-avx2:
-	tools/setup build test
-	cmake --preset avx2
-	$(NINJA) avx2 -j $(JOBS)
+avx2: configure
+	$(NINJA) rel -j $(JOBS)
 	ctest --preset avx2
+
+fuzz:  ## MINUTES a target
+	tools/setup build test fuzz
+	cmake --preset fuzz
+	$(NINJA) fuzz --target fuzzers -j $(JOBS)
+	tools/fuzz $(MINUTES)
 
 install: configure
 	$(NINJA) rel -j $(JOBS)

@@ -45,13 +45,8 @@ CpuFeatures detect() {
   f.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (!f.avx2)
     throw EnvironmentError("E0410", "this processor has no AVX2").need("an x86-64-v3 processor");
-#ifdef ALOFT_MAX_ISA_AVX2
-  constexpr std::string_view kBuiltFor = "avx2";
-#else
-  constexpr std::string_view kBuiltFor = "amx";
-#endif
   const char* text = std::getenv("ALOFT_MAX_ISA");
-  const std::string_view cap = text && *text ? text : kBuiltFor;
+  const std::string_view cap = text && *text ? text : "amx";
   if (cap != "avx2" && cap != "avx512" && cap != "amx")
     throw EnvironmentError("E0410", "ALOFT_MAX_ISA names no instruction set")
         .saw(std::string(cap))
