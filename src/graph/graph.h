@@ -2,7 +2,8 @@
 // or memory; it knows ops by name only. It owns use-def: change it through the calls below.
 //
 // Three node names are the graph's own: `input` {name}; `state` {name, class, requires_grad,
-// is_norm}; `gradients` (target, seed, wrt...), which the pass `differentiate` expands. All others
+// is_norm, stored}: traced as f32 where the variable is stored in a narrower type, which
+// insert-casts then gives it; `gradients` (target, seed, wrt...), which the pass `differentiate` expands. All others
 // are ops of the table. Mutation is explicit: `state` reads a
 // variable's value from before the run, `updates` declare its value after it.
 #pragma once

@@ -33,7 +33,14 @@ PassReport run(Graph& graph, const PassContext& context) {
       std::vector<ValueId> ids;
       std::vector<TensorType> types = node.out;
       for (const Tensor& t : in) ids.push_back(t.id());
-      const std::uint32_t copy = result.add(node.op, node.attrs, ids, types, node.where);
+      Attrs attrs = node.attrs;
+      if (const auto* stored = attrs.find("stored")) {
+        types[0].dtype = std::get<DType>(*stored);
+        attrs.erase("stored");
+      }
+      if (node.op == Name("gradients"))  // each has its parameter's type
+        for (std::size_t i = 0; i < types.size(); ++i) types[i] = in[i + 2].type();
+      const std::uint32_t copy = result.add(node.op, attrs, ids, types, node.where);
       for (std::uint32_t i = 0; i < types.size(); ++i) out.push_back(casting.handle({copy, i}));
       const auto* cls = node.attrs.find("class");
       if (cls && std::get<std::string>(*cls) == name_of(StateClass::Parameter))

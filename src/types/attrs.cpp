@@ -73,6 +73,10 @@ void Attrs::set(Name name, AttrValue value) {
   all_.emplace_back(name, std::move(value));
 }
 
+void Attrs::erase(Name name) {
+  std::erase_if(all_, [&](const auto& pair) { return pair.first == name; });
+}
+
 std::string print_attr(const AttrValue& value) {
   struct Print {
     std::string operator()(bool b) const { return b ? "true" : "false"; }

@@ -34,6 +34,7 @@ class Attrs {
 
   const AttrValue* find(Name name) const;
   void set(Name name, AttrValue value);
+  void erase(Name name);
   const std::vector<std::pair<Name, AttrValue>>& all() const { return all_; }
   bool empty() const { return all_.empty(); }
 
