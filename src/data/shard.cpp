@@ -117,10 +117,15 @@ ShardInfo parse_shard_header(std::span<const std::byte> file, const std::string&
 
 Shard Shard::open(const Path& path, Verify verify) {
   auto file = std::make_shared<const MappedFile>(path);
-  const std::string name = path.string();
-  const ShardInfo info = parse_shard_header(file->bytes(), name);
-  const auto payload = file->bytes().subspan(sizeof(Header));
-  TokenSource tokens(file, payload, info.token_bytes, info.vocab, name);
+  const auto bytes = file->bytes();
+  return parse(std::move(file), bytes, path.string(), verify);
+}
+
+Shard Shard::parse(std::shared_ptr<const void> owner, std::span<const std::byte> file,
+                   const std::string& name, Verify verify) {
+  const ShardInfo info = parse_shard_header(file, name);
+  const auto payload = file.subspan(sizeof(Header));
+  TokenSource tokens(std::move(owner), payload, info.token_bytes, info.vocab, name);
   if (verify == Verify::Payload) {
     if (hash64(payload) != info.payload_hash) damaged(name, "tokens whose hash differs");
     std::array<std::int32_t, 4096> piece;

@@ -57,6 +57,9 @@ class Shard {
   // DataError E0520 (not a shard, other version, wrong size), E0521 (damaged). No memory is
   // allocated from the header's numbers.
   static Shard open(const Path& path, Verify verify = Verify::Payload);
+  // The same checks on bytes that `owner` keeps. `name` is for messages.
+  static Shard parse(std::shared_ptr<const void> owner, std::span<const std::byte> file,
+                     const std::string& name, Verify verify = Verify::Payload);
 
   const ShardInfo& info() const { return info_; }
   const TokenSource& tokens() const { return tokens_; }
