@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "files/judge_python.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -178,6 +179,40 @@ TEST(Safetensors, CutAndFlippedFilesNeverCrash) {
       bad[random() % (good.size() - bytes.size() - 3)] = static_cast<char>(random());
     code_of(bad);  // accepted or DataError; a crash or another exception fails the test
   }
+}
+
+TEST(SafetensorsWriter, TheRealReaderAgrees) {
+  const std::string python = judge_python_with("safetensors.torch");
+  if (python.empty()) GTEST_SKIP() << "JUDGE_PYTHON names no Python with safetensors and torch";
+  TemporaryFolder folder;
+  const float f32[6] = {1, 2, 3, 4, 5, -6.5f};
+  const std::int64_t i64[2] = {-1, std::int64_t{1} << 40};
+  const std::uint16_t bf16[1] = {0x3FC0};
+  const std::uint8_t bits[3] = {1, 0, 1};
+  write_safetensors(folder / "a",
+                    std::vector<TensorView>{
+                        {"weight \xC3\xA9", {DType::F32, {2, 3}}, std::as_bytes(std::span(f32))},
+                        {"i", {DType::I64, {2}}, std::as_bytes(std::span(i64))},
+                        {"b", {DType::BF16, {}}, std::as_bytes(std::span(bf16))},
+                        {"flags", {DType::Bool, {3, 1}}, std::as_bytes(std::span(bits))},
+                        {"none", {DType::F16, {0, 4}}, {}}},
+                    {{"format", "pt"}, {"step", "500"}});
+  TemporaryFolder::put(folder / "read.py", R"(
+import sys
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+t = load_file(sys.argv[1])
+assert sorted(t) == ["b", "flags", "i", "none", "weight \u00e9"], sorted(t)
+assert t["weight \u00e9"].tolist() == [[1, 2, 3], [4, 5, -6.5]]
+assert t["i"].tolist() == [-1, 1 << 40] and t["i"].dtype == torch.int64
+assert t["b"].item() == 1.5 and t["b"].dtype == torch.bfloat16 and t["b"].shape == ()
+assert t["flags"].tolist() == [[True], [False], [True]]
+assert t["none"].shape == (0, 4) and t["none"].dtype == torch.float16
+with safe_open(sys.argv[1], "pt") as f:
+    assert f.metadata() == {"format": "pt", "step": "500"}
+)");
+  EXPECT_EQ(complaint_of(python, folder / "read.py", (folder / "a").string()), "");
 }
 
 TEST(SafetensorsWriter, RefusesWhatCannotBeWritten) {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
+#include "files/judge_python.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -122,10 +122,8 @@ TEST(TensorBoard, TwoWritersInOneFolderDoNotMeet) {
 }
 
 TEST(TensorBoard, TheRealReaderAgrees) {
-  const char* python = std::getenv("ALOFT_JUDGE_PYTHON");
-  if (!python) GTEST_SKIP() << "ALOFT_JUDGE_PYTHON names no Python with tensorboard";
-  const std::string quiet = std::string(python) + " -c 'import tensorboard' 2> /dev/null";
-  if (std::system(quiet.c_str()) != 0) GTEST_SKIP() << python << " has no tensorboard";
+  const std::string python = judge_python_with("tensorboard");
+  if (python.empty()) GTEST_SKIP() << "JUDGE_PYTHON names no Python with tensorboard";
   TemporaryFolder folder;
   {
     TensorBoardWriter first(folder / "run", 1700000000);
@@ -147,10 +145,7 @@ assert [p.step for p in points] == list(range(1, 61)), [p.step for p in points]
 assert abs(points[9].value - 0.1) < 1e-7 and points[9].wall_time == 1700000010
 assert all(p.value == 10 for p in points[30:])  # the first file's 31 to 50 are forgotten
 )");
-  const std::string command = std::string(python) + " " + (folder / "read.py").string() + " " +
-                              (folder / "run").string() + " > " + (folder / "log").string() +
-                              " 2>&1";
-  EXPECT_EQ(std::system(command.c_str()), 0) << read_file(folder / "log");
+  EXPECT_EQ(complaint_of(python, folder / "read.py", (folder / "run").string()), "");
 }
 
 }  // namespace
