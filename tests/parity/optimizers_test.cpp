@@ -240,19 +240,19 @@ Arrays train(const Weights& weights,
 TEST_P(Optimizers, FollowTorchEagerly) {
   use_backend(cpu_backend());
   Weights weights;
-  auto [net, optimizer] = amp::initialize(weights, spec_of(info()), "O0");
+  auto trained = amp::initialize(weights, spec_of(info()), "O0");
   expect_trajectories(train(weights, [&](const std::vector<Tensor>& gradients) {
-    return minimize(net(gradients), optimizer);
+    return minimize(trained.first(gradients), trained.second);
   }));
 }
 
 TEST_P(Optimizers, FollowTorchCompiled) {
   use_backend(cpu_backend());
   Weights weights;
-  auto [net, optimizer] = amp::initialize(weights, spec_of(info()), "O0");
+  auto trained = amp::initialize(weights, spec_of(info()), "O0");
   auto compiled = compile(
       [&](const Tensor& a, const Tensor& b, const Tensor& c) {
-        return minimize(net(std::vector{a, b, c}), optimizer);
+        return minimize(trained.first(std::vector{a, b, c}), trained.second);
       },
       {.partial_batches = false});
   expect_trajectories(train(
