@@ -154,7 +154,10 @@ Dataset load(const Path& folder, Verify verify) {
 
 }  // namespace
 
-Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress) {
+Dataset open_dataset(const DatasetSpec& given, const OnPackProgress& on_progress) {
+  DatasetSpec spec = given;
+  if (!spec.tokenizer.path.empty())
+    spec.tokenizer.path = (spec.base / spec.tokenizer.path).string();
   const Corpus corpus = open_corpus(spec.text, spec.base);
   const std::uint64_t signature = signature_of(spec, corpus);
   const Path folder = spec.cache / hex16(signature);

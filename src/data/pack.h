@@ -18,7 +18,7 @@ namespace aloft {
 
 struct DatasetSpec {
   std::vector<std::string> text;  // files, folders, globs (corpus.h)
-  Path base;                      // where relative entries begin
+  Path base;                      // where relative entries, and the tokenizer's path, begin
   TokenizerSpec tokenizer;
   double validation = 0.1;  // share of the bytes; 0: none
   std::uint64_t seed = 0;   // of the split

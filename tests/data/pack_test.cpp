@@ -123,6 +123,8 @@ TEST_F(PackTest, SpecsThatCannotBe) {
   EXPECT_EQ(code(), "E0505");
   spec.tokenizer.kind = "";
   EXPECT_EQ(code(), "accepted");
+  spec.tokenizer.path = "tokenizer";  // relative to the base, as the text is
+  EXPECT_EQ(code(), "accepted");
   spec.validation = 1;
   EXPECT_EQ(code(), "E0512");
   spec.text = {"nowhere"};

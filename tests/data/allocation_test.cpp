@@ -1,0 +1,52 @@
+// Once the loaders run, neither they nor their threads allocate.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "data/array_loader.h"
+#include "data/loader.h"
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace aloft {
+namespace {
+
+template <class Loader>
+long allocations_of(Loader& loader, int batches) {
+  loader.next();  // the thread has begun
+  const long before = allocations;
+  for (int i = 0; i < batches; ++i) loader.next();
+  return allocations - before;
+}
+
+TEST(Loaders, DoNotAllocateOnceTheyRun) {
+  const TokenSource source = TokenSource::from_ids(std::vector<std::int32_t>(10000, 1), 2);
+  for (const Sampling sampling : {Sampling::Windows, Sampling::Random}) {
+    TokenLoader loader(source, {.batch = 4, .context = 64, .order = {.sampling = sampling}});
+    EXPECT_EQ(allocations_of(loader, 200), 0);
+  }
+  auto data = std::make_shared<ArrayData>();
+  data->features = 3;
+  data->values.assign(300, 1);
+  data->labels.assign(100, 1);
+  ArrayLoader arrays(data, {.batch = 8});
+  EXPECT_EQ(allocations_of(arrays, 200), 0);
+  const long before = allocations;
+  arrays.seek(0);
+  EXPECT_GT(allocations, before);  // a new start may allocate, and the counter sees it
+}
+
+}  // namespace
+}  // namespace aloft
