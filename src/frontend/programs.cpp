@@ -73,6 +73,8 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   PassContext context;
   context.choose = chooser();
   context.threads = plan_.threads;
+  decisions_[name].clear();
+  context.decisions = &decisions_[name];
   times_[name] = compile_pipeline().run(traced.graph, context, options_);
   Lowered lowered = lower_to_plan(traced.graph, context);
   add_program(plan_, std::move(lowered.program), lowered.state);

@@ -13,6 +13,7 @@
 #include "exec/executor.h"
 #include "graph/graph.h"
 #include "ops/graph_emitter.h"
+#include "passes/casting_emitter.h"
 #include "passes/pipeline.h"
 #include "plan/plan.h"
 
@@ -77,6 +78,10 @@ class Programs {
   // The graph of a program as lowered, and the times of its passes.
   const Graph& graph(const std::string& program) const { return graphs_.at(program); }
   const std::vector<PassTime>& pass_times(const std::string& p) const { return times_.at(p); }
+  // Every precision decision made for a program, forward and backward.
+  const std::vector<DecisionRecord>& decisions(const std::string& p) const {
+    return decisions_.at(p);
+  }
   double compile_seconds() const { return compile_seconds_; }
 
  private:
@@ -85,6 +90,7 @@ class Programs {
   std::map<Name, VariablePtr> variables_;
   std::map<std::string, Graph> graphs_;
   std::map<std::string, std::vector<PassTime>> times_;
+  std::map<std::string, std::vector<DecisionRecord>> decisions_;
   std::unique_ptr<Executor> executor_;
   double compile_seconds_ = 0;
 };

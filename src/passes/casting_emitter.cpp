@@ -88,7 +88,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs,
   for (const Tensor& t : in) operands.push_back(inner_.current(t));
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
-  if (recording_ && where.policy) decisions_.push_back({name, where.path, where.phase, d});
+  if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d});
   if (d.applies && d.cast_inputs)
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),

@@ -43,8 +43,8 @@ class CastingEmitter : public Emitter {
 
   // `value` is the parameter `name`: patterns of the recipe apply to ops that read it.
   void note_parameter(ValueId value, const std::string& name);
-  const std::vector<DecisionRecord>& decisions() const { return decisions_; }
-  void record_decisions(bool on) { recording_ = on; }
+  // Appends every decision to `into` from now on; nullptr stops.
+  void record_decisions(std::vector<DecisionRecord>* into) { decisions_ = into; }
   // Forgets values of a tape that has been dropped.
   void forget_values();
 
@@ -61,8 +61,7 @@ class CastingEmitter : public Emitter {
   std::map<ValueId, std::string> parameters_;
   std::map<Name, std::set<std::string>> parameters_of_path_;
   std::set<ValueId> losses_;
-  std::vector<DecisionRecord> decisions_;
-  bool recording_ = false;
+  std::vector<DecisionRecord>* decisions_ = nullptr;
 };
 
 }  // namespace aloft

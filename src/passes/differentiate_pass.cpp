@@ -27,6 +27,7 @@ void expand(Graph& graph, std::uint32_t n, const PassContext& context) {
   GraphEmitter plain(graph);
   plain.insert_before(n);
   CastingEmitter casting(plain, context.capability);
+  casting.record_decisions(context.decisions);
   note_parameters(graph, casting);
   EmitterScope emitter_scope(casting);
   Where where = node.where;

@@ -21,6 +21,7 @@ PassReport run(Graph& graph, const PassContext& context) {
   result.name = graph.name;
   GraphEmitter plain(result);
   CastingEmitter casting(plain, context.capability);
+  casting.record_decisions(context.decisions);
   EmitterScope scope(casting);
   std::map<ValueId, Tensor> replayed;
   for (std::uint32_t n : graph.order()) {

@@ -14,6 +14,8 @@
 
 namespace aloft {
 
+struct DecisionRecord;  // passes/casting_emitter.h
+
 // What a graph may contain; each pass says what it needs and what it makes of it.
 enum class Form {
   Traced,          // as the user's program recorded it
@@ -32,6 +34,7 @@ struct PassContext {
   Capability capability;
   ChooseKernel choose;  // of the back end that the plan is for
   int threads = 1;
+  std::vector<DecisionRecord>* decisions = nullptr;  // where given, precision decisions go there
 };
 
 // A line for the report: what a pass did, where.

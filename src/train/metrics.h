@@ -1,0 +1,42 @@
+// The record of a run: metrics.jsonl, one object a line, and TensorBoard's event files beside it.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "files/tensorboard.h"
+
+namespace aloft {
+
+struct StepRecord {
+  std::int64_t step = 0;  // attempted steps so far
+  double loss = 0, lr = 0, grad_norm = 0, loss_scale = 1;
+  bool skipped = false;
+  std::string culprit;     // the parameter whose gradient was not finite; empty: none
+  std::int64_t tokens = 0;  // trained on so far
+  double tokens_per_s = 0, time_s = 0;
+};
+
+class Metrics {
+ public:
+  // Appends to FOLDER/metrics.jsonl. A run that resumes after `step` steps first cuts everything
+  // later off the file. EnvironmentError E0603.
+  Metrics(const Path& folder, std::int64_t resumed_step);
+
+  void step(const StepRecord& record);
+  void evaluation(std::int64_t step, double val_loss);
+  void flush();
+
+ private:
+  void line(const std::string& text);
+  struct Close {
+    void operator()(std::FILE* f) const { std::fclose(f); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+  TensorBoardWriter board_;
+};
+
+}  // namespace aloft

@@ -1,0 +1,80 @@
+#include "train/progress.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/terminal.h"
+
+namespace aloft {
+namespace {
+
+constexpr double kRedraw = 0.1;       // seconds
+constexpr double kPlainEvery = 5.0;   // seconds
+constexpr double kSmoothing = 0.95;
+
+std::string duration(double s) {
+  if (!(s >= 0) || s > 360000) return "-";
+  const int n = static_cast<int>(s + 0.5);
+  return n >= 3600 ? fmt::format("{}:{:02}:{:02}", n / 3600, n / 60 % 60, n % 60)
+                   : fmt::format("{}:{:02}", n / 60, n % 60);
+}
+
+}  // namespace
+
+Progress::Progress(std::int64_t first_step, std::int64_t last_step, bool quiet)
+    : first_(first_step),
+      last_(last_step),
+      quiet_(quiet),
+      terminal_(is_terminal(Output::Err)),
+      started_(monotonic_seconds()) {}
+
+std::string Progress::text(const StepRecord& r, std::int64_t skips) const {
+  const double elapsed = monotonic_seconds() - started_;
+  const double done = static_cast<double>(r.step - first_);
+  const double eta = done > 0 ? elapsed / done * static_cast<double>(last_ - r.step) : -1;
+  std::string s = fmt::format("step {}/{}  loss {:.4f} (mean {:.4f})  lr {:.2e}  norm {:.2f}",
+                              r.step, last_, r.loss, weight_ > 0 ? smoothed_ / weight_ : r.loss,
+                              r.lr, r.grad_norm);
+  if (r.loss_scale != 1) s += fmt::format("  scale {:g}", r.loss_scale);
+  if (skips > 0) s += fmt::format("  skipped {}", skips);
+  return s + fmt::format("  {:.0f} tok/s  left {}", r.tokens_per_s, duration(eta));
+}
+
+void Progress::step(const StepRecord& r, std::int64_t skips) {
+  if (std::isfinite(r.loss)) {
+    smoothed_ = kSmoothing * smoothed_ + (1 - kSmoothing) * r.loss;
+    weight_ = kSmoothing * weight_ + (1 - kSmoothing);
+  }
+  if (quiet_) return;
+  const double now = monotonic_seconds();
+  if (r.skipped) {
+    pause();
+    fmt::print(stderr, "step {} skipped: the gradient of {} is not finite (loss scale {:g})\n",
+               r.step, r.culprit.empty() ? "the loss" : r.culprit, r.loss_scale);
+  }
+  const bool last = r.step == last_;
+  if (terminal_ && (last || now - drawn_ >= kRedraw)) {
+    std::string line = text(r, skips);
+    const auto columns = static_cast<std::size_t>(terminal_width(Output::Err));
+    if (line.size() >= columns) line.resize(columns - 1);
+    fmt::print(stderr, "\r{:<{}}", line, width_);
+    width_ = line.size();
+    drawn_ = now;
+    if (last) pause();
+  } else if (!terminal_ && (last || printed_step_ == 0 || now - drawn_ >= kPlainEvery)) {
+    fmt::print(stderr, "{}\n", text(r, skips));
+    drawn_ = now;
+  }
+  printed_step_ = r.step;
+  std::fflush(stderr);
+}
+
+void Progress::pause() {
+  if (terminal_ && width_ > 0) fmt::print(stderr, "\n");
+  width_ = 0;
+}
+
+}  // namespace aloft

@@ -1,0 +1,29 @@
+// The progress line: redrawn in place on a terminal, now and then a plain line elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "train/metrics.h"
+
+namespace aloft {
+
+class Progress {
+ public:
+  Progress(std::int64_t first_step, std::int64_t last_step, bool quiet);
+  void step(const StepRecord& record, std::int64_t skips);
+  // Ends the line in place, so that something else can be printed.
+  void pause();
+
+ private:
+  std::string text(const StepRecord& record, std::int64_t skips) const;
+
+  std::int64_t first_, last_;
+  bool quiet_, terminal_;
+  double smoothed_ = 0, weight_ = 0;  // exponential mean of the losses, and its bias correction
+  double started_, drawn_ = 0;
+  std::int64_t printed_step_ = 0;
+  std::size_t width_ = 0;
+};
+
+}  // namespace aloft

@@ -1,0 +1,245 @@
+#include "train/recipe.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "train/recipe_fields.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+struct Leaf {
+  std::string key, origin;
+  json value;
+};
+
+json to_json(const toml::node& node) {
+  if (const auto* v = node.as_string()) return v->get();
+  if (const auto* v = node.as_integer()) return v->get();
+  if (const auto* v = node.as_floating_point()) return v->get();
+  if (const auto* v = node.as_boolean()) return v->get();
+  if (const auto* list = node.as_array()) {
+    json out = json::array();
+    for (const toml::node& n : *list) out.push_back(to_json(n));
+    return out;
+  }
+  if (const auto* table = node.as_table()) {
+    json out = json::object();
+    for (const auto& [k, v] : *table) out[std::string(k.str())] = to_json(v);
+    return out;
+  }
+  return nullptr;  // dates: no key takes one
+}
+
+// The leaves of a table in order of appearance; [precision] stays whole.
+void collect(const toml::table& table, const std::string& prefix, std::string_view name,
+             std::vector<Leaf>& into) {
+  for (const auto& [k, node] : table) {
+    const std::string key = prefix.empty() ? std::string(k.str()) : prefix + "." + std::string(k);
+    const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
+    if (node.is_table() && key != "precision")
+      collect(*node.as_table(), key, name, into);
+    else
+      into.push_back({key, origin, to_json(node)});
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(Recipe& recipe) : recipe_(recipe), fields_(recipe_fields(recipe)) {}
+
+  void read(const Leaf& leaf) {
+    if (leaf.key == "precision" || starts_with(leaf.key, "precision.")) return precision(leaf);
+    const auto it = std::find_if(fields_.begin(), fields_.end(),
+                                 [&](const RecipeField& f) { return f.key == leaf.key; });
+    if (it == fields_.end()) return unknown(leaf);
+    const std::size_t before = mistakes_.size();
+    std::visit([&](auto* target) { take(leaf, *it, *target); }, it->target);
+    if (mistakes_.size() == before) recipe_.origin[leaf.key] = leaf.origin;
+  }
+
+  void finish() {
+    if (!precision_.empty()) {
+      std::vector<RecipeMistake> found;
+      recipe_.precision = precision_of_json(precision_, found);
+      for (const RecipeMistake& m : found) {
+        const auto it = precision_origin_.find(m.key);
+        mistake(it == precision_origin_.end() ? precision_origin_[""] : it->second,
+                "precision." + m.key + ": " + m.text);
+      }
+      recipe_.origin["precision"] = precision_origin_[""];
+    }
+    if (recipe_.model.dim % recipe_.model.heads != 0)
+      mistake(origin("model.heads"), fmt::format("model.heads: {} heads do not divide dim {}",
+                                                 recipe_.model.heads, recipe_.model.dim));
+    if (recipe_.optimizer.betas.size() != 2)
+      mistake(origin("optimizer.betas"), "optimizer.betas: need two numbers");
+    for (double b : recipe_.optimizer.betas)
+      if (!(b >= 0 && b < 1)) mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
+    if (mistakes_.empty()) return;
+    UserError e("E0710", mistakes_.size() == 1
+                             ? "the recipe has a mistake"
+                             : fmt::format("the recipe has {} mistakes", mistakes_.size()));
+    for (const auto& [where, text] : mistakes_) e.add_line(where, text);
+    throw e;
+  }
+
+  void mistake(const std::string& where, const std::string& text) {
+    mistakes_.emplace_back(where, text);
+  }
+
+ private:
+  static bool starts_with(const std::string& s, std::string_view prefix) {
+    return s.compare(0, prefix.size(), prefix) == 0;
+  }
+  std::string origin(const std::string& key) const {
+    const auto it = recipe_.origin.find(key);
+    return it == recipe_.origin.end() ? "default" : it->second;
+  }
+
+  void precision(const Leaf& leaf) {
+    if (leaf.key == "precision") {
+      if (leaf.value.is_object())
+        precision_.update(leaf.value);
+      else
+        precision_ = {{"level", leaf.value}};
+      precision_origin_[""] = leaf.origin;
+      return;
+    }
+    const std::string key = leaf.key.substr(std::string("precision.").size());
+    // A level set on top of a recipe replaces the recipe's type, which a level may name itself.
+    if (key == "level") precision_.erase("type");
+    precision_[key] = leaf.value;
+    precision_origin_[key] = leaf.origin;
+    if (!precision_origin_.contains("")) precision_origin_[""] = leaf.origin;
+  }
+
+  void unknown(const Leaf& leaf) {
+    std::vector<std::string> known{"precision"};
+    for (const RecipeField& f : fields_) known.emplace_back(f.key);
+    const std::string near = nearest_name(leaf.key, known);
+    mistake(leaf.origin, leaf.key + ": no such key" +
+                             (near.empty() ? "" : "; did you mean " + near + "?"));
+  }
+
+  void wrong(const Leaf& leaf, const std::string& need) {
+    mistake(leaf.origin, fmt::format("{}: need {}, got {}", leaf.key, need, leaf.value.dump()));
+  }
+
+  template <class T>
+  void take(const Leaf& leaf, const RecipeField& f, T& target) {
+    if constexpr (std::is_same_v<T, bool>) {
+      if (!leaf.value.is_boolean()) return wrong(leaf, "true or false");
+      target = leaf.value.get<bool>();
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!leaf.value.is_string()) return wrong(leaf, "a text");
+      const auto text = leaf.value.get<std::string>();
+      if (!f.choices.empty() &&
+          std::find(f.choices.begin(), f.choices.end(), text) == f.choices.end()) {
+        const std::vector<std::string> words(f.choices.begin(), f.choices.end());
+        const std::string near = nearest_name(text, words);
+        return wrong(leaf, "one of " + join(words, ", ") +
+                               (near.empty() ? "" : " (did you mean " + near + "?)"));
+      }
+      target = text;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      if (std::is_integral_v<T> ? !leaf.value.is_number_integer() : !leaf.value.is_number())
+        return wrong(leaf, std::is_integral_v<T> ? "a whole number" : "a number");
+      const double v = leaf.value.get<double>();
+      if (f.least < f.most && !(v >= f.least && v <= f.most))
+        return wrong(leaf, fmt::format("{} to {}", f.least, f.most));
+      target = leaf.value.get<T>();
+    } else {
+      using E = typename T::value_type;
+      json list = leaf.value;
+      if (std::is_same_v<E, std::string> && list.is_string()) list = json::array({list});
+      const auto fits = [](const json& v) {
+        return std::is_same_v<E, std::string> ? v.is_string() : v.is_number();
+      };
+      if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
+        return wrong(leaf, std::is_same_v<E, std::string> ? "a list of texts" : "a list of numbers");
+      target = list.get<T>();
+    }
+  }
+
+  Recipe& recipe_;
+  std::vector<RecipeField> fields_;
+  json precision_ = json::object();
+  std::map<std::string, std::string> precision_origin_;
+  std::vector<std::pair<std::string, std::string>> mistakes_;
+};
+
+// A --set value is TOML where it parses as TOML, else the text itself.
+json override_value(const std::string& text) {
+  try {
+    const toml::table t = toml::parse("x = " + text);
+    if (t.size() == 1) return to_json(*t.get("x"));
+  } catch (const toml::parse_error&) {
+  }
+  return text;
+}
+
+// "[model] size" gives the numbers that no other key sets.
+void apply_size(Recipe& r) {
+  if (r.model.size.empty()) return;
+  const models::Gpt2Config c = models::gpt2_config(r.model.size);
+  const auto unset = [&](const char* key) { return !r.origin.contains(key); };
+  if (unset("model.layers")) r.model.layers = c.layers;
+  if (unset("model.heads")) r.model.heads = c.heads;
+  if (unset("model.dim")) r.model.dim = c.dim;
+  if (unset("model.context")) r.model.context = c.context;
+  if (unset("model.vocab")) r.model.vocab = c.vocab;
+}
+
+}  // namespace
+
+Override parse_override(std::string_view text) {
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    throw UserError("E0713", "--set needs KEY=VALUE")
+        .saw(std::string(text))
+        .advice("--set train.steps=100 or --set 'data.text=[\"a.txt\"]'");
+  return {std::string(trim(text.substr(0, equals))), std::string(trim(text.substr(equals + 1)))};
+}
+
+Recipe parse_recipe(std::string_view text, std::string_view name,
+                    const std::vector<Override>& overrides) {
+  Recipe recipe;
+  std::vector<Leaf> leaves;
+  try {
+    collect(toml::parse(text, name), "", name, leaves);
+  } catch (const toml::parse_error& e) {
+    throw UserError("E0714", "the recipe is not TOML")
+        .at(fmt::format("{}:{}", name, e.source().begin.line))
+        .saw(std::string(e.description()));
+  }
+  for (const Override& o : overrides) leaves.push_back({o.key, "--set", override_value(o.value)});
+  // tokenizer = "char" is short for tokenizer = { kind = "char" }.
+  for (Leaf& leaf : leaves)
+    if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";
+  Reader reader(recipe);
+  for (const Leaf& leaf : leaves) reader.read(leaf);
+  try {
+    apply_size(recipe);
+  } catch (const UserError& e) {
+    reader.mistake(recipe.origin["model.size"], "model.size: " + e.headline());
+  }
+  reader.finish();
+  return recipe;
+}
+
+Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {
+  constexpr std::uint64_t kLimit = 1 << 20;
+  Recipe recipe = parse_recipe(read_file(path, kLimit), path.string(), overrides);
+  recipe.folder = path.parent_path();
+  return recipe;
+}
+
+}  // namespace aloft

@@ -1,0 +1,27 @@
+// The keys of a recipe: name, meaning, where the value lies, what is allowed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "train/recipe.h"
+
+namespace aloft {
+
+struct RecipeField {
+  using Target = std::variant<std::int64_t*, std::uint64_t*, std::int32_t*, double*, bool*,
+                              std::string*, std::vector<std::string>*, std::vector<double>*>;
+  std::string_view key;  // "train.batch"
+  std::string_view doc;
+  Target target;
+  double least = 0, most = 0;                  // numbers: allowed range, where least < most
+  std::vector<std::string_view> choices = {};  // strings: allowed words; empty: any
+};
+
+// Every key but those of [precision], which precision/ reads.
+std::vector<RecipeField> recipe_fields(Recipe& recipe);
+
+}  // namespace aloft

@@ -1,0 +1,112 @@
+// A recipe as text, and what its sections mean for the library.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "train/recipe.h"
+#include "train/recipe_fields.h"
+
+namespace aloft {
+
+using nlohmann::json;
+
+std::string print_config(const Recipe& recipe) {
+  Recipe copy = recipe;
+  std::string out, section;
+  const auto line = [&](std::string_view key, const std::string& value) {
+    const auto it = recipe.origin.find(std::string(key));
+    const std::string from = it == recipe.origin.end() ? "default" : it->second;
+    const auto dot = key.find('.');
+    if (key.substr(0, dot) != section) {
+      section = key.substr(0, dot);
+      out += (out.empty() ? "[" : "\n[") + section + "]\n";
+    }
+    const std::string text = fmt::format("{} = {}", key.substr(dot + 1), value);
+    out += fmt::format("{:<48} # {}\n", text, from);
+  };
+  bool precision_done = false;
+  for (const RecipeField& f : recipe_fields(copy)) {
+    if (f.key.substr(0, 9) == "optimizer" && !precision_done) {
+      precision_done = true;
+      const auto it = recipe.origin.find("precision");
+      const std::string from = it == recipe.origin.end() ? "default" : it->second;
+      out += "\n[precision]\n";
+      for (const auto& [key, value] : json_of(recipe.precision).items())
+        out += fmt::format("{:<48} # {}\n", key + " = " + value.dump(), from);
+      section = "precision";
+    }
+    std::visit([&](const auto* v) { line(f.key, json(*v).dump()); }, f.target);
+  }
+  return out;
+}
+
+json json_of(const Recipe& recipe) {
+  Recipe copy = recipe;
+  json out = json::object();
+  for (const RecipeField& f : recipe_fields(copy)) {
+    json* at = &out;
+    std::string_view key = f.key;
+    for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
+      at = &(*at)[std::string(key.substr(0, dot))];
+      key = key.substr(dot + 1);
+    }
+    std::visit([&](const auto* v) { (*at)[std::string(key)] = *v; }, f.target);
+  }
+  out["precision"] = json_of(recipe.precision);
+  return out;
+}
+
+scalar::ScheduleRule schedule_rule(const Recipe& r) {
+  scalar::ScheduleRule rule;
+  rule.kind = *scalar::parse_schedule_kind(r.schedule.kind);
+  rule.warmup = r.schedule.warmup;
+  rule.total = r.train.steps;
+  const double final_lr = r.schedule.final_lr < 0 ? r.optimizer.lr / 10 : r.schedule.final_lr;
+  rule.min_factor = r.optimizer.lr > 0 ? final_lr / r.optimizer.lr : 0;
+  rule.step_size = r.schedule.step_size;
+  rule.gamma = r.schedule.gamma;
+  rule.decay = r.schedule.decay;
+  if (const std::string_view problem = problem_of(rule); !problem.empty())
+    throw UserError("E0715", "the schedule does not work out")
+        .saw(std::string(problem))
+        .at("[schedule]");
+  return rule;
+}
+
+OptimizerSpec optimizer_spec(const Recipe& r) {
+  const OptimizerSection& o = r.optimizer;
+  const scalar::ScheduleRule schedule = schedule_rule(r);
+  OptimizerSpec spec;
+  if (o.kind == "adamw")
+    spec = optim::AdamW{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
+  else if (o.kind == "adam")
+    spec = optim::Adam{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
+  else if (o.kind == "momentum")
+    spec = optim::Momentum{o.lr, o.momentum, o.nesterov, o.weight_decay, o.clip_norm, schedule};
+  else
+    spec = optim::Sgd{o.lr, 0, 0, false, o.weight_decay, o.clip_norm, schedule};
+  spec.no_decay = o.no_decay;
+  return spec;
+}
+
+models::Gpt2Config model_config(const Recipe& r, std::int64_t tokenizer_vocab) {
+  models::Gpt2Config c;
+  c.layers = r.model.layers;
+  c.heads = r.model.heads;
+  c.dim = r.model.dim;
+  c.context = r.model.context;
+  c.vocab = r.model.vocab > 0 ? r.model.vocab : tokenizer_vocab;
+  c.dropout = r.model.dropout;
+  c.bias = r.model.bias;
+  c.tied = r.model.tied;
+  if (c.vocab < tokenizer_vocab)
+    throw UserError("E0716", "the model's vocabulary is smaller than the tokenizer's")
+        .saw(fmt::format("model.vocab = {}, tokenizer: {}", c.vocab, tokenizer_vocab))
+        .need("at least the tokenizer's, or 0 to take it");
+  return c;
+}
+
+}  // namespace aloft

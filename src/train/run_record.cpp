@@ -1,0 +1,57 @@
+#include "train/run_record.h"
+
+#include <algorithm>
+#include <set>
+
+#include "plan/lifetime.h"
+
+namespace aloft {
+
+using nlohmann::json;
+
+json memory_record(const Plan& plan, const std::string& name) {
+  json out;
+  for (const auto& [arena, bytes] : plan.arena_bytes) out["arenas"][std::string(name_of(arena))] = bytes;
+  out["peak_bytes"] = plan.peak_bytes();
+  const Program* p = plan.find(name);
+  if (!p) return out;
+  std::size_t fixed = 0;
+  for (const auto& [arena, bytes] : plan.arena_bytes)
+    if (arena != Arena::Activations) fixed += bytes;
+  std::vector<std::int64_t> change(p->instructions.size() + 2, 0);
+  for (const Buffer& b : p->buffers) {
+    if (b.arena != Arena::Activations) continue;
+    change[b.first] += static_cast<std::int64_t>(aligned(b.bytes));
+    change[b.last + 1] -= static_cast<std::int64_t>(aligned(b.bytes));
+  }
+  json live = json::array();
+  std::int64_t now = static_cast<std::int64_t>(fixed);
+  for (std::size_t i = 0; i < p->instructions.size(); ++i) {
+    now += change[i];
+    const Instruction& ins = p->instructions[i];
+    live.push_back({{"bytes", now},
+                    {"op", ins.call.op.str()},
+                    {"path", ins.path},
+                    {"phase", std::string(name_of(ins.phase))}});
+  }
+  out["over_step"] = std::move(live);
+  return out;
+}
+
+json decisions_record(const std::vector<DecisionRecord>& decisions) {
+  json out = json::array();
+  std::set<std::tuple<std::string, std::string, Phase>> seen;
+  for (const DecisionRecord& d : decisions) {
+    if (!d.decision.applies || !seen.insert({d.path.str(), d.op.str(), d.phase}).second) continue;
+    out.push_back({{"op", d.op.str()},
+                   {"path", d.path.str()},
+                   {"phase", std::string(name_of(d.phase))},
+                   {"compute", std::string(name_of(d.decision.compute))},
+                   {"accumulate", std::string(name_of(d.decision.accumulate))},
+                   {"store", std::string(name_of(d.decision.store))},
+                   {"reason", std::string(d.decision.reason)}});
+  }
+  return out;
+}
+
+}  // namespace aloft

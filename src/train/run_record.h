@@ -1,0 +1,20 @@
+// run.json: the resolved recipe, versions, machine, and what the compiler decided.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "frontend/programs.h"
+#include "passes/casting_emitter.h"
+#include "plan/plan.h"
+
+namespace aloft {
+
+// Arena sizes, peak, and the bytes alive after each instruction of a program.
+nlohmann::json memory_record(const Plan& plan, const std::string& program);
+
+// One entry a distinct (path, op, phase): chosen types and reason.
+nlohmann::json decisions_record(const std::vector<DecisionRecord>& decisions);
+
+}  // namespace aloft

@@ -1,0 +1,157 @@
+#include "train/runner.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "frontend/amp.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "frontend/programs.h"
+
+namespace aloft {
+namespace {
+
+Tensor loss_of(const models::Gpt2& model, const Tensor& tokens, const Tensor& targets) {
+  ModuleScope scope("", model.policy());
+  return model.loss(tokens, targets);
+}
+
+// While one lives, the model is in evaluation mode and nothing is recorded for backward.
+class Evaluating {
+ public:
+  explicit Evaluating(models::Gpt2& model) : model_(model) { model_.eval(); }
+  ~Evaluating() { model_.train(); }
+
+ private:
+  models::Gpt2& model_;
+  NoGrad no_grad_;
+};
+
+class GraphRunner : public Runner {
+ public:
+  GraphRunner(models::Gpt2& model, Optimizer& optimizer, const RunnerOptions& options)
+      : programs_(options.threads) {
+    const Shape shape{Dim::symbolic("B", options.batch), options.context};
+    const std::vector<InputSpec> inputs{{"tokens", {DType::I32, shape}},
+                                        {"targets", {DType::I32, shape}}};
+    const auto loss = [&](const std::vector<Tensor>& in) { return loss_of(model, in[0], in[1]); };
+    if (optimizer.accumulation() > 1)
+      programs_.add("accumulate", inputs, [&](const std::vector<Tensor>& in) {
+        return results::Named{{"loss", aloft::accumulate(loss(in), optimizer)}};
+      });
+    programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
+      return results::flatten(minimize(loss(in), optimizer));
+    });
+    programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
+      const Evaluating evaluating(model);
+      return results::Named{{"loss", loss(in)}};
+    });
+    programs_.finish();
+    train_ = connect("train");
+    evaluate_ = connect("evaluate");
+    if (optimizer.accumulation() > 1) accumulate_ = connect("accumulate");
+    finite_ = programs_.output<std::int32_t>("train", "finite");
+    culprit_ = programs_.output<std::int32_t>("train", "culprit");
+    norm_ = programs_.output<float>("train", "grad_norm");
+    lr_ = programs_.output<float>("train", "lr");
+    scale_ = programs_.output<float>("train", "loss_scale");
+  }
+
+  double accumulate(const Batch& batch) override { return run(accumulate_, batch); }
+  double evaluate(const Batch& batch) override { return run(evaluate_, batch); }
+  StepNumbers step(const Batch& batch) override {
+    StepNumbers n;
+    n.loss = run(train_, batch);
+    n.grad_norm = *norm_;
+    n.lr = *lr_;
+    n.loss_scale = *scale_;
+    n.finite = *finite_ != 0;
+    n.culprit = *culprit_;
+    return n;
+  }
+  Programs* programs() override { return &programs_; }
+
+ private:
+  struct Port {
+    int program = -1;
+    std::int32_t *tokens = nullptr, *targets = nullptr;
+    const float* loss = nullptr;
+  };
+
+  Port connect(const char* name) {
+    return {programs_.find(name), programs_.input<std::int32_t>(name, "tokens"),
+            programs_.input<std::int32_t>(name, "targets"), programs_.output<float>(name, "loss")};
+  }
+
+  double run(const Port& port, const Batch& batch) {
+    std::copy(batch.inputs.begin(), batch.inputs.end(), port.tokens);
+    std::copy(batch.targets.begin(), batch.targets.end(), port.targets);
+    programs_.run(port.program, std::span(&batch.rows, 1));
+    return *port.loss;
+  }
+
+  Programs programs_;
+  Port train_, evaluate_, accumulate_;
+  const std::int32_t *finite_ = nullptr, *culprit_ = nullptr;
+  const float *norm_ = nullptr, *lr_ = nullptr, *scale_ = nullptr;
+};
+
+class EagerRunner : public Runner {
+ public:
+  EagerRunner(models::Gpt2& model, Optimizer& optimizer, const RunnerOptions& options)
+      : model_(model), optimizer_(optimizer), options_(options) {
+    if (options.threads > 0) omp_set_num_threads(options.threads);
+  }
+
+  double accumulate(const Batch& batch) override {
+    return aloft::accumulate(loss(batch), optimizer_).item();
+  }
+  double evaluate(const Batch& batch) override {
+    const Evaluating evaluating(model_);
+    return loss(batch).item();
+  }
+  StepNumbers step(const Batch& batch) override {
+    const StepResult r = minimize(loss(batch), optimizer_);
+    StepNumbers n;
+    n.loss = r.loss();
+    n.grad_norm = r.grad_norm.item();
+    n.lr = r.learning_rate.item();
+    n.loss_scale = r.loss_scale.item();
+    n.finite = !r.skipped();
+    n.culprit = static_cast<int>(r.culprit.item());
+    return n;
+  }
+
+ private:
+  Tensor loss(const Batch& batch) { return loss_of(model_, input(batch.inputs, batch.rows),
+                                                   input(batch.targets, batch.rows)); }
+
+  // The type of the compiled program's input, so that both modes prepare the same kernels.
+  Tensor input(std::span<const std::int32_t> values, std::int64_t rows) {
+    const TensorType type{DType::I32,
+                          {Dim::symbolic("B", options_.batch), options_.context}};
+    const Tensor t = eager().from_host(type, values.data(), {{"B", rows}});
+    return Tensor(&eager_session(), t.id(), t.held());
+  }
+
+  models::Gpt2& model_;
+  Optimizer& optimizer_;
+  RunnerOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> graph_runner(models::Gpt2& model, Optimizer& optimizer,
+                                     const RunnerOptions& options) {
+  return std::make_unique<GraphRunner>(model, optimizer, options);
+}
+
+std::unique_ptr<Runner> eager_runner(models::Gpt2& model, Optimizer& optimizer,
+                                     const RunnerOptions& options) {
+  return std::make_unique<EagerRunner>(model, optimizer, options);
+}
+
+}  // namespace aloft

@@ -1,0 +1,48 @@
+// One training step and one evaluation, in either mode: the trainer does not care which.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "frontend/optimizer.h"
+#include "models/gpt2.h"
+
+namespace aloft {
+
+class Programs;
+
+struct StepNumbers {
+  double loss = 0, grad_norm = 0, lr = 0, loss_scale = 1;
+  bool finite = true;
+  int culprit = -1;  // index into backward_order()
+};
+
+struct RunnerOptions {
+  std::int64_t batch = 1, context = 1;
+  int threads = 0;
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // Adds a micro-batch to the accumulators; returns its loss. Only with accumulation.
+  virtual double accumulate(const Batch& batch) = 0;
+  virtual StepNumbers step(const Batch& batch) = 0;
+  // Mean loss over the batch's counted targets, in evaluation mode.
+  virtual double evaluate(const Batch& batch) = 0;
+  // The compiled programs; null in eager mode.
+  virtual Programs* programs() { return nullptr; }
+};
+
+std::unique_ptr<Runner> graph_runner(models::Gpt2& model, Optimizer& optimizer,
+                                     const RunnerOptions& options);
+std::unique_ptr<Runner> eager_runner(models::Gpt2& model, Optimizer& optimizer,
+                                     const RunnerOptions& options);
+
+}  // namespace aloft

@@ -1,0 +1,41 @@
+// Which low type `auto` means on this machine, and whether the one asked for pays here.
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "train/trainer.h"
+
+namespace aloft {
+
+PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
+                                 const std::function<MeasuredRates()>& measure) {
+  const bool wants_low = recipe.level_is_auto || recipe.level != Level::O0;
+  if (!wants_low || !measure) {
+    if (recipe.is_resolved()) return recipe;
+    return resolve_auto(recipe, recipe.level_is_auto ? Level::O0 : recipe.level,
+                        recipe.low_is_auto ? DType::BF16 : recipe.low, "nothing was measured");
+  }
+  const MeasuredRates rates = measure();
+  const double ratio = rates.f32_gflops > 0 ? rates.bf16_gflops / rates.f32_gflops : 0;
+  const std::string numbers =
+      fmt::format("bf16 {:.0f} GFLOP/s, f32 {:.0f} GFLOP/s on a large product ({:.2f}x)",
+                  rates.bf16_gflops, rates.f32_gflops, ratio);
+  if (recipe.is_resolved()) {
+    if (recipe.low == DType::BF16 && ratio < 1)
+      log_warning("bf16 is slower than fp32 on this machine: {}. O0 would train faster.", numbers);
+    if (recipe.low == DType::F16)
+      log_info("fp16 is stored in 16 bits and computed in f32 on this machine");
+    return recipe;
+  }
+  // Half-width storage pays a little even where the products are no faster; the bar leaves room
+  // for noise in the measurement.
+  constexpr double kWorthIt = 1.05;
+  const bool low_pays = ratio >= kWorthIt;
+  const Level level =
+      recipe.level_is_auto ? (low_pays ? Level::O2 : Level::O0) : recipe.level;
+  const DType low = recipe.low_is_auto ? DType::BF16 : recipe.low;
+  const PrecisionRecipe settled = resolve_auto(recipe, level, low, numbers);
+  log_info("auto precision: {} because {}", print_precision(settled), numbers);
+  return settled;
+}
+
+}  // namespace aloft

@@ -1,0 +1,337 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "frontend/amp.h"
+#include "frontend/programs.h"
+#include "frontend/random.h"
+#include "train/checkpoint.h"
+#include "train/generate.h"
+#include "train/interrupt.h"
+#include "train/metrics.h"
+#include "train/model_json.h"
+#include "train/progress.h"
+#include "train/run_record.h"
+#include "train/runner.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+// Step times from which the rate is taken: the newest, so that a long run shows its present speed.
+class Rate {
+ public:
+  void add(double seconds) {
+    times_.push_back(seconds);
+    if (times_.size() > kWindow) times_.erase(times_.begin());
+  }
+  double median() const {
+    if (times_.empty()) return 0;
+    std::vector<double> sorted = times_;
+    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+
+ private:
+  static constexpr std::size_t kWindow = 50;
+  std::vector<double> times_;
+};
+
+class Training {
+ public:
+  Training(const Recipe& recipe, const TrainOptions& options)
+      : recipe_(recipe),
+        options_(options),
+        data_(open_data(recipe, options.quiet)),
+        config_(model_config(recipe, data_.tokenizer ? data_.tokenizer->vocab_size() : 0)) {
+    if (recipe_.train.threads > 0) omp_set_num_threads(static_cast<int>(recipe_.train.threads));
+    recipe_.precision = settle_precision(recipe.precision, options.measure);
+    manual_seed(recipe_.train.seed);
+    model_ = std::make_unique<models::Gpt2>(config_);
+    optimizer_ = std::make_unique<Optimizer>(
+        amp::prepare(*model_, optimizer_spec(recipe_), recipe_.precision));
+    optimizer_->set_accumulation(static_cast<int>(recipe_.train.accumulate));
+    names_ = backward_order(*optimizer_);
+  }
+
+  TrainResult run() {
+    prepare_folder();
+    start_runner();
+    write_record(false);
+    Metrics metrics(options_.out, step_);
+    TokenLoader loader(data_.train, loader_options());
+    const InterruptScope interrupts;
+    loop(metrics, loader);
+    finish(metrics);
+    return result_;
+  }
+
+ private:
+  TokenLoaderOptions loader_options() const {
+    TokenLoaderOptions o;
+    o.batch = recipe_.train.batch;
+    o.context = config_.context;
+    o.order.seed = recipe_.train.seed;
+    o.order.sampling =
+        recipe_.data.sampling == "random" ? Sampling::Random : Sampling::Windows;
+    o.position = position_;
+    return o;
+  }
+
+  void prepare_folder() {
+    const Path checkpoints = options_.out / "checkpoints";
+    if (options_.resume) {
+      std::vector<std::string> problems;
+      const auto newest = newest_checkpoint(checkpoints, problems);
+      for (const std::string& p : problems) log_warning("a checkpoint is passed over: {}", p);
+      if (newest) {
+        const CheckpointMeta meta = load_checkpoint(*newest, *model_, *optimizer_);
+        step_ = meta.step;
+        position_ = meta.data_position;
+        log_info("resuming after step {} from {}", step_, newest->string());
+      } else {
+        log_info("no checkpoint in {}: starting anew", checkpoints.string());
+      }
+    } else if (std::filesystem::exists(options_.out / "run.json")) {
+      throw UserError("E0811", "the run directory holds a run already")
+          .at(options_.out.string())
+          .advice("--resume to go on with it, or another --out");
+    }
+    make_folder(checkpoints);
+    make_folder(options_.out / "samples");
+    if (data_.tokenizer) {
+      make_folder(options_.out / "tokenizer");
+      data_.tokenizer->save(options_.out / "tokenizer");
+    }
+  }
+
+  void start_runner() {
+    const RunnerOptions o{recipe_.train.batch, config_.context,
+                          static_cast<int>(recipe_.train.threads)};
+    runner_ = recipe_.train.mode == "eager" ? eager_runner(*model_, *optimizer_, o)
+                                            : graph_runner(*model_, *optimizer_, o);
+    if (const Programs* p = runner_->programs()) {
+      result_.compile_s = p->compile_seconds();
+      result_.planned_peak_bytes = p->plan().peak_bytes();
+    }
+  }
+
+  void write_record(bool finished) {
+    json record = {{"aloft", ALOFT_VERSION},
+                   {"started", started_},
+                   {"machine", options_.machine},
+                   {"threads", omp_get_max_threads()},
+                   {"mode", recipe_.train.mode},
+                   {"recipe", json_of(recipe_)},
+                   {"origin", recipe_.origin},
+                   {"model", json_of(config_)},
+                   {"parameters", config_.parameter_count()},
+                   {"policy", model_->policy().str()},
+                   {"tokens", {{"train", data_.info.train_tokens},
+                               {"validation", data_.info.validation_tokens}}},
+                   {"seed", recipe_.train.seed},
+                   {"finished", finished}};
+    if (const Programs* p = runner_->programs()) {
+      record["signature"] = p->plan().signature();
+      record["compile_s"] = p->compile_seconds();
+      record["memory"] = memory_record(p->plan(), "train");
+      record["precision_decisions"] = decisions_record(p->decisions("train"));
+    }
+    if (finished) {
+      record["result"] = {{"steps", step_},
+                          {"skipped", result_.skipped},
+                          {"last_loss", result_.last_loss},
+                          {"median_step_s", result_.median_step_s},
+                          {"tokens_per_s", result_.tokens_per_s}};
+      if (result_.val_loss) record["result"]["val_loss"] = *result_.val_loss;
+    }
+    write_file_atomic(options_.out / "run.json", record.dump(2) + "\n");
+  }
+
+  StepRecord one_step(TokenLoader& loader) {
+    const double start = monotonic_seconds();
+    double micro_losses = 0;
+    std::int64_t tokens = 0;
+    for (std::int64_t m = 1; m < recipe_.train.accumulate; ++m) {
+      const Batch& batch = *loader.next();
+      micro_losses += runner_->accumulate(batch);
+      tokens += batch.rows * config_.context;
+    }
+    const Batch& batch = *loader.next();
+    const StepNumbers n = runner_->step(batch);
+    tokens += batch.rows * config_.context;
+    const double seconds = monotonic_seconds() - start;
+    rate_.add(seconds);
+    time_ += seconds;
+    tokens_ += tokens;
+    StepRecord r;
+    r.step = ++step_;
+    r.loss = (micro_losses + n.loss) / static_cast<double>(recipe_.train.accumulate);
+    r.lr = n.lr;
+    r.grad_norm = n.grad_norm;
+    r.loss_scale = n.loss_scale;
+    r.skipped = !n.finite;
+    if (r.skipped && n.culprit >= 0 && n.culprit < static_cast<int>(names_.size()))
+      r.culprit = names_[n.culprit];
+    r.tokens = tokens_;
+    r.tokens_per_s = static_cast<double>(tokens) / seconds;
+    r.time_s = time_;
+    return r;
+  }
+
+  void loop(Metrics& metrics, TokenLoader& loader) {
+    const std::int64_t last = recipe_.train.steps;
+    Progress progress(step_, last, options_.quiet);
+    const auto due = [&](std::int64_t every) {
+      return every > 0 && step_ % every == 0 && step_ < last;
+    };
+    while (step_ < last && !InterruptScope::asked()) {
+      const StepRecord r = one_step(loader);
+      position_ = loader.position();
+      if (result_.steps++ == 0) result_.first_loss = r.loss;
+      result_.last_loss = r.loss;
+      result_.skipped += r.skipped;
+      metrics.step(r);
+      progress.step(r, result_.skipped);
+      give_up_if_hopeless(r);
+      if (due(recipe_.train.eval_every)) {
+        progress.pause();
+        evaluate(metrics);
+      }
+      if (due(recipe_.train.checkpoint_every)) save();
+    }
+    progress.pause();
+    if (step_ < last) {
+      result_.exit = ExitCode::Interrupted;
+      log_info("interrupted after step {}: saving", step_);
+    }
+    result_.median_step_s = rate_.median();
+    if (result_.median_step_s > 0)
+      result_.tokens_per_s = static_cast<double>(recipe_.train.batch * recipe_.train.accumulate *
+                                                 config_.context) /
+                             result_.median_step_s;
+  }
+
+  void give_up_if_hopeless(const StepRecord& r) {
+    overflow_run_ = r.skipped ? overflow_run_ + 1 : 0;
+    if (overflow_run_ < optimizer_->scaler().give_up_after) return;
+    throw DivergedError("E0810", fmt::format("{} steps in a row produced non-finite gradients",
+                                             overflow_run_))
+        .saw("first non-finite tensor: the gradient of " +
+             (r.culprit.empty() ? std::string("the loss") : r.culprit))
+        .line("scale", fmt::format("{:g}", r.loss_scale))
+        .advice("a lower learning rate, a longer warm-up, or precision O0 to find the cause");
+  }
+
+  void evaluate(Metrics& metrics) {
+    if (!data_.validation) return;
+    TokenLoader loader(*data_.validation,
+                       evaluation_options(recipe_.train.batch, config_.context));
+    double sum = 0;
+    std::int64_t count = 0, batches = 0;
+    while (const Batch* batch = loader.next()) {
+      sum += runner_->evaluate(*batch) * static_cast<double>(batch->counted_targets);
+      count += batch->counted_targets;
+      if (++batches == recipe_.train.eval_batches) break;
+    }
+    if (count == 0) return;
+    result_.val_loss = sum / static_cast<double>(count);
+    metrics.evaluation(step_, *result_.val_loss);
+    if (!options_.quiet) log_info("step {}: validation loss {:.4f}", step_, *result_.val_loss);
+  }
+
+  void save() {
+    const Path folder = options_.out / "checkpoints";
+    result_.checkpoint = save_checkpoint(
+        folder, {step_, position_, model_->policy().str(), json_of(config_)}, *model_, *optimizer_);
+    prune_checkpoints(folder, recipe_.train.keep_checkpoints);
+  }
+
+  void finish(Metrics& metrics) {
+    if (result_.exit == ExitCode::Ok) evaluate(metrics);
+    save();
+    metrics.flush();
+    write_record(true);
+    if (result_.exit == ExitCode::Ok && recipe_.train.sample_tokens > 0 && data_.tokenizer)
+      sample();
+    if (options_.report) options_.report(options_.out);
+  }
+
+  void sample() {
+    runner_.reset();  // the training arenas go; the generator makes its own
+    Generator generator(*model_);
+    std::vector<std::int32_t> ids = data_.tokenizer->encode("\n");
+    if (ids.empty()) ids.push_back(0);
+    generator.start(ids);
+    SamplingOptions o;
+    o.temperature = 0.8;
+    o.top_k = 40;
+    o.seed = recipe_.train.seed;
+    std::vector<std::int32_t> drawn;
+    for (std::int64_t i = 0; i < recipe_.train.sample_tokens; ++i) {
+      drawn.push_back(sample_token(generator.logits(), o, i));
+      generator.feed(drawn.back());
+    }
+    result_.sample = data_.tokenizer->decode(drawn);
+    write_file_atomic(options_.out / "samples" / fmt::format("step-{:06}.txt", step_),
+                      result_.sample);
+  }
+
+  Recipe recipe_;
+  const TrainOptions& options_;
+  Dataset data_;
+  models::Gpt2Config config_;
+  std::unique_ptr<models::Gpt2> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Runner> runner_;
+  std::vector<std::string> names_;
+  std::string started_ = utc_timestamp();
+  std::int64_t step_ = 0, tokens_ = 0, overflow_run_ = 0;
+  std::uint64_t position_ = 0;
+  double time_ = 0;
+  Rate rate_;
+  TrainResult result_;
+};
+
+}  // namespace
+
+Dataset open_data(const Recipe& recipe, bool quiet) {
+  DatasetSpec spec;
+  spec.text = recipe.data.text;
+  spec.base = recipe.folder;
+  spec.tokenizer = recipe.data.tokenizer;
+  spec.validation = recipe.data.validation;
+  spec.seed = 0;  // the split does not change with the run's seed
+  if (!recipe.data.cache.empty()) {
+    spec.cache = recipe.data.cache;
+  } else {
+    const char* base = std::getenv("XDG_CACHE_HOME");
+    const char* home = std::getenv("HOME");
+    spec.cache = (base && *base ? Path(base) : Path(home ? home : "/tmp") / ".cache") / "aloft";
+  }
+  make_folder(spec.cache);
+  if (spec.text.empty())
+    throw UserError("E0717", "the recipe names no text")
+        .need("data.text, a list of files, folders or globs")
+        .advice("--set 'data.text=[\"input.txt\"]'");
+  std::string stage;
+  return open_dataset(spec, [&](const PackProgress& p) {
+    if (quiet || stage == p.stage) return;
+    stage = p.stage;
+    log_info("preparing data: {}", stage);
+  });
+}
+
+TrainResult run_training(const Recipe& recipe, const TrainOptions& options) {
+  return Training(recipe, options).run();
+}
+
+}  // namespace aloft

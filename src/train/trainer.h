@@ -1,0 +1,54 @@
+// The training loop, and the run directory it fills:
+//   run.json  metrics.jsonl  events.out.tfevents.*  checkpoints/step-N/  samples/  tokenizer/
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "data/pack.h"
+#include "train/recipe.h"
+
+namespace aloft {
+
+// What a measurement found for `auto` precision: GFLOP/s of a large product.
+struct MeasuredRates {
+  double f32_gflops = 0, bf16_gflops = 0;
+};
+
+struct TrainOptions {
+  Path out;                  // run directory
+  bool resume = false;
+  bool quiet = false;
+  std::string machine;       // description for run.json
+  std::function<MeasuredRates()> measure;   // asked at most once
+  std::function<void(const Path& run)> report;  // writes report.html when the run ends
+};
+
+struct TrainResult {
+  ExitCode exit = ExitCode::Ok;
+  std::int64_t steps = 0, skipped = 0;
+  double first_loss = 0, last_loss = 0;
+  std::optional<double> val_loss;
+  double median_step_s = 0, tokens_per_s = 0, compile_s = 0;
+  std::uint64_t planned_peak_bytes = 0;
+  Path checkpoint;
+  std::string sample;
+};
+
+// Runs a recipe from the start, or on from its newest checkpoint, until its last step or SIGINT
+// (the step is finished, a checkpoint saved, exit Interrupted). Throws DivergedError E0810 when the
+// loss scaler gives up, and the errors of data, recipe and files.
+TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
+
+// Replaces `auto` by the better measured type, with the reason; the same recipe otherwise. Warns
+// where a low type was asked for that this machine multiplies more slowly than fp32.
+PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
+                                 const std::function<MeasuredRates()>& measure);
+
+// Opens the recipe's data.
+Dataset open_data(const Recipe& recipe, bool quiet);
+
+}  // namespace aloft
