@@ -76,6 +76,8 @@ Path save_checkpoint(const Path& folder, const CheckpointMeta& meta, const nn::M
   json manifest = {{"format", kCheckpointFormat},
                    {"step", meta.step},
                    {"data_position", meta.data_position},
+                   {"tokens", meta.tokens},
+                   {"time_s", meta.time_s},
                    {"policy", meta.policy},
                    {"model", meta.model}};
   for (const char* file : kFiles) manifest["files"][file] = describe(partial / file);
@@ -97,6 +99,8 @@ CheckpointMeta check_checkpoint(const Path& checkpoint) {
                              std::to_string(kCheckpointFormat));
     meta.step = manifest.at("step").get<std::int64_t>();
     meta.data_position = manifest.at("data_position").get<std::uint64_t>();
+    meta.tokens = manifest.at("tokens").get<std::int64_t>();
+    meta.time_s = manifest.at("time_s").get<double>();
     meta.policy = manifest.at("policy").get<std::string>();
     meta.model = manifest.at("model");
     for (const char* file : kFiles) {

@@ -23,6 +23,8 @@ inline constexpr int kCheckpointFormat = 1;
 struct CheckpointMeta {
   std::int64_t step = 0;            // attempted steps
   std::uint64_t data_position = 0;  // TokenLoader::seek
+  std::int64_t tokens = 0;          // trained on so far
+  double time_s = 0;                // spent in steps so far
   std::string policy;               // precision recipe's text
   nlohmann::json model;             // config, so that the folder can be loaded on its own
 };

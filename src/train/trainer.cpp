@@ -96,6 +96,10 @@ class Training {
         const CheckpointMeta meta = load_checkpoint(*newest, *model_, *optimizer_);
         step_ = meta.step;
         position_ = meta.data_position;
+        tokens_ = meta.tokens;
+        time_ = meta.time_s;
+        result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
+        overflow_run_ = *static_cast<const std::int32_t*>(optimizer_->overflow_run->data);
         log_info("resuming after step {} from {}", step_, newest->string());
       } else {
         log_info("no checkpoint in {}: starting anew", checkpoints.string());
@@ -251,7 +255,7 @@ class Training {
   void save() {
     const Path folder = options_.out / "checkpoints";
     result_.checkpoint = save_checkpoint(
-        folder, {step_, position_, model_->policy().str(), json_of(config_)}, *model_, *optimizer_);
+        folder, {step_, position_, tokens_, time_, model_->policy().str(), json_of(config_)}, *model_, *optimizer_);
     prune_checkpoints(folder, recipe_.train.keep_checkpoints);
   }
 

@@ -1,0 +1,69 @@
+// aloft train RECIPE
+#include <fmt/format.h>
+
+#include "backends/cpu/measure.h"
+#include "base/log.h"
+#include "cli/machine.h"
+#include "cli/verb.h"
+#include "train/recipe.h"
+#include "train/trainer.h"
+
+namespace aloft::cli {
+namespace {
+
+struct Options {
+  std::string recipe, out, mode;
+  std::vector<std::string> set;
+  std::int64_t steps = -1, threads = -1;
+  bool resume = false, print_config = false, quiet = false;
+};
+
+ExitCode train(const Options& o) {
+  std::vector<Override> overrides;
+  for (const std::string& s : o.set) overrides.push_back(parse_override(s));
+  if (o.steps >= 0) overrides.push_back({"train.steps", std::to_string(o.steps)});
+  if (o.threads >= 0) overrides.push_back({"train.threads", std::to_string(o.threads)});
+  if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
+  const Recipe recipe = load_recipe(o.recipe, overrides);
+  if (o.print_config) {
+    fmt::print("{}", print_config(recipe));
+    return ExitCode::Ok;
+  }
+  if (o.quiet) set_log_level(LogLevel::Warning);
+  TrainOptions t;
+  t.out = o.out.empty() ? Path("runs") / Path(o.recipe).stem() : Path(o.out);
+  t.resume = o.resume;
+  t.quiet = o.quiet;
+  t.machine = machine_name();
+  t.measure = [] {
+    const cpu::MatmulRates r = cpu::measure_matmul_rates();
+    return MeasuredRates{r.f32_gflops, r.bf16_gflops};
+  };
+  const TrainResult r = run_training(recipe, t);
+  fmt::print("steps {}  loss {:.4f}", r.steps, r.last_loss);
+  if (r.val_loss) fmt::print("  validation loss {:.4f}", *r.val_loss);
+  fmt::print("  {:.0f} tokens/s  skipped {}\n", r.tokens_per_s, r.skipped);
+  fmt::print("run directory {}\n", t.out.string());
+  if (!r.sample.empty()) fmt::print("sample:\n{}\n", r.sample);
+  return r.exit;
+}
+
+}  // namespace
+
+Action train_verb(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("recipe", o->recipe, "recipe file (*.toml)")->required();
+  app.add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
+  app.add_option("--steps", o->steps, "steps of the run (train.steps)");
+  app.add_option("--out", o->out, "run directory (default: runs/<recipe's name>)");
+  app.add_flag("--resume", o->resume, "go on from the newest whole checkpoint, if there is one");
+  app.add_option("--mode", o->mode, "graph or eager (train.mode)")
+      ->check(CLI::IsMember({"graph", "eager"}));
+  app.add_option("--threads", o->threads, "threads (train.threads); 0: all");
+  app.add_flag("--print-config", o->print_config,
+               "print the resolved recipe with the origin of each value, and stop");
+  app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");
+  return [o] { return train(*o); };
+}
+
+}  // namespace aloft::cli
