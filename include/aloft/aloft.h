@@ -1,6 +1,63 @@
 // Aloft, the installed interface: include this and link aloft::aloft (find_package(aloft)).
+//
+//   #include <aloft/aloft.h>
+//   using namespace aloft;
+//
+// The program in examples/mlp.cpp shows what comes together here.
 #pragma once
 
+#include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
+#include "data/array_loader.h"
+#include "files/safetensors.h"
+#include "frontend/amp.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "frontend/loops.h"
+#include "frontend/random.h"
 #include "graph/tensor.h"
+#include "models/gpt2.h"
+#include "models/huggingface.h"
+#include "models/lenet.h"
+#include "models/mlp.h"
+#include "models/state_dict.h"
+#include "nn/attention.h"
+#include "nn/batch_norm.h"
+#include "nn/conv2d.h"
+#include "nn/dropout.h"
+#include "nn/embedding.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+#include "nn/pool2d.h"
+#include "nn/sequential.h"
+#include "ops/activation.h"
+#include "ops/attention.h"
+#include "ops/binary.h"
+#include "ops/broadcast.h"
+#include "ops/cast.h"
+#include "ops/compare.h"
+#include "ops/constant.h"
+#include "ops/cross_entropy.h"
+#include "ops/identity.h"
+#include "ops/matmul.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/softmax.h"
+#include "ops/transpose.h"
+#include "ops/unary.h"
+#include "ops/where.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
 #include "types/shape.h"
+
+#include "aloft/loader.h"
+
+namespace aloft {
+
+// Whoever includes this header runs on the cpu back end from the start.
+inline const bool cpu_is_registered = [] {
+  use_backend(cpu_backend());
+  return true;
+}();
+
+}  // namespace aloft

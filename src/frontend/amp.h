@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "frontend/module.h"
@@ -16,15 +17,42 @@ template <class M>
 class Net {
  public:
   explicit Net(M& model) : model_(&model) {}
-  template <class... Args>
-  auto operator()(Args&&... args) const {
-    ModuleScope scope("", model_->policy());
-    return (*model_)(std::forward<Args>(args)...);
+  // Up to three arguments, with the caller's line for models that take operands.
+  template <class A>
+  auto operator()(const A& a, SourceLocation at = SourceLocation::current()) const {
+    return call(at, a);
+  }
+  template <class A, class B>
+    requires(!std::is_same_v<B, SourceLocation>)
+  auto operator()(const A& a, const B& b, SourceLocation at = SourceLocation::current()) const {
+    return call(at, a, b);
+  }
+  template <class A, class B, class C>
+    requires(!std::is_same_v<C, SourceLocation>)
+  auto operator()(const A& a, const B& b, const C& c,
+                  SourceLocation at = SourceLocation::current()) const {
+    return call(at, a, b, c);
   }
   M& model() const { return *model_; }
   M* operator->() const { return model_; }
 
  private:
+  template <class T>
+  static auto operand(const T& value, const SourceLocation& at) {
+    if constexpr (std::is_same_v<T, Tensor>)
+      return Operand(value, at);
+    else
+      return value;
+  }
+  template <class... Args>
+  auto call(const SourceLocation& at, const Args&... args) const {
+    ModuleScope scope("", model_->policy());
+    if constexpr (std::is_invocable_v<M&, decltype(operand(args, at))...>)
+      return (*model_)(operand(args, at)...);
+    else
+      return (*model_)(args...);
+  }
+
   M* model_;
 };
 

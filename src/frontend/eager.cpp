@@ -16,6 +16,11 @@
 
 namespace aloft {
 
+namespace {
+// State of at most so many bytes is copied when it is read.
+constexpr std::size_t kCopied = 64;
+}  // namespace
+
 EagerEmitter::EagerEmitter(KernelCache& kernels) : kernels_(kernels) { tape_.name = "tape"; }
 
 const EagerCell& EagerEmitter::cell(const Tensor& t) const {
@@ -68,9 +73,21 @@ Tensor EagerEmitter::current(const Tensor& t) {
 
 Tensor EagerEmitter::handle(ValueId v) { return wrap(values_.at(v)); }
 
+namespace {
+// Whether `c`, read earlier, still is the variable: a compiled program may have moved it into an
+// arena or written it since.
+bool is_current(const EagerCell& c, const Variable& v) {
+  if (c.type != v.type) return false;
+  return c.data == v.data ||
+         (v.type.max_bytes() <= kCopied && std::memcmp(c.data, v.data, v.type.max_bytes()) == 0);
+}
+}  // namespace
+
 Tensor EagerEmitter::state(const VariablePtr& variable) {
-  if (const auto it = states_.find(variable->name); it != states_.end()) return wrap(it->second);
-  constexpr std::size_t kCopied = 64;
+  if (const auto it = states_.find(variable->name);
+      it != states_.end() && variables_[variable->name] == variable &&
+      is_current(*it->second, *variable))
+    return wrap(it->second);
   auto c = std::make_shared<EagerCell>();
   c->type = variable->type;
   if (variable->type.max_bytes() <= kCopied) {
@@ -233,6 +250,7 @@ Tensor EagerEmitter::gradient_of(Name variable) const {
 }
 
 void EagerEmitter::clear_tape() {
+  if (tape_.capacity() == 0 && values_.empty() && occurrences_.empty()) return;
   tape_ = Graph();
   tape_.name = "tape";
   values_.clear();

@@ -51,6 +51,7 @@ class EagerEmitter : public Emitter {
   const EagerCell& cell(const Tensor& t) const;
   // The gradient that the last backward() left for a parameter; undefined if none.
   Tensor gradient_of(Name variable) const;
+  void forget_gradients() { gradients_.clear(); }
   void clear_tape();
   // Gradients are emitted through the outer emitter, which inserts casts.
   void set_outer(CastingEmitter* outer) { outer_ = outer; }

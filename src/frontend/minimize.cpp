@@ -41,19 +41,6 @@ std::vector<Tensor> states(const std::vector<VariablePtr>& variables) {
   return all;
 }
 
-// Gradients of loss x scale, one a parameter, in the optimizer's order.
-std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& opt) {
-  if (loss.rank() != 0)
-    throw UserError("E0803", "minimize() needs a scalar loss")
-        .saw(loss.type().str())
-        .advice("take the mean or the sum first");
-  Where w = current_where();
-  w.pass = "minimize";
-  w.phase = Phase::Backward;
-  Emitter& e = *loss.emitter();
-  return e.gradients(loss, e.state(opt.scale), states(opt.parameters()), w);
-}
-
 // Sums over micro-batches, in fp32.
 std::vector<Tensor> add_accumulated(const std::vector<Tensor>& gradients, const Optimizer& opt) {
   Emitter& e = current_emitter();
@@ -64,8 +51,8 @@ std::vector<Tensor> add_accumulated(const std::vector<Tensor>& gradients, const 
 }
 
 // Parameters that have a master and those that are their own go through one update op each.
-void update_parameters(const std::vector<Tensor>& gradients, const GradStats& stats,
-                       const Tensor& lr, const Tensor& applied, const Optimizer& opt) {
+void apply_rule(const std::vector<Tensor>& gradients, const GradStats& stats, const Tensor& lr,
+                const Tensor& applied, const Optimizer& opt) {
   Emitter& e = current_emitter();
   for (const bool has_master : {false, true}) {
     UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
@@ -103,9 +90,25 @@ std::vector<std::string> backward_order(const Optimizer& opt) {
   return names;
 }
 
-StepResult minimize(const Tensor& loss, Optimizer& opt) {
+std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& opt) {
+  if (loss.rank() != 0)
+    throw UserError("E0803", "minimize() needs a scalar loss")
+        .saw(loss.type().str())
+        .advice("take the mean or the sum first");
+  Where w = current_where();
+  w.pass = "minimize";
+  w.phase = Phase::Backward;
+  Emitter& e = *loss.emitter();
+  EmitterScope scope(e);
+  return e.gradients(loss, e.state(opt.scale), states(opt.parameters()), w);
+}
+
+StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& opt) {
+  if (gradients.size() != opt.parameters().size())
+    throw UserError("E0807", "the gradients are not those of the optimizer's parameters")
+        .saw(std::to_string(gradients.size()) + " gradients")
+        .need(std::to_string(opt.parameters().size()) + ", in the optimizer's order");
   EmitterScope emitter_scope(*loss.emitter());
-  std::vector<Tensor> gradients = scaled_gradients(loss, opt);
   UpdatePhase phase;
   Emitter& e = current_emitter();
   const Tensor scale = e.state(opt.scale), applied = e.state(opt.applied);
@@ -117,20 +120,36 @@ StepResult minimize(const Tensor& loss, Optimizer& opt) {
   const std::vector<Tensor> backward(gradients.rbegin(), gradients.rend());
   const GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
   const Tensor lr = learning_rate(applied, opt.spec().lr, opt.spec().schedule);
-  update_parameters(gradients, stats, lr, applied, opt);
+  apply_rule(gradients, stats, lr, applied, opt);
   for (const VariablePtr& sum : opt.accumulators())
     e.update(sum, full(sum->type.shape, 0.0, DType::F32));
   e.update(opt.applied, count_applied(applied, stats.finite));
-  const ScalerTensors scaler{scale, e.state(opt.good_steps), e.state(opt.overflow_run),
-                             e.state(opt.skipped)};
-  const ScalerTensors next = scaler_update(scaler, stats.finite, opt.scaler());
+  return {loss, stats.norm, lr, identity(scale), stats.finite, stats.culprit};
+}
+
+void update_scaler(const StepResult& step, Optimizer& opt) {
+  EmitterScope emitter_scope(*step.finite.emitter());
+  UpdatePhase phase;
+  Emitter& e = current_emitter();
+  const ScalerTensors scaler{e.state(opt.scale), e.state(opt.good_steps),
+                             e.state(opt.overflow_run), e.state(opt.skipped)};
+  const ScalerTensors next = scaler_update(scaler, step.finite, opt.scaler());
   e.update(opt.scale, next.scale);
   e.update(opt.good_steps, next.good_steps);
   e.update(opt.overflow_run, next.overflow_run);
   e.update(opt.skipped, next.skipped);
-  StepResult result{loss, stats.norm, lr, identity(scale), stats.finite, stats.culprit};
   advance_step();
+}
+
+StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& opt) {
+  const StepResult result = update_parameters(loss, std::move(gradients), opt);
+  update_scaler(result, opt);
   return result;
+}
+
+StepResult minimize(const Tensor& loss, Optimizer& opt) {
+  EmitterScope emitter_scope(*loss.emitter());
+  return apply_gradients(loss, scaled_gradients(loss, opt), opt);
 }
 
 Tensor accumulate(const Tensor& loss, Optimizer& opt) {

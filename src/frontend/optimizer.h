@@ -85,6 +85,19 @@ struct StepResult {
 // host taking part in the decision. In eager mode it has run when it returns.
 StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 
+// The parts of minimize(), for loops that look between them (frontend/loops.h).
+//
+// Gradients of loss x loss scale, one for each of the optimizer's parameters, in its order.
+std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& optimizer);
+// Finite check, global norm, clipping, update, count of applied updates.
+StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_gradients,
+                             Optimizer& optimizer);
+// The loss scaler's next state and the next step's random numbers.
+void update_scaler(const StepResult& step, Optimizer& optimizer);
+// Both of them.
+StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> scaled_gradients,
+                           Optimizer& optimizer);
+
 // With accumulation: adds this micro-batch's gradients to the accumulators. The last micro-batch
 // goes through minimize(), which adds its own and starts over.
 Tensor accumulate(const Tensor& loss, Optimizer& optimizer);

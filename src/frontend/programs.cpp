@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "frontend/eager.h"
 #include "passes/lower_to_plan.h"
 #include "runtime/default_backend.h"
 
@@ -93,9 +94,15 @@ void Programs::finish() {
   const auto start = std::chrono::steady_clock::now();
   std::vector<VariablePtr> variables;
   for (const auto& [name, v] : variables_) variables.push_back(v);
+  eager().clear_tape();  // variables move
   executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables);
   compile_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Programs::run(int program, std::span<const std::int64_t> lengths) {
+  executor_->run(program, lengths);
+  eager().clear_tape();
 }
 
 }  // namespace aloft

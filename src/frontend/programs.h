@@ -72,7 +72,8 @@ class Programs {
   const T* output(std::string_view program, std::string_view name) const {
     return static_cast<const T*>(executor_->output(program, name));
   }
-  void run(int program, std::span<const std::int64_t> lengths) { executor_->run(program, lengths); }
+  // Ends this thread's eager tape: what it remembers of variables and their casts is out of date.
+  void run(int program, std::span<const std::int64_t> lengths);
 
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
   // The graph of a program as lowered, and the times of its passes.

@@ -1,0 +1,73 @@
+// Batches of labelled arrays as tensors:  for (auto [x, label] : loader) step(x, label);
+#pragma once
+
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "data/array_loader.h"
+#include "frontend/eager.h"
+
+namespace aloft {
+
+class Loader {
+ public:
+  // `sample` is the shape of one x, such as {1, 8, 8}; empty: a plain vector. The last batch of an
+  // epoch has fewer rows where the batch does not divide the samples.
+  Loader(ArrayData data, ArrayLoaderOptions options, Shape sample = {})
+      : sample_(std::move(sample)) {
+    auto shared = std::make_shared<const ArrayData>(std::move(data));
+    if (sample_.rank() == 0) sample_ = Shape{shared->features};
+    if (sample_.max_numel() != shared->features)
+      throw UserError("E0313", "the shape of a sample does not fit its numbers")
+          .saw(sample_.str() + " for " + std::to_string(shared->features) + " numbers");
+    source_ = std::make_unique<ArrayLoader>(std::move(shared), options);
+  }
+
+  // One epoch; the next loop goes on with the next one.
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(Loader& loader)
+        : loader_(loader), left_(loader.source_->batches_per_epoch()) {
+      fetch();
+    }
+    const std::pair<Tensor, Tensor>& operator*() const { return value_; }
+    Iterator& operator++() {
+      --left_;
+      fetch();
+      return *this;
+    }
+    bool operator!=(End) const { return left_ > 0; }
+
+   private:
+    void fetch() {
+      if (left_ == 0) return;
+      if (const ArrayBatch* b = loader_.source_->next())
+        value_ = loader_.tensors(*b);
+      else
+        left_ = 0;
+    }
+    Loader& loader_;
+    std::uint64_t left_;
+    std::pair<Tensor, Tensor> value_;
+  };
+  Iterator begin() { return Iterator(*this); }
+  End end() const { return {}; }
+
+ private:
+  std::pair<Tensor, Tensor> tensors(const ArrayBatch& b) const {
+    std::vector<Dim> dims{b.rows};
+    dims.insert(dims.end(), sample_.begin(), sample_.end());
+    const std::int64_t numbers = b.rows * sample_.max_numel();
+    return {from_floats({b.features.begin(), b.features.begin() + numbers}, Shape(dims)),
+            from_ints({b.labels.begin(), b.labels.begin() + b.rows}, {b.rows})};
+  }
+
+  Shape sample_;
+  std::unique_ptr<ArrayLoader> source_;
+};
+
+}  // namespace aloft

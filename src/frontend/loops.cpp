@@ -1,0 +1,57 @@
+#include "frontend/loops.h"
+
+#include "base/error.h"
+#include "frontend/eager.h"
+#include "ops/binary.h"
+#include "ops/constant.h"
+
+namespace aloft::amp {
+namespace {
+
+// What the last backward() left, zeros for parameters that the loss does not depend on.
+std::vector<Tensor> last_gradients(const Optimizer& optimizer) {
+  std::vector<Tensor> all;
+  bool any = false;
+  for (const VariablePtr& p : optimizer.parameters()) {
+    all.push_back(grad_of(p));
+    any = any || all.back().is_defined();
+  }
+  if (!any)
+    throw UserError("E0808", "there are no gradients to step with")
+        .need("a backward() before every step")
+        .advice("call amp::scale_loss(loss, optimizer).backward() first");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!all[i].is_defined()) {
+      const TensorType& type = optimizer.parameters()[i]->type;
+      all[i] = full(type.shape, 0.0, type.dtype);
+    }
+  return all;
+}
+
+}  // namespace
+
+Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer) {
+  EmitterScope scope(*loss.emitter());
+  return loss * current_emitter().state(optimizer.scale);
+}
+
+StepResult step(const Tensor& loss, Optimizer& optimizer) {
+  const StepResult result = apply_gradients(loss, last_gradients(optimizer), optimizer);
+  eager().forget_gradients();
+  return result;
+}
+
+StepResult GradScaler::step(const Tensor& loss) {
+  last_ = update_parameters(loss, last_gradients(optimizer_), optimizer_);
+  eager().forget_gradients();
+  return last_;
+}
+
+void GradScaler::update() {
+  if (!last_.finite.is_defined())
+    throw UserError("E0808", "update() follows step()").need("a step before every update");
+  update_scaler(last_, optimizer_);
+  last_ = {};
+}
+
+}  // namespace aloft::amp

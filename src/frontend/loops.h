@@ -1,0 +1,58 @@
+// Training loops in the words of other systems. Each is minimize() (frontend/optimizer.h) with its
+// parts in sight; the same state, the same bits.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "frontend/optimizer.h"
+
+namespace aloft::amp {
+
+// apex: a loss times the loss scale, to call backward() on. Eager only.
+//
+//   amp::scale_loss(loss, opt).backward();
+//   StepResult r = amp::step(loss, opt);
+Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer);
+// One update from the gradients that backward() left; an overflow skips it and lowers the scale.
+// UserError E0808 where backward() left none.
+StepResult step(const Tensor& loss, Optimizer& optimizer);
+
+// torch.amp.GradScaler:
+//
+//   scaler.scale(loss).backward();
+//   scaler.step(loss);
+//   scaler.update();
+class GradScaler {
+ public:
+  explicit GradScaler(Optimizer& optimizer) : optimizer_(optimizer) {}
+  Tensor scale(const Tensor& loss) const { return scale_loss(loss, optimizer_); }
+  StepResult step(const Tensor& loss);
+  void update();  // UserError E0808 without a step before it
+
+ private:
+  Optimizer& optimizer_;
+  StepResult last_;
+};
+
+}  // namespace aloft::amp
+
+namespace aloft {
+
+// MindSpore: f's loss together with its (scaled) gradients, for apply_gradients(). In both modes.
+//
+//   auto grad_fn = value_and_grad([&](Tensor x, Tensor y) { return cross_entropy(net(x), y); }, opt);
+//   auto step = compile([&](Tensor x, Tensor y) {
+//     auto [loss, gradients] = grad_fn(x, y);
+//     return apply_gradients(loss, gradients, opt);
+//   });
+template <class F>
+auto value_and_grad(F f, Optimizer& optimizer) {
+  return [f = std::move(f), &optimizer](auto&&... arguments) {
+    const Tensor loss = f(std::forward<decltype(arguments)>(arguments)...);
+    return std::pair<Tensor, std::vector<Tensor>>{loss, scaled_gradients(loss, optimizer)};
+  };
+}
+
+}  // namespace aloft

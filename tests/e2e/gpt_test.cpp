@@ -1,0 +1,153 @@
+// A tiny GPT on text: every precision, eager and compiled to the same bits, dropout included; and
+// decoding with a cache against the whole sequence at once.
+#include <gtest/gtest.h>
+
+#include "e2e/training.h"
+#include "base/error.h"
+#include "models/gpt2.h"
+#include "ops/cross_entropy.h"
+#include "optim/adam.h"
+
+namespace aloft::e2e {
+namespace {
+
+using models::Gpt2;
+using models::Gpt2Config;
+
+constexpr std::int64_t kBatch = 4, kLength = 16;
+
+Gpt2Config tiny(double dropout = 0) {
+  Gpt2Config c;
+  c.layers = 2;
+  c.heads = 2;
+  c.dim = 32;
+  c.vocab = 27;
+  c.context = kLength;
+  c.dropout = dropout;
+  return c;
+}
+
+struct TinyGpt : Gpt2 {
+  TinyGpt() : Gpt2(tiny()) {}
+};
+struct DroppingGpt : Gpt2 {
+  DroppingGpt() : Gpt2(tiny(0.1)) {}
+};
+
+// A sentence again and again, from a place that depends on step and row: letters and blanks.
+Batch sentences(int step) {
+  const std::string text =
+      "what is written once is read many times so write it plainly and test what you claim ";
+  const std::int64_t rows = step % 5 == 4 ? kBatch - 1 : kBatch;
+  std::vector<std::int32_t> tokens, targets;
+  const auto id = [&](std::size_t i) {
+    const char c = text[i % text.size()];
+    return c == ' ' ? 26 : c - 'a';
+  };
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t t = 0; t < kLength; ++t) {
+      const auto at = static_cast<std::size_t>(step * 37 + r * 19 + t);
+      tokens.push_back(id(at));
+      targets.push_back(id(at + 1));
+    }
+  targets[0] = -100;  // ignored
+  return {from_ints(tokens, {rows, kLength}), from_ints(targets, {rows, kLength})};
+}
+
+const auto kLoss = [](auto& net, const Tensor& x, const Tensor& label) {
+  return cross_entropy(net(x), label);
+};
+
+TrainOptions options(Mode mode, const std::string& precision, int threads = 2) {
+  return {mode, precision, 40, threads, 3, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0}};
+}
+
+class GptPrecision : public testing::TestWithParam<const char*> {};
+
+TEST_P(GptPrecision, EagerEqualsCompiledAndTheLossFalls) {
+  const Run eager = train<TinyGpt>(options(Mode::Eager, GetParam()), sentences, kLoss);
+  const Run compiled = train<TinyGpt>(options(Mode::Compiled, GetParam()), sentences, kLoss);
+  EXPECT_EQ(eager.losses, compiled.losses);
+  EXPECT_EQ(eager.grad_norms, compiled.grad_norms);
+  EXPECT_EQ(differing(eager, compiled), std::vector<std::string>());
+  EXPECT_LT(compiled.last(), 0.7 * compiled.first());
+}
+
+TEST_P(GptPrecision, ThreadsDoNotChangeABit) {
+  const Run two = train<TinyGpt>(options(Mode::Compiled, GetParam(), 2), sentences, kLoss);
+  for (int threads : {1, 4}) {
+    const Run other = train<TinyGpt>(options(Mode::Compiled, GetParam(), threads), sentences, kLoss);
+    EXPECT_EQ(two.losses, other.losses) << threads;
+    EXPECT_EQ(differing(two, other), std::vector<std::string>()) << threads;
+  }
+}
+
+TEST_P(GptPrecision, DropoutDrawsTheSameNumbersInBothModes) {
+  TrainOptions o = options(Mode::Eager, GetParam());
+  o.steps = 10;
+  const Run eager = train<DroppingGpt>(o, sentences, kLoss);
+  o.mode = Mode::Compiled;
+  const Run compiled = train<DroppingGpt>(o, sentences, kLoss);
+  const Run plain = train<TinyGpt>(o, sentences, kLoss);
+  EXPECT_EQ(eager.losses, compiled.losses);
+  EXPECT_EQ(differing(eager, compiled), std::vector<std::string>());
+  EXPECT_NE(compiled.losses, plain.losses);
+}
+
+const char* const kPrecisions[] = {"O0",      "O1:bf16", "O1:fp16", "O2:bf16",
+                                   "O2:fp16", "O3:bf16", "O3:fp16", "O2:bf16 backward=f16"};
+std::string name_of_precision(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(All, GptPrecision, testing::ValuesIn(kPrecisions), name_of_precision);
+
+TEST(Gpt, DecodingWithACacheEqualsTheWholeSequence) {
+  use_cpu();
+  manual_seed(5);
+  Gpt2 model(tiny());
+  model.eval();
+  std::vector<std::int32_t> ids;
+  for (int t = 0; t < kLength; ++t) ids.push_back((t * 7 + 3) % 27);
+  NoGrad no_grad;
+  const std::vector<double> whole = model(from_ints(ids, {1, kLength})).to_vector();
+
+  models::Gpt2Cache cache = model.make_cache(1, kLength, DType::F32);
+  Programs programs(2);
+  constexpr int kPrefill = 5;
+  programs.add("prefill", {{"tokens", {DType::I32, {1, kPrefill}}}}, [&](const auto& in) {
+    model.prefill(in[0], cache);
+    return std::vector<std::pair<std::string, Tensor>>{};
+  });
+  programs.add("decode", {{"tokens", {DType::I32, {1, 1}}}}, [&](const auto& in) {
+    return std::vector<std::pair<std::string, Tensor>>{{"logits", model.decode(in[0], cache)}};
+  });
+  programs.finish();
+  const int prefill = programs.find("prefill"), decode = programs.find("decode");
+  for (int round = 0; round < 2; ++round) {  // the second on a cleared, dirty cache
+    cache.clear();
+    std::copy_n(ids.begin(), kPrefill, programs.input<std::int32_t>("prefill", "tokens"));
+    programs.run(prefill, {});
+    for (int t = kPrefill; t < kLength; ++t) {
+      *programs.input<std::int32_t>("decode", "tokens") = ids[t];
+      programs.run(decode, {});
+      const float* logits = programs.output<float>("decode", "logits");
+      for (int v = 0; v < 27; ++v) EXPECT_NEAR(logits[v], whole[t * 27 + v], 2e-5) << t << " " << v;
+    }
+  }
+}
+
+TEST(Gpt, TokensThatDoNotFitAreRefused) {
+  use_cpu();
+  Gpt2 model(tiny());
+  const Tensor tokens = from_ints(std::vector<std::int32_t>(kLength + 1), {1, kLength + 1});
+  EXPECT_THROW(model(tokens), UserError);
+  EXPECT_THROW(models::gpt2_config("gpt2-124"), UserError);
+  EXPECT_EQ(models::gpt2_config("gpt2").layers, 12);
+  EXPECT_EQ(models::gpt2_config("gpt2-124m").parameter_count(), 124475904);
+}
+
+}  // namespace
+}  // namespace aloft::e2e

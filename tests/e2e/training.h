@@ -1,0 +1,102 @@
+// Trains a model for some steps in either mode and keeps what must be equal between runs: every
+// step's loss and all parameters at the end, to the bit.
+#pragma once
+
+#include <omp.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/cpu_backend.h"
+#include "frontend/amp.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "frontend/random.h"
+
+namespace aloft::e2e {
+
+enum class Mode { Eager, Compiled };
+
+struct Batch {
+  Tensor x, label;
+};
+
+struct Run {
+  std::vector<double> losses;
+  std::vector<double> grad_norms;
+  int skipped = 0;
+  std::map<std::string, std::string> state;  // name -> bytes: parameters and buffers
+
+  double mean(std::size_t from, std::size_t to) const {
+    double sum = 0;
+    for (std::size_t i = from; i < to; ++i) sum += losses[i];
+    return sum / static_cast<double>(to - from);
+  }
+  double first() const { return mean(0, 5); }
+  double last() const { return mean(losses.size() - 5, losses.size()); }
+};
+
+// Every program that calls the library's ops registers a back end first; tests do it here.
+inline void use_cpu() {
+  static const bool once = [] {
+    use_backend(cpu_backend());
+    return true;
+  }();
+  (void)once;
+}
+
+inline std::string bytes_of(const Variable& v) {
+  return {static_cast<const char*>(v.data), v.type.max_bytes()};
+}
+
+struct TrainOptions {
+  Mode mode = Mode::Compiled;
+  std::string precision = "O0";
+  int steps = 30;
+  int threads = 2;
+  std::uint64_t seed = 1;
+  OptimizerSpec optimizer;
+};
+
+// `M` is a model with operator()(x); `loss` makes a scalar of the network's call and the labels.
+// `batch(step)` gives the data; `before(model)` may freeze parameters.
+template <class M, class Loss>
+Run train(const TrainOptions& options, const std::function<Batch(int)>& batch, Loss loss,
+          const std::function<void(M&)>& before = {}) {
+  use_cpu();
+  eager().clear_tape();
+  omp_set_num_threads(options.threads);
+  manual_seed(options.seed);
+  M model;
+  if (before) before(model);
+  auto [net, opt] = amp::initialize(model, options.optimizer, options.precision);
+  auto one = [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+    return minimize(loss(net, x, label), opt);
+  };
+  auto compiled = compile(one, {.name = "step", .threads = options.threads});
+  Run run;
+  for (int step = 0; step < options.steps; ++step) {
+    const Batch b = batch(step);
+    const StepResult r = options.mode == Mode::Eager ? one(b.x, b.label) : compiled(b.x, b.label);
+    run.losses.push_back(r.loss());
+    run.grad_norms.push_back(r.grad_norm.item());
+    run.skipped += r.skipped();
+  }
+  for (const auto& list : {model.parameters(), model.buffers()})
+    for (const VariablePtr& v : list) run.state[v->name.str()] = bytes_of(*v);
+  for (const VariablePtr& v : opt.state()) run.state[v->name.str()] = bytes_of(*v);
+  return run;
+}
+
+// Names of the variables whose bits differ.
+inline std::vector<std::string> differing(const Run& a, const Run& b) {
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : a.state)
+    if (!b.state.contains(name) || b.state.at(name) != bytes) names.push_back(name);
+  return names;
+}
+
+}  // namespace aloft::e2e
