@@ -1,6 +1,8 @@
 // A recipe as text, and what its sections mean for the library.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -63,7 +65,8 @@ scalar::ScheduleRule schedule_rule(const Recipe& r) {
   scalar::ScheduleRule rule;
   rule.kind = *scalar::parse_schedule_kind(r.schedule.kind);
   rule.warmup = r.schedule.warmup;
-  rule.total = r.train.steps;
+  // A short trial of a longer recipe stays in its warm-up.
+  rule.total = std::max(r.train.steps, rule.warmup + 1);
   const double final_lr = r.schedule.final_lr < 0 ? r.optimizer.lr / 10 : r.schedule.final_lr;
   rule.min_factor = r.optimizer.lr > 0 ? final_lr / r.optimizer.lr : 0;
   rule.step_size = r.schedule.step_size;
