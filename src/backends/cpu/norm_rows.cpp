@@ -12,6 +12,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
+// In double, for rows whose squares leave f32's range.
+template <class T>
+double squares_in_double(const T* x, std::int64_t n, double mean) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double c = static_cast<double>(scalar::f32_of(x[i])) - mean;
+    sum += c * c;
+  }
+  return sum;
+}
+
 template <class T, bool kCentred>
 NormStatistics forward(const void* row, std::int64_t n, double eps, const float* scale,
                        const float* shift, void* result) {
@@ -23,10 +34,11 @@ NormStatistics forward(const void* row, std::int64_t n, double eps, const float*
   if constexpr (kCentred)
     s.mean = static_cast<float>(sum_over(n, [&](auto at) HWY_ATTR { return at(x); }) / count);
   const FloatV mean = hn::Set(d, s.mean);
-  const double squares = sum_over(n, [&](auto at) HWY_ATTR {
+  double squares = sum_over(n, [&](auto at) HWY_ATTR {
     const FloatV c = kCentred ? at.keep(hn::Sub(at(x), mean)) : at(x);
     return hn::Mul(c, c);
   });
+  if (HWY_UNLIKELY(!std::isfinite(squares))) squares = squares_in_double(x, n, s.mean);
   s.rstd = static_cast<float>(1 / std::sqrt(squares / count + eps));
   const FloatV rstd = hn::Set(d, s.rstd);
   for_vectors(n, [&](auto at) HWY_ATTR {
