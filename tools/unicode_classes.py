@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes src/data/unicode_classes.inc: the code points of Unicode's classes L (letters) and N
+"""Writes src/data/tokenizers/unicode_classes.inc: the code points of Unicode's classes L (letters) and N
 (numbers) as ranges. From PyPI's unicodedata2 where it is installed, which is ahead of Python's own
 tables; 16.0 is what Hugging Face's tokenizers had when this was compared with them:
 
     pip install unicodedata2==16.0.0
-    tools/unicode_classes.py > src/data/unicode_classes.inc
+    tools/unicode_classes.py > src/data/tokenizers/unicode_classes.inc
 """
 
 import sys

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/bpe_tokenizer.h"
-#include "data/char_tokenizer.h"
-#include "data/utf8.h"
+#include "data/tokenizers/bpe_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/utf8.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {

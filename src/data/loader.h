@@ -6,6 +6,7 @@
 //   pack.h          corpus + tokenizer -> cached shards; open_dataset(...) -> two TokenSources
 //   shard.h         the shard file; token_source.h: ids wherever they lie
 //   order.h         position -> sample: Permutation, BatchWalk, WindowOrder; pure functions
+//   tokenizers/     the kinds themselves, and load_tokenizer
 //   loader.h        TokenLoader: next() -> Batch{inputs, targets [B, T]}, prefetched
 //   array_loader.h  ArrayLoader: next() -> ArrayBatch{features [B, F], labels [B]}, from CSV too
 //

@@ -3,9 +3,9 @@
 //
 // Three node names are the graph's own: `input` {name}; `state` {name, class, requires_grad,
 // is_norm, stored}: traced as f32 where the variable is stored in a narrower type, which
-// insert-casts then gives it; `gradients` (target, seed, wrt...), which the pass `differentiate` expands. All others
-// are ops of the table. Mutation is explicit: `state` reads a
-// variable's value from before the run, `updates` declare its value after it.
+// insert-casts then gives it; `gradients` (target, seed, wrt...), which the pass `differentiate`
+// expands. All others are ops of the table. Mutation is explicit: `state` reads a variable's value
+// from before the run, `updates` declare its value after it.
 #pragma once
 
 #include <map>

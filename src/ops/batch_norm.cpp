@@ -26,6 +26,14 @@ Ints but_channels(const Tensor& x) {
   return axes;
 }
 
+void check_image(int x, Infer& c) {
+  c.need_float(x);
+  c.need_rank(x, 2);
+  for (int d = 1; d < c.shape(x).rank(); ++d)
+    c.check(c.shape(x)[d].is_constant(), "a dimension but the batch is symbolic",
+            "constant channels and positions");
+}
+
 void check_parameter(int i, int x, Infer& c) {
   c.need_shape(i, Shape{c.shape(x)[1]});
   c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
@@ -35,8 +43,7 @@ void check_parameter(int i, int x, Infer& c) {
 
 void infer(const BatchNormAttrs& a, Infer& c) {
   c.need_count(5);
-  c.need_float(0);
-  c.need_rank(0, 2);
+  check_image(0, c);
   const Shape per_channel{c.shape(0)[1]};
   for (int i : {1, 2}) check_parameter(i, 0, c);
   c.need_same_dtype(1, 2);
@@ -204,8 +211,7 @@ OpDef batch_norm_op() {
 
 void infer_grad(const BatchNormGradAttrs&, Infer& c) {
   c.need_count(5);
-  c.need_float(1);
-  c.need_rank(1, 2);
+  check_image(1, c);
   c.need_same_dtype(0, 1);
   c.need_same_shape(0, 1);
   for (int i : {2, 3}) {

@@ -41,6 +41,9 @@ void check_groups(std::int64_t groups, int x, Infer& c) {
   c.check(groups > 0 && channels.is_constant() && channels.max() % groups == 0,
           std::to_string(groups) + " groups do not divide " + channels.str() + " channels",
           "a number of groups that divides x's second dimension");
+  for (int d = 2; d < c.shape(x).rank(); ++d)
+    c.check(c.shape(x)[d].is_constant(), "a dimension but the batch is symbolic",
+            "constant channels and positions");
 }
 
 void check_parameter(int i, int x, Infer& c) {

@@ -35,6 +35,8 @@ void check_axes(std::int64_t axes, int operand, Infer& c) {
   c.check(axes >= 1 && axes <= c.shape(operand).rank(),
           "axes = " + std::to_string(axes) + " is out of range",
           "1 to " + std::to_string(c.shape(operand).rank()) + ", the rank of x");
+  c.check(trailing_shape(c.shape(operand), axes).is_constant(), "a normalised axis is symbolic",
+          "constant normalised axes");
 }
 
 // A scale or shift: the trailing shape of x, in x's type or f32.

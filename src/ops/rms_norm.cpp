@@ -14,6 +14,11 @@ namespace {
 
 Shape rows_of(const Shape& s) { return Shape(std::vector<Dim>(s.begin(), s.end() - 1)); }
 
+void check_row(int x, Infer& c) {
+  c.check(c.shape(x)[-1].is_constant(), "the normalised axis is symbolic",
+          "a constant last dimension");
+}
+
 void check_scale(int i, int x, Infer& c) {
   c.need_shape(i, Shape{c.shape(x)[-1]});
   c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
@@ -24,6 +29,7 @@ void infer(const RmsNormAttrs&, Infer& c) {
   c.need_count(1, 2);
   c.need_float(0);
   c.need_rank(0, 1);
+  check_row(0, c);
   if (c.count() > 1) check_scale(1, 0, c);
   c.out(c.in(0));
   c.out(statistics_type(c.dtype(0)), rows_of(c.shape(0)));
@@ -95,6 +101,7 @@ void infer_grad(const NoAttrs&, Infer& c) {
   c.need_same_dtype(0, 1);
   c.need_same_shape(0, 1);
   c.need_rank(1, 1);
+  check_row(1, c);
   c.need_float(2);
   c.need_shape(2, rows_of(c.shape(1)));
   c.out(c.in(1));

@@ -16,6 +16,9 @@ void infer(const A& a, Infer& c) {
   c.need_integer(1);
   c.need_rank(1, 1, 2);
   const Shape &x = c.shape(0), &p = c.shape(1);
+  for (int d = 1; d < 4; ++d)
+    c.check(x[d].is_constant(), "a dimension but the batch is symbolic",
+            "constant positions, heads and width");
   c.check(p == Shape{x[1]} || p == Shape{x[0], x[1]}, "the positions have shape " + p.str(),
           Shape{x[1]}.str() + " or " + Shape{x[0], x[1]}.str());
   c.check(x[3].is_constant() && x[3].max() % 2 == 0, "a head has an odd width",

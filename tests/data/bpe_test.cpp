@@ -4,10 +4,10 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "data/bpe_escape.h"
-#include "data/bpe_tokenizer.h"
 #include "data/build.h"
 #include "data/round_trip.h"
+#include "data/tokenizers/bpe_escape.h"
+#include "data/tokenizers/bpe_tokenizer.h"
 #include "temporary_folder.h"
 
 namespace aloft {

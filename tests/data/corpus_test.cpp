@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/utf8.h"
+#include "data/tokenizers/utf8.h"
 #include "temporary_folder.h"
 
 namespace aloft {

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/gpt2_tokenizer.h"
-#include "data/gpt2_words.h"
 #include "data/round_trip.h"
+#include "data/tokenizers/gpt2_tokenizer.h"
+#include "data/tokenizers/gpt2_words.h"
 #include "temporary_folder.h"
 
 namespace aloft {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/char_tokenizer.h"
 #include "data/round_trip.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "temporary_folder.h"
 
 namespace aloft {

@@ -76,7 +76,7 @@ RunResult run_kernel(const Kernel& kernel, const CallSpec& spec, const std::vect
 }
 
 std::string compare(const HostArray& got, const HostArray& want, std::int64_t length, double scale,
-                    const Sample& sample) {
+                    const Sample& sample, DType operands) {
   if (got.shape != want.shape) return "another shape";
   if (got.dtype != want.dtype) return "another element type";
   HostArray rounded = want;
@@ -87,7 +87,7 @@ std::string compare(const HostArray& got, const HostArray& want, std::int64_t le
     const double g = got[i], w = want[i];
     if (std::isnan(g) && std::isnan(w)) continue;
     if (g == rounded[i]) continue;
-    const double inner = sample.inner_roundings * unit_roundoff(want.dtype);
+    const double inner = sample.inner_roundings * unit_roundoff(operands);
     const double allowed =
         sample.tolerance * (t.relative * std::abs(w) + (t.absolute + inner) * scale) + t.floor;
     if (std::abs(g - w) <= allowed && std::isfinite(g)) continue;

@@ -42,8 +42,8 @@ RunResult run_kernel(const Kernel& kernel, const CallSpec& call, const std::vect
                      const RunOptions& options);
 
 // "" or the first element that differs by more than the tolerance table allows, with the sample's
-// own factor and inner roundings.
+// own factor and inner roundings, which happen in the operands' type.
 std::string compare(const HostArray& got, const HostArray& want, std::int64_t length, double scale,
-                    const Sample& sample);
+                    const Sample& sample, DType operands);
 
 }  // namespace aloft::testing

@@ -29,6 +29,7 @@ struct Case {
   std::vector<HostArray> in;
   CallSpec call;
   std::vector<HostArray> want;
+  DType dtype = DType::F32;  // of the float operands
   std::int64_t length = 1;
   double scale = 0;
 };
@@ -36,6 +37,7 @@ struct Case {
 // Nullopt where the op does not take these types.
 std::optional<Case> make_case(const OpDef& op, const Sample& sample, DType dtype) {
   Case c{op, sample, make_inputs(sample, dtype, 7), {}, {}};
+  c.dtype = dtype;
   c.call.op = op.name;
   c.call.attrs = sample.attrs;
   for (const HostArray& a : c.in) c.call.in.push_back({a.dtype, Shape::of(a.shape)});
@@ -115,7 +117,7 @@ bool check_symbolic(const Case& c) {
   const auto result = run_kernel(*choice.kernel, call, c.in, options);
   EXPECT_EQ(result.problem, "") << "with a symbolic outer dimension";
   for (std::size_t o = 0; o < c.want.size(); ++o)
-    EXPECT_EQ(compare(result.out[o], c.want[o], c.length, c.scale, c.sample), "")
+    EXPECT_EQ(compare(result.out[o], c.want[o], c.length, c.scale, c.sample, c.dtype), "")
         << "output " << o << " with a symbolic outer dimension";
   return true;
 }
@@ -142,7 +144,7 @@ TEST_P(Kernels, EqualTheMeaning) {
       const auto first = run_kernel(*choice.kernel, c->call, c->in, {.threads = 1});
       EXPECT_EQ(first.problem, "");
       for (std::size_t o = 0; o < c->want.size(); ++o)
-        EXPECT_EQ(compare(first.out[o], c->want[o], c->length, c->scale, sample), "")
+        EXPECT_EQ(compare(first.out[o], c->want[o], c->length, c->scale, sample, dtype), "")
             << "output " << o;
       check_threads_and_sharing(*c, *choice.kernel, first);
       check_symbolic(*c);

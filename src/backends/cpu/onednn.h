@@ -78,4 +78,51 @@ class OneDnnMatmul {
   std::array<dnnl::memory::desc, 4> descs_;  // a, b, c, bias
 };
 
+// A two-dimensional convolution of `images` images or one of its gradients. The three operands are
+// x, weight and y in the layouts that the library likes best; plain is NCHW (OIHW, GOIHW).
+struct OneDnnConvShape {
+  enum class Kind { Forward, GradInput, GradWeight } kind = Kind::Forward;
+  std::int64_t images = 1, in = 0, out = 0, groups = 1;
+  std::int64_t height = 0, width = 0, kernel_height = 0, kernel_width = 0;
+  std::int64_t out_height = 0, out_width = 0;
+  std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  DType type = DType::F32;  // F32 or BF16; a weight's gradient is F32
+  bool bias = false;        // f32
+};
+
+class OneDnnConv {
+ public:
+  // `like`: take its layout of the weight (another number of images, the same convolution).
+  explicit OneDnnConv(const OneDnnConvShape& shape, const OneDnnConv* like = nullptr);
+  struct Layouts {
+    dnnl::memory::desc x, weight, y;
+  };
+  const Layouts& plain() const { return plain_; }
+  const Layouts& packed() const { return packed_; }
+  std::size_t scratch_bytes() const { return scratch_.get_size(); }
+  // run({x, weight, y, scratch, bias}); without a bias the last is left out.
+  OneDnnCall call() const;
+
+ private:
+  dnnl::primitive make(const OneDnnConvShape& shape, const Layouts& wanted);
+  OneDnnConvShape::Kind kind_;
+  bool bias_;
+  dnnl::memory::dims weight_dims_;
+  Layouts plain_, packed_;
+  dnnl::memory::desc scratch_, bias_desc_;
+  dnnl::primitive primitive_;
+};
+
+// A copy between layouts. run({from, to, scratch}).
+class OneDnnReorder {
+ public:
+  OneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+  std::size_t scratch_bytes() const { return scratch_.get_size(); }
+  OneDnnCall call() const;
+
+ private:
+  dnnl::memory::desc from_, to_, scratch_;
+  dnnl::primitive primitive_;
+};
+
 }  // namespace aloft::cpu

@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "data/bpe_escape.h"
-#include "data/bpe_tokenizer.h"
+#include "data/tokenizers/bpe_escape.h"
+#include "data/tokenizers/bpe_tokenizer.h"
 
 namespace aloft {
 namespace {

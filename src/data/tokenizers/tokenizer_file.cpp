@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/bpe_tokenizer.h"
-#include "data/char_tokenizer.h"
-#include "data/gpt2_tokenizer.h"
 #include "data/tokenizer.h"
+#include "data/tokenizers/bpe_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/gpt2_tokenizer.h"
 
 namespace aloft {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/bpe_tokenizer.h"
+#include "data/tokenizers/bpe_tokenizer.h"
 
 #include <sentencepiece_processor.h>
 
@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "data/bpe_escape.h"
-#include "data/utf8.h"
+#include "data/tokenizers/bpe_escape.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/char_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "data/utf8.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {

@@ -1,8 +1,8 @@
-#include "data/bpe_escape.h"
+#include "data/tokenizers/bpe_escape.h"
 
 #include <array>
 
-#include "data/utf8.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {

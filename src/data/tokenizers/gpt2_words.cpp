@@ -1,10 +1,10 @@
-#include "data/gpt2_words.h"
+#include "data/tokenizers/gpt2_words.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
-#include "data/utf8.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft::gpt2 {
 namespace {
@@ -13,7 +13,7 @@ struct CodeRange {
   char32_t first, last;
 };
 
-#include "data/unicode_classes.inc"
+#include "data/tokenizers/unicode_classes.inc"
 
 // Unicode's White_Space property.
 constexpr CodeRange kSpaces[] = {

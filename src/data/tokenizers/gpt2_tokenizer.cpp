@@ -1,4 +1,4 @@
-#include "data/gpt2_tokenizer.h"
+#include "data/tokenizers/gpt2_tokenizer.h"
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "data/gpt2_words.h"
-#include "data/utf8.h"
+#include "data/tokenizers/gpt2_words.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {

@@ -1,0 +1,161 @@
+// batch_norm and its gradient: a channel is a task, so that its sums need no combining.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/channel_sweeps.h"
+#include "backends/cpu/norm_kernels.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/tiles.h"
+#include "ops/batch_norm_attrs.h"
+
+namespace aloft::cpu {
+namespace {
+
+// How x [N, C, ...] falls into channels and planes.
+struct Channels {
+  DType type;
+  std::int64_t channels, plane = 1;
+  Extent examples;
+  ChannelSweeps sweeps;
+
+  Channels(const TensorType& x, const CallSpec& call)
+      : type(x.dtype),
+        channels(x.shape[1].max()),
+        examples(extent_of(x.shape[0], call)),
+        sweeps(channel_sweeps(x.dtype)) {
+    for (int d = 2; d < x.shape.rank(); ++d) plane *= x.shape[d].max();
+  }
+  // Plane of channel c of example n.
+  const void* of(const void* x, std::int64_t n, std::int64_t c) const {
+    return at(x, (n * channels + c) * plane, type);
+  }
+  void* of(void* x, std::int64_t n, std::int64_t c) const {
+    return at(x, (n * channels + c) * plane, type);
+  }
+};
+
+// Element c of operand i, and of output i.
+double parameter(const CallSpec& call, const RunArgs& args, int i, std::int64_t c) {
+  const DType t = call.in[i].dtype;
+  double buffer;
+  return *open_f64(t, at(static_cast<const void*>(args.in[i]), c, t), &buffer, 1);
+}
+void set_result(const CallSpec& call, const RunArgs& args, int i, std::int64_t c, double value) {
+  const DType t = call.out[i].dtype;
+  close_f64(t, &value, at(args.out[i], c, t), 1);
+}
+
+class BatchNorm : public Prepared {
+ public:
+  explicit BatchNorm(const CallSpec& call)
+      : call_(call), attrs_(from_attrs<BatchNormAttrs>(call.attrs)), x_(call.in[0], call) {}
+
+  void run(const RunArgs& args) override {
+    const std::int64_t examples = x_.examples.at(args.symbols);
+    parallel_for(x_.channels, 3 * examples * x_.plane + 16,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t c = begin; c < end; ++c) one_channel(args, c, examples);
+                 });
+  }
+
+ private:
+  void one_channel(const RunArgs& args, std::int64_t c, std::int64_t examples) const {
+    const void* x = args.in[0];
+    double new_mean = parameter(call_, args, 3, c), new_var = parameter(call_, args, 4, c);
+    double mean = new_mean, var = new_var;
+    if (attrs_.training) {
+      const auto count = static_cast<double>(examples * x_.plane);
+      double sum = 0, squares = 0;
+      for (std::int64_t n = 0; n < examples; ++n) sum += x_.sweeps.sum(x_.of(x, n, c), x_.plane);
+      mean = sum / count;
+      for (std::int64_t n = 0; n < examples; ++n)
+        squares += x_.sweeps.squares(x_.of(x, n, c), static_cast<float>(mean), x_.plane);
+      var = squares / count;
+      new_mean += attrs_.momentum * (mean - new_mean);
+      new_var += attrs_.momentum * (var * count / std::max(count - 1, 1.0) - new_var);
+    }
+    const double rstd = 1 / std::sqrt(var + attrs_.eps);
+    set_result(call_, args, 1, c, new_mean);
+    set_result(call_, args, 2, c, new_var);
+    set_result(call_, args, 3, c, mean);
+    set_result(call_, args, 4, c, rstd);
+    const auto a = static_cast<float>(rstd * parameter(call_, args, 1, c));
+    const auto b = static_cast<float>(parameter(call_, args, 2, c));
+    for (std::int64_t n = 0; n < examples; ++n)
+      x_.sweeps.affine(x_.of(x, n, c), static_cast<float>(mean), a, b, x_.of(args.out[0], n, c),
+                       x_.plane);
+  }
+
+  CallSpec call_;
+  BatchNormAttrs attrs_;
+  Channels x_;
+};
+
+class BatchNormGrad : public Prepared {
+ public:
+  explicit BatchNormGrad(const CallSpec& call)
+      : call_(call),
+        training_(from_attrs<BatchNormGradAttrs>(call.attrs).training),
+        x_(call.in[1], call) {}
+
+  void run(const RunArgs& args) override {
+    const std::int64_t examples = x_.examples.at(args.symbols);
+    parallel_for(x_.channels, 5 * examples * x_.plane + 16,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t c = begin; c < end; ++c) one_channel(args, c, examples);
+                 });
+  }
+
+ private:
+  // dx = scale rstd (dy - mean(dy) - xhat mean(dy xhat)); in evaluation scale rstd dy.
+  void one_channel(const RunArgs& args, std::int64_t c, std::int64_t examples) const {
+    const void *dy = args.in[0], *x = args.in[1];
+    const auto mean = static_cast<float>(parameter(call_, args, 2, c));
+    const double rstd = parameter(call_, args, 3, c);
+    ChannelSums sums;
+    for (std::int64_t n = 0; n < examples; ++n) {
+      const ChannelSums s = x_.sweeps.products(x_.of(dy, n, c), x_.of(x, n, c), mean, x_.plane);
+      sums.dy += s.dy;
+      sums.dy_x += s.dy_x;
+    }
+    set_result(call_, args, 1, c, sums.dy_x * rstd);
+    set_result(call_, args, 2, c, sums.dy);
+    const double p = rstd * parameter(call_, args, 4, c);
+    double q = 0, r = 0;
+    if (training_) {
+      const auto count = static_cast<double>(examples * x_.plane);
+      q = -p * rstd * rstd * sums.dy_x / count;
+      r = -p * sums.dy / count;
+    }
+    for (std::int64_t n = 0; n < examples; ++n)
+      x_.sweeps.combine(x_.of(dy, n, c), x_.of(x, n, c), mean, static_cast<float>(p),
+                        static_cast<float>(q), static_cast<float>(r), x_.of(args.out[0], n, c),
+                        x_.plane);
+  }
+
+  CallSpec call_;
+  bool training_;
+  Channels x_;
+};
+
+template <class K>
+std::unique_ptr<Prepared> prepare(const CallSpec& call) {
+  return std::make_unique<K>(call);
+}
+
+// The running statistics too: each is read before its successor is written.
+std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}, {3, 1}, {4, 2}}; }
+std::vector<std::pair<int, int>> over_dy_or_x(const CallSpec&) { return {{0, 0}, {1, 0}}; }
+
+}  // namespace
+
+std::vector<Kernel> batch_norm_kernels() {
+  return {{"cpu.batch_norm", "batch_norm",
+           [](const CallSpec& call) { return accepts_norm(call, 0, 0, 0); }, prepare<BatchNorm>,
+           in_place},
+          {"cpu.batch_norm_grad", "batch_norm_grad",
+           [](const CallSpec& call) { return accepts_norm(call, 1, 0, 0); }, prepare<BatchNormGrad>,
+           over_dy_or_x}};
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,89 @@
+// conv2d and its gradients on groups of images.
+#include "ops/conv2d.h"
+
+#include "backends/cpu/conv_grid.h"
+#include "backends/cpu/tiles.h"
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+namespace {
+
+std::optional<Refusal> accepts(const CallSpec& call) {
+  for (const auto* list : {&call.in, &call.out})
+    for (const TensorType& t : *list) {
+      if (!has_tiles(t.dtype))
+        return Refusal{std::string(name_of(t.dtype)) + " has no convolution here"};
+      for (int d = 0; d < t.shape.rank(); ++d)
+        if (t.shape[d].max() == 0 && d > 0) return Refusal{"an empty dimension"};
+    }
+  return std::nullopt;
+}
+
+template <class A>
+ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& w, const Shape& y) {
+  const auto a = from_attrs<A>(call.attrs);
+  ConvSpec s;
+  s.kind = kind;
+  s.images = x[0].max(), s.in = x[1].max(), s.out = w[0].max(), s.groups = a.groups;
+  s.height = x[2].max(), s.width = x[3].max();
+  s.kernel_height = w[2].max(), s.kernel_width = w[3].max();
+  s.out_height = y[2].max(), s.out_width = y[3].max();
+  for (int d = 0; d < 2; ++d) {
+    s.stride[d] = a.stride[d];
+    s.padding[d] = a.padding[d];
+    s.dilation[d] = a.dilation[d];
+  }
+  s.type = call.in[0].dtype;
+  s.bias = call.in.size() == 3;
+  s.threads = call.threads;
+  return s;
+}
+
+class Convolution : public Prepared {
+ public:
+  Convolution(const ConvSpec& spec, Extent images) : grid_(spec), images_(images) {}
+  std::size_t scratch_bytes() const override { return grid_.scratch_bytes(); }
+  void run(const RunArgs& args) override {
+    grid_.run({args.in[0], args.in[1], args.in.size() > 2 ? args.in[2] : nullptr, args.out[0],
+               args.scratch},
+              images_.at(args.symbols));
+  }
+
+ private:
+  ConvGrid grid_;
+  Extent images_;
+};
+
+std::unique_ptr<Prepared> prepare_forward(const CallSpec& call) {
+  const Shape &x = call.in[0].shape, &w = call.in[1].shape, &y = call.out[0].shape;
+  return std::make_unique<Convolution>(read<Conv2dAttrs>(call, ConvKind::Forward, x, w, y),
+                                       extent_of(x[0], call));
+}
+
+std::unique_ptr<Prepared> prepare_grad_input(const CallSpec& call) {
+  const Shape &y = call.in[0].shape, &w = call.in[1].shape, &x = call.out[0].shape;
+  return std::make_unique<Convolution>(read<Conv2dGradAttrs>(call, ConvKind::GradInput, x, w, y),
+                                       extent_of(x[0], call));
+}
+
+std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
+  const Shape &x = call.in[0].shape, &y = call.in[1].shape, &w = call.out[0].shape;
+  return std::make_unique<Convolution>(read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y),
+                                       extent_of(x[0], call));
+}
+
+}  // namespace
+
+std::vector<Kernel> conv2d_kernels() {
+  return {{.name = "cpu.conv2d", .op = "conv2d", .accepts = accepts, .prepare = prepare_forward},
+          {.name = "cpu.conv2d_grad_input",
+           .op = "conv2d_grad_input",
+           .accepts = accepts,
+           .prepare = prepare_grad_input},
+          {.name = "cpu.conv2d_grad_weight",
+           .op = "conv2d_grad_weight",
+           .accepts = accepts,
+           .prepare = prepare_grad_weight}};
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,139 @@
+// embedding and its gradient. The gradient lists each table row's ids first, so that every row is
+// written once, by one thread, its parts added in f32 in the order of the ids.
+#include "ops/embedding.h"
+
+#include <cstring>
+#include <limits>
+
+#include "backends/cpu/integers.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/tiles.h"
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+namespace {
+
+// Writes n NaNs.
+void fill_nan(DType t, void* to, std::int64_t n) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  for (std::int64_t i = 0; i < n; ++i) close_f64(t, &kNaN, at(to, i, t), 1);
+}
+
+class Embedding : public Prepared {
+ public:
+  explicit Embedding(const CallSpec& call)
+      : type_(call.in[0].dtype),
+        id_type_(call.in[1].dtype),
+        rows_(call.in[0].shape[0].max()),
+        width_(call.in[0].shape[1].max()),
+        ids_(extent_of(call.in[1].shape.numel(), call)) {}
+
+  void run(const RunArgs& args) override {
+    const std::size_t bytes = width_ * size_of(type_);
+    parallel_for(ids_.at(args.symbols), width_ + 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t id = integer_at(id_type_, args.in[1], i);
+        void* to = at(args.out[0], i * width_, type_);
+        if (id < 0 || id >= rows_)
+          fill_nan(type_, to, width_);
+        else if (bytes > 0)
+          std::memcpy(to, at(static_cast<const void*>(args.in[0]), id * width_, type_), bytes);
+      }
+    });
+  }
+
+ private:
+  DType type_, id_type_;
+  std::int64_t rows_, width_;
+  Extent ids_;
+};
+
+// Scratch: for each table row the index of its first id or -1, for each id the next of its row.
+class EmbeddingGrad : public Prepared {
+ public:
+  explicit EmbeddingGrad(const CallSpec& call)
+      : type_(call.in[0].dtype),
+        id_type_(call.in[1].dtype),
+        rows_(call.out[0].shape[0].max()),
+        width_(call.out[0].shape[1].max()),
+        most_ids_(call.in[1].shape.max_numel()),
+        ids_(extent_of(call.in[1].shape.numel(), call)) {}
+
+  std::size_t scratch_bytes() const override { return (rows_ + most_ids_) * sizeof(std::int32_t); }
+
+  void run(const RunArgs& args) override {
+    auto* first = static_cast<std::int32_t*>(args.scratch);
+    std::int32_t* next = first + rows_;
+    std::fill_n(first, rows_, -1);
+    for (std::int64_t i = ids_.at(args.symbols); i-- > 0;) {
+      const std::int64_t id = integer_at(id_type_, args.in[1], i);
+      if (id < 0 || id >= rows_) continue;
+      next[i] = first[id];
+      first[id] = static_cast<std::int32_t>(i);
+    }
+    parallel_for(rows_, width_ / 4 + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end;) {
+        std::int64_t stop = row;  // a run of rows that no id names
+        while (stop < end && first[stop] < 0) ++stop;
+        if (stop > row && width_ > 0)
+          std::memset(at(args.out[0], row * width_, type_), 0,
+                      (stop - row) * width_ * size_of(type_));
+        if (stop < end) one_row(args, first[stop], next, at(args.out[0], stop * width_, type_));
+        row = stop + 1;
+      }
+    });
+  }
+
+ private:
+  void one_row(const RunArgs& args, std::int32_t i, const std::int32_t* next, void* to) const {
+    const void* dy = args.in[0];
+    if (next[i] < 0) {
+      std::memcpy(to, at(dy, i * width_, type_), width_ * size_of(type_));
+      return;
+    }
+    for (std::int64_t j = 0; j < width_; j += kTile) {
+      const std::int64_t n = std::min(kTile, width_ - j);
+      if (type_ == DType::F64)
+        add_up<double>(dy, i, next, j, n, at(to, j, type_), open_f64, close_f64);
+      else
+        add_up<float>(dy, i, next, j, n, at(to, j, type_), open_f32, close_f32);
+    }
+  }
+
+  // Elements [j, j + n) of the row whose first id is i.
+  template <class T>
+  void add_up(const void* dy, std::int32_t i, const std::int32_t* next, std::int64_t j,
+              std::int64_t n, void* to, const T* (*open)(DType, const void*, T*, std::int64_t),
+              void (*close)(DType, const T*, void*, std::int64_t)) const {
+    alignas(64) T sum[kTile] = {}, wide[kTile];
+    for (; i >= 0; i = next[i]) {
+      const T* x = open(type_, at(dy, i * width_ + j, type_), wide, n);
+      for (std::int64_t k = 0; k < n; ++k) sum[k] += x[k];
+    }
+    close(type_, sum, to, n);
+  }
+
+  DType type_, id_type_;
+  std::int64_t rows_, width_, most_ids_;
+  Extent ids_;
+};
+
+template <class K>
+std::unique_ptr<Prepared> prepare(const CallSpec& call) {
+  return std::make_unique<K>(call);
+}
+
+std::optional<Refusal> accepts_grad(const CallSpec& call) {
+  if (call.in[1].shape.max_numel() > std::numeric_limits<std::int32_t>::max())
+    return Refusal{"more than 2^31 ids"};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Kernel> embedding_kernels() {
+  return {{"cpu.embedding", "embedding", always, prepare<Embedding>},
+          {"cpu.embedding_grad", "embedding_grad", accepts_grad, prepare<EmbeddingGrad>}};
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,167 @@
+// group_norm and its gradient: a group of one example is a task.
+#include "ops/group_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/channel_sweeps.h"
+#include "backends/cpu/norm_kernels.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/tiles.h"
+
+namespace aloft::cpu {
+namespace {
+
+// How x [N, C, ...] falls into groups and planes.
+struct Groups {
+  DType type;
+  std::int64_t groups, channels, plane = 1;  // plane: positions of a channel
+  Extent examples;
+  std::int64_t most_examples;
+  ChannelSweeps sweeps;
+
+  Groups(const TensorType& x, std::int64_t groups, const CallSpec& call)
+      : type(x.dtype),
+        groups(groups),
+        channels(x.shape[1].max()),
+        examples(extent_of(x.shape[0], call)),
+        most_examples(x.shape[0].max()),
+        sweeps(channel_sweeps(x.dtype)) {
+    for (int d = 2; d < x.shape.rank(); ++d) plane *= x.shape[d].max();
+  }
+  std::int64_t channels_each() const { return channels / groups; }
+  std::int64_t length() const { return channels_each() * plane; }
+};
+
+// Element c of a parameter, 1 or 0 where it is missing.
+float parameter(const CallSpec& call, const RunArgs& args, std::size_t i, std::int64_t c,
+                float missing) {
+  if (i >= call.in.size()) return missing;
+  const DType t = call.in[i].dtype;
+  float buffer;
+  return *open_f32(t, at(static_cast<const void*>(args.in[i]), c, t), &buffer, 1);
+}
+
+class GroupNorm : public Prepared {
+ public:
+  explicit GroupNorm(const CallSpec& call)
+      : call_(call),
+        attrs_(from_attrs<GroupNormAttrs>(call.attrs)),
+        g_(call.in[0], attrs_.groups, call) {}
+
+  void run(const RunArgs& args) override {
+    parallel_for(g_.examples.at(args.symbols) * g_.groups, 3 * g_.length() + 16,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t t = begin; t < end; ++t) one_group(args, t);
+                 });
+  }
+
+ private:
+  void one_group(const RunArgs& args, std::int64_t t) const {
+    const std::int64_t length = g_.length(), each = g_.channels_each();
+    const auto count = static_cast<double>(length);
+    const void* x = at(static_cast<const void*>(args.in[0]), t * length, g_.type);
+    void* y = at(args.out[0], t * length, g_.type);
+    const auto mean = static_cast<float>(g_.sweeps.sum(x, length) / count);
+    const auto rstd =
+        static_cast<float>(1 / std::sqrt(g_.sweeps.squares(x, mean, length) / count + attrs_.eps));
+    static_cast<float*>(args.out[1])[t] = mean;
+    static_cast<float*>(args.out[2])[t] = rstd;
+    for (std::int64_t i = 0; i < each; ++i) {
+      const std::int64_t c = t % g_.groups * each + i;
+      g_.sweeps.affine(at(x, i * g_.plane, g_.type), mean, rstd * parameter(call_, args, 1, c, 1),
+                       parameter(call_, args, 2, c, 0), at(y, i * g_.plane, g_.type), g_.plane);
+    }
+  }
+
+  CallSpec call_;
+  GroupNormAttrs attrs_;
+  Groups g_;
+};
+
+// Scratch: for every plane its sums; the parameters' gradients add them over the examples.
+class GroupNormGrad : public Prepared {
+ public:
+  explicit GroupNormGrad(const CallSpec& call)
+      : call_(call), g_(call.in[1], from_attrs<GroupNormGradAttrs>(call.attrs).groups, call) {}
+
+  std::size_t scratch_bytes() const override {
+    return g_.most_examples * g_.channels * sizeof(ChannelSums);
+  }
+
+  void run(const RunArgs& args) override {
+    const std::int64_t examples = g_.examples.at(args.symbols);
+    auto* sums = static_cast<ChannelSums*>(args.scratch);
+    parallel_for(examples * g_.groups, 5 * g_.length() + 16,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t t = begin; t < end; ++t)
+                     one_group(args, t, sums + t * g_.channels_each());
+                 });
+    if (call_.out.size() == 1) return;
+    const auto* rstd = static_cast<const float*>(args.in[3]);
+    parallel_for(g_.channels, 2 * examples, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        double dscale = 0, dshift = 0;
+        for (std::int64_t n = 0; n < examples; ++n) {
+          const ChannelSums& s = sums[n * g_.channels + c];
+          dscale += s.dy_x * static_cast<double>(rstd[n * g_.groups + c / g_.channels_each()]);
+          dshift += s.dy;
+        }
+        const DType to = call_.out[1].dtype;
+        close_f64(to, &dscale, at(args.out[1], c, to), 1);
+        if (call_.out.size() > 2) close_f64(to, &dshift, at(args.out[2], c, to), 1);
+      }
+    });
+  }
+
+ private:
+  // dx = rstd (dy scale - mean(dy scale) - xhat mean(dy scale xhat)), plane by plane.
+  void one_group(const RunArgs& args, std::int64_t t, ChannelSums* sums) const {
+    const std::int64_t each = g_.channels_each(), plane = g_.plane;
+    const auto in = [&](int i, std::int64_t k) {
+      const void* p = args.in[i];
+      return at(p, t * g_.length() + k * plane, g_.type);
+    };
+    const float mean = static_cast<const float*>(args.in[2])[t];
+    const float rstd = static_cast<const float*>(args.in[3])[t];
+    const auto scale = [&](std::int64_t k) {
+      return parameter(call_, args, 4, t % g_.groups * each + k, 1);
+    };
+    double of_dy = 0, of_product = 0;
+    for (std::int64_t k = 0; k < each; ++k) {
+      sums[k] = g_.sweeps.products(in(0, k), in(1, k), mean, plane);
+      of_dy += sums[k].dy * static_cast<double>(scale(k));
+      of_product += sums[k].dy_x * static_cast<double>(scale(k));
+    }
+    const double r = rstd, count = static_cast<double>(g_.length());
+    const auto q = static_cast<float>(-r * r * r * of_product / count);
+    const auto rest = static_cast<float>(-r * of_dy / count);
+    for (std::int64_t k = 0; k < each; ++k)
+      g_.sweeps.combine(in(0, k), in(1, k), mean, rstd * scale(k), q, rest,
+                        at(args.out[0], t * g_.length() + k * plane, g_.type), plane);
+  }
+
+  CallSpec call_;
+  Groups g_;
+};
+
+template <class K>
+std::unique_ptr<Prepared> prepare(const CallSpec& call) {
+  return std::make_unique<K>(call);
+}
+
+std::vector<std::pair<int, int>> over_x(const CallSpec&) { return {{0, 0}}; }
+std::vector<std::pair<int, int>> over_dy_or_x(const CallSpec&) { return {{0, 0}, {1, 0}}; }
+
+}  // namespace
+
+std::vector<Kernel> group_norm_kernels() {
+  return {{"cpu.group_norm", "group_norm",
+           [](const CallSpec& call) { return accepts_norm(call, 0, 0, 0); }, prepare<GroupNorm>,
+           over_x},
+          {"cpu.group_norm_grad", "group_norm_grad",
+           [](const CallSpec& call) { return accepts_norm(call, 1, 2, 2); }, prepare<GroupNormGrad>,
+           over_dy_or_x}};
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,221 @@
+// Max and average pooling and their gradients: planes shared out to the pool, sums in f32 and
+// rounded once. Gradients are gathered (each element of x asks the windows that hold it), so that
+// nothing is added up in a narrow type and no two threads write one place.
+#include "ops/pool2d.h"
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/tiles.h"
+#include "runtime/kernel.h"
+#include "scalar/float_formats.h"
+
+namespace aloft::cpu {
+namespace {
+
+struct Geometry {
+  Windows down, right;
+  std::int64_t height = 0, width = 0, out_height = 0, out_width = 0;
+  bool count_padding = true;
+  Extent planes;
+  std::int64_t x_plane() const { return height * width; }
+  std::int64_t y_plane() const { return out_height * out_width; }
+  std::int64_t window_cost() const { return down.kernel * right.kernel; }
+};
+
+template <class A>
+Geometry geometry_of(const CallSpec& call, const Shape& x, const Shape& y) {
+  const auto a = from_attrs<A>(call.attrs);
+  const Ints& stride = a.stride.empty() ? a.kernel : a.stride;
+  Geometry g;
+  g.down = {a.kernel[0], stride[0], a.padding[0]};
+  g.right = {a.kernel[1], stride[1], a.padding[1]};
+  g.height = x[2].max(), g.width = x[3].max();
+  g.out_height = y[2].max(), g.out_width = y[3].max();
+  if constexpr (requires { a.count_include_pad; }) g.count_padding = a.count_include_pad;
+  g.planes = extent_of(x[0] * x[1], call);
+  return g;
+}
+
+// Windows [begin, end) of an axis that hold position `i`.
+struct Holders {
+  std::int64_t begin, end;
+};
+Holders holders_of(const Windows& w, std::int64_t i, std::int64_t count) {
+  const std::int64_t from = i + w.padding - w.kernel + 1;
+  return {from <= 0 ? 0 : (from + w.stride - 1) / w.stride,
+          std::min(count, (i + w.padding) / w.stride + 1)};
+}
+
+// The first maximum of window (r, c) of a plane, NaN counting as the largest.
+template <class T>
+std::int64_t winner(const Geometry& g, const T* x, std::int64_t r, std::int64_t c) {
+  std::int64_t best = -1;
+  float top = 0;
+  for (std::int64_t i = g.down.first(r); i < g.down.last(r, g.height); ++i)
+    for (std::int64_t j = g.right.first(c); j < g.right.last(c, g.width); ++j) {
+      const float v = scalar::f32_of(x[i * g.width + j]);
+      if (best >= 0 && !(v > top || v != v)) continue;
+      best = i * g.width + j;
+      top = v;
+      if (v != v) return best;
+    }
+  return best;
+}
+
+// to[window] = from[its winner in x]
+template <class T>
+void select(const Geometry& g, const RunArgs& args, const void* from_of, const void* x_of) {
+  const T *from = static_cast<const T*>(from_of), *x = static_cast<const T*>(x_of);
+  T* y = static_cast<T*>(args.out[0]);
+  parallel_for(g.planes.at(args.symbols), g.y_plane() * g.window_cost(),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t p = begin; p < end; ++p)
+                   for (std::int64_t r = 0; r < g.out_height; ++r)
+                     for (std::int64_t c = 0; c < g.out_width; ++c)
+                       y[p * g.y_plane() + r * g.out_width + c] =
+                           from[p * g.x_plane() + winner(g, x + p * g.x_plane(), r, c)];
+               });
+}
+
+// dx[i] = sum of share(plane, row, column, window row, window column) over the windows holding i
+template <class T, class Share>
+void gather(const Geometry& g, const RunArgs& args, const Share& share) {
+  T* dx = static_cast<T*>(args.out[0]);
+  parallel_for(g.planes.at(args.symbols), g.x_plane() * g.window_cost(),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t p = begin; p < end; ++p)
+                   for (std::int64_t i = 0; i < g.height; ++i) {
+                     const Holders rows = holders_of(g.down, i, g.out_height);
+                     for (std::int64_t j = 0; j < g.width; ++j) {
+                       const Holders columns = holders_of(g.right, j, g.out_width);
+                       float sum = 0;
+                       for (std::int64_t r = rows.begin; r < rows.end; ++r)
+                         for (std::int64_t c = columns.begin; c < columns.end; ++c)
+                           sum += share(p, i, j, r, c);
+                       dx[p * g.x_plane() + i * g.width + j] = scalar::round_to<T>(sum);
+                     }
+                   }
+               });
+}
+
+template <class T>
+void max_grad(const Geometry& g, const RunArgs& args) {
+  const T *dy = static_cast<const T*>(args.in[0]), *x = static_cast<const T*>(args.in[1]);
+  gather<T>(g, args,
+            [&](std::int64_t p, std::int64_t i, std::int64_t j, std::int64_t r, std::int64_t c) {
+              if (winner(g, x + p * g.x_plane(), r, c) != i * g.width + j) return 0.0f;
+              return scalar::f32_of(dy[p * g.y_plane() + r * g.out_width + c]);
+            });
+}
+
+float divisor(const Geometry& g, std::int64_t r, std::int64_t c) {
+  return static_cast<float>(g.down.divisor(r, g.height, g.count_padding) *
+                            g.right.divisor(c, g.width, g.count_padding));
+}
+
+template <class T>
+void average(const Geometry& g, const RunArgs& args) {
+  const T* x = static_cast<const T*>(args.in[0]);
+  T* y = static_cast<T*>(args.out[0]);
+  parallel_for(g.planes.at(args.symbols), g.y_plane() * g.window_cost(),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t p = begin; p < end; ++p)
+                   for (std::int64_t r = 0; r < g.out_height; ++r)
+                     for (std::int64_t c = 0; c < g.out_width; ++c) {
+                       float sum = 0;
+                       for (std::int64_t i = g.down.first(r); i < g.down.last(r, g.height); ++i)
+                         for (std::int64_t j = g.right.first(c); j < g.right.last(c, g.width); ++j)
+                           sum += scalar::f32_of(x[p * g.x_plane() + i * g.width + j]);
+                       y[p * g.y_plane() + r * g.out_width + c] =
+                           scalar::round_to<T>(sum / divisor(g, r, c));
+                     }
+               });
+}
+
+template <class T>
+void average_grad(const Geometry& g, const RunArgs& args) {
+  const T* dy = static_cast<const T*>(args.in[0]);
+  gather<T>(g, args,
+            [&](std::int64_t p, std::int64_t, std::int64_t, std::int64_t r, std::int64_t c) {
+              return scalar::f32_of(dy[p * g.y_plane() + r * g.out_width + c]) / divisor(g, r, c);
+            });
+}
+
+enum class Kind { Max, MaxGrad, MaxSelect, Average, AverageGrad };
+
+template <class T>
+void run_as(Kind kind, const Geometry& g, const RunArgs& args) {
+  switch (kind) {
+    case Kind::Max:
+      return select<T>(g, args, args.in[0], args.in[0]);
+    case Kind::MaxSelect:
+      return select<T>(g, args, args.in[0], args.in[1]);
+    case Kind::MaxGrad:
+      return max_grad<T>(g, args);
+    case Kind::Average:
+      return average<T>(g, args);
+    case Kind::AverageGrad:
+      return average_grad<T>(g, args);
+  }
+}
+
+class Pooling : public Prepared {
+ public:
+  Pooling(Kind kind, const Geometry& geometry, DType type)
+      : kind_(kind), geometry_(geometry), type_(type) {}
+  void run(const RunArgs& args) override {
+    if (type_ == DType::F32)
+      run_as<float>(kind_, geometry_, args);
+    else if (type_ == DType::BF16)
+      run_as<scalar::Bf16>(kind_, geometry_, args);
+    else
+      run_as<scalar::F16>(kind_, geometry_, args);
+  }
+
+ private:
+  Kind kind_;
+  Geometry geometry_;
+  DType type_;
+};
+
+std::optional<Refusal> accepts(const CallSpec& call) {
+  if (!has_tiles(call.in[0].dtype))
+    return Refusal{std::string(name_of(call.in[0].dtype)) + " has no pooling here"};
+  return std::nullopt;
+}
+
+// Where a kind finds x's and y's shapes.
+template <class A, Kind kKind>
+std::unique_ptr<Prepared> prepare(const CallSpec& call) {
+  const Shape &in = call.in[0].shape, &out = call.out[0].shape;
+  const bool backward = kKind == Kind::MaxGrad || kKind == Kind::AverageGrad;
+  return std::make_unique<Pooling>(
+      kKind, geometry_of<A>(call, backward ? out : in, backward ? in : out), call.in[0].dtype);
+}
+
+}  // namespace
+
+std::vector<Kernel> pool2d_kernels() {
+  using M = MaxPool2dAttrs;
+  return {{.name = "cpu.max_pool2d",
+           .op = "max_pool2d",
+           .accepts = accepts,
+           .prepare = prepare<M, Kind::Max>},
+          {.name = "cpu.max_pool2d_grad",
+           .op = "max_pool2d_grad",
+           .accepts = accepts,
+           .prepare = prepare<M, Kind::MaxGrad>},
+          {.name = "cpu.max_pool2d_select",
+           .op = "max_pool2d_select",
+           .accepts = accepts,
+           .prepare = prepare<M, Kind::MaxSelect>},
+          {.name = "cpu.avg_pool2d",
+           .op = "avg_pool2d",
+           .accepts = accepts,
+           .prepare = prepare<AvgPool2dAttrs, Kind::Average>},
+          {.name = "cpu.avg_pool2d_grad",
+           .op = "avg_pool2d_grad",
+           .accepts = accepts,
+           .prepare = prepare<AvgPool2dGradAttrs, Kind::AverageGrad>}};
+}
+
+}  // namespace aloft::cpu

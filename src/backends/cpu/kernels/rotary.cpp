@@ -1,0 +1,211 @@
+// rotary: the angles' cosines and sines once a position, then every head of every token in one
+// sweep. Angles are formed and reduced in double: at position 100,000 f32 has lost two digits.
+#include "ops/rotary.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/rotary.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "backends/cpu/functions-inl.h"
+#include "backends/cpu/integers.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/sweeps-inl.h"
+#include "backends/cpu/tiles.h"
+#include "runtime/kernel.h"
+
+#ifndef ALOFT_ROTARY_SWEEPS
+#define ALOFT_ROTARY_SWEEPS
+namespace aloft::cpu {
+struct RotarySweeps {
+  // cosine and sine of n angles in [-pi, pi].
+  void (*turn)(const float* angles, float* cosine, float* sine, std::int64_t n);
+  // One head of `width` elements; the tables as RotaryTable lays them out.
+  void (*halves)(const void* x, const float* cosine, const float* sine, void* y,
+                 std::int64_t width);
+  void (*neighbours)(const void* x, const float* cosine, const float* sine, void* y,
+                     std::int64_t width);
+};
+}  // namespace aloft::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+
+void turn(const float* angles, float* cosine, float* sine, std::int64_t n) {
+  for_vectors(n, [&](auto at) HWY_ATTR {
+    const FloatV a = at(angles);
+    at.put(cos_of(a), cosine);
+    at.put(sin_of(a), sine);
+  });
+}
+
+// Pairs (i, i + width / 2).
+template <class T>
+void halves(const void* head, const float* cosine, const float* sine, void* result,
+            std::int64_t width) {
+  const std::int64_t half = width / 2;
+  const T *a = static_cast<const T*>(head), *b = a + half;
+  T *ya = static_cast<T*>(result), *yb = ya + half;
+  for_vectors(half, [&](auto at) HWY_ATTR {
+    const FloatV p = at(a), q = at(b), c = at(cosine), s = at(sine);
+    at.put(hn::NegMulAdd(q, s, hn::Mul(p, c)), ya);
+    at.put(hn::MulAdd(p, s, hn::Mul(q, c)), yb);
+  });
+}
+
+// Pairs (2 i, 2 i + 1); the tables hold each cosine twice, each sine as -sin, sin.
+template <class T>
+void neighbours(const void* head, const float* cosine, const float* sine, void* result,
+                std::int64_t width) {
+  const T* x = static_cast<const T*>(head);
+  T* y = static_cast<T*>(result);
+  for_vectors(width, [&](auto at) HWY_ATTR {
+    const FloatV v = at(x);
+    at.put(hn::MulAdd(hn::Reverse2(Floats(), v), at(sine), hn::Mul(v, at(cosine))), y);
+  });
+}
+
+RotarySweeps rotary_sweeps(DType t) {
+  if (t == DType::F32) return {turn, halves<float>, neighbours<float>};
+  if (t == DType::BF16) return {turn, halves<scalar::Bf16>, neighbours<scalar::Bf16>};
+  return {turn, halves<scalar::F16>, neighbours<scalar::F16>};
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aloft::cpu {
+namespace {
+
+HWY_EXPORT(rotary_sweeps);
+
+// A position's row of the table: cosines, then sines; half as many as a head is wide, or as many
+// where neighbours are paired.
+class Rotary : public Prepared {
+ public:
+  explicit Rotary(const CallSpec& call)
+      : attrs_(from_attrs<RotaryAttrs>(call.attrs)),
+        type_(call.in[0].dtype),
+        position_type_(call.in[1].dtype) {
+    const Shape &x = call.in[0].shape, &p = call.in[1].shape;
+    width_ = x[3].max();
+    heads_ = x[2].max();
+    tokens_ = extent_of(x[0] * x[1], call);
+    positions_ = extent_of(p.numel(), call);
+    most_positions_ = p.max_numel();
+    is_shared_ = p.rank() == 1;
+    for (std::int64_t i = 0; i < width_ / 2; ++i)
+      turns_.push_back(
+          (attrs_.inverse ? -1 : 1) *
+          std::pow(attrs_.base, -2.0 * static_cast<double>(i) / static_cast<double>(width_)));
+    row_ = attrs_.interleaved ? width_ : width_ / 2;
+    if (type_ != DType::F64) sweeps_ = HWY_DYNAMIC_DISPATCH(rotary_sweeps)(type_);
+  }
+
+  std::size_t scratch_bytes() const override {
+    return type_ == DType::F64 ? 0 : most_positions_ * 2 * row_ * sizeof(float);
+  }
+
+  void run(const RunArgs& args) override {
+    const std::int64_t tokens = tokens_.at(args.symbols);
+    const std::int64_t positions = positions_.at(args.symbols);
+    if (tokens * heads_ * width_ == 0) return;
+    if (type_ == DType::F64) return in_double(args, tokens, positions);
+    auto* table = static_cast<float*>(args.scratch);
+    parallel_for(positions, 16 * width_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t p = begin; p < end; ++p) fill_row(args, p, table + p * 2 * row_);
+    });
+    const auto sweep = attrs_.interleaved ? sweeps_.neighbours : sweeps_.halves;
+    parallel_for(tokens, 2 * heads_ * width_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) {
+        const float* cosine = table + (is_shared_ ? t % positions : t) * 2 * row_;
+        for (std::int64_t h = 0; h < heads_; ++h) {
+          const std::int64_t from = (t * heads_ + h) * width_;
+          sweep(at(static_cast<const void*>(args.in[0]), from, type_), cosine, cosine + row_,
+                at(args.out[0], from, type_), width_);
+        }
+      }
+    });
+  }
+
+ private:
+  double angle(const RunArgs& args, std::int64_t p, std::int64_t i) const {
+    return static_cast<double>(integer_at(position_type_, args.in[1], p)) * turns_[i];
+  }
+  // In [-pi, pi], where f32 is as fine as its result needs.
+  float reduced_angle(const RunArgs& args, std::int64_t p, std::int64_t i) const {
+    constexpr double kTurn = 2 * std::numbers::pi;
+    const double a = angle(args, p, i);
+    return static_cast<float>(a - kTurn * std::nearbyint(a / kTurn));
+  }
+
+  void fill_row(const RunArgs& args, std::int64_t p, float* cosine) const {
+    constexpr std::int64_t kBlock = 128;
+    alignas(64) float angles[kBlock], c[kBlock], s[kBlock];
+    float* sine = cosine + row_;
+    for (std::int64_t i = 0; i < width_ / 2; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, width_ / 2 - i);
+      for (std::int64_t j = 0; j < n; ++j) angles[j] = reduced_angle(args, p, i + j);
+      sweeps_.turn(angles, c, s, n);
+      for (std::int64_t j = 0; j < n; ++j) {
+        if (!attrs_.interleaved) {
+          cosine[i + j] = c[j];
+          sine[i + j] = s[j];
+          continue;
+        }
+        const std::int64_t k = 2 * (i + j);
+        cosine[k] = cosine[k + 1] = c[j];
+        sine[k] = -s[j];
+        sine[k + 1] = s[j];
+      }
+    }
+  }
+
+  void in_double(const RunArgs& args, std::int64_t tokens, std::int64_t positions) const {
+    const auto* x = static_cast<const double*>(args.in[0]);
+    auto* y = static_cast<double*>(args.out[0]);
+    const std::int64_t half = width_ / 2;
+    parallel_for(tokens, 40 * heads_ * width_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t)
+        for (std::int64_t i = 0; i < half; ++i) {
+          const double a = angle(args, is_shared_ ? t % positions : t, i);
+          const double c = std::cos(a), s = std::sin(a);
+          for (std::int64_t h = 0; h < heads_; ++h) {
+            const std::int64_t head = (t * heads_ + h) * width_;
+            const std::int64_t p = head + (attrs_.interleaved ? 2 * i : i);
+            const std::int64_t q = attrs_.interleaved ? p + 1 : p + half;
+            const double from_p = x[p], from_q = x[q];
+            y[p] = from_p * c - from_q * s;
+            y[q] = from_q * c + from_p * s;
+          }
+        }
+    });
+  }
+
+  RotaryAttrs attrs_;
+  DType type_, position_type_;
+  std::int64_t width_ = 0, heads_ = 0, most_positions_ = 0, row_ = 0;
+  bool is_shared_ = true;
+  Extent tokens_, positions_;
+  std::vector<double> turns_;  // radians a position, signed
+  RotarySweeps sweeps_{};
+};
+
+std::unique_ptr<Prepared> prepare(const CallSpec& call) { return std::make_unique<Rotary>(call); }
+
+// Both elements of a pair are read before either is written.
+std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
+
+}  // namespace
+
+std::vector<Kernel> rotary_kernels() {
+  return {{"cpu.rotary", "rotary", always, prepare, in_place}};
+}
+
+}  // namespace aloft::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,25 @@
+// layer_norm and rms_norm as prepared kernels: rows shared out in fixed chunks, the parameters'
+// gradients as one partial sum a chunk, added in the chunks' order.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+
+// Statistics and parameters in types that the rows' sweeps take. `statistics`: index of the first
+// operand that holds some, or the number of operands.
+std::optional<Refusal> accepts_norm(const CallSpec& call, int x, int first_statistic,
+                                    int statistics);
+
+// in: x, then scale and shift where given; out: y, mean (if centred), rstd. The last `axes` axes
+// are a row.
+std::unique_ptr<Prepared> prepare_norm(const CallSpec& call, std::int64_t axes, double eps,
+                                       bool centred);
+// in: dy, x, mean (if centred), rstd, then the scale where given; out: dx, then dscale and dshift
+// where the op has them.
+std::unique_ptr<Prepared> prepare_norm_grad(const CallSpec& call, std::int64_t axes, bool centred);
+
+}  // namespace aloft::cpu

@@ -1,0 +1,112 @@
+#include "backends/cpu/norm_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/norm_rows.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "backends/cpu/sweeps-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+
+// In double, for rows whose squares leave f32's range.
+template <class T>
+double squares_in_double(const T* x, std::int64_t n, double mean) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double c = static_cast<double>(scalar::f32_of(x[i])) - mean;
+    sum += c * c;
+  }
+  return sum;
+}
+
+template <class T, bool kCentred>
+NormStatistics forward(const void* row, std::int64_t n, double eps, const float* scale,
+                       const float* shift, void* result) {
+  const T* x = static_cast<const T*>(row);
+  T* y = static_cast<T*>(result);
+  const Floats d;
+  NormStatistics s;
+  const auto count = static_cast<double>(n);
+  if constexpr (kCentred)
+    s.mean = static_cast<float>(sum_over(n, [&](auto at) HWY_ATTR { return at(x); }) / count);
+  const FloatV mean = hn::Set(d, s.mean);
+  double squares = sum_over(n, [&](auto at) HWY_ATTR {
+    const FloatV c = kCentred ? at.keep(hn::Sub(at(x), mean)) : at(x);
+    return hn::Mul(c, c);
+  });
+  if (HWY_UNLIKELY(!std::isfinite(squares))) squares = squares_in_double(x, n, s.mean);
+  s.rstd = static_cast<float>(1 / std::sqrt(squares / count + eps));
+  const FloatV rstd = hn::Set(d, s.rstd);
+  for_vectors(n, [&](auto at) HWY_ATTR {
+    FloatV v = at(x);
+    if constexpr (kCentred) v = hn::Sub(v, mean);
+    v = hn::Mul(v, rstd);
+    if (scale) v = hn::Mul(v, at(scale));
+    if (shift) v = hn::Add(v, at(shift));
+    at.put(v, y);
+  });
+  return s;
+}
+
+// With xhat = (x - mean) rstd and d = dy scale:
+//   dx = rstd (d - mean(d) - xhat mean(d xhat)),  dscale += dy xhat,  dshift += dy.
+template <class T, bool kCentred>
+void backward(const NormBackward& row, std::int64_t n) {
+  const T* dy = static_cast<const T*>(row.dy);
+  const T* x = static_cast<const T*>(row.x);
+  T* dx = static_cast<T*>(row.dx);
+  const float* scale = row.scale;
+  const Floats d;
+  const FloatV mean = hn::Set(d, row.statistics.mean), rstd = hn::Set(d, row.statistics.rstd);
+  const auto xhat_of = [&](FloatV v) HWY_ATTR {
+    if constexpr (kCentred) v = hn::Sub(v, mean);
+    return hn::Mul(v, rstd);
+  };
+  const Sums sums = sums_over(n, [&](auto at) HWY_ATTR {
+    const FloatV g = scale ? hn::Mul(at(dy), at(scale)) : at(dy);
+    return SumTerms{g, at.keep(hn::Mul(g, xhat_of(at(x))))};
+  });
+  const auto count = static_cast<double>(n);
+  const FloatV a = hn::Set(d, kCentred ? static_cast<float>(sums.first / count) : 0.0f);
+  const FloatV b = hn::Set(d, static_cast<float>(sums.second / count));
+  for_vectors(n, [&](auto at) HWY_ATTR {
+    const FloatV g = at(dy), xhat = xhat_of(at(x));
+    FloatV v = scale ? hn::Mul(g, at(scale)) : g;
+    if constexpr (kCentred) v = hn::Sub(v, a);
+    v = hn::Mul(hn::NegMulAdd(xhat, b, v), rstd);
+    if (row.dscale) at.put(hn::MulAdd(g, xhat, at(row.dscale)), row.dscale);
+    if (row.dshift) at.put(hn::Add(g, at(row.dshift)), row.dshift);
+    at.put(v, dx);
+  });
+}
+
+template <bool kCentred>
+NormRows rows_for(DType type) {
+  if (type == DType::F32) return {forward<float, kCentred>, backward<float, kCentred>};
+  if (type == DType::BF16)
+    return {forward<scalar::Bf16, kCentred>, backward<scalar::Bf16, kCentred>};
+  return {forward<scalar::F16, kCentred>, backward<scalar::F16, kCentred>};
+}
+
+NormRows make_norm_rows(DType type, bool centred) {
+  return centred ? rows_for<true>(type) : rows_for<false>(type);
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aloft::cpu {
+
+HWY_EXPORT(make_norm_rows);
+
+NormRows norm_rows(DType type, bool centred) {
+  return HWY_DYNAMIC_DISPATCH(make_norm_rows)(type, centred);
+}
+
+}  // namespace aloft::cpu
+#endif  // HWY_ONCE
