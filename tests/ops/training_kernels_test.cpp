@@ -139,6 +139,26 @@ TEST(TrainingKernels, LayerNormGradientOverManyRows) {
   EXPECT_LT(distance(got.out[2], want[2]), 1e-6);
 }
 
+TEST(TrainingKernels, LayerNormGradientOfAPartialBatch) {
+  // 33 rows fall into 17 chunks of 2, 32 rows into 32 chunks of 1: scratch must hold either.
+  const std::int64_t rows = 32, dim = 4100;
+  const std::vector<HostArray> in = {normals(DType::F32, {rows, dim}, 1),
+                                     normals(DType::F32, {rows, dim}, 2),
+                                     normals(DType::F32, {rows}, 3), normals(DType::F32, {rows}, 4),
+                                     normals(DType::F32, {dim}, 5)};
+  const CallSpec whole = call_of("layer_norm_grad", in);
+  CallSpec call = whole;
+  for (int i : {0, 1, 2, 3}) call.in[i].shape[0] = Dim::symbolic("B", 33);
+  call.out = infer_types(op_named("layer_norm_grad"), call.attrs, call.in, {});
+  const Kernel& kernel = *choose_kernel(cpu_backend(), call).kernel;
+  const RunResult want = run_kernel(kernel, whole, in, {.threads = 1});
+  const RunResult got =
+      run_kernel(kernel, call, in,
+                 {.threads = 2, .symbols = {rows}, .out_extents = {{rows, dim}, {dim}, {dim}}});
+  EXPECT_EQ(got.problem, "");
+  EXPECT_EQ(got.bits, want.bits);
+}
+
 TEST(TrainingKernels, EmbeddingGradientOfRepeatedIds) {
   // 4,000 ids on 7 of 300 rows: rounding to bf16 after every addition would be off by percents.
   const std::vector<HostArray> in = {normals(DType::BF16, {4000, 40}, 1), integers({4000}, 7, 2)};
