@@ -59,6 +59,29 @@ const Row kRows[] = {
     {"minimum", "the smaller of a and b; NaN where either is NaN", Numeric::Follow, nan_min,
      [](Vjp& g) { return pick(g, g.in(0), g.in(1)); },
      [](Vjp& g) { return pick(g, g.in(1), g.in(0)); }, "Min"},
+    {"squared_difference", "(a - b)^2", Numeric::Follow,
+     [](double a, double b) { return (a - b) * (a - b); },
+     [](Vjp& g) { return g.cotangent(0) * (g.in(0) - g.in(1)) * 2; },
+     [](Vjp& g) { return g.cotangent(0) * (g.in(1) - g.in(0)) * 2; }, ""},
+    {"atan2", "angle of the point (b, a), in (-pi, pi]", Numeric::Widen,
+     [](double a, double b) { return std::atan2(a, b); },
+     [](Vjp& g) { return g.cotangent(0) * g.in(1) / (square(g.in(0)) + square(g.in(1))); },
+     [](Vjp& g) { return -(g.cotangent(0) * g.in(0) / (square(g.in(0)) + square(g.in(1)))); }, "",
+     0.3, 2},
+    {"mod", "a less the multiple of b towards 0: its sign is a's", Numeric::Follow,
+     [](double a, double b) { return std::fmod(a, b); }, [](Vjp& g) { return g.cotangent(0); },
+     [](Vjp& g) {
+       const Tensor q = g.in(0) / g.in(1);
+       return -(g.cotangent(0) * sign(q) * floor(abs(q)));
+     },
+     "Mod", 0.3, 2},
+    {"remainder", "a less the multiple of b below: its sign is b's", Numeric::Follow,
+     [](double a, double b) {
+       const double r = std::fmod(a, b);
+       return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+     },
+     [](Vjp& g) { return g.cotangent(0); },
+     [](Vjp& g) { return -(g.cotangent(0) * floor(g.in(0) / g.in(1))); }, "", 0.3, 2},
 };
 
 OpDef binary_op(const Row& row) {
@@ -131,6 +154,10 @@ Tensor div(Operand a, Operand b) { return emit_binary("div", a, b); }
 Tensor pow(Operand a, Operand b) { return emit_binary("pow", a, b); }
 Tensor maximum(Operand a, Operand b) { return emit_binary("maximum", a, b); }
 Tensor minimum(Operand a, Operand b) { return emit_binary("minimum", a, b); }
+Tensor squared_difference(Operand a, Operand b) { return emit_binary("squared_difference", a, b); }
+Tensor atan2(Operand a, Operand b) { return emit_binary("atan2", a, b); }
+Tensor mod(Operand a, Operand b) { return emit_binary("mod", a, b); }
+Tensor remainder(Operand a, Operand b) { return emit_binary("remainder", a, b); }
 
 Tensor scalar_like(const Tensor& x, double value) {
   EmitterScope scope(*x.emitter());

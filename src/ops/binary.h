@@ -15,6 +15,10 @@ Tensor div(Operand a, Operand b);
 Tensor pow(Operand a, Operand b);
 Tensor maximum(Operand a, Operand b);  // NaN where either is
 Tensor minimum(Operand a, Operand b);
+Tensor squared_difference(Operand a, Operand b);
+Tensor atan2(Operand a, Operand b);      // angle of the point (b, a)
+Tensor mod(Operand a, Operand b);        // the sign is a's, as in C
+Tensor remainder(Operand a, Operand b);  // the sign is b's, as in Python
 
 // A constant of x's element type, shape [].
 Tensor scalar_like(const Tensor& x, double value);

@@ -35,6 +35,22 @@ void extremum_vjp(const ReduceAttrs& a, Vjp& g) {
   g.give(0, hit * (dy / ties));
 }
 
+// The product of the others, also where elements are 0: with one zero only that element has a
+// gradient, with more none has.
+void prod_vjp(const ReduceAttrs& a, Vjp& g) {
+  if (!g.needs(0)) return;
+  const Tensor& x = g.in(0);
+  const Tensor zero = scalar_like(x, 0), one = scalar_like(x, 1);
+  const Tensor is_zero = equal(x, zero);
+  const Tensor filled = where(is_zero, one, x);
+  const Tensor zeros = sum(cast(is_zero, x.dtype()), a.axes, true);
+  const Tensor whole = prod(filled, a.axes, true);
+  const Tensor at_zero = where(equal(zeros, one), whole, zero);
+  const Tensor elsewhere = where(equal(zeros, zero), whole, zero) / filled;
+  const Tensor dy = expand_reduced(g.cotangent(0), x, a.axes);
+  g.give(0, where(is_zero, at_zero, elsewhere) * dy);
+}
+
 struct Row {
   const char* name;
   const char* doc;
@@ -65,6 +81,8 @@ const Row kRows[] = {
     {"min", "Smallest element over axes; NaN where one is NaN; ties share the gradient.",
      Numeric::Follow, std::numeric_limits<double>::infinity(),
      [](double s, double v) { return std::isnan(s) || s < v ? s : v; }, extremum_vjp, "ReduceMin"},
+    {"prod", "Product over axes.", Numeric::Widen, 1, [](double s, double v) { return s * v; },
+     prod_vjp, "ReduceProd"},
 };
 
 void evaluate(const Row& row, const ReduceAttrs& a, EvalCall& c) {
@@ -146,11 +164,11 @@ Tensor expand_reduced(const Tensor& t, const Tensor& like, const Ints& axes) {
   return reshape(t, reduced_shape(like.shape(), normal_axes(axes, like.rank()), true));
 }
 
-#define REDUCE(name)                                               \
-  Tensor name(Operand x, const Ints& axes, bool keep_dims) {       \
+#define REDUCE(name)                                                     \
+  Tensor name(Operand x, const Ints& axes, bool keep_dims) {             \
     return emit_one(#name, to_attrs(ReduceAttrs{axes, keep_dims}), {x}); \
   }
-REDUCE(sum) REDUCE(mean) REDUCE(max) REDUCE(min)
+REDUCE(sum) REDUCE(mean) REDUCE(max) REDUCE(min) REDUCE(prod)
 #undef REDUCE
 
 }  // namespace aloft

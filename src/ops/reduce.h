@@ -1,4 +1,4 @@
-// Reductions over axes: sum, mean, max, min. An empty list of axes means all of them.
+// Reductions over axes: sum, mean, max, min, prod. An empty list of axes means all of them.
 #pragma once
 
 #include "ops/declared.h"
@@ -19,6 +19,7 @@ Tensor sum(Operand x, const Ints& axes = {}, bool keep_dims = false);
 Tensor mean(Operand x, const Ints& axes = {}, bool keep_dims = false);  // NaN over nothing
 Tensor max(Operand x, const Ints& axes = {}, bool keep_dims = false);   // -inf over nothing
 Tensor min(Operand x, const Ints& axes = {}, bool keep_dims = false);   // inf over nothing
+Tensor prod(Operand x, const Ints& axes = {}, bool keep_dims = false);  // 1 over nothing
 
 // The shape after reducing, for other ops' inference. `axes` normalised and sorted.
 Shape reduced_shape(const Shape& shape, const std::vector<int>& axes, bool keep_dims);

@@ -10,6 +10,7 @@
 #include "ops/embedding.h"
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
+#include "ops/losses.h"
 #include "ops/pool2d.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
@@ -126,6 +127,28 @@ void add_losses(Builders& b) {
   };
 }
 
+Build regression(Tensor (*op)(Operand, Operand, const std::string&)) {
+  return [op](const Json& a, const Named& in) {
+    return Named{{"loss", op(in.at("x"), in.at("y"), a.at("reduction"))}};
+  };
+}
+
+void add_other_losses(Builders& b) {
+  b["mse_loss"] = regression(mse_loss);
+  b["l1_loss"] = regression(l1_loss);
+  b["bce_with_logits"] = regression(bce_with_logits);
+  b["huber_loss"] = [](const Json& a, const Named& in) {
+    return Named{{"loss", huber_loss(in.at("x"), in.at("y"), a.at("delta"), a.at("reduction"))}};
+  };
+  b["kl_div"] = [](const Json& a, const Named& in) {
+    return Named{{"loss", kl_div(in.at("x"), in.at("y"), a.at("reduction"), a.at("log_target"))}};
+  };
+  b["nll_loss"] = [](const Json& a, const Named& in) {
+    return Named{
+        {"loss", nll_loss(in.at("x"), in.at("target"), {a.at("ignore_index"), a.at("reduction")})}};
+  };
+}
+
 void add_sequences(Builders& b) {
   b["embedding"] = [](const Json&, const Named& in) {
     return Named{{"y", embedding(in.at("weight"), in.at("index"))}};
@@ -150,6 +173,7 @@ Builders make_builders() {
   add_norms(b);
   add_images(b);
   add_losses(b);
+  add_other_losses(b);
   add_sequences(b);
   return b;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/skinny_matmul.h"
 #include "backends/cpu/tiles.h"
 #include "ops/matmul.h"
 
@@ -67,6 +68,25 @@ class Product : public Prepared {
   MatmulGrid grid_;
 };
 
+class SkinnyProduct : public Prepared {
+ public:
+  explicit SkinnyProduct(const MatmulCall& call) : call_(call) {
+    const MatmulSpec& s = call.spec;
+    spec_ = {s.m, s.n, s.k, s.a, s.b, s.c, s.transpose_b, s.bias};
+  }
+  std::size_t scratch_bytes() const override { return skinny_scratch_bytes(spec_); }
+  void run(const RunArgs& args) override {
+    SkinnySpec there = spec_;
+    there.m = call_.actual(args).m;
+    run_skinny(there, {args.in[0], args.in[1], call_.bias < 0 ? nullptr : args.in[call_.bias],
+                       args.out[0], args.scratch});
+  }
+
+ private:
+  MatmulCall call_;
+  SkinnySpec spec_;
+};
+
 void set_types(const CallSpec& call, MatmulSpec* s) {
   s->a = call.in[0].dtype;
   s->b = call.in[1].dtype;
@@ -126,6 +146,18 @@ std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into) {
   into->m = extent_of(m, call);
   into->k = extent_of(w[1], call);
   return std::nullopt;
+}
+
+std::optional<Refusal> refuse_wide(const MatmulCall& call) {
+  const MatmulSpec& s = call.spec;
+  if (s.m > kSkinnyRows) return Refusal{"more rows than are worth reading B in place for"};
+  if (s.batch != 1 || s.transpose_a || s.k_varies)
+    return Refusal{"not one matrix B of a constant depth"};
+  return std::nullopt;
+}
+
+std::unique_ptr<Prepared> prepare_skinny(const MatmulCall& call) {
+  return std::make_unique<SkinnyProduct>(call);
 }
 
 std::unique_ptr<Prepared> prepare_product(const MatmulCall& call) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "backends/cpu/matmul_grid.h"
@@ -23,6 +24,12 @@ struct MatmulCall {
 // `into` unless it is null.
 std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into);
 std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into);
+
+// Few enough rows, and one matrix B stored plainly, for skinny_matmul.h; else why not.
+std::optional<Refusal> refuse_wide(const MatmulCall& call);
+
+// The same product, B read once where it lies. Only where refuse_wide has nothing to say.
+std::unique_ptr<Prepared> prepare_skinny(const MatmulCall& call);
 
 // A prepared product of inputs 0 and 1 (and the bias) into output 0.
 std::unique_ptr<Prepared> prepare_product(const MatmulCall& call);

@@ -91,7 +91,7 @@ class NormGrad : public Prepared {
 
   // The widened scale, then for each chunk its part of dscale and dshift.
   std::size_t scratch_bytes() const override {
-    return (1 + sums_ * chunks(shape_.most_rows).count) * padded() * sizeof(float);
+    return (1 + sums_ * most_chunks()) * padded() * sizeof(float);
   }
 
   void run(const RunArgs& args) override {
@@ -108,10 +108,12 @@ class NormGrad : public Prepared {
   }
 
  private:
-  // Chunks of as many rows each as make at most kMostChunks: with more rows there are fewer bits
-  // of f32 left to a chunk's sum than to a fixed grain's, but never a sum of more than rows / 32.
-  Chunks chunks(std::int64_t rows) const {
-    return chunks_of(rows, 2 * kWork * shape_.length + 16, kMostChunks);
+  std::int64_t row_cost() const { return 2 * kWork * shape_.length + 16; }
+  Chunks chunks(std::int64_t rows) const { return chunks_of(rows, row_cost(), kMostChunks); }
+  // Of any number of rows up to the bound: fewer rows may fall into more chunks, because the bound
+  // on their number makes chunks longer.
+  std::int64_t most_chunks() const {
+    return std::min(kMostChunks, chunks_of(shape_.most_rows, row_cost()).count);
   }
   // A row of partial sums begins on a cache line, so that threads do not share one.
   std::int64_t padded() const { return (shape_.length + 15) / 16 * 16; }

@@ -112,6 +112,37 @@ TEST(CpuMatmul, WeightGradientOfAPartialBatch) {
     }
 }
 
+TEST(CpuMatmul, FewRowsReadBWhereItLies) {
+  for (const char* type : {"f32", "bf16", "f16"})
+    for (const bool transposed : {false, true})
+      for (const int m : {1, 2, 3, 8}) {
+        constexpr int kN = 301, kK = 77;
+        const std::string t = type, rows = std::to_string(m);
+        const CallSpec call =
+            make_call("matmul", to_attrs(MatmulAttrs{false, transposed}),
+                      {t + "[" + rows + ",77]", t + (transposed ? "[301,77]" : "[77,301]")},
+                      (t + "[" + rows + ",301]").c_str());
+        EXPECT_EQ(choose_kernel(cpu_backend(), call).kernel->name, "cpu.matmul.few_rows");
+        const DType d = call.in[0].dtype;
+        const auto a = random_values(m * kK, d, 1), b = random_values(kN * kK, d, 2);
+        const auto c = run(call, {a, b});
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < kN; ++j) {
+            double want = 0;
+            for (int k = 0; k < kK; ++k)
+              want += a[i * kK + k] * b[transposed ? j * kK + k : k * kN + j];
+            const double rounding = d == DType::F32 ? 0x1p-24 : d == DType::F16 ? 0x1p-11 : 0x1p-8;
+            EXPECT_NEAR(c[i * kN + j], want, rounding * std::abs(want) + 2e-5) << type << " " << m;
+          }
+        const int before = omp_get_max_threads();
+        for (const int threads : {1, 2, 4}) {
+          omp_set_num_threads(threads);
+          EXPECT_EQ(run(call, {a, b}), c) << threads;
+        }
+        omp_set_num_threads(before);
+      }
+}
+
 TEST(CpuMatmul, RefusesWhatItCannotDoAndSaysWhy) {
   const CallSpec call =
       make_call("matmul", to_attrs(MatmulAttrs{}), {"f32[3,B<=4]", "f32[B<=4,2]"}, "f32[3,2]");

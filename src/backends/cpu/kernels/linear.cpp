@@ -1,18 +1,33 @@
-// linear: x weight^T + bias on the grid of tiles, the bias added before the one rounding.
+// linear: x weight^T + bias, the bias added before the one rounding. Few rows read the weight where
+// it lies, the rest runs on the grid of tiles.
 #include "backends/cpu/matmul_call.h"
 
 namespace aloft::cpu {
+namespace {
+
+MatmulCall read(const CallSpec& call) {
+  MatmulCall product;
+  read_linear(call, &product);
+  return product;
+}
+
+std::optional<Refusal> accepts_few_rows(const CallSpec& call) {
+  MatmulCall product;
+  if (auto refusal = read_linear(call, &product)) return refusal;
+  return refuse_wide(product);
+}
+
+}  // namespace
 
 std::vector<Kernel> linear_kernels() {
-  return {{.name = "cpu.linear",
+  return {{.name = "cpu.linear.few_rows",
+           .op = "linear",
+           .accepts = accepts_few_rows,
+           .prepare = [](const CallSpec& call) { return prepare_skinny(read(call)); }},
+          {.name = "cpu.linear",
            .op = "linear",
            .accepts = [](const CallSpec& call) { return read_linear(call, nullptr); },
-           .prepare =
-               [](const CallSpec& call) {
-                 MatmulCall product;
-                 read_linear(call, &product);
-                 return prepare_product(product);
-               }}};
+           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }}};
 }
 
 }  // namespace aloft::cpu

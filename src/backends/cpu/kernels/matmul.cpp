@@ -1,18 +1,32 @@
-// matmul on the grid of tiles.
+// matmul: few rows read B where it lies, the rest runs on the grid of tiles.
 #include "backends/cpu/matmul_call.h"
 
 namespace aloft::cpu {
+namespace {
+
+MatmulCall read(const CallSpec& call) {
+  MatmulCall product;
+  read_matmul(call, &product);
+  return product;
+}
+
+std::optional<Refusal> accepts_few_rows(const CallSpec& call) {
+  MatmulCall product;
+  if (auto refusal = read_matmul(call, &product)) return refusal;
+  return refuse_wide(product);
+}
+
+}  // namespace
 
 std::vector<Kernel> matmul_kernels() {
-  return {{.name = "cpu.matmul",
+  return {{.name = "cpu.matmul.few_rows",
+           .op = "matmul",
+           .accepts = accepts_few_rows,
+           .prepare = [](const CallSpec& call) { return prepare_skinny(read(call)); }},
+          {.name = "cpu.matmul",
            .op = "matmul",
            .accepts = [](const CallSpec& call) { return read_matmul(call, nullptr); },
-           .prepare =
-               [](const CallSpec& call) {
-                 MatmulCall product;
-                 read_matmul(call, &product);
-                 return prepare_product(product);
-               }}};
+           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }}};
 }
 
 }  // namespace aloft::cpu

@@ -1,0 +1,30 @@
+// A dense array seen around one axis: [outer, length, inner]. The outermost dimension may be
+// symbolic, whichever of outer and length it falls into.
+#pragma once
+
+#include "runtime/kernel.h"
+
+namespace aloft::cpu {
+
+struct AxisView {
+  Extent outer, length;
+  std::int64_t inner = 1;
+
+  AxisView() = default;
+  AxisView(const Shape& shape, std::int64_t named_axis, const CallSpec& call) {
+    const int axis = normal_axis(named_axis, shape.rank());
+    Dim before = 1;
+    for (int d = 0; d < axis; ++d) before = before * shape[d];
+    outer = extent_of(before, call);
+    length = extent_of(shape[axis], call);
+    for (int d = axis + 1; d < shape.rank(); ++d) inner *= shape[d].max();
+  }
+};
+
+// For kernels of one class.
+template <class K>
+std::unique_ptr<Prepared> prepare_as(const CallSpec& call) {
+  return std::make_unique<K>(call);
+}
+
+}  // namespace aloft::cpu

@@ -1,0 +1,56 @@
+// clamp
+#include "ops/clamp.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/clamp.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+
+void clamp_tile(const float* const* in, float* out, std::int64_t n, const double* p) {
+  const Floats d;
+  const FloatV low = hn::Set(d, static_cast<float>(p[0]));
+  const FloatV high = hn::Set(d, static_cast<float>(p[1]));
+  map(in[0], out, n, [low, high](FloatV x) HWY_ATTR -> FloatV {
+    const FloatV y = hn::IfThenElse(hn::Lt(x, low), low, x);
+    return hn::IfThenElse(hn::Gt(x, high), high, y);
+  });
+}
+
+TileF32 clamp_function() { return clamp_tile; }
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aloft::cpu {
+namespace {
+
+HWY_EXPORT(clamp_function);
+
+void clamp_wide(const double* const* in, double* out, std::int64_t n, const double* p) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = in[0][i];
+    out[i] = x < p[0] ? p[0] : x > p[1] ? p[1] : x;
+  }
+}
+
+std::unique_ptr<Prepared> prepare(const CallSpec& call) {
+  const auto a = from_attrs<ClampAttrs>(call.attrs);
+  return prepare_elementwise(
+      call, {HWY_DYNAMIC_DISPATCH(clamp_function)(), clamp_wide, 1, {a.low, a.high}});
+}
+
+}  // namespace
+
+std::vector<Kernel> clamp_kernels() {
+  return {{"cpu.clamp", "clamp", always, prepare, same_type_pairs}};
+}
+
+}  // namespace aloft::cpu
+#endif  // HWY_ONCE

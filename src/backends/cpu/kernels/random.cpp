@@ -1,0 +1,138 @@
+// random_uniform, random_normal, dropout.
+#include "ops/random.h"
+
+#include <array>
+
+#include "backends/cpu/axis_view.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/random_words.h"
+#include "backends/cpu/tiles.h"
+
+namespace aloft::cpu {
+namespace {
+
+// Calls body(begin, n, words) on tiles of [0, numel).
+template <class Body>
+void for_random_tiles(std::int64_t numel, std::int64_t cost, const scalar::RandomKey& key,
+                      const Body& body) {
+  parallel_for(numel, cost, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) std::uint32_t words[kTile];
+    // Chunks are ranges of whole tiles only where they begin at a multiple of 4; a cost above 1
+    // may give others, so a tile starts at the multiple of 4 below.
+    while (begin < end) {
+      const std::int64_t first = begin / 4 * 4;
+      const std::int64_t n = std::min(end - begin, kTile - (begin - first));
+      random_words(key, static_cast<std::uint64_t>(first), begin - first + n, words);
+      body(begin, n, words + (begin - first));
+      begin += n;
+    }
+  });
+}
+
+class Uniform : public Prepared {
+ public:
+  explicit Uniform(const CallSpec& call)
+      : attrs_(from_attrs<RandomUniformAttrs>(call.attrs)),
+        numel_(extent_of(call.out[0].shape.numel(), call)) {}
+
+  void run(const RunArgs& args) override {
+    const auto key = random_key(args.in[0], attrs_.key);
+    for_random_tiles(numel_.at(args.symbols), 4, key,
+                     [&](std::int64_t begin, std::int64_t n, const std::uint32_t* words) {
+                       alignas(64) double tile[kTile];
+                       for (std::int64_t i = 0; i < n; ++i)
+                         tile[i] = attrs_.low +
+                                   (attrs_.high - attrs_.low) * scalar::uniform_of_bits(words[i]);
+                       close_f64(attrs_.dtype, tile, at(args.out[0], begin, attrs_.dtype), n);
+                     });
+  }
+
+ private:
+  RandomUniformAttrs attrs_;
+  Extent numel_;
+};
+
+class Normal : public Prepared {
+ public:
+  explicit Normal(const CallSpec& call)
+      : attrs_(from_attrs<RandomNormalAttrs>(call.attrs)),
+        numel_(extent_of(call.out[0].shape.numel(), call)) {}
+
+  void run(const RunArgs& args) override {
+    const auto key = random_key(args.in[0], attrs_.key);
+    const std::int64_t numel = numel_.at(args.symbols);
+    // Pairs share two words: tiles of whole blocks of 4.
+    parallel_for((numel + 3) / 4, 100, [&](std::int64_t begin, std::int64_t end) {
+      alignas(64) std::uint32_t words[kTile];
+      alignas(64) double tile[kTile];
+      for (std::int64_t b = begin; b < end; b += kTile / 4) {
+        const std::int64_t n = std::min(4 * std::min(kTile / 4, end - b), numel - 4 * b);
+        random_words(key, static_cast<std::uint64_t>(4 * b), n, words);
+        for (std::int64_t i = 0; i < n; i += 2) {
+          const auto pair = scalar::normal_pair_of_bits(words[i], words[i + 1]);
+          tile[i] = attrs_.mean + attrs_.deviation * pair[0];
+          tile[i + 1] = attrs_.mean + attrs_.deviation * pair[1];
+        }
+        close_f64(attrs_.dtype, tile, at(args.out[0], 4 * b, attrs_.dtype), n);
+      }
+    });
+  }
+
+ private:
+  RandomNormalAttrs attrs_;
+  Extent numel_;
+};
+
+class Dropout : public Prepared {
+ public:
+  explicit Dropout(const CallSpec& call)
+      : attrs_(from_attrs<DropoutAttrs>(call.attrs)),
+        numel_(extent_of(call.out[0].shape.numel(), call)),
+        dtype_(call.out[0].dtype) {}
+
+  void run(const RunArgs& args) override {
+    const auto key = random_key(args.in[1], attrs_.key);
+    for_random_tiles(numel_.at(args.symbols), 4, key,
+                     [&](std::int64_t begin, std::int64_t n, const std::uint32_t* words) {
+                       const void* p = args.in[0];
+                       const void* x = at(p, begin, dtype_);
+                       void* y = at(args.out[0], begin, dtype_);
+                       if (dtype_ == DType::F64)
+                         drop(static_cast<const double*>(x), static_cast<double*>(y), words, n);
+                       else
+                         by_tile(x, y, words, n);
+                     });
+  }
+
+ private:
+  void by_tile(const void* x, void* y, const std::uint32_t* words, std::int64_t n) const {
+    alignas(64) float wide[kTile], buffer[kTile];
+    float* result = dtype_ == DType::F32 ? static_cast<float*>(y) : buffer;
+    drop(open_f32(dtype_, x, wide, n), result, words, n);
+    close_f32(dtype_, result, y, n);
+  }
+
+  template <class T>
+  void drop(const T* x, T* y, const std::uint32_t* words, std::int64_t n) const {
+    const auto p = static_cast<float>(attrs_.p);
+    const T keep = static_cast<T>(1 - attrs_.p);
+    for (std::int64_t i = 0; i < n; ++i)
+      y[i] = scalar::uniform_of_bits(words[i]) >= p ? x[i] / keep : T(0);
+  }
+
+  DropoutAttrs attrs_;
+  Extent numel_;
+  DType dtype_;
+};
+
+std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
+
+}  // namespace
+
+std::vector<Kernel> random_kernels() {
+  return {{"cpu.random_uniform", "random_uniform", always, prepare_as<Uniform>},
+          {"cpu.random_normal", "random_normal", always, prepare_as<Normal>},
+          {"cpu.dropout", "dropout", always, prepare_as<Dropout>, in_place}};
+}
+
+}  // namespace aloft::cpu

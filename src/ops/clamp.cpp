@@ -1,0 +1,55 @@
+#include "ops/clamp.h"
+
+#include "ops/binary.h"
+#include "ops/compare.h"
+#include "ops/op.h"
+#include "ops/where.h"
+
+namespace aloft {
+
+std::vector<OpDef> clamp_ops() {
+  using A = ClampAttrs;
+  return {define<A>({
+      .name = "clamp",
+      .doc = "x between low and high; beyond them the gradient is 0, NaN stays.",
+      .infer =
+          [](const A& a, Infer& c) {
+            c.need_count(1);
+            c.check(a.low <= a.high, "the bounds are in the wrong order", "low <= high");
+            c.out(c.in(0));
+          },
+      .numeric = Numeric::Follow,
+      .meaning = Eval<A>([](const A& a, EvalCall& c) {
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {
+          const double x = c.in[0][i];
+          c.out[0][i] = x < a.low ? a.low : x > a.high ? a.high : x;
+        }
+      }),
+      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
+        if (!g.needs(0)) return;
+        const Tensor &x = g.in(0), &dy = g.cotangent(0);
+        const Tensor zero = scalar_like(dy, 0);
+        const Tensor above = where(less(x, scalar_like(x, a.low)), zero, dy);
+        g.give(0, where(greater(x, scalar_like(x, a.high)), zero, above));
+      }),
+      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(2, in, out); },
+      .labels = "... -> ...",
+      .fusion = Fusion::Elementwise,
+      .onnx = Onnx{"Clip", 13},
+      .samples =
+          [](Samples& s) {
+            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{1}, Shape{4097}})
+              s.add(A{-0.5, 0.75}, {{shape, Fill::Uniform, -2, 2}});
+            s.add(A{0, std::numeric_limits<double>::infinity()}, {{{17}, Fill::Uniform, -2, 2}},
+                  "one bound");
+            s.add(A{-3, 5}, {ids({17}, -9, 9)}).gradient = false;
+            s.add(A{-1, 1}, {{{64}, Fill::Special}}, "special values").gradient = false;
+          },
+  })};
+}
+
+Tensor clamp(Operand x, double low, double high) {
+  return emit_one("clamp", to_attrs(ClampAttrs{low, high}), {x});
+}
+
+}  // namespace aloft

@@ -1,0 +1,31 @@
+// Joining tensors along an axis, and taking them apart.
+#pragma once
+
+#include "ops/declared.h"
+
+namespace aloft {
+
+struct ConcatAttrs {
+  std::int64_t axis = 0;
+  static constexpr auto fields() {
+    return std::tuple{field("axis", &ConcatAttrs::axis, "joined axis; negative from the back")};
+  }
+};
+
+struct SplitAttrs {
+  std::int64_t axis = 0;
+  Ints sizes;
+  static constexpr auto fields() {
+    using A = SplitAttrs;
+    return std::tuple{field("axis", &A::axis, "cut axis; negative from the back"),
+                      field("sizes", &A::sizes, "lengths of the parts; they add up to the axis")};
+  }
+};
+
+// Equal types, and equal shapes but for the axis, which is not symbolic. At least one tensor.
+Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis = 0);
+// Joins along a new axis: equal shapes.
+Tensor stack(const std::vector<Tensor>& parts, std::int64_t axis = 0);
+std::vector<Tensor> split(Operand x, const Ints& sizes, std::int64_t axis = 0);
+
+}  // namespace aloft

@@ -1,0 +1,59 @@
+#include "ops/logsumexp.h"
+
+#include "ops/binary.h"
+#include "ops/logical.h"
+#include "ops/op.h"
+#include "ops/reshape.h"
+#include "ops/unary.h"
+#include "ops/where.h"
+
+namespace aloft {
+
+std::vector<OpDef> logsumexp_ops() {
+  using A = ReduceAttrs;
+  return {define<A>({
+      .name = "logsumexp",
+      .doc = "log(sum(exp(x))) over axes.",
+      .infer =
+          [](const A& a, Infer& c) {
+            c.need_count(1);
+            c.need_float(0);
+            c.out(c.dtype(0), reduced_shape(c.shape(0), c.axes(0, a.axes), a.keep_dims));
+          },
+      .numeric = Numeric::Widen,
+      .meaning = Body<A>([](const A& a, std::span<const Tensor> x) -> std::vector<Tensor> {
+        const Tensor top = max(x[0], a.axes, true);
+        // An infinite maximum is not subtracted: inf - inf would make a NaN out of it.
+        const Tensor shift = where(is_finite(top), top, scalar_like(top, 0));
+        const Tensor y = log(sum(exp(x[0] - shift), a.axes, true)) + shift;
+        return {a.keep_dims ? y : reshape(y, sum(x[0], a.axes).shape())};
+      }),
+      // dx = dy exp(x - y)
+      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
+        if (!g.needs(0)) return;
+        const Tensor& x = g.in(0);
+        const Tensor dy = expand_reduced(g.cotangent(0), x, a.axes);
+        g.give(0, dy * exp(x - expand_reduced(g.out(0), x, a.axes)));
+      }),
+      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(0, in, out); },
+      .labels = "*",
+      .fusion = Fusion::RowReduce,
+      .onnx = Onnx{"ReduceLogSumExp", 13},
+      .samples =
+          [](Samples& s) {
+            s.add(A{{-1}, false}, {{{3, 17}}});
+            s.add(A{{}, false}, {{{3, 17}}});
+            s.add(A{{0, 2}, true}, {{{2, 3, 4}}});
+            s.add(A{{-1}, false}, {{{2, 4097}}});
+            s.add(A{{-1}, false}, {{{3, 0}}}).gradient = false;
+            s.add(A{{-1}, false}, {{{3, 8}, Fill::Uniform, 900, 1000}}, "would overflow");
+            s.add(A{{-1}, false}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+          },
+  })};
+}
+
+Tensor logsumexp(Operand x, const Ints& axes, bool keep_dims) {
+  return emit_one("logsumexp", to_attrs(ReduceAttrs{axes, keep_dims}), {x});
+}
+
+}  // namespace aloft

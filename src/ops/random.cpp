@@ -1,0 +1,146 @@
+#include "ops/random.h"
+
+#include "ops/op.h"
+#include "scalar/philox.h"
+
+namespace aloft {
+namespace {
+
+void need_rng(Infer& c, int i) {
+  c.check(c.in(i) == TensorType{DType::I64, Shape{3}}, "the random state has the wrong type",
+          "i64[3]: seed, step, micro-batch");
+}
+
+scalar::RandomKey key_of(const HostArray& rng, std::int64_t identity) {
+  return {static_cast<std::uint64_t>(rng[0]), static_cast<std::uint64_t>(rng[1]),
+          static_cast<std::uint64_t>(rng[2]), static_cast<std::uint64_t>(identity)};
+}
+
+SampleInput rng_sample() { return ids({3}, 0, 1000, DType::I64); }
+
+OpDef uniform_op() {
+  using A = RandomUniformAttrs;
+  return define<A>({
+      .name = "random_uniform",
+      .doc = "Independent numbers, uniform in [low, high).",
+      .infer =
+          [](const A& a, Infer& c) {
+            c.need_count(1);
+            need_rng(c, 0);
+            c.check(is_float(a.dtype), "the element type is not a float", "f64, f32, bf16 or f16");
+            c.out(a.dtype, a.shape);
+          },
+      .numeric = Numeric::Exact,
+      .meaning = Eval<A>([](const A& a, EvalCall& c) {
+        const auto key = key_of(c.in[0], a.key);
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
+          c.out[0][i] = a.low + (a.high - a.low) * scalar::uniform(key, i);
+      }),
+      .vjp = NoGradient{},
+      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(20, in, out); },
+      .labels = "* -> *",
+      .fusion = Fusion::Opaque,
+      .onnx = no_onnx(),
+      .samples =
+          [](Samples& s) {
+            s.add(A{{3, 17}, 0, 1, DType::F32, 7}, {rng_sample()});
+            s.add(A{{4097}, -2, 2, DType::BF16, 8}, {rng_sample()});
+            s.add(A{{0}, 0, 1, DType::F16, 9}, {rng_sample()});
+            s.add(A{{}, 0, 1, DType::F32, 1}, {rng_sample()});
+          },
+      .keep_inputs = {0},
+  });
+}
+
+OpDef normal_op() {
+  using A = RandomNormalAttrs;
+  return define<A>({
+      .name = "random_normal",
+      .doc = "Independent numbers of a normal distribution.",
+      .infer =
+          [](const A& a, Infer& c) {
+            c.need_count(1);
+            need_rng(c, 0);
+            c.check(is_float(a.dtype), "the element type is not a float", "f64, f32, bf16 or f16");
+            c.out(a.dtype, a.shape);
+          },
+      .numeric = Numeric::Exact,
+      .meaning = Eval<A>([](const A& a, EvalCall& c) {
+        const auto key = key_of(c.in[0], a.key);
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
+          c.out[0][i] = a.mean + a.deviation * scalar::normal(key, i);
+      }),
+      .vjp = NoGradient{},
+      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(60, in, out); },
+      .labels = "* -> *",
+      .fusion = Fusion::Opaque,
+      .onnx = no_onnx(),
+      .samples =
+          [](Samples& s) {
+            s.add(A{{3, 17}, 0, 1, DType::F32, 7}, {rng_sample()});
+            s.add(A{{4097}, 1, 0.02, DType::BF16, 8}, {rng_sample()});
+            s.add(A{{0}, 0, 1, DType::F16, 9}, {rng_sample()});
+            s.add(A{{}, 0, 1, DType::F32, 1}, {rng_sample()});
+          },
+      .keep_inputs = {0},
+  });
+}
+
+OpDef dropout_op() {
+  using A = DropoutAttrs;
+  return define<A>({
+      .name = "dropout",
+      .doc = "x / (1 - p), or 0 with probability p.",
+      .infer =
+          [](const A& a, Infer& c) {
+            c.need_count(2);
+            c.need_float(0);
+            need_rng(c, 1);
+            c.check(a.p >= 0 && a.p <= 1, "p is no probability", "0 <= p <= 1");
+            c.out(c.in(0));
+          },
+      .numeric = Numeric::Follow,
+      .meaning = Eval<A>([](const A& a, EvalCall& c) {
+        const auto key = key_of(c.in[1], a.key);
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
+          c.out[0][i] =
+              scalar::uniform(key, i) >= static_cast<float>(a.p) ? c.in[0][i] / (1 - a.p) : 0;
+      }),
+      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
+        if (g.needs(0)) g.give(0, emit_one("dropout", to_attrs(a), {g.cotangent(0), g.in(1)}));
+      }),
+      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(20, in, out); },
+      .labels = "..., * -> ...",
+      .fusion = Fusion::Opaque,
+      .onnx = Onnx{"Dropout", 13},
+      .samples =
+          [](Samples& s) {
+            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{1}, Shape{4097}})
+              s.add(A{0.25, 11}, {{shape}, rng_sample()});
+            s.add(A{0, 1}, {{{17}}, rng_sample()});
+            s.add(A{1, 1}, {{{17}}, rng_sample()});
+          },
+      .keep_inputs = {1},
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> random_ops() { return {uniform_op(), normal_op(), dropout_op()}; }
+
+Tensor random_uniform(Operand rng, const Shape& shape, double low, double high, DType dtype) {
+  const std::int64_t key = rng.tensor.emitter()->random_key("random_uniform");
+  return emit_one("random_uniform", to_attrs(RandomUniformAttrs{shape, low, high, dtype, key}),
+                  {rng});
+}
+Tensor random_normal(Operand rng, const Shape& shape, double mean, double deviation, DType dtype) {
+  const std::int64_t key = rng.tensor.emitter()->random_key("random_normal");
+  return emit_one("random_normal", to_attrs(RandomNormalAttrs{shape, mean, deviation, dtype, key}),
+                  {rng});
+}
+Tensor dropout(Operand x, Operand rng, double p) {
+  const std::int64_t key = x.tensor.emitter()->random_key("dropout");
+  return emit_one("dropout", to_attrs(DropoutAttrs{p, key}), {x, rng});
+}
+
+}  // namespace aloft

@@ -1,0 +1,76 @@
+// Calls of layers, losses, convolutions and poolings that cannot be: the error names the op and
+// says what was needed.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ops/conv2d.h"
+#include "ops/cross_entropy.h"
+#include "ops/embedding.h"
+#include "ops/group_norm.h"
+#include "ops/layer_norm.h"
+#include "ops/op.h"
+#include "ops/pool2d.h"
+
+namespace aloft {
+namespace {
+
+constexpr DType kF32 = DType::F32, kI32 = DType::I32;
+
+struct Wrong {
+  const char* op;
+  Attrs attrs;
+  std::vector<TensorType> in;
+  const char* says;  // part of the message
+};
+
+std::vector<Wrong> wrong_calls() {
+  const TensorType x{kF32, {4, 8}}, image{kF32, {2, 3, 8, 8}}, weight{kF32, {5, 3, 3, 3}};
+  const Conv2dAttrs two_groups{{1, 1}, {0, 0}, {1, 1}, 2};
+  return {
+      {"linear", {}, {x, {kF32, {8, 5}}}, "swap its axes"},
+      {"linear", {}, {x, {DType::BF16, {5, 8}}}, "the same element type"},
+      {"linear", {}, {x, {kF32, {5, 8}}, {kF32, {8}}}, "[5]"},
+      {"embedding", {}, {x, {kF32, {3}}}, "an integer tensor"},
+      {"embedding_grad", to_attrs(EmbeddingGradAttrs{5}), {x, {kI32, {3}}}, "[4]"},
+      {"layer_norm", to_attrs(LayerNormAttrs{3}), {x}, "the rank of x"},
+      {"layer_norm", {}, {x, {kF32, {4}}}, "[8]"},
+      {"layer_norm", {}, {x, {DType::F16, {8}}}, "x's type or f32"},
+      {"layer_norm", {}, {{kF32, {Dim::symbolic("T", 9)}}}, "constant normalised axes"},
+      {"rms_norm", {}, {{kI32, {4, 8}}}, "a floating-point tensor"},
+      {"cross_entropy", {}, {x, {kI32, {8}}}, "[4]"},
+      {"cross_entropy", {}, {x, {kF32, {4}}}, "an integer tensor"},
+      {"cross_entropy", to_attrs(CrossEntropyAttrs{-100, 0, "none"}), {x, {kI32, {4}}}, "\"sum\""},
+      {"cross_entropy", to_attrs(CrossEntropyAttrs{-100, 1.5}), {x, {kI32, {4}}}, "from 0 to 1"},
+      {"rotary", {}, {{kF32, {2, 3, 4, 7}}, {kI32, {3}}}, "an even last dimension"},
+      {"rotary", {}, {{kF32, {2, 3, 4, 8}}, {kI32, {4}}}, "[3] or [2,3]"},
+      {"group_norm", to_attrs(GroupNormAttrs{2}), {image}, "divides"},
+      {"batch_norm",
+       {},
+       {{kF32, {1, 3}}, {kF32, {3}}, {kF32, {3}}, {kF32, {3}}, {kF32, {3}}},
+       "more than one example"},
+      {"conv2d", {}, {image, {kF32, {5, 4, 3, 3}}}, "[out, in / groups, height, width]"},
+      {"conv2d", to_attrs(two_groups), {image, weight}, "divides both channel counts"},
+      {"conv2d", {}, {image, {kF32, {5, 3, 9, 3}}}, "more padding"},
+      {"conv1d", {}, {image, weight}, "rank 3"},
+      {"max_pool2d", to_attrs(MaxPool2dAttrs{{2, 2}, {}, {2, 0}}), {image}, "half the kernel"},
+      {"avg_pool2d", to_attrs(AvgPool2dAttrs{{9, 9}}), {image}, "a smaller kernel"},
+  };
+}
+
+TEST(LayerErrors, NameTheOpAndWhatWasNeeded) {
+  for (const Wrong& w : wrong_calls()) {
+    SCOPED_TRACE(w.op);
+    try {
+      infer_types(op_named(w.op), w.attrs, w.in, Where{.file = "model.cpp", .line = 12});
+      ADD_FAILURE() << "taken: " << w.says;
+    } catch (const UserError& e) {
+      const std::string text = e.what();
+      EXPECT_NE(text.find(w.op), std::string::npos) << text;
+      EXPECT_NE(text.find("model.cpp:12"), std::string::npos) << text;
+      EXPECT_NE(text.find(w.says), std::string::npos) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace aloft

@@ -1,0 +1,172 @@
+// Kernels at the sizes of training, where the samples of the ops are too small: wide rows, many
+// ids on few rows, partial batches; the same bits on any number of threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backends/cpu/cpu_backend.h"
+#include "ops/embedding.h"
+#include "ops/evaluate.h"
+#include "ops/kernel_run.h"
+#include "scalar/philox.h"
+
+namespace aloft {
+namespace {
+
+using testing::run_kernel;
+using testing::RunOptions;
+using testing::RunResult;
+
+HostArray normals(DType t, std::vector<std::int64_t> shape, std::uint64_t key, double scale = 1) {
+  HostArray a = HostArray::zeros(t, std::move(shape));
+  for (std::int64_t i = 0; i < a.numel(); ++i)
+    a[i] = scale * scalar::normal(scalar::RandomKey{3, 0, 0, key}, i);
+  round_to_dtype(a);
+  return a;
+}
+
+HostArray integers(std::vector<std::int64_t> shape, std::uint64_t below, std::uint64_t key) {
+  HostArray a = HostArray::zeros(DType::I32, std::move(shape));
+  for (std::int64_t i = 0; i < a.numel(); ++i)
+    a[i] = static_cast<double>(scalar::random_bits(scalar::RandomKey{3, 0, 0, key}, i) % below);
+  return a;
+}
+
+CallSpec call_of(const char* op, const std::vector<HostArray>& in, const Attrs& attrs = {}) {
+  CallSpec call{op, attrs, {}, {}};
+  for (const HostArray& a : in) call.in.push_back({a.dtype, Shape::of(a.shape)});
+  call.out = infer_types(op_named(op), attrs, call.in, {});
+  return call;
+}
+
+// The result on one thread, after checking that 2 and 4 give the same bits.
+RunResult run_everywhere(const CallSpec& call, const std::vector<HostArray>& in) {
+  const Choice choice = choose_kernel(cpu_backend(), call);
+  EXPECT_NE(choice.kernel, nullptr);
+  RunResult first = run_kernel(*choice.kernel, call, in, {.threads = 1});
+  EXPECT_EQ(first.problem, "");
+  for (int threads : {2, 4})
+    EXPECT_EQ(run_kernel(*choice.kernel, call, in, {.threads = threads}).bits, first.bits)
+        << call.op.str() << " on " << threads << " threads";
+  return first;
+}
+
+// Largest distance over the largest magnitude.
+double distance(const HostArray& got, const HostArray& want) {
+  double worst = 0, scale = 0;
+  for (std::int64_t i = 0; i < got.numel(); ++i) {
+    worst = std::max(worst, std::abs(got[i] - want[i]));
+    scale = std::max(scale, std::abs(want[i]));
+  }
+  return worst / scale;
+}
+
+TEST(TrainingKernels, CrossEntropyOfAWholeVocabulary) {
+  const std::int64_t rows = 5, classes = 50304;
+  std::vector<HostArray> in = {normals(DType::BF16, {rows, classes}, 1, 4),
+                               integers({rows}, classes, 2)};
+  in[1][3] = -100;
+  in[0][7] = 90;  // a maximum that comes late would overflow exp of the others' shift
+  in[0][classes + 50300] = 110;
+  const CallSpec call = call_of("cross_entropy", in);
+  const RunResult got = run_everywhere(call, in);
+  double loss = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const double* x = &in[0].values[r * classes];
+    double top = x[0], sum = 0;
+    for (std::int64_t i = 0; i < classes; ++i) top = std::max(top, x[i]);
+    for (std::int64_t i = 0; i < classes; ++i) sum += std::exp(x[i] - top);
+    const double lse = top + std::log(sum);
+    EXPECT_NEAR(got.out[1][r], lse, 1e-5) << "row " << r;
+    if (r != 3) loss += (lse - x[static_cast<std::int64_t>(in[1][r])]) / 4;
+  }
+  EXPECT_NEAR(got.out[0][0], loss, 1e-5 * loss);
+
+  // The rows of the gradient sum to 0, and an ignored row is 0.
+  std::vector<HostArray> back = {in[0], in[1], got.out[1], HostArray::zeros(DType::F32, {})};
+  back[0].dtype = DType::F32;
+  back[3][0] = 4;
+  const RunResult grad = run_everywhere(call_of("cross_entropy_grad", back), back);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sum = 0, magnitude = 0;
+    for (std::int64_t i = 0; i < classes; ++i) {
+      sum += grad.out[0][r * classes + i];
+      magnitude += std::abs(grad.out[0][r * classes + i]);
+    }
+    EXPECT_NEAR(sum, 0, 2e-5) << "row " << r;
+    if (r == 3)
+      EXPECT_EQ(magnitude, 0);
+    else
+      EXPECT_GT(magnitude, 0.1);
+  }
+}
+
+TEST(TrainingKernels, CrossEntropyWithNothingToLearn) {
+  std::vector<HostArray> in = {normals(DType::F32, {3, 8}, 1), HostArray::zeros(DType::I64, {3})};
+  for (double& t : in[1].values) t = -100;
+  EXPECT_EQ(run_everywhere(call_of("cross_entropy", in), in).out[0][0], 0);
+}
+
+TEST(TrainingKernels, CrossEntropyOfAPartialBatch) {
+  // 5 of at most 9 sequences of 3 tokens: the rows behind them are not read.
+  const std::vector<HostArray> in = {normals(DType::F32, {5, 3, 65}, 1, 3),
+                                     integers({5, 3}, 65, 2)};
+  const CallSpec whole = call_of("cross_entropy", in);
+  CallSpec call = whole;
+  const Dim batch = Dim::symbolic("B", 9);
+  call.in[0].shape[0] = call.in[1].shape[0] = batch;
+  call.out = infer_types(op_named("cross_entropy"), call.attrs, call.in, {});
+  const Kernel& kernel = *choose_kernel(cpu_backend(), call).kernel;
+  const RunResult want = run_kernel(kernel, whole, in, {.threads = 1});
+  const RunResult got =
+      run_kernel(kernel, call, in, {.threads = 2, .symbols = {5}, .out_extents = {{}, {5, 3}}});
+  EXPECT_EQ(got.problem, "");
+  EXPECT_EQ(got.bits, want.bits);
+}
+
+TEST(TrainingKernels, LayerNormGradientOverManyRows) {
+  const std::int64_t rows = 1500, dim = 96;
+  const HostArray x = normals(DType::BF16, {rows, dim}, 1, 2);
+  std::vector<HostArray> in = {x, normals(DType::F32, {dim}, 2), normals(DType::F32, {dim}, 3)};
+  const RunResult forward = run_everywhere(call_of("layer_norm", in), in);
+  std::vector<HostArray> back = {normals(DType::BF16, {rows, dim}, 4), x, forward.out[1],
+                                 forward.out[2], in[1]};
+  const CallSpec call = call_of("layer_norm_grad", back);
+  const RunResult got = run_everywhere(call, back);
+  const auto want = evaluate_op(op_named("layer_norm_grad"), call.attrs, back);
+  EXPECT_LT(distance(got.out[0], want[0]), 5e-3);
+  EXPECT_LT(distance(got.out[1], want[1]), 1e-6);
+  EXPECT_LT(distance(got.out[2], want[2]), 1e-6);
+}
+
+TEST(TrainingKernels, LayerNormGradientOfAPartialBatch) {
+  // 33 rows fall into 17 chunks of 2, 32 rows into 32 chunks of 1: scratch must hold either.
+  const std::int64_t rows = 32, dim = 4100;
+  const std::vector<HostArray> in = {normals(DType::F32, {rows, dim}, 1),
+                                     normals(DType::F32, {rows, dim}, 2),
+                                     normals(DType::F32, {rows}, 3), normals(DType::F32, {rows}, 4),
+                                     normals(DType::F32, {dim}, 5)};
+  const CallSpec whole = call_of("layer_norm_grad", in);
+  CallSpec call = whole;
+  for (int i : {0, 1, 2, 3}) call.in[i].shape[0] = Dim::symbolic("B", 33);
+  call.out = infer_types(op_named("layer_norm_grad"), call.attrs, call.in, {});
+  const Kernel& kernel = *choose_kernel(cpu_backend(), call).kernel;
+  const RunResult want = run_kernel(kernel, whole, in, {.threads = 1});
+  const RunResult got =
+      run_kernel(kernel, call, in,
+                 {.threads = 2, .symbols = {rows}, .out_extents = {{rows, dim}, {dim}, {dim}}});
+  EXPECT_EQ(got.problem, "");
+  EXPECT_EQ(got.bits, want.bits);
+}
+
+TEST(TrainingKernels, EmbeddingGradientOfRepeatedIds) {
+  // 4,000 ids on 7 of 300 rows: rounding to bf16 after every addition would be off by percents.
+  const std::vector<HostArray> in = {normals(DType::BF16, {4000, 40}, 1), integers({4000}, 7, 2)};
+  const CallSpec call = call_of("embedding_grad", in, to_attrs(EmbeddingGradAttrs{300}));
+  const RunResult got = run_everywhere(call, in);
+  const auto want = evaluate_op(op_named("embedding_grad"), call.attrs, in);
+  EXPECT_LT(distance(got.out[0], want[0]), 4e-3);
+}
+
+}  // namespace
+}  // namespace aloft
