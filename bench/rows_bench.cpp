@@ -1,88 +1,14 @@
 // Row, channel and table kernels at the sizes of a GPT-2 124M step with 1,024 tokens (and of an
-// image network): GB/s over the bytes that a call must move (each operand once), and the share of
-// the machine's stream rate measured in the same run. Operands that fit the caches pass 1.
+// image network).
 //
 //   rows_bench [--benchmark_filter=TEXT]     (OMP_NUM_THREADS sets the threads)
-#include <benchmark/benchmark.h>
-#include <omp.h>
-
-#include <cstdio>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "backends/cpu/cpu_backend.h"
-#include "backends/cpu/measure.h"
-#include "backends/cpu/memory.h"
-#include "ops/op.h"
-#include "scalar/float_formats.h"
+#include "kernel_calls.h"
 
 namespace {
 
 using namespace aloft;
-
-double stream_rate = 0;
-
-// Ordinary numbers in float operands, positive where they stand for a deviation; small integers.
-void fill(void* p, const TensorType& t, std::int64_t below) {
-  for (std::int64_t i = 0; i < t.shape.max_numel(); ++i) {
-    const auto r = static_cast<std::uint64_t>(i) * 2654435761u;
-    const float v = static_cast<float>(r % 1021) / 1021.0f + 0.25f;
-    if (t.dtype == DType::F32)
-      static_cast<float*>(p)[i] = v;
-    else if (t.dtype == DType::BF16)
-      static_cast<scalar::Bf16*>(p)[i] = scalar::bf16_of(v);
-    else if (t.dtype == DType::F16)
-      static_cast<scalar::F16*>(p)[i] = scalar::f16_of(v);
-    else
-      static_cast<std::int32_t*>(p)[i] = static_cast<std::int32_t>(r % below);
-  }
-}
-
-struct Call {
-  std::string op;
-  Attrs attrs;
-  std::vector<TensorType> in;
-  std::int64_t ids_below = 1;  // integers are drawn from [0, ids_below)
-};
-
-void run(benchmark::State& state, const Call& c) {
-  CallSpec call{c.op, c.attrs, c.in, {}, omp_get_max_threads()};
-  const OpDef& op = op_named(c.op);
-  call.out = infer_types(op, c.attrs, c.in, {});
-  const Choice choice = choose_kernel(cpu_backend(), call);
-  if (!choice.kernel) return state.SkipWithError("no kernel takes the call");
-  const auto prepared = choice.kernel->prepare(call);
-  std::vector<std::shared_ptr<void>> memory;
-  std::vector<void*> in, out;
-  double bytes = 0;
-  const auto allocate = [&](const TensorType& t, std::vector<void*>& to) {
-    memory.push_back(cpu::allocate_aligned(t.max_bytes() + 64));
-    std::memset(memory.back().get(), 0, t.max_bytes());
-    to.push_back(memory.back().get());
-  };
-  for (const TensorType& t : call.in) {
-    allocate(t, in);
-    fill(in.back(), t, c.ids_below);
-  }
-  for (const TensorType& t : call.out) allocate(t, out);
-  memory.push_back(cpu::allocate_aligned(prepared->scratch_bytes() + 64));
-  bytes = op.cost(c.attrs, call.in, call.out).bytes;
-  const RunArgs args{in, out, memory.back().get(), {}};
-  prepared->run(args);
-  for (auto _ : state) prepared->run(args);
-  const double moved = bytes * static_cast<double>(state.iterations()) / 1e9;
-  state.counters["GB/s"] = benchmark::Counter(moved, benchmark::Counter::kIsRate);
-  state.counters["of_stream"] =
-      benchmark::Counter(moved / stream_rate, benchmark::Counter::kIsRate);
-}
-
-Attrs attrs(std::initializer_list<std::pair<Name, AttrValue>> list) {
-  Attrs a;
-  for (const auto& [name, value] : list) a.set(name, value);
-  return a;
-}
+using bench::attrs;
+using bench::Call;
 
 std::vector<Call> calls_for(DType t) {
   const DType f32 = DType::F32, ids = DType::I32;
@@ -100,7 +26,7 @@ std::vector<Call> calls_for(DType t) {
       {"embedding", {}, {{t, {vocab, dim}}, targets}, vocab},
       {"embedding_grad", attrs({{"rows", vocab}}), {x, targets}, vocab},
       {"rotary", {}, {heads, {ids, {256}}}, 256},
-      {"rotary", attrs({{"interleaved", true}}), {heads, {ids, {256}}}, 256},
+      {"rotary", attrs({{"interleaved", true}}), {heads, {ids, {256}}}, 256, " interleaved"},
       {"group_norm", attrs({{"groups", std::int64_t{8}}}), {image, c, c}},
       {"group_norm_grad", attrs({{"groups", std::int64_t{8}}}), {image, image, groups, groups, c}},
       {"batch_norm", {}, {image, c, c, c, c}},
@@ -110,18 +36,8 @@ std::vector<Call> calls_for(DType t) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  stream_rate = cpu::measure_stream_rate();
-  std::printf("stream rate %.1f GB/s on %d threads\n", stream_rate, omp_get_max_threads());
+  std::vector<Call> calls;
   for (const DType t : {DType::F32, DType::BF16, DType::F16})
-    for (const Call& c : calls_for(t)) {
-      const std::string name = c.op + (c.op == "rotary" ? c.attrs.str() : "") + " " +
-                               std::string(name_of(t)) + c.in[0].shape.str();
-      benchmark::RegisterBenchmark(name.c_str(), run, c)
-          ->UseRealTime()
-          ->MinTime(0.1)
-          ->Unit(benchmark::kMicrosecond);
-    }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+    for (const Call& c : calls_for(t)) calls.push_back(c);
+  return bench::run_calls(argc, argv, calls);
 }

@@ -86,47 +86,9 @@ OpDef normal_op() {
   });
 }
 
-OpDef dropout_op() {
-  using A = DropoutAttrs;
-  return define<A>({
-      .name = "dropout",
-      .doc = "x / (1 - p), or 0 with probability p.",
-      .infer =
-          [](const A& a, Infer& c) {
-            c.need_count(2);
-            c.need_float(0);
-            need_rng(c, 1);
-            c.check(a.p >= 0 && a.p <= 1, "p is no probability", "0 <= p <= 1");
-            c.out(c.in(0));
-          },
-      .numeric = Numeric::Follow,
-      .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        const auto key = key_of(c.in[1], a.key);
-        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
-          c.out[0][i] =
-              scalar::uniform(key, i) >= static_cast<float>(a.p) ? c.in[0][i] / (1 - a.p) : 0;
-      }),
-      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
-        if (g.needs(0)) g.give(0, emit_one("dropout", to_attrs(a), {g.cotangent(0), g.in(1)}));
-      }),
-      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(20, in, out); },
-      .labels = "..., * -> ...",
-      .fusion = Fusion::Opaque,
-      .onnx = Onnx{"Dropout", 13},
-      .samples =
-          [](Samples& s) {
-            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{1}, Shape{4097}})
-              s.add(A{0.25, 11}, {{shape}, rng_sample()});
-            s.add(A{0, 1}, {{{17}}, rng_sample()});
-            s.add(A{1, 1}, {{{17}}, rng_sample()});
-          },
-      .keep_inputs = {1},
-  });
-}
-
 }  // namespace
 
-std::vector<OpDef> random_ops() { return {uniform_op(), normal_op(), dropout_op()}; }
+std::vector<OpDef> random_ops() { return {uniform_op(), normal_op()}; }
 
 Tensor random_uniform(Operand rng, const Shape& shape, double low, double high, DType dtype) {
   const std::int64_t key = rng.tensor.emitter()->random_key("random_uniform");
@@ -137,10 +99,6 @@ Tensor random_normal(Operand rng, const Shape& shape, double mean, double deviat
   const std::int64_t key = rng.tensor.emitter()->random_key("random_normal");
   return emit_one("random_normal", to_attrs(RandomNormalAttrs{shape, mean, deviation, dtype, key}),
                   {rng});
-}
-Tensor dropout(Operand x, Operand rng, double p) {
-  const std::int64_t key = x.tensor.emitter()->random_key("dropout");
-  return emit_one("dropout", to_attrs(DropoutAttrs{p, key}), {x, rng});
 }
 
 }  // namespace aloft

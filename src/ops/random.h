@@ -1,4 +1,4 @@
-// Random tensors and dropout. Every number is a function of the random state `rng` (i64[3]: seed,
+// Random tensors. Every number is a function of the random state `rng` (i64[3]: seed,
 // step, micro-batch), of the call's key and of the element's index: recomputation, thread counts
 // and resumed runs draw the same ones.
 #pragma once
@@ -38,22 +38,10 @@ struct RandomNormalAttrs {
   }
 };
 
-struct DropoutAttrs {
-  double p = 0.5;
-  std::int64_t key = 0;
-  static constexpr auto fields() {
-    using A = DropoutAttrs;
-    return std::tuple{field("p", &A::p, "probability that an element becomes 0"),
-                      field("key", &A::key, "identity of the call")};
-  }
-};
-
 // The builders take a key from the current place in the program.
 Tensor random_uniform(Operand rng, const Shape& shape, double low = 0, double high = 1,
                       DType dtype = DType::F32);
 Tensor random_normal(Operand rng, const Shape& shape, double mean = 0, double deviation = 1,
                      DType dtype = DType::F32);
-// x / (1 - p), or 0 with probability p. Linear in x: its gradient is itself, with the same key.
-Tensor dropout(Operand x, Operand rng, double p);
 
 }  // namespace aloft

@@ -1,4 +1,4 @@
-// random_uniform, random_normal, dropout.
+// random_uniform and random_normal.
 #include "ops/random.h"
 
 #include <array>
@@ -83,56 +83,11 @@ class Normal : public Prepared {
   Extent numel_;
 };
 
-class Dropout : public Prepared {
- public:
-  explicit Dropout(const CallSpec& call)
-      : attrs_(from_attrs<DropoutAttrs>(call.attrs)),
-        numel_(extent_of(call.out[0].shape.numel(), call)),
-        dtype_(call.out[0].dtype) {}
-
-  void run(const RunArgs& args) override {
-    const auto key = random_key(args.in[1], attrs_.key);
-    for_random_tiles(numel_.at(args.symbols), 4, key,
-                     [&](std::int64_t begin, std::int64_t n, const std::uint32_t* words) {
-                       const void* p = args.in[0];
-                       const void* x = at(p, begin, dtype_);
-                       void* y = at(args.out[0], begin, dtype_);
-                       if (dtype_ == DType::F64)
-                         drop(static_cast<const double*>(x), static_cast<double*>(y), words, n);
-                       else
-                         by_tile(x, y, words, n);
-                     });
-  }
-
- private:
-  void by_tile(const void* x, void* y, const std::uint32_t* words, std::int64_t n) const {
-    alignas(64) float wide[kTile], buffer[kTile];
-    float* result = dtype_ == DType::F32 ? static_cast<float*>(y) : buffer;
-    drop(open_f32(dtype_, x, wide, n), result, words, n);
-    close_f32(dtype_, result, y, n);
-  }
-
-  template <class T>
-  void drop(const T* x, T* y, const std::uint32_t* words, std::int64_t n) const {
-    const auto p = static_cast<float>(attrs_.p);
-    const T keep = static_cast<T>(1 - attrs_.p);
-    for (std::int64_t i = 0; i < n; ++i)
-      y[i] = scalar::uniform_of_bits(words[i]) >= p ? x[i] / keep : T(0);
-  }
-
-  DropoutAttrs attrs_;
-  Extent numel_;
-  DType dtype_;
-};
-
-std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
-
 }  // namespace
 
 std::vector<Kernel> random_kernels() {
   return {{"cpu.random_uniform", "random_uniform", always, prepare_as<Uniform>},
-          {"cpu.random_normal", "random_normal", always, prepare_as<Normal>},
-          {"cpu.dropout", "dropout", always, prepare_as<Dropout>, in_place}};
+          {"cpu.random_normal", "random_normal", always, prepare_as<Normal>}};
 }
 
 }  // namespace aloft::cpu
