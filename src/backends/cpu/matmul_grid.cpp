@@ -3,33 +3,19 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cpu/amx.h"
 #include "backends/cpu/isa.h"
-#include "backends/cpu/matmul_tiling.h"
-#include "backends/cpu/onednn.h"
-#include "backends/cpu/pack.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/matmul_state.h"
 #include "base/error.h"
 
 namespace aloft::cpu {
 namespace {
 
-constexpr std::size_t kLine = 64;  // scratch pieces start on cache lines
-constexpr std::int64_t kPackRows = 32;
 // Less than this (m * n * k) is done before a second thread has woken up.
 constexpr std::int64_t kOneThreadWork = std::int64_t{1} << 18;
 
-struct Engine {
-  bool amx = false;
-  PackedType packed = PackedType::F32;
-  DType type = DType::F32;  // of a packed element
-  int planes = 1;
-  const char* name = "onednn f32";
-};
-
-Engine choose_engine(const MatmulSpec& s) {
+MatmulEngine choose_engine(const MatmulSpec& s) {
   const CpuFeatures& cpu = cpu_features();
   const bool bf16 = s.a == DType::BF16 && s.b == DType::BF16;
   if (cpu.amx_bf16 && bf16) return {true, PackedType::Bf16, DType::BF16, 1, "amx bf16"};
@@ -39,82 +25,7 @@ Engine choose_engine(const MatmulSpec& s) {
   return {};
 }
 
-// A part of the grid whose operands are packed together. Bounds, cut to what is there.
-struct Wave {
-  std::int64_t b0, b1, m0, m1, n0, n1, k0, k1;
-  std::int64_t depth;  // of this part of K at its bound, padded as the engine wants
-  bool first, last;    // parts of K
-};
-
 }  // namespace
-
-struct MatmulGrid::State {
-  MatmulSpec spec;
-  Engine engine;
-  MatmulTiling tiling;
-  bool pack_a = false, pack_b = false;
-  bool direct = false;  // oneDNN writes C itself
-  std::int64_t packed_lda = 0, packed_ldb = 0;
-  // Elements of one product's packed wave (of one plane).
-  std::int64_t a_elements = 0, b_elements = 0;
-  std::int64_t a_batch = 0, b_batch = 0;  // distance of two products, all planes
-  std::size_t a_at = 0, b_at = 0, bias_at = 0, partial_at = 0, thread_at = 0;
-  std::size_t thread_bytes = 0, tile_bytes = 0, bytes = 0;
-  int threads = 1;
-  std::vector<std::unique_ptr<OneDnnMatmul>> primitives;  // by variant()
-  std::vector<OneDnnCall> calls;                          // [thread][variant]
-
-  static constexpr int kVariants = 16;
-  static int variant(bool whole_m, bool whole_n, bool whole_k, bool first) {
-    return whole_m + 2 * whole_n + 4 * whole_k + 8 * first;
-  }
-
-  explicit State(const MatmulSpec& s);
-  void place_scratch();
-  void make_primitives();
-
-  std::int64_t a_start(std::int64_t b) const {
-    return spec.a_offset.empty() ? b * spec.m * spec.k : spec.a_offset[b];
-  }
-  std::int64_t b_start(std::int64_t b) const {
-    return spec.b_offset.empty() ? b * spec.n * spec.k : spec.b_offset[b];
-  }
-  MatrixView a_view(const MatmulPointers& p, std::int64_t b) const {
-    const MatrixView view{p.a, spec.a, spec.transpose_a ? spec.m : spec.k, spec.transpose_a};
-    return {at(p.a, a_start(b), spec.a), view.type, view.ld, view.transposed};
-  }
-  MatrixView b_view(const MatmulPointers& p, std::int64_t b) const {
-    return {at(p.b, b_start(b), spec.b), spec.b, spec.transpose_b ? spec.k : spec.n,
-            spec.transpose_b};
-  }
-
-  void fill_empty(const MatmulPointers& p, const MatmulActual& actual) const;
-  void run_thread(const MatmulPointers& p, const MatmulActual& actual);
-  void pack_a_rows(const MatmulPointers& p, const Wave& w, std::int64_t piece);
-  void pack_b_rows(const MatmulPointers& p, const Wave& w, std::int64_t piece);
-  void pack_stored(const MatrixView& source, bool k_rows, std::int64_t k_there, std::int64_t depth,
-                   std::int64_t others, std::int64_t piece, char* dst, std::int64_t ldd) const;
-  std::int64_t pieces_a(const Wave& w) const {
-    const bool k_rows = !engine.amx && spec.transpose_a;
-    return ceil_div(k_rows ? w.depth : w.m1 - w.m0, kPackRows);
-  }
-  std::int64_t pieces_b(const Wave& w) const {
-    const bool k_rows = !engine.amx && !spec.transpose_b;
-    return ceil_div(k_rows ? w.depth : w.n1 - w.n0, kPackRows);
-  }
-  void run_wave(const MatmulPointers& p, const Wave& w);
-  void amx_tile(const MatmulPointers& p, const Wave& w, std::int64_t b, std::int64_t row,
-                std::int64_t col);
-  void onednn_tile(const MatmulPointers& p, const Wave& w, std::int64_t b, std::int64_t row,
-                   std::int64_t col);
-  void finish_tile(const MatmulPointers& p, std::int64_t b, std::int64_t row, std::int64_t rows,
-                   std::int64_t col, std::int64_t cols, float* sums, std::int64_t ld) const;
-  const float* bias_of(const MatmulPointers& p) const {
-    if (!spec.bias) return nullptr;
-    if (*spec.bias == DType::F32) return static_cast<const float*>(p.bias);
-    return reinterpret_cast<const float*>(static_cast<char*>(p.scratch) + bias_at);
-  }
-};
 
 MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)) {
   ensure(has_tiles(s.a) && has_tiles(s.b) && has_tiles(s.c), "a matmul's types are floats");
@@ -131,6 +42,9 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
       choose_tiling({s.batch, s.m, s.n, s.k}, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
   direct = !engine.amx && (s.c == DType::F32 || (s.c == engine.type && tiling.wave_k >= s.k));
   place_scratch();
+  queue = std::make_unique<TileQueue>(
+      tiling.group, ceil_div(std::min(tiling.wave_m, s.m), tiling.tm),
+      ceil_div(std::min(tiling.wave_n, s.n), tiling.tn), pack_a, pack_b);
   if (!engine.amx && s.batch && s.m && s.n && s.k) make_primitives();
 }
 
@@ -233,54 +147,7 @@ void MatmulGrid::State::finish_tile(const MatmulPointers& p, std::int64_t b, std
   }
 }
 
-// One piece of an operand that keeps its stored orientation: `k_rows` says that rows run along K.
-void MatmulGrid::State::pack_stored(const MatrixView& source, bool k_rows, std::int64_t k_there,
-                                    std::int64_t depth, std::int64_t others, std::int64_t piece,
-                                    char* dst, std::int64_t ldd) const {
-  const MatrixView stored{source.data, source.type, source.ld, false};
-  const std::int64_t first = piece * kPackRows;
-  const std::int64_t rows = std::min(kPackRows, (k_rows ? depth : others) - first);
-  const std::int64_t element = size_of(engine.type);
-  char* to = dst + first * ldd * element;
-  if (!k_rows) {
-    pack_dense(stored.from(first, 0), rows, k_there, depth, engine.packed, to, ldd, 0);
-    return;
-  }
-  const std::int64_t there = std::clamp<std::int64_t>(k_there - first, 0, rows);
-  pack_dense(stored.from(first, 0), there, others, others, engine.packed, to, ldd, 0);
-  std::memset(to + there * ldd * element, 0, (rows - there) * ldd * element);
-}
-
-void MatmulGrid::State::pack_a_rows(const MatmulPointers& p, const Wave& w, std::int64_t piece) {
-  const std::int64_t per = pieces_a(w), b = w.b0 + piece / per, part = piece % per;
-  const std::int64_t element = size_of(engine.type);
-  char* dst = static_cast<char*>(p.scratch) + a_at + (b - w.b0) * a_batch * element;
-  const MatrixView source = a_view(p, b).from(w.m0, w.k0);
-  if (!engine.amx) {
-    pack_stored(source, spec.transpose_a, w.k1 - w.k0, w.depth, w.m1 - w.m0, part, dst, packed_lda);
-    return;
-  }
-  const std::int64_t first = part * kPackRows, rows = std::min(kPackRows, w.m1 - w.m0 - first);
-  pack_dense(source.from(first, 0), rows, w.k1 - w.k0, w.depth, engine.packed,
-             dst + first * packed_lda * element, packed_lda, a_elements);
-}
-
-void MatmulGrid::State::pack_b_rows(const MatmulPointers& p, const Wave& w, std::int64_t piece) {
-  const std::int64_t per = pieces_b(w), b = w.b0 + piece / per, part = piece % per;
-  const std::int64_t element = size_of(engine.type);
-  char* dst = static_cast<char*>(p.scratch) + b_at + (b - w.b0) * b_batch * element;
-  const MatrixView source = b_view(p, b).from(w.k0, w.n0);
-  if (!engine.amx) {
-    pack_stored(source, !spec.transpose_b, w.k1 - w.k0, w.depth, w.n1 - w.n0, part, dst,
-                packed_ldb);
-    return;
-  }
-  const std::int64_t first = part * kAmxPanel, cols = std::min(kAmxPanel, w.n1 - w.n0 - first);
-  pack_panel(source.from(0, first), w.k1 - w.k0, cols, w.depth, engine.packed,
-             reinterpret_cast<std::uint16_t*>(dst) + first * tiling.wave_k, b_elements);
-}
-
-void MatmulGrid::State::amx_tile(const MatmulPointers& p, const Wave& w, std::int64_t b,
+void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                                  std::int64_t row, std::int64_t col) {
   char* scratch = static_cast<char*>(p.scratch);
   AmxTile t;
@@ -324,7 +191,7 @@ void MatmulGrid::State::amx_tile(const MatmulPointers& p, const Wave& w, std::in
   }
 }
 
-void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const Wave& w, std::int64_t b,
+void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                                     std::int64_t row, std::int64_t col) {
   char* scratch = static_cast<char*>(p.scratch);
   const int thread = omp_get_thread_num();
@@ -360,18 +227,25 @@ void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const Wave& w, std:
     finish_tile(p, b, row, rows, col, cols, sums, tile_bytes ? tiling.tn : tiling.wave_n);
 }
 
-void MatmulGrid::State::run_wave(const MatmulPointers& p, const Wave& w) {
-  const std::int64_t row_tiles = ceil_div(w.m1 - w.m0, tiling.tm);
-  const std::int64_t col_tiles = ceil_div(w.n1 - w.n0, tiling.tn);
-#pragma omp for schedule(dynamic, 1)
-  for (std::int64_t i = 0; i < (w.b1 - w.b0) * row_tiles * col_tiles; ++i) {
-    const std::int64_t b = w.b0 + i / (row_tiles * col_tiles);
-    const std::int64_t col = w.n0 + i / row_tiles % col_tiles * tiling.tn;
-    const std::int64_t row = w.m0 + i % row_tiles * tiling.tm;
-    if (engine.amx)
-      amx_tile(p, w, b, row, col);
-    else
-      onednn_tile(p, w, b, row, col);
+void MatmulGrid::State::run_wave(const MatmulPointers& p, const MatmulWave& w,
+                                 std::uint32_t number) {
+  if (omp_get_thread_num() == 0) queue->prepare_next(number);
+  while (const TileQueue::Item* item = queue->take(number)) {
+    const std::int64_t b = w.b0 + item->product;
+    const std::int64_t row = w.m0 + item->row * tiling.tm, col = w.n0 + item->column * tiling.tn;
+    if (b >= w.b1 || row >= w.m1 || col >= w.n1) continue;
+    if (item->kind == TileQueue::Kind::Tile) {
+      if (w.packs_b) queue->wait(*item, false, number);
+      if (w.packs_a) queue->wait(*item, true, number);
+      if (engine.amx)
+        amx_tile(p, w, b, row, col);
+      else
+        onednn_tile(p, w, b, row, col);
+      continue;
+    }
+    if (item->kind == TileQueue::Kind::PackRow && w.packs_a) pack_a_tiles(p, w, b, row);
+    if (item->kind == TileQueue::Kind::PackColumn && w.packs_b) pack_b_tiles(p, w, b, col);
+    queue->packed(*item, number);
   }
 }
 
@@ -382,36 +256,30 @@ void MatmulGrid::State::run_thread(const MatmulPointers& p, const MatmulActual& 
     widen(*spec.bias, p.bias, const_cast<float*>(bias_of(p)), spec.n);
   }
   const MatmulTiling& t = tiling;
+  std::uint32_t number = queue->first_wave();
   std::int64_t b_n = -1, b_k = -1, a_m = -1, a_k = -1;  // what the packed buffers hold
   for (std::int64_t b = 0; b < actual.batch; b += t.group, b_n = a_m = -1)
     for (std::int64_t n = 0; n < spec.n; n += t.wave_n)
       for (std::int64_t m = 0; m < actual.m; m += t.wave_m)
         for (std::int64_t k = 0; k < actual.k; k += t.wave_k) {
-          Wave w{b,
-                 std::min(actual.batch, b + t.group),
-                 m,
-                 std::min(actual.m, m + t.wave_m),
-                 n,
-                 std::min(spec.n, n + t.wave_n),
-                 k,
-                 std::min(actual.k, k + t.wave_k),
-                 0,
-                 k == 0,
-                 k + t.wave_k >= actual.k};
+          MatmulWave w;
+          w.b0 = b, w.b1 = std::min(actual.batch, b + t.group);
+          w.m0 = m, w.m1 = std::min(actual.m, m + t.wave_m);
+          w.n0 = n, w.n1 = std::min(spec.n, n + t.wave_n);
+          w.k0 = k, w.k1 = std::min(actual.k, k + t.wave_k);
           w.depth = std::min(t.wave_k, spec.k - k);
           if (engine.amx) w.depth = round_up(w.depth, kAmxDepth);
-          if (pack_b && (b_n != n || b_k != k)) {
-#pragma omp for schedule(dynamic, 1) nowait
-            for (std::int64_t i = 0; i < (w.b1 - w.b0) * pieces_b(w); ++i) pack_b_rows(p, w, i);
-          }
-          if (pack_a && (a_m != m || a_k != k)) {
-#pragma omp for schedule(dynamic, 1) nowait
-            for (std::int64_t i = 0; i < (w.b1 - w.b0) * pieces_a(w); ++i) pack_a_rows(p, w, i);
-          }
+          w.first = k == 0, w.last = k + t.wave_k >= actual.k;
+          w.packs_b = pack_b && (b_n != n || b_k != k);
+          w.packs_a = pack_a && (a_m != m || a_k != k);
           b_n = n, b_k = a_k = k, a_m = m;
+          const bool ends = w.last && w.m1 == actual.m && w.n1 == spec.n && w.b1 == actual.batch;
+          run_wave(p, w, number++);
+          if (!ends) {
 #pragma omp barrier
-          run_wave(p, w);
+          }
         }
+  if (omp_get_thread_num() == 0) waves = number - queue->first_wave();
 }
 
 MatmulGrid::MatmulGrid(const MatmulSpec& spec) : state_(std::make_unique<State>(spec)) {}
@@ -433,6 +301,7 @@ void MatmulGrid::run(const MatmulPointers& p, const MatmulActual& actual) {
   const int threads = work <= kOneThreadWork ? 1 : std::min(s.threads, omp_get_max_threads());
 #pragma omp parallel num_threads(threads)
   s.run_thread(p, actual);
+  s.queue->finish(s.waves);
 }
 
 }  // namespace aloft::cpu

@@ -1,4 +1,4 @@
-// The numbers come from bench/matmul_bench and docs/decisions/0003-matmul-tiles.md.
+// The numbers come from bench/matmul_bench and docs/decisions/0004-matmul-tiles.md.
 #include "backends/cpu/matmul_tiling.h"
 
 #include <algorithm>
