@@ -57,6 +57,8 @@ struct Pass {
 
 extern const Pass insert_casts;
 extern const Pass differentiate_pass;
+extern const Pass fuse_head;
+extern const Pass fuse_head_gradient;
 extern const Pass simplify;
 extern const Pass cse;
 extern const Pass dce;

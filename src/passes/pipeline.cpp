@@ -63,8 +63,10 @@ const Pipeline& compile_pipeline() {
   static const Pipeline pipeline = [] {
     Pipeline p("compile");
     p.then(insert_casts)
+        .then(fuse_head)
         .then(differentiate_pass)
         .until_stable({&simplify, &cse, &dce})
+        .then(fuse_head_gradient)
         .then(expand_bodies)
         .until_stable({&simplify, &cse, &dce});
     return p;

@@ -1,0 +1,140 @@
+// fuse-head: a projection onto classes that feeds only a cross-entropy becomes one op that never
+// holds all logits.
+//
+//   %5 = linear(%3, %4)                 ->   %7 = linear_cross_entropy(%3, %4, %2)
+//   %6 = cross_entropy(%5, %2)
+//
+// and, after differentiate, fuse-head-gradient: where the loss's cotangent is known before the loss
+// (loss scale, accumulation), loss and gradients come from one sweep over the rows.
+//
+//   %7 = linear_cross_entropy(%3, %4, %2)
+//   %9 = linear_cross_entropy_grad(%3, %4, %2, %7.1, %8)  ->
+//   %9 = linear_cross_entropy_sweep(%3, %4, %2, %8)
+//
+// Refused where the projection has a bias, where the logits have another reader (they must exist
+// then), and where the cotangent depends on the loss. A cast of the logits in between (O1) goes
+// away: the fused op sums and normalises in fp32 anyway. The arithmetic changes: logits are not
+// rounded to 16 bits before the softmax, and gradients of the weight are summed by chunks. This is
+// the one rewrite that is exempt from giving eager mode's bits; tests hold it to the tolerances.
+#include <algorithm>
+
+#include "ops/cross_entropy.h"
+#include "ops/graph_emitter.h"
+#include "ops/op.h"
+#include "passes/pass.h"
+
+namespace aloft {
+namespace {
+
+bool is(const Graph& g, ValueId v, const char* op) {
+  return v.index == 0 && g.node(v.node).op == Name(op);
+}
+
+Where fused_where(const Graph& g, std::uint32_t n, const char* pass) {
+  Where w = g.node(n).where;
+  w.pass = pass;
+  w.reason = "logits are never held whole";
+  return w;
+}
+
+// The linear node behind a cross-entropy's logits, if nobody else reads them.
+std::optional<std::uint32_t> private_head(const Graph& g, ValueId logits) {
+  if (g.use_count(logits) != 1) return std::nullopt;
+  if (is(g, logits, "cast")) {
+    logits = g.node(logits.node).in[0];
+    if (g.use_count(logits) != 1) return std::nullopt;
+  }
+  if (!is(g, logits, "linear") || g.node(logits.node).in.size() != 2) return std::nullopt;
+  return logits.node;
+}
+
+PassReport fuse_forward(Graph& g, const PassContext&) {
+  PassReport report;
+  for (std::uint32_t n : std::vector(g.order())) {
+    const Node loss = g.node(n);
+    if (loss.erased || loss.op != Name("cross_entropy")) continue;
+    const auto head = private_head(g, loss.in[0]);
+    if (!head || g.use_count({n, 1}) != 0) continue;
+    GraphEmitter emitter(g);
+    emitter.insert_before(n);
+    const Tensor in[] = {emitter.handle(g.node(*head).in[0]), emitter.handle(g.node(*head).in[1]),
+                         emitter.handle(loss.in[1])};
+    const auto fused = emitter.emit("linear_cross_entropy", loss.attrs, in,
+                                    fused_where(g, n, "fuse-head"));
+    if (g.type(fused[0].id()) != loss.out[0]) {
+      remove_dead(g);
+      continue;
+    }
+    g.replace_uses({n, 0}, fused[0].id());
+    report.changed = true;
+    report.remarks.push_back({loss.identity(), "head and loss fused"});
+  }
+  remove_dead(g);
+  return report;
+}
+
+bool depends_on(const Graph& g, ValueId v, std::uint32_t n) {
+  std::vector<bool> seen(g.capacity(), false);
+  std::vector<std::uint32_t> open{v.node};
+  while (!open.empty()) {
+    const std::uint32_t at = open.back();
+    open.pop_back();
+    if (at == n) return true;
+    if (seen[at]) continue;
+    seen[at] = true;
+    for (ValueId in : g.node(at).in) open.push_back(in.node);
+  }
+  return false;
+}
+
+// Every reader of the loss comes behind the gradient node, so that the loss may be computed there.
+bool readers_follow(const Graph& g, ValueId loss, std::uint32_t gradient) {
+  const auto& order = g.order();
+  const auto position = [&](std::uint32_t n) {
+    return std::find(order.begin(), order.end(), n) - order.begin();
+  };
+  for (std::uint32_t user : g.users(loss.node)) {
+    const auto& in = g.node(user).in;
+    if (std::find(in.begin(), in.end(), loss) != in.end() && position(user) < position(gradient))
+      return false;
+  }
+  return true;
+}
+
+PassReport fuse_gradient(Graph& g, const PassContext&) {
+  PassReport report;
+  for (std::uint32_t n : std::vector(g.order())) {
+    const Node grad = g.node(n);
+    if (grad.erased || grad.op != Name("linear_cross_entropy_grad")) continue;
+    const ValueId lse = grad.in[3], dloss = grad.in[4];
+    const Node forward = g.node(lse.node);
+    if (forward.op != Name("linear_cross_entropy") || lse.index != 1 || g.use_count(lse) != 1 ||
+        forward.attrs != grad.attrs ||
+        !std::equal(forward.in.begin(), forward.in.end(), grad.in.begin()))
+      continue;
+    if (depends_on(g, dloss, lse.node) || !readers_follow(g, {lse.node, 0}, n)) continue;
+    GraphEmitter emitter(g);
+    emitter.insert_before(n);
+    const Tensor in[] = {emitter.handle(grad.in[0]), emitter.handle(grad.in[1]),
+                         emitter.handle(grad.in[2]), emitter.handle(dloss)};
+    const auto sweep = emitter.emit("linear_cross_entropy_sweep", grad.attrs, in,
+                                    fused_where(g, n, "fuse-head-gradient"));
+    if (g.type(sweep[1].id()) != grad.out[0] || g.type(sweep[2].id()) != grad.out[1]) continue;
+    g.replace_uses({lse.node, 0}, sweep[0].id());
+    g.replace_uses({n, 0}, sweep[1].id());
+    g.replace_uses({n, 1}, sweep[2].id());
+    report.changed = true;
+    report.remarks.push_back({grad.identity(), "loss and gradients in one sweep"});
+  }
+  remove_dead(g);
+  return report;
+}
+
+}  // namespace
+
+const Pass fuse_head{"fuse-head", "a head and its cross-entropy become one op", Form::Cast,
+                     std::nullopt, false, fuse_forward};
+const Pass fuse_head_gradient{"fuse-head-gradient", "loss and gradients of the head in one sweep",
+                              Form::Differentiated, Form::Fused, false, fuse_gradient};
+
+}  // namespace aloft
