@@ -29,6 +29,10 @@ void fill(void* p, const TensorType& t, std::int64_t below) {
       static_cast<scalar::Bf16*>(p)[i] = scalar::bf16_of(v);
     else if (t.dtype == DType::F16)
       static_cast<scalar::F16*>(p)[i] = scalar::f16_of(v);
+    else if (size_of(t.dtype) == 1)
+      static_cast<std::uint8_t*>(p)[i] = static_cast<std::uint8_t>(r % below);
+    else if (t.dtype == DType::I64)
+      static_cast<std::int64_t*>(p)[i] = static_cast<std::int64_t>(r % below);
     else
       static_cast<std::int32_t*>(p)[i] = static_cast<std::int32_t>(r % below);
   }

@@ -3,6 +3,7 @@
 #include "ops/dropout.h"
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/random_words.h"
 #include "backends/cpu/tiles.h"
 #include "runtime/kernel.h"
 #include "scalar/philox.h"
@@ -14,12 +15,9 @@ namespace {
 template <class T>
 void factors_of(const scalar::RandomKey& key, std::uint32_t threshold, T factor, std::int64_t begin,
                 std::int64_t n, T* out) {
-  for (std::int64_t i = 0; i < n; i += 4) {
-    const scalar::Uint32x4 words =
-        scalar::random_block(key, static_cast<std::uint64_t>(begin + i) / 4);
-    for (std::int64_t j = 0; j < std::min<std::int64_t>(4, n - i); ++j)
-      out[i + j] = words[j] >> 8 >= threshold ? factor : T{0};
-  }
+  alignas(64) std::uint32_t words[kTile];
+  random_words(key, static_cast<std::uint64_t>(begin), n, words);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = words[i] >> 8 >= threshold ? factor : T{0};
 }
 
 // A dropped infinity or NaN becomes 0 too, which a product would not give.
