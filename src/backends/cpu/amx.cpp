@@ -7,6 +7,10 @@
 // inf * 0 would turn an infinite result into NaN: a block with a NaN is summed again, plainly.
 #include "backends/cpu/amx.h"
 
+#include "base/error.h"
+
+#if defined(__x86_64__)
+
 #include <immintrin.h>
 
 #include <cstddef>
@@ -221,3 +225,11 @@ ALOFT_AMX void run_amx_tile(const AmxTile& t) {
 }
 
 }  // namespace aloft::cpu
+
+#else
+
+namespace aloft::cpu {
+void run_amx_tile(const AmxTile&) { ensure(false, "no matrix tiles on this processor"); }
+}  // namespace aloft::cpu
+
+#endif

@@ -1,10 +1,12 @@
 #include "backends/cpu/isa.h"
 
-#include <cpuid.h>
 #include <hwy/highway.h>
 #include <oneapi/dnnl/dnnl.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 #include <cstdlib>
 #include <string_view>
@@ -13,6 +15,8 @@
 
 namespace aloft::cpu {
 namespace {
+
+#if defined(__x86_64__)
 
 bool has_bits(int value, int bits) { return (value & bits) == bits; }
 
@@ -59,6 +63,11 @@ CpuFeatures detect() {
   f.amx_bf16 = has_bits(library, dnnl_cpu_isa_avx512_core_amx) && has_amx_bf16();
   return f;
 }
+
+#else
+// Highway and oneDNN choose among the instruction sets of other processors by themselves.
+CpuFeatures detect() { return {}; }
+#endif
 
 }  // namespace
 

@@ -169,13 +169,12 @@ void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, s
   t.b_plane = b_elements;
   // Sums between passes over K: the tile's own, or the wave's where the next wave goes on with
   // them.
-  float* partial =
-      reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * tiling.wave_n + (col - w.n0);
-  t.ldp = tiling.wave_n;
-  if (tile_bytes) {
+  float* partial = nullptr;
+  t.ldp = tile_bytes ? tiling.tn : tiling.wave_n;
+  if (tile_bytes)
     partial = reinterpret_cast<float*>(scratch + thread_at + omp_get_thread_num() * thread_bytes);
-    t.ldp = tiling.tn;
-  }
+  else if (tiling.wave_k < spec.k)
+    partial = reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * t.ldp + (col - w.n0);
   t.c = at(p.c, (b * spec.m + row) * spec.n + col, spec.c);
   t.c_type = spec.c;
   t.ldc = spec.n;
@@ -212,9 +211,12 @@ void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const MatmulWave& w
   const void* bb =
       pack_b ? packed(b_at, b_batch, vb, packed_ldb, 0, col - w.n0) : vb.from(w.k0, col).data;
   void* c = at(p.c, (b * spec.m + row) * spec.n + col, spec.c);
-  float* sums = tile_bytes ? reinterpret_cast<float*>(own)
-                           : reinterpret_cast<float*>(scratch + partial_at) +
-                                 (row - w.m0) * tiling.wave_n + (col - w.n0);
+  float* sums = nullptr;
+  if (tile_bytes)
+    sums = reinterpret_cast<float*>(own);
+  else if (!direct)
+    sums = reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * tiling.wave_n +
+           (col - w.n0);
   if (!direct) c = sums;
   OneDnnCall& call = calls[thread * kVariants + variant(rows == tiling.tm, cols == tiling.tn,
                                                         w.depth == tiling.wave_k, w.first)];
