@@ -14,6 +14,7 @@
 #include "backends/cpu/attention.h"
 #include "backends/cpu/blocks-inl.h"
 #include "backends/cpu/carve.h"
+#include "backends/cpu/exp-inl.h"
 #include "backends/cpu/functions-inl.h"
 #include "backends/cpu/pack.h"
 #include "backends/cpu/tiles.h"
@@ -39,11 +40,26 @@ inline HeadRows head_rows(const void* data, DType type, const HeadsLayout& l, st
   return {cpu::at(data, l.offset + batch * l.batch + head * width, type), type, l.row, width};
 }
 
+template <class T>
+HWY_INLINE void store_rows_as(const float* rows, std::int64_t ld, std::int64_t count, T* to,
+                              const HeadRows& head) {
+  const Floats d;
+  const std::int64_t whole = head.width / kVectorLanes * kVectorLanes;
+  for (std::int64_t t = 0; t < count; ++t, rows += ld, to += head.row) {
+    for (std::int64_t i = 0; i < whole; i += kVectorLanes) store(d, hn::LoadU(d, rows + i), to + i);
+    if (whole < head.width)
+      store_n(d, load_n(d, rows + whole, head.width - whole), to + whole, head.width - whole);
+  }
+}
 // Rows of f32 as f32, bf16 or f16 rows of one head in memory.
 inline void store_rows(const float* rows, std::int64_t ld, std::int64_t count, void* data,
                        const HeadRows& head) {
-  for (std::int64_t t = 0; t < count; ++t)
-    narrow(rows + t * ld, head.type, cpu::at(data, t * head.row, head.type), head.width);
+  if (head.type == DType::F32)
+    store_rows_as(rows, ld, count, static_cast<float*>(data), head);
+  else if (head.type == DType::BF16)
+    store_rows_as(rows, ld, count, static_cast<scalar::Bf16*>(data), head);
+  else
+    store_rows_as(rows, ld, count, static_cast<scalar::F16*>(data), head);
 }
 
 // ---- operands of the products in f32 ----
@@ -196,9 +212,7 @@ inline BlockMask mask_of(bool causal, std::int64_t first_key, std::int64_t keys,
   return m;
 }
 
-HWY_INLINE FloatV columns_from(std::int64_t j) {
-  return hn::Iota(Floats(), static_cast<float>(j));
-}
+HWY_INLINE FloatV columns_from(std::int64_t j) { return hn::Iota(Floats(), static_cast<float>(j)); }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

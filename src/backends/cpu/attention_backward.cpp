@@ -30,14 +30,13 @@ HWY_INLINE void cotangents_of(const float* s, const float* dp, std::int64_t keys
                  row_sum = hn::LoadU(d, delta + j);
     const auto weight = [&](std::int64_t r) HWY_ATTR {
       if (r >= keys) return hn::Zero(d);
-      const FloatV p =
-          exp_of(hn::Sub(hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor), log_sum));
+      const FloatV p = exp_below(hn::MulSub(hn::LoadU(d, s + r * kBlock + j), factor, log_sum));
       return mask.masks ? hn::IfThenElseZero(mask.seen(r, columns), p) : p;
     };
     const auto cotangent = [&](std::int64_t r, FloatV p) HWY_ATTR {
       if (r >= keys) return hn::Zero(d);
-      const FloatV x = hn::Mul(
-          hn::Mul(p, hn::Sub(hn::LoadU(d, dp + r * kBlock + j), row_sum)), factor);
+      const FloatV x =
+          hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, dp + r * kBlock + j), row_sum)), factor);
       return mask.masks ? hn::IfThenElseZero(mask.seen(r, columns), x) : x;
     };
     for (std::int64_t r = 0; r < rows; r += 2) {
@@ -227,27 +226,38 @@ class AmxBackward {
 
 // ---- one task ----
 
+template <class T>
+float dot(const T* x, const T* y, std::int64_t n) {
+  const Floats d;
+  FloatV sum = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + kVectorLanes <= n; i += kVectorLanes)
+    sum = hn::MulAdd(load(d, x + i), load(d, y + i), sum);
+  if (i < n) sum = hn::MulAdd(load_n(d, x + i, n - i), load_n(d, y + i, n - i), sum);
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+template <class T>
+void row_dots(const HeadRows& x, const HeadRows& y, std::int64_t rows, float* to) {
+  for (std::int64_t t = 0; t < rows; ++t)
+    to[t] = dot(static_cast<const T*>(x.at_row(t)), static_cast<const T*>(y.at_row(t)), x.width);
+}
+
 // delta[t] = sum over the width of dO O, minus dlse; lse padded so that no query past the last
 // gets a weight.
 void row_sums(const AttentionShape& s, const HeadRows& o, const HeadRows& d_o, const float* lse,
-              const float* dlse, float* buffer, float* log_sums, float* delta) {
-  const Floats d;
-  const std::int64_t padded = blocks_of(s.queries) * kBlock, width = round_up(s.width, 16);
-  float *x = buffer, *y = buffer + width;
-  std::memset(buffer, 0, static_cast<std::size_t>(2 * width) * sizeof(float));
-  for (std::int64_t t = 0; t < s.queries; ++t) {
-    widen(o.type, o.at_row(t), x, s.width);
-    widen(d_o.type, d_o.at_row(t), y, s.width);
-    FloatV sum = hn::Zero(d);
-    for (std::int64_t i = 0; i < width; i += kVectorLanes)
-      sum = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), sum);
-    delta[t] = hn::GetLane(hn::SumOfLanes(d, sum)) - (dlse ? dlse[t] : 0.0f);
-    log_sums[t] = lse[t];
-  }
-  for (std::int64_t t = s.queries; t < padded; ++t) {
-    delta[t] = 0;
-    log_sums[t] = std::numeric_limits<float>::infinity();
-  }
+              const float* dlse, float* log_sums, float* delta) {
+  if (s.dtype == DType::F32)
+    row_dots<float>(o, d_o, s.queries, delta);
+  else if (s.dtype == DType::BF16)
+    row_dots<scalar::Bf16>(o, d_o, s.queries, delta);
+  else
+    row_dots<scalar::F16>(o, d_o, s.queries, delta);
+  const std::int64_t padded = blocks_of(s.queries) * kBlock;
+  for (std::int64_t t = 0; t < s.queries && dlse; ++t) delta[t] -= dlse[t];
+  std::copy_n(lse, s.queries, log_sums);
+  std::fill(delta + s.queries, delta + padded, 0.0f);
+  std::fill(log_sums + s.queries, log_sums + padded, std::numeric_limits<float>::infinity());
 }
 
 template <class Engine>
@@ -258,7 +268,7 @@ void backward_task(const AttentionShape& s, const AttentionExtents& actual,
   const std::int64_t padded = blocks_of(s.queries) * kBlock;
   float* log_sums = carve.take<float>(padded);
   float* delta = carve.take<float>(padded);
-  float* buffer = carve.take<float>(std::max(2 * round_up(s.width, 16), kBlock * s.width));
+  float* buffer = carve.take<float>(kBlock * s.width);
   Engine engine(s, carve);
   Sums sums{};
   sums.ld = engine.ld();
@@ -284,8 +294,7 @@ void backward_task(const AttentionShape& s, const AttentionExtents& actual,
     };
     const HeadRows d_o = rows(x.d_o, s.o);
     engine.begin_head(rows(x.q, s.q), d_o, s.queries);
-    row_sums(s, rows(x.o, s.o), d_o, x.lse + row, x.dlse ? x.dlse + row : nullptr, buffer, log_sums,
-             delta);
+    row_sums(s, rows(x.o, s.o), d_o, x.lse + row, x.dlse ? x.dlse + row : nullptr, log_sums, delta);
     std::memset(sums.dq, 0, static_cast<std::size_t>(s.width * padded) * sizeof(float));
     for (std::int64_t key = 0; key < actual.keys; key += kBlock) {
       const std::int64_t n = std::min(kBlock, actual.keys - key);

@@ -34,18 +34,18 @@ HWY_INLINE void weights_of(const float* s, std::int64_t keys, std::int64_t rows,
   const FloatV factor = hn::Set(d, scale), none = hn::Neg(hn::Inf(d));
   for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
     const FloatV columns = columns_from(j);
-    const auto score = [&](std::int64_t r) HWY_ATTR {
-      const FloatV x = hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor);
-      return mask.masks ? hn::IfThenElse(mask.seen(r, columns), x, none) : x;
-    };
     const FloatV before = hn::LoadU(d, run.top + j);
     FloatV top = before;
-    for (std::int64_t r = 0; r < keys; ++r) top = hn::Max(top, score(r));
-    const FloatV alpha = exp_of(hn::Sub(before, top));
+    for (std::int64_t r = 0; r < keys; ++r) {
+      const FloatV x = hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor);
+      top = hn::Max(top, mask.masks ? hn::IfThenElse(mask.seen(r, columns), x, none) : x);
+    }
+    const FloatV alpha = exp_below(hn::Sub(before, top));
     FloatV sum = hn::Mul(hn::LoadU(d, run.sum + j), alpha);
     const auto weight = [&](std::int64_t r) HWY_ATTR {
       if (r >= keys) return hn::Zero(d);
-      const FloatV p = exp_of(hn::Sub(score(r), top));
+      FloatV p = exp_below(hn::MulSub(hn::LoadU(d, s + r * kBlock + j), factor, top));
+      if (mask.masks) p = hn::IfThenElseZero(mask.seen(r, columns), p);
       sum = hn::Add(sum, p);
       return p;
     };
@@ -132,8 +132,8 @@ class AmxForward {
     const std::int64_t rows = round_up(keys, kAmxDepth);
     weights_of(s_, keys, rows, scale, mask, run,
                [&](std::int64_t r, std::int64_t j, FloatV even, FloatV odd) HWY_ATTR {
-                 std::uint16_t* p = weights_ + j / kAmxPanel * kPanel + r * kAmxPanel +
-                                    2 * (j % kAmxPanel);
+                 std::uint16_t* p =
+                     weights_ + j / kAmxPanel * kPanel + r * kAmxPanel + 2 * (j % kAmxPanel);
                  const WordV high = rounded_bits(even), high2 = rounded_bits(odd);
                  store_pairs(high, high2, p);
                  if (o_.planes == 2)
@@ -251,12 +251,11 @@ void run_attention_forward(const AttentionShape& s, const AttentionExtents& actu
                            const AttentionForward& x, void* scratch) {
   const bool amx = uses_amx(s);
   const std::size_t bytes = attention_forward_scratch(s) / static_cast<std::size_t>(s.threads);
-  for_each_chunk(HWY_DYNAMIC_DISPATCH(attention_forward_tasks)(s, actual.batch),
-                 [&](std::int64_t task) {
-                   HWY_DYNAMIC_DISPATCH(attention_forward_task)
-                   (amx, s, actual, x, task, static_cast<char*>(scratch) + pool_rank() * bytes,
-                    nullptr);
-                 });
+  for_each_chunk(
+      HWY_DYNAMIC_DISPATCH(attention_forward_tasks)(s, actual.batch), [&](std::int64_t task) {
+        HWY_DYNAMIC_DISPATCH(attention_forward_task)
+        (amx, s, actual, x, task, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
+      });
 }
 
 }  // namespace aloft::cpu

@@ -29,18 +29,26 @@ HWY_INLINE void product_tile(std::int64_t k, Strided a, const float* HWY_RESTRIC
   const Floats d;
   constexpr std::int64_t kLanes = kVectorLanes;
   FloatV sums[kRows][kVectors];
+  // Unrolled by order: at -O2 the compiler would keep `sums` in memory.
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v)
       sums[r][v] = add ? hn::LoadU(d, c + r * ldc + v * kLanes) : hn::Zero(d);
   for (std::int64_t l = 0; l < k; ++l) {
     FloatV row[kVectors];
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + l * ldb + v * kLanes);
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const FloatV x = hn::Set(d, a.data[r * a.row + l * a.column]);
+#pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, row[v], sums[r][v]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, c + r * ldc + v * kLanes);
 }
 

@@ -1,5 +1,5 @@
 // grad_stats: one read of all gradients. Squares are exact in double (a float has 24 bits), each
-// piece sums them into 16 lanes, lanes and then pieces are added in a fixed order: the same bits on
+// piece sums them into 32 lanes, lanes and then pieces are added in a fixed order: the same bits on
 // every target and any number of threads. No sum of squares of finite f32 overflows a double, so a
 // piece's sum tells whether all its elements are finite.
 #undef HWY_TARGET_INCLUDE
@@ -15,9 +15,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-constexpr std::int64_t kSumLanes = 16;
+constexpr std::int64_t kSumLanes = 32;
 
-// Adds the lanes pairwise: 16 to 8 to 4 to 2 to 1.
+// Adds the lanes pairwise: 32 to 16 to 8 to 4 to 2 to 1.
 HWY_INLINE double sum_lanes(double* all) {
   for (std::int64_t width = kSumLanes / 2; width > 0; width /= 2)
     for (std::int64_t l = 0; l < width; ++l) all[l] += all[l + width];
@@ -46,6 +46,8 @@ double sum_of_squares(const T* p, std::int64_t n) {
   constexpr std::int64_t kVectors = kSumLanes / kLanes;
   static_assert(kVectors >= 1 && kSumLanes % kLanes == 0);
   Doubles low[kVectors], high[kVectors];
+  // Unrolled throughout: else the compiler would keep the sums in memory.
+#pragma GCC unroll 8
   for (std::int64_t v = 0; v < kVectors; ++v) low[v] = high[v] = hn::Zero(d64);
   const auto add = [&](FloatV x, std::int64_t v) HWY_ATTR {
     const Doubles a = hn::PromoteTo(d64, hn::LowerHalf(half, x));
@@ -55,9 +57,13 @@ double sum_of_squares(const T* p, std::int64_t n) {
   };
   std::int64_t i = 0;
   for (; i + kSumLanes <= n; i += kSumLanes)
+#pragma GCC unroll 8
     for (std::int64_t v = 0; v < kVectors; ++v) add(load(d, p + i + v * kLanes), v);
-  for (std::int64_t v = 0; v < kVectors && i < n; ++v, i += kLanes) add(load_n(d, p + i, n - i), v);
+#pragma GCC unroll 8
+  for (std::int64_t v = 0; v < kVectors; ++v, i += kLanes)
+    if (i < n) add(load_n(d, p + i, n - i), v);
   HWY_ALIGN double all[kSumLanes];
+#pragma GCC unroll 8
   for (std::int64_t v = 0; v < kVectors; ++v) {
     hn::Store(low[v], d64, all + v * kLanes);
     hn::Store(high[v], d64, all + v * kLanes + kLanes / 2);
