@@ -1,0 +1,117 @@
+// Calls of the basic ops that cannot be, and calls made at random: inference takes them or refuses
+// them with a UserError, and never does anything else.
+#include "ops/activation.h"
+#include "ops/arg_reduce.h"
+#include "ops/broadcast.h"
+#include "ops/clamp.h"
+#include "ops/concat.h"
+#include "ops/gather.h"
+#include "ops/losses.h"
+#include "ops/norm.h"
+#include "ops/one_hot.h"
+#include "ops/pad.h"
+#include "ops/random.h"
+#include "ops/rearrange.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/sample_inputs.h"
+#include "ops/slice.h"
+#include "ops/sort.h"
+#include "ops/transpose.h"
+#include "ops/wrong_calls.h"
+#include "scalar/philox.h"
+
+namespace aloft {
+namespace {
+
+using testing::expect_refused;
+
+TEST(BasicErrors, NameTheOpAndWhatWasNeeded) {
+  const TensorType x{DType::F32, {4, 8}}, y{DType::F32, {4, 5}}, half{DType::F16, {4, 8}};
+  const TensorType i{DType::I32, {4, 8}}, mask{DType::Bool, {4, 8}};
+  const TensorType batch{DType::F32, {Dim::symbolic("B", 9), 8}};
+  expect_refused({
+      {"add", {}, {x}, "need  2"},
+      {"add", {}, {x, half}, "the same element type"},
+      {"add", {}, {x, y}, "equal or 1"},
+      {"exp", {}, {i}, "a floating-point tensor"},
+      {"gelu", {}, {i}, "a floating-point tensor"},
+      {"gelu_grad", {}, {y, x}, "[4,5]"},
+      {"where", {}, {x, x, x}, "a bool tensor"},
+      {"where", {}, {mask, x, half}, "the same element type"},
+      {"logical_and", {}, {x, mask}, "bool tensors"},
+      {"is_nan", {}, {i}, "a floating-point tensor"},
+      {"sum", to_attrs(ReduceAttrs{{2}, false}), {x}, "an axis from -2 to 1"},
+      {"sum", to_attrs(ReduceAttrs{{1, -1}, false}), {x}, "distinct axes"},
+      {"norm", to_attrs(NormAttrs{{}, false, 3}), {x}, "order 1 or 2"},
+      {"argmax", {}, {{DType::F32, {3, 0}}}, "at least one element"},
+      {"clamp", to_attrs(ClampAttrs{2, 1}), {x}, "low <= high"},
+      {"reshape", to_attrs(ReshapeAttrs{{5, 5}}), {x}, "as many elements"},
+      {"broadcast", to_attrs(BroadcastAttrs{{3, 4, 9}}), {x}, "equal or 1"},
+      {"transpose", to_attrs(TransposeAttrs{{0}}), {x}, "2 axes"},
+      {"slice", to_attrs(SliceAttrs{0, 0, 2}), {batch}, "a constant length"},
+      {"slice", to_attrs(SliceAttrs{0, 0, 2, 0}), {x}, "step >= 1"},
+      {"pad", to_attrs(PadAttrs{0, -1, 0}), {x}, "counts >= 0"},
+      {"concat", {}, {}, "at least one tensor"},
+      {"concat", {}, {x, y}, "equal but for axis 0"},
+      {"stack", {}, {x, y}, "[4,8]"},
+      {"split", to_attrs(SplitAttrs{0, {1, 2}}), {x}, "add up to 4"},
+      {"tile", to_attrs(RepeatAttrs{0, 2}), {batch}, "a constant length"},
+      {"roll", to_attrs(RollAttrs{0, 1}), {batch}, "a constant length"},
+      {"gather", to_attrs(GatherAttrs{0}), {x, x}, "an integer tensor"},
+      {"gather", to_attrs(GatherAttrs{0}), {x, {DType::I32, {4, 5}}}, "equal but for axis 0"},
+      {"scatter_add", to_attrs(GatherAttrs{0}), {x, i, y}, "[4,8]"},
+      {"index_add", to_attrs(GatherAttrs{0}), {x, i, x}, "rank 1"},
+      {"one_hot", to_attrs(OneHotAttrs{5}), {x}, "an integer tensor"},
+      {"top_k", to_attrs(TopKAttrs{9}), {x}, "0 <= k <= 8"},
+      {"random_normal", to_attrs(RandomNormalAttrs{{3}}), {x}, "i64[3]"},
+      {"mse_loss", {}, {x, y}, "[4,8]"},
+      {"mse_loss", to_attrs(LossAttrs{"avg"}), {x, x}, "mean, sum or none"},
+      {"nll_loss", {}, {x, {DType::I32, {8}}}, "[4]"},
+  });
+}
+
+// A stream of small numbers.
+struct Draw {
+  std::uint64_t n = 0;
+  std::int64_t operator()(std::int64_t below) {
+    return scalar::random_bits({5, 0, 0, 0}, n++) % below;
+  }
+};
+
+TensorType random_type(Draw& draw) {
+  const DType usual[] = {DType::F32, DType::F32, DType::BF16, DType::I32};
+  TensorType t;
+  t.dtype = draw(4) != 0 ? usual[draw(4)] : kAllDTypes[draw(std::size(kAllDTypes))];
+  const std::int64_t rank = draw(5);
+  for (std::int64_t d = 0; d < rank; ++d) t.shape.dims().push_back(draw(4));
+  if (rank > 0 && draw(6) == 0) t.shape[0] = Dim::symbolic("B", 1 + draw(4));
+  return t;
+}
+
+TEST(BasicErrors, AnyCallIsTakenOrRefused) {
+  Draw draw;
+  for (const OpDef& op : op_table()) {
+    const auto samples = testing::samples_of(op);
+    int taken = 0;
+    for (int trial = 0; trial < 400; ++trial) {
+      std::vector<TensorType> in;
+      const std::int64_t count = draw(5);
+      for (std::int64_t i = 0; i < count; ++i)
+        in.push_back(i > 0 && draw(2) == 0 ? in[0] : random_type(draw));
+      const Attrs& attrs =
+          samples.empty() || draw(3) == 0 ? op.default_attrs : samples[draw(samples.size())].attrs;
+      try {
+        infer_types(op, attrs, in, {});
+        ++taken;
+      } catch (const UserError&) {
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << op.name.str() << " " << attrs.str() << ": " << e.what();
+      }
+    }
+    EXPECT_LT(taken, 400) << op.name.str() << " refuses nothing";
+  }
+}
+
+}  // namespace
+}  // namespace aloft
