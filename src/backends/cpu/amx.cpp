@@ -4,7 +4,7 @@
 // Two planes: a f16 value is exactly hi + lo with both in bf16, so a f16 product is
 // hi hi + hi lo + lo hi, leaving out lo lo, which is 2^-16 of the product and lies below f16's own
 // rounding (it is added where the result is f32). The planes of an infinity are (inf, 0), and
-// inf * 0 would turn an infinite result into NaN: a block with a NaN is summed again, plainly.
+// inf * 0 would turn an infinite result into NaN: a row with such a NaN is summed again, plainly.
 #include "backends/cpu/amx.h"
 
 #include "base/error.h"
@@ -106,36 +106,77 @@ ALOFT_AMX inline float widen(std::uint16_t bits) {
   return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(bits) << 16)));
 }
 
-ALOFT_AMX bool has_nan(const float* sums, std::int64_t rows) {
-  __mmask16 found = 0;
-  for (std::int64_t i = 0; i < rows * kBlock; i += 16) {
-    const __m512 v = _mm512_load_ps(sums + i);
-    found |= _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+// One bit an element of 32 f32 or 32 bf16: is it NaN?
+ALOFT_AMX inline std::uint32_t nan_bits(const float* p) {
+  const __m512 left = _mm512_loadu_ps(p), right = _mm512_loadu_ps(p + 16);
+  return _mm512_cmp_ps_mask(left, left, _CMP_UNORD_Q) |
+         static_cast<std::uint32_t>(_mm512_cmp_ps_mask(right, right, _CMP_UNORD_Q)) << 16;
+}
+ALOFT_AMX inline std::uint32_t nan_bits(const std::uint16_t* p) {
+  const __m512i magnitude = _mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi16(0x7fff));
+  return _mm512_cmpgt_epu16_mask(magnitude, _mm512_set1_epi16(0x7f80));
+}
+
+// Columns of a panel with a NaN.
+ALOFT_AMX std::uint32_t nan_columns(const std::uint16_t* b, std::int64_t k) {
+  std::uint32_t left = 0, right = 0, columns = 0;  // two bits a column: its pair
+  for (std::int64_t i = 0; i < k; i += 2, b += 2 * kAmxPanel) {
+    left |= nan_bits(b);
+    right |= nan_bits(b + kAmxPanel);
   }
+  for (int c = 0; c < 16; ++c)
+    columns |= ((left >> 2 * c & 3) != 0) << c |
+               static_cast<std::uint32_t>((right >> 2 * c & 3) != 0) << (16 + c);
+  return columns;
+}
+
+ALOFT_AMX bool row_has_nan(const std::uint16_t* a, std::int64_t k) {
+  std::uint32_t found = 0;
+  for (std::int64_t i = 0; i < k; i += kAmxDepth) found |= nan_bits(a + i);
   return found != 0;
 }
 
-// The block again with one product per f16 pair, for sums that met an infinity.
+// One row of a block again, with one product a pair of f16 values.
 ALOFT_AMX void sum_plainly(const AmxTile& t, const std::uint16_t* a, const std::uint16_t* b,
-                           const float* from, std::int64_t rows, float* sums) {
+                           const float* from, float* sums) {
   const __m512i odd_half = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
   auto pair = [&](const std::uint16_t* p, bool odd) ALOFT_AMX {
     const __m512i bits = _mm512_loadu_si512(p);
     return _mm512_castsi512_ps(odd ? _mm512_and_si512(bits, odd_half)
                                    : _mm512_slli_epi32(bits, 16));
   };
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t col = 0; col < kBlock; col += 16) {
-      __m512 sum = from ? _mm512_loadu_ps(from + r * t.ldp + col) : _mm512_setzero_ps();
-      for (std::int64_t k = 0; k < t.k; ++k) {
-        const std::uint16_t* pa = a + r * t.lda + k;
-        const std::uint16_t* pb = b + (k / 2) * 2 * kAmxPanel + 2 * col;
-        const __m512 va = _mm512_set1_ps(widen(pa[0]) + widen(pa[t.a_plane]));
-        sum = _mm512_fmadd_ps(va, _mm512_add_ps(pair(pb, k & 1), pair(pb + t.b_plane, k & 1)), sum);
-      }
-      _mm512_store_ps(sums + r * kBlock + col, sum);
+  for (std::int64_t col = 0; col < kBlock; col += 16) {
+    __m512 sum = from ? _mm512_loadu_ps(from + col) : _mm512_setzero_ps();
+    for (std::int64_t k = 0; k < t.k; ++k) {
+      const std::uint16_t* pb = b + (k / 2) * 2 * kAmxPanel + 2 * col;
+      const __m512 va = _mm512_set1_ps(widen(a[k]) + widen(a[k + t.a_plane]));
+      sum = _mm512_fmadd_ps(va, _mm512_add_ps(pair(pb, k & 1), pair(pb + t.b_plane, k & 1)), sum);
     }
+    _mm512_store_ps(sums + col, sum);
   }
+}
+
+// Rows with a NaN, in one of the block's `columns`, that no NaN of an operand or of the sums so far
+// explains are summed again. (Where a whole gradient has
+// become NaN, every NaN has such an explanation and nothing is done twice.)
+ALOFT_AMX void repair(const AmxTile& t, const std::uint16_t* a, const std::uint16_t* b,
+                      const float* from, std::int64_t rows, std::uint32_t columns, float* sums) {
+  bool scanned = false;
+  std::uint32_t explained = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::uint32_t found = nan_bits(sums + r * kBlock) & columns;
+    if (found && from) found &= ~nan_bits(from + r * t.ldp);
+    if (!found || row_has_nan(a + r * t.lda, t.k)) continue;
+    if (!scanned) explained = nan_columns(b, t.k);
+    scanned = true;
+    if (found & ~explained)
+      sum_plainly(t, a + r * t.lda, b, from ? from + r * t.ldp : nullptr, sums + r * kBlock);
+  }
+}
+
+// One bit a column of the block at `col` that C has.
+inline std::uint32_t columns_of(const AmxTile& t, std::int64_t col) {
+  return t.n - col < kBlock ? (1u << (t.n - col)) - 1 : ~0u;
 }
 
 ALOFT_AMX inline void store_half(const AmxTile& t, std::ptrdiff_t at, __mmask16 mask, __m512 sum,
@@ -162,7 +203,7 @@ ALOFT_AMX inline void store_half(const AmxTile& t, std::ptrdiff_t at, __mmask16 
 ALOFT_AMX inline void store_block(const AmxTile& t, const float* sums, std::int64_t row,
                                   std::int64_t rows, std::int64_t col) {
   const std::int64_t cols = t.n - col < kBlock ? t.n - col : kBlock;
-  const auto mask = static_cast<std::uint32_t>((std::uint64_t{1} << cols) - 1);
+  const std::uint32_t mask = columns_of(t, col);
   const bool plain = cols == kBlock && t.c_type == DType::BF16 && !t.bias && !t.accumulate;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::ptrdiff_t at = (row + r) * t.ldc + col;
@@ -192,7 +233,7 @@ ALOFT_AMX inline void run_block(const AmxTile& t, std::int64_t row, std::int64_t
   }
   alignas(64) float sums[kBlock * kBlock];
   store_sums<kLower>(sums, kBlock);
-  if (t.planes == 2 && has_nan(sums, rows)) sum_plainly(t, a, b, from, rows, sums);
+  if (t.planes == 2) repair(t, a, b, from, rows, columns_of(t, col), sums);
   if (!t.partial_out) {
     store_block(t, sums, row, rows, col);
     return;

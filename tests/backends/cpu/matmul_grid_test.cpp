@@ -209,29 +209,30 @@ TEST(MatmulGrid, NothingToSumGivesZerosOrTheBias) {
 
 TEST(MatmulGrid, InfinityAndNanPropagateAsInTheSum) {
   const double inf = std::numeric_limits<double>::infinity();
-  for (const Types& t : kTypes) {
-    MatmulSpec s;
-    s.m = 40, s.n = 50, s.k = 70;
-    s.a = t.a, s.b = t.b, s.c = t.c;
-    Case c = make_case(s);
-    c.a[3 * s.k + 5] = inf;  // row 3: infinite, or NaN where it meets 0
-    c.b[5 * s.n + 7] = 0;
-    c.a[9 * s.k + 1] = std::nan("");  // row 9: NaN
-    c.b[2 * s.n + 11] = -inf;         // column 11
-    FloatBuffer got = run(c, 2);
-    for (std::int64_t i = 0; i < s.m; ++i)
-      for (std::int64_t j = 0; j < s.n; ++j) {
-        double want = 0;
-        for (std::int64_t k = 0; k < s.k; ++k) want += c.a[i * s.k + k] * c.b[k * s.n + j];
-        const double value = got.get(i * s.n + j);
-        if (std::isnan(want))
-          EXPECT_TRUE(std::isnan(value)) << i << "," << j;
-        else if (std::isinf(want))
-          EXPECT_EQ(value, want) << i << "," << j << " " << name_of(t.a);
-        else
-          EXPECT_NEAR(value, want, tolerance(s, want)) << i << "," << j;
-      }
-  }
+  for (const Types& t : kTypes)
+    for (const std::int64_t depth : {70, 2500}) {  // one pass over K, and three
+      MatmulSpec s;
+      s.m = 40, s.n = 50, s.k = depth;
+      s.a = t.a, s.b = t.b, s.c = t.c;
+      Case c = make_case(s);
+      c.a[3 * s.k + 5] = inf;  // row 3: infinite, or NaN where it meets 0
+      c.b[5 * s.n + 7] = 0;
+      c.a[9 * s.k + 1] = std::nan("");  // row 9: NaN
+      c.b[2 * s.n + 11] = -inf;         // column 11
+      FloatBuffer got = run(c, 2);
+      for (std::int64_t i = 0; i < s.m; ++i)
+        for (std::int64_t j = 0; j < s.n; ++j) {
+          double want = 0;
+          for (std::int64_t k = 0; k < s.k; ++k) want += c.a[i * s.k + k] * c.b[k * s.n + j];
+          const double value = got.get(i * s.n + j);
+          if (std::isnan(want))
+            EXPECT_TRUE(std::isnan(value)) << i << "," << j;
+          else if (std::isinf(want))
+            EXPECT_EQ(value, want) << i << "," << j << " " << name_of(t.a);
+          else
+            EXPECT_NEAR(value, want, tolerance(s, want)) << i << "," << j;
+        }
+    }
 }
 
 TEST(MatmulGrid, BroadcastOffsetsShareAnOperand) {
