@@ -154,6 +154,9 @@ void samples(Samples& s) {
   Sample& far = s.add(A{false, 40}, qkv_of({{}, 1, 3, 9, 1, 1, 4}), "scores far apart");
   far.gradient = false;
   far.inner_roundings = kInnerRoundings;
+  Sample& longer = s.add(A{}, qkv_of({{}, 1, 530, 540, 1, 1, 3}), "kernels cut long queries");
+  longer.gradient = false;
+  longer.inner_roundings = kInnerRoundings;
 }
 
 OpDef attention_op() {

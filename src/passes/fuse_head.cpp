@@ -13,8 +13,8 @@
 //
 // Refused where the projection has a bias, where the logits have another reader (they must exist
 // then), and where the cotangent depends on the loss. A cast of the logits in between (O1) goes
-// away: the fused op sums and normalises in fp32 anyway. The arithmetic changes: logits are not
-// rounded to 16 bits before the softmax, and gradients of the weight are summed by chunks. This is
+// away: the fused op sums and normalises in fp32 anyway. The arithmetic changes: the logits' gradient
+// may be rounded to 16 bits earlier, and gradients of the weight are summed by chunks. This is
 // the one rewrite that is exempt from giving eager mode's bits; tests hold it to the tolerances.
 #include <algorithm>
 
