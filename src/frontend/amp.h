@@ -23,14 +23,13 @@ class Net {
     return call(at, a);
   }
   template <class A, class B>
-    requires(!std::is_same_v<B, SourceLocation>)
-  auto operator()(const A& a, const B& b, SourceLocation at = SourceLocation::current()) const {
+  requires(!std::is_same_v<B, SourceLocation>) auto operator()(
+      const A& a, const B& b, SourceLocation at = SourceLocation::current()) const {
     return call(at, a, b);
   }
   template <class A, class B, class C>
-    requires(!std::is_same_v<C, SourceLocation>)
-  auto operator()(const A& a, const B& b, const C& c,
-                  SourceLocation at = SourceLocation::current()) const {
+  requires(!std::is_same_v<C, SourceLocation>) auto operator()(
+      const A& a, const B& b, const C& c, SourceLocation at = SourceLocation::current()) const {
     return call(at, a, b, c);
   }
   M& model() const { return *model_; }

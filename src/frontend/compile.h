@@ -78,12 +78,12 @@ class Compiled {
   auto operator()(const Args&... args) {
     using Result = std::invoke_result_t<F&, const Args&...>;
     if (!call_)
-      call_ = std::make_unique<CompiledCall>(
-          options_, [this](const std::vector<Tensor>& inputs) {
-            return [&]<std::size_t... I>(std::index_sequence<I...>) {
-              return results::flatten(f_(inputs[I]...));
-            }(std::index_sequence_for<Args...>{});
-          });
+      call_ = std::make_unique<CompiledCall>(options_, [this](const std::vector<Tensor>& inputs) {
+        return [&]<std::size_t... I>(std::index_sequence<I...>) {
+          return results::flatten(f_(inputs[I]...));
+        }
+        (std::index_sequence_for<Args...>{});
+      });
     Result result;
     results::restore((*call_)({args...}), result);
     return result;

@@ -84,9 +84,9 @@ bool is_current(const EagerCell& c, const Variable& v) {
 }  // namespace
 
 Tensor EagerEmitter::state(const VariablePtr& variable) {
-  if (const auto it = states_.find(variable->name);
-      it != states_.end() && variables_[variable->name] == variable &&
-      is_current(*it->second, *variable))
+  if (const auto it = states_.find(variable->name); it != states_.end() &&
+                                                    variables_[variable->name] == variable &&
+                                                    is_current(*it->second, *variable))
     return wrap(it->second);
   auto c = std::make_shared<EagerCell>();
   c->type = variable->type;

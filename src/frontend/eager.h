@@ -20,8 +20,8 @@ struct EagerCell {
   std::shared_ptr<void> memory;
   void* data = nullptr;
   ValueId id;
-  std::uint64_t generation = 0;           // of the tape that `id` belongs to; 0: not recorded
-  std::map<Name, std::int64_t> lengths;   // actual values of the symbols in `type`
+  std::uint64_t generation = 0;          // of the tape that `id` belongs to; 0: not recorded
+  std::map<Name, std::int64_t> lengths;  // actual values of the symbols in `type`
 };
 
 class EagerEmitter : public Emitter {

@@ -131,8 +131,8 @@ void update_scaler(const StepResult& step, Optimizer& opt) {
   EmitterScope emitter_scope(*step.finite.emitter());
   UpdatePhase phase;
   Emitter& e = current_emitter();
-  const ScalerTensors scaler{e.state(opt.scale), e.state(opt.good_steps),
-                             e.state(opt.overflow_run), e.state(opt.skipped)};
+  const ScalerTensors scaler{e.state(opt.scale), e.state(opt.good_steps), e.state(opt.overflow_run),
+                             e.state(opt.skipped)};
   const ScalerTensors next = scaler_update(scaler, step.finite, opt.scaler());
   e.update(opt.scale, next.scale);
   e.update(opt.good_steps, next.good_steps);

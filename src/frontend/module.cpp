@@ -8,7 +8,7 @@
 
 namespace aloft::nn {
 
-Module::Module(Module& parent, std::string_view name) : name_(name), parent_(&parent) {
+Module::Module(Module& parent, std::string_view name) : name_(name) {
   path_ = parent.path_.empty() ? name_ : parent.path_ + "." + name_;
   for (const Module* sibling : parent.children_)
     if (sibling->name_ == name_)

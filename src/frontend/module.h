@@ -14,8 +14,8 @@ namespace aloft::nn {
 
 class Module {
  public:
-  Module() = default;                                  // a root
-  Module(Module& parent, std::string_view name);       // a child
+  Module() = default;                             // a root
+  Module(Module& parent, std::string_view name);  // a child
   virtual ~Module() = default;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -51,7 +51,6 @@ class Module {
 
  private:
   std::string name_, path_;
-  Module* parent_ = nullptr;
   std::vector<Module*> children_;
   std::vector<VariablePtr> own_;
   bool training_ = true;

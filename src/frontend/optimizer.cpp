@@ -9,8 +9,7 @@
 namespace aloft {
 namespace {
 
-VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shape,
-                         StateClass cls) {
+VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shape, StateClass cls) {
   auto v = std::make_shared<Variable>();
   v->name = name;
   v->type = {dtype, shape};
@@ -68,15 +67,15 @@ bool Optimizer::decays(std::size_t i) const {
 
 void Optimizer::set_accumulation(int micro_batches) {
   if (micro_batches < 1)
-    throw UserError("E0802", "the number of accumulated micro-batches is " +
-                                 std::to_string(micro_batches))
+    throw UserError("E0802",
+                    "the number of accumulated micro-batches is " + std::to_string(micro_batches))
         .need("1 or more");
   accumulation_ = micro_batches;
   accumulators_.clear();
   if (micro_batches == 1) return;
   for (const VariablePtr& p : parameters_)
-    accumulators_.push_back(new_variable("accumulated." + p->name.str(), DType::F32,
-                                         p->type.shape, StateClass::Gradient));
+    accumulators_.push_back(new_variable("accumulated." + p->name.str(), DType::F32, p->type.shape,
+                                         StateClass::Gradient));
 }
 
 }  // namespace aloft

@@ -51,7 +51,7 @@ class Optimizer {
   std::vector<VariablePtr> state() const;
 
   // Control state.
-  VariablePtr applied;                                  // i64[]: updates applied
+  VariablePtr applied;                                   // i64[]: updates applied
   VariablePtr scale, good_steps, overflow_run, skipped;  // the scaler's, see scalar/loss_scaler.h
 
   bool decays(std::size_t i) const;

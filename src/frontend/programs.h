@@ -37,8 +37,8 @@ struct InputSpec {
 };
 
 // A program as the user writes it: inputs in, named results out.
-using Traceable = std::function<std::vector<std::pair<std::string, Tensor>>(
-    const std::vector<Tensor>& inputs)>;
+using Traceable =
+    std::function<std::vector<std::pair<std::string, Tensor>>(const std::vector<Tensor>& inputs)>;
 
 struct TracedProgram {
   Graph graph;

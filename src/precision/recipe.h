@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,18 +70,15 @@ struct RecipeMistake {
   friend bool operator==(const RecipeMistake&, const RecipeMistake&) = default;
 };
 
-// Both read as much as they can and append every mistake they find; the result means nothing when
-// they found one.
+// Reads as much as it can and appends every mistake it finds; the result means nothing when it
+// found one.
 PrecisionRecipe parse_precision(std::string_view text, std::vector<RecipeMistake>& mistakes);
-PrecisionRecipe precision_of_json(const nlohmann::json& json, std::vector<RecipeMistake>& mistakes);
 
 // The same; all mistakes in one UserError E0711.
 PrecisionRecipe parse_precision(std::string_view text);
 
 // parse_precision(print_precision(r)) == r, but for auto_reason.
 std::string print_precision(const PrecisionRecipe& recipe);
-// precision_of_json(json_of(r)) == r.
-nlohmann::json json_of(const PrecisionRecipe& recipe);
 
 // Patterns that match none of the names there are: surely a slip, since they would do nothing.
 std::vector<RecipeMistake> unmatched_patterns(const PrecisionRecipe& recipe,

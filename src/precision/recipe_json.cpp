@@ -1,4 +1,6 @@
 // The JSON form of a recipe: every key is checked, every mistake is collected.
+#include "precision/recipe_json.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "precision/recipe.h"
 
 namespace aloft {
 namespace {

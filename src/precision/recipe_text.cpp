@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "precision/recipe.h"
+#include "precision/recipe_json.h"
 
 namespace aloft {
 namespace {

@@ -73,13 +73,10 @@ Path save_checkpoint(const Path& folder, const CheckpointMeta& meta, const nn::M
   for (const VariablePtr& v : state_variables(optimizer))
     state.push_back({v->name.str(), v->type, bytes_of(*v)});
   write_safetensors(partial / kFiles[1], state);
-  json manifest = {{"format", kCheckpointFormat},
-                   {"step", meta.step},
-                   {"data_position", meta.data_position},
-                   {"tokens", meta.tokens},
-                   {"time_s", meta.time_s},
-                   {"policy", meta.policy},
-                   {"model", meta.model}};
+  json manifest = {
+      {"format", kCheckpointFormat}, {"step", meta.step},     {"data_position", meta.data_position},
+      {"tokens", meta.tokens},       {"time_s", meta.time_s}, {"policy", meta.policy},
+      {"model", meta.model}};
   for (const char* file : kFiles) manifest["files"][file] = describe(partial / file);
   write_file_atomic(partial / "manifest.json", manifest.dump(2) + "\n");
   sync_folder(partial);
@@ -119,8 +116,8 @@ CheckpointMeta check_checkpoint(const Path& checkpoint) {
 CheckpointMeta load_checkpoint(const Path& checkpoint, nn::Module& model, Optimizer& optimizer) {
   CheckpointMeta meta = check_checkpoint(checkpoint);
   if (const std::string now = model.policy().str(); meta.policy != now)
-    broken(checkpoint, "it was trained in precision '" + meta.policy + "', this run is '" + now +
-                           "'");
+    broken(checkpoint,
+           "it was trained in precision '" + meta.policy + "', this run is '" + now + "'");
   const Safetensors state = Safetensors::open(checkpoint / kFiles[1]);
   const std::vector<VariablePtr> variables = state_variables(optimizer);
   for (const VariablePtr& v : variables) {

@@ -71,7 +71,8 @@ void Generator::run(std::int32_t token) {
 
 void Generator::start(std::span<const std::int32_t> tokens) {
   if (tokens.empty())
-    throw UserError("E0807", "there is no token to begin with").need("a prompt of one token or more");
+    throw UserError("E0807", "there is no token to begin with")
+        .need("a prompt of one token or more");
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(cache_.longest - 1, 1));
   if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
   sequence_.assign(tokens.begin(), tokens.end());
@@ -85,8 +86,7 @@ void Generator::feed(std::int32_t token) {
     run(token);
     return;
   }
-  const std::vector<std::int32_t> recent(sequence_.begin() + sequence_.size() / 2,
-                                         sequence_.end());
+  const std::vector<std::int32_t> recent(sequence_.begin() + sequence_.size() / 2, sequence_.end());
   start(recent);
 }
 

@@ -15,7 +15,7 @@ struct StepRecord {
   std::int64_t step = 0;  // attempted steps so far
   double loss = 0, lr = 0, grad_norm = 0, loss_scale = 1;
   bool skipped = false;
-  std::string culprit;     // the parameter whose gradient was not finite; empty: none
+  std::string culprit;      // the parameter whose gradient was not finite; empty: none
   std::int64_t tokens = 0;  // trained on so far
   double tokens_per_s = 0, time_s = 0;
 };

@@ -9,10 +9,10 @@ namespace aloft {
 using nlohmann::json;
 
 json json_of(const models::Gpt2Config& c) {
-  return {{"family", "gpt2"},     {"layers", c.layers},   {"heads", c.heads},
-          {"dim", c.dim},         {"vocab", c.vocab},     {"context", c.context},
-          {"hidden", c.hidden},   {"dropout", c.dropout}, {"bias", c.bias},
-          {"tied", c.tied},       {"norm_eps", c.norm_eps}};
+  return {{"family", "gpt2"},   {"layers", c.layers},    {"heads", c.heads},
+          {"dim", c.dim},       {"vocab", c.vocab},      {"context", c.context},
+          {"hidden", c.hidden}, {"dropout", c.dropout},  {"bias", c.bias},
+          {"tied", c.tied},     {"norm_eps", c.norm_eps}};
 }
 
 models::Gpt2Config model_of_json(const json& j) {

@@ -11,8 +11,8 @@
 namespace aloft {
 namespace {
 
-constexpr double kRedraw = 0.1;       // seconds
-constexpr double kPlainEvery = 5.0;   // seconds
+constexpr double kRedraw = 0.1;      // seconds
+constexpr double kPlainEvery = 5.0;  // seconds
 constexpr double kSmoothing = 0.95;
 
 std::string duration(double s) {
@@ -35,9 +35,9 @@ std::string Progress::text(const StepRecord& r, std::int64_t skips) const {
   const double elapsed = monotonic_seconds() - started_;
   const double done = static_cast<double>(r.step - first_);
   const double eta = done > 0 ? elapsed / done * static_cast<double>(last_ - r.step) : -1;
-  std::string s = fmt::format("step {}/{}  loss {:.4f} (mean {:.4f})  lr {:.2e}  norm {:.2f}",
-                              r.step, last_, r.loss, weight_ > 0 ? smoothed_ / weight_ : r.loss,
-                              r.lr, r.grad_norm);
+  std::string s =
+      fmt::format("step {}/{}  loss {:.4f} (mean {:.4f})  lr {:.2e}  norm {:.2f}", r.step, last_,
+                  r.loss, weight_ > 0 ? smoothed_ / weight_ : r.loss, r.lr, r.grad_norm);
   if (r.loss_scale != 1) s += fmt::format("  scale {:g}", r.loss_scale);
   if (skips > 0) s += fmt::format("  skipped {}", skips);
   return s + fmt::format("  {:.0f} tok/s  left {}", r.tokens_per_s, duration(eta));

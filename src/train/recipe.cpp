@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
 
 namespace aloft {
@@ -82,7 +83,8 @@ class Reader {
     if (recipe_.optimizer.betas.size() != 2)
       mistake(origin("optimizer.betas"), "optimizer.betas: need two numbers");
     for (double b : recipe_.optimizer.betas)
-      if (!(b >= 0 && b < 1)) mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
+      if (!(b >= 0 && b < 1))
+        mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
     if (mistakes_.empty()) return;
     UserError e("E0710", mistakes_.size() == 1
                              ? "the recipe has a mistake"
@@ -125,8 +127,8 @@ class Reader {
     std::vector<std::string> known{"precision"};
     for (const RecipeField& f : fields_) known.emplace_back(f.key);
     const std::string near = nearest_name(leaf.key, known);
-    mistake(leaf.origin, leaf.key + ": no such key" +
-                             (near.empty() ? "" : "; did you mean " + near + "?"));
+    mistake(leaf.origin,
+            leaf.key + ": no such key" + (near.empty() ? "" : "; did you mean " + near + "?"));
   }
 
   void wrong(const Leaf& leaf, const std::string& need) {
@@ -164,7 +166,8 @@ class Reader {
         return std::is_same_v<E, std::string> ? v.is_string() : v.is_number();
       };
       if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
-        return wrong(leaf, std::is_same_v<E, std::string> ? "a list of texts" : "a list of numbers");
+        return wrong(leaf,
+                     std::is_same_v<E, std::string> ? "a list of texts" : "a list of numbers");
       target = list.get<T>();
     }
   }

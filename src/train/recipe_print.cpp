@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "precision/recipe_json.h"
 #include "train/recipe.h"
 #include "train/recipe_fields.h"
 

@@ -11,7 +11,8 @@ using nlohmann::json;
 
 json memory_record(const Plan& plan, const std::string& name) {
   json out;
-  for (const auto& [arena, bytes] : plan.arena_bytes) out["arenas"][std::string(name_of(arena))] = bytes;
+  for (const auto& [arena, bytes] : plan.arena_bytes)
+    out["arenas"][std::string(name_of(arena))] = bytes;
   out["peak_bytes"] = plan.peak_bytes();
   const Program* p = plan.find(name);
   if (!p) return out;

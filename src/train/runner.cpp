@@ -126,13 +126,13 @@ class EagerRunner : public Runner {
   }
 
  private:
-  Tensor loss(const Batch& batch) { return loss_of(model_, input(batch.inputs, batch.rows),
-                                                   input(batch.targets, batch.rows)); }
+  Tensor loss(const Batch& batch) {
+    return loss_of(model_, input(batch.inputs, batch.rows), input(batch.targets, batch.rows));
+  }
 
   // The type of the compiled program's input, so that both modes prepare the same kernels.
   Tensor input(std::span<const std::int32_t> values, std::int64_t rows) {
-    const TensorType type{DType::I32,
-                          {Dim::symbolic("B", options_.batch), options_.context}};
+    const TensorType type{DType::I32, {Dim::symbolic("B", options_.batch), options_.context}};
     const Tensor t = eager().from_host(type, values.data(), {{"B", rows}});
     return Tensor(&eager_session(), t.id(), t.held());
   }

@@ -80,8 +80,7 @@ class Training {
     o.batch = recipe_.train.batch;
     o.context = config_.context;
     o.order.seed = recipe_.train.seed;
-    o.order.sampling =
-        recipe_.data.sampling == "random" ? Sampling::Random : Sampling::Windows;
+    o.order.sampling = recipe_.data.sampling == "random" ? Sampling::Random : Sampling::Windows;
     o.position = position_;
     return o;
   }
@@ -129,20 +128,21 @@ class Training {
   }
 
   void write_record(bool finished) {
-    json record = {{"aloft", ALOFT_VERSION},
-                   {"started", started_},
-                   {"machine", options_.machine},
-                   {"threads", omp_get_max_threads()},
-                   {"mode", recipe_.train.mode},
-                   {"recipe", json_of(recipe_)},
-                   {"origin", recipe_.origin},
-                   {"model", json_of(config_)},
-                   {"parameters", config_.parameter_count()},
-                   {"policy", model_->policy().str()},
-                   {"tokens", {{"train", data_.info.train_tokens},
-                               {"validation", data_.info.validation_tokens}}},
-                   {"seed", recipe_.train.seed},
-                   {"finished", finished}};
+    json record = {
+        {"aloft", ALOFT_VERSION},
+        {"started", started_},
+        {"machine", options_.machine},
+        {"threads", omp_get_max_threads()},
+        {"mode", recipe_.train.mode},
+        {"recipe", json_of(recipe_)},
+        {"origin", recipe_.origin},
+        {"model", json_of(config_)},
+        {"parameters", config_.parameter_count()},
+        {"policy", model_->policy().str()},
+        {"tokens",
+         {{"train", data_.info.train_tokens}, {"validation", data_.info.validation_tokens}}},
+        {"seed", recipe_.train.seed},
+        {"finished", finished}};
     if (const Programs* p = runner_->programs()) {
       record["signature"] = p->plan().signature();
       record["compile_s"] = p->compile_seconds();
@@ -219,16 +219,16 @@ class Training {
     }
     result_.median_step_s = rate_.median();
     if (result_.median_step_s > 0)
-      result_.tokens_per_s = static_cast<double>(recipe_.train.batch * recipe_.train.accumulate *
-                                                 config_.context) /
-                             result_.median_step_s;
+      result_.tokens_per_s =
+          static_cast<double>(recipe_.train.batch * recipe_.train.accumulate * config_.context) /
+          result_.median_step_s;
   }
 
   void give_up_if_hopeless(const StepRecord& r) {
     overflow_run_ = r.skipped ? overflow_run_ + 1 : 0;
     if (overflow_run_ < optimizer_->scaler().give_up_after) return;
-    throw DivergedError("E0810", fmt::format("{} steps in a row produced non-finite gradients",
-                                             overflow_run_))
+    throw DivergedError(
+        "E0810", fmt::format("{} steps in a row produced non-finite gradients", overflow_run_))
         .saw("first non-finite tensor: the gradient of " +
              (r.culprit.empty() ? std::string("the loss") : r.culprit))
         .line("scale", fmt::format("{:g}", r.loss_scale))
@@ -237,8 +237,7 @@ class Training {
 
   void evaluate(Metrics& metrics) {
     if (!data_.validation) return;
-    TokenLoader loader(*data_.validation,
-                       evaluation_options(recipe_.train.batch, config_.context));
+    TokenLoader loader(*data_.validation, evaluation_options(recipe_.train.batch, config_.context));
     double sum = 0;
     std::int64_t count = 0, batches = 0;
     while (const Batch* batch = loader.next()) {
@@ -255,7 +254,8 @@ class Training {
   void save() {
     const Path folder = options_.out / "checkpoints";
     result_.checkpoint = save_checkpoint(
-        folder, {step_, position_, tokens_, time_, model_->policy().str(), json_of(config_)}, *model_, *optimizer_);
+        folder, {step_, position_, tokens_, time_, model_->policy().str(), json_of(config_)},
+        *model_, *optimizer_);
     prune_checkpoints(folder, recipe_.train.keep_checkpoints);
   }
 

@@ -19,11 +19,11 @@ struct MeasuredRates {
 };
 
 struct TrainOptions {
-  Path out;                  // run directory
+  Path out;  // run directory
   bool resume = false;
   bool quiet = false;
-  std::string machine;       // description for run.json
-  std::function<MeasuredRates()> measure;   // asked at most once
+  std::string machine;                          // description for run.json
+  std::function<MeasuredRates()> measure;       // asked at most once
   std::function<void(const Path& run)> report;  // writes report.html when the run ends
 };
 

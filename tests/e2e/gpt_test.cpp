@@ -2,8 +2,8 @@
 // decoding with a cache against the whole sequence at once.
 #include <gtest/gtest.h>
 
-#include "e2e/training.h"
 #include "base/error.h"
+#include "e2e/training.h"
 #include "models/gpt2.h"
 #include "ops/cross_entropy.h"
 #include "optim/adam.h"
@@ -76,7 +76,8 @@ TEST_P(GptPrecision, EagerEqualsCompiledAndTheLossFalls) {
 TEST_P(GptPrecision, ThreadsDoNotChangeABit) {
   const Run two = train<TinyGpt>(options(Mode::Compiled, GetParam(), 2), sentences, kLoss);
   for (int threads : {1, 4}) {
-    const Run other = train<TinyGpt>(options(Mode::Compiled, GetParam(), threads), sentences, kLoss);
+    const Run other =
+        train<TinyGpt>(options(Mode::Compiled, GetParam(), threads), sentences, kLoss);
     EXPECT_EQ(two.losses, other.losses) << threads;
     EXPECT_EQ(differing(two, other), std::vector<std::string>()) << threads;
   }

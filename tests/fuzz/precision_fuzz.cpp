@@ -6,6 +6,7 @@
 
 #include "precision/decide.h"
 #include "precision/recipe.h"
+#include "precision/recipe_json.h"
 
 namespace {
 
