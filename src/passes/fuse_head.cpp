@@ -13,9 +13,10 @@
 //
 // Refused where the projection has a bias, where the logits have another reader (they must exist
 // then), and where the cotangent depends on the loss. A cast of the logits in between (O1) goes
-// away: the fused op sums and normalises in fp32 anyway. The arithmetic changes: the logits' gradient
-// may be rounded to 16 bits earlier, and gradients of the weight are summed by chunks. This is
-// the one rewrite that is exempt from giving eager mode's bits; tests hold it to the tolerances.
+// away: the fused op sums and normalises in fp32 anyway. The arithmetic changes: the logits'
+// gradient may be rounded to 16 bits earlier, and gradients of the weight are summed by chunks.
+// This is the one rewrite that is exempt from giving eager mode's bits; tests hold it to the
+// tolerances.
 #include <algorithm>
 
 #include "ops/cross_entropy.h"
@@ -59,8 +60,8 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     emitter.insert_before(n);
     const Tensor in[] = {emitter.handle(g.node(*head).in[0]), emitter.handle(g.node(*head).in[1]),
                          emitter.handle(loss.in[1])};
-    const auto fused = emitter.emit("linear_cross_entropy", loss.attrs, in,
-                                    fused_where(g, n, "fuse-head"));
+    const auto fused =
+        emitter.emit("linear_cross_entropy", loss.attrs, in, fused_where(g, n, "fuse-head"));
     if (g.type(fused[0].id()) != loss.out[0]) {
       remove_dead(g);
       continue;
@@ -132,9 +133,14 @@ PassReport fuse_gradient(Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass fuse_head{"fuse-head", "a head and its cross-entropy become one op", Form::Cast,
-                     std::nullopt, false, fuse_forward};
-const Pass fuse_head_gradient{"fuse-head-gradient", "loss and gradients of the head in one sweep",
-                              Form::Differentiated, Form::Fused, false, fuse_gradient};
+const Pass fuse_head{"fuse-head", "a head and its cross-entropy become one op",
+                     Form::Cast,  std::nullopt,
+                     false,       fuse_forward};
+const Pass fuse_head_gradient{"fuse-head-gradient",
+                              "loss and gradients of the head in one sweep",
+                              Form::Differentiated,
+                              Form::Fused,
+                              false,
+                              fuse_gradient};
 
 }  // namespace aloft
