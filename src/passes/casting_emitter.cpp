@@ -94,7 +94,9 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs,
       const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
                                   static_cast<int>(i)) != op.keep_inputs.end();
       const DType t = type_of(operands[i]).dtype;
-      if (!kept && is_float(t) && t != DType::F64)
+      // A norm's scale goes along where its other operands are widened.
+      const bool follows = op.is_norm && is_low(t) && *d.cast_inputs == DType::F32;
+      if ((!kept || follows) && is_float(t) && t != DType::F64)
         operands[i] = cast_to(operands[i], *d.cast_inputs, where, d.reason);
     }
   std::vector<Tensor> out = inner_.emit(name, attrs, operands, where);

@@ -71,15 +71,15 @@ constexpr Decision narrow_decision(const Facts& f, std::string_view reason) {
 constexpr Decision decide_widen(const Facts& f) {
   if (f.level == Level::O1)
     return wide_decision("O1: needs range and precision, so f32 in and out");
-  // A norm reads its narrow input and its f32 scale and shift side by side.
-  const auto cast = f.mixed && !f.is_norm ? std::optional(DType::F32) : std::nullopt;
+  // Two types meet where phases or listings do: bf16 activations with f16 cotangents, say.
+  const auto cast = f.mixed ? std::optional(DType::F32) : std::nullopt;
   if (f.level == Level::O2)
     return {true, DType::F32, DType::F32, f.low, cast, "O2: computed in f32, stored low"};
   return {true,
           f.low,
           DType::F32,
           f.low,
-          f.is_norm ? std::nullopt : std::optional(f.low),
+          f.is_norm ? cast : std::optional(f.low),
           "O3: low throughout; sums inside the kernel stay f32"};
 }
 

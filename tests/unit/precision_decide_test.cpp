@@ -103,8 +103,10 @@ TEST(Decide, MixedInputs) {
   EXPECT_EQ(decided("O1", Numeric::Follow, {BF16, F32}).cast_inputs, F32);
   EXPECT_EQ(decided("O1", Numeric::Follow, {BF16, F16}).store, F32);
   EXPECT_EQ(decided("O1", Numeric::Follow, {BF16, I32, Bool}).store, BF16);
-  // A norm keeps its f32 scale beside a narrow input; another Widen op needs one type.
-  EXPECT_EQ(decided("O2", Numeric::Widen, {BF16, F32, F32}, {.is_norm = true}).cast_inputs, kAsIs);
+  // A norm's f32 scale is kept (OpDef::keep_inputs) and not asked about; what remains is one type.
+  EXPECT_EQ(decided("O2", Numeric::Widen, {BF16}, {.is_norm = true}).cast_inputs, kAsIs);
+  EXPECT_EQ(decided("O2", Numeric::Widen, {F16, BF16}, {.is_norm = true}).cast_inputs, F32);
+  EXPECT_EQ(decided("O3", Numeric::Widen, {F16, BF16}, {.is_norm = true}).cast_inputs, F32);
   EXPECT_EQ(decided("O2", Numeric::Widen, {BF16, F32}).cast_inputs, F32);
   EXPECT_EQ(decided("O2", Numeric::Widen, {BF16, F32}).store, BF16);
   EXPECT_EQ(decided("O2", Numeric::Widen, {BF16, F32}, {.is_loss = true}).cast_inputs, F32);
