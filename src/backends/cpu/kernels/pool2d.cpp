@@ -108,8 +108,9 @@ void max_grad(const Geometry& g, const RunArgs& args) {
 }
 
 float divisor(const Geometry& g, std::int64_t r, std::int64_t c) {
-  return static_cast<float>(g.down.divisor(r, g.height, g.count_padding) *
-                            g.right.divisor(c, g.width, g.count_padding));
+  // A window of nothing but uncounted padding has the mean 0.
+  return std::max(1.0f, static_cast<float>(g.down.divisor(r, g.height, g.count_padding) *
+                                           g.right.divisor(c, g.width, g.count_padding)));
 }
 
 template <class T>
