@@ -19,7 +19,6 @@
 #include "ops/sort.h"
 #include "ops/transpose.h"
 #include "ops/wrong_calls.h"
-#include "scalar/philox.h"
 
 namespace aloft {
 namespace {
@@ -71,26 +70,14 @@ TEST(BasicErrors, NameTheOpAndWhatWasNeeded) {
   });
 }
 
-// A stream of small numbers.
-struct Draw {
-  std::uint64_t n = 0;
-  std::int64_t operator()(std::int64_t below) {
-    return scalar::random_bits({5, 0, 0, 0}, n++) % below;
-  }
-};
-
-TensorType random_type(Draw& draw) {
-  const DType usual[] = {DType::F32, DType::F32, DType::BF16, DType::I32};
-  TensorType t;
-  t.dtype = draw(4) != 0 ? usual[draw(4)] : kAllDTypes[draw(std::size(kAllDTypes))];
-  const std::int64_t rank = draw(5);
-  for (std::int64_t d = 0; d < rank; ++d) t.shape.dims().push_back(draw(4));
-  if (rank > 0 && draw(6) == 0) t.shape[0] = Dim::symbolic("B", 1 + draw(4));
+TensorType random_operand(testing::Draw& draw) {
+  TensorType t = testing::random_type(draw);
+  if (t.shape.rank() > 0 && draw(6) == 0) t.shape[0] = Dim::symbolic("B", 1 + draw(4));
   return t;
 }
 
 TEST(BasicErrors, AnyCallIsTakenOrRefused) {
-  Draw draw;
+  testing::Draw draw;
   for (const OpDef& op : op_table()) {
     const auto samples = testing::samples_of(op);
     int taken = 0;
@@ -98,7 +85,7 @@ TEST(BasicErrors, AnyCallIsTakenOrRefused) {
       std::vector<TensorType> in;
       const std::int64_t count = draw(5);
       for (std::int64_t i = 0; i < count; ++i)
-        in.push_back(i > 0 && draw(2) == 0 ? in[0] : random_type(draw));
+        in.push_back(i > 0 && draw(2) == 0 ? in[0] : random_operand(draw));
       const Attrs& attrs =
           samples.empty() || draw(3) == 0 ? op.default_attrs : samples[draw(samples.size())].attrs;
       try {

@@ -92,8 +92,7 @@ std::int64_t outer_extent(const CallSpec& call, int& rank) {
       outer = t.shape[0].factor;
     }
   for (const auto& [name, value] : call.attrs.all())
-    if (const Shape* s = std::get_if<Shape>(&value); s && s->rank() > 0)
-      outer = (*s)[0].factor;
+    if (const Shape* s = std::get_if<Shape>(&value); s && s->rank() > 0) outer = (*s)[0].factor;
   return outer;
 }
 
@@ -177,6 +176,40 @@ TEST_P(Kernels, EqualTheMeaning) {
     }
   }
   EXPECT_GT(ran, 0) << "the kernels took no sample";
+}
+
+// Small calls at random: broadcasting, empty and single dimensions, every element type.
+TEST_P(Kernels, EqualTheMeaningOnRandomCalls) {
+  const OpDef& op = op_named(GetParam());
+  if (cpu_backend().candidates(op.name).empty()) GTEST_SKIP() << "the op runs through its body";
+  testing::Draw draw;
+  const auto samples = samples_of(op);
+  for (int trial = 0; trial < 300; ++trial) {
+    Sample sample;
+    sample.attrs = draw(3) == 0 ? op.default_attrs : samples[draw(samples.size())].attrs;
+    const std::int64_t count = draw(5);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i > 0 && draw(2) == 0) {
+        sample.in.push_back(sample.in[0]);
+        continue;
+      }
+      const TensorType t = testing::random_type(draw);
+      SampleInput in{t.shape, is_float(t.dtype) ? Fill::Normal : Fill::Ids, 0, 3};
+      in.dtype = t.dtype;
+      in.fixed_dtype = true;
+      sample.in.push_back(in);
+    }
+    const auto c = make_case(op, sample, DType::F32);
+    if (!c) continue;
+    const Choice choice = choose_kernel(cpu_backend(), c->call);
+    if (!choice.kernel) continue;
+    SCOPED_TRACE(case_text(op, sample, c->in));
+    const auto result = run_kernel(*choice.kernel, c->call, c->in, {.threads = 2});
+    EXPECT_EQ(result.problem, "");
+    for (std::size_t o = 0; o < c->want.size(); ++o)
+      EXPECT_EQ(compare(result.out[o], c->want[o], c->length, c->scale, c->sample, c->dtype), "")
+          << "output " << o;
+  }
 }
 
 // Whether a call ends in kernels: one takes it, or its body's calls all do. Adds what does not.

@@ -11,8 +11,9 @@ namespace {
 
 double special(std::uint64_t i, double normal) {
   const double inf = std::numeric_limits<double>::infinity();
-  const double list[] = {inf, -inf, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0,
-                         1e-40, -6e-8, 3e38, -65504.0, 1.0};
+  const double list[] = {
+      inf,      -inf, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0, 1e-40, -6e-8, 3e38,
+      -65504.0, 1.0};
   return i % 3 == 0 ? list[i / 3 % 10] : normal;
 }
 
@@ -27,15 +28,25 @@ void fill(HostArray& a, const SampleInput& spec, const scalar::RandomKey& key) {
     const double u = scalar::uniform(key, i), normal = scalar::normal(key, i);
     double& v = a.values[i];
     switch (spec.fill) {
-      case Fill::Normal: v = normal * spec.scale; break;
-      case Fill::Uniform: v = spec.lo + (spec.hi - spec.lo) * u; break;
-      case Fill::Ids: v = std::floor(spec.lo + (spec.hi - spec.lo) * u); break;
-      case Fill::Distinct:
-        v = spec.lo + (spec.hi - spec.lo) * (static_cast<double>(order[i]) + 0.5) /
-                          static_cast<double>(n);
+      case Fill::Normal:
+        v = normal * spec.scale;
         break;
-      case Fill::Special: v = special(i, normal); break;
-      case Fill::Constant: v = spec.lo; break;
+      case Fill::Uniform:
+        v = spec.lo + (spec.hi - spec.lo) * u;
+        break;
+      case Fill::Ids:
+        v = std::floor(spec.lo + (spec.hi - spec.lo) * u);
+        break;
+      case Fill::Distinct:
+        v = spec.lo +
+            (spec.hi - spec.lo) * (static_cast<double>(order[i]) + 0.5) / static_cast<double>(n);
+        break;
+      case Fill::Special:
+        v = special(i, normal);
+        break;
+      case Fill::Constant:
+        v = spec.lo;
+        break;
     }
   }
 }
@@ -52,6 +63,19 @@ std::vector<HostArray> make_inputs(const Sample& sample, DType dtype, std::uint6
     round_to_dtype(a);
   }
   return in;
+}
+
+std::int64_t Draw::operator()(std::int64_t below) {
+  return scalar::random_bits({5, 0, 0, 0}, n++) % below;
+}
+
+TensorType random_type(Draw& draw) {
+  const DType usual[] = {DType::F32, DType::F32, DType::BF16, DType::I32};
+  TensorType t;
+  t.dtype = draw(4) != 0 ? usual[draw(4)] : kAllDTypes[draw(std::size(kAllDTypes))];
+  const std::int64_t rank = draw(5);
+  for (std::int64_t d = 0; d < rank; ++d) t.shape.dims().push_back(draw(4));
+  return t;
 }
 
 std::vector<Sample> samples_of(const OpDef& op) {

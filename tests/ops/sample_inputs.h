@@ -15,6 +15,13 @@ std::vector<HostArray> make_inputs(const Sample& sample, DType dtype, std::uint6
 // All samples of an op.
 std::vector<Sample> samples_of(const OpDef& op);
 
+// A stream of small random numbers, and of small types: ranks to 4, extents from 0 to 3.
+struct Draw {
+  std::uint64_t n = 0;
+  std::int64_t operator()(std::int64_t below);
+};
+TensorType random_type(Draw& draw);
+
 // "softmax {axis=-1} (f32[3,17])": the reproducer printed by a failure.
 std::string case_text(const OpDef& op, const Sample& sample, const std::vector<HostArray>& in);
 

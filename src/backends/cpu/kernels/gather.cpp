@@ -63,6 +63,7 @@ class Read : public Prepared {
     const Ids ids{args.in[1], ids_dtype_};
     const auto* in = static_cast<const char*>(args.in[0]);
     auto* out = static_cast<char*>(args.out[0]);
+    if (numel_.at(args.symbols) == 0) return;
     const std::int64_t slices = numel_.at(args.symbols) / inner;
     parallel_for(slices, kPerElement ? 4 * inner : inner / 4 + 4,
                  [&](std::int64_t begin, std::int64_t end) {
