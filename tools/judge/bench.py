@@ -44,6 +44,8 @@ def commands(options, precision):
             f"--threads={options.threads}", "--json"]
     ours = [options.aloft, "bench", "step", "--model", options.model, *shape, *work,
             "--precision", LEVEL[precision]]
+    if not options.limit:
+        ours.append("--no-limit")
     peer_shape = [f"--{k}={v}" for k, v in (GPT2_124M | options.shape).items()]
     theirs = [options.python, options.peer, *peer_shape, *work, "--amp", precision, "--fused"]
     if options.compile:
@@ -102,6 +104,8 @@ def main():
     parser.add_argument("--seq", type=int, default=256)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--compile", action="store_true", help="the peer under torch.compile")
+    parser.add_argument("--limit", action="store_true",
+                        help="aloft also measures the machine's limit (its memory counts then)")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()
     options.shape = {k: v for k in GPT2_124M if (v := getattr(options, k)) is not None}
