@@ -65,8 +65,8 @@ TrainOptions options(Mode mode, const std::string& precision, int threads = 2) {
 class GptPrecision : public testing::TestWithParam<const char*> {};
 
 TEST_P(GptPrecision, EagerEqualsCompiledAndTheLossFalls) {
-  const Run eager = train<TinyGpt>(options(Mode::Eager, GetParam()), sentences, kLoss);
-  const Run compiled = train<TinyGpt>(options(Mode::Compiled, GetParam()), sentences, kLoss);
+  const e2e::Run eager = train<TinyGpt>(options(Mode::Eager, GetParam()), sentences, kLoss);
+  const e2e::Run compiled = train<TinyGpt>(options(Mode::Compiled, GetParam()), sentences, kLoss);
   EXPECT_EQ(eager.losses, compiled.losses);
   EXPECT_EQ(eager.grad_norms, compiled.grad_norms);
   EXPECT_EQ(differing(eager, compiled), std::vector<std::string>());
@@ -74,9 +74,9 @@ TEST_P(GptPrecision, EagerEqualsCompiledAndTheLossFalls) {
 }
 
 TEST_P(GptPrecision, ThreadsDoNotChangeABit) {
-  const Run two = train<TinyGpt>(options(Mode::Compiled, GetParam(), 2), sentences, kLoss);
+  const e2e::Run two = train<TinyGpt>(options(Mode::Compiled, GetParam(), 2), sentences, kLoss);
   for (int threads : {1, 4}) {
-    const Run other =
+    const e2e::Run other =
         train<TinyGpt>(options(Mode::Compiled, GetParam(), threads), sentences, kLoss);
     EXPECT_EQ(two.losses, other.losses) << threads;
     EXPECT_EQ(differing(two, other), std::vector<std::string>()) << threads;
@@ -86,10 +86,10 @@ TEST_P(GptPrecision, ThreadsDoNotChangeABit) {
 TEST_P(GptPrecision, DropoutDrawsTheSameNumbersInBothModes) {
   TrainOptions o = options(Mode::Eager, GetParam());
   o.steps = 10;
-  const Run eager = train<DroppingGpt>(o, sentences, kLoss);
+  const e2e::Run eager = train<DroppingGpt>(o, sentences, kLoss);
   o.mode = Mode::Compiled;
-  const Run compiled = train<DroppingGpt>(o, sentences, kLoss);
-  const Run plain = train<TinyGpt>(o, sentences, kLoss);
+  const e2e::Run compiled = train<DroppingGpt>(o, sentences, kLoss);
+  const e2e::Run plain = train<TinyGpt>(o, sentences, kLoss);
   EXPECT_EQ(eager.losses, compiled.losses);
   EXPECT_EQ(differing(eager, compiled), std::vector<std::string>());
   EXPECT_NE(compiled.losses, plain.losses);
