@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
+#include "observe/report/report.h"
 #include "train/recipe.h"
 #include "train/trainer.h"
 
@@ -39,6 +40,7 @@ ExitCode train(const Options& o) {
     const cpu::MatmulRates r = cpu::measure_matmul_rates();
     return MeasuredRates{r.f32_gflops, r.bf16_gflops};
   };
+  t.report = write_report;
   const TrainResult r = run_training(recipe, t);
   fmt::print("steps {}  loss {:.4f}", r.steps, r.last_loss);
   if (r.val_loss) fmt::print("  validation loss {:.4f}", *r.val_loss);

@@ -1,0 +1,22 @@
+// aloft report RUN
+#include "observe/report/report.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/verb.h"
+
+namespace aloft::cli {
+
+Action report_verb(CLI::App& app) {
+  auto run = std::make_shared<std::string>();
+  app.add_option("run", *run, "run directory, finished or not")->required();
+  return [run] {
+    write_report(*run);
+    fmt::print("{}\n", (Path(*run) / "report.html").string());
+    return ExitCode::Ok;
+  };
+}
+
+}  // namespace aloft::cli

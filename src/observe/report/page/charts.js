@@ -1,0 +1,185 @@
+// The curves. Drawn anew when the colour scheme changes.
+"use strict";
+(() => {
+  const colour = (name) =>
+    getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const xy = (ys) => curves.step.map((x, i) => ({ x, y: ys[i] }));
+
+  // Exponential mean with bias correction; a number that was not finite is passed over.
+  function smoothed(ys) {
+    const keep = 1 - 1 / Math.max(2, Math.min(40, ys.length / 40));
+    let mean = 0, weight = 0;
+    return ys.map((y) => {
+      if (finite(y)) {
+        mean = keep * mean + (1 - keep) * y;
+        weight = keep * weight + (1 - keep);
+      }
+      return weight ? mean / weight : null;
+    });
+  }
+
+  function line(label, points, name, more) {
+    return { label, data: points, borderColor: colour(name), backgroundColor: colour(name),
+             borderWidth: 1.6, pointRadius: points.length < 3 ? 3 : 0, pointHitRadius: 6,
+             spanGaps: false, ...more };
+  }
+
+  const compact = (v) =>
+    v !== 0 && (Math.abs(v) < 1e-3 || Math.abs(v) >= 1e6) ? v.toExponential(1)
+      : Number(v.toPrecision(4)).toLocaleString("en-US", { maximumSignificantDigits: 4 });
+
+  function axes(yOptions, xOptions) {
+    const base = { grid: { color: colour("line"), drawBorder: false },
+                   ticks: { color: colour("quiet"), maxTicksLimit: 8 } };
+    const { ticks, ...rest } = yOptions;
+    return {
+      x: { type: "linear", ...base, ...xOptions,
+           ticks: { ...base.ticks, maxRotation: 0, precision: 0, maxTicksLimit: 11,
+                    ...(xOptions || {}).ticks } },
+      y: { ...base, ...rest, ticks: { ...base.ticks, callback: compact, ...ticks } },
+    };
+  }
+
+  function options(scales, tooltip, legend) {
+    return {
+      animation: false, maintainAspectRatio: false, parsing: false, normalized: true,
+      interaction: { mode: "index", intersect: false },
+      scales,
+      plugins: {
+        legend: { display: !!legend, align: "end",
+                  labels: { color: colour("ink"), boxWidth: 14, boxHeight: 2, font: { size: 12 } } },
+        tooltip: { backgroundColor: colour("ink"), titleColor: colour("panel"),
+                   bodyColor: colour("panel"), ...tooltip },
+      },
+    };
+  }
+
+  const stepTitle = { title: (items) => (items.length ? "step " + whole(items[0].parsed.x) : "") };
+  const stepTooltip = { callbacks: stepTitle };
+  const stepLimits = () => {
+    const lo = curves.step.length ? curves.step[0] : 0;
+    const hi = curves.step.length ? last(curves.step) : 1;
+    return hi > lo ? { min: Math.min(lo, 1) === lo ? 0 : lo, max: hi } : {};
+  };
+
+  function lossChart() {
+    const evaluations = curves.evaluations.map(([x, y]) => ({ x, y }));
+    byId("loss-note").textContent =
+      curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "";
+    return ["loss", [
+      line("validation", evaluations, "second",
+           { pointRadius: 3.5, borderWidth: 1.6, order: 0, clip: 8, hidden: evaluations.length === 0 }),
+      line("training, smoothed", xy(smoothed(curves.loss)), "accent", { order: 1, borderWidth: 2.2 }),
+      line("training", xy(curves.loss), "raw", { order: 2, borderWidth: 1 }),
+    ], options(axes({}, stepLimits()), { ...stepTooltip, mode: "nearest", axis: "x" }, true)];
+  }
+
+  const lrChart = () => ["lr", [line("learning rate", xy(curves.lr), "accent", { borderWidth: 2 })],
+    options(axes({ min: 0 }, stepLimits()), stepTooltip)];
+
+  const throughputChart = () => ["throughput", [
+    line("smoothed", xy(smoothed(curves.tokens_per_s)), "third", { borderWidth: 2.2, order: 0 }),
+    line("tokens/s", xy(curves.tokens_per_s), "line", { order: 1, borderWidth: 1 }),
+  ], options(axes({ min: 0 }, stepLimits()), stepTooltip)];
+
+  function normChart() {
+    const clip = run.recipe.optimizer && run.recipe.optimizer.clip_norm;
+    const sets = [line("gradient norm", xy(curves.grad_norm), "fourth", { borderWidth: 1.4 })];
+    if (clip > 0 && curves.step.length > 1)
+      sets.push(line(`clipped to ${clip}`, [{ x: curves.step[0], y: clip },
+                                            { x: last(curves.step), y: clip }], "quiet",
+                     { borderDash: [5, 4], borderWidth: 1.2, pointRadius: 0 }));
+    return ["norm", sets, options(axes({ type: "logarithmic", ticks: { maxTicksLimit: 5 } }, stepLimits()),
+                                  { ...stepTooltip, mode: "nearest", axis: "x" }, sets.length > 1)];
+  }
+
+  // At most six ticks, each a power of two.
+  function powersOfTwo(axis) {
+    const lo = Math.ceil(Math.log2(axis.min)), hi = Math.floor(Math.log2(axis.max));
+    const stride = Math.max(1, Math.ceil((hi - lo) / 5));
+    axis.ticks = [];
+    for (let e = lo; e <= hi; e += stride) axis.ticks.push({ value: 2 ** e });
+  }
+
+  // About five ticks from zero, each a round number of its binary unit.
+  function roundBytes(axis) {
+    let stride = 2 ** Math.floor(Math.log2(Math.max(1, axis.max / 4)));
+    if (axis.max / stride > 7) stride *= 2;
+    axis.ticks = [];
+    for (let v = 0; v <= axis.max; v += stride) axis.ticks.push({ value: v });
+  }
+
+  function scaleChart() {
+    const scaleAt = new Map(curves.step.map((s, i) => [s, curves.loss_scale[i]]));
+    let known = 1;
+    const marks = curves.skips.map(([x]) => {
+      known = scaleAt.get(x) ?? known;
+      return { x, y: known };
+    });
+    byId("scale-note").textContent = curves.skipped
+      ? `${curves.skipped} skipped` : "nothing skipped";
+    const scales = curves.loss_scale.filter(finite);
+    const constant = new Set(scales).size <= 1;
+    return ["scale", [
+      line("loss scale", xy(curves.loss_scale), "accent", { stepped: true, borderWidth: 2, order: 1 }),
+      line("skipped", marks, "bad", { showLine: false, pointRadius: 4.5, pointStyle: "crossRot",
+                                      borderWidth: 2, order: 0, hidden: marks.length === 0 }),
+    ], options(axes(constant ? { ticks: { maxTicksLimit: 4 } }
+                             : { type: "logarithmic", afterBuildTicks: powersOfTwo,
+                                 ticks: { callback: (v) => count(v) } },
+                    stepLimits()),
+               { ...stepTooltip, mode: "nearest", axis: "x" }, marks.length > 0)];
+  }
+
+  function memoryChart() {
+    const memory = run.memory || {}, steps = memory.over_step || [];
+    byId("memory-figure").hidden = steps.length === 0;
+    if (!steps.length) return null;
+    const activations = (memory.arenas || {}).activations || 0;
+    const fixed = (memory.peak_bytes || 0) - activations;
+    byId("memory-note").textContent = `${steps.length} instructions; planned peak ${bytes(memory.peak_bytes)}`;
+    const tint = { forward: "accent", backward: "fourth", update: "third" };
+    const all = steps.map((s, i) => ({ x: i, y: s.bytes }));
+    const sets = Object.entries(tint).map(([phase, name]) => ({
+      ...line(phase, all.map((p, i) => ({ x: p.x,
+        y: steps[i].phase === phase || (i > 0 && steps[i - 1].phase === phase) ? p.y : null })), name),
+      stepped: "before", fill: { value: fixed }, backgroundColor: colour(name) + "40", order: 1,
+      pointHitRadius: 0 }));
+    sets.push(line("parameters, moments, gradients, inputs",
+                   [{ x: 0, y: fixed }, { x: steps.length - 1, y: fixed }], "quiet",
+                   { fill: "origin", backgroundColor: colour("quiet") + "26", borderWidth: 1, order: 3,
+                     pointRadius: 0 }));
+    sets.push(line("planned peak", [{ x: 0, y: memory.peak_bytes },
+                                    { x: steps.length - 1, y: memory.peak_bytes }], "bad",
+                   { borderDash: [5, 4], borderWidth: 1.2, pointRadius: 0, order: 0 }));
+    byId("arenas").replaceChildren(...Object.entries(memory.arenas || {})
+      .sort((a, b) => b[1] - a[1])
+      .map(([name, n]) => element("span", "chip", name + " ", element("b", "", bytes(n)))));
+    const scales = axes({ min: 0, afterBuildTicks: roundBytes, ticks: { callback: bytes } },
+                        { min: 0, max: Math.max(1, steps.length - 1) });
+    return ["memory", sets, options(scales, {
+      mode: "index", filter: (item) => item.datasetIndex < 3,
+      callbacks: {
+        title: (items) => {
+          if (!items.length) return "";
+          const s = steps[Math.round(items[0].parsed.x)];
+          return s ? `${s.op}  ${s.path}` : "";
+        },
+        label: (item) => `${item.dataset.label}: ${bytes(item.parsed.y)}`,
+      } }, true)];
+  }
+
+  const drawn = new Map();
+  function draw() {
+    for (const make of [lossChart, lrChart, throughputChart, normChart, scaleChart, memoryChart]) {
+      const chart = make();
+      if (!chart) continue;
+      const [id, datasets, chartOptions] = chart;
+      if (drawn.has(id)) drawn.get(id).destroy();
+      drawn.set(id, new Chart(byId(id), { type: "line", data: { datasets }, options: chartOptions }));
+    }
+  }
+  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+})();

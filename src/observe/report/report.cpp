@@ -1,0 +1,84 @@
+#include "observe/report/report.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "observe/report/curves.h"
+
+namespace aloft {
+
+using nlohmann::json;
+
+// Generated at build time from page/ and the chart library (CMakeLists.txt).
+namespace report_page {
+std::string_view page();
+std::string_view style();
+std::string_view tables_script();
+std::string_view charts_script();
+std::string_view chart_library();
+}  // namespace report_page
+
+namespace {
+
+// JSON inside a <script> element. In JSON '<' occurs in strings alone, where \u003c is the same
+// character and cannot end the element or open a comment.
+std::string for_script(const json& value) {
+  std::string out;
+  for (const char c : value.dump(-1, ' ', false, json::error_handler_t::replace))
+    if (c == '<') out += "\\u003c";
+    else out += c;
+  return out;
+}
+
+json read_record(const Path& path) {
+  json record = json::parse(read_file(path), nullptr, false);
+  if (!record.is_object() || !record.contains("recipe"))
+    throw DataError("E0641", "run.json is not the record of a training run")
+        .at(path.string())
+        .need("a JSON object as `aloft train` writes it")
+        .advice("name the run directory that holds metrics.jsonl and checkpoints/");
+  return record;
+}
+
+std::string newest_sample(const Path& folder) {
+  std::error_code ignored;
+  Path newest;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".txt" && entry.path() > newest) newest = entry.path();
+  return newest.empty() ? "" : read_file(newest, 1 << 20);
+}
+
+}  // namespace
+
+std::string report_page_of(const Path& run) {
+  json data;
+  data["run"] = read_record(run / "run.json");
+  const Path metrics = run / "metrics.jsonl";
+  data["curves"] = curves_of(std::filesystem::exists(metrics) ? read_file(metrics) : "");
+  data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
+  data["sample"] = newest_sample(run / "samples");
+  const std::string text = for_script(data);
+
+  // Placeholders are looked for in the page alone: what is put in may contain anything.
+  const std::pair<std::string_view, std::string_view> parts[] = {
+      {"{{style}}", report_page::style()},
+      {"{{data}}", text},
+      {"{{chart_library}}", report_page::chart_library()},
+      {"{{tables_script}}", report_page::tables_script()},
+      {"{{charts_script}}", report_page::charts_script()}};
+  std::string out;
+  std::string_view rest = report_page::page();
+  for (const auto& [placeholder, content] : parts) {
+    const std::size_t at = rest.find(placeholder);
+    ensure(at != std::string_view::npos, "the report's page has every placeholder, in order");
+    out.append(rest.substr(0, at)).append(content);
+    rest.remove_prefix(at + placeholder.size());
+  }
+  return out.append(rest);
+}
+
+void write_report(const Path& run) { write_file_atomic(run / "report.html", report_page_of(run)); }
+
+}  // namespace aloft
