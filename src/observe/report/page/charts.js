@@ -66,9 +66,10 @@
     const evaluations = curves.evaluations.map(([x, y]) => ({ x, y }));
     byId("loss-note").textContent =
       curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "";
+    const validation = line("validation", evaluations, "second",
+                            { pointRadius: 3.5, borderWidth: 1.6, order: 0, clip: 8 });
     return ["loss", [
-      line("validation", evaluations, "second",
-           { pointRadius: 3.5, borderWidth: 1.6, order: 0, clip: 8, hidden: evaluations.length === 0 }),
+      ...(evaluations.length ? [validation] : []),
       line("training, smoothed", xy(smoothed(curves.loss)), "accent", { order: 1, borderWidth: 2.2 }),
       line("training", xy(curves.loss), "raw", { order: 2, borderWidth: 1 }),
     ], options(axes({}, stepLimits()), { ...stepTooltip, mode: "nearest", axis: "x" }, true)];

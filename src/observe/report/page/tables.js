@@ -187,7 +187,8 @@ function recipe() {
     const body = element("tbody");
     for (const [key, value] of flat(run.recipe[section], "")) {
       const from = origin[`${section}.${key}`] || (section === "precision" && origin.precision) || "";
-      const tr = row(key, element("code", "", valueText(value)), from || "default");
+      const tr = row(key, element("code", "", valueText(value)), from.split("/").pop() || "default");
+      tr.lastChild.title = from;
       if (from) tr.className = "set";
       body.append(tr);
     }
