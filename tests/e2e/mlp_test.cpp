@@ -50,8 +50,8 @@ TrainOptions options(Mode mode, const std::string& precision, int threads = 2) {
 class MlpPrecision : public testing::TestWithParam<const char*> {};
 
 TEST_P(MlpPrecision, EagerEqualsCompiledAndTheLossFalls) {
-  const Run eager = train<Mlp>(options(Mode::Eager, GetParam()), points, kLoss);
-  const Run compiled = train<Mlp>(options(Mode::Compiled, GetParam()), points, kLoss);
+  const Outcome eager = train<Mlp>(options(Mode::Eager, GetParam()), points, kLoss);
+  const Outcome compiled = train<Mlp>(options(Mode::Compiled, GetParam()), points, kLoss);
   EXPECT_EQ(eager.losses, compiled.losses);
   EXPECT_EQ(eager.grad_norms, compiled.grad_norms);
   EXPECT_EQ(differing(eager, compiled), std::vector<std::string>());
@@ -60,9 +60,9 @@ TEST_P(MlpPrecision, EagerEqualsCompiledAndTheLossFalls) {
 }
 
 TEST_P(MlpPrecision, ThreadsDoNotChangeABit) {
-  const Run two = train<Mlp>(options(Mode::Compiled, GetParam(), 2), points, kLoss);
+  const Outcome two = train<Mlp>(options(Mode::Compiled, GetParam(), 2), points, kLoss);
   for (int threads : {1, 4}) {
-    const Run other = train<Mlp>(options(Mode::Compiled, GetParam(), threads), points, kLoss);
+    const Outcome other = train<Mlp>(options(Mode::Compiled, GetParam(), threads), points, kLoss);
     EXPECT_EQ(two.losses, other.losses) << threads;
     EXPECT_EQ(differing(two, other), std::vector<std::string>()) << threads;
   }
@@ -93,7 +93,7 @@ TEST(Mlp, FrozenParametersKeepTheirBits) {
     Mlp fresh;
     amp::prepare(fresh, optim::AdamW{}, parse_precision(precision));
     for (Mode mode : {Mode::Eager, Mode::Compiled}) {
-      const Run run = train<Mlp>(options(mode, precision), points, kLoss, {freeze});
+      const Outcome run = train<Mlp>(options(mode, precision), points, kLoss, {freeze});
       EXPECT_EQ(run.state.at("up.weight"), bytes_of(*fresh.up.weight));
       EXPECT_EQ(run.state.at("up.bias"), bytes_of(*fresh.up.bias));
       EXPECT_NE(run.state.at("down.weight"), bytes_of(*fresh.down.weight));
@@ -110,9 +110,9 @@ TEST(Mlp, EveryOptimizerAgreesInBothModes) {
                                  optim::AdamW{.lr = 1e-2, .clip_norm = 0.1}};
   for (const OptimizerSpec& spec : specs) {
     TrainOptions o{Mode::Eager, "O2:bf16", 30, 2, 1, spec};
-    const Run eager = train<Mlp>(o, points, kLoss);
+    const Outcome eager = train<Mlp>(o, points, kLoss);
     o.mode = Mode::Compiled;
-    const Run compiled = train<Mlp>(o, points, kLoss);
+    const Outcome compiled = train<Mlp>(o, points, kLoss);
     EXPECT_EQ(eager.losses, compiled.losses) << spec.rule->kind();
     EXPECT_EQ(differing(eager, compiled), std::vector<std::string>()) << spec.rule->kind();
     EXPECT_LT(compiled.last(), compiled.first()) << spec.rule->kind();

@@ -24,7 +24,7 @@ struct Batch {
   Tensor x, label;
 };
 
-struct Run {
+struct Outcome {
   std::vector<double> losses;
   std::vector<double> grad_norms;
   int skipped = 0;
@@ -64,7 +64,7 @@ struct TrainOptions {
 // `M` is a model with operator()(x); `loss` makes a scalar of the network's call and the labels.
 // `batch(step)` gives the data; `before(model)` may freeze parameters.
 template <class M, class Loss>
-Run train(const TrainOptions& options, const std::function<Batch(int)>& batch, Loss loss,
+Outcome train(const TrainOptions& options, const std::function<Batch(int)>& batch, Loss loss,
           const std::function<void(M&)>& before = {}) {
   use_cpu();
   eager().clear_tape();
@@ -77,7 +77,7 @@ Run train(const TrainOptions& options, const std::function<Batch(int)>& batch, L
     return minimize(loss(net, x, label), opt);
   };
   auto compiled = compile(one, {.name = "step", .threads = options.threads});
-  Run run;
+  Outcome run;
   for (int step = 0; step < options.steps; ++step) {
     const Batch b = batch(step);
     const StepResult r = options.mode == Mode::Eager ? one(b.x, b.label) : compiled(b.x, b.label);
@@ -92,7 +92,7 @@ Run train(const TrainOptions& options, const std::function<Batch(int)>& batch, L
 }
 
 // Names of the variables whose bits differ.
-inline std::vector<std::string> differing(const Run& a, const Run& b) {
+inline std::vector<std::string> differing(const Outcome& a, const Outcome& b) {
   std::vector<std::string> names;
   for (const auto& [name, bytes] : a.state)
     if (!b.state.contains(name) || b.state.at(name) != bytes) names.push_back(name);

@@ -1,0 +1,183 @@
+// Hugging Face folders made with transformers: logits, loss and every gradient against the float64
+// judge, in both orientations, with and without prefix; and folders that must be refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/error.h"
+#include "frontend/amp.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "models/huggingface.h"
+#include "models/state_dict.h"
+#include "ops/cross_entropy.h"
+#include "optim/sgd.h"
+#include "temporary_folder.h"
+
+namespace aloft::models {
+namespace {
+
+const char* const kFolders[] = {"gpt2-tiny", "gpt2-linear", "gpt2-odd"};
+Path fixture(const std::string& name) { return Path("tests/fixtures") / name; }
+
+void use_cpu() {
+  static const bool once = (use_backend(cpu_backend()), true);
+  (void)once;
+}
+
+std::vector<float> floats(const TensorView& t) {
+  std::vector<float> v(static_cast<std::size_t>(t.type.shape.max_numel()));
+  read_floats(t, 0, v);
+  return v;
+}
+
+Tensor integers(const TensorView& t) {
+  std::vector<std::int32_t> v(static_cast<std::size_t>(t.type.shape.max_numel()));
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    std::int64_t value = 0;
+    std::memcpy(&value, t.bytes.data() + i * sizeof value, sizeof value);
+    v[i] = static_cast<std::int32_t>(value);
+  }
+  return from_ints(v, t.type.shape);
+}
+
+// Largest difference over largest magnitude.
+double distance(const std::vector<float>& ours, const std::vector<float>& judge) {
+  EXPECT_EQ(ours.size(), judge.size());
+  double difference = 0, magnitude = 0;
+  for (std::size_t i = 0; i < std::min(ours.size(), judge.size()); ++i) {
+    difference = std::max(difference, std::abs(double(ours[i]) - judge[i]));
+    magnitude = std::max(magnitude, std::abs(double(judge[i])));
+  }
+  return magnitude > 0 ? difference / magnitude : difference;
+}
+
+std::vector<float> transposed(const std::vector<float>& x, std::int64_t rows,
+                              std::int64_t columns) {
+  std::vector<float> y(x.size());
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) y[c * rows + r] = x[r * columns + c];
+  return y;
+}
+
+class Folder : public testing::TestWithParam<const char*> {};
+
+TEST_P(Folder, LogitsLossAndGradientsAreTheJudges) {
+  use_cpu();
+  eager().clear_tape();
+  const Gpt2Folder folder = open_gpt2_folder(fixture(GetParam()));
+  const Safetensors expected = Safetensors::open(fixture(GetParam()) / "expected.safetensors");
+  Gpt2 model(folder.config);
+  load_gpt2(folder, model);
+  const Tensor tokens = integers(expected.at("tokens")), targets = integers(expected.at("targets"));
+  const Tensor logits = model(tokens);
+  EXPECT_LT(distance(logits.to_floats(), floats(expected.at("logits"))), 1e-5);
+  const Tensor loss = cross_entropy(logits, targets);
+  EXPECT_NEAR(loss.item(), floats(expected.at("loss"))[0], 1e-6);
+  loss.backward();
+  for (const VariablePtr& p : model.parameters()) {
+    const StoredTensor& stored = folder.stored.at(p->name.str());
+    const TensorView& judge = expected.at("grad." + stored.name);
+    std::vector<float> want = floats(judge);
+    if (stored.transposed)
+      want = transposed(want, judge.type.shape[0].max(), judge.type.shape[1].max());
+    EXPECT_LT(distance(grad_of(p).to_floats(), want), 1e-5) << p->name.str();
+  }
+}
+
+TEST_P(Folder, SurvivesBeingWrittenAndReadAgain) {
+  use_cpu();
+  const TemporaryFolder temporary;
+  const Gpt2Folder folder = open_gpt2_folder(fixture(GetParam()));
+  Gpt2 model(folder.config);
+  load_gpt2(folder, model);
+  save_gpt2_folder(temporary.path() / "again", model);
+  const Gpt2Folder again = open_gpt2_folder(temporary.path() / "again");
+  EXPECT_EQ(again.config, [&] {
+    Gpt2Config c = folder.config;
+    c.hidden = c.feed_forward();
+    return c;
+  }());
+  Gpt2 copy(again.config);
+  load_gpt2(again, copy);
+  for (const VariablePtr& p : model.parameters())
+    EXPECT_EQ(std::memcmp(p->data, copy.parameter(p->name.str())->data, p->type.max_bytes()), 0)
+        << p->name.str();
+}
+INSTANTIATE_TEST_SUITE_P(All, Folder, testing::ValuesIn(kFolders), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+// A folder with the tiny model's tensors and another config.json.
+Path with_config(const Path& folder, const std::string& config) {
+  std::filesystem::copy_file(fixture("gpt2-tiny") / "model.safetensors",
+                             folder / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  std::ofstream(folder / "config.json") << config;
+  return folder;
+}
+
+TEST(Gpt2Folder, WrongFoldersAreRefused) {
+  const TemporaryFolder temporary;
+  const auto code_of = [&](const std::string& config) -> std::string {
+    try {
+      open_gpt2_folder(with_config(temporary.path(), config));
+    } catch (const DataError& e) {
+      return e.code();
+    }
+    return "";
+  };
+  const std::string rest =
+      R"("n_positions": 24, "n_embd": 32, "n_head": 4, "vocab_size": 96, "model_type": "gpt2")";
+  EXPECT_EQ(code_of("{\"n_layer\": 2, " + rest + "}"), "");
+  EXPECT_EQ(code_of("{\"n_layer\": 3, " + rest + "}"), "E0632");           // a layer is missing
+  EXPECT_EQ(code_of("{\"n_layer\": 1, " + rest + "}"), "E0632");           // one too many
+  EXPECT_EQ(code_of("{\"n_layer\": 2000000000, " + rest + "}"), "E0632");  // nothing of that size
+  EXPECT_EQ(code_of("{\"n_layer\": 2, \"n_inner\": 64, " + rest + "}"), "E0632");
+  EXPECT_EQ(code_of("{\"n_layer\": 2, \"activation_function\": \"relu\", " + rest + "}"), "E0631");
+  EXPECT_EQ(code_of("{\"n_layer\": -1, " + rest + "}"), "E0631");
+  EXPECT_EQ(code_of("{\"n_layer\": \"two\", " + rest + "}"), "E0631");
+  EXPECT_EQ(code_of("{\"model_type\": \"llama\"}"), "E0631");
+  EXPECT_EQ(code_of("[1, 2"), "E0631");
+  EXPECT_EQ(code_of(""), "E0631");
+}
+
+TEST(StateDict, MastersAreWhatIsSavedAndLoaded) {
+  use_cpu();
+  const TemporaryFolder temporary;
+  Gpt2Config config;
+  config.layers = 1;
+  config.heads = 2;
+  config.dim = 8;
+  config.vocab = 11;
+  config.context = 4;
+  Gpt2 model(config);
+  std::map<std::string, std::string> before;
+  for (const VariablePtr& p : model.parameters())
+    before[p->name.str()] = {static_cast<const char*>(p->data), p->type.max_bytes()};
+  auto [net, opt] = amp::initialize(model, optim::Momentum{}, "O2:bf16");
+  save_state(temporary.path() / "state.safetensors", model, &opt);
+  const Safetensors file = Safetensors::open(temporary.path() / "state.safetensors");
+  for (const auto& [name, bytes] : before) {
+    const TensorView& t = file.at(name);
+    EXPECT_EQ(t.type.dtype, DType::F32);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()), bytes);
+  }
+  // Into a model that keeps everything in one type, and into one of another width.
+  Gpt2 plain(config);
+  load_state(file, plain);
+  for (const VariablePtr& p : plain.parameters())
+    EXPECT_EQ(std::memcmp(p->data, before[p->name.str()].data(), p->type.max_bytes()), 0);
+  config.dim = 16;
+  Gpt2 wider(config);
+  EXPECT_THROW(load_state(file, wider), DataError);
+}
+
+}  // namespace
+}  // namespace aloft::models
