@@ -15,8 +15,7 @@ int main() {
   manual_seed(1);
   Loader loader(noisy_prototypes(2000), {.batch = 64});
   models::Mlp model({784, 256, 10}, relu);
-  auto [net, opt] =
-      amp::initialize(model, optim::AdamW{.lr = 1e-3, .clip_norm = 1.0}, "O1:fp16");
+  auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3, .clip_norm = 1.0}, "O1:fp16");
   amp::GradScaler scaler(opt);
   double last = 0;
   for (auto [x, label] : loader) {

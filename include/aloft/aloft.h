@@ -6,6 +6,7 @@
 // The program in examples/mlp.cpp shows what comes together here.
 #pragma once
 
+#include "aloft/loader.h"
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "data/array_loader.h"
@@ -49,8 +50,6 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "types/shape.h"
-
-#include "aloft/loader.h"
 
 namespace aloft {
 

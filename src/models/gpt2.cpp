@@ -40,6 +40,14 @@ Gpt2Config checked(const Gpt2Config& c) {
   return c;
 }
 
+// In the order of execution, which the order of parameters follows.
+std::vector<std::unique_ptr<Gpt2Block>> make_blocks(nn::Module& parent, const Gpt2Config& c) {
+  std::vector<std::unique_ptr<Gpt2Block>> blocks;
+  for (std::int64_t i = 0; i < c.layers; ++i)
+    blocks.push_back(std::make_unique<Gpt2Block>(parent, "h." + std::to_string(i), c));
+  return blocks;
+}
+
 }  // namespace
 
 void Gpt2Cache::clear() { std::memset(position->data, 0, position->type.max_bytes()); }
@@ -76,10 +84,8 @@ Gpt2::Gpt2(const Gpt2Config& config)
       wte(*this, "wte", config.vocab, config.dim, {weight_init(config)}),
       wpe(*this, "wpe", config.context, config.dim, {weight_init(config)}),
       drop(*this, "drop", config.dropout),
-      blocks(),
+      blocks(make_blocks(*this, config)),
       ln_f(*this, "ln_f", config.dim, {config.norm_eps, config.bias}) {
-  for (std::int64_t i = 0; i < config.layers; ++i)
-    blocks.push_back(std::make_unique<Gpt2Block>(*this, "h." + std::to_string(i), config_));
   if (!config.tied)
     lm_head.emplace(*this, "lm_head", config.dim, config.vocab,
                     nn::LinearOptions{false, weight_init(config), {}});
