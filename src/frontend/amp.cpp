@@ -1,32 +1,39 @@
 #include "frontend/amp.h"
 
-#include <cstring>
-
 #include "base/error.h"
-#include "ops/host_array.h"
 #include "precision/decide.h"
+#include "scalar/float_formats.h"
 
 namespace aloft::amp {
 namespace {
 
-// The same values in another element type, in memory of their own.
-void convert(Variable& v, DType to) {
-  HostArray a = HostArray::zeros(v.type.dtype, v.type.shape.max_extents());
-  if (!a.values.empty()) load_bytes(a, v.data);
-  v.type.dtype = a.dtype = to;
-  nn::allocate(v);
-  if (!a.values.empty()) store_bytes(a, v.data);
-}
-
+// A fp32 variable under the optimizer's name for it, over the parameter's own memory.
 VariablePtr master_of(const Variable& parameter) {
   auto m = std::make_shared<Variable>();
   m->name = "optim.master." + parameter.name.str();
   m->type = parameter.type;
   m->cls = StateClass::Optimizer;
   m->requires_grad = false;
-  nn::allocate(*m);
-  std::memcpy(m->data, parameter.data, parameter.type.max_bytes());
+  m->data = parameter.data;
+  m->memory = parameter.memory;
   return m;
+}
+
+// The same values rounded to a low type, in memory of their own.
+void narrow(Variable& v, DType to) {
+  const std::shared_ptr<void> held = v.memory;
+  const auto* from = static_cast<const float*>(v.data);
+  const std::int64_t count = v.type.shape.max_numel();
+  v.type.dtype = to;
+  nn::allocate(v);
+  const auto round = [&](auto* out, auto rounded) {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < count; ++i) out[i] = rounded(from[i]);
+  };
+  if (to == DType::BF16)
+    round(static_cast<scalar::Bf16*>(v.data), [](float x) { return scalar::bf16_of(x); });
+  else
+    round(static_cast<scalar::F16*>(v.data), [](float x) { return scalar::f16_of(x); });
 }
 
 }  // namespace
@@ -43,8 +50,9 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
           .saw("parameter '" + p->name.str() + "' is " + p->type.str())
           .advice("call amp::initialize once, on a fresh model");
     const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe);
-    masters.push_back(w.has_master && p->requires_grad ? master_of(*p) : nullptr);
-    if (w.stored != DType::F32) convert(*p, w.stored);
+    const bool is_low_stored = w.stored != DType::F32;
+    masters.push_back(w.has_master && is_low_stored && p->requires_grad ? master_of(*p) : nullptr);
+    if (is_low_stored) narrow(*p, w.stored);
   }
   model.set_policy(print_precision(recipe));
   return Optimizer(spec, parameters, masters, scaler_rule(recipe));
