@@ -51,7 +51,7 @@ void CompiledCall::build(const std::vector<Tensor>& arguments) {
     if (has_batch_ && type.shape.rank() > 0) type.shape[0] = Dim::symbolic("B", rows);
     inputs_.push_back({"arg" + std::to_string(i), type});
   }
-  programs_ = std::make_unique<Programs>(options_.threads);
+  programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
   programs_->add(options_.name, inputs_, function_);
   programs_->finish();
   program_ = programs_->find(options_.name);

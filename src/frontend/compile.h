@@ -25,6 +25,7 @@ struct CompileOptions {
   // last batch) and run the same program.
   bool partial_batches = true;
   int threads = 0;
+  PipelineOptions passes = {};  // passes to leave out, a look at each one's result
 };
 
 // What a compiled function may return: a tensor, a StepResult, a vector or a tuple of tensors.

@@ -59,13 +59,14 @@ struct TrainOptions {
   int threads = 2;
   std::uint64_t seed = 1;
   OptimizerSpec optimizer;
+  std::vector<std::string> skip = {};  // passes
 };
 
 // `M` is a model with operator()(x); `loss` makes a scalar of the network's call and the labels.
 // `batch(step)` gives the data; `before(model)` may freeze parameters.
 template <class M, class Loss>
 Outcome train(const TrainOptions& options, const std::function<Batch(int)>& batch, Loss loss,
-          const std::function<void(M&)>& before = {}) {
+              const std::function<void(M&)>& before = {}) {
   use_cpu();
   eager().clear_tape();
   omp_set_num_threads(options.threads);
@@ -76,7 +77,8 @@ Outcome train(const TrainOptions& options, const std::function<Batch(int)>& batc
   auto one = [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
     return minimize(loss(net, x, label), opt);
   };
-  auto compiled = compile(one, {.name = "step", .threads = options.threads});
+  auto compiled =
+      compile(one, {.name = "step", .threads = options.threads, .passes = {.skip = options.skip}});
   Outcome run;
   for (int step = 0; step < options.steps; ++step) {
     const Batch b = batch(step);
