@@ -36,7 +36,8 @@ std::string print_config(const Recipe& recipe) {
       const auto it = recipe.origin.find("precision");
       const std::string from = it == recipe.origin.end() ? "default" : it->second;
       out += "\n[precision]\n";
-      for (const auto& [key, value] : json_of(recipe.precision).items())
+      const json precision = json_of(recipe.precision);  // items() borrows it
+      for (const auto& [key, value] : precision.items())
         out += fmt::format("{:<48} # {}\n", key + " = " + value.dump(), from);
       section = "precision";
     }
