@@ -159,6 +159,12 @@ void samples(Samples& s) {
   longer.inner_roundings = kInnerRoundings;
 }
 
+std::vector<Product> products_of(const AttentionAttrs& a, CallTypes in, bool backward) {
+  const Shape &q = in[0].shape, &k = in[1].shape;
+  return attention_products(q[0].max() * q[2].max(), q[1].max(), k[1].max(), q[3].max(), a.causal,
+                            backward);
+}
+
 OpDef attention_op() {
   return define<A>({
       .name = "attention",
@@ -173,6 +179,7 @@ OpDef attention_op() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = samples,
+      .products = [](const auto& a, CallTypes in, CallTypes) { return products_of(a, in, false); },
   });
 }
 
@@ -241,6 +248,7 @@ OpDef attention_grad_op() {
               s.add(shape.attrs, in).inner_roundings = kInnerRoundings;
             }
           },
+      .products = [](const auto& a, CallTypes in, CallTypes) { return products_of(a, in, true); },
       .keep_inputs = {4, 6},
   });
 }
@@ -311,6 +319,16 @@ Tensor attention(Operand q, Operand k, Operand v, const AttentionAttrs& attrs) {
 Tensor attention_cached(Operand q, Operand k, Operand v, Operand length,
                         const AttentionCachedAttrs& attrs) {
   return emit_one("attention_cached", to_attrs(attrs), {q, k, v, length});
+}
+
+std::vector<Product> attention_products(std::int64_t heads, std::int64_t queries, std::int64_t keys,
+                                        std::int64_t width, bool causal, bool backward) {
+  const std::int64_t seen = causal ? (keys + 1) / 2 : keys;
+  const Product scores{heads, queries, seen, width, false, true};
+  const Product mix{heads, queries, width, seen, false, false};
+  if (!backward) return {scores, mix};
+  const Product from_rows{heads, seen, width, queries, true, false};  // dV and dK
+  return {scores, scores, from_rows, mix, from_rows};
 }
 
 }  // namespace aloft

@@ -36,4 +36,11 @@ Tensor attention(Operand q, Operand k, Operand v, const AttentionAttrs& attrs = 
 Tensor attention_cached(Operand q, Operand k, Operand v, Operand length,
                         const AttentionCachedAttrs& attrs = {});
 
+struct Product;  // ops/op.h
+
+// The products of attention over `heads` (of all sequences together), queries [T, D] against keys
+// [S, D]: two forward, five backward. Causal attention needs half of each square.
+std::vector<Product> attention_products(std::int64_t heads, std::int64_t queries, std::int64_t keys,
+                                        std::int64_t width, bool causal, bool backward);
+
 }  // namespace aloft

@@ -112,6 +112,12 @@ const SampleShape kSamples[] = {{{2, 0, true}, 2, 5, 4},      {{2, 1, false}, 1,
                                 {{2, 0, true}, 0, 4, 4},      {{2, 0, true}, 2, 0, 4},
                                 {{3, 0, true}, 1, 133, 16},   {{2, 1, true}, 1, 65, 64}};
 
+std::vector<Product> products_of(const A& a, CallTypes in, bool backward) {
+  const Shape& x = in[0].shape;
+  return attention_products(x[0].max() * a.heads, x[1].max(), x[1].max(),
+                            x[2].max() / a.all_heads(), a.causal, backward);
+}
+
 OpDef attention_qkv_op() {
   return define<A>({
       .name = "attention_qkv",
@@ -131,6 +137,7 @@ OpDef attention_qkv_op() {
               s.add(x.attrs, {{{x.batch, x.length, x.attrs.all_heads() * x.width}}})
                   .inner_roundings = kInnerRoundings;
           },
+      .products = [](const A& a, CallTypes in, CallTypes) { return products_of(a, in, false); },
   });
 }
 
@@ -185,6 +192,7 @@ OpDef attention_qkv_grad_op() {
               s.add(x.attrs, in).inner_roundings = kInnerRoundings;
             }
           },
+      .products = [](const A& a, CallTypes in, CallTypes) { return products_of(a, in, true); },
       .keep_inputs = {2, 4},
   });
 }

@@ -85,6 +85,12 @@ std::vector<OpDef> linear_ops() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = samples,
+      .products =
+          [](const auto&, CallTypes in, CallTypes out) {
+            const std::int64_t n = in[1].shape[0].max();
+            const std::int64_t rows = n > 0 ? out[0].shape.max_numel() / n : 0;
+            return std::vector{Product{1, rows, n, in[1].shape[1].max(), false, true}};
+          },
   })};
 }
 

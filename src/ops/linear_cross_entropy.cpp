@@ -126,6 +126,20 @@ void add_samples(Samples& s, Kind kind) {
   one({}, {5, 3}, 4, -1, 6, DType::I32, "targets outside the classes").gradient = false;
 }
 
+// The logits; the logits and both gradients (the gradient op computes the logits again).
+std::vector<Product> forward_products(const A&, CallTypes in, CallTypes) {
+  const std::int64_t v = in[1].shape[0].max(), d = in[1].shape[1].max();
+  const std::int64_t rows = d > 0 ? in[0].shape.max_numel() / d : 0;
+  return {{1, rows, v, d, false, true}};
+}
+std::vector<Product> gradient_products(const A& a, CallTypes in, CallTypes out) {
+  std::vector<Product> p = forward_products(a, in, out);
+  const auto [batch, rows, v, d, ta, tb] = p[0];
+  p.push_back({1, rows, d, v, false, false});
+  p.push_back({1, v, d, rows, true, false});
+  return p;
+}
+
 OpDef linear_cross_entropy_op() {
   return define<A>({
       .name = "linear_cross_entropy",
@@ -147,6 +161,7 @@ OpDef linear_cross_entropy_op() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = [](Samples& s) { add_samples(s, Kind::Loss); },
+      .products = forward_products,
       .keep_inputs = {2},
   });
 }
@@ -176,6 +191,7 @@ OpDef linear_cross_entropy_grad_op() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = [](Samples& s) { add_samples(s, Kind::Grad); },
+      .products = all_products,
       .keep_inputs = {2, 3, 4},
   });
 }
@@ -207,6 +223,7 @@ OpDef linear_cross_entropy_sweep_op() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = [](Samples& s) { add_samples(s, Kind::Sweep); },
+      .products = gradient_products,
       .keep_inputs = {2, 3},
   });
 }

@@ -83,6 +83,18 @@ void vjp(const MatmulAttrs& at, Vjp& g) {
   g.give(1, sum_to(db, b));
 }
 
+std::vector<Product> products(const MatmulAttrs& a, CallTypes in, CallTypes out) {
+  const Shape& z = out[0].shape;
+  Product p{1, z[-2].max(), z[-1].max(), columns(in[0].shape, a.transpose_a).max(), a.transpose_a,
+            a.transpose_b};
+  const std::int64_t lead = leading(z).max_numel();
+  if (in[1].shape.rank() == 2 && !a.transpose_a)
+    p.m *= lead;  // one shared right-hand side: the leading axes are rows
+  else
+    p.batch = lead;
+  return {p};
+}
+
 void samples(Samples& s) {
   const auto one = [&](bool ta, bool tb, Shape a, Shape b) {
     s.add(MatmulAttrs{ta, tb}, {{std::move(a)}, {std::move(b)}});
@@ -126,6 +138,7 @@ std::vector<OpDef> matmul_ops() {
       .fusion = Fusion::Opaque,
       .onnx = Onnx{"MatMul", 13},
       .samples = samples,
+      .products = products,
   })};
 }
 

@@ -40,6 +40,13 @@ struct Cost {
   double bytes = 0;  // read and written, each operand once
 };
 
+// A matrix product inside a call: `batch` times [m, k] x [k, n]. What the hardware must do at
+// least, which is what a step's time is held against.
+struct Product {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+};
+
 // How fusion may treat the op.
 enum class Fusion { Opaque, Elementwise, Broadcast, RowReduce, View };
 
@@ -84,7 +91,9 @@ struct OpSpec {
   Required<Fusion> fusion;
   Required<Onnx> onnx;
   Required<std::function<void(Samples&)>> samples;
-  bool is_loss = false;        // always computed and stored in fp32
+  // The matrix products inside a call, with symbols at their bounds; null: none.
+  std::function<std::vector<Product>(const A&, CallTypes in, CallTypes out)> products = nullptr;
+  bool is_loss = false;  // always computed and stored in fp32
   bool is_norm = false;
   // Inputs whose types a precision policy never changes (statistics, norm parameters, indices).
   std::vector<int> keep_inputs = {};
@@ -103,6 +112,7 @@ struct OpDef {
   std::function<void(const Attrs&, Vjp&)> vjp;  // null: see gradient
   enum class Gradient { Vjp, FromBody, None } gradient;
   std::function<Cost(const Attrs&, CallTypes, CallTypes)> cost;
+  std::function<std::vector<Product>(const Attrs&, CallTypes, CallTypes)> products;  // may be null
   std::string labels;
   Fusion fusion;
   Onnx onnx;
@@ -136,6 +146,10 @@ OpDef define(OpSpec<A> s) {
   d.cost = [f = std::move(s.cost.v)](const Attrs& a, CallTypes in, CallTypes out) {
     return f(from_attrs<A>(a), in, out);
   };
+  if (s.products)
+    d.products = [f = std::move(s.products)](const Attrs& a, CallTypes in, CallTypes out) {
+      return f(from_attrs<A>(a), in, out);
+    };
   d.labels = std::move(s.labels.v);
   d.fusion = s.fusion.v;
   d.onnx = std::move(s.onnx.v);

@@ -40,7 +40,7 @@ json describe(const Path& file) {
 }
 
 [[noreturn]] void broken(const Path& checkpoint, const std::string& what) {
-  throw DataError("E0620", "the checkpoint cannot be used: " + what)
+  throw DataError("E0641", "the checkpoint cannot be used: " + what)
       .at(checkpoint.string())
       .advice("resume from an older checkpoint: move this folder away");
 }

@@ -33,11 +33,11 @@ struct CheckpointMeta {
 Path save_checkpoint(const Path& folder, const CheckpointMeta& meta, const nn::Module& model,
                      const Optimizer& optimizer);
 
-// Restores everything that save_checkpoint wrote. DataError E0620: hashes or contents do not fit;
+// Restores everything that save_checkpoint wrote. DataError E0641: hashes or contents do not fit;
 // nothing is changed then.
 CheckpointMeta load_checkpoint(const Path& checkpoint, nn::Module& model, Optimizer& optimizer);
 
-// Reads and checks manifest and hashes. DataError E0620.
+// Reads and checks manifest and hashes. DataError E0641.
 CheckpointMeta check_checkpoint(const Path& checkpoint);
 
 // The newest whole checkpoint below `folder`; `problems` gets a line for each that is not.

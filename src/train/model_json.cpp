@@ -18,7 +18,7 @@ json json_of(const models::Gpt2Config& c) {
 models::Gpt2Config model_of_json(const json& j) {
   try {
     if (j.at("family") != "gpt2")
-      throw DataError("E0621", "the model is of another family").saw(j.at("family").dump());
+      throw DataError("E0642", "the model is of another family").saw(j.at("family").dump());
     models::Gpt2Config c;
     j.at("layers").get_to(c.layers);
     j.at("heads").get_to(c.heads);
@@ -32,7 +32,7 @@ models::Gpt2Config model_of_json(const json& j) {
     j.at("norm_eps").get_to(c.norm_eps);
     return c;
   } catch (const json::exception& e) {
-    throw DataError("E0621", "the model's description is damaged").saw(e.what());
+    throw DataError("E0642", "the model's description is damaged").saw(e.what());
   }
 }
 

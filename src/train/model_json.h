@@ -8,7 +8,7 @@
 namespace aloft {
 
 nlohmann::json json_of(const models::Gpt2Config& config);
-// DataError E0621.
+// DataError E0642.
 models::Gpt2Config model_of_json(const nlohmann::json& json);
 
 }  // namespace aloft

@@ -1,0 +1,257 @@
+// aloft bench step: times the training step of a recipe or of a model by size, and says what share
+// of the machine's limit it reaches. The Plan is the recipe's own, nothing lighter.
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "backends/cpu/measure.h"
+#include "cli/machine.h"
+#include "cli/verb.h"
+#include "frontend/amp.h"
+#include "frontend/programs.h"
+#include "frontend/random.h"
+#include "ops/op.h"
+#include "scalar/philox.h"
+#include "train/recipe.h"
+#include "train/runner.h"
+
+namespace aloft::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options {
+  std::string model = "gpt2-124m", precision;
+  std::int64_t batch = 0, seq = 0, layers = 0, heads = 0, dim = 0, vocab = 0;
+  int steps = 6, threads = 0;
+  bool as_json = false, no_limit = false;
+};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> v) {
+  if (v.empty()) return 0;
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+bool is_recipe(const std::string& model) { return model.size() > 5 && model.ends_with(".toml"); }
+
+// The recipe that is timed: the file's own, or the defaults with the model's size.
+Recipe recipe_of(const Options& o) {
+  std::vector<Override> set;
+  const auto put = [&](const char* key, std::int64_t v) {
+    if (v > 0) set.push_back({key, std::to_string(v)});
+  };
+  put("model.layers", o.layers);
+  put("model.heads", o.heads);
+  put("model.dim", o.dim);
+  put("model.vocab", o.vocab);
+  put("model.context", o.seq);
+  put("train.batch", o.batch);
+  put("train.threads", o.threads);
+  if (!o.precision.empty()) set.push_back({"precision.level", "\"" + o.precision + "\""});
+  if (is_recipe(o.model)) return load_recipe(o.model, set);
+  set.push_back({"model.size", "\"" + o.model + "\""});
+  return parse_recipe("", "bench", set);
+}
+
+// Random tokens; the same for every step.
+struct RandomBatch {
+  std::vector<std::int32_t> inputs, targets;
+  RandomBatch(std::int64_t count, std::int64_t vocab) {
+    for (std::int64_t i = 0; i < 2 * count; ++i)
+      (i % 2 ? targets : inputs)
+          .push_back(static_cast<std::int32_t>(scalar::random_bits({1, 0, 0, 0}, i) %
+                                               static_cast<std::uint64_t>(vocab)));
+  }
+};
+
+// Milliseconds that the program's matrix products take, each alone at its best layout.
+struct MatmulLimit {
+  double limit_ms = 0;
+  double flops = 0;
+};
+
+MatmulLimit matmul_limit(const Program& program) {
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, DType>;
+  std::map<Key, int> products;
+  MatmulLimit total;
+  for (const Instruction& ins : program.instructions) {
+    const OpDef& op = op_named(ins.call.op);
+    if (!op.products) continue;
+    for (const Product& p : op.products(ins.call.attrs, ins.call.in, ins.call.out))
+      ++products[{p.batch, p.m, p.n, p.k, p.transpose_a, p.transpose_b, ins.call.in[0].dtype}];
+  }
+  for (const auto& [key, count] : products) {
+    const auto& [batch, m, n, k, ta, tb, type] = key;
+    const cpu::MatmulProblem problem{batch, m, n, k, type, ta, tb};
+    total.limit_ms += count * cpu::best_layout_ms(problem);
+    total.flops += count * problem.flops();
+  }
+  return total;
+}
+
+// Times each instruction of a program: which share the products and the update take.
+class Clock : public Observer {
+ public:
+  explicit Clock(const Program& program) : seconds_(program.instructions.size(), 0) {}
+  void before(std::string_view, int) override { start_ = now(); }
+  void after(std::string_view, int i, std::span<void* const>) override {
+    seconds_[i] += now() - start_;
+  }
+  double of(int i) const { return seconds_[i]; }
+
+ private:
+  std::vector<double> seconds_;
+  double start_ = 0;
+};
+
+// Bytes that the update cannot avoid: every gradient once for its norm, once for the update; every
+// parameter, master and moment read and written once.
+double update_bytes(const Plan& plan) {
+  double state = 0, gradients = 0;
+  for (const StateSlot& s : plan.state) {
+    if (s.cls == StateClass::Optimizer || (s.cls == StateClass::Parameter && s.requires_grad))
+      state += static_cast<double>(s.type.max_bytes());
+    if (s.cls == StateClass::Parameter && s.requires_grad)
+      gradients += static_cast<double>(s.type.max_bytes());
+  }
+  return 2 * state + 2 * gradients;
+}
+
+double process_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+json measure(const Options& o, double process_start) {
+  const Recipe recipe = recipe_of(o);
+  if (recipe.train.threads > 0) omp_set_num_threads(static_cast<int>(recipe.train.threads));
+  manual_seed(recipe.train.seed);
+  const std::int64_t vocab = recipe.model.vocab > 0 ? recipe.model.vocab : 4096;
+  models::Gpt2Config config = model_config(recipe, vocab);
+  models::Gpt2 model(config);
+  Optimizer optimizer = amp::prepare(model, optimizer_spec(recipe), recipe.precision);
+  const RunnerOptions options{recipe.train.batch, config.context, 0};
+  const auto runner = graph_runner(model, optimizer, options);
+  const RandomBatch data(options.batch * options.context, config.vocab);
+  Batch batch;
+  batch.inputs = data.inputs;
+  batch.targets = data.targets;
+  batch.rows = options.batch;
+  Programs& programs = *runner->programs();
+  const Program& program = *programs.plan().find("train");
+  std::vector<double> times;
+  StepNumbers last;
+  double startup = 0;
+  for (int i = 0; i < o.steps; ++i) {
+    const double start = now();
+    last = runner->step(batch);
+    times.push_back(now() - start);
+    if (i == 0) startup = now() - process_start;
+  }
+  if (times.size() > 1) times.erase(times.begin());
+  const double step = median(times);
+  const std::uint64_t rss = peak_rss_bytes();
+
+  Clock clock(program);
+  programs.executor().attach(&clock);
+  constexpr int kProfiled = 3;
+  for (int i = 0; i < kProfiled; ++i) runner->step(batch);
+  programs.executor().attach(nullptr);
+  double matmul_s = 0, update_s = 0;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& ins = program.instructions[i];
+    if (op_named(ins.call.op).products) matmul_s += clock.of(static_cast<int>(i)) / kProfiled;
+    if (ins.phase == Phase::Update) update_s += clock.of(static_cast<int>(i)) / kProfiled;
+  }
+  const double bytes = update_bytes(programs.plan());
+  json j = {{"model", o.model},
+            {"precision", print_precision(recipe.precision)},
+            {"batch", options.batch},
+            {"seq", options.context},
+            {"threads", omp_get_max_threads()},
+            {"tokens_per_s", static_cast<double>(options.batch * options.context) / step},
+            {"step_ms", step * 1e3},
+            {"compile_ms", programs.compile_seconds() * 1e3},
+            {"startup_ms", startup * 1e3},
+            {"planned_peak_bytes", programs.plan().peak_bytes()},
+            {"peak_rss_bytes", rss},
+            {"matmul_ms", matmul_s * 1e3},
+            {"optimizer_gb_s", update_s > 0 ? bytes / update_s / 1e9 : 0},
+            {"loss", last.loss}};
+  if (!o.no_limit) {
+    const MatmulLimit limit = matmul_limit(program);
+    const double stream = cpu::measure_stream_rate();
+    const double limit_ms = limit.limit_ms + bytes / (stream * 1e9) * 1e3;
+    j["matmul_limit_ms"] = limit.limit_ms;
+    j["matmul_gflops"] = limit.flops / (limit.limit_ms * 1e6);
+    j["stream_gb_s"] = stream;
+    j["limit_ms"] = limit_ms;
+    j["limit_fraction"] = limit_ms / (step * 1e3);
+  }
+  return j;
+}
+
+void print_table(const json& j) {
+  const auto mib = [](const json& v) { return v.get<double>() / (1 << 20); };
+  fmt::print("{} {} batch {} x {} tokens, {} threads\n", j["model"].get<std::string>(),
+             j["precision"].get<std::string>(), j["batch"].dump(), j["seq"].dump(),
+             j["threads"].dump());
+  fmt::print("  {:>10.1f} tokens/s   step {:.1f} ms   loss {:.4f}\n",
+             j["tokens_per_s"].get<double>(), j["step_ms"].get<double>(), j["loss"].get<double>());
+  fmt::print("  {:>10.1f} ms compile  first step after {:.0f} ms\n", j["compile_ms"].get<double>(),
+             j["startup_ms"].get<double>());
+  fmt::print("  {:>10.1f} MiB planned, {:.1f} MiB resident at the peak\n",
+             mib(j["planned_peak_bytes"]), mib(j["peak_rss_bytes"]));
+  fmt::print("  {:>10.1f} ms in ops with matrix products, update at {:.1f} GB/s\n",
+             j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
+  if (j.contains("limit_ms"))
+    fmt::print("  {:>10.1f} ms limit: products {:.1f} ms ({:.0f} GFLOP/s), memory {:.1f} GB/s; "
+               "{:.0f} % of it reached\n",
+               j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
+               j["matmul_gflops"].get<double>(), j["stream_gb_s"].get<double>(),
+               100 * j["limit_fraction"].get<double>());
+}
+
+}  // namespace
+
+Action bench_verb(CLI::App& app) {
+  const double start = now() - process_seconds();
+  auto o = std::make_shared<Options>();
+  CLI::App* step = app.add_subcommand("step", "time a training step");
+  app.require_subcommand(1);
+  step->add_option("--model", o->model, "gpt2-124m, gpt2-NAME, or a recipe (*.toml)");
+  step->add_option("--batch", o->batch, "sequences");
+  step->add_option("--seq", o->seq, "tokens a sequence");
+  step->add_option("--precision", o->precision, "O0, O1, O2:bf16, O2:fp16 ...");
+  step->add_option("--steps", o->steps, "timed steps; the first does not count")
+      ->check(CLI::Range(1, 100000));
+  step->add_option("--layers", o->layers, "overrides the model's");
+  step->add_option("--heads", o->heads, "overrides the model's");
+  step->add_option("--dim", o->dim, "overrides the model's");
+  step->add_option("--vocab", o->vocab, "overrides the model's");
+  step->add_option("--threads", o->threads, "0: all");
+  step->add_flag("--json", o->as_json, "print an object");
+  step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
+  return [o, start] {
+    const json j = measure(*o, start);
+    if (o->as_json)
+      fmt::print("{}\n", j.dump());
+    else
+      print_table(j);
+    return ExitCode::Ok;
+  };
+}
+
+}  // namespace aloft::cli
