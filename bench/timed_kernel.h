@@ -56,6 +56,12 @@ class TimedKernel {
 
   void* in(int i) { return ins_[i]; }
   void* out(int i) { return outs_[i]; }
+  // Input i becomes ordinary numbers in [-amplitude, amplitude).
+  void fill(int i, double amplitude) {
+    for (std::int64_t e = 0; e < call_.in[i].shape.max_numel(); ++e)
+      put(ins_[i], e, call_.in[i].dtype,
+          amplitude * (static_cast<double>(e * 2654435761u % 1009) / 504.5 - 1));
+  }
   // Every element of input i becomes v.
   void set(int i, double v) {
     for (std::int64_t e = 0; e < call_.in[i].shape.max_numel(); ++e)

@@ -8,6 +8,8 @@
 #define ALOFT_CPU_UPDATE_INL
 #endif
 
+#include <hwy/cache_control.h>
+
 #include "backends/cpu/update_sweep.h"
 #include "backends/cpu/vectors-inl.h"
 
@@ -24,8 +26,14 @@ HWY_INLINE void update_loop(const UpdateRun& r, float multiplier, const Step& st
   auto* to = static_cast<V*>(r.to);
   auto* low = static_cast<L*>(r.low);
   const FloatV factor = hn::Set(d, multiplier);
+  constexpr std::int64_t kAhead = 512;  // elements
   std::int64_t i = 0;
   for (; i + lanes <= r.n; i += lanes) {
+    // Streams end at pages, and the hardware's prefetchers with them.
+    hwy::Prefetch(gradient + i + kAhead);
+    hwy::Prefetch(from + i + kAhead);
+    if constexpr (kMoments > 0) hwy::Prefetch(r.moment[0] + i + kAhead);
+    if constexpr (kMoments > 1) hwy::Prefetch(r.moment[1] + i + kAhead);
     FloatV x = load(d, from + i), m0 = hn::Zero(d), m1 = hn::Zero(d);
     if constexpr (kMoments > 0) m0 = load(d, r.moment[0] + i);
     if constexpr (kMoments > 1) m1 = load(d, r.moment[1] + i);

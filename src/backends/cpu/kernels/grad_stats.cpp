@@ -4,6 +4,7 @@
 // piece's sum tells whether all its elements are finite.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/grad_stats.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -56,9 +57,14 @@ double sum_of_squares(const T* p, std::int64_t n) {
     high[v] = hn::MulAdd(b, b, high[v]);
   };
   std::int64_t i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes)
+  // One stream alone does not keep the hardware's prefetchers far enough ahead.
+  constexpr std::int64_t kAhead = 2048 / sizeof(T);
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (std::int64_t line = 0; line < kSumLanes; line += 64 / sizeof(T))
+      hwy::Prefetch(p + i + kAhead + line);
 #pragma GCC unroll 8
     for (std::int64_t v = 0; v < kVectors; ++v) add(load(d, p + i + v * kLanes), v);
+  }
 #pragma GCC unroll 8
   for (std::int64_t v = 0; v < kVectors; ++v, i += kLanes)
     if (i < n) add(load_n(d, p + i, n - i), v);
