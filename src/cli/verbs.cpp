@@ -3,6 +3,9 @@
 namespace aloft::cli {
 
 Action report_verb(CLI::App& app);
+Action bench_verb(CLI::App& app);
+Action generate_verb(CLI::App& app);
+Action score_verb(CLI::App& app);
 Action train_verb(CLI::App& app);
 
 const std::vector<Verb>& verbs() {
@@ -10,6 +13,13 @@ const std::vector<Verb>& verbs() {
       {"train", "Train a model as a recipe says",
        "aloft train recipes/gpt-cpp.toml --set train.steps=100 --out runs/first", train_verb},
       {"report", "Make report.html of a run anew", "aloft report runs/first", report_verb},
+      {"generate", "Write text with a trained model",
+       "aloft generate runs/first --prompt \"#include <\" --tokens 200 --top-k 40", generate_verb},
+      {"score", "Logits, loss and gradients of a model for given tokens",
+       "aloft score runs/first --tokens in.safetensors --out out.safetensors --grads", score_verb},
+      {"bench", "Time a training step and compare it with the machine's limit",
+       "aloft bench step --model gpt2-124m --batch 4 --seq 256 --precision O2:bf16 --json",
+       bench_verb},
   };
   return all;
 }

@@ -1,0 +1,227 @@
+// aloft score MODEL --tokens F --out O: logits, loss and gradients of a saved model, as files.
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "cli/verb.h"
+#include "files/safetensors.h"
+#include "frontend/amp.h"
+#include "frontend/eager.h"
+#include "frontend/programs.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
+#include "ops/cross_entropy.h"
+#include "optim/sgd.h"
+#include "train/saved_model.h"
+
+namespace aloft::cli {
+namespace {
+
+struct Options {
+  std::string model, tokens, out, precision = "O0", mode = "graph";
+  int threads = 0;
+  bool grads = false, as_json = false;
+};
+
+[[noreturn]] void refuse(const std::string& file, const std::string& saw) {
+  throw DataError("E0719", "the file of tokens cannot be scored")
+      .at(file)
+      .saw(saw)
+      .need("tokens i32 or i64 [B, T], and if targets are given, the same shape");
+}
+
+std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t, std::int64_t least,
+                                   std::int64_t below) {
+  const std::size_t size = size_of(t.type.dtype);
+  std::vector<std::int32_t> ids(t.bytes.size() / size);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::int64_t v = 0;
+    if (t.type.dtype == DType::I32) {
+      std::int32_t narrow = 0;
+      std::memcpy(&narrow, t.bytes.data() + i * size, size);
+      v = narrow;
+    } else {
+      std::memcpy(&v, t.bytes.data() + i * size, size);
+    }
+    if ((v < least || v >= below) && v != -100)
+      refuse(file.name(), fmt::format("{} holds {} at {}; the vocabulary has {}", t.name, v, i, below));
+    if (v == -100 && least >= 0 && t.name == "tokens")
+      refuse(file.name(), fmt::format("tokens holds -100 at {}", i));
+    ids[i] = static_cast<std::int32_t>(v);
+  }
+  return ids;
+}
+
+struct Question {
+  std::int64_t batch = 0, length = 0;
+  std::vector<std::int32_t> tokens, targets;
+};
+
+Question read_question(const std::string& path, const models::Gpt2Config& config) {
+  const Safetensors file = Safetensors::open(path);
+  const TensorView* tokens = file.find("tokens");
+  if (!tokens) refuse(path, "no tensor 'tokens'");
+  const auto is_ids = [](const TensorView& t) {
+    return (t.type.dtype == DType::I32 || t.type.dtype == DType::I64) && t.type.shape.rank() == 2;
+  };
+  if (!is_ids(*tokens)) refuse(path, "tokens " + tokens->type.str());
+  Question q;
+  q.batch = tokens->type.shape[0].max();
+  q.length = tokens->type.shape[1].max();
+  if (q.batch == 0 || q.length == 0 || q.length > config.context)
+    refuse(path, fmt::format("tokens {}; the model's context is {}", tokens->type.str(),
+                             config.context));
+  q.tokens = read_ids(file, *tokens, 0, config.vocab);
+  if (const TensorView* targets = file.find("targets")) {
+    if (!is_ids(*targets) || targets->type.shape != tokens->type.shape)
+      refuse(path, "targets " + targets->type.str() + " beside tokens " + tokens->type.str());
+    q.targets = read_ids(file, *targets, 0, config.vocab);
+    return q;
+  }
+  q.targets.assign(q.tokens.size(), -100);  // the last position has no next token
+  for (std::int64_t b = 0; b < q.batch; ++b)
+    for (std::int64_t t = 0; t + 1 < q.length; ++t)
+      q.targets[b * q.length + t] = q.tokens[b * q.length + t + 1];
+  return q;
+}
+
+struct Answer {
+  std::vector<float> logits;
+  float loss = 0;
+  std::vector<std::vector<float>> gradients;  // in the order of parameters()
+};
+
+class Scorer {
+ public:
+  Scorer(models::Gpt2& model, bool grads) : model_(model), grads_(grads) {
+    if (!model.policy()) return;
+    const PrecisionRecipe recipe = parse_precision(model.policy().str());
+    // Half precision loses small gradients; this is what the loss scaler is there for.
+    if (recipe.type_in(Phase::Backward) == DType::F16) scale_ = 1024;
+  }
+
+  // Logits, loss, then one gradient a parameter.
+  std::vector<std::pair<std::string, Tensor>> compute(const Tensor& tokens, const Tensor& targets) {
+    ModuleScope scope("", model_.policy());
+    const Tensor logits = model_(tokens);
+    const Tensor loss = cross_entropy(logits, targets);
+    std::vector<std::pair<std::string, Tensor>> results{{"logits", cast(logits, DType::F32)},
+                                                        {"loss", loss}};
+    if (!grads_) return results;
+    std::vector<Tensor> parameters;
+    for (const VariablePtr& p : model_.parameters())
+      parameters.push_back(current_emitter().state(p));
+    const auto gradients = current_emitter().gradients(loss, full(Shape{}, scale_, DType::F32),
+                                                       parameters, current_where());
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      results.emplace_back("grad" + std::to_string(i), cast(gradients[i], DType::F32));
+    return results;
+  }
+
+  Answer compiled(const Question& q) {
+    Programs programs;
+    const TensorType type{DType::I32, {q.batch, q.length}};
+    programs.add("score", {{"tokens", type}, {"targets", type}},
+                 [&](const std::vector<Tensor>& in) { return compute(in[0], in[1]); });
+    programs.finish();
+    std::copy(q.tokens.begin(), q.tokens.end(), programs.input<std::int32_t>("score", "tokens"));
+    std::copy(q.targets.begin(), q.targets.end(), programs.input<std::int32_t>("score", "targets"));
+    programs.run(programs.find("score"), {});
+    return answer([&](const std::string& name) {
+      const Program& p = *programs.plan().find("score");
+      const auto* data = programs.output<float>("score", name);
+      for (const NamedRef& r : p.outputs)
+        if (r.name == name) return std::vector<float>(data, data + r.ref.type.shape.max_numel());
+      return std::vector<float>();
+    });
+  }
+
+  Answer eagerly(const Question& q) {
+    const Shape shape{q.batch, q.length};
+    const auto results = compute(from_ints(q.tokens, shape), from_ints(q.targets, shape));
+    return answer([&](const std::string& name) {
+      for (const auto& [n, t] : results)
+        if (n == name) return t.to_floats();
+      return std::vector<float>();
+    });
+  }
+
+ private:
+  Answer answer(const std::function<std::vector<float>(const std::string&)>& get) const {
+    Answer a{get("logits"), get("loss").at(0), {}};
+    if (grads_)
+      for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+        a.gradients.push_back(get("grad" + std::to_string(i)));
+        for (float& g : a.gradients.back()) g = static_cast<float>(g / scale_);
+      }
+    return a;
+  }
+
+  models::Gpt2& model_;
+  bool grads_;
+  double scale_ = 1;
+};
+
+std::vector<float> transposed(const std::vector<float>& v, std::int64_t rows, std::int64_t columns) {
+  std::vector<float> out(v.size());
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) out[c * rows + r] = v[r * columns + c];
+  return out;
+}
+
+// Gradients go under the file's own names and in its own orientation.
+void write_answer(const Path& path, const Question& q, Answer& a, const SavedModel& saved) {
+  std::vector<TensorView> views;
+  const auto bytes = [](const std::vector<float>& v) { return std::as_bytes(std::span(v)); };
+  views.push_back({"logits",
+                   {DType::F32, {q.batch, q.length, saved.model->config().vocab}},
+                   bytes(a.logits)});
+  views.push_back({"loss", {DType::F32, {}}, std::as_bytes(std::span(&a.loss, 1))});
+  const std::vector<VariablePtr> parameters = saved.model->parameters();
+  for (std::size_t i = 0; i < a.gradients.size(); ++i) {
+    Shape shape = parameters[i]->type.shape;
+    const models::StoredTensor& stored = saved.stored.at(parameters[i]->name.str());
+    if (stored.transposed) {
+      a.gradients[i] = transposed(a.gradients[i], shape[0].max(), shape[1].max());
+      shape = Shape{shape[1], shape[0]};
+    }
+    views.push_back({"grad." + stored.name, {DType::F32, shape}, bytes(a.gradients[i])});
+  }
+  write_safetensors(path, views);
+}
+
+ExitCode score(const Options& o) {
+  if (o.threads > 0) omp_set_num_threads(o.threads);
+  SavedModel saved = open_saved_model(o.model);
+  const Question q = read_question(o.tokens, saved.model->config());
+  amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));
+  Scorer scorer(*saved.model, o.grads);
+  Answer a = o.mode == "eager" ? scorer.eagerly(q) : scorer.compiled(q);
+  write_answer(o.out, q, a, saved);
+  if (o.as_json)
+    fmt::print("{}\n", nlohmann::json{{"loss", a.loss}, {"out", o.out}}.dump());
+  else
+    fmt::print("loss {:.6f}\nwritten {}\n", a.loss, o.out);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action score_verb(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face GPT-2 folder")
+      ->required();
+  app.add_option("--tokens", o->tokens, "safetensors: tokens [B, T], optional targets [B, T]")
+      ->required();
+  app.add_option("--out", o->out, "safetensors: logits, loss, grad.NAME")->required();
+  app.add_flag("--grads", o->grads, "also the gradient of every parameter");
+  app.add_option("--precision", o->precision, "O0 .. O3, O2:fp16 ...");
+  app.add_option("--mode", o->mode, "graph or eager")->check(CLI::IsMember({"graph", "eager"}));
+  app.add_option("--threads", o->threads, "0: all");
+  app.add_flag("--json", o->as_json, "print an object");
+  return [o] { return score(*o); };
+}
+
+}  // namespace aloft::cli
