@@ -191,7 +191,7 @@ OpDef linear_cross_entropy_grad_op() {
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),
       .samples = [](Samples& s) { add_samples(s, Kind::Grad); },
-      .products = all_products,
+      .products = gradient_products,
       .keep_inputs = {2, 3, 4},
   });
 }
