@@ -71,7 +71,7 @@ void Generator::run(std::int32_t token) {
 
 void Generator::start(std::span<const std::int32_t> tokens) {
   if (tokens.empty())
-    throw UserError("E0807", "there is no token to begin with")
+    throw UserError("E0812", "there is no token to begin with")
         .need("a prompt of one token or more");
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(cache_.longest - 1, 1));
   if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
