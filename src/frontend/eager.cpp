@@ -19,6 +19,8 @@ namespace aloft {
 namespace {
 // State of at most so many bytes is copied when it is read.
 constexpr std::size_t kCopied = 64;
+// Numbers of values that no tape knows begin here, above any tape's nodes.
+constexpr std::uint32_t kUnrecorded = 1u << 31;
 }  // namespace
 
 EagerEmitter::EagerEmitter(KernelCache& kernels) : kernels_(kernels) { tape_.name = "tape"; }
@@ -60,11 +62,19 @@ void EagerEmitter::record(std::uint32_t node,
   }
 }
 
-// A value that the tape does not know (from host memory, from a dropped tape) joins it as a leaf.
+ValueId EagerEmitter::unrecorded_id() {
+  return {kUnrecorded + unrecorded_++ % (kUnrecorded - 1), 0};
+}
+
+// A value that the tape does not know (from host memory, from a dropped tape) joins it as a leaf;
+// where nothing is recorded it gets a number of its own, so that it is never taken for another.
 Tensor EagerEmitter::current(const Tensor& t) {
   auto c = std::static_pointer_cast<EagerCell>(t.held());
   ensure(c != nullptr, "an eager tensor holds its value");
-  if (c->generation != generation_) {
+  if (c->generation == generation_) return wrap(c);
+  if (!recording_ || !grad_enabled()) {
+    if (c->id.node < kUnrecorded || !c->id.is_valid()) c->id = unrecorded_id();
+  } else {
     const ValueId id = tape_.add_input("leaf" + std::to_string(leaves_++), c->type);
     record(id.node, {c});
   }
@@ -198,6 +208,8 @@ std::vector<Tensor> EagerEmitter::emit(Name op, const Attrs& attrs, std::span<co
     std::vector<ValueId> ids;
     for (const Tensor& t : in) ids.push_back(current(t).id());
     record(tape_.add(op, attrs, std::move(ids), out, where), cells);
+  } else {
+    for (const auto& c : cells) c->id = unrecorded_id();
   }
   std::vector<Tensor> results;
   for (const auto& c : cells) results.push_back(wrap(c));

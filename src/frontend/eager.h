@@ -63,6 +63,7 @@ class EagerEmitter : public Emitter {
                                                   std::span<const Tensor> in,
                                                   const std::vector<TensorType>& out);
   Tensor wrap(const std::shared_ptr<EagerCell>& cell);
+  ValueId unrecorded_id();
   void record(std::uint32_t node, const std::vector<std::shared_ptr<EagerCell>>& cells);
 
   KernelCache& kernels_;
@@ -75,6 +76,7 @@ class EagerEmitter : public Emitter {
   std::map<Name, Tensor> gradients_;
   std::uint64_t generation_ = 1;
   int leaves_ = 0;
+  std::uint32_t unrecorded_ = 0;
   bool recording_ = true;
 };
 

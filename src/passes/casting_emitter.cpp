@@ -51,7 +51,8 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
       adopt(inner_.emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
   if (const auto it = parameters_.find(t.id()); it != parameters_.end())
     parameters_[result.id()] = it->second;
-  casts_[key] = result;
+  // A cast that is not recorded has no gradient: it must not serve an op that is.
+  if (grad_enabled()) casts_[key] = result;
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "data/loader.h"
 #include "frontend/optimizer.h"
 #include "models/gpt2.h"
+#include "passes/pipeline.h"
 
 namespace aloft {
 
@@ -26,6 +27,7 @@ struct StepNumbers {
 struct RunnerOptions {
   std::int64_t batch = 1, context = 1;
   int threads = 0;
+  PipelineOptions pipeline = {};  // of the compiled programs
 };
 
 class Runner {

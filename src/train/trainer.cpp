@@ -118,7 +118,7 @@ class Training {
 
   void start_runner() {
     const RunnerOptions o{recipe_.train.batch, config_.context,
-                          static_cast<int>(recipe_.train.threads)};
+                          static_cast<int>(recipe_.train.threads), {}};
     runner_ = recipe_.train.mode == "eager" ? eager_runner(*model_, *optimizer_, o)
                                             : graph_runner(*model_, *optimizer_, o);
     if (const Programs* p = runner_->programs()) {
@@ -247,7 +247,8 @@ class Training {
     }
     if (count == 0) return;
     result_.val_loss = sum / static_cast<double>(count);
-    metrics.evaluation(step_, *result_.val_loss);
+    // A resumed run that had ended has its line already.
+    if (result_.steps > 0 || step_ == 0) metrics.evaluation(step_, *result_.val_loss);
     if (!options_.quiet) log_info("step {}: validation loss {:.4f}", step_, *result_.val_loss);
   }
 

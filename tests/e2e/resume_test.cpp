@@ -1,0 +1,177 @@
+// Going on with a run: from its end, from a crash, from a damaged checkpoint, after Ctrl-C, in
+// either mode and on any number of threads the same bits as the run that was never interrupted.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "e2e/small_run.h"
+
+namespace aloft::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Resume : public SmallRun, public testing::WithParamInterface<const char*> {
+ protected:
+  std::vector<std::string> in_mode(std::vector<std::string> set = {}) const {
+    set.push_back(std::string("train.mode=") + GetParam());
+    return set;
+  }
+  // A copy of run "straight" as a crash after `step` steps and before the next checkpoint would
+  // have left it: its metrics run on, up to a line that was cut short.
+  void crash(const std::string& out, int newest) const {
+    fs::copy(folder_ / "straight", folder_ / out, fs::copy_options::recursive);
+    for (int step : {4, 8, 12})
+      if (step > newest) fs::remove_all(checkpoint(out, name(step)));
+    std::ofstream(folder_ / out / "metrics.jsonl", std::ios::app) << "{\"step\": 13, \"lo";
+  }
+  static std::string name(int step) {
+    const std::string digits = std::to_string(step);
+    return "step-" + std::string(6 - digits.size(), '0') + digits;
+  }
+  void flip_byte(const Path& file, std::size_t at) const {
+    std::string content = read_file(file, 1 << 26);
+    ASSERT_LT(at, content.size());
+    content[at] = static_cast<char>(content[at] ^ 0x10);
+    folder_.put(file, content);
+  }
+};
+
+TEST_P(Resume, AfterACrashItEqualsTheRunWithoutOne) {
+  const TrainResult straight = run("straight", in_mode());
+  EXPECT_EQ(straight.steps, 12);
+  for (int newest : {4, 8, 0}) {  // 0: it crashed before its first checkpoint
+    const std::string out = "crashed" + std::to_string(newest);
+    crash(out, newest);
+    const TrainResult resumed = run(out, in_mode(), true);
+    EXPECT_EQ(resumed.steps, 12 - newest);
+    EXPECT_EQ(resumed.val_loss, straight.val_loss);
+    expect_same_state("straight", out);
+    EXPECT_EQ(metrics(out), metrics("straight")) << newest;
+  }
+}
+
+TEST_P(Resume, HalfAndHalfEqualsTheWhole) {
+  // The schedule must not depend on where the run was to end.
+  const auto set = in_mode({"schedule.kind=constant"});
+  run("whole", set);
+  auto half = set;
+  half.push_back("train.steps=6");
+  run("halves", half);
+  run("halves", set, true);
+  expect_same_state("whole", "halves");
+  auto lines = metrics("halves");
+  // The first half ended, and so it was evaluated.
+  std::erase_if(lines, [](const auto& l) { return l.contains("val_loss") && l["step"] == 6; });
+  EXPECT_EQ(lines, metrics("whole"));
+}
+
+TEST_P(Resume, AFlippedByteMakesItPassTheCheckpointOver) {
+  run("straight", in_mode());
+  const std::pair<const char*, std::size_t> places[] = {{"model.safetensors", 4},
+                                                        {"model.safetensors", 9000},
+                                                        {"state.safetensors", 20000},
+                                                        {"manifest.json", 12}};
+  for (const auto& [file, at] : places) {
+    const std::string out = std::string("flipped-") + file + std::to_string(at);
+    crash(out, 8);
+    flip_byte(checkpoint(out, name(8)) / file, at);
+    const TrainResult resumed = run(out, in_mode(), true);
+    EXPECT_EQ(resumed.steps, 8) << out;  // from step 4
+    expect_same_state("straight", out);
+    EXPECT_EQ(metrics(out), metrics("straight")) << out;
+  }
+}
+
+TEST_P(Resume, WithoutACheckpointItStartsAnew) {
+  run("straight", in_mode());
+  const TrainResult fresh = run("fresh", in_mode(), true);
+  EXPECT_EQ(fresh.steps, 12);
+  expect_same_state("straight", "fresh");
+  EXPECT_EQ(metrics("fresh"), metrics("straight"));
+}
+
+TEST_P(Resume, ARunThatEndedIsLeftAsItIs) {
+  const TrainResult straight = run("straight", in_mode());
+  fs::copy(folder_ / "straight", folder_ / "again", fs::copy_options::recursive);
+  const TrainResult again = run("again", in_mode(), true);
+  EXPECT_EQ(again.steps, 0);
+  EXPECT_EQ(again.val_loss, straight.val_loss);
+  expect_same_state("straight", "again");
+  EXPECT_EQ(metrics("again"), metrics("straight"));
+}
+
+TEST_P(Resume, WhatAnUnfinishedSaveLeftBehindIsIgnoredAndRemoved) {
+  run("straight", in_mode());
+  crash("partial", 8);
+  const Path left = checkpoint("partial", ".step-000012.partial");
+  fs::create_directories(left);
+  folder_.put(left / "model.safetensors", "half of it");
+  EXPECT_EQ(run("partial", in_mode(), true).steps, 4);
+  EXPECT_FALSE(fs::exists(left));
+  expect_same_state("straight", "partial");
+}
+
+TEST_P(Resume, ASecondRunInTheSameFolderIsRefused) {
+  run("straight", in_mode());
+  EXPECT_THROW(run("straight", in_mode()), UserError);
+  const auto other = in_mode({"model.dim=16"});
+  EXPECT_THROW(run("straight", other, true), Error);  // and not half of the old values loaded
+}
+
+TEST_P(Resume, ThreadsDoNotChangeABit) {
+  run("straight", in_mode());
+  for (const char* threads : {"1", "4"}) {
+    const std::string out = std::string("threads") + threads;
+    run(out, in_mode({std::string("train.threads=") + threads}));
+    expect_same_state("straight", out);
+    EXPECT_EQ(metrics(out), metrics("straight")) << threads;
+  }
+}
+
+// The program itself, interrupted wherever it happens to be.
+TEST_P(Resume, CtrlCFinishesTheStepSavesAndExitsWith130) {
+  const auto set =
+      in_mode({"train.steps=300", "train.checkpoint_every=10", "train.keep_checkpoints=2"});
+  const std::string recipe = folder_ / "small.toml", out = folder_ / "stopped";
+  std::vector<std::string> words = {ALOFT_PROGRAM, "train", recipe, "--out", out, "--quiet"};
+  for (const std::string& s : set) words.insert(words.end(), {"--set", s});
+  std::vector<char*> arguments;
+  for (std::string& w : words) arguments.push_back(w.data());
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::freopen("/dev/null", "w", stdout);
+    execv(arguments[0], arguments.data());
+    _exit(99);
+  }
+  int status = 0;
+  pid_t ended = 0;
+  while (!fs::exists(checkpoint("stopped", name(10))) &&
+         (ended = waitpid(child, &status, WNOHANG)) == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_EQ(ended, 0) << "it ended on its own: " << status;
+  kill(child, SIGINT);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+
+  const std::size_t done = metrics("stopped").size();
+  const TrainResult resumed = run("stopped", set, true);
+  EXPECT_GT(done, 0u);
+  EXPECT_LE(resumed.steps, 290);
+  EXPECT_GT(resumed.steps, 0);
+  run("straight", set);
+  expect_same_state("straight", "stopped", name(300));
+  EXPECT_EQ(metrics("stopped"), metrics("straight"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Resume, testing::Values("graph", "eager"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace aloft::e2e

@@ -1,0 +1,138 @@
+// What the trainer's two modes and gradient accumulation must have in common.
+#include "e2e/small_run.h"
+#include "frontend/amp.h"
+#include "optim/adam.h"
+#include "train/runner.h"
+
+namespace aloft::e2e {
+namespace {
+
+using Trainer = SmallRun;
+
+std::vector<double> column(const std::vector<nlohmann::json>& lines, const char* key) {
+  std::vector<double> values;
+  for (const auto& line : lines)
+    if (line.contains(key)) values.push_back(line[key].get<double>());
+  return values;
+}
+
+void expect_close(const std::vector<double>& a, const std::vector<double>& b, double relative,
+                  const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR(a[i], b[i], relative * std::abs(b[i])) << what << " " << i;
+}
+
+// Dropout draws other numbers for other batches, so it is off here.
+TEST_F(Trainer, FourMicroBatchesOfTwoAreABatchOfEight) {
+  for (const char* mode : {"graph", "eager"})
+    for (const char* precision : {"O0", "O2:fp16"}) {
+      const std::string tail = std::string(mode) + precision[1];
+      const std::vector<std::string> set = {"model.dropout=0", std::string("train.mode=") + mode,
+                                            std::string("precision.level=") + precision};
+      auto whole = set, parts = set;
+      whole.insert(whole.end(), {"train.batch=8", "train.accumulate=1"});
+      parts.insert(parts.end(), {"train.batch=2", "train.accumulate=4"});
+      run("whole" + tail, whole);
+      run("parts" + tail, parts);
+      const auto a = metrics("parts" + tail), b = metrics("whole" + tail);
+      const double tolerance = precision[1] == '0' ? 1e-4 : 1e-2;
+      expect_close(column(a, "loss"), column(b, "loss"), tolerance, "loss " + tail);
+      expect_close(column(a, "val_loss"), column(b, "val_loss"), tolerance, "val_loss " + tail);
+      expect_close(column(a, "grad_norm"), column(b, "grad_norm"), 10 * tolerance,
+                   "grad_norm " + tail);
+      EXPECT_EQ(column(a, "lr"), column(b, "lr"));
+      EXPECT_EQ(column(a, "tokens"), column(b, "tokens"));
+    }
+}
+
+TEST_F(Trainer, AccumulationResumesAndKeepsItsBitsOnAnyNumberOfThreads) {
+  for (const char* mode : {"graph", "eager"}) {
+    const std::string tail = mode;
+    const std::vector<std::string> set = {"train.batch=2", "train.accumulate=3",
+                                          std::string("train.mode=") + mode};
+    auto one = set;
+    one.push_back("train.threads=1");
+    run("two" + tail, set);
+    run("one" + tail, one);
+    expect_same_state("two" + tail, "one" + tail);
+    std::filesystem::remove_all(checkpoint("one" + tail, "step-000012"));
+    EXPECT_EQ(run("one" + tail, one, true).steps, 4);
+    expect_same_state("two" + tail, "one" + tail);
+    EXPECT_EQ(metrics("one" + tail), metrics("two" + tail));
+  }
+}
+
+// Same numbers from both runners, to the bit where no pass changes the arithmetic.
+class Modes : public testing::TestWithParam<const char*> {};
+
+std::vector<double> numbers(bool compiled, const char* precision, int accumulation) {
+  use_cpu();
+  manual_seed(4);
+  models::Gpt2Config config;
+  config.layers = 2;
+  config.heads = 2;
+  config.dim = 32;
+  config.vocab = 29;
+  config.context = 16;
+  config.dropout = 0.1;
+  models::Gpt2 model(config);
+  Optimizer optimizer =
+      amp::prepare(model, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0}, parse_precision(precision));
+  optimizer.set_accumulation(accumulation);
+  constexpr std::int64_t kRows = 3;
+  RunnerOptions options{kRows, config.context, 2, {.skip = {"fuse-head"}}};
+  const auto runner =
+      compiled ? graph_runner(model, optimizer, options) : eager_runner(model, optimizer, options);
+  std::vector<double> all;
+  std::vector<std::int32_t> inputs(kRows * config.context), targets(inputs.size());
+  for (int call = 0; call < 12; ++call) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i] = static_cast<std::int32_t>((i * 7 + call * 5) % 29);
+      targets[i] = static_cast<std::int32_t>((i * 7 + call * 5 + 7) % 29);
+    }
+    const aloft::Batch batch{inputs, targets, call == 8 ? kRows - 1 : kRows, 0, 0, 0};
+    if (call % accumulation != accumulation - 1) {
+      all.push_back(runner->accumulate(batch));
+      continue;
+    }
+    const StepNumbers n = runner->step(batch);
+    all.insert(all.end(), {n.loss, n.grad_norm, n.lr, n.loss_scale, double(n.finite),
+                           double(n.culprit), runner->evaluate(batch)});
+  }
+  return all;
+}
+
+TEST_P(Modes, TheRunnersGiveTheSameBits) {
+  for (int accumulation : {1, 3}) {
+    const auto graph = numbers(true, GetParam(), accumulation);
+    const auto eager = numbers(false, GetParam(), accumulation);
+    EXPECT_EQ(graph, eager) << accumulation;
+    EXPECT_LT(graph[graph.size() - 7], graph[0]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Modes,
+                         testing::Values("O0", "O1:fp16", "O2:bf16", "O2:fp16", "O3:fp16"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
+
+// With the fused head, the one rewrite that changes the arithmetic.
+TEST_F(Trainer, TheModesAgreeWithinTheFusedHeadsTolerance) {
+  for (const char* precision : {"O0", "O2:bf16"}) {
+    const std::string level = std::string("precision.level=") + precision;
+    const std::string tail = std::string(1, precision[1]);
+    run("graph" + tail, {level});
+    run("eager" + tail, {level, "train.mode=eager"});
+    const double tolerance = precision[1] == '0' ? 1e-4 : 1e-2;
+    for (const char* key : {"loss", "val_loss", "lr"})
+      expect_close(column(metrics("graph" + tail), key), column(metrics("eager" + tail), key),
+                   tolerance, key + tail);
+  }
+}
+
+}  // namespace
+}  // namespace aloft::e2e
