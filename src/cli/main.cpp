@@ -30,11 +30,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    fmt::print(stderr, "error E0700: {}\n", e.what());
-    for (CLI::App* sub : app.get_subcommands())
-      fmt::print(stderr, "  try   aloft {} --help\n", sub->get_name());
-    if (app.get_subcommands().empty()) fmt::print(stderr, "  try   aloft --help\n");
-    return static_cast<int>(ExitCode::Usage);
+    const auto verbs = app.get_subcommands();
+    throw UserError("E0700", e.what())
+        .advice("aloft " + (verbs.empty() ? "" : verbs[0]->get_name() + " ") + "--help");
   }
   use_backend(cpu_backend());
   return static_cast<int>(chosen());

@@ -46,7 +46,8 @@ std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t,
       std::memcpy(&v, t.bytes.data() + i * size, size);
     }
     if ((v < least || v >= below) && v != -100)
-      refuse(file.name(), fmt::format("{} holds {} at {}; the vocabulary has {}", t.name, v, i, below));
+      refuse(file.name(),
+             fmt::format("{} holds {} at {}; the vocabulary has {}", t.name, v, i, below));
     if (v == -100 && least >= 0 && t.name == "tokens")
       refuse(file.name(), fmt::format("tokens holds -100 at {}", i));
     ids[i] = static_cast<std::int32_t>(v);
@@ -164,7 +165,8 @@ class Scorer {
   double scale_ = 1;
 };
 
-std::vector<float> transposed(const std::vector<float>& v, std::int64_t rows, std::int64_t columns) {
+std::vector<float> transposed(const std::vector<float>& v, std::int64_t rows,
+                              std::int64_t columns) {
   std::vector<float> out(v.size());
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < columns; ++c) out[c * rows + r] = v[r * columns + c];
