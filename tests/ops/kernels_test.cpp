@@ -246,6 +246,23 @@ TEST_P(Kernels, OrBodiesTakeEveryCall) {
   for (const std::string& text : missing) ADD_FAILURE() << "no kernel: " << text;
 }
 
+// Tables of axes have a length: what does not fit is refused, never written behind them.
+TEST(Kernels, RefuseTooManyAxes) {
+  Shape deep;
+  Ints perm;
+  for (int d = 0; d < 12; ++d) {
+    deep.dims().push_back(2);
+    perm.push_back(11 - d);
+  }
+  for (const char* name : {"sum", "max", "transpose"}) {
+    CallSpec call{name, {}, {{DType::F32, deep}}, {}};
+    call.attrs.set(name == std::string("transpose") ? "perm" : "axes",
+                   name == std::string("transpose") ? perm : Ints{0, 2, 4, 6, 8, 10});
+    call.out = infer_types(op_named(name), call.attrs, call.in, {});
+    EXPECT_EQ(choose_kernel(cpu_backend(), call).kernel, nullptr) << name;
+  }
+}
+
 TEST(Kernels, EveryKernelHasItsOp) {
   for (const OpDef& op : op_table())
     for (const Kernel* kernel : cpu_backend().candidates(op.name)) {

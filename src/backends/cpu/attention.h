@@ -21,7 +21,7 @@ struct HeadsLayout {
 };
 
 struct AttentionShape {
-  DType dtype = DType::F32;  // F32, BF16 or F16
+  DType dtype = DType::F32;            // F32, BF16 or F16
   std::int64_t queries = 0, keys = 0;  // bounds
   std::int64_t heads = 1, kv_heads = 1, width = 0;
   bool causal = false;

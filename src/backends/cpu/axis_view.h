@@ -21,6 +21,13 @@ struct AxisView {
   }
 };
 
+// Most axes that kernels with fixed tables of axes take.
+inline constexpr int kMaxAxes = 8;
+inline std::optional<Refusal> at_most_max_axes(const CallSpec& call) {
+  if (call.in[0].shape.rank() > kMaxAxes) return Refusal{"more than 8 axes"};
+  return std::nullopt;
+}
+
 // For kernels of one class.
 template <class K>
 std::unique_ptr<Prepared> prepare_as(const CallSpec& call) {

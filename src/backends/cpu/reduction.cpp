@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/cpu/axis_view.h"
 #include "backends/cpu/grouped_axes.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/tiles.h"
@@ -14,14 +15,13 @@ namespace {
 constexpr std::int64_t kColumns = 512;
 constexpr std::int64_t kRowsInF32 = 128;
 constexpr std::int64_t kMostPieces = 64;
-constexpr int kMaxGroups = 8;
 
 constexpr bool is_light(DType t) { return has_tiles(t) || size_of(t) == 1; }
 
 // The extents of one run, kept and reduced outer groups apart from the innermost one.
 struct Walk {
   std::int64_t outer_kept = 1, outer_reduced = 1, inner = 1;
-  std::array<std::int64_t, kMaxGroups> extent{};
+  std::array<std::int64_t, kMaxAxes> extent{};
 
   Walk(const GroupedAxes& axes, std::span<const std::int64_t> symbols) {
     for (int g = 0; g < axes.count(); ++g) extent[g] = axes.extent(g, symbols);

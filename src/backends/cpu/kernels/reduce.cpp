@@ -8,6 +8,7 @@
 
 #include <limits>
 
+#include "backends/cpu/axis_view.h"
 #include "backends/cpu/reduction.h"
 #include "backends/cpu/vectors-inl.h"
 
@@ -151,10 +152,13 @@ std::unique_ptr<Prepared> prepare(const CallSpec& call) {
 }  // namespace
 
 std::vector<Kernel> reduce_kernels() {
-  return {{"cpu.sum", "sum", always, prepare},   {"cpu.mean", "mean", always, prepare},
-          {"cpu.max", "max", always, prepare},   {"cpu.min", "min", always, prepare},
-          {"cpu.prod", "prod", always, prepare}, {"cpu.any", "any", always, prepare},
-          {"cpu.all", "all", always, prepare}};
+  return {{"cpu.sum", "sum", at_most_max_axes, prepare},
+          {"cpu.mean", "mean", at_most_max_axes, prepare},
+          {"cpu.max", "max", at_most_max_axes, prepare},
+          {"cpu.min", "min", at_most_max_axes, prepare},
+          {"cpu.prod", "prod", at_most_max_axes, prepare},
+          {"cpu.any", "any", at_most_max_axes, prepare},
+          {"cpu.all", "all", at_most_max_axes, prepare}};
 }
 
 }  // namespace aloft::cpu

@@ -5,14 +5,13 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cpu/axis_view.h"
 #include "backends/cpu/parallel.h"
-#include "runtime/kernel.h"
 
 namespace aloft::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 32;
-constexpr int kMaxRank = 8;
 
 class Transpose : public Prepared {
  public:
@@ -45,7 +44,7 @@ class Transpose : public Prepared {
   }
 
   void run(const RunArgs& args) override {
-    std::array<std::int64_t, kMaxRank> n{};
+    std::array<std::int64_t, kMaxAxes> n{};
     for (int d = 0; d < count_; ++d) n[d] = bound_[d].at(args.symbols);
     for (int d = 0; d < count_; ++d)
       if (n[d] == 0) return;
@@ -63,7 +62,7 @@ class Transpose : public Prepared {
 
  private:
   // The input's element for index `row` of the output's axes [0, last), skipping axis `skip`.
-  std::int64_t offset(const std::array<std::int64_t, kMaxRank>& n, std::int64_t row, int last,
+  std::int64_t offset(const std::array<std::int64_t, kMaxAxes>& n, std::int64_t row, int last,
                       int skip) const {
     std::int64_t at = 0;
     for (int d = last - 1; d >= 0; --d) {
@@ -74,7 +73,7 @@ class Transpose : public Prepared {
     return at;
   }
 
-  void copy_runs(const RunArgs& args, const std::array<std::int64_t, kMaxRank>& n) const {
+  void copy_runs(const RunArgs& args, const std::array<std::int64_t, kMaxAxes>& n) const {
     const int last = count_ - 1;
     std::int64_t rows = 1;
     for (int d = 0; d < last; ++d) rows *= n[d];
@@ -90,7 +89,7 @@ class Transpose : public Prepared {
 
   // Output axis `fast` walks the input with stride 1; blocks span it and the output's last axis.
   template <class T>
-  void turn(const RunArgs& args, const std::array<std::int64_t, kMaxRank>& n) const {
+  void turn(const RunArgs& args, const std::array<std::int64_t, kMaxAxes>& n) const {
     const int last = count_ - 1;
     int fast = 0;
     for (int d = 0; d < last; ++d)
@@ -116,7 +115,7 @@ class Transpose : public Prepared {
     });
   }
 
-  std::int64_t out_offset(const std::array<std::int64_t, kMaxRank>& n, std::int64_t row, int last,
+  std::int64_t out_offset(const std::array<std::int64_t, kMaxAxes>& n, std::int64_t row, int last,
                           int skip) const {
     std::int64_t at = 0, stride = n[last];
     for (int d = last - 1; d >= 0; --d) {
@@ -141,18 +140,15 @@ class Transpose : public Prepared {
 
   std::size_t size_;
   int count_ = 0;
-  std::array<Dim, kMaxRank> extents_;
-  std::array<Extent, kMaxRank> bound_;
-  std::array<std::int64_t, kMaxRank> strides_{};
+  std::array<Dim, kMaxAxes> extents_;
+  std::array<Extent, kMaxAxes> bound_;
+  std::array<std::int64_t, kMaxAxes> strides_{};
 };
 
 }  // namespace
 
 std::vector<Kernel> transpose_kernels() {
-  return {
-      {"cpu.transpose", "transpose", always, [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-         return std::make_unique<Transpose>(call);
-       }}};
+  return {{"cpu.transpose", "transpose", at_most_max_axes, prepare_as<Transpose>}};
 }
 
 }  // namespace aloft::cpu
