@@ -2,9 +2,16 @@
 
 namespace aloft::cli {
 
-Action report_verb(CLI::App& app);
 Action bench_verb(CLI::App& app);
+Action data_verb(CLI::App& app);
+Action devices_verb(CLI::App& app);
+Action doctor_verb(CLI::App& app);
+Action explain_verb(CLI::App& app);
 Action generate_verb(CLI::App& app);
+Action ops_verb(CLI::App& app);
+Action passes_verb(CLI::App& app);
+Action recipes_verb(CLI::App& app);
+Action report_verb(CLI::App& app);
 Action score_verb(CLI::App& app);
 Action train_verb(CLI::App& app);
 
@@ -20,6 +27,16 @@ const std::vector<Verb>& verbs() {
       {"bench", "Time a training step and compare it with the machine's limit",
        "aloft bench step --model gpt2-124m --batch 4 --seq 256 --precision O2:bf16 --json",
        bench_verb},
+      {"data", "Build or inspect the tokens of a recipe", "aloft data build recipes/gpt-cpp.toml",
+       data_verb},
+      {"explain", "Precision, plan, graph or kernels of a recipe",
+       "aloft explain precision recipes/gpt-cpp.toml", explain_verb},
+      {"ops", "Every op: class, gradient, kernels", "aloft ops 'conv*' --json", ops_verb},
+      {"passes", "What the compiler does, in order", "aloft passes", passes_verb},
+      {"recipes", "Recipes, and every key of one", "aloft recipes", recipes_verb},
+      {"devices", "The processor, and how fast it was measured to be", "aloft devices --json",
+       devices_verb},
+      {"doctor", "What could keep this machine from training well", "aloft doctor", doctor_verb},
   };
   return all;
 }

@@ -110,7 +110,7 @@ Arena arena_of(StateClass cls);
 // buffers of variables get the variables' offsets.
 void add_program(Plan& plan, Program program, const std::vector<StateSlot>& state);
 
-// JSON text and back; from_json checks every index, offset and size: DataError E0610.
+// JSON text and back; from_json checks every index, offset and size: DataError E0640.
 std::string to_json(const Plan& plan);
 Plan plan_from_json(std::string_view text);
 

@@ -19,6 +19,7 @@ using nlohmann::json;
 struct Leaf {
   std::string key, origin;
   json value;
+  std::map<std::string, std::string> inner;  // [precision]: the origin of each of its keys
 };
 
 json to_json(const toml::node& node) {

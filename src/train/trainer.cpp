@@ -20,6 +20,7 @@
 #include "train/progress.h"
 #include "train/run_record.h"
 #include "train/runner.h"
+#include "train/session.h"
 
 namespace aloft {
 namespace {
@@ -48,17 +49,10 @@ class Rate {
 class Training {
  public:
   Training(const Recipe& recipe, const TrainOptions& options)
-      : recipe_(recipe),
-        options_(options),
+      : options_(options),
         data_(open_data(recipe, options.quiet)),
-        config_(model_config(recipe, data_.tokenizer ? data_.tokenizer->vocab_size() : 0)) {
-    if (recipe_.train.threads > 0) omp_set_num_threads(static_cast<int>(recipe_.train.threads));
-    recipe_.precision = settle_precision(recipe.precision, options.measure);
-    manual_seed(recipe_.train.seed);
-    model_ = std::make_unique<models::Gpt2>(config_);
-    optimizer_ = std::make_unique<Optimizer>(
-        amp::prepare(*model_, optimizer_spec(recipe_), recipe_.precision));
-    optimizer_->set_accumulation(static_cast<int>(recipe_.train.accumulate));
+        session_(open_session(recipe, data_.tokenizer ? data_.tokenizer->vocab_size() : 0,
+                              options.measure)) {
     names_ = backward_order(*optimizer_);
   }
 
@@ -117,10 +111,7 @@ class Training {
   }
 
   void start_runner() {
-    const RunnerOptions o{recipe_.train.batch, config_.context,
-                          static_cast<int>(recipe_.train.threads), {}};
-    runner_ = recipe_.train.mode == "eager" ? eager_runner(*model_, *optimizer_, o)
-                                            : graph_runner(*model_, *optimizer_, o);
+    runner_ = make_runner(session_);
     if (const Programs* p = runner_->programs()) {
       result_.compile_s = p->compile_seconds();
       result_.planned_peak_bytes = p->plan().peak_bytes();
@@ -290,12 +281,13 @@ class Training {
                       result_.sample);
   }
 
-  Recipe recipe_;
   const TrainOptions& options_;
   Dataset data_;
-  models::Gpt2Config config_;
-  std::unique_ptr<models::Gpt2> model_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Session session_;
+  const Recipe& recipe_ = session_.recipe;
+  const models::Gpt2Config& config_ = session_.config;
+  std::unique_ptr<models::Gpt2>& model_ = session_.model;
+  std::unique_ptr<Optimizer>& optimizer_ = session_.optimizer;
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> names_;
   std::string started_ = utc_timestamp();
@@ -308,6 +300,12 @@ class Training {
 
 }  // namespace
 
+Path default_cache() {
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  return (base && *base ? Path(base) : Path(home ? home : "/tmp") / ".cache") / "aloft";
+}
+
 Dataset open_data(const Recipe& recipe, bool quiet) {
   DatasetSpec spec;
   spec.text = recipe.data.text;
@@ -318,9 +316,7 @@ Dataset open_data(const Recipe& recipe, bool quiet) {
   if (!recipe.data.cache.empty()) {
     spec.cache = recipe.data.cache;
   } else {
-    const char* base = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    spec.cache = (base && *base ? Path(base) : Path(home ? home : "/tmp") / ".cache") / "aloft";
+    spec.cache = default_cache();
   }
   make_folder(spec.cache);
   if (spec.text.empty())

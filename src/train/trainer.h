@@ -48,6 +48,9 @@ TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
                                  const std::function<MeasuredRates()>& measure);
 
+// Where packed data lies unless a recipe says otherwise: XDG_CACHE_HOME or ~/.cache, /aloft.
+Path default_cache();
+
 // Opens the recipe's data.
 Dataset open_data(const Recipe& recipe, bool quiet);
 

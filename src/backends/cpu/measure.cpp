@@ -135,4 +135,10 @@ double measure_stream_rate(int rounds) {
   return 3.0 * sizeof(float) * kValues / median(times) / 1e6;
 }
 
+std::string library_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
+         std::to_string(v->patch);
+}
+
 }  // namespace aloft::cpu

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "types/dtype.h"
 
@@ -57,5 +58,8 @@ MatmulRates measure_matmul_rates(int rounds = 9);
 // Bytes a second, in GB, that an update in place moves (two arrays read, one written back) over
 // arrays far larger than the caches, on all threads of the pool.
 double measure_stream_rate(int rounds = 5);
+
+// Of the library of products: "2.6.3".
+std::string library_version();
 
 }  // namespace aloft::cpu

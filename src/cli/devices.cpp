@@ -1,0 +1,75 @@
+// aloft devices
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/measure.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/machine.h"
+#include "cli/verb.h"
+#include "runtime/default_backend.h"
+
+namespace aloft::cli {
+namespace {
+
+using nlohmann::json;
+
+// Bytes of a cache level as the C library reports it; 0 where it does not know.
+std::uint64_t cache_bytes(int name) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? static_cast<std::uint64_t>(bytes) : 0;
+}
+
+ExitCode devices(bool as_json, bool measure) {
+  const std::string isa = cpu::describe(cpu::cpu_features());
+  json device = {{"backend", std::string(default_backend().name())},
+                 {"processor", machine_name()},
+                 {"instruction_sets", isa},
+                 {"caches", {{"l1d_bytes", cache_bytes(_SC_LEVEL1_DCACHE_SIZE)},
+                             {"l2_bytes", cache_bytes(_SC_LEVEL2_CACHE_SIZE)},
+                             {"l3_bytes", cache_bytes(_SC_LEVEL3_CACHE_SIZE)}}},
+                 {"memory_bytes", static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                                      static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE))}};
+  if (measure) {
+    log_info("measuring: products of 1024 x 3072 x 768, and a stream through memory");
+    const cpu::MatmulRates rates = cpu::measure_matmul_rates();
+    device["f32_gflops"] = rates.f32_gflops;
+    device["bf16_gflops"] = rates.bf16_gflops;
+    device["stream_gb_s"] = cpu::measure_stream_rate();
+  }
+  if (as_json) {
+    fmt::print("{}\n", json::array({device}).dump(2));
+    return ExitCode::Ok;
+  }
+  fmt::print("{:<18}{}\n", "backend", device["backend"].get<std::string>());
+  fmt::print("{:<18}{}\n", "processor", device["processor"].get<std::string>());
+  fmt::print("{:<18}{}\n", "instruction sets", isa);
+  for (const auto& [key, text] : {std::pair{"l1d_bytes", "L1 data"}, {"l2_bytes", "L2"},
+                                  {"l3_bytes", "L3"}})
+    fmt::print("{:<18}{}\n", text, human_bytes(device["caches"][key].get<std::uint64_t>()));
+  fmt::print("{:<18}{}\n", "memory", human_bytes(device["memory_bytes"].get<std::uint64_t>()));
+  if (measure) {
+    fmt::print("{:<18}{:.0f} GFLOP/s\n", "f32 products", device["f32_gflops"].get<double>());
+    fmt::print("{:<18}{:.0f} GFLOP/s\n", "bf16 products", device["bf16_gflops"].get<double>());
+    fmt::print("{:<18}{:.1f} GB/s\n", "memory stream", device["stream_gb_s"].get<double>());
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action devices_verb(CLI::App& app) {
+  struct Options {
+    bool json = false, no_measure = false;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_flag("--json", o->json, "a list of objects");
+  app.add_flag("--no-measure", o->no_measure, "only what is there, without measuring its speed");
+  return [o] { return devices(o->json, !o->no_measure); };
+}
+
+}  // namespace aloft::cli

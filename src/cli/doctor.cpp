@@ -1,0 +1,134 @@
+// aloft doctor
+#include <fmt/format.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/measure.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/table.h"
+#include "cli/verb.h"
+#include "train/trainer.h"
+
+namespace aloft::cli {
+namespace {
+
+struct Finding {
+  std::string what, state, saw, advice;  // state: ok, warn, fail
+};
+
+Finding processor() {
+  const cpu::CpuFeatures& f = cpu::cpu_features();
+  const bool fast = f.avx512_bf16 || f.amx_bf16;
+  return {"instruction sets", fast ? "ok" : "warn", cpu::describe(f),
+          fast ? "" : "no bf16 products in hardware: O0 may be as fast as O2 (aloft devices)"};
+}
+
+Finding threads() {
+  const int pool = omp_get_max_threads();
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const std::string saw = fmt::format("OpenMP {}: {} threads on {} processors", _OPENMP, pool, cores);
+  if (pool > cores)
+    return {"threads", "warn", saw, "more threads than processors slow each other: OMP_NUM_THREADS"};
+  if (pool < cores)
+    return {"threads", "warn", saw, "OMP_NUM_THREADS leaves processors idle; unset it to use all"};
+  return {"threads", "ok", saw, ""};
+}
+
+Finding load() {
+  double averages[1] = {0};
+  if (getloadavg(averages, 1) != 1) return {"load", "warn", "unknown", "the system does not say"};
+  const double cores = std::max(1u, std::thread::hardware_concurrency());
+  const bool busy = averages[0] > 0.5 * cores;
+  return {"load", busy ? "warn" : "ok", fmt::format("{:.1f} on {:.0f} processors", averages[0], cores),
+          busy ? "other programs run: measured rates and choices will be lower" : ""};
+}
+
+Finding library() {
+  return {"oneDNN", "ok", cpu::library_version(), ""};
+}
+
+Finding cache() {
+  const Path folder = default_cache();
+  const std::string advice = "set XDG_CACHE_HOME, or data.cache in the recipe";
+  try {
+    make_folder(folder);
+    const Path probe = folder / fmt::format(".doctor-{}", getpid());
+    write_file_atomic(probe, std::string_view("aloft"));
+    std::filesystem::remove(probe);
+  } catch (const Error& e) {
+    return {"cache folder", "fail", e.headline() + ": " + folder.string(), advice};
+  }
+  return {"cache folder", "ok", folder.string(), ""};
+}
+
+Finding disk(const std::string& what, const Path& folder) {
+  std::error_code error;
+  const auto space = std::filesystem::space(folder, error);
+  if (error) return {what, "warn", error.message() + ": " + folder.string(), "check the folder"};
+  const bool tight = space.available < (std::uint64_t{1} << 30);
+  return {what, tight ? "warn" : "ok", human_bytes(space.available) + " free",
+          tight ? "checkpoints need three times the model's fp32 size each" : ""};
+}
+
+Finding memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("MemAvailable:", 0) == 0) {
+      const std::uint64_t bytes = std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
+      const bool tight = bytes < (std::uint64_t{1} << 30);
+      return {"memory", tight ? "warn" : "ok", human_bytes(bytes) + " available",
+              tight ? "`aloft explain plan RECIPE` says what a run needs, to the byte" : ""};
+    }
+  return {"memory", "warn", "unknown", "/proc/meminfo cannot be read"};
+}
+
+Finding huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string text;
+  std::getline(file, text);
+  const auto from = text.find('['), to = text.find(']');
+  if (from == std::string::npos || to == std::string::npos)
+    return {"huge pages", "warn", "unknown", "large arenas are faster on huge pages"};
+  const std::string mode = text.substr(from + 1, to - from - 1);
+  const bool off = mode == "never";
+  return {"huge pages", off ? "warn" : "ok", mode,
+          off ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)" : ""};
+}
+
+ExitCode doctor(bool as_json) {
+  const std::vector<Finding> findings{
+      {"aloft", "ok", ALOFT_VERSION, ""}, processor(), threads(), load(),
+      library(), memory(), huge_pages(), cache(), disk("disk of the cache", default_cache()),
+      disk("disk here", std::filesystem::current_path())};
+  bool failed = false;
+  nlohmann::json list = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows{{"check", "state", "seen", "advice"}};
+  for (const Finding& f : findings) {
+    failed = failed || f.state == "fail";
+    list.push_back({{"check", f.what}, {"state", f.state}, {"saw", f.saw}, {"advice", f.advice}});
+    rows.push_back({f.what, f.state, f.saw, f.advice});
+  }
+  if (as_json)
+    fmt::print("{}\n", list.dump(2));
+  else
+    fmt::print("{}", table(rows));
+  return failed ? ExitCode::Environment : ExitCode::Ok;
+}
+
+}  // namespace
+
+Action doctor_verb(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "a list of objects: check, state, saw, advice");
+  return [json] { return doctor(*json); };
+}
+
+}  // namespace aloft::cli

@@ -1,0 +1,109 @@
+// aloft recipes
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/table.h"
+#include "cli/verb.h"
+#include "train/recipe_fields.h"
+
+namespace aloft::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string first_comment(const Path& path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (!trim(line).empty())
+      return line[0] == '#' ? std::string(trim(std::string_view(line).substr(1))) : "";
+  return "";
+}
+
+// The recipes in `folder`, by name: (path, first comment line).
+std::vector<std::pair<std::string, std::string>> recipes_in(const Path& folder) {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".toml")
+      found.emplace_back(entry.path().string(), first_comment(entry.path()));
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string kind_of(const RecipeField& f) {
+  struct Kind {
+    std::string operator()(const bool*) const { return "boolean"; }
+    std::string operator()(const double*) const { return "number"; }
+    std::string operator()(const std::string*) const { return "text"; }
+    std::string operator()(const std::vector<std::string>*) const { return "list of text"; }
+    std::string operator()(const std::vector<double>*) const { return "list of numbers"; }
+    std::string operator()(const void*) const { return "integer"; }
+  };
+  return std::visit(Kind{}, f.target);
+}
+
+json keys() {
+  Recipe defaults;
+  json out = json::array();
+  for (const RecipeField& f : recipe_fields(defaults)) {
+    json key = {{"key", f.key}, {"doc", f.doc}, {"type", kind_of(f)}};
+    std::visit([&](const auto* v) { key["default"] = *v; }, f.target);
+    if (f.least < f.most) key["range"] = {f.least, f.most};
+    if (!f.choices.empty()) key["choices"] = f.choices;
+    out.push_back(key);
+  }
+  out.push_back({{"key", "precision"},
+                 {"doc", "level, types a phase, lists, loss scale: docs/precision.md"},
+                 {"type", "text or table"},
+                 {"default", "O0"}});
+  return out;
+}
+
+ExitCode recipes(const std::string& folder, bool as_json) {
+  const auto found = recipes_in(folder);
+  const json all = keys();
+  if (as_json) {
+    json list = json::array();
+    for (const auto& [path, text] : found) list.push_back({{"path", path}, {"summary", text}});
+    fmt::print("{}\n", json{{"recipes", list}, {"keys", all}}.dump(2));
+    return ExitCode::Ok;
+  }
+  std::vector<std::vector<std::string>> rows{{"recipe", "what"}};
+  for (const auto& [path, text] : found) rows.push_back({path, text});
+  if (found.empty())
+    fmt::print("no *.toml in {}\n\n", folder);
+  else
+    fmt::print("{}\n", table(rows));
+  rows = {{"key", "default", "type", "meaning"}};
+  for (const json& k : all) {
+    std::string doc = k["doc"];
+    if (k.contains("choices")) {
+      doc += ":";
+      for (const json& c : k["choices"]) doc += " " + c.get<std::string>();
+    }
+    rows.push_back({k["key"], k["default"].dump(), k["type"], doc});
+  }
+  fmt::print("{}", table(rows));
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action recipes_verb(CLI::App& app) {
+  struct Options {
+    std::string folder = "recipes";
+    bool json = false;
+  };
+  auto o = std::make_shared<Options>();
+  app.add_option("folder", o->folder, "where to look for recipes")->capture_default_str();
+  app.add_flag("--json", o->json, "an object: recipes, and every key with default and meaning");
+  return [o] { return recipes(o->folder, o->json); };
+}
+
+}  // namespace aloft::cli

@@ -1,0 +1,246 @@
+// A Plan as JSON and back. What is read is not trusted: every index, offset and size is checked
+// before anything could be allocated or addressed from it.
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFormat = 1;
+// Far above any machine's memory, far below where a sum of two could wrap.
+constexpr std::size_t kMostBytes = std::size_t{1} << 56;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw DataError("E0640", "the text is not a usable plan")
+      .saw(what)
+      .advice("write the plan again with this version of Aloft");
+}
+
+json json_of(const BufferRef& r) { return json::array({r.buffer, r.type.str()}); }
+
+json json_of(const std::vector<BufferRef>& list) {
+  json out = json::array();
+  for (const BufferRef& r : list) out.push_back(json_of(r));
+  return out;
+}
+
+json json_of(const std::vector<NamedRef>& list) {
+  json out = json::array();
+  for (const NamedRef& r : list)
+    out.push_back({{"name", r.name}, {"ref", json_of(r.ref)}, {"tap", r.is_tap}});
+  return out;
+}
+
+json json_of(const Instruction& i) {
+  json out = {{"op", i.call.op.str()},       {"attrs", i.call.attrs.str()},
+              {"kernel", i.kernel},          {"in", json_of(i.in)},
+              {"out", json_of(i.out)},       {"scratch", i.scratch},
+              {"identity", i.identity},      {"path", i.path},
+              {"file", i.file},              {"line", i.line},
+              {"phase", name_of(i.phase)},   {"refusals", i.refusals}};
+  return out;
+}
+
+json json_of(const Program& p) {
+  json out = {{"name", p.name},
+              {"bounds", p.bounds},
+              {"inputs", json_of(p.inputs)},
+              {"outputs", json_of(p.outputs)},
+              {"activation_lower_bound", p.activation_lower_bound},
+              {"gradient_names", p.gradient_names}};
+  for (json* list : {&out["symbols"], &out["buffers"], &out["instructions"]})
+    *list = json::array();
+  for (Name s : p.symbols) out["symbols"].push_back(s.str());
+  for (const Buffer& b : p.buffers)
+    out["buffers"].push_back({{"name", b.name},
+                              {"arena", name_of(b.arena)},
+                              {"bytes", b.bytes},
+                              {"offset", b.offset},
+                              {"first", b.first},
+                              {"last", b.last}});
+  for (const Instruction& i : p.instructions) out["instructions"].push_back(json_of(i));
+  return out;
+}
+
+// One of `all` by its name.
+template <class E, class All>
+E enumerator(const json& text, const All& all) {
+  const std::string name = text.get<std::string>();
+  for (const E e : all)
+    if (name_of(e) == name) return e;
+  refuse("'" + name + "' where a known word belongs");
+}
+
+std::size_t size_from(const json& j) {
+  if (!j.is_number_unsigned() && !(j.is_number_integer() && j.get<std::int64_t>() >= 0))
+    refuse(j.dump() + " where a size belongs");
+  const auto n = j.get<std::uint64_t>();
+  if (n > kMostBytes) refuse(j.dump() + " bytes");
+  return n;
+}
+
+// An integer in [least, most].
+int index_from(const json& j, std::int64_t least, std::int64_t most) {
+  if (!j.is_number_integer()) refuse(j.dump() + " where an index belongs");
+  const bool huge = j.is_number_unsigned() &&
+                    j.get<std::uint64_t>() > static_cast<std::uint64_t>(
+                                                 std::numeric_limits<int>::max());
+  const std::int64_t n = huge ? -2 : j.get<std::int64_t>();
+  if (huge || n < least || n > most)
+    refuse("index " + j.dump() + ", outside " + std::to_string(least) + " to " +
+           std::to_string(most));
+  return static_cast<int>(n);
+}
+
+BufferRef ref_from(const json& j, const Program& p) {
+  if (!j.is_array() || j.size() != 2) refuse("a reference that is not [buffer, type]");
+  BufferRef r;
+  r.buffer = index_from(j[0], 0, static_cast<std::int64_t>(p.buffers.size()) - 1);
+  r.type = parse_tensor_type(j[1].get<std::string>());
+  for (const Dim& d : r.type.shape)
+    if (d.max() < 0) refuse("a negative extent: " + r.type.str());
+  if (r.type.max_bytes() > p.buffers[r.buffer].bytes)
+    refuse(r.type.str() + " in a buffer of " + std::to_string(p.buffers[r.buffer].bytes) +
+           " bytes");
+  return r;
+}
+
+std::vector<NamedRef> named_from(const json& list, const Program& p) {
+  std::vector<NamedRef> out;
+  for (const json& j : list)
+    out.push_back({j.at("name"), ref_from(j.at("ref"), p), j.at("tap").get<bool>()});
+  return out;
+}
+
+Buffer buffer_from(const json& j, const Plan& plan, int end) {
+  Buffer b;
+  b.name = j.at("name");
+  b.arena = enumerator<Arena>(j.at("arena"), kAllArenas);
+  b.bytes = size_from(j.at("bytes"));
+  b.offset = size_from(j.at("offset"));
+  b.first = index_from(j.at("first"), 0, end);
+  b.last = index_from(j.at("last"), b.first, end);
+  const auto arena = plan.arena_bytes.find(b.arena);
+  const std::size_t room = arena == plan.arena_bytes.end() ? 0 : arena->second;
+  if (b.bytes > 0 && b.offset + b.bytes > room)
+    refuse("buffer '" + b.name + "' ends at " + std::to_string(b.offset + b.bytes) +
+           " of an arena of " + std::to_string(room) + " bytes");
+  return b;
+}
+
+Instruction instruction_from(const json& j, const Program& p, int threads) {
+  Instruction i;
+  i.call.op = j.at("op").get<std::string>();
+  const std::string attrs = j.at("attrs");
+  if (!attrs.empty()) i.call.attrs = parse_attrs(attrs);
+  i.call.threads = threads;
+  for (const json& r : j.at("in")) i.in.push_back(ref_from(r, p));
+  for (const json& r : j.at("out")) i.out.push_back(ref_from(r, p));
+  for (const BufferRef& r : i.in) i.call.in.push_back(r.type);
+  for (const BufferRef& r : i.out) i.call.out.push_back(r.type);
+  i.kernel = j.at("kernel");
+  i.refusals = j.at("refusals").get<std::vector<std::string>>();
+  i.scratch = index_from(j.at("scratch"), -1, static_cast<std::int64_t>(p.buffers.size()) - 1);
+  i.identity = j.at("identity");
+  i.path = j.at("path");
+  i.file = j.at("file");
+  i.line = index_from(j.at("line"), 0, std::numeric_limits<int>::max());
+  i.phase = enumerator<Phase>(j.at("phase"),
+                              std::initializer_list<Phase>{Phase::Forward, Phase::Backward,
+                                                           Phase::Update});
+  return i;
+}
+
+Program program_from(const json& j, const Plan& plan) {
+  Program p;
+  p.name = j.at("name");
+  for (const json& s : j.at("symbols")) p.symbols.emplace_back(s.get<std::string>());
+  p.bounds = j.at("bounds").get<std::vector<std::int64_t>>();
+  if (p.bounds.size() != p.symbols.size()) refuse("symbols and bounds that differ in number");
+  for (std::int64_t b : p.bounds)
+    if (b < 0) refuse("a negative bound");
+  const json& instructions = j.at("instructions");
+  const int end = static_cast<int>(instructions.size());
+  for (const json& b : j.at("buffers")) p.buffers.push_back(buffer_from(b, plan, end));
+  for (const json& i : instructions) p.instructions.push_back(instruction_from(i, p, plan.threads));
+  p.inputs = named_from(j.at("inputs"), p);
+  p.outputs = named_from(j.at("outputs"), p);
+  p.activation_lower_bound = size_from(j.at("activation_lower_bound"));
+  p.gradient_names = j.at("gradient_names").get<std::vector<std::string>>();
+  return p;
+}
+
+StateSlot slot_from(const json& j, const Plan& plan) {
+  StateSlot s;
+  s.name = j.at("name").get<std::string>();
+  s.type = parse_tensor_type(j.at("type").get<std::string>());
+  if (!s.type.shape.is_constant()) refuse("a variable of symbolic shape: " + s.name.str());
+  s.cls = enumerator<StateClass>(
+      j.at("class"), std::initializer_list<StateClass>{StateClass::Parameter, StateClass::Optimizer,
+                                                       StateClass::Gradient, StateClass::Buffer,
+                                                       StateClass::Control});
+  s.requires_grad = j.at("requires_grad").get<bool>();
+  s.is_norm = j.at("is_norm").get<bool>();
+  s.arena = arena_of(s.cls);
+  s.offset = size_from(j.at("offset"));
+  const auto arena = plan.arena_bytes.find(s.arena);
+  const std::size_t room = arena == plan.arena_bytes.end() ? 0 : arena->second;
+  if (s.type.max_bytes() > room || s.offset > room - s.type.max_bytes())
+    refuse("variable '" + s.name.str() + "' lies outside its arena");
+  return s;
+}
+
+Plan read_plan(const json& j) {
+  if (!j.is_object() || !j.contains("aloft_plan")) refuse("no \"aloft_plan\"");
+  if (j.at("aloft_plan") != kFormat) refuse("format " + j.at("aloft_plan").dump());
+  Plan plan;
+  plan.backend = j.at("backend");
+  plan.threads = index_from(j.at("threads"), 1, 4096);
+  plan.choices = j.at("choices").get<std::map<std::string, std::string>>();
+  for (const auto& [name, bytes] : j.at("arenas").items())
+    plan.arena_bytes[enumerator<Arena>(json(name), kAllArenas)] = size_from(bytes);
+  for (const json& s : j.at("state")) plan.state.push_back(slot_from(s, plan));
+  for (const json& p : j.at("programs")) plan.programs.push_back(program_from(p, plan));
+  return plan;
+}
+
+}  // namespace
+
+std::string to_json(const Plan& plan) {
+  json out = {{"aloft_plan", kFormat}, {"backend", plan.backend},   {"threads", plan.threads},
+              {"choices", plan.choices}, {"state", json::array()}, {"programs", json::array()}};
+  out["arenas"] = json::object();
+  for (const auto& [arena, bytes] : plan.arena_bytes) out["arenas"][std::string(name_of(arena))] = bytes;
+  for (const StateSlot& s : plan.state)
+    out["state"].push_back({{"name", s.name.str()},
+                            {"type", s.type.str()},
+                            {"class", name_of(s.cls)},
+                            {"requires_grad", s.requires_grad},
+                            {"is_norm", s.is_norm},
+                            {"offset", s.offset}});
+  for (const Program& p : plan.programs) out["programs"].push_back(json_of(p));
+  return out.dump(1);
+}
+
+Plan plan_from_json(std::string_view text) {
+  Plan plan;
+  try {
+    plan = read_plan(json::parse(text));
+    verify(plan);
+  } catch (const json::exception& e) {
+    refuse(e.what());
+  } catch (const DataError&) {
+    throw;
+  } catch (const Error& e) {  // a type or attribute that does not parse, or a broken plan
+    refuse(e.headline());
+  }
+  return plan;
+}
+
+}  // namespace aloft

@@ -1,0 +1,183 @@
+"""aloft as a user meets it. Usage: verbs_test.py ALOFT REPOSITORY (the standard library only)."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ALOFT, ROOT = sys.argv[1], Path(sys.argv[2])
+
+TINY = """# A model of a few kilobytes.
+[model]
+layers = 1
+dim = 16
+heads = 2
+context = 8
+[data]
+text = ["text.txt"]
+tokenizer = { kind = "byte" }
+validation = 0.2
+[precision]
+level = "O2:bf16"
+[train]
+batch = 2
+steps = 4
+eval_every = 2
+sample_tokens = 8
+"""
+
+
+class Verbs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = Path(cls.holder.name)
+        (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        (cls.folder / "tiny.toml").write_text(TINY)
+        cls.environment = {**os.environ, "XDG_CACHE_HOME": str(cls.folder / "cache"),
+                           "OMP_NUM_THREADS": "1"}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def aloft(self, *arguments, exit_code=0):
+        done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
+                              capture_output=True, env=self.environment, timeout=300)
+        self.assertEqual(done.returncode, exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def parsed(self, *arguments):
+        return json.loads(self.aloft(*arguments).stdout)
+
+    def test_help_has_an_example(self):
+        verbs = [line.split()[0] for line in self.aloft("--help").stdout.splitlines()
+                 if line.startswith("  ") and not line.startswith("  -") and line.split()]
+        self.assertIn("explain", verbs)
+        nested = {"explain": ["precision", "plan", "graph", "kernels"], "data": ["build", "info"]}
+        for verb in verbs:
+            self.assertIn("Example:", self.aloft(verb, "--help").stdout, verb)
+            for inner in nested.get(verb, []):
+                self.assertIn("Example:", self.aloft(verb, inner, "--help").stdout, inner)
+
+    def test_wrong_usage_is_2(self):
+        for arguments in [(), ("tran",), ("train",), ("ops", "--jsn"), ("explain",),
+                          ("explain", "precision", "tiny.toml", "--program", "nothing")]:
+            done = self.aloft(*arguments, exit_code=2)
+            self.assertEqual(done.stdout, "", arguments)
+            self.assertIn("error E07", done.stderr, arguments)
+
+    def test_every_mistake_of_a_recipe_at_once(self):
+        lines = TINY.splitlines()
+        wrong = [line.replace("layers", "leyers").replace("batch = 2", 'batch = "two"')
+                 .replace('level = "O2:bf16"', 'level = "O7"').replace("heads = 2", "heads = -2")
+                 for line in lines]
+        (self.folder / "wrong.toml").write_text("\n".join(wrong))
+        done = self.aloft("train", "wrong.toml", exit_code=2)
+        self.assertEqual(done.stdout, "")
+        for old, new in zip(lines, wrong):
+            if old != new:
+                self.assertIn(f"wrong.toml:{wrong.index(new) + 1}", done.stderr, new)
+        self.assertIn("layers", done.stderr)  # the nearest name
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_bad_data_is_3(self):
+        self.aloft("train", "absent.toml", exit_code=3)
+        self.aloft("train", "tiny.toml", "--set", 'data.text=["absent.txt"]', exit_code=3)
+        self.aloft("data", "info", "text.txt", exit_code=3)
+        self.aloft("report", ".", exit_code=3)
+
+    def test_ops(self):
+        table = self.parsed("ops", "--json")
+        self.assertGreaterEqual(len(table), 90)
+        self.assertEqual(len({op["name"] for op in table}), len(table))
+        for op in table:
+            self.assertIn(op["numeric"], ("narrow", "follow", "widen", "exact"))
+            self.assertIn(op["meaning"], ("eval", "body"))
+            self.assertTrue(op["kernels"]["cpu"] or op["meaning"] == "body", op["name"])
+        self.assertIn("softmax", self.aloft("ops", "soft*").stdout)
+
+    def test_passes(self):
+        names = [p["name"] for p in self.parsed("passes", "--json")]
+        self.assertLess(names.index("insert-casts"), names.index("differentiate"))
+        self.assertIn("differentiate", self.aloft("passes").stdout)
+
+    def test_recipes(self):
+        listed = self.parsed("recipes", ROOT / "recipes", "--json")
+        self.assertIn("gpt-cpp.toml", [Path(r["path"]).name for r in listed["recipes"]])
+        self.assertTrue(all(r["summary"] for r in listed["recipes"]))
+        self.assertIn("train.batch", [k["key"] for k in listed["keys"]])
+
+    def test_devices_and_doctor(self):
+        device = self.parsed("devices", "--json", "--no-measure")[0]
+        self.assertIn("avx2", device["instruction_sets"])
+        findings = self.parsed("doctor", "--json")
+        for f in findings:
+            self.assertIn(f["state"], ("ok", "warn"), f)
+            self.assertTrue(f["state"] == "ok" or f["advice"], f)
+
+    def test_data(self):
+        built = self.parsed("data", "build", "tiny.toml", "--json")
+        self.assertEqual(built["vocab"], 256)
+        self.assertEqual(built["train_tokens"] + built["validation_tokens"],
+                         (self.folder / "text.txt").stat().st_size)
+        shard = self.parsed("data", "info", built["folder"], "--json")
+        self.assertEqual(shard["tokens"], built["train_tokens"])
+        damaged = bytearray((Path(built["folder"]) / "train.shard").read_bytes())
+        damaged[-1] ^= 1
+        (self.folder / "damaged.shard").write_bytes(damaged)
+        self.assertIn("E0521", self.aloft("data", "info", "damaged.shard", exit_code=3).stderr)
+
+    def test_explain(self):
+        decisions = self.parsed("explain", "precision", "tiny.toml", "--json")
+        by_op = {d["op"]: d for d in decisions}
+        self.assertEqual(by_op["linear"]["compute"], "bf16")
+        self.assertTrue(all(d["reason"] for d in decisions))
+        plan = self.parsed("explain", "plan", "tiny.toml", "--json")
+        self.assertEqual({p["name"] for p in plan["programs"]}, {"train", "evaluate"})
+        text = self.aloft("explain", "plan", "tiny.toml").stdout
+        self.assertIn("most activations at instruction", text)
+        self.assertIn("graph", self.parsed("explain", "graph", "tiny.toml", "--json"))
+        kernels = self.parsed("explain", "kernels", "tiny.toml", "--json")
+        train = next(p for p in plan["programs"] if p["name"] == "train")
+        self.assertEqual(sum(k["calls"] for k in kernels), len(train["instructions"]))
+        self.assertIn("linear", self.aloft("explain", "kernels", "tiny.toml").stdout)
+
+    def test_train_resume_report(self):
+        done = self.aloft("train", "tiny.toml", "--out", "first")
+        self.assertIn("run directory first", done.stdout)
+        self.aloft("train", "tiny.toml", "--out", "first", exit_code=2)  # holds a run already
+        page = (self.folder / "first" / "report.html").read_text()
+        self.assertNotIn("{{", page.split("<script>")[0])
+        self.assertNotRegex(page.split("<script>")[0], r"(src|href)=")  # nothing is fetched
+        data = page.split('id="data">')[1].split("</script>")[0]
+        curves = json.loads(data)["curves"]
+        self.assertEqual(curves["step"], [1, 2, 3, 4])
+        self.assertEqual([e[0] for e in curves["evaluations"]], [2, 4])
+        self.aloft("train", "tiny.toml", "--out", "first", "--steps", "6", "--resume")
+        page = (self.folder / "first" / "report.html").read_text()
+        data = page.split('id="data">')[1].split("</script>")[0]
+        self.assertEqual(json.loads(data)["curves"]["step"], [1, 2, 3, 4, 5, 6])
+        self.assertEqual(self.parsed("data", "info", "first", "--json")["vocab"], 256)
+
+    def test_report_of_hostile_content(self):
+        run = self.folder / "hostile"
+        run.mkdir()
+        (run / "run.json").write_text(json.dumps(
+            {"recipe": {"data": {"text": ["</script><script>alert(1)</script>{{charts_script}}"]}}}))
+        (run / "metrics.jsonl").write_text(
+            '{"step":1,"loss":null,"lr":1,"grad_norm":null,"loss_scale":2,"skipped":true,'
+            '"culprit":"<!--","tokens_per_s":1,"time_s":1}\n{"step":2,"lo')
+        self.aloft("report", "hostile")
+        data = (run / "report.html").read_text().split('id="data">')[1].split("</script>")[0]
+        parsed = json.loads(data)
+        self.assertEqual(parsed["curves"]["skips"], [[1, "<!--"]])
+        self.assertEqual(parsed["curves"]["loss"], [None])
+        self.assertNotIn("<", data)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
