@@ -56,7 +56,8 @@ ExitCode build(const Options& o) {
 json shard_info(const Path& path) {
   const MappedFile file(path);
   json out = {{"file", path.string()}, {"bytes", file.bytes().size()}};
-  if (file.text().substr(0, 8) != "ALOFTSHD") {
+  // nanoGPT's files have no header: only their name says that they are tokens.
+  if (file.text().substr(0, 8) != "ALOFTSHD" && path.extension() == ".bin") {
     const TokenSource tokens = open_tokens(path);
     out["kind"] = "token file of another program";
     out["tokens"] = tokens.size();
@@ -76,7 +77,7 @@ json shard_info(const Path& path) {
 json run_info(const Path& run) {
   const json record = json::parse(read_file(run / "run.json"), nullptr, false);
   if (!record.is_object() || !record.contains("recipe"))
-    throw DataError("E0641", "run.json is not the record of a training run")
+    throw DataError("E0643", "run.json is not the record of a training run")
         .at((run / "run.json").string())
         .advice("name the run directory that holds metrics.jsonl and checkpoints/");
   json out = {{"run", run.string()}, {"data", record["recipe"].value("data", json::object())}};

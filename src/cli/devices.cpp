@@ -29,9 +29,10 @@ ExitCode devices(bool as_json, bool measure) {
   json device = {{"backend", std::string(default_backend().name())},
                  {"processor", machine_name()},
                  {"instruction_sets", isa},
-                 {"caches", {{"l1d_bytes", cache_bytes(_SC_LEVEL1_DCACHE_SIZE)},
-                             {"l2_bytes", cache_bytes(_SC_LEVEL2_CACHE_SIZE)},
-                             {"l3_bytes", cache_bytes(_SC_LEVEL3_CACHE_SIZE)}}},
+                 {"caches",
+                  {{"l1d_bytes", cache_bytes(_SC_LEVEL1_DCACHE_SIZE)},
+                   {"l2_bytes", cache_bytes(_SC_LEVEL2_CACHE_SIZE)},
+                   {"l3_bytes", cache_bytes(_SC_LEVEL3_CACHE_SIZE)}}},
                  {"memory_bytes", static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                                       static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE))}};
   if (measure) {
@@ -48,8 +49,8 @@ ExitCode devices(bool as_json, bool measure) {
   fmt::print("{:<18}{}\n", "backend", device["backend"].get<std::string>());
   fmt::print("{:<18}{}\n", "processor", device["processor"].get<std::string>());
   fmt::print("{:<18}{}\n", "instruction sets", isa);
-  for (const auto& [key, text] : {std::pair{"l1d_bytes", "L1 data"}, {"l2_bytes", "L2"},
-                                  {"l3_bytes", "L3"}})
+  for (const auto& [key, text] :
+       {std::pair{"l1d_bytes", "L1 data"}, {"l2_bytes", "L2"}, {"l3_bytes", "L3"}})
     fmt::print("{:<18}{}\n", text, human_bytes(device["caches"][key].get<std::uint64_t>()));
   fmt::print("{:<18}{}\n", "memory", human_bytes(device["memory_bytes"].get<std::uint64_t>()));
   if (measure) {

@@ -34,9 +34,11 @@ Finding processor() {
 Finding threads() {
   const int pool = omp_get_max_threads();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const std::string saw = fmt::format("OpenMP {}: {} threads on {} processors", _OPENMP, pool, cores);
+  const std::string saw =
+      fmt::format("OpenMP {}: {} threads on {} processors", _OPENMP, pool, cores);
   if (pool > cores)
-    return {"threads", "warn", saw, "more threads than processors slow each other: OMP_NUM_THREADS"};
+    return {"threads", "warn", saw,
+            "more threads than processors slow each other: OMP_NUM_THREADS"};
   if (pool < cores)
     return {"threads", "warn", saw, "OMP_NUM_THREADS leaves processors idle; unset it to use all"};
   return {"threads", "ok", saw, ""};
@@ -47,13 +49,12 @@ Finding load() {
   if (getloadavg(averages, 1) != 1) return {"load", "warn", "unknown", "the system does not say"};
   const double cores = std::max(1u, std::thread::hardware_concurrency());
   const bool busy = averages[0] > 0.5 * cores;
-  return {"load", busy ? "warn" : "ok", fmt::format("{:.1f} on {:.0f} processors", averages[0], cores),
+  return {"load", busy ? "warn" : "ok",
+          fmt::format("{:.1f} on {:.0f} processors", averages[0], cores),
           busy ? "other programs run: measured rates and choices will be lower" : ""};
 }
 
-Finding library() {
-  return {"oneDNN", "ok", cpu::library_version(), ""};
-}
+Finding library() { return {"oneDNN", "ok", cpu::library_version(), ""}; }
 
 Finding cache() {
   const Path folder = default_cache();
@@ -104,10 +105,16 @@ Finding huge_pages() {
 }
 
 ExitCode doctor(bool as_json) {
-  const std::vector<Finding> findings{
-      {"aloft", "ok", ALOFT_VERSION, ""}, processor(), threads(), load(),
-      library(), memory(), huge_pages(), cache(), disk("disk of the cache", default_cache()),
-      disk("disk here", std::filesystem::current_path())};
+  const std::vector<Finding> findings{{"aloft", "ok", ALOFT_VERSION, ""},
+                                      processor(),
+                                      threads(),
+                                      load(),
+                                      library(),
+                                      memory(),
+                                      huge_pages(),
+                                      cache(),
+                                      disk("disk of the cache", default_cache()),
+                                      disk("disk here", std::filesystem::current_path())};
   bool failed = false;
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows{{"check", "state", "seen", "advice"}};

@@ -61,7 +61,7 @@ Explained compile_recipe(const Options& o) {
   if (!e.programs().plan().find(o.program)) {
     std::vector<std::string> names;
     for (const Program& p : e.programs().plan().programs) names.push_back(p.name);
-    throw UserError("E0718", "the recipe has no such program")
+    throw UserError("E0720", "the recipe has no such program")
         .saw(o.program)
         .need("one of: " + fmt::format("{}", fmt::join(names, ", ")));
   }
@@ -78,8 +78,8 @@ ExitCode precision(const Options& o) {
   std::vector<std::vector<std::string>> rows{
       {"op", "place", "phase", "compute", "accumulate", "store", "reason"}};
   for (const json& d : decisions)
-    rows.push_back({d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"],
-                    d["reason"]});
+    rows.push_back(
+        {d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"], d["reason"]});
   fmt::print("{}\n{}", print_precision(e.session.recipe.precision), table(rows));
   return ExitCode::Ok;
 }
@@ -131,9 +131,14 @@ ExitCode kernels(const Options& o) {
   json list = json::array();
   for (const Row& r : rows) {
     const Instruction& i = *r.first;
-    list.push_back({{"op", i.call.op.str()}, {"kernel", i.kernel}, {"calls", r.count},
-                    {"phase", name_of(i.phase)}, {"first", i.identity}, {"in", types(i.in)},
-                    {"out", types(i.out)}, {"refused", i.refusals}});
+    list.push_back({{"op", i.call.op.str()},
+                    {"kernel", i.kernel},
+                    {"calls", r.count},
+                    {"phase", name_of(i.phase)},
+                    {"first", i.identity},
+                    {"in", types(i.in)},
+                    {"out", types(i.out)},
+                    {"refused", i.refusals}});
     if (o.json) continue;
     fmt::print("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel, i.identity,
                fmt::join(types(i.in), ", "), fmt::join(types(i.out), ", "));

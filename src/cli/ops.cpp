@@ -15,9 +15,12 @@ namespace {
 
 std::string gradient_of(const OpDef& op) {
   switch (op.gradient) {
-    case OpDef::Gradient::Vjp: return "vjp";
-    case OpDef::Gradient::FromBody: return "body";
-    case OpDef::Gradient::None: return "none";
+    case OpDef::Gradient::Vjp:
+      return "vjp";
+    case OpDef::Gradient::FromBody:
+      return "body";
+    case OpDef::Gradient::None:
+      return "none";
   }
   return "none";
 }

@@ -38,12 +38,18 @@ json json_of(const std::vector<NamedRef>& list) {
 }
 
 json json_of(const Instruction& i) {
-  json out = {{"op", i.call.op.str()},       {"attrs", i.call.attrs.str()},
-              {"kernel", i.kernel},          {"in", json_of(i.in)},
-              {"out", json_of(i.out)},       {"scratch", i.scratch},
-              {"identity", i.identity},      {"path", i.path},
-              {"file", i.file},              {"line", i.line},
-              {"phase", name_of(i.phase)},   {"refusals", i.refusals}};
+  json out = {{"op", i.call.op.str()},
+              {"attrs", i.call.attrs.str()},
+              {"kernel", i.kernel},
+              {"in", json_of(i.in)},
+              {"out", json_of(i.out)},
+              {"scratch", i.scratch},
+              {"identity", i.identity},
+              {"path", i.path},
+              {"file", i.file},
+              {"line", i.line},
+              {"phase", name_of(i.phase)},
+              {"refusals", i.refusals}};
   return out;
 }
 
@@ -54,8 +60,7 @@ json json_of(const Program& p) {
               {"outputs", json_of(p.outputs)},
               {"activation_lower_bound", p.activation_lower_bound},
               {"gradient_names", p.gradient_names}};
-  for (json* list : {&out["symbols"], &out["buffers"], &out["instructions"]})
-    *list = json::array();
+  for (json* list : {&out["symbols"], &out["buffers"], &out["instructions"]}) *list = json::array();
   for (Name s : p.symbols) out["symbols"].push_back(s.str());
   for (const Buffer& b : p.buffers)
     out["buffers"].push_back({{"name", b.name},
@@ -88,9 +93,9 @@ std::size_t size_from(const json& j) {
 // An integer in [least, most].
 int index_from(const json& j, std::int64_t least, std::int64_t most) {
   if (!j.is_number_integer()) refuse(j.dump() + " where an index belongs");
-  const bool huge = j.is_number_unsigned() &&
-                    j.get<std::uint64_t>() > static_cast<std::uint64_t>(
-                                                 std::numeric_limits<int>::max());
+  const bool huge =
+      j.is_number_unsigned() &&
+      j.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   const std::int64_t n = huge ? -2 : j.get<std::int64_t>();
   if (huge || n < least || n > most)
     refuse("index " + j.dump() + ", outside " + std::to_string(least) + " to " +
@@ -151,9 +156,8 @@ Instruction instruction_from(const json& j, const Program& p, int threads) {
   i.path = j.at("path");
   i.file = j.at("file");
   i.line = index_from(j.at("line"), 0, std::numeric_limits<int>::max());
-  i.phase = enumerator<Phase>(j.at("phase"),
-                              std::initializer_list<Phase>{Phase::Forward, Phase::Backward,
-                                                           Phase::Update});
+  i.phase = enumerator<Phase>(
+      j.at("phase"), std::initializer_list<Phase>{Phase::Forward, Phase::Backward, Phase::Update});
   return i;
 }
 
@@ -213,10 +217,11 @@ Plan read_plan(const json& j) {
 }  // namespace
 
 std::string to_json(const Plan& plan) {
-  json out = {{"aloft_plan", kFormat}, {"backend", plan.backend},   {"threads", plan.threads},
-              {"choices", plan.choices}, {"state", json::array()}, {"programs", json::array()}};
+  json out = {{"aloft_plan", kFormat},   {"backend", plan.backend}, {"threads", plan.threads},
+              {"choices", plan.choices}, {"state", json::array()},  {"programs", json::array()}};
   out["arenas"] = json::object();
-  for (const auto& [arena, bytes] : plan.arena_bytes) out["arenas"][std::string(name_of(arena))] = bytes;
+  for (const auto& [arena, bytes] : plan.arena_bytes)
+    out["arenas"][std::string(name_of(arena))] = bytes;
   for (const StateSlot& s : plan.state)
     out["state"].push_back({{"name", s.name.str()},
                             {"type", s.type.str()},

@@ -44,9 +44,10 @@ void print_peak(const Program& p, std::string& out) {
     if (b.first <= at && at <= b.last && b.bytes > 0) there.push_back(&b);
   }
   const bool inside = at < static_cast<int>(p.instructions.size());
-  out += fmt::format("  most activations at instruction {}{}: {} alive, placed in {} (at least {})\n",
-                     at, inside ? " " + p.instructions[at].identity : " (the end)",
-                     human_bytes(*top), human_bytes(end), human_bytes(p.activation_lower_bound));
+  out +=
+      fmt::format("  most activations at instruction {}{}: {} alive, placed in {} (at least {})\n",
+                  at, inside ? " " + p.instructions[at].identity : " (the end)", human_bytes(*top),
+                  human_bytes(end), human_bytes(p.activation_lower_bound));
   std::stable_sort(there.begin(), there.end(),
                    [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
   constexpr std::size_t kShown = 16;
@@ -55,11 +56,11 @@ void print_peak(const Program& p, std::string& out) {
                        100.0 * static_cast<double>(there[i]->bytes) / static_cast<double>(*top),
                        there[i]->first, there[i]->last, there[i]->name);
   if (there.size() > kShown) {
-    const std::size_t rest = std::accumulate(
-        there.begin() + kShown, there.end(), std::size_t{0},
-        [](std::size_t sum, const Buffer* b) { return sum + b->bytes; });
-    out += fmt::format("    {:>12}  in {} smaller ones\n", human_bytes(rest),
-                       there.size() - kShown);
+    const std::size_t rest =
+        std::accumulate(there.begin() + kShown, there.end(), std::size_t{0},
+                        [](std::size_t sum, const Buffer* b) { return sum + b->bytes; });
+    out +=
+        fmt::format("    {:>12}  in {} smaller ones\n", human_bytes(rest), there.size() - kShown);
   }
 }
 
@@ -97,8 +98,8 @@ void print_buffers(const Program& p, std::string& out) {
 }  // namespace
 
 std::string print(const Plan& plan) {
-  std::string out = fmt::format("plan {} for {}, {} threads\n", plan.signature(), plan.backend,
-                                plan.threads);
+  std::string out =
+      fmt::format("plan {} for {}, {} threads\n", plan.signature(), plan.backend, plan.threads);
   for (const auto& [key, value] : plan.choices) out += fmt::format("  chose {} = {}\n", key, value);
   print_arenas(plan, out);
   for (const Program& p : plan.programs) {

@@ -49,7 +49,11 @@ void collect(const toml::table& table, const std::string& prefix, std::string_vi
     if (node.is_table() && key != "precision")
       collect(*node.as_table(), key, name, into);
     else
-      into.push_back({key, origin, to_json(node)});
+      into.push_back({key, origin, to_json(node), {}});
+    if (key == "precision" && node.is_table())
+      for (const auto& [inner, value] : *node.as_table())
+        into.back().inner[std::string(inner.str())] =
+            fmt::format("{}:{}", name, value.source().begin.line);
   }
 }
 
@@ -114,6 +118,7 @@ class Reader {
       else
         precision_ = {{"level", leaf.value}};
       precision_origin_[""] = leaf.origin;
+      for (const auto& [key, origin] : leaf.inner) precision_origin_[key] = origin;
       return;
     }
     const std::string key = leaf.key.substr(std::string("precision.").size());

@@ -46,6 +46,7 @@ class Verbs(unittest.TestCase):
 
     def aloft(self, *arguments, exit_code=0):
         done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
+                              errors="replace",
                               capture_output=True, env=self.environment, timeout=300)
         self.assertEqual(done.returncode, exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done

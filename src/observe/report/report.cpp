@@ -27,15 +27,17 @@ namespace {
 std::string for_script(const json& value) {
   std::string out;
   for (const char c : value.dump(-1, ' ', false, json::error_handler_t::replace))
-    if (c == '<') out += "\\u003c";
-    else out += c;
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
   return out;
 }
 
 json read_record(const Path& path) {
   json record = json::parse(read_file(path), nullptr, false);
   if (!record.is_object() || !record.contains("recipe"))
-    throw DataError("E0641", "run.json is not the record of a training run")
+    throw DataError("E0643", "run.json is not the record of a training run")
         .at(path.string())
         .need("a JSON object as `aloft train` writes it")
         .advice("name the run directory that holds metrics.jsonl and checkpoints/");

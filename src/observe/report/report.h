@@ -9,7 +9,7 @@
 
 namespace aloft {
 
-// The page. DataError E0601 (no run.json), E0641 (not one that a training run wrote). A
+// The page. DataError E0601 (no run.json), E0643 (not one that a training run wrote). A
 // metrics.jsonl that is missing or cut short gives a page with the steps that are there.
 std::string report_page_of(const Path& run);
 
