@@ -63,6 +63,43 @@ TEST_F(Trainer, AccumulationResumesAndKeepsItsBitsOnAnyNumberOfThreads) {
   }
 }
 
+// A scale at its ceiling overflows at first: those steps train nothing, and the data goes on.
+TEST_F(Trainer, SkippedStepsAreNamedAndTheDataGoesOn) {
+  for (const char* mode : {"graph", "eager"}) {
+    const std::string out = std::string("skips") + mode;
+    const TrainResult result =
+        run(out, {R"(precision.loss_scale={kind = "dynamic", init = 16777216})",
+                  std::string("train.mode=") + mode, "train.eval_every=0", "schedule.kind=linear",
+                  "schedule.warmup=0"});
+    EXPECT_GT(result.skipped, 1);
+    EXPECT_LT(result.skipped, 12);
+    std::int64_t skipped = 0;
+    double rate = 0, scale = 16777216;
+    bool waits = false;
+    for (const auto& line : metrics(out)) {
+      if (line.contains("val_loss")) continue;
+      EXPECT_EQ(line["tokens"], line["step"].get<std::int64_t>() * 4 * 16);
+      EXPECT_EQ(line["loss_scale"].get<double>(), scale);
+      // The schedule moves on after an update, and only then.
+      if (line["step"] > 1) EXPECT_EQ(line["lr"].get<double>() == rate, waits) << line;
+      rate = line["lr"];
+      waits = line["skipped"];
+      if (waits) {
+        ++skipped;
+        scale /= 2;
+        EXPECT_FALSE(line["culprit"].get<std::string>().empty());
+      } else {
+        EXPECT_FALSE(line.contains("culprit"));
+      }
+    }
+    EXPECT_EQ(skipped, result.skipped);
+    const auto manifest =
+        nlohmann::json::parse(read_file(checkpoint(out, "step-000012") / "manifest.json", 1 << 20));
+    EXPECT_EQ(manifest["data_position"], 12 * 4);
+    EXPECT_EQ(manifest["step"], 12);
+  }
+}
+
 // Same numbers from both runners, to the bit where no pass changes the arithmetic.
 class Modes : public testing::TestWithParam<const char*> {};
 
