@@ -41,6 +41,15 @@ class Includes(unittest.TestCase):
         }
         self.assertFalse(orphans, project.report(sorted(orphans)))
 
+    def test_the_map_names_the_folders_that_exist(self):
+        named = {
+            place.strip().removeprefix("src/")
+            for row in project.table("ARCHITECTURE.md", "folder") if "what is there" in row
+            for place in row["folder"].split(",") if place.strip().startswith("src/")
+        }
+        there = {p.name for p in (project.ROOT / "src").iterdir() if p.is_dir()}
+        self.assertEqual(named, there)
+
     def test_includes_follow_the_table(self):
         rules, problems = project.folder_rules(), []
         for path in project.files("src"):
