@@ -6,12 +6,21 @@
 
 namespace aloft {
 
+namespace {
+// What keeps an arena: a variable's memory that ends in one tells where the variable is placed.
+struct ArenaOwner {
+  std::shared_ptr<void> memory;
+  std::weak_ptr<void> place;  // alive while programs count on the variables staying there
+  void operator()(void*) {}
+};
+}  // namespace
+
 // One instruction with its addresses filled in.
 struct Executor::Step {
   std::shared_ptr<Prepared> prepared;
   std::vector<void*> in, out;
   void* scratch = nullptr;
-  std::vector<int> lengths;         // for each symbol of the call: index into the program's symbols
+  std::vector<int> lengths;  // for each symbol of the call: index into the program's symbols
   std::vector<std::int64_t> values;  // their values in this run
 };
 
@@ -24,10 +33,10 @@ struct Executor::Ready {
 Executor::~Executor() = default;
 
 Executor::Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr> variables)
-    : plan_(std::move(plan)), kernels_(kernels) {
+    : plan_(std::move(plan)), kernels_(kernels), place_(std::make_shared<char>()) {
   verify(plan_);
-  for (const auto& [arena, bytes] : plan_.arena_bytes)
-    if (bytes > 0) arenas_[arena] = kernels_.backend().allocate(bytes);
+  find_shared(variables);
+  allocate_arenas();
   adopt(variables);
   for (const Program& p : plan_.programs) prepare(p);
 }
@@ -35,6 +44,36 @@ Executor::Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr>
 std::byte* Executor::arena(Arena a) const {
   const auto it = arenas_.find(a);
   return it == arenas_.end() ? nullptr : static_cast<std::byte*>(it->second.get());
+}
+
+void Executor::find_shared(std::span<const VariablePtr> variables) {
+  for (const VariablePtr& v : variables)
+    if (const auto* owner = std::get_deleter<ArenaOwner>(v->memory))
+      if (std::shared_ptr<void> place = owner->place.lock()) {
+        shared_[v->name] = v->data;
+        held_.push_back(v->memory);
+        held_.push_back(std::move(place));
+      }
+}
+
+// All but those whose every variable lies elsewhere.
+void Executor::allocate_arenas() {
+  std::map<Arena, bool> is_used = {
+      {Arena::Gradients, true}, {Arena::Activations, true}, {Arena::Staging, true}};
+  for (const StateSlot& slot : plan_.state)
+    if (!shared_.contains(slot.name)) is_used[slot.arena] = true;
+  for (const auto& [arena, bytes] : plan_.arena_bytes)
+    if (bytes > 0 && is_used[arena]) {
+      std::shared_ptr<void> memory = kernels_.backend().allocate(bytes);
+      void* data = memory.get();
+      arenas_[arena] = std::shared_ptr<void>(data, ArenaOwner{std::move(memory), place_});
+    }
+}
+
+void* Executor::address_of(const Buffer& buffer) const {
+  if (!shared_.empty())
+    if (const auto it = shared_.find(buffer.name); it != shared_.end()) return it->second;
+  return buffer.bytes ? arena(buffer.arena) + buffer.offset : arena(buffer.arena);
 }
 
 void Executor::adopt(std::span<const VariablePtr> variables) {
@@ -49,6 +88,7 @@ void Executor::adopt(std::span<const VariablePtr> variables) {
       throw InternalError("variable '" + slot.name.str() + "' has another type than the plan")
           .saw(v.type.str())
           .need(slot.type.str());
+    if (shared_.contains(slot.name)) continue;
     std::byte* home = arena(slot.arena) + slot.offset;
     const std::size_t bytes = v.type.max_bytes();
     if (bytes > 0) {
@@ -65,8 +105,7 @@ void Executor::adopt(std::span<const VariablePtr> variables) {
 void Executor::prepare(const Program& program) {
   auto ready = std::make_unique<Ready>();
   ready->program = &program;
-  for (const Buffer& b : program.buffers)
-    ready->buffers.push_back(b.bytes ? arena(b.arena) + b.offset : arena(b.arena));
+  for (const Buffer& b : program.buffers) ready->buffers.push_back(address_of(b));
   for (const Instruction& ins : program.instructions) {
     Step& step = ready->steps.emplace_back();
     step.prepared = kernels_.get(ins.call, ins.kernel).prepared;
@@ -118,8 +157,8 @@ void Executor::run(int index, std::span<const std::int64_t> lengths) {
   ensure(lengths.size() == ready.program->symbols.size(), "every length has a value");
   for (std::size_t i = 0; i < lengths.size(); ++i)
     if (lengths[i] < 0 || lengths[i] > ready.program->bounds[i])
-      throw UserError("E0307", "the length " + ready.program->symbols[i].str() +
-                                   " is out of bounds")
+      throw UserError("E0307",
+                      "the length " + ready.program->symbols[i].str() + " is out of bounds")
           .saw(std::to_string(lengths[i]))
           .need("0 to " + std::to_string(ready.program->bounds[i]));
   for (std::size_t i = 0; i < ready.steps.size(); ++i) {

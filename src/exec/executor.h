@@ -21,8 +21,9 @@ namespace aloft {
 class Executor {
  public:
   // Allocates the plan's arenas (EnvironmentError E0401) and moves the variables into them: their
-  // values are copied, their `data` from now on points into the arenas. Every state slot of the
-  // plan needs a variable of its name and type.
+  // values are copied, their `data` from now on points into the arenas. A variable that another
+  // executor's programs already work on stays in its place, and both work on it there. Every state
+  // slot of the plan needs a variable of its name and type.
   Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr> variables);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -49,11 +50,17 @@ class Executor {
   struct Step;
   struct Ready;
   void prepare(const Program& program);
+  void allocate_arenas();
+  void find_shared(std::span<const VariablePtr> variables);
   void adopt(std::span<const VariablePtr> variables);
+  void* address_of(const Buffer& buffer) const;
 
   Plan plan_;
   KernelCache& kernels_;
   std::map<Arena, std::shared_ptr<void>> arenas_;
+  std::shared_ptr<void> place_;              // alive: our arenas' variables must not move
+  std::map<Name, void*> shared_;             // variables that stay where others placed them
+  std::vector<std::shared_ptr<void>> held_;  // their memory and their places
   std::vector<std::unique_ptr<Ready>> programs_;
   Observer* observer_ = nullptr;
 };
