@@ -53,21 +53,6 @@ std::vector<std::int64_t> broadcast_offsets(const Shape& part, const Shape& whol
   return offsets;
 }
 
-class Product : public Prepared {
- public:
-  explicit Product(const MatmulCall& call) : call_(call), grid_(call.spec) {}
-  std::size_t scratch_bytes() const override { return grid_.scratch_bytes(); }
-  void run(const RunArgs& args) override {
-    grid_.run({args.in[0], args.in[1], call_.bias < 0 ? nullptr : args.in[call_.bias], args.out[0],
-               args.scratch},
-              call_.actual(args));
-  }
-
- private:
-  MatmulCall call_;
-  MatmulGrid grid_;
-};
-
 class SkinnyProduct : public Prepared {
  public:
   explicit SkinnyProduct(const MatmulCall& call) : call_(call) {
@@ -85,6 +70,32 @@ class SkinnyProduct : public Prepared {
  private:
   MatmulCall call_;
   SkinnySpec spec_;
+};
+
+// On the grid; where the rows vary and are few in a run, as a call with so few rows would be: a
+// partial batch then has the same bits whether its bound is known to be small or not.
+class Product : public Prepared {
+ public:
+  explicit Product(const MatmulCall& call) : call_(call), grid_(call.spec) {
+    MatmulCall few = call;
+    few.spec.m = std::min(few.spec.m, kSkinnyRows);
+    if (call.m.slot >= 0 && !refuse_wide(few)) few_ = std::make_unique<SkinnyProduct>(few);
+  }
+  std::size_t scratch_bytes() const override {
+    return std::max(grid_.scratch_bytes(), few_ ? few_->scratch_bytes() : 0);
+  }
+  void run(const RunArgs& args) override {
+    const MatmulActual actual = call_.actual(args);
+    if (few_ && actual.m <= kSkinnyRows) return few_->run(args);
+    grid_.run({args.in[0], args.in[1], call_.bias < 0 ? nullptr : args.in[call_.bias], args.out[0],
+               args.scratch},
+              actual);
+  }
+
+ private:
+  MatmulCall call_;
+  MatmulGrid grid_;
+  std::unique_ptr<SkinnyProduct> few_;
 };
 
 void set_types(const CallSpec& call, MatmulSpec* s) {
