@@ -5,10 +5,8 @@
 #include "ops/attention_qkv.h"
 #include "ops/cache_write.h"
 #include "ops/cast.h"
-#include "ops/constant.h"
-#include "ops/embedding.h"
 #include "ops/reshape.h"
-#include "ops/transpose.h"
+#include "ops/slice.h"
 
 namespace aloft::nn {
 namespace {
@@ -20,14 +18,6 @@ std::int64_t width_of(std::int64_t dim, std::int64_t heads, const std::string& w
     throw UserError("E0211", what + ": the heads do not divide the width")
         .saw("width " + std::to_string(dim) + " in " + std::to_string(heads) + " heads");
   return dim / heads;
-}
-
-// Heads [from, from + count) of x [B, n, all, width].
-Tensor take_heads(const Tensor& x, std::int64_t from, std::int64_t count) {
-  const Shape s = x.shape();
-  const Tensor rows = flatten(transpose(x, {2, 0, 1, 3}), 1, 3);
-  const Tensor taken = embedding(rows, iota(count, DType::I32, from));
-  return transpose(reshape(taken, {count, s[0], s[1], s[3]}), {1, 2, 0, 3});
 }
 
 }  // namespace
@@ -61,7 +51,7 @@ Tensor MultiHeadAttention::cached(Operand x, const KeyValueCache& cache,
   const Shape s = x.tensor.shape();
   const Tensor packed = reshape(qkv(x), {s[0], s[1], heads_ + 2 * kv_heads_, width_});
   const auto append = [&](const VariablePtr& variable, std::int64_t from) {
-    const Tensor rows = cast(take_heads(packed, from, kv_heads_), variable->type.dtype);
+    const Tensor rows = cast(slice(packed, 2, from, from + kv_heads_), variable->type.dtype);
     const Tensor all = cache_write(e.state(variable), rows, position);
     e.update(variable, all);
     return all;
@@ -69,7 +59,7 @@ Tensor MultiHeadAttention::cached(Operand x, const KeyValueCache& cache,
   const Tensor keys = append(cache.keys, heads_);
   const Tensor values = append(cache.values, heads_ + kv_heads_);
   // The cache decides the type in which it is read: it is never converted as a whole.
-  const Tensor q = cast(take_heads(packed, 0, heads_), keys.dtype());
+  const Tensor q = cast(slice(packed, 2, 0, heads_), keys.dtype());
   const Tensor o = attention_cached(q, keys, values, position);
   return proj(reshape(cast(o, packed.dtype()), {s[0], s[1], heads_ * width_}));
 }
