@@ -108,7 +108,7 @@ class Scorer {
     ModuleScope scope("", model_.policy());
     const Tensor logits = model_(tokens);
     const Tensor loss = cross_entropy(logits, targets);
-    std::vector<std::pair<std::string, Tensor>> results{{"logits", cast(logits, DType::F32)},
+    std::vector<std::pair<std::string, Tensor>> results{{"logits", result_as(logits, DType::F32)},
                                                         {"loss", loss}};
     if (!grads_) return results;
     std::vector<Tensor> parameters;

@@ -40,6 +40,10 @@ std::vector<OpDef> cast_ops() {
 
 Tensor cast(Operand x, DType to) {
   if (x.tensor.dtype() == to) return x.tensor;
+  return result_as(x, to);
+}
+
+Tensor result_as(Operand x, DType to) {
   return emit_one("cast", to_attrs(CastAttrs{to}), {x});
 }
 

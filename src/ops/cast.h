@@ -13,5 +13,8 @@ struct CastAttrs {
 };
 
 Tensor cast(Operand x, DType to);  // x itself where it already has the type
+// The same, but never left out: while a model is traced its values are f32, whatever a precision
+// policy makes of them later. For results that are read as `to` outside the program.
+Tensor result_as(Operand x, DType to);
 
 }  // namespace aloft

@@ -1,5 +1,6 @@
 """aloft as a user meets it. Usage: verbs_test.py ALOFT REPOSITORY (the standard library only)."""
 
+import array
 import json
 import os
 import subprocess
@@ -163,6 +164,30 @@ class Verbs(unittest.TestCase):
         data = page.split('id="data">')[1].split("</script>")[0]
         self.assertEqual(json.loads(data)["curves"]["step"], [1, 2, 3, 4, 5, 6])
         self.assertEqual(self.parsed("data", "info", "first", "--json")["vocab"], 256)
+
+    def test_low_precision_generates_and_scores_like_fp32(self):
+        self.aloft("train", "tiny.toml", "--out", "spoken", "--steps", "120", "--set",
+                   "optimizer.lr=1e-2", "--set", "train.eval_every=0")
+        said = {p: self.aloft("generate", "spoken", "--prompt", "the quick", "--tokens", 20,
+                              "--temperature", 0, "--precision", p).stdout for p in ("O0", "O2:bf16")}
+        agreed = os.path.commonprefix(list(said.values()))
+        self.assertGreaterEqual(len(agreed), len("the quick") + 6, said)
+        header = b'{"tokens":{"dtype":"I32","shape":[1,8],"data_offsets":[0,32]}}'
+        ids = b"".join(c.to_bytes(4, "little") for c in b"the quic")
+        (self.folder / "in.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + ids)
+        logits = {}
+        for p in said:
+            self.aloft("score", "spoken", "--tokens", "in.safetensors", "--out", "out.safetensors",
+                       "--precision", p)
+            raw = (self.folder / "out.safetensors").read_bytes()
+            length = int.from_bytes(raw[:8], "little")
+            entry = json.loads(raw[8:8 + length])["logits"]
+            self.assertEqual((entry["dtype"], entry["shape"]), ("F32", [1, 8, 256]))
+            first, last = entry["data_offsets"]
+            logits[p] = array.array("f", raw[8 + length + first:8 + length + last])
+        size = max(map(abs, logits["O0"]))
+        difference = max(abs(a - b) for a, b in zip(*logits.values()))
+        self.assertLess(difference, 0.05 * size)
 
     def test_report_of_hostile_content(self):
         run = self.folder / "hostile"
