@@ -43,8 +43,6 @@ Tensor cast(Operand x, DType to) {
   return result_as(x, to);
 }
 
-Tensor result_as(Operand x, DType to) {
-  return emit_one("cast", to_attrs(CastAttrs{to}), {x});
-}
+Tensor result_as(Operand x, DType to) { return emit_one("cast", to_attrs(CastAttrs{to}), {x}); }
 
 }  // namespace aloft
