@@ -117,7 +117,7 @@ class Scorer {
     const auto gradients = current_emitter().gradients(loss, full(Shape{}, scale_, DType::F32),
                                                        parameters, current_where());
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      results.emplace_back("grad" + std::to_string(i), cast(gradients[i], DType::F32));
+      results.emplace_back("grad" + std::to_string(i), result_as(gradients[i], DType::F32));
     return results;
   }
 

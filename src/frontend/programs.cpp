@@ -105,4 +105,15 @@ void Programs::run(int program, std::span<const std::int64_t> lengths) {
   eager().clear_tape();
 }
 
+void Programs::check_output(std::string_view program, std::string_view name,
+                            std::size_t bytes) const {
+  const Program* p = plan().find(program);
+  if (!p) return;
+  for (const NamedRef& r : p->outputs)
+    if (r.name == name && size_of(r.ref.type.dtype) != bytes)
+      throw InternalError("result '" + std::string(name) + "' is read with the wrong element size")
+          .saw(r.ref.type.str())
+          .need(std::to_string(bytes) + " bytes an element");
+}
+
 }  // namespace aloft

@@ -70,6 +70,7 @@ class Programs {
   }
   template <class T>
   const T* output(std::string_view program, std::string_view name) const {
+    check_output(program, name, sizeof(T));
     return static_cast<const T*>(executor_->output(program, name));
   }
   // Ends this thread's eager tape: what it remembers of variables and their casts is out of date.
@@ -86,6 +87,10 @@ class Programs {
   double compile_seconds() const { return compile_seconds_; }
 
  private:
+  // InternalError where a result's elements are not `bytes` wide: a precision policy narrowed what
+  // the caller reads as f32 (result_as in ops/cast.h keeps it wide).
+  void check_output(std::string_view program, std::string_view name, std::size_t bytes) const;
+
   Plan plan_;
   PipelineOptions options_;
   std::map<Name, VariablePtr> variables_;
