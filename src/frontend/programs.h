@@ -2,12 +2,14 @@
 // loop runs them without allocating; compile() (frontend/compile.h) is the convenient form.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "exec/executor.h"
@@ -63,14 +65,15 @@ class Programs {
   // After finish():
   Executor& executor() { return *executor_; }
   int find(std::string_view program) const { return executor_->find(program); }
-  // After finish(), where a program's input is to be written, its output read.
+  // After finish(), where a program's input is to be written, its output read. T is the element's
+  // own type, or std::byte for whoever reads the type from the plan.
   template <class T>
   T* input(std::string_view program, std::string_view name) const {
     return static_cast<T*>(executor_->input(program, name));
   }
   template <class T>
   const T* output(std::string_view program, std::string_view name) const {
-    check_output(program, name, sizeof(T));
+    if constexpr (!std::is_same_v<T, std::byte>) check_output(program, name, sizeof(T));
     return static_cast<const T*>(executor_->output(program, name));
   }
   // Ends this thread's eager tape: what it remembers of variables and their casts is out of date.
