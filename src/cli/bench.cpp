@@ -13,13 +13,11 @@
 #include "backends/cpu/measure.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
-#include "frontend/amp.h"
 #include "frontend/programs.h"
-#include "frontend/random.h"
 #include "ops/op.h"
 #include "scalar/philox.h"
 #include "train/recipe.h"
-#include "train/runner.h"
+#include "train/session.h"
 
 namespace aloft::cli {
 namespace {
@@ -32,6 +30,8 @@ struct Options {
   int steps = 6, threads = 0;
   bool as_json = false, no_limit = false;
 };
+
+constexpr std::int64_t kVocab = 4096;  // of a recipe that leaves it to a tokenizer
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -58,6 +58,7 @@ Recipe recipe_of(const Options& o) {
   put("model.context", o.seq);
   put("train.batch", o.batch);
   put("train.threads", o.threads);
+  set.push_back({"train.mode", "\"graph\""});  // it is the Plan that is timed
   if (!o.precision.empty()) set.push_back({"precision.level", "\"" + o.precision + "\""});
   if (is_recipe(o.model)) return load_recipe(o.model, set);
   set.push_back({"model.size", "\"" + o.model + "\""});
@@ -136,19 +137,15 @@ double process_seconds() {
 
 json measure(const Options& o, double process_start) {
   const Recipe recipe = recipe_of(o);
-  if (recipe.train.threads > 0) omp_set_num_threads(static_cast<int>(recipe.train.threads));
-  manual_seed(recipe.train.seed);
-  const std::int64_t vocab = recipe.model.vocab > 0 ? recipe.model.vocab : 4096;
-  models::Gpt2Config config = model_config(recipe, vocab);
-  models::Gpt2 model(config);
-  Optimizer optimizer = amp::prepare(model, optimizer_spec(recipe), recipe.precision);
-  const RunnerOptions options{recipe.train.batch, config.context, 0};
-  const auto runner = graph_runner(model, optimizer, options);
-  const RandomBatch data(options.batch * options.context, config.vocab);
+  const std::int64_t vocab = recipe.model.vocab > 0 ? recipe.model.vocab : kVocab;
+  Session session = open_session(recipe, vocab, /*measure=*/nullptr);
+  const auto runner = make_runner(session);
+  const std::int64_t rows = recipe.train.batch, context = session.config.context;
+  const RandomBatch data(rows * context, session.config.vocab);
   Batch batch;
   batch.inputs = data.inputs;
   batch.targets = data.targets;
-  batch.rows = options.batch;
+  batch.rows = rows;
   Programs& programs = *runner->programs();
   const Program& program = *programs.plan().find("train");
   std::vector<double> times;
@@ -177,11 +174,11 @@ json measure(const Options& o, double process_start) {
   }
   const double bytes = update_bytes(programs.plan());
   json j = {{"model", o.model},
-            {"precision", print_precision(recipe.precision)},
-            {"batch", options.batch},
-            {"seq", options.context},
+            {"precision", print_precision(session.recipe.precision)},
+            {"batch", rows},
+            {"seq", context},
             {"threads", omp_get_max_threads()},
-            {"tokens_per_s", static_cast<double>(options.batch * options.context) / step},
+            {"tokens_per_s", static_cast<double>(rows * context) / step},
             {"step_ms", step * 1e3},
             {"compile_ms", programs.compile_seconds() * 1e3},
             {"startup_ms", startup * 1e3},
@@ -217,11 +214,12 @@ void print_table(const json& j) {
   fmt::print("  {:>10.1f} ms in ops with matrix products, update at {:.1f} GB/s\n",
              j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
   if (j.contains("limit_ms"))
-    fmt::print("  {:>10.1f} ms limit: products {:.1f} ms ({:.0f} GFLOP/s), memory {:.1f} GB/s; "
-               "{:.0f} % of it reached\n",
-               j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
-               j["matmul_gflops"].get<double>(), j["stream_gb_s"].get<double>(),
-               100 * j["limit_fraction"].get<double>());
+    fmt::print(
+        "  {:>10.1f} ms limit: products {:.1f} ms ({:.0f} GFLOP/s), memory {:.1f} GB/s; "
+        "{:.0f} % of it reached\n",
+        j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
+        j["matmul_gflops"].get<double>(), j["stream_gb_s"].get<double>(),
+        100 * j["limit_fraction"].get<double>());
 }
 
 }  // namespace
