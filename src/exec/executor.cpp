@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "exec/memory_check.h"
 
 namespace aloft {
 
@@ -35,6 +36,7 @@ Executor::~Executor() = default;
 Executor::Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr> variables)
     : plan_(std::move(plan)), kernels_(kernels), place_(std::make_shared<char>()) {
   verify(plan_);
+  if (is_memory_check_wanted()) check_ = std::make_unique<MemoryCheck>(plan_);
   find_shared(variables);
   allocate_arenas();
   adopt(variables);
@@ -64,7 +66,8 @@ void Executor::allocate_arenas() {
     if (!shared_.contains(slot.name)) is_used[slot.arena] = true;
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (bytes > 0 && is_used[arena]) {
-      std::shared_ptr<void> memory = kernels_.backend().allocate(bytes);
+      std::shared_ptr<void> memory =
+          check_ ? check_->allocate(arena, bytes) : kernels_.backend().allocate(bytes);
       void* data = memory.get();
       arenas_[arena] = std::shared_ptr<void>(data, ArenaOwner{std::move(memory), place_});
     }
@@ -161,11 +164,16 @@ void Executor::run(int index, std::span<const std::int64_t> lengths) {
                       "the length " + ready.program->symbols[i].str() + " is out of bounds")
           .saw(std::to_string(lengths[i]))
           .need("0 to " + std::to_string(ready.program->bounds[i]));
+  if (check_) check_->begin(*ready.program);
   for (std::size_t i = 0; i < ready.steps.size(); ++i) {
     Step& step = ready.steps[i];
     for (std::size_t s = 0; s < step.lengths.size(); ++s) step.values[s] = lengths[step.lengths[s]];
     if (observer_) observer_->before(ready.program->name, static_cast<int>(i));
-    step.prepared->run({step.in, step.out, step.scratch, step.values});
+    const RunArgs args{step.in, step.out, step.scratch, step.values};
+    if (check_)
+      check_->run(*ready.program, static_cast<int>(i), *step.prepared, args);
+    else
+      step.prepared->run(args);
     if (observer_) observer_->after(ready.program->name, static_cast<int>(i), step.out);
   }
 }

@@ -18,6 +18,8 @@
 
 namespace aloft {
 
+class MemoryCheck;
+
 class Executor {
  public:
   // Allocates the plan's arenas (EnvironmentError E0401) and moves the variables into them: their
@@ -45,6 +47,9 @@ class Executor {
   void attach(Observer* observer) { observer_ = observer; }
   // Address of an arena, for tests.
   std::byte* arena(Arena a) const;
+  // What watches over the plan's memory; null unless ALOFT_CHECK_MEMORY asked for it when this
+  // executor was made.
+  const MemoryCheck* memory_check() const { return check_.get(); }
 
  private:
   struct Step;
@@ -63,6 +68,7 @@ class Executor {
   std::vector<std::shared_ptr<void>> held_;  // their memory and their places
   std::vector<std::unique_ptr<Ready>> programs_;
   Observer* observer_ = nullptr;
+  std::unique_ptr<MemoryCheck> check_;
 };
 
 }  // namespace aloft

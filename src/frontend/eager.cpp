@@ -13,6 +13,7 @@
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
 #include "runtime/default_backend.h"
+#include "runtime/isolated_run.h"
 
 namespace aloft {
 
@@ -193,7 +194,12 @@ std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(Name op, const Att
     scratch = kernels_.backend().allocate(bytes);
   std::vector<std::int64_t> symbols;
   for (Name s : call.symbols()) symbols.push_back(lengths.at(s));
-  kernel.prepared->run({in_data, out_data, scratch.get(), symbols});
+  const RunArgs args{in_data, out_data, scratch.get(), symbols};
+  if (is_memory_check_wanted())
+    run_isolated(*kernel.prepared, call, args,
+                 {current_where().path.str() + "/" + op.str(), std::string(kernel.kernel->name)});
+  else
+    kernel.prepared->run(args);
   return cells;
 }
 

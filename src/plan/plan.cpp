@@ -148,15 +148,22 @@ void verify_program(const Plan& plan, const Program& p) {
   for (std::size_t i = 0; i < p.instructions.size(); ++i) {
     const Instruction& ins = p.instructions[i];
     const int at = static_cast<int>(i);
+    const auto check_life = [&](int buffer) {
+      const Buffer& b = p.buffers[buffer];
+      if (at < b.first || at > b.last) fail("it uses buffer '" + b.name + "' outside its life", at);
+    };
     for (const BufferRef& r : ins.in) {
       check_ref(r, at);
+      check_life(r.buffer);
       if (!written[r.buffer]) fail("it reads a buffer that nothing wrote", at);
     }
     for (const BufferRef& r : ins.out) {
       check_ref(r, at);
+      check_life(r.buffer);
       written[r.buffer] = true;
     }
     if (ins.scratch >= static_cast<int>(p.buffers.size())) fail("its scratch is out of range", at);
+    if (ins.scratch >= 0) check_life(ins.scratch);
   }
   for (const NamedRef& r : p.outputs) check_ref(r.ref, -1);
 }

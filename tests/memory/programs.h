@@ -1,0 +1,167 @@
+// Programs whose memory and allocations the tests of this folder watch: a dense net, a
+// convolutional net, a GPT (precisions, dropout, accumulation), decoding with a cache. Each runs a
+// few steps and returns everything that must be equal between two runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "e2e/training.h"
+#include "models/gpt2.h"
+#include "models/lenet.h"
+#include "models/mlp.h"
+#include "ops/cross_entropy.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "train/runner.h"
+
+namespace aloft::memory {
+
+struct Seen {
+  std::vector<double> numbers;      // losses, norms, scales, logits
+  std::vector<std::string> states;  // bytes of every variable
+  friend bool operator==(const Seen&, const Seen&) = default;
+};
+
+// Looks at the executor when the program has run.
+using Look = std::function<void(Executor&)>;
+
+inline void keep(Seen& seen, const std::vector<VariablePtr>& variables) {
+  for (const VariablePtr& v : variables) seen.states.push_back(e2e::bytes_of(*v));
+}
+
+// `step(x, label)` compiled and run for some batches of `shape`, the last one short.
+template <class M>
+Seen train_classifier(M& model, const OptimizerSpec& spec, const std::string& precision,
+                      const std::vector<std::int64_t>& shape, int classes, const Look& look) {
+  auto [net, opt] = amp::initialize(model, spec, precision);
+  auto step = compile([&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+    return minimize(cross_entropy(net(x), label), opt);
+  });
+  Seen seen;
+  for (int i = 0; i < 4; ++i) {
+    std::vector<std::int64_t> extents = shape;
+    if (i == 3) extents[0] -= 2;
+    const Shape s = Shape::of(extents);
+    std::vector<float> values(static_cast<std::size_t>(s.max_numel()));
+    for (std::size_t k = 0; k < values.size(); ++k)
+      values[k] = static_cast<float>((k * 37 + i * 101) % 19) / 7 - 1;
+    std::vector<std::int32_t> labels;
+    for (std::int64_t r = 0; r < extents[0]; ++r)
+      labels.push_back(static_cast<std::int32_t>((r * 3 + i) % classes));
+    const StepResult r = step(from_floats(values, s), from_ints(labels, {extents[0]}));
+    seen.numbers.insert(seen.numbers.end(), {r.loss(), r.grad_norm.item(), r.loss_scale.item()});
+  }
+  keep(seen, model.parameters());
+  keep(seen, opt.state());
+  look(step.programs().executor());
+  return seen;
+}
+
+inline Seen train_mlp(const std::string& precision, const Look& look) {
+  manual_seed(2);
+  models::Mlp model({12, 24, 5});
+  return train_classifier(model, optim::AdamW{.lr = 1e-2, .clip_norm = 0.5}, precision, {9, 12}, 5,
+                          look);
+}
+
+inline Seen train_lenet(const std::string& precision, const Look& look) {
+  manual_seed(2);
+  models::LeNet model({.height = 10, .width = 10, .classes = 4, .filters = 5, .hidden = 11});
+  return train_classifier(model, optim::Momentum{.lr = 0.05}, precision, {7, 1, 10, 10}, 4, look);
+}
+
+inline models::Gpt2Config tiny_gpt(double dropout = 0) {
+  models::Gpt2Config c;
+  c.layers = 2;
+  c.heads = 2;
+  c.dim = 32;
+  c.vocab = 29;
+  c.context = 16;
+  c.dropout = dropout;
+  return c;
+}
+
+// A runner of a tiny GPT with what it needs; made by compiling, so that its plan holds the
+// trainer's programs.
+struct TinyGpt {
+  static constexpr std::int64_t kRows = 3;
+
+  TinyGpt(const std::string& precision, double dropout, int accumulation)
+      : model(tiny_gpt(dropout)),
+        optimizer(amp::prepare(model, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0},
+                               parse_precision(precision))) {
+    optimizer.set_accumulation(accumulation);
+    runner = graph_runner(model, optimizer, {kRows, model.config().context, 2, {}});
+    inputs.resize(kRows * model.config().context);
+    targets.resize(inputs.size());
+  }
+
+  Batch batch(int call, std::int64_t rows = kRows) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i] = static_cast<std::int32_t>((i * 7 + call * 5) % 29);
+      targets[i] = static_cast<std::int32_t>((i * 7 + call * 5 + 7) % 29);
+    }
+    return {inputs, targets, rows, 0, 0, 0};
+  }
+
+  models::Gpt2 model;
+  Optimizer optimizer;
+  std::unique_ptr<Runner> runner;
+  std::vector<std::int32_t> inputs, targets;
+};
+
+inline Seen train_gpt(const std::string& precision, double dropout, int accumulation,
+                      const Look& look) {
+  manual_seed(4);
+  TinyGpt gpt(precision, dropout, accumulation);
+  Seen seen;
+  for (int call = 0; call < 3 * accumulation; ++call) {
+    const Batch batch = gpt.batch(call, call == 1 ? 2 : 3);
+    if (call % accumulation != accumulation - 1) {
+      seen.numbers.push_back(gpt.runner->accumulate(batch));
+      continue;
+    }
+    const StepNumbers n = gpt.runner->step(batch);
+    seen.numbers.insert(seen.numbers.end(), {n.loss, n.grad_norm, n.lr, n.loss_scale,
+                                             double(n.finite), gpt.runner->evaluate(batch)});
+  }
+  keep(seen, gpt.model.parameters());
+  keep(seen, gpt.optimizer.state());
+  look(gpt.runner->programs()->executor());
+  return seen;
+}
+
+inline Seen decode_gpt(DType type, const Look& look) {
+  manual_seed(5);
+  models::Gpt2 model(tiny_gpt());
+  model.eval();
+  models::Gpt2Cache cache = model.make_cache(1, 16, type);
+  Programs programs(2);
+  constexpr int kPrefill = 5;
+  programs.add("prefill", {{"tokens", {DType::I32, {1, kPrefill}}}}, [&](const auto& in) {
+    model.prefill(in[0], cache);
+    return results::Named{};
+  });
+  programs.add("decode", {{"tokens", {DType::I32, {1, 1}}}}, [&](const auto& in) {
+    return results::Named{{"logits", model.decode(in[0], cache)}};
+  });
+  programs.finish();
+  cache.clear();
+  auto* prompt = programs.input<std::int32_t>("prefill", "tokens");
+  for (int i = 0; i < kPrefill; ++i) prompt[i] = i * 5 % 29;
+  programs.run(programs.find("prefill"), {});
+  Seen seen;
+  for (int t = kPrefill; t < 16; ++t) {
+    *programs.input<std::int32_t>("decode", "tokens") = t * 3 % 29;
+    programs.run(programs.find("decode"), {});
+    const auto* logits = programs.output<float>("decode", "logits");
+    seen.numbers.insert(seen.numbers.end(), logits, logits + 29);
+  }
+  look(programs.executor());
+  return seen;
+}
+
+}  // namespace aloft::memory
