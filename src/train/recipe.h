@@ -24,6 +24,7 @@ struct ModelSection {
   std::int64_t layers = 6, heads = 8, dim = 256, context = 256;
   std::int64_t vocab = 0;  // 0: the tokenizer's
   double dropout = 0;
+  double init_std = 0.02, norm_eps = 1e-5;
   bool bias = true, tied = true;
 };
 

@@ -18,6 +18,8 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
       {"model.context", "longest sequence, in tokens", &m.context, 1, 1 << 20},
       {"model.vocab", "rows of the token table; 0: the tokenizer's", &m.vocab, 0, 1 << 24},
       {"model.dropout", "probability", &m.dropout, 0, 0.99},
+      {"model.init_std", "standard deviation of the first weights", &m.init_std, 0, 10},
+      {"model.norm_eps", "layer norm's epsilon", &m.norm_eps, 1e-12, 1},
       {"model.bias", "biases in projections and norms", &m.bias},
       {"model.tied", "the head is the token table", &m.tied},
       {"data.text", "files, folders, globs", &d.text},

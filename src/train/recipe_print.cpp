@@ -104,6 +104,8 @@ models::Gpt2Config model_config(const Recipe& r, std::int64_t tokenizer_vocab) {
   c.context = r.model.context;
   c.vocab = r.model.vocab > 0 ? r.model.vocab : tokenizer_vocab;
   c.dropout = r.model.dropout;
+  c.init_deviation = r.model.init_std;
+  c.norm_eps = r.model.norm_eps;
   c.bias = r.model.bias;
   c.tied = r.model.tied;
   if (c.vocab < tokenizer_vocab)
