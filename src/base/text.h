@@ -16,6 +16,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string_view trim(std::string_view text);  // spaces, tabs, line ends
 std::string lower(std::string_view text);
+// Letters, digits and '_', not beginning with a digit.
+bool is_identifier(std::string_view text);
 
 // Whether `pattern` matches the whole of `text`. '*' stands for any run of characters, dots
 // included ("h.*.attn.*"), '?' for one character; everything else for itself. Linear in the text

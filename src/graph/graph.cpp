@@ -41,9 +41,8 @@ ValueId Graph::add_state(const Variable& v) {
   return {add("state", std::move(a), {}, {type}, current_where()), 0};
 }
 
-std::uint32_t Graph::add(Name op, Attrs attrs, std::vector<ValueId> in,
-                         std::vector<TensorType> out, const Where& where,
-                         std::optional<std::uint32_t> before) {
+std::uint32_t Graph::add(Name op, Attrs attrs, std::vector<ValueId> in, std::vector<TensorType> out,
+                         const Where& where, std::optional<std::uint32_t> before) {
   const auto n = capacity();
   Node& node = nodes_.emplace_back();
   node.op = op;
@@ -65,6 +64,14 @@ std::uint32_t Graph::add(Name op, Attrs attrs, std::vector<ValueId> in,
     order_.push_back(n);
   }
   return n;
+}
+
+void Graph::set_occurrence(std::uint32_t n, int occurrence) {
+  ensure(n + 1 == capacity(), "an occurrence is set when its node is added");
+  Node& node = nodes_[n];
+  int& next = occurrences_[{node.where.path, node.op, node.where.phase}];
+  next = std::max(next - 1, occurrence + 1);
+  node.occurrence = occurrence;
 }
 
 int Graph::next_occurrence(const Where& where, Name op) const {

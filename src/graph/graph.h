@@ -85,6 +85,8 @@ class Graph {
   void erase(std::uint32_t n);                  // must be unused
   void set_input(std::uint32_t n, int i, ValueId v);
   Where& where(std::uint32_t n) { return nodes_[n].where; }
+  // Of the node that was added last: the occurrence that it had in the graph that it comes from.
+  void set_occurrence(std::uint32_t n, int occurrence);
 
   // The hash key of the next node (path, op, Forward) for random numbers.
   int next_occurrence(const Where& where, Name op) const;

@@ -6,13 +6,17 @@
 //     %2 = linear(%0, %1) : f32[B<=8,4] @ "examples/mlp.cpp":31 path="fc" policy="O2:bf16"
 //     %3 = split(%2) {axis=-1, parts=2} : f32[B<=8,2], f32[B<=8,2]
 //     %4 = add(%3, %3.1) : f32[B<=8,2] phase="backward" pass="differentiate" reason="..."
-//     return y=%4 tap:h=%2
+//     %5 = add(%4, %4) : f32[B<=8,2] path="fc" occurrence=7
+//     return y=%4 tap:h=%2 "odd name"=%5
 //     update "fc.w"=%1
 //   }
 //
-// Values are numbered in execution order; `%3.1` is output 1 of node 3.
+// Values are numbered in execution order; `%3.1` is output 1 of node 3. `occurrence` stands only
+// where it is not the number of nodes above with the same path, op and phase.
+#include <algorithm>
 #include <charconv>
-#include <sstream>
+#include <limits>
+#include <tuple>
 
 #include "base/error.h"
 #include "graph/graph.h"
@@ -29,6 +33,31 @@ std::string value_text(ValueId v, const Numbering& number) {
 }
 
 std::string quoted(const std::string& s) { return print_attr(AttrValue(s)); }
+
+bool is_word_char(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+         c == '.';
+}
+
+// A name, quoted where it is more than a word.
+std::string name_text(const std::string& s) {
+  return !s.empty() && std::all_of(s.begin(), s.end(), is_word_char) ? s : quoted(s);
+}
+
+// What Graph::add counts: the next occurrence of (path, op, phase).
+class Occurrences {
+ public:
+  // Whether counting gives `node` its own occurrence.
+  bool counts(const Node& node) {
+    int& next = next_[{node.where.path, node.op, node.where.phase}];
+    const bool as_counted = node.occurrence == next;
+    next = std::max(next, node.occurrence + 1);
+    return as_counted;
+  }
+
+ private:
+  std::map<std::tuple<Name, Name, Phase>, int> next_;
+};
 
 std::string node_text(const Graph& g, std::uint32_t n, const Numbering& number) {
   const Node& node = g.node(n);
@@ -83,17 +112,18 @@ class Cursor {
   std::string word() {
     skip_spaces();
     const auto start = at_;
-    while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) ||
-                                  line_[at_] == '_' || line_[at_] == '.'))
-      ++at_;
+    while (at_ < line_.size() && is_word_char(line_[at_])) ++at_;
     if (start == at_) fail("a name");
     return std::string(line_.substr(start, at_ - start));
   }
+  // A word, or any text in quotes.
+  std::string name() { return peek('"') ? string() : word(); }
+  // From 0 to one less than an int's largest value.
   std::uint32_t number() {
     std::uint32_t v = 0;
     const char* begin = line_.data() + at_;
     auto [end, ec] = std::from_chars(begin, line_.data() + line_.size(), v);
-    if (ec != std::errc{}) fail("a number");
+    if (ec != std::errc{} || v >= std::numeric_limits<int>::max()) fail("a number");
     at_ += end - begin;
     return v;
   }
@@ -164,7 +194,8 @@ ValueId parse_value(Cursor& c, const Graph& g) {
   return v;
 }
 
-Where parse_where(Cursor& c) {
+// Everything behind the types; `occurrence` is set where the text names one.
+Where parse_where(Cursor& c, std::optional<int>& occurrence) {
   Where w;
   if (c.take("@")) {
     w.file = c.string();
@@ -180,6 +211,7 @@ Where parse_where(Cursor& c) {
   }
   if (c.take("pass=")) w.pass = c.string();
   if (c.take("reason=")) w.reason = c.string();
+  if (c.take("occurrence=")) occurrence = static_cast<int>(c.number());
   return w;
 }
 
@@ -188,31 +220,40 @@ void parse_node(Cursor& c, Graph& g) {
   c.expect("=");
   const std::string op = c.word();
   std::vector<ValueId> in;
-  if (c.take("("))
-    do in.push_back(parse_value(c, g));
+  if (c.take("(")) do
+      in.push_back(parse_value(c, g));
     while (c.take(","));
   if (!in.empty()) c.expect(")");
   Attrs attrs;
   if (c.peek('{')) attrs = parse_attrs(c.block());
   c.expect(":");
   std::vector<TensorType> out;
-  if (!c.done() && !c.peek('@') && !c.peek('p'))
-    do out.push_back(parse_tensor_type(c.type()));
+  const bool has_types = !c.done() && !c.peek('@') && !c.peek('p') && !c.peek('r') && !c.peek('o');
+  if (has_types) do
+      out.push_back(parse_tensor_type(c.type()));
     while (c.take(","));
-  const Where where = parse_where(c);
-  g.add(op, std::move(attrs), std::move(in), std::move(out), where);
+  std::optional<int> occurrence;
+  const Where where = parse_where(c, occurrence);
+  const std::uint32_t n = g.add(op, std::move(attrs), std::move(in), std::move(out), where);
+  if (occurrence) g.set_occurrence(n, *occurrence);
 }
 
 }  // namespace
 
 std::string print(const Graph& g) {
   const Numbering number = number_nodes(g);
-  std::string s = "graph " + g.name.str() + " {\n";
-  for (std::uint32_t n : g.order()) s += "  " + node_text(g, n, number) + "\n";
+  Occurrences occurrences;
+  std::string s = "graph " + name_text(g.name.str()) + " {\n";
+  for (std::uint32_t n : g.order()) {
+    s += "  " + node_text(g, n, number);
+    const Node& node = g.node(n);
+    if (!occurrences.counts(node)) s += " occurrence=" + std::to_string(node.occurrence);
+    s += "\n";
+  }
   if (!g.outputs().empty()) {
     s += "  return";
     for (const GraphOutput& o : g.outputs())
-      s += (o.is_tap ? " tap:" : " ") + o.name.str() + "=" + value_text(o.value, number);
+      s += (o.is_tap ? " tap:" : " ") + name_text(o.name.str()) + "=" + value_text(o.value, number);
     s += "\n";
   }
   for (const StateUpdate& u : g.updates())
@@ -220,9 +261,7 @@ std::string print(const Graph& g) {
   return s + "}\n";
 }
 
-std::string print_node(const Graph& g, std::uint32_t n) {
-  return node_text(g, n, number_nodes(g));
-}
+std::string print_node(const Graph& g, std::uint32_t n) { return node_text(g, n, number_nodes(g)); }
 
 Graph parse_graph(std::string_view text) {
   Graph g;
@@ -236,7 +275,7 @@ Graph parse_graph(std::string_view text) {
     if (closed) c.fail("nothing after the closing brace");
     if (!open) {
       c.expect("graph");
-      g.name = c.word();
+      g.name = c.name();
       c.expect("{");
       open = true;
     } else if (c.take("%")) {
@@ -244,7 +283,7 @@ Graph parse_graph(std::string_view text) {
     } else if (c.take("return")) {
       while (!c.done()) {
         const bool tap = c.take("tap:");
-        const std::string name = c.word();
+        const std::string name = c.name();
         c.expect("=");
         g.set_output(name, parse_value(c, g), tap);
       }

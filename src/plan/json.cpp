@@ -82,9 +82,13 @@ E enumerator(const json& text, const All& all) {
   refuse("'" + name + "' where a known word belongs");
 }
 
+// A value for a message. Nested values go by their kind: writing them out would recurse as deep as
+// the file nests.
+std::string shown(const json& j) { return j.is_structured() ? j.type_name() : j.dump(); }
+
 std::size_t size_from(const json& j) {
   if (!j.is_number_unsigned() && !(j.is_number_integer() && j.get<std::int64_t>() >= 0))
-    refuse(j.dump() + " where a size belongs");
+    refuse(shown(j) + " where a size belongs");
   const auto n = j.get<std::uint64_t>();
   if (n > kMostBytes) refuse(j.dump() + " bytes");
   return n;
@@ -92,7 +96,7 @@ std::size_t size_from(const json& j) {
 
 // An integer in [least, most].
 int index_from(const json& j, std::int64_t least, std::int64_t most) {
-  if (!j.is_number_integer()) refuse(j.dump() + " where an index belongs");
+  if (!j.is_number_integer()) refuse(shown(j) + " where an index belongs");
   const bool huge =
       j.is_number_unsigned() &&
       j.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<int>::max());
@@ -202,7 +206,7 @@ StateSlot slot_from(const json& j, const Plan& plan) {
 
 Plan read_plan(const json& j) {
   if (!j.is_object() || !j.contains("aloft_plan")) refuse("no \"aloft_plan\"");
-  if (j.at("aloft_plan") != kFormat) refuse("format " + j.at("aloft_plan").dump());
+  if (j.at("aloft_plan") != kFormat) refuse("format " + shown(j.at("aloft_plan")));
   Plan plan;
   plan.backend = j.at("backend");
   plan.threads = index_from(j.at("threads"), 1, 4096);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace aloft {
 namespace {
@@ -161,7 +162,7 @@ Attrs parse_attrs(std::string_view text) {
   while (at < text.size() && text[at] != '}') {
     while (text[at] == ' ') ++at;
     const auto equals = text.find('=', at);
-    if (equals == std::string_view::npos || equals == at) bad(text);
+    if (equals == std::string_view::npos || !is_identifier(text.substr(at, equals - at))) bad(text);
     const auto end = end_of_value(text, equals + 1);
     out.set(text.substr(at, equals - at), parse_attr(text.substr(equals + 1, end - equals - 1)));
     at = text[end] == ',' ? end + 1 : end;

@@ -3,16 +3,20 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace aloft {
 namespace {
 
+[[noreturn]] void bad_dim(std::string_view text) {
+  throw UserError("E0102", "not a dimension: '" + std::string(text) + "'")
+      .need("a number, or a symbol with its bound such as B<=8 or 256*B<=8");
+}
+
 std::int64_t parse_int(std::string_view text, std::string_view whole) {
   std::int64_t v = 0;
   auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (ec != std::errc{} || end != text.data() + text.size() || v < 0)
-    throw UserError("E0102", "not a dimension: '" + std::string(whole) + "'")
-        .need("a number, or a symbol with its bound such as B<=8 or 256*B<=8");
+  if (ec != std::errc{} || end != text.data() + text.size() || v < 0) bad_dim(whole);
   return v;
 }
 
@@ -33,6 +37,8 @@ Dim Dim::symbolic(Name symbol, std::int64_t bound, std::int64_t factor) {
   d.bound = bound;
   return d;
 }
+
+std::int64_t Dim::max() const { return is_constant() ? factor : checked_mul(factor, bound); }
 
 std::string Dim::str() const {
   if (is_constant()) return std::to_string(factor);
@@ -66,6 +72,11 @@ std::int64_t Shape::max_numel() const {
   return n;
 }
 
+std::size_t TensorType::max_bytes() const {
+  return static_cast<std::size_t>(
+      checked_mul(shape.max_numel(), static_cast<std::int64_t>(size_of(dtype))));
+}
+
 bool Shape::is_constant() const {
   for (const Dim& d : dims_)
     if (!d.is_constant()) return false;
@@ -95,7 +106,7 @@ Dim parse_dim(std::string_view text) {
     factor = parse_int(text.substr(0, star), whole);
     text = text.substr(star + 1);
   }
-  if (text.empty()) parse_int(text, whole);
+  if (!is_identifier(text)) bad_dim(whole);
   return Dim::symbolic(text, bound, factor);
 }
 

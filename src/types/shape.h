@@ -26,7 +26,7 @@ struct Dim {
   static Dim symbolic(Name symbol, std::int64_t bound, std::int64_t factor = 1);
 
   bool is_constant() const { return symbol.is_empty(); }
-  std::int64_t max() const { return is_constant() ? factor : factor * bound; }  // largest extent
+  std::int64_t max() const;  // largest extent; UserError E0103 beyond 63 bits
   std::string str() const;
 
   friend bool operator==(const Dim&, const Dim&) = default;
@@ -67,12 +67,12 @@ struct TensorType {
   DType dtype = DType::F32;
   Shape shape;
 
-  std::size_t max_bytes() const { return shape.max_numel() * size_of(dtype); }
+  std::size_t max_bytes() const;  // UserError E0103 beyond 63 bits
   std::string str() const { return std::string(name_of(dtype)) + shape.str(); }  // f32[B<=8,256]
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-// Parses what str() prints. UserError E0102 with the offending text.
+// Parses what str() prints; a symbol is a name. UserError E0102 with the offending text.
 Dim parse_dim(std::string_view text);
 Shape parse_shape(std::string_view text);
 TensorType parse_tensor_type(std::string_view text);

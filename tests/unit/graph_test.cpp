@@ -38,6 +38,40 @@ TEST(GraphText, ErrorsNameTheLine) {
   }
 }
 
+TEST(GraphText, NamesThatAreMoreThanWordsAreQuoted) {
+  Graph g = parse_graph(kText);
+  g.name = "step 1";
+  g.set_output("grad h/0", {4, 0});
+  const std::string text = print(g);
+  EXPECT_NE(text.find("graph \"step 1\" {"), std::string::npos);
+  EXPECT_NE(text.find("\"grad h/0\"=%4"), std::string::npos);
+  EXPECT_EQ(print(parse_graph(text)), text);
+}
+
+// An identity survives the text also where another node of that place came or went before it.
+TEST(GraphText, KeepsOccurrences) {
+  const std::string text =
+      "graph g {\n"
+      "  %0 = input {name=\"x\"} : f32[2]\n"
+      "  %1 = neg(%0) : f32[2] path=\"a\" occurrence=3\n"
+      "  %2 = neg(%1) : f32[2] path=\"a\"\n"
+      "  %3 = neg(%2) : f32[2] path=\"a\" occurrence=0\n"
+      "  return y=%3\n"
+      "}\n";
+  const Graph g = parse_graph(text);
+  EXPECT_EQ(print(g), text);
+  EXPECT_EQ(g.node(1).identity(), "a/neg#3");
+  EXPECT_EQ(g.node(2).identity(), "a/neg#4");
+  EXPECT_EQ(g.node(3).identity(), "a/neg#0");
+  EXPECT_EQ(g.next_occurrence(g.node(1).where, "neg"), 5);
+}
+
+TEST(GraphText, ANodeWithoutResultsKeepsItsReason) {
+  const std::string text =
+      "graph g {\n  %0 = barrier : reason=\"order\"\n  %1 = barrier : occurrence=7\n}\n";
+  EXPECT_EQ(print(parse_graph(text)), text);
+}
+
 TEST(Graph, KeepsUseDefWhileItChanges) {
   Graph g = parse_graph(kText);
   EXPECT_EQ(g.use_count({2, 0}), 2);

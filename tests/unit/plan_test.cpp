@@ -113,6 +113,8 @@ TEST(PlanJson, EveryNumberIsChecked) {
   expect_refused(with((std::string(instruction) + "/in/0/1").c_str(), "f32[-4]"));
   expect_refused(
       with((std::string(instruction) + "/in/0/1").c_str(), "f32[9999999999,9999999999]"));
+  // 2^61 elements of 8 bytes: 0 bytes, where the product wraps.
+  expect_refused(with((std::string(instruction) + "/in/0/1").c_str(), "f64[2305843009213693952]"));
   expect_refused(with((std::string(instruction) + "/scratch").c_str(), 5));
   expect_refused(with((std::string(instruction) + "/phase").c_str(), "sideways"));
   expect_refused(with((std::string(instruction) + "/attrs").c_str(), "{axis="));
@@ -130,6 +132,12 @@ TEST(PlanJson, EveryNumberIsChecked) {
   expect_refused(with("/threads", 0));
   expect_refused(with("/aloft_plan", 2));
   expect_refused(json::array());
+}
+
+TEST(PlanJson, DeepNestingIsRefused) {
+  const int depth = 1'000'000;
+  const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+  EXPECT_THROW(plan_from_json("{\"aloft_plan\": " + deep + "}"), DataError);
 }
 
 TEST(PlanJson, CutTextIsRefused) {

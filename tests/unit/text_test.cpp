@@ -18,6 +18,9 @@ TEST(Text, SplitJoinTrimLower) {
   EXPECT_EQ(trim(" \t x y\r\n"), "x y");
   EXPECT_EQ(trim(" \n"), "");
   EXPECT_EQ(lower("O2:BF16"), "o2:bf16");
+  EXPECT_TRUE(is_identifier("_b2"));
+  for (const char* text : {"", "2b", "a-b", "a b", "\xc3\xa4"})
+    EXPECT_FALSE(is_identifier(text)) << text;
 }
 
 TEST(Text, Globs) {

@@ -18,6 +18,24 @@ TEST(TensorType, RefusesWhatIsNotOne) {
     EXPECT_THROW(parse_tensor_type(text), UserError) << text;
 }
 
+TEST(TensorType, RefusesSizesBeyond63Bits) {
+  EXPECT_THROW(parse_tensor_type("f64[2305843009213693952]").max_bytes(), UserError);
+  EXPECT_THROW(parse_tensor_type("u8[4294967296*B<=4294967296]").max_bytes(), UserError);
+  EXPECT_EQ(parse_tensor_type("u8[9223372036854775807]").max_bytes(), 9223372036854775807u);
+}
+
+// Text in which a symbol could be read in two ways must not become one.
+TEST(Dim, SymbolsAreNames) {
+  for (const char* text : {"B*C<=8", "1*3*B<=8", "2B<=8", "<=8", "a b<=8", "B[<=8"})
+    EXPECT_THROW(parse_dim(text), UserError) << text;
+  EXPECT_EQ(parse_dim("3*batch_2<=8").str(), "3*batch_2<=8");
+}
+
+TEST(Attrs, NamesAreNames) {
+  for (const char* text : {"{a b=1}", "{\"a\"=1}", "{ a =1}", "{2a=1}", "{}x=1}"})
+    EXPECT_THROW(parse_attrs(text), UserError) << text;
+}
+
 TEST(Dim, ProductOfTwoSymbolsIsRefused) {
   const Dim b = Dim::symbolic("B", 8), t = Dim::symbolic("T", 16);
   EXPECT_EQ((b * Dim(256)).max(), 2048);
