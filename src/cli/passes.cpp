@@ -1,11 +1,16 @@
-// aloft passes
+// aloft passes [--run NAMES GRAPH]: the compiler's passes, or a graph's text behind some of them.
 #include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
+#include "frontend/programs.h"
+#include "ops/verify_graph.h"
 #include "passes/pipeline.h"
 
 namespace aloft::cli {
@@ -36,12 +41,48 @@ ExitCode passes(bool as_json) {
   return ExitCode::Ok;
 }
 
+struct Options {
+  bool json = false;
+  std::string run, graph;
+};
+
+const Pass& pass_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Pass* p : compile_pipeline().passes()) {
+    if (p->name == name) return *p;
+    known.emplace_back(p->name);
+  }
+  UserError e("E0317", "there is no pass '" + std::string(name) + "'");
+  if (const std::string near = nearest_name(std::string(name), known); !near.empty())
+    e.add_line("try", near);
+  throw e;
+}
+
+// The graph of a file behind the passes, as text; the back end is this machine's.
+ExitCode run(const Options& o) {
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 28;
+  Graph graph = parse_graph(read_file(o.graph, kLimit));
+  verify_graph(graph);
+  PassContext context;
+  context.choose = chooser();
+  for (std::string_view name : split(o.run, ',')) {
+    pass_named(trim(name)).run(graph, context);
+    verify_graph(graph);
+  }
+  fmt::print("{}", print(graph));
+  return ExitCode::Ok;
+}
+
 }  // namespace
 
 Action passes_verb(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "a list of objects, in the order in which they run");
-  return [json] { return passes(*json); };
+  auto o = std::make_shared<Options>();
+  app.add_flag("--json", o->json, "a list of objects, in the order in which they run");
+  auto* run_option = app.add_option("--run", o->run, "run these passes, such as simplify,cse,dce");
+  app.add_option("graph", o->graph, "a file with a graph's text, as `explain graph` prints it")
+      ->needs(run_option);
+  run_option->needs("graph");
+  return [o] { return o->run.empty() ? passes(o->json) : run(*o); };
 }
 
 }  // namespace aloft::cli

@@ -5,8 +5,8 @@
 //   %4 = add(%2, %3)
 //
 // Ops that draw random numbers carry their key as an attribute, so equal nodes draw equal numbers.
-// A forward value is not kept alive into the backward pass for the sake of a node that only moves
-// data: such a backward node stays (its operand is alive anyway, its copy is cheap).
+// Nodes of two phases stay two: one for both would keep a forward value alive into the backward
+// pass, for the sake of nodes that are cheap to compute again.
 #include <unordered_map>
 
 #include "ops/op.h"
@@ -17,8 +17,7 @@ namespace {
 
 std::string key_of(const Node& node) {
   std::string key = node.op.str() + node.attrs.str() + "(";
-  for (ValueId v : node.in)
-    key += std::to_string(v.node) + "." + std::to_string(v.index) + ",";
+  for (ValueId v : node.in) key += std::to_string(v.node) + "." + std::to_string(v.index) + ",";
   return key + std::string(name_of(node.where.phase));
 }
 
@@ -30,8 +29,7 @@ PassReport run(Graph& graph, const PassContext&) {
     if (!find_op(node.op)) continue;
     const auto [it, is_new] = seen.emplace(key_of(node), n);
     if (is_new || graph.node(it->second).out != node.out) continue;
-    for (std::uint32_t i = 0; i < node.out.size(); ++i)
-      graph.replace_uses({n, i}, {it->second, i});
+    for (std::uint32_t i = 0; i < node.out.size(); ++i) graph.replace_uses({n, i}, {it->second, i});
     graph.erase(n);
     report.changed = true;
   }
@@ -40,6 +38,6 @@ PassReport run(Graph& graph, const PassContext&) {
 
 }  // namespace
 
-const Pass cse{"cse", "equal nodes become one", Form::Traced, std::nullopt, true, run};
+const Pass cse{"cse", "equal nodes become one", Form::Cast, std::nullopt, true, run};
 
 }  // namespace aloft

@@ -2,12 +2,12 @@
 // before it and through the precision decision once more, with phase backward (autodiff/ has the
 // sweep itself and an example).
 #include "autodiff/differentiate.h"
-
 #include "base/error.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/graph_emitter.h"
+#include "ops/op.h"
 #include "passes/casting_emitter.h"
 #include "passes/pass.h"
 
@@ -20,6 +20,36 @@ void note_parameters(const Graph& graph, CastingEmitter& casting) {
     if (std::get<std::string>(*node.attrs.find("class")) == name_of(StateClass::Parameter))
       casting.note_parameter({n, 0}, std::get<std::string>(*node.attrs.find("name")));
   }
+}
+
+// Whether `reader` means the same with operands of type `given` in place of the value `v`.
+bool takes(const Graph& graph, const Node& reader, ValueId v, const TensorType& given) {
+  const OpDef* op = find_op(reader.op);
+  if (op == nullptr) return true;  // a later request takes what it gets
+  std::vector<TensorType> in;
+  for (ValueId x : reader.in) in.push_back(x == v ? given : graph.type(x));
+  try {
+    return infer_types(*op, reader.attrs, in, reader.where) == reader.out;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+// The gradient `g` stands for `v` from now on. Its type is the backward phase's, which a recipe may
+// set apart from the parameter's: a reader that was typed for the parameter's gets a cast.
+void hand_over(Graph& graph, GraphEmitter& plain, ValueId v, const Tensor& g) {
+  const TensorType stated = graph.type(v), given = graph.type(g.id());
+  if (given != stated) {
+    std::optional<ValueId> converted;
+    for (std::uint32_t u : std::vector(graph.users(v.node))) {
+      const Node reader = graph.node(u);
+      if (takes(graph, reader, v, given)) continue;
+      if (!converted) converted = cast(plain.handle(g.id()), stated.dtype).id();
+      for (std::size_t k = 0; k < reader.in.size(); ++k)
+        if (reader.in[k] == v) graph.set_input(u, static_cast<int>(k), *converted);
+    }
+  }
+  graph.replace_uses(v, g.id());
 }
 
 void expand(Graph& graph, std::uint32_t n, const PassContext& context) {
@@ -35,16 +65,14 @@ void expand(Graph& graph, std::uint32_t n, const PassContext& context) {
   where.pass = "differentiate";
   Scope scope(where);
   const Tensor target = casting.handle(node.in[0]);
-  const Tensor seed =
-      broadcast_like(cast(casting.handle(node.in[1]), target.dtype()), target);
+  const Tensor seed = broadcast_like(cast(casting.handle(node.in[1]), target.dtype()), target);
   std::vector<Tensor> wrt;
   for (std::size_t i = 2; i < node.in.size(); ++i) wrt.push_back(casting.handle(node.in[i]));
   const std::vector<Tensor> gradients = differentiate(graph, casting, target, seed, wrt);
   for (std::uint32_t i = 0; i < gradients.size(); ++i) {
-    const Tensor g = gradients[i].is_defined()
-                         ? gradients[i]
-                         : full(wrt[i].shape(), 0.0, wrt[i].dtype());
-    graph.replace_uses({n, i}, g.id());
+    const Tensor g =
+        gradients[i].is_defined() ? gradients[i] : full(wrt[i].shape(), 0.0, wrt[i].dtype());
+    hand_over(graph, plain, {n, i}, g);
   }
   graph.erase(n);
 }
@@ -60,7 +88,11 @@ PassReport run(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-const Pass differentiate_pass{"differentiate", "backward nodes for every requested gradient",
-                              Form::Cast, Form::Differentiated, true, run};
+const Pass differentiate_pass{"differentiate",
+                              "backward nodes for every requested gradient",
+                              Form::Cast,
+                              Form::Differentiated,
+                              true,
+                              run};
 
 }  // namespace aloft

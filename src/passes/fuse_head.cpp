@@ -62,15 +62,12 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
                          emitter.handle(loss.in[1])};
     const auto fused =
         emitter.emit("linear_cross_entropy", loss.attrs, in, fused_where(g, n, "fuse-head"));
-    if (g.type(fused[0].id()) != loss.out[0]) {
-      remove_dead(g);
-      continue;
-    }
+    if (g.type(fused[0].id()) != loss.out[0]) continue;  // the fused node is dead and goes below
     g.replace_uses({n, 0}, fused[0].id());
     report.changed = true;
     report.remarks.push_back({loss.identity(), "head and loss fused"});
   }
-  remove_dead(g);
+  report.changed |= remove_dead(g);
   return report;
 }
 
@@ -127,7 +124,7 @@ PassReport fuse_gradient(Graph& g, const PassContext&) {
     report.changed = true;
     report.remarks.push_back({grad.identity(), "loss and gradients in one sweep"});
   }
-  remove_dead(g);
+  report.changed |= remove_dead(g);
   return report;
 }
 

@@ -8,13 +8,32 @@
 //
 // The traced graph is replayed node by node through a CastingEmitter into a new graph: types are
 // inferred anew behind each cast, a value is cast once per type. Running it twice changes nothing.
+#include <algorithm>
+
 #include "graph/graph.h"
+#include "ops/cast.h"
 #include "ops/graph_emitter.h"
 #include "passes/casting_emitter.h"
 #include "passes/pass.h"
 
 namespace aloft {
 namespace {
+
+// Whether two graphs have the same nodes and types in the same order, which is all that can differ.
+bool equal_types(const Graph& a, const Graph& b) {
+  const auto same = [&](std::uint32_t x, std::uint32_t y) {
+    return a.node(x).op == b.node(y).op && a.node(x).attrs == b.node(y).attrs &&
+           a.node(x).out == b.node(y).out;
+  };
+  return std::equal(a.order().begin(), a.order().end(), b.order().begin(), b.order().end(), same);
+}
+
+Where where_of_update(const Graph& graph, const StateUpdate& update) {
+  Where w = graph.node(update.value.node).where;
+  w.pass = "insert-casts";
+  w.reason = "a variable keeps its type";
+  return w;
+}
 
 PassReport run(Graph& graph, const PassContext& context) {
   Graph result;
@@ -56,17 +75,11 @@ PassReport run(Graph& graph, const PassContext& context) {
     Tensor value = replayed.at(u.value);
     const DType wanted = result.type(*result.find_state(u.variable)).dtype;
     if (value.dtype() != wanted)
-      value = casting.emit(
-          "cast",
-          [&] {
-            Attrs a;
-            a.set("to", wanted);
-            return a;
-          }(),
-          std::span(&value, 1), graph.node(u.value.node).where)[0];
+      value = plain.emit("cast", to_attrs(CastAttrs{wanted}), std::span(&value, 1),
+                         where_of_update(graph, u))[0];
     result.set_update(u.variable, value.id());
   }
-  const bool changed = result.order().size() != graph.order().size();
+  const bool changed = !equal_types(result, graph);
   graph = std::move(result);
   return {changed};
 }

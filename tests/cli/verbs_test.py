@@ -107,6 +107,18 @@ class Verbs(unittest.TestCase):
         self.assertLess(names.index("insert-casts"), names.index("differentiate"))
         self.assertIn("differentiate", self.aloft("passes").stdout)
 
+    def test_passes_on_a_graph(self):
+        graph = self.folder / "small.graph"
+        graph.write_text('graph g {\n  %0 = input {name="x"} : f32[2]\n  %1 = exp(%0) : f32[2]\n'
+                         '  %2 = neg(%0) : f32[2]\n  return y=%2\n}\n')
+        shown = self.aloft("passes", "--run", "cse,dce", graph).stdout
+        self.assertEqual(shown, 'graph g {\n  %0 = input {name="x"} : f32[2]\n'
+                                '  %1 = neg(%0) : f32[2]\n  return y=%1\n}\n')
+        self.assertIn("cse", self.aloft("passes", "--run", "csee", graph, exit_code=2).stderr)
+        self.aloft("passes", "--run", "cse", exit_code=2)
+        graph.write_text(graph.read_text().replace("neg", "softmax_"))
+        self.assertIn("E0316", self.aloft("passes", "--run", "dce", graph, exit_code=2).stderr)
+
     def test_recipes(self):
         listed = self.parsed("recipes", ROOT / "recipes", "--json")
         self.assertIn("gpt-cpp.toml", [Path(r["path"]).name for r in listed["recipes"]])

@@ -1,0 +1,224 @@
+// Runs every case of tests/passes/*.graph (case_file.h says what a case is). For each:
+// - the input and the result are valid graphs: structure, and every node against its op's record;
+// - the result's text is the expected one;
+// - input and result give the same values on random inputs, in double: to the bit, or within the
+//   tolerance where the case says that the arithmetic changes; a pass that claims to keep bits
+//   keeps them also where every result is rounded to its type;
+// - a pass says truly whether it changed the graph, and a second run changes nothing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "ops/verify_graph.h"
+#include "passes/case_file.h"
+#include "passes/graph_values.h"
+#include "passes/pipeline.h"
+#include "scalar/philox.h"
+
+namespace aloft::testing {
+namespace {
+
+const Path kFolder = "tests/passes";
+
+const Pass* find_pass(std::string_view name) {
+  for (const Pass* p : compile_pipeline().passes())
+    if (p->name == name) return p;
+  return nullptr;
+}
+
+// Every op has a kernel but those that the case takes away.
+PassContext context_of(const PassCase& c) {
+  PassContext context;
+  context.choose = [&c](const CallSpec& call) {
+    const bool missing =
+        std::find(c.without.begin(), c.without.end(), call.op.str()) != c.without.end();
+    KernelChoice choice;
+    if (!missing) choice.kernel = "test." + call.op.str();
+    return choice;
+  };
+  return context;
+}
+
+bool has_gradients(const Graph& graph) {
+  for (std::uint32_t n : graph.order())
+    if (graph.node(n).op == Name("gradients")) return true;
+  return false;
+}
+
+// Random inputs and variables, rounded to the narrowest type in which a pass may store them.
+std::map<Name, HostArray> random_inputs(const PassCase& c, const Graph& graph) {
+  std::map<Name, HostArray> given;
+  std::uint64_t stream = 0;
+  for (std::uint32_t n : graph.order()) {
+    const Node& node = graph.node(n);
+    if (node.op != Name("input") && node.op != Name("state")) continue;
+    const auto name = std::get<std::string>(*node.attrs.find("name"));
+    const TensorType type = bind_lengths(node.out[0], c.lengths);
+    HostArray a = HostArray::zeros(type.dtype, type.shape.max_extents());
+    const scalar::RandomKey key{17, 0, 0, ++stream};
+    const auto ids = c.ids.find(name);
+    const auto range = c.uniform.find(name);
+    for (std::int64_t i = 0; i < a.numel(); ++i) {
+      const double u = scalar::uniform(key, i);
+      if (!is_float(a.dtype)) {
+        const auto [from, to] = ids == c.ids.end() ? std::pair{0.0, 2.0} : ids->second;
+        a[i] = std::floor(from + (to - from) * u);
+      } else {
+        const bool even = range != c.uniform.end();
+        a[i] = even ? range->second.first + (range->second.second - range->second.first) * u
+                    : scalar::normal(key, i);
+      }
+    }
+    if (const AttrValue* stored = node.attrs.find("stored")) a.dtype = std::get<DType>(*stored);
+    round_to_dtype(a);
+    given[name] = a;
+  }
+  return given;
+}
+
+void expect_equal(const HostArray& before, const HostArray& after, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(before.shape, after.shape) << what;
+  double largest = 0;
+  for (double v : before.values)
+    largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
+  for (std::int64_t i = 0; i < before.numel(); ++i) {
+    if (tolerance == 0)
+      ASSERT_EQ(std::memcmp(&before.values[i], &after.values[i], sizeof(double)), 0)
+          << what << "[" << i << "] was " << before[i] << " and is " << after[i];
+    else
+      ASSERT_NEAR(before[i], after[i], tolerance * largest) << what << "[" << i << "]";
+  }
+}
+
+void expect_equal(const GraphValues& before, const GraphValues& after, double tolerance) {
+  for (const auto& [name, value] : before.outputs)
+    expect_equal(value, after.outputs.at(name), tolerance, "output " + name.str());
+  for (const auto& [name, value] : before.updates)
+    expect_equal(value, after.updates.at(name), tolerance, "update " + name.str());
+  EXPECT_EQ(before.outputs.size(), after.outputs.size());
+  EXPECT_EQ(before.updates.size(), after.updates.size());
+}
+
+void expect_same_values(const PassCase& c, const Graph& before, const Graph& after,
+                        bool keeps_bits) {
+  const std::map<Name, HostArray> given = random_inputs(c, before);
+  const auto meaning = [&](const Graph& g, Rounding rounding) {
+    return GraphMeaning(g, given, c.lengths, rounding).run();
+  };
+  // Differences are good to six digits; a changed order of a sum is worth some units of roundoff.
+  constexpr double kDifferences = 1e-6, kReordered = 1e-12;
+  const bool differences = has_gradients(before) && !has_gradients(after);
+  const double tolerance = differences ? kDifferences : c.arithmetic_changes ? kReordered : 0;
+  expect_equal(meaning(before, Rounding::None), meaning(after, Rounding::None), tolerance);
+  if (keeps_bits && !has_gradients(before))
+    expect_equal(meaning(before, Rounding::ToDType), meaning(after, Rounding::ToDType), 0);
+}
+
+// Runs the case's passes; each must say truly whether it changed anything, and the result must
+// hold.
+void run_passes(const PassCase& c, Graph& graph) {
+  const PassContext context = context_of(c);
+  for (const std::string& name : c.passes) {
+    const std::string before = print(graph);
+    const bool changed = find_pass(name)->run(graph, context).changed;
+    EXPECT_EQ(changed, print(graph) != before) << name << " does not say whether it changed it";
+    verify_graph(graph);
+  }
+}
+
+class CaseTest : public ::testing::Test {
+ public:
+  CaseTest(Path file, int index) : file_(std::move(file)), index_(index) {}
+
+  void TestBody() override {
+    const PassCase c = read_cases(file_)[static_cast<std::size_t>(index_)];
+    SCOPED_TRACE(file_.string() + ":" + std::to_string(c.line));
+    bool keeps_bits = true;
+    for (const std::string& name : c.passes) {
+      ASSERT_NE(find_pass(name), nullptr) << "no pass '" << name << "'";
+      keeps_bits = keeps_bits && find_pass(name)->keeps_bits;
+    }
+    ASSERT_FALSE(keeps_bits && c.arithmetic_changes) << "these passes claim to keep bits";
+    const Graph before = parse_graph(c.graph);
+    ASSERT_EQ(print(before), c.graph) << "the graph is not written as it prints";
+    ASSERT_NO_THROW(verify_graph(before));
+    if (!c.expected_error.empty()) return expect_refusal(c, before);
+    Graph after = before;
+    run_passes(c, after);
+    EXPECT_EQ(print(after), c.expects_same ? c.graph : c.expected)
+        << "ALOFT_UPDATE=1 takes what came out as what is expected";
+    expect_same_values(c, before, after, keeps_bits);
+    EXPECT_FALSE(find_pass(c.passes.back())->run(after, context_of(c)).changed)
+        << "a second run changes the graph again";
+  }
+
+ private:
+  static void expect_refusal(const PassCase& c, Graph graph) {
+    try {
+      run_passes(c, graph);
+      ADD_FAILURE() << "taken";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), c.expected_error) << e.what();
+    }
+  }
+
+  Path file_;
+  int index_;
+};
+
+std::vector<Path> case_files() {
+  std::set<Path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
+    if (entry.path().extension() == ".graph") files.insert(entry.path());
+  return {files.begin(), files.end()};
+}
+
+void update(const Path& file) {
+  std::vector<PassCase> cases = read_cases(file);
+  for (PassCase& c : cases) try {
+      Graph graph = parse_graph(c.graph);
+      c.graph = print(graph);
+      if (!c.expected_error.empty()) continue;
+      run_passes(c, graph);
+      const std::string text = print(graph);
+      c.expects_same = text == c.graph;
+      c.expected = text;
+    } catch (const Error& e) {  // the case itself reports it
+      std::fprintf(stderr, "%s:%d stays as it is: %s\n", file.c_str(), c.line, e.what());
+    }
+  write_file_atomic(file, print_cases(cases));
+}
+
+TEST(PassCases, EveryPassHasItsFile) {
+  for (const Pass* p : compile_pipeline().passes())
+    EXPECT_FALSE(read_cases(kFolder / (std::string(p->name) + ".graph")).empty()) << p->name;
+}
+
+}  // namespace
+
+void register_cases() {
+  const char* wanted = std::getenv("ALOFT_UPDATE");
+  for (const Path& file : case_files()) {
+    if (wanted != nullptr && std::string_view(wanted) == "1") update(file);
+    const std::vector<PassCase> cases = read_cases(file);
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      ::testing::RegisterTest(
+          file.stem().c_str(), cases[i].name.c_str(), nullptr, nullptr, file.c_str(), cases[i].line,
+          [file, i]() -> ::testing::Test* { return new CaseTest(file, static_cast<int>(i)); });
+  }
+}
+
+}  // namespace aloft::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  aloft::testing::register_cases();
+  return RUN_ALL_TESTS();
+}
