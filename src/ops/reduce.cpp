@@ -59,6 +59,7 @@ struct Row {
   double (*step)(double, double);
   void (*vjp)(const ReduceAttrs&, Vjp&);
   const char* onnx;
+  bool divides_by_count = false;
 };
 
 const Row kRows[] = {
@@ -74,7 +75,7 @@ const Row kRows[] = {
        const Tensor each = g.cotangent(0) / element_count(g.in(0), a.axes, g.in(0).dtype());
        g.give(0, broadcast_like(expand_reduced(each, g.in(0), a.axes), g.in(0)));
      },
-     "ReduceMean"},
+     "ReduceMean", true},
     {"max", "Largest element over axes; NaN where one is NaN; ties share the gradient.",
      Numeric::Follow, -std::numeric_limits<double>::infinity(),
      [](double s, double v) { return std::isnan(s) || s > v ? s : v; }, extremum_vjp, "ReduceMax"},
@@ -98,7 +99,7 @@ void evaluate(const Row& row, const ReduceAttrs& a, EvalCall& c) {
   const BroadcastIndex at(kept, x.shape);
   std::fill(y.values.begin(), y.values.end(), row.start);
   for (std::int64_t i = 0; i < x.numel(); ++i) y[at(i)] = row.step(y[at(i)], x[i]);
-  if (std::string_view(row.name) == "mean")
+  if (row.divides_by_count)
     for (double& v : y.values) v /= static_cast<double>(count);
 }
 

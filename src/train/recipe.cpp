@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/tokenizers/utf8.h"
 #include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
 
@@ -185,6 +186,15 @@ class Reader {
   std::vector<std::pair<std::string, std::string>> mistakes_;
 };
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const utf8::Step step = utf8::step(text, at);
+    if (!step.valid) return false;
+    at += step.length;
+  }
+  return true;
+}
+
 // A --set value is TOML where it parses as TOML, else the text itself.
 json override_value(const std::string& text) {
   try {
@@ -229,7 +239,13 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
         .at(fmt::format("{}:{}", name, e.source().begin.line))
         .saw(std::string(e.description()));
   }
-  for (const Override& o : overrides) leaves.push_back({o.key, "--set", override_value(o.value)});
+  for (const Override& o : overrides) {
+    // TOML and run.json hold UTF-8 only.
+    if (!is_utf8(o.key) || !is_utf8(o.value))
+      throw UserError("E0713", "--set needs KEY=VALUE in UTF-8")
+          .saw(in_quotes(o.key) + " = " + in_quotes(o.value));
+    leaves.push_back({o.key, "--set", override_value(o.value)});
+  }
   // tokenizer = "char" is short for tokenizer = { kind = "char" }.
   for (Leaf& leaf : leaves)
     if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";

@@ -166,8 +166,8 @@ Attrs parse_attrs(std::string_view text) {
     const auto end = end_of_value(text, equals + 1);
     out.set(text.substr(at, equals - at), parse_attr(text.substr(equals + 1, end - equals - 1)));
     at = text[end] == ',' ? end + 1 : end;
-    if (text[end] == '}' && end + 1 != text.size()) bad(text);
   }
+  if (at + 1 != text.size()) bad(text);
   return out;
 }
 
