@@ -59,7 +59,7 @@ Recipe recipe_of(const Options& o) {
   put("train.batch", o.batch);
   put("train.threads", o.threads);
   set.push_back({"train.mode", "\"graph\""});  // it is the Plan that is timed
-  if (!o.precision.empty()) set.push_back({"precision.level", "\"" + o.precision + "\""});
+  if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
   if (is_recipe(o.model)) return load_recipe(o.model, set);
   set.push_back({"model.size", "\"" + o.model + "\""});
   return parse_recipe("", "bench", set);

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,6 +17,8 @@ namespace aloft {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kOverride = "--set";
 
 struct Leaf {
   std::string key, origin;
@@ -73,16 +76,7 @@ class Reader {
   }
 
   void finish() {
-    if (!precision_.empty()) {
-      std::vector<RecipeMistake> found;
-      recipe_.precision = precision_of_json(precision_, found);
-      for (const RecipeMistake& m : found) {
-        const auto it = precision_origin_.find(m.key);
-        mistake(it == precision_origin_.end() ? precision_origin_[""] : it->second,
-                "precision." + m.key + ": " + m.text);
-      }
-      recipe_.origin["precision"] = precision_origin_[""];
-    }
+    if (!precision_.empty()) finish_precision();
     if (recipe_.model.dim % recipe_.model.heads != 0)
       mistake(origin("model.heads"), fmt::format("model.heads: {} heads do not divide dim {}",
                                                  recipe_.model.heads, recipe_.model.dim));
@@ -92,6 +86,9 @@ class Reader {
       if (!(b >= 0 && b < 1))
         mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
     if (mistakes_.empty()) return;
+    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
+      return line_of(a.first) < line_of(b.first);
+    });
     UserError e("E0710", mistakes_.size() == 1
                              ? "the recipe has a mistake"
                              : fmt::format("the recipe has {} mistakes", mistakes_.size()));
@@ -104,6 +101,31 @@ class Reader {
   }
 
  private:
+  // "recipe.toml:12" -> 12; what has no line comes last.
+  static std::int64_t line_of(const std::string& where) {
+    const auto colon = where.rfind(':');
+    const auto line = colon == std::string::npos ? std::nullopt
+                                                 : parse_int(std::string_view(where).substr(colon + 1));
+    return line ? *line : std::numeric_limits<std::int64_t>::max();
+  }
+
+  void finish_precision() {
+    std::vector<RecipeMistake> found;
+    recipe_.precision = precision_of_json(precision_, found);
+    const auto from = [&](const std::string& key) {
+      const auto it = precision_origin_.find(key);
+      return it == precision_origin_.end() ? precision_origin_[""] : it->second;
+    };
+    for (const RecipeMistake& m : found)
+      mistake(from(m.key), "precision." + m.key + ": " + m.text);
+    recipe_.origin["precision"] = precision_origin_[""];
+    // A level may name the type: "O2:fp16".
+    if (!precision_origin_.contains("type") && precision_origin_.contains("level"))
+      precision_origin_["type"] = precision_origin_["level"];
+    const json resolved = json_of(recipe_.precision);  // items() borrows it
+    for (const auto& [key, value] : resolved.items()) recipe_.origin["precision." + key] = from(key);
+  }
+
   static bool starts_with(const std::string& s, std::string_view prefix) {
     return s.compare(0, prefix.size(), prefix) == 0;
   }
@@ -112,34 +134,58 @@ class Reader {
     return it == recipe_.origin.end() ? "default" : it->second;
   }
 
+  // A text such as "O2:fp16", or "O2:bf16 backward=fp16 loss_scale=dynamic".
+  json whole_precision(const Leaf& leaf) {
+    if (!leaf.value.is_string()) return {{"level", leaf.value}};
+    const auto text = leaf.value.get<std::string>();
+    if (text.find(' ') == std::string::npos) return {{"level", text}};
+    std::vector<RecipeMistake> found;
+    const PrecisionRecipe parsed = parse_precision(text, found);
+    for (const RecipeMistake& m : found)
+      mistake(leaf.origin, "precision." + m.key + ": " + m.text);
+    return found.empty() ? json_of(parsed) : json::object();
+  }
+
   void precision(const Leaf& leaf) {
     if (leaf.key == "precision") {
       if (leaf.value.is_object())
         precision_.update(leaf.value);
       else
-        precision_ = {{"level", leaf.value}};
+        precision_ = whole_precision(leaf);
+      if (!leaf.value.is_object()) precision_origin_.clear();
       precision_origin_[""] = leaf.origin;
       for (const auto& [key, origin] : leaf.inner) precision_origin_[key] = origin;
       return;
     }
     const std::string key = leaf.key.substr(std::string("precision.").size());
     // A level set on top of a recipe replaces the recipe's type, which a level may name itself.
-    if (key == "level") precision_.erase("type");
+    if (key == "level") {
+      precision_.erase("type");
+      precision_origin_.erase("type");
+    }
     precision_[key] = leaf.value;
     precision_origin_[key] = leaf.origin;
     if (!precision_origin_.contains("")) precision_origin_[""] = leaf.origin;
   }
 
   void unknown(const Leaf& leaf) {
-    std::vector<std::string> known{"precision"};
-    for (const RecipeField& f : fields_) known.emplace_back(f.key);
-    const std::string near = nearest_name(leaf.key, known);
+    std::vector<std::string> known{"precision"}, here;
+    const std::string section = leaf.key.substr(0, leaf.key.rfind('.') + 1);
+    for (const RecipeField& f : fields_) {
+      known.emplace_back(f.key);
+      if (starts_with(known.back(), section)) here.push_back(known.back().substr(section.size()));
+    }
+    // In a section that exists it is the key's own name that was mistyped.
+    std::string near = nearest_name(leaf.key.substr(section.size()), here);
+    if (!near.empty()) near = section + near;
+    if (here.empty()) near = nearest_name(leaf.key, known);
     mistake(leaf.origin,
             leaf.key + ": no such key" + (near.empty() ? "" : "; did you mean " + near + "?"));
   }
 
   void wrong(const Leaf& leaf, const std::string& need) {
-    mistake(leaf.origin, fmt::format("{}: need {}, got {}", leaf.key, need, leaf.value.dump()));
+    mistake(leaf.origin, fmt::format("{}: need {}, got {}", leaf.key, need,
+                                     leaf.value.dump(-1, ' ', false, json::error_handler_t::replace)));
   }
 
   template <class T>
@@ -205,6 +251,41 @@ json override_value(const std::string& text) {
   return text;
 }
 
+// A path given on the command line begins where the program was started, as in every program;
+// only those of the file begin at the file.
+void anchor_paths(Recipe& r) {
+  const auto absolute = [](std::string& path) {
+    if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
+  };
+  const auto given = [&](const char* key) {
+    const auto it = r.origin.find(key);
+    return it != r.origin.end() && it->second == kOverride;
+  };
+  if (given("data.text"))
+    for (std::string& path : r.data.text) absolute(path);
+  if (given("data.train_tokens")) absolute(r.data.train_tokens);
+  if (given("data.validation_tokens")) absolute(r.data.validation_tokens);
+  if (given("data.tokenizer.path")) absolute(r.data.tokenizer.path);
+  if (given("data.cache"))
+    absolute(r.data.cache);
+  else if (!r.data.cache.empty())
+    r.data.cache = (r.folder / r.data.cache).string();
+}
+
+[[noreturn]] void no_such_recipe(const Path& path) {
+  UserError e("E0721", "there is no such recipe");
+  e.add_line("at", path.string());
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           path.parent_path().empty() ? "." : path.parent_path(), ignored))
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
+  const std::string near = nearest_name(path.filename().string(), names);
+  e.add_line("try", near.empty() ? "a file *.toml; `aloft recipes` lists those in recipes/"
+                                 : (path.parent_path() / near).string());
+  throw e;
+}
+
 // "[model] size" gives the numbers that no other key sets.
 void apply_size(Recipe& r) {
   if (r.model.size.empty()) return;
@@ -244,7 +325,7 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
     if (!is_utf8(o.key) || !is_utf8(o.value))
       throw UserError("E0713", "--set needs KEY=VALUE in UTF-8")
           .saw(in_quotes(o.key) + " = " + in_quotes(o.value));
-    leaves.push_back({o.key, "--set", override_value(o.value)});
+    leaves.push_back({o.key, kOverride, override_value(o.value), {}});
   }
   // tokenizer = "char" is short for tokenizer = { kind = "char" }.
   for (Leaf& leaf : leaves)
@@ -254,7 +335,9 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
   try {
     apply_size(recipe);
   } catch (const UserError& e) {
-    reader.mistake(recipe.origin["model.size"], "model.size: " + e.headline());
+    reader.mistake(recipe.origin["model.size"],
+                   fmt::format("model.size: {}; need one of {}", e.headline(),
+                               join(models::gpt2_names(), ", ")));
   }
   reader.finish();
   return recipe;
@@ -262,8 +345,10 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
 
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {
   constexpr std::uint64_t kLimit = 1 << 20;
+  if (!std::filesystem::exists(path) || std::filesystem::is_directory(path)) no_such_recipe(path);
   Recipe recipe = parse_recipe(read_file(path, kLimit), path.string(), overrides);
   recipe.folder = path.parent_path();
+  anchor_paths(recipe);
   return recipe;
 }
 

@@ -51,6 +51,7 @@ struct OptimizerSection {
 
 struct ScheduleSection {
   std::string kind = "constant";
+  std::int64_t steps = 0;  // updates that it spans; 0: train.steps
   std::int64_t warmup = 0;
   double final_lr = -1;  // below zero: a tenth of lr (cosine, linear, wsd)
   std::int64_t step_size = 1000, decay = 0;
@@ -74,8 +75,9 @@ struct Recipe {
   OptimizerSection optimizer;
   ScheduleSection schedule;
   TrainSection train;
-  std::map<std::string, std::string> origin;  // key -> "recipe.toml:12", "--set", absent: default
-  Path folder;                                // of the file: relative paths begin here
+  // key -> "recipe.toml:12", "--set", absent: default. [precision] has one entry a key, too.
+  std::map<std::string, std::string> origin;
+  Path folder;  // of the file: relative paths begin here
 };
 
 struct Override {
@@ -83,14 +85,16 @@ struct Override {
 };
 
 // Reads and checks. UserError E0710 lists every mistake at once, each with file:line and the
-// nearest valid name.
+// nearest valid name; E0721 where there is no such file. Relative paths begin at the recipe's
+// folder; those of an override begin where the program was started.
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides = {});
 Recipe parse_recipe(std::string_view toml, std::string_view name,
                     const std::vector<Override>& overrides = {});
 // "train.steps=5" -> {key, value}. UserError E0713.
 Override parse_override(std::string_view text);
 
-// The resolved whole as TOML, each line with its origin; and as JSON for run.json.
+// The resolved whole as TOML, each line with its origin: it loads as the same recipe. And as JSON
+// for run.json.
 std::string print_config(const Recipe& recipe);
 nlohmann::json json_of(const Recipe& recipe);
 

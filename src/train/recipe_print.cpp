@@ -15,33 +15,51 @@ namespace aloft {
 
 using nlohmann::json;
 
+namespace {
+
+// As TOML: an object becomes an inline table.
+std::string value_text(const json& value) {
+  if (value.is_object()) {
+    std::string inside;
+    for (const auto& [key, v] : value.items())
+      inside += (inside.empty() ? "" : ", ") + key + " = " + value_text(v);
+    return "{ " + inside + " }";
+  }
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string origin_of(const Recipe& recipe, const std::string& key) {
+  auto it = recipe.origin.find(key);
+  if (it == recipe.origin.end()) return "default";
+  return it->second;
+}
+
+}  // namespace
+
 std::string print_config(const Recipe& recipe) {
   Recipe copy = recipe;
   std::string out, section;
   const auto line = [&](std::string_view key, const std::string& value) {
-    const auto it = recipe.origin.find(std::string(key));
-    const std::string from = it == recipe.origin.end() ? "default" : it->second;
     const auto dot = key.find('.');
     if (key.substr(0, dot) != section) {
       section = key.substr(0, dot);
       out += (out.empty() ? "[" : "\n[") + section + "]\n";
     }
     const std::string text = fmt::format("{} = {}", key.substr(dot + 1), value);
-    out += fmt::format("{:<48} # {}\n", text, from);
+    out += fmt::format("{:<48} # {}\n", text, origin_of(recipe, std::string(key)));
   };
   bool precision_done = false;
   for (const RecipeField& f : recipe_fields(copy)) {
     if (f.key.substr(0, 9) == "optimizer" && !precision_done) {
       precision_done = true;
-      const auto it = recipe.origin.find("precision");
-      const std::string from = it == recipe.origin.end() ? "default" : it->second;
       out += "\n[precision]\n";
       const json precision = json_of(recipe.precision);  // items() borrows it
       for (const auto& [key, value] : precision.items())
-        out += fmt::format("{:<48} # {}\n", key + " = " + value.dump(), from);
+        out += fmt::format("{:<48} # {}\n", key + " = " + value_text(value),
+                           origin_of(recipe, "precision." + key));
       section = "precision";
     }
-    std::visit([&](const auto* v) { line(f.key, json(*v).dump()); }, f.target);
+    std::visit([&](const auto* v) { line(f.key, value_text(*v)); }, f.target);
   }
   return out;
 }
@@ -67,7 +85,8 @@ scalar::ScheduleRule schedule_rule(const Recipe& r) {
   rule.kind = *scalar::parse_schedule_kind(r.schedule.kind);
   rule.warmup = r.schedule.warmup;
   // A short trial of a longer recipe stays in its warm-up.
-  rule.total = std::max(r.train.steps, rule.warmup + 1);
+  const std::int64_t span = r.schedule.steps > 0 ? r.schedule.steps : r.train.steps;
+  rule.total = std::max(span, rule.warmup + 1);
   const double final_lr = r.schedule.final_lr < 0 ? r.optimizer.lr / 10 : r.schedule.final_lr;
   rule.min_factor = r.optimizer.lr > 0 ? final_lr / r.optimizer.lr : 0;
   rule.step_size = r.schedule.step_size;

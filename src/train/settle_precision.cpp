@@ -20,8 +20,8 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
       fmt::format("bf16 {:.0f} GFLOP/s, f32 {:.0f} GFLOP/s on a large product ({:.2f}x)",
                   rates.bf16_gflops, rates.f32_gflops, ratio);
   if (recipe.is_resolved()) {
-    if (recipe.low == DType::BF16 && ratio < 1)
-      log_warning("bf16 is slower than fp32 on this machine: {}. O0 would train faster.", numbers);
+    if (recipe.low == DType::BF16 && ratio <= 1)
+      log_warning("bf16 is no faster than fp32 on this machine: {}. O0 may train faster.", numbers);
     if (recipe.low == DType::F16)
       log_info("fp16 is stored in 16 bits and computed in f32 on this machine");
     return recipe;

@@ -45,8 +45,8 @@ class LibraryMatmul {
 };
 
 // Milliseconds that the product takes alone at the best of the layouts: the least of their medians
-// over `rounds` interleaved runs. An F16 problem is measured as F32, which is what a processor
-// without f16 products computes in.
+// over `rounds` interleaved runs. An F16 problem is measured as F32, and so is a BF16 one where the
+// processor has no bf16 products: that is what ours compute in there.
 double best_layout_ms(const MatmulProblem& problem, int rounds = 7);
 
 struct MatmulRates {

@@ -1,0 +1,154 @@
+// Recipes: what a user writes, what overrides do to it, and what is said about mistakes.
+#include "train/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "precision/recipe_json.h"
+#include "temporary_folder.h"
+
+namespace aloft {
+namespace {
+
+constexpr const char* kRecipe = R"([model]
+layers = 2
+dim = 32
+heads = 2
+[data]
+text = ["a.txt"]
+tokenizer = "char"
+[precision]
+level = "O2:bf16"
+[optimizer]
+lr = 1e-2
+[schedule]
+kind = "cosine"
+warmup = 4
+[train]
+steps = 40
+)";
+
+std::string mistakes_of(const std::string& text, const std::vector<Override>& set = {}) {
+  try {
+    parse_recipe(text, "r.toml", set);
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code(), "E0710");
+    return e.what();
+  }
+  return "none";
+}
+
+TEST(Recipe, ListsEveryMistakeInTheOrderOfTheFileWithTheNearestName) {
+  const std::string said = mistakes_of(R"([train]
+steps = 1.5
+bach = 2
+[model]
+dim = 33
+heads = 4
+[precision]
+levle = "O2"
+[optimizer]
+kind = "adma"
+[frobnicate]
+x = 1
+)",
+                                       {{"data.txt", "a"}});
+  std::size_t at = 0;
+  for (const char* line :
+       {"the recipe has 7 mistakes", "r.toml:2 train.steps: need a whole number, got 1.5",
+        "r.toml:3 train.bach: no such key; did you mean train.batch?",
+        "r.toml:6 model.heads: 4 heads do not divide dim 33", "r.toml:8 precision.levle",
+        "r.toml:10 optimizer.kind: need one of adamw, adam, sgd, momentum (did you mean adamw?)",
+        "r.toml:12 frobnicate.x: no such key\n", "--set data.txt: no such key; did you mean data.text"}) {
+    const std::size_t found = said.find(line, at);
+    EXPECT_NE(found, std::string::npos) << line << "\n" << said;
+    if (found != std::string::npos) at = found;
+  }
+}
+
+TEST(Recipe, WrongSizesAndHostileTextAreMistakesLikeOthers) {
+  EXPECT_NE(mistakes_of("[model]\nsize = \"gpt2-9m\"\n").find("gpt2-124m"), std::string::npos);
+  EXPECT_NE(mistakes_of("", {{"model.family", "\xff\xfe"}}).find("--set model.family"),
+            std::string::npos);
+  EXPECT_NE(mistakes_of("", {{"optimizer.lr", "nan"}}).find("optimizer.lr"), std::string::npos);
+  EXPECT_NE(mistakes_of("[optimizer]\nbetas = [0.9]\n").find("two numbers"), std::string::npos);
+}
+
+TEST(Recipe, OverridesAreTomlOrBareText) {
+  const Recipe r = parse_recipe(kRecipe, "r.toml",
+                                {{"precision.level", "O2:fp16"},
+                                 {"data.text", "[\"x.txt\", \"y/**/*.md\"]"},
+                                 {"optimizer.betas", "[0.9, 0.95]"},
+                                 {"train.mode", "eager"},
+                                 {"model.bias", "false"},
+                                 {"data.tokenizer", "byte"}});
+  EXPECT_EQ(r.precision, parse_precision("O2:fp16"));
+  EXPECT_EQ(r.data.text, (std::vector<std::string>{"x.txt", "y/**/*.md"}));
+  EXPECT_EQ(r.optimizer.betas[1], 0.95);
+  EXPECT_EQ(r.train.mode, "eager");
+  EXPECT_FALSE(r.model.bias);
+  EXPECT_EQ(r.data.tokenizer.kind, "byte");
+  EXPECT_THROW(parse_override("train.steps"), UserError);
+}
+
+// What --print-config shows is itself the recipe, and says where each value is from.
+TEST(Recipe, ThePrintedConfigLoadsAsTheSameRecipe) {
+  for (const char* precision :
+       {"O0", "O1:fp16", "O2:fp16 loss_scale=128", "O2:bf16 backward=fp16 deny_ops=matmul,linear"}) {
+    const Recipe r = parse_recipe(kRecipe, "r.toml", {{"precision", precision}});
+    const Recipe again = parse_recipe(print_config(r), "printed.toml");
+    EXPECT_EQ(json_of(r), json_of(again)) << print_config(r);
+  }
+  const std::string text = print_config(parse_recipe(kRecipe, "r.toml", {{"train.steps", "7"}}));
+  // "key = value", padding, "# origin".
+  const auto shows = [](const std::string& text, const std::string& key, const std::string& end) {
+    for (std::size_t at = 0; (at = text.find("\n" + key + " = ", at)) != std::string::npos; ++at) {
+      const std::size_t stop = text.find('\n', at + 1);
+      if (text.substr(at, stop - at).ends_with(" # " + end)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(shows(text, "steps", "--set")) << text;
+  EXPECT_TRUE(shows(text, "layers", "r.toml:2")) << text;
+  EXPECT_TRUE(shows(text, "level", "r.toml:9")) << text;
+  EXPECT_TRUE(shows(text, "type", "r.toml:9")) << text;
+  EXPECT_TRUE(shows(text, "heads", "r.toml:4") && shows(text, "context", "default")) << text;
+  const std::string set =
+      print_config(parse_recipe(kRecipe, "r.toml", {{"precision.level", "O2:fp16"}}));
+  EXPECT_TRUE(shows(set, "level", "--set") && shows(set, "type", "--set")) << set;
+}
+
+TEST(Recipe, AScheduleMaySpanMoreStepsThanTheRun) {
+  const auto rate = [](const Recipe& r, int update) {
+    return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), update);
+  };
+  const Recipe whole = parse_recipe(kRecipe, "r.toml");
+  const Recipe first = parse_recipe(kRecipe, "r.toml",
+                                    {{"train.steps", "10"}, {"schedule.steps", "40"}});
+  const Recipe shorter = parse_recipe(kRecipe, "r.toml", {{"train.steps", "10"}});
+  for (int update = 0; update < 10; ++update) EXPECT_EQ(rate(first, update), rate(whole, update));
+  EXPECT_NE(rate(shorter, 9), rate(whole, 9));
+}
+
+TEST(Recipe, PathsOfTheFileBeginAtTheFileAndOverridesWhereTheUserIs) {
+  TemporaryFolder folder;
+  folder.put(folder / "r.toml", kRecipe);
+  const Recipe plain = load_recipe(folder / "r.toml", {{"train.steps", "1"}});
+  EXPECT_EQ(plain.data.text[0], "a.txt");
+  EXPECT_EQ(plain.folder, folder.path());
+  const Recipe set = load_recipe(folder / "r.toml", {{"data.text", "b.txt"}});
+  EXPECT_EQ(Path(set.data.text[0]), std::filesystem::current_path() / "b.txt");
+  try {
+    load_recipe(folder / "s.toml");
+    FAIL() << "there is no such file";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code(), "E0721");
+    EXPECT_NE(std::string(e.what()).find("r.toml"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace aloft
