@@ -61,6 +61,7 @@ Recipe recipe_of(const Options& o) {
   set.push_back({"train.mode", "\"graph\""});  // it is the Plan that is timed
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
   if (is_recipe(o.model)) return load_recipe(o.model, set);
+  models::gpt2_config(o.model);  // refuses a name that does not exist
   set.push_back({"model.size", "\"" + o.model + "\""});
   return parse_recipe("", "bench", set);
 }
@@ -230,16 +231,16 @@ Action bench_verb(CLI::App& app) {
   CLI::App* step = app.add_subcommand("step", "time a training step");
   app.require_subcommand(1);
   step->add_option("--model", o->model, "gpt2-124m, gpt2-NAME, or a recipe (*.toml)");
-  step->add_option("--batch", o->batch, "sequences");
-  step->add_option("--seq", o->seq, "tokens a sequence");
+  step->add_option("--batch", o->batch, "sequences")->check(at_least(1));
+  step->add_option("--seq", o->seq, "tokens a sequence")->check(at_least(1));
   step->add_option("--precision", o->precision, "O0, O1, O2:bf16, O2:fp16 ...");
   step->add_option("--steps", o->steps, "timed steps; the first does not count")
       ->check(CLI::Range(1, 100000));
-  step->add_option("--layers", o->layers, "overrides the model's");
-  step->add_option("--heads", o->heads, "overrides the model's");
-  step->add_option("--dim", o->dim, "overrides the model's");
-  step->add_option("--vocab", o->vocab, "overrides the model's");
-  step->add_option("--threads", o->threads, "0: all");
+  step->add_option("--layers", o->layers, "overrides the model's")->check(at_least(1));
+  step->add_option("--heads", o->heads, "overrides the model's")->check(at_least(1));
+  step->add_option("--dim", o->dim, "overrides the model's")->check(at_least(1));
+  step->add_option("--vocab", o->vocab, "overrides the model's")->check(at_least(1));
+  step->add_option("--threads", o->threads, "0: all")->check(at_least(0));
   step->add_flag("--json", o->as_json, "print an object");
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
   return [o, start] {

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/verb.h"
 #include "data/open_tokens.h"
@@ -44,7 +45,14 @@ ExitCode build(const Options& o) {
               {"train_tokens", data.train.size()},
               {"validation_bytes", i.validation_bytes},
               {"validation_tokens", data.validation ? data.validation->size() : 0},
-              {"skipped_files", i.skipped.size()}};
+              {"skipped_files", i.skipped.size()},
+              {"skipped", nlohmann::json::array()}};
+  constexpr std::size_t kShown = 10;
+  for (const SkippedFile& s : i.skipped) {
+    if (out["skipped"].size() < kShown) log_info("skipped {}: {}", s.path.string(), s.why);
+    out["skipped"].push_back({{"path", s.path.string()}, {"why", s.why}});
+  }
+  if (!o.json) out.erase("skipped");
   if (data.tokenizer) {
     out["tokenizer"] = std::string(data.tokenizer->kind());
     out["vocab"] = data.tokenizer->vocab_size();
@@ -75,6 +83,11 @@ json shard_info(const Path& path) {
 }
 
 json run_info(const Path& run) {
+  if (!std::filesystem::exists(run / "run.json"))
+    throw DataError("E0643", "the folder holds neither a run nor packed tokens")
+        .at(run.string())
+        .need("run.json of a run, or train.shard of a data folder")
+        .advice("`aloft data build RECIPE` prints the folder of a recipe's tokens");
   const json record = json::parse(read_file(run / "run.json"), nullptr, false);
   if (!record.is_object() || !record.contains("recipe"))
     throw DataError("E0643", "run.json is not the record of a training run")

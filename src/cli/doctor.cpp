@@ -49,9 +49,11 @@ Finding load() {
   if (getloadavg(averages, 1) != 1) return {"load", "warn", "unknown", "the system does not say"};
   const double cores = std::max(1u, std::thread::hardware_concurrency());
   const bool busy = averages[0] > 0.5 * cores;
-  return {"load", busy ? "warn" : "ok",
-          fmt::format("{:.1f} on {:.0f} processors", averages[0], cores),
-          busy ? "other programs run: measured rates and choices will be lower" : ""};
+  return {
+      "load", busy ? "warn" : "ok", fmt::format("{:.1f} on {:.0f} processors", averages[0], cores),
+      busy ? "other programs run, and threads that wait for one another actively lose much: set "
+             "OMP_WAIT_POLICY=passive; measured rates will be lower"
+           : ""};
 }
 
 Finding library() { return {"oneDNN", "ok", cpu::library_version(), ""}; }

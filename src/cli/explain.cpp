@@ -29,14 +29,25 @@ struct Options {
   bool json = false;
 };
 
-// Pieces of the recipe's tokenizer, without reading text where the recipe says enough.
+// Pieces of the recipe's tokenizer, without reading text where the recipe says enough. Where the
+// text is not there the answer hardly depends on it: another vocabulary is taken, and that is said.
 std::int64_t vocab_of(const Recipe& recipe) {
   const TokenizerSpec& t = recipe.data.tokenizer;
   if (recipe.model.vocab > 0) return 0;
-  if (t.kind == "byte") return 256;
-  if (t.kind == "bpe" && t.path.empty()) return t.vocab;
-  const Dataset data = open_data(recipe, false);
-  return data.tokenizer ? data.tokenizer->vocab_size() : 0;
+  const bool is_text = recipe.data.train_tokens.empty();
+  if (is_text && t.kind == "byte") return 256;
+  if (is_text && t.kind == "bpe" && t.path.empty()) return t.vocab;
+  try {
+    return vocabulary_of(recipe, open_data(recipe, false));
+  } catch (const DataError& e) {
+    if (e.code() != "E0510" && e.code() != "E0601") throw;
+    constexpr std::int64_t kAssumed = 256;
+    log_warning(
+        "the recipe's data is not there, so its vocabulary is taken as {} ids; "
+        "--set 'data.text=[\"FILE\"]' or --set model.vocab=N for the true one ({})",
+        kAssumed, e.headline());
+    return kAssumed;
+  }
 }
 
 struct Explained {

@@ -1,4 +1,6 @@
 // aloft generate MODEL --prompt TEXT
+#include "train/generate.h"
+
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -8,7 +10,6 @@
 #include "cli/verb.h"
 #include "frontend/amp.h"
 #include "optim/sgd.h"
-#include "train/generate.h"
 #include "train/saved_model.h"
 
 namespace aloft::cli {
@@ -29,8 +30,7 @@ ExitCode generate(const Options& o) {
     throw UserError("E0718", "there is no tokenizer beside the model")
         .at(o.model)
         .need("vocab.json and merges.txt, or a run directory's tokenizer/");
-  if (!o.precision.empty())
-    amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));
+  if (!o.precision.empty()) amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));
   std::vector<std::int32_t> prompt = saved.tokenizer->encode(o.prompt);
   if (prompt.empty())
     throw UserError("E0812", "the prompt is empty").advice("--prompt \"some text\"");
@@ -73,12 +73,13 @@ Action generate_verb(CLI::App& app) {
   app.add_option("--tokens", o->tokens, "tokens to generate")->check(CLI::Range(0, 1 << 24));
   app.add_option("--temperature", o->sampling.temperature, "0: always the likeliest token")
       ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--top-k", o->sampling.top_k, "only the k likeliest tokens; 0: all");
+  app.add_option("--top-k", o->sampling.top_k, "only the k likeliest tokens; 0: all")
+      ->check(at_least(0));
   app.add_option("--top-p", o->sampling.top_p, "only the likeliest with this total probability")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", o->sampling.seed, "same seed, same text");
   app.add_option("--precision", o->precision, "O0 (default), O2:bf16, ...");
-  app.add_option("--threads", o->threads, "0: all");
+  app.add_option("--threads", o->threads, "0: all")->check(at_least(0));
   app.add_flag("--json", o->as_json, "print an object");
   return [o] { return generate(*o); };
 }

@@ -2,6 +2,7 @@
 // base/error.h.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -13,6 +14,39 @@
 namespace {
 
 using namespace aloft;
+
+// "tran" -> "did you mean train?": the nearest verb, or option of the verb, to the first word that
+// is neither; "" where nothing is near.
+std::string meant(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  int i = 1;
+  for (; i < argc && !at->get_subcommands({}).empty(); ++i) {
+    const std::string word = argv[i];
+    if (word.starts_with("-")) break;
+    const CLI::App* next = nullptr;
+    std::vector<std::string> names;
+    for (const CLI::App* sub : at->get_subcommands({})) {
+      names.push_back(sub->get_name());
+      if (names.back() == word) next = sub;
+    }
+    if (!next) {
+      const std::string near = nearest_name(word, names);
+      return near.empty() ? "" : "did you mean " + near + "?";
+    }
+    at = next;
+  }
+  std::vector<std::string> options;
+  for (const CLI::Option* o : at->get_options())
+    for (const std::string& name : o->get_lnames()) options.push_back("--" + name);
+  for (; i < argc; ++i) {
+    const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    if (!word.starts_with("--") || word == "--") continue;
+    if (std::find(options.begin(), options.end(), word) != options.end()) continue;
+    const std::string near = nearest_name(word, options);
+    return near.empty() ? "" : "did you mean " + near + "?";
+  }
+  return "";
+}
 
 int run(int argc, char** argv) {
   CLI::App app("aloft trains neural networks in mixed precision");
@@ -31,8 +65,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     const auto verbs = app.get_subcommands();
-    throw UserError("E0700", e.what())
-        .advice("aloft " + (verbs.empty() ? "" : verbs[0]->get_name() + " ") + "--help");
+    UserError wrong("E0700", e.what());
+    if (const std::string near = meant(app, argc, argv); !near.empty()) wrong.add_line("try", near);
+    wrong.add_line("try", "aloft " + (verbs.empty() ? "" : verbs[0]->get_name() + " ") + "--help");
+    throw wrong;
   }
   use_backend(cpu_backend());
   return static_cast<int>(chosen());

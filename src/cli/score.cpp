@@ -72,8 +72,8 @@ Question read_question(const std::string& path, const models::Gpt2Config& config
   q.batch = tokens->type.shape[0].max();
   q.length = tokens->type.shape[1].max();
   if (q.batch == 0 || q.length == 0 || q.length > config.context)
-    refuse(path, fmt::format("tokens {}; the model's context is {}", tokens->type.str(),
-                             config.context));
+    refuse(path,
+           fmt::format("tokens {}; the model's context is {}", tokens->type.str(), config.context));
   q.tokens = read_ids(file, *tokens, 0, config.vocab);
   if (const TensorView* targets = file.find("targets")) {
     if (!is_ids(*targets) || targets->type.shape != tokens->type.shape)
@@ -177,9 +177,8 @@ std::vector<float> transposed(const std::vector<float>& v, std::int64_t rows,
 void write_answer(const Path& path, const Question& q, Answer& a, const SavedModel& saved) {
   std::vector<TensorView> views;
   const auto bytes = [](const std::vector<float>& v) { return std::as_bytes(std::span(v)); };
-  views.push_back({"logits",
-                   {DType::F32, {q.batch, q.length, saved.model->config().vocab}},
-                   bytes(a.logits)});
+  views.push_back(
+      {"logits", {DType::F32, {q.batch, q.length, saved.model->config().vocab}}, bytes(a.logits)});
   views.push_back({"loss", {DType::F32, {}}, std::as_bytes(std::span(&a.loss, 1))});
   const std::vector<VariablePtr> parameters = saved.model->parameters();
   for (std::size_t i = 0; i < a.gradients.size(); ++i) {
@@ -221,7 +220,7 @@ Action score_verb(CLI::App& app) {
   app.add_flag("--grads", o->grads, "also the gradient of every parameter");
   app.add_option("--precision", o->precision, "O0 .. O3, O2:fp16 ...");
   app.add_option("--mode", o->mode, "graph or eager")->check(CLI::IsMember({"graph", "eager"}));
-  app.add_option("--threads", o->threads, "0: all");
+  app.add_option("--threads", o->threads, "0: all")->check(at_least(0));
   app.add_flag("--json", o->as_json, "print an object");
   return [o] { return score(*o); };
 }

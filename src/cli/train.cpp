@@ -42,9 +42,11 @@ ExitCode train(const Options& o) {
   };
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
-  fmt::print("steps {}  loss {:.4f}", r.steps, r.last_loss);
+  fmt::print("steps {}", r.last_step);
+  if (r.steps > 0) fmt::print("  loss {:.4f}", r.last_loss);
   if (r.val_loss) fmt::print("  validation loss {:.4f}", *r.val_loss);
-  fmt::print("  {:.0f} tokens/s  skipped {}\n", r.tokens_per_s, r.skipped);
+  if (r.steps > 0) fmt::print("  {:.0f} tokens/s", r.tokens_per_s);
+  fmt::print("  skipped {}\n", r.skipped);
   fmt::print("run directory {}\n", t.out.string());
   if (!r.sample.empty()) fmt::print("sample:\n{}\n", r.sample);
   return r.exit;
@@ -56,12 +58,12 @@ Action train_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.add_option("recipe", o->recipe, "recipe file (*.toml)")->required();
   app.add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
-  app.add_option("--steps", o->steps, "steps of the run (train.steps)");
+  app.add_option("--steps", o->steps, "steps of the run (train.steps)")->check(at_least(0));
   app.add_option("--out", o->out, "run directory (default: runs/<recipe's name>)");
   app.add_flag("--resume", o->resume, "go on from the newest whole checkpoint, if there is one");
   app.add_option("--mode", o->mode, "graph or eager (train.mode)")
       ->check(CLI::IsMember({"graph", "eager"}));
-  app.add_option("--threads", o->threads, "threads (train.threads); 0: all");
+  app.add_option("--threads", o->threads, "threads (train.threads); 0: all")->check(at_least(0));
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
   app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");

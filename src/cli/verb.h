@@ -10,6 +10,9 @@
 
 namespace aloft::cli {
 
+// Checks that an option is a whole number, `least` or more.
+CLI::Validator at_least(std::int64_t least);
+
 // What a verb does when it is called.
 using Action = std::function<ExitCode()>;
 

@@ -1,6 +1,16 @@
+#include "base/text.h"
 #include "cli/verb.h"
 
 namespace aloft::cli {
+
+CLI::Validator at_least(std::int64_t least) {
+  return {[least](std::string& text) -> std::string {
+            const auto value = parse_int(text);
+            if (value && *value >= least) return "";
+            return "need a whole number, " + std::to_string(least) + " or more, got " + text;
+          },
+          ""};
+}
 
 Action bench_verb(CLI::App& app);
 Action data_verb(CLI::App& app);

@@ -93,11 +93,17 @@ ShardInfo ShardWriter::finish() {
 
 ShardInfo parse_shard_header(std::span<const std::byte> file, const std::string& name) {
   Header header;
-  if (file.size() < sizeof header)
+  const auto start = file.first(std::min(file.size(), sizeof kMagic));
+  const bool is_ours = std::memcmp(start.data(), kMagic, start.size()) == 0;
+  if (is_ours && file.size() < sizeof header)
     not_a_shard(name, std::to_string(file.size()) + " bytes", "a header of 64 bytes");
-  std::memcpy(&header, file.data(), sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
-    not_a_shard(name, "a file that begins otherwise", "\"ALOFTSHD\" at its start");
+  if (is_ours) std::memcpy(&header, file.data(), sizeof header);
+  if (!is_ours)
+    throw DataError("E0520", "this is no token shard")
+        .at(name)
+        .saw("a file that begins otherwise")
+        .need("\"ALOFTSHD\" at its start, or a token file *.bin of llm.c or nanoGPT")
+        .advice("`aloft data build RECIPE` makes shards of text");
   if (header.version != kVersion)
     not_a_shard(name, "version " + std::to_string(header.version), "version 1");
   if (header.header_hash != hash_of_fields(header)) damaged(name, "a header whose hash differs");

@@ -104,8 +104,9 @@ class Reader {
   // "recipe.toml:12" -> 12; what has no line comes last.
   static std::int64_t line_of(const std::string& where) {
     const auto colon = where.rfind(':');
-    const auto line = colon == std::string::npos ? std::nullopt
-                                                 : parse_int(std::string_view(where).substr(colon + 1));
+    const auto line = colon == std::string::npos
+                          ? std::nullopt
+                          : parse_int(std::string_view(where).substr(colon + 1));
     return line ? *line : std::numeric_limits<std::int64_t>::max();
   }
 
@@ -116,14 +117,14 @@ class Reader {
       const auto it = precision_origin_.find(key);
       return it == precision_origin_.end() ? precision_origin_[""] : it->second;
     };
-    for (const RecipeMistake& m : found)
-      mistake(from(m.key), "precision." + m.key + ": " + m.text);
+    for (const RecipeMistake& m : found) mistake(from(m.key), "precision." + m.key + ": " + m.text);
     recipe_.origin["precision"] = precision_origin_[""];
     // A level may name the type: "O2:fp16".
     if (!precision_origin_.contains("type") && precision_origin_.contains("level"))
       precision_origin_["type"] = precision_origin_["level"];
     const json resolved = json_of(recipe_.precision);  // items() borrows it
-    for (const auto& [key, value] : resolved.items()) recipe_.origin["precision." + key] = from(key);
+    for (const auto& [key, value] : resolved.items())
+      recipe_.origin["precision." + key] = from(key);
   }
 
   static bool starts_with(const std::string& s, std::string_view prefix) {
@@ -141,8 +142,7 @@ class Reader {
     if (text.find(' ') == std::string::npos) return {{"level", text}};
     std::vector<RecipeMistake> found;
     const PrecisionRecipe parsed = parse_precision(text, found);
-    for (const RecipeMistake& m : found)
-      mistake(leaf.origin, "precision." + m.key + ": " + m.text);
+    for (const RecipeMistake& m : found) mistake(leaf.origin, "precision." + m.key + ": " + m.text);
     return found.empty() ? json_of(parsed) : json::object();
   }
 
@@ -184,8 +184,9 @@ class Reader {
   }
 
   void wrong(const Leaf& leaf, const std::string& need) {
-    mistake(leaf.origin, fmt::format("{}: need {}, got {}", leaf.key, need,
-                                     leaf.value.dump(-1, ' ', false, json::error_handler_t::replace)));
+    mistake(leaf.origin,
+            fmt::format("{}: need {}, got {}", leaf.key, need,
+                        leaf.value.dump(-1, ' ', false, json::error_handler_t::replace)));
   }
 
   template <class T>

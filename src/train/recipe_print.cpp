@@ -29,9 +29,9 @@ std::string value_text(const json& value) {
 }
 
 std::string origin_of(const Recipe& recipe, const std::string& key) {
-  auto it = recipe.origin.find(key);
-  if (it == recipe.origin.end()) return "default";
-  return it->second;
+  const auto it = recipe.origin.find(key);
+  const std::string origin = it == recipe.origin.end() ? "default" : it->second;
+  return key == "optimizer.no_decay" ? origin + "; norms never decay" : origin;
 }
 
 }  // namespace

@@ -9,6 +9,14 @@ namespace aloft {
 
 using nlohmann::json;
 
+json decay_record(const Optimizer& optimizer) {
+  json out = {{"decayed", json::array()}, {"not_decayed", json::array()}};
+  for (std::size_t i = 0; i < optimizer.parameters().size(); ++i)
+    out[optimizer.decays(i) ? "decayed" : "not_decayed"].push_back(
+        optimizer.parameters()[i]->name.str());
+  return out;
+}
+
 json memory_record(const Plan& plan, const std::string& name) {
   json out;
   for (const auto& [arena, bytes] : plan.arena_bytes)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/optimizer.h"
 #include "frontend/programs.h"
 #include "passes/casting_emitter.h"
 #include "plan/plan.h"
@@ -13,6 +14,9 @@ namespace aloft {
 
 // Arena sizes, peak, and the bytes alive after each instruction of a program.
 nlohmann::json memory_record(const Plan& plan, const std::string& program);
+
+// Which parameters decay: {"decayed": names, "not_decayed": names}.
+nlohmann::json decay_record(const Optimizer& optimizer);
 
 // One entry a distinct (path, op, phase): chosen types and reason.
 nlohmann::json decisions_record(const std::vector<DecisionRecord>& decisions);

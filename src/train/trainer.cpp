@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -51,9 +50,11 @@ class Training {
   Training(const Recipe& recipe, const TrainOptions& options)
       : options_(options),
         data_(open_data(recipe, options.quiet)),
-        session_(open_session(recipe, data_.tokenizer ? data_.tokenizer->vocab_size() : 0,
-                              options.measure)) {
+        session_(open_session(recipe, vocabulary_of(recipe, data_), options.measure)) {
     names_ = backward_order(*optimizer_);
+    const auto vocab = static_cast<std::int32_t>(config_.vocab);
+    data_.train = data_.train.with_vocab(vocab);
+    if (data_.validation) data_.validation = data_.validation->with_vocab(vocab);
   }
 
   TrainResult run() {
@@ -133,7 +134,8 @@ class Training {
         {"tokens",
          {{"train", data_.info.train_tokens}, {"validation", data_.info.validation_tokens}}},
         {"seed", recipe_.train.seed},
-        {"finished", finished}};
+        {"finished", finished && result_.exit == ExitCode::Ok}};
+    record["decay"] = decay_record(*optimizer_);
     if (const Programs* p = runner_->programs()) {
       record["signature"] = p->plan().signature();
       record["compile_s"] = p->compile_seconds();
@@ -202,8 +204,10 @@ class Training {
         evaluate(metrics);
       }
       if (due(recipe_.train.checkpoint_every)) save();
+      if (due(recipe_.train.sample_every)) sample();
     }
     progress.pause();
+    result_.last_step = step_;
     if (step_ < last) {
       result_.exit = ExitCode::Interrupted;
       log_info("interrupted after step {}: saving", step_);
@@ -256,13 +260,13 @@ class Training {
     save();
     metrics.flush();
     write_record(true);
-    if (result_.exit == ExitCode::Ok && recipe_.train.sample_tokens > 0 && data_.tokenizer)
-      sample();
+    runner_.reset();  // the training arenas go; the generator makes its own
+    if (result_.exit == ExitCode::Ok) sample();
     if (options_.report) options_.report(options_.out);
   }
 
   void sample() {
-    runner_.reset();  // the training arenas go; the generator makes its own
+    if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
     Generator generator(*model_);
     std::vector<std::int32_t> ids = data_.tokenizer->encode("\n");
     if (ids.empty()) ids.push_back(0);
@@ -279,6 +283,7 @@ class Training {
     result_.sample = data_.tokenizer->decode(drawn);
     write_file_atomic(options_.out / "samples" / fmt::format("step-{:06}.txt", step_),
                       result_.sample);
+    model_->train();
   }
 
   const TrainOptions& options_;
@@ -299,37 +304,6 @@ class Training {
 };
 
 }  // namespace
-
-Path default_cache() {
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  return (base && *base ? Path(base) : Path(home ? home : "/tmp") / ".cache") / "aloft";
-}
-
-Dataset open_data(const Recipe& recipe, bool quiet) {
-  DatasetSpec spec;
-  spec.text = recipe.data.text;
-  spec.base = recipe.folder;
-  spec.tokenizer = recipe.data.tokenizer;
-  spec.validation = recipe.data.validation;
-  spec.seed = 0;  // the split does not change with the run's seed
-  if (!recipe.data.cache.empty()) {
-    spec.cache = recipe.data.cache;
-  } else {
-    spec.cache = default_cache();
-  }
-  make_folder(spec.cache);
-  if (spec.text.empty())
-    throw UserError("E0717", "the recipe names no text")
-        .need("data.text, a list of files, folders or globs")
-        .advice("--set 'data.text=[\"input.txt\"]'");
-  std::string stage;
-  return open_dataset(spec, [&](const PackProgress& p) {
-    if (quiet || stage == p.stage) return;
-    stage = p.stage;
-    log_info("preparing data: {}", stage);
-  });
-}
 
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options) {
   return Training(recipe, options).run();

@@ -29,7 +29,9 @@ struct TrainOptions {
 
 struct TrainResult {
   ExitCode exit = ExitCode::Ok;
-  std::int64_t steps = 0, skipped = 0;
+  std::int64_t steps = 0;      // made by this call
+  std::int64_t last_step = 0;  // of the whole run, resumed ones included
+  std::int64_t skipped = 0;
   double first_loss = 0, last_loss = 0;
   std::optional<double> val_loss;
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;
@@ -51,7 +53,10 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
 // Where packed data lies unless a recipe says otherwise: XDG_CACHE_HOME or ~/.cache, /aloft.
 Path default_cache();
 
-// Opens the recipe's data.
+// Opens the recipe's data: its text, or the token files that it names instead.
 Dataset open_data(const Recipe& recipe, bool quiet);
+// Ids that the model must have at least; 0 where the recipe's model.vocab alone can say it.
+// UserError E0722 where nothing does.
+std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data);
 
 }  // namespace aloft

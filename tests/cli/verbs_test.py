@@ -72,6 +72,16 @@ class Verbs(unittest.TestCase):
             self.assertEqual(done.stdout, "", arguments)
             self.assertIn("error E07", done.stderr, arguments)
 
+    def test_what_was_probably_meant(self):
+        for arguments, meant in [(("tran",), "train"), (("explain", "presicion", "tiny.toml"), "precision"),
+                                 (("train", "tiny.toml", "--step", 4), "--steps"),
+                                 (("train", "tinny.toml"), "tiny.toml"),
+                                 (("bench", "step", "--model", "gpt2-125m"), "gpt2-124m")]:
+            done = self.aloft(*arguments, exit_code=2)
+            self.assertIn(meant, done.stderr.split("try", 1)[1], arguments)
+        for option in ("--steps", "--threads"):
+            self.assertIn("0 or more", self.aloft("train", "tiny.toml", option, -3, exit_code=2).stderr)
+
     def test_every_mistake_of_a_recipe_at_once(self):
         lines = TINY.splitlines()
         wrong = [line.replace("layers", "leyers").replace("batch = 2", 'batch = "two"')
@@ -87,7 +97,6 @@ class Verbs(unittest.TestCase):
         self.assertFalse((self.folder / "runs").exists())
 
     def test_bad_data_is_3(self):
-        self.aloft("train", "absent.toml", exit_code=3)
         self.aloft("train", "tiny.toml", "--set", 'data.text=["absent.txt"]', exit_code=3)
         self.aloft("data", "info", "text.txt", exit_code=3)
         self.aloft("report", ".", exit_code=3)
@@ -160,6 +169,49 @@ class Verbs(unittest.TestCase):
         self.assertEqual(sum(k["calls"] for k in kernels), len(train["instructions"]))
         self.assertIn("linear", self.aloft("explain", "kernels", "tiny.toml").stdout)
 
+    def test_every_recipe_is_explained_without_its_data(self):
+        for recipe in (ROOT / "recipes").glob("*.toml"):
+            for subject in ("precision", "plan", "graph", "kernels"):
+                absent = ["--set", 'data.text=["absent.txt"]']
+                done = self.aloft("explain", subject, recipe, *absent)
+                self.assertTrue(done.stdout)
+                if 'kind = "char"' in recipe.read_text():
+                    self.assertIn("--set", done.stderr)  # what to say for the exact answer
+
+    def test_paths_of_set_begin_where_the_user_is(self):
+        (self.folder / "elsewhere").mkdir()
+        (self.folder / "elsewhere" / "there.toml").write_text(TINY)
+        arguments = ["elsewhere/there.toml", "--json"]
+        self.aloft("data", "build", *arguments, exit_code=3)  # text.txt does not lie beside it
+        built = self.parsed("data", "build", *arguments, "--set", "data.text=text.txt")
+        self.assertEqual(built["files"], 1)
+
+    def test_token_files(self):
+        built = self.parsed("data", "build", "tiny.toml", "--json")
+        for name, tokens, extra in [("shard", Path(built["folder"]) / "train.shard", []),
+                                    ("bin", "tokens.bin", ["--set", "model.vocab=300"])]:
+            (self.folder / "tokens.bin").write_bytes(array.array("H", [i * i % 300 for i in range(999)]))
+            self.aloft("train", "tiny.toml", "--out", name, "--set", f"data.train_tokens={tokens}", *extra)
+            self.assertNotIn("val_loss", (self.folder / name / "metrics.jsonl").read_text())
+        unknown = ["train", "tiny.toml", "--set", "data.train_tokens=tokens.bin"]
+        self.assertIn("E0722", self.aloft(*unknown, "--out", "b", exit_code=2).stderr)
+        self.assertIn("E0522", self.aloft(*unknown, "--set", "model.vocab=20", "--out", "c",
+                                          exit_code=3).stderr)
+
+    def test_what_was_skipped(self):
+        texts = self.folder / "texts"
+        texts.mkdir()
+        (texts / "a.txt").write_text("words " * 20)
+        (texts / "broken.txt").write_bytes(b"caf\xe9 \xff\xfe " * 9)
+        (texts / "empty.txt").write_text("")
+        (texts / "zeros.bin").write_bytes(bytes(99))
+        built = self.parsed("data", "build", "tiny.toml", "--set", 'data.text=["texts"]', "--json")
+        self.assertEqual({Path(s["path"]).name for s in built["skipped"]}, {"empty.txt", "zeros.bin"})
+        self.assertEqual(built["train_tokens"] + built["validation_tokens"], 120 + 72)
+        self.assertIn("E0643", self.aloft("data", "info", "texts", exit_code=3).stderr)
+        done = self.aloft("data", "info", "texts/a.txt", exit_code=3)
+        self.assertNotIn("remove", done.stderr)
+
     def test_train_resume_report(self):
         done = self.aloft("train", "tiny.toml", "--out", "first")
         self.assertIn("run directory first", done.stdout)
@@ -176,6 +228,11 @@ class Verbs(unittest.TestCase):
         data = page.split('id="data">')[1].split("</script>")[0]
         self.assertEqual(json.loads(data)["curves"]["step"], [1, 2, 3, 4, 5, 6])
         self.assertEqual(self.parsed("data", "info", "first", "--json")["vocab"], 256)
+        run = json.loads((self.folder / "first" / "run.json").read_text())
+        self.assertTrue(run["finished"])
+        self.assertIn("h.0.attn.c_attn.weight", run["decay"]["decayed"])
+        self.assertLessEqual({"ln_f.weight", "ln_f.bias", "h.0.mlp.c_fc.bias"},
+                             set(run["decay"]["not_decayed"]))
 
     def test_low_precision_generates_and_scores_like_fp32(self):
         self.aloft("train", "tiny.toml", "--out", "spoken", "--steps", "120", "--set",

@@ -63,6 +63,19 @@ TEST_F(Trainer, AccumulationResumesAndKeepsItsBitsOnAnyNumberOfThreads) {
   }
 }
 
+// Samples on the way look at the model and change nothing.
+TEST_F(Trainer, SamplingOnTheWayChangesNoBit) {
+  for (const char* mode : {"graph", "eager"}) {
+    const std::string tail = mode, set = "train.mode=" + tail;
+    run("plain" + tail, {set});
+    run("sampled" + tail, {set, "train.sample_every=5", "train.sample_tokens=20"});
+    expect_same_state("plain" + tail, "sampled" + tail);
+    EXPECT_EQ(metrics("plain" + tail), metrics("sampled" + tail));
+    for (const char* file : {"step-000005.txt", "step-000010.txt", "step-000012.txt"})
+      EXPECT_TRUE(std::filesystem::exists(folder_ / ("sampled" + tail) / "samples" / file)) << file;
+  }
+}
+
 // A scale at its ceiling overflows at first: those steps train nothing, and the data goes on.
 TEST_F(Trainer, SkippedStepsAreNamedAndTheDataGoesOn) {
   for (const char* mode : {"graph", "eager"}) {

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
+#include "frontend/eager.h"
 #include "precision/recipe_json.h"
 #include "temporary_folder.h"
+#include "train/session.h"
 
 namespace aloft {
 namespace {
@@ -62,7 +65,8 @@ x = 1
         "r.toml:3 train.bach: no such key; did you mean train.batch?",
         "r.toml:6 model.heads: 4 heads do not divide dim 33", "r.toml:8 precision.levle",
         "r.toml:10 optimizer.kind: need one of adamw, adam, sgd, momentum (did you mean adamw?)",
-        "r.toml:12 frobnicate.x: no such key\n", "--set data.txt: no such key; did you mean data.text"}) {
+        "r.toml:12 frobnicate.x: no such key\n",
+        "--set data.txt: no such key; did you mean data.text"}) {
     const std::size_t found = said.find(line, at);
     EXPECT_NE(found, std::string::npos) << line << "\n" << said;
     if (found != std::string::npos) at = found;
@@ -96,8 +100,8 @@ TEST(Recipe, OverridesAreTomlOrBareText) {
 
 // What --print-config shows is itself the recipe, and says where each value is from.
 TEST(Recipe, ThePrintedConfigLoadsAsTheSameRecipe) {
-  for (const char* precision :
-       {"O0", "O1:fp16", "O2:fp16 loss_scale=128", "O2:bf16 backward=fp16 deny_ops=matmul,linear"}) {
+  for (const char* precision : {"O0", "O1:fp16", "O2:fp16 loss_scale=128",
+                                "O2:bf16 backward=fp16 deny_ops=matmul,linear"}) {
     const Recipe r = parse_recipe(kRecipe, "r.toml", {{"precision", precision}});
     const Recipe again = parse_recipe(print_config(r), "printed.toml");
     EXPECT_EQ(json_of(r), json_of(again)) << print_config(r);
@@ -126,8 +130,8 @@ TEST(Recipe, AScheduleMaySpanMoreStepsThanTheRun) {
     return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), update);
   };
   const Recipe whole = parse_recipe(kRecipe, "r.toml");
-  const Recipe first = parse_recipe(kRecipe, "r.toml",
-                                    {{"train.steps", "10"}, {"schedule.steps", "40"}});
+  const Recipe first =
+      parse_recipe(kRecipe, "r.toml", {{"train.steps", "10"}, {"schedule.steps", "40"}});
   const Recipe shorter = parse_recipe(kRecipe, "r.toml", {{"train.steps", "10"}});
   for (int update = 0; update < 10; ++update) EXPECT_EQ(rate(first, update), rate(whole, update));
   EXPECT_NE(rate(shorter, 9), rate(whole, 9));
@@ -148,6 +152,19 @@ TEST(Recipe, PathsOfTheFileBeginAtTheFileAndOverridesWhereTheUserIs) {
     EXPECT_EQ(e.code(), "E0721");
     EXPECT_NE(std::string(e.what()).find("r.toml"), std::string::npos);
   }
+}
+
+// Weights decay; biases do not, and neither do the scales and shifts of norms.
+TEST(Recipe, NormsAndBiasesDoNotDecay) {
+  use_backend(cpu_backend());
+  const Recipe recipe = parse_recipe(kRecipe, "r.toml", {{"data.tokenizer", "byte"}});
+  const Session session = open_session(recipe, 256, nullptr);
+  const Optimizer& optimizer = *session.optimizer;
+  for (std::size_t i = 0; i < optimizer.parameters().size(); ++i) {
+    const Variable& p = *optimizer.parameters()[i];
+    EXPECT_EQ(optimizer.decays(i), p.type.shape.rank() >= 2) << p.name.str();
+  }
+  EXPECT_NE(print_config(recipe).find("norms never decay"), std::string::npos);
 }
 
 }  // namespace

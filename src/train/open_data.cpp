@@ -1,0 +1,70 @@
+// The data of a recipe: text that is packed into a cache, or tokens that lie in files already.
+#include <cstdlib>
+#include <limits>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/open_tokens.h"
+#include "train/trainer.h"
+
+namespace aloft {
+namespace {
+
+// Ids from here on say nothing about the vocabulary: what a file of 16-bit ids could hold at most.
+constexpr std::int32_t kUnknownVocab = 65536;
+
+Dataset open_given_tokens(const Recipe& recipe) {
+  const auto open = [&](const std::string& path) { return open_tokens(recipe.folder / path); };
+  Dataset data{nullptr, open(recipe.data.train_tokens), std::nullopt, {}};
+  if (!recipe.data.validation_tokens.empty()) {
+    data.validation = open(recipe.data.validation_tokens);
+    data.info.validation_tokens = data.validation->size();
+  }
+  if (!recipe.data.tokenizer.path.empty())
+    data.tokenizer = load_tokenizer(recipe.folder / recipe.data.tokenizer.path);
+  data.info.folder = (recipe.folder / recipe.data.train_tokens).parent_path();
+  data.info.train_tokens = data.train.size();
+  return data;
+}
+
+}  // namespace
+
+Path default_cache() {
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  return (base && *base ? Path(base) : Path(home ? home : "/tmp") / ".cache") / "aloft";
+}
+
+Dataset open_data(const Recipe& recipe, bool quiet) {
+  if (!recipe.data.train_tokens.empty()) return open_given_tokens(recipe);
+  if (recipe.data.text.empty())
+    throw UserError("E0717", "the recipe names no text")
+        .need("data.text, a list of files, folders or globs; or data.train_tokens, a token file")
+        .advice("--set 'data.text=[\"input.txt\"]'");
+  DatasetSpec spec;
+  spec.text = recipe.data.text;
+  spec.base = recipe.folder;
+  spec.tokenizer = recipe.data.tokenizer;
+  spec.validation = recipe.data.validation;
+  spec.seed = 0;  // the split does not change with the run's seed
+  spec.cache = recipe.data.cache.empty() ? default_cache() : Path(recipe.data.cache);
+  make_folder(spec.cache);
+  std::string stage;
+  return open_dataset(spec, [&](const PackProgress& p) {
+    if (quiet || stage == p.stage) return;
+    stage = p.stage;
+    log_info("preparing data: {}", stage);
+  });
+}
+
+std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data) {
+  if (data.tokenizer) return data.tokenizer->vocab_size();
+  if (data.train.vocab() < kUnknownVocab) return data.train.vocab();
+  if (recipe.model.vocab > 0) return 0;
+  throw UserError("E0722", "the vocabulary of the tokens is not known")
+      .at(data.train.name())
+      .need("model.vocab, or data.tokenizer.path")
+      .advice("--set model.vocab=50257 for GPT-2's");
+}
+
+}  // namespace aloft
