@@ -74,7 +74,7 @@ function tiles() {
   const steps = result.steps ?? last(curves.step) ?? 0;
   const planned = run.recipe.train && run.recipe.train.steps;
   const skipped = result.skipped ?? curves.skipped;
-  tile("Steps", planned ? [whole(steps), `of ${whole(planned)}`] : whole(steps),
+  tile("Steps", planned && planned !== steps ? [whole(steps), `of ${whole(planned)}`] : whole(steps),
        skipped ? `${whole(skipped)} skipped: gradients not finite` : "none skipped");
   const loss = last(curves.loss);
   const first = curves.loss.find(finite);
