@@ -64,7 +64,15 @@ class Training {
     Metrics metrics(options_.out, step_);
     TokenLoader loader(data_.train, loader_options());
     const InterruptScope interrupts;
-    loop(metrics, loader);
+    try {
+      loop(metrics, loader);
+    } catch (const DivergedError&) {  // what happened can be read all the same
+      result_.exit = ExitCode::Diverged;
+      metrics.flush();
+      write_record(true);
+      if (options_.report) options_.report(options_.out);
+      throw;
+    }
     finish(metrics);
     return result_;
   }

@@ -186,6 +186,15 @@ class Verbs(unittest.TestCase):
         built = self.parsed("data", "build", *arguments, "--set", "data.text=text.txt")
         self.assertEqual(built["files"], 1)
 
+    def test_a_run_that_diverges_is_5_and_leaves_its_report(self):
+        done = self.aloft("train", "tiny.toml", "--out", "diverged", "--steps", 1500, "--quiet",
+                          "--set", "optimizer.lr=1e6", "--set", "optimizer.clip_norm=0",
+                          "--set", "precision.level=O0", "--set", "train.eval_every=0", exit_code=5)
+        self.assertIn("E0810", done.stderr)
+        self.assertIn("culprit", (self.folder / "diverged" / "metrics.jsonl").read_text())
+        self.assertTrue((self.folder / "diverged" / "report.html").exists())
+        self.assertFalse(json.loads((self.folder / "diverged" / "run.json").read_text())["finished"])
+
     def test_token_files(self):
         built = self.parsed("data", "build", "tiny.toml", "--json")
         for name, tokens, extra in [("shard", Path(built["folder"]) / "train.shard", []),
