@@ -47,8 +47,7 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
   Where w = where;
   w.pass = w.pass ? w.pass : Name("insert-casts");
   w.reason = reason;
-  const Tensor result =
-      adopt(inner_.emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
+  const Tensor result = adopt(inner_.emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
   if (const auto it = parameters_.find(t.id()); it != parameters_.end())
     parameters_[result.id()] = it->second;
   // A cast that is not recorded has no gradient: it must not serve an op that is.
@@ -82,8 +81,8 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   return decide(q, recipe_of(where.policy));
 }
 
-std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs,
-                                         std::span<const Tensor> in, const Where& where) {
+std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs, std::span<const Tensor> in,
+                                         const Where& where) {
   const OpDef& op = op_named(name);
   std::vector<Tensor> operands;
   for (const Tensor& t : in) operands.push_back(inner_.current(t));
@@ -101,7 +100,13 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs,
         operands[i] = cast_to(operands[i], *d.cast_inputs, where, d.reason);
     }
   std::vector<Tensor> out = inner_.emit(name, attrs, operands, where);
-  bool from_loss = op.is_loss;
+  // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
+  // so.
+  const bool wide_by_itself =
+      op.numeric == Numeric::Narrow && !out.empty() && type_of(out[0]).dtype == DType::F32 &&
+      std::none_of(operands.begin(), operands.end(),
+                   [&](const Tensor& t) { return type_of(t).dtype == DType::F32; });
+  bool from_loss = op.is_loss || wide_by_itself;
   if (op.numeric == Numeric::Follow)
     for (const Tensor& t : operands) from_loss = from_loss || losses_.contains(t.id());
   for (Tensor& t : out) {
@@ -110,7 +115,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs,
   }
   // Only the first output is the op's result; the others are statistics kept in fp32 for the
   // backward pass.
-  if (d.applies && !out.empty() && is_float(type_of(out[0]).dtype) &&
+  if (d.applies && !wide_by_itself && !out.empty() && is_float(type_of(out[0]).dtype) &&
       type_of(out[0]).dtype != DType::F64)
     out[0] = cast_to(out[0], d.store, where, d.reason);
   return out;
