@@ -12,6 +12,7 @@
 #include "data/tokenizers/utf8.h"
 #include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
+#include "train/toml_text.h"
 
 namespace aloft {
 namespace {
@@ -244,6 +245,7 @@ bool is_utf8(std::string_view text) {
 
 // A --set value is TOML where it parses as TOML, else the text itself.
 json override_value(const std::string& text) {
+  if (line_of_stray_unicode(text) != 0) return text;
   try {
     const toml::table t = toml::parse("x = " + text);
     if (t.size() == 1) return to_json(*t.get("x"));
@@ -314,6 +316,10 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
                     const std::vector<Override>& overrides) {
   Recipe recipe;
   std::vector<Leaf> leaves;
+  if (const int line = line_of_stray_unicode(text); line != 0)
+    throw UserError("E0714", "the recipe is not TOML")
+        .at(fmt::format("{}:{}", name, line))
+        .saw("a letter beyond ASCII outside quotes and comments");
   try {
     collect(toml::parse(text, name), "", name, leaves);
   } catch (const toml::parse_error& e) {

@@ -128,6 +128,15 @@ class Verbs(unittest.TestCase):
         graph.write_text(graph.read_text().replace("neg", "softmax_"))
         self.assertIn("E0316", self.aloft("passes", "--run", "dce", graph, exit_code=2).stderr)
 
+    def test_letters_beyond_ascii_in_recipes(self):
+        recipe = self.folder / "letters.toml"
+        recipe.write_text('# \u0493 "\n[data]\ntext = ["\u0493.txt", \'\u00e4\']\n'
+                          'cache = """\n\u0493 \""""\n[train]\nsteps = 5\n', encoding="utf-8")
+        self.assertIn("\u0493", self.aloft("train", recipe, "--print-config").stdout)
+        recipe.write_text("[train]\nsteps = 5\u0493\n", encoding="utf-8")
+        self.assertIn("letters.toml:2",
+                      self.aloft("train", recipe, "--print-config", exit_code=2).stderr)
+
     def test_recipes(self):
         listed = self.parsed("recipes", ROOT / "recipes", "--json")
         self.assertIn("gpt-cpp.toml", [Path(r["path"]).name for r in listed["recipes"]])

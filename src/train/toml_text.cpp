@@ -1,0 +1,50 @@
+#include "train/toml_text.h"
+
+#include <cstddef>
+
+namespace aloft {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// The position behind the string whose opening quote is at `from`; behind the text, or at the
+// line's end, where it is not closed.
+std::size_t end_of_string(std::string_view text, std::size_t from) {
+  const char quote = text[from];
+  const bool is_long = text.substr(from, 3) == std::string_view(quote == '"' ? "\"\"\"" : "'''");
+  std::size_t at = from + (is_long ? 3 : 1);
+  for (; at < text.size(); ++at) {
+    if (text[at] == '\\' && quote == '"') {
+      ++at;
+    } else if (text[at] == '\n' && !is_long) {
+      return at;
+    } else if (text[at] == quote) {
+      if (!is_long) return at + 1;
+      std::size_t end = at;
+      while (end < text.size() && text[end] == quote) ++end;
+      if (end - at >= 3) return end;  // the text may end in quotes of its own
+    }
+  }
+  return text.size();
+}
+
+}  // namespace
+
+int line_of_stray_unicode(std::string_view toml) {
+  int line = 1;
+  std::size_t at = toml.substr(0, kByteOrderMark.size()) == kByteOrderMark ? 3 : 0;
+  while (at < toml.size()) {
+    std::size_t next = at + 1;
+    if (toml[at] == '#')
+      next = toml.find('\n', at);
+    else if (toml[at] == '"' || toml[at] == '\'')
+      next = end_of_string(toml, at);
+    else if (static_cast<unsigned char>(toml[at]) >= 0x80)
+      return line;
+    if (next == std::string_view::npos) break;
+    for (; at < next && at < toml.size(); ++at) line += toml[at] == '\n';
+  }
+  return 0;
+}
+
+}  // namespace aloft
