@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "exec/memory_check.h"
+#include "exec/move_in.h"
 
 namespace aloft {
 
@@ -67,7 +68,7 @@ void Executor::allocate_arenas() {
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (bytes > 0 && is_used[arena]) {
       std::shared_ptr<void> memory =
-          check_ ? check_->allocate(arena, bytes) : kernels_.backend().allocate(bytes);
+          check_ ? check_->allocate(arena, bytes) : kernels_.backend().allocate_zeroed(bytes);
       void* data = memory.get();
       arenas_[arena] = std::shared_ptr<void>(data, ArenaOwner{std::move(memory), place_});
     }
@@ -94,12 +95,8 @@ void Executor::adopt(std::span<const VariablePtr> variables) {
     if (shared_.contains(slot.name)) continue;
     std::byte* home = arena(slot.arena) + slot.offset;
     const std::size_t bytes = v.type.max_bytes();
-    if (bytes > 0) {
-      if (v.data)
-        std::memcpy(home, v.data, bytes);
-      else
-        std::memset(home, 0, bytes);
-    }
+    if (check_) std::memset(home, 0, bytes);  // it is poison so far
+    if (v.data) move_in(home, static_cast<const std::byte*>(v.data), bytes);
     v.data = home;
     v.memory = arenas_[slot.arena];
   }

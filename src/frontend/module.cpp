@@ -1,7 +1,5 @@
 #include "frontend/module.h"
 
-#include <cstring>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "runtime/default_backend.h"
@@ -24,9 +22,8 @@ std::string Module::full_name(std::string_view name) const {
 
 void allocate(Variable& v) {
   const std::size_t bytes = std::max<std::size_t>(v.type.max_bytes(), 1);
-  v.memory = default_backend().allocate(bytes);
+  v.memory = default_backend().allocate_zeroed(bytes);
   v.data = v.memory.get();
-  std::memset(v.data, 0, bytes);
 }
 
 VariablePtr Module::add_parameter(std::string_view name, const Shape& shape, const Fill& fill,

@@ -1,10 +1,16 @@
 #include "frontend/random.h"
 
+#include <omp.h>
+
+#include "base/error.h"
 #include "frontend/module.h"
+#include "graph/graph.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
+#include "ops/random.h"
+#include "runtime/default_backend.h"
 
 namespace aloft {
 namespace {
@@ -39,6 +45,25 @@ void manual_seed(std::uint64_t seed) {
 }
 
 std::uint64_t current_seed() { return static_cast<std::uint64_t>(values()[0]); }
+
+void draw_normal(std::string_view identity, double deviation, float* values, std::int64_t count) {
+  if (count == 0) return;
+  RandomNormalAttrs attrs;
+  attrs.shape = {count};
+  attrs.deviation = deviation;
+  attrs.key = static_cast<std::int64_t>(identity_hash(identity));
+  const TensorType state{DType::I64, {3}}, drawn{DType::F32, {count}};
+  const CallSpec call{"random_normal", to_attrs(attrs), {state}, {drawn}, omp_get_max_threads()};
+  const Backend& backend = default_backend();
+  const Choice choice = choose_kernel(backend, call);
+  ensure(choice.kernel != nullptr, "the back end draws normal numbers");
+  const auto prepared = choice.kernel->prepare(call);  // once for each name: not for the cache
+  const auto scratch = backend.allocate(std::max<std::size_t>(prepared->scratch_bytes(), 1));
+  std::int64_t rng[3] = {static_cast<std::int64_t>(current_seed()), 0, 0};
+  void* const in[] = {rng};
+  void* const out[] = {values};
+  prepared->run({in, out, scratch.get(), {}});
+}
 
 void advance_step() {
   const Tensor state = current_emitter().state(random_state());

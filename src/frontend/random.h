@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "graph/tensor.h"
 #include "types/variable.h"
@@ -14,6 +15,10 @@ const VariablePtr& random_state();
 // Starts over: {seed, 0, 0}.
 void manual_seed(std::uint64_t seed);
 std::uint64_t current_seed();
+
+// values[i] = deviation * the i-th normal number of the seed and `identity`, drawn by the back
+// end's kernel of random_normal, so in parallel; the same numbers on any number of threads.
+void draw_normal(std::string_view identity, double deviation, float* values, std::int64_t count);
 
 // Emits the random state's update: next step (micro-batch 0), or next micro-batch.
 void advance_step();

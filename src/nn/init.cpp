@@ -11,22 +11,13 @@
 namespace aloft::nn {
 namespace {
 
-// Elements 4 block .. 4 block + 3.
-void fill_block(const Init& init, const scalar::RandomKey& key, std::int64_t block, float* to,
+// Elements 4 block .. 4 block + 3 of numbers uniform in [-bound, bound).
+void fill_block(double bound, const scalar::RandomKey& key, std::int64_t block, float* to,
                 std::int64_t count) {
   const scalar::Uint32x4 bits = scalar::random_block(key, static_cast<std::uint64_t>(block));
-  double values[4];
-  for (int pair = 0; pair < 4; pair += 2) {
-    if (init.kind == Init::Kind::Normal) {
-      const auto z = scalar::normal_pair_of_bits(bits[pair], bits[pair + 1]);
-      values[pair] = init.scale * z[0];
-      values[pair + 1] = init.scale * z[1];
-    } else {
-      for (int i = pair; i < pair + 2; ++i)
-        values[i] = init.scale * (2 * static_cast<double>(scalar::uniform_of_bits(bits[i])) - 1);
-    }
-  }
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(values[i]);
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] =
+        static_cast<float>(bound * (2 * static_cast<double>(scalar::uniform_of_bits(bits[i])) - 1));
 }
 
 }  // namespace
@@ -45,11 +36,12 @@ void fill(const Init& init, std::string_view full_name, float* values, std::int6
     std::fill_n(values, count, static_cast<float>(init.scale));
     return;
   }
+  if (init.kind == Init::Kind::Normal) return draw_normal(full_name, init.scale, values, count);
   const scalar::RandomKey key{current_seed(), 0, 0, identity_hash(full_name)};
   const std::int64_t blocks = (count + 3) / 4;
 #pragma omp parallel for schedule(static)
   for (std::int64_t b = 0; b < blocks; ++b)
-    fill_block(init, key, b, values + 4 * b, std::min<std::int64_t>(4, count - 4 * b));
+    fill_block(init.scale, key, b, values + 4 * b, std::min<std::int64_t>(4, count - 4 * b));
 }
 
 void need_positive(std::int64_t value, const std::string& what) {

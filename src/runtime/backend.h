@@ -26,6 +26,9 @@ class Backend {
   virtual std::vector<const Kernel*> candidates(Name op) const = 0;
   // 64-byte aligned, uninitialised. EnvironmentError E0401 where there is not enough.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) const = 0;
+  // The same, all zero bytes. A back end whose system hands out zero pages overrides it, so that
+  // memory is first touched by whoever works on it.
+  virtual std::shared_ptr<void> allocate_zeroed(std::size_t bytes) const;
 };
 
 // The first candidate that accepts, with the refusals of those before it.

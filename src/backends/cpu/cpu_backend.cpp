@@ -41,6 +41,9 @@ class CpuBackend : public Backend {
   std::shared_ptr<void> allocate(std::size_t bytes) const override {
     return cpu::allocate_aligned(bytes);
   }
+  std::shared_ptr<void> allocate_zeroed(std::size_t bytes) const override {
+    return cpu::allocate_zeroed(bytes);
+  }
 
  private:
   std::vector<Kernel> all_;

@@ -1,4 +1,4 @@
-// Aligned memory of the host, uninitialised.
+// Aligned memory of the host.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,12 @@
 
 namespace aloft::cpu {
 
-// 64-byte aligned; large blocks lie on huge pages where the system offers them. EnvironmentError
-// E0401 where there is not enough.
+// Uninitialised, 64-byte aligned; large blocks lie on huge pages where the system offers them.
+// EnvironmentError E0401 where there is not enough.
 std::shared_ptr<void> allocate_aligned(std::size_t bytes);
+
+// The same, all zero bytes. Large blocks are the system's own zero pages: nothing is written before
+// their first use, and they go back to the system when they are freed.
+std::shared_ptr<void> allocate_zeroed(std::size_t bytes);
 
 }  // namespace aloft::cpu

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backends/cpu/axis_view.h"
+#include "backends/cpu/normal_pairs.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/random_words.h"
 #include "backends/cpu/tiles.h"
@@ -68,11 +69,8 @@ class Normal : public Prepared {
       for (std::int64_t b = begin; b < end; b += kTile / 4) {
         const std::int64_t n = std::min(4 * std::min(kTile / 4, end - b), numel - 4 * b);
         random_words(key, static_cast<std::uint64_t>(4 * b), n, words);
-        for (std::int64_t i = 0; i < n; i += 2) {
-          const auto pair = scalar::normal_pair_of_bits(words[i], words[i + 1]);
-          tile[i] = attrs_.mean + attrs_.deviation * pair[0];
-          tile[i + 1] = attrs_.mean + attrs_.deviation * pair[1];
-        }
+        normal_pairs(words, n, tile);
+        for (std::int64_t i = 0; i < n; ++i) tile[i] = attrs_.mean + attrs_.deviation * tile[i];
         close_f64(attrs_.dtype, tile, at(args.out[0], 4 * b, attrs_.dtype), n);
       }
     });
