@@ -95,7 +95,7 @@ void Executor::adopt(std::span<const VariablePtr> variables) {
     if (shared_.contains(slot.name)) continue;
     std::byte* home = arena(slot.arena) + slot.offset;
     const std::size_t bytes = v.type.max_bytes();
-    if (check_) std::memset(home, 0, bytes);  // it is poison so far
+    if (check_ && bytes > 0) std::memset(home, 0, bytes);  // it is poison so far
     if (v.data) move_in(home, static_cast<const std::byte*>(v.data), bytes);
     v.data = home;
     v.memory = arenas_[slot.arena];

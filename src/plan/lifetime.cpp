@@ -4,6 +4,8 @@
 #include <functional>
 #include <numeric>
 
+#include "plan/place_search.h"
+
 namespace aloft {
 namespace {
 
@@ -50,7 +52,27 @@ std::size_t largest_live_sum(std::span<const Lifetime> buffers) {
 
 }  // namespace
 
-Placement place(std::span<const Lifetime> buffers) {
+namespace {
+
+// Tries the lower bound first, then halfway up to what is known.
+void improve(std::span<const Lifetime> buffers, Placement& best, std::size_t bound,
+             std::int64_t nodes) {
+  constexpr int kTries = 3;
+  std::size_t target = bound;
+  for (int i = 0; i < kTries && bound < best.peak && target < best.peak; ++i) {
+    if (auto offsets = place_within(buffers, target, nodes / kTries)) {
+      best.offsets = std::move(*offsets);
+      best.peak = 0;
+      for (std::size_t b = 0; b < buffers.size(); ++b)
+        best.peak = std::max(best.peak, best.offsets[b] + aligned(buffers[b].bytes));
+    }
+    target = aligned(bound + (best.peak - bound) / 2);
+  }
+}
+
+}  // namespace
+
+Placement place(std::span<const Lifetime> buffers, std::int64_t nodes) {
   using Better = std::function<bool(const Lifetime&, const Lifetime&)>;
   const auto length = [](const Lifetime& b) { return b.last - b.first; };
   const Better orders[] = {
@@ -77,6 +99,7 @@ Placement place(std::span<const Lifetime> buffers) {
     if (best.offsets.size() != buffers.size() || p.peak < best.peak) best = std::move(p);
     if (best.peak == bound) break;
   }
+  improve(buffers, best, bound, nodes);
   best.lower_bound = bound;
   return best;
 }
