@@ -128,6 +128,13 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::release(std::size_t begin, std::size_t end) const {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;
+  if (end = std::min(end, size_); begin < end)
+    ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
 void MappedFile::expect_random_access() const {
   if (data_) ::madvise(const_cast<std::byte*>(data_), size_, MADV_RANDOM);  // a hint; may fail
 }

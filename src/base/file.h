@@ -38,6 +38,9 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   // Tells the system that the file will be read in no order: no read-ahead.
   void expect_random_access() const;
+  // Hands the pages of [begin, end) back: they no longer count as this process's memory. Reading
+  // them again reads the file.
+  void release(std::size_t begin, std::size_t end) const;
 
  private:
   const std::byte* data_ = nullptr;

@@ -83,6 +83,7 @@ void* Executor::address_of(const Buffer& buffer) const {
 void Executor::adopt(std::span<const VariablePtr> variables) {
   std::map<Name, VariablePtr> by_name;
   for (const VariablePtr& v : variables) by_name[v->name] = v;
+  std::size_t freed = 0;
   for (const StateSlot& slot : plan_.state) {
     const auto it = by_name.find(slot.name);
     if (it == by_name.end())
@@ -99,7 +100,15 @@ void Executor::adopt(std::span<const VariablePtr> variables) {
     if (v.data) move_in(home, static_cast<const std::byte*>(v.data), bytes);
     v.data = home;
     v.memory = arenas_[slot.arena];
+    // Where a variable was before is free now. It goes back to the system in time: what is moved
+    // must not be there twice at the peak.
+    constexpr std::size_t kKept = std::size_t{8} << 20;
+    if ((freed += bytes) >= kKept) {
+      kernels_.backend().release_unused();
+      freed = 0;
+    }
   }
+  kernels_.backend().release_unused();
 }
 
 void Executor::prepare(const Program& program) {

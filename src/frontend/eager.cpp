@@ -60,6 +60,7 @@ void EagerEmitter::record(std::uint32_t node,
     cells[i]->id = {node, i};
     cells[i]->generation = generation_;
     values_[{node, i}] = cells[i];
+    tape_bytes_ += cells[i]->type.max_bytes();
   }
 }
 
@@ -95,6 +96,7 @@ bool is_current(const EagerCell& c, const Variable& v) {
 }  // namespace
 
 Tensor EagerEmitter::state(const VariablePtr& variable) {
+  sweep_if_grown();
   if (const auto it = states_.find(variable->name); it != states_.end() &&
                                                     variables_[variable->name] == variable &&
                                                     is_current(*it->second, *variable))
@@ -275,6 +277,7 @@ void EagerEmitter::clear_tape() {
   states_.clear();
   occurrences_.clear();
   leaves_ = 0;
+  tape_bytes_ = 0;
   ++generation_;
   if (outer_) outer_->forget_values();
 }
@@ -288,6 +291,7 @@ std::vector<double> EagerEmitter::read(const Tensor& t) const {
 
 Tensor EagerEmitter::from_host(const TensorType& type, const void* bytes,
                                const std::map<Name, std::int64_t>& lengths) {
+  sweep_if_grown();
   const auto c = new_cell(type, lengths);
   if (const auto n = bind_lengths(type, lengths).max_bytes()) std::memcpy(c->data, bytes, n);
   return wrap(c);

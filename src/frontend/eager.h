@@ -53,6 +53,8 @@ class EagerEmitter : public Emitter {
   Tensor gradient_of(Name variable) const;
   void forget_gradients() { gradients_.clear(); }
   void clear_tape();
+  // Values that the tape holds now.
+  std::size_t tape_size() const { return values_.size(); }
   // Gradients are emitted through the outer emitter, which inserts casts.
   void set_outer(CastingEmitter* outer) { outer_ = outer; }
 
@@ -64,6 +66,10 @@ class EagerEmitter : public Emitter {
                                                   const std::vector<TensorType>& out);
   Tensor wrap(const std::shared_ptr<EagerCell>& cell);
   ValueId unrecorded_id();
+  // Only where no caller holds the number of a value: numbers change.
+  void sweep_if_grown();
+  void sweep();
+  std::vector<bool> reachable_nodes() const;
   void record(std::uint32_t node, const std::vector<std::shared_ptr<EagerCell>>& cells);
 
   KernelCache& kernels_;
@@ -76,6 +82,9 @@ class EagerEmitter : public Emitter {
   std::map<Name, Tensor> gradients_;
   std::uint64_t generation_ = 1;
   int leaves_ = 0;
+  std::size_t tape_bytes_ = 0;  // of the recorded values
+  std::size_t sweep_at_bytes_ = 0;
+  std::uint32_t sweep_at_nodes_ = 0;
   std::uint32_t unrecorded_ = 0;
   bool recording_ = true;
 };

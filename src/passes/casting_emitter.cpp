@@ -22,6 +22,32 @@ void CastingEmitter::forget_values() {
   losses_.clear();
 }
 
+void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
+  const auto find = [&](ValueId v) {
+    const auto it = renamed.find(v);
+    return it == renamed.end() ? ValueId{} : it->second;
+  };
+  std::map<std::pair<ValueId, DType>, Tensor> casts;
+  for (const auto& [key, cast] : casts_) {
+    const ValueId from = find(key.first), to = find(cast.id());
+    if (from.is_valid() && to.is_valid())
+      casts.emplace(std::pair{from, key.second}, Tensor(this, to, cast.held()));
+  }
+  casts_ = std::move(casts);
+  std::map<ValueId, std::string> parameters;
+  for (auto& [id, name] : parameters_)
+    if (const ValueId now = find(id); now.is_valid()) parameters.emplace(now, std::move(name));
+  parameters_ = std::move(parameters);
+  std::set<ValueId> losses;
+  for (const ValueId id : losses_)
+    if (const ValueId now = find(id); now.is_valid()) losses.insert(now);
+  losses_ = std::move(losses);
+}
+
+void CastingEmitter::count_cached(std::map<const void*, long>& references) const {
+  for (const auto& [key, cast] : casts_) ++references[cast.held().get()];
+}
+
 Tensor CastingEmitter::state(const VariablePtr& variable) {
   const Tensor t = inner_.state(variable);
   if (variable->cls == StateClass::Parameter) note_parameter(t.id(), variable->name.str());

@@ -47,6 +47,10 @@ class CastingEmitter : public Emitter {
   void record_decisions(std::vector<DecisionRecord>* into) { decisions_ = into; }
   // Forgets values of a tape that has been dropped.
   void forget_values();
+  // Values have new numbers; those without one are forgotten.
+  void rename_values(const std::map<ValueId, ValueId>& renamed);
+  // Adds, for what each kept cast holds, the references to it.
+  void count_cached(std::map<const void*, long>& references) const;
 
  private:
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);

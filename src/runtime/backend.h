@@ -29,6 +29,8 @@ class Backend {
   // The same, all zero bytes. A back end whose system hands out zero pages overrides it, so that
   // memory is first touched by whoever works on it.
   virtual std::shared_ptr<void> allocate_zeroed(std::size_t bytes) const;
+  // Gives what was freed, and is kept for later, back to the system.
+  virtual void release_unused() const {}
 };
 
 // The first candidate that accepts, with the refusals of those before it.

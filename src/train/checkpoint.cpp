@@ -34,9 +34,17 @@ std::span<const std::byte> bytes_of(const Variable& v) {
   return {static_cast<const std::byte*>(v.data), v.type.max_bytes()};
 }
 
+// Hashed piece by piece, each handed back: a checkpoint must not double a run's memory.
 json describe(const Path& file) {
+  constexpr std::size_t kPiece = std::size_t{4} << 20;
   const MappedFile mapped(file);
-  return {{"bytes", mapped.bytes().size()}, {"xxh3", hex16(hash64(mapped.bytes()))}};
+  const std::span<const std::byte> bytes = mapped.bytes();
+  Hasher hasher;
+  for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+    hasher.update(bytes.subspan(at, std::min(kPiece, bytes.size() - at)));
+    mapped.release(at, at + kPiece);
+  }
+  return {{"bytes", bytes.size()}, {"xxh3", hex16(hasher.digest())}};
 }
 
 [[noreturn]] void broken(const Path& checkpoint, const std::string& what) {

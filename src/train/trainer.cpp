@@ -66,11 +66,8 @@ class Training {
     const InterruptScope interrupts;
     try {
       loop(metrics, loader);
-    } catch (const DivergedError&) {  // what happened can be read all the same
-      result_.exit = ExitCode::Diverged;
-      metrics.flush();
-      write_record(true);
-      if (options_.report) options_.report(options_.out);
+    } catch (const DivergedError& error) {
+      record_failure(metrics, error);
       throw;
     }
     finish(metrics);
@@ -127,7 +124,7 @@ class Training {
     }
   }
 
-  void write_record(bool finished) {
+  void write_record(bool finished, const Error* error = nullptr) {
     json record = {
         {"aloft", ALOFT_VERSION},
         {"started", started_},
@@ -150,6 +147,11 @@ class Training {
       record["memory"] = memory_record(p->plan(), "train");
       record["precision_decisions"] = decisions_record(p->decisions("train"));
     }
+    if (error)
+      record["error"] = {{"code", error->code()},
+                         {"text", error->what()},
+                         {"step", step_},
+                         {"skipped", result_.skipped}};
     if (finished) {
       record["result"] = {{"steps", step_},
                           {"skipped", result_.skipped},
@@ -270,6 +272,14 @@ class Training {
     write_record(true);
     runner_.reset();  // the training arenas go; the generator makes its own
     if (result_.exit == ExitCode::Ok) sample();
+    if (options_.report) options_.report(options_.out);
+  }
+
+  // A run that cannot go on still shows what it did.
+  void record_failure(Metrics& metrics, const Error& error) {
+    result_.exit = ExitCode::Diverged;
+    metrics.flush();
+    write_record(true, &error);
     if (options_.report) options_.report(options_.out);
   }
 

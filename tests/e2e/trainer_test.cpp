@@ -113,6 +113,29 @@ TEST_F(Trainer, SkippedStepsAreNamedAndTheDataGoesOn) {
   }
 }
 
+// A run that the loss scaler gives up on leaves its record and its report behind.
+TEST_F(Trainer, ARunThatDivergesIsReportedAllTheSame) {
+  aloft::TrainOptions options;
+  options.out = folder_ / "diverged";
+  options.quiet = true;
+  Path reported;
+  options.report = [&](const Path& run) { reported = run; };
+  const Recipe wild = recipe({"optimizer.lr=1e6", "schedule.kind=constant", "schedule.warmup=0",
+                              "train.steps=200", "train.eval_every=0", "train.checkpoint_every=0",
+                              R"(precision.loss_scale={kind = "dynamic", give_up_after = 30})"});
+  try {
+    run_training(wild, options);
+    FAIL() << "it goes on";
+  } catch (const DivergedError& e) {
+    EXPECT_EQ(e.code(), "E0810");
+  }
+  EXPECT_EQ(reported, options.out);
+  const auto record = nlohmann::json::parse(read_file(options.out / "run.json", 1 << 24));
+  EXPECT_EQ(record["error"]["code"], "E0810");
+  EXPECT_GE(record["error"]["skipped"].get<int>(), 30);
+  EXPECT_EQ(metrics("diverged").size(), record["error"]["step"].get<std::size_t>());
+}
+
 // Same numbers from both runners, to the bit where no pass changes the arithmetic.
 class Modes : public testing::TestWithParam<const char*> {};
 

@@ -1,11 +1,12 @@
 // A Plan's promise about memory, on real programs: kernels touch their operands and their scratch
 // and nothing else, buffers that are dead may hold anything, and the planned peak is what is
 // reserved and what is reached, to the byte. The check itself is tested in detector_test.cpp.
+#include "exec/memory_check.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "exec/memory_check.h"
 #include "memory/programs.h"
 
 namespace aloft::memory {

@@ -44,6 +44,7 @@ class CpuBackend : public Backend {
   std::shared_ptr<void> allocate_zeroed(std::size_t bytes) const override {
     return cpu::allocate_zeroed(bytes);
   }
+  void release_unused() const override { cpu::release_unused(); }
 
  private:
   std::vector<Kernel> all_;

@@ -1,5 +1,6 @@
 #include "backends/cpu/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,6 +70,12 @@ std::shared_ptr<void> allocate_zeroed(std::size_t bytes) {
   std::shared_ptr<void> block = bytes <= SIZE_MAX / 2 ? map_pages(bytes) : nullptr;
   if (block == nullptr) no_memory(bytes);
   return block;
+}
+
+void release_unused() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace aloft::cpu

@@ -14,4 +14,7 @@ std::shared_ptr<void> allocate_aligned(std::size_t bytes);
 // their first use, and they go back to the system when they are freed.
 std::shared_ptr<void> allocate_zeroed(std::size_t bytes);
 
+// What was freed and the C library keeps goes back to the system.
+void release_unused();
+
 }  // namespace aloft::cpu

@@ -53,9 +53,11 @@ function header() {
                  m.vocab && `vocabulary ${whole(m.vocab)}`].filter(Boolean).join(", ");
   byId("subtitle").textContent = model;
   byId("status").append(
-    element("span", run.finished ? "badge" : "badge open", run.finished ? "finished" : "not finished"),
+    element("span", run.finished && !run.error ? "badge" : "badge open",
+            run.error ? `stopped: ${run.error.code}` : run.finished ? "finished" : "not finished"),
     element("br"), (run.started || "").replace("T", " ").replace("Z", " UTC"),
     element("br"), run.machine || "");
+  if (run.error) byId("status").append(element("pre", "", run.error.text));
   byId("footer").textContent =
     `Aloft ${run.aloft || ""} · seed ${run.seed} · ${run.mode} mode · ${run.threads} threads` +
     (run.signature ? ` · plan ${run.signature}` : "");

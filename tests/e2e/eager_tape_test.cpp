@@ -1,0 +1,80 @@
+// The eager tape forgets what nobody can differentiate any more, and nothing else.
+#include <gtest/gtest.h>
+
+#include "e2e/training.h"
+#include "models/mlp.h"
+#include "ops/binary.h"
+#include "ops/cross_entropy.h"
+#include "optim/adam.h"
+
+namespace aloft::e2e {
+namespace {
+
+constexpr std::int64_t kRows = 128, kWidth = 256;
+
+Tensor images(int i) {
+  std::vector<float> x(kRows * kWidth);
+  for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>((k * 31 + i * 7) % 17) / 17;
+  return from_floats(x, {kRows, kWidth});
+}
+
+class EagerTape : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    use_cpu();
+    omp_set_num_threads(1);
+    eager().clear_tape();
+    manual_seed(3);
+  }
+};
+
+// Evaluation as one writes it: nothing says NoGrad, nobody calls backward().
+TEST_P(EagerTape, EvaluationWithoutNoGradDoesNotGrow) {
+  models::Mlp model({kWidth, 512, 10});
+  auto [net, opt] = amp::initialize(model, optim::AdamW{}, GetParam());
+  model.eval();
+  std::size_t most = 0;
+  std::vector<double> first;
+  for (int i = 0; i < 151; ++i) {  // some 700 kB of values each
+    const Tensor y = net(images(i % 3));
+    if (i == 0) first = y.to_vector();
+    if (i == 150) {
+      EXPECT_EQ(y.to_vector(), first);
+    }
+    most = std::max(most, eager().tape_size());
+  }
+  EXPECT_GT(most, 0u);
+  EXPECT_LT(most, 400u);  // all of them would be 151 times at least 4
+}
+
+// Training with such evaluations between leaves the same bits behind as without.
+TEST_P(EagerTape, SweepsDoNotChangeATrainingStep) {
+  std::vector<std::string> states[2];
+  for (const bool with_evaluation : {false, true}) {
+    eager().clear_tape();
+    manual_seed(3);
+    models::Mlp model({kWidth, 512, 10});
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, GetParam());
+    const Tensor label = from_ints(std::vector<std::int32_t>(kRows, 4), {kRows});
+    for (int i = 0; i < 3; ++i) {
+      // The first half of the step's graph, then much else, then the other half and backward.
+      const Tensor loss = cross_entropy(net(images(i)), label);
+      if (with_evaluation)
+        for (int k = 0; k < 60; ++k) net(images(k));
+      minimize(loss + cross_entropy(net(images(i + 1)), label), opt);
+    }
+    for (const VariablePtr& v : model.parameters()) states[with_evaluation].push_back(bytes_of(*v));
+    for (const VariablePtr& v : opt.state()) states[with_evaluation].push_back(bytes_of(*v));
+  }
+  EXPECT_TRUE(states[0] == states[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EagerTape, testing::Values("O0", "O1:bf16", "O2:fp16"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace aloft::e2e

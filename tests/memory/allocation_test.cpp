@@ -1,0 +1,122 @@
+// A training step allocates nothing and takes no lock of ours; what libraries allocate inside is
+// the same in every step.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "data/loader.h"
+#include "memory/allocation_counter.h"
+#include "memory/programs.h"
+
+namespace aloft::memory {
+namespace {
+
+class Allocations : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!is_counting()) GTEST_SKIP() << "the sanitizer owns the allocator of this build";
+    e2e::use_cpu();
+    eager().clear_tape();
+    omp_set_num_threads(2);
+    manual_seed(4);
+  }
+};
+
+constexpr int kWarm = 3, kSteps = 6;
+
+// Counts of each of some steps, after some that do not count.
+template <class Step>
+std::array<Counts, kSteps> counts_of(Step step) {
+  std::array<Counts, kSteps> counts;
+  for (int i = 0; i < kWarm; ++i) step(i);
+  for (int i = 0; i < kSteps; ++i) {
+    const Counts before = counts_so_far();
+    step(kWarm + i);
+    counts[i] = counts_so_far() - before;
+  }
+  return counts;
+}
+
+template <class Step>
+void expect_quiet(const std::string& what, Step step) {
+  const auto counts = counts_of(step);
+  for (int i = 0; i < kSteps; ++i) {
+    EXPECT_EQ(counts[i].ours, 0) << what << ", step " << i;
+    EXPECT_EQ(counts[i].locks, 0) << what << ", step " << i;
+    EXPECT_EQ(counts[i].library, counts[0].library) << what << ", step " << i;
+  }
+  std::printf("%s: %ld allocations a step inside libraries\n", what.c_str(), counts[0].library);
+}
+
+TEST_F(Allocations, TheCounterSeesThem) {
+  std::mutex mutex;
+  const Counts before = counts_so_far();
+  { const std::lock_guard lock(mutex); }
+  const std::string text(1000 + static_cast<std::size_t>(before.ours), 'x');
+  void* volatile block = std::malloc(10);
+  std::free(block);
+  const auto memory = cpu_backend().allocate(100);
+  const Counts seen = counts_so_far() - before;
+  EXPECT_GE(seen.ours, 3) << text.size();
+  EXPECT_EQ(seen.locks, 1);
+}
+
+TEST_F(Allocations, AGptStepMakesNone) {
+  for (const char* precision : {"O0", "O1:bf16", "O2:bf16", "O2:fp16", "O2:bf16 backward=f16"})
+    for (const double dropout : {0.0, 0.1}) {
+      TinyGpt gpt(precision, dropout, 1);
+      const Batch batch = gpt.batch(1);
+      expect_quiet(precision, [&](int) { gpt.runner->step(batch); });
+    }
+}
+
+TEST_F(Allocations, NeitherDoMicroBatchesAndEvaluation) {
+  TinyGpt gpt("O2:fp16", 0.1, 2);
+  const Batch whole = gpt.batch(1), part = gpt.batch(2, 2);
+  expect_quiet("accumulate, step, evaluate", [&](int) {
+    gpt.runner->accumulate(part);
+    gpt.runner->step(whole);
+    gpt.runner->evaluate(part);
+  });
+}
+
+TEST_F(Allocations, AnOverflowedStepMakesNone) {
+  TinyGpt gpt("O2:fp16", 0, 1);
+  const Batch batch = gpt.batch(1);
+  expect_quiet("overflow", [&](int i) {
+    if (i == kWarm + 2) *static_cast<float*>(gpt.optimizer.scale->data) = 1e38f;
+    EXPECT_EQ(gpt.runner->step(batch).finite, i != kWarm + 2);
+    if (i == kWarm + 2) *static_cast<float*>(gpt.optimizer.scale->data) = 1024;
+  });
+}
+
+// The loader hands a batch over under a lock of its own, once a batch; it allocates nothing.
+TEST_F(Allocations, TheTrainersStepWithItsDataMakesNone) {
+  TinyGpt gpt("O2:bf16", 0, 1);
+  const TokenSource source = TokenSource::from_ids(std::vector<std::int32_t>(10000, 1), 2);
+  TokenLoader loader(source, {.batch = TinyGpt::kRows, .context = 16});
+  const auto counts = counts_of([&](int) { gpt.runner->step(*loader.next()); });
+  for (const Counts& c : counts) EXPECT_EQ(c.ours, 0);
+}
+
+TEST_F(Allocations, AConvolutionalStepMakesNone) {
+  for (const char* precision : {"O0", "O2:bf16"})
+    train_lenet(precision, [&](Executor& e) {
+      const std::int64_t rows = 7;
+      expect_quiet(std::string("LeNet ") + precision, [&](int) { e.run(0, std::span(&rows, 1)); });
+    });
+}
+
+TEST_F(Allocations, ADecodedTokenMakesNone) {
+  decode_gpt(DType::F32, [&](Executor& e) {
+    const int prefill = e.find("prefill");
+    const int decode = e.find("decode");
+    expect_quiet("decode", [&](int) {
+      e.run(prefill, {});
+      e.run(decode, {});
+    });
+  });
+}
+
+}  // namespace
+}  // namespace aloft::memory
