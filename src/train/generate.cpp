@@ -19,6 +19,10 @@ DType cache_type(const models::Gpt2& model) {
   return recipe.level == Level::O0 ? DType::F32 : recipe.type_in(Phase::Forward);
 }
 
+// Tokens of a prompt that are fed at once: enough to read the weights seldom, few enough for the
+// activations to stay small.
+constexpr std::int64_t kStretch = 64;
+
 }  // namespace
 
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o,
@@ -30,8 +34,11 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
   };
   if (o.temperature <= 0) return *std::min_element(order.begin(), order.end(), likelier);
+  if (o.top_k > 0 && o.top_k < static_cast<std::int64_t>(order.size())) {
+    std::nth_element(order.begin(), order.begin() + (o.top_k - 1), order.end(), likelier);
+    order.resize(o.top_k);
+  }
   std::sort(order.begin(), order.end(), likelier);
-  if (o.top_k > 0 && o.top_k < static_cast<std::int64_t>(order.size())) order.resize(o.top_k);
   std::vector<double> weight(order.size());
   double total = 0;
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -48,8 +55,15 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
 Generator::Generator(models::Gpt2& model, int threads)
     : model_(model),
       cache_(model.make_cache(1, model.config().context, cache_type(model))),
-      programs_(threads) {
+      programs_(threads),
+      stretch_(std::min(kStretch, cache_.longest)) {
   model_.eval();
+  programs_.add("prefill", {{"prompt", {DType::I32, {1, stretch_}}}},
+                [&](const std::vector<Tensor>& in) {
+                  ModuleScope scope("", model_.policy());
+                  model_.prefill(in[0], cache_);
+                  return std::vector<std::pair<std::string, Tensor>>{};
+                });
   programs_.add("decode", {{"token", {DType::I32, {1, 1}}}}, [&](const std::vector<Tensor>& in) {
     ModuleScope scope("", model_.policy());
     return std::vector<std::pair<std::string, Tensor>>{
@@ -57,16 +71,19 @@ Generator::Generator(models::Gpt2& model, int threads)
   });
   programs_.finish();
   decode_ = programs_.find("decode");
-  input_ = programs_.input<std::int32_t>("decode", "token");
+  prefill_ = programs_.find("prefill");
+  token_ = programs_.input<std::int32_t>("decode", "token");
+  prompt_ = programs_.input<std::int32_t>("prefill", "prompt");
   logits_ = programs_.output<float>("decode", "logits");
 }
 
-void Generator::run(std::int32_t token) {
-  if (token < 0 || token >= model_.config().vocab)
-    throw DataError("E0522", "token " + std::to_string(token) + " is outside the vocabulary")
-        .need("0 to " + std::to_string(model_.config().vocab - 1));
-  *input_ = token;
-  programs_.run(decode_, {});
+void Generator::run(int program, std::int32_t* input, std::span<const std::int32_t> tokens) {
+  for (const std::int32_t token : tokens)
+    if (token < 0 || token >= model_.config().vocab)
+      throw DataError("E0522", "token " + std::to_string(token) + " is outside the vocabulary")
+          .need("0 to " + std::to_string(model_.config().vocab - 1));
+  std::copy(tokens.begin(), tokens.end(), input);
+  programs_.run(program, {});
 }
 
 void Generator::start(std::span<const std::int32_t> tokens) {
@@ -77,13 +94,18 @@ void Generator::start(std::span<const std::int32_t> tokens) {
   if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
   sequence_.assign(tokens.begin(), tokens.end());
   cache_.clear();
-  for (std::int32_t t : sequence_) run(t);
+  // Only the last token's logits count, so at least one is left for decode.
+  std::span<const std::int32_t> rest(sequence_);
+  const auto stretch = static_cast<std::size_t>(stretch_);
+  for (; rest.size() > stretch; rest = rest.subspan(stretch))
+    run(prefill_, prompt_, rest.first(stretch));
+  for (; !rest.empty(); rest = rest.subspan(1)) run(decode_, token_, rest.first(1));
 }
 
 void Generator::feed(std::int32_t token) {
   sequence_.push_back(token);
   if (static_cast<std::int64_t>(sequence_.size()) <= cache_.longest) {
-    run(token);
+    run(decode_, token_, {&token, 1});
     return;
   }
   const std::vector<std::int32_t> recent(sequence_.begin() + sequence_.size() / 2, sequence_.end());

@@ -1,5 +1,5 @@
-// Text from a GPT-2 with a key/value cache: one decode program, compiled once; each token costs one
-// run of it.
+// Text from a GPT-2 with a key/value cache: a program for one token and one for a stretch of the
+// prompt, compiled once; each token that is drawn costs one run of the first.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,14 @@ class Generator {
   std::span<const float> logits() const;
 
  private:
-  void run(std::int32_t token);
+  void run(int program, std::int32_t* input, std::span<const std::int32_t> tokens);
 
   models::Gpt2& model_;
   models::Gpt2Cache cache_;
   Programs programs_;
-  int decode_ = -1;
-  std::int32_t* input_ = nullptr;
+  std::int64_t stretch_ = 1;  // tokens that prefill takes at a time
+  int decode_ = -1, prefill_ = -1;
+  std::int32_t *token_ = nullptr, *prompt_ = nullptr;
   const float* logits_ = nullptr;
   std::vector<std::int32_t> sequence_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/attention_decode.h"
 #include "backends/cpu/attention_prepared.h"
 
 namespace aloft::cpu {
@@ -42,15 +43,19 @@ class Cached : public Prepared {
   explicit Cached(const CallSpec& call)
       : shape_(shape_of(call, true, from_attrs<AttentionCachedAttrs>(call.attrs).scale)),
         batch_(extent_of(call.in[0].shape[0], call)) {}
-  std::size_t scratch_bytes() const override { return attention_forward_scratch(shape_); }
+  std::size_t scratch_bytes() const override {
+    return few() ? attention_decode_scratch(shape_) : attention_forward_scratch(shape_);
+  }
   void run(const RunArgs& args) override {
     const std::int64_t length = *static_cast<const std::int32_t*>(args.in[3]);
     const std::int64_t keys = std::clamp(length + shape_.queries, shape_.queries, shape_.keys);
-    run_attention_forward(shape_, {batch_.at(args.symbols), keys},
-                          {args.in[0], args.in[1], args.in[2], args.out[0], nullptr}, args.scratch);
+    const AttentionForward operands{args.in[0], args.in[1], args.in[2], args.out[0], nullptr};
+    const AttentionExtents actual{batch_.at(args.symbols), keys};
+    (few() ? run_attention_decode : run_attention_forward)(shape_, actual, operands, args.scratch);
   }
 
  private:
+  bool few() const { return shape_.queries <= kFewQueries; }
   AttentionShape shape_;
   Extent batch_;
 };
