@@ -1,7 +1,6 @@
 #include "train/recipe.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <limits>
@@ -245,9 +244,8 @@ bool is_utf8(std::string_view text) {
 
 // A --set value is TOML where it parses as TOML, else the text itself.
 json override_value(const std::string& text) {
-  if (line_of_stray_unicode(text) != 0) return text;
   try {
-    const toml::table t = toml::parse("x = " + text);
+    const toml::table t = parse_toml("x = " + text);
     if (t.size() == 1) return to_json(*t.get("x"));
   } catch (const toml::parse_error&) {
   }
@@ -321,7 +319,7 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
         .at(fmt::format("{}:{}", name, line))
         .saw("a letter beyond ASCII outside quotes and comments");
   try {
-    collect(toml::parse(text, name), "", name, leaves);
+    collect(parse_toml(text, name), "", name, leaves);
   } catch (const toml::parse_error& e) {
     throw UserError("E0714", "the recipe is not TOML")
         .at(fmt::format("{}:{}", name, e.source().begin.line))

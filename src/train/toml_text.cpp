@@ -1,6 +1,7 @@
 #include "train/toml_text.h"
 
 #include <cstddef>
+#include <string>
 
 namespace aloft {
 namespace {
@@ -45,6 +46,23 @@ int line_of_stray_unicode(std::string_view toml) {
     for (; at < next && at < toml.size(); ++at) line += toml[at] == '\n';
   }
   return 0;
+}
+
+toml::table parse_toml(std::string_view text, std::string_view name) {
+  // With a question mark for every letter beyond ASCII the text is TOML exactly where those letters
+  // stand in strings and comments only, whatever the library takes for a string.
+  std::string ascii;
+  std::size_t at = 0;
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) at = kByteOrderMark.size();
+  for (; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x80)
+      ascii += text[at];
+    else if (byte >= 0xc0 || ascii.empty() || ascii.back() != '?')
+      ascii += '?';
+  }
+  toml::parse(ascii, name);
+  return toml::parse(text, name);
 }
 
 }  // namespace aloft

@@ -4,6 +4,8 @@
 #endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/attention_decode.cpp"
+#include "backends/cpu/attention_decode.h"
+
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -11,7 +13,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "backends/cpu/attention_decode.h"
 #include "backends/cpu/blocks-inl.h"
 #include "backends/cpu/carve.h"
 #include "backends/cpu/exp-inl.h"
@@ -139,8 +140,8 @@ struct DecodeScratch {
 };
 
 template <class T>
-void decode_head(const AttentionShape& s, const AttentionExtents& actual,
-                 const AttentionForward& x, std::int64_t task, const DecodeScratch& scratch) {
+void decode_head(const AttentionShape& s, const AttentionExtents& actual, const AttentionForward& x,
+                 std::int64_t task, const DecodeScratch& scratch) {
   const Floats d;
   const std::int64_t head = task % s.heads, batch = task / s.heads;
   const std::int64_t kv_head = head / (s.heads / s.kv_heads);

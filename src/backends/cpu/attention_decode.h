@@ -1,6 +1,6 @@
-// Attention of a few queries over many keys, as decoding with a cache asks for: one query at a time,
-// every key and value read once, as it lies. The blocks of attention.h would prepare and multiply 64
-// queries for each one that is wanted. Forward only; the work is cut by (batch, head).
+// Attention of a few queries over many keys, as decoding with a cache asks for: one query at a
+// time, every key and value read once, as it lies. The blocks of attention.h would prepare and
+// multiply 64 queries for each one that is wanted. Forward only; the work is cut by (batch, head).
 #pragma once
 
 #include <cstddef>
