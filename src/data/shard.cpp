@@ -94,7 +94,7 @@ ShardInfo ShardWriter::finish() {
 ShardInfo parse_shard_header(std::span<const std::byte> file, const std::string& name) {
   Header header;
   const auto start = file.first(std::min(file.size(), sizeof kMagic));
-  const bool is_ours = std::memcmp(start.data(), kMagic, start.size()) == 0;
+  const bool is_ours = start.empty() || std::memcmp(start.data(), kMagic, start.size()) == 0;
   if (is_ours && file.size() < sizeof header)
     not_a_shard(name, std::to_string(file.size()) + " bytes", "a header of 64 bytes");
   if (is_ours) std::memcpy(&header, file.data(), sizeof header);

@@ -13,7 +13,14 @@ Module::Module(Module& parent, std::string_view name) : name_(name) {
       throw UserError("E0701", "two modules have the name '" + path_ + "'")
           .need("distinct names among the children of a module");
   training_ = parent.training_;
+  parent_ = &parent;
   parent.children_.push_back(this);
+}
+
+// A child may go before its parent: where its own constructor throws, or a layer is replaced.
+Module::~Module() {
+  if (parent_) std::erase(parent_->children_, this);
+  for (Module* child : children_) child->parent_ = nullptr;
 }
 
 std::string Module::full_name(std::string_view name) const {

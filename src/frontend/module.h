@@ -16,7 +16,7 @@ class Module {
  public:
   Module() = default;                             // a root
   Module(Module& parent, std::string_view name);  // a child
-  virtual ~Module() = default;
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -51,7 +51,8 @@ class Module {
 
  private:
   std::string name_, path_;
-  std::vector<Module*> children_;
+  Module* parent_ = nullptr;
+  std::vector<Module*> children_;  // in order of construction
   std::vector<VariablePtr> own_;
   bool training_ = true;
   Name policy_;

@@ -247,7 +247,7 @@ json override_value(const std::string& text) {
   try {
     const toml::table t = parse_toml("x = " + text);
     if (t.size() == 1) return to_json(*t.get("x"));
-  } catch (const toml::parse_error&) {
+  } catch (const TomlError&) {
   }
   return text;
 }
@@ -320,10 +320,10 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
         .saw("a letter beyond ASCII outside quotes and comments");
   try {
     collect(parse_toml(text, name), "", name, leaves);
-  } catch (const toml::parse_error& e) {
+  } catch (const TomlError& e) {
     throw UserError("E0714", "the recipe is not TOML")
-        .at(fmt::format("{}:{}", name, e.source().begin.line))
-        .saw(std::string(e.description()));
+        .at(e.line > 0 ? fmt::format("{}:{}", name, e.line) : std::string(name))
+        .saw(e.what());
   }
   for (const Override& o : overrides) {
     // TOML and run.json hold UTF-8 only.

@@ -48,6 +48,8 @@ int line_of_stray_unicode(std::string_view toml) {
   return 0;
 }
 
+void fail_toml_assertion() { throw TomlError(0, "something the TOML reader cannot make sense of"); }
+
 toml::table parse_toml(std::string_view text, std::string_view name) {
   // With a question mark for every letter beyond ASCII the text is TOML exactly where those letters
   // stand in strings and comments only, whatever the library takes for a string.
@@ -61,8 +63,12 @@ toml::table parse_toml(std::string_view text, std::string_view name) {
     else if (byte >= 0xc0 || ascii.empty() || ascii.back() != '?')
       ascii += '?';
   }
-  toml::parse(ascii, name);
-  return toml::parse(text, name);
+  try {
+    static_cast<void>(toml::parse(ascii, name));
+    return toml::parse(text, name);
+  } catch (const toml::parse_error& e) {
+    throw TomlError(static_cast<int>(e.source().begin.line), std::string(e.description()));
+  }
 }
 
 }  // namespace aloft

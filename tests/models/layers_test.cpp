@@ -115,6 +115,15 @@ TEST(Layers, SequentialCountsItsStages) {
   EXPECT_EQ(net(from_floats(std::vector<float>(12), {3, 4})).shape(), (Shape{3, 2}));
 }
 
+TEST(Layers, ALayerThatIsGoneLeavesItsNameAndItsParameters) {
+  Model m;
+  { Linear first(m, "up", 4, 8); }
+  EXPECT_TRUE(m.parameters().empty());
+  EXPECT_THROW(GroupNorm(m, "up", 3, 8), UserError);  // its constructor fails half-way
+  const Linear second(m, "up", 4, 2);
+  EXPECT_EQ(m.parameters().size(), 2u);
+}
+
 TEST(Layers, MistakesNameTheLayerAndTheUsersLine) {
   Model m;
   Linear up(m, "up", 4, 8);
