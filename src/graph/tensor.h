@@ -23,7 +23,7 @@ struct ValueId {
   std::uint32_t index = 0;  // which output of the node
   bool is_valid() const { return node != UINT32_MAX; }
   friend bool operator==(ValueId, ValueId) = default;
-  friend auto operator<=>(ValueId, ValueId) = default;
+  friend auto operator<=>(ValueId, ValueId) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 class Emitter;

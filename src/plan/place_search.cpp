@@ -239,6 +239,7 @@ std::optional<std::vector<std::size_t>> place_within(std::span<const Lifetime> b
     return static_cast<int>(std::lower_bound(times.begin(), times.end(), t) - times.begin());
   };
   std::vector<Block> blocks;
+  blocks.reserve(live.size());
   for (const Lifetime& b : live)
     blocks.push_back(
         {section(b.first), section(b.last + 1), static_cast<int>(aligned(b.bytes) / kAlignment)});

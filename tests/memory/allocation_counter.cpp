@@ -13,23 +13,12 @@
 #include <cstring>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ALOFT_OWN_ALLOCATOR 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ALOFT_OWN_ALLOCATOR 0
-#endif
-#endif
-#ifndef ALOFT_OWN_ALLOCATOR
-#define ALOFT_OWN_ALLOCATOR 1
-#endif
-
 namespace aloft::memory {
 namespace {
 
 std::atomic<long> ours{0}, library{0}, locks{0};
 
-#if ALOFT_OWN_ALLOCATOR
+#if !ALOFT_SANITIZED
 
 enum class Whose { Program, Library, Runtime };  // Runtime: whoever called it
 
@@ -104,12 +93,12 @@ const bool started = [] {
 
 }  // namespace
 
-bool is_counting() { return ALOFT_OWN_ALLOCATOR != 0; }
+bool is_counting() { return !ALOFT_SANITIZED; }
 Counts counts_so_far() { return {ours, library, locks}; }
 
 }  // namespace aloft::memory
 
-#if ALOFT_OWN_ALLOCATOR
+#if !ALOFT_SANITIZED
 
 #define CALLER __builtin_return_address(0)
 

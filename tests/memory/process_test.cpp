@@ -20,13 +20,7 @@ using nlohmann::json;
 // docs/memory.md: what a process holds beyond its planned peak.
 constexpr double kRest = 64.0 * (1 << 20);
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool is_sanitized = true;
-#elif defined(__has_feature)
-constexpr bool is_sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool is_sanitized = false;
-#endif
+constexpr bool is_sanitized = ALOFT_SANITIZED;
 
 // Runs the program with its output in `out`; its peak of resident bytes.
 double run(const std::vector<std::string>& arguments, const Path& out) {
