@@ -12,8 +12,8 @@
 namespace aloft {
 namespace {
 
-// Poison is NaN in every float type and a large negative number in every integer one; the second
-// is a small number in every type. What looks at either gives two answers.
+// The first poison is NaN in every float type and -1 in every signed integer one; the second is a
+// tiny number in f32 and bf16 and a large negative integer. What looks at them gives two answers.
 constexpr std::uint8_t kPoison[] = {0xff, 0xa5};
 
 // One buffer of the call; operands that share memory are one.
