@@ -111,7 +111,8 @@ std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Te
     throw UserError("E0311", "only a floating-point tensor can be differentiated")
         .saw(target.type().str());
   EmitterScope scope(emitter);
-  const std::vector<std::uint32_t> nodes = graph.order();
+  // A copy: the gradients may be emitted into this very graph.
+  std::vector<std::uint32_t> nodes = graph.order();
   Sweep sweep(graph, emitter, wrt);
   sweep.seed(target, seed);
   sweep.run(nodes);

@@ -57,7 +57,8 @@ Rows rows_from(const A& a, const Tensor& logits, const Tensor& targets) {
   const Tensor none = cast(scalar_like(t, 0), DType::Bool);
   r.valid = where(greater_equal(t, scalar_like(t, 0)), below, none);
   EmitterScope scope(*logits.emitter());
-  r.hit = equal(expand_reduced(t, logits, {-1}), iota(classes, DType::I64));
+  const Tensor numbers = iota(classes, DType::I64);  // named: compilers order arguments differently
+  r.hit = equal(expand_reduced(t, logits, {-1}), numbers);
   return r;
 }
 

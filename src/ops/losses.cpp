@@ -95,7 +95,8 @@ std::vector<Tensor> nll_body(const NllLossAttrs& a, std::span<const Tensor> in) 
   const Tensor t = cast(in[1], DType::I64);
   const std::int64_t classes = x.dim(-1).max();
   EmitterScope scope(*x.emitter());
-  const Tensor hit = equal(expand_reduced(t, x, {-1}), iota(classes, DType::I64));
+  const Tensor numbers = iota(classes, DType::I64);
+  const Tensor hit = equal(expand_reduced(t, x, {-1}), numbers);
   const Tensor zero = scalar_like(x, 0);
   const Tensor counts = not_equal(t, scalar_like(t, static_cast<double>(a.ignore_index)));
   const Tensor hits = sum(cast(hit, x.dtype()), {-1});

@@ -25,8 +25,7 @@ struct DecisionRecord {
 
 class CastingEmitter : public Emitter {
  public:
-  CastingEmitter(Emitter& inner, Capability capability)
-      : inner_(inner), capability_(capability) {}
+  CastingEmitter(Emitter& inner, Capability capability) : inner_(inner), capability_(capability) {}
 
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;

@@ -46,7 +46,11 @@ PassReport run(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-const Pass expand_bodies{"expand-bodies", "ops without a kernel become their bodies",
-                         Form::Differentiated, Form::Executable, true, run};
+const Pass expand_bodies{"expand-bodies",
+                         "ops without a kernel become their bodies",
+                         Form::Differentiated,
+                         Form::Executable,
+                         true,
+                         run};
 
 }  // namespace aloft

@@ -51,10 +51,10 @@ class Lowering {
   }
 
  private:
-  struct Slot {  // a buffer in the making
-    int last = -1;                // instruction of the last read of the value it holds now
+  struct Slot {     // a buffer in the making
+    int last = -1;  // instruction of the last read of the value it holds now
     bool is_state = false;
-    bool may_overwrite = false;   // a state slot whose variable is updated in this program
+    bool may_overwrite = false;  // a state slot whose variable is updated in this program
   };
 
   Program& program() { return result_.program; }
@@ -196,8 +196,8 @@ class Lowering {
       note_symbols(node.out[i]);
     }
     if (choice.scratch_bytes > 0)
-      ins.scratch = new_buffer("scratch of " + node.identity(), Arena::Activations,
-                               choice.scratch_bytes, at);
+      ins.scratch =
+          new_buffer("scratch of " + node.identity(), Arena::Activations, choice.scratch_bytes, at);
     ins.call = call;
     ins.kernel = choice.kernel;
     ins.refusals = choice.refusals;

@@ -11,7 +11,7 @@
 namespace aloft {
 
 struct PipelineOptions {
-  std::vector<std::string> skip;                                  // names of optional passes
+  std::vector<std::string> skip;  // names of optional passes
   std::function<void(int number, std::string_view pass, const Graph&)> dump;  // after each pass
 };
 

@@ -94,7 +94,11 @@ PassReport run(Graph& graph, const PassContext&) {
 
 }  // namespace
 
-const Pass simplify{"simplify", "removes casts, reshapes and copies that change nothing",
-                    Form::Differentiated, std::nullopt, true, run};
+const Pass simplify{"simplify",
+                    "removes casts, reshapes and copies that change nothing",
+                    Form::Differentiated,
+                    std::nullopt,
+                    true,
+                    run};
 
 }  // namespace aloft

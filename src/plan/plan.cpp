@@ -11,10 +11,14 @@ namespace aloft {
 Arena arena_of(StateClass cls) {
   switch (cls) {
     case StateClass::Parameter:
-    case StateClass::Buffer: return Arena::Parameters;
-    case StateClass::Optimizer: return Arena::Optimizer;
-    case StateClass::Gradient: return Arena::Gradients;
-    case StateClass::Control: return Arena::Control;
+    case StateClass::Buffer:
+      return Arena::Parameters;
+    case StateClass::Optimizer:
+      return Arena::Optimizer;
+    case StateClass::Gradient:
+      return Arena::Gradients;
+    case StateClass::Control:
+      return Arena::Control;
   }
   throw InternalError("an unknown class of state");
 }
@@ -126,8 +130,7 @@ void verify_program(const Plan& plan, const Program& p) {
   std::vector<std::size_t> offsets;
   for (const Buffer& b : p.buffers) {
     const auto arena = plan.arena_bytes.find(b.arena);
-    if (b.bytes > 0 &&
-        (arena == plan.arena_bytes.end() || b.offset + b.bytes > arena->second))
+    if (b.bytes > 0 && (arena == plan.arena_bytes.end() || b.offset + b.bytes > arena->second))
       fail("buffer '" + b.name + "' lies outside its arena", -1);
     if (b.arena == Arena::Activations) {
       lifetimes.push_back({b.first, b.last, b.bytes});

@@ -13,7 +13,7 @@
 namespace aloft {
 
 struct PreparedKernel {
-  const Kernel* kernel = nullptr;  // null: no kernel takes the call
+  const Kernel* kernel = nullptr;      // null: no kernel takes the call
   std::shared_ptr<Prepared> prepared;  // null for views
   std::vector<std::string> refusals;
 };

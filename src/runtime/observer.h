@@ -13,8 +13,7 @@ class Observer {
   virtual ~Observer() = default;
   // `instruction` indexes the program's list in the Plan.
   virtual void before(std::string_view program, int instruction) = 0;
-  virtual void after(std::string_view program, int instruction,
-                     std::span<void* const> out) = 0;
+  virtual void after(std::string_view program, int instruction, std::span<void* const> out) = 0;
 };
 
 }  // namespace aloft

@@ -44,16 +44,16 @@ SavedModel open_saved_model(const Path& path) {
     std::vector<std::string> problems;
     const auto newest = newest_checkpoint(path / "checkpoints", problems);
     for (const std::string& p : problems) log_warning("a checkpoint is passed over: {}", p);
-    if (!newest)
-      throw DataError("E0641", "the run has no whole checkpoint").at(path.string());
+    if (!newest) throw DataError("E0641", "the run has no whole checkpoint").at(path.string());
     saved = open_checkpoint(*newest);
   } else if (models::is_gpt2_folder(path)) {
     saved = open_huggingface(path);
   } else {
     throw UserError("E0718", "this is no run, checkpoint or model folder")
         .at(path.string())
-        .need("a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face GPT-2 "
-              "folder (config.json and model.safetensors)");
+        .need(
+            "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face GPT-2 "
+            "folder (config.json and model.safetensors)");
   }
   saved.model->eval();
   if (saved.stored.empty())

@@ -13,8 +13,8 @@
 namespace aloft {
 
 struct SavedModel {
-  std::unique_ptr<models::Gpt2> model;         // fp32, evaluation mode
-  std::unique_ptr<Tokenizer> tokenizer;        // null where none lies beside the model
+  std::unique_ptr<models::Gpt2> model;   // fp32, evaluation mode
+  std::unique_ptr<Tokenizer> tokenizer;  // null where none lies beside the model
   // What the file calls each parameter, and how it keeps it.
   std::map<std::string, models::StoredTensor> stored;
 };

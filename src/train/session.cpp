@@ -23,8 +23,8 @@ Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {
-  const RunnerOptions o{s.recipe.train.batch, s.config.context,
-                        static_cast<int>(s.recipe.train.threads), {}};
+  const RunnerOptions o{
+      s.recipe.train.batch, s.config.context, static_cast<int>(s.recipe.train.threads), {}};
   return s.recipe.train.mode == "eager" ? eager_runner(*s.model, *s.optimizer, o)
                                         : graph_runner(*s.model, *s.optimizer, o);
 }

@@ -1,9 +1,8 @@
 // The safetensors reader on arbitrary bytes; every byte of every tensor it accepts is touched.
-#include "files/safetensors.h"
-
 #include <cstdint>
 
 #include "base/error.h"
+#include "files/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace aloft;

@@ -1,12 +1,11 @@
 // The shard reader on arbitrary bytes: as they are, and with the header's hash put right, which no
 // fuzzer finds by itself.
-#include "data/shard.h"
-
 #include <array>
 #include <cstdint>
 #include <cstring>
 
 #include "base/error.h"
+#include "data/shard.h"
 
 namespace {
 

@@ -1,9 +1,8 @@
 // The reader of llm.c's and nanoGPT's token files on arbitrary bytes.
-#include "files/token_bin.h"
-
 #include <cstdint>
 
 #include "base/error.h"
+#include "files/token_bin.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace aloft;

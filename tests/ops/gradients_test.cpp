@@ -111,8 +111,8 @@ void check_sample(const OpDef& op, const Sample& sample) {
       }
     } else {
       for (std::uint64_t d = 0; d < 3; ++d)
-        check_direction(op, sample.attrs, in, cotangents, i, grads[i],
-                        random_like(in[i], 2000 + d), what);
+        check_direction(op, sample.attrs, in, cotangents, i, grads[i], random_like(in[i], 2000 + d),
+                        what);
     }
   }
 }

@@ -44,9 +44,9 @@ TEST(NormalPairs, AreThoseOfTheDefinition) {
 }
 
 TEST(ZeroedMemory, IsAlignedZeroAndWritableToItsEnd) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100},
-                                  (std::size_t{2} << 20) - 1, std::size_t{2} << 20,
-                                  (std::size_t{2} << 20) + 1, std::size_t{9000001}}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{100}, (std::size_t{2} << 20) - 1,
+        std::size_t{2} << 20, (std::size_t{2} << 20) + 1, std::size_t{9000001}}) {
     for (int round = 0; round < 2; ++round) {  // memory that was used before is zero again
       const auto block = cpu::allocate_zeroed(bytes);
       auto* const at = static_cast<unsigned char*>(block.get());
