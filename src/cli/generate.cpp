@@ -40,8 +40,8 @@ ExitCode generate(const Options& o) {
   std::vector<std::int32_t> drawn;
   if (!o.as_json) fmt::print("{}", o.prompt);
   for (std::int64_t i = 0; i < o.tokens; ++i) {
-    drawn.push_back(sample_token(generator.logits(), o.sampling, i));
-    if (!o.as_json && drawn.back() < saved.tokenizer->vocab_size()) {
+    drawn.push_back(sample_token(generator.logits(saved.tokenizer->vocab_size()), o.sampling, i));
+    if (!o.as_json) {
       fmt::print("{}", saved.tokenizer->bytes_of(drawn.back()));
       std::fflush(stdout);
     }

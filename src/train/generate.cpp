@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -28,6 +29,14 @@ constexpr std::int64_t kStretch = 64;
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o,
                           std::int64_t index) {
   ensure(!logits.empty(), "there are logits to sample from");
+  const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
+    return !(x < std::numeric_limits<float>::infinity());
+  });
+  if (bad != logits.end())
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw(std::to_string(*bad) + " for token " + std::to_string(bad - logits.begin()))
+        .need("numbers below infinity")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto likelier = [&](std::int32_t a, std::int32_t b) {
@@ -77,11 +86,14 @@ Generator::Generator(models::Gpt2& model, int threads)
   logits_ = programs_.output<float>("decode", "logits");
 }
 
-void Generator::run(int program, std::int32_t* input, std::span<const std::int32_t> tokens) {
+void Generator::check(std::span<const std::int32_t> tokens) const {
   for (const std::int32_t token : tokens)
     if (token < 0 || token >= model_.config().vocab)
       throw DataError("E0522", "token " + std::to_string(token) + " is outside the vocabulary")
           .need("0 to " + std::to_string(model_.config().vocab - 1));
+}
+
+void Generator::run(int program, std::int32_t* input, std::span<const std::int32_t> tokens) {
   std::copy(tokens.begin(), tokens.end(), input);
   programs_.run(program, {});
 }
@@ -90,6 +102,7 @@ void Generator::start(std::span<const std::int32_t> tokens) {
   if (tokens.empty())
     throw UserError("E0812", "there is no token to begin with")
         .need("a prompt of one token or more");
+  check(tokens);
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(cache_.longest - 1, 1));
   if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
   sequence_.assign(tokens.begin(), tokens.end());
@@ -103,6 +116,7 @@ void Generator::start(std::span<const std::int32_t> tokens) {
 }
 
 void Generator::feed(std::int32_t token) {
+  check({&token, 1});
   sequence_.push_back(token);
   if (static_cast<std::int64_t>(sequence_.size()) <= cache_.longest) {
     run(decode_, token_, {&token, 1});
@@ -112,8 +126,8 @@ void Generator::feed(std::int32_t token) {
   start(recent);
 }
 
-std::span<const float> Generator::logits() const {
-  return {logits_, static_cast<std::size_t>(model_.config().vocab)};
+std::span<const float> Generator::logits(std::int64_t ids) const {
+  return {logits_, static_cast<std::size_t>(std::min(ids, model_.config().vocab))};
 }
 
 }  // namespace aloft

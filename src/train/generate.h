@@ -22,7 +22,8 @@ struct SamplingOptions {
   std::uint64_t seed = 1;
 };
 
-// Draws the `index`-th token of a sequence from its logits; a pure function.
+// Draws the `index`-th token of a sequence from its logits; a pure function. DivergedError E0813
+// where a logit is NaN or +inf.
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& options,
                           std::int64_t index);
 
@@ -38,9 +39,12 @@ class Generator {
   // Feeds one more token. When the context is full, the older half of the sequence is dropped and
   // the rest fed again.
   void feed(std::int32_t token);
-  std::span<const float> logits() const;
+  // Of the next token; of the first `ids` tokens only, where a padded head has more rows than the
+  // tokenizer has pieces.
+  std::span<const float> logits(std::int64_t ids = INT64_MAX) const;
 
  private:
+  void check(std::span<const std::int32_t> tokens) const;
   void run(int program, std::int32_t* input, std::span<const std::int32_t> tokens);
 
   models::Gpt2& model_;

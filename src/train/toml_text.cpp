@@ -1,5 +1,7 @@
 #include "train/toml_text.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <string>
 
@@ -51,8 +53,8 @@ int line_of_stray_unicode(std::string_view toml) {
 void fail_toml_assertion() { throw TomlError(0, "something the TOML reader cannot make sense of"); }
 
 toml::table parse_toml(std::string_view text, std::string_view name) {
-  // With a question mark for every letter beyond ASCII the text is TOML exactly where those letters
-  // stand in strings and comments only, whatever the library takes for a string.
+  // With "?c3" for every byte beyond ASCII the text is TOML exactly where those letters stand in
+  // strings and comments only, whatever the library takes for a string.
   std::string ascii;
   std::size_t at = 0;
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) at = kByteOrderMark.size();
@@ -60,8 +62,8 @@ toml::table parse_toml(std::string_view text, std::string_view name) {
     const auto byte = static_cast<unsigned char>(text[at]);
     if (byte < 0x80)
       ascii += text[at];
-    else if (byte >= 0xc0 || ascii.empty() || ascii.back() != '?')
-      ascii += '?';
+    else
+      ascii += fmt::format("?{:02x}", byte);
   }
   try {
     static_cast<void>(toml::parse(ascii, name));

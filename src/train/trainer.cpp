@@ -214,7 +214,7 @@ class Training {
         evaluate(metrics);
       }
       if (due(recipe_.train.checkpoint_every)) save();
-      if (due(recipe_.train.sample_every)) sample();
+      if (due(recipe_.train.sample_every)) sample_if_finite();
     }
     progress.pause();
     result_.last_step = step_;
@@ -271,7 +271,7 @@ class Training {
     metrics.flush();
     write_record(true);
     runner_.reset();  // the training arenas go; the generator makes its own
-    if (result_.exit == ExitCode::Ok) sample();
+    if (result_.exit == ExitCode::Ok) sample_if_finite();
     if (options_.report) options_.report(options_.out);
   }
 
@@ -281,6 +281,16 @@ class Training {
     metrics.flush();
     write_record(true, &error);
     if (options_.report) options_.report(options_.out);
+  }
+
+  // A model that cannot be sampled is no reason to lose the run's end.
+  void sample_if_finite() {
+    try {
+      sample();
+    } catch (const DivergedError& e) {
+      log_warning("no sample: {}", e.what());
+      model_->train();
+    }
   }
 
   void sample() {
@@ -295,7 +305,7 @@ class Training {
     o.seed = recipe_.train.seed;
     std::vector<std::int32_t> drawn;
     for (std::int64_t i = 0; i < recipe_.train.sample_tokens; ++i) {
-      drawn.push_back(sample_token(generator.logits(), o, i));
+      drawn.push_back(sample_token(generator.logits(data_.tokenizer->vocab_size()), o, i));
       generator.feed(drawn.back());
     }
     result_.sample = data_.tokenizer->decode(drawn);

@@ -94,7 +94,9 @@ TEST_F(Trainer, SkippedStepsAreNamedAndTheDataGoesOn) {
       EXPECT_EQ(line["tokens"], line["step"].get<std::int64_t>() * 4 * 16);
       EXPECT_EQ(line["loss_scale"].get<double>(), scale);
       // The schedule moves on after an update, and only then.
-      if (line["step"] > 1) EXPECT_EQ(line["lr"].get<double>() == rate, waits) << line;
+      if (line["step"] > 1) {
+        EXPECT_EQ(line["lr"].get<double>() == rate, waits) << line;
+      }
       rate = line["lr"];
       waits = line["skipped"];
       if (waits) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/cpu_backend.h"
@@ -11,7 +13,9 @@
 #include "frontend/eager.h"
 #include "precision/recipe_json.h"
 #include "temporary_folder.h"
+#include "train/generate.h"
 #include "train/session.h"
+#include "train/toml_text.h"
 
 namespace aloft {
 namespace {
@@ -164,6 +168,22 @@ TEST(Recipe, NormsAndBiasesDoNotDecay) {
     EXPECT_EQ(optimizer.decays(i), p.type.shape.rank() >= 2) << p.name.str();
   }
   EXPECT_NE(print_config(recipe).find("norms never decay"), std::string::npos);
+}
+
+TEST(Toml, LettersBeyondAsciiStandInStringsAndCommentsOnly) {
+  EXPECT_EQ(parse_toml("\"\u00e4\" = 1\n\"\u00f6\" = 2  # \u0493\n").size(), 2u);
+  EXPECT_THROW(parse_toml("\u00e4 = 1"), TomlError);
+  EXPECT_THROW(parse_toml("x = [0.9.'\u0493"), TomlError);
+}
+
+TEST(Sampling, LogitsThatAreNotNumbersAreRefused) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  for (const double temperature : {0.0, 1.0}) {
+    const SamplingOptions o{.temperature = temperature};
+    EXPECT_EQ(sample_token(std::vector<float>{-inf, 1, -inf}, o, 0), 1);
+    EXPECT_THROW(sample_token(std::vector<float>{0, nan, 1}, o, 0), DivergedError);
+    EXPECT_THROW(sample_token(std::vector<float>{0, inf, 1}, o, 0), DivergedError);
+  }
 }
 
 }  // namespace
