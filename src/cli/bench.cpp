@@ -136,6 +136,33 @@ double process_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
+struct Shares {
+  double matmul_s = 0, update_s = 0;
+};
+
+// Seconds a step in ops with matrix products, and in the update, from `steps` observed ones.
+Shares shares_of(const Program& program, const Clock& clock, int steps) {
+  Shares s;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& ins = program.instructions[i];
+    if (op_named(ins.call.op).products) s.matmul_s += clock.of(static_cast<int>(i)) / steps;
+    if (ins.phase == Phase::Update) s.update_s += clock.of(static_cast<int>(i)) / steps;
+  }
+  return s;
+}
+
+// Adds what the machine could do, measured now.
+void add_limit(json& j, const Program& program, double bytes) {
+  const MatmulLimit limit = matmul_limit(program);
+  const double stream = cpu::measure_stream_rate();
+  const double limit_ms = limit.limit_ms + bytes / (stream * 1e9) * 1e3;
+  j["matmul_limit_ms"] = limit.limit_ms;
+  j["matmul_gflops"] = limit.flops / (limit.limit_ms * 1e6);
+  j["stream_gb_s"] = stream;
+  j["limit_ms"] = limit_ms;
+  j["limit_fraction"] = limit_ms / j["step_ms"].get<double>();
+}
+
 json measure(const Options& o, double process_start) {
   const Recipe recipe = recipe_of(o);
   const std::int64_t vocab = recipe.model.vocab > 0 ? recipe.model.vocab : kVocab;
@@ -167,12 +194,7 @@ json measure(const Options& o, double process_start) {
   constexpr int kProfiled = 3;
   for (int i = 0; i < kProfiled; ++i) runner->step(batch);
   programs.executor().attach(nullptr);
-  double matmul_s = 0, update_s = 0;
-  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    const Instruction& ins = program.instructions[i];
-    if (op_named(ins.call.op).products) matmul_s += clock.of(static_cast<int>(i)) / kProfiled;
-    if (ins.phase == Phase::Update) update_s += clock.of(static_cast<int>(i)) / kProfiled;
-  }
+  const auto [matmul_s, update_s] = shares_of(program, clock, kProfiled);
   const double bytes = update_bytes(programs.plan());
   json j = {{"model", o.model},
             {"precision", print_precision(session.recipe.precision)},
@@ -188,16 +210,7 @@ json measure(const Options& o, double process_start) {
             {"matmul_ms", matmul_s * 1e3},
             {"optimizer_gb_s", update_s > 0 ? bytes / update_s / 1e9 : 0},
             {"loss", last.loss}};
-  if (!o.no_limit) {
-    const MatmulLimit limit = matmul_limit(program);
-    const double stream = cpu::measure_stream_rate();
-    const double limit_ms = limit.limit_ms + bytes / (stream * 1e9) * 1e3;
-    j["matmul_limit_ms"] = limit.limit_ms;
-    j["matmul_gflops"] = limit.flops / (limit.limit_ms * 1e6);
-    j["stream_gb_s"] = stream;
-    j["limit_ms"] = limit_ms;
-    j["limit_fraction"] = limit_ms / (step * 1e3);
-  }
+  if (!o.no_limit) add_limit(j, program, bytes);
   return j;
 }
 

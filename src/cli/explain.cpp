@@ -136,6 +136,7 @@ ExitCode kernels(const Options& o) {
   }
   const auto types = [](const std::vector<BufferRef>& list) {
     std::vector<std::string> out;
+    out.reserve(list.size());
     for (const BufferRef& r : list) out.push_back(r.type.str());
     return out;
   };

@@ -1,6 +1,8 @@
 // Dropout whose choice is a function of the random state, the op's key and the element's index.
 #pragma once
 
+#include <cmath>
+
 #include "ops/declared.h"
 
 namespace aloft {
@@ -14,7 +16,7 @@ struct DropoutAttrs {
                       field("key", &A::key, "identity of the draw among those of one step")};
   }
   // An element is dropped where the upper 24 of its random bits are below this.
-  std::uint32_t threshold() const { return static_cast<std::uint32_t>(p * 0x1p24 + 0.5); }
+  std::uint32_t threshold() const { return static_cast<std::uint32_t>(std::lround(p * 0x1p24)); }
 };
 
 // x, rng i64[3] = {seed, step, micro-batch} (frontend/random.h) -> x / (1 - p) where kept, else 0.

@@ -23,7 +23,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using scalar::Bf16;
 using scalar::F16;
 using U32x4 = hn::Full128<std::uint32_t>;
 using F32x4 = hn::Full128<float>;

@@ -29,7 +29,7 @@ struct Ids {
         id = static_cast<const std::int32_t*>(p)[i];
         break;
       case DType::I8:
-        id = static_cast<const std::int8_t*>(p)[i];
+        id = static_cast<std::int64_t>(static_cast<const std::int8_t*>(p)[i]);
         break;
       default:
         id = static_cast<const std::uint8_t*>(p)[i];
