@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -21,6 +23,39 @@ std::size_t page() {
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
+}
+
+// Addresses of memory that is gone, closed to all: the next mapping would take the very same place,
+// and a kernel that remembers an old pointer would not be found.
+class Retired {
+ public:
+  void add(std::byte* base, std::size_t bytes) {
+    // Gives the memory back and keeps the addresses.
+    if (mmap(base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+             0) == MAP_FAILED) {
+      munmap(base, bytes);
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    Range& oldest = ranges_[next_];
+    next_ = (next_ + 1) % ranges_.size();
+    if (oldest.base) munmap(oldest.base, oldest.bytes);
+    oldest = {base, bytes};
+  }
+
+ private:
+  struct Range {
+    std::byte* base = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::mutex mutex_;
+  std::array<Range, 256> ranges_;  // far fewer than the mappings a process may have
+  std::size_t next_ = 0;
+};
+
+Retired& retired() {
+  static Retired all;
+  return all;
 }
 
 }  // namespace
@@ -42,7 +77,7 @@ GuardedMemory::GuardedMemory(std::size_t bytes, Side side, std::uint8_t fill)
 }
 
 GuardedMemory::~GuardedMemory() {
-  if (base_) munmap(base_, mapped_);
+  if (base_) retired().add(base_, mapped_);
 }
 
 GuardedMemory::GuardedMemory(GuardedMemory&& other) noexcept
