@@ -9,9 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "backends/cpu/blocks-inl.h"
 #include "backends/cpu/carve.h"
@@ -71,10 +69,9 @@ float exponentiate(float* scores, std::int64_t count, float scale) {
   const Floats d;
   const FloatV factor = hn::Set(d, scale);
   const std::int64_t all = padded(count);
-  std::fill(scores + count, scores + all, -std::numeric_limits<float>::infinity());
   FloatV top = hn::Neg(hn::Inf(d));
   for (std::int64_t j = 0; j < count; j += kVectorLanes) {
-    // The padding must stay -inf whatever the sign of the scale.
+    // Padding is -inf whatever lay there and whatever the sign of the scale.
     FloatV x = hn::Mul(hn::LoadU(d, scores + j), factor);
     if (j + kVectorLanes > count)
       x = hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(count - j)), x,
