@@ -39,10 +39,8 @@ void measure(const Row& r, DType type, int rounds) {
   const double flops = 2.0 * static_cast<double>(r.batch * r.heads * r.length * r.length * r.width);
   const double left = 0.5 * (1 + 1.0 / static_cast<double>(r.length));
   double library = 0;
-  const DType product = type == DType::F16 ? DType::F32 : type;
   if (r.length <= 1024)
-    library = cpu::best_layout_ms(
-        {r.batch * r.heads, r.length, r.length, r.width, product, false, true}, 5);
+    library = cpu::best_layout_ms({r.batch * r.heads, r.length, r.length, r.width, type}, 5);
   std::printf("%-5s %-22s forward %8.3f ms %7.0f GFLOP/s   backward %8.3f ms %7.0f GFLOP/s",
               std::string(name_of(type)).c_str(), r.name, bench::median(fwd),
               2 * flops * left / bench::median(fwd) / 1e6, bench::median(bwd),

@@ -81,23 +81,33 @@ struct RandomBatch {
 struct MatmulLimit {
   double limit_ms = 0;
   double flops = 0;
+  json products = json::array();  // each kind, with its rate
 };
 
 MatmulLimit matmul_limit(const Program& program) {
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, DType>;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, DType>;
   std::map<Key, int> products;
   MatmulLimit total;
   for (const Instruction& ins : program.instructions) {
     const OpDef& op = op_named(ins.call.op);
     if (!op.products) continue;
     for (const Product& p : op.products(ins.call.attrs, ins.call.in, ins.call.out))
-      ++products[{p.batch, p.m, p.n, p.k, p.transpose_a, p.transpose_b, ins.call.in[0].dtype}];
+      ++products[{p.batch, p.m, p.n, p.k, ins.call.in[0].dtype}];
   }
   for (const auto& [key, count] : products) {
-    const auto& [batch, m, n, k, ta, tb, type] = key;
-    const cpu::MatmulProblem problem{batch, m, n, k, type, ta, tb};
-    total.limit_ms += count * cpu::best_layout_ms(problem);
+    const auto& [batch, m, n, k, type] = key;
+    const cpu::MatmulProblem problem{batch, m, n, k, type};
+    const double ms = cpu::best_layout_ms(problem);
+    total.limit_ms += count * ms;
     total.flops += count * problem.flops();
+    total.products.push_back({{"count", count},
+                              {"batch", batch},
+                              {"m", m},
+                              {"n", n},
+                              {"k", k},
+                              {"type", name_of(type)},
+                              {"limit_ms", count * ms},
+                              {"gflops", problem.flops() / (ms * 1e6)}});
   }
   return total;
 }
@@ -157,6 +167,7 @@ void add_limit(json& j, const Program& program, double bytes) {
   const double stream = cpu::measure_stream_rate();
   const double limit_ms = limit.limit_ms + bytes / (stream * 1e9) * 1e3;
   j["matmul_limit_ms"] = limit.limit_ms;
+  j["products"] = limit.products;
   j["matmul_gflops"] = limit.flops / (limit.limit_ms * 1e6);
   j["stream_gb_s"] = stream;
   j["limit_ms"] = limit_ms;

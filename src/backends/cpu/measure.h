@@ -29,7 +29,9 @@ enum class LibraryLayout {
   PackedBoth  // both operands so
 };
 
-// One product in oneDNN on its own memory and threads, as a user of the library would run it.
+// One product in oneDNN on its own memory and threads, as a user of the library would run it. Its
+// operands are zeros: numbers that toggle few bits draw little power, and a matrix unit then runs
+// faster (by a tenth on AMX), so that this is a limit from above.
 class LibraryMatmul {
  public:
   // EnvironmentError E0411 where oneDNN refuses (f16 on a processor).
@@ -44,16 +46,17 @@ class LibraryMatmul {
   std::unique_ptr<State> state_;
 };
 
-// Milliseconds that the product takes alone at the best of the layouts: the least of their medians
-// over `rounds` interleaved runs. An F16 problem is measured as F32, and so is a BF16 one where the
-// processor has no bf16 products: that is what ours compute in there.
-double best_layout_ms(const MatmulProblem& problem, int rounds = 7);
+// Milliseconds that the product takes alone at the best layout, whichever way the problem's own
+// operands lie: the least of the medians over `runs` of each in a row. What the library has no product for is measured as what it can be
+// computed in: BF16 as F32 where the processor has no bf16 products, F16 as F32 or as three bf16
+// products (of the operands' halves), whichever is faster.
+double best_layout_ms(const MatmulProblem& problem, int runs = 9);
 
 struct MatmulRates {
   double f32_gflops = 0, bf16_gflops = 0;
 };
 // At 1024 x 3072 x 768, the largest product of a GPT-2 block at 1,024 tokens.
-MatmulRates measure_matmul_rates(int rounds = 9);
+MatmulRates measure_matmul_rates(int runs = 9);
 
 // Bytes a second, in GB, that an update in place moves (two arrays read, one written back) over
 // arrays far larger than the caches, on all threads of the pool.
