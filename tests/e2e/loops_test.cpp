@@ -44,10 +44,7 @@ std::map<std::string, std::string> after(const std::string& precision, Step step
     const Batches b(i);
     step(net, opt, b.x, b.label);
   }
-  std::map<std::string, std::string> state;
-  for (const VariablePtr& v : model.parameters()) state[v->name.str()] = bytes_of(*v);
-  for (const VariablePtr& v : opt.state()) state[v->name.str()] = bytes_of(*v);
-  return state;
+  return state_of(model, opt);
 }
 
 class Loops : public testing::TestWithParam<const char*> {};
@@ -106,10 +103,7 @@ TEST_P(Loops, AnOverflowIsSkippedAlikeInBothModes) {
         EXPECT_EQ(backward_order(opt).at(static_cast<std::size_t>(r.culprit.item())), "1.bias");
       }
     }
-    std::map<std::string, std::string> state;
-    for (const VariablePtr& v : model.parameters()) state[v->name.str()] = bytes_of(*v);
-    for (const VariablePtr& v : opt.state()) state[v->name.str()] = bytes_of(*v);
-    states.push_back(state);
+    states.push_back(state_of(model, opt));
     EXPECT_EQ(*static_cast<const std::int64_t*>(opt.skipped->data), 1);
     EXPECT_EQ(*static_cast<const std::int64_t*>(opt.applied->data), 11);
   }
@@ -140,9 +134,7 @@ TEST_P(Loops, AccumulationAgreesInBothModes) {
       else
         is_compiled ? compiled_whole(b.x, b.label) : whole(b.x, b.label);
     }
-    std::map<std::string, std::string> state;
-    for (const VariablePtr& v : model.parameters()) state[v->name.str()] = bytes_of(*v);
-    for (const VariablePtr& v : opt.state()) state[v->name.str()] = bytes_of(*v);
+    auto state = state_of(model, opt);
     state["random"] = bytes_of(*random_state());
     states.push_back(state);
     EXPECT_EQ(*static_cast<const std::int64_t*>(opt.applied->data), 4);

@@ -57,6 +57,14 @@ inline std::string bytes_of(const Variable& v) {
   return {static_cast<const char*>(v.data), v.type.max_bytes()};
 }
 
+// name -> bytes of parameters, buffers, masters, moments and control state.
+inline std::map<std::string, std::string> state_of(const nn::Module& model, const Optimizer& opt) {
+  std::map<std::string, std::string> state;
+  for (const auto& list : {model.parameters(), model.buffers(), opt.state()})
+    for (const VariablePtr& v : list) state[v->name.str()] = bytes_of(*v);
+  return state;
+}
+
 struct TrainOptions {
   Mode mode = Mode::Compiled;
   std::string precision = "O0";
@@ -92,9 +100,7 @@ Outcome train(const TrainOptions& options, const std::function<Batch(int)>& batc
     run.grad_norms.push_back(r.grad_norm.item());
     run.skipped += r.skipped();
   }
-  for (const auto& list : {model.parameters(), model.buffers()})
-    for (const VariablePtr& v : list) run.state[v->name.str()] = bytes_of(*v);
-  for (const VariablePtr& v : opt.state()) run.state[v->name.str()] = bytes_of(*v);
+  run.state = state_of(model, opt);
   return run;
 }
 
