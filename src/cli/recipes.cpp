@@ -43,6 +43,7 @@ std::string kind_of(const RecipeField& f) {
     std::string operator()(const std::string*) const { return "text"; }
     std::string operator()(const std::vector<std::string>*) const { return "list of text"; }
     std::string operator()(const std::vector<double>*) const { return "list of numbers"; }
+    std::string operator()(const std::vector<ParameterGroup>*) const { return "list of tables"; }
     std::string operator()(const void*) const { return "integer"; }
   };
   return std::visit(Kind{}, f.target);

@@ -52,17 +52,20 @@ std::vector<Tensor> add_accumulated(const std::vector<Tensor>& gradients, const 
   return sums;
 }
 
-// Parameters that have a master and those that are their own go through one update op each.
+// The parameters of one group; null: those that no group takes. Those that have a master and those
+// that are their own go through one update op each.
 void apply_rule(const std::vector<Tensor>& gradients, const GradStats& stats, const Tensor& lr,
-                const Tensor& applied, const Optimizer& opt) {
+                const Tensor& applied, const Optimizer& opt, const ParameterGroup* group) {
   Emitter& e = current_emitter();
+  const double weight_decay =
+      group ? group->weight_decay.value_or(opt.spec().weight_decay) : opt.spec().weight_decay;
   for (const bool has_master : {false, true}) {
     UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
     o.moments.resize(opt.spec().rule->moments().size());
     Ints decay;
     std::vector<std::size_t> members;
     for (std::size_t i = 0; i < opt.parameters().size(); ++i) {
-      if ((opt.master(i) != nullptr) != has_master) continue;
+      if (opt.group(i) != group || (opt.master(i) != nullptr) != has_master) continue;
       members.push_back(i);
       o.parameters.push_back(e.state(opt.parameters()[i]));
       o.gradients.push_back(gradients[i]);
@@ -72,7 +75,7 @@ void apply_rule(const std::vector<Tensor>& gradients, const GradStats& stats, co
       decay.push_back(opt.decays(i));
     }
     if (members.empty()) continue;
-    const UpdateResults r = opt.spec().rule->emit(o, decay);
+    const UpdateResults r = opt.spec().rule->emit(o, decay, weight_decay);
     for (std::size_t m = 0; m < members.size(); ++m) {
       const std::size_t i = members[m];
       e.update(opt.parameters()[i], r.parameters[m]);
@@ -122,7 +125,11 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   const std::vector<Tensor> backward(gradients.rbegin(), gradients.rend());
   const GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
   const Tensor lr = learning_rate(applied, opt.spec().lr, opt.spec().schedule);
-  apply_rule(gradients, stats, lr, applied, opt);
+  apply_rule(gradients, stats, lr, applied, opt, nullptr);
+  for (const ParameterGroup& group : opt.spec().groups) {
+    const Tensor own = group.lr ? learning_rate(applied, *group.lr, opt.spec().schedule) : lr;
+    apply_rule(gradients, stats, own, applied, opt, &group);
+  }
   for (const VariablePtr& sum : opt.accumulators())
     e.update(sum, full(sum->type.shape, 0.0, DType::F32));
   e.update(opt.applied, count_applied(applied, stats.finite));

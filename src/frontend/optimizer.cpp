@@ -1,5 +1,7 @@
 #include "frontend/optimizer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -17,6 +19,38 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
   v->requires_grad = false;
   nn::allocate(*v);
   return v;
+}
+
+void check_number(const char* what, const std::optional<double>& value) {
+  if (value && !(std::isfinite(*value) && *value >= 0))
+    throw UserError("E0814", std::string("a parameter group's ") + what + " is out of range")
+        .saw(std::to_string(*value))
+        .need("0 or more, and finite");
+}
+
+// Each pattern matches a parameter, frozen ones included: one that matches none is a typing error.
+void check_groups(const std::vector<ParameterGroup>& groups,
+                  const std::vector<VariablePtr>& parameters) {
+  std::vector<std::string> names;
+  for (const VariablePtr& p : parameters) names.push_back(p->name.str());
+  for (const ParameterGroup& group : groups) {
+    check_number("learning rate", group.lr);
+    check_number("weight decay", group.weight_decay);
+    if (group.parameters.empty())
+      throw UserError("E0809", "a parameter group matches no parameter")
+          .saw("no pattern")
+          .need("at least one, such as \"*.bias\"");
+    for (const std::string& pattern : group.parameters) {
+      if (std::any_of(names.begin(), names.end(),
+                      [&](const std::string& name) { return glob_match(pattern, name); }))
+        continue;
+      const std::string near = nearest_name(pattern, names);
+      throw UserError("E0809", "a parameter group matches no parameter")
+          .saw("pattern " + in_quotes(pattern))
+          .need("the name of a parameter, with * for any letters")
+          .advice("parameters here are named like " + in_quotes(near.empty() ? names[0] : near));
+    }
+  }
 }
 
 }  // namespace
@@ -39,6 +73,7 @@ Optimizer::Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
     throw UserError("E0801", "there is nothing to train")
         .need("at least one parameter that requires a gradient")
         .advice("unfreeze parameters with requires_grad(true, pattern)");
+  check_groups(spec_.groups, parameters);
   applied = new_variable("optim.applied", DType::I64, {}, StateClass::Control);
   scale = new_variable("scaler.scale", DType::F32, {}, StateClass::Control);
   good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);
@@ -58,7 +93,14 @@ std::vector<VariablePtr> Optimizer::state() const {
   return all;
 }
 
+const ParameterGroup* Optimizer::group(std::size_t i) const {
+  for (const ParameterGroup& group : spec_.groups)
+    if (glob_match_any(group.parameters, parameters_[i]->name.str())) return &group;
+  return nullptr;
+}
+
 bool Optimizer::decays(std::size_t i) const {
+  if (const ParameterGroup* own = group(i); own && own->weight_decay) return true;
   if (parameters_[i]->is_norm) return false;
   for (const std::string& pattern : spec_.no_decay)
     if (glob_match(pattern, parameters_[i]->name.str())) return false;

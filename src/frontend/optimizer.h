@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,23 +21,36 @@ class UpdateRule {
   virtual std::string kind() const = 0;
   // Names of the moments kept per parameter, such as {"exp_avg", "exp_avg_sq"}.
   virtual std::vector<std::string> moments() const = 0;
-  // `decay` holds 1 for each parameter that decays.
-  virtual UpdateResults emit(const UpdateOperands& operands, const Ints& decay) const = 0;
+  // `decay` holds 1 for each parameter that decays, by `weight_decay`.
+  virtual UpdateResults emit(const UpdateOperands& operands, const Ints& decay,
+                             double weight_decay) const = 0;
+};
+
+// Parameters with numbers of their own; what a group leaves out is the optimizer's. A rate follows
+// the same schedule. A weight decay holds for every parameter of the group, norms and biases too.
+struct ParameterGroup {
+  std::vector<std::string> parameters;  // name patterns, such as "h.*.attn.*"
+  std::optional<double> lr, weight_decay;
+  bool operator==(const ParameterGroup&) const = default;
 };
 
 struct OptimizerSpec {
   std::shared_ptr<const UpdateRule> rule;
   double lr = 1e-3;
+  double weight_decay = 0;
   double clip_norm = 0;  // largest global L2 norm of the gradients; 0: no clipping
   scalar::ScheduleRule schedule;
   // Parameters that never decay: norms always, besides those that match.
   std::vector<std::string> no_decay = {"*.bias", "bias"};
+  // The first group with a pattern that matches takes a parameter.
+  std::vector<ParameterGroup> groups = {};
 };
 
 class Optimizer {
  public:
   // Creates moments for every parameter that requires a gradient, and masters for those whose
   // storage is low and has one (amp::initialize decides; `masters` holds null elsewhere).
+  // UserError E0809 where a group's pattern matches no parameter, E0814 where its numbers are bad.
   Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
             std::vector<VariablePtr> masters, scalar::ScalerRule scaler);
 
@@ -54,6 +68,8 @@ class Optimizer {
   VariablePtr applied;                                   // i64[]: updates applied
   VariablePtr scale, good_steps, overflow_run, skipped;  // the scaler's, see scalar/loss_scaler.h
 
+  // The group of parameter i, or null for those that no group takes.
+  const ParameterGroup* group(std::size_t i) const;
   bool decays(std::size_t i) const;
   // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
   void set_accumulation(int micro_batches);

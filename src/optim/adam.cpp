@@ -10,9 +10,11 @@ class AdamRule : public UpdateRule {
   explicit AdamRule(AdamUpdateAttrs attrs) : attrs_(std::move(attrs)) {}
   std::string kind() const override { return attrs_.decoupled ? "adamw" : "adam"; }
   std::vector<std::string> moments() const override { return {"exp_avg", "exp_avg_sq"}; }
-  UpdateResults emit(const UpdateOperands& o, const Ints& decay) const override {
+  UpdateResults emit(const UpdateOperands& o, const Ints& decay,
+                     double weight_decay) const override {
     AdamUpdateAttrs a = attrs_;
     a.decay = decay;
+    a.weight_decay = weight_decay;
     return adam_update(o, a);
   }
 
@@ -27,8 +29,12 @@ OptimizerSpec spec_of(const Options& o, bool decoupled) {
   a.beta1 = o.beta1;
   a.beta2 = o.beta2;
   a.eps = o.eps;
-  a.weight_decay = o.weight_decay;
-  return {std::make_shared<AdamRule>(a), o.lr, o.clip_norm, o.schedule};
+  return {.rule = std::make_shared<AdamRule>(a),
+          .lr = o.lr,
+          .weight_decay = o.weight_decay,
+          .clip_norm = o.clip_norm,
+          .schedule = o.schedule,
+          .groups = o.groups};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ struct Adam {
   double weight_decay = 0;  // L2, added to the gradient
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
+  std::vector<ParameterGroup> groups = {};
   operator OptimizerSpec() const;
 };
 
@@ -22,6 +23,7 @@ struct AdamW {
   double weight_decay = 1e-2;  // shrinks the weight by lr * weight_decay
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
+  std::vector<ParameterGroup> groups = {};
   operator OptimizerSpec() const;
 };
 

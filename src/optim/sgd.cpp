@@ -14,9 +14,11 @@ class SgdRule : public UpdateRule {
     return attrs_.momentum != 0 ? std::vector<std::string>{"momentum_buffer"}
                                 : std::vector<std::string>{};
   }
-  UpdateResults emit(const UpdateOperands& o, const Ints& decay) const override {
+  UpdateResults emit(const UpdateOperands& o, const Ints& decay,
+                     double weight_decay) const override {
     SgdUpdateAttrs a = attrs_;
     a.decay = decay;
+    a.weight_decay = weight_decay;
     return sgd_update(o, a);
   }
 
@@ -35,12 +37,16 @@ Sgd::operator OptimizerSpec() const {
   a.momentum = momentum;
   a.dampening = dampening;
   a.nesterov = nesterov;
-  a.weight_decay = weight_decay;
-  return {std::make_shared<SgdRule>(a), lr, clip_norm, schedule};
+  return {.rule = std::make_shared<SgdRule>(a),
+          .lr = lr,
+          .weight_decay = weight_decay,
+          .clip_norm = clip_norm,
+          .schedule = schedule,
+          .groups = groups};
 }
 
 Momentum::operator OptimizerSpec() const {
-  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule};
+  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule, groups};
 }
 
 }  // namespace aloft::optim

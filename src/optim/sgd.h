@@ -13,6 +13,7 @@ struct Sgd {
   double weight_decay = 0;  // L2, added to the gradient
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
+  std::vector<ParameterGroup> groups = {};
   operator OptimizerSpec() const;
 };
 
@@ -24,6 +25,7 @@ struct Momentum {
   double weight_decay = 0;
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
+  std::vector<ParameterGroup> groups = {};
   operator OptimizerSpec() const;
 };
 

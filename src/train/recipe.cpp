@@ -19,11 +19,13 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kOverride = "--set";
+constexpr const char* kGroups = "optimizer.groups";
 
 struct Leaf {
   std::string key, origin;
   json value;
-  std::map<std::string, std::string> inner;  // [precision]: the origin of each of its keys
+  // The origins of what is inside a leaf that stays whole: "type" of [precision], "0.lr" of groups.
+  std::map<std::string, std::string> inner;
 };
 
 json to_json(const toml::node& node) {
@@ -44,20 +46,28 @@ json to_json(const toml::node& node) {
   return nullptr;  // dates: no key takes one
 }
 
-// The leaves of a table in order of appearance; [precision] stays whole.
+void inner_origins(const toml::table& table, const std::string& prefix, std::string_view name,
+                   std::map<std::string, std::string>& into) {
+  for (const auto& [key, value] : table)
+    into[prefix + std::string(key.str())] = fmt::format("{}:{}", name, value.source().begin.line);
+}
+
+// The leaves of a table in order of appearance; [precision] and the optimizer's groups stay whole.
 void collect(const toml::table& table, const std::string& prefix, std::string_view name,
              std::vector<Leaf>& into) {
   for (const auto& [k, node] : table) {
     const std::string key = prefix.empty() ? std::string(k.str()) : prefix + "." + std::string(k);
     const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
-    if (node.is_table() && key != "precision")
+    if (node.is_table() && key != "precision" && key != kGroups)
       collect(*node.as_table(), key, name, into);
     else
       into.push_back({key, origin, to_json(node), {}});
     if (key == "precision" && node.is_table())
-      for (const auto& [inner, value] : *node.as_table())
-        into.back().inner[std::string(inner.str())] =
-            fmt::format("{}:{}", name, value.source().begin.line);
+      inner_origins(*node.as_table(), "", name, into.back().inner);
+    if (key == kGroups && node.is_array())
+      for (std::size_t i = 0; i < node.as_array()->size(); ++i)
+        if (const auto* group = node.as_array()->get(i)->as_table())
+          inner_origins(*group, std::to_string(i) + ".", name, into.back().inner);
   }
 }
 
@@ -187,6 +197,55 @@ class Reader {
     mistake(leaf.origin,
             fmt::format("{}: need {}, got {}", leaf.key, need,
                         leaf.value.dump(-1, ' ', false, json::error_handler_t::replace)));
+  }
+
+  // One key of a group as a leaf of its own: "optimizer.groups[1].lr".
+  Leaf inside(const Leaf& leaf, std::size_t index, const std::string& key) const {
+    const auto it = leaf.inner.find(std::to_string(index) + "." + key);
+    return {fmt::format("{}[{}].{}", leaf.key, index, key),
+            it == leaf.inner.end() ? leaf.origin : it->second,
+            leaf.value[index].value(key, json()),
+            {}};
+  }
+
+  ParameterGroup group(const Leaf& leaf, std::size_t index) {
+    ParameterGroup out;
+    double lr = 0, weight_decay = 0;
+    const std::vector<RecipeField> known{{"parameters", "", &out.parameters},
+                                         {"lr", "", &lr, 0, kMostRate},
+                                         {"weight_decay", "", &weight_decay, 0, kMostDecay}};
+    std::vector<std::string> names;
+    for (const RecipeField& f : known) names.emplace_back(f.key);
+    for (const auto& [key, value] : leaf.value[index].items()) {
+      const Leaf one = inside(leaf, index, key);
+      const auto at = std::find(names.begin(), names.end(), key) - names.begin();
+      if (at < std::ssize(known)) {
+        const RecipeField& f = known[static_cast<std::size_t>(at)];
+        std::visit([&](auto* target) { take(one, f, *target); }, f.target);
+        continue;
+      }
+      const std::string near = nearest_name(key, names);
+      mistake(one.origin,
+              one.key + ": no such key" +
+                  (near.empty() ? "; need " + join(names, ", ") : "; did you mean " + near + "?"));
+    }
+    if (leaf.value[index].contains("lr")) out.lr = lr;
+    if (leaf.value[index].contains("weight_decay")) out.weight_decay = weight_decay;
+    return out;
+  }
+
+  void take(const Leaf& leaf, const RecipeField&, std::vector<ParameterGroup>& target) {
+    const auto is_table = [](const json& v) { return v.is_object(); };
+    if (!leaf.value.is_array() || !std::all_of(leaf.value.begin(), leaf.value.end(), is_table))
+      return wrong(leaf, "a list of groups, [[optimizer.groups]]");
+    target.clear();
+    for (std::size_t i = 0; i < leaf.value.size(); ++i) {
+      const std::size_t before = mistakes_.size();
+      target.push_back(group(leaf, i));
+      if (target.back().parameters.empty() && mistakes_.size() == before)
+        mistake(inside(leaf, i, "parameters").origin,
+                fmt::format("{}[{}].parameters: need at least one name pattern", leaf.key, i));
+    }
   }
 
   template <class T>

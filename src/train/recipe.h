@@ -47,6 +47,7 @@ struct OptimizerSection {
   bool nesterov = false;
   double clip_norm = 1.0;
   std::vector<std::string> no_decay = {"*.bias", "bias"};
+  std::vector<ParameterGroup> groups;
 };
 
 struct ScheduleSection {

@@ -11,15 +11,22 @@
 
 namespace aloft {
 
+// A group in run.json and in a recipe's inline table: the keys that it sets.
+void to_json(nlohmann::json& json, const ParameterGroup& group);
+
 struct RecipeField {
-  using Target = std::variant<std::int64_t*, std::uint64_t*, std::int32_t*, double*, bool*,
-                              std::string*, std::vector<std::string>*, std::vector<double>*>;
+  using Target =
+      std::variant<std::int64_t*, std::uint64_t*, std::int32_t*, double*, bool*, std::string*,
+                   std::vector<std::string>*, std::vector<double>*, std::vector<ParameterGroup>*>;
   std::string_view key;  // "train.batch"
   std::string_view doc;
   Target target;
   double least = 0, most = 0;                  // numbers: allowed range, where least < most
   std::vector<std::string_view> choices = {};  // strings: allowed words; empty: any
 };
+
+// Limits that the optimizer's numbers and those of its groups share.
+inline constexpr double kMostRate = 1e6, kMostDecay = 1e3;
 
 // Every key but those of [precision], which precision/ reads.
 std::vector<RecipeField> recipe_fields(Recipe& recipe);

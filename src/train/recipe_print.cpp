@@ -25,6 +25,11 @@ std::string value_text(const json& value) {
       inside += (inside.empty() ? "" : ", ") + key + " = " + value_text(v);
     return "{ " + inside + " }";
   }
+  if (value.is_array() && !value.empty() && value[0].is_object()) {
+    std::string inside;
+    for (const json& v : value) inside += (inside.empty() ? "" : ", ") + value_text(v);
+    return "[" + inside + "]";
+  }
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -35,6 +40,13 @@ std::string origin_of(const Recipe& recipe, const std::string& key) {
 }
 
 }  // namespace
+
+void to_json(json& out, const ParameterGroup& group) {
+  out = json::object();
+  out["parameters"] = group.parameters;
+  if (group.lr) out["lr"] = *group.lr;
+  if (group.weight_decay) out["weight_decay"] = *group.weight_decay;
+}
 
 std::string print_config(const Recipe& recipe) {
   Recipe copy = recipe;
@@ -59,7 +71,7 @@ std::string print_config(const Recipe& recipe) {
                            origin_of(recipe, "precision." + key));
       section = "precision";
     }
-    std::visit([&](const auto* v) { line(f.key, value_text(*v)); }, f.target);
+    std::visit([&](const auto* v) { line(f.key, value_text(json(*v))); }, f.target);
   }
   return out;
 }
@@ -112,6 +124,7 @@ OptimizerSpec optimizer_spec(const Recipe& r) {
   else
     spec = optim::Sgd{o.lr, 0, 0, false, o.weight_decay, o.clip_norm, schedule};
   spec.no_decay = o.no_decay;
+  spec.groups = o.groups;
   return spec;
 }
 

@@ -2,6 +2,7 @@
 // bit at every step, on any number of threads, and the loss falls.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "e2e/training.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
@@ -103,11 +104,55 @@ TEST(Mlp, FrozenParametersKeepTheirBits) {
   }
 }
 
+const std::vector<ParameterGroup> kGroups = {{.parameters = {"up.weight"}, .lr = 3e-3},
+                                             {.parameters = {"*.bias"}, .weight_decay = 0.5}};
+
+TEST(Mlp, GroupsHaveTheirOwnRateAndDecay) {
+  const auto bits = [](std::vector<ParameterGroup> groups) {
+    const optim::AdamW spec{.lr = 1e-2, .groups = std::move(groups)};
+    TrainOptions o{Mode::Compiled, "O2:fp16", 1, 2, 1, spec};
+    return train<Mlp>(o, points, kLoss).state;
+  };
+  const auto plain = bits({}), own = bits(kGroups);
+  for (const char* name : {"up.weight", "optim.master.up.weight"})
+    EXPECT_NE(own.at(name), plain.at(name)) << name;
+  for (const char* name : {"optim.master.down.weight", "optim.exp_avg.up.weight"})
+    EXPECT_EQ(own.at(name), plain.at(name)) << name;
+  // Biases do not decay, unless a group says so.
+  EXPECT_NE(own.at("up.bias"), plain.at("up.bias"));
+  // Groups that say what holds anyway change no bit; the first that matches takes a parameter.
+  EXPECT_EQ(bits({{.parameters = {"up.*"}, .lr = 1e-2}, {.parameters = {"*"}}}), plain);
+  EXPECT_EQ(bits({kGroups[0], kGroups[1], {.parameters = {"up.*"}, .lr = 1.0}}).at("up.weight"),
+            own.at("up.weight"));
+}
+
+TEST(Mlp, MistakenGroupsAreRefused) {
+  use_cpu();
+  const auto said = [](const ParameterGroup& group) -> std::string {
+    Mlp model;
+    try {
+      amp::initialize(model, optim::AdamW{.groups = {group}}, "O0");
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string wrong = said({.parameters = {"up.*", "dwn.weight"}});
+  for (const char* word : {"E0809", "dwn.weight", "\"down.weight\""})
+    EXPECT_NE(wrong.find(word), std::string::npos) << wrong;
+  EXPECT_NE(said({}).find("E0809"), std::string::npos);
+  EXPECT_NE(said({.parameters = {"*"}, .lr = -1.0}).find("E0814"), std::string::npos);
+  EXPECT_NE(said({.parameters = {"*"}, .weight_decay = NAN}).find("E0814"), std::string::npos);
+  EXPECT_EQ(said({.parameters = {"*"}, .lr = 0.0}), "");
+}
+
 TEST(Mlp, EveryOptimizerAgreesInBothModes) {
-  const OptimizerSpec specs[] = {optim::Sgd{.lr = 0.1}, optim::Momentum{.lr = 0.05},
+  const OptimizerSpec specs[] = {optim::Sgd{.lr = 0.1},
+                                 optim::Momentum{.lr = 0.05},
                                  optim::Sgd{.lr = 0.05, .momentum = 0.9, .nesterov = true},
                                  optim::Adam{.lr = 1e-2},
-                                 optim::AdamW{.lr = 1e-2, .clip_norm = 0.1}};
+                                 optim::AdamW{.lr = 1e-2, .clip_norm = 0.1},
+                                 optim::AdamW{.lr = 1e-2, .clip_norm = 0.1, .groups = kGroups}};
   for (const OptimizerSpec& spec : specs) {
     TrainOptions o{Mode::Eager, "O2:bf16", 30, 2, 1, spec};
     const Outcome eager = train<Mlp>(o, points, kLoss);

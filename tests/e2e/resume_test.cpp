@@ -69,6 +69,18 @@ TEST_P(Resume, HalfAndHalfEqualsTheWhole) {
   EXPECT_EQ(lines, metrics("whole"));
 }
 
+TEST_P(Resume, GroupsGoOnWithTheirRates) {
+  const auto groups = R"(optimizer.groups=[{parameters=["h.*"], lr=1e-4, weight_decay=0.3}])";
+  run("straight", in_mode({groups}));
+  crash("crashed", 8);
+  EXPECT_EQ(run("crashed", in_mode({groups}), true).steps, 4);
+  expect_same_state("straight", "crashed");
+  EXPECT_EQ(metrics("crashed"), metrics("straight"));
+  run("plain", in_mode());
+  EXPECT_NE(bytes("plain", name(12), "model.safetensors"),
+            bytes("straight", name(12), "model.safetensors"));
+}
+
 TEST_P(Resume, AFlippedByteMakesItPassTheCheckpointOver) {
   run("straight", in_mode());
   const std::pair<const char*, std::size_t> places[] = {{"model.safetensors", 4},

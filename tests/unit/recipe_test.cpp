@@ -128,6 +128,47 @@ TEST(Recipe, ThePrintedConfigLoadsAsTheSameRecipe) {
   EXPECT_TRUE(shows(set, "level", "--set") && shows(set, "type", "--set")) << set;
 }
 
+TEST(Recipe, ParameterGroupsAreTablesOfTheirOwn) {
+  const std::string text = R"([[optimizer.groups]]
+parameters = ["wte.*", "wpe.*"]
+lr = 1e-4
+[[optimizer.groups]]
+parameters = "*.bias"
+weight_decay = 0.5
+)";
+  const Recipe r = parse_recipe(text, "r.toml");
+  const std::vector<ParameterGroup> want = {{{"wte.*", "wpe.*"}, 1e-4, {}}, {{"*.bias"}, {}, 0.5}};
+  EXPECT_EQ(r.optimizer.groups, want);
+  EXPECT_EQ(optimizer_spec(r).groups, want);
+  const std::string printed = print_config(r);
+  EXPECT_EQ(parse_recipe(printed, "printed.toml").optimizer.groups, want) << printed;
+  EXPECT_NE(printed.find("# r.toml:"), std::string::npos) << printed;
+  EXPECT_EQ(json_of(r)["optimizer"]["groups"][0]["lr"], 1e-4);
+  const Recipe set =
+      parse_recipe(text, "r.toml", {{"optimizer.groups", "[{parameters=[\"wte.*\"], lr=0.5}]"}});
+  EXPECT_EQ(set.optimizer.groups, (std::vector<ParameterGroup>{{{"wte.*"}, 0.5, {}}}));
+}
+
+TEST(Recipe, MistakesInGroupsHaveTheirLines) {
+  const std::string said = mistakes_of(R"([[optimizer.groups]]
+paramters = ["wte.*"]
+lr = -1
+[[optimizer.groups]]
+lr = 1
+[[optimizer.groups]]
+parameters = ["*"]
+weight_decay = "much"
+)");
+  for (const char* line :
+       {"r.toml:2 optimizer.groups[0].paramters: no such key; did you mean parameters?",
+        "r.toml:3 optimizer.groups[0].lr: need 0 to",
+        "optimizer.groups[1].parameters: need at least",
+        "r.toml:8 optimizer.groups[2].weight_decay: need a number"})
+    EXPECT_NE(said.find(line), std::string::npos) << line << "\n" << said;
+  EXPECT_NE(mistakes_of("[optimizer.groups]\nlr = 1\n").find("r.toml:1 optimizer.groups: need a"),
+            std::string::npos);
+}
+
 TEST(Recipe, AScheduleMaySpanMoreStepsThanTheRun) {
   const auto rate = [](const Recipe& r, int update) {
     return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), update);

@@ -12,7 +12,8 @@ from families import Tensors
 STEPS = 20
 SHAPES = {"a": (5, 7), "b": (33,), "c": (1,)}  # odd ends for vector loops; one scalar-like tensor
 
-# name: kind, options under torch.optim's names, and optionally clip (max_norm) and a schedule
+# name: kind, options under torch.optim's names, and optionally clip (max_norm), a schedule and
+# groups: parameters with options of their own; the rest have the options of the case
 CASES = {
     "sgd": ("SGD", {"lr": 0.1}, {}),
     "sgd-decay": ("SGD", {"lr": 0.1, "weight_decay": 0.05}, {}),
@@ -33,6 +34,12 @@ CASES = {
                    {"clip": 1.0}),
     "adamw-schedule": ("AdamW", {"lr": 1e-2, "betas": (0.9, 0.95), "weight_decay": 0.1},
                        {"schedule": {"warmup": 5, "total": STEPS, "min_factor": 0.1}}),
+    "adamw-groups": ("AdamW", {"lr": 1e-2, "weight_decay": 0.1}, {
+        "clip": 1.0, "schedule": {"warmup": 5, "total": STEPS, "min_factor": 0.1},
+        "groups": [{"parameters": ["b"], "lr": 2e-3, "weight_decay": 0.3},
+                   {"parameters": ["c"], "weight_decay": 0.0}]}),
+    "momentum-groups": ("SGD", {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.05}, {
+        "groups": [{"parameters": ["a", "c"], "lr": 0.2}]}),
 }
 
 
@@ -56,10 +63,22 @@ def linear_with_warmup(step, warmup, total, min_factor):
     return 1 - (1 - min_factor) * (step - warmup) / (total - warmup)
 
 
+def param_groups(parameters, groups):
+    """torch's form of the groups, the one with the options of the case first."""
+    taken = {n for g in groups for n in g["parameters"]}
+    out = [{"params": [p for n, p in parameters.items() if n not in taken]}]
+    for g in groups:
+        own = {k: v for k, v in g.items() if k != "parameters"}
+        out.append({"params": [parameters[n] for n in g["parameters"]], **own})
+    return out
+
+
 def trajectory(kind, options, extra, start, grad):
     parameters = {n: torch.nn.Parameter(torch.from_numpy(v.copy())) for n, v in start.items()}
     options = dict(options, foreach=False, fused=False)
-    optimizer = getattr(torch.optim, kind)(list(parameters.values()), **options)
+    optimizer = getattr(torch.optim, kind)(
+        param_groups(parameters, extra.get("groups", [])), **options)
+    rates = [group["lr"] for group in optimizer.param_groups]
     seen = {n: [] for n in start}
     norms = []
     for step in range(STEPS):
@@ -70,7 +89,8 @@ def trajectory(kind, options, extra, start, grad):
                 list(parameters.values()), extra["clip"], foreach=False)))
         if "schedule" in extra:
             factor = linear_with_warmup(step, **extra["schedule"])
-            optimizer.param_groups[0]["lr"] = options["lr"] * factor
+            for group, rate in zip(optimizer.param_groups, rates):
+                group["lr"] = rate * factor
         optimizer.step()
         for n, p in parameters.items():
             seen[n].append(p.detach().numpy().copy())
