@@ -47,9 +47,10 @@ class LibraryMatmul {
 };
 
 // Milliseconds that the product takes alone at the best layout, whichever way the problem's own
-// operands lie: the least of the medians over `runs` of each in a row. What the library has no product for is measured as what it can be
-// computed in: BF16 as F32 where the processor has no bf16 products, F16 as F32 or as three bf16
-// products (of the operands' halves), whichever is faster.
+// operands lie: the least of the medians over `runs` of each in a row. What the library has no
+// product for is measured as what it can be computed in: BF16 as F32 where the processor has no
+// bf16 products, F16 as F32 or as three bf16 products (of the operands' halves), whichever is
+// faster.
 double best_layout_ms(const MatmulProblem& problem, int runs = 9);
 
 struct MatmulRates {
