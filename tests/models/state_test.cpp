@@ -1,0 +1,180 @@
+// A model's state and modes across modules: saving, loading and saving again, loads that are
+// refused, train and evaluation mode of what is nested, gradients that detach() stops.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "frontend/amp.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "frontend/random.h"
+#include "models/state_dict.h"
+#include "nn/batch_norm.h"
+#include "nn/conv2d.h"
+#include "nn/dropout.h"
+#include "nn/linear.h"
+#include "ops/activation.h"
+#include "ops/binary.h"
+#include "ops/identity.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "optim/sgd.h"
+#include "temporary_folder.h"
+
+namespace aloft::models {
+namespace {
+
+// Modules two levels deep, with buffers.
+struct Block : nn::Module {
+  nn::Conv2d conv;
+  nn::BatchNorm2d norm;
+  nn::Dropout drop;
+  Block(nn::Module& parent, std::string_view name, std::int64_t width)
+      : Module(parent, name),
+        conv(*this, "conv", 2, width, 1),
+        norm(*this, "norm", width),
+        drop(*this, "drop", 0.5) {}
+  Tensor operator()(const Tensor& x) { return drop(norm(conv(x))); }
+};
+struct Net : nn::Module {
+  Block block;
+  nn::Linear head;
+  explicit Net(std::int64_t width = 3, std::string_view head_name = "head")
+      : block(*this, "block", width), head(*this, head_name, width * 4, 2) {}
+  Tensor operator()(const Tensor& x) { return head(flatten(block(x), 1)); }
+};
+
+void start(std::uint64_t seed) {
+  static const bool once = (use_backend(cpu_backend()), true);
+  (void)once;
+  eager().clear_tape();
+  manual_seed(seed);
+}
+
+Tensor images(int step = 0) {
+  std::vector<float> x;
+  for (int i = 0; i < 5 * 8; ++i) x.push_back(static_cast<float>((i * 7 + step * 3) % 11) / 5);
+  return from_floats(x, {5, 2, 2, 2});
+}
+
+std::map<std::string, std::string> bytes_of(const nn::Module& m, const Optimizer& opt) {
+  std::map<std::string, std::string> all;
+  for (const auto& list : {m.parameters(), m.buffers(), opt.state()})
+    for (const VariablePtr& v : list)
+      all[v->name.str()] = {static_cast<const char*>(v->data), v->type.max_bytes()};
+  return all;
+}
+
+class State : public testing::TestWithParam<const char*> {};
+
+TEST_P(State, SavedLoadedAndSavedAgainItIsTheSameFile) {
+  const TemporaryFolder folder;
+  start(1);
+  Net first;
+  auto [net, opt] = amp::initialize(first, optim::Sgd{.lr = 0.1}, GetParam());
+  for (int i = 0; i < 3; ++i) {
+    const Tensor y = net(images(i));
+    minimize(mean(y * y), opt);
+  }
+  save_state(folder / "a.safetensors", first, &opt);
+  start(2);
+  Net second;
+  auto [other, other_opt] = amp::initialize(second, optim::Sgd{.lr = 0.1}, GetParam());
+  EXPECT_NE(bytes_of(second, other_opt), bytes_of(first, opt));
+  load_state(Safetensors::open(folder / "a.safetensors"), second, &other_opt);
+  save_state(folder / "b.safetensors", second, &other_opt);
+  EXPECT_TRUE(read_file(folder / "a.safetensors", 1 << 20) ==
+              read_file(folder / "b.safetensors", 1 << 20));
+  for (const auto& list : {first.parameters(), first.buffers()})
+    for (const VariablePtr& v : list)
+      EXPECT_EQ(bytes_of(second, other_opt).at(v->name.str()),
+                bytes_of(first, opt).at(v->name.str()));
+}
+
+TEST_P(State, ALoadThatDoesNotFitChangesNothing) {
+  const TemporaryFolder folder;
+  start(1);
+  Net wider(4), renamed(3, "top");  // shapes that differ; a name that is missing and one too many
+  save_state(folder / "wider.safetensors", wider);
+  save_state(folder / "renamed.safetensors", renamed);
+  start(2);
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{}, GetParam());
+  const auto before = bytes_of(model, opt);
+  for (const char* file : {"wider.safetensors", "renamed.safetensors"}) {
+    EXPECT_THROW(load_state(Safetensors::open(folder / file), model, &opt), DataError) << file;
+    EXPECT_EQ(bytes_of(model, opt), before) << file;
+  }
+}
+
+TEST_P(State, ModesOfNestedModulesHoldInBothModes) {
+  start(1);
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{}, GetParam());
+  const auto call = [&net = net](const Tensor& x) { return net(x); };
+  const Tensor x = images();
+  const auto mean_now = [&] { return bytes_of(model, opt).at("block.norm.running_mean"); };
+  model.eval();
+  EXPECT_FALSE(model.block.drop.is_training() || model.block.norm.is_training());
+  const std::string start_mean = mean_now();
+  const std::vector<float> y = call(x).to_floats();
+  auto compiled = compile(call, {.partial_batches = false});
+  EXPECT_EQ(call(x).to_floats(), y);  // no number is drawn
+  EXPECT_EQ(compiled(x).to_floats(), y);
+  EXPECT_EQ(mean_now(), start_mean);
+  model.train();
+  EXPECT_TRUE(model.block.drop.is_training() && model.block.norm.is_training());
+  EXPECT_NE(call(x).to_floats(), y);
+  const std::string moved = mean_now();
+  EXPECT_NE(moved, start_mean);
+  auto training = compile(call, {.partial_batches = false});
+  EXPECT_NE(training(x).to_floats(), y);
+  EXPECT_NE(mean_now(), moved);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, State, testing::Values("O0", "O2:bf16", "O2:fp16"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           if (name.size() > 2) name[2] = '_';
+                           return name;
+                         });
+
+struct Weight : nn::Module {
+  VariablePtr w = add_parameter("w", {2}, [](float* v, std::int64_t) { v[0] = 2, v[1] = 3; });
+  Tensor operator()() const { return use(w); }
+};
+
+// d/dw of sum(detach(w) * w) is w, not 2 w: a step of rate 1 leaves zero.
+TEST(Detach, StopsTheGradientAndPassesTheValueInBothModes) {
+  for (const bool is_compiled : {false, true}) {
+    start(1);
+    Weight model;
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 1}, "O0");
+    const auto step = [&, &opt = opt](const Tensor& factor) {
+      const Tensor w = model();
+      return minimize(sum(detach(w) * w * factor), opt);
+    };
+    auto compiled = compile(step, {.partial_batches = false});
+    const Tensor one = from_floats({1, 1}, {2});
+    const StepResult r = is_compiled ? compiled(one) : step(one);
+    EXPECT_EQ(r.loss(), 13);
+    const auto* w = static_cast<const float*>(model.w->data);
+    EXPECT_EQ(w[0], 0);
+    EXPECT_EQ(w[1], 0);
+  }
+}
+
+TEST(HostMemory, ValuesThatDoNotFitTheShapeAreRefused) {
+  start(1);
+  EXPECT_THROW(from_floats({1, 2, 3}, {2, 2}), UserError);
+  EXPECT_THROW(from_ints({1}, {2}), UserError);
+  EXPECT_EQ(from_ints({-7, 1 << 30}, {2}).to_vector(), (std::vector<double>{-7, 1 << 30}));
+  EXPECT_EQ(from_floats({0.1f, -3}, {2, 1}).to_floats(), (std::vector<float>{0.1f, -3}));
+  EXPECT_TRUE(from_floats({}, {0, 3}).to_floats().empty());
+}
+
+}  // namespace
+}  // namespace aloft::models
