@@ -167,6 +167,24 @@ TEST(Detach, StopsTheGradientAndPassesTheValueInBothModes) {
   }
 }
 
+TEST(HostMemory, EveryTypeComesBack) {
+  start(1);
+  const auto back = [](DType dtype, const auto& values) {
+    const auto count = static_cast<std::int64_t>(std::size(values));
+    return eager().from_host({dtype, {count}}, std::data(values)).to_vector();
+  };
+  using Values = std::vector<double>;
+  EXPECT_EQ(back(DType::F64, std::vector<double>{0.1, -3}), (Values{0.1, -3}));
+  EXPECT_EQ(back(DType::F32, std::vector<float>{0.5f, -3}), (Values{0.5, -3}));
+  EXPECT_EQ(back(DType::BF16, std::vector<std::uint16_t>{0x3f80, 0xc040}), (Values{1, -3}));
+  EXPECT_EQ(back(DType::F16, std::vector<std::uint16_t>{0x3c00, 0xc200}), (Values{1, -3}));
+  EXPECT_EQ(back(DType::I32, std::vector<std::int32_t>{-7, 1 << 30}), (Values{-7, 1 << 30}));
+  EXPECT_EQ(back(DType::I64, std::vector<std::int64_t>{-7, 1LL << 40}), (Values{-7, 1LL << 40}));
+  EXPECT_EQ(back(DType::U8, std::vector<std::uint8_t>{255, 0}), (Values{255, 0}));
+  EXPECT_EQ(back(DType::I8, std::vector<std::int8_t>{-128, 5}), (Values{-128, 5}));
+  EXPECT_EQ(back(DType::Bool, std::vector<std::uint8_t>{1, 0}), (Values{1, 0}));
+}
+
 TEST(HostMemory, ValuesThatDoNotFitTheShapeAreRefused) {
   start(1);
   EXPECT_THROW(from_floats({1, 2, 3}, {2, 2}), UserError);
