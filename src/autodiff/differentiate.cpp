@@ -112,7 +112,7 @@ std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Te
         .saw(target.type().str());
   EmitterScope scope(emitter);
   // A copy: the gradients may be emitted into this very graph.
-  std::vector<std::uint32_t> nodes = graph.order();
+  const std::vector<std::uint32_t> nodes(graph.order().begin(), graph.order().end());
   Sweep sweep(graph, emitter, wrt);
   sweep.seed(target, seed);
   sweep.run(nodes);

@@ -23,6 +23,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
     add(rows[r]);
     if (r > 0) continue;
     std::vector<std::string> line;
+    line.reserve(width.size());
     for (std::size_t w : width) line.emplace_back(w, '-');
     add(line);
   }
