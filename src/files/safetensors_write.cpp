@@ -21,6 +21,7 @@ bool data_order(const TensorEntry& a, const TensorEntry& b) {
 // The JSON, padded with spaces so that the data begins at a multiple of 8.
 std::string header_text(const std::vector<TensorEntry>& tensors, const Metadata& metadata) {
   std::vector<std::string> names;
+  names.reserve(tensors.size());
   for (const TensorEntry& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())

@@ -220,6 +220,7 @@ std::vector<Tensor> EagerEmitter::emit(Name op, const Attrs& attrs, std::span<co
     for (const auto& c : cells) c->id = unrecorded_id();
   }
   std::vector<Tensor> results;
+  results.reserve(cells.size());
   for (const auto& c : cells) results.push_back(wrap(c));
   return results;
 }

@@ -36,7 +36,7 @@ Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer) {
 }
 
 StepResult step(const Tensor& loss, Optimizer& optimizer) {
-  const StepResult result = apply_gradients(loss, last_gradients(optimizer), optimizer);
+  StepResult result = apply_gradients(loss, last_gradients(optimizer), optimizer);
   eager().forget_gradients();
   return result;
 }

@@ -37,6 +37,7 @@ class UpdatePhase {
 
 std::vector<Tensor> states(const std::vector<VariablePtr>& variables) {
   std::vector<Tensor> all;
+  all.reserve(variables.size());
   for (const VariablePtr& v : variables) all.push_back(current_emitter().state(v));
   return all;
 }
@@ -151,7 +152,7 @@ void update_scaler(const StepResult& step, Optimizer& opt) {
 }
 
 StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& opt) {
-  const StepResult result = update_parameters(loss, std::move(gradients), opt);
+  StepResult result = update_parameters(loss, std::move(gradients), opt);
   update_scaler(result, opt);
   return result;
 }

@@ -32,6 +32,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
   TraceEmitter emitter(result.graph);
   EmitterScope scope(emitter);
   std::vector<Tensor> operands;
+  operands.reserve(inputs.size());
   for (const InputSpec& i : inputs)
     operands.push_back(emitter.handle(result.graph.add_input(i.name, i.type)));
   for (const auto& [output, tensor] : function(operands)) {

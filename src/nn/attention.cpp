@@ -52,7 +52,7 @@ Tensor MultiHeadAttention::cached(Operand x, const KeyValueCache& cache,
   const Tensor packed = reshape(qkv(x), {s[0], s[1], heads_ + 2 * kv_heads_, width_});
   const auto append = [&](const VariablePtr& variable, std::int64_t from) {
     const Tensor rows = cast(slice(packed, 2, from, from + kv_heads_), variable->type.dtype);
-    const Tensor all = cache_write(e.state(variable), rows, position);
+    Tensor all = cache_write(e.state(variable), rows, position);
     e.update(variable, all);
     return all;
   };

@@ -73,7 +73,7 @@ Tensor heads_last(const Tensor& t, const Shape& shape, DType dtype) {
 }
 
 Tensor masked_scores(const Tensor& q, const Tensor& k, double scale, const Tensor& mask) {
-  const Tensor s = matmul(q, k, false, true) * scale;
+  Tensor s = matmul(q, k, false, true) * scale;
   if (!mask.is_defined()) return s;
   return where(mask, s, scalar_like(s, -std::numeric_limits<double>::infinity()));
 }

@@ -74,6 +74,7 @@ int Infer::axis(int i, std::int64_t a) const {
 
 std::vector<int> Infer::axes(int i, const std::vector<std::int64_t>& list) const {
   std::vector<int> out;
+  out.reserve(list.size());
   for (std::int64_t a : list) out.push_back(axis(i, a));
   if (list.empty())
     for (int a = 0; a < shape(i).rank(); ++a) out.push_back(a);

@@ -73,7 +73,7 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
   Where w = where;
   w.pass = w.pass ? w.pass : Name("insert-casts");
   w.reason = reason;
-  const Tensor result = adopt(inner_.emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
+  Tensor result = adopt(inner_.emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
   if (const auto it = parameters_.find(t.id()); it != parameters_.end())
     parameters_[result.id()] = it->second;
   // A cast that is not recorded has no gradient: it must not serve an op that is.

@@ -46,11 +46,13 @@ PassReport run(Graph& graph, const PassContext& context) {
   for (std::uint32_t n : graph.order()) {
     const Node& node = graph.node(n);
     std::vector<Tensor> in, out;
+    in.reserve(node.in.size());
     for (ValueId v : node.in) in.push_back(replayed.at(v));
     if (find_op(node.op)) {
       out = casting.emit(node.op, node.attrs, in, node.where);
     } else {
       std::vector<ValueId> ids;
+      ids.reserve(in.size());
       std::vector<TensorType> types = node.out;
       for (const Tensor& t : in) ids.push_back(t.id());
       Attrs attrs = node.attrs;

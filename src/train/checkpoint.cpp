@@ -71,7 +71,7 @@ std::vector<Path> checkpoints_in(const Path& folder) {
 
 Path save_checkpoint(const Path& folder, const CheckpointMeta& meta, const nn::Module& model,
                      const Optimizer& optimizer) {
-  const Path final_path = folder / folder_name(meta.step);
+  Path final_path = folder / folder_name(meta.step);
   const Path partial = folder / ("." + folder_name(meta.step) + ".partial");
   std::error_code ignored;
   fs::remove_all(partial, ignored);

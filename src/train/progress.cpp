@@ -17,7 +17,7 @@ constexpr double kSmoothing = 0.95;
 
 std::string duration(double s) {
   if (!(s >= 0) || s > 360000) return "-";
-  const int n = static_cast<int>(s + 0.5);
+  const long n = std::lround(s);
   return n >= 3600 ? fmt::format("{}:{:02}:{:02}", n / 3600, n / 60 % 60, n % 60)
                    : fmt::format("{}:{:02}", n / 60, n % 60);
 }

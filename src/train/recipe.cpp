@@ -215,6 +215,7 @@ class Reader {
                                          {"lr", "", &lr, 0, kMostRate},
                                          {"weight_decay", "", &weight_decay, 0, kMostDecay}};
     std::vector<std::string> names;
+    names.reserve(known.size());
     for (const RecipeField& f : known) names.emplace_back(f.key);
     for (const auto& [key, value] : leaf.value[index].items()) {
       const Leaf one = inside(leaf, index, key);

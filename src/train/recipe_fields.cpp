@@ -2,6 +2,8 @@
 
 namespace aloft {
 
+// One row a key: long, and nothing but a table.
+// NOLINTNEXTLINE(readability-function-size)
 std::vector<RecipeField> recipe_fields(Recipe& r) {
   constexpr double kMany = 1e15;
   ModelSection& m = r.model;

@@ -32,7 +32,7 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
   const bool low_pays = ratio >= kWorthIt;
   const Level level = recipe.level_is_auto ? (low_pays ? Level::O2 : Level::O0) : recipe.level;
   const DType low = recipe.low_is_auto ? DType::BF16 : recipe.low;
-  const PrecisionRecipe settled = resolve_auto(recipe, level, low, numbers);
+  PrecisionRecipe settled = resolve_auto(recipe, level, low, numbers);
   log_info("auto precision: {} because {}", print_precision(settled), numbers);
   return settled;
 }
