@@ -65,6 +65,8 @@ class Search {
     return true;
   }
   const std::vector<int>& offsets() const { return offsets_; }
+  // Nodes that the last run did not use.
+  std::int64_t left() const { return std::max<std::int64_t>(left_, 0); }
   int count() const { return static_cast<int>(blocks_.size()); }
 
  private:
@@ -257,7 +259,7 @@ std::optional<std::vector<std::size_t>> place_within(std::span<const Lifetime> b
             offsets[which[i]] = static_cast<std::size_t>(search.offsets()[i]) * kAlignment;
           return offsets;
         }
-        nodes -= most;
+        nodes -= most - search.left();
       }
   return std::nullopt;
 }

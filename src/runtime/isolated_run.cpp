@@ -16,7 +16,7 @@ namespace {
 // tiny number in f32 and bf16 and a large negative integer. What looks at them gives two answers.
 constexpr std::uint8_t kPoison[] = {0xff, 0xa5};
 
-// One buffer of the call; operands that share memory are one.
+// One buffer of the call; operands that begin at the same byte are one.
 struct Block {
   std::byte* home = nullptr;
   std::size_t bytes = 0;   // at the symbols' bounds: what may be touched
@@ -140,6 +140,7 @@ class Isolated {
       blocks_.push_back(
           {static_cast<std::byte*>(args.scratch), bytes, 0, false, false, names.scratch});
     }
+    refuse_overlaps();
     text_ = headline() + "\n  instr  " + names.instruction + "\n  kernel  " + names.kernel + "\n";
   }
 
@@ -179,6 +180,18 @@ class Isolated {
         }
     blocks_.push_back({home, bytes, filled, !is_written, is_written, name});
     return blocks_.size() - 1;
+  }
+
+  // In place means the same first byte. What is written half over another buffer is a mistake of
+  // the plan, which memories apart would hide. Operands that are only read may lie as they like.
+  void refuse_overlaps() const {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const Block& a = blocks_[i];
+      if (!(a.is_written || i == scratch_) || a.bytes == 0) continue;
+      for (const Block& b : blocks_)
+        if (&a != &b && b.bytes > 0 && a.home < b.home + b.bytes && b.home < a.home + a.bytes)
+          fail(a.name, "its bytes overlap those of " + b.name);
+    }
   }
 
   // Operands with their values, all else poison: what lies past the values of a partial batch too.

@@ -1,8 +1,10 @@
 // Runs one prepared kernel where nothing but its operands exists: each operand, each result and the
 // scratch lies in guarded memory of its own, scratch and results hold poison, and the arenas are
-// closed. The kernel runs twice, with other poison and at the other edge of the pages; it must
-// leave the same bits. So a byte outside that is touched, a result that is left unwritten and an
-// answer that depends on uninitialised memory are all found, and named.
+// closed. Operands that begin at the same byte (in place) stay one memory; a result that overlaps
+// another buffer in any other way is refused. The kernel runs twice, with other poison and at the
+// other edge of the pages; it must leave the same bits. So a byte outside that is touched, a result
+// that is left unwritten and an answer that depends on uninitialised memory are all found, and
+// named.
 //
 // Asked for by ALOFT_CHECK_MEMORY=1: a training run under it is some ten to a hundred times slower
 // and gives the same bits.

@@ -197,6 +197,27 @@ TEST(MemoryCheckDeathTest, AFaultIsNamedToo) {
               "copy 1, h/second#0\n.*test.second\n.*none of its buffers");
 }
 
+TEST(MemoryCheck, AResultHalfOverAnOperandIsNamed) {
+  const TensorType row{DType::F32, {64}};
+  const CallSpec call{"first", {}, {row}, {row}, 1};
+  alignas(64) std::byte memory[2 * kBytes] = {};
+  fault = Fault::None;
+  Copy kernel(false);
+  const auto run = [&](std::ptrdiff_t result) {
+    void *in[] = {memory}, *out[] = {memory + result};
+    run_isolated(kernel, call, {in, out, nullptr, {}}, {"copy 0", "test.first", {"x"}, {"y"}, ""});
+  };
+  EXPECT_NO_THROW(run(0));  // in place
+  EXPECT_NO_THROW(run(kBytes));
+  try {
+    run(64);
+    FAIL() << "nothing was found";
+  } catch (const InternalError& e) {
+    EXPECT_NE(std::string(e.what()).find("its bytes overlap those of x"), std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(MemoryCheck, ABufferUsedOutsideItsLifeIsNoPlan) {
   for (const int buffer : {1, 2, 3}) {
     Plan plan = two_instructions();
