@@ -14,6 +14,10 @@ namespace {
 constexpr double kRedraw = 0.1;      // seconds
 constexpr double kPlainEvery = 5.0;  // seconds
 constexpr double kSmoothing = 0.95;
+constexpr int kSkipsShown = 20, kSkipsEvery = 100;  // of skips in a row
+
+// A NaN has a sign bit that means nothing.
+double unsigned_nan(double x) { return std::isnan(x) ? std::fabs(x) : x; }
 
 std::string duration(double s) {
   if (!(s >= 0) || s > 360000) return "-";
@@ -37,10 +41,23 @@ std::string Progress::text(const StepRecord& r, std::int64_t skips) const {
   const double eta = done > 0 ? elapsed / done * static_cast<double>(last_ - r.step) : -1;
   std::string s =
       fmt::format("step {}/{}  loss {:.4f} (mean {:.4f})  lr {:.2e}  norm {:.2f}", r.step, last_,
-                  r.loss, weight_ > 0 ? smoothed_ / weight_ : r.loss, r.lr, r.grad_norm);
+                  unsigned_nan(r.loss), weight_ > 0 ? smoothed_ / weight_ : unsigned_nan(r.loss),
+                  r.lr, unsigned_nan(r.grad_norm));
   if (r.loss_scale != 1) s += fmt::format("  scale {:g}", r.loss_scale);
   if (skips > 0) s += fmt::format("  skipped {}", skips);
   return s + fmt::format("  {:.0f} tok/s  left {}", r.tokens_per_s, duration(eta));
+}
+
+// Of a long row of skips the first and then few are shown; metrics.jsonl holds every one.
+void Progress::show_skip(const StepRecord& r) {
+  if (skips_in_row_ > kSkipsShown && skips_in_row_ % kSkipsEvery != 0) return;
+  pause();
+  fmt::print(stderr, "step {} skipped: the gradient of {} is not finite (loss scale {:g})", r.step,
+             r.culprit.empty() ? "the loss" : r.culprit, r.loss_scale);
+  if (skips_in_row_ >= kSkipsShown) fmt::print(stderr, ", {} in a row", skips_in_row_);
+  if (skips_in_row_ == kSkipsShown)
+    fmt::print(stderr, "; every {}th is shown from now on", kSkipsEvery);
+  fmt::print(stderr, "\n");
 }
 
 void Progress::step(const StepRecord& r, std::int64_t skips) {
@@ -50,11 +67,8 @@ void Progress::step(const StepRecord& r, std::int64_t skips) {
   }
   if (quiet_) return;
   const double now = monotonic_seconds();
-  if (r.skipped) {
-    pause();
-    fmt::print(stderr, "step {} skipped: the gradient of {} is not finite (loss scale {:g})\n",
-               r.step, r.culprit.empty() ? "the loss" : r.culprit, r.loss_scale);
-  }
+  skips_in_row_ = r.skipped ? skips_in_row_ + 1 : 0;
+  if (r.skipped) show_skip(r);
   const bool last = r.step == last_;
   if (terminal_ && (last || now - drawn_ >= kRedraw)) {
     std::string line = text(r, skips);

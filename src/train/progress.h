@@ -17,12 +17,14 @@ class Progress {
 
  private:
   std::string text(const StepRecord& record, std::int64_t skips) const;
+  void show_skip(const StepRecord& record);
 
   std::int64_t first_, last_;
   bool quiet_, terminal_;
   double smoothed_ = 0, weight_ = 0;  // exponential mean of the losses, and its bias correction
   double started_, drawn_ = 0;
   std::int64_t printed_step_ = 0;
+  std::int64_t skips_in_row_ = 0;
   std::size_t width_ = 0;
 };
 

@@ -138,6 +138,7 @@ function tableHead(...names) {
 function decisions() {
   const all = run.precision_decisions || [];
   byId("decisions-section").hidden = all.length === 0;
+  byId("eager-note").hidden = run.mode !== "eager";
   const groups = groupsOfDecisions(all);
   for (const [id, values] of [["decisions-phase", groups.map((g) => g.phase)],
                               ["decisions-type", groups.map((g) => g.compute)]])
