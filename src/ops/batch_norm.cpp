@@ -3,6 +3,7 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/norm_layers.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
@@ -12,20 +13,6 @@
 namespace aloft {
 namespace {
 
-// [C] so that it broadcasts against [N, C, ...].
-Tensor channels(const Tensor& p, const Tensor& x) {
-  Shape s{p.dim(0)};
-  for (int i = 2; i < x.rank(); ++i) s.dims().push_back(1);
-  return reshape(p, s);
-}
-
-// All axes but the channels'.
-Ints but_channels(const Tensor& x) {
-  Ints axes = {0};
-  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
-  return axes;
-}
-
 void check_image(int x, Infer& c) {
   c.need_float(x);
   c.need_rank(x, 2);
@@ -34,18 +21,11 @@ void check_image(int x, Infer& c) {
             "constant channels and positions");
 }
 
-void check_parameter(int i, int x, Infer& c) {
-  c.need_shape(i, Shape{c.shape(x)[1]});
-  c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
-          "operand " + std::to_string(i) + " is " + std::string(name_of(c.dtype(i))),
-          "x's type or f32");
-}
-
 void infer(const BatchNormAttrs& a, Infer& c) {
   c.need_count(5);
   check_image(0, c);
   const Shape per_channel{c.shape(0)[1]};
-  for (int i : {1, 2}) check_parameter(i, 0, c);
+  for (int i : {1, 2}) check_norm_parameter(i, per_channel, 0, c);
   c.need_same_dtype(1, 2);
   for (int i : {3, 4}) {
     c.need_float(i);
@@ -219,7 +199,7 @@ void infer_grad(const BatchNormGradAttrs&, Infer& c) {
     c.need_shape(i, Shape{c.shape(1)[1]});
   }
   c.need_same_dtype(2, 3);
-  check_parameter(4, 1, c);
+  check_norm_parameter(4, Shape{c.shape(1)[1]}, 1, c);
   c.out(c.in(1));
   c.out(c.in(4));
   c.out(c.in(4));

@@ -1,5 +1,6 @@
 #include "ops/conv2d.h"
 
+#include "ops/image.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 
@@ -10,26 +11,11 @@ Conv2dGradAttrs with_extents(const Conv2dAttrs& a, Dim height, Dim width) {
   return {a.stride, a.padding, a.dilation, a.groups, {height.max(), width.max()}};
 }
 
-void check_pair(const Ints& values, std::int64_t least, std::string_view name, Infer& c) {
-  c.check(values.size() == 2 && values[0] >= least && values[1] >= least,
-          std::string(name) + " = " + print_attr(values),
-          "two numbers (down, right) of at least " + std::to_string(least));
-}
-
 void check_attrs(const Conv2dAttrs& a, Infer& c) {
   check_pair(a.stride, 1, "stride", c);
   check_pair(a.padding, 0, "padding", c);
   check_pair(a.dilation, 1, "dilation", c);
   c.check(a.groups >= 1, "groups = " + std::to_string(a.groups), "at least 1");
-}
-
-// All but the batch must be constants; returns extents of dimensions 1 to 3.
-void check_image(int i, Infer& c) {
-  c.need_float(i);
-  c.need_rank(i, 4, 4);
-  for (int d = 1; d < 4; ++d)
-    c.check(c.shape(i)[d].is_constant(), "a dimension but the batch is symbolic",
-            "constant channels, height and width");
 }
 
 // Shape of the convolution's result, after checking that x and weight go together.

@@ -21,6 +21,40 @@ std::int64_t place_of_id(double id, std::int64_t n) {
 }
 double nothing(DType t) { return is_float(t) ? std::numeric_limits<double>::quiet_NaN() : 0; }
 
+// How an op's indices are laid out: one for each element, or a list that picks whole slices.
+enum class Ids { Each, List };
+
+// Calls f(i, place in x) for each of `count` elements that x's axis is indexed for; place -1:
+// outside.
+template <class F>
+void for_each_place(const A& a, const HostArray& x, const HostArray& ids, Ids layout,
+                    std::int64_t count, const F& f) {
+  const int axis = normal_axis(a.axis, x.rank());
+  const bool each = layout == Ids::Each;
+  const std::int64_t n = x.shape[axis], m = each ? ids.shape[axis] : ids.numel();
+  const std::int64_t inner = product(x.shape, axis + 1, x.rank());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t k = place_of_id(ids[each ? i : i / inner % m], n);
+    f(i, k < 0 ? -1 : (i / inner / m * n + k) * inner + i % inner);
+  }
+}
+
+void read(const A& a, EvalCall& c, Ids layout) {
+  const HostArray& x = c.in[0];
+  for_each_place(a, x, c.in[1], layout, c.out[0].numel(), [&](std::int64_t i, std::int64_t at) {
+    c.out[0][i] = at < 0 ? nothing(x.dtype) : x[at];
+  });
+}
+
+void add(const A& a, EvalCall& c, Ids layout) {
+  const HostArray& updates = c.in[2];
+  HostArray& y = c.out[0];
+  y.values = c.in[0].values;
+  for_each_place(a, y, c.in[1], layout, updates.numel(), [&](std::int64_t i, std::int64_t at) {
+    if (at >= 0) y[at] += updates[i];
+  });
+}
+
 // Shapes that are equal but for an axis.
 void need_equal_but(Infer& c, int i, int j, int axis) {
   Shape a = c.shape(i), b = c.shape(j);
@@ -44,16 +78,7 @@ OpDef gather_op() {
             c.out(c.dtype(0), c.shape(1));
           },
       .numeric = Numeric::Follow,
-      .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        const HostArray &x = c.in[0], &ids = c.in[1];
-        const int axis = normal_axis(a.axis, x.rank());
-        const std::int64_t n = x.shape[axis], m = ids.shape[axis];
-        const std::int64_t inner = product(x.shape, axis + 1, x.rank());
-        for (std::int64_t i = 0; i < ids.numel(); ++i) {
-          const std::int64_t k = place_of_id(ids[i], n);
-          c.out[0][i] = k < 0 ? nothing(x.dtype) : x[(i / inner / m * n + k) * inner + i % inner];
-        }
-      }),
+      .meaning = Eval<A>([](const A& a, EvalCall& c) { read(a, c, Ids::Each); }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (!g.needs(0)) return;
         EmitterScope scope(*g.in(0).emitter());
@@ -92,18 +117,7 @@ OpDef scatter_add_op() {
             c.out(c.in(0));
           },
       .numeric = Numeric::Follow,
-      .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        const HostArray &ids = c.in[1], &updates = c.in[2];
-        HostArray& y = c.out[0];
-        y.values = c.in[0].values;
-        const int axis = normal_axis(a.axis, y.rank());
-        const std::int64_t n = y.shape[axis], m = ids.shape[axis];
-        const std::int64_t inner = product(y.shape, axis + 1, y.rank());
-        for (std::int64_t i = 0; i < ids.numel(); ++i) {
-          const std::int64_t k = place_of_id(ids[i], n);
-          if (k >= 0) y[(i / inner / m * n + k) * inner + i % inner] += updates[i];
-        }
-      }),
+      .meaning = Eval<A>([](const A& a, EvalCall& c) { add(a, c, Ids::Each); }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (g.needs(0)) g.give(0, g.cotangent(0));
         if (g.needs(2)) g.give(2, gather(g.cotangent(0), g.in(1), a.axis));
@@ -145,16 +159,7 @@ OpDef take_op() {
             c.out(c.dtype(0), out);
           },
       .numeric = Numeric::Follow,
-      .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        const HostArray &x = c.in[0], &ids = c.in[1];
-        const int axis = normal_axis(a.axis, x.rank());
-        const std::int64_t n = x.shape[axis], m = ids.numel();
-        const std::int64_t inner = product(x.shape, axis + 1, x.rank());
-        for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {
-          const std::int64_t k = place_of_id(ids[i / inner % m], n);
-          c.out[0][i] = k < 0 ? nothing(x.dtype) : x[(i / inner / m * n + k) * inner + i % inner];
-        }
-      }),
+      .meaning = Eval<A>([](const A& a, EvalCall& c) { read(a, c, Ids::List); }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (!g.needs(0)) return;
         const Tensor &x = g.in(0), &ids = g.in(1);
@@ -198,18 +203,7 @@ OpDef index_add_op() {
             c.out(c.in(0));
           },
       .numeric = Numeric::Follow,
-      .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        const HostArray &ids = c.in[1], &updates = c.in[2];
-        HostArray& y = c.out[0];
-        y.values = c.in[0].values;
-        const int axis = normal_axis(a.axis, y.rank());
-        const std::int64_t n = y.shape[axis], m = ids.numel();
-        const std::int64_t inner = product(y.shape, axis + 1, y.rank());
-        for (std::int64_t i = 0; i < updates.numel(); ++i) {
-          const std::int64_t k = place_of_id(ids[i / inner % m], n);
-          if (k >= 0) y[(i / inner / m * n + k) * inner + i % inner] += updates[i];
-        }
-      }),
+      .meaning = Eval<A>([](const A& a, EvalCall& c) { add(a, c, Ids::List); }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (g.needs(0)) g.give(0, g.cotangent(0));
         if (g.needs(2)) g.give(2, take(g.cotangent(0), g.in(1), a.axis));

@@ -3,6 +3,7 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/norm_layers.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
@@ -20,20 +21,6 @@ Tensor grouped(const Tensor& x, std::int64_t groups) {
   return reshape(x, {s[0], groups, groups > 0 ? row / groups : 0});
 }
 
-// [C] so that it broadcasts against [N, C, ...].
-Tensor channels(const Tensor& p, const Tensor& x) {
-  Shape s{p.dim(0)};
-  for (int i = 2; i < x.rank(); ++i) s.dims().push_back(1);
-  return reshape(p, s);
-}
-
-// All axes but the channels'.
-Ints but_channels(const Tensor& x) {
-  Ints axes = {0};
-  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
-  return axes;
-}
-
 void check_groups(std::int64_t groups, int x, Infer& c) {
   c.need_float(x);
   c.need_rank(x, 2);
@@ -46,17 +33,10 @@ void check_groups(std::int64_t groups, int x, Infer& c) {
             "constant channels and positions");
 }
 
-void check_parameter(int i, int x, Infer& c) {
-  c.need_shape(i, Shape{c.shape(x)[1]});
-  c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
-          "operand " + std::to_string(i) + " is " + std::string(name_of(c.dtype(i))),
-          "x's type or f32");
-}
-
 void infer(const GroupNormAttrs& a, Infer& c) {
   c.need_count(1, 3);
   check_groups(a.groups, 0, c);
-  for (int i = 1; i < c.count(); ++i) check_parameter(i, 0, c);
+  for (int i = 1; i < c.count(); ++i) check_norm_parameter(i, Shape{c.shape(0)[1]}, 0, c);
   if (c.count() == 3) c.need_same_dtype(1, 2);
   c.out(c.in(0));
   for (int i = 0; i < 2; ++i) c.out(statistics_type(c.dtype(0)), Shape{c.shape(0)[0], a.groups});
@@ -75,22 +55,6 @@ std::vector<Tensor> body(const GroupNormAttrs& a, std::span<const Tensor> in) {
   return {cast(y, in[0].dtype()), reshape(m, rows), reshape(rstd, rows)};
 }
 
-// As layer_norm's: what other readers of mean and rstd send back to x.
-Tensor through_statistics(const GroupNormAttrs& a, Vjp& g) {
-  const DType wide = statistics_type(g.in(0).dtype());
-  const Tensor x = grouped(cast(g.in(0), wide), a.groups);
-  const Tensor count = element_count(x, {-1}, wide);
-  const auto row = [&](const Tensor& t) { return expand_reduced(t, x, {-1}); };
-  Tensor dx;
-  if (g.has_cotangent(1)) dx = broadcast_like(row(g.cotangent(1) / count), x);
-  if (g.has_cotangent(2)) {
-    const Tensor rstd = g.out(2);
-    const Tensor d = -((x - row(g.out(1))) * row(g.cotangent(2) * rstd * rstd * rstd / count));
-    dx = dx.is_defined() ? dx + d : d;
-  }
-  return reshape(cast(dx, g.in(0).dtype()), g.in(0).shape());
-}
-
 void vjp(const GroupNormAttrs& a, Vjp& g) {
   Tensor dx;
   if (g.has_cotangent(0)) {
@@ -104,7 +68,9 @@ void vjp(const GroupNormAttrs& a, Vjp& g) {
   }
   if (!g.needs(0)) return;
   if (g.has_cotangent(1) || g.has_cotangent(2)) {
-    const Tensor d = through_statistics(a, g);
+    const Tensor x = grouped(cast(g.in(0), statistics_type(g.in(0).dtype())), a.groups);
+    const Tensor d =
+        reshape(cast(through_mean_and_rstd(x, {-1}, g), g.in(0).dtype()), g.in(0).shape());
     dx = dx.is_defined() ? dx + d : d;
   }
   if (dx.is_defined()) g.give(0, dx);
@@ -163,7 +129,7 @@ void infer_grad(const GroupNormGradAttrs& a, Infer& c) {
   c.need_same_dtype(2, 3);
   c.out(c.in(1));
   if (c.count() < 5) return;
-  check_parameter(4, 1, c);
+  check_norm_parameter(4, Shape{c.shape(1)[1]}, 1, c);
   c.out(c.in(4));
   if (a.shift) c.out(c.in(4));
 }

@@ -3,6 +3,7 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/norm_layers.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
@@ -39,19 +40,12 @@ void check_axes(std::int64_t axes, int operand, Infer& c) {
           "constant normalised axes");
 }
 
-// A scale or shift: the trailing shape of x, in x's type or f32.
-void check_parameter(int i, int x, std::int64_t axes, Infer& c) {
-  c.need_shape(i, trailing_shape(c.shape(x), axes));
-  c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
-          "operand " + std::to_string(i) + " is " + std::string(name_of(c.dtype(i))),
-          "x's type or f32");
-}
-
 void infer(const LayerNormAttrs& a, Infer& c) {
   c.need_count(1, 3);
   c.need_float(0);
   check_axes(a.axes, 0, c);
-  for (int i = 1; i < c.count(); ++i) check_parameter(i, 0, a.axes, c);
+  for (int i = 1; i < c.count(); ++i)
+    check_norm_parameter(i, trailing_shape(c.shape(0), a.axes), 0, c);
   if (c.count() == 3) c.need_same_dtype(1, 2);
   const Shape rows = leading_shape(c.shape(0), a.axes);
   c.out(c.in(0));
@@ -73,25 +67,6 @@ std::vector<Tensor> body(const LayerNormAttrs& a, std::span<const Tensor> in) {
   return {cast(y, in[0].dtype()), reshape(m, rows), reshape(rstd, rows)};
 }
 
-// d mean / dx = 1 / n and d rstd / dx = -rstd^2 xhat / n: used where something else than the
-// normalisation itself reads the statistics (second derivatives).
-Tensor through_statistics(const LayerNormAttrs& a, Vjp& g) {
-  const DType wide = statistics_type(g.in(0).dtype());
-  const Ints axes = trailing(a.axes);
-  const Tensor x = cast(g.in(0), wide);
-  const Tensor count = element_count(x, axes, wide);
-  const auto wide_row = [&](const Tensor& t) { return expand_reduced(t, x, axes); };
-  Tensor dx;
-  if (g.has_cotangent(1)) dx = broadcast_like(wide_row(g.cotangent(1) / count), x);
-  if (g.has_cotangent(2)) {
-    const Tensor rstd = g.out(2);
-    const Tensor each = wide_row(g.cotangent(2) * rstd * rstd * rstd / count);
-    const Tensor d = -((x - wide_row(g.out(1))) * each);
-    dx = dx.is_defined() ? dx + d : d;
-  }
-  return cast(dx, g.in(0).dtype());
-}
-
 void vjp(const LayerNormAttrs& a, Vjp& g) {
   Tensor dx;
   if (g.has_cotangent(0)) {
@@ -105,7 +80,8 @@ void vjp(const LayerNormAttrs& a, Vjp& g) {
   }
   if (!g.needs(0)) return;
   if (g.has_cotangent(1) || g.has_cotangent(2)) {
-    const Tensor d = through_statistics(a, g);
+    const Tensor x = cast(g.in(0), statistics_type(g.in(0).dtype()));
+    const Tensor d = cast(through_mean_and_rstd(x, trailing(a.axes), g), g.in(0).dtype());
     dx = dx.is_defined() ? dx + d : d;
   }
   if (dx.is_defined()) g.give(0, dx);
@@ -166,7 +142,7 @@ void infer_grad(const LayerNormGradAttrs& a, Infer& c) {
   c.need_same_dtype(2, 3);
   c.out(c.in(1));
   if (c.count() < 5) return;
-  check_parameter(4, 1, a.axes, c);
+  check_norm_parameter(4, trailing_shape(c.shape(1), a.axes), 1, c);
   c.out(c.in(4));
   if (a.shift) c.out(c.in(4));
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/image.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -17,12 +18,6 @@ template <class A>
 Window2d windows_of(const A& a) {
   const Ints& stride = a.stride.empty() ? a.kernel : a.stride;
   return {{a.kernel[0], stride[0], a.padding[0]}, {a.kernel[1], stride[1], a.padding[1]}};
-}
-
-void check_pair(const Ints& values, std::int64_t least, std::string_view name, Infer& c) {
-  c.check(values.size() == 2 && values[0] >= least && values[1] >= least,
-          std::string(name) + " = " + print_attr(values),
-          "two numbers (down, right) of at least " + std::to_string(least));
 }
 
 // The pooled shape of `x`.
@@ -44,14 +39,6 @@ Shape pooled(const A& a, const Shape& x, Infer& c) {
     y.dims().push_back(n);
   }
   return y;
-}
-
-void check_image(int i, Infer& c) {
-  c.need_float(i);
-  c.need_rank(i, 4, 4);
-  for (int d = 1; d < 4; ++d)
-    c.check(c.shape(i)[d].is_constant(), "a dimension but the batch is symbolic",
-            "constant channels, height and width");
 }
 
 // Calls f(index in y, index of the plane in x, row and column of the window) for each window.

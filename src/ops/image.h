@@ -1,0 +1,28 @@
+// Checks of ops that move a window over an image [N, C, H, W]: convolution and pooling.
+#pragma once
+
+#include <string>
+
+#include "ops/infer.h"
+#include "types/attrs.h"
+
+namespace aloft {
+
+// An attribute with a number for each direction of the window.
+inline void check_pair(const Ints& values, std::int64_t least, std::string_view name,
+                       const Infer& c) {
+  c.check(values.size() == 2 && values[0] >= least && values[1] >= least,
+          std::string(name) + " = " + print_attr(values),
+          "two numbers (down, right) of at least " + std::to_string(least));
+}
+
+// Operand i has four dimensions, all but the batch constants.
+inline void check_image(int i, const Infer& c) {
+  c.need_float(i);
+  c.need_rank(i, 4, 4);
+  for (int d = 1; d < 4; ++d)
+    c.check(c.shape(i)[d].is_constant(), "a dimension but the batch is symbolic",
+            "constant channels, height and width");
+}
+
+}  // namespace aloft
