@@ -83,7 +83,7 @@ StatisticsGradient statistics_gradient(const BatchNormAttrs& a, Vjp& g) {
     const DType wide = g.out(4).dtype();
     const Tensor n = element_count(g.in(0), but_channels(g.in(0)), wide);
     const Tensor weight = n / maximum(n - 1, scalar_like(n, 1)) * (-2 * a.momentum);
-    const Tensor rstd = g.out(4);
+    const Tensor& rstd = g.out(4);
     d.rstd = plus(d.rstd, cast(g.cotangent(2), wide) * weight / (rstd * rstd * rstd));
   }
   return d;
@@ -131,7 +131,8 @@ void vjp(const BatchNormAttrs& a, Vjp& g) {
     if (!a.training && (g.needs(3) || g.needs(4))) {
       // y = (x - mean) rstd scale + shift, with dscale = sum(dy xhat) and dshift = sum(dy).
       const DType wide = g.out(4).dtype();
-      const Tensor scale = cast(g.in(1), wide), rstd = g.out(4);
+      const Tensor scale = cast(g.in(1), wide);
+      const Tensor& rstd = g.out(4);
       statistics.mean = plus(statistics.mean, -(cast(d[2], wide) * scale * rstd));
       statistics.rstd = plus(statistics.rstd, cast(d[1], wide) * scale / rstd);
     }

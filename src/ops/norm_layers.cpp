@@ -33,7 +33,7 @@ Tensor through_mean_and_rstd(const Tensor& x, const Ints& axes, Vjp& g) {
   Tensor dx;
   if (g.has_cotangent(1)) dx = broadcast_like(wide_row(g.cotangent(1) / count), x);
   if (g.has_cotangent(2)) {
-    const Tensor rstd = g.out(2);
+    const Tensor& rstd = g.out(2);
     const Tensor each = wide_row(g.cotangent(2) * rstd * rstd * rstd / count);
     const Tensor d = -((x - wide_row(g.out(1))) * each);
     dx = dx.is_defined() ? dx + d : d;

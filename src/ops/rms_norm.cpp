@@ -56,7 +56,8 @@ void vjp(const RmsNormAttrs&, Vjp& g) {
   if (!g.needs(0)) return;
   if (g.has_cotangent(1)) {  // d rstd / dx = -rstd^3 x / n
     const DType wide = statistics_type(g.in(0).dtype());
-    const Tensor x = cast(g.in(0), wide), r = g.out(1);
+    const Tensor x = cast(g.in(0), wide);
+    const Tensor& r = g.out(1);
     const Tensor each = g.cotangent(1) * r * r * r / element_count(x, {-1}, wide);
     const Tensor d = cast(-(x * expand_reduced(each, x, {-1})), g.in(0).dtype());
     dx = dx.is_defined() ? dx + d : d;

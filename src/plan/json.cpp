@@ -169,10 +169,9 @@ Program program_from(const json& j, const Plan& plan) {
   Program p;
   p.name = j.at("name");
   for (const json& s : j.at("symbols")) p.symbols.emplace_back(s.get<std::string>());
-  p.bounds = j.at("bounds").get<std::vector<std::int64_t>>();
+  constexpr std::int64_t kMostBound = std::numeric_limits<int>::max();
+  for (const json& bound : j.at("bounds")) p.bounds.push_back(index_from(bound, 0, kMostBound));
   if (p.bounds.size() != p.symbols.size()) refuse("symbols and bounds that differ in number");
-  for (std::int64_t b : p.bounds)
-    if (b < 0) refuse("a negative bound");
   const json& instructions = j.at("instructions");
   const int end = static_cast<int>(instructions.size());
   for (const json& b : j.at("buffers")) p.buffers.push_back(buffer_from(b, plan, end));

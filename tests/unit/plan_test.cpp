@@ -128,6 +128,8 @@ TEST(PlanJson, EveryNumberIsChecked) {
   expect_refused(with("/programs/0/buffers/2/first", -1));
   expect_refused(with("/programs/0/buffers/2/arena", "cellar"));
   expect_refused(with("/programs/0/bounds", json::array()));
+  expect_refused(with("/programs/0/bounds", {1e67}));
+  expect_refused(with("/programs/0/bounds", {-1}));
   expect_refused(with("/programs/0/outputs/0/ref/0", 5));
   expect_refused(with("/state/0/offset", 64));
   expect_refused(with("/state/0/type", "f32[1000,1000]"));

@@ -29,6 +29,7 @@ struct Ids {
         id = static_cast<const std::int32_t*>(p)[i];
         break;
       case DType::I8:
+        // NOLINTNEXTLINE(bugprone-signed-char-misuse): an i8 is a number, and may be negative
         id = static_cast<std::int64_t>(static_cast<const std::int8_t*>(p)[i]);
         break;
       default:
