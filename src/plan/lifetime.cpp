@@ -50,10 +50,6 @@ std::size_t largest_live_sum(std::span<const Lifetime> buffers) {
   return static_cast<std::size_t>(most);
 }
 
-}  // namespace
-
-namespace {
-
 // Tries the lower bound first, then halfway up to what is known.
 void improve(std::span<const Lifetime> buffers, Placement& best, std::size_t bound,
              std::int64_t nodes) {
