@@ -4,8 +4,11 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "backends/cpu/operands.h"
+#include "base/error.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
@@ -23,5 +26,25 @@ struct ElementwiseCode {
 
 // output 0 = code(inputs, broadcast). Integer results saturate, NaN becomes 0, as HostArray says.
 std::unique_ptr<Prepared> prepare_elementwise(const CallSpec& call, const ElementwiseCode& code);
+
+// A family's kernels come from a table whose rows have a `name`, "cpu.OP": a kernel a row.
+template <class Rows>
+std::vector<Kernel> elementwise_kernels(const Rows& rows,
+                                        std::unique_ptr<Prepared> (*prepare)(const CallSpec&)) {
+  std::vector<Kernel> all;
+  for (const auto& row : rows)
+    all.push_back(
+        {row.name, std::string_view(row.name).substr(4), always, prepare, same_type_pairs});
+  return all;
+}
+
+// The row of a call's op.
+template <class Rows>
+const auto& row_of(const Rows& rows, const CallSpec& call) {
+  const std::string name = "cpu." + call.op.str();
+  for (const auto& row : rows)
+    if (row.name == name) return row;
+  throw InternalError("a family of kernels has no row for " + name);
+}
 
 }  // namespace aloft::cpu

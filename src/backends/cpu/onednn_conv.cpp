@@ -36,10 +36,10 @@ dnnl::convolution_forward::primitive_desc describe_forward(const OneDnnConvShape
 #endif
 }
 
-dnnl::convolution_backward_data::primitive_desc describe_grad_input(
-    const OneDnnConvShape& s, const OneDnnConv::Layouts& l,
-    const dnnl::convolution_forward::primitive_desc& hint) {
-  using P = dnnl::convolution_backward_data;
+// Backward: P is convolution_backward_data or convolution_backward_weights.
+template <class P>
+typename P::primitive_desc describe_grad(const OneDnnConvShape& s, const OneDnnConv::Layouts& l,
+                                         const dnnl::convolution_forward::primitive_desc& hint) {
   const auto how = dnnl::algorithm::convolution_direct;
   const memory::dims stride = pair(s.stride), pad = pair(s.padding);
   const memory::dims dilation = {s.dilation[0] - 1, s.dilation[1] - 1};
@@ -47,23 +47,7 @@ dnnl::convolution_backward_data::primitive_desc describe_grad_input(
   return {onednn_engine(), how, l.x, l.weight, l.y,           stride,
           dilation,        pad, pad, hint,     user_scratch()};
 #else
-  return {P::desc(how, l.x, l.weight, l.y, stride, dilation, pad, pad), user_scratch(),
-          onednn_engine(), hint};
-#endif
-}
-
-dnnl::convolution_backward_weights::primitive_desc describe_grad_weight(
-    const OneDnnConvShape& s, const OneDnnConv::Layouts& l,
-    const dnnl::convolution_forward::primitive_desc& hint) {
-  using P = dnnl::convolution_backward_weights;
-  const auto how = dnnl::algorithm::convolution_direct;
-  const memory::dims stride = pair(s.stride), pad = pair(s.padding);
-  const memory::dims dilation = {s.dilation[0] - 1, s.dilation[1] - 1};
-#if DNNL_VERSION_MAJOR >= 3
-  return {onednn_engine(), how, l.x, l.weight, l.y,           stride,
-          dilation,        pad, pad, hint,     user_scratch()};
-#else
-  return {P::desc(how, l.x, l.weight, l.y, stride, dilation, pad, pad), user_scratch(),
+  return {typename P::desc(how, l.x, l.weight, l.y, stride, dilation, pad, pad), user_scratch(),
           onednn_engine(), hint};
 #endif
 }
@@ -107,12 +91,12 @@ dnnl::primitive OneDnnConv::make(const OneDnnConvShape& s, const Layouts& wanted
   hinted.weight = {weight_dims_, onednn_type(s.type), memory::format_tag::any};
   const auto hint = describe_forward(forward, hinted, bias_desc_);
   if (s.kind == Kind::GradInput) {
-    const auto pd = describe_grad_input(s, wanted, hint);
+    const auto pd = describe_grad<dnnl::convolution_backward_data>(s, wanted, hint);
     packed_ = {pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc()};
     scratch_ = pd.scratchpad_desc();
     return dnnl::convolution_backward_data(pd);
   }
-  const auto pd = describe_grad_weight(s, wanted, hint);
+  const auto pd = describe_grad<dnnl::convolution_backward_weights>(s, wanted, hint);
   packed_ = {pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()};
   scratch_ = pd.scratchpad_desc();
   return dnnl::convolution_backward_weights(pd);

@@ -119,8 +119,9 @@ TileF32 activation_tile(std::string_view op) {
   if (op == #name) return name##_tile; \
   if (op == #name "_grad") return name##_grad_tile;
   ROW(relu)
-  ROW(relu6) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(sigmoid) ROW(log_sigmoid) ROW(softplus)
-      ROW(softsign) ROW(elu) ROW(selu) ROW(leaky_relu) ROW(hard_sigmoid) ROW(hard_swish) ROW(mish)
+  ROW(relu6)
+  ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(sigmoid) ROW(log_sigmoid) ROW(softplus) ROW(softsign)
+      ROW(elu) ROW(selu) ROW(leaky_relu) ROW(hard_sigmoid) ROW(hard_swish) ROW(mish)
 #undef ROW
           return nullptr;
 }
@@ -187,24 +188,15 @@ const Row kRows[] = {
 #undef ROW
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  const std::string name = "cpu." + call.op.str();
-  ElementwiseCode code;
-  for (const Row& row : kRows)
-    if (row.name == name)
-      code = {HWY_DYNAMIC_DISPATCH(activation_tile)(call.op.str()), row.f64, row.cost};
+  const Row& row = row_of(kRows, call);
+  ElementwiseCode code{HWY_DYNAMIC_DISPATCH(activation_tile)(call.op.str()), row.f64, row.cost};
   if (!call.attrs.empty()) code.numbers[0] = from_attrs<ActivationAttrs>(call.attrs).alpha;
   return prepare_elementwise(call, code);
 }
 
 }  // namespace
 
-std::vector<Kernel> activation_kernels() {
-  std::vector<Kernel> all;
-  for (const Row& row : kRows)
-    all.push_back(
-        {row.name, std::string_view(row.name).substr(4), always, prepare, same_type_pairs});
-  return all;
-}
+std::vector<Kernel> activation_kernels() { return elementwise_kernels(kRows, prepare); }
 
 }  // namespace aloft::cpu
 #endif  // HWY_ONCE

@@ -43,8 +43,9 @@ TileF32 binary_tile(std::string_view op) {
   if (op == #name) return name##_tile;
   ROW(add)
   ROW(sub)
-  ROW(mul) ROW(div) ROW(maximum) ROW(minimum) ROW(squared_difference) ROW(equal) ROW(not_equal)
-      ROW(less) ROW(less_equal) ROW(greater) ROW(greater_equal)
+  ROW(mul)
+  ROW(div) ROW(maximum) ROW(minimum) ROW(squared_difference) ROW(equal) ROW(not_equal) ROW(less)
+      ROW(less_equal) ROW(greater) ROW(greater_equal)
 #undef ROW
           return nullptr;
 }
@@ -108,24 +109,14 @@ const Row kRows[] = {
 #undef BOTH
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  const std::string name = "cpu." + call.op.str();
-  ElementwiseCode code;
-  for (const Row& row : kRows)
-    if (row.name == name)
-      code = {row.f32 ? row.f32 : HWY_DYNAMIC_DISPATCH(binary_tile)(call.op.str()), row.f64,
-              row.cost};
-  return prepare_elementwise(call, code);
+  const Row& row = row_of(kRows, call);
+  const TileF32 f32 = row.f32 ? row.f32 : HWY_DYNAMIC_DISPATCH(binary_tile)(call.op.str());
+  return prepare_elementwise(call, {f32, row.f64, row.cost});
 }
 
 }  // namespace
 
-std::vector<Kernel> binary_kernels() {
-  std::vector<Kernel> all;
-  for (const Row& row : kRows)
-    all.push_back(
-        {row.name, std::string_view(row.name).substr(4), always, prepare, same_type_pairs});
-  return all;
-}
+std::vector<Kernel> binary_kernels() { return elementwise_kernels(kRows, prepare); }
 
 }  // namespace aloft::cpu
 #endif  // HWY_ONCE

@@ -32,21 +32,12 @@ const Row kRows[] = {
 #undef BOTH
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  const std::string name = "cpu." + call.op.str();
-  ElementwiseCode code;
-  for (const Row& row : kRows)
-    if (row.name == name) code = {row.f32, row.f64, 2};
-  return prepare_elementwise(call, code);
+  const Row& row = row_of(kRows, call);
+  return prepare_elementwise(call, {row.f32, row.f64, 2});
 }
 
 }  // namespace
 
-std::vector<Kernel> logical_kernels() {
-  std::vector<Kernel> all;
-  for (const Row& row : kRows)
-    all.push_back(
-        {row.name, std::string_view(row.name).substr(4), always, prepare, same_type_pairs});
-  return all;
-}
+std::vector<Kernel> logical_kernels() { return elementwise_kernels(kRows, prepare); }
 
 }  // namespace aloft::cpu

@@ -49,9 +49,10 @@ TileF32 unary_tile(std::string_view op) {
   if (op == #name) return name##_tile;
   ROW(neg)
   ROW(abs)
-  ROW(sign) ROW(square) ROW(sqrt) ROW(rsqrt) ROW(reciprocal) ROW(exp) ROW(expm1) ROW(log) ROW(log1p)
-      ROW(sin) ROW(cos) ROW(tan) ROW(asin) ROW(acos) ROW(atan) ROW(sinh) ROW(cosh) ROW(tanh)
-          ROW(erf) ROW(floor) ROW(ceil) ROW(round)
+  ROW(sign)
+  ROW(square) ROW(sqrt) ROW(rsqrt) ROW(reciprocal) ROW(exp) ROW(expm1) ROW(log) ROW(log1p) ROW(sin)
+      ROW(cos) ROW(tan) ROW(asin) ROW(acos) ROW(atan) ROW(sinh) ROW(cosh) ROW(tanh) ROW(erf)
+          ROW(floor) ROW(ceil) ROW(round)
 #undef ROW
               return nullptr;
 }
@@ -111,23 +112,14 @@ const Row kRows[] = {
 #undef WIDE
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  const std::string name = "cpu." + call.op.str();
-  ElementwiseCode code;
-  for (const Row& row : kRows)
-    if (row.name == name)
-      code = {HWY_DYNAMIC_DISPATCH(unary_tile)(call.op.str()), row.f64, row.cost};
-  return prepare_elementwise(call, code);
+  const Row& row = row_of(kRows, call);
+  return prepare_elementwise(call,
+                             {HWY_DYNAMIC_DISPATCH(unary_tile)(call.op.str()), row.f64, row.cost});
 }
 
 }  // namespace
 
-std::vector<Kernel> unary_kernels() {
-  std::vector<Kernel> all;
-  for (const Row& row : kRows)
-    all.push_back(
-        {row.name, std::string_view(row.name).substr(4), always, prepare, same_type_pairs});
-  return all;
-}
+std::vector<Kernel> unary_kernels() { return elementwise_kernels(kRows, prepare); }
 
 }  // namespace aloft::cpu
 #endif  // HWY_ONCE
