@@ -117,13 +117,24 @@ ACTIVATION(mish, hn::Mul(x, tanh_softplus_of(x)), d_mish_of(x))
 TileF32 activation_tile(std::string_view op) {
 #define ROW(name)                      \
   if (op == #name) return name##_tile; \
-  if (op == #name "_grad") return name##_grad_tile;
-  ROW(relu)
-  ROW(relu6)
-  ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(sigmoid) ROW(log_sigmoid) ROW(softplus) ROW(softsign)
-      ROW(elu) ROW(selu) ROW(leaky_relu) ROW(hard_sigmoid) ROW(hard_swish) ROW(mish)
+  if (op == #name "_grad") return name##_grad_tile
+  ROW(relu);
+  ROW(relu6);
+  ROW(gelu);
+  ROW(gelu_tanh);
+  ROW(silu);
+  ROW(sigmoid);
+  ROW(log_sigmoid);
+  ROW(softplus);
+  ROW(softsign);
+  ROW(elu);
+  ROW(selu);
+  ROW(leaky_relu);
+  ROW(hard_sigmoid);
+  ROW(hard_swish);
+  ROW(mish);
 #undef ROW
-          return nullptr;
+  return nullptr;
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE

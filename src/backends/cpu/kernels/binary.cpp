@@ -40,14 +40,22 @@ MASK_TILE(greater_equal, hn::Ge(a, b))
 
 TileF32 binary_tile(std::string_view op) {
 #define ROW(name) \
-  if (op == #name) return name##_tile;
-  ROW(add)
-  ROW(sub)
-  ROW(mul)
-  ROW(div) ROW(maximum) ROW(minimum) ROW(squared_difference) ROW(equal) ROW(not_equal) ROW(less)
-      ROW(less_equal) ROW(greater) ROW(greater_equal)
+  if (op == #name) return name##_tile
+  ROW(add);
+  ROW(sub);
+  ROW(mul);
+  ROW(div);
+  ROW(maximum);
+  ROW(minimum);
+  ROW(squared_difference);
+  ROW(equal);
+  ROW(not_equal);
+  ROW(less);
+  ROW(less_equal);
+  ROW(greater);
+  ROW(greater_equal);
 #undef ROW
-          return nullptr;
+  return nullptr;
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE

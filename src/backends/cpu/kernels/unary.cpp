@@ -46,15 +46,33 @@ TILE(round, hn::Round(x))
 
 TileF32 unary_tile(std::string_view op) {
 #define ROW(name) \
-  if (op == #name) return name##_tile;
-  ROW(neg)
-  ROW(abs)
-  ROW(sign)
-  ROW(square) ROW(sqrt) ROW(rsqrt) ROW(reciprocal) ROW(exp) ROW(expm1) ROW(log) ROW(log1p) ROW(sin)
-      ROW(cos) ROW(tan) ROW(asin) ROW(acos) ROW(atan) ROW(sinh) ROW(cosh) ROW(tanh) ROW(erf)
-          ROW(floor) ROW(ceil) ROW(round)
+  if (op == #name) return name##_tile
+  ROW(neg);
+  ROW(abs);
+  ROW(sign);
+  ROW(square);
+  ROW(sqrt);
+  ROW(rsqrt);
+  ROW(reciprocal);
+  ROW(exp);
+  ROW(expm1);
+  ROW(log);
+  ROW(log1p);
+  ROW(sin);
+  ROW(cos);
+  ROW(tan);
+  ROW(asin);
+  ROW(acos);
+  ROW(atan);
+  ROW(sinh);
+  ROW(cosh);
+  ROW(tanh);
+  ROW(erf);
+  ROW(floor);
+  ROW(ceil);
+  ROW(round);
 #undef ROW
-              return nullptr;
+  return nullptr;
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
