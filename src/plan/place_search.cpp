@@ -249,7 +249,9 @@ std::optional<std::vector<std::size_t>> place_within(std::span<const Lifetime> b
   const auto orders = orders_of(live, blocks, sections);
   Search search(blocks, sections, static_cast<int>(std::min(capacity, total) / kAlignment));
   // Rounds of growing patience: how long an order takes varies far more than the orders differ.
-  for (std::int64_t patience = 2000; nodes > 0; patience *= 4)
+  bool impatient = true;  // some order was given up before its end
+  for (std::int64_t patience = 2000; nodes > 0 && impatient; patience *= 4) {
+    impatient = false;
     for (const bool by_offset : {true, false})
       for (const auto& order : orders) {
         const std::int64_t most = std::min(nodes, patience);
@@ -259,8 +261,10 @@ std::optional<std::vector<std::size_t>> place_within(std::span<const Lifetime> b
             offsets[which[i]] = static_cast<std::size_t>(search.offsets()[i]) * kAlignment;
           return offsets;
         }
+        impatient |= search.left() == 0;
         nodes -= most - search.left();
       }
+  }
   return std::nullopt;
 }
 

@@ -18,8 +18,7 @@ enum class StateClass : std::uint8_t {
 };
 
 constexpr std::string_view name_of(StateClass c) {
-  constexpr std::string_view names[] = {"parameter", "optimizer", "gradient", "buffer",
-                                        "control"};
+  constexpr std::string_view names[] = {"parameter", "optimizer", "gradient", "buffer", "control"};
   return names[static_cast<int>(c)];
 }
 
