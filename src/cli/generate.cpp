@@ -23,6 +23,17 @@ struct Options {
   bool as_json = false;
 };
 
+// An empty prompt begins where a document begins: behind the token that separates documents.
+std::vector<std::int32_t> first_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
+  std::vector<std::int32_t> tokens = tokenizer.encode(prompt);
+  if (!tokens.empty()) return tokens;
+  if (const auto separator = tokenizer.end_of_text()) return {*separator};
+  throw UserError("E0812", "the prompt is empty")
+      .saw("a " + std::string(tokenizer.kind()) +
+           " tokenizer, which has no token between documents to begin with")
+      .advice("--prompt \"some text\"");
+}
+
 ExitCode generate(const Options& o) {
   if (o.threads > 0) omp_set_num_threads(o.threads);
   SavedModel saved = open_saved_model(o.model);
@@ -31,9 +42,7 @@ ExitCode generate(const Options& o) {
         .at(o.model)
         .need("vocab.json and merges.txt, or a run directory's tokenizer/");
   if (!o.precision.empty()) amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));
-  std::vector<std::int32_t> prompt = saved.tokenizer->encode(o.prompt);
-  if (prompt.empty())
-    throw UserError("E0812", "the prompt is empty").advice("--prompt \"some text\"");
+  const std::vector<std::int32_t> prompt = first_tokens(*saved.tokenizer, o.prompt);
   Generator generator(*saved.model, o.threads);
   generator.start(prompt);
   const auto start = std::chrono::steady_clock::now();
@@ -69,7 +78,10 @@ Action generate_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face GPT-2 folder")
       ->required();
-  app.add_option("--prompt", o->prompt, "text to go on from")->required();
+  app.add_option(
+         "--prompt", o->prompt,
+         "text to go on from; empty: the start of a document, where the tokenizer marks one")
+      ->required();
   app.add_option("--tokens", o->tokens, "tokens to generate")->check(CLI::Range(0, 1 << 24));
   app.add_option("--temperature", o->sampling.temperature, "0: always the likeliest token")
       ->check(CLI::Range(0.0, 100.0));

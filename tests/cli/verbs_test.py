@@ -276,6 +276,34 @@ class Verbs(unittest.TestCase):
         difference = max(abs(a - b) for a, b in zip(*logits.values()))
         self.assertLess(difference, 0.05 * size)
 
+    def test_an_empty_prompt_begins_a_document(self):
+        self.aloft("train", "tiny.toml", "--out", "bytes", "--set", "train.eval_every=0")
+        done = self.aloft("generate", "bytes", "--prompt", "", exit_code=2)
+        self.assertIn("E0812", done.stderr)
+        self.assertIn("byte tokenizer", done.stderr)
+        (self.folder / "words").mkdir()
+        for name in ("vocab.json", "merges.txt"):
+            (self.folder / "words" / name).write_bytes(
+                (ROOT / "tests" / "fixtures" / "tokenizer" / name).read_bytes())
+        vocab = json.loads((self.folder / "words" / "vocab.json").read_text())
+        self.aloft("train", "tiny.toml", "--out", "words-run", "--set", "train.eval_every=0",
+                   "--set", "data.tokenizer.kind=gpt2", "--set", "data.tokenizer.path=words")
+        begun = {prompt: self.parsed("generate", "words-run", "--prompt", prompt, "--tokens", 6,
+                                     "--temperature", 0, "--json") for prompt in ("", "the")}
+        self.assertEqual(len(begun[""]["tokens"]), 6)
+        # The very logits that the separator alone gives.
+        self.assertIn("<|endoftext|>", vocab)
+        header = b'{"tokens":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]}}'
+        (self.folder / "one.safetensors").write_bytes(
+            len(header).to_bytes(8, "little") + header
+            + vocab["<|endoftext|>"].to_bytes(4, "little"))
+        self.aloft("score", "words-run", "--tokens", "one.safetensors", "--out", "o.safetensors")
+        raw = (self.folder / "o.safetensors").read_bytes()
+        length = int.from_bytes(raw[:8], "little")
+        first, last = json.loads(raw[8:8 + length])["logits"]["data_offsets"]
+        logits = array.array("f", raw[8 + length + first:8 + length + last])
+        self.assertEqual(begun[""]["tokens"][0], max(range(len(vocab)), key=logits.__getitem__))
+
     def test_report_of_hostile_content(self):
         run = self.folder / "hostile"
         run.mkdir()
