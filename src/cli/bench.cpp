@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "backends/cpu/measure.h"
+#include "base/process.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
 #include "frontend/programs.h"

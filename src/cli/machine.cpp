@@ -1,7 +1,6 @@
 #include "cli/machine.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <fstream>
 #include <thread>
@@ -19,12 +18,6 @@ std::string machine_name() {
       break;
     }
   return fmt::format("{}, {} threads", name, std::thread::hardware_concurrency());
-}
-
-std::uint64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace aloft::cli

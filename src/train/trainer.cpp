@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "frontend/amp.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
@@ -157,7 +158,8 @@ class Training {
                           {"skipped", result_.skipped},
                           {"last_loss", result_.last_loss},
                           {"median_step_s", result_.median_step_s},
-                          {"tokens_per_s", result_.tokens_per_s}};
+                          {"tokens_per_s", result_.tokens_per_s},
+                          {"peak_rss_bytes", peak_rss_bytes()}};
       if (result_.val_loss) record["result"]["val_loss"] = *result_.val_loss;
     }
     write_file_atomic(options_.out / "run.json", record.dump(2) + "\n");
@@ -237,7 +239,9 @@ class Training {
         .saw("first non-finite tensor: the gradient of " +
              (r.culprit.empty() ? std::string("the loss") : r.culprit))
         .line("scale", fmt::format("{:g}", r.loss_scale))
-        .advice("a lower learning rate, a longer warm-up, or precision O0 to find the cause");
+        .advice(recipe_.precision.level != Level::O0
+                    ? "a lower learning rate, a longer warm-up, or precision O0 to find the cause"
+                    : "a lower learning rate or a longer warm-up");
   }
 
   void evaluate(Metrics& metrics) {

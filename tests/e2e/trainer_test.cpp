@@ -134,6 +134,7 @@ TEST_F(Trainer, ARunThatDivergesIsReportedAllTheSame) {
   EXPECT_EQ(reported, options.out);
   const auto record = nlohmann::json::parse(read_file(options.out / "run.json", 1 << 24));
   EXPECT_EQ(record["error"]["code"], "E0810");
+  EXPECT_GT(record["result"]["peak_rss_bytes"].get<double>(), 1 << 20);
   EXPECT_GE(record["error"]["skipped"].get<int>(), 30);
   EXPECT_EQ(metrics("diverged").size(), record["error"]["step"].get<std::size_t>());
 }

@@ -5,7 +5,8 @@
     getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const xy = (ys) => curves.step.map((x, i) => ({ x, y: ys[i] }));
 
-  // Exponential mean with bias correction; a number that was not finite is passed over.
+  // Exponential mean with bias correction; a number that was not finite is passed over, and nothing
+  // is drawn in its place.
   function smoothed(ys) {
     const keep = 1 - 1 / Math.max(2, Math.min(40, ys.length / 40));
     let mean = 0, weight = 0;
@@ -14,13 +15,14 @@
         mean = keep * mean + (1 - keep) * y;
         weight = keep * weight + (1 - keep);
       }
-      return weight ? mean / weight : null;
+      return finite(y) ? mean / weight : null;
     });
   }
 
   function line(label, points, name, more) {
     return { label, data: points, borderColor: colour(name), backgroundColor: colour(name),
-             borderWidth: 1.6, pointRadius: points.length < 3 ? 3 : 0, pointHitRadius: 6,
+             borderWidth: 1.6, pointHitRadius: 6,
+             pointRadius: points.filter((p) => finite(p.y)).length < 3 ? 3 : 0,  // no line to see
              spanGaps: false, ...more };
   }
 
@@ -62,15 +64,24 @@
     return hi > lo ? { min: Math.min(lo, 1) === lo ? 0 : lo, max: hi } : {};
   };
 
+  // What a curve leaves out: an empty frame says why it is empty.
+  function missing(ys) {
+    const known = ys.filter(finite).length;
+    return known === ys.length ? "" : known === 0 ? "never finite"
+      : `not finite at ${whole(ys.length - known)} of ${whole(ys.length)} points`;
+  }
+  const note = (...parts) => parts.filter(Boolean).join("; ");
+
   function lossChart() {
     const evaluations = curves.evaluations.map(([x, y]) => ({ x, y }));
-    byId("loss-note").textContent =
-      curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "";
+    byId("loss-note").textContent = note(
+      curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "", missing(curves.loss));
     const validation = line("validation", evaluations, "second",
                             { pointRadius: 3.5, borderWidth: 1.6, order: 0, clip: 8 });
     return ["loss", [
       ...(evaluations.length ? [validation] : []),
-      line("training, smoothed", xy(smoothed(curves.loss)), "accent", { order: 1, borderWidth: 2.2 }),
+      line("training, smoothed", xy(smoothed(curves.loss)), "accent",
+           { order: 1, borderWidth: 2.2, spanGaps: true }),
       line("training", xy(curves.loss), "raw", { order: 2, borderWidth: 1 }),
     ], options(axes({}, stepLimits()), { ...stepTooltip, mode: "nearest", axis: "x" }, true)];
   }
@@ -85,6 +96,7 @@
 
   function normChart() {
     const clip = run.recipe.optimizer && run.recipe.optimizer.clip_norm;
+    byId("norm-note").textContent = note("before clipping", missing(curves.grad_norm));
     const sets = [line("gradient norm", xy(curves.grad_norm), "fourth", { borderWidth: 1.4 })];
     if (clip > 0 && curves.step.length > 1)
       sets.push(line(`clipped to ${clip}`, [{ x: curves.step[0], y: clip },

@@ -94,6 +94,8 @@ function tiles() {
        finite(run.compile_s) ? `compiled in ${duration(run.compile_s)}` : "");
   if (run.memory && run.memory.peak_bytes)
     tile("Peak memory", bytes(run.memory.peak_bytes), "planned, to the byte");
+  else if (finite(result.peak_rss_bytes))
+    tile("Peak memory", bytes(result.peak_rss_bytes), "resident, the whole process");
   tile("Parameters", finite(run.parameters) ? count(run.parameters) : "–",
        run.tokens ? `${count(run.tokens.train)} training tokens` : "");
   tile("Precision", (run.policy || "–").split(" ")[0], (run.policy || "").split(" ").slice(1).join(", ").replace("loss_scale=", "loss scale "));
