@@ -1,4 +1,5 @@
-// Memory placement: lifetimes in, offsets out. Pure functions; the judge is written apart.
+// Memory placement: lifetimes in, offsets out. Pure functions; find_overlap judges a
+// placement without what made it.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -71,7 +72,12 @@ GuardedMemory::GuardedMemory(std::size_t bytes, Side side, std::uint8_t fill)
         .advice("a smaller model: a memory check holds much twice");
   base_ = static_cast<std::byte*>(base);
   data_ = base_ + page();
-  open();
+  try {
+    open();
+  } catch (...) {  // no destructor runs for what was never made
+    munmap(base_, mapped_);
+    throw;
+  }
   if (inside > 0) std::memset(data_, fill, inside);
   if (side == Side::Back) data_ += inside - round_up(bytes, kLine);
 }
@@ -97,12 +103,16 @@ std::optional<std::ptrdiff_t> GuardedMemory::damage() const {
   return std::nullopt;
 }
 
-void GuardedMemory::close() {
-  if (mapped_ > 2 * page()) mprotect(base_ + page(), mapped_ - 2 * page(), PROT_NONE);
+void GuardedMemory::protect(int access) {
+  if (mapped_ <= 2 * page()) return;
+  if (mprotect(base_ + page(), mapped_ - 2 * page(), access) != 0)
+    throw EnvironmentError("E0401", "the system does not change the access to memory")
+        .saw(std::strerror(errno))
+        .advice("a smaller model, or a higher limit of mappings (vm.max_map_count)");
 }
 
-void GuardedMemory::open() {
-  if (mapped_ > 2 * page()) mprotect(base_ + page(), mapped_ - 2 * page(), PROT_READ | PROT_WRITE);
-}
+void GuardedMemory::close() { protect(PROT_NONE); }
+
+void GuardedMemory::open() { protect(PROT_READ | PROT_WRITE); }
 
 }  // namespace aloft

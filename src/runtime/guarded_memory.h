@@ -28,11 +28,13 @@ class GuardedMemory {
   std::optional<std::ptrdiff_t> damage() const;
   // First and one past the last byte, guard pages included.
   std::pair<const std::byte*, const std::byte*> range() const { return {base_, base_ + mapped_}; }
-  // While closed, every access faults.
+  // While closed, every access faults. EnvironmentError E0401 where the system refuses.
   void close();
   void open();
 
  private:
+  void protect(int access);
+
   std::byte* base_ = nullptr;  // of the mapping, a guard page first
   std::size_t mapped_ = 0;
   std::byte* data_ = nullptr;

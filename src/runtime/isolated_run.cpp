@@ -106,7 +106,12 @@ class Watch {
 class Closed {
  public:
   explicit Closed(std::span<GuardedMemory* const> memory) : memory_(memory) {
-    for (GuardedMemory* m : memory_) m->close();
+    try {
+      for (GuardedMemory* m : memory_) m->close();
+    } catch (...) {  // no destructor runs: none may stay closed
+      for (GuardedMemory* m : memory_) m->open();
+      throw;
+    }
   }
   ~Closed() {
     for (GuardedMemory* m : memory_) m->open();
