@@ -312,6 +312,14 @@ json override_value(const std::string& text) {
   return text;
 }
 
+// A table given to --set is its keys, as in the file.
+void spread(const std::string& key, const json& value, std::vector<Leaf>& into) {
+  if (!value.is_object() || value.empty() || key == "precision")
+    into.push_back({key, kOverride, value, {}});
+  else
+    for (const auto& [inner, v] : value.items()) spread(key + "." + inner, v, into);
+}
+
 // A path given on the command line begins where the program was started, as in every program;
 // only those of the file begin at the file.
 void anchor_paths(Recipe& r) {
@@ -390,7 +398,7 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
     if (!is_utf8(o.key) || !is_utf8(o.value))
       throw UserError("E0713", "--set needs KEY=VALUE in UTF-8")
           .saw(in_quotes(o.key) + " = " + in_quotes(o.value));
-    leaves.push_back({o.key, kOverride, override_value(o.value), {}});
+    spread(o.key, override_value(o.value), leaves);
   }
   // tokenizer = "char" is short for tokenizer = { kind = "char" }.
   for (Leaf& leaf : leaves)

@@ -297,12 +297,19 @@ class Training {
     }
   }
 
+  // What a sample goes on from: a new line, or the tokenizer's first piece where its text had none.
+  std::vector<std::int32_t> first_line() const {
+    try {
+      if (auto ids = data_.tokenizer->encode("\n"); !ids.empty()) return ids;
+    } catch (const DataError&) {
+    }
+    return {0};
+  }
+
   void sample() {
     if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
     Generator generator(*model_);
-    std::vector<std::int32_t> ids = data_.tokenizer->encode("\n");
-    if (ids.empty()) ids.push_back(0);
-    generator.start(ids);
+    generator.start(first_line());
     SamplingOptions o;
     o.temperature = 0.8;
     o.top_k = 40;

@@ -76,6 +76,14 @@ TEST_F(Trainer, SamplingOnTheWayChangesNoBit) {
   }
 }
 
+// Whatever the text lacks, a run ends with its sample.
+TEST_F(Trainer, ATextOfOneLineIsSampledToo) {
+  std::string text = small_text();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  folder_.put(folder_ / "text.txt", text);
+  EXPECT_FALSE(run("line", {"train.steps=2", "train.sample_tokens=20"}).sample.empty());
+}
+
 // A scale at its ceiling overflows at first: those steps train nothing, and the data goes on.
 TEST_F(Trainer, SkippedStepsAreNamedAndTheDataGoesOn) {
   for (const char* mode : {"graph", "eager"}) {

@@ -99,6 +99,12 @@ TEST(Recipe, OverridesAreTomlOrBareText) {
   EXPECT_FALSE(r.model.bias);
   EXPECT_EQ(r.data.tokenizer.kind, "byte");
   EXPECT_THROW(parse_override("train.steps"), UserError);
+  const Recipe table =
+      parse_recipe(kRecipe, "r.toml",
+                   {{"data.tokenizer", "{kind = \"bpe\", vocab = 512}"}, {"train", "{seed = 9}"}});
+  EXPECT_EQ(table.data.tokenizer.kind, "bpe");
+  EXPECT_EQ(table.data.tokenizer.vocab, 512);
+  EXPECT_EQ(table.train.seed, 9);
 }
 
 // What --print-config shows is itself the recipe, and says where each value is from.
