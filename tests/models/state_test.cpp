@@ -116,7 +116,9 @@ TEST_P(State, ModesOfNestedModulesHoldInBothModes) {
   auto [net, opt] = amp::initialize(model, optim::Sgd{}, GetParam());
   const auto call = [&net = net](const Tensor& x) { return net(x); };
   const Tensor x = images();
-  const auto mean_now = [&model, &opt = opt] { return bytes_of(model, opt).at("block.norm.running_mean"); };
+  const auto mean_now = [&model, &opt = opt] {
+    return bytes_of(model, opt).at("block.norm.running_mean");
+  };
   model.eval();
   EXPECT_FALSE(model.block.drop.is_training() || model.block.norm.is_training());
   const std::string start_mean = mean_now();
