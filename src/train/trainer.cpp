@@ -298,7 +298,7 @@ class Training {
   }
 
   // What a sample goes on from: a new line, or the tokenizer's first piece where its text had none.
-  std::vector<std::int32_t> first_line() const {
+  std::vector<std::int32_t> sample_start() const {
     try {
       if (auto ids = data_.tokenizer->encode("\n"); !ids.empty()) return ids;
     } catch (const DataError&) {
@@ -309,7 +309,7 @@ class Training {
   void sample() {
     if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
     Generator generator(*model_);
-    generator.start(first_line());
+    generator.start(sample_start());
     SamplingOptions o;
     o.temperature = 0.8;
     o.top_k = 40;
