@@ -312,9 +312,10 @@ json override_value(const std::string& text) {
   return text;
 }
 
-// A table given to --set is its keys, as in the file.
+// A table given to --set is its keys, as in the file; [precision] takes tables whole.
 void spread(const std::string& key, const json& value, std::vector<Leaf>& into) {
-  if (!value.is_object() || value.empty() || key == "precision")
+  const bool whole = key == "precision" || key.starts_with("precision.");
+  if (!value.is_object() || value.empty() || whole)
     into.push_back({key, kOverride, value, {}});
   else
     for (const auto& [inner, v] : value.items()) spread(key + "." + inner, v, into);
