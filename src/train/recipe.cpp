@@ -76,7 +76,7 @@ class Reader {
   explicit Reader(Recipe& recipe) : recipe_(recipe), fields_(recipe_fields(recipe)) {}
 
   void read(const Leaf& leaf) {
-    if (leaf.key == "precision" || starts_with(leaf.key, "precision.")) return precision(leaf);
+    if (leaf.key == "precision" || leaf.key.starts_with("precision.")) return precision(leaf);
     const auto it = std::find_if(fields_.begin(), fields_.end(),
                                  [&](const RecipeField& f) { return f.key == leaf.key; });
     if (it == fields_.end()) return unknown(leaf);
@@ -137,9 +137,6 @@ class Reader {
       recipe_.origin["precision." + key] = from(key);
   }
 
-  static bool starts_with(const std::string& s, std::string_view prefix) {
-    return s.compare(0, prefix.size(), prefix) == 0;
-  }
   std::string origin(const std::string& key) const {
     const auto it = recipe_.origin.find(key);
     return it == recipe_.origin.end() ? "default" : it->second;
@@ -183,7 +180,7 @@ class Reader {
     const std::string section = leaf.key.substr(0, leaf.key.rfind('.') + 1);
     for (const RecipeField& f : fields_) {
       known.emplace_back(f.key);
-      if (starts_with(known.back(), section)) here.push_back(known.back().substr(section.size()));
+      if (known.back().starts_with(section)) here.push_back(known.back().substr(section.size()));
     }
     // In a section that exists it is the key's own name that was mistyped.
     std::string near = nearest_name(leaf.key.substr(section.size()), here);
