@@ -63,7 +63,10 @@ OpDef element_count_op() {
         c.out[0][0] = n;
       }),
       .vjp = NoGradient{},
-      .cost = [](const A&, CallTypes, CallTypes) { return Cost{0, 4}; },
+      .cost =
+          [](const A&, CallTypes, CallTypes) {
+            return Cost{0, 4};
+          },
       .labels = "*",
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),

@@ -8,9 +8,7 @@ namespace aloft {
 namespace {
 
 // Shape without its last two axes.
-Shape leading(const Shape& s) {
-  return Shape(std::vector<Dim>(s.begin(), s.end() - 2));
-}
+Shape leading(const Shape& s) { return Shape(std::vector<Dim>(s.begin(), s.end() - 2)); }
 
 Dim rows(const Shape& s, bool t) { return t ? s[-1] : s[-2]; }
 Dim columns(const Shape& s, bool t) { return t ? s[-2] : s[-1]; }
@@ -52,17 +50,15 @@ void evaluate(const MatmulAttrs& a, EvalCall& c) {
       for (std::int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (std::int64_t l = 0; l < k; ++l)
-          sum += px[a.transpose_a ? l * m + i : i * k + l] *
-                 py[a.transpose_b ? j * k + l : l * n + j];
+          sum +=
+              px[a.transpose_a ? l * m + i : i * k + l] * py[a.transpose_b ? j * k + l : l * n + j];
         z[(b * m + i) * n + j] = sum;
       }
   }
 }
 
 // [..., r, c] -> [prod(...) * r, c], so that a product with one shared matrix sums over rows.
-Tensor fold(const Tensor& t) {
-  return t.rank() == 2 ? t : flatten(t, 0, t.rank() - 2);
-}
+Tensor fold(const Tensor& t) { return t.rank() == 2 ? t : flatten(t, 0, t.rank() - 2); }
 
 // C = A B:  dA = dC B^T, dB = A^T dC, with the transposes of the forward product folded in.
 void vjp(const MatmulAttrs& at, Vjp& g) {
@@ -78,14 +74,18 @@ void vjp(const MatmulAttrs& at, Vjp& g) {
     g.give(1, at.transpose_b ? matmul(fd, fa, true, false) : matmul(fa, fd, true, false));
     return;
   }
-  const Tensor db = at.transpose_b ? matmul(dy, a, true, at.transpose_a)
-                                   : matmul(a, dy, !at.transpose_a, false);
+  const Tensor db =
+      at.transpose_b ? matmul(dy, a, true, at.transpose_a) : matmul(a, dy, !at.transpose_a, false);
   g.give(1, sum_to(db, b));
 }
 
 std::vector<Product> products(const MatmulAttrs& a, CallTypes in, CallTypes out) {
   const Shape& z = out[0].shape;
-  Product p{1, z[-2].max(), z[-1].max(), columns(in[0].shape, a.transpose_a).max(), a.transpose_a,
+  Product p{1,
+            z[-2].max(),
+            z[-1].max(),
+            columns(in[0].shape, a.transpose_a).max(),
+            a.transpose_a,
             a.transpose_b};
   const std::int64_t lead = leading(z).max_numel();
   if (in[1].shape.rank() == 2 && !a.transpose_a)

@@ -8,8 +8,8 @@ namespace aloft {
 struct MatmulAttrs {
   bool transpose_a = false;
   bool transpose_b = false;
-  DType out = DType::F32;   // element type of the result, where `same_out` is false
-  bool same_out = true;     // the result has the operands' element type
+  DType out = DType::F32;  // element type of the result, where `same_out` is false
+  bool same_out = true;    // the result has the operands' element type
   static constexpr auto fields() {
     using A = MatmulAttrs;
     return std::tuple{field("transpose_a", &A::transpose_a, "a's last two axes are swapped"),

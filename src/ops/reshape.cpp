@@ -13,8 +13,7 @@ std::vector<OpDef> reshape_ops() {
           [](const A& a, Infer& c) {
             c.need_count(1);
             c.check(c.shape(0).numel() == a.shape.numel(), "the number of elements changes",
-                    "as many elements as " + c.shape(0).str() + " has; asked for " +
-                        a.shape.str());
+                    "as many elements as " + c.shape(0).str() + " has; asked for " + a.shape.str());
             c.out(c.dtype(0), a.shape);
           },
       .numeric = Numeric::Follow,

@@ -26,8 +26,8 @@ using T = const Tensor&;
 const Row kRows[] = {
     {"neg", "-x", Numeric::Follow, 1, [](double x) { return -x; },
      [](T x, T) { return scalar_like(x, -1); }, "Neg"},
-    {"abs", "|x|; its gradient at 0 is 0", Numeric::Follow, 1,
-     [](double x) { return std::abs(x); }, [](T x, T) { return sign(x); }, "Abs", 0.1, 2},
+    {"abs", "|x|; its gradient at 0 is 0", Numeric::Follow, 1, [](double x) { return std::abs(x); },
+     [](T x, T) { return sign(x); }, "Abs", 0.1, 2},
     {"sign", "-1, 0 or 1; NaN stays NaN", Numeric::Follow, 1,
      [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }, nullptr, "Sign", 0.1,
      2},
@@ -46,8 +46,7 @@ const Row kRows[] = {
     {"log", "natural logarithm", Numeric::Widen, 10, [](double x) { return std::log(x); },
      [](T x, T) { return reciprocal(x); }, "Log", 0.2, 3},
     {"log1p", "log(1 + x), exact near 0", Numeric::Widen, 10,
-     [](double x) { return std::log1p(x); }, [](T x, T) { return reciprocal(x + 1); }, "", -0.5,
-     3},
+     [](double x) { return std::log1p(x); }, [](T x, T) { return reciprocal(x + 1); }, "", -0.5, 3},
     {"sin", "sine of radians", Numeric::Widen, 12, [](double x) { return std::sin(x); },
      [](T x, T) { return cos(x); }, "Sin"},
     {"cos", "cosine of radians", Numeric::Widen, 12, [](double x) { return std::cos(x); },
@@ -118,12 +117,16 @@ std::vector<OpDef> unary_ops() {
 
 #define UNARY(name) \
   Tensor name(Operand x) { return emit_one(#name, {}, {x}); }
-UNARY(neg) UNARY(abs) UNARY(sign) UNARY(square) UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal)
-UNARY(exp) UNARY(expm1) UNARY(log) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin)
-UNARY(acos) UNARY(atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(erf) UNARY(floor) UNARY(ceil)
-UNARY(round)
+UNARY(neg)
+UNARY(abs) UNARY(sign) UNARY(square) UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal) UNARY(exp)
+    UNARY(expm1) UNARY(log) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin) UNARY(acos)
+        UNARY(atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(erf) UNARY(floor) UNARY(ceil)
+            UNARY(round)
 #undef UNARY
 
-Tensor operator-(Operand x) { return neg(x); }
+                Tensor
+                operator-(Operand x) {
+  return neg(x);
+}
 
 }  // namespace aloft

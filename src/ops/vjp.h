@@ -14,7 +14,10 @@ class Vjp {
  public:
   Vjp(std::span<const Tensor> in, std::span<const Tensor> out, std::span<const Tensor> cotangents,
       std::vector<bool> needed)
-      : in_(in), out_(out), cotangents_(cotangents), needed_(std::move(needed)),
+      : in_(in),
+        out_(out),
+        cotangents_(cotangents),
+        needed_(std::move(needed)),
         given_(in.size()) {}
 
   int count() const { return static_cast<int>(in_.size()); }
