@@ -64,8 +64,10 @@ std::vector<OpDef> compare_ops() {
 
 #define COMPARE(name) \
   Tensor name(Operand a, Operand b) { return emit_one(#name, {}, {a, b}); }
-COMPARE(equal)
-COMPARE(not_equal) COMPARE(less) COMPARE(less_equal) COMPARE(greater) COMPARE(greater_equal)
+// clang-format off
+COMPARE(equal) COMPARE(not_equal) COMPARE(less) COMPARE(less_equal) COMPARE(greater)
+COMPARE(greater_equal)
+// clang-format on
 #undef COMPARE
 
 }  // namespace aloft

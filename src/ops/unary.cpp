@@ -117,16 +117,14 @@ std::vector<OpDef> unary_ops() {
 
 #define UNARY(name) \
   Tensor name(Operand x) { return emit_one(#name, {}, {x}); }
-UNARY(neg)
-UNARY(abs) UNARY(sign) UNARY(square) UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal) UNARY(exp)
-    UNARY(expm1) UNARY(log) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin) UNARY(acos)
-        UNARY(atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(erf) UNARY(floor) UNARY(ceil)
-            UNARY(round)
+// clang-format off
+UNARY(neg) UNARY(abs) UNARY(sign) UNARY(square) UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal)
+UNARY(exp) UNARY(expm1) UNARY(log) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin)
+UNARY(acos) UNARY(atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(erf) UNARY(floor) UNARY(ceil)
+UNARY(round)
+// clang-format on
 #undef UNARY
 
-                Tensor
-                operator-(Operand x) {
-  return neg(x);
-}
+Tensor operator-(Operand x) { return neg(x); }
 
 }  // namespace aloft
