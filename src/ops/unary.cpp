@@ -115,6 +115,8 @@ std::vector<OpDef> unary_ops() {
   return all;
 }
 
+Tensor operator-(Operand x) { return neg(x); }
+
 #define UNARY(name) \
   Tensor name(Operand x) { return emit_one(#name, {}, {x}); }
 // clang-format off
@@ -124,7 +126,5 @@ UNARY(acos) UNARY(atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(erf) UNARY(flo
 UNARY(round)
 // clang-format on
 #undef UNARY
-
-Tensor operator-(Operand x) { return neg(x); }
 
 }  // namespace aloft
