@@ -151,6 +151,28 @@ struct Shares {
   double matmul_s = 0, update_s = 0;
 };
 
+// Milliseconds a step by op and phase, longest first, from `steps` observed ones.
+json times_by_op(const Program& program, const Clock& clock, int steps) {
+  struct Sum {
+    int count = 0;
+    double ms = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& ins = program.instructions[i];
+    Sum& s = sums[{ins.call.op.str(), std::string(name_of(ins.phase))}];
+    ++s.count;
+    s.ms += clock.of(static_cast<int>(i)) / steps * 1e3;
+  }
+  std::vector<json> rows;
+  for (const auto& [key, s] : sums)
+    rows.push_back({{"op", key.first}, {"phase", key.second}, {"count", s.count}, {"ms", s.ms}});
+  std::stable_sort(rows.begin(), rows.end(), [](const json& a, const json& b) {
+    return a["ms"].get<double>() > b["ms"].get<double>();
+  });
+  return rows;
+}
+
 // Seconds a step in ops with matrix products, and in the update, from `steps` observed ones.
 Shares shares_of(const Program& program, const Clock& clock, int steps) {
   Shares s;
@@ -221,6 +243,7 @@ json measure(const Options& o, double process_start) {
             {"peak_rss_bytes", rss},
             {"matmul_ms", matmul_s * 1e3},
             {"optimizer_gb_s", update_s > 0 ? bytes / update_s / 1e9 : 0},
+            {"ops", times_by_op(program, clock, kProfiled)},
             {"loss", last.loss}};
   if (!o.no_limit) add_limit(j, program, bytes);
   return j;
@@ -246,6 +269,13 @@ void print_table(const json& j) {
         j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
         j["matmul_gflops"].get<double>(), j["stream_gb_s"].get<double>(),
         100 * j["limit_fraction"].get<double>());
+  fmt::print("  where the time goes, ms a step:\n");
+  for (const json& row : j["ops"]) {
+    const double ms = row["ms"].get<double>();
+    if (ms < 0.01 * j["step_ms"].get<double>()) break;
+    fmt::print("  {:>10.1f} {} x {} ({})\n", ms, row["count"].dump(), row["op"].get<std::string>(),
+               row["phase"].get<std::string>());
+  }
 }
 
 }  // namespace
