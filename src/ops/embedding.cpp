@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ops/binary.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -115,13 +116,74 @@ OpDef embedding_grad_op() {
   });
 }
 
+OpDef embedding_grad_add_op() {
+  using A = NoAttrs;
+  return define<A>({
+      .name = "embedding_grad_add",
+      .doc = "A gradient plus the rows that embedding_grad adds up at integer ids; rows that no id "
+             "names stay as they are.",
+      .infer =
+          [](const A&, Infer& c) {
+            c.need_count(3);
+            c.need_rank(0, 2, 2);
+            c.need_float(0);
+            c.need_float(1);
+            c.need_same_dtype(0, 1);
+            c.need_integer(2);
+            c.need_rank(1, 1);
+            Shape leading = c.shape(1);
+            c.check(leading[-1] == c.shape(0)[1], "the rows have different widths",
+                    "dy as wide as x");
+            leading.dims().pop_back();
+            c.need_shape(2, leading);
+            c.out(c.in(0));
+          },
+      .numeric = Numeric::Follow,
+      .meaning = Body<A>([](const A&, std::span<const Tensor> in) -> std::vector<Tensor> {
+        return {in[0] + embedding_grad(in[1], in[2], in[0].dim(0).max())};
+      }),
+      .vjp = FromBody{},
+      .cost =
+          [](const A&, CallTypes in, CallTypes) {
+            const auto moved = static_cast<double>(in[1].max_bytes());
+            return Cost{static_cast<double>(2 * in[1].shape.max_numel()),
+                        3 * moved + static_cast<double>(in[2].max_bytes())};
+          },
+      .labels = "* d, ... d, ... -> * d",
+      .fusion = Fusion::Opaque,
+      .onnx = no_onnx(),
+      .samples =
+          [](Samples& s) {
+            // A row's sum is rounded to its type before it is added, as the body's ops do.
+            const auto one = [&](std::vector<SampleInput> in, const char* note) -> Sample& {
+              Sample& sample = s.add(A{}, std::move(in), note);
+              sample.inner_roundings = 1;
+              return sample;
+            };
+            one({{{7, 5}}, {{2, 3, 5}}, ids({2, 3}, 0, 7)}, "");
+            one({{{4, 17}}, {{40, 17}}, ids({40}, 0, 4, DType::I64)}, "repeated ids");
+            one({{{1, 1}}, {{1}}, ids({}, 0, 1)}, "");
+            one({{{3, 4}}, {{0, 4}}, ids({0}, 0, 3)}, "");
+            one({{{3, 4097}}, {{4, 4097}}, ids({4}, 0, 3)}, "");
+            one({{{4097, 3}}, {{17, 3}}, ids({17}, 0, 4097)}, "");
+            one({{{3, 4}}, {{9, 4}}, ids({9}, -2, 5)}, "ids outside the table").gradient = false;
+          },
+      .keep_inputs = {2},
+  });
+}
+
 }  // namespace
 
-std::vector<OpDef> embedding_ops() { return {embedding_op(), embedding_grad_op()}; }
+std::vector<OpDef> embedding_ops() {
+  return {embedding_op(), embedding_grad_op(), embedding_grad_add_op()};
+}
 
 Tensor embedding(Operand table, Operand ids) { return emit_one("embedding", {}, {table, ids}); }
 Tensor embedding_grad(Operand dy, Operand ids, std::int64_t rows) {
   return emit_one("embedding_grad", to_attrs(EmbeddingGradAttrs{rows}), {dy, ids});
+}
+Tensor embedding_grad_add(Operand x, Operand dy, Operand ids) {
+  return emit_one("embedding_grad_add", {}, {x, dy, ids});
 }
 
 }  // namespace aloft

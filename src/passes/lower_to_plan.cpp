@@ -44,6 +44,7 @@ class Lowering {
     number_instructions();
     find_last_uses();
     for (const StateUpdate& u : graph_.updates()) update_of_[u.value] = u.variable;
+    find_gradients_in_the_making();
     for (std::uint32_t n : graph_.order()) lower(graph_.node(n), n);
     copy_updates();
     finish();
@@ -101,6 +102,30 @@ class Lowering {
       }
     for (const GraphOutput& o : graph_.outputs()) last_use_[root(o.value)] = count_;
     for (const StateUpdate& u : graph_.updates()) last_use_[root(u.value)] = count_;
+  }
+
+  // A part of a gradient whose memory the gradient takes over lies in the gradient arena too, from
+  // its own birth. Where several could be taken over, the first operand is.
+  void find_gradients_in_the_making() {
+    const auto& order = graph_.order();
+    for (auto n = order.rbegin(); n != order.rend(); ++n) {
+      const auto found = calls_.find(*n);
+      if (found == calls_.end() || found->second.second.is_view) continue;
+      const KernelChoice& choice = found->second.second;
+      const Node& node = graph_.node(*n);
+      for (std::uint32_t i = 0; i < node.out.size(); ++i) {
+        if (!gradients_.contains({*n, i}) || update_of_.contains({*n, i})) continue;
+        for (const auto& [from, to] : choice.in_place) {
+          if (to != static_cast<int>(i)) continue;
+          const ValueId part = root(node.in[from]);
+          if (!position_.contains(part.node) || last_use(part) > position_.at(*n) ||
+              graph_.type(part).max_bytes() != node.out[i].max_bytes())
+            continue;
+          gradients_.insert({part, true});
+          break;
+        }
+      }
+    }
   }
 
   int last_use(ValueId v) const {

@@ -67,6 +67,7 @@ const Pipeline& compile_pipeline() {
         .then(differentiate_pass)
         .until_stable({&simplify, &cse, &dce})
         .then(fuse_head_gradient)
+        .then(fuse_embedding_gradient)
         .then(expand_bodies)
         .until_stable({&simplify, &cse, &dce});
     return p;

@@ -1,5 +1,6 @@
-// embedding and its gradient. The gradient lists each table row's ids first, so that every row is
-// written once, by one thread, its parts added in f32 in the order of the ids.
+// embedding and its gradient, alone or added to another. The gradient lists each table row's ids
+// first, so that every row is written once, by one thread, its parts added in f32 in the order of
+// the ids.
 #include "ops/embedding.h"
 
 #include <cstring>
@@ -49,15 +50,18 @@ class Embedding : public Prepared {
 };
 
 // Scratch: for each table row the index of its first id or -1, for each id the next of its row.
+// kAdd: in = {x, dy, ids}, out = x + the sums, which are rounded to their type before they are
+// added, as two ops would; rows without an id are left alone. Else in = {dy, ids}.
+template <bool kAdd>
 class EmbeddingGrad : public Prepared {
  public:
   explicit EmbeddingGrad(const CallSpec& call)
-      : type_(call.in[0].dtype),
-        id_type_(call.in[1].dtype),
+      : type_(call.out[0].dtype),
+        id_type_(call.in[kIds].dtype),
         rows_(call.out[0].shape[0].max()),
         width_(call.out[0].shape[1].max()),
-        most_ids_(call.in[1].shape.max_numel()),
-        ids_(extent_of(call.in[1].shape.numel(), call)) {}
+        most_ids_(call.in[kIds].shape.max_numel()),
+        ids_(extent_of(call.in[kIds].shape.numel(), call)) {}
 
   std::size_t scratch_bytes() const override { return (rows_ + most_ids_) * sizeof(std::int32_t); }
 
@@ -66,51 +70,88 @@ class EmbeddingGrad : public Prepared {
     std::int32_t* next = first + rows_;
     std::fill_n(first, rows_, -1);
     for (std::int64_t i = ids_.at(args.symbols); i-- > 0;) {
-      const std::int64_t id = integer_at(id_type_, args.in[1], i);
+      const std::int64_t id = integer_at(id_type_, args.in[kIds], i);
       if (id < 0 || id >= rows_) continue;
       next[i] = first[id];
       first[id] = static_cast<std::int32_t>(i);
     }
+    const bool in_place = kAdd && args.in[0] == args.out[0];
     parallel_for(rows_, width_ / 4 + 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end;) {
         std::int64_t stop = row;  // a run of rows that no id names
         while (stop < end && first[stop] < 0) ++stop;
-        if (stop > row && width_ > 0)
-          std::memset(at(args.out[0], row * width_, type_), 0,
-                      (stop - row) * width_ * size_of(type_));
-        if (stop < end) one_row(args, first[stop], next, at(args.out[0], stop * width_, type_));
+        if (!in_place) rest(args, row, stop);
+        if (stop < end) one_row(args, stop, first[stop], next);
         row = stop + 1;
       }
     });
   }
 
  private:
-  void one_row(const RunArgs& args, std::int32_t i, const std::int32_t* next, void* to) const {
-    const void* dy = args.in[0];
-    if (next[i] < 0) {
-      std::memcpy(to, at(dy, i * width_, type_), width_ * size_of(type_));
+  static constexpr int kDy = kAdd ? 1 : 0, kIds = kDy + 1;
+
+  // Rows [row, stop) as they are without ids.
+  void rest(const RunArgs& args, std::int64_t row, std::int64_t stop) const {
+    const std::size_t bytes = (stop - row) * width_ * size_of(type_);
+    if (bytes == 0) return;
+    void* to = at(args.out[0], row * width_, type_);
+    if constexpr (kAdd)
+      std::memcpy(to, at(static_cast<const void*>(args.in[0]), row * width_, type_), bytes);
+    else
+      std::memset(to, 0, bytes);
+  }
+
+  void one_row(const RunArgs& args, std::int64_t row, std::int32_t i,
+               const std::int32_t* next) const {
+    if (!kAdd && next[i] < 0) {
+      const void* dy = args.in[kDy];
+      std::memcpy(at(args.out[0], row * width_, type_), at(dy, i * width_, type_),
+                  width_ * size_of(type_));
       return;
     }
     for (std::int64_t j = 0; j < width_; j += kTile) {
       const std::int64_t n = std::min(kTile, width_ - j);
       if (type_ == DType::F64)
-        add_up<double>(dy, i, next, j, n, at(to, j, type_), open_f64, close_f64);
+        add_up<double>(args, row * width_ + j, i * width_ + j, i, next, n, open_f64, close_f64);
       else
-        add_up<float>(dy, i, next, j, n, at(to, j, type_), open_f32, close_f32);
+        add_up<float>(args, row * width_ + j, i * width_ + j, i, next, n, open_f32, close_f32);
     }
   }
 
-  // Elements [j, j + n) of the row whose first id is i.
+  // Elements [place, place + n) of the output; `from` is where those of the row's first id i are.
   template <class T>
-  void add_up(const void* dy, std::int32_t i, const std::int32_t* next, std::int64_t j,
-              std::int64_t n, void* to, const T* (*open)(DType, const void*, T*, std::int64_t),
+  void add_up(const RunArgs& args, std::int64_t place, std::int64_t from, std::int32_t i,
+              const std::int32_t* next, std::int64_t n,
+              const T* (*open)(DType, const void*, T*, std::int64_t),
               void (*close)(DType, const T*, void*, std::int64_t)) const {
     alignas(64) T sum[kTile] = {}, wide[kTile];
-    for (; i >= 0; i = next[i]) {
-      const T* x = open(type_, at(dy, i * width_ + j, type_), wide, n);
-      for (std::int64_t k = 0; k < n; ++k) sum[k] += x[k];
+    const void* dy = args.in[kDy];
+    const std::int64_t column = from - i * width_;
+    const bool is_single = next[i] < 0;
+    const T* total = sum;
+    if (is_single) {
+      total = open(type_, at(dy, from, type_), sum, n);
+    } else {
+      for (; i >= 0; i = next[i]) {
+        const T* x = open(type_, at(dy, i * width_ + column, type_), wide, n);
+        for (std::int64_t k = 0; k < n; ++k) sum[k] += x[k];
+      }
     }
-    close(type_, sum, to, n);
+    void* to = at(args.out[0], place, type_);
+    if constexpr (kAdd) {
+      alignas(64) T rounded[kTile];
+      if (!is_single) {
+        close(type_, sum, wide, n);
+        total = open(type_, wide, rounded, n);
+      }
+      alignas(64) T both[kTile];
+      const void* into = args.in[0];
+      const T* x = open(type_, at(into, place, type_), both, n);
+      for (std::int64_t k = 0; k < n; ++k) both[k] = x[k] + total[k];
+      close(type_, both, to, n);
+    } else {
+      close(type_, total, to, n);
+    }
   }
 
   DType type_, id_type_;
@@ -124,16 +165,20 @@ std::unique_ptr<Prepared> prepare(const CallSpec& call) {
 }
 
 std::optional<Refusal> accepts_grad(const CallSpec& call) {
-  if (call.in[1].shape.max_numel() > std::numeric_limits<std::int32_t>::max())
+  if (call.in.back().shape.max_numel() > std::numeric_limits<std::int32_t>::max())
     return Refusal{"more than 2^31 ids"};
   return std::nullopt;
 }
+
+std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
 
 }  // namespace
 
 std::vector<Kernel> embedding_kernels() {
   return {{"cpu.embedding", "embedding", always, prepare<Embedding>},
-          {"cpu.embedding_grad", "embedding_grad", accepts_grad, prepare<EmbeddingGrad>}};
+          {"cpu.embedding_grad", "embedding_grad", accepts_grad, prepare<EmbeddingGrad<false>>},
+          {"cpu.embedding_grad_add", "embedding_grad_add", accepts_grad,
+           prepare<EmbeddingGrad<true>>, in_place}};
 }
 
 }  // namespace aloft::cpu
