@@ -21,6 +21,7 @@
 #include "models/huggingface.h"
 #include "models/lenet.h"
 #include "models/mlp.h"
+#include "models/resnet.h"
 #include "models/state_dict.h"
 #include "nn/attention.h"
 #include "nn/batch_norm.h"

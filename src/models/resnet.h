@@ -1,0 +1,53 @@
+// Residual convolutional networks (He et al. 2015) of basic blocks, in the variant for small
+// images: a 3x3 stem of stride 1 and no pooling before the first stage. ResNet-18 is {2, 2, 2, 2}
+// blocks of 64, 128, 256 and 512 channels. Parameters and buffers have torchvision's names and
+// shapes (conv1.weight, layer2.0.downsample.1.running_mean, fc.bias), without num_batches_tracked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nn/batch_norm.h"
+#include "nn/conv2d.h"
+#include "nn/linear.h"
+#include "nn/sequential.h"
+
+namespace aloft::models {
+
+struct ResNetConfig {
+  std::int64_t channels = 3;  // of the images, which are square or not, of any extent
+  std::int64_t classes = 10;
+  std::int64_t width = 64;  // channels of the first stage; each later one has twice as many
+  std::vector<std::int64_t> blocks = {2, 2, 2, 2};  // a stage; all but the first halve the extents
+};
+
+// x + norm(conv(relu(norm(conv(x))))), then relu; where channels or extents change, x goes through
+// a 1x1 convolution and a norm (downsample.0 and .1).
+class ResNetBlock : public nn::Layer {
+ public:
+  ResNetBlock(nn::Module& parent, std::string_view name, std::int64_t in, std::int64_t out,
+              std::int64_t stride);
+  Tensor operator()(Operand x) const;  // [B, in, H, W] -> [B, out, ceil(H / stride), ...]
+
+  nn::Conv2d conv1;
+  nn::BatchNorm2d bn1;
+  nn::Conv2d conv2;
+  nn::BatchNorm2d bn2;
+  std::unique_ptr<nn::Sequential> downsample;  // null where x fits as it is
+};
+
+class ResNet : public nn::Layer {
+ public:
+  // UserError E0210: a size that is not positive, or no stage at all.
+  explicit ResNet(const ResNetConfig& config = {});
+
+  Tensor operator()(Operand x) const;  // [B, channels, H, W] -> [B, classes]
+
+  nn::Conv2d conv1;
+  nn::BatchNorm2d bn1;
+  std::vector<std::unique_ptr<nn::Sequential>> stages;  // layer1, layer2 ...
+  std::unique_ptr<nn::Linear> fc;
+};
+
+}  // namespace aloft::models

@@ -1,0 +1,64 @@
+"""A tiny ResNet-18 (width 3, odd images) after one training pass: logits, loss, gradients, running
+statistics, and the logits in evaluation with those statistics, by the float64 judge."""
+import pathlib
+import sys
+
+import numpy as np
+import torch
+
+import measure
+from families import Tensors
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "peers"))
+import vision_models  # noqa: E402
+
+WIDTH, CLASSES, BATCH, HEIGHT, BREADTH = 3, 7, 6, 18, 15
+
+
+def draw(rng):
+    """State dict: deviations wide enough that every gradient is alive."""
+    state = {}
+    for name, like in vision_models.ResNet(classes=CLASSES, width=WIDTH).state_dict().items():
+        size = tuple(like.shape)
+        if name.endswith("num_batches_tracked"):
+            continue
+        if name.endswith("running_var"):
+            value = rng.uniform(0.5, 2.0, size)
+        elif len(size) == 4 or name == "fc.weight":
+            value = rng.normal(0.0, np.sqrt(2 / np.prod(size[1:])), size)
+        else:
+            value = rng.normal(1.0 if name.endswith("weight") else 0.0, 0.2, size)
+        state[name] = value.astype(np.float32)
+    return state
+
+
+def judge(state, x, labels, dtype):
+    model = vision_models.ResNet(classes=CLASSES, width=WIDTH).to(dtype)
+    model.load_state_dict({n: torch.from_numpy(v).to(dtype) for n, v in state.items()},
+                          strict=False)
+    images = torch.from_numpy(x).to(dtype)
+    logits = model(images)
+    loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels))
+    loss.backward()
+    out = {"logits": logits, "loss": loss}
+    out |= {"grad." + n: p.grad for n, p in model.named_parameters()}
+    out |= {"after." + n: b for n, b in model.named_buffers() if b.is_floating_point()}
+    out["eval"] = model.eval()(images)
+    return {n: v.detach().double().numpy() for n, v in out.items()}
+
+
+def build():
+    rng = np.random.default_rng(21)
+    state = draw(rng)
+    x = rng.normal(0.0, 1.0, (BATCH, 3, HEIGHT, BREADTH)).astype(np.float32)
+    labels = rng.integers(0, CLASSES, BATCH, dtype=np.int64)
+    exact = judge(state, x, labels, torch.float64)
+    single = judge(state, x, labels, torch.float32)
+    own_error = {n: measure.error(single[n], exact[n]) for n in exact}
+    arrays = {"x": x, "labels": labels, "loss": exact.pop("loss")}
+    arrays |= {n: v.astype(np.float32) for n, v in exact.items()}
+    return {
+        "resnet-tiny/model.safetensors": Tensors(state, {"format": "pt"}),
+        "resnet-tiny/expected.safetensors": Tensors(arrays),
+        "resnet-tiny/expected.json": {"torch_fp32_error": own_error},
+    }
