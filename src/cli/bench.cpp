@@ -27,6 +27,7 @@ using nlohmann::json;
 
 struct Options {
   std::string model = "gpt2-124m", precision;
+  std::vector<std::string> set;
   std::int64_t batch = 0, seq = 0, layers = 0, heads = 0, dim = 0, vocab = 0;
   int steps = 6, threads = 0;
   bool as_json = false, no_limit = false;
@@ -61,6 +62,7 @@ Recipe recipe_of(const Options& o) {
   put("train.threads", o.threads);
   set.push_back({"train.mode", "\"graph\""});  // it is the Plan that is timed
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
+  for (const std::string& text : o.set) set.push_back(parse_override(text));
   if (is_recipe(o.model)) return load_recipe(o.model, set);
   models::gpt2_config(o.model);  // refuses a name that does not exist
   set.push_back({"model.size", "\"" + o.model + "\""});
@@ -296,6 +298,7 @@ Action bench_verb(CLI::App& app) {
   step->add_option("--dim", o->dim, "overrides the model's")->check(at_least(1));
   step->add_option("--vocab", o->vocab, "overrides the model's")->check(at_least(1));
   step->add_option("--threads", o->threads, "0: all")->check(at_least(0));
+  step->add_option("--set", o->set, "KEY=VALUE of the recipe, as in aloft train");
   step->add_flag("--json", o->as_json, "print an object");
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
   return [o, start] {

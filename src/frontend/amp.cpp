@@ -1,22 +1,48 @@
 #include "frontend/amp.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "precision/decide.h"
 #include "scalar/float_formats.h"
+#include "scalar/split_float.h"
 
 namespace aloft::amp {
 namespace {
 
-// A fp32 variable under the optimizer's name for it, over the parameter's own memory.
-VariablePtr master_of(const Variable& parameter) {
+// The optimizer's variable for the master of a parameter that is still fp32: over the parameter's
+// own memory, or what is left of it beside its bf16 form.
+VariablePtr master_of(const Variable& parameter, MasterForm form) {
   auto m = std::make_shared<Variable>();
   m->name = "optim.master." + parameter.name.str();
   m->type = parameter.type;
   m->cls = StateClass::Optimizer;
   m->requires_grad = false;
-  m->data = parameter.data;
-  m->memory = parameter.memory;
+  if (form == MasterForm::F32) {
+    m->data = parameter.data;
+    m->memory = parameter.memory;
+    return m;
+  }
+  const std::int64_t count = parameter.type.shape.max_numel();
+  m->type = {DType::U8, {scalar::rest_bytes(count)}};
+  nn::allocate(*m);
+  const auto* from = static_cast<const float*>(parameter.data);
+  const scalar::Rests rests(static_cast<std::uint8_t*>(m->data), count);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t byte = 0; byte < (count + 7) / 8; ++byte)
+    for (std::int64_t i = 8 * byte; i < std::min(count, 8 * byte + 8); ++i)
+      scalar::put_split(rests, i, from[i]);
   return m;
+}
+
+// Split masters stand beside bf16 weights, nowhere else.
+void check_master(MasterForm form, const PrecisionRecipe& recipe) {
+  if (form == MasterForm::F32) return;
+  if (const std::string_view problem = split_master_problem(recipe); !problem.empty())
+    throw UserError("E0815", "a split master does not fit this precision")
+        .saw("precision '" + print_precision(recipe) + "': " + std::string(problem))
+        .need("O2 with bf16 weights")
+        .advice("precision O2:bf16, or master f32");
 }
 
 // The same values rounded to a low type, in memory of their own.
@@ -42,6 +68,7 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
   if (!recipe.is_resolved())
     throw UserError("E0804", "'auto' precision must be resolved before a model is prepared")
         .advice("name a level, or let the recipe's trainer measure");
+  check_master(spec.master, recipe);
   const std::vector<VariablePtr> parameters = model.parameters();
   std::vector<VariablePtr> masters;
   for (const VariablePtr& p : parameters) {
@@ -51,7 +78,8 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
           .advice("call amp::initialize once, on a fresh model");
     const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe);
     const bool is_low_stored = w.stored != DType::F32;
-    masters.push_back(w.has_master && is_low_stored && p->requires_grad ? master_of(*p) : nullptr);
+    const bool has_master = w.has_master && is_low_stored && p->requires_grad;
+    masters.push_back(has_master ? master_of(*p, spec.master) : nullptr);
     if (is_low_stored) narrow(*p, w.stored);
   }
   model.set_policy(print_precision(recipe));

@@ -56,7 +56,8 @@ class Net {
 };
 
 // Converts parameters to the type that the recipe stores them in (O2, O3: the low type), makes
-// fp32 masters where the recipe has them, and an optimizer with the recipe's loss scaler.
+// fp32 masters where the recipe has them, and an optimizer with the recipe's loss scaler. UserError
+// E0815 where the optimizer wants split masters and the recipe has no bf16 weights with masters.
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe);
 
 // `precision`: "O0" .. "O3", "O2:fp16", "O1:bf16" or a whole recipe text (docs/precision.md).

@@ -2,6 +2,7 @@
 // Optimizer holds the state that the formula needs, and the loss scaler.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,11 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
+// How the fp32 master of a low weight is kept: as a tensor of its own, or, beside a bf16 weight, as
+// the 16 more bits (and one for midpoints, scalar/split_float.h) that make the two an fp32.
+// Training has the same bits either way.
+enum class MasterForm : std::uint8_t { F32, Split };
+
 struct OptimizerSpec {
   std::shared_ptr<const UpdateRule> rule;
   double lr = 1e-3;
@@ -44,6 +50,7 @@ struct OptimizerSpec {
   std::vector<std::string> no_decay = {"*.bias", "bias"};
   // The first group with a pattern that matches takes a parameter.
   std::vector<ParameterGroup> groups = {};
+  MasterForm master = MasterForm::F32;  // Split: O2 with bf16 weights only
 };
 
 class Optimizer {
@@ -57,7 +64,7 @@ class Optimizer {
   const OptimizerSpec& spec() const { return spec_; }
   const scalar::ScalerRule& scaler() const { return scaler_; }
   const std::vector<VariablePtr>& parameters() const { return parameters_; }
-  // The fp32 master of parameter i, or null.
+  // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
   const VariablePtr& master(std::size_t i) const { return masters_[i]; }
   // moment(k, i): moment k of parameter i.
   const VariablePtr& moment(std::size_t k, std::size_t i) const { return moments_[k][i]; }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "frontend/eager.h"
 #include "scalar/float_formats.h"
+#include "scalar/split_float.h"
 
 namespace aloft::models {
 namespace {
@@ -59,6 +60,8 @@ void floats_into(DType dtype, std::byte* bytes, std::int64_t first, std::span<co
   }
 }
 
+bool is_split(const StateEntry& e) { return e.master && e.master->type.dtype == DType::U8; }
+
 // Everything that keeps the file from being this model's state, one line each.
 std::vector<std::string> problems_of(const Safetensors& file,
                                      const std::vector<StateEntry>& entries) {
@@ -99,12 +102,32 @@ void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> 
 }
 
 void read_state(const StateEntry& entry, std::int64_t first, std::span<float> to) {
+  if (is_split(entry)) {
+    const auto* near = static_cast<const scalar::Bf16*>(entry.variable->data);
+    const scalar::ConstRests rests(static_cast<const std::uint8_t*>(entry.master->data),
+                                   entry.variable->type.shape.max_numel());
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      const std::int64_t i = first + static_cast<std::int64_t>(k);
+      to[k] = scalar::joined(rests, near[i], i);
+    }
+    return;
+  }
   const Variable& v = entry.master ? *entry.master : *entry.variable;
   floats_at(v.type.dtype, static_cast<const std::byte*>(v.data), first, to);
 }
 
 void write_state(const StateEntry& entry, std::int64_t first, std::span<const float> from) {
   const Variable& v = *entry.variable;
+  if (is_split(entry)) {
+    auto* near = static_cast<scalar::Bf16*>(v.data);
+    const scalar::Rests rests(static_cast<std::uint8_t*>(entry.master->data),
+                              v.type.shape.max_numel());
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      const std::int64_t i = first + static_cast<std::int64_t>(k);
+      near[i] = scalar::put_split(rests, i, from[k]);
+    }
+    return;
+  }
   floats_into(v.type.dtype, static_cast<std::byte*>(v.data), first, from);
   if (entry.master)
     floats_into(DType::F32, static_cast<std::byte*>(entry.master->data), first, from);

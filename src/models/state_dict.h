@@ -16,7 +16,7 @@ namespace aloft::models {
 struct StateEntry {
   std::string name;
   VariablePtr variable;
-  VariablePtr master;  // null where the variable is its own master
+  VariablePtr master;  // f32 or remainders; null where the variable is its own master
 };
 
 // Parameters, then buffers, in order of construction. `optimizer` may be null: masters are unknown.

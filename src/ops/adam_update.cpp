@@ -46,6 +46,7 @@ void samples(Samples& s) {
   one({.has_master = true}, f16, f16, false, 3);
   one({.has_master = true, .decoupled = false, .weight_decay = 0.125}, f16, f32, true, 0);
   one({.weight_decay = 0.125}, bf16, bf16, true, 3);
+  one({.has_master = true, .split_master = true}, bf16, bf16, false, 3);
   one({}, f32, f32, false, 0);
 }
 
@@ -76,6 +77,7 @@ std::vector<OpDef> adam_update_ops() {
 UpdateResults adam_update(const UpdateOperands& operands, AdamUpdateAttrs attrs) {
   attrs.count = static_cast<std::int64_t>(operands.parameters.size());
   attrs.has_master = !operands.masters.empty();
+  attrs.split_master = attrs.has_master && operands.masters[0].dtype() == DType::U8;
   return emit_update("adam_update", to_attrs(attrs), operands);
 }
 

@@ -18,6 +18,7 @@ struct AdamUpdateAttrs {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  bool split_master = false;
   static constexpr auto fields() {
     using A = AdamUpdateAttrs;
     return std::tuple{
@@ -28,12 +29,14 @@ struct AdamUpdateAttrs {
         field("beta1", &A::beta1, "decay of the first moment"),
         field("beta2", &A::beta2, "decay of the second moment"),
         field("eps", &A::eps, "added to the root of the second moment"),
-        field("weight_decay", &A::weight_decay, "0: none")};
+        field("weight_decay", &A::weight_decay, "0: none"),
+        field("split_master", &A::split_master, "masters are remainders of their bf16 parameters")};
   }
-  UpdateLayout layout() const { return {static_cast<int>(count), has_master, 2}; }
+  UpdateLayout layout() const { return {static_cast<int>(count), has_master, 2, split_master}; }
 };
 
-// `attrs.count` and `attrs.has_master` are taken from the operands; moments[0] is m, [1] is v.
+// `attrs.count`, `has_master` and `split_master` are taken from the operands; moments[0] is m, [1]
+// is v.
 UpdateResults adam_update(const UpdateOperands& operands, AdamUpdateAttrs attrs);
 
 }  // namespace aloft

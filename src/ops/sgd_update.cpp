@@ -44,6 +44,7 @@ void samples(Samples& s) {
   one({.has_master = true, .momentum = 0.875}, f16, f16, false, 3);
   one({.momentum = 0.875, .weight_decay = 0.125}, bf16, bf16, true, 3);
   one({.has_master = true}, f16, f32, true, 3);
+  one({.has_master = true, .momentum = 0.875, .split_master = true}, bf16, f32, false, 3);
   one({}, f32, f32, false, 0);
 }
 
@@ -72,6 +73,7 @@ std::vector<OpDef> sgd_update_ops() {
 UpdateResults sgd_update(const UpdateOperands& operands, SgdUpdateAttrs attrs) {
   attrs.count = static_cast<std::int64_t>(operands.parameters.size());
   attrs.has_master = !operands.masters.empty();
+  attrs.split_master = attrs.has_master && operands.masters[0].dtype() == DType::U8;
   return emit_update("sgd_update", to_attrs(attrs), operands);
 }
 

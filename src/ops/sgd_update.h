@@ -17,22 +17,25 @@ struct SgdUpdateAttrs {
   double dampening = 0;
   bool nesterov = false;
   double weight_decay = 0;
+  bool split_master = false;
   static constexpr auto fields() {
     using A = SgdUpdateAttrs;
-    return std::tuple{field("count", &A::count, "number of parameters"),
-                      field("has_master", &A::has_master, "fp32 masters follow the gradients"),
-                      field("decay", &A::decay, "1 for each parameter that decays, else 0"),
-                      field("momentum", &A::momentum, "0: no moment operands"),
-                      field("dampening", &A::dampening, "of the gradient into the momentum"),
-                      field("nesterov", &A::nesterov, "look ahead along the momentum"),
-                      field("weight_decay", &A::weight_decay, "added to the gradient (L2)")};
+    return std::tuple{
+        field("count", &A::count, "number of parameters"),
+        field("has_master", &A::has_master, "fp32 masters follow the gradients"),
+        field("decay", &A::decay, "1 for each parameter that decays, else 0"),
+        field("momentum", &A::momentum, "0: no moment operands"),
+        field("dampening", &A::dampening, "of the gradient into the momentum"),
+        field("nesterov", &A::nesterov, "look ahead along the momentum"),
+        field("weight_decay", &A::weight_decay, "added to the gradient (L2)"),
+        field("split_master", &A::split_master, "masters are remainders of their bf16 parameters")};
   }
   UpdateLayout layout() const {
-    return {static_cast<int>(count), has_master, momentum != 0 ? 1 : 0};
+    return {static_cast<int>(count), has_master, momentum != 0 ? 1 : 0, split_master};
   }
 };
 
-// `attrs.count` and `attrs.has_master` are taken from the operands.
+// `attrs.count`, `has_master` and `split_master` are taken from the operands.
 UpdateResults sgd_update(const UpdateOperands& operands, SgdUpdateAttrs attrs);
 
 }  // namespace aloft

@@ -4,6 +4,9 @@
 //   inputs   lr f32[], multiplier f32[], finite i32[], applied i64[],
 //            n parameters, n gradients, n masters (where has_master), n of each moment
 //   outputs  n parameters, n masters (where has_master), n of each moment
+//
+// A master is f32 of the parameter's shape, or, where is_split, the u8 remainders that together
+// with the bf16 parameter are the same f32 (scalar/split_float.h).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,7 @@ struct UpdateLayout {
   int count = 0;  // n
   bool has_master = false;
   int moments = 0;  // 0: plain SGD, 1: momentum, 2: Adam
+  bool is_split = false;
 
   int inputs() const { return kFirst + (2 + has_master + moments) * count; }
   int outputs() const { return (1 + has_master + moments) * count; }

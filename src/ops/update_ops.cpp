@@ -1,6 +1,7 @@
 #include "ops/update_ops.h"
 
 #include "base/error.h"
+#include "scalar/split_float.h"
 
 namespace aloft {
 namespace {
@@ -15,6 +16,32 @@ void need_f32_like(Infer& c, int i, int like, const char* what) {
   c.check(c.dtype(i) == DType::F32,
           std::string(what) + " " + std::to_string(i) + " is " + std::string(name_of(c.dtype(i))),
           "f32");
+}
+
+void need_split_master(Infer& c, const UpdateLayout& l, int i) {
+  const std::string which = std::to_string(i);
+  const TensorType &p = c.in(l.parameter(i)), &m = c.in(l.master(i));
+  // Traced parameters are f32 until insert-casts gives them the type in which they are stored.
+  c.check(p.dtype == DType::BF16 || p.dtype == DType::F32, "parameter " + which + " is " + p.str(),
+          "bf16, whose master is split");
+  const TensorType need{DType::U8, {scalar::rest_bytes(p.shape.max_numel())}};
+  c.check(m == need, "split master " + which + " is " + m.str(), need.str());
+}
+
+// The master of element j: its value, and its bits from and to the remainders.
+double master_value(const HostArray& p, const HostArray& rests, std::int64_t j) {
+  const std::int64_t n = p.numel();
+  const auto byte = [&](std::int64_t i) { return static_cast<unsigned>(rests[i]); };
+  const auto rest = static_cast<std::uint16_t>(byte(2 * j) | byte(2 * j + 1) << 8);
+  return scalar::join({scalar::bf16_of(p[j]), rest, (byte(2 * n + j / 8) >> (j % 8) & 1u) != 0});
+}
+
+void put_master(double value, HostArray& p, HostArray& rests, std::int64_t j) {
+  const scalar::SplitFloat s = scalar::split(static_cast<float>(value));
+  p[j] = scalar::f32_of(s.near);
+  rests[2 * j] = s.rest & 0xff;
+  rests[2 * j + 1] = s.rest >> 8;
+  if (s.below) rests[2 * p.numel() + j / 8] += 1 << (j % 8);
 }
 
 }  // namespace
@@ -37,11 +64,16 @@ void infer_update(const UpdateLayout& l, const Ints& decay, Infer& c) {
     c.check(c.shape(l.parameter(i)).is_constant(),
             "parameter " + std::to_string(i) + " has a symbolic shape", "a constant shape");
     c.need_same_shape(l.parameter(i), l.gradient(i));
-    if (l.has_master) need_f32_like(c, l.master(i), l.parameter(i), "master");
+    if (l.is_split)
+      need_split_master(c, l, i);
+    else if (l.has_master)
+      need_f32_like(c, l.master(i), l.parameter(i), "master");
     for (int w = 0; w < l.moments; ++w) need_f32_like(c, l.moment(w, i), l.parameter(i), "moment");
   }
   for (int i = 0; i < l.count; ++i) c.out(c.in(l.parameter(i)));
-  for (int w = 0; w < l.has_master + l.moments; ++w)
+  if (l.has_master)
+    for (int i = 0; i < l.count; ++i) c.out(c.in(l.master(i)));
+  for (int w = 0; w < l.moments; ++w)
     for (int i = 0; i < l.count; ++i) c.out(DType::F32, c.shape(l.parameter(i)));
 }
 
@@ -51,15 +83,21 @@ void evaluate_update(const UpdateLayout& l, const Ints& decay, EvalCall& c,
   const double multiplier = c.in[UpdateLayout::kMultiplier][0];
   for (int i = 0; i < l.count; ++i) {
     const HostArray &p = c.in[l.parameter(i)], &g = c.in[l.gradient(i)];
-    const HostArray& from = l.has_master ? c.in[l.master(i)] : p;
+    const auto value = [&](std::int64_t j) {
+      if (l.is_split) return master_value(p, c.in[l.master(i)], j);
+      return l.has_master ? c.in[l.master(i)][j] : p[j];
+    };
     for (std::int64_t j = 0; j < p.numel(); ++j) {
-      UpdateElement e{from[j], g[j] * multiplier, {0, 0}};
+      UpdateElement e{value(j), g[j] * multiplier, {0, 0}};
       for (int w = 0; w < l.moments; ++w) e.moment[w] = c.in[l.moment(w, i)][j];
       if (applies) step(e, decay[i] != 0);
-      c.out[l.new_parameter(i)][j] = applies ? e.value : p[j];
-      if (l.has_master) c.out[l.new_master(i)][j] = e.value;
+      HostArray& to = c.out[l.new_parameter(i)];
+      to[j] = applies ? e.value : p[j];
+      if (l.is_split && applies) put_master(e.value, to, c.out[l.new_master(i)], j);
+      if (l.has_master && !l.is_split) c.out[l.new_master(i)][j] = e.value;
       for (int w = 0; w < l.moments; ++w) c.out[l.new_moment(w, i)][j] = e.moment[w];
     }
+    if (l.is_split && !applies) c.out[l.new_master(i)].values = c.in[l.master(i)].values;
   }
 }
 
@@ -77,7 +115,12 @@ std::vector<SampleInput> update_sample(const UpdateLayout& l, DType parameter, D
   };
   add(parameter, false);
   add(gradient, false);
-  if (l.has_master) add(DType::F32, false);
+  if (l.is_split)
+    for (int i = 0; i < l.count; ++i)
+      in.push_back(
+          {{scalar::rest_bytes(shapes[i % 4].max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
+  else if (l.has_master)
+    add(DType::F32, false);
   if (l.moments > 0) add(DType::F32, false);
   if (l.moments > 1) add(DType::F32, true);
   return in;

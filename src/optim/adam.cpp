@@ -34,7 +34,8 @@ OptimizerSpec spec_of(const Options& o, bool decoupled) {
           .weight_decay = o.weight_decay,
           .clip_norm = o.clip_norm,
           .schedule = o.schedule,
-          .groups = o.groups};
+          .groups = o.groups,
+          .master = o.master};
 }
 
 }  // namespace

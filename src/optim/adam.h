@@ -13,6 +13,7 @@ struct Adam {
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
+  MasterForm master = MasterForm::F32;
   operator OptimizerSpec() const;
 };
 
@@ -24,6 +25,7 @@ struct AdamW {
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
+  MasterForm master = MasterForm::F32;
   operator OptimizerSpec() const;
 };
 

@@ -42,11 +42,12 @@ Sgd::operator OptimizerSpec() const {
           .weight_decay = weight_decay,
           .clip_norm = clip_norm,
           .schedule = schedule,
-          .groups = groups};
+          .groups = groups,
+          .master = master};
 }
 
 Momentum::operator OptimizerSpec() const {
-  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule, groups};
+  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule, groups, master};
 }
 
 }  // namespace aloft::optim

@@ -14,6 +14,7 @@ struct Sgd {
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
+  MasterForm master = MasterForm::F32;
   operator OptimizerSpec() const;
 };
 
@@ -26,6 +27,7 @@ struct Momentum {
   double clip_norm = 0;
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
+  MasterForm master = MasterForm::F32;
   operator OptimizerSpec() const;
 };
 

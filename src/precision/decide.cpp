@@ -55,6 +55,18 @@ WeightStorage weight_storage(std::string_view parameter, bool is_norm,
   return {low, false, "O3: low, without a master"};
 }
 
+std::string_view split_master_problem(const PrecisionRecipe& r) {
+  if (!r.level_is_auto) {
+    if (r.level == Level::O0) return "O0 keeps weights in f32, which are their own masters";
+    if (r.level == Level::O1) return "O1 keeps weights in f32, which are their own masters";
+    if (r.level == Level::O3) return "O3 has no masters";
+  }
+  const DType forward = r.forward.value_or(r.low_is_auto ? DType::BF16 : r.low);
+  if (forward == DType::F16) return "fp16 weights are not the upper half of an fp32";
+  if (forward == DType::F32) return "the forward phase is f32, and so are the weights";
+  return "";
+}
+
 scalar::ScalerRule scaler_rule(const PrecisionRecipe& recipe) {
   ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
   if (recipe.scale == ScalePolicy::None) return scalar::no_scaler();

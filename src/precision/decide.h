@@ -42,6 +42,10 @@ struct WeightStorage {
 WeightStorage weight_storage(std::string_view parameter, bool is_norm,
                              const PrecisionRecipe& recipe, const Capability& capability = {});
 
+// Why masters cannot be split into the bf16 weight and 16 more bits under this recipe; empty: they
+// can. A recipe with an `auto` left is judged by what is settled.
+std::string_view split_master_problem(const PrecisionRecipe& recipe);
+
 // The loss scaler of a recipe. Under Auto: dynamic where O1 or O2 uses f16 in the forward or the
 // backward phase, else none. Whatever it is, gradients are checked on every step.
 scalar::ScalerRule scaler_rule(const PrecisionRecipe& recipe);

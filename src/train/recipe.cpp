@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/tokenizers/utf8.h"
+#include "precision/decide.h"
 #include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
 #include "train/toml_text.h"
@@ -95,6 +96,7 @@ class Reader {
     for (double b : recipe_.optimizer.betas)
       if (!(b >= 0 && b < 1))
         mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
+    check_master();
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
       return line_of(a.first) < line_of(b.first);
@@ -111,6 +113,16 @@ class Reader {
   }
 
  private:
+  void check_master() {
+    if (recipe_.optimizer.master != "split" || !mistakes_.empty()) return;
+    const std::string_view problem = split_master_problem(recipe_.precision);
+    if (problem.empty()) return;
+    mistake(origin("optimizer.master"),
+            fmt::format("optimizer.master: split masters need bf16 weights and O2; precision is "
+                        "'{}': {}; use precision O2:bf16, or master = \"f32\"",
+                        print_precision(recipe_.precision), problem));
+  }
+
   // "recipe.toml:12" -> 12; what has no line comes last.
   static std::int64_t line_of(const std::string& where) {
     const auto colon = where.rfind(':');

@@ -89,9 +89,10 @@ inline models::Gpt2Config tiny_gpt(double dropout = 0) {
 struct TinyGpt {
   static constexpr std::int64_t kRows = 3;
 
-  TinyGpt(const std::string& precision, double dropout, int accumulation)
+  TinyGpt(const std::string& precision, double dropout, int accumulation,
+          MasterForm master = MasterForm::F32)
       : model(tiny_gpt(dropout)),
-        optimizer(amp::prepare(model, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0},
+        optimizer(amp::prepare(model, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0, .master = master},
                                parse_precision(precision))) {
     optimizer.set_accumulation(accumulation);
     runner = graph_runner(model, optimizer, {kRows, model.config().context, 2, {}});
@@ -114,9 +115,9 @@ struct TinyGpt {
 };
 
 inline Seen train_gpt(const std::string& precision, double dropout, int accumulation,
-                      const Look& look) {
+                      const Look& look, MasterForm master = MasterForm::F32) {
   manual_seed(4);
-  TinyGpt gpt(precision, dropout, accumulation);
+  TinyGpt gpt(precision, dropout, accumulation, master);
   Seen seen;
   for (int call = 0; call < 3 * accumulation; ++call) {
     const Batch batch = gpt.batch(call, call == 1 ? 2 : 3);

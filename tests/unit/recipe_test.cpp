@@ -175,6 +175,21 @@ weight_decay = "much"
             std::string::npos);
 }
 
+TEST(Recipe, SplitMastersNeedBf16WeightsThatHaveMasters) {
+  const std::string split = "[optimizer]\nmaster = \"split\"\n[precision]\nlevel = ";
+  const Recipe r = parse_recipe(split + "\"O2:bf16\"\n", "r.toml");
+  EXPECT_EQ(optimizer_spec(r).master, MasterForm::Split);
+  EXPECT_NE(print_config(r).find("master = \"split\""), std::string::npos);
+  EXPECT_EQ(optimizer_spec(parse_recipe("", "r.toml")).master, MasterForm::F32);
+  EXPECT_EQ(mistakes_of(split + "\"auto\"\n"), "none");  // judged when it is settled
+  for (const char* level : {"O0", "O1", "O3", "O2:fp16"})
+    EXPECT_NE(mistakes_of(split + "\"" + level + "\"\n").find("r.toml:2 optimizer.master: split"),
+              std::string::npos)
+        << level;
+  EXPECT_NE(mistakes_of("", {{"optimizer.master", "spilt"}}).find("did you mean split"),
+            std::string::npos);
+}
+
 TEST(Recipe, AScheduleMaySpanMoreStepsThanTheRun) {
   const auto rate = [](const Recipe& r, int update) {
     return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), update);

@@ -5,6 +5,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/pieces.h"
 #include "backends/cpu/tiles.h"
+#include "scalar/split_float.h"
 
 namespace aloft::cpu {
 namespace {
@@ -23,6 +24,7 @@ class Update : public Prepared {
       sizes.push_back(p.shape.max_numel());
       types_.push_back({p.dtype, g.dtype});
     }
+    sizes_ = sizes;
     pieces_ = Pieces(sizes, kChunk);
   }
 
@@ -56,7 +58,17 @@ class Update : public Prepared {
     r.gradient = at(args.in[layout_.gradient(i)], piece.begin, gradient);
     r.decays = decay_[i] != 0;
     void* p = at(args.out[layout_.new_parameter(i)], piece.begin, parameter);
-    if (layout_.has_master) {
+    if (layout_.is_split) {
+      r.value_type = parameter;
+      r.from = at(args.in[layout_.parameter(i)], piece.begin, parameter);
+      r.to = p;
+      const auto [words, bits] = rests(args, piece);
+      r.words = words;
+      r.bits = bits;
+      const auto [new_words, new_bits] = new_rests(args, piece);
+      r.new_words = new_words;
+      r.new_bits = new_bits;
+    } else if (layout_.has_master) {
       r.value_type = DType::F32;
       r.from = at(args.in[layout_.master(i)], piece.begin, DType::F32);
       r.to = at(args.out[layout_.new_master(i)], piece.begin, DType::F32);
@@ -74,6 +86,18 @@ class Update : public Prepared {
     return r;
   }
 
+  // The remainders of a piece. Pieces begin at whole bytes of bits.
+  scalar::ConstRests rests(const RunArgs& args, const Piece& piece) const {
+    const int i = piece.tensor;
+    scalar::ConstRests r(static_cast<const std::uint8_t*>(args.in[layout_.master(i)]), sizes_[i]);
+    return {r.words + piece.begin, r.bits + piece.begin / 8};
+  }
+  scalar::Rests new_rests(const RunArgs& args, const Piece& piece) const {
+    const int i = piece.tensor;
+    scalar::Rests r(static_cast<std::uint8_t*>(args.out[layout_.new_master(i)]), sizes_[i]);
+    return {r.words + piece.begin, r.bits + piece.begin / 8};
+  }
+
   // A skipped step: what lies in place stays, the rest is copied.
   void keep(const Piece& piece, const RunArgs& args) const {
     const int i = piece.tensor;
@@ -83,7 +107,16 @@ class Update : public Prepared {
       if (from != to) std::memcpy(to, from, static_cast<std::size_t>(piece.count) * size_of(type));
     };
     copy(layout_.parameter(i), layout_.new_parameter(i), types_[i].parameter);
-    if (layout_.has_master) copy(layout_.master(i), layout_.new_master(i), DType::F32);
+    if (layout_.is_split) {
+      const scalar::ConstRests from = rests(args, piece);
+      const scalar::Rests to = new_rests(args, piece);
+      if (from.words != to.words) {
+        std::memcpy(to.words, from.words, static_cast<std::size_t>(piece.count) * 2);
+        std::memcpy(to.bits, from.bits, static_cast<std::size_t>(piece.count + 7) / 8);
+      }
+    } else if (layout_.has_master) {
+      copy(layout_.master(i), layout_.new_master(i), DType::F32);
+    }
     for (int w = 0; w < layout_.moments; ++w)
       copy(layout_.moment(w, i), layout_.new_moment(w, i), DType::F32);
   }
@@ -92,10 +125,18 @@ class Update : public Prepared {
   std::vector<std::int64_t> decay_;
   std::unique_ptr<UpdateCode> code_;
   std::vector<Types> types_;
+  std::vector<std::int64_t> sizes_;
   Pieces pieces_;
 };
 
 }  // namespace
+
+std::optional<Refusal> accepts_update(const CallSpec& call, const UpdateLayout& layout) {
+  for (int i = 0; layout.is_split && i < layout.count; ++i)
+    if (call.in[layout.parameter(i)].dtype != DType::BF16)
+      return Refusal{"split masters stand beside bf16 parameters"};
+  return std::nullopt;
+}
 
 std::unique_ptr<Prepared> prepare_update(const CallSpec& call, const UpdateLayout& layout,
                                          std::vector<std::int64_t> decay,

@@ -11,13 +11,18 @@ namespace aloft::cpu {
 
 // One run of elements of one tensor. `from` and `to` are where the values lie in full precision:
 // the masters where there are any, else the parameters. `low` receives the rounded copy of `to`
-// where there are masters. Outputs may be their inputs.
+// where there are masters. A split master has its bf16 half at `from` and `to`, the remainders
+// (scalar/split_float.h) beside them. Outputs may be their inputs.
 struct UpdateRun {
   std::int64_t n = 0;
   const void* gradient = nullptr;
   const void* from = nullptr;
   void* to = nullptr;
   void* low = nullptr;
+  const std::uint16_t* words = nullptr;  // remainders: words and bits; bits begin at a whole byte
+  const std::uint8_t* bits = nullptr;
+  std::uint16_t* new_words = nullptr;
+  std::uint8_t* new_bits = nullptr;
   const float* moment[2] = {};
   float* new_moment[2] = {};
   DType gradient_type = DType::F32, value_type = DType::F32, low_type = DType::F32;
@@ -39,6 +44,8 @@ class UpdateCode {
   virtual void run(const UpdateRun& run, const UpdateNumbers& numbers) const = 0;
 };
 
+// Split masters stand beside bf16 parameters.
+std::optional<Refusal> accepts_update(const CallSpec& call, const UpdateLayout& layout);
 std::unique_ptr<Prepared> prepare_update(const CallSpec& call, const UpdateLayout& layout,
                                          std::vector<std::int64_t> decay,
                                          std::unique_ptr<UpdateCode> code);

@@ -79,7 +79,8 @@ AdamUpdateAttrs attrs_of(const CallSpec& call) { return from_attrs<AdamUpdateAtt
 }  // namespace
 
 std::vector<Kernel> adam_update_kernels() {
-  return {{"cpu.adam_update", "adam_update", always,
+  return {{"cpu.adam_update", "adam_update",
+           [](const CallSpec& call) { return accepts_update(call, attrs_of(call).layout()); },
            [](const CallSpec& call) {
              const auto a = attrs_of(call);
              return prepare_update(call, a.layout(), a.decay, std::make_unique<Adam>(a));

@@ -74,7 +74,8 @@ SgdUpdateAttrs attrs_of(const CallSpec& call) { return from_attrs<SgdUpdateAttrs
 }  // namespace
 
 std::vector<Kernel> sgd_update_kernels() {
-  return {{"cpu.sgd_update", "sgd_update", always,
+  return {{"cpu.sgd_update", "sgd_update",
+           [](const CallSpec& call) { return accepts_update(call, attrs_of(call).layout()); },
            [](const CallSpec& call) {
              const auto a = attrs_of(call);
              return prepare_update(call, a.layout(), a.decay, std::make_unique<Sgd>(a));
