@@ -16,7 +16,7 @@ test: configure
 	$(NINJA) rel -j $(JOBS)
 	ctest --preset rel
 
-bench: configure
+bench: configure  ## tools/bench names its parts
 	$(NINJA) rel -j $(JOBS)
 	tools/bench
 

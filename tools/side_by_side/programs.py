@@ -1,0 +1,84 @@
+"""Runs one program to its end and reads the JSON object that it prints."""
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@dataclasses.dataclass
+class Program:
+    """`aloft` and `python` in the command stand for the built program and the peers' Python."""
+    name: str
+    command: list
+
+    def shown(self):
+        """As a user types it at the root of the repository."""
+        words = {"aloft": "build/bin/aloft", "python": "python3"}
+        return " ".join([words[self.command[0]], *map(str, self.command[1:])])
+
+
+class Missing(Exception):
+    """A program that cannot be run here, and why."""
+
+
+@dataclasses.dataclass
+class Tools:
+    aloft: pathlib.Path
+    python: pathlib.Path | None  # an interpreter that has torch
+    threads: int
+    seconds: int  # that one program may take
+
+    def resolve(self, program):
+        first, *rest = program.command
+        if first == "aloft":
+            if not self.aloft.exists():
+                raise Missing(f"{self.aloft.name} is not built")
+            return [str(self.aloft), *map(str, rest)]
+        if self.python is None:
+            raise Missing("no Python with torch")
+        if not (ROOT / rest[0]).exists():
+            raise Missing(f"{rest[0]} is missing")
+        return [str(self.python), *map(str, rest)]
+
+
+def environment(tools):
+    """The same threads for everybody; what torch.compile builds is kept between runs."""
+    built = ROOT / "build" / "peers"
+    return dict(os.environ, OMP_NUM_THREADS=str(tools.threads), PYTHONDONTWRITEBYTECODE="1",
+                TORCHINDUCTOR_CACHE_DIR=str(built / "inductor"), CUDA_VISIBLE_DEVICES="")
+
+
+def last_words(text):
+    """The last line of what a failed program said, without this machine's folders."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = lines[-1] if lines else "it said nothing"
+    return line.replace(str(ROOT) + "/", "").replace(str(pathlib.Path.home()), "~")[:200]
+
+
+def run(program, tools):
+    """Its JSON object, with `peak_rss_bytes` by the kernel's count where it does not say itself."""
+    command = tools.resolve(program)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT,
+                                 env=environment(tools), start_new_session=True)
+        try:
+            code = child.wait(timeout=tools.seconds)
+        except BaseException as stopped:  # an interrupt too: no program of ours is left behind
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            if isinstance(stopped, subprocess.TimeoutExpired):
+                raise Missing(f"took longer than {tools.seconds} s") from None
+            raise
+        out.seek(0), err.seek(0)
+        text, words = out.read(), err.read()
+    if code:
+        raise Missing(f"exit {code}: {last_words(words)}")
+    try:
+        return json.loads(text[text.index("{"):])
+    except ValueError:
+        raise Missing("it printed no JSON object") from None

@@ -1,0 +1,214 @@
+"""The rows of the comparison: what is run, which figures come out, and what they must reach.
+
+A figure is a function of one round, {program's name: its JSON}. Two targets where they differ: on
+processors with AMX and on those without. Ratios of speed are the peer's step over ours, against the
+faster of eager and compiled PyTorch in the same round.
+"""
+import dataclasses
+import typing
+
+from programs import Program
+
+GPT2_124M = {"layers": 12, "heads": 12, "dim": 768, "vocab": 50304}
+PEERS = ("eager", "compiled")
+
+
+@dataclasses.dataclass
+class Target:
+    relation: str  # ">=" or "<="
+    value: float
+
+    def met(self, got):
+        return got >= self.value if self.relation == ">=" else got <= self.value
+
+    def __str__(self):
+        return f"{self.relation} {self.value:g}"
+
+
+@dataclasses.dataclass
+class Figure:
+    name: str
+    unit: str  # "x", "%", "ms"
+    of: typing.Callable[[dict], float]
+    amx: Target | None = None
+    plain: Target | None = None
+    plot: str = ""  # which chart shows it: "speed", "memory", "limit"
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    title: str
+    programs: list  # run in every round
+    figures: list
+    once: list = dataclasses.field(default_factory=list)  # what no repetition changes
+
+
+def at_least(value):
+    return Target(">=", value)
+
+
+def at_most(value):
+    return Target("<=", value)
+
+
+def ours(*options, name="aloft", model="gpt2-124m", precision="O0", threads=None, limit=False,
+         steps=8):
+    command = ["aloft", "bench", "step", "--model", model, "--precision", precision, *options,
+               "--steps", steps, "--json"]
+    return Program(name, command + (["--threads", threads] if threads else [])
+                   + ([] if limit else ["--no-limit"]))
+
+
+def peers(script, amp, *options, steps=5, fused=True):
+    """PyTorch eager and under torch.compile, both with its fused optimizer."""
+    command = ["python", f"tools/peers/{script}.py", "--amp", amp, *options, "--steps", steps,
+               "--json"] + (["--fused"] if fused else [])
+    return [Program("eager", command), Program("compiled", [*command, "--compile"])]
+
+
+def best(round_):
+    found = [round_[p] for p in PEERS if p in round_]
+    if not found:
+        raise KeyError(PEERS[0])
+    return min(found, key=lambda r: r["step_ms"])
+
+
+def speed(round_, name="aloft"):
+    return best(round_)["step_ms"] / round_[name]["step_ms"]
+
+
+def memory(round_, name="aloft"):
+    return round_[name]["peak_rss_bytes"] / best(round_)["peak_rss_bytes"]
+
+
+def speed_figure(amx, plain):
+    return Figure("speed, times the best PyTorch", "x", speed, amx, plain, "speed")
+
+
+def memory_figure(target, name="aloft", words="peak memory, times the best PyTorch's"):
+    return Figure(words, "x", lambda r: memory(r, name), target, target, "memory")
+
+
+def limit_figure(amx, plain):
+    return Figure("share of the machine's limit", "%",
+                  lambda r: 100 * r["aloft"]["limit_fraction"], amx, plain, "limit")
+
+
+def flags(**values):
+    return [word for key, value in values.items() for word in (f"--{key.replace('_', '-')}", value)]
+
+
+def gpt2_rows():
+    work = flags(batch=4, seq=256)
+    shape = flags(**GPT2_124M) + work
+    half = flags(**{"set": "optimizer.master=split"})
+    # The models' tokens/s stand for steps: both programs take the same tokens a step.
+    yield Row("gpt2-bf16", "GPT-2 124M, 4 x 256 tokens, O2:bf16",
+              [ours(*work, precision="O2:bf16", limit=True),
+               ours(*work, *half, precision="O2:bf16", name="split", steps=3),
+               *peers("gpt", "bf16", *shape)],
+              [speed_figure(at_least(2.0), at_least(1.3)),
+               limit_figure(at_least(72), at_least(85)),
+               memory_figure(at_most(0.75)),
+               memory_figure(at_most(0.65), "split", 'peak memory with master = "split"')])
+    yield Row("gpt2-fp32", "GPT-2 124M, 4 x 256 tokens, O0",
+              [ours(*work, limit=True, steps=6), *peers("gpt", "fp32", *shape, steps=4)],
+              [speed_figure(at_least(1.0), at_least(1.0)),
+               limit_figure(at_least(88), at_least(88)),
+               memory_figure(at_most(0.75))])
+    yield Row("gpt2-fp16", "GPT-2 124M, 4 x 256 tokens, O2:fp16",
+              [ours(*work, precision="O2:fp16", limit=True, steps=6),
+               ours(*work, name="fp32", steps=4), *peers("gpt", "fp16", *shape, steps=4)],
+              [speed_figure(at_least(2.5), None),
+               Figure("speed, times our own O0", "x",
+                      lambda r: r["fp32"]["step_ms"] / r["aloft"]["step_ms"], None, at_least(0.9)),
+               limit_figure(None, None), memory_figure(None)])
+
+
+def phase_ms(result, phase):
+    return sum(op["ms"] for op in result["ops"] if op["phase"] == phase)
+
+
+def op_ms(result, prefix):
+    return sum(op["ms"] for op in result["ops"] if op["op"].startswith(prefix))
+
+
+def without_products_ms(result):
+    return sum(op["ms"] for op in result["ops"]) - result["matmul_ms"]
+
+
+def cost_rows():
+    work = flags(batch=4, seq=256)
+    yield Row("optimizer", "The whole update, beside torch's fused AdamW step alone",
+              [ours(*work, precision="O2:bf16"),
+               Program("adamw", ["python", "tools/peers/adamw.py", "--fused", "--json"])],
+              [Figure("unscale, check, norm, clip, AdamW and packing, times AdamW alone", "x",
+                      lambda r: phase_ms(r["aloft"], "update") / r["adamw"]["step_ms"],
+                      at_most(1.3), at_most(1.3))])
+    yield Row("start", "Process start to the first finished step, O2:bf16",
+              [ours(*work, precision="O2:bf16", steps=5)],
+              [Figure("start to first finished step, less two steps", "ms",
+                      lambda r: r["aloft"]["startup_ms"] - 2 * r["aloft"]["step_ms"],
+                      at_most(1500), at_most(1500)),
+               Figure("compile", "ms", lambda r: r["aloft"]["compile_ms"], at_most(500),
+                      at_most(500))])
+    yield Row("threads", "Two threads beside one, O2:bf16",
+              [ours(*work, precision="O2:bf16", threads=2, name="two"),
+               ours(*work, precision="O2:bf16", threads=1, name="one")],
+              [Figure("speed of the whole step, times one thread's", "x",
+                      lambda r: r["one"]["step_ms"] / r["two"]["step_ms"], at_least(1.85),
+                      at_least(1.85)),
+               Figure("speed of what has no products (memory-bound), times one thread's", "x",
+                      lambda r: without_products_ms(r["one"]) / without_products_ms(r["two"]),
+                      at_least(1.7), at_least(1.7))])
+
+
+def small_rows():
+    recipe = ours("--vocab", 65, model="recipes/shakespeare-char.toml", steps=150).command
+    shape = flags(layers=4, heads=4, dim=128, vocab=65, batch=12, seq=64) + ["--no-bias"]
+    for amp, level, targets in (("fp32", "O0", (1.8, 1.8)), ("bf16", "O2:bf16", (3.0, 1.8))):
+        command = [level if word == "O0" else word for word in recipe]
+        yield Row(f"char-{amp}", f"nanoGPT's character recipe, {level}",
+                  [Program("aloft", command), *peers("gpt", amp, *shape, steps=120)],
+                  [speed_figure(*map(at_least, targets))])
+    shape = flags(layers=6, heads=8, dim=256, vocab=4096, batch=8, seq=256)
+    yield Row("small-bf16", "6 layers x 256, vocabulary 4,096, 8 x 256 tokens, O2:bf16",
+              [ours(*shape, precision="O2:bf16", limit=True, steps=20),
+               *peers("gpt", "bf16", *shape, steps=16)],
+              [speed_figure(at_least(2.5), None), limit_figure(None, at_least(75))])
+
+
+def long_rows():
+    def long(length, steps):
+        return ours(*flags(layers=4, heads=12, dim=768, vocab=50304, batch=1, seq=length),
+                    precision="O2:bf16", name=f"T {length}", steps=steps)
+
+    def growth(r):
+        peak = {n: r[f"T {n}"]["planned_peak_bytes"] for n in (2048, 4096, 16384)}
+        return (peak[16384] - peak[4096]) / (peak[4096] - peak[2048])
+
+    layers = 4
+    yield Row("long", "4 layers x 768, one sequence of 4,096 and 16,384 tokens, O2:bf16",
+              [long(4096, 4), *peers("attention", "bf16", *flags(seq=4096, heads=12, width=64),
+                                     fused=False)],
+              [Figure("attention at T 4,096, forward and backward, times PyTorch's", "x",
+                      lambda r: best(r)["step_ms"] * layers / op_ms(r["T 4096"], "attention"),
+                      at_least(1.8), at_least(1.8), "speed"),
+               Figure("growth of the planned peak from 4,096 to 16,384 over 2,048 to 4,096", "x",
+                      growth, at_most(6.6), at_most(6.6))],
+              once=[long(2048, 1), long(16384, 1)])
+
+
+def vision_rows():
+    for model, title, least in (("lenet", "The 3x3 LeNet", 1.5), ("resnet18", "ResNet-18", 1.2)):
+        steps = 60 if model == "lenet" else 8
+        for amp, level in (("fp32", "O0"), ("bf16", "O2:bf16")):
+            yield Row(f"{model}-{amp}", f"{title}, 32 images of 32 x 32, {level}",
+                      [ours("--batch", 32, model=model, precision=level, steps=steps),
+                       *peers("vision", amp, "--model", model, "--batch", 32, steps=steps - 2)],
+                      [speed_figure(at_least(least), at_least(least))])
+
+
+def all_rows():
+    return [*gpt2_rows(), *cost_rows(), *small_rows(), *long_rows(), *vision_rows()]
