@@ -71,6 +71,17 @@ Cost product_cost(const Shape& y, const Shape& w, CallTypes in, CallTypes out) {
   return c;
 }
 
+// The convolutions as matrix products of unfolded windows.
+struct Unfolded {
+  std::int64_t groups, pixels, in, out, window;  // channels of one group; pixels of y
+  Unfolded(std::int64_t g, const Shape& y, const Shape& w)
+      : groups(g),
+        pixels((y[0] * y[2] * y[3]).max()),
+        in(w[1].max()),
+        out(w[0].max() / g),
+        window(w[2].max() * w[3].max()) {}
+};
+
 // Sample geometries: x, weight, attributes.
 struct Geometry {
   Shape x, w;
@@ -149,6 +160,10 @@ OpDef conv2d_op() {
                     "with a bias");
             }
           },
+      .products = [](const A& a, CallTypes in, CallTypes out) -> std::vector<Product> {
+        const Unfolded u(a.groups, out[0].shape, in[1].shape);
+        return {{u.groups, u.pixels, u.out, u.in * u.window}};
+      },
   });
 }
 
@@ -196,6 +211,10 @@ OpDef conv2d_grad_input_op() {
               s.add(with_extents(g.attrs, g.x[2], g.x[3]),
                     {{result_of(g)}, {g.w, Fill::Normal, 0, 0, 0.4}});
           },
+      .products = [](const A& a, CallTypes in, CallTypes) -> std::vector<Product> {
+        const Unfolded u(a.groups, in[0].shape, in[1].shape);
+        return {{u.groups, u.pixels, u.in, u.out * u.window}};
+      },
   });
 }
 
@@ -241,6 +260,10 @@ OpDef conv2d_grad_weight_op() {
             for (const Geometry& g : geometries())
               s.add(with_extents(g.attrs, g.w[2], g.w[3]), {{g.x}, {result_of(g)}});
           },
+      .products = [](const A& a, CallTypes in, CallTypes out) -> std::vector<Product> {
+        const Unfolded u(a.groups, in[1].shape, out[0].shape);
+        return {{u.groups, u.out, u.in * u.window, u.pixels, true}};
+      },
   });
 }
 

@@ -1,0 +1,92 @@
+// A GPT's training step to be timed: a recipe's, or the defaults' with a model by size.
+#include "cli/bench_step.h"
+#include "scalar/philox.h"
+#include "train/recipe.h"
+#include "train/session.h"
+
+namespace aloft::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kVocab = 4096;  // of a recipe that leaves it to a tokenizer
+
+bool is_recipe(const std::string& model) { return model.size() > 5 && model.ends_with(".toml"); }
+
+// The recipe that is timed: the file's own, or the defaults with the model's size.
+Recipe recipe_of(const BenchOptions& o) {
+  std::vector<Override> set;
+  const auto put = [&](const char* key, std::int64_t v) {
+    if (v > 0) set.push_back({key, std::to_string(v)});
+  };
+  put("model.layers", o.layers);
+  put("model.heads", o.heads);
+  put("model.dim", o.dim);
+  put("model.vocab", o.vocab);
+  put("model.context", o.seq);
+  put("train.batch", o.batch);
+  put("train.threads", o.threads);
+  set.push_back({"train.mode", "\"graph\""});  // it is the Plan that is timed
+  if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
+  for (const std::string& text : o.set) set.push_back(parse_override(text));
+  if (is_recipe(o.model)) return load_recipe(o.model, set);
+  models::gpt2_config(o.model);  // refuses a name that does not exist
+  set.push_back({"model.size", "\"" + o.model + "\""});
+  return parse_recipe("", "bench", set);
+}
+
+// Random tokens; the same for every step.
+struct RandomBatch {
+  std::vector<std::int32_t> inputs, targets;
+  RandomBatch(std::int64_t count, std::int64_t vocab) {
+    for (std::int64_t i = 0; i < 2 * count; ++i)
+      (i % 2 ? targets : inputs)
+          .push_back(static_cast<std::int32_t>(scalar::random_bits({1, 0, 0, 0}, i) %
+                                               static_cast<std::uint64_t>(vocab)));
+  }
+};
+
+class GptBench : public BenchSubject {
+ public:
+  explicit GptBench(const BenchOptions& o)
+      : model_(o.model),
+        session_(open(recipe_of(o))),
+        runner_(make_runner(session_)),
+        data_(rows() * context(), session_.config.vocab) {
+    batch_.inputs = data_.inputs;
+    batch_.targets = data_.targets;
+    batch_.rows = rows();
+  }
+  Programs& programs() override { return *runner_->programs(); }
+  double step() override { return runner_->step(batch_).loss; }
+  json description() const override {
+    return {{"model", model_},
+            {"precision", print_precision(session_.recipe.precision)},
+            {"batch", rows()},
+            {"seq", context()}};
+  }
+  std::string unit() const override { return "tokens"; }
+  std::int64_t units_a_step() const override { return rows() * context(); }
+
+ private:
+  static Session open(const Recipe& recipe) {
+    const std::int64_t vocab = recipe.model.vocab > 0 ? recipe.model.vocab : kVocab;
+    return open_session(recipe, vocab, /*measure=*/nullptr);
+  }
+  std::int64_t rows() const { return session_.recipe.train.batch; }
+  std::int64_t context() const { return session_.config.context; }
+
+  std::string model_;
+  Session session_;
+  std::unique_ptr<Runner> runner_;
+  RandomBatch data_;
+  Batch batch_;
+};
+
+}  // namespace
+
+std::unique_ptr<BenchSubject> open_gpt_bench(const BenchOptions& options) {
+  return std::make_unique<GptBench>(options);
+}
+
+}  // namespace aloft::cli

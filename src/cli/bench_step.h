@@ -1,0 +1,52 @@
+// What `aloft bench step` times: a subject is a model with its compiled training step, run on the
+// same made-up data every time. bench.cpp is the verb, bench_gpt.cpp and bench_vision.cpp the
+// subjects, bench_measure.cpp the clock, bench_limit.cpp what the machine could do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "frontend/programs.h"
+
+namespace aloft::cli {
+
+struct BenchOptions {
+  std::string model = "gpt2-124m", precision;
+  std::vector<std::string> set;  // KEY=VALUE of the recipe
+  std::int64_t batch = 0, seq = 0, layers = 0, heads = 0, dim = 0, vocab = 0;  // 0: the model's
+  int steps = 6, threads = 0;
+  bool as_json = false, no_limit = false;
+};
+
+class BenchSubject {
+ public:
+  virtual ~BenchSubject() = default;
+  virtual Programs& programs() = 0;  // with a program "train"
+  virtual double step() = 0;         // the loss
+  // Model, precision, batch and whatever else says what is timed.
+  virtual nlohmann::json description() const = 0;
+  // Things a step gets through: "tokens" or "images", and how many.
+  virtual std::string unit() const = 0;
+  virtual std::int64_t units_a_step() const = 0;
+};
+
+// A recipe or a GPT-2 by size. UserError where the model is neither.
+std::unique_ptr<BenchSubject> open_gpt_bench(const BenchOptions& options);
+
+bool is_vision_model(const std::string& model);  // lenet, resnet18
+std::unique_ptr<BenchSubject> open_vision_bench(const BenchOptions& options);
+
+// Times the subject's steps; `process_start` is when the process began, on the steady clock.
+nlohmann::json measure_bench(BenchSubject& subject, const BenchOptions& options,
+                             double process_start);
+
+// Adds what the machine could do, measured now: the program's products each alone at its best
+// layout, and `bytes` of memory that the update moves.
+void add_limit(nlohmann::json& j, const Program& program, double bytes);
+
+double steady_seconds();
+
+}  // namespace aloft::cli
