@@ -34,19 +34,25 @@ HWY_INLINE FloatV exp_below(FloatV x) {
   return exp_of(hn::IfThenElse(hn::Gt(x, zero()), zero(), x));
 }
 
-constexpr float kTwoK = 1.5957691216057308f;  // 2 sqrt(2 / pi)
+// The sigmoid in gelu's approximation, of 2 sqrt(2 / pi) (x + 0.044715 x^3), from x and its square.
+HWY_INLINE Sigmoid gelu_sigmoid(FloatV x, FloatV x2) {
+  constexpr float kFactor = 1.5957691216057308f * kLog2E;
+  const FloatV near = hn::MulAdd(x2, constant(0.044715f * kFactor), constant(kFactor));
+  // In powers of two; below -152 nothing is left.
+  const FloatV t = hn::Max(constant(-152), hn::Neg(hn::Abs(hn::Mul(x, near))));
+  const FloatV n = nearest(t);
+  return sigmoid_by(x, power_of_two(n, hn::Sub(t, n)));
+}
 HWY_INLINE FloatV gelu_tanh_of(FloatV x) {
-  const FloatV cubic = hn::MulAdd(hn::Mul(x, x), constant(0.044715f), constant(1));
-  return hn::Mul(x, sigmoid_of(hn::Mul(hn::Mul(x, constant(kTwoK)), cubic)));
+  return hn::Mul(x, gelu_sigmoid(x, hn::Mul(x, x)).value);
 }
 HWY_INLINE FloatV d_gelu_tanh_of(FloatV x) {
-  const FloatV x2 = hn::Mul(x, x), one = constant(1);
-  const FloatV cubic = hn::MulAdd(x2, constant(0.044715f), one);
-  const FloatV s = sigmoid_of(hn::Mul(hn::Mul(x, constant(kTwoK)), cubic));
-  // Where the square could overflow, s (1 - s) has long been 0; an infinite x still gives NaN.
-  const FloatV near = hn::Min(x2, constant(1e6f));
-  const FloatV slope = hn::Mul(hn::MulAdd(near, constant(0.134145f), one), constant(kTwoK));
-  return keep_nan(x, hn::MulAdd(hn::Mul(x, hn::Mul(s, hn::Sub(one, s))), slope, s));
+  // Where the square could overflow, the slope has long been 0; an infinite x still gives NaN.
+  const FloatV x2 = hn::Min(constant(1e6f), hn::Mul(x, x));
+  const Sigmoid s = gelu_sigmoid(x, x2);
+  const FloatV slope =
+      hn::MulAdd(x2, constant(0.134145f * 1.5957691216057308f), constant(1.5957691216057308f));
+  return hn::MulAdd(hn::Mul(x, s.slope), slope, s.value);
 }
 HWY_INLINE FloatV gelu_of(FloatV x) { return hn::Mul(x, normal_of(x).below); }
 HWY_INLINE FloatV d_gelu_of(FloatV x) {
@@ -54,14 +60,14 @@ HWY_INLINE FloatV d_gelu_of(FloatV x) {
   return keep_nan(x, hn::MulAdd(hn::Mul(x, constant(0.3989422804014327f)), n.density, n.below));
 }
 HWY_INLINE FloatV d_silu_of(FloatV x) {
-  const FloatV s = sigmoid_of(x);
-  return hn::MulAdd(x, hn::Mul(s, hn::Sub(constant(1), s)), s);
+  const Sigmoid s = sigmoid_with_slope(x);
+  return hn::MulAdd(x, s.slope, s.value);
 }
 // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2); from x = 20 on it is 1.
 HWY_INLINE FloatV tanh_softplus_of(FloatV x) {
   const FloatV e = exp_of(hn::IfThenElse(hn::Gt(x, constant(20)), constant(20), x));
   const FloatV n = hn::Mul(e, hn::Add(e, constant(2)));
-  return hn::Div(n, hn::Add(n, constant(2)));
+  return quotient(n, hn::Add(n, constant(2)));
 }
 HWY_INLINE FloatV d_mish_of(FloatV x) {
   const FloatV t = tanh_softplus_of(x);
@@ -94,7 +100,7 @@ ACTIVATION(relu6, clamp_to(x, 0, 6), inside(x, 0, 6, constant(1)))
 ACTIVATION(gelu, gelu_of(x), d_gelu_of(x))
 ACTIVATION(gelu_tanh, gelu_tanh_of(x), d_gelu_tanh_of(x))
 ACTIVATION(silu, hn::Mul(x, sigmoid_of(x)), d_silu_of(x))
-ACTIVATION(sigmoid, sigmoid_of(x), hn::Mul(sigmoid_of(x), sigmoid_of(hn::Neg(x))))
+ACTIVATION(sigmoid, sigmoid_of(x), sigmoid_with_slope(x).slope)
 ACTIVATION(log_sigmoid, hn::Neg(softplus_of(hn::Neg(x))), sigmoid_of(hn::Neg(x)))
 ACTIVATION(softplus, softplus_of(x), sigmoid_of(x))
 ACTIVATION(softsign, hn::Div(x, hn::Add(constant(1), hn::Abs(x))),
