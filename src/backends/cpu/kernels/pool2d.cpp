@@ -3,7 +3,12 @@
 // nothing is added up in a narrow type and no two threads write one place.
 #include "ops/pool2d.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/pool_pairs.h"
 #include "backends/cpu/tiles.h"
 #include "runtime/kernel.h"
 #include "scalar/float_formats.h"
@@ -141,6 +146,79 @@ void average_grad(const Geometry& g, const RunArgs& args) {
             });
 }
 
+// Windows of 2 x 2 side by side, as most networks pool: rows of x are brought together as f32, a
+// run of whole window rows at a time, and go through vectors.
+bool in_pairs(const Geometry& g) {
+  const auto pairs = [](const Windows& w) {
+    return w.kernel == 2 && w.stride == 2 && w.padding == 0;
+  };
+  return pairs(g.down) && pairs(g.right) && g.out_width <= kPoolRun;
+}
+
+struct PairRun {
+  static constexpr std::int64_t kBuffer = 2 * kPoolRun + kPoolSlack;
+  alignas(64) std::array<float, kBuffer> top, bottom;
+  alignas(64) std::array<float, kPoolRun + kPoolSlack> y;
+
+  // body(window row, how many) for runs of window rows of a plane.
+  template <class Body>
+  static void for_runs(const Geometry& g, const Body& body) {
+    const std::int64_t most = std::max<std::int64_t>(1, kPoolRun / g.out_width);
+    for (std::int64_t r = 0; r < g.out_height; r += most) body(r, std::min(most, g.out_height - r));
+  }
+  // Rows of x below window rows [r, r + count).
+  void read(const Geometry& g, DType t, const void* x, std::int64_t r, std::int64_t count) {
+    const std::int64_t n = 2 * g.out_width;
+    for (std::int64_t i = 0; i < count; ++i) {
+      widen(t, at(x, 2 * (r + i) * g.width, t), top.data() + i * n, n);
+      widen(t, at(x, (2 * (r + i) + 1) * g.width, t), bottom.data() + i * n, n);
+    }
+  }
+  // Back to rows of dx; what no window holds becomes 0.
+  void write(const Geometry& g, DType t, void* dx, std::int64_t r, std::int64_t count) {
+    const std::int64_t n = 2 * g.out_width;
+    const auto row = [&](std::int64_t i, const float* from) {
+      narrow(from, t, at(dx, i * g.width, t), n);
+      if (n < g.width) std::memset(at(dx, i * g.width + n, t), 0, (g.width - n) * size_of(t));
+    };
+    for (std::int64_t i = 0; i < count; ++i) {
+      row(2 * (r + i), top.data() + i * n);
+      row(2 * (r + i) + 1, bottom.data() + i * n);
+    }
+  }
+};
+
+void max_in_pairs(const Geometry& g, DType t, const RunArgs& args) {
+  parallel_for(g.planes.at(args.symbols), g.x_plane(), [&](std::int64_t begin, std::int64_t end) {
+    PairRun run;
+    for (std::int64_t p = begin; p < end; ++p)
+      PairRun::for_runs(g, [&](std::int64_t r, std::int64_t count) {
+        run.read(g, t, at(args.in[0], p * g.x_plane(), t), r, count);
+        const std::int64_t n = count * g.out_width;
+        max_of_pairs(run.top.data(), run.bottom.data(), run.y.data(), n);
+        narrow(run.y.data(), t, at(args.out[0], p * g.y_plane() + r * g.out_width, t), n);
+      });
+  });
+}
+
+void max_grad_in_pairs(const Geometry& g, DType t, const RunArgs& args) {
+  parallel_for(g.planes.at(args.symbols), g.x_plane(), [&](std::int64_t begin, std::int64_t end) {
+    PairRun run;
+    for (std::int64_t p = begin; p < end; ++p) {
+      void* dx = at(args.out[0], p * g.x_plane(), t);
+      PairRun::for_runs(g, [&](std::int64_t r, std::int64_t count) {
+        run.read(g, t, at(args.in[1], p * g.x_plane(), t), r, count);
+        const std::int64_t n = count * g.out_width;
+        widen(t, at(args.in[0], p * g.y_plane() + r * g.out_width, t), run.y.data(), n);
+        max_of_pairs_grad(run.y.data(), run.top.data(), run.bottom.data(), n);
+        run.write(g, t, dx, r, count);
+      });
+      const std::int64_t held = 2 * g.out_height * g.width;
+      std::memset(at(dx, held, t), 0, (g.x_plane() - held) * size_of(t));
+    }
+  });
+}
+
 enum class Kind { Max, MaxGrad, MaxSelect, Average, AverageGrad };
 
 template <class T>
@@ -164,6 +242,9 @@ class Pooling : public Prepared {
   Pooling(Kind kind, const Geometry& geometry, DType type)
       : kind_(kind), geometry_(geometry), type_(type) {}
   void run(const RunArgs& args) override {
+    if (kind_ == Kind::Max && in_pairs(geometry_)) return max_in_pairs(geometry_, type_, args);
+    if (kind_ == Kind::MaxGrad && in_pairs(geometry_))
+      return max_grad_in_pairs(geometry_, type_, args);
     if (type_ == DType::F32)
       run_as<float>(kind_, geometry_, args);
     else if (type_ == DType::BF16)
