@@ -16,8 +16,9 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
   order that turns from round to round. A figure is the median over the rounds of the ratio *within*
   a round, with the smallest and the largest beside it: machines drift by more than programs differ,
   so seconds of different rounds are never compared.
-- **The best PyTorch** is the faster of eager and `torch.compile` in the same round, both with fused
-  AdamW, as PyPI ships it; low precision through `torch.autocast`. fp16 is run without a scaler, which
+- **The best PyTorch** is the fastest of eager and `torch.compile` in the same round, both with fused
+  optimizers, as PyPI ships it (for images also with channels last); low precision through
+  `torch.autocast`. fp16 is run without a scaler, which
   flatters PyTorch. Its programs are in [tools/peers](../tools/peers), ours is `aloft bench step`:
   the training Plan of a recipe with clipping, loss scaling and masters, nothing lighter.
 - A **step** is the median of the timed ones after the first (PyTorch: after the first two).

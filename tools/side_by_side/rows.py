@@ -2,7 +2,7 @@
 
 A figure is a function of one round, {program's name: its JSON}. Two targets where they differ: on
 processors with AMX and on those without. Ratios of speed are the peer's step over ours, against the
-faster of eager and compiled PyTorch in the same round.
+fastest way to run PyTorch in the same round: eager or compiled, images in either layout.
 """
 import dataclasses
 import typing
@@ -10,7 +10,7 @@ import typing
 from programs import Program
 
 GPT2_124M = {"layers": 12, "heads": 12, "dim": 768, "vocab": 50304}
-PEERS = ("eager", "compiled")
+PEERS = ("eager", "compiled", "eager, channels last", "compiled, channels last")
 
 
 @dataclasses.dataclass
@@ -204,9 +204,12 @@ def vision_rows():
     for model, title, least in (("lenet", "The 3x3 LeNet", 1.5), ("resnet18", "ResNet-18", 1.2)):
         steps = 60 if model == "lenet" else 8
         for amp, level in (("fp32", "O0"), ("bf16", "O2:bf16")):
+            torch = peers("vision", amp, "--model", model, "--batch", 32, steps=steps - 2)
+            nhwc = [Program(f"{p.name}, channels last", [*p.command, "--channels-last"])
+                    for p in torch]
             yield Row(f"{model}-{amp}", f"{title}, 32 images of 32 x 32, {level}",
                       [ours("--batch", 32, model=model, precision=level, steps=steps),
-                       *peers("vision", amp, "--model", model, "--batch", 32, steps=steps - 2)],
+                       *torch, *nhwc],
                       [speed_figure(at_least(least), at_least(least))])
 
 
