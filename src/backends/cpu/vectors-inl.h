@@ -22,12 +22,28 @@ using FloatV = hn::Vec<Floats>;
 
 // Lanes(d) elements from p, no alignment needed.
 HWY_INLINE FloatV load(Floats d, const float* p) { return hn::LoadU(d, p); }
+#if HWY_TARGET <= HWY_AVX3
+// One permutation of 16-bit lanes brings the upper halves of 32-bit lanes together, and back.
+alignas(64) constexpr std::uint16_t kUpperHalves[32] = {1,  3,  5,  7,  9,  11, 13, 15,
+                                                        17, 19, 21, 23, 25, 27, 29, 31};
+alignas(64) constexpr std::uint16_t kToUpperHalves[32] = {0, 0,  0, 1,  0, 2,  0, 3,  0, 4, 0,
+                                                          5, 0,  6, 0,  7, 0,  8, 0,  9, 0, 10,
+                                                          0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+
+HWY_INLINE FloatV load(Floats, const scalar::Bf16* p) {
+  const __m512i to = _mm512_load_si512(kToUpperHalves);
+  const __m512i bits =
+      _mm512_zextsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return FloatV{_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, to, bits))};
+}
+#else
 HWY_INLINE FloatV load(Floats d, const scalar::Bf16* p) {
   const hn::Rebind<std::uint16_t, Floats> d16;
   const hn::RebindToUnsigned<Floats> d32;
   const auto bits = hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(p));
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
 }
+#endif
 HWY_INLINE FloatV load(Floats d, const scalar::F16* p) {
   const hn::Rebind<hwy::float16_t, Floats> d16;
   const hn::Rebind<std::uint16_t, Floats> u16;
@@ -37,6 +53,18 @@ HWY_INLINE FloatV load(Floats d, const scalar::F16* p) {
 
 HWY_INLINE void store(Floats d, FloatV v, float* p) { hn::StoreU(v, d, p); }
 // Round to nearest, ties to even; a NaN stays a quiet NaN with its sign and leading payload.
+#if HWY_TARGET <= HWY_AVX3
+HWY_INLINE void store(Floats, FloatV v, scalar::Bf16* p) {
+  const __m512i u = _mm512_castps_si512(v.raw);
+  const __mmask16 is_odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(v.raw, v.raw, _CMP_UNORD_Q);
+  __m512i bits = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+  bits = _mm512_mask_add_epi32(bits, is_odd, bits, _mm512_set1_epi32(1));
+  bits = _mm512_mask_or_epi32(bits, is_nan, u, _mm512_set1_epi32(0x400000));
+  const __m512i packed = _mm512_permutexvar_epi16(_mm512_load_si512(kUpperHalves), bits);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(packed));
+}
+#else
 HWY_INLINE void store([[maybe_unused]] Floats d, FloatV v, scalar::Bf16* p) {
   const hn::RebindToUnsigned<Floats> d32;
   const hn::Rebind<std::uint16_t, Floats> d16;
@@ -48,6 +76,7 @@ HWY_INLINE void store([[maybe_unused]] Floats d, FloatV v, scalar::Bf16* p) {
   const auto bits = hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded));
   hn::StoreU(hn::TruncateTo(d16, bits), d16, reinterpret_cast<std::uint16_t*>(p));
 }
+#endif
 HWY_INLINE void store([[maybe_unused]] Floats d, FloatV v, scalar::F16* p) {
   const hn::Rebind<hwy::float16_t, Floats> d16;
   const hn::Rebind<std::uint16_t, Floats> u16;
