@@ -41,7 +41,8 @@ def verdict(figure, rounds, missing, has_amx):
         except ZeroDivisionError:
             return got | {"missing": "a divisor was 0"}
     if not values:
-        return got | {"missing": "no round"}
+        why = "; ".join(f"{name}: {words}" for name, words in missing.items())
+        return got | {"missing": why or "no round"}
     middle = statistics.median(values)
     return got | {"median": middle, "low": min(values), "high": max(values), "values": values,
                   "met": target.met(middle) if target else None}
@@ -60,6 +61,8 @@ def compare(row, tools, rounds, has_amx, say):
         for program in order:
             if (result := tried(program, tools, missing)) is not None:
                 got[program.name] = result
+        if not got:
+            break
         results.append(got)
         say(f"  round {i + 1}: " + ", ".join(
             f"{p.name} {got[p.name]['step_ms']:.1f} ms" for p in row.programs if p.name in got))

@@ -59,12 +59,19 @@ def libraries(aloft):
     return {name: checks[name] for name in ("aloft", "oneDNN") if name in checks}
 
 
-def revision():
-    """The commit, with a plus where the working tree differs from it outside of results."""
+def is_stale(program):
+    """Whether a source is younger than the program: then it is not what the commit says."""
+    built = program.stat().st_mtime if program.exists() else 0
+    return any(p.stat().st_mtime > built for p in (ROOT / "src").rglob("*.[ch]*"))
+
+
+def revision(aloft):
+    """The commit; a plus where the working tree differs from it outside of results, and a question
+    mark where the program is older than its sources."""
     commit = said("git", "rev-parse", "--short=12", "HEAD")
     changed = said("git", "status", "--porcelain", "--untracked-files=no", "--",
                    ":!docs/benchmarks", ":!docs/benchmarks.md")
-    return commit + "+" * bool(commit and changed)
+    return (commit or "unknown") + "+" * bool(changed) + "?" * is_stale(aloft)
 
 
 def system():
@@ -89,4 +96,4 @@ def machine():
 def stamp(aloft):
     """What may differ between rows that were measured one after the other."""
     return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "revision": revision(), "compiler": compiler(), **libraries(aloft)}
+            "revision": revision(aloft), "compiler": compiler(), **libraries(aloft)}

@@ -1,0 +1,189 @@
+"""The comparison of tools/bench_peers, with programs that only pretend (the standard library only)."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.dom.minidom
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "side_by_side"))
+
+import charts  # noqa: E402
+import interleaved  # noqa: E402
+import page  # noqa: E402
+import programs  # noqa: E402
+import results_file  # noqa: E402
+import rows  # noqa: E402
+
+# Notes that it ran, then prints the next of the numbers in its list; "fail" and "sleep" do that.
+PRETENDER = """#!{python}
+import json, os, pathlib, sys, time
+folder = pathlib.Path({folder!r})
+name = next(w for w in sys.argv[1:] if w.startswith("name="))[5:]
+seen = (folder / "log").read_text().split() if (folder / "log").exists() else []
+(folder / "log").write_text(" ".join(seen + [name]))
+value = json.loads((folder / "numbers").read_text())[name][seen.count(name)]
+if value == "fail":
+    print("something first", file=sys.stderr)
+    sys.exit("error: {root}/secret said no")
+if value == "sleep":
+    (folder / "pid").write_text(str(os.getpid()))
+    time.sleep(100)
+print(json.dumps({{"step_ms": value, "peak_rss_bytes": value * 1000, "torch": "9.9"}}))
+"""
+
+MACHINE = {"processor": "a processor", "features": ["avx2"], "cores": 2, "memory_gib": 8,
+           "has_amx": False, "system": "a system"}
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Pretended(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+        self.fake = self.folder / "fake"
+        self.fake.write_text(PRETENDER.format(python=sys.executable, folder=str(self.folder),
+                                              root=str(ROOT)))
+        self.fake.chmod(0o755)
+        self.said = []
+
+    def compare(self, numbers, rounds=3, figures=None, has_amx=True):
+        (self.folder / "numbers").write_text(json.dumps(numbers))
+        row = rows.Row("a-row", "A row", [programs.Program(n, ["aloft", f"name={n}"])
+                                          for n in numbers],
+                       figures or [rows.speed_figure(rows.at_least(2), rows.at_least(1))])
+        tools = programs.Tools(self.fake, None, 2, 60)
+        return interleaved.compare(row, tools, rounds, has_amx, self.said.append)
+
+    def test_rounds_alternate_and_ratios_are_within_a_round(self):
+        got = self.compare({"aloft": [10, 20, 10], "eager": [30, 50, 20], "compiled": [40, 48, 25]})
+        self.assertEqual((self.folder / "log").read_text().split(),
+                         ["aloft", "eager", "compiled", "compiled", "eager", "aloft",
+                          "aloft", "eager", "compiled"])
+        figure = got["figures"][0]
+        self.assertEqual(figure["values"], [3, 2.4, 2])  # against the faster one of each round
+        self.assertEqual((figure["low"], figure["median"], figure["high"]), (2, 2.4, 3))
+        self.assertTrue(figure["met"])
+        self.assertEqual(got["torch"], "9.9")
+
+    def test_each_kind_of_processor_has_its_target(self):
+        numbers = {"aloft": [10], "eager": [15]}
+        self.assertFalse(self.compare(numbers, 1, has_amx=True)["figures"][0]["met"])
+        (self.folder / "log").unlink()
+        got = self.compare(numbers, 1, has_amx=False)["figures"][0]
+        self.assertEqual((got["met"], got["target"]), (True, ">= 1"))
+
+    def test_what_fails_is_said_and_not_tried_again(self):
+        figures = [rows.speed_figure(None, None), rows.memory_figure(rows.at_most(1), "other")]
+        got = self.compare({"aloft": [10, 10], "eager": [20, 20], "other": ["fail", 5]}, 2, figures)
+        self.assertEqual((self.folder / "log").read_text().split().count("other"), 1)
+        self.assertEqual(got["figures"][0]["median"], 2)
+        self.assertEqual(got["figures"][1]["missing"], "other: exit 1: error: secret said no")
+        self.assertNotIn("met", got["figures"][1])
+        self.assertIn("missing", page.summary([got]))
+
+    def test_without_a_peer_there_is_no_ratio(self):
+        row = rows.Row("r", "R", [programs.Program("aloft", ["aloft", "name=aloft"]),
+                                  *rows.peers("gpt", "fp32")], [rows.speed_figure(None, None)])
+        (self.folder / "numbers").write_text('{"aloft": [1]}')
+        got = interleaved.compare(row, programs.Tools(self.fake, None, 2, 60), 1, True, print)
+        self.assertEqual(got["figures"][0]["missing"], "eager: no Python with torch")
+
+    def test_a_program_that_takes_too_long_is_ended(self):
+        (self.folder / "numbers").write_text('{"aloft": ["sleep"]}')
+        with self.assertRaisesRegex(programs.Missing, "longer than 1 s"):
+            programs.run(programs.Program("aloft", ["aloft", "name=aloft"]),
+                         programs.Tools(self.fake, None, 2, 1))
+        self.assertFalse(is_alive(int((self.folder / "pid").read_text())))
+
+    def test_a_page_and_plots_come_of_it(self):
+        got = self.compare({"aloft": [10, 20], "eager": [30, 50], "split": ["fail"]}, 2,
+                           [rows.speed_figure(rows.at_least(2), None),
+                            rows.memory_figure(rows.at_most(0.1)),
+                            rows.memory_figure(rows.at_most(1), "split", "split & <more>")])
+        got |= {"name": "gpt2-bf16", "date": "2026-01-02T03:04:05+00:00", "revision": "abc",
+                "compiler": "c++", "oneDNN": "1", "threads": 2, "quick": False}
+        folder = self.folder / "docs" / "benchmarks"
+        results_file.save(folder / "here.json", {"schema": 1, "machine": MACHINE, "rows": [got]})
+        page.write(folder)
+        text = (folder.parent / "benchmarks.md").read_text()
+        self.assertIn("1 of 2 targets that were measured", text)
+        self.assertIn("2.75 (2.50 to 3.00) | met", text)
+        self.assertIn("**missed**", text)
+        self.assertIn("split: exit 1", text)
+        for file in folder.glob("*.svg"):
+            xml.dom.minidom.parse(str(file))
+            self.assertIn(f"(benchmarks/{file.name})", text)
+        self.assertEqual(len(list(folder.glob("*.svg"))), 2)
+
+    def start(self, path, numbers, *options):
+        """The program itself on the row that needs no peer."""
+        (self.folder / "numbers").write_text(json.dumps(numbers))
+        (self.folder / "aloft").write_text(f'#!/bin/sh\nexec {self.fake} name=aloft\n')
+        (self.folder / "aloft").chmod(0o755)
+        return subprocess.Popen(
+            [sys.executable, ROOT / "tools" / "bench_peers", "--only", "start", "--json", path,
+             "--aloft", self.folder / "aloft", *options], stdout=subprocess.PIPE, text=True,
+            stderr=subprocess.STDOUT, env=dict(os.environ, JUDGE_PYTHON=sys.executable))
+
+    def test_a_run_that_is_killed_leaves_the_file_as_it_was(self):
+        path = self.folder / "results" / "r.json"
+        done = self.start(path, {"aloft": [7]}, "--rounds", "1")
+        done.communicate()
+        before = path.read_text()
+        self.assertEqual([r["name"] for r in json.loads(before)["rows"]], ["start"])
+        running = self.start(path, {"aloft": [7, 7, "sleep"]}, "--rounds", "2")
+        for _ in range(200):
+            if (self.folder / "pid").exists():
+                break
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        self.assertIn("stopped", running.communicate()[0])
+        self.assertNotEqual(running.returncode, 0)
+        self.assertEqual(path.read_text(), before)
+        self.assertEqual([p.name for p in path.parent.iterdir()], ["r.json"])
+        self.assertFalse(is_alive(int((self.folder / "pid").read_text())))
+
+    def test_foreign_files_are_refused_unchanged(self):
+        path = self.folder / "r.json"
+        for text, words in (("not json", "no file of results"),
+                            ('{"schema": 99, "machine": {}, "rows": []}', "schema 99"),
+                            ('{"schema": 1, "machine": {"processor": "z80"}, "rows": []}',
+                             "not on this machine")):
+            path.write_text(text)
+            run = self.start(path, {"aloft": [7]})
+            self.assertIn(words, run.communicate()[0])
+            self.assertNotEqual(run.returncode, 0)
+            self.assertEqual(path.read_text(), text)
+
+
+class Rows(unittest.TestCase):
+    def test_rows_are_whole(self):
+        table = rows.all_rows()
+        names = [row.name for row in table]
+        self.assertEqual(len(names), len(set(names)))
+        for row in table:
+            used = [p.name for p in [*row.programs, *row.once]]
+            self.assertEqual(len(used), len(set(used)), row.name)
+            self.assertTrue(all(f.unit in ("x", "%", "ms") for f in row.figures), row.name)
+            self.assertTrue(all(f.plot in ("", *charts.KINDS) for f in row.figures), row.name)
+            for program in row.programs:
+                if program.command[0] == "python":
+                    self.assertTrue((ROOT / program.command[1]).is_file(), program.shown())
+
+
+if __name__ == "__main__":
+    unittest.main()
