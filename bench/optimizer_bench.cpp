@@ -8,6 +8,8 @@
 
 #include "backends/cpu/measure.h"
 #include "ops/adam_update.h"
+#include "ops/grad_stats.h"
+#include "scalar/split_float.h"
 #include "timed_kernel.h"
 
 namespace {
@@ -26,9 +28,22 @@ std::vector<std::int64_t> sizes() {
   return all;
 }
 
-CallSpec adam(DType type, bool master) {
+struct Kind {
+  const char* name;
+  DType type;  // of parameters and gradients
+  bool master = false, split = false;
+};
+const Kind kKinds[] = {{"bf16", DType::BF16, true},
+                       {"bf16-split", DType::BF16, true, true},
+                       {"fp16", DType::F16, true},
+                       {"fp32", DType::F32},
+                       {"bf16-alone", DType::BF16}};
+
+CallSpec adam(const Kind& kind) {
   const auto all = sizes();
-  AdamUpdateAttrs a{.count = static_cast<std::int64_t>(all.size()), .has_master = master};
+  AdamUpdateAttrs a{.count = static_cast<std::int64_t>(all.size()),
+                    .has_master = kind.master,
+                    .split_master = kind.split};
   a.decay.assign(all.size(), 1);
   a.weight_decay = 0.1;
   CallSpec call{"adam_update", to_attrs(a), {}, {}};
@@ -36,51 +51,70 @@ CallSpec adam(DType type, bool master) {
   const auto add = [&](std::vector<TensorType>& list, DType t) {
     for (std::int64_t n : all) list.push_back({t, {n}});
   };
-  for (DType t : {type, type}) add(call.in, t);
-  add(call.out, type);
-  for (int i = 0; i < 2 + master; ++i) {
-    add(call.in, DType::F32);
-    add(call.out, DType::F32);
+  add(call.in, kind.type);
+  add(call.in, kind.type);
+  add(call.out, kind.type);
+  for (auto* list : {&call.in, &call.out}) {
+    if (kind.split)
+      for (std::int64_t n : all) list->push_back({DType::U8, {scalar::rest_bytes(n)}});
+    else if (kind.master)
+      add(*list, DType::F32);
+    for (int moment = 0; moment < 2; ++moment) add(*list, DType::F32);
   }
   return call;
+}
+
+CallSpec statistics(const CallSpec& update) {
+  const std::size_t n = sizes().size();
+  CallSpec stats{"grad_stats", to_attrs(GradStatsAttrs{.clip_norm = 1}), {{DType::F32, {}}}, {}};
+  for (std::size_t i = 0; i < n; ++i) stats.in.push_back(update.in[4 + n + i]);
+  stats.out = {{DType::F32, {}}, {DType::F32, {}}, {DType::I32, {}}, {DType::I32, {}}};
+  return stats;
 }
 
 std::vector<std::pair<int, int>> in_place(const CallSpec& call) {
   return choose_kernel(cpu_backend(), call).kernel->in_place(call);
 }
 
-void measure(DType type, bool master, double stream, int rounds) {
-  const CallSpec spec = adam(type, master);
-  bench::TimedKernel update(spec, in_place(spec));
-  for (const auto& [i, value] : {std::pair{0, 1e-4}, {1, 1.0}, {2, 1.0}, {3, 10.0}})
-    update.set(i, value);
-  const std::size_t n = sizes().size();
-  const UpdateLayout layout = from_attrs<AdamUpdateAttrs>(spec.attrs).layout();
-  double count = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    update.set(layout.moment(1, static_cast<int>(i)), 0.01);
-    count += static_cast<double>(sizes()[i]);
+// Everything that ends a step: norm, check and clipping, then the update that they decide.
+class Step {
+ public:
+  explicit Step(const Kind& kind)
+      : spec_(adam(kind)), update_(spec_, in_place(spec_)), stats_(statistics(spec_)) {
+    for (const auto& [i, value] : {std::pair{0, 1e-4}, {1, 1.0}, {2, 1.0}, {3, 10.0}})
+      update_.set(i, value);
+    stats_.set(0, 1.0);
+    const std::size_t n = sizes().size();
+    const UpdateLayout layout = from_attrs<AdamUpdateAttrs>(spec_.attrs).layout();
+    for (std::size_t i = 0; i < n; ++i) update_.set(layout.moment(1, static_cast<int>(i)), 0.01);
   }
-  CallSpec stats{"grad_stats", {}, {{DType::F32, {}}}, {}};
-  for (std::size_t i = 0; i < n; ++i) stats.in.push_back(spec.in[4 + n + i]);
-  stats.out = {{DType::F32, {}}, {DType::F32, {}}, {DType::I32, {}}, {DType::I32, {}}};
-  bench::TimedKernel norm(stats);
+  double stats_ms() { return stats_.run(); }
+  double update_ms() { return update_.run(); }
+
+ private:
+  CallSpec spec_;
+  bench::TimedKernel update_, stats_;
+};
+
+void measure(const Kind& kind, double stream, int rounds) {
+  Step step(kind);
   std::vector<double> sweep, read;
   for (int i = 0; i < rounds; ++i) {
-    sweep.push_back(update.run());
-    read.push_back(norm.run());
+    read.push_back(step.stats_ms());
+    sweep.push_back(step.update_ms());
   }
+  double count = 0;
+  for (std::int64_t n : sizes()) count += static_cast<double>(n);
   // Moments and the full-precision values are read and written; the gradient is read; a parameter
   // beside its master is only written.
-  const double low = static_cast<double>(size_of(type));
-  const double bytes = count * (16 + low + (master ? 8 + low : 2 * low));
-  const double rate = bytes / bench::median(sweep) / 1e6,
+  const double low = static_cast<double>(size_of(kind.type));
+  const double values = kind.split ? 2 * (low + 2) : kind.master ? 8 + low : 2 * low;
+  const double rate = count * (16 + low + values) / bench::median(sweep) / 1e6,
                norm_rate = count * low / bench::median(read) / 1e6;
   std::printf(
-      "%-5s %-9s AdamW %7.1f ms %6.1f GB/s %4.2f of the stream   norm %6.1f ms %6.1f GB/s "
-      "%4.2f\n",
-      std::string(name_of(type)).c_str(), master ? "+ masters" : "", bench::median(sweep), rate,
-      rate / stream, bench::median(read), norm_rate, norm_rate / stream);
+      "%-10s AdamW %7.1f ms %6.1f GB/s %4.2f of the stream   norm %6.1f ms %6.1f GB/s %4.2f\n",
+      kind.name, bench::median(sweep), rate, rate / stream, bench::median(read), norm_rate,
+      norm_rate / stream);
   std::fflush(stdout);
 }
 
@@ -90,8 +124,5 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
   const double stream = cpu::measure_stream_rate();
   std::printf("stream %.1f GB/s\n", stream);
-  measure(DType::BF16, true, stream, rounds);
-  measure(DType::F16, true, stream, rounds);
-  measure(DType::F32, false, stream, rounds);
-  measure(DType::BF16, false, stream, rounds);
+  for (const Kind& kind : kKinds) measure(kind, stream, rounds);
 }

@@ -32,8 +32,11 @@ inline void put(void* p, std::int64_t i, DType type, double v) {
     case DType::I64:
       static_cast<std::int64_t*>(p)[i] = static_cast<std::int64_t>(v);
       break;
-    default:
+    case DType::I32:
       static_cast<std::int32_t*>(p)[i] = static_cast<std::int32_t>(v);
+      break;
+    default:
+      static_cast<std::int8_t*>(p)[i] = static_cast<std::int8_t>(v);
   }
 }
 
