@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/memory.h"
 #include "ops/embedding.h"
 #include "ops/evaluate.h"
 #include "ops/kernel_run.h"
+#include "ops/sgd_update.h"
+#include "scalar/float_formats.h"
 #include "scalar/philox.h"
 
 namespace aloft {
@@ -157,6 +161,36 @@ TEST(TrainingKernels, LayerNormGradientOfAPartialBatch) {
                  {.threads = 2, .symbols = {rows}, .out_extents = {{rows, dim}, {dim}, {dim}}});
   EXPECT_EQ(got.problem, "");
   EXPECT_EQ(got.bits, want.bits);
+}
+
+// So many weights are rounded past the caches: every one must have arrived.
+TEST(TrainingKernels, TheRoundedCopyOfALargeModelIsWhole) {
+  const std::int64_t n = (std::int64_t{9} << 20) + 77;
+  const SgdUpdateAttrs attrs{.count = 1, .has_master = true, .decay = {1}};
+  for (DType low : {DType::BF16, DType::F16}) {
+    CallSpec call{"sgd_update", to_attrs(attrs), {}, {}};
+    call.in = {{DType::F32, {}}, {DType::F32, {}}, {DType::I32, {}}, {DType::I64, {}},
+               {low, {n}},       {low, {n}},       {DType::F32, {n}}};
+    call.out = infer_types(op_named("sgd_update"), call.attrs, call.in, {});
+    const auto bytes = static_cast<std::size_t>(n);
+    const auto p = cpu::allocate_aligned(2 * bytes), g = cpu::allocate_aligned(2 * bytes),
+               m = cpu::allocate_aligned(4 * bytes);
+    auto* master = static_cast<float*>(m.get());
+    auto* parameter = static_cast<std::uint16_t*>(p.get());
+    for (std::int64_t i = 0; i < n; ++i) master[i] = static_cast<float>(i % 4099) * 0.37f - 700;
+    std::memset(g.get(), 0x11, 2 * bytes);
+    std::memset(p.get(), 0, 2 * bytes);
+    float lr = 0.5f, multiplier = 1;
+    std::int32_t finite = 1;
+    std::int64_t applied = 3;
+    void* in[] = {&lr, &multiplier, &finite, &applied, p.get(), g.get(), m.get()};
+    void* out[] = {p.get(), m.get()};
+    choose_kernel(cpu_backend(), call).kernel->prepare(call)->run({in, out, nullptr, {}});
+    for (std::int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(parameter[i], low == DType::BF16 ? scalar::bf16_of(master[i]).bits
+                                                 : scalar::f16_of(master[i]).bits)
+          << i;
+  }
 }
 
 TEST(TrainingKernels, EmbeddingGradientOfRepeatedIds) {

@@ -19,6 +19,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
+// As store(), to memory that is aligned as the vector is, and past the caches.
+template <class T>
+HWY_INLINE void stream(Floats d, FloatV x, T* p) {
+  const hn::Rebind<std::uint16_t, Floats> d16;
+  if constexpr (sizeof(T) == 4) {
+    hn::Stream(x, d, p);
+  } else {
+    HWY_ALIGN std::uint16_t rounded[HWY_MAX_BYTES / sizeof(float)];
+    store(d, x, reinterpret_cast<T*>(rounded));
+    hn::Stream(hn::Load(d16, rounded), d16, reinterpret_cast<std::uint16_t*>(p));
+  }
+}
+
 // How the values of a run are kept: each policy loads a vector (or n elements) from position i on,
 // and stores the new ones. The last `n` elements of a run go through load_n and store_n.
 template <class V>
@@ -41,14 +54,21 @@ class OwnValues {
   V* to_;
 };
 
-// fp32 masters, and the rounded copy that the next step computes with.
+// fp32 masters, and the rounded copy that the next step computes with. The copy is the one stream
+// that is written and never read here: past the caches, where there is more of it than they hold.
 template <class L>
 class MasterValues : public OwnValues<float> {
  public:
-  explicit MasterValues(const UpdateRun& r) : OwnValues(r), low_(static_cast<L*>(r.low)) {}
+  explicit MasterValues(const UpdateRun& r)
+      : OwnValues(r),
+        low_(static_cast<L*>(r.low)),
+        streams_(r.streams && reinterpret_cast<std::uintptr_t>(r.low) % 64 == 0) {}
   void store(Floats d, FloatV x, std::int64_t i) const {
     OwnValues::store(d, x, i);
-    HWY_NAMESPACE::store(d, x, low_ + i);
+    if (streams_)
+      stream(d, x, low_ + i);
+    else
+      HWY_NAMESPACE::store(d, x, low_ + i);
   }
   void store_n(Floats d, FloatV x, std::int64_t i, std::int64_t n) const {
     OwnValues::store_n(d, x, i, n);
@@ -57,6 +77,7 @@ class MasterValues : public OwnValues<float> {
 
  private:
   L* low_;
+  bool streams_;
 };
 
 // bf16 parameters whose masters are they and their remainders: scalar::split and scalar::join.
@@ -160,6 +181,7 @@ HWY_INLINE void update_loop(const UpdateRun& r, float multiplier, const Step& st
     if constexpr (kMoments > 0) store_n(d, m0, r.new_moment[0] + i, n);
     if constexpr (kMoments > 1) store_n(d, m1, r.new_moment[1] + i, n);
   }
+  if (r.streams) hwy::FlushStream();
 }
 
 template <int kMoments, class Values, class Step>

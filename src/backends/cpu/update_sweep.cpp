@@ -12,6 +12,8 @@ namespace {
 
 // Some 0.5 MB of operands a chunk: large enough for the prefetchers, small enough to share out.
 constexpr std::int64_t kChunk = 16384;
+// Weights that the next step would not find in a cache.
+constexpr std::int64_t kStreamed = std::int64_t{8} << 20;
 
 class Update : public Prepared {
  public:
@@ -26,6 +28,9 @@ class Update : public Prepared {
     }
     sizes_ = sizes;
     pieces_ = Pieces(sizes, kChunk);
+    std::int64_t total = 0;
+    for (std::int64_t n : sizes) total += n;
+    streams_ = total > kStreamed;
   }
 
   void run(const RunArgs& args) override {
@@ -57,6 +62,7 @@ class Update : public Prepared {
     r.gradient_type = gradient;
     r.gradient = at(args.in[layout_.gradient(i)], piece.begin, gradient);
     r.decays = decay_[i] != 0;
+    r.streams = streams_;
     void* p = at(args.out[layout_.new_parameter(i)], piece.begin, parameter);
     if (layout_.is_split) {
       r.value_type = parameter;
@@ -127,6 +133,7 @@ class Update : public Prepared {
   std::vector<Types> types_;
   std::vector<std::int64_t> sizes_;
   Pieces pieces_;
+  bool streams_ = false;
 };
 
 }  // namespace

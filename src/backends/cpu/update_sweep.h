@@ -27,6 +27,7 @@ struct UpdateRun {
   float* new_moment[2] = {};
   DType gradient_type = DType::F32, value_type = DType::F32, low_type = DType::F32;
   bool decays = false;
+  bool streams = false;  // `low` is more than caches hold
 };
 
 // Constants of one step, in fp32, computed by the optimizer from the learning rate and the count

@@ -4,7 +4,6 @@
 // piece's sum tells whether all its elements are finite.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/grad_stats.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -57,11 +56,12 @@ double sum_of_squares(const T* p, std::int64_t n) {
     high[v] = hn::MulAdd(b, b, high[v]);
   };
   std::int64_t i = 0;
-  // One stream alone does not keep the hardware's prefetchers far enough ahead.
-  constexpr std::int64_t kAhead = 2048 / sizeof(T);
+  // One stream alone does not keep the hardware's prefetchers far enough ahead. Into the second
+  // cache: so many lines on the way would push the nearer ones out of the first.
+  constexpr std::int64_t kAhead = 12288 / sizeof(T);
   for (; i + kSumLanes <= n; i += kSumLanes) {
     for (std::int64_t line = 0; line < kSumLanes; line += 64 / sizeof(T))
-      hwy::Prefetch(p + i + kAhead + line);
+      __builtin_prefetch(p + i + kAhead + line, 0, 2);
 #pragma GCC unroll 8
     for (std::int64_t v = 0; v < kVectors; ++v) add(load(d, p + i + v * kLanes), v);
   }
