@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -61,9 +62,10 @@ def last_words(text):
 
 
 def run(program, tools):
-    """Its JSON object, with `peak_rss_bytes` by the kernel's count where it does not say itself."""
+    """Its JSON object, and when it was started on the clock that all processes share."""
     command = tools.resolve(program)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        started = time.clock_gettime(time.CLOCK_MONOTONIC)
         child = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT,
                                  env=environment(tools), start_new_session=True)
         try:
@@ -79,6 +81,6 @@ def run(program, tools):
     if code:
         raise Missing(f"exit {code}: {last_words(words)}")
     try:
-        return json.loads(text[text.index("{"):])
+        return json.loads(text[text.index("{"):]) | {"started_clock_s": started}
     except ValueError:
         raise Missing("it printed no JSON object") from None
