@@ -2,6 +2,7 @@
 #include "ops/conv2d.h"
 
 #include "backends/cpu/conv_grid.h"
+#include "backends/cpu/conv_weight_grid.h"
 #include "backends/cpu/tiles.h"
 #include "runtime/kernel.h"
 
@@ -39,6 +40,7 @@ ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& 
   return s;
 }
 
+template <class Grid>
 class Convolution : public Prepared {
  public:
   Convolution(const ConvSpec& spec, Extent images) : grid_(spec), images_(images) {}
@@ -50,26 +52,26 @@ class Convolution : public Prepared {
   }
 
  private:
-  ConvGrid grid_;
+  Grid grid_;
   Extent images_;
 };
 
 std::unique_ptr<Prepared> prepare_forward(const CallSpec& call) {
   const Shape &x = call.in[0].shape, &w = call.in[1].shape, &y = call.out[0].shape;
-  return std::make_unique<Convolution>(read<Conv2dAttrs>(call, ConvKind::Forward, x, w, y),
-                                       extent_of(x[0], call));
+  return std::make_unique<Convolution<ConvGrid>>(
+      read<Conv2dAttrs>(call, ConvKind::Forward, x, w, y), extent_of(x[0], call));
 }
 
 std::unique_ptr<Prepared> prepare_grad_input(const CallSpec& call) {
   const Shape &y = call.in[0].shape, &w = call.in[1].shape, &x = call.out[0].shape;
-  return std::make_unique<Convolution>(read<Conv2dGradAttrs>(call, ConvKind::GradInput, x, w, y),
-                                       extent_of(x[0], call));
+  return std::make_unique<Convolution<ConvGrid>>(
+      read<Conv2dGradAttrs>(call, ConvKind::GradInput, x, w, y), extent_of(x[0], call));
 }
 
 std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
   const Shape &x = call.in[0].shape, &y = call.in[1].shape, &w = call.out[0].shape;
-  return std::make_unique<Convolution>(read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y),
-                                       extent_of(x[0], call));
+  return std::make_unique<Convolution<ConvWeightGrid>>(
+      read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y), extent_of(x[0], call));
 }
 
 }  // namespace
