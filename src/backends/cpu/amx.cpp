@@ -30,18 +30,26 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {};
 };
 
-// `rows` of a block, 1..32: the tiles of the lower half get what exceeds 16 (at least one row,
-// because a tile of none is not legal; the caller keeps it from being read or stored).
-ALOFT_AMX void configure(std::int64_t rows) {
-  const auto upper = static_cast<std::uint8_t>(rows < kRows ? rows : kRows);
-  const auto lower = static_cast<std::uint8_t>(rows > kRows ? rows - kRows : 1);
-  TileConfig config;
-  for (int t = 0; t < 8; ++t) {
-    config.bytes_per_row[t] = 64;
-    config.rows[t] = t == 2 || t == 3 || t == 5 ? lower : t >= 6 ? kRows : upper;
+// Kept in memory that the compiler cannot know unused: the intrinsic tells it of the first bytes
+// only.
+struct BlockConfigs {
+  TileConfig of_rows[kBlock + 1];
+  // `rows` of a block, 1..32: the tiles of the lower half get what exceeds 16 (at least one row,
+  // because a tile of none is not legal; the caller keeps it from being read or stored).
+  BlockConfigs() {
+    for (std::int64_t rows = 1; rows <= kBlock; ++rows) {
+      const auto upper = static_cast<std::uint8_t>(rows < kRows ? rows : kRows);
+      const auto lower = static_cast<std::uint8_t>(rows > kRows ? rows - kRows : 1);
+      for (int t = 0; t < 8; ++t) {
+        of_rows[rows].bytes_per_row[t] = 64;
+        of_rows[rows].rows[t] = t == 2 || t == 3 || t == 5 ? lower : t >= 6 ? kRows : upper;
+      }
+    }
   }
-  _tile_loadconfig(&config);
-}
+};
+const BlockConfigs kConfigs;
+
+ALOFT_AMX void configure(std::int64_t rows) { _tile_loadconfig(&kConfigs.of_rows[rows]); }
 
 // One step of 32 along K. Loads stand between the products, not before them: the products of a
 // tile already there hide the next load (a sixth faster at a depth of 768).

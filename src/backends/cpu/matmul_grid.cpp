@@ -30,18 +30,25 @@ MatmulEngine choose_engine(const MatmulSpec& s) {
 MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)) {
   ensure(has_tiles(s.a) && has_tiles(s.b) && has_tiles(s.c), "a matmul's types are floats");
   threads = std::max(1, s.threads);
+  by_strips = engine.amx && engine.planes == 1 && !s.accumulate && s.c != DType::F16;
   if (engine.amx) {
     pack_a = s.a != engine.type || s.transpose_a || s.k % kAmxDepth || s.k_varies;
-    pack_b = true;
+    pack_b = !by_strips;
   } else {
     pack_a = s.a != engine.type || s.k_varies;
     pack_b = s.b != engine.type || s.k_varies;
   }
   const int bytes_of = static_cast<int>(size_of(engine.type)) * engine.planes;
-  tiling =
-      choose_tiling({s.batch, s.m, s.n, s.k}, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
+  if (by_strips) turn_if_smaller();
+  const MatmulExtent extent{spec.batch, spec.m, spec.n, spec.k};
+  tiling = by_strips ? choose_strips(extent, pack_a, threads)
+                     : choose_tiling(extent, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
   direct = !engine.amx && (s.c == DType::F32 || (s.c == engine.type && tiling.wave_k >= s.k));
   place_scratch();
+  if (by_strips) {
+    start_strips();
+    return;
+  }
   queue = std::make_unique<TileQueue>(
       tiling.group, ceil_div(std::min(tiling.wave_m, s.m), tiling.tm),
       ceil_div(std::min(tiling.wave_n, s.n), tiling.tn), pack_a, pack_b);
@@ -70,9 +77,10 @@ void MatmulGrid::State::place_scratch() {
   if (spec.bias && *spec.bias != DType::F32) bias_at = take(spec.n * sizeof(float));
   const bool sums_wait = !direct && t.wave_k < spec.k;
   if (sums_wait) partial_at = take(t.wave_m * t.wave_n * sizeof(float));
-  const bool sums_of_tile = engine.amx ? t.pass_k < t.wave_k : !direct;
+  const bool sums_of_tile = by_strips ? false : engine.amx ? t.pass_k < t.wave_k : !direct;
   if (sums_of_tile && !sums_wait) tile_bytes = t.tm * t.tn * sizeof(float);
   thread_bytes = round_up(tile_bytes, kLine);
+  if (by_strips) thread_bytes = 2 * t.wave_k * kAmxPanel * element;  // two panels
   thread_at = bytes;
   bytes += thread_bytes * threads;
 }
@@ -258,7 +266,8 @@ void MatmulGrid::State::run_thread(const MatmulPointers& p, const MatmulActual& 
     widen(*spec.bias, p.bias, const_cast<float*>(bias_of(p)), spec.n);
   }
   const MatmulTiling& t = tiling;
-  std::uint32_t number = queue->first_wave();
+  const std::uint64_t first = by_strips ? schedule->first_wave() : queue->first_wave();
+  std::uint64_t number = first;
   std::int64_t b_n = -1, b_k = -1, a_m = -1, a_k = -1;  // what the packed buffers hold
   for (std::int64_t b = 0; b < actual.batch; b += t.group, b_n = a_m = -1)
     for (std::int64_t n = 0; n < spec.n; n += t.wave_n)
@@ -276,12 +285,15 @@ void MatmulGrid::State::run_thread(const MatmulPointers& p, const MatmulActual& 
           w.packs_a = pack_a && (a_m != m || a_k != k);
           b_n = n, b_k = a_k = k, a_m = m;
           const bool ends = w.last && w.m1 == actual.m && w.n1 == spec.n && w.b1 == actual.batch;
-          run_wave(p, w, number++);
+          if (by_strips)
+            run_strip_wave(p, w, number++);
+          else
+            run_wave(p, w, number++);
           if (!ends) {
 #pragma omp barrier
           }
         }
-  if (omp_get_thread_num() == 0) waves = number - queue->first_wave();
+  if (omp_get_thread_num() == 0) waves = number - first;
 }
 
 MatmulGrid::MatmulGrid(const MatmulSpec& spec) : state_(std::make_unique<State>(spec)) {}
@@ -290,8 +302,16 @@ MatmulGrid::~MatmulGrid() = default;
 std::size_t MatmulGrid::scratch_bytes() const { return state_->bytes; }
 const char* MatmulGrid::engine() const { return state_->engine.name; }
 
-void MatmulGrid::run(const MatmulPointers& p, const MatmulActual& actual) {
+void MatmulGrid::run(const MatmulPointers& pointers, const MatmulActual& there) {
   State& s = *state_;
+  MatmulPointers p = pointers;
+  MatmulActual actual = there;
+  if (s.turned) {
+    // The rows of a transposed A are not outermost, so that their number is constant.
+    ensure(actual.m == s.spec.n, "a transposed operand's rows vary");
+    std::swap(p.a, p.b);
+    actual.m = s.spec.m;
+  }
   if (actual.batch == 0 || actual.m == 0 || s.spec.n == 0) return;
   if (actual.k == 0) {
     if (s.spec.bias && *s.spec.bias != DType::F32)
@@ -303,7 +323,10 @@ void MatmulGrid::run(const MatmulPointers& p, const MatmulActual& actual) {
   const int threads = work <= kOneThreadWork ? 1 : std::min(s.threads, omp_get_max_threads());
 #pragma omp parallel num_threads(threads)
   s.run_thread(p, actual);
-  s.queue->finish(s.waves);
+  if (s.by_strips)
+    s.schedule->finish(s.waves);
+  else
+    s.queue->finish(s.waves);
 }
 
 }  // namespace aloft::cpu

@@ -25,21 +25,26 @@ void MatmulGrid::State::pack_stored(const MatrixView& x, std::int64_t first, std
     std::memset(dst + k * ldd * element, 0, count * element);
 }
 
+void MatmulGrid::State::pack_a_rows(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
+                                    std::int64_t first, std::int64_t rows) const {
+  const std::int64_t element = size_of(engine.type);
+  char* dst = static_cast<char*>(p.scratch) + a_at + (b - w.b0) * a_batch * element;
+  pack_dense(a_view(p, b).from(w.m0 + first, w.k0), rows, w.k1 - w.k0, w.depth, engine.packed,
+             dst + first * packed_lda * element, packed_lda, a_elements);
+}
+
 void MatmulGrid::State::pack_a_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                                      std::int64_t row) const {
   const std::int64_t element = size_of(engine.type), first = row - w.m0;
   const std::int64_t rows = std::min(tiling.tm, w.m1 - row);
-  char* dst = static_cast<char*>(p.scratch) + a_at + (b - w.b0) * a_batch * element;
-  const MatrixView source = a_view(p, b).from(w.m0, w.k0);
   if (!engine.amx) {
-    pack_stored(source, first, rows, w, spec.transpose_a, dst, packed_lda);
+    char* dst = static_cast<char*>(p.scratch) + a_at + (b - w.b0) * a_batch * element;
+    pack_stored(a_view(p, b).from(w.m0, w.k0), first, rows, w, spec.transpose_a, dst, packed_lda);
     return;
   }
   // A few rows at a time: a transposed source gives whole cache lines for so many.
-  constexpr std::int64_t kRows = 64;
-  for (std::int64_t r = 0; r < rows; r += kRows)
-    pack_dense(source.from(first + r, 0), std::min(kRows, rows - r), w.k1 - w.k0, w.depth,
-               engine.packed, dst + (first + r) * packed_lda * element, packed_lda, a_elements);
+  for (std::int64_t r = 0; r < rows; r += kPieceRows)
+    pack_a_rows(p, w, b, first + r, std::min(kPieceRows, rows - r));
 }
 
 void MatmulGrid::State::pack_b_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,

@@ -5,10 +5,12 @@
 #include <memory>
 #include <vector>
 
+#include "backends/cpu/amx_strip.h"
 #include "backends/cpu/matmul_grid.h"
 #include "backends/cpu/matmul_tiling.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/pack.h"
+#include "backends/cpu/strip_schedule.h"
 #include "backends/cpu/tile_queue.h"
 #include "backends/cpu/tiles.h"
 
@@ -37,7 +39,11 @@ struct MatmulGrid::State {
   MatmulEngine engine;
   MatmulTiling tiling;
   bool pack_a = false, pack_b = false;
-  bool direct = false;  // oneDNN writes C itself
+  bool direct = false;     // oneDNN writes C itself
+  bool by_strips = false;  // bf16 on the matrix units: strips of 32 columns, B packed in passing
+  // C^T = B^T A^T is what runs, the roles in `spec` swapped: the smaller operand is the one that
+  // must be transposed.
+  bool turned = false;
   std::int64_t packed_lda = 0, packed_ldb = 0;
   // Elements of one product's packed wave (of one plane).
   std::int64_t a_elements = 0, b_elements = 0;
@@ -49,6 +55,10 @@ struct MatmulGrid::State {
   std::vector<OneDnnCall> calls;                          // [thread][variant]
   std::unique_ptr<TileQueue> queue;
   std::uint32_t waves = 0;  // of the last run
+  // By strips: A is packed in pieces of so many rows.
+  static constexpr std::int64_t kPieceRows = 64;
+  std::unique_ptr<StripSchedule> schedule;
+  std::vector<AmxStrips> strips;  // a thread's own
 
   static constexpr int kVariants = 16;
   static int variant(bool whole_m, bool whole_n, bool whole_k, bool first) {
@@ -74,10 +84,26 @@ struct MatmulGrid::State {
             spec.transpose_b};
   }
 
+  void turn_if_smaller();
+  void start_strips();
+  void run_strip_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
+  struct StripPlace {
+    std::int64_t b, row, rows, col, cols;
+  };
+  StripPlace place_of(const MatmulWave& w, std::int64_t item) const;
+  void pack_band(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
+                 std::uint64_t number);
+  void run_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
+                 const std::uint16_t* panel, const AmxPanelSource* next, std::uint16_t* next_panel);
+  bool panel_in_units(const MatmulWave& w, const StripPlace& at) const;
+
   void fill_empty(const MatmulPointers& p, const MatmulActual& actual) const;
   void run_thread(const MatmulPointers& p, const MatmulActual& actual);
   void pack_a_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                     std::int64_t row) const;
+  // Rows [first, first + rows) of the wave, for the matrix units.
+  void pack_a_rows(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t first,
+                   std::int64_t rows) const;
   void pack_b_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                     std::int64_t col) const;
   void pack_stored(const MatrixView& x, std::int64_t first, std::int64_t count, const MatmulWave& w,

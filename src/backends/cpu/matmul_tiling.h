@@ -31,6 +31,11 @@ struct MatmulTiling {
 
 MatmulTiling choose_tiling(const MatmulExtent& extent, const MatmulKind& kind);
 
+// The cut by strips (amx_strip.h): tn is a panel, tm a band of rows that stays in the second cache
+// while the panels go by. Strips add along K in one order whatever the cut, so that it may depend
+// on the number of threads.
+MatmulTiling choose_strips(const MatmulExtent& extent, bool packs_a, int threads);
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
