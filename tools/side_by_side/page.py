@@ -80,7 +80,8 @@ def table(results):
     for row in results["rows"]:
         for i, f in enumerate(row["figures"]):
             got = f"missing: {f['missing']}" if "missing" in f else spread(f)
-            lines.append(f"| {row['title'] if i == 0 else ''} | {f['name']} | {f['target'] or ''} | "
+            few = f" (only {len(row['rounds'])} of 5 rounds)" if len(row["rounds"]) < 5 else ""
+            lines.append(f"| {row['title'] + few if i == 0 else ''} | {f['name']} | {f['target'] or ''} | "
                          f"{got} | {met_word(f)} |")
     return lines
 
