@@ -16,8 +16,8 @@
 namespace aloft::cpu {
 namespace {
 
-// Cells of the grid: a few a thread.
-constexpr std::int64_t kCells = 16;
+// Cells of the grid: a few a thread. Cuts repay fewer groups, whose sums are memory to go through.
+constexpr std::int64_t kCells = 16, kCellsOfCuts = 8;
 // Sums of all groups together stay below this.
 constexpr std::int64_t kSumBytes = 20 << 20;
 constexpr std::int64_t kMostCuts = 8;
@@ -90,7 +90,8 @@ ConvWeightGrid::State::State(const ConvSpec& s)
   cuts = s.out / channels;
   const std::int64_t images = std::max<std::int64_t>(1, s.images);
   const std::int64_t fit = kSumBytes / static_cast<std::int64_t>(s.weight_size() * sizeof(float));
-  groups = std::clamp<std::int64_t>(std::min(kCells / cuts, fit), 1, images);
+  groups =
+      std::clamp<std::int64_t>(std::min(cuts > 1 ? kCellsOfCuts / cuts : kCells, fit), 1, images);
   per_group = ceil_div(images, groups);
   groups = ceil_div(images, per_group);
 
@@ -176,8 +177,11 @@ void ConvWeightGrid::State::run_thread(const ConvPointers& p, std::int64_t image
   const OneThread one;
   const std::int64_t there = ceil_div(images, per_group);
 #pragma omp for schedule(dynamic, 1)
-  for (std::int64_t cell = 0; cell < there * cuts; ++cell)
+  for (std::int64_t cell = 0; cell < there * cuts; ++cell) {
     run_cell(p, cell % cuts, cell / cuts, images);
+    if (groups == 1) write_cut(p, cell, false);  // while its sums are in the cache
+  }
+  if (groups == 1 && there == 1) return;
   if (there > 1) add_groups(p, there);
 #pragma omp for schedule(static)
   for (std::int64_t cut = 0; cut < cuts; ++cut) write_cut(p, cut, there == 0);

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/conv_grid.h"
 #include "backends/cpu/conv_weight_grid.h"
+#include "backends/cpu/conv_weight_product.h"
 #include "backends/cpu/tiles.h"
 #include "runtime/kernel.h"
 
@@ -70,8 +71,11 @@ std::unique_ptr<Prepared> prepare_grad_input(const CallSpec& call) {
 
 std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
   const Shape &x = call.in[0].shape, &y = call.in[1].shape, &w = call.out[0].shape;
-  return std::make_unique<Convolution<ConvWeightGrid>>(
-      read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y), extent_of(x[0], call));
+  const ConvSpec spec = read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y);
+  const Extent images = extent_of(x[0], call);
+  if (ConvWeightProduct::suits(spec))
+    return std::make_unique<Convolution<ConvWeightProduct>>(spec, images);
+  return std::make_unique<Convolution<ConvWeightGrid>>(spec, images);
 }
 
 }  // namespace
