@@ -86,6 +86,17 @@ class Pretended(unittest.TestCase):
         got = self.compare(numbers, 1, has_amx=False)["figures"][0]
         self.assertEqual((got["met"], got["target"]), (True, ">= 1"))
 
+    def test_a_limit_that_was_disturbed_is_left_out(self):
+        def round_(limit, step):
+            return {"aloft": {"limit_ms": limit, "limit_fraction": limit / step}}
+
+        figure = rows.limit_figure(rows.at_least(72), None)
+        got = interleaved.verdict(figure, [round_(60, 100), round_(90, 100), round_(70, 100)], {}, True)
+        self.assertEqual((got["values"], got["disturbed"], got["met"]), ([60, 70], 1, False))
+        self.assertIn("1 disturbed left out", page.figure_text(got))
+        got = interleaved.verdict(figure, [round_(120, 100)], {}, True)
+        self.assertEqual(got["missing"], "every round was disturbed")
+
     def test_what_fails_is_said_and_not_tried_again(self):
         figures = [rows.speed_figure(None, None), rows.memory_figure(rows.at_most(1), "other")]
         got = self.compare({"aloft": [10, 10], "eager": [20, 20], "other": ["fail", 5]}, 2, figures)

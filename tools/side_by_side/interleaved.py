@@ -30,19 +30,20 @@ def verdict(figure, rounds, missing, has_amx):
     got = {"name": figure.name, "unit": figure.unit, "plot": figure.plot,
            "target": str(target) if target else None,
            "targets": [str(t) if t else None for t in (figure.amx, figure.plain)]}
-    values = []
-    for round_ in rounds:
-        try:
-            values.append(figure.of(round_))
-        except KeyError as key:
-            name = key.args[0]
-            why = missing.get(name) or next(iter(missing.values()), f"nothing says {name}")
-            return got | {"missing": f"{name}: {why}" if name in missing else str(why)}
-        except ZeroDivisionError:
-            return got | {"missing": "a divisor was 0"}
+    try:
+        sound = figure.sound(rounds)
+        values = [figure.of(round_) for round_ in sound]
+    except KeyError as key:
+        name = key.args[0]
+        why = missing.get(name) or next(iter(missing.values()), f"nothing says {name}")
+        return got | {"missing": f"{name}: {why}" if name in missing else str(why)}
+    except ZeroDivisionError:
+        return got | {"missing": "a divisor was 0"}
     if not values:
         why = "; ".join(f"{name}: {words}" for name, words in missing.items())
-        return got | {"missing": why or "no round"}
+        return got | {"missing": why or "every round was disturbed"}
+    if len(sound) < len(rounds):
+        got["disturbed"] = len(rounds) - len(sound)
     middle = statistics.median(values)
     return got | {"median": middle, "low": min(values), "high": max(values), "values": values,
                   "met": target.met(middle) if target else None}

@@ -24,7 +24,8 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
 - A **step** is the median of the timed ones after the first (PyTorch: after the first two).
 - **Memory** is the peak resident set by the kernel's count, interpreter and libraries included.
 - **The machine's limit** is measured in the same process: every product of the Plan alone in oneDNN
-  at its best layout on zeros, and the optimizer's unavoidable bytes at the rate of memory.
+  at its best layout on zeros, and the optimizer's unavoidable bytes at the rate of memory. A round
+  whose limit is longer than the shortest one by a quarter was disturbed there; its share is left out.
 - **Targets** differ where one kind of processor has matrix units (AMX) and another has not; the page
   shows the one that holds for the processor of the run.
 
@@ -44,8 +45,8 @@ def spread(figure):
     unit = figure["unit"]
     text = number(figure["median"], unit)
     low, high = number(figure["low"], unit), number(figure["high"], unit)
-    return text + (f" ({low} to {high})" if low != high else "") + ("" if unit == "x"
-                                                                    else f" {unit}")
+    text += (f" ({low} to {high})" if low != high else "") + ("" if unit == "x" else f" {unit}")
+    return text + (f", {figure['disturbed']} disturbed left out" if figure.get("disturbed") else "")
 
 
 def met_word(figure):
