@@ -14,6 +14,7 @@
 #include "data/tokenizer.h"
 #include "frontend/programs.h"
 #include "graph/graph.h"
+#include "passes/pass.h"
 #include "plan/plan.h"
 #include "train/run_record.h"
 #include "train/session.h"
@@ -130,10 +131,18 @@ ExitCode kernels(const Options& o) {
     std::string key = i.kernel + i.call.op.str();
     for (const BufferRef& r : i.in) key += " " + r.type.str();
     for (const BufferRef& r : i.out) key += " " + r.type.str();
+    if (!i.members.empty()) key += i.call.attrs.str();
     const auto [at, is_new] = known.try_emplace(key, rows.size());
     if (is_new) rows.push_back({&i});
     ++rows[at->second].count;
   }
+  // What the fusing passes said of ops that they left alone.
+  std::map<std::string, std::string> alone;
+  for (const PassTime& t : e.programs().pass_times(o.program))
+    if (t.pass == fuse_elementwise.name)
+      for (const Remark& r : t.report.remarks) alone[r.place] = r.text;
+  for (const Instruction& i : program.instructions)
+    if (!i.members.empty()) alone.erase(i.identity);
   const auto types = [](const std::vector<BufferRef>& list) {
     std::vector<std::string> out;
     out.reserve(list.size());
@@ -150,11 +159,16 @@ ExitCode kernels(const Options& o) {
                     {"first", i.identity},
                     {"in", types(i.in)},
                     {"out", types(i.out)},
-                    {"refused", i.refusals}});
+                    {"refused", i.refusals},
+                    {"members", i.members}});
+    const auto why_alone = alone.find(i.identity);
+    if (why_alone != alone.end()) list.back()["alone"] = why_alone->second;
     if (o.json) continue;
     fmt::print("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel, i.identity,
                fmt::join(types(i.in), ", "), fmt::join(types(i.out), ", "));
+    if (!i.members.empty()) fmt::print("       in one loop: {}\n", fmt::join(i.members, ", "));
     for (const std::string& why : i.refusals) fmt::print("       refused: {}\n", why);
+    if (why_alone != alone.end()) fmt::print("       {}\n", why_alone->second);
   }
   if (o.json) fmt::print("{}\n", list.dump(2));
   return ExitCode::Ok;

@@ -32,6 +32,8 @@ struct Node {
   Where where;
   int occurrence = 0;  // counts nodes with equal (path, op, phase), in order of creation
   bool erased = false;
+  // Identities of the nodes that a fused node stands for, ", " between them; mostly empty.
+  std::string members = {};
 
   // Survives passes, cloning and recomputation: "h.3.attn.qkv/linear#0".
   std::string identity() const;
@@ -87,6 +89,7 @@ class Graph {
   Where& where(std::uint32_t n) { return nodes_[n].where; }
   // Of the node that was added last: the occurrence that it had in the graph that it comes from.
   void set_occurrence(std::uint32_t n, int occurrence);
+  void set_members(std::uint32_t n, std::string members) { nodes_[n].members = std::move(members); }
 
   // The hash key of the next node (path, op, Forward) for random numbers.
   int next_occurrence(const Where& where, Name op) const;

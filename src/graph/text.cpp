@@ -78,6 +78,7 @@ std::string node_text(const Graph& g, std::uint32_t n, const Numbering& number) 
   if (w.phase != Phase::Forward) s += " phase=" + quoted(std::string(name_of(w.phase)));
   if (w.pass) s += " pass=" + quoted(w.pass.str());
   if (w.reason) s += " reason=" + quoted(w.reason.str());
+  if (!node.members.empty()) s += " members=" + quoted(node.members);
   return s;
 }
 
@@ -194,8 +195,8 @@ ValueId parse_value(Cursor& c, const Graph& g) {
   return v;
 }
 
-// Everything behind the types; `occurrence` is set where the text names one.
-Where parse_where(Cursor& c, std::optional<int>& occurrence) {
+// Everything behind the types; `members` and `occurrence` are set where the text names them.
+Where parse_where(Cursor& c, std::string& members, std::optional<int>& occurrence) {
   Where w;
   if (c.take("@")) {
     w.file = c.string();
@@ -211,6 +212,7 @@ Where parse_where(Cursor& c, std::optional<int>& occurrence) {
   }
   if (c.take("pass=")) w.pass = c.string();
   if (c.take("reason=")) w.reason = c.string();
+  if (c.take("members=")) members = c.string();
   if (c.take("occurrence=")) occurrence = static_cast<int>(c.number());
   return w;
 }
@@ -228,13 +230,16 @@ void parse_node(Cursor& c, Graph& g) {
   if (c.peek('{')) attrs = parse_attrs(c.block());
   c.expect(":");
   std::vector<TensorType> out;
-  const bool has_types = !c.done() && !c.peek('@') && !c.peek('p') && !c.peek('r') && !c.peek('o');
+  const bool has_types =
+      !c.done() && !c.peek('@') && !c.peek('p') && !c.peek('r') && !c.peek('m') && !c.peek('o');
   if (has_types) do
       out.push_back(parse_tensor_type(c.type()));
     while (c.take(","));
+  std::string members;
   std::optional<int> occurrence;
-  const Where where = parse_where(c, occurrence);
+  const Where where = parse_where(c, members, occurrence);
   const std::uint32_t n = g.add(op, std::move(attrs), std::move(in), std::move(out), where);
+  g.set_members(n, std::move(members));
   if (occurrence) g.set_occurrence(n, *occurrence);
 }
 

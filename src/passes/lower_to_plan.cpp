@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ops/graph_emitter.h"
 #include "ops/identity.h"
 #include "ops/op.h"
@@ -227,6 +228,9 @@ class Lowering {
     ins.kernel = choice.kernel;
     ins.refusals = choice.refusals;
     ins.identity = node.identity();
+    if (!node.members.empty())
+      for (std::string_view member : split(node.members, ','))
+        ins.members.emplace_back(trim(member));
     ins.path = node.where.path.str();
     ins.file = node.where.file.str();
     ins.line = node.where.line;

@@ -64,6 +64,7 @@ extern const Pass simplify;
 extern const Pass cse;
 extern const Pass dce;
 extern const Pass expand_bodies;
+extern const Pass fuse_elementwise;
 
 // Removes what nothing reads; shared by passes that leave dead nodes behind. True if any was.
 bool remove_dead(Graph& graph);

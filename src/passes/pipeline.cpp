@@ -30,6 +30,14 @@ std::vector<const Pass*> Pipeline::passes() const {
   return all;
 }
 
+std::vector<std::string> Pipeline::optional_passes() const {
+  std::vector<std::string> names;
+  for (const Pass* p : passes())
+    if (!p->gives && std::find(names.begin(), names.end(), p->name) == names.end())
+      names.emplace_back(p->name);
+  return names;
+}
+
 std::vector<PassTime> Pipeline::run(Graph& graph, const PassContext& context,
                                     const PipelineOptions& options) const {
   using Clock = std::chrono::steady_clock;
@@ -69,7 +77,8 @@ const Pipeline& compile_pipeline() {
         .then(fuse_head_gradient)
         .then(fuse_embedding_gradient)
         .then(expand_bodies)
-        .until_stable({&simplify, &cse, &dce});
+        .until_stable({&simplify, &cse, &dce})
+        .then(fuse_elementwise);
     return p;
   }();
   return pipeline;

@@ -32,6 +32,8 @@ class Pipeline {
   std::vector<PassTime> run(Graph& graph, const PassContext& context,
                             const PipelineOptions& options = {}) const;
   std::vector<const Pass*> passes() const;
+  // Names of those that a later one does not build on, each once: PipelineOptions::skip takes them.
+  std::vector<std::string> optional_passes() const;
   std::string_view name() const { return name_; }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/plan.h"
+#include "types/step_program.h"
 
 namespace aloft {
 namespace {
@@ -50,6 +51,7 @@ json json_of(const Instruction& i) {
               {"line", i.line},
               {"phase", name_of(i.phase)},
               {"refusals", i.refusals}};
+  if (!i.members.empty()) out["members"] = i.members;
   return out;
 }
 
@@ -143,6 +145,17 @@ Buffer buffer_from(const json& j, const Plan& plan, int end) {
   return b;
 }
 
+// A fused call's attribute is text that a kernel will read: it must be a program of the call's
+// operands with the call's results.
+void check_program(const CallSpec& call) {
+  if (call.op != Name(kFusedOp)) return;
+  const AttrValue* program = call.attrs.find("program");
+  const auto* text = program != nullptr ? std::get_if<std::string>(program) : nullptr;
+  if (text == nullptr) refuse("a fused call without a program");
+  const StepProgram parsed = parse_step_program(*text, static_cast<int>(call.in.size()));
+  if (parsed.out.size() != call.out.size()) refuse("a fused call with other results: " + *text);
+}
+
 Instruction instruction_from(const json& j, const Program& p, int threads) {
   Instruction i;
   i.call.op = j.at("op").get<std::string>();
@@ -153,10 +166,12 @@ Instruction instruction_from(const json& j, const Program& p, int threads) {
   for (const json& r : j.at("out")) i.out.push_back(ref_from(r, p));
   for (const BufferRef& r : i.in) i.call.in.push_back(r.type);
   for (const BufferRef& r : i.out) i.call.out.push_back(r.type);
+  check_program(i.call);
   i.kernel = j.at("kernel");
   i.refusals = j.at("refusals").get<std::vector<std::string>>();
   i.scratch = index_from(j.at("scratch"), -1, static_cast<std::int64_t>(p.buffers.size()) - 1);
   i.identity = j.at("identity");
+  if (j.contains("members")) i.members = j.at("members").get<std::vector<std::string>>();
   i.path = j.at("path");
   i.file = j.at("file");
   i.line = index_from(j.at("line"), 0, std::numeric_limits<int>::max());

@@ -56,9 +56,10 @@ struct Instruction {
   std::string kernel;                 // chosen kernel, "cpu.matmul"
   std::vector<std::string> refusals;  // why faster kernels did not take the call
   std::vector<BufferRef> in, out;
-  int scratch = -1;        // buffer of the kernel's scratch
-  std::string identity;    // node identity, survives passes
-  std::string path, file;  // provenance
+  int scratch = -1;                  // buffer of the kernel's scratch
+  std::string identity;              // node identity, survives passes
+  std::vector<std::string> members;  // of a fused call: the identities of what it stands for
+  std::string path, file;            // provenance
   int line = 0;
   Phase phase = Phase::Forward;
 };

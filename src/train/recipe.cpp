@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/tokenizers/utf8.h"
+#include "passes/pipeline.h"
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
@@ -97,6 +98,7 @@ class Reader {
       if (!(b >= 0 && b < 1))
         mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
     check_master();
+    check_skipped_passes();
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
       return line_of(a.first) < line_of(b.first);
@@ -121,6 +123,15 @@ class Reader {
             fmt::format("optimizer.master: split masters need bf16 weights and O2; precision is "
                         "'{}': {}; use precision O2:bf16, or master = \"f32\"",
                         print_precision(recipe_.precision), problem));
+  }
+
+  void check_skipped_passes() {
+    const std::vector<std::string> optional = compile_pipeline().optional_passes();
+    for (const std::string& name : recipe_.train.skip_passes)
+      if (std::find(optional.begin(), optional.end(), name) == optional.end())
+        mistake(origin("train.skip_passes"),
+                fmt::format("train.skip_passes: '{}' is no pass that may be left out: one of: {}",
+                            name, fmt::join(optional, ", ")));
   }
 
   // "recipe.toml:12" -> 12; what has no line comes last.

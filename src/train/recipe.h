@@ -66,8 +66,9 @@ struct TrainSection {
   std::int64_t checkpoint_every = 0, keep_checkpoints = 3;
   std::int64_t sample_every = 0, sample_tokens = 200;
   std::uint64_t seed = 1;
-  std::string mode = "graph";  // or "eager"
-  std::int64_t threads = 0;    // 0: all
+  std::string mode = "graph";            // or "eager"
+  std::int64_t threads = 0;              // 0: all
+  std::vector<std::string> skip_passes;  // of the compiler; for comparing
 };
 
 struct Recipe {

@@ -84,6 +84,8 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
       {"train.seed", "of everything random", &t.seed, 0, 9e15},
       {"train.mode", "compiled or op by op", &t.mode, 0, 0, {"graph", "eager"}},
       {"train.threads", "0: all the machine has", &t.threads, 0, 4096},
+      {"train.skip_passes", "passes left out, such as fuse-elementwise; see `aloft passes`",
+       &t.skip_passes},
   };
 }
 

@@ -23,10 +23,11 @@ Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {
+  const TrainSection& train = s.recipe.train;
   const RunnerOptions o{
-      s.recipe.train.batch, s.config.context, static_cast<int>(s.recipe.train.threads), {}};
-  return s.recipe.train.mode == "eager" ? eager_runner(*s.model, *s.optimizer, o)
-                                        : graph_runner(*s.model, *s.optimizer, o);
+      train.batch, s.config.context, static_cast<int>(train.threads), {train.skip_passes}};
+  return train.mode == "eager" ? eager_runner(*s.model, *s.optimizer, o)
+                               : graph_runner(*s.model, *s.optimizer, o);
 }
 
 }  // namespace aloft

@@ -90,6 +90,39 @@ TEST(PlanJson, RoundTrip) {
   EXPECT_TRUE(again.state[0].is_norm);
 }
 
+void expect_refused(const json& j);
+
+TEST(PlanJson, AFusedCallCarriesItsProgramAndItsMembers) {
+  json good = json::parse(to_json(small_plan()));
+  json& call = good["programs"][0]["instructions"][1];
+  std::string steps;
+  const std::size_t inputs = call["in"].size();
+  std::string out;
+  for (std::size_t i = 0; i < call["out"].size(); ++i) {
+    const std::string number = "%" + std::to_string(inputs + i);
+    steps += number + " = neg(%0) : f32; ";
+    out += (i ? ", " : "") + number;
+  }
+  call["op"] = "fused";
+  const auto attrs = [](const std::string& program) {
+    Attrs a;
+    a.set("program", program);
+    return a.str();
+  };
+  call["attrs"] = attrs(steps + "return " + out);
+  call["members"] = {"a/neg#0", "b/neg#0"};
+  const Plan plan = plan_from_json(good.dump());
+  EXPECT_EQ(plan.programs[0].instructions[1].members,
+            (std::vector<std::string>{"a/neg#0", "b/neg#0"}));
+  EXPECT_EQ(json::parse(to_json(plan)), good);
+  for (const std::string& wrong :
+       {attrs(""), attrs("return %0"), attrs(steps + "return " + out + ", " + out), attrs(steps),
+        std::string("{program=3}"), std::string("")}) {
+    call["attrs"] = wrong;
+    expect_refused(good);
+  }
+}
+
 void expect_refused(const json& j) {
   try {
     plan_from_json(j.dump());

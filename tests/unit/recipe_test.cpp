@@ -48,6 +48,17 @@ std::string mistakes_of(const std::string& text, const std::vector<Override>& se
   return "none";
 }
 
+TEST(Recipe, PassesThatMayBeLeftOutAreNamed) {
+  const Recipe r = parse_recipe("[train]\nskip_passes = [\"fuse-elementwise\", \"cse\"]", "r.toml");
+  EXPECT_EQ(r.train.skip_passes, (std::vector<std::string>{"fuse-elementwise", "cse"}));
+  for (const char* name : {"fuse", "differentiate"}) {
+    const std::string said = mistakes_of("[train]\nskip_passes = [\"" + std::string(name) + "\"]");
+    EXPECT_NE(said.find(std::string("'") + name + "' is no pass that may be left out"),
+              std::string::npos)
+        << said;
+  }
+}
+
 TEST(Recipe, ListsEveryMistakeInTheOrderOfTheFileWithTheNearestName) {
   const std::string said = mistakes_of(R"([train]
 steps = 1.5

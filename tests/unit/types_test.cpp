@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "types/attrs.h"
 #include "types/shape.h"
+#include "types/step_program.h"
 
 namespace aloft {
 namespace {
@@ -73,6 +74,31 @@ TEST(Attrs, UnknownNamesAndKindsAreErrors) {
   EXPECT_THROW(from_attrs<Everything>(parse_attrs("{axis=1.5}")), UserError);
   for (const char* text : {"{", "{axis}", "{axis=}", "{axis=(1,}", "{a=\"x}", "{a=1}b", "axis=1"})
     EXPECT_THROW(parse_attrs(text), UserError) << text;
+}
+
+TEST(StepProgram, TextRoundTrips) {
+  const char* text =
+      "%2 = add(%0, %1) : bf16; %3 = note(%2) {name=\"a } b\", p=0.5} : f32; "
+      "%4 = where(%0, %3, %2) : f16; return %4, %2";
+  const StepProgram program = parse_step_program(text, 2);
+  EXPECT_EQ(print(program), text);
+  EXPECT_EQ(program.steps[2].in, (std::vector<int>{0, 3, 2}));
+  EXPECT_EQ(program.step_of(3)->dtype, DType::F32);
+  EXPECT_EQ(program.out, (std::vector<int>{4, 2}));
+}
+
+TEST(StepProgram, WrongTextIsRefused) {
+  for (const char* text :
+       {"", "return", "return %0", "%1 = neg(%0) : f32", "%1 = neg(%0) : f32; return",
+        "%1 = neg(%0) : f32; return %2", "%1 = neg(%0) : f32; return %1, %1",
+        "%1 = neg(%0) : f32; return %1 and", "%1 = neg(%1) : f32; return %1",
+        "%2 = neg(%0) : f32; return %2", "%1 = neg(%-1) : f32; return %1",
+        "%1 = neg(%0) : f33; return %1", "%1 = neg(%0) {a=1 : f32; return %1",
+        "%1 = neg(%99999999999) : f32; return %1", "%1 = neg(%0 : f32; return %1"})
+    EXPECT_THROW(parse_step_program(text, 1), UserError) << text;
+  std::string many;
+  for (int i = 1; i <= kMostSteps + 1; ++i) many += "%" + std::to_string(i) + " = neg(%0) : f32; ";
+  EXPECT_THROW(parse_step_program(many + "return %1", 1), UserError);
 }
 
 }  // namespace

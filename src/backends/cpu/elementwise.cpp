@@ -5,11 +5,7 @@
 namespace aloft::cpu {
 namespace {
 
-constexpr bool fits_f32(DType t) {
-  return has_tiles(t) || t == DType::Bool || t == DType::U8 || t == DType::I8;
-}
-
-class Elementwise : public Prepared {
+class Elementwise : public Prepared, public TileOp {
  public:
   Elementwise(const CallSpec& call, const ElementwiseCode& code)
       : operands_(call), code_(code), out_(call.out[0].dtype), narrow_(fits_f32(out_)) {
@@ -25,6 +21,8 @@ class Elementwise : public Prepared {
         chunk<double>(reader, args.out[0], begin, end);
     });
   }
+
+  ElementwiseCode tile_code() const override { return code_; }
 
  private:
   template <class T>
@@ -55,7 +53,14 @@ class Elementwise : public Prepared {
   bool narrow_;
 };
 
+template <class T>
+void copy_tile(const T* const* in, T* out, std::int64_t n, const double*) {
+  std::copy_n(in[0], n, out);
+}
+
 }  // namespace
+
+ElementwiseCode copy_code() { return {copy_tile<float>, copy_tile<double>}; }
 
 std::unique_ptr<Prepared> prepare_elementwise(const CallSpec& call, const ElementwiseCode& code) {
   return std::make_unique<Elementwise>(call, code);

@@ -24,6 +24,21 @@ struct ElementwiseCode {
   std::array<double, 4> numbers{};
 };
 
+// Element types of which a float holds every value.
+constexpr bool fits_f32(DType t) {
+  return has_tiles(t) || t == DType::Bool || t == DType::U8 || t == DType::I8;
+}
+
+// A prepared kernel that is nothing but a function of elements: what fused loops are made of.
+class TileOp {
+ public:
+  virtual ~TileOp() = default;
+  virtual ElementwiseCode tile_code() const = 0;
+};
+
+// out = in[0]: casts and copies are this, where tiles are opened and closed by somebody else.
+ElementwiseCode copy_code();
+
 // output 0 = code(inputs, broadcast). Integer results saturate, NaN becomes 0, as HostArray says.
 std::unique_ptr<Prepared> prepare_elementwise(const CallSpec& call, const ElementwiseCode& code);
 

@@ -12,7 +12,7 @@
 
 namespace aloft::cpu {
 
-inline constexpr int kMaxOperands = 4;
+inline constexpr int kMaxOperands = 12;
 
 class Operands {
  public:

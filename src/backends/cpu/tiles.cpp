@@ -29,6 +29,25 @@ void convert(const From* src, To* dst, std::int64_t n) {
   for (; i < n; ++i) dst[i] = scalar::round_to<To>(scalar::f32_of(src[i]));
 }
 
+// A vector goes through T in the first cache, two at a time so that one's way hides the other's.
+template <class T>
+void round_in_place(float* tile, std::int64_t n) {
+  const Floats d;
+  constexpr std::int64_t kMost = HWY_MAX_BYTES / sizeof(float);
+  HWY_ALIGN T a[kMost], b[kMost];
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    store(d, load(d, tile + i), a);
+    store(d, load(d, tile + i + lanes), b);
+    store(d, load(d, a), tile + i);
+    store(d, load(d, b), tile + i + lanes);
+  }
+  for (; i < n; ++i) tile[i] = scalar::f32_of(scalar::round_to<T>(tile[i]));
+}
+
+void round_bf16(float* tile, std::int64_t n) { round_in_place<scalar::Bf16>(tile, n); }
+void round_f16(float* tile, std::int64_t n) { round_in_place<scalar::F16>(tile, n); }
 void widen_bf16(const scalar::Bf16* src, float* dst, std::int64_t n) { convert(src, dst, n); }
 void widen_f16(const scalar::F16* src, float* dst, std::int64_t n) { convert(src, dst, n); }
 void narrow_bf16(const float* src, scalar::Bf16* dst, std::int64_t n) { convert(src, dst, n); }
@@ -40,6 +59,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace aloft::cpu {
 
+HWY_EXPORT(round_bf16);
+HWY_EXPORT(round_f16);
 HWY_EXPORT(widen_bf16);
 HWY_EXPORT(widen_f16);
 HWY_EXPORT(narrow_bf16);
@@ -61,6 +82,13 @@ void narrow(const float* src, DType to, void* dst, std::int64_t n) {
     HWY_DYNAMIC_DISPATCH(narrow_f16)(src, static_cast<scalar::F16*>(dst), n);
   else
     std::memcpy(dst, src, n * sizeof(float));
+}
+
+void round_tile(DType to, float* tile, std::int64_t n) {
+  if (to == DType::BF16)
+    HWY_DYNAMIC_DISPATCH(round_bf16)(tile, n);
+  else if (to == DType::F16)
+    HWY_DYNAMIC_DISPATCH(round_f16)(tile, n);
 }
 
 namespace {

@@ -19,6 +19,8 @@ constexpr bool has_tiles(DType t) { return t == DType::F32 || is_low(t); }
 void widen(DType from, const void* src, float* dst, std::int64_t n);
 // n f32 to f32, bf16 or f16, each rounded once.
 void narrow(const float* src, DType to, void* dst, std::int64_t n);
+// n f32 rounded to bf16 or f16 where they lie: what narrow and widen would give.
+void round_tile(DType to, float* tile, std::int64_t n);
 
 inline const void* at(const void* p, std::int64_t i, DType t) {
   return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(t));

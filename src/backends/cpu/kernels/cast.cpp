@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/tiles.h"
 #include "runtime/kernel.h"
@@ -11,7 +12,7 @@
 namespace aloft::cpu {
 namespace {
 
-class Cast : public Prepared {
+class Cast : public Prepared, public TileOp {
  public:
   explicit Cast(const CallSpec& call)
       : numel_(extent_of(call.out[0].shape.numel(), call)),
@@ -23,6 +24,8 @@ class Cast : public Prepared {
       convert(at(args.in[0], begin, from_), at(args.out[0], begin, to_), end - begin);
     });
   }
+
+  ElementwiseCode tile_code() const override { return copy_code(); }
 
  private:
   // A float of at most 32 bits, or a type whose every value f32 holds.

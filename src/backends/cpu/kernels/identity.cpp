@@ -1,13 +1,14 @@
 // identity and detach: copies, which vanish where input and output may share a buffer.
 #include <cstring>
 
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/parallel.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
 namespace {
 
-class Copy : public Prepared {
+class Copy : public Prepared, public TileOp {
  public:
   explicit Copy(const CallSpec& call)
       : numel_(extent_of(call.out[0].shape.numel(), call)),
@@ -21,6 +22,8 @@ class Copy : public Prepared {
       std::memcpy(out + begin, in + begin, end - begin);
     });
   }
+
+  ElementwiseCode tile_code() const override { return copy_code(); }
 
  private:
   Extent numel_;

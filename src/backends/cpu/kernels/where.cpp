@@ -1,4 +1,5 @@
 // where: elements are moved whole, whatever their type.
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/operands.h"
 #include "backends/cpu/parallel.h"
 
@@ -13,7 +14,12 @@ void choose(const void* condition, const void* a, const void* b, void* out, std:
   for (std::int64_t i = 0; i < n; ++i) o[i] = c[i] ? x[i] : y[i];
 }
 
-class Where : public Prepared {
+template <class T>
+void choose_tile(const T* const* in, T* out, std::int64_t n, const double*) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = in[0][i] != T{0} ? in[1][i] : in[2][i];
+}
+
+class Where : public Prepared, public TileOp {
  public:
   explicit Where(const CallSpec& call) : operands_(call), dtype_(call.out[0].dtype) {}
 
@@ -43,6 +49,8 @@ class Where : public Prepared {
       }
     });
   }
+
+  ElementwiseCode tile_code() const override { return {choose_tile<float>, choose_tile<double>}; }
 
  private:
   Operands operands_;

@@ -1,0 +1,178 @@
+#include "backends/cpu/tile_program.h"
+
+#include <algorithm>
+
+#include "backends/cpu/cpu_backend.h"
+
+namespace aloft::cpu {
+namespace {
+
+// numpy broadcasting; nullopt where the shapes do not fit.
+std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
+  std::vector<Dim> dims;
+  for (int i = std::max(a.rank(), b.rank()); i > 0; --i) {
+    const Dim x = i > a.rank() ? Dim(1) : a[-i], y = i > b.rank() ? Dim(1) : b[-i];
+    if (!(x == y) && !(x == Dim(1)) && !(y == Dim(1))) return std::nullopt;
+    dims.push_back(x == Dim(1) ? y : x);
+  }
+  return Shape(std::move(dims));
+}
+
+CallSpec first_output(const CallSpec& call, const Shape& shape) {
+  CallSpec c{call.op, {}, call.in, {{DType::F32, shape}}, call.threads};
+  return c;
+}
+
+}  // namespace
+
+TileProgram::TileProgram(const CallSpec& call, Shape shape)
+    : shape_(std::move(shape)),
+      operands_(first_output(call, shape_)),
+      inputs_(static_cast<int>(call.in.size())),
+      in_(call.in),
+      out_(call.out) {}
+
+std::variant<TileProgram, Refusal> TileProgram::make(const CallSpec& call,
+                                                     const StepProgram& program) {
+  if (call.in.empty() || call.in.size() > kMaxOperands)
+    return Refusal{"it has " + std::to_string(call.in.size()) + " operands, not 1 to " +
+                   std::to_string(kMaxOperands)};
+  std::optional<Shape> shape = call.in[0].shape;
+  for (const TensorType& t : call.in) {
+    if (t.dtype == DType::I64) return Refusal{"a double does not hold every i64"};
+    if (shape) shape = broadcast(*shape, t.shape);
+  }
+  if (!shape) return Refusal{"its operands do not broadcast to one shape"};
+  if (program.out.size() != call.out.size()) return Refusal{"the program has other outputs"};
+  TileProgram made(call, *shape);
+  for (const TensorType& t : call.in) made.dtypes_.push_back(t.dtype);
+  for (int s = 0; s < static_cast<int>(program.steps.size()); ++s)
+    if (auto refusal = made.add_step(call, program, s)) return *refusal;
+  for (std::size_t i = 0; i < program.out.size(); ++i) {
+    const int s = program.out[i] - program.inputs;
+    made.steps_[s].output = static_cast<int>(i);
+    made.out_steps_.push_back(s);
+    if (call.out[i] != TensorType{made.steps_[s].dtype, *shape})
+      return Refusal{"output " + std::to_string(i) + " has another type than its step"};
+  }
+  made.find_slots(program);
+  for (const Step& s : made.steps_)
+    if (s.slot >= kSlots) return Refusal{"too many results are alive at once"};
+  return made;
+}
+
+std::optional<Refusal> TileProgram::add_step(const CallSpec& call, const StepProgram& program,
+                                             int step) {
+  const ProgramStep& s = program.steps[step];
+  if (s.dtype == DType::I64) return Refusal{"a double does not hold every i64"};
+  if (s.in.empty() || s.in.size() > 4)
+    return Refusal{"step '" + s.op.str() + "' has " + std::to_string(s.in.size()) + " operands"};
+  CallSpec part{s.op, s.attrs, {}, {{s.dtype, shape_}}, call.threads};
+  std::optional<Shape> shape = Shape{};
+  Step made;
+  made.in_f32 = fits_f32(s.dtype);
+  for (int v : s.in) {
+    part.in.push_back({dtypes_[v], v < inputs_ ? call.in[v].shape : shape_});
+    shape = broadcast(*shape, part.in.back().shape);
+    made.in_f32 = made.in_f32 && fits_f32(dtypes_[v]);
+  }
+  if (!shape || *shape != shape_) return Refusal{"step '" + s.op.str() + "' has another shape"};
+  const Choice choice = choose_kernel(cpu_backend(), part);
+  const auto prepared =
+      choice.kernel != nullptr && !choice.kernel->is_view ? choice.kernel->prepare(part) : nullptr;
+  const auto* tile_op = dynamic_cast<const TileOp*>(prepared.get());
+  if (tile_op == nullptr) return Refusal{"'" + s.op.str() + "' has no kernel that works on tiles"};
+  made.code = tile_op->tile_code();
+  made.in = s.in;
+  made.dtype = s.dtype;
+  cost_ += made.code.cost;
+  dtypes_.push_back(s.dtype);
+  steps_.push_back(std::move(made));
+  return std::nullopt;
+}
+
+// A step's tile takes the place of one that nobody reads any more.
+void TileProgram::find_slots(const StepProgram& program) {
+  last_read_.assign(static_cast<std::size_t>(program.values()), -1);
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    for (int v : steps_[s].in) last_read_[v] = static_cast<int>(s);
+  std::vector<int> free_at;  // of each slot: the last step that reads what it holds
+  for (int s = 0; s < static_cast<int>(steps_.size()); ++s) {
+    const int last = last_read_[inputs_ + s];
+    steps_[s].is_read = last >= 0;
+    const auto found =
+        std::find_if(free_at.begin(), free_at.end(), [s](int until) { return until <= s; });
+    steps_[s].slot = static_cast<int>(found - free_at.begin());
+    if (found == free_at.end())
+      free_at.push_back(std::max(last, s));
+    else
+      *found = std::max(last, s);
+  }
+}
+
+bool TileProgram::may_share(int in, int out) const {
+  if (in_[in] != out_[out]) return false;
+  // A tile of another type is a copy, made before anything is written.
+  const bool is_memory_itself = in_[in].dtype == DType::F32 || in_[in].dtype == DType::F64;
+  return !is_memory_itself || last_read_[in] <= out_steps_[out];
+}
+
+template <class T>
+void TileProgram::run_step(const Step& step, Tiles& tiles, int value, std::int64_t n,
+                           void* place) const {
+  constexpr bool kInF32 = std::is_same_v<T, float>;
+  const T* in[4];
+  for (std::size_t i = 0; i < step.in.size(); ++i) {
+    const int v = step.in[i];
+    const void* tile = tiles.at_[v];
+    if constexpr (kInF32)
+      in[i] = static_cast<const float*>(tile);
+    else
+      in[i] = fits_f32(dtypes_[v]) ? open_f64(DType::F32, tile, tiles.widened_[i], n)
+                                   : static_cast<const double*>(tile);
+  }
+  T* slot = reinterpret_cast<T*>(tiles.slots_[step.slot]);
+  T* result = place != nullptr && step.dtype == (kInF32 ? DType::F32 : DType::F64)
+                  ? static_cast<T*>(place)
+                  : slot;
+  if constexpr (kInF32)
+    step.code.f32(in, result, n, step.code.numbers.data());
+  else
+    step.code.f64(in, result, n, step.code.numbers.data());
+  tiles.at_[value] = result;
+  if (step.dtype == (kInF32 ? DType::F32 : DType::F64)) return;
+  // Through the result's own type, as if it had been written and read.
+  if (kInF32 && is_low(step.dtype) && place == nullptr) {
+    round_tile(step.dtype, reinterpret_cast<float*>(result), n);
+    return;
+  }
+  void* raw = place != nullptr ? place : tiles.raw_;
+  if constexpr (kInF32)
+    close_f32(step.dtype, result, raw, n);
+  else
+    close_f64(step.dtype, result, raw, n);
+  if (!step.is_read) return;
+  tiles.at_[value] =
+      fits_f32(step.dtype)
+          ? static_cast<const void*>(
+                open_f32(step.dtype, raw, reinterpret_cast<float*>(tiles.slots_[step.slot]), n))
+          : open_f64(step.dtype, raw, tiles.slots_[step.slot], n);
+}
+
+void TileProgram::run(Tiles& tiles, std::int64_t begin, std::int64_t n, void* const* out) const {
+  for (int i = 0; i < inputs_; ++i)
+    tiles.at_[i] = fits_f32(dtypes_[i])
+                       ? static_cast<const void*>(tiles.reader_.as_f32(i, begin, n))
+                       : tiles.reader_.as_f64(i, begin, n);
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    const int value = inputs_ + static_cast<int>(s);
+    void* place = step.output < 0 ? nullptr : out[step.output];
+    if (step.in_f32)
+      run_step<float>(step, tiles, value, n, place);
+    else
+      run_step<double>(step, tiles, value, n, place);
+  }
+}
+
+}  // namespace aloft::cpu

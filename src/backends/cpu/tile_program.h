@@ -1,0 +1,81 @@
+// A program of element-wise steps, run a tile at a time: each input is opened once, each output
+// closed once, and what lies between stays in the first cache, rounded to its own type exactly as
+// if it had been written and read again.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "backends/cpu/elementwise.h"
+#include "types/step_program.h"
+
+namespace aloft::cpu {
+
+class TileProgram {
+ public:
+  // What runs `program` on inputs of these types, or why nothing does.
+  static std::variant<TileProgram, Refusal> make(const CallSpec& call, const StepProgram& program);
+
+  // The type of every step's result has this shape.
+  const Shape& shape() const { return shape_; }
+  DType dtype(int value) const { return dtypes_[value]; }
+  const Operands& operands() const { return operands_; }
+  std::int64_t cost() const { return cost_; }  // of one element
+
+  // Whether output `out` may be written where input `in` lies: same type and shape, and whoever
+  // reads the input has read it by then.
+  bool may_share(int in, int out) const;
+
+  // The first cache's worth of one thread: lives on its stack.
+  class Tiles;
+  // Elements [begin, begin + n) of the flattened shape, n <= operands().tile_at(begin). `out[i]` is
+  // where output i's elements belong.
+  void run(Tiles& tiles, std::int64_t begin, std::int64_t n, void* const* out) const;
+
+ private:
+  struct Step {
+    ElementwiseCode code;
+    bool in_f32 = true;   // computes in f32, else in double
+    std::vector<int> in;  // values
+    int output = -1;      // of the call, or -1
+    int slot = 0;         // where its tile lies, unless that is the output itself
+    bool is_read = false;
+    DType dtype = DType::F32;
+  };
+
+  static constexpr int kSlots = 12;
+
+  TileProgram(const CallSpec& call, Shape shape);
+  std::optional<Refusal> add_step(const CallSpec& call, const StepProgram& program, int step);
+  void find_slots(const StepProgram& program);
+  template <class T>
+  void run_step(const Step& step, Tiles& tiles, int value, std::int64_t n, void* place) const;
+
+  Shape shape_;
+  Operands operands_;
+  int inputs_ = 0;
+  std::vector<DType> dtypes_;   // of all values
+  std::vector<int> last_read_;  // of all values: the step, or -1
+  std::vector<Step> steps_;
+  std::vector<TensorType> in_, out_;
+  std::vector<int> out_steps_;
+  std::int64_t cost_ = 0;
+};
+
+class TileProgram::Tiles {
+ public:
+  Tiles(const TileProgram& program, const RunArgs& args) : reader_(program.operands_, args) {}
+
+ private:
+  friend class TileProgram;
+  Reader reader_;
+  // Where each value's tile lies: floats where its type fits, else doubles.
+  std::array<const void*, kMaxOperands + kMostSteps> at_{};
+  alignas(64) double slots_[kSlots][kTile];
+  alignas(64) double widened_[4][kTile];  // operands of a step in double whose tiles are floats
+  alignas(64) double raw_[kTile];         // a result in its own type
+};
+
+}  // namespace aloft::cpu
