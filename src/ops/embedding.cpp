@@ -154,10 +154,9 @@ OpDef embedding_grad_add_op() {
       .onnx = no_onnx(),
       .samples =
           [](Samples& s) {
-            // A row's sum is rounded to its type before it is added, as the body's ops do.
             const auto one = [&](std::vector<SampleInput> in, const char* note) -> Sample& {
               Sample& sample = s.add(A{}, std::move(in), note);
-              sample.inner_roundings = 1;
+              sample.rounds_between_ops = true;
               return sample;
             };
             one({{{7, 5}}, {{2, 3, 5}}, ids({2, 3}, 0, 7)}, "");

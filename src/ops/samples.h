@@ -38,6 +38,8 @@ struct Sample {
   // Roundings to the operands' own type that happen inside a kernel (weights of an attention before
   // they multiply the values), as errors relative to the operands' largest magnitude.
   double inner_roundings = 0;
+  // The op stands for several ops and gives their bits: what its body's ops hand on is rounded.
+  bool rounds_between_ops = false;
 };
 
 class Samples {

@@ -60,6 +60,7 @@ extern const Pass differentiate_pass;
 extern const Pass fuse_head;
 extern const Pass fuse_head_gradient;
 extern const Pass fuse_embedding_gradient;
+extern const Pass fuse_norm;
 extern const Pass simplify;
 extern const Pass cse;
 extern const Pass dce;

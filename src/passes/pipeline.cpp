@@ -76,6 +76,7 @@ const Pipeline& compile_pipeline() {
         .until_stable({&simplify, &cse, &dce})
         .then(fuse_head_gradient)
         .then(fuse_embedding_gradient)
+        .then(fuse_norm)
         .then(expand_bodies)
         .until_stable({&simplify, &cse, &dce})
         .then(fuse_elementwise);

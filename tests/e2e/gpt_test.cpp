@@ -87,6 +87,17 @@ TEST_P(GptPrecision, TheFusedHeadStaysWithinRoundingOfTheUnfused) {
     EXPECT_NEAR(fused.losses[step], plain.losses[step], is_wide ? 1e-5 : 2e-2) << step;
 }
 
+TEST_P(GptPrecision, FusedNormsAndEmbeddingGradientsDoNotChangeABit) {
+  TrainOptions o = options(Mode::Compiled, GetParam());
+  o.steps = 8;
+  const Outcome fused = train<TinyGpt>(o, sentences, kLoss);
+  o.skip.insert(o.skip.end(), {"fuse-norm", "fuse-embedding-gradient"});
+  const Outcome plain = train<TinyGpt>(o, sentences, kLoss);
+  EXPECT_EQ(fused.losses, plain.losses);
+  EXPECT_EQ(fused.grad_norms, plain.grad_norms);
+  EXPECT_EQ(differing(fused, plain), std::vector<std::string>());
+}
+
 TEST_P(GptPrecision, ThreadsDoNotChangeABit) {
   TrainOptions o = options(Mode::Compiled, GetParam());
   o.steps = 8;

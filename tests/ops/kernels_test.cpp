@@ -46,7 +46,8 @@ std::optional<Case> make_case(const OpDef& op, const Sample& sample, DType dtype
   } catch (const UserError&) {
     return std::nullopt;
   }
-  c.want = evaluate_op(op, sample.attrs, c.in);
+  c.want = evaluate_op(op, sample.attrs, c.in,
+                       sample.rounds_between_ops ? Rounding::ToDType : Rounding::None);
   const bool sums = op.fusion == Fusion::Opaque || op.fusion == Fusion::RowReduce;
   if (!sums && op.body != nullptr) c.length = 16;  // terms of the body may cancel
   for (const auto* list : {&c.in, &c.want})
@@ -187,6 +188,7 @@ TEST_P(Kernels, EqualTheMeaningOnRandomCalls) {
   for (int trial = 0; trial < 300; ++trial) {
     Sample sample;
     sample.attrs = draw(3) == 0 ? op.default_attrs : samples[draw(samples.size())].attrs;
+    sample.rounds_between_ops = !samples.empty() && samples.front().rounds_between_ops;
     const std::int64_t count = draw(5);
     for (std::int64_t i = 0; i < count; ++i) {
       if (i > 0 && draw(2) == 0) {

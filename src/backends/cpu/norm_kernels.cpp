@@ -39,31 +39,41 @@ const float* wide_parameter(const CallSpec& call, const RunArgs& args, std::size
 
 class Norm : public Prepared {
  public:
-  Norm(const CallSpec& call, std::int64_t axes, double eps, bool centred)
+  Norm(const CallSpec& call, std::int64_t axes, double eps, bool centred, bool of_sum)
       : call_(call),
         shape_(call.in[0].shape, axes, call),
         type_(call.in[0].dtype),
         eps_(eps),
         centred_(centred),
+        of_sum_(of_sum),
         rows_(norm_rows(type_, centred)) {}
 
   std::size_t scratch_bytes() const override {
-    return (call_.in.size() - 1) * shape_.length * sizeof(float);
+    return (call_.in.size() - 1 - of_sum_) * shape_.length * sizeof(float);
   }
 
   void run(const RunArgs& args) override {
     const std::int64_t n = shape_.length;
     auto* buffer = static_cast<float*>(args.scratch);
-    const float* scale = wide_parameter(call_, args, 1, buffer, n);
-    const float* shift = wide_parameter(call_, args, 2, buffer + n, n);
+    const std::size_t x = of_sum_ ? 1 : 0;
+    NormForward all{};
+    all.eps = eps_;
+    all.scale = wide_parameter(call_, args, x + 1, buffer, n);
+    all.shift = wide_parameter(call_, args, x + 2, buffer + n, n);
     auto* mean = centred_ ? static_cast<float*>(args.out[1]) : nullptr;
     auto* rstd = static_cast<float*>(args.out[centred_ ? 2 : 1]);
+    const auto run_row = of_sum_ ? rows_.forward_of_sum : rows_.forward;
     parallel_for(shape_.rows.at(args.symbols), kWork * n + 16,
                  [&](std::int64_t begin, std::int64_t end) {
+                   NormForward row = all;
                    for (std::int64_t r = begin; r < end; ++r) {
-                     const void* x = at(static_cast<const void*>(args.in[0]), r * n, type_);
-                     const NormStatistics s =
-                         rows_.forward(x, n, eps_, scale, shift, at(args.out[0], r * n, type_));
+                     row.x = at(static_cast<const void*>(args.in[0]), r * n, type_);
+                     row.y = at(args.out[0], r * n, type_);
+                     if (of_sum_) {
+                       row.addend = at(static_cast<const void*>(args.in[1]), r * n, type_);
+                       row.sum = at(args.out.back(), r * n, type_);
+                     }
+                     const NormStatistics s = run_row(row, n);
                      if (mean) mean[r] = s.mean;
                      rstd[r] = s.rstd;
                    }
@@ -75,17 +85,18 @@ class Norm : public Prepared {
   RowShape shape_;
   DType type_;
   double eps_;
-  bool centred_;
+  bool centred_, of_sum_;
   NormRows rows_;
 };
 
 class NormGrad : public Prepared {
  public:
-  NormGrad(const CallSpec& call, std::int64_t axes, bool centred)
+  NormGrad(const CallSpec& call, std::int64_t axes, bool centred, bool to_sum)
       : call_(call),
-        shape_(call.in[1].shape, axes, call),
-        type_(call.in[1].dtype),
+        shape_(call.in[0].shape, axes, call),
+        type_(call.in[0].dtype),
         centred_(centred),
+        dy_(to_sum ? 1 : 0),
         sums_(static_cast<std::int64_t>(call.out.size()) - 1),
         rows_(norm_rows(type_, centred)) {}
 
@@ -97,7 +108,7 @@ class NormGrad : public Prepared {
   void run(const RunArgs& args) override {
     const Chunks c = chunks(shape_.rows.at(args.symbols));
     auto* buffer = static_cast<float*>(args.scratch);
-    const float* scale = wide_parameter(call_, args, centred_ ? 4 : 3, buffer, shape_.length);
+    const float* scale = wide_parameter(call_, args, rstd() + 1, buffer, shape_.length);
     float* partial = buffer + padded();
     for_each_chunk(c.count, [&](std::int64_t i) {
       float* mine = partial + i * sums_ * padded();
@@ -108,6 +119,7 @@ class NormGrad : public Prepared {
   }
 
  private:
+  int rstd() const { return dy_ + (centred_ ? 3 : 2); }  // an index, as dy_ is
   std::int64_t row_cost() const { return 2 * kWork * shape_.length + 16; }
   Chunks chunks(std::int64_t rows) const { return chunks_of(rows, row_cost(), kMostChunks); }
   // Of any number of rows up to the bound: fewer rows may fall into more chunks, because the bound
@@ -121,11 +133,15 @@ class NormGrad : public Prepared {
   void one_row(const RunArgs& args, std::int64_t r, const float* scale, float* mine) const {
     const std::int64_t n = shape_.length;
     NormBackward row{};
-    row.dy = at(static_cast<const void*>(args.in[0]), r * n, type_);
-    row.x = at(static_cast<const void*>(args.in[1]), r * n, type_);
+    const auto place = [&](int i) {
+      return at(static_cast<const void*>(args.in[i]), r * n, type_);
+    };
+    if (dy_ > 0) row.residual = place(0);
+    row.dy = place(dy_);
+    row.x = place(dy_ + 1);
     row.dx = at(args.out[0], r * n, type_);
-    if (centred_) row.statistics.mean = static_cast<const float*>(args.in[2])[r];
-    row.statistics.rstd = static_cast<const float*>(args.in[centred_ ? 3 : 2])[r];
+    if (centred_) row.statistics.mean = static_cast<const float*>(args.in[dy_ + 2])[r];
+    row.statistics.rstd = static_cast<const float*>(args.in[rstd()])[r];
     row.scale = scale;
     row.dscale = sums_ > 0 ? mine : nullptr;
     row.dshift = sums_ > 1 ? mine + padded() : nullptr;
@@ -152,6 +168,7 @@ class NormGrad : public Prepared {
   RowShape shape_;
   DType type_;
   bool centred_;
+  int dy_;
   std::int64_t sums_;
   NormRows rows_;
 };
@@ -167,12 +184,13 @@ std::optional<Refusal> accepts_norm(const CallSpec& call, int x, int first_stati
 }
 
 std::unique_ptr<Prepared> prepare_norm(const CallSpec& call, std::int64_t axes, double eps,
-                                       bool centred) {
-  return std::make_unique<Norm>(call, axes, eps, centred);
+                                       bool centred, bool of_sum) {
+  return std::make_unique<Norm>(call, axes, eps, centred, of_sum);
 }
 
-std::unique_ptr<Prepared> prepare_norm_grad(const CallSpec& call, std::int64_t axes, bool centred) {
-  return std::make_unique<NormGrad>(call, axes, centred);
+std::unique_ptr<Prepared> prepare_norm_grad(const CallSpec& call, std::int64_t axes, bool centred,
+                                            bool to_sum) {
+  return std::make_unique<NormGrad>(call, axes, centred, to_sum);
 }
 
 }  // namespace aloft::cpu

@@ -15,11 +15,12 @@ std::optional<Refusal> accepts_norm(const CallSpec& call, int x, int first_stati
                                     int statistics);
 
 // in: x, then scale and shift where given; out: y, mean (if centred), rstd. The last `axes` axes
-// are a row.
+// are a row. `of_sum`: in begins with an addend, and out ends with its sum with x.
 std::unique_ptr<Prepared> prepare_norm(const CallSpec& call, std::int64_t axes, double eps,
-                                       bool centred);
+                                       bool centred, bool of_sum = false);
 // in: dy, x, mean (if centred), rstd, then the scale where given; out: dx, then dscale and dshift
-// where the op has them.
-std::unique_ptr<Prepared> prepare_norm_grad(const CallSpec& call, std::int64_t axes, bool centred);
+// where the op has them. `to_sum`: in begins with what is added to dx.
+std::unique_ptr<Prepared> prepare_norm_grad(const CallSpec& call, std::int64_t axes, bool centred,
+                                            bool to_sum = false);
 
 }  // namespace aloft::cpu

@@ -23,26 +23,34 @@ double squares_in_double(const T* x, std::int64_t n, double mean) {
   return sum;
 }
 
-template <class T, bool kCentred>
-NormStatistics forward(const void* row, std::int64_t n, double eps, const float* scale,
-                       const float* shift, void* result) {
-  const T* x = static_cast<const T*>(row);
-  T* y = static_cast<T*>(result);
+template <class T, bool kCentred, bool kSum>
+NormStatistics forward(const NormForward& row, std::int64_t n) {
+  const T* x = static_cast<const T*>(row.x);
+  const T* addend = static_cast<const T*>(row.addend);
+  T* sum = static_cast<T*>(row.sum);
+  T* y = static_cast<T*>(row.y);
+  const float *scale = row.scale, *shift = row.shift;
   const Floats d;
   NormStatistics s;
   const auto count = static_cast<double>(n);
-  if constexpr (kCentred)
-    s.mean = static_cast<float>(sum_over(n, [&](auto at) HWY_ATTR { return at(x); }) / count);
+  // The first sweep meets x; where the row is a sum it writes that, and reads it back rounded.
+  const auto first = [&](auto at) HWY_ATTR {
+    if constexpr (!kSum) return at(x);
+    at.put(hn::Add(at(x), at(addend)), sum);
+    return at(static_cast<const T*>(sum));
+  };
+  const T* normed = kSum ? sum : x;
+  if constexpr (kCentred) s.mean = static_cast<float>(sum_over(n, first) / count);
   const FloatV mean = hn::Set(d, s.mean);
   double squares = sum_over(n, [&](auto at) HWY_ATTR {
-    const FloatV c = kCentred ? at.keep(hn::Sub(at(x), mean)) : at(x);
+    const FloatV c = kCentred ? at.keep(hn::Sub(at(normed), mean)) : first(at);
     return hn::Mul(c, c);
   });
-  if (HWY_UNLIKELY(!std::isfinite(squares))) squares = squares_in_double(x, n, s.mean);
-  s.rstd = static_cast<float>(1 / std::sqrt(squares / count + eps));
+  if (HWY_UNLIKELY(!std::isfinite(squares))) squares = squares_in_double(normed, n, s.mean);
+  s.rstd = static_cast<float>(1 / std::sqrt(squares / count + row.eps));
   const FloatV rstd = hn::Set(d, s.rstd);
   for_vectors(n, [&](auto at) HWY_ATTR {
-    FloatV v = at(x);
+    FloatV v = at(normed);
     if constexpr (kCentred) v = hn::Sub(v, mean);
     v = hn::Mul(v, rstd);
     if (scale) v = hn::Mul(v, at(scale));
@@ -54,10 +62,12 @@ NormStatistics forward(const void* row, std::int64_t n, double eps, const float*
 
 // With xhat = (x - mean) rstd and d = dy scale:
 //   dx = rstd (d - mean(d) - xhat mean(d xhat)),  dscale += dy xhat,  dshift += dy.
+// dx is rounded to its type before the residual is added to it.
 template <class T, bool kCentred>
 void backward(const NormBackward& row, std::int64_t n) {
   const T* dy = static_cast<const T*>(row.dy);
   const T* x = static_cast<const T*>(row.x);
+  const T* residual = static_cast<const T*>(row.residual);
   T* dx = static_cast<T*>(row.dx);
   const float* scale = row.scale;
   const Floats d;
@@ -80,16 +90,21 @@ void backward(const NormBackward& row, std::int64_t n) {
     v = hn::Mul(hn::NegMulAdd(xhat, b, v), rstd);
     if (row.dscale) at.put(hn::MulAdd(g, xhat, at(row.dscale)), row.dscale);
     if (row.dshift) at.put(hn::Add(g, at(row.dshift)), row.dshift);
+    if (!residual) return at.put(v, dx);
+    const FloatV r = at(residual);  // may lie where dx goes
     at.put(v, dx);
+    at.put(hn::Add(r, at(static_cast<const T*>(dx))), dx);
   });
 }
 
+template <class T, bool kCentred>
+NormRows rows_of() {
+  return {forward<T, kCentred, false>, forward<T, kCentred, true>, backward<T, kCentred>};
+}
 template <bool kCentred>
 NormRows rows_for(DType type) {
-  if (type == DType::F32) return {forward<float, kCentred>, backward<float, kCentred>};
-  if (type == DType::BF16)
-    return {forward<scalar::Bf16, kCentred>, backward<scalar::Bf16, kCentred>};
-  return {forward<scalar::F16, kCentred>, backward<scalar::F16, kCentred>};
+  if (type == DType::F32) return rows_of<float, kCentred>();
+  return type == DType::BF16 ? rows_of<scalar::Bf16, kCentred>() : rows_of<scalar::F16, kCentred>();
 }
 
 NormRows make_norm_rows(DType type, bool centred) {

@@ -13,8 +13,20 @@ struct NormStatistics {
   float mean = 0, rstd = 0;  // mean stays 0 where the row is not centred
 };
 
-// A row's backward pass. dy, x, dx: n elements of the kernel's type.
+// A row's forward pass. x, addend, sum, y: n elements of the kernel's type.
+struct NormForward {
+  const void* x;
+  const void* addend;  // with x added to it the row that is normalised; for forward_of_sum
+  void* sum;           // where that goes
+  void* y;
+  double eps;
+  const float* scale;  // null: 1
+  const float* shift;  // null: 0
+};
+
+// A row's backward pass. residual, dy, x, dx: n elements of the kernel's type.
 struct NormBackward {
+  const void* residual;  // added to dx; null: 0
   const void* dy;
   const void* x;
   void* dx;
@@ -25,9 +37,9 @@ struct NormBackward {
 };
 
 struct NormRows {
-  // y = (x - mean) * rstd * scale + shift; scale and shift may be null.
-  NormStatistics (*forward)(const void* x, std::int64_t n, double eps, const float* scale,
-                            const float* shift, void* y) = nullptr;
+  // y = (x - mean) * rstd * scale + shift.
+  NormStatistics (*forward)(const NormForward& row, std::int64_t n) = nullptr;
+  NormStatistics (*forward_of_sum)(const NormForward& row, std::int64_t n) = nullptr;
   void (*backward)(const NormBackward& row, std::int64_t n) = nullptr;
 };
 
