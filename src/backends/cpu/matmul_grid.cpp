@@ -14,6 +14,10 @@ namespace {
 
 // Less than this (m * n * k) is done before a second thread has woken up.
 constexpr std::int64_t kOneThreadWork = std::int64_t{1} << 18;
+// A band of the f32 kernel is blocks of 14 (AVX-512) or of 6 rows.
+constexpr std::int64_t kF32Rows = 42;
+// The error of a chain of f32 additions grows with its length.
+constexpr std::int64_t kF32Chain = 1024;
 
 MatmulEngine choose_engine(const MatmulSpec& s) {
   const CpuFeatures& cpu = cpu_features();
@@ -30,20 +34,27 @@ MatmulEngine choose_engine(const MatmulSpec& s) {
 MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)) {
   ensure(has_tiles(s.a) && has_tiles(s.b) && has_tiles(s.c), "a matmul's types are floats");
   threads = std::max(1, s.threads);
-  by_strips = engine.amx && engine.planes == 1 && !s.accumulate && s.c != DType::F16;
+  by_strips = engine.amx ? engine.planes == 1 && !s.accumulate && s.c != DType::F16
+                         : engine.type == DType::F32;
   if (engine.amx) {
     pack_a = s.a != engine.type || s.transpose_a || s.k % kAmxDepth || s.k_varies;
     pack_b = !by_strips;
+  } else if (by_strips) {
+    // Rows a multiple of 4 KiB apart share cache sets; a wide product pays for a copy.
+    pack_a = s.a != engine.type || s.transpose_a || (s.k % 1024 == 0 && s.n >= 1024);
   } else {
     pack_a = s.a != engine.type || s.k_varies;
     pack_b = s.b != engine.type || s.k_varies;
   }
+  if (by_strips && engine.amx) turn_if_smaller();
   const int bytes_of = static_cast<int>(size_of(engine.type)) * engine.planes;
-  if (by_strips) turn_if_smaller();
   const MatmulExtent extent{spec.batch, spec.m, spec.n, spec.k};
-  tiling = by_strips ? choose_strips(extent, pack_a, threads)
+  const StripKind strip = engine.amx ? StripKind{32, kAmxDepth, pack_a, bytes_of}
+                                     : StripKind{kF32Rows, 1, pack_a, bytes_of, kF32Chain};
+  tiling = by_strips ? choose_strips(extent, strip, threads)
                      : choose_tiling(extent, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
-  direct = !engine.amx && (s.c == DType::F32 || (s.c == engine.type && tiling.wave_k >= s.k));
+  direct = !engine.amx && !by_strips &&
+           (s.c == DType::F32 || (s.c == engine.type && tiling.wave_k >= s.k));
   place_scratch();
   if (by_strips) {
     start_strips();
@@ -57,10 +68,12 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
 
 void MatmulGrid::State::place_scratch() {
   const MatmulTiling& t = tiling;
-  const bool a_rows = engine.amx || !spec.transpose_a, b_rows = !engine.amx && !spec.transpose_b;
+  const bool a_rows = engine.amx || by_strips || !spec.transpose_a,
+             b_rows = !engine.amx && !spec.transpose_b;
   packed_lda = a_rows ? t.wave_k : t.wave_m;
   // Rows a power of two apart share few cache sets.
-  if (engine.amx && packed_lda * 2 % 1024 == 0) packed_lda += kAmxDepth;
+  const std::int64_t bytes_a_row = packed_lda * static_cast<std::int64_t>(size_of(engine.type));
+  if ((engine.amx || by_strips) && bytes_a_row % 1024 == 0) packed_lda += kAmxDepth;
   packed_ldb = b_rows ? t.wave_n : t.wave_k;
   a_elements = (a_rows ? t.wave_m : t.wave_k) * packed_lda;
   b_elements = t.wave_n * t.wave_k;

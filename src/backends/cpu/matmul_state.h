@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/amx_strip.h"
+#include "backends/cpu/f32_strip.h"
 #include "backends/cpu/matmul_grid.h"
 #include "backends/cpu/matmul_tiling.h"
 #include "backends/cpu/onednn.h"
@@ -40,7 +41,7 @@ struct MatmulGrid::State {
   MatmulTiling tiling;
   bool pack_a = false, pack_b = false;
   bool direct = false;     // oneDNN writes C itself
-  bool by_strips = false;  // bf16 on the matrix units: strips of 32 columns, B packed in passing
+  bool by_strips = false;  // strips of 32 columns, B packed in passing
   // C^T = B^T A^T is what runs, the roles in `spec` swapped: the smaller operand is the one that
   // must be transposed.
   bool turned = false;
@@ -91,6 +92,7 @@ struct MatmulGrid::State {
     std::int64_t b, row, rows, col, cols;
   };
   StripPlace place_of(const MatmulWave& w, std::int64_t item) const;
+  void run_f32_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
   void pack_band(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
                  std::uint64_t number);
   void run_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,

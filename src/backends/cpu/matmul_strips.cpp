@@ -102,6 +102,7 @@ void MatmulGrid::State::run_strip(const MatmulPointers& p, const MatmulWave& w,
 
 void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave& w,
                                        std::uint64_t number) {
+  if (!engine.amx) return run_f32_wave(p, w, number);
   const int thread = omp_get_thread_num(), team = omp_get_num_threads();
   if (thread == 0) schedule->prepare_next(number);
   const std::int64_t items =
@@ -140,6 +141,45 @@ void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave
     run_strip(p, w, here, panel, packed ? &next : nullptr, other);
   }
   strips[thread].finish();
+}
+
+void MatmulGrid::State::run_f32_wave(const MatmulPointers& p, const MatmulWave& w,
+                                     std::uint64_t number) {
+  const int thread = omp_get_thread_num(), team = omp_get_num_threads();
+  if (thread == 0) schedule->prepare_next(number);
+  char* scratch = static_cast<char*>(p.scratch);
+  auto* panel = reinterpret_cast<float*>(scratch + thread_at + thread * thread_bytes);
+  const std::int64_t items =
+      (w.b1 - w.b0) * ceil_div(w.m1 - w.m0, tiling.tm) * ceil_div(w.n1 - w.n0, tiling.tn);
+  for (std::int64_t i; (i = schedule->take(number, thread, team, items)) >= 0;) {
+    const StripPlace at = place_of(w, i);
+    if (w.packs_a) pack_band(p, w, at, number);
+    F32Strip s;
+    s.m = at.rows, s.n = at.cols, s.k = w.k1 - w.k0;
+    pack_f32_panel(b_view(p, at.b).from(w.k0, at.col), s.k, s.n, panel);
+    s.b = panel;
+    if (pack_a) {
+      s.a = reinterpret_cast<const float*>(scratch + a_at) + (at.b - w.b0) * a_batch +
+            (at.row - w.m0) * packed_lda;
+      s.lda = packed_lda;
+    } else {
+      s.a = static_cast<const float*>(a_view(p, at.b).from(at.row, w.k0).data);
+      s.lda = spec.k;
+    }
+    if (tiling.wave_k < spec.k) {
+      s.ldp = tiling.wave_n;
+      float* sums = reinterpret_cast<float*>(scratch + partial_at) + (at.row - w.m0) * s.ldp +
+                    (at.col - w.n0);
+      if (!w.first) s.partial_in = sums;
+      if (!w.last) s.partial_out = sums;
+    }
+    s.c = cpu::at(p.c, (at.b * spec.m + at.row) * spec.n + at.col, spec.c);
+    s.c_type = spec.c;
+    s.ldc = spec.n;
+    s.bias = bias_of(p) ? bias_of(p) + at.col : nullptr;
+    s.accumulate = spec.accumulate;
+    run_f32_strip(s);
+  }
 }
 
 }  // namespace aloft::cpu

@@ -55,24 +55,26 @@ std::int64_t group_of(std::int64_t batch, std::int64_t bytes) {
 
 }  // namespace
 
-MatmulTiling choose_strips(const MatmulExtent& e, bool packs_a, int threads) {
+MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int threads) {
   constexpr std::int64_t kPanel = 32, kLeastBand = 64, kItemsAThread = 4;
   MatmulTiling t;
-  t.wave_k = even_part(std::max<std::int64_t>(e.k, 1), kPassK, 32);
+  t.wave_k = kind.pass_k ? std::min(kind.pass_k, std::max<std::int64_t>(e.k, 1))
+                         : even_part(std::max<std::int64_t>(e.k, 1), kPassK, kind.unit_k);
   t.pass_k = t.wave_k;
   t.tn = kPanel;
   t.wave_n = round_up(e.n, kPanel);
-  const std::int64_t panels = e.batch * t.wave_n / kPanel;
-  const std::int64_t band = (packs_a ? kPackedBandBytes : kBandBytes) / (2 * t.wave_k);
-  t.tm = even_part(e.m, std::max(kLeastBand, band), 32);
+  const std::int64_t panels = e.batch * t.wave_n / kPanel, row_bytes = kind.bytes * t.wave_k;
+  const bool large = kind.packs_a || kind.bytes > 2;  // f32 reads A a quarter as fast
+  const std::int64_t band = (large ? kPackedBandBytes : kBandBytes) / row_bytes;
+  t.tm = even_part(e.m, std::max(kLeastBand, band), kind.unit_m);
   while (t.tm > kLeastBand && panels * ceil_div(e.m, t.tm) < kItemsAThread * threads)
-    t.tm = even_part(e.m, t.tm / 2, 32);
+    t.tm = even_part(e.m, t.tm / 2, kind.unit_m);
   std::int64_t rows = e.m;
-  if (packs_a) rows = std::min(rows, kWaveA / (2 * t.wave_k));
+  if (kind.packs_a) rows = std::min(rows, kWaveA / row_bytes);
   if (t.wave_k < e.k) rows = std::min(rows, kPartialSums / (4 * t.wave_n));
   t.wave_m = round_up(std::max(rows, t.tm), t.tm);
   const bool whole = t.wave_m >= e.m && t.wave_k >= e.k;
-  if (e.batch > 1 && whole) t.group = group_of(e.batch, packs_a ? t.wave_m * t.wave_k * 2 : 0);
+  if (e.batch > 1 && whole) t.group = group_of(e.batch, kind.packs_a ? t.wave_m * row_bytes : 0);
   return t;
 }
 

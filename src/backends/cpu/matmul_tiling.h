@@ -31,10 +31,19 @@ struct MatmulTiling {
 
 MatmulTiling choose_tiling(const MatmulExtent& extent, const MatmulKind& kind);
 
-// The cut by strips (amx_strip.h): tn is a panel, tm a band of rows that stays in the second cache
-// while the panels go by. Strips add along K in one order whatever the cut, so that it may depend
-// on the number of threads.
-MatmulTiling choose_strips(const MatmulExtent& extent, bool packs_a, int threads);
+// What the cut by strips must know of the kernel.
+struct StripKind {
+  std::int64_t unit_m = 32, unit_k = 32;
+  bool packs_a = false;
+  int bytes = 2;  // of a packed element
+  // Sums of so much of K are added up by themselves; 0: in one chain, however it is cut.
+  std::int64_t pass_k = 0;
+};
+
+// The cut by strips (amx_strip.h, f32_strip.h): tn is a panel, tm a band of rows that stays in the
+// second cache while the panels go by. The order of summation does not depend on either, so that
+// they may depend on the number of threads.
+MatmulTiling choose_strips(const MatmulExtent& extent, const StripKind& kind, int threads);
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }

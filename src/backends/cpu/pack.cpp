@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "backends/cpu/tiles.h"
 #include "scalar/float_formats.h"
@@ -136,6 +137,33 @@ struct PairsAlong {
     const std::uint16_t second = 2 * along + 1 < length ? at[1] : std::uint16_t{0};
     if constexpr (kF16) return plane_word(at[0], low) | plane_word(second, low) << 16;
     return std::uint32_t{at[0]} | std::uint32_t{second} << 16;
+  }
+};
+
+// A word is the f32 of one element along a line. Of: float's bits, Bf16 or F16.
+template <class Of>
+struct Singles {
+  const Of* p;
+  std::int64_t ld;
+  static constexpr std::int64_t kFetchStep = 64 / sizeof(Of);
+  HWY_INLINE void prefetch(std::int64_t line, std::int64_t along) const {
+    hwy::Prefetch(p + line * ld + along + 2 * kFetchStep);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> vec(D du, std::int64_t line, std::int64_t along) const {
+    const Of* at = p + line * ld + along;
+    if constexpr (std::is_same_v<Of, scalar::F16>)
+      return widen_f16(du, reinterpret_cast<const std::uint16_t*>(at));
+    else if constexpr (std::is_same_v<Of, scalar::Bf16>)
+      return widen_bf16(du, reinterpret_cast<const std::uint16_t*>(at));
+    else
+      return hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(at));
+  }
+  HWY_INLINE Quad quad(std::int64_t line, std::int64_t along) const {
+    return vec(U32x4(), line, along);
+  }
+  HWY_INLINE std::uint32_t word(std::int64_t line, std::int64_t along) const {
+    return std::bit_cast<std::uint32_t>(scalar::f32_of(p[line * ld + along]));
   }
 };
 
@@ -293,12 +321,55 @@ void panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_p
   }
 }
 
+template <class Of>
+void f32_panel_of(const MatrixView& x, std::int64_t k, std::int64_t n, std::uint32_t* dst) {
+  constexpr std::int64_t kWidth = 32;
+  if (n < kWidth) std::memset(dst, 0, k * kWidth * sizeof(float));
+  const Singles<Of> load{static_cast<const Of*>(x.data), x.ld};
+  if (x.transposed) return transpose_words(load, n, k, k, dst, kWidth);
+  const Full du;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
+  for (std::int64_t i = 0; i < k; ++i, dst += kWidth) {
+    hwy::Prefetch(load.p + (i + 24) * x.ld);
+    hwy::Prefetch(load.p + (i + 24) * x.ld + load.kFetchStep);
+    std::int64_t j = 0;
+    for (; j + lanes <= n; j += lanes) hn::StoreU(load.vec(du, i, j), du, dst + j);
+    for (; j < n; ++j) dst[j] = load.word(i, j);
+  }
+}
+
+void f32_dense_transposed(const MatrixView& x, std::int64_t rows, std::int64_t cols, float* dst,
+                          std::int64_t ldd) {
+  auto* words = reinterpret_cast<std::uint32_t*>(dst);
+  const auto turn = [&]<class Of>(const Of* p) {
+    transpose_words(Singles<Of>{p, x.ld}, cols, rows, rows, words, ldd);
+  };
+  if (x.type == DType::F32)
+    turn(static_cast<const float*>(x.data));
+  else if (x.type == DType::BF16)
+    turn(static_cast<const scalar::Bf16*>(x.data));
+  else
+    turn(static_cast<const scalar::F16*>(x.data));
+}
+
+void f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst) {
+  auto* words = reinterpret_cast<std::uint32_t*>(dst);
+  if (x.type == DType::F32)
+    f32_panel_of<float>(x, k, n, words);
+  else if (x.type == DType::BF16)
+    f32_panel_of<scalar::Bf16>(x, k, n, words);
+  else
+    f32_panel_of<scalar::F16>(x, k, n, words);
+}
+
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace aloft::cpu {
 HWY_EXPORT(dense);
+HWY_EXPORT(f32_dense_transposed);
+HWY_EXPORT(f32_panel);
 HWY_EXPORT(panel);
 
 MatrixView MatrixView::from(std::int64_t row, std::int64_t col) const {
@@ -321,7 +392,11 @@ void widen_rows(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::
 void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
                 PackedType to, void* dst, std::int64_t ldd, std::int64_t plane) {
   if (to == PackedType::F32) {
-    widen_rows(x, rows, cols, cols_padded, static_cast<float*>(dst), ldd);
+    auto* f32 = static_cast<float*>(dst);
+    if (!x.transposed) return widen_rows(x, rows, cols, cols_padded, f32, ldd);
+    HWY_DYNAMIC_DISPATCH(f32_dense_transposed)(x, rows, cols, f32, ldd);
+    for (std::int64_t r = 0; r < rows && cols < cols_padded; ++r)
+      std::memset(f32 + r * ldd + cols, 0, (cols_padded - cols) * sizeof(float));
     return;
   }
   HWY_DYNAMIC_DISPATCH(dense)(x, rows, cols, cols_padded, to, dst, ldd, plane);
@@ -330,6 +405,10 @@ void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::
 void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
                 PackedType to, std::uint16_t* dst, std::int64_t plane) {
   HWY_DYNAMIC_DISPATCH(panel)(x, k, n, k_padded, to, dst, plane);
+}
+
+void pack_f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst) {
+  HWY_DYNAMIC_DISPATCH(f32_panel)(x, k, n, dst);
 }
 }  // namespace aloft::cpu
 #endif

@@ -28,8 +28,7 @@ enum class PackedType {
 };
 
 // Writes X[0..rows, 0..cols] row-major with row stride ldd, and zeros up to column `cols_padded`.
-// Bf16x2: the second plane lies `plane` elements after the first. A transposed source goes to Bf16
-// and Bf16x2 only: oneDNN, which reads F32, takes either orientation.
+// Bf16x2: the second plane lies `plane` elements after the first.
 void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
                 PackedType to, void* dst, std::int64_t ldd, std::int64_t plane);
 
@@ -37,5 +36,9 @@ void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::
 // Bf16x2.
 void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
                 PackedType to, std::uint16_t* dst, std::int64_t plane);
+
+// Writes one panel of B = X[k, n], n <= 32, of any of the three types, as [k][32] f32, zeros past
+// n.
+void pack_f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst);
 
 }  // namespace aloft::cpu

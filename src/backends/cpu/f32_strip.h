@@ -1,0 +1,37 @@
+// f32 products, 32 columns of C at a time, in vectors: the tile kernel where there are no matrix
+// units for the types. Every element is one chain of fused multiply-adds along K, so that its bits
+// depend on nothing but its row of A and its column of B.
+//
+// 14 x 32 sums stay in registers (AVX-512; 6 x 16 with AVX2), B is packed (pack.h), A is read where
+// it lies. Measured on two threads: 450 to 470 GFLOP/s with operands in the second cache, where the
+// library's best layout reaches 413 (docs/decisions/0004).
+#pragma once
+
+#include <cstdint>
+
+#include "types/dtype.h"
+
+namespace aloft::cpu {
+
+// Columns of a packed panel of B: [k][32] f32, columns past N zero.
+inline constexpr std::int64_t kF32Panel = 32;
+
+// C[m, n] (+)= A[m, k] B[k, n] (+ bias), n <= 32, rounded once, on the way out.
+struct F32Strip {
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;  // row-major
+  std::int64_t lda = 0;
+  const float* b = nullptr;           // the panel
+  const float* partial_in = nullptr;  // sums of earlier parts of K, or null
+  float* partial_out = nullptr;       // not null: write sums there and leave C alone
+  std::int64_t ldp = 0;               // row stride of both, which have whole panels
+  void* c = nullptr;
+  DType c_type = DType::F32;  // F32, BF16 or F16
+  std::int64_t ldc = 0;
+  const float* bias = nullptr;  // n values, or null
+  bool accumulate = false;      // add C's old value before rounding
+};
+
+void run_f32_strip(const F32Strip& strip);
+
+}  // namespace aloft::cpu
