@@ -5,12 +5,19 @@ from programs import Missing, run
 
 KEPT = ("step_ms", "tokens_per_s", "peak_rss_bytes", "planned_peak_bytes", "limit_fraction",
         "limit_ms", "compile_ms", "startup_ms", "matmul_ms", "stream_gb_s", "matmul_gflops",
-        "loss")
+        "loss", "others_share")
+NOTABLE = 0.05  # of the machine in other hands: said
 
 
 def brief(result):
     """What the results keep of a program's JSON."""
     return {key: result[key] for key in KEPT if result.get(key) is not None}
+
+
+def times(name, result):
+    others = result.get("others_share", 0)
+    return f"{name} {result['step_ms']:.1f} ms" + (
+        f" (others took {100 * others:.0f} % of the machine)" if others > NOTABLE else "")
 
 
 def tried(program, tools, missing):
@@ -65,8 +72,8 @@ def compare(row, tools, rounds, has_amx, say):
         if not got:
             break
         results.append(got)
-        say(f"  round {i + 1}: " + ", ".join(
-            f"{p.name} {got[p.name]['step_ms']:.1f} ms" for p in row.programs if p.name in got))
+        say(f"  round {i + 1}: " + ", ".join(times(p.name, got[p.name]) for p in row.programs
+                                             if p.name in got))
     versions = {r["torch"] for got in results for r in got.values() if "torch" in r}
     return {"name": row.name, "title": row.title, "torch": " ".join(sorted(versions)),
             "commands": {p.name: p.shown() for p in [*row.programs, *row.once]},

@@ -102,8 +102,18 @@ def machine_lines(results):
              "compiler": one_or_all(results, "compiler"), "oneDNN": one_or_all(results, "oneDNN"),
              "PyTorch": one_or_all(results, "torch"), "revision": one_or_all(results, "revision"),
              "measured": f"{when} UTC", "threads": one_or_all(results, "threads"),
+             "others' share of the processors": others_taken(results),
              "rounds": ", ".join(sorted({str(len(r["rounds"])) for r in results["rows"]}, key=int))}
     return ["| | |", "| --- | --- |", *(f"| {k} | {v} |" for k, v in facts.items() if v)]
+
+
+def others_taken(results):
+    """Other processes' and other machines' share of the processors while programs ran."""
+    shares = sorted(r["others_share"] for row in results["rows"] for round_ in row["rounds"]
+                    for r in round_.values() if "others_share" in r)
+    if not shares:
+        return ""
+    return f"{100 * shares[len(shares) // 2]:.1f} % (median), {100 * shares[-1]:.0f} % (largest)"
 
 
 def steps_table(results):

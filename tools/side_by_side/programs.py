@@ -3,6 +3,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import tempfile
@@ -61,10 +62,35 @@ def last_words(text):
     return line.replace(str(ROOT) + "/", "").replace(str(pathlib.Path.home()), "~")[:200]
 
 
+def machine_seconds():
+    """Processor time that anybody has used, and what a hypervisor kept for others."""
+    fields = [int(v) for v in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    user, nice, system, _, _, irq, soft_irq, stolen = fields
+    return (user + nice + system + irq + soft_irq + stolen) / os.sysconf("SC_CLK_TCK")
+
+
+def child_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Others:
+    """The share of all cores' time that went to neither idling nor the program that was run."""
+    def __init__(self):
+        self.wall, self.all, self.ours = time.monotonic(), machine_seconds(), child_seconds()
+
+    def share(self):
+        wall = (time.monotonic() - self.wall) * os.cpu_count()
+        foreign = machine_seconds() - self.all - (child_seconds() - self.ours)
+        return min(1.0, max(0.0, foreign / wall)) if wall > 0 else 0.0
+
+
 def run(program, tools):
-    """Its JSON object, and when it was started on the clock that all processes share."""
+    """Its JSON object, when it was started on the clock that all processes share, and the share of
+    the machine that others took meanwhile."""
     command = tools.resolve(program)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        others = Others()
         started = time.clock_gettime(time.CLOCK_MONOTONIC)
         child = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT,
                                  env=environment(tools), start_new_session=True)
@@ -76,11 +102,13 @@ def run(program, tools):
             if isinstance(stopped, subprocess.TimeoutExpired):
                 raise Missing(f"took longer than {tools.seconds} s") from None
             raise
+        others_share = others.share()
         out.seek(0), err.seek(0)
         text, words = out.read(), err.read()
     if code:
         raise Missing(f"exit {code}: {last_words(words)}")
     try:
-        return json.loads(text[text.index("{"):]) | {"started_clock_s": started}
+        return json.loads(text[text.index("{"):]) | {"started_clock_s": started,
+                                                   "others_share": others_share}
     except ValueError:
         raise Missing("it printed no JSON object") from None
