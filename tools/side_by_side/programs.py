@@ -52,7 +52,8 @@ def environment(tools):
     """The same threads for everybody; what torch.compile builds is kept between runs."""
     built = ROOT / "build" / "peers"
     return dict(os.environ, OMP_NUM_THREADS=str(tools.threads), PYTHONDONTWRITEBYTECODE="1",
-                TORCHINDUCTOR_CACHE_DIR=str(built / "inductor"), CUDA_VISIBLE_DEVICES="")
+                TORCHINDUCTOR_CACHE_DIR=str(built / "inductor"), TORCHINDUCTOR_COMPILE_THREADS="1",
+                CUDA_VISIBLE_DEVICES="")
 
 
 def last_words(text):
