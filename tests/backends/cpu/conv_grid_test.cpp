@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include "backends/cpu/conv_weight_grid.h"
+#include "backends/cpu/conv_weight_product.h"
 #include "backends/cpu/float_buffer.h"
 
 namespace aloft::cpu {
@@ -60,9 +62,9 @@ std::vector<double> expected(const ConvSpec& s, const Operands& o, std::int64_t 
   return result;
 }
 
-FloatBuffer run(ConvSpec s, const Operands& o, std::int64_t images, int threads) {
-  s.threads = threads;
-  ConvGrid grid(s);
+template <class Grid>
+FloatBuffer run_on(const ConvSpec& s, const Operands& o, std::int64_t images) {
+  Grid grid(s);
   FloatBuffer x(s.type, o.x), w(s.type, o.w), y(s.type, o.y), bias(s.type, o.bias);
   FloatBuffer* parts[] = {&y, &x, &w};
   FloatBuffer result(s.type, static_cast<std::int64_t>(parts[static_cast<int>(s.kind)]->bytes() /
@@ -70,7 +72,7 @@ FloatBuffer run(ConvSpec s, const Operands& o, std::int64_t images, int threads)
   FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(grid.scratch_bytes()) / 4 + 1);
   const bool forward = s.kind == ConvKind::Forward, weight = s.kind == ConvKind::GradWeight;
   const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
+  omp_set_num_threads(s.threads);
   grid.run({forward || weight ? x.data() : y.data(), weight ? y.data() : w.data(), bias.data(),
             result.data(), scratch.data()},
            images);
@@ -78,6 +80,14 @@ FloatBuffer run(ConvSpec s, const Operands& o, std::int64_t images, int threads)
   result.expect_guards();
   scratch.expect_guards();
   return result;
+}
+
+// As the kernels choose.
+FloatBuffer run(ConvSpec s, const Operands& o, std::int64_t images, int threads) {
+  s.threads = threads;
+  if (s.kind != ConvKind::GradWeight) return run_on<ConvGrid>(s, o, images);
+  if (ConvWeightProduct::suits(s)) return run_on<ConvWeightProduct>(s, o, images);
+  return run_on<ConvWeightGrid>(s, o, images);
 }
 
 class ConvGridTest : public testing::TestWithParam<std::tuple<ConvKind, DType>> {};
