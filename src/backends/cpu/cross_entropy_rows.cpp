@@ -99,18 +99,6 @@ double lse(const void* row, std::int64_t n, double* total) {
   return static_cast<double>(m) + std::log(sum);
 }
 
-// Rounds to nearest even without looking for NaNs whose payload would round away: a bf16's payload
-// lies in the bits that stay, and arithmetic makes none of its own.
-HWY_INLINE void store_from_bf16(Floats, FloatV v, scalar::Bf16* p) {
-  const hn::RebindToUnsigned<Floats> d32;
-  const hn::Rebind<std::uint16_t, Floats> d16;
-  const auto u = hn::BitCast(d32, v);
-  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(d32, 1u));
-  const auto rounded = hn::Add(hn::Add(u, hn::Set(d32, 0x7fffu)), odd);
-  hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(rounded)), d16,
-             reinterpret_cast<std::uint16_t*>(p));
-}
-
 template <class T, class G>
 void gradient(const void* row, std::int64_t n, float lse, float floor, float scale, void* result) {
   const T* x = static_cast<const T*>(row);
@@ -123,22 +111,16 @@ void gradient(const void* row, std::int64_t n, float lse, float floor, float sca
   const auto one = [&](FloatV v) HWY_ATTR {
     return hn::Mul(hn::Sub(exp_below(hn::Sub(v, shift)), base), by);
   };
-  const auto put = [&](FloatV v, G* to) HWY_ATTR {
-    if constexpr (std::is_same_v<T, scalar::Bf16> && std::is_same_v<G, scalar::Bf16>)
-      store_from_bf16(d, v, to);
-    else
-      store(d, v, to);
-  };
   std::int64_t i = 0;
   for (; i + 4 * w <= n; i += 4 * w) {
     const FloatV a = one(load(d, x + i)), b = one(load(d, x + i + w));
     const FloatV c = one(load(d, x + i + 2 * w)), e = one(load(d, x + i + 3 * w));
-    put(a, dx + i);
-    put(b, dx + i + w);
-    put(c, dx + i + 2 * w);
-    put(e, dx + i + 3 * w);
+    store(d, a, dx + i);
+    store(d, b, dx + i + w);
+    store(d, c, dx + i + 2 * w);
+    store(d, e, dx + i + 3 * w);
   }
-  for (; i + w <= n; i += w) put(one(load(d, x + i)), dx + i);
+  for (; i + w <= n; i += w) store(d, one(load(d, x + i)), dx + i);
   if (i < n) store_n(d, one(load_n(d, x + i, n - i)), dx + i, n - i);
 }
 

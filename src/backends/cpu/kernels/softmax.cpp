@@ -1,5 +1,6 @@
 // softmax and log_softmax: one sweep for the maximum, one for the sum of exponentials, one for the
-// result. Rows that fit a small buffer are widened, and their exponentials computed, once.
+// result. Rows that fit a small buffer are widened, and their exponentials computed, once; in
+// longer ones each tile's maximum and sum are found while it is in the first cache.
 #include "ops/softmax.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -175,8 +176,11 @@ class Softmax : public Prepared {
         f(open_f32(dtype_, at(x, i, dtype_), wide, k), i, k);
       }
     };
-    tiles([&](const float* t, std::int64_t, std::int64_t k) { m = sweeps_.max(t, k, m); });
     tiles([&](const float* t, std::int64_t, std::int64_t k) {
+      const float before = m;
+      m = sweeps_.max(t, k, m);
+      if (m == kLeast) return;  // so far nothing but -inf
+      if (m != before) s *= std::exp(static_cast<double>(before) - static_cast<double>(m));
       s += sweeps_.exp_sum(t, m, buffer, k);
     });
     const float by = static_cast<float>(log_ ? std::log(s) : 1 / s);

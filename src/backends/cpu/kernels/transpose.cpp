@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "backends/cpu/axis_view.h"
 #include "backends/cpu/parallel.h"
@@ -12,6 +13,42 @@ namespace aloft::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 32;
+constexpr std::int64_t kGroup = 8;
+
+// Vectors of 16 bytes, which every processor has; squares of as many rows as a vector has lanes are
+// turned in registers.
+template <class T>
+struct Lanes {
+  static constexpr int kCount = 16 / sizeof(T);
+  typedef T Vector __attribute__((vector_size(16)));
+
+  // The lower (or upper) halves of a and b, lane by lane in turns.
+  template <int kFirst, int... kLane>
+  static Vector interleave(Vector a, Vector b, std::integer_sequence<int, kLane...>) {
+    return __builtin_shufflevector(a, b, (kLane % 2 ? kCount + kLane / 2 : kLane / 2) + kFirst...);
+  }
+  // dst[i][j] = src[j][i]. Each round is a perfect shuffle of all elements: as many rounds as
+  // an index has bits turn the square.
+  static void turn(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_stride) {
+    constexpr auto lanes = std::make_integer_sequence<int, kCount>();
+    Vector a[kCount], b[kCount];
+    // Unrolled by order: at -O2 the compiler would keep the vectors in memory.
+#pragma GCC unroll 16
+    for (int j = 0; j < kCount; ++j) std::memcpy(&a[j], src + j * src_stride, sizeof a[j]);
+#pragma GCC unroll 4
+    for (int round = 1; round < kCount; round *= 2) {
+#pragma GCC unroll 8
+      for (int k = 0; k < kCount / 2; ++k) {
+        b[2 * k] = interleave<0>(a[k], a[k + kCount / 2], lanes);
+        b[2 * k + 1] = interleave<kCount / 2>(a[k], a[k + kCount / 2], lanes);
+      }
+#pragma GCC unroll 16
+      for (int k = 0; k < kCount; ++k) a[k] = b[k];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) std::memcpy(dst + i * dst_stride, &a[i], sizeof a[i]);
+  }
+};
 
 class Transpose : public Prepared {
  public:
@@ -104,8 +141,11 @@ class Transpose : public Prepared {
     auto* out = static_cast<T*>(args.out[0]);
     parallel_for(others * tall * wide, kBlock * kBlock, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) {
-        const std::int64_t j0 = t % wide * kBlock, i0 = t / wide % tall * kBlock;
-        const std::int64_t other = t / wide / tall;
+        const std::int64_t other = t / (wide * tall), inside = t % (wide * tall);
+        // kGroup blocks along the input's rows, then those behind them along the output's.
+        const std::int64_t group = inside / (kGroup * wide) * kGroup;
+        const std::int64_t width = std::min(kGroup, tall - group), at = inside - group * wide;
+        const std::int64_t i0 = (group + at % width) * kBlock, j0 = at / width * kBlock;
         const T* src =
             in + offset(n, other, last, fast) + i0 * strides_[fast] + j0 * strides_[last];
         T* dst = out + out_offset(n, other, last, fast) + i0 * out_stride + j0;
@@ -128,11 +168,20 @@ class Transpose : public Prepared {
     return at;
   }
 
-  // dst[i][j] = src[i * si + j * sj]. Reads run along i and writes along j, through a small square.
+  // dst[i][j] = src[i * si + j * sj], through a small square.
   template <class T>
   static void block(const T* src, std::int64_t si, std::int64_t sj, T* dst, std::int64_t stride,
                     std::int64_t ni, std::int64_t nj) {
+    constexpr std::int64_t kLanes = Lanes<T>::kCount;
     alignas(64) T square[kBlock][kBlock];
+    if (si == 1 && ni == kBlock && nj == kBlock) {
+      for (std::int64_t j = 0; j < kBlock; j += kLanes)
+        for (std::int64_t i = 0; i < kBlock; i += kLanes)
+          Lanes<T>::turn(src + i + j * sj, sj, &square[i][j], kBlock);
+      for (std::int64_t i = 0; i < kBlock; ++i)
+        std::memcpy(dst + i * stride, square[i], sizeof square[i]);
+      return;
+    }
     for (std::int64_t j = 0; j < nj; ++j)
       for (std::int64_t i = 0; i < ni; ++i) square[i][j] = src[i * si + j * sj];
     for (std::int64_t i = 0; i < ni; ++i) std::memcpy(dst + i * stride, square[i], nj * sizeof(T));
