@@ -1,6 +1,7 @@
 // The end of a training step, written once for both modes: every line is an op call, recorded while
 // tracing and executed at once in eager mode.
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "frontend/optimizer.h"
@@ -53,38 +54,81 @@ std::vector<Tensor> add_accumulated(const std::vector<Tensor>& gradients, const 
   return sums;
 }
 
-// The parameters of one group; null: those that no group takes. Those that have a master and those
-// that are their own go through one update op each.
-void apply_rule(const std::vector<Tensor>& gradients, const GradStats& stats, const Tensor& lr,
-                const Tensor& applied, const Optimizer& opt, const ParameterGroup* group) {
+// One update op for the parameters `members`, all of one group (null: of none) and all with a
+// master, or all without.
+void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tensor>& gradients,
+                const GradStats& stats, const Tensor& lr, const Tensor& applied,
+                const Optimizer& opt, const ParameterGroup* group) {
+  if (members.empty()) return;
   Emitter& e = current_emitter();
   const double weight_decay =
       group ? group->weight_decay.value_or(opt.spec().weight_decay) : opt.spec().weight_decay;
-  for (const bool has_master : {false, true}) {
-    UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
-    o.moments.resize(opt.spec().rule->moments().size());
-    Ints decay;
-    std::vector<std::size_t> members;
-    for (std::size_t i = 0; i < opt.parameters().size(); ++i) {
-      if (opt.group(i) != group || (opt.master(i) != nullptr) != has_master) continue;
-      members.push_back(i);
-      o.parameters.push_back(e.state(opt.parameters()[i]));
-      o.gradients.push_back(gradients[i]);
-      if (has_master) o.masters.push_back(e.state(opt.master(i)));
-      for (std::size_t k = 0; k < o.moments.size(); ++k)
-        o.moments[k].push_back(e.state(opt.moment(k, i)));
-      decay.push_back(opt.decays(i));
-    }
-    if (members.empty()) continue;
-    const UpdateResults r = opt.spec().rule->emit(o, decay, weight_decay);
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      const std::size_t i = members[m];
-      e.update(opt.parameters()[i], r.parameters[m]);
-      if (has_master) e.update(opt.master(i), r.masters[m]);
-      for (std::size_t k = 0; k < o.moments.size(); ++k)
-        e.update(opt.moment(k, i), r.moments[k][m]);
-    }
+  const bool has_master = opt.master(members[0]) != nullptr;
+  UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
+  o.moments.resize(opt.spec().rule->moments().size());
+  Ints decay;
+  for (const std::size_t i : members) {
+    o.parameters.push_back(e.state(opt.parameters()[i]));
+    o.gradients.push_back(gradients[i]);
+    if (has_master) o.masters.push_back(e.state(opt.master(i)));
+    for (std::size_t k = 0; k < o.moments.size(); ++k)
+      o.moments[k].push_back(e.state(opt.moment(k, i)));
+    decay.push_back(opt.decays(i));
   }
+  const UpdateResults r = opt.spec().rule->emit(o, decay, weight_decay);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const std::size_t i = members[m];
+    e.update(opt.parameters()[i], r.parameters[m]);
+    if (has_master) e.update(opt.master(i), r.masters[m]);
+    for (std::size_t k = 0; k < o.moments.size(); ++k) e.update(opt.moment(k, i), r.moments[k][m]);
+  }
+}
+
+// The learning rate of each group, by the optimizer's own schedule; null: of those without one.
+std::map<const ParameterGroup*, Tensor> learning_rates(const Tensor& applied,
+                                                       const OptimizerSpec& spec) {
+  std::map<const ParameterGroup*, Tensor> rates;
+  const Tensor lr = learning_rate(applied, spec.lr, spec.schedule);
+  rates[nullptr] = lr;
+  for (const ParameterGroup& group : spec.groups)
+    rates[&group] = group.lr ? learning_rate(applied, *group.lr, spec.schedule) : lr;
+  return rates;
+}
+
+// All statistics first, then the parameters of each group: those that have a master and those that
+// are their own go through one update op each.
+GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& divisor,
+                      const Tensor& applied, const Optimizer& opt,
+                      const std::map<const ParameterGroup*, Tensor>& rates) {
+  const std::vector<Tensor> backward(gradients.rbegin(), gradients.rend());
+  const GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
+  std::vector<const ParameterGroup*> groups = {nullptr};
+  for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
+  for (const ParameterGroup* group : groups)
+    for (const bool has_master : {false, true}) {
+      std::vector<std::size_t> members;
+      for (std::size_t i = 0; i < opt.parameters().size(); ++i)
+        if (opt.group(i) == group && (opt.master(i) != nullptr) == has_master) members.push_back(i);
+      apply_rule(members, gradients, stats, rates.at(group), applied, opt, group);
+    }
+  current_emitter().update(opt.applied, count_applied(applied, stats.finite));
+  return stats;
+}
+
+// Each parameter by itself, in the order in which gradients come: nothing of an update waits for
+// another gradient, so that the compiled step need not either (the pass hoist-updates). The step
+// counts as applied: its finite gradients were.
+GradStats update_early(const std::vector<Tensor>& gradients, const Tensor& divisor,
+                       const Tensor& applied, const Optimizer& opt,
+                       const std::map<const ParameterGroup*, Tensor>& rates) {
+  std::vector<Tensor> squares;
+  for (std::size_t i = gradients.size(); i-- > 0;) {
+    squares.push_back(grad_squares({&gradients[i], 1}));
+    const GradStats own = grad_verdict(divisor, {&squares.back(), 1});
+    apply_rule({i}, gradients, own, rates.at(opt.group(i)), applied, opt, opt.group(i));
+  }
+  current_emitter().update(opt.applied, count_applied(applied, full({}, 1, DType::I32)));
+  return grad_verdict(divisor, squares);
 }
 
 }  // namespace
@@ -123,18 +167,12 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
     gradients = add_accumulated(gradients, opt);
     divisor = scale * static_cast<double>(opt.accumulation());
   }
-  const std::vector<Tensor> backward(gradients.rbegin(), gradients.rend());
-  const GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
-  const Tensor lr = learning_rate(applied, opt.spec().lr, opt.spec().schedule);
-  apply_rule(gradients, stats, lr, applied, opt, nullptr);
-  for (const ParameterGroup& group : opt.spec().groups) {
-    const Tensor own = group.lr ? learning_rate(applied, *group.lr, opt.spec().schedule) : lr;
-    apply_rule(gradients, stats, own, applied, opt, &group);
-  }
+  const auto rates = learning_rates(applied, opt.spec());
+  const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
+  const GradStats stats = update(gradients, divisor, applied, opt, rates);
   for (const VariablePtr& sum : opt.accumulators())
     e.update(sum, full(sum->type.shape, 0.0, DType::F32));
-  e.update(opt.applied, count_applied(applied, stats.finite));
-  return {loss, stats.norm, lr, identity(scale), stats.finite, stats.culprit};
+  return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
 }
 
 void update_scaler(const StepResult& step, Optimizer& opt) {

@@ -53,6 +53,21 @@ void check_groups(const std::vector<ParameterGroup>& groups,
   }
 }
 
+// Both would have to know all gradients before the first parameter changes.
+void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
+  if (spec.update == UpdateTime::Late) return;
+  std::string seen;
+  if (spec.clip_norm > 0) seen = "clip_norm = " + std::to_string(spec.clip_norm);
+  if (scaler.kind != scalar::ScalerKind::None)
+    seen += (seen.empty() ? "" : ", ") + std::string("a loss scale that is ") +
+            std::string(scalar::name_of(scaler.kind));
+  if (seen.empty()) return;
+  throw UserError("E0816", "an early update can neither clip nor skip a step")
+      .saw(seen)
+      .need("clip_norm 0 and no loss scale")
+      .advice("update late, or train in bf16 or f32 without clipping");
+}
+
 }  // namespace
 
 Optimizer::Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
@@ -74,6 +89,7 @@ Optimizer::Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
         .need("at least one parameter that requires a gradient")
         .advice("unfreeze parameters with requires_grad(true, pattern)");
   check_groups(spec_.groups, parameters);
+  check_early(spec_, scaler_);
   applied = new_variable("optim.applied", DType::I64, {}, StateClass::Control);
   scale = new_variable("scaler.scale", DType::F32, {}, StateClass::Control);
   good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);

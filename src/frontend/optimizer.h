@@ -40,6 +40,13 @@ struct ParameterGroup {
 // Training has the same bits either way.
 enum class MasterForm : std::uint8_t { F32, Split };
 
+// When parameters are updated. Late: behind the whole backward pass, so that the norm can clip and
+// a step with a non-finite gradient can be skipped as a whole. Early: each parameter as soon as its
+// gradient is complete, which is then gone: gradients never live all at once. Where every gradient
+// is finite both give the same bits; where one is not, Early keeps its parameter and moments as
+// they are, updates the others, and says so as Late does (StepResult::finite, culprit).
+enum class UpdateTime : std::uint8_t { Late, Early };
+
 struct OptimizerSpec {
   std::shared_ptr<const UpdateRule> rule;
   double lr = 1e-3;
@@ -50,14 +57,16 @@ struct OptimizerSpec {
   std::vector<std::string> no_decay = {"*.bias", "bias"};
   // The first group with a pattern that matches takes a parameter.
   std::vector<ParameterGroup> groups = {};
-  MasterForm master = MasterForm::F32;  // Split: O2 with bf16 weights only
+  MasterForm master = MasterForm::F32;   // Split: O2 with bf16 weights only
+  UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
 };
 
 class Optimizer {
  public:
   // Creates moments for every parameter that requires a gradient, and masters for those whose
   // storage is low and has one (amp::initialize decides; `masters` holds null elsewhere).
-  // UserError E0809 where a group's pattern matches no parameter, E0814 where its numbers are bad.
+  // UserError E0809 where a group's pattern matches no parameter, E0814 where its numbers are bad,
+  // E0816 where an early update meets clipping or a loss scale.
   Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
             std::vector<VariablePtr> masters, scalar::ScalerRule scaler);
 

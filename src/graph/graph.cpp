@@ -97,6 +97,13 @@ void Graph::set_update(Name variable, ValueId value) {
   updates_.push_back({variable, value});
 }
 
+void Graph::set_order(std::vector<std::uint32_t> order) {
+  ensure(
+      std::is_permutation(order.begin(), order.end(), Graph::order().begin(), Graph::order().end()),
+      "an order holds the graph's nodes");
+  order_ = std::move(order);
+}
+
 const std::vector<std::uint32_t>& Graph::order() const {
   if (order_has_erased_) {
     std::erase_if(order_, [&](std::uint32_t n) { return nodes_[n].erased; });

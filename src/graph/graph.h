@@ -87,6 +87,8 @@ class Graph {
   void erase(std::uint32_t n);                  // must be unused
   void set_input(std::uint32_t n, int i, ValueId v);
   Where& where(std::uint32_t n) { return nodes_[n].where; }
+  // The same live nodes in another order, in which every operand still comes before its readers.
+  void set_order(std::vector<std::uint32_t> order);
   // Of the node that was added last: the occurrence that it had in the graph that it comes from.
   void set_occurrence(std::uint32_t n, int occurrence);
   void set_members(std::uint32_t n, std::string members) { nodes_[n].members = std::move(members); }

@@ -16,13 +16,15 @@ struct GradStatsAttrs {
   }
 };
 
-// As torch.nn.utils.clip_grad_norm_ has it.
-inline constexpr double kClipEpsilon = 1e-6;
-
 struct GradStats;  // ops/update_ops.h
 
 // scale f32[]: what the gradients were multiplied with (loss scale x accumulated micro-batches).
 // `gradients` in the order in which a culprit is sought: backward order.
 GradStats grad_stats(Operand scale, std::span<const Tensor> gradients, double clip_norm = 0);
+
+// The same in two parts, to the bit, for gradients that do not live at the same time: the sum of
+// squares of each of some gradients (f64[n]), and what all of them together mean.
+Tensor grad_squares(std::span<const Tensor> gradients);
+GradStats grad_verdict(Operand scale, std::span<const Tensor> squares, double clip_norm = 0);
 
 }  // namespace aloft

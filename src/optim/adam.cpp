@@ -35,7 +35,8 @@ OptimizerSpec spec_of(const Options& o, bool decoupled) {
           .clip_norm = o.clip_norm,
           .schedule = o.schedule,
           .groups = o.groups,
-          .master = o.master};
+          .master = o.master,
+          .update = o.update};
 }
 
 }  // namespace

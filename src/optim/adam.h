@@ -14,6 +14,7 @@ struct Adam {
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
+  UpdateTime update = UpdateTime::Late;
   operator OptimizerSpec() const;
 };
 
@@ -26,6 +27,7 @@ struct AdamW {
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
+  UpdateTime update = UpdateTime::Late;
   operator OptimizerSpec() const;
 };
 

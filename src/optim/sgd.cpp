@@ -43,11 +43,12 @@ Sgd::operator OptimizerSpec() const {
           .clip_norm = clip_norm,
           .schedule = schedule,
           .groups = groups,
-          .master = master};
+          .master = master,
+          .update = update};
 }
 
 Momentum::operator OptimizerSpec() const {
-  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule, groups, master};
+  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule, groups, master, update};
 }
 
 }  // namespace aloft::optim

@@ -15,6 +15,7 @@ struct Sgd {
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
+  UpdateTime update = UpdateTime::Late;
   operator OptimizerSpec() const;
 };
 
@@ -28,6 +29,7 @@ struct Momentum {
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
+  UpdateTime update = UpdateTime::Late;
   operator OptimizerSpec() const;
 };
 

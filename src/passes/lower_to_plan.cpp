@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -93,14 +94,19 @@ class Lowering {
   }
 
   void find_last_uses() {
-    for (const auto& [n, position] : position_)
+    for (const auto& [n, position] : position_) {
+      std::set<ValueId> gradients;
       for (ValueId v : graph_.node(n).in) {
         int& last = last_use_[root(v)];
         last = std::max(last, position);
         if (graph_.node(n).where.phase == Phase::Update &&
             graph_.node(root(v).node).where.phase == Phase::Backward)
-          gradients_.insert({root(v), true});
+          gradients.insert(root(v));
       }
+      // What takes one gradient by itself lets it go at once: no reason to keep a place for it.
+      if (gradients.size() > 1)
+        for (ValueId v : gradients) gradients_.insert({v, true});
+    }
     for (const GraphOutput& o : graph_.outputs()) last_use_[root(o.value)] = count_;
     for (const StateUpdate& u : graph_.updates()) last_use_[root(u.value)] = count_;
   }

@@ -66,6 +66,7 @@ extern const Pass cse;
 extern const Pass dce;
 extern const Pass expand_bodies;
 extern const Pass fuse_elementwise;
+extern const Pass hoist_updates;
 
 // Removes what nothing reads; shared by passes that leave dead nodes behind. True if any was.
 bool remove_dead(Graph& graph);

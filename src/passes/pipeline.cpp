@@ -79,7 +79,8 @@ const Pipeline& compile_pipeline() {
         .then(fuse_norm)
         .then(expand_bodies)
         .until_stable({&simplify, &cse, &dce})
-        .then(fuse_elementwise);
+        .then(fuse_elementwise)
+        .then(hoist_updates);
     return p;
   }();
   return pipeline;

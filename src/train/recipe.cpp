@@ -99,6 +99,7 @@ class Reader {
         mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
     check_master();
     check_skipped_passes();
+    check_update();
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
       return line_of(a.first) < line_of(b.first);
@@ -132,6 +133,24 @@ class Reader {
         mistake(origin("train.skip_passes"),
                 fmt::format("train.skip_passes: '{}' is no pass that may be left out: one of: {}",
                             name, fmt::join(optional, ", ")));
+  }
+
+  void check_update() {
+    if (recipe_.optimizer.update != "early") return;
+    if (recipe_.optimizer.clip_norm > 0)
+      mistake(
+          origin("optimizer.update"),
+          fmt::format("optimizer.update: an early update cannot clip, and clip_norm is {} ({}); "
+                      "set clip_norm = 0, or update = \"late\"",
+                      recipe_.optimizer.clip_norm, origin("optimizer.clip_norm")));
+    const PrecisionRecipe& precision = recipe_.precision;
+    if (mistakes_.empty() && precision.is_resolved() &&
+        scaler_rule(precision).kind != scalar::ScalerKind::None)
+      mistake(
+          origin("optimizer.update"),
+          fmt::format("optimizer.update: an early update cannot skip a step, and the loss scale "
+                      "of '{}' does; use bf16, or update = \"late\"",
+                      print_precision(precision)));
   }
 
   // "recipe.toml:12" -> 12; what has no line comes last.

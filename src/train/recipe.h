@@ -48,7 +48,8 @@ struct OptimizerSection {
   double clip_norm = 1.0;
   std::vector<std::string> no_decay = {"*.bias", "bias"};
   std::vector<ParameterGroup> groups;
-  std::string master = "f32";  // or "split": the bf16 weight and 16 more bits
+  std::string master = "f32";   // or "split": the bf16 weight and 16 more bits
+  std::string update = "late";  // or "early": each parameter when its gradient is complete
 };
 
 struct ScheduleSection {

@@ -201,6 +201,21 @@ TEST(Recipe, SplitMastersNeedBf16WeightsThatHaveMasters) {
             std::string::npos);
 }
 
+TEST(Recipe, AnEarlyUpdateNeitherClipsNorSkips) {
+  const std::string early = "[optimizer]\nupdate = \"early\"\n";
+  EXPECT_NE(mistakes_of(early).find("r.toml:2 optimizer.update: an early update cannot clip, and "
+                                    "clip_norm is 1 (default)"),
+            std::string::npos);
+  const std::string free = early + "clip_norm = 0\n[precision]\nlevel = ";
+  EXPECT_EQ(optimizer_spec(parse_recipe(free + "\"O2:bf16\"\n", "r.toml")).update,
+            UpdateTime::Early);
+  EXPECT_EQ(optimizer_spec(parse_recipe("", "r.toml")).update, UpdateTime::Late);
+  EXPECT_EQ(mistakes_of(free + "\"auto\"\n"), "none");
+  for (const char* scaled : {"\"O2:fp16\"", "\"O1:fp16\"", "\"O2\"\nloss_scale = 128"})
+    EXPECT_NE(mistakes_of(free + scaled + "\n").find("cannot skip a step"), std::string::npos)
+        << scaled;
+}
+
 TEST(Recipe, AScheduleMaySpanMoreStepsThanTheRun) {
   const auto rate = [](const Recipe& r, int update) {
     return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), update);

@@ -1,5 +1,5 @@
-// A list of tensors as one range of elements, cut into chunks of about equal work: small tensors
-// share a chunk, large ones are split. The cut depends on the sizes alone.
+// A list of tensors cut into chunks of about equal work: small tensors share a chunk, large ones
+// are split. The cut depends on the sizes alone, that of a tensor into pieces on its own size.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,14 @@ class Pieces {
   Pieces(std::span<const std::int64_t> sizes, std::int64_t chunk_elements) {
     std::int64_t room = 0;
     for (std::size_t t = 0; t < sizes.size(); ++t)
-      for (std::int64_t begin = 0; begin < sizes[t];) {
-        if (room == 0) {
+      for (std::int64_t begin = 0; begin < sizes[t]; begin += chunk_elements) {
+        const std::int64_t count = std::min(chunk_elements, sizes[t] - begin);
+        if (room < count) {
           first_.push_back(all_.size());
           room = chunk_elements;
         }
-        // Cuts inside a tensor lie on multiples of the widest cache line of elements.
-        const std::int64_t count = std::min(room, sizes[t] - begin);
         all_.push_back({static_cast<int>(t), begin, count});
-        begin += count;
-        room = std::max<std::int64_t>(0, (room - count) / kAlign * kAlign);
+        room -= count;
       }
     first_.push_back(all_.size());
   }
@@ -44,7 +42,6 @@ class Pieces {
   }
 
  private:
-  static constexpr std::int64_t kAlign = 32;
   std::vector<Piece> all_;
   std::vector<std::size_t> first_ = {};
 };

@@ -1,7 +1,8 @@
-// grad_stats: one read of all gradients. Squares are exact in double (a float has 24 bits), each
-// piece sums them into 32 lanes, lanes and then pieces are added in a fixed order: the same bits on
-// every target and any number of threads. No sum of squares of finite f32 overflows a double, so a
-// piece's sum tells whether all its elements are finite.
+// grad_stats, and grad_squares and grad_verdict, its parts: one read of all gradients. Squares are
+// exact in double (a float has 24 bits), each piece sums them into 32 lanes, lanes and then pieces
+// are added in a fixed order: the same bits on every target and any number of threads. No sum of
+// squares of finite f32 overflows a double, so a piece's sum tells whether all its elements are
+// finite.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/grad_stats.cpp"
 #include <hwy/foreach_target.h>
@@ -88,14 +89,15 @@ double squares_of(DType type, const void* p, std::int64_t n) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <algorithm>
-#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/pieces.h"
 #include "backends/cpu/tiles.h"
 #include "ops/grad_stats.h"
 #include "runtime/kernel.h"
+#include "scalar/gradient_verdict.h"
 
 namespace aloft::cpu {
 namespace {
@@ -104,64 +106,128 @@ HWY_EXPORT(squares_of);
 
 constexpr std::int64_t kChunk = 32768;
 
-class GradStatsKernel : public Prepared {
+// The sum of squares of each of some gradients. Pieces depend on a gradient's own size alone, and
+// their sums are added gradient by gradient: the same bits whichever gradients come together.
+class Squares {
  public:
-  explicit GradStatsKernel(const CallSpec& call)
-      : clip_norm_(from_attrs<GradStatsAttrs>(call.attrs).clip_norm) {
+  explicit Squares(std::span<const TensorType> gradients) {
     std::vector<std::int64_t> sizes;
-    for (std::size_t i = 1; i < call.in.size(); ++i) {
-      sizes.push_back(call.in[i].shape.max_numel());
-      types_.push_back(call.in[i].dtype);
+    for (const TensorType& t : gradients) {
+      sizes.push_back(t.shape.max_numel());
+      types_.push_back(t.dtype);
     }
     pieces_ = Pieces(sizes, kChunk);
   }
 
-  std::size_t scratch_bytes() const override { return pieces_.all().size() * sizeof(double); }
+  std::size_t count() const { return types_.size(); }
+  std::size_t scratch_bytes() const { return pieces_.all().size() * sizeof(double); }
 
-  void run(const RunArgs& args) override {
-    auto* squares = static_cast<double*>(args.scratch);
+  // `sums` receives count() numbers.
+  void run(std::span<void* const> gradients, void* scratch, double* sums) const {
+    auto* partial = static_cast<double*>(scratch);
     for_each_chunk(pieces_.chunks(), [&](std::int64_t chunk) {
       for (std::size_t i = pieces_.first(chunk); i < pieces_.first(chunk + 1); ++i) {
         const Piece& p = pieces_.all()[i];
         const DType type = types_[p.tensor];
-        squares[i] = HWY_DYNAMIC_DISPATCH(squares_of)(
-            type, at(static_cast<const void*>(args.in[1 + p.tensor]), p.begin, type), p.count);
+        partial[i] = HWY_DYNAMIC_DISPATCH(squares_of)(
+            type, at(static_cast<const void*>(gradients[p.tensor]), p.begin, type), p.count);
       }
     });
-    finish(args, squares);
+    std::size_t piece = 0;
+    for (std::size_t g = 0; g < types_.size(); ++g) {
+      double sum = 0;
+      for (; piece < pieces_.all().size() && pieces_.all()[piece].tensor == static_cast<int>(g);
+           ++piece)
+        sum += partial[piece];
+      sums[g] = sum;
+    }
   }
 
  private:
-  void finish(const RunArgs& args, const double* squares) const {
-    double sum = 0;
-    std::int32_t culprit = -1;
-    for (std::size_t i = 0; i < pieces_.all().size(); ++i) {
-      if (culprit < 0 && !std::isfinite(squares[i])) culprit = pieces_.all()[i].tensor;
-      sum += squares[i];
-    }
-    const double scale = *static_cast<const float*>(args.in[0]);
-    const double norm = std::sqrt(sum) / scale;
-    const auto stored = static_cast<float>(norm);
-    const bool finite = std::isfinite(stored);
-    const double clip = clip_norm_ > 0 ? std::min(1.0, clip_norm_ / (norm + kClipEpsilon)) : 1.0;
-    *static_cast<float*>(args.out[0]) = stored;
-    *static_cast<float*>(args.out[1]) = finite ? static_cast<float>(clip / scale) : 0.0f;
-    *static_cast<std::int32_t*>(args.out[2]) = finite;
-    *static_cast<std::int32_t*>(args.out[3]) = culprit;
-  }
-
-  double clip_norm_;
   std::vector<DType> types_;
   Pieces pieces_;
 };
 
+double clip_norm_of(const CallSpec& call) {
+  return from_attrs<GradStatsAttrs>(call.attrs).clip_norm;
+}
+
+void put(const scalar::GradientVerdict& v, const RunArgs& args) {
+  *static_cast<float*>(args.out[0]) = static_cast<float>(v.norm);
+  *static_cast<float*>(args.out[1]) = static_cast<float>(v.multiplier);
+  *static_cast<std::int32_t*>(args.out[2]) = v.finite;
+  *static_cast<std::int32_t*>(args.out[3]) = v.culprit;
+}
+
+class GradStatsKernel : public Prepared {
+ public:
+  explicit GradStatsKernel(const CallSpec& call)
+      : clip_norm_(clip_norm_of(call)), squares_(std::span(call.in).subspan(1)) {}
+
+  std::size_t scratch_bytes() const override {
+    return squares_.scratch_bytes() + squares_.count() * sizeof(double);
+  }
+  void run(const RunArgs& args) override {
+    auto* sums = static_cast<double*>(args.scratch);
+    squares_.run(args.in.subspan(1), sums + squares_.count(), sums);
+    put(scalar::judge_gradients(
+            static_cast<int>(squares_.count()), [&](int i) { return sums[i]; },
+            *static_cast<const float*>(args.in[0]), clip_norm_),
+        args);
+  }
+
+ private:
+  double clip_norm_;
+  Squares squares_;
+};
+
+class GradSquaresKernel : public Prepared {
+ public:
+  explicit GradSquaresKernel(const CallSpec& call) : squares_(call.in) {}
+  std::size_t scratch_bytes() const override { return squares_.scratch_bytes(); }
+  void run(const RunArgs& args) override {
+    squares_.run(args.in, args.scratch, static_cast<double*>(args.out[0]));
+  }
+
+ private:
+  Squares squares_;
+};
+
+class GradVerdictKernel : public Prepared {
+ public:
+  explicit GradVerdictKernel(const CallSpec& call) : clip_norm_(clip_norm_of(call)) {
+    for (std::size_t i = 1; i < call.in.size(); ++i)
+      for (std::int64_t k = 0; k < call.in[i].shape.max_numel(); ++k)
+        places_.emplace_back(static_cast<int>(i), k);
+  }
+  void run(const RunArgs& args) override {
+    const auto sum = [&](int i) {
+      const auto [operand, k] = places_[i];
+      return static_cast<const double*>(args.in[operand])[k];
+    };
+    put(scalar::judge_gradients(static_cast<int>(places_.size()), sum,
+                                *static_cast<const float*>(args.in[0]), clip_norm_),
+        args);
+  }
+
+ private:
+  double clip_norm_;
+  std::vector<std::pair<int, std::int64_t>> places_;  // of sum i: operand, element
+};
+
+template <class K>
+Kernel kernel_of(const char* name, const char* op) {
+  return {name, op, always, [](const CallSpec& call) -> std::unique_ptr<Prepared> {
+            return std::make_unique<K>(call);
+          }};
+}
+
 }  // namespace
 
 std::vector<Kernel> grad_stats_kernels() {
-  return {{"cpu.grad_stats", "grad_stats", always,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<GradStatsKernel>(call);
-           }}};
+  return {kernel_of<GradStatsKernel>("cpu.grad_stats", "grad_stats"),
+          kernel_of<GradSquaresKernel>("cpu.grad_squares", "grad_squares"),
+          kernel_of<GradVerdictKernel>("cpu.grad_verdict", "grad_verdict")};
 }
 
 }  // namespace aloft::cpu
