@@ -1,8 +1,8 @@
 // The weight gradient of a bf16 convolution as one matrix product on the matrix units:
 // dweight[out, in x window] = dy[out, pixels] unfolded(x)[pixels, in x window], the pixels of all
-// images together. Where there are many output channels the product repays unfolding x; the library's
-// kernel for these shapes reaches a fifth of the units' speed. Same inputs, same bits, on any
-// number of threads.
+// images together. Where there are many output channels the product repays unfolding x; the
+// library's kernel for these shapes reaches a fifth of the units' speed. Same inputs, same bits, on
+// any number of threads.
 #pragma once
 
 #include <memory>
