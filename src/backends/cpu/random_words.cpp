@@ -28,7 +28,7 @@ HWY_INLINE void multiply(WordV a, std::uint32_t m, WordV& high, WordV& low) {
   const WordV odds = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a)));
   const auto odd = hn::MulEven(odds, factor);
   high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
-  low = hn::Mul(a, factor);
+  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
 }
 
 // Blocks [block, block + blocks): lane i of each vector works on block + i.

@@ -2,6 +2,8 @@
 // i / 4, so that chunks, which start on multiples of 4, need nothing from one another.
 #include "ops/dropout.h"
 
+#include <bit>
+
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/random_words.h"
 #include "backends/cpu/tiles.h"
@@ -11,19 +13,18 @@
 namespace aloft::cpu {
 namespace {
 
-// 1 / (1 - p) or 0 for elements [begin, begin + n); begin is a multiple of 4.
-template <class T>
-void factors_of(const scalar::RandomKey& key, std::uint32_t threshold, T factor, std::int64_t begin,
-                std::int64_t n, T* out) {
+// y = x / (1 - p) or 0 for elements [begin, begin + n); begin is a multiple of 4. A mask and no
+// branch, which would be mispredicted at random; a dropped infinity or NaN becomes 0 too.
+template <class T, class Bits>
+void drop(const scalar::RandomKey& key, std::uint32_t threshold, T factor, std::int64_t begin,
+          std::int64_t n, const T* x, T* y) {
+  static_assert(sizeof(T) == sizeof(Bits));
   alignas(64) std::uint32_t words[kTile];
   random_words(key, static_cast<std::uint64_t>(begin), n, words);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = words[i] >> 8 >= threshold ? factor : T{0};
-}
-
-// A dropped infinity or NaN becomes 0 too, which a product would not give.
-template <class T>
-void select(const T* x, const T* factors, T* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = factors[i] != T{0} ? x[i] * factors[i] : T{0};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Bits keeps = words[i] >> 8 >= threshold ? ~Bits{0} : Bits{0};
+    y[i] = std::bit_cast<T>(std::bit_cast<Bits>(x[i] * factor) & keeps);
+  }
 }
 
 class Dropout : public Prepared {
@@ -54,17 +55,15 @@ class Dropout : public Prepared {
  private:
   void tile_f64(const scalar::RandomKey& key, std::int64_t begin, std::int64_t n, const double* x,
                 double* y) const {
-    double factors[kTile];
-    factors_of(key, attrs_.threshold(), 1 / (1 - attrs_.p), begin, n, factors);
-    select(x, factors, y, n);
+    drop<double, std::uint64_t>(key, attrs_.threshold(), 1 / (1 - attrs_.p), begin, n, x, y);
   }
   void tile_f32(const scalar::RandomKey& key, std::int64_t begin, std::int64_t n, const void* x,
                 void* y) const {
-    float factors[kTile], values[kTile];
-    factors_of(key, attrs_.threshold(), static_cast<float>(1 / (1 - attrs_.p)), begin, n, factors);
-    widen(dtype_, x, values, n);
-    select(values, factors, values, n);
-    narrow(values, dtype_, y, n);
+    alignas(64) float wide[kTile], result[kTile];
+    const float* in = open_f32(dtype_, x, wide, n);
+    drop<float, std::uint32_t>(key, attrs_.threshold(), static_cast<float>(1 / (1 - attrs_.p)),
+                               begin, n, in, result);
+    narrow(result, dtype_, y, n);
   }
 
   DropoutAttrs attrs_;
