@@ -9,13 +9,15 @@
 // A group runs where its last member stood, so nobody outside may read a member's result before
 // that: which also means that no path leaves the group and comes back. Members have one shape and
 // one phase; what is smaller and broadcasts stays an operand. Every result is rounded to its own
-// type as before, so the bits stay. What stays alone, and why, is a remark.
+// type as before, so the bits stay. A sum of a member over leading axes (the gradient of a bias)
+// joins its group, also through a reshape. What stays alone, and why, is a remark.
 #include <algorithm>
 #include <map>
 
 #include "ops/fused.h"
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
+#include "ops/reduce.h"
 #include "passes/pass.h"
 #include "types/step_program.h"
 
@@ -27,6 +29,7 @@ constexpr std::size_t kMostMembers = 24, kMostOperands = 12, kMostResults = 8;
 
 struct Group {
   std::vector<std::uint32_t> members;  // in the graph's order
+  std::vector<std::uint32_t> sums;     // of members' results, moved up to them
 };
 
 // What a group reads from outside, and what others read of it, in order of first appearance.
@@ -43,8 +46,10 @@ class Fuser {
     for (std::size_t i = 0; i < order.size(); ++i) position_[order[i]] = i;
     for (std::uint32_t n : order)
       if (is_candidate(n)) place(n);
+    for (std::uint32_t n : order)
+      if (is_sum(n)) join_sum(n);
     for (const Group& g : groups_)
-      if (g.members.size() > 1) fuse(g);
+      if (g.members.size() + g.sums.size() > 1) fuse(g);
     for (auto& [n, why] : apart_)
       if (!graph_.node(n).erased) report_.remarks.push_back({identity_[n], why});
     if (report_.changed) remove_dead(graph_);
@@ -137,6 +142,60 @@ class Fuser {
     return "";
   }
 
+  bool is_sum(std::uint32_t n) const {
+    const Node& node = graph_.node(n);
+    const OpDef* op = find_op(node.op);
+    return op != nullptr && op->fusion == Fusion::RowReduce && node.op == Name("sum");
+  }
+
+  // What a sum reads, seen through reshapes.
+  ValueId summed(std::uint32_t sum) const {
+    ValueId v = graph_.node(sum).in[0];
+    while (graph_.node(v.node).op == Name("reshape")) v = graph_.node(v.node).in[0];
+    return v;
+  }
+
+  // The axes of a step's shape that the sum goes over, if they lead and the rest is the result.
+  std::optional<Ints> leading_axes(std::uint32_t sum) const {
+    const Shape& from = graph_.type(summed(sum)).shape;
+    const Shape& to = graph_.node(sum).out[0].shape;
+    const Shape& read = graph_.type(graph_.node(sum).in[0]).shape;
+    const int kept = to.rank(), lead = from.rank() - kept;
+    if (lead < 1 || read.rank() <= kept || !to.is_constant()) return std::nullopt;
+    for (int i = 1; i <= kept; ++i)
+      if (!(from[-i] == to[-i]) || !(read[-i] == to[-i])) return std::nullopt;
+    // Of equal extents another axis could be meant.
+    const Ints axes = from_attrs<ReduceAttrs>(graph_.node(sum).attrs).axes;
+    for (std::int64_t axis : axes)
+      if (normal_axis(axis, read.rank()) >= read.rank() - kept) return std::nullopt;
+    Ints all;
+    for (int i = 0; i < lead; ++i) all.push_back(i);
+    return all;
+  }
+
+  void join_sum(std::uint32_t n) {
+    const ValueId v = summed(n);
+    const auto found = group_of_.find(v.node);
+    if (found == group_of_.end()) return;
+    Group with = groups_[found->second];
+    with.sums.push_back(n);
+    const std::size_t last = position_[with.members.back()];
+    std::string why;
+    if (graph_.node(n).where.phase != graph_.node(v.node).where.phase)
+      why = "it belongs to another phase";
+    else if (!leading_axes(n))
+      why = "the sum is not over leading axes";
+    for (std::uint32_t user : graph_.users(n))
+      if (position_.at(user) < last)
+        why = graph_.node(user).identity() + " reads the sum before the loop could run";
+    identity_[n] = graph_.node(n).identity();
+    if (why.empty()) why = refusal_of(with).value_or("");
+    if (why.empty())
+      groups_[found->second] = std::move(with);
+    else
+      apart_[n] = "not fused with " + identity_[v.node] + ": " + why;
+  }
+
   static bool contains(const Group& g, std::uint32_t n) {
     return std::find(g.members.begin(), g.members.end(), n) != g.members.end();
   }
@@ -152,8 +211,10 @@ class Fuser {
       for (std::uint32_t user : g.members)
         for (ValueId v : graph_.node(user).in) inside += v == ValueId{m, 0};
       // A group on trial has all its results, also where nobody reads them.
+      for (std::uint32_t sum : g.sums) inside += graph_.node(sum).in[0] == ValueId{m, 0};
       if (graph_.use_count({m, 0}) > inside || inside == 0) border.results.push_back({m, 0});
     }
+    for (std::uint32_t sum : g.sums) border.results.push_back({sum, 0});
     return border;
   }
 
@@ -169,6 +230,13 @@ class Fuser {
       number[{m, 0}] = program.values();
       program.steps.push_back(std::move(step));
     }
+    for (std::uint32_t s : g.sums) {
+      number[{s, 0}] = program.values();
+      program.steps.push_back({graph_.node(s).op,
+                               to_attrs(ReduceAttrs{*leading_axes(s), false}),
+                               {number.at(summed(s))},
+                               graph_.node(s).out[0].dtype});
+    }
     for (ValueId v : border.results) program.out.push_back(number.at(v));
     return program;
   }
@@ -180,8 +248,10 @@ class Fuser {
     }
     const Border border = border_of(g);
     const std::uint32_t last = g.members.back();
+    std::vector<std::uint32_t> all = g.members;
+    all.insert(all.end(), g.sums.begin(), g.sums.end());
     std::string members;
-    for (std::uint32_t m : g.members) members += (members.empty() ? "" : ", ") + identity_[m];
+    for (std::uint32_t m : all) members += (members.empty() ? "" : ", ") + identity_[m];
     Where where = graph_.node(last).where;
     where.pass = "fuse-elementwise";
     where.reason = "one loop over tiles";
@@ -196,7 +266,7 @@ class Fuser {
       graph_.replace_uses(border.results[i], out[i].id());
     report_.changed = true;
     report_.remarks.push_back({graph_.node(out[0].id().node).identity(), "one loop of " + members});
-    for (std::uint32_t m : g.members) apart_.erase(m);
+    for (std::uint32_t m : all) apart_.erase(m);
   }
 
   Graph& graph_;

@@ -16,6 +16,7 @@
 #include "ops/compare.h"
 #include "ops/cross_entropy.h"
 #include "ops/host_array.h"
+#include "ops/reduce.h"
 #include "ops/unary.h"
 #include "ops/where.h"
 #include "optim/adam.h"
@@ -128,6 +129,12 @@ std::vector<std::string> results_of(const Case& c, int threads, bool fuses, int&
     std::vector<std::pair<std::string, Tensor>> out{{"last", values.back()}};
     for (int i = 0; i < 2; ++i)
       out.emplace_back("r" + std::to_string(i), values[in.size() + draw(steps)]);
+    Ints leading;  // the gradient of a bias is such a sum
+    for (int i = 0; i + 1 < in[0].rank(); ++i) leading.push_back(i);
+    for (int i = 0; i < 2 && !leading.empty(); ++i) {
+      const Tensor& v = values[in.size() + draw(steps)];
+      if (v.rank() == in[0].rank()) out.emplace_back("s" + std::to_string(i), sum(v, leading));
+    }
     return out;
   });
   std::vector<std::string> bits;
@@ -156,8 +163,8 @@ void expect_same(const std::vector<std::string>& fused, const std::vector<std::s
 
 TEST(Fusion, DrawnProgramsKeepTheirBits) {
   use_cpu();
-  const std::vector<std::int64_t> shapes[] = {{5, 1031}, {3, 2, 300}, {4097},      {37, 7},
-                                              {2, 5000}, {1, 1},      {9, 4, 3, 5}};
+  const std::vector<std::int64_t> shapes[] = {{5, 1031}, {3, 2, 300}, {4097}, {37, 7},
+                                              {2, 5000}, {700, 600},  {1, 1}, {9, 4, 3, 5}};
   int fused = 0, programs = 0;
   for (std::uint64_t seed = 1; seed <= 84; ++seed) {
     const Case c{shapes[seed % std::size(shapes)], kFloats[seed % 4], seed};

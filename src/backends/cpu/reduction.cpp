@@ -11,9 +11,8 @@
 namespace aloft::cpu {
 namespace {
 
-// Columns that one piece folds at a time, and rows folded in f32 before the sum moves to double.
+// Columns that one piece folds at a time.
 constexpr std::int64_t kColumns = 512;
-constexpr std::int64_t kRowsInF32 = 128;
 constexpr std::int64_t kMostPieces = 64;
 
 constexpr bool is_light(DType t) { return has_tiles(t) || size_of(t) == 1; }
@@ -41,7 +40,7 @@ struct Walk {
   }
 };
 
-class Reduction : public Prepared {
+class Reduction : public Prepared, public ColumnReduction {
  public:
   Reduction(const CallSpec& call, const Ints& axes, const ReductionCode& code)
       : axes_(call.in[0].shape, named_axes(axes, call.in[0].shape.rank()), call),
@@ -57,6 +56,13 @@ class Reduction : public Prepared {
     pieces_ = std::clamp<std::int64_t>(reduced * std::min(kept, kColumns) / (4 * kChunkWork), 1,
                                        results >= 16 ? 1 : std::min(wanted * 4, kMostPieces));
     outputs_ = kept;
+  }
+
+  std::optional<ColumnFold> column_fold() const override {
+    const bool leading = !inner_is_reduced_ && axes_.count() <= 2;
+    if (!leading || !is_light(in_) || code_.before_f32 != nullptr || code_.start != 0)
+      return std::nullopt;
+    return ColumnFold{code_.f32.rows, pieces_, outputs_};
   }
 
   std::size_t scratch_bytes() const override {

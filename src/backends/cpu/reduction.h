@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "runtime/kernel.h"
 
@@ -25,6 +26,22 @@ struct ReductionCode {
   // Applied to each tile before folding, where set (|x|, x^2).
   void (*before_f32)(const float* x, float* y, std::int64_t n) = nullptr;
   void (*before_f64)(const double* x, double* y, std::int64_t n) = nullptr;
+};
+
+// Rows folded in f32 before the sum moves to double.
+inline constexpr std::int64_t kRowsInF32 = 128;
+
+// How a prepared reduction of leading axes goes about it, for a fused loop that repeats it to the
+// bit: its rows are cut into `pieces`, each folded kRowsInF32 rows at a time.
+struct ColumnFold {
+  void (*rows)(float* into, const float* x, std::int64_t n);
+  std::int64_t pieces, columns;
+};
+class ColumnReduction {
+ public:
+  virtual ~ColumnReduction() = default;
+  // Nullopt where it is another reduction, or works in double.
+  virtual std::optional<ColumnFold> column_fold() const = 0;
 };
 
 // `axes` as in ReduceAttrs: empty means all.

@@ -46,24 +46,72 @@ std::variant<TileProgram, Refusal> TileProgram::make(const CallSpec& call,
   if (program.out.size() != call.out.size()) return Refusal{"the program has other outputs"};
   TileProgram made(call, *shape);
   for (const TensorType& t : call.in) made.dtypes_.push_back(t.dtype);
-  for (int s = 0; s < static_cast<int>(program.steps.size()); ++s)
-    if (auto refusal = made.add_step(call, program, s)) return *refusal;
-  for (std::size_t i = 0; i < program.out.size(); ++i) {
-    const int s = program.out[i] - program.inputs;
-    made.steps_[s].output = static_cast<int>(i);
-    made.out_steps_.push_back(s);
-    if (call.out[i] != TensorType{made.steps_[s].dtype, *shape})
-      return Refusal{"output " + std::to_string(i) + " has another type than its step"};
+  for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) {
+    const bool sums = program.steps[s].op == Name("sum");
+    if (auto refusal = sums ? made.add_sum(call, program, s) : made.add_step(call, program, s))
+      return *refusal;
   }
+  if (made.steps_.empty()) return Refusal{"it has no element-wise step"};
+  if (auto refusal = made.bind_outputs(call, program)) return *refusal;
   made.find_slots(program);
   for (const Step& s : made.steps_)
     if (s.slot >= kSlots) return Refusal{"too many results are alive at once"};
   return made;
 }
 
+std::optional<Refusal> TileProgram::bind_outputs(const CallSpec& call, const StepProgram& program) {
+  const auto own = static_cast<int>(steps_.size());
+  for (std::size_t i = 0; i < program.out.size(); ++i) {
+    const int s = program.out[i] - program.inputs;
+    if (s >= own) {
+      Sum& sum = sums_[s - own];
+      sum.output = static_cast<int>(i);
+      out_steps_.push_back(-1);
+      continue;
+    }
+    steps_[s].output = static_cast<int>(i);
+    out_steps_.push_back(s);
+    if (call.out[i] != TensorType{steps_[s].dtype, shape_})
+      return Refusal{"output " + std::to_string(i) + " has another type than its step"};
+  }
+  for (const Sum& sum : sums_)
+    if (sum.output < 0) return Refusal{"a sum that is no output"};
+  return std::nullopt;
+}
+
+// Sums come last, and nobody but the call's reader takes them.
+std::optional<Refusal> TileProgram::add_sum(const CallSpec& call, const StepProgram& program,
+                                            int step) {
+  const ProgramStep& s = program.steps[step];
+  const auto out = std::find(program.out.begin(), program.out.end(), program.inputs + step);
+  if (s.in.size() != 1 || s.in[0] < inputs_ || out == program.out.end())
+    return Refusal{"a sum that is not an output, or not of a step's result"};
+  if (s.in[0] >= inputs_ + static_cast<int>(steps_.size())) return Refusal{"a sum of a sum"};
+  const TensorType& type = call.out[out - program.out.begin()];
+  const CallSpec part{s.op, s.attrs, {{dtypes_[s.in[0]], shape_}}, {type}, call.threads};
+  const Choice choice = choose_kernel(cpu_backend(), part);
+  const auto prepared = choice.kernel != nullptr ? choice.kernel->prepare(part) : nullptr;
+  const auto* reduction = dynamic_cast<const ColumnReduction*>(prepared.get());
+  const auto fold = reduction != nullptr ? reduction->column_fold() : std::nullopt;
+  if (!fold || type.dtype != s.dtype || !type.shape.is_constant() ||
+      type.shape.max_numel() != fold->columns)
+    return Refusal{"only sums over leading axes, in f32, join a loop"};
+  // Beyond this a loop along columns would leave the order in which memory lies.
+  if (fold->columns > 16384) return Refusal{"the sum has too many columns"};
+  if (fold_ && (fold_->columns != fold->columns || fold_->pieces != fold->pieces))
+    return Refusal{"two sums over different axes"};
+  if (sums_.size() == 4) return Refusal{"more than four sums"};
+  fold_ = fold;
+  sums_.push_back({s.in[0], -1, s.dtype});
+  dtypes_.push_back(s.dtype);
+  cost_ += 1;
+  return std::nullopt;
+}
+
 std::optional<Refusal> TileProgram::add_step(const CallSpec& call, const StepProgram& program,
                                              int step) {
   const ProgramStep& s = program.steps[step];
+  if (!sums_.empty()) return Refusal{"a step behind a sum"};
   if (s.dtype == DType::I64) return Refusal{"a double does not hold every i64"};
   if (s.in.empty() || s.in.size() > 4)
     return Refusal{"step '" + s.op.str() + "' has " + std::to_string(s.in.size()) + " operands"};
@@ -96,6 +144,7 @@ void TileProgram::find_slots(const StepProgram& program) {
   last_read_.assign(static_cast<std::size_t>(program.values()), -1);
   for (std::size_t s = 0; s < steps_.size(); ++s)
     for (int v : steps_[s].in) last_read_[v] = static_cast<int>(s);
+  for (const Sum& sum : sums_) last_read_[sum.value] = static_cast<int>(steps_.size());
   std::vector<int> free_at;  // of each slot: the last step that reads what it holds
   for (int s = 0; s < static_cast<int>(steps_.size()); ++s) {
     const int last = last_read_[inputs_ + s];
@@ -111,7 +160,7 @@ void TileProgram::find_slots(const StepProgram& program) {
 }
 
 bool TileProgram::may_share(int in, int out) const {
-  if (in_[in] != out_[out]) return false;
+  if (in_[in] != out_[out] || !is_dense(out)) return false;
   // A tile of another type is a copy, made before anything is written.
   const bool is_memory_itself = in_[in].dtype == DType::F32 || in_[in].dtype == DType::F64;
   return !is_memory_itself || last_read_[in] <= out_steps_[out];
@@ -152,11 +201,20 @@ void TileProgram::run_step(const Step& step, Tiles& tiles, int value, std::int64
   else
     close_f64(step.dtype, result, raw, n);
   if (!step.is_read) return;
-  tiles.at_[value] =
-      fits_f32(step.dtype)
-          ? static_cast<const void*>(
-                open_f32(step.dtype, raw, reinterpret_cast<float*>(tiles.slots_[step.slot]), n))
-          : open_f64(step.dtype, raw, tiles.slots_[step.slot], n);
+  auto* floats = reinterpret_cast<float*>(tiles.slots_[step.slot]);
+  if (step.dtype == DType::F32 && place == nullptr) {
+    // What lies in raw_ is gone with the next step.
+    std::copy_n(static_cast<const float*>(raw), n, floats);
+    tiles.at_[value] = floats;
+  } else if (fits_f32(step.dtype)) {
+    tiles.at_[value] = open_f32(step.dtype, raw, floats, n);
+  } else {
+    tiles.at_[value] = open_f64(step.dtype, raw, tiles.slots_[step.slot], n);
+  }
+}
+
+const float* TileProgram::tile_of(const Tiles& tiles, int value) {
+  return static_cast<const float*>(tiles.at_[value]);
 }
 
 void TileProgram::run(Tiles& tiles, std::int64_t begin, std::int64_t n, void* const* out) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/reduction.h"
 #include "types/step_program.h"
 
 namespace aloft::cpu {
@@ -24,6 +25,17 @@ class TileProgram {
   const Operands& operands() const { return operands_; }
   std::int64_t cost() const { return cost_; }  // of one element
 
+  // A sum over leading axes, of what a step gives.
+  struct Sum {
+    int value = 0;   // what is summed
+    int output = 0;  // of the call
+    DType dtype = DType::F32;
+  };
+  const std::vector<Sum>& sums() const { return sums_; }
+  const ColumnFold& fold() const { return *fold_; }  // where there are sums
+  // Whether output `out` is a step's own result, element by element.
+  bool is_dense(int out) const { return out_steps_[out] >= 0; }
+
   // Whether output `out` may be written where input `in` lies: same type and shape, and whoever
   // reads the input has read it by then.
   bool may_share(int in, int out) const;
@@ -33,6 +45,8 @@ class TileProgram {
   // Elements [begin, begin + n) of the flattened shape, n <= operands().tile_at(begin). `out[i]` is
   // where output i's elements belong.
   void run(Tiles& tiles, std::int64_t begin, std::int64_t n, void* const* out) const;
+  // The tile of a value that is summed, behind run().
+  static const float* tile_of(const Tiles& tiles, int value);
 
  private:
   struct Step {
@@ -49,6 +63,8 @@ class TileProgram {
 
   TileProgram(const CallSpec& call, Shape shape);
   std::optional<Refusal> add_step(const CallSpec& call, const StepProgram& program, int step);
+  std::optional<Refusal> add_sum(const CallSpec& call, const StepProgram& program, int step);
+  std::optional<Refusal> bind_outputs(const CallSpec& call, const StepProgram& program);
   void find_slots(const StepProgram& program);
   template <class T>
   void run_step(const Step& step, Tiles& tiles, int value, std::int64_t n, void* place) const;
@@ -60,7 +76,9 @@ class TileProgram {
   std::vector<int> last_read_;  // of all values: the step, or -1
   std::vector<Step> steps_;
   std::vector<TensorType> in_, out_;
-  std::vector<int> out_steps_;
+  std::vector<int> out_steps_;  // of each output; -1: a sum
+  std::vector<Sum> sums_;
+  std::optional<ColumnFold> fold_;
   std::int64_t cost_ = 0;
 };
 

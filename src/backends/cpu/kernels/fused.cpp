@@ -1,5 +1,8 @@
-// fused: chunks of the steps' common shape, a tile at a time.
+// fused: chunks of the steps' common shape, a tile at a time; where results are summed over leading
+// axes, blocks of columns and pieces of rows, as kernels/reduce.cpp cuts them.
 #include "ops/fused.h"
+
+#include <algorithm>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/tile_program.h"
@@ -28,21 +31,106 @@ class Fused : public Prepared {
     for (const TensorType& t : call.out) out_.push_back(t.dtype);
   }
 
+  std::size_t scratch_bytes() const override {
+    if (program_.sums().empty() || program_.fold().pieces == 1) return 0;
+    return program_.sums().size() * program_.fold().pieces * program_.fold().columns *
+           sizeof(double);
+  }
+
   void run(const RunArgs& args) override {
     const std::int64_t count = program_.operands().numel(args);
+    if (!program_.sums().empty()) return run_columns(args, count);
     parallel_for(count, program_.cost(), [&](std::int64_t begin, std::int64_t end) {
       TileProgram::Tiles tiles(program_, args);
-      void* places[kMostSteps];
       while (begin < end) {
         const std::int64_t n = program_.operands().tile_at(begin, end);
-        for (std::size_t i = 0; i < out_.size(); ++i) places[i] = at(args.out[i], begin, out_[i]);
-        program_.run(tiles, begin, n, places);
+        run_tile(tiles, args, begin, n);
         begin += n;
       }
     });
   }
 
  private:
+  static constexpr std::int64_t kColumns = 512;
+  static constexpr std::size_t kMostSums = 4;
+
+  void run_tile(TileProgram::Tiles& tiles, const RunArgs& args, std::int64_t begin,
+                std::int64_t n) const {
+    void* places[kMostSteps];
+    for (std::size_t i = 0; i < out_.size(); ++i)
+      places[i] =
+          program_.is_dense(static_cast<int>(i)) ? at(args.out[i], begin, out_[i]) : nullptr;
+    program_.run(tiles, begin, n, places);
+  }
+
+  // Blocks of columns, and pieces of rows as the sums' own kernel cuts them.
+  void run_columns(const RunArgs& args, std::int64_t count) const {
+    const ColumnFold& fold = program_.fold();
+    const std::int64_t columns = fold.columns, rows = columns > 0 ? count / columns : 0;
+    const std::int64_t blocks = (columns + kColumns - 1) / kColumns;
+    const std::int64_t cost =
+        (rows / fold.pieces * std::min(kColumns, columns) + 64) * program_.cost();
+    parallel_for(blocks * fold.pieces, cost, [&](std::int64_t begin, std::int64_t end) {
+      TileProgram::Tiles tiles(program_, args);
+      for (std::int64_t t = begin; t < end; ++t) {
+        const std::int64_t c0 = t % blocks * kColumns, piece = t / blocks;
+        fold_block(tiles, args, c0, std::min(kColumns, columns - c0), piece,
+                   rows * piece / fold.pieces, rows * (piece + 1) / fold.pieces);
+      }
+    });
+    if (fold.pieces > 1) combine_pieces(args);
+  }
+
+  // Columns [c0, c0 + n) of rows [r0, r1): the steps, and each sum's share.
+  void fold_block(TileProgram::Tiles& tiles, const RunArgs& args, std::int64_t c0, std::int64_t n,
+                  std::int64_t piece, std::int64_t r0, std::int64_t r1) const {
+    const ColumnFold& fold = program_.fold();
+    const auto& sums = program_.sums();
+    const std::int64_t columns = fold.columns;
+    // Short rows go several to a tile.
+    const std::int64_t most = n == columns ? std::max<std::int64_t>(1, kTile / columns) : 1;
+    alignas(64) float partial[kMostSums][kColumns];
+    alignas(64) double total[kMostSums][kColumns];
+    for (std::size_t s = 0; s < sums.size(); ++s) std::fill_n(total[s], n, 0.0);
+    while (r0 < r1) {
+      const std::int64_t stop = std::min(r1, r0 + kRowsInF32);
+      for (std::size_t s = 0; s < sums.size(); ++s) std::fill_n(partial[s], n, 0.0f);
+      while (r0 < stop) {
+        const std::int64_t some = std::min(most, stop - r0);
+        run_tile(tiles, args, r0 * columns + c0, some * n);
+        for (std::size_t s = 0; s < sums.size(); ++s)
+          for (std::int64_t r = 0; r < some; ++r)
+            fold.rows(partial[s], TileProgram::tile_of(tiles, sums[s].value) + r * n, n);
+        r0 += some;
+      }
+      for (std::size_t s = 0; s < sums.size(); ++s)
+        for (std::int64_t i = 0; i < n; ++i) total[s][i] += static_cast<double>(partial[s][i]);
+    }
+    for (std::size_t s = 0; s < sums.size(); ++s) {
+      if (fold.pieces > 1)
+        std::copy_n(total[s], n, partials(args, s) + piece * columns + c0);
+      else
+        close_f64(sums[s].dtype, total[s], at(args.out[sums[s].output], c0, sums[s].dtype), n);
+    }
+  }
+
+  // Of sum s: a row of doubles a piece.
+  double* partials(const RunArgs& args, std::size_t s) const {
+    return static_cast<double*>(args.scratch) +
+           static_cast<std::int64_t>(s) * program_.fold().pieces * program_.fold().columns;
+  }
+
+  void combine_pieces(const RunArgs& args) const {
+    const std::int64_t columns = program_.fold().columns;
+    for (std::size_t s = 0; s < program_.sums().size(); ++s) {
+      double* first = partials(args, s);
+      for (std::int64_t p = 1; p < program_.fold().pieces; ++p)
+        for (std::int64_t i = 0; i < columns; ++i) first[i] += first[p * columns + i];
+      const TileProgram::Sum& sum = program_.sums()[s];
+      close_f64(sum.dtype, first, args.out[sum.output], columns);
+    }
+  }
+
   TileProgram program_;
   std::vector<DType> out_;
 };
