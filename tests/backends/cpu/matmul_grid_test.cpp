@@ -150,6 +150,37 @@ TEST(MatmulGrid, WidePacksInWaves) {
   }
 }
 
+// The gradient of a weight: rows of both operands are the depth. Where C is taller than wide, its
+// transpose is what runs; more bands, panels and parts of K than threads.
+TEST(MatmulGrid, DepthAlongRowsOfBoth) {
+  constexpr std::int64_t kSizes[][4] = {
+      {1, 96, 64, 80}, {1, 64, 96, 80}, {3, 160, 32, 65}, {1, 1024, 96, 32}, {1, 96, 64, 2100}};
+  for (const Types& t : kTypes)
+    for (const auto& [batch, m, n, k] : kSizes)
+      for (const std::int64_t missing : {0, 7}) {
+        MatmulSpec s;
+        s.batch = batch, s.m = m, s.n = n, s.k = k;
+        s.a = t.a, s.b = t.b, s.c = t.c;
+        s.transpose_a = true;
+        s.k_varies = batch == 1;
+        Case c = make_case(s);
+        if (s.k_varies) c.actual.k = k - missing;
+        expect_right_on_any_threads(c);
+      }
+}
+
+TEST(MatmulGrid, ManyBandsAndPartsOfDepth) {
+  for (const Types& t : kTypes)
+    for (const bool transposed : {false, true}) {
+      MatmulSpec s;
+      s.m = 1100, s.n = 100, s.k = 2080;
+      s.a = t.a, s.b = t.b, s.c = t.c;
+      s.transpose_b = transposed;
+      s.bias = DType::F32;
+      expect_right_on_any_threads(make_case(s));
+    }
+}
+
 TEST(MatmulGrid, BatchesBiasAndAccumulation) {
   for (const Types& t : kTypes)
     for (const bool extra : {false, true}) {
