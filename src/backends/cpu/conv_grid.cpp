@@ -14,14 +14,8 @@
 namespace aloft::cpu {
 namespace {
 
-// Groups of images, so that a few threads end together; half as many where images are so small
-// that a group of few does not repay reading the weight.
-constexpr std::int64_t kGroups = 16, kSmallArea = 16;
-
-std::int64_t images_of_group(const ConvSpec& s) {
-  const bool small = s.out_height * s.out_width <= kSmallArea;
-  return std::max<std::int64_t>(1, ceil_div(s.images, small ? kGroups / 2 : kGroups));
-}
+// Groups of images, so that a few threads end together; a function of the batch alone.
+constexpr std::int64_t kGroups = 16;
 
 // An operand between the caller's memory (plain, spec.type) and the library's (packed, computed).
 struct Way {
@@ -47,7 +41,7 @@ struct ConvGrid::State {
   ConvSpec spec;
   DType computed;
   int threads;
-  Pass group, single;  // of images_of_group(spec), and of one
+  Pass group, single;  // spec.images / kGroups images, and one
   ScratchLayout shared;
   std::unique_ptr<ConvWeight> weight;
   std::size_t bias_at = 0, thread_bytes = 0;
@@ -67,7 +61,7 @@ struct ConvGrid::State {
 ConvGrid::State::State(const ConvSpec& s)
     : spec(s), computed(s.computed()), threads(std::max(1, s.threads)) {
   ensure(has_tiles(s.type), "a convolution's type is a float");
-  prepare(&group, images_of_group(s), nullptr);
+  prepare(&group, std::max<std::int64_t>(1, ceil_div(s.images, kGroups)), nullptr);
   if (group.images > 1) prepare(&single, 1, group.conv.get());
   const OneDnnConv& conv = *group.conv;
   weight = std::make_unique<ConvWeight>(s, conv.plain().weight, conv.packed().weight, &shared);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/cpu/conv_images.h"
 #include "backends/cpu/conv_weight.h"
 #include "backends/cpu/matmul_tiling.h"
 #include "backends/cpu/onednn.h"
@@ -32,29 +33,6 @@ std::int64_t channels_of_cell(const ConvSpec& s) {
   return s.out / cuts;
 }
 
-// An operand's images on their way into the library's layout, one at a time.
-struct Packing {
-  std::int64_t values = 0;  // of an image
-  std::size_t packed_bytes = 0, packed_at = 0;
-  std::unique_ptr<OneDnnReorder> reorder;
-  std::vector<OneDnnCall> calls;  // [thread]
-
-  Packing(const dnnl::memory::desc& plain, const dnnl::memory::desc& packed, std::int64_t n,
-          std::int64_t images, int threads)
-      : values(n), packed_bytes(packed.get_size() / images) {
-    const OneThread one;
-    reorder = std::make_unique<OneDnnReorder>(first_image(plain), first_image(packed));
-    for (int t = 0; t < threads; ++t) calls.push_back(reorder->call());
-  }
-
- private:
-  static dnnl::memory::desc first_image(const dnnl::memory::desc& all) {
-    dnnl::memory::dims dims = all.dims();
-    dims[0] = 1;
-    return all.submemory_desc(dims, dnnl::memory::dims(dims.size(), 0));
-  }
-};
-
 }  // namespace
 
 struct ConvWeightGrid::State {
@@ -65,15 +43,17 @@ struct ConvWeightGrid::State {
   std::unique_ptr<OneDnnConv> conv;
   std::vector<OneDnnCall> calls, unpack_calls;  // [thread]
   std::unique_ptr<OneDnnReorder> unpack;
-  std::optional<Packing> x, dy;
+  std::optional<ConvImages> x, dy;
+  std::int64_t x_values = 0, dy_values = 0;  // of an image, of a cut of an image
+  std::size_t x_at = 0, dy_at = 0;
   std::int64_t packed_weight = 0;  // floats of a cell's sums
   std::size_t sums_at = 0, wide_at = 0, unpack_at = 0, staged_at = 0, library_at = 0;
   ScratchLayout shared, own;
 
   explicit State(const ConvSpec& s);
   void run_thread(const ConvPointers& p, std::int64_t images);
-  void bring_in(const Packing& way, OneDnnCall call, const void* from, std::int64_t stride,
-                std::int64_t count, char* base) const;
+  void bring_in(ConvImages& way, const void* from, std::int64_t stride, std::int64_t values,
+                std::int64_t count, char* packed, char* base) const;
   void run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group, std::int64_t images);
   float* sums(const ConvPointers& p, std::int64_t cut, std::int64_t group) const {
     return reinterpret_cast<float*>(static_cast<char*>(p.scratch) + sums_at) +
@@ -100,35 +80,36 @@ ConvWeightGrid::State::State(const ConvSpec& s)
   conv = std::make_unique<OneDnnConv>(shape);
   for (int t = 0; t < threads; ++t) calls.push_back(conv->call());
   const auto &plain = conv->plain(), &packed = conv->packed();
-  x.emplace(plain.x, packed.x, s.x_size(), per_group, threads);
-  dy.emplace(plain.y, packed.y, s.y_size() / cuts, per_group, threads);
+  x.emplace(ConvImages::Way::In, plain.x, packed.x, per_group, threads);
+  dy.emplace(ConvImages::Way::In, plain.y, packed.y, per_group, threads);
+  x_values = s.x_size(), dy_values = s.y_size() / cuts;
   unpack = std::make_unique<OneDnnReorder>(packed.weight, plain.weight);
   for (int t = 0; t < threads; ++t) unpack_calls.push_back(unpack->call());
 
   packed_weight = static_cast<std::int64_t>(round_up(packed.weight.get_size(), 64) / sizeof(float));
   sums_at = shared.take(cuts * groups * packed_weight * sizeof(float));
   if (s.type != DType::F32) wide_at = shared.take(s.weight_size() * sizeof(float));
-  x->packed_at = own.take(packed.x.get_size());
-  dy->packed_at = own.take(packed.y.get_size());
-  if (s.type != computed) staged_at = own.take(std::max(x->values, dy->values) * sizeof(float));
-  library_at = own.take(std::max({conv->scratch_bytes(), unpack->scratch_bytes(),
-                                  x->reorder->scratch_bytes(), dy->reorder->scratch_bytes()}));
+  x_at = own.take(packed.x.get_size());
+  dy_at = own.take(packed.y.get_size());
+  if (s.type != computed) staged_at = own.take(std::max(x_values, dy_values) * sizeof(float));
+  library_at = own.take(std::max(
+      {conv->scratch_bytes(), unpack->scratch_bytes(), x->library_bytes(), dy->library_bytes()}));
 }
 
 // `count` images, `stride` elements apart; the group's missing ones become zeros.
-void ConvWeightGrid::State::bring_in(const Packing& way, OneDnnCall call, const void* from,
-                                     std::int64_t stride, std::int64_t count, char* base) const {
-  char* packed = base + way.packed_at;
+void ConvWeightGrid::State::bring_in(ConvImages& way, const void* from, std::int64_t stride,
+                                     std::int64_t values, std::int64_t count, char* packed,
+                                     char* base) const {
   for (std::int64_t i = 0; i < count; ++i) {
     const void* image = at(from, i * stride, spec.type);
     if (spec.type != computed) {
       auto* staged = reinterpret_cast<float*>(base + staged_at);
-      widen(spec.type, image, staged, way.values);
+      widen(spec.type, image, staged, values);
       image = staged;
     }
-    call.run({image, packed + i * way.packed_bytes, base + library_at});
+    way.run(image, packed + i * way.packed_bytes(), base + library_at);
   }
-  std::memset(packed + count * way.packed_bytes, 0, (per_group - count) * way.packed_bytes);
+  std::memset(packed + count * way.packed_bytes(), 0, (per_group - count) * way.packed_bytes());
 }
 
 void ConvWeightGrid::State::run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group,
@@ -136,13 +117,11 @@ void ConvWeightGrid::State::run_cell(const ConvPointers& p, std::int64_t cut, st
   const int thread = omp_get_thread_num();
   char* base = static_cast<char*>(p.scratch) + shared.bytes + thread * own.bytes;
   const std::int64_t first = group * per_group, count = std::min(per_group, images - first);
-  bring_in(*x, x->calls[thread], at(p.first, first * spec.x_size(), spec.type), spec.x_size(),
-           count, base);
-  bring_in(*dy, dy->calls[thread],
-           at(p.second, first * spec.y_size() + cut * dy->values, spec.type), spec.y_size(), count,
+  bring_in(*x, at(p.first, first * x_values, spec.type), x_values, x_values, count, base + x_at,
            base);
-  calls[thread].run(
-      {base + x->packed_at, sums(p, cut, group), base + dy->packed_at, base + library_at});
+  bring_in(*dy, at(p.second, first * spec.y_size() + cut * dy_values, spec.type), spec.y_size(),
+           dy_values, count, base + dy_at, base);
+  calls[thread].run({base + x_at, sums(p, cut, group), base + dy_at, base + library_at});
 }
 
 // Adds groups 1, 2 ... to group 0, in order.

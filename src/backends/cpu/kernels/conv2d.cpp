@@ -1,6 +1,7 @@
 // conv2d and its gradients on groups of images.
 #include "ops/conv2d.h"
 
+#include "backends/cpu/conv_cut_grid.h"
 #include "backends/cpu/conv_grid.h"
 #include "backends/cpu/conv_weight_grid.h"
 #include "backends/cpu/conv_weight_product.h"
@@ -57,16 +58,21 @@ class Convolution : public Prepared {
   Extent images_;
 };
 
+std::unique_ptr<Prepared> prepare_convolution(const ConvSpec& spec, Extent images) {
+  if (ConvCutGrid::suits(spec)) return std::make_unique<Convolution<ConvCutGrid>>(spec, images);
+  return std::make_unique<Convolution<ConvGrid>>(spec, images);
+}
+
 std::unique_ptr<Prepared> prepare_forward(const CallSpec& call) {
   const Shape &x = call.in[0].shape, &w = call.in[1].shape, &y = call.out[0].shape;
-  return std::make_unique<Convolution<ConvGrid>>(
-      read<Conv2dAttrs>(call, ConvKind::Forward, x, w, y), extent_of(x[0], call));
+  return prepare_convolution(read<Conv2dAttrs>(call, ConvKind::Forward, x, w, y),
+                             extent_of(x[0], call));
 }
 
 std::unique_ptr<Prepared> prepare_grad_input(const CallSpec& call) {
   const Shape &y = call.in[0].shape, &w = call.in[1].shape, &x = call.out[0].shape;
-  return std::make_unique<Convolution<ConvGrid>>(
-      read<Conv2dGradAttrs>(call, ConvKind::GradInput, x, w, y), extent_of(x[0], call));
+  return prepare_convolution(read<Conv2dGradAttrs>(call, ConvKind::GradInput, x, w, y),
+                             extent_of(x[0], call));
 }
 
 std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
