@@ -51,7 +51,8 @@ class Fused : public Prepared {
   }
 
  private:
-  static constexpr std::int64_t kColumns = 512;
+  // Wide, so that memory is read in the order in which it lies.
+  static constexpr std::int64_t kColumns = 4096;
   static constexpr std::size_t kMostSums = 4;
 
   void run_tile(TileProgram::Tiles& tiles, const RunArgs& args, std::int64_t begin,
@@ -97,10 +98,13 @@ class Fused : public Prepared {
       for (std::size_t s = 0; s < sums.size(); ++s) std::fill_n(partial[s], n, 0.0f);
       while (r0 < stop) {
         const std::int64_t some = std::min(most, stop - r0);
-        run_tile(tiles, args, r0 * columns + c0, some * n);
-        for (std::size_t s = 0; s < sums.size(); ++s)
-          for (std::int64_t r = 0; r < some; ++r)
-            fold.rows(partial[s], TileProgram::tile_of(tiles, sums[s].value) + r * n, n);
+        for (std::int64_t c = 0; c < n; c += kTile) {
+          const std::int64_t m = std::min(kTile, n - c);
+          run_tile(tiles, args, r0 * columns + c0 + c, some * m);
+          for (std::size_t s = 0; s < sums.size(); ++s)
+            for (std::int64_t r = 0; r < some; ++r)
+              fold.rows(partial[s] + c, TileProgram::tile_of(tiles, sums[s].value) + r * m, m);
+        }
         r0 += some;
       }
       for (std::size_t s = 0; s < sums.size(); ++s)
