@@ -132,7 +132,7 @@ void run(const F32Strip& s) {
   alignas(64) float spare[kBlockRows * kF32Panel];
   F32Strip plain = s;
   if (!s.partial_out && !direct) plain.bias = nullptr;
-  const bool lines = !s.accumulate && is_line(s.c) && s.ldc % 16 == 0;
+  const bool lines = s.stream && !s.accumulate && is_line(s.c) && s.ldc % 16 == 0;
   for (std::int64_t row = 0; row < s.m; row += kBlockRows) {
     const std::int64_t rows = std::min<std::int64_t>(kBlockRows, s.m - row);
     for (std::int64_t column = 0; column < kF32Panel; column += kColumns) {

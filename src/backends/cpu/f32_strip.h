@@ -30,6 +30,7 @@ struct F32Strip {
   std::int64_t ldc = 0;
   const float* bias = nullptr;  // n values, or null
   bool accumulate = false;      // add C's old value before rounding
+  bool stream = false;          // past the caches, where C's rows are whole cache lines
 };
 
 void run_f32_strip(const F32Strip& strip);

@@ -178,6 +178,9 @@ void MatmulGrid::State::run_f32_wave(const MatmulPointers& p, const MatmulWave& 
     s.ldc = spec.n;
     s.bias = bias_of(p) ? bias_of(p) + at.col : nullptr;
     s.accumulate = spec.accumulate;
+    // Small results are still in the caches when they are read.
+    constexpr std::int64_t kLeastStreamed = std::int64_t{2} << 20;
+    s.stream = spec.batch * spec.m * spec.n * std::int64_t{sizeof(float)} >= kLeastStreamed;
     run_f32_strip(s);
   }
 }
