@@ -20,8 +20,10 @@ struct AmxTile {
   std::int64_t lda = 0;              // in elements
   const std::uint16_t* b = nullptr;  // ceil(n / kAmxPanel) panels
   std::int64_t panel_stride = 0;     // in elements
-  int planes = 1;  // 1: bf16 x bf16. 2: a sum of two bf16 planes each (see amx.cpp)
-  std::int64_t a_plane = 0, b_plane = 0;  // distance of the second plane, in elements
+  // Operands that are sums of bf16 planes (planes.h), and how many products of two planes are
+  // summed: 1 of 1 plane; 3 or 4 of 2; 6 of 3 (see amx.cpp).
+  int planes = 1, products = 1;
+  std::int64_t a_plane = 0, b_plane = 0;  // distance of two planes, in elements
   const float* partial_in = nullptr;      // f32 sums of earlier parts of K, or null
   float* partial_out = nullptr;           // not null: write f32 sums there and leave C alone
   std::int64_t ldp = 0;                   // row stride of both

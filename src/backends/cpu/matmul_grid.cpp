@@ -24,7 +24,12 @@ MatmulEngine choose_engine(const MatmulSpec& s) {
   const bool bf16 = s.a == DType::BF16 && s.b == DType::BF16;
   if (cpu.amx_bf16 && bf16) return {true, PackedType::Bf16, DType::BF16, 1, "amx bf16"};
   if (cpu.amx_bf16 && s.a == DType::F16 && s.b == DType::F16)
-    return {true, PackedType::Bf16x2, DType::BF16, 2, "amx f16 by halves"};
+    return {true, PackedType::Bf16x2,  DType::BF16,
+            2,    "amx f16 by halves", s.c == DType::F32 ? 4 : 3};
+  if (cpu.amx_bf16 && s.split == Split::Bf16x6)
+    return {true, PackedType::Bf16x3, DType::BF16, 3, "amx f32 by bf16x6", 6};
+  if (cpu.amx_bf16 && s.split == Split::Bf16x3)
+    return {true, PackedType::Bf16x2, DType::BF16, 2, "amx f32 by bf16x3", 3};
   if (cpu.avx512_bf16 && bf16) return {false, PackedType::Bf16, DType::BF16, 1, "onednn bf16"};
   return {};
 }
@@ -33,6 +38,8 @@ MatmulEngine choose_engine(const MatmulSpec& s) {
 
 MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)) {
   ensure(has_tiles(s.a) && has_tiles(s.b) && has_tiles(s.c), "a matmul's types are floats");
+  ensure(s.split == Split::None || (s.a == DType::F32 && s.b == DType::F32),
+         "products of f32 are split");
   threads = std::max(1, s.threads);
   by_strips = engine.amx ? engine.planes == 1 && !s.accumulate && s.c != DType::F16
                          : engine.type == DType::F32;
@@ -175,6 +182,7 @@ void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, s
   t.m = std::min(tiling.tm, w.m1 - row);
   t.n = std::min(tiling.tn, w.n1 - col);
   t.planes = engine.planes;
+  t.products = engine.products;
   if (pack_a) {
     t.a = reinterpret_cast<const std::uint16_t*>(scratch + a_at) + (b - w.b0) * a_batch +
           (row - w.m0) * packed_lda;

@@ -17,6 +17,9 @@
 
 namespace aloft::cpu {
 
+// Whether a product of f32 may run on bf16 matrix units as a sum of products of bf16 planes.
+enum class Split : std::uint8_t { None, Bf16x3, Bf16x6 };
+
 struct MatmulSpec {
   // Bounds; at run time m, k or the batch may be less. k_varies: k may be less than its bound.
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
@@ -27,7 +30,8 @@ struct MatmulSpec {
   // Where each product of the batch starts, in elements; empty: one after another.
   std::vector<std::int64_t> a_offset, b_offset;
   std::optional<DType> bias;
-  bool accumulate = false;  // add to C
+  bool accumulate = false;    // add to C
+  Split split = Split::None;  // f32 x f32 only; where there are no such units, nothing is split
   int threads = 1;
 };
 
@@ -52,7 +56,7 @@ class MatmulGrid {
   std::size_t scratch_bytes() const;
   // Rows past actual.m inside the bound may be written with anything.
   void run(const MatmulPointers& pointers, const MatmulActual& actual);
-  // "amx bf16", "amx f16 by halves", "onednn f32", "onednn bf16"
+  // "amx bf16", "amx f16 by halves", "amx f32 by bf16x6", "onednn f32" ...
   const char* engine() const;
 
  private:

@@ -25,6 +25,7 @@ struct MatmulEngine {
   DType type = DType::F32;  // of a packed element
   int planes = 1;
   const char* name = "onednn f32";
+  int products = 1;  // of two planes (amx.h)
 };
 
 // A part of the grid whose operands are packed together. Bounds, cut to what is there.

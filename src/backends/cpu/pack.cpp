@@ -5,12 +5,11 @@
 #include <hwy/cache_control.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <type_traits>
 
+#include "backends/cpu/planes.h"
 #include "backends/cpu/tiles.h"
-#include "scalar/float_formats.h"
 
 // cpu_features() refuses a processor without AVX2: a scalar version would never run.
 #if defined(__x86_64__)
@@ -24,73 +23,29 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using scalar::F16;
 using U32x4 = hn::Full128<std::uint32_t>;
-using F32x4 = hn::Full128<float>;
 using Quad = hn::Vec<U32x4>;
 using Full = hn::ScalableTag<std::uint32_t>;
-
-// ---- the planes of f16 ----
-
-// Words with their low halves zero: hi is the value rounded to bf16, lo the (exact) rest.
-template <class D, class V>
-HWY_INLINE V plane_of(D du, V bits, bool low) {
-  const hn::RebindToFloat<D> df;
-  const auto magnitude = hn::And(bits, hn::Set(du, 0x7fffffffu));
-  const auto finite = hn::Lt(hn::BitCast(hn::RebindToSigned<D>(), magnitude),
-                             hn::Set(hn::RebindToSigned<D>(), 0x7f800000));
-  const auto finite_u = hn::BitCast(du, hn::VecFromMask(hn::RebindToSigned<D>(), finite));
-  const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
-  const auto carry = hn::And(hn::Add(hn::Set(du, 0x7fffu), even), finite_u);
-  const auto hi = hn::And(hn::Add(bits, carry), hn::Set(du, 0xffff0000u));
-  if (!low) return hi;
-  const auto rest = hn::Sub(hn::BitCast(df, bits), hn::BitCast(df, hi));
-  return hn::And(hn::BitCast(du, rest), finite_u);
-}
-
-HWY_INLINE std::uint32_t plane_word(std::uint16_t f16, bool low) {
-  const float value = scalar::f32_of(F16{f16});
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) >= 0x7f800000u) return low ? 0 : bits >> 16;
-  const std::uint32_t hi = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
-  if (!low) return hi >> 16;
-  return std::bit_cast<std::uint32_t>(value - std::bit_cast<float>(hi)) >> 16;
-}
 
 // D's lanes from 16-bit values: the bits of f32.
 template <class D>
 HWY_INLINE hn::Vec<D> widen_bf16(D du, const std::uint16_t* p) {
   return hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(hn::Rebind<std::uint16_t, D>(), p)));
 }
-template <class D>
-HWY_INLINE hn::Vec<D> widen_f16(D du, const std::uint16_t* p) {
-  const hn::RebindToFloat<D> df;
-  const hn::Rebind<hwy::float16_t, hn::RebindToFloat<D>> dh;
-  return hn::BitCast(du,
-                     hn::PromoteTo(df, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(p))));
-}
 
 // ---- loaders ----
 // `along` runs along memory; `line` counts the lines of the source, ld elements apart.
 
 // A word is (line 2 l, line 2 l + 1) at `along`; lines at or past `lines` are zero.
-template <bool kF16>
 struct PairsAcross {
   const std::uint16_t* p;
   std::int64_t ld, lines;
-  bool low;
   template <class D>
   HWY_INLINE hn::Vec<D> vec(D du, std::int64_t line, std::int64_t along) const {
     const std::uint16_t* first = p + 2 * line * ld + along;
     const bool single = 2 * line + 1 >= lines;
-    if constexpr (kF16) {
-      const auto a = plane_of(du, widen_f16(du, first), low);
-      const auto b = single ? hn::Zero(du) : plane_of(du, widen_f16(du, first + ld), low);
-      return hn::Or(hn::ShiftRight<16>(a), b);
-    } else {
-      const auto a = hn::PromoteTo(du, hn::LoadU(hn::Rebind<std::uint16_t, D>(), first));
-      return single ? a : hn::Or(a, widen_bf16(du, first + ld));
-    }
+    const auto a = hn::PromoteTo(du, hn::LoadU(hn::Rebind<std::uint16_t, D>(), first));
+    return single ? a : hn::Or(a, widen_bf16(du, first + ld));
   }
   HWY_INLINE Quad quad(std::int64_t line, std::int64_t along) const {
     return vec(U32x4(), line, along);
@@ -104,38 +59,25 @@ struct PairsAcross {
   HWY_INLINE std::uint32_t word(std::int64_t line, std::int64_t along) const {
     const std::uint16_t* first = p + 2 * line * ld + along;
     const std::uint16_t second = 2 * line + 1 < lines ? first[ld] : std::uint16_t{0};
-    if constexpr (kF16) return plane_word(*first, low) | plane_word(second, low) << 16;
     return std::uint32_t{*first} | std::uint32_t{second} << 16;
   }
 };
 
 // A word is (2 a, 2 a + 1) along a line; positions at or past `length` are zero.
-template <bool kF16>
 struct PairsAlong {
   const std::uint16_t* p;
   std::int64_t ld, length;
-  bool low;
   static constexpr std::int64_t kFetchStep = 16;
   HWY_INLINE void prefetch(std::int64_t line, std::int64_t along) const {
     hwy::Prefetch(p + line * ld + 2 * along + 128);
   }
   HWY_INLINE Quad quad(std::int64_t line, std::int64_t along) const {
     const std::uint16_t* at = p + line * ld + 2 * along;
-    const U32x4 du;
-    if constexpr (kF16) {
-      const F32x4 df;
-      const auto a = hn::BitCast(df, plane_of(du, widen_f16(du, at), low));
-      const auto b = hn::BitCast(df, plane_of(du, widen_f16(du, at + 4), low));
-      const auto even = hn::BitCast(du, hn::ConcatEven(df, b, a));
-      return hn::Or(hn::ShiftRight<16>(even), hn::BitCast(du, hn::ConcatOdd(df, b, a)));
-    } else {
-      return hn::BitCast(du, hn::LoadU(hn::Full128<std::uint16_t>(), at));
-    }
+    return hn::BitCast(U32x4(), hn::LoadU(hn::Full128<std::uint16_t>(), at));
   }
   HWY_INLINE std::uint32_t word(std::int64_t line, std::int64_t along) const {
     const std::uint16_t* at = p + line * ld + 2 * along;
     const std::uint16_t second = 2 * along + 1 < length ? at[1] : std::uint16_t{0};
-    if constexpr (kF16) return plane_word(at[0], low) | plane_word(second, low) << 16;
     return std::uint32_t{at[0]} | std::uint32_t{second} << 16;
   }
 };
@@ -218,77 +160,24 @@ HWY_INLINE void transpose_words(const L& load, std::int64_t lines, std::int64_t 
     for (std::int64_t l = 0; l < lines; ++l) dst[a * ldd + l] = load.word(l, a);
 }
 
-// ---- dense ----
+// ---- bf16 ----
 
-// One row of both planes.
-void split_row(const std::uint16_t* src, std::int64_t n, std::uint16_t* dst, std::int64_t plane) {
-  const Full du;
-  const hn::Rebind<std::uint16_t, Full> d16;
-  const hn::RebindToSigned<Full> di;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto bits = widen_f16(du, src + i);
-    for (int low = 0; low < 2; ++low) {
-      const auto words = hn::ShiftRight<16>(plane_of(du, bits, low));
-      hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, words)), d16, dst + low * plane + i);
-    }
-  }
-  for (; i < n; ++i)
-    for (int low = 0; low < 2; ++low)
-      dst[low * plane + i] = static_cast<std::uint16_t>(plane_word(src[i], low));
-}
-
-void dense_rows(const MatrixView& x, std::int64_t rows, std::int64_t cols, PackedType to, void* dst,
-                std::int64_t ldd, std::int64_t plane) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const auto* src16 = static_cast<const std::uint16_t*>(x.data) + r * x.ld;
-    auto* dst16 = static_cast<std::uint16_t*>(dst) + r * ldd;
-    if (to == PackedType::Bf16)
-      std::memcpy(dst16, src16, cols * 2);
-    else
-      split_row(src16, cols, dst16, plane);
-  }
-}
-
-void dense_transposed(const MatrixView& x, std::int64_t rows, std::int64_t cols, PackedType to,
-                      void* dst, std::int64_t ldd, std::int64_t plane) {
-  const auto* p16 = static_cast<const std::uint16_t*>(x.data);
-  auto* words = static_cast<std::uint32_t*>(dst);
-  // Pairs of neighbouring columns are words of the result; ldd is even and cols padded to even.
-  const std::int64_t pairs = (cols + 1) / 2;
-  if (to == PackedType::Bf16) {
-    transpose_words(PairsAcross<false>{p16, x.ld, cols, false}, pairs, rows, rows, words, ldd / 2);
+void dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::uint16_t* dst,
+           std::int64_t ldd) {
+  const auto* src = static_cast<const std::uint16_t*>(x.data);
+  if (!x.transposed) {
+    for (std::int64_t r = 0; r < rows; ++r) std::memcpy(dst + r * ldd, src + r * x.ld, cols * 2);
     return;
   }
-  for (bool low : {false, true})
-    transpose_words(PairsAcross<true>{p16, x.ld, cols, low}, pairs, rows, rows,
-                    words + (low ? plane / 2 : 0), ldd / 2);
+  // Pairs of neighbouring columns are words of the result; ldd is even and cols padded to even.
+  transpose_words(PairsAcross{src, x.ld, cols}, (cols + 1) / 2, rows, rows,
+                  reinterpret_cast<std::uint32_t*>(dst), ldd / 2);
 }
 
-void dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
-           PackedType to, void* dst, std::int64_t ldd, std::int64_t plane) {
-  if (cols < cols_padded) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t p = 0; p < (to == PackedType::Bf16x2 ? 2 : 1); ++p)
-        std::memset(static_cast<std::uint16_t*>(dst) + p * plane + r * ldd + cols, 0,
-                    (cols_padded - cols) * 2);
-  }
-  if (x.transposed)
-    dense_transposed(x, rows, cols, to, dst, ldd, plane);
-  else
-    dense_rows(x, rows, cols, to, dst, ldd, plane);
-}
-
-// ---- panels ----
-
-template <bool kF16>
-void panel_of_rows(const MatrixView& x, std::int64_t k, std::int64_t n, bool low,
-                   std::uint32_t* dst) {
+void panel_of_rows(const PairsAcross& load, std::int64_t k, std::int64_t n, std::uint32_t* dst) {
   constexpr std::int64_t kWidth = 32;
   const Full du;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
-  const PairsAcross<kF16> load{static_cast<const std::uint16_t*>(x.data), x.ld, k, low};
   for (std::int64_t pair = 0; pair < (k + 1) / 2; ++pair) {
     load.prefetch(pair - 12, 0);  // four pairs ahead
     std::int64_t j = 0;
@@ -298,27 +187,18 @@ void panel_of_rows(const MatrixView& x, std::int64_t k, std::int64_t n, bool low
   }
 }
 
-template <bool kF16>
-void panel_of_columns(const MatrixView& x, std::int64_t k, std::int64_t n, bool low,
-                      std::uint32_t* dst) {
-  const PairsAlong<kF16> load{static_cast<const std::uint16_t*>(x.data), x.ld, k, low};
-  transpose_words(load, n, k / 2, (k + 1) / 2, dst, 32);
-}
-
 void panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
-           PackedType to, std::uint16_t* dst, std::int64_t plane) {
-  const bool f16 = to == PackedType::Bf16x2;
-  for (int low = 0; low < (f16 ? 2 : 1); ++low) {
-    auto* words = reinterpret_cast<std::uint32_t*>(dst + low * plane);
-    if (n < 32)
-      std::memset(words, 0, k_padded / 2 * 128);
-    else
-      std::memset(words + (k + 1) / 2 * 32, 0, (k_padded / 2 - (k + 1) / 2) * 128);
-    if (f16)
-      (x.transposed ? panel_of_columns<true> : panel_of_rows<true>)(x, k, n, low, words);
-    else
-      (x.transposed ? panel_of_columns<false> : panel_of_rows<false>)(x, k, n, low, words);
-  }
+           std::uint16_t* dst) {
+  const auto* src = static_cast<const std::uint16_t*>(x.data);
+  auto* words = reinterpret_cast<std::uint32_t*>(dst);
+  if (n < 32)
+    std::memset(words, 0, k_padded / 2 * 128);
+  else
+    std::memset(words + (k + 1) / 2 * 32, 0, (k_padded / 2 - (k + 1) / 2) * 128);
+  if (x.transposed)
+    transpose_words(PairsAlong{src, x.ld, k}, n, k / 2, (k + 1) / 2, words, 32);
+  else
+    panel_of_rows({src, x.ld, k}, k, n, words);
 }
 
 template <class Of>
@@ -389,6 +269,34 @@ void widen_rows(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::
 }
 }  // namespace
 
+namespace {
+
+// A block of the source as planes, from which they are packed like any bf16: its lines are split
+// once, whatever becomes of each plane.
+constexpr std::int64_t kBlock = 64;
+
+struct PlanesBlock {
+  alignas(64) std::uint16_t values[kMostPlanes][kBlock * kBlock];
+
+  // `rows` x `cols` of x, at most kBlock each, kept in the source's orientation.
+  void split(const MatrixView& x, std::int64_t rows, std::int64_t cols, int planes) {
+    split_into_planes({x.data, x.type, x.ld, x.transposed ? cols : rows, x.transposed ? rows : cols,
+                       planes, values[0], kBlock, kBlock * kBlock});
+  }
+  MatrixView plane(int p, bool transposed) const {
+    return {values[p], DType::BF16, kBlock, transposed};
+  }
+};
+
+void pad_columns(std::uint16_t* dst, std::int64_t ldd, std::int64_t rows, std::int64_t cols,
+                 std::int64_t cols_padded) {
+  if (cols == cols_padded) return;
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::memset(dst + r * ldd + cols, 0, (cols_padded - cols) * 2);
+}
+
+}  // namespace
+
 void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
                 PackedType to, void* dst, std::int64_t ldd, std::int64_t plane) {
   if (to == PackedType::F32) {
@@ -399,12 +307,43 @@ void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::
       std::memset(f32 + r * ldd + cols, 0, (cols_padded - cols) * sizeof(float));
     return;
   }
-  HWY_DYNAMIC_DISPATCH(dense)(x, rows, cols, cols_padded, to, dst, ldd, plane);
+  auto* words = static_cast<std::uint16_t*>(dst);
+  const int planes = planes_of(to);
+  for (int p = 0; p < planes; ++p) pad_columns(words + p * plane, ldd, rows, cols, cols_padded);
+  if (planes == 1) {
+    HWY_DYNAMIC_DISPATCH(dense)(x, rows, cols, words, ldd);
+    return;
+  }
+  if (!x.transposed) {
+    split_into_planes({x.data, x.type, x.ld, rows, cols, planes, words, ldd, plane});
+    return;
+  }
+  PlanesBlock block;
+  for (std::int64_t r = 0; r < rows; r += kBlock)
+    for (std::int64_t c = 0; c < cols; c += kBlock) {
+      const std::int64_t block_rows = std::min(kBlock, rows - r),
+                         block_cols = std::min(kBlock, cols - c);
+      block.split(x.from(r, c), block_rows, block_cols, planes);
+      for (int p = 0; p < planes; ++p) HWY_DYNAMIC_DISPATCH(dense)
+      (block.plane(p, true), block_rows, block_cols, words + p * plane + r * ldd + c, ldd);
+    }
 }
 
 void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
                 PackedType to, std::uint16_t* dst, std::int64_t plane) {
-  HWY_DYNAMIC_DISPATCH(panel)(x, k, n, k_padded, to, dst, plane);
+  const int planes = planes_of(to);
+  if (planes == 1) {
+    HWY_DYNAMIC_DISPATCH(panel)(x, k, n, k_padded, dst);
+    return;
+  }
+  PlanesBlock block;
+  for (std::int64_t first = 0; first < k_padded; first += kBlock) {
+    const std::int64_t there = std::clamp<std::int64_t>(k - first, 0, kBlock);
+    const std::int64_t padded = std::min(kBlock, k_padded - first);
+    if (there) block.split(x.from(first, 0), there, n, planes);
+    for (int p = 0; p < planes; ++p) HWY_DYNAMIC_DISPATCH(panel)
+    (block.plane(p, x.transposed), there, n, padded, dst + p * plane + first * 32);
+  }
 }
 
 void pack_f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst) {

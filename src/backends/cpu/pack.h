@@ -1,6 +1,7 @@
 // Copies of matmul operands in the layouts that the tile kernels read: dense row-major, possibly
 // transposed and widened, and the pair-interleaved panels of amx.h. Single-threaded: the caller
-// shares out pieces. Conversions are exact, NaN and infinity included.
+// shares out pieces. Copies and widenings are exact, NaN and infinity included; what planes hold of
+// a value is in planes.h.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,20 @@ struct MatrixView {
 enum class PackedType {
   F32,     // from F32, BF16 or F16
   Bf16,    // from BF16
-  Bf16x2,  // from F16: two bf16 planes whose sum is the value exactly (an infinity: (inf, 0))
+  Bf16x2,  // from F16 or F32: two bf16 planes (planes.h)
+  Bf16x3,  // from F32: three
 };
+constexpr int planes_of(PackedType t) {
+  return t == PackedType::Bf16x3 ? 3 : t == PackedType::Bf16x2 ? 2 : 1;
+}
 
 // Writes X[0..rows, 0..cols] row-major with row stride ldd, and zeros up to column `cols_padded`.
-// Bf16x2: the second plane lies `plane` elements after the first.
+// Each plane lies `plane` elements after the one before.
 void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
                 PackedType to, void* dst, std::int64_t ldd, std::int64_t plane);
 
-// Writes one panel of B = X[k, n], n <= 32: [k_padded/2][32][2], zeros past k and n. To Bf16 or
-// Bf16x2.
+// Writes one panel of B = X[k, n], n <= 32: [k_padded/2][32][2], zeros past k and n. Not to
+// F32.
 void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_t k_padded,
                 PackedType to, std::uint16_t* dst, std::int64_t plane);
 

@@ -1,0 +1,242 @@
+// Products of f32 on bf16 matrix units (Split) against sums in double, beside plain f32: ordinary
+// values, cancellation, wide ranges of exponents, the edges of the format. Where the processor has
+// no such units the same products run plainly and the same bounds hold.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "backends/cpu/float_buffer.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/matmul_grid.h"
+#include "backends/cpu/planes.h"
+
+namespace aloft::cpu {
+namespace {
+
+using test::FloatBuffer;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kLargest = std::numeric_limits<float>::max();
+
+struct Problem {
+  std::int64_t m = 70, n = 75, k = 300;
+  std::vector<double> a, b;  // [m, k], [k, n], values of `type`
+  DType type = DType::F32;
+};
+
+Problem make(const std::function<double(double, std::int64_t row, std::int64_t k)>& of_a,
+             const std::function<double(double, std::int64_t k, std::int64_t col)>& of_b,
+             DType type = DType::F32) {
+  Problem p;
+  p.type = type;
+  p.a = test::random_values(p.m * p.k, DType::F32, 1);
+  p.b = test::random_values(p.k * p.n, DType::F32, 2);
+  for (std::int64_t i = 0; i < p.m * p.k; ++i)
+    p.a[i] = test::rounded(of_a(p.a[i], i / p.k, i % p.k), type);
+  for (std::int64_t i = 0; i < p.k * p.n; ++i)
+    p.b[i] = test::rounded(of_b(p.b[i], i / p.n, i % p.n), type);
+  return p;
+}
+
+std::vector<double> run(const Problem& p, Split split, bool transposed = false) {
+  MatmulSpec s;
+  s.m = p.m, s.n = p.n, s.k = p.k;
+  s.a = s.b = p.type;
+  s.split = split;
+  s.transpose_a = s.transpose_b = transposed;
+  s.threads = 2;
+  const auto turned = [&](const std::vector<double>& x, std::int64_t rows, std::int64_t cols) {
+    if (!transposed) return x;
+    std::vector<double> t(x.size());
+    for (std::int64_t i = 0; i < rows * cols; ++i) t[i % cols * rows + i / cols] = x[i];
+    return t;
+  };
+  FloatBuffer a(p.type, turned(p.a, p.m, p.k)), b(p.type, turned(p.b, p.k, p.n)),
+      c(DType::F32, p.m * p.n);
+  MatmulGrid grid(s);
+  FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(grid.scratch_bytes() + 3) / 4);
+  grid.run({a.data(), b.data(), nullptr, c.data(), scratch.data()}, {1, p.m, p.k});
+  c.expect_guards();
+  scratch.expect_guards();
+  std::vector<double> out(p.m * p.n);
+  for (std::int64_t i = 0; i < p.m * p.n; ++i) out[i] = c.get(i);
+  return out;
+}
+
+// The largest error of an element, as a part of the sum of its products' magnitudes: what f32 sums
+// are bounded by whatever cancels.
+double error_of(const Problem& p, const std::vector<double>& got) {
+  double worst = 0;
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      double want = 0, magnitude = 0;
+      for (std::int64_t k = 0; k < p.k; ++k) {
+        const double product = p.a[i * p.k + k] * p.b[k * p.n + j];
+        want += product, magnitude += std::abs(product);
+      }
+      if (magnitude > 0) worst = std::max(worst, std::abs(got[i * p.n + j] - want) / magnitude);
+    }
+  return worst;
+}
+
+struct Family {
+  const char* name;
+  Problem problem;
+};
+
+double power(double x, std::int64_t i, int range) {
+  return std::ldexp(x, static_cast<int>(i * 37 % (2 * range + 1)) - range);
+}
+
+std::vector<Family> families() {
+  const auto same = [](double x, auto, auto) { return x; };
+  return {
+      {"uniform in (-1, 1)", make(same, same)},
+      {"all positive", make([](double x, auto, auto) { return 1 + std::abs(x); },
+                            [](double x, auto, auto) { return 1 + std::abs(x); })},
+      {"cancelling pairs", make([](double x, auto, auto k) { return k % 2 ? -1 - x / 4096 : 1; },
+                                [](double x, auto, auto) { return 1 + x / 4096; })},
+      {"exponents over 2^-20..2^20 along k",
+       make([](double x, auto, auto k) { return power(x, k, 20); },
+            [](double x, auto k, auto) { return power(x, k, 20); })},
+      {"exponents that compensate", make([](double x, auto, auto k) { return power(x, k, 40); },
+                                         [](double x, auto k, auto) {
+                                           return std::ldexp(x, 40 - static_cast<int>(k * 37 % 81));
+                                         })},
+      {"rows of 1e30 and 1e-30, columns of 1",
+       make([](double x, auto row, auto) { return row % 2 ? 1e30 * x : 1e-30 * x; }, same)},
+      {"1e30 times 1e-30", make([](double x, auto, auto) { return 1e30 * x; },
+                                [](double x, auto, auto) { return 1e-30 * x; })},
+      {"last bits only", make([](double, auto r, auto k) { return 1 + (r * 7 + k) % 64 * 0x1p-23; },
+                              [](double, auto k, auto c) {
+                                return (k % 2 ? -1 : 1) * (1 + (c * 5 + k) % 64 * 0x1p-23);
+                              })},
+  };
+}
+
+TEST(SplitMatmul, SixProductsAreAsExactAsPlainF32AndThreeTo16Bits) {
+  for (const Family& f : families())
+    for (const bool transposed : {false, true}) {
+      const double plain = error_of(f.problem, run(f.problem, Split::None, transposed));
+      const double six = error_of(f.problem, run(f.problem, Split::Bf16x6, transposed));
+      const double three = error_of(f.problem, run(f.problem, Split::Bf16x3, transposed));
+      if (!transposed)
+        std::printf("%-38s plain 2^%.1f  x6 2^%.1f  x3 2^%.1f\n", f.name, std::log2(plain),
+                    std::log2(six), std::log2(three));
+      EXPECT_LE(six, 2 * plain + 0x1p-23) << f.name;
+      EXPECT_LE(three, 0x1p-15) << f.name;
+    }
+}
+
+TEST(SplitMatmul, F16ProductsAreBetterThanF16RoundingAtAnyMagnitude) {
+  const auto wide = [](int range) {
+    return [range](double x, auto, auto k) { return power(x, k, range); };
+  };
+  for (const Problem& p : {make(wide(7), wide(7), DType::F16), make(wide(14), wide(14), DType::F16),
+                           make([](double x, auto, auto) { return x * 65504; },
+                                [](double x, auto, auto) { return x * 0x1p-14; }, DType::F16)})
+    EXPECT_LE(error_of(p, run(p, Split::None)), 0x1p-20);
+}
+
+TEST(SplitMatmul, PlanesAddUpToTheValue) {
+  std::vector<float> values = {
+      0.0f,        -0.0f,           1.0f,        0x1.fffffep0f, -0x1.fffffep127f,
+      0x1.fep127f, 0x1.feffffp127f, 0x1.ffp127f, 0x1p-126f,     0x1.234568p-100f};
+  std::uint32_t state = 1;
+  for (int i = 0; i < 1000; ++i) {
+    state = state * 1664525u + 1013904223u;
+    // Down to where the lowest plane has no bit below the least denormal.
+    values.push_back(std::ldexp(static_cast<float>(static_cast<std::int32_t>(state)),
+                                static_cast<int>(state >> 8) % 96 - 90 + 96));
+  }
+  const auto n = static_cast<std::int64_t>(values.size());
+  for (const int planes : {2, 3}) {
+    std::vector<std::uint16_t> out(planes * n);
+    split_into_planes({values.data(), DType::F32, n, 1, n, planes, out.data(), n, n});
+    for (std::int64_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (int p = 0; p < planes; ++p) sum += scalar::f64_of(scalar::Bf16{out[p * n + i]});
+      ASSERT_NEAR(sum, values[i], planes == 3 ? 0 : std::abs(values[i]) * 0x1p-16) << values[i];
+    }
+  }
+}
+
+TEST(SplitMatmul, PlanesKeepNanAndInfinity) {
+  const std::uint32_t odd[] = {0x7f800001u, 0xff800001u, 0x7fffffffu, 0x7f800000u, 0xff800000u};
+  float values[64];
+  for (int i = 0; i < 64; ++i) values[i] = std::bit_cast<float>(odd[i % 5]);
+  for (const std::int64_t n : {64, 5}) {  // in vectors, and singly
+    std::uint16_t out[3 * 64];
+    split_into_planes({values, DType::F32, n, 1, n, 3, out, n, 64});
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double first = scalar::f64_of(scalar::Bf16{out[i]});
+      if (std::isnan(values[i]))
+        EXPECT_TRUE(std::isnan(first)) << i;
+      else
+        EXPECT_EQ(first, values[i]);
+      EXPECT_EQ(out[64 + i] | out[128 + i], 0);
+    }
+  }
+}
+
+TEST(SplitMatmul, TheEdgesOfTheFormat) {
+  for (const Split split : {Split::None, Split::Bf16x6, Split::Bf16x3}) {
+    Problem p =
+        make([](double, auto, auto) { return 0.0; }, [](double, auto, auto) { return 1.0; });
+    const auto set = [&](std::int64_t row, std::int64_t k, double v) { p.a[row * p.k + k] = v; };
+    set(0, 0, kLargest);  // its first plane would round to infinity
+    set(1, 1, kInf);
+    set(2, 2, -kInf);
+    set(3, 3, kInf), set(3, 4, -kInf);  // NaN
+    set(4, 5, std::nan(""));
+    set(5, 6, kLargest), set(5, 7, kLargest);  // overflows
+    set(6, 8, 0x1p-149);                       // a denormal
+    set(7, 9, 0x1.8p-126);
+    for (std::int64_t c = 0; c < p.n; ++c) p.b[10 * p.n + c] = 0x1.01p-1;
+    set(8, 10, kLargest);  // times the value above: near the largest, not above
+    const std::vector<double> got = run(p, split);
+    const double close = split == Split::Bf16x3 ? 0x1p-15 : 0x1p-22;
+    const double denormal = split == Split::None ? 0 : 0x1p-126;
+    for (std::int64_t c = 0; c < p.n; ++c) {
+      const auto at = [&](std::int64_t row) { return got[row * p.n + c]; };
+      EXPECT_NEAR(at(0), kLargest, kLargest * close);
+      EXPECT_EQ(at(1), kInf);
+      EXPECT_EQ(at(2), -kInf);
+      EXPECT_TRUE(std::isnan(at(3)));
+      EXPECT_TRUE(std::isnan(at(4)));
+      EXPECT_EQ(at(5), kInf);
+      EXPECT_NEAR(at(6), 0x1p-149, denormal);
+      EXPECT_NEAR(at(7), 0x1.8p-126, denormal + 0x1p-126 * close);
+      EXPECT_NEAR(at(8), kLargest * 0x1.01p-1, kLargest * close);
+    }
+  }
+}
+
+TEST(SplitMatmul, AnOverflowOfRoundedPlanesIsRepaired) {
+  // Both factors round up to 2^64, whose square is beyond the largest float.
+  constexpr double kFactor = 0x1p64 * (1 - 0x1p-10);
+  Problem p = make([](double, auto, auto k) { return k == 0 ? kFactor : 0.0; },
+                   [](double, auto k, auto) { return k == 0 ? kFactor : 0.0; });
+  const double want = p.a[0] * p.b[0];
+  ASSERT_LT(want, kLargest);
+  for (const Split split : {Split::Bf16x6, Split::Bf16x3})
+    for (const double v : run(p, split)) ASSERT_NEAR(v, want, want * 0x1p-15);
+}
+
+TEST(SplitMatmul, RunsOnTheUnitsWhereTheyAre) {
+  MatmulSpec s;
+  s.m = s.n = s.k = 32;
+  const bool there = cpu_features().amx_bf16;
+  EXPECT_STREQ(MatmulGrid(s).engine(), "onednn f32");
+  s.split = Split::Bf16x6;
+  EXPECT_STREQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x6" : "onednn f32");
+  s.split = Split::Bf16x3;
+  EXPECT_STREQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x3" : "onednn f32");
+}
+
+}  // namespace
+}  // namespace aloft::cpu
