@@ -107,14 +107,25 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   return decide(q, recipe_of(where.policy));
 }
 
-std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs, std::span<const Tensor> in,
+namespace {
+
+// Ops whose kernels may split f32 products. Attention and convolutions have no such kernel.
+bool may_split(const OpDef& op) {
+  for (const char* name : {"matmul", "linear", "linear_cross_entropy", "linear_cross_entropy_grad",
+                           "linear_cross_entropy_sweep"})
+    if (op.name == Name(name)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::span<const Tensor> in,
                                          const Where& where) {
   const OpDef& op = op_named(name);
   std::vector<Tensor> operands;
   for (const Tensor& t : in) operands.push_back(inner_.current(t));
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
-  if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d});
   if (d.applies && d.cast_inputs)
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
@@ -125,6 +136,14 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& attrs, std::spa
       if ((!kept || follows) && is_float(t) && t != DType::F64)
         operands[i] = cast_to(operands[i], *d.cast_inputs, where, d.reason);
     }
+  Attrs attrs = given;
+  std::string_view split;
+  if (d.applies && may_split(op) && recipe_of(where.policy).matmul != F32Products::F32 &&
+      type_of(operands[0]).dtype == DType::F32 && type_of(operands[1]).dtype == DType::F32) {
+    split = name_of(recipe_of(where.policy).matmul);
+    attrs.set(kSplitAttr, std::string(split));
+  }
+  if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d, split});
   std::vector<Tensor> out = inner_.emit(name, attrs, operands, where);
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.

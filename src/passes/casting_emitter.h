@@ -21,6 +21,7 @@ struct DecisionRecord {
   Name op, path;
   Phase phase = Phase::Forward;
   Decision decision;
+  std::string_view split = "";  // "bf16x6", "bf16x3": how its f32 products are computed
 };
 
 class CastingEmitter : public Emitter {

@@ -60,8 +60,11 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     emitter.insert_before(n);
     const Tensor in[] = {emitter.handle(g.node(*head).in[0]), emitter.handle(g.node(*head).in[1]),
                          emitter.handle(loss.in[1])};
+    Attrs attrs = loss.attrs;
+    if (const AttrValue* split = g.node(*head).attrs.find(kSplitAttr))
+      attrs.set(kSplitAttr, *split);
     const auto fused =
-        emitter.emit("linear_cross_entropy", loss.attrs, in, fused_where(g, n, "fuse-head"));
+        emitter.emit("linear_cross_entropy", attrs, in, fused_where(g, n, "fuse-head"));
     if (g.type(fused[0].id()) != loss.out[0]) continue;  // the fused node is dead and goes below
     g.replace_uses({n, 0}, fused[0].id());
     report.changed = true;

@@ -31,6 +31,15 @@ constexpr std::string_view name_of(Level level) {
 // Auto: what the level and the types call for (scaler_rule()).
 enum class ScalePolicy : std::uint8_t { Auto, None, Fixed, Dynamic };
 
+// How products of f32 are computed. Bf16x6, Bf16x3: on bf16 matrix units, each operand cut into
+// three or two bf16 planes, six or three products of planes summed in f32 (docs/precision.md).
+enum class F32Products : std::uint8_t { F32, Bf16x6, Bf16x3 };
+
+constexpr std::string_view name_of(F32Products p) {
+  constexpr std::string_view names[] = {"f32", "bf16x6", "bf16x3"};
+  return names[static_cast<int>(p)];
+}
+
 struct PrecisionRecipe {
   Level level = Level::O0;
   DType low = DType::BF16;  // BF16 or F16
@@ -45,6 +54,8 @@ struct PrecisionRecipe {
   std::vector<std::string> allow_params = {}, deny_params = {};
 
   std::optional<bool> keep_norms_fp32 = {};  // unset: the level's default (keeps_norms_fp32())
+
+  F32Products matmul = F32Products::F32;  // otherwise O0 or O1 only
 
   ScalePolicy scale = ScalePolicy::Auto;
   scalar::ScalerRule scale_values = {};  // for Fixed and Dynamic; kind is set to match

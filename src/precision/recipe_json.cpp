@@ -18,8 +18,9 @@ using scalar::ScalerKind;
 using scalar::ScalerRule;
 
 const std::vector<std::string> kKeys = {
-    "level",    "type",         "forward",     "backward",        "update",     "allow_ops",
-    "deny_ops", "allow_params", "deny_params", "keep_norms_fp32", "loss_scale", "auto_reason"};
+    "level",      "type",        "forward",      "backward",    "update",
+    "allow_ops",  "deny_ops",    "allow_params", "deny_params", "keep_norms_fp32",
+    "loss_scale", "auto_reason", "matmul"};
 const std::vector<std::string> kScaleKeys = {
     "kind", "init", "growth", "backoff", "growth_interval", "max", "min", "give_up_after"};
 
@@ -50,6 +51,7 @@ class Reader {
     if (const auto level = table.find("level"); level != table.end()) read_level(*level);
     for (const auto& [key, value] : table.items())
       if (key != "level") read_key(key, value);
+    check_matmul();
     return recipe_;
   }
 
@@ -71,6 +73,7 @@ class Reader {
     if (key == "allow_params") return read_patterns(key, value, recipe_.allow_params);
     if (key == "deny_params") return read_patterns(key, value, recipe_.deny_params);
     if (key == "loss_scale") return read_scale(value);
+    if (key == "matmul") return read_matmul(value);
     if (key == "keep_norms_fp32") {
       if (!value.is_boolean())
         return wrong(key, fmt::format("need true or false, got {}", seen(value)));
@@ -148,6 +151,33 @@ class Reader {
     read_phase("update", value, recipe_.update);
     if (recipe_.update && *recipe_.update != DType::F32)
       wrong("update", "the update is always computed in fp32; leave the key out or write \"fp32\"");
+  }
+
+  void read_matmul(const json& value) {
+    static const std::vector<std::string> names = {"f32", "bf16x6", "bf16x3"};
+    const std::string text =
+        value.is_string() ? lower(trim(value.get_ref<const std::string&>())) : "";
+    for (const auto products : {F32Products::F32, F32Products::Bf16x6, F32Products::Bf16x3})
+      if (text == name_of(products)) {
+        recipe_.matmul = products;
+        return;
+      }
+    if (text.empty()) return wrong("matmul", fmt::format("need a text, got {}", seen(value)));
+    wrong("matmul",
+          fmt::format("no way to multiply fp32 {}: {}", in_quotes(text), suggestion(text, names)));
+  }
+
+  void check_matmul() {
+    if (recipe_.matmul == F32Products::F32) return;
+    const bool fits = recipe_.level == Level::O0 || recipe_.level == Level::O1;
+    if (recipe_.level_is_auto)
+      wrong("matmul", fmt::format("{} needs a level that is settled: O0, or O1 for what stays fp32",
+                                  name_of(recipe_.matmul)));
+    else if (!fits)
+      wrong("matmul",
+            fmt::format("{} splits products of fp32, and {} multiplies {}: use level O0 "
+                        "(or O1), or leave the key out",
+                        name_of(recipe_.matmul), name_of(recipe_.level), name_of(recipe_.low)));
   }
 
   void read_patterns(const std::string& key, const json& value, std::vector<std::string>& into) {
@@ -289,6 +319,7 @@ json json_of(const PrecisionRecipe& recipe) {
   put_list("allow_params", recipe.allow_params);
   put_list("deny_params", recipe.deny_params);
   if (recipe.keep_norms_fp32) out["keep_norms_fp32"] = *recipe.keep_norms_fp32;
+  if (recipe.matmul != F32Products::F32) out["matmul"] = std::string(name_of(recipe.matmul));
   if (recipe.scale != ScalePolicy::Auto) out["loss_scale"] = json_of_scale(recipe);
   if (!recipe.auto_reason.empty()) out["auto_reason"] = recipe.auto_reason;
   return out;

@@ -120,7 +120,7 @@ std::string print_precision(const PrecisionRecipe& recipe) {
   if (recipe.level_is_auto && recipe.low_is_auto) out = "auto";
   if (recipe.level == Level::O0 && !recipe.level_is_auto && recipe == PrecisionRecipe{})
     return "O0";
-  for (const char* key : {"forward", "backward", "update"})
+  for (const char* key : {"forward", "backward", "update", "matmul"})
     if (table.contains(key)) out += fmt::format(" {}={}", key, table[key].get<std::string>());
   for (const char* key : {"allow_ops", "deny_ops", "allow_params", "deny_params"})
     if (table.contains(key))

@@ -55,11 +55,29 @@ json decisions_record(const std::vector<DecisionRecord>& decisions) {
     out.push_back({{"op", d.op.str()},
                    {"path", d.path.str()},
                    {"phase", std::string(name_of(d.phase))},
-                   {"compute", std::string(name_of(d.decision.compute))},
+                   {"compute", d.split.empty() ? std::string(name_of(d.decision.compute))
+                                               : "f32 as " + std::string(d.split)},
                    {"accumulate", std::string(name_of(d.decision.accumulate))},
                    {"store", std::string(name_of(d.decision.store))},
                    {"reason", std::string(d.decision.reason)}});
   }
+  return out;
+}
+
+json f32_products_record(const Plan& plan, const std::string& name) {
+  json out;
+  const Program* p = plan.find(name);
+  if (!p) return out;
+  int split = 0, plain = 0;
+  for (const Instruction& i : p->instructions) {
+    const AttrValue* asked = i.call.attrs.find(kSplitAttr);
+    if (!asked) continue;
+    out["asked"] = std::get<std::string>(*asked);
+    ++(i.kernel.ends_with(".split") ? split : plain);
+  }
+  if (out.is_null()) return out;
+  out["split_calls"] = split;
+  out["plain_calls"] = plain;
   return out;
 }
 

@@ -21,4 +21,8 @@ nlohmann::json decay_record(const Optimizer& optimizer);
 // One entry a distinct (path, op, phase): chosen types and reason.
 nlohmann::json decisions_record(const std::vector<DecisionRecord>& decisions);
 
+// What was asked for products of f32 other than plain ones ("bf16x6"), and how many calls of the
+// program split them or stay plain; null where nothing was asked.
+nlohmann::json f32_products_record(const Plan& plan, const std::string& name);
+
 }  // namespace aloft

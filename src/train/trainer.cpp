@@ -147,6 +147,14 @@ class Training {
       record["compile_s"] = p->compile_seconds();
       record["memory"] = memory_record(p->plan(), "train");
       record["precision_decisions"] = decisions_record(p->decisions("train"));
+      if (const json products = f32_products_record(p->plan(), "train"); !products.is_null()) {
+        record["f32_products"] = products;
+        if (!finished && products["split_calls"] == 0)
+          log_warning(
+              "precision.matmul = {}: no product is split on this processor, all are plain "
+              "f32 (aloft explain kernels says why)",
+              products["asked"].get<std::string>());
+      }
     }
     if (error)
       record["error"] = {{"code", error->code()},

@@ -35,6 +35,29 @@ TEST(Recipe, ShortForms) {
   }
 }
 
+TEST(Recipe, SplitProductsAreForF32Alone) {
+  for (const char* text : {"O0 matmul=bf16x6", "O1:fp16 matmul=bf16x3", "O0 matmul=F32"}) {
+    const PrecisionRecipe r = parse_precision(text);
+    EXPECT_EQ(parse_precision(print_precision(r)), r) << print_precision(r);
+  }
+  EXPECT_EQ(parse_precision("O0 matmul=bf16x6").matmul, F32Products::Bf16x6);
+  EXPECT_EQ(parse_precision("O0").matmul, F32Products::F32);
+  const struct {
+    const char *text, *says;
+  } refused[] = {{"O2 matmul=bf16x6", "use level O0"},
+                 {"O3:fp16 matmul=bf16x3", "use level O0"},
+                 {"auto matmul=bf16x6", "settled"},
+                 {"O0 matmul=bf16x5", "did you mean"},
+                 {"O0 matmul=true", "need a text"}};
+  for (const auto& row : refused) {
+    std::vector<RecipeMistake> mistakes;
+    parse_precision(row.text, mistakes);
+    ASSERT_EQ(mistakes.size(), 1u) << row.text;
+    EXPECT_EQ(mistakes[0].key, "matmul");
+    EXPECT_NE(mistakes[0].text.find(row.says), std::string::npos) << mistakes[0].text;
+  }
+}
+
 TEST(Recipe, AutoIsKeptUntilResolved) {
   const PrecisionRecipe both = parse_precision("auto");
   EXPECT_TRUE(both.level_is_auto && both.low_is_auto);

@@ -10,6 +10,7 @@
 
 #include "backends/cpu/planes.h"
 #include "backends/cpu/tiles.h"
+#include "scalar/float_formats.h"
 
 // cpu_features() refuses a processor without AVX2: a scalar version would never run.
 #if defined(__x86_64__)
@@ -31,6 +32,14 @@ using Full = hn::ScalableTag<std::uint32_t>;
 template <class D>
 HWY_INLINE hn::Vec<D> widen_bf16(D du, const std::uint16_t* p) {
   return hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(hn::Rebind<std::uint16_t, D>(), p)));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> widen_f16(D du, const std::uint16_t* p) {
+  const hn::RebindToFloat<D> df;
+  const hn::Rebind<hwy::float16_t, hn::RebindToFloat<D>> dh;
+  return hn::BitCast(du,
+                     hn::PromoteTo(df, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(p))));
 }
 
 // ---- loaders ----

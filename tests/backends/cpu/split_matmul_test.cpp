@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/float_buffer.h"
@@ -234,11 +235,11 @@ TEST(SplitMatmul, RunsOnTheUnitsWhereTheyAre) {
   MatmulSpec s;
   s.m = s.n = s.k = 32;
   const bool there = cpu_features().amx_bf16;
-  EXPECT_STREQ(MatmulGrid(s).engine(), "onednn f32");
+  const std::string plain = MatmulGrid(s).engine();
   s.split = Split::Bf16x6;
-  EXPECT_STREQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x6" : "onednn f32");
+  EXPECT_EQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x6" : plain);
   s.split = Split::Bf16x3;
-  EXPECT_STREQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x3" : "onednn f32");
+  EXPECT_EQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x3" : plain);
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ std::optional<Refusal> accepts_few_rows(const CallSpec& call) {
   return refuse_wide(product);
 }
 
+std::optional<Refusal> accepts_split(const CallSpec& call) {
+  if (auto refusal = refuse_split(call)) return refusal;
+  return read_linear(call, nullptr);
+}
+
 }  // namespace
 
 std::vector<Kernel> linear_kernels() {
@@ -24,6 +29,10 @@ std::vector<Kernel> linear_kernels() {
            .op = "linear",
            .accepts = accepts_few_rows,
            .prepare = [](const CallSpec& call) { return prepare_skinny(read(call)); }},
+          {.name = "cpu.linear.split",
+           .op = "linear",
+           .accepts = accepts_split,
+           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }},
           {.name = "cpu.linear",
            .op = "linear",
            .accepts = [](const CallSpec& call) { return read_linear(call, nullptr); },

@@ -12,6 +12,7 @@
 #include "backends/cpu/carve.h"
 #include "backends/cpu/cross_entropy_rows.h"
 #include "backends/cpu/integers.h"
+#include "backends/cpu/matmul_call.h"
 #include "backends/cpu/matmul_grid.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/tiles.h"
@@ -28,6 +29,11 @@ std::optional<Refusal> accepts(const CallSpec& call) {
   for (std::size_t i = 3; i < call.in.size(); ++i)
     if (call.in[i].dtype != DType::F32) return Refusal{"statistics that are not f32"};
   return std::nullopt;
+}
+
+std::optional<Refusal> accepts_split(const CallSpec& call) {
+  if (auto refusal = refuse_split(call)) return refusal;
+  return accepts(call);
 }
 
 // Where the pieces of scratch lie.
@@ -55,7 +61,7 @@ class Head : public Prepared {
     const std::int64_t chunks = most_ / std::max<std::int64_t>(fit, 64) + 1;
     const std::int64_t even = (most_ + chunks - 1) / chunks;
     chunk_ = std::clamp<std::int64_t>((even + 31) / 32 * 32, 1, std::max<std::int64_t>(1, most_));
-    make_grids(call.threads);
+    make_grids(call.threads, split_of(call));
   }
 
   std::size_t scratch_bytes() const override {
@@ -85,10 +91,11 @@ class Head : public Prepared {
   }
 
  private:
-  void make_grids(int threads) {
+  void make_grids(int threads, Split split) {
     MatmulSpec spec;
     spec.a = spec.b = spec.c = type_;
     spec.threads = threads;
+    spec.split = split;
     spec.m = chunk_, spec.n = classes_, spec.k = width_;
     spec.transpose_b = true;
     logits_ = std::make_unique<MatmulGrid>(spec);
@@ -229,11 +236,18 @@ std::unique_ptr<Prepared> prepare(const CallSpec& call) {
 
 std::vector<Kernel> linear_cross_entropy_kernels() {
   using Does = Head::Does;
-  return {
-      {"cpu.linear_cross_entropy", "linear_cross_entropy", accepts, prepare<Does::Loss>},
-      {"cpu.linear_cross_entropy_grad", "linear_cross_entropy_grad", accepts, prepare<Does::Grad>},
-      {"cpu.linear_cross_entropy_sweep", "linear_cross_entropy_sweep", accepts,
-       prepare<Does::Sweep>}};
+  std::vector<Kernel> kernels;
+  const auto add = [&](std::string_view split, std::string_view plain, const char* op, auto make) {
+    kernels.push_back({split, op, accepts_split, make});
+    kernels.push_back({plain, op, accepts, make});
+  };
+  add("cpu.linear_cross_entropy.split", "cpu.linear_cross_entropy", "linear_cross_entropy",
+      prepare<Does::Loss>);
+  add("cpu.linear_cross_entropy_grad.split", "cpu.linear_cross_entropy_grad",
+      "linear_cross_entropy_grad", prepare<Does::Grad>);
+  add("cpu.linear_cross_entropy_sweep.split", "cpu.linear_cross_entropy_sweep",
+      "linear_cross_entropy_sweep", prepare<Does::Sweep>);
+  return kernels;
 }
 
 }  // namespace aloft::cpu

@@ -16,6 +16,11 @@ std::optional<Refusal> accepts_few_rows(const CallSpec& call) {
   return refuse_wide(product);
 }
 
+std::optional<Refusal> accepts_split(const CallSpec& call) {
+  if (auto refusal = refuse_split(call)) return refusal;
+  return read_matmul(call, nullptr);
+}
+
 }  // namespace
 
 std::vector<Kernel> matmul_kernels() {
@@ -23,6 +28,10 @@ std::vector<Kernel> matmul_kernels() {
            .op = "matmul",
            .accepts = accepts_few_rows,
            .prepare = [](const CallSpec& call) { return prepare_skinny(read(call)); }},
+          {.name = "cpu.matmul.split",
+           .op = "matmul",
+           .accepts = accepts_split,
+           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }},
           {.name = "cpu.matmul",
            .op = "matmul",
            .accepts = [](const CallSpec& call) { return read_matmul(call, nullptr); },
