@@ -180,6 +180,7 @@ struct AmxOperands {
     t.a = a, t.lda = lda, t.a_plane = a_plane;
     t.b = b, t.panel_stride = panel_stride, t.b_plane = b_plane;
     t.planes = planes;
+    t.products = planes == 2 ? 3 : 1;
     t.partial_in = add ? c : nullptr;
     t.partial_out = c;
     t.ldp = ldc;
