@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -46,7 +45,6 @@ class Lowering {
     number_instructions();
     find_last_uses();
     for (const StateUpdate& u : graph_.updates()) update_of_[u.value] = u.variable;
-    find_gradients_in_the_making();
     for (std::uint32_t n : graph_.order()) lower(graph_.node(n), n);
     copy_updates();
     finish();
@@ -95,44 +93,13 @@ class Lowering {
 
   void find_last_uses() {
     for (const auto& [n, position] : position_) {
-      std::set<ValueId> gradients;
       for (ValueId v : graph_.node(n).in) {
         int& last = last_use_[root(v)];
         last = std::max(last, position);
-        if (graph_.node(n).where.phase == Phase::Update &&
-            graph_.node(root(v).node).where.phase == Phase::Backward)
-          gradients.insert(root(v));
       }
-      // What takes one gradient by itself lets it go at once: no reason to keep a place for it.
-      if (gradients.size() > 1)
-        for (ValueId v : gradients) gradients_.insert({v, true});
     }
     for (const GraphOutput& o : graph_.outputs()) last_use_[root(o.value)] = count_;
     for (const StateUpdate& u : graph_.updates()) last_use_[root(u.value)] = count_;
-  }
-
-  // A part of a gradient whose memory the gradient takes over lies in the gradient arena too, from
-  // its own birth. Where several could be taken over, the first operand is.
-  void find_gradients_in_the_making() {
-    const auto& order = graph_.order();
-    for (auto n = order.rbegin(); n != order.rend(); ++n) {
-      const auto found = calls_.find(*n);
-      if (found == calls_.end() || found->second.second.is_view) continue;
-      const KernelChoice& choice = found->second.second;
-      const Node& node = graph_.node(*n);
-      for (std::uint32_t i = 0; i < node.out.size(); ++i) {
-        if (!gradients_.contains({*n, i}) || update_of_.contains({*n, i})) continue;
-        for (const auto& [from, to] : choice.in_place) {
-          if (to != static_cast<int>(i)) continue;
-          const ValueId part = root(node.in[from]);
-          if (!position_.contains(part.node) || last_use(part) > position_.at(*n) ||
-              graph_.type(part).max_bytes() != node.out[i].max_bytes())
-            continue;
-          gradients_.insert({part, true});
-          break;
-        }
-      }
-    }
   }
 
   int last_use(ValueId v) const {
@@ -265,14 +232,10 @@ class Lowering {
       if (slot.is_state && (!slot.may_overwrite || last_use(value) >= count_)) continue;
       if (program().buffers[b].arena == Arena::Staging) continue;
       // A gradient lies in the gradient arena from birth; nothing else moves in there.
-      const bool wants_gradient = gradients_.contains(value);
-      if (!slot.is_state && wants_gradient != (program().buffers[b].arena == Arena::Gradients))
-        continue;
       if (program().buffers[b].bytes != bytes) continue;
       if (is_free(b, node, i, at, choice, taken)) return b;
     }
-    const Arena arena = gradients_.contains(value) ? Arena::Gradients : Arena::Activations;
-    return new_buffer(node.identity(), arena, bytes, at);
+    return new_buffer(node.identity(), Arena::Activations, bytes, at);
   }
 
   // Whether output `i` of the instruction at `at` may be written to buffer `b`: the value there is
@@ -340,7 +303,6 @@ class Lowering {
   std::map<std::uint32_t, int> position_;
   std::map<std::uint32_t, std::pair<CallSpec, KernelChoice>> calls_;
   std::map<ValueId, int> last_use_;
-  std::map<ValueId, bool> gradients_;
   std::map<ValueId, Name> update_of_;
   std::map<ValueId, int> buffer_of_;
   std::map<Name, int> state_buffer_;

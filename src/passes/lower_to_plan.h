@@ -19,10 +19,8 @@ struct Lowered {
 // - a result takes over the buffer of an operand that dies here, where the kernel allows it;
 // - an update is written straight into its variable's buffer where no later node reads the old
 //   value, else copied there at the end;
-// - what the backward phase makes and the update phase reads is a gradient: it gets its place in
-//   the flat gradient arena, in order of birth;
-// - everything else lives in the activation arena from its first write to its last read, kernels'
-//   scratch during its instruction.
+// - everything else, gradients too, lives in the activation arena from its first write to its last
+//   read, kernels' scratch during its instruction (docs/decisions/0012).
 Lowered lower_to_plan(const Graph& graph, const PassContext& context);
 
 }  // namespace aloft

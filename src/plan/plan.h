@@ -23,8 +23,8 @@ enum class Arena : std::uint8_t {
   Parameters,   // weights and buffers of the model
   Optimizer,    // moments, master weights
   Control,      // loss scale, counters, random state
-  Gradients,    // one flat range, in the order in which gradients are born
-  Activations,  // everything that lives and dies within a program; kernels' scratch
+  Gradients,    // sums of gradients that outlive a program
+  Activations,  // everything that lives and dies within a program, gradients too; scratch
   Staging,      // inputs of the programs
 };
 inline constexpr Arena kAllArenas[] = {Arena::Parameters, Arena::Optimizer,   Arena::Control,
