@@ -353,10 +353,11 @@ void run_attention_backward(const AttentionShape& s, const AttentionExtents& act
                             const AttentionBackward& x, void* scratch) {
   const bool amx = uses_amx(s);
   const std::size_t bytes = attention_backward_scratch(s) / static_cast<std::size_t>(s.threads);
-  for_each_chunk(actual.batch * s.kv_heads, [&](std::int64_t task) {
+  const auto task = [&](std::int64_t i) {
     HWY_DYNAMIC_DISPATCH(attention_backward_task)
-    (amx, s, actual, x, task, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
-  });
+    (amx, s, actual, x, i, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
+  };
+  for_each_chunk(actual.batch * s.kv_heads, task, s.threads);
 }
 
 }  // namespace aloft::cpu

@@ -196,11 +196,12 @@ void run_attention_decode(const AttentionShape& s, const AttentionExtents& actua
   const std::size_t bytes = attention_decode_scratch(s) / static_cast<std::size_t>(s.threads);
   // Two multiplications an element of a key and of its value, a vector of them at a time.
   const std::int64_t cost = s.queries * actual.keys * (s.width / 4 + 4);
-  parallel_for(actual.batch * s.heads, cost, [&](std::int64_t begin, std::int64_t end) {
+  const auto tasks = [&](std::int64_t begin, std::int64_t end) {
     char* memory = static_cast<char*>(scratch) + pool_rank() * bytes;
     for (std::int64_t task = begin; task < end; ++task)
       HWY_DYNAMIC_DISPATCH(attention_decode_task)(s, actual, x, task, memory, nullptr);
-  });
+  };
+  parallel_for(actual.batch * s.heads, cost, tasks, s.threads);
 }
 
 }  // namespace aloft::cpu

@@ -251,11 +251,11 @@ void run_attention_forward(const AttentionShape& s, const AttentionExtents& actu
                            const AttentionForward& x, void* scratch) {
   const bool amx = uses_amx(s);
   const std::size_t bytes = attention_forward_scratch(s) / static_cast<std::size_t>(s.threads);
-  for_each_chunk(
-      HWY_DYNAMIC_DISPATCH(attention_forward_tasks)(s, actual.batch), [&](std::int64_t task) {
-        HWY_DYNAMIC_DISPATCH(attention_forward_task)
-        (amx, s, actual, x, task, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
-      });
+  const auto task = [&](std::int64_t i) {
+    HWY_DYNAMIC_DISPATCH(attention_forward_task)
+    (amx, s, actual, x, i, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
+  };
+  for_each_chunk(HWY_DYNAMIC_DISPATCH(attention_forward_tasks)(s, actual.batch), task, s.threads);
 }
 
 }  // namespace aloft::cpu

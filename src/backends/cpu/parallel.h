@@ -37,20 +37,29 @@ inline Chunks chunks_of(std::int64_t n, std::int64_t cost = 1, std::int64_t most
   return c;
 }
 
-// body(chunk) for chunk in [0, count).
+// Threads that a parallel region would have now: never a result's business.
+inline int pool_size() { return omp_get_max_threads(); }
+inline int pool_rank() { return omp_get_thread_num(); }
+
+// body(chunk) for chunk in [0, count), on at most `threads` threads: a body that has scratch of its
+// own for each of the threads that its call was prepared for must not meet more of them, however
+// large the pool has since become. Few chunks do not make a smaller team: GCC's OpenMP ends the
+// threads that a team leaves out, and starts new ones for the next.
 template <class Body>
-void for_each_chunk(std::int64_t count, const Body& body) {
+void for_each_chunk(std::int64_t count, const Body& body, int threads = pool_size()) {
   if (count == 1) return body(std::int64_t{0});
   if (count <= 0) return;
-#pragma omp parallel for schedule(static)
+  const int team = std::max(1, std::min(threads, pool_size()));
+#pragma omp parallel for schedule(static) num_threads(team)
   for (std::int64_t chunk = 0; chunk < count; ++chunk) body(chunk);
 }
 
 // body(begin, end) over [0, n).
 template <class Body>
-void parallel_for(std::int64_t n, std::int64_t cost, const Body& body) {
+void parallel_for(std::int64_t n, std::int64_t cost, const Body& body, int threads = pool_size()) {
   const Chunks c = chunks_of(n, cost);
-  for_each_chunk(c.count, [&](std::int64_t i) { body(c.begin(i), c.end(i)); });
+  for_each_chunk(
+      c.count, [&](std::int64_t i) { body(c.begin(i), c.end(i)); }, threads);
 }
 
 // The sum of body(begin, end) over the chunks of [0, n), added in order. T: a number, or a struct
@@ -65,9 +74,5 @@ T parallel_sum(std::int64_t n, std::int64_t cost, const Body& body) {
   for (std::int64_t i = 0; i < c.count; ++i) total = total + partial[i];
   return total;
 }
-
-// Threads that a parallel region would have now: sizes per-thread scratch, never a result.
-inline int pool_size() { return omp_get_max_threads(); }
-inline int pool_rank() { return omp_get_thread_num(); }
 
 }  // namespace aloft::cpu

@@ -71,10 +71,12 @@ void expect_sum(DType type, std::int64_t half, double roundoff) {
     ASSERT_NEAR(whole.dweight[i], a.dweight[i] + b.dweight[i],
                 roundoff * (std::abs(a.dweight[i]) + std::abs(b.dweight[i]) + 1e-3))
         << i;
-  const Sweep again = run(type, 0, 2 * half, 4);
-  EXPECT_EQ(again.loss, whole.loss);
-  EXPECT_EQ(again.dx, whole.dx);
-  EXPECT_EQ(again.dweight, whole.dweight);
+  for (const int threads : {4, 16, 64}) {
+    const Sweep again = run(type, 0, 2 * half, threads);
+    EXPECT_EQ(again.loss, whole.loss) << threads;
+    EXPECT_EQ(again.dx, whole.dx) << threads;
+    EXPECT_EQ(again.dweight, whole.dweight) << threads;
+  }
 }
 
 TEST(ChunkedHead, AddsItsChunksInF32) { expect_sum(DType::F32, 288, 1e-6); }

@@ -181,6 +181,21 @@ TEST(MatmulGrid, ManyBandsAndPartsOfDepth) {
     }
 }
 
+// More threads than processors, and than items of some waves.
+TEST(MatmulGrid, SameBitsOnFarMoreThreads) {
+  for (const Types& t : kTypes)
+    for (const bool transposed : {false, true}) {
+      MatmulSpec s;
+      s.m = 330, s.n = 450, s.k = 1090;
+      s.a = t.a, s.b = t.b, s.c = t.c;
+      s.transpose_a = transposed, s.transpose_b = !transposed;
+      s.bias = DType::F32;
+      const Case c = make_case(s);
+      FloatBuffer one = run(c, 1);
+      for (const int threads : {16, 64}) EXPECT_EQ(run(c, threads).copy(), one.copy()) << threads;
+    }
+}
+
 TEST(MatmulGrid, BatchesBiasAndAccumulation) {
   for (const Types& t : kTypes)
     for (const bool extra : {false, true}) {
