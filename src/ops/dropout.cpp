@@ -49,7 +49,7 @@ std::vector<OpDef> dropout_ops() {
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(12, in, out); },
       .labels = "..., * -> ...",
-      .fusion = Fusion::Opaque,
+      .fusion = Fusion::Elementwise,
       .onnx = no_onnx(),
       .samples = samples,
       .keep_inputs = {1},

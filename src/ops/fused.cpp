@@ -87,6 +87,9 @@ void samples(Samples& s) {
   add("%3 = sub(%0, %1) : f64; %4 = square(%3) : f64; %5 = mul(%4, %2) : f64; return %5",
       {as(f64, {4, 3, 5}), as(f64, {3, 1}), as(f64, {})}, 4)
       ->gradient = true;
+  const SampleInput rng{{3}, Fill::Ids, 0, 1000, 1, DType::I64, true};
+  add("%3 = mul(%0, %1) : bf16; %4 = dropout(%3, %2) {p=0.25, key=77} : bf16; return %3, %4",
+      {as(bf16, {3, 1031}), as(bf16, {1031}), rng}, 3);
   add("%1 = abs(%0) : f32; %2 = sqrt(%1) : f32; return %2", {as(f32, {0, 3})}, 2);
 }
 

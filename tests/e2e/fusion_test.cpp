@@ -14,7 +14,9 @@
 #include "ops/cast.h"
 #include "ops/clamp.h"
 #include "ops/compare.h"
+#include "ops/constant.h"
 #include "ops/cross_entropy.h"
+#include "ops/dropout.h"
 #include "ops/host_array.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
@@ -51,10 +53,10 @@ Tensor operand(DType dtype, const std::vector<std::int64_t>& shape, std::uint64_
   return eager().from_host({dtype, Shape::of(shape)}, bytes.data());
 }
 
-Tensor one_step(Draw& draw, const std::vector<Tensor>& values) {
+Tensor one_step(Draw& draw, const std::vector<Tensor>& values, const Tensor& rng) {
   const auto pick = [&]() -> const Tensor& { return values[draw(values.size())]; };
   const Tensor &a = pick(), &b = pick();
-  switch (draw(20)) {
+  switch (draw(21)) {
     case 0:
       return a - b;
     case 1:
@@ -83,6 +85,8 @@ Tensor one_step(Draw& draw, const std::vector<Tensor>& values) {
       return cast(a, kFloats[draw(4)]);
     case 14:
       return where(less(a, cast(b, a.dtype())), a, cast(pick(), a.dtype()));
+    case 20:
+      return dropout(a, rng, 0.25);
     case 15:
       return cast(greater(a, cast(b, a.dtype())), a.dtype());
     default:
@@ -124,8 +128,9 @@ std::vector<std::string> results_of(const Case& c, int threads, bool fuses, int&
   CompiledCall call(options, [&](const std::vector<Tensor>& in) {
     Draw draw(c.seed);
     std::vector<Tensor> values = in;
+    const Tensor rng = iota(3, DType::I64);
     const std::int64_t steps = 4 + draw(12);
-    for (std::int64_t i = 0; i < steps; ++i) values.push_back(one_step(draw, values));
+    for (std::int64_t i = 0; i < steps; ++i) values.push_back(one_step(draw, values, rng));
     std::vector<std::pair<std::string, Tensor>> out{{"last", values.back()}};
     for (int i = 0; i < 2; ++i)
       out.emplace_back("r" + std::to_string(i), values[in.size() + draw(steps)]);

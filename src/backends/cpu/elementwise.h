@@ -17,11 +17,24 @@ namespace aloft::cpu {
 using TileF32 = void (*)(const float* const* in, float* out, std::int64_t n, const double* p);
 using TileF64 = void (*)(const double* const* in, double* out, std::int64_t n, const double* p);
 
+// The same of one operand and a random word for each element.
+using DrawnF32 = void (*)(const float* x, const std::uint32_t* words, float* out, std::int64_t n,
+                          const double* p);
+using DrawnF64 = void (*)(const double* x, const std::uint32_t* words, double* out, std::int64_t n,
+                          const double* p);
+
 struct ElementwiseCode {
   TileF32 f32 = nullptr;  // floats up to f32, bool and 8-bit integers
   TileF64 f64 = nullptr;  // f64 and the wider integers, which a double holds up to 2^53
   std::int64_t cost = 1;  // of one element, in units of an addition
   std::array<double, 4> numbers{};
+  // Of an op that draws, instead of f32 and f64: its operands are x and the random state, and
+  // element i of the flattened result has word i of the stream that `key` names.
+  DrawnF32 drawn_f32 = nullptr;
+  DrawnF64 drawn_f64 = nullptr;
+  std::int64_t key = 0;
+
+  bool draws() const { return drawn_f32 != nullptr; }
 };
 
 // Element types of which a float holds every value.

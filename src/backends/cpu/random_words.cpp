@@ -17,55 +17,74 @@ void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t bl
 }
 #else
 using Words = hn::ScalableTag<std::uint32_t>;
+using Blocks = hn::Repartition<std::uint64_t, Words>;
 using WordV = hn::Vec<Words>;
 
-// The 64-bit products of a's lanes and m, as high and low halves.
-HWY_INLINE void multiply(WordV a, std::uint32_t m, WordV& high, WordV& low) {
-  const Words d;
-  const hn::Repartition<std::uint64_t, Words> d64;
-  const WordV factor = hn::Set(d, m);
-  const auto even = hn::MulEven(a, factor);
-  const WordV odds = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a)));
-  const auto odd = hn::MulEven(odds, factor);
-  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
-  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+// A block a lane of 64 bits, each word of it in the lower half of its own vector; what lies in the
+// upper halves is never looked at, because products read the lower ones alone.
+struct Counters {
+  WordV w0, w1, w2, w3;
+};
+
+HWY_INLINE WordV upper_half(hn::Vec<Blocks> product) {
+  return hn::Shuffle2301(hn::BitCast(Words(), product));
 }
 
-// Blocks [block, block + blocks): lane i of each vector works on block + i.
+HWY_INLINE void turn(Counters& c, WordV k0, WordV k1) {
+  const Words d;
+  const auto a = hn::MulEven(c.w0, hn::Set(d, 0xD2511F53u));
+  const auto b = hn::MulEven(c.w2, hn::Set(d, 0xCD9E8D57u));
+  c.w0 = hn::Xor3(upper_half(b), c.w1, k0);
+  c.w1 = hn::BitCast(d, b);
+  c.w2 = hn::Xor3(upper_half(a), c.w3, k1);
+  c.w3 = hn::BitCast(d, a);
+}
+
+HWY_INLINE void put(const Counters& c, std::uint32_t* words) {
+  const Blocks d;
+  const auto first = hn::OddEven(hn::Shuffle2301(c.w1), c.w0);
+  const auto second = hn::OddEven(hn::Shuffle2301(c.w3), c.w2);
+  hn::StoreInterleaved2(hn::BitCast(d, first), hn::BitCast(d, second), d,
+                        reinterpret_cast<std::uint64_t*>(words));
+}
+
+// Blocks [block, block + blocks), two vectors of them at a time, which hide each other's latency.
 void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t blocks,
               std::uint32_t* words) {
   const Words d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Blocks d64;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d64));
   const std::uint64_t k =
       scalar::mix64(scalar::mix64(key.seed + 0x9e3779b97f4a7c15u) + key.identity);
   const std::uint64_t when = (key.step << 20) + key.micro;
-  for (std::int64_t b = 0; b < blocks; b += lanes) {
-    const std::uint64_t at = block + static_cast<std::uint64_t>(b);
-    // A carry into the high word within one vector needs 2^32 blocks before it: lane by lane then.
-    if ((at & 0xffffffffu) + static_cast<std::uint64_t>(lanes) > 0xffffffffu) {
-      for (std::int64_t i = 0; i < lanes; ++i)
-        for (int w = 0; w < 4; ++w)
-          words[4 * (b + i) + w] = scalar::random_block(key, at + static_cast<std::uint64_t>(i))[w];
-      continue;
-    }
-    WordV c0 = hn::Iota(d, static_cast<std::uint32_t>(at));
-    WordV c1 = hn::Set(d, static_cast<std::uint32_t>(at >> 32));
-    WordV c2 = hn::Set(d, static_cast<std::uint32_t>(when));
-    WordV c3 = hn::Set(d, static_cast<std::uint32_t>(when >> 32));
-    std::uint32_t k0 = static_cast<std::uint32_t>(k), k1 = static_cast<std::uint32_t>(k >> 32);
-    for (int round = 0; round < 10; ++round) {
-      WordV high_a, low_a, high_b, low_b;
-      multiply(c0, 0xD2511F53u, high_a, low_a);
-      multiply(c2, 0xCD9E8D57u, high_b, low_b);
-      c0 = hn::Xor(hn::Xor(high_b, c1), hn::Set(d, k0));
-      c1 = low_b;
-      c2 = hn::Xor(hn::Xor(high_a, c3), hn::Set(d, k1));
-      c3 = low_a;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    hn::StoreInterleaved4(c0, c1, c2, c3, d, words + 4 * b);
+  std::uint32_t k0[10] = {static_cast<std::uint32_t>(k)};
+  std::uint32_t k1[10] = {static_cast<std::uint32_t>(k >> 32)};
+  for (int round = 1; round < 10; ++round) {
+    k0[round] = k0[round - 1] + 0x9E3779B9u;
+    k1[round] = k1[round - 1] + 0xBB67AE85u;
   }
+  const WordV when_low = hn::Set(d, static_cast<std::uint32_t>(when));
+  const WordV when_high = hn::Set(d, static_cast<std::uint32_t>(when >> 32));
+  const auto start = [&](std::int64_t b) HWY_ATTR {
+    const auto at = hn::Iota(d64, block + static_cast<std::uint64_t>(b));
+    return Counters{hn::BitCast(d, at), hn::BitCast(d, hn::ShiftRight<32>(at)), when_low,
+                    when_high};
+  };
+  std::int64_t b = 0;
+  for (; b + lanes < blocks; b += 2 * lanes) {
+    Counters one = start(b), two = start(b + lanes);
+    for (int round = 0; round < 10; ++round) {
+      const WordV r0 = hn::Set(d, k0[round]), r1 = hn::Set(d, k1[round]);
+      turn(one, r0, r1);
+      turn(two, r0, r1);
+    }
+    put(one, words + 4 * b);
+    put(two, words + 4 * (b + lanes));
+  }
+  if (b >= blocks) return;
+  Counters last = start(b);
+  for (int round = 0; round < 10; ++round) turn(last, hn::Set(d, k0[round]), hn::Set(d, k1[round]));
+  put(last, words + 4 * b);
 }
 #endif
 

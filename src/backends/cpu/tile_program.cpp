@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/random_words.h"
 
 namespace aloft::cpu {
 namespace {
@@ -18,8 +19,13 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
+const TensorType kRandomState{DType::I64, {3}};
+
+// For the operands: random states are not read by elements.
 CallSpec first_output(const CallSpec& call, const Shape& shape) {
   CallSpec c{call.op, {}, call.in, {{DType::F32, shape}}, call.threads};
+  for (TensorType& t : c.in)
+    if (t == kRandomState) t = {DType::F32, {}};
   return c;
 }
 
@@ -37,10 +43,11 @@ std::variant<TileProgram, Refusal> TileProgram::make(const CallSpec& call,
   if (call.in.empty() || call.in.size() > kMaxOperands)
     return Refusal{"it has " + std::to_string(call.in.size()) + " operands, not 1 to " +
                    std::to_string(kMaxOperands)};
-  std::optional<Shape> shape = call.in[0].shape;
+  std::optional<Shape> shape = Shape{};
   for (const TensorType& t : call.in) {
-    if (t.dtype == DType::I64) return Refusal{"a double does not hold every i64"};
-    if (shape) shape = broadcast(*shape, t.shape);
+    if (t.dtype == DType::I64 && t != kRandomState)
+      return Refusal{"a double does not hold every i64"};
+    if (shape && t != kRandomState) shape = broadcast(*shape, t.shape);
   }
   if (!shape) return Refusal{"its operands do not broadcast to one shape"};
   if (program.out.size() != call.out.size()) return Refusal{"the program has other outputs"};
@@ -116,22 +123,31 @@ std::optional<Refusal> TileProgram::add_step(const CallSpec& call, const StepPro
   if (s.in.empty() || s.in.size() > 4)
     return Refusal{"step '" + s.op.str() + "' has " + std::to_string(s.in.size()) + " operands"};
   CallSpec part{s.op, s.attrs, {}, {{s.dtype, shape_}}, call.threads};
-  std::optional<Shape> shape = Shape{};
-  Step made;
-  made.in_f32 = fits_f32(s.dtype);
-  for (int v : s.in) {
-    part.in.push_back({dtypes_[v], v < inputs_ ? call.in[v].shape : shape_});
-    shape = broadcast(*shape, part.in.back().shape);
-    made.in_f32 = made.in_f32 && fits_f32(dtypes_[v]);
-  }
-  if (!shape || *shape != shape_) return Refusal{"step '" + s.op.str() + "' has another shape"};
+  for (int v : s.in) part.in.push_back({dtypes_[v], v < inputs_ ? call.in[v].shape : shape_});
   const Choice choice = choose_kernel(cpu_backend(), part);
   const auto prepared =
       choice.kernel != nullptr && !choice.kernel->is_view ? choice.kernel->prepare(part) : nullptr;
   const auto* tile_op = dynamic_cast<const TileOp*>(prepared.get());
   if (tile_op == nullptr) return Refusal{"'" + s.op.str() + "' has no kernel that works on tiles"};
+  Step made;
   made.code = tile_op->tile_code();
   made.in = s.in;
+  if (made.code.draws()) {
+    // The second operand is looked at as a whole.
+    if (s.in.size() != 2 || part.in[1] != kRandomState)
+      return Refusal{"step '" + s.op.str() + "' draws without a random state"};
+    made.random_state = made.in[1];
+    made.in.pop_back();
+    part.in.pop_back();
+  }
+  std::optional<Shape> shape = Shape{};
+  made.in_f32 = fits_f32(s.dtype);
+  for (const TensorType& t : part.in) {
+    if (t.dtype == DType::I64) return Refusal{"a double does not hold every i64"};
+    if (shape) shape = broadcast(*shape, t.shape);
+    made.in_f32 = made.in_f32 && fits_f32(t.dtype);
+  }
+  if (!shape || *shape != shape_) return Refusal{"step '" + s.op.str() + "' has another shape"};
   made.dtype = s.dtype;
   cost_ += made.code.cost;
   dtypes_.push_back(s.dtype);
@@ -166,9 +182,23 @@ bool TileProgram::may_share(int in, int out) const {
   return !is_memory_itself || last_read_[in] <= out_steps_[out];
 }
 
+// A tile begins anywhere, a block of random words at every fourth element.
 template <class T>
-void TileProgram::run_step(const Step& step, Tiles& tiles, int value, std::int64_t n,
-                           void* place) const {
+void TileProgram::draw(const Step& step, Tiles& tiles, std::int64_t begin, std::int64_t n,
+                       const T* x, T* result) const {
+  const scalar::RandomKey key = random_key(tiles.args_.in[step.random_state], step.code.key);
+  const std::int64_t first = begin / 4 * 4;
+  random_words(key, static_cast<std::uint64_t>(first), begin - first + n, tiles.words_);
+  const std::uint32_t* words = tiles.words_ + (begin - first);
+  if constexpr (std::is_same_v<T, float>)
+    step.code.drawn_f32(x, words, result, n, step.code.numbers.data());
+  else
+    step.code.drawn_f64(x, words, result, n, step.code.numbers.data());
+}
+
+template <class T>
+void TileProgram::run_step(const Step& step, Tiles& tiles, int value, std::int64_t begin,
+                           std::int64_t n, void* place) const {
   constexpr bool kInF32 = std::is_same_v<T, float>;
   const T* in[4];
   for (std::size_t i = 0; i < step.in.size(); ++i) {
@@ -184,7 +214,9 @@ void TileProgram::run_step(const Step& step, Tiles& tiles, int value, std::int64
   T* result = place != nullptr && step.dtype == (kInF32 ? DType::F32 : DType::F64)
                   ? static_cast<T*>(place)
                   : slot;
-  if constexpr (kInF32)
+  if (step.code.draws())
+    draw(step, tiles, begin, n, in[0], result);
+  else if constexpr (kInF32)
     step.code.f32(in, result, n, step.code.numbers.data());
   else
     step.code.f64(in, result, n, step.code.numbers.data());
@@ -218,18 +250,20 @@ const float* TileProgram::tile_of(const Tiles& tiles, int value) {
 }
 
 void TileProgram::run(Tiles& tiles, std::int64_t begin, std::int64_t n, void* const* out) const {
-  for (int i = 0; i < inputs_; ++i)
+  for (int i = 0; i < inputs_; ++i) {
+    if (dtypes_[i] == DType::I64) continue;  // a random state
     tiles.at_[i] = fits_f32(dtypes_[i])
                        ? static_cast<const void*>(tiles.reader_.as_f32(i, begin, n))
                        : tiles.reader_.as_f64(i, begin, n);
+  }
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
     const int value = inputs_ + static_cast<int>(s);
     void* place = step.output < 0 ? nullptr : out[step.output];
     if (step.in_f32)
-      run_step<float>(step, tiles, value, n, place);
+      run_step<float>(step, tiles, value, begin, n, place);
     else
-      run_step<double>(step, tiles, value, n, place);
+      run_step<double>(step, tiles, value, begin, n, place);
   }
 }
 

@@ -51,10 +51,11 @@ class TileProgram {
  private:
   struct Step {
     ElementwiseCode code;
-    bool in_f32 = true;   // computes in f32, else in double
-    std::vector<int> in;  // values
-    int output = -1;      // of the call, or -1
-    int slot = 0;         // where its tile lies, unless that is the output itself
+    bool in_f32 = true;     // computes in f32, else in double
+    std::vector<int> in;    // values
+    int random_state = -1;  // the input of a step that draws
+    int output = -1;        // of the call, or -1
+    int slot = 0;           // where its tile lies, unless that is the output itself
     bool is_read = false;
     DType dtype = DType::F32;
   };
@@ -67,7 +68,11 @@ class TileProgram {
   std::optional<Refusal> bind_outputs(const CallSpec& call, const StepProgram& program);
   void find_slots(const StepProgram& program);
   template <class T>
-  void run_step(const Step& step, Tiles& tiles, int value, std::int64_t n, void* place) const;
+  void run_step(const Step& step, Tiles& tiles, int value, std::int64_t begin, std::int64_t n,
+                void* place) const;
+  template <class T>
+  void draw(const Step& step, Tiles& tiles, std::int64_t begin, std::int64_t n, const T* x,
+            T* result) const;
 
   Shape shape_;
   Operands operands_;
@@ -84,16 +89,20 @@ class TileProgram {
 
 class TileProgram::Tiles {
  public:
-  Tiles(const TileProgram& program, const RunArgs& args) : reader_(program.operands_, args) {}
+  Tiles(const TileProgram& program, const RunArgs& args)
+      : args_(args), reader_(program.operands_, args) {}
 
  private:
   friend class TileProgram;
+  const RunArgs& args_;
   Reader reader_;
   // Where each value's tile lies: floats where its type fits, else doubles.
   std::array<const void*, kMaxOperands + kMostSteps> at_{};
   alignas(64) double slots_[kSlots][kTile];
   alignas(64) double widened_[4][kTile];  // operands of a step in double whose tiles are floats
   alignas(64) double raw_[kTile];         // a result in its own type
+  // For a step that draws; its first word may be up to three before the tile's.
+  alignas(64) std::uint32_t words_[kTile + 64];
 };
 
 }  // namespace aloft::cpu

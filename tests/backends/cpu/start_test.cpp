@@ -10,11 +10,26 @@
 
 #include "backends/cpu/memory.h"
 #include "backends/cpu/normal_pairs.h"
+#include "backends/cpu/random_words.h"
 #include "exec/move_in.h"
 #include "scalar/philox.h"
 
 namespace aloft {
 namespace {
+
+// Also where the block's number outgrows 32 bits within a vector.
+TEST(RandomWords, AreThoseOfTheDefinition) {
+  const scalar::RandomKey key{5, 1u << 13, 3, ~std::uint64_t{8}};
+  for (const std::uint64_t first : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 512})
+    for (const std::int64_t n : {1, 31, 64, 1000}) {
+      std::vector<std::uint32_t> words(static_cast<std::size_t>(n) + 64);
+      cpu::random_words(key, first, n, words.data());
+      for (std::int64_t i = 0; i < n; ++i)
+        ASSERT_EQ(words[static_cast<std::size_t>(i)],
+                  scalar::random_bits(key, first + static_cast<std::uint64_t>(i)))
+            << first << " + " << i;
+    }
+}
 
 TEST(NormalPairs, AreThoseOfTheDefinition) {
   std::vector<std::uint32_t> words;
