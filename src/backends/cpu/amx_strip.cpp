@@ -4,25 +4,17 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 
-#define ALOFT_AMX                                                                          \
-  __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16," \
-                        "prfchw")))
+#include "backends/cpu/amx_blocks-inl.h"
+#include "backends/cpu/amx_repair.h"
+#include "backends/cpu/plane_units-inl.h"
 
 namespace aloft::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 32, kRows = 16;  // of a block, of a tile
-
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
 const TileConfig kWholeTiles;
 
 // ---- packing, in units that take a few cycles each ----
@@ -33,7 +25,11 @@ struct RowUnits {
   std::int64_t ld, depth, count;
   std::uint16_t* to;
   explicit RowUnits(const AmxPanelSource& s, std::uint16_t* panel)
-      : from(s.data), ld(s.ld), depth(s.k), count(s.k / 2), to(panel) {}
+      : from(static_cast<const std::uint16_t*>(s.data)),
+        ld(s.ld),
+        depth(s.k),
+        count(s.k / 2),
+        to(panel) {}
 
   ALOFT_AMX inline void unit() {
     // Past the last row the panel behind this one begins, as a rule to be packed next.
@@ -61,7 +57,11 @@ struct ColumnUnits {
   std::int64_t ld, k, count, at = 0;
   std::uint16_t* to;
   explicit ColumnUnits(const AmxPanelSource& s, std::uint16_t* panel)
-      : first(s.data), ld(s.ld), k(s.k), count(s.k / 4), to(panel) {}
+      : first(static_cast<const std::uint16_t*>(s.data)),
+        ld(s.ld),
+        k(s.k),
+        count(s.k / 4),
+        to(panel) {}
 
   ALOFT_AMX inline __m512i every_fourth(std::int64_t line) const {
     const auto quad = [&](std::int64_t l) ALOFT_AMX {
@@ -99,39 +99,11 @@ struct ColumnUnits {
   }
 };
 
-// ---- the tiles ----
-
-ALOFT_AMX inline void start_sums(const float* from, std::int64_t ld) {
-  if (!from) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    return;
-  }
-  _tile_loadd(0, from, ld * 4);
-  _tile_loadd(1, from + kRows, ld * 4);
-  _tile_loadd(2, from + kRows * ld, ld * 4);
-  _tile_loadd(3, from + kRows * ld + kRows, ld * 4);
-}
-
-ALOFT_AMX inline void store_sums(float* to, std::int64_t ld) {
-  _tile_stored(0, to, ld * 4);
-  _tile_stored(1, to + kRows, ld * 4);
-  _tile_stored(2, to + kRows * ld, ld * 4);
-  _tile_stored(3, to + kRows * ld + kRows, ld * 4);
-}
-
-ALOFT_AMX inline void step(const std::uint16_t* a, std::int64_t lda, const std::uint16_t* b) {
-  _tile_loadd(4, a, lda * 2);
-  _tile_loadd(6, b, 128);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, b + 32, 128);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_loadd(5, a + kRows * lda, lda * 2);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
+struct NoUnits {
+  static constexpr std::int64_t count = 0;
+  NoUnits(const AmxPanelSource&, std::uint16_t*) {}
+  void unit() {}
+};
 
 ALOFT_AMX inline void write_line(void* to, __m512i line, bool whole) {
   if (whole)
@@ -140,20 +112,36 @@ ALOFT_AMX inline void write_line(void* to, __m512i line, bool whole) {
     _mm512_storeu_si512(to, line);
 }
 
+// 32 values in their order, rounded.
+ALOFT_AMX inline __m512i narrow(DType type, __m512 first, __m512 second) {
+  if (type == DType::BF16) return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT;
+  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(first, kNearest)),
+                            _mm512_cvtps_ph(second, kNearest), 1);
+}
+
+// Is any of a block's sums infinite or NaN?
+ALOFT_AMX inline bool any_odd(const float* sums) {
+  const __m512 zero = _mm512_setzero_ps();
+  __m512 found[4] = {zero, zero, zero, zero};  // 0 * x is NaN for those alone
+  for (int i = 0; i < kBlock * kBlock; i += 64)
+    for (int j = 0; j < 4; ++j)
+      found[j] = _mm512_fmadd_ps(zero, _mm512_load_ps(sums + i + 16 * j), found[j]);
+  const __m512 all =
+      _mm512_add_ps(_mm512_add_ps(found[0], found[1]), _mm512_add_ps(found[2], found[3]));
+  return _mm512_cmp_ps_mask(all, all, _CMP_UNORD_Q) != 0;
+}
+
 }  // namespace
 
-// 16 columns of the block as rows of C: pairs of rows become words of two bf16, which a transpose
+// 16 columns of the block as rows of C: pairs of rows become words of two values, which a transpose
 // of 16 x 16 words puts side by side.
 ALOFT_AMX inline void AmxStrips::write_turned(Block& block) {
-  const __m512i interleaved =
-      _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                       21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const float* sums = block.sums + block.row;
   __m512i w[16], x[16];
   for (int i = 0; i < 16; ++i, sums += 2 * kBlock)
-    w[i] = _mm512_permutexvar_epi16(
-        interleaved, reinterpret_cast<__m512i>(
-                         _mm512_cvtne2ps_pbh(_mm512_load_ps(sums + kBlock), _mm512_load_ps(sums))));
+    w[i] =
+        interleave_halves(narrow(block.type, _mm512_load_ps(sums), _mm512_load_ps(sums + kBlock)));
   for (int i = 0; i < 16; i += 4) {  // 4 x 4 words within each quarter of a vector
     const __m512i a = _mm512_unpacklo_epi32(w[i], w[i + 1]);
     const __m512i b = _mm512_unpackhi_epi32(w[i], w[i + 1]);
@@ -191,76 +179,103 @@ ALOFT_AMX inline void AmxStrips::write_rows(Block& block, std::int64_t rows) {
       left = _mm512_add_ps(left, _mm512_loadu_ps(block.bias));
       right = _mm512_add_ps(right, _mm512_loadu_ps(block.bias + 16));
     }
-    if (block.f32) {
+    if (block.type == DType::F32) {
       float* c = static_cast<float*>(block.c) + block.row * block.ldc;
       write_line(c, _mm512_castps_si512(left), block.lines);
       write_line(c + 16, _mm512_castps_si512(right), block.lines);
     } else {
       auto* c = static_cast<std::uint16_t*>(block.c) + block.row * block.ldc;
-      write_line(c, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right, left)), block.lines);
+      write_line(c, narrow(block.type, left, right), block.lines);
     }
   }
 }
 
-// kPacks: 0 nothing, 1 rows of B, 2 rows of B transposed. kSums: parts of K come before or behind.
-template <int kPacks, bool kSums>
+// The block's sums wait from here on, repaired. Behind a part of K that is not the last they go
+// among the strip's sums.
+ALOFT_AMX inline void AmxStrips::keep(const AmxStrip& s, std::int64_t row) {
+  float* sums = sums_[turn_];
+  turn_ ^= 1;
+  store_sums<true>(sums, kBlock);
+  if (s.planes > 1 && any_odd(sums))
+    repair_sums({s.planes, s.k, s.a + row * s.lda, s.lda, s.a_plane, s.b, s.b_plane,
+                 s.partial_in ? s.partial_in + row * s.ldp : nullptr, s.ldp},
+                kBlock, ~0u, sums);
+  if (s.partial_out) {
+    waiting_ = {sums, s.partial_out + row * s.ldp, s.ldp, 0, 0, nullptr, DType::F32, false, false};
+    return;
+  }
+  const std::int64_t element = static_cast<std::int64_t>(size_of(s.c_type));
+  char* c = static_cast<char*>(s.c) + (s.turned ? row : row * s.ldc) * element;
+  const bool lines = reinterpret_cast<std::uintptr_t>(c) % 64 == 0 && s.ldc * element % 64 == 0;
+  waiting_ = {sums, c, s.ldc, 0, 0, s.bias, s.c_type, s.turned, lines};
+}
+
+// kSums: parts of K come before or behind.
+template <class Units, const auto& kTerms, bool kSums>
 ALOFT_AMX void AmxStrips::run_blocks(const AmxStrip& s) {
-  using Units = std::conditional_t<kPacks == 2, ColumnUnits, RowUnits>;
   constexpr std::int64_t kRowsAStep = 2;
+  constexpr bool kPacks = !std::is_same_v<Units, NoUnits>, kPlanes = std::size(kTerms) > 1;
   const AmxPanelSource none;
   Units units(kPacks ? *s.next : none, s.next_panel);
   const std::int64_t steps = s.m / kBlock * (s.k / kAmxDepth);
   const std::int64_t units_a_step = (units.count + steps - 1) / steps;
-  const std::int64_t element = static_cast<std::int64_t>(size_of(s.c_type));
   const float* partial = s.partial_out ? s.partial_out : s.partial_in;
+  const PlaneStrides strides{s.lda, s.a_plane, s.b_plane};
   for (std::int64_t row = 0; row < s.m; row += kBlock) {
     const std::uint16_t *a = s.a + row * s.lda, *b = s.b;
-    start_sums(s.partial_in ? s.partial_in + row * s.ldp : nullptr, s.ldp);
+    start_sums<true>(s.partial_in ? s.partial_in + row * s.ldp : nullptr, s.ldp);
     // Sums of the block below this one, two rows a step.
     const float* soon = kSums && row + kBlock < s.m ? partial + (row + kBlock) * s.ldp : nullptr;
     const float* soon_end = soon ? soon + kBlock * s.ldp : nullptr;
     for (std::int64_t k = 0; k < s.k; k += kAmxDepth, b += kAmxDepth * kAmxPanel) {
-      step(a + k, s.lda, b);
+      step_planes<true, kTerms>(a + k, b, strides);
       if constexpr (kSums)
         for (int r = 0; r < 2 && soon < soon_end; ++r, soon += s.ldp) {
           __builtin_prefetch(soon, 1, 3);
           __builtin_prefetch(soon + 16, 1, 3);
         }
-      if constexpr (kPacks != 0)
+      if constexpr (kPacks)
         for (std::int64_t u = 0; u < units_a_step && units.count > 0; ++u) units.unit();
       write_rows(waiting_, kRowsAStep);
     }
-    if (s.partial_out) {
-      store_sums(s.partial_out + row * s.ldp, s.ldp);
+    if (s.partial_out && !kPlanes) {
+      store_sums<true>(s.partial_out + row * s.ldp, s.ldp);
       continue;
     }
     write_rows(waiting_, kBlock);
-    float* sums = sums_[turn_];
-    turn_ ^= 1;
-    store_sums(sums, kBlock);
-    char* c = static_cast<char*>(s.c) + (s.turned ? row : row * s.ldc) * element;
-    const bool lines = reinterpret_cast<std::uintptr_t>(c) % 64 == 0 && s.ldc * element % 64 == 0;
-    waiting_ = {sums, c, s.ldc, 0, 0, s.bias, s.c_type == DType::F32, s.turned, lines};
+    keep(s, row);
   }
   while (units.count > 0) units.unit();
 }
 
-template <bool kSums>
+template <class Rows, class Columns, const auto& kTerms, bool kSums>
 ALOFT_AMX void AmxStrips::run_packing(const AmxStrip& strip) {
   if (!strip.next)
-    run_blocks<0, kSums>(strip);
+    run_blocks<NoUnits, kTerms, kSums>(strip);
   else if (strip.next->transposed)
-    run_blocks<2, kSums>(strip);
+    run_blocks<Columns, kTerms, kSums>(strip);
   else
-    run_blocks<1, kSums>(strip);
+    run_blocks<Rows, kTerms, kSums>(strip);
+}
+
+template <class Split, const auto& kTerms>
+ALOFT_AMX void AmxStrips::run_planes(const AmxStrip& strip) {
+  run_packing<PlaneRowUnits<Split>, PlaneColumnUnits<Split>, kTerms, true>(strip);
 }
 
 ALOFT_AMX void AmxStrips::run(const AmxStrip& strip) {
   _tile_loadconfig(&kWholeTiles);
+  if (strip.products == 6) return run_planes<SplitF32<3>, kTerms6>(strip);
+  if (strip.products == 4) return run_planes<SplitF16, kTerms4>(strip);
+  if (strip.products == 3) {
+    if (strip.next && strip.next->type == DType::F32)
+      return run_planes<SplitF32<2>, kTerms3>(strip);
+    return run_planes<SplitF16, kTerms3>(strip);
+  }
   if (strip.partial_in || strip.partial_out)
-    run_packing<true>(strip);
+    run_packing<RowUnits, ColumnUnits, kTerms1, true>(strip);
   else
-    run_packing<false>(strip);
+    run_packing<RowUnits, ColumnUnits, kTerms1, false>(strip);
 }
 
 ALOFT_AMX void AmxStrips::finish() {
@@ -269,14 +284,26 @@ ALOFT_AMX void AmxStrips::finish() {
   _tile_release();
 }
 
-ALOFT_AMX void AmxStrips::pack(const AmxPanelSource& source, std::uint16_t* panel) {
+template <class Rows, class Columns>
+ALOFT_AMX static void pack_at_once(const AmxPanelSource& source, std::uint16_t* panel) {
   if (source.transposed) {
-    ColumnUnits units(source, panel);
+    Columns units(source, panel);
     while (units.count > 0) units.unit();
   } else {
-    RowUnits units(source, panel);
+    Rows units(source, panel);
     while (units.count > 0) units.unit();
   }
+}
+
+void AmxStrips::pack(const AmxPanelSource& source, std::uint16_t* panel) {
+  if (source.type == DType::BF16)
+    pack_at_once<RowUnits, ColumnUnits>(source, panel);
+  else if (source.type == DType::F16)
+    pack_at_once<PlaneRowUnits<SplitF16>, PlaneColumnUnits<SplitF16>>(source, panel);
+  else if (source.planes == 2)
+    pack_at_once<PlaneRowUnits<SplitF32<2>>, PlaneColumnUnits<SplitF32<2>>>(source, panel);
+  else
+    pack_at_once<PlaneRowUnits<SplitF32<3>>, PlaneColumnUnits<SplitF32<3>>>(source, panel);
 }
 
 }  // namespace aloft::cpu

@@ -1,7 +1,8 @@
-// bf16 products on the matrix tiles, 32 columns of C at a time, with everything else that a product
-// needs done in their shadow: a tile instruction keeps the matrix unit busy for 16 cycles and the
-// rest of the processor for none, so between two steps along K a strip also packs a piece of the
-// panel that comes next and rounds and writes two rows of the block before. Results go past the
+// Products of bf16, or of bf16 planes of f16 or f32 (planes.h), on the matrix tiles, 32 columns of
+// C at a time, with everything else that a product needs done in their shadow: a tile instruction
+// keeps the matrix unit busy for 16 cycles and the rest of the processor for none, so between two
+// steps along K a strip also packs a piece of the panel that comes next and rounds and writes two
+// rows of the block before. Results go past the
 // caches (a line at a time, whole): C is read much later, and fetching its lines first would cost
 // more than writing them.
 //
@@ -19,23 +20,28 @@ namespace aloft::cpu {
 // 32 columns of B[k, n] where they lie: B[i][j] is data[i * ld + j], or data[j * ld + i] if
 // transposed. k is a multiple of kAmxDepth.
 struct AmxPanelSource {
-  const std::uint16_t* data = nullptr;
+  const void* data = nullptr;
   std::int64_t ld = 0, k = 0;
   bool transposed = false;
+  DType type = DType::BF16;  // F16: packed in two planes, F32: in two or three
+  int planes = 1;
+  std::int64_t plane = 0;  // distance of two planes in the panel, in elements
 };
 
 // C[m, 32] = A[m, k] B[k, 32] (+ bias): m and k multiples of 32. `turned`: C is stored the other
-// way round, [32, m], in BF16 and without a bias.
+// way round, [32, m], in BF16 or F16 and without a bias.
 struct AmxStrip {
   std::int64_t m = 0, k = 0;
   const std::uint16_t* a = nullptr;
   std::int64_t lda = 0;
-  const std::uint16_t* b = nullptr;   // packed, see amx.h
+  const std::uint16_t* b = nullptr;  // packed, see amx.h
+  int planes = 1, products = 1;      // as in AmxTile
+  std::int64_t a_plane = 0, b_plane = 0;
   const float* partial_in = nullptr;  // f32 sums of earlier parts of K, or null
   float* partial_out = nullptr;       // not null: write f32 sums there and leave C alone
   std::int64_t ldp = 0;               // row stride of both
   void* c = nullptr;
-  DType c_type = DType::BF16;  // BF16 or F32
+  DType c_type = DType::BF16;  // BF16, F16 or F32
   std::int64_t ldc = 0;
   bool turned = false;
   const float* bias = nullptr;  // 32 values, or null
@@ -59,13 +65,17 @@ class AmxStrips {
     std::int64_t ldc = 0, row = 32;  // 32: nothing waits
     std::int64_t due = 0;            // rows that should be written by now, if turned
     const float* bias = nullptr;
-    bool f32 = false, turned = false;
+    DType type = DType::BF16;
+    bool turned = false;
     bool lines = false;  // every row of it is whole cache lines
   };
-  template <int kPacks, bool kSums>
+  template <class Units, const auto& kTerms, bool kSums>
   void run_blocks(const AmxStrip& strip);
-  template <bool kSums>
+  template <class Rows, class Columns, const auto& kTerms, bool kSums>
   void run_packing(const AmxStrip& strip);
+  template <class Split, const auto& kTerms>
+  void run_planes(const AmxStrip& strip);
+  void keep(const AmxStrip& strip, std::int64_t row);
   static void write_rows(Block& block, std::int64_t rows);
   static void write_turned(Block& block);
 

@@ -41,8 +41,7 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
   ensure(s.split == Split::None || (s.a == DType::F32 && s.b == DType::F32),
          "products of f32 are split");
   threads = std::max(1, s.threads);
-  by_strips = engine.amx ? engine.planes == 1 && !s.accumulate && s.c != DType::F16
-                         : engine.type == DType::F32;
+  by_strips = engine.amx ? !s.accumulate : engine.type == DType::F32;
   if (engine.amx) {
     pack_a = s.a != engine.type || s.transpose_a || s.k % kAmxDepth || s.k_varies;
     pack_b = !by_strips;
@@ -100,7 +99,7 @@ void MatmulGrid::State::place_scratch() {
   const bool sums_of_tile = by_strips ? false : engine.amx ? t.pass_k < t.wave_k : !direct;
   if (sums_of_tile && !sums_wait) tile_bytes = t.tm * t.tn * sizeof(float);
   thread_bytes = round_up(tile_bytes, kLine);
-  if (by_strips) thread_bytes = 2 * t.wave_k * kAmxPanel * element;  // two panels
+  if (by_strips) thread_bytes = 2 * t.wave_k * kAmxPanel * element * engine.planes;  // two panels
   thread_at = bytes;
   bytes += thread_bytes * threads;
 }

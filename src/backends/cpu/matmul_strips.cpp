@@ -11,7 +11,7 @@ namespace aloft::cpu {
 
 // Rows and columns of C past whole blocks go through tiles, which do not turn.
 void MatmulGrid::State::turn_if_smaller() {
-  if (!spec.transpose_a || spec.transpose_b || spec.bias || spec.c != DType::BF16) return;
+  if (!spec.transpose_a || spec.transpose_b || spec.bias || spec.c == DType::F32) return;
   if (spec.n >= spec.m || spec.m % 32 || spec.n % 32) return;
   turned = true;
   std::swap(spec.m, spec.n);
@@ -61,6 +61,10 @@ void MatmulGrid::State::run_strip(const MatmulPointers& p, const MatmulWave& w,
   AmxTile t;
   t.n = at.cols;
   t.k = w.depth;
+  t.planes = engine.planes;
+  t.products = engine.products;
+  t.a_plane = a_elements;
+  t.b_plane = tiling.wave_k * kAmxPanel;
   if (pack_a) {
     t.a = reinterpret_cast<const std::uint16_t*>(scratch + a_at) + (at.b - w.b0) * a_batch +
           (at.row - w.m0) * packed_lda;
@@ -86,9 +90,25 @@ void MatmulGrid::State::run_strip(const MatmulPointers& p, const MatmulWave& w,
   // Whole blocks in strips; the edges as tiles.
   const std::int64_t whole = at.cols == kAmxPanel ? at.rows / 32 * 32 : 0;
   if (whole > 0)
-    strips[omp_get_thread_num()].run({whole, t.k, t.a, t.lda, t.b, t.partial_in, t.partial_out,
-                                      t.ldp, t.c, t.c_type, t.ldc, turned, t.bias, next,
-                                      next_panel});
+    strips[omp_get_thread_num()].run({.m = whole,
+                                      .k = t.k,
+                                      .a = t.a,
+                                      .lda = t.lda,
+                                      .b = t.b,
+                                      .planes = t.planes,
+                                      .products = t.products,
+                                      .a_plane = t.a_plane,
+                                      .b_plane = t.b_plane,
+                                      .partial_in = t.partial_in,
+                                      .partial_out = t.partial_out,
+                                      .ldp = t.ldp,
+                                      .c = t.c,
+                                      .c_type = t.c_type,
+                                      .ldc = t.ldc,
+                                      .turned = turned,
+                                      .bias = t.bias,
+                                      .next = next,
+                                      .next_panel = next_panel});
   else if (next)
     AmxStrips::pack(*next, next_panel);
   if (whole == at.rows) return;
@@ -109,18 +129,18 @@ void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave
       (w.b1 - w.b0) * ceil_div(w.m1 - w.m0, tiling.tm) * ceil_div(w.n1 - w.n0, tiling.tn);
   auto* panels = reinterpret_cast<std::uint16_t*>(static_cast<char*>(p.scratch) + thread_at +
                                                   thread * thread_bytes);
-  const std::int64_t panel_elements = tiling.wave_k * kAmxPanel;
+  const std::int64_t plane = tiling.wave_k * kAmxPanel, panel_elements = plane * engine.planes;
   const auto source_of = [&](const StripPlace& at) {
     const MatrixView view = b_view(p, at.b).from(w.k0, at.col);
-    return AmxPanelSource{static_cast<const std::uint16_t*>(view.data), view.ld, w.depth,
-                          view.transposed};
+    return AmxPanelSource{view.data, view.ld,       w.depth, view.transposed,
+                          spec.b,    engine.planes, plane};
   };
   const auto pack_whole = [&](const StripPlace& at, std::uint16_t* panel) {
     if (panel_in_units(w, at))
       AmxStrips::pack(source_of(at), panel);
     else
       pack_panel(b_view(p, at.b).from(w.k0, at.col), w.k1 - w.k0, at.cols, w.depth, engine.packed,
-                 panel, 0);
+                 panel, plane);
   };
   std::int64_t item = schedule->take(number, thread, team, items);
   bool packed = false;
