@@ -1,14 +1,14 @@
-// aloft explain precision|plan|graph|kernels RECIPE: compiles the recipe's own programs and shows
-// what the compiler decided, without training.
+// aloft explain precision|plan|graph|kernels RECIPE: compiles the recipe's own programs, or those
+// of a model by name, and shows what the compiler decided, without training.
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "backends/cpu/measure.h"
 #include "base/log.h"
+#include "cli/bench_step.h"
+#include "cli/explain_kernels.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "data/tokenizer.h"
@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 struct Options {
-  std::string recipe, program = "train";
+  std::string recipe, precision, program = "train";
   std::vector<std::string> set;
   bool json = false;
 };
@@ -52,12 +52,14 @@ std::int64_t vocab_of(const Recipe& recipe) {
 }
 
 struct Explained {
+  std::string precision;
   Session session;
   std::unique_ptr<Runner> runner;
-  const Programs& programs() const { return *runner->programs(); }
+  std::unique_ptr<BenchSubject> model;  // one by name, instead of a recipe's
+  const Programs& programs() const { return model ? model->programs() : *runner->programs(); }
 };
 
-Explained compile_recipe(const Options& o) {
+void compile_recipe(const Options& o, Explained& e) {
   std::vector<Override> overrides;
   for (const std::string& s : o.set) overrides.push_back(parse_override(s));
   Recipe recipe = load_recipe(o.recipe, overrides);
@@ -68,8 +70,29 @@ Explained compile_recipe(const Options& o) {
       const cpu::MatmulRates r = cpu::measure_matmul_rates();
       return MeasuredRates{r.f32_gflops, r.bf16_gflops};
     };
-  Explained e{open_session(recipe, vocab_of(recipe), measure), nullptr};
+  e.session = open_session(recipe, vocab_of(recipe), measure);
+  e.precision = print_precision(e.session.recipe.precision);
   e.runner = make_runner(e.session);
+}
+
+// A model that `aloft bench step` knows by name, as it is timed there.
+void compile_model(const Options& o, Explained& e) {
+  BenchOptions bench;
+  bench.model = o.recipe;
+  bench.precision = o.precision;
+  bench.set = o.set;
+  e.model = is_vision_model(o.recipe) ? open_vision_bench(bench) : open_gpt_bench(bench);
+  e.precision = e.model->description().at("precision");
+}
+
+// The runner points into the session, so the whole stays where it is made.
+std::unique_ptr<Explained> compile(const Options& o) {
+  auto made = std::make_unique<Explained>();
+  Explained& e = *made;
+  if (o.recipe.ends_with(".toml"))
+    compile_recipe(o, e);
+  else
+    compile_model(o, e);
   if (!e.programs().plan().find(o.program)) {
     std::vector<std::string> names;
     for (const Program& p : e.programs().plan().programs) names.push_back(p.name);
@@ -77,12 +100,12 @@ Explained compile_recipe(const Options& o) {
         .saw(o.program)
         .need("one of: " + fmt::format("{}", fmt::join(names, ", ")));
   }
-  return e;
+  return made;
 }
 
 ExitCode precision(const Options& o) {
-  const Explained e = compile_recipe(o);
-  const json decisions = decisions_record(e.programs().decisions(o.program));
+  const auto e = compile(o);
+  const json decisions = decisions_record(e->programs().decisions(o.program));
   if (o.json) {
     fmt::print("{}\n", decisions.dump(2));
     return ExitCode::Ok;
@@ -92,85 +115,34 @@ ExitCode precision(const Options& o) {
   for (const json& d : decisions)
     rows.push_back(
         {d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"], d["reason"]});
-  fmt::print("{}\n{}", print_precision(e.session.recipe.precision), table(rows));
+  fmt::print("{}\n{}", e->precision, table(rows));
   return ExitCode::Ok;
 }
 
 ExitCode plan(const Options& o) {
-  const Explained e = compile_recipe(o);
-  const Plan& p = e.programs().plan();
+  const auto e = compile(o);
+  const Plan& p = e->programs().plan();
   fmt::print("{}\n", o.json ? to_json(p) : print(p));
   return ExitCode::Ok;
 }
 
 ExitCode graph(const Options& o) {
-  const Explained e = compile_recipe(o);
-  const std::string text = print(e.programs().graph(o.program));
+  const auto e = compile(o);
+  const std::string text = print(e->programs().graph(o.program));
   if (!o.json) {
     fmt::print("{}\n", text);
     return ExitCode::Ok;
   }
   json passes = json::array();
-  for (const PassTime& t : e.programs().pass_times(o.program))
+  for (const PassTime& t : e->programs().pass_times(o.program))
     passes.push_back({{"pass", t.pass}, {"seconds", t.seconds}, {"changed", t.report.changed}});
   fmt::print("{}\n", json{{"program", o.program}, {"graph", text}, {"passes", passes}}.dump(2));
   return ExitCode::Ok;
 }
 
 ExitCode kernels(const Options& o) {
-  const Explained e = compile_recipe(o);
-  const Program& program = *e.programs().plan().find(o.program);
-  // Calls that differ in their place alone are one row.
-  struct Row {
-    const Instruction* first;
-    int count = 0;
-  };
-  std::map<std::string, std::size_t> known;
-  std::vector<Row> rows;
-  for (const Instruction& i : program.instructions) {
-    std::string key = i.kernel + i.call.op.str();
-    for (const BufferRef& r : i.in) key += " " + r.type.str();
-    for (const BufferRef& r : i.out) key += " " + r.type.str();
-    if (!i.members.empty()) key += i.call.attrs.str();
-    const auto [at, is_new] = known.try_emplace(key, rows.size());
-    if (is_new) rows.push_back({&i});
-    ++rows[at->second].count;
-  }
-  // What the fusing passes said of ops that they left alone.
-  std::map<std::string, std::string> alone;
-  for (const PassTime& t : e.programs().pass_times(o.program))
-    if (t.pass == fuse_elementwise.name)
-      for (const Remark& r : t.report.remarks) alone[r.place] = r.text;
-  for (const Instruction& i : program.instructions)
-    if (!i.members.empty()) alone.erase(i.identity);
-  const auto types = [](const std::vector<BufferRef>& list) {
-    std::vector<std::string> out;
-    out.reserve(list.size());
-    for (const BufferRef& r : list) out.push_back(r.type.str());
-    return out;
-  };
-  json list = json::array();
-  for (const Row& r : rows) {
-    const Instruction& i = *r.first;
-    list.push_back({{"op", i.call.op.str()},
-                    {"kernel", i.kernel},
-                    {"calls", r.count},
-                    {"phase", name_of(i.phase)},
-                    {"first", i.identity},
-                    {"in", types(i.in)},
-                    {"out", types(i.out)},
-                    {"refused", i.refusals},
-                    {"members", i.members}});
-    const auto why_alone = alone.find(i.identity);
-    if (why_alone != alone.end()) list.back()["alone"] = why_alone->second;
-    if (o.json) continue;
-    fmt::print("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel, i.identity,
-               fmt::join(types(i.in), ", "), fmt::join(types(i.out), ", "));
-    if (!i.members.empty()) fmt::print("       in one loop: {}\n", fmt::join(i.members, ", "));
-    for (const std::string& why : i.refusals) fmt::print("       refused: {}\n", why);
-    if (why_alone != alone.end()) fmt::print("       {}\n", why_alone->second);
-  }
-  if (o.json) fmt::print("{}\n", list.dump(2));
+  const auto e = compile(o);
+  explain_kernels(e->programs(), o.program, o.json);
   return ExitCode::Ok;
 }
 
@@ -195,7 +167,10 @@ Action explain_verb(CLI::App& app) {
   app.require_subcommand(1);
   for (const Subject& s : kSubjects) {
     CLI::App* sub = app.add_subcommand(s.name, s.summary);
-    sub->add_option("recipe", o->recipe, "recipe file (*.toml)")->required();
+    sub->add_option("recipe", o->recipe,
+                    "recipe file (*.toml), or a model that aloft bench step knows by name")
+        ->required();
+    sub->add_option("--precision", o->precision, "O0, O1, O2:bf16 ... of a model by name");
     sub->add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
     if (s.one_program)
       sub->add_option("--program", o->program, "train, evaluate or accumulate")

@@ -50,6 +50,9 @@ class Fuser {
       if (is_sum(n)) join_sum(n);
     for (const Group& g : groups_)
       if (g.members.size() + g.sums.size() > 1) fuse(g);
+    for (const Group& g : groups_)
+      if (g.members.size() == 1 && g.sums.empty())
+        apart_.emplace(g.members[0], "not fused: no element-wise neighbour of its shape and phase");
     for (auto& [n, why] : apart_)
       if (!graph_.node(n).erased) report_.remarks.push_back({identity_[n], why});
     if (report_.changed) remove_dead(graph_);

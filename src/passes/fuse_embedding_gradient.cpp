@@ -41,6 +41,7 @@ PassReport run(Graph& g, const PassContext&) {
     const Tensor in[] = {emitter.handle(sum.in[1 - i]), emitter.handle(rows.in[0]),
                          emitter.handle(rows.in[1])};
     const auto fused = emitter.emit("embedding_grad_add", {}, in, where);
+    g.set_members(fused[0].id().node, rows.identity() + ", " + sum.identity());
     g.replace_uses({n, 0}, fused[0].id());
     report.changed = true;
     report.remarks.push_back({sum.identity(), "rows are added in place"});

@@ -55,7 +55,12 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     const Node loss = g.node(n);
     if (loss.erased || loss.op != Name("cross_entropy")) continue;
     const auto head = private_head(g, loss.in[0]);
-    if (!head || g.use_count({n, 1}) != 0) continue;
+    if (!head || g.use_count({n, 1}) != 0) {
+      report.remarks.push_back(
+          {loss.identity(),
+           "not fused: the logits are no projection without bias that it alone reads"});
+      continue;
+    }
     GraphEmitter emitter(g);
     emitter.insert_before(n);
     const Tensor in[] = {emitter.handle(g.node(*head).in[0]), emitter.handle(g.node(*head).in[1]),
@@ -66,6 +71,7 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     const auto fused =
         emitter.emit("linear_cross_entropy", attrs, in, fused_where(g, n, "fuse-head"));
     if (g.type(fused[0].id()) != loss.out[0]) continue;  // the fused node is dead and goes below
+    g.set_members(fused[0].id().node, g.node(*head).identity() + ", " + loss.identity());
     g.replace_uses({n, 0}, fused[0].id());
     report.changed = true;
     report.remarks.push_back({loss.identity(), "head and loss fused"});
@@ -121,6 +127,7 @@ PassReport fuse_gradient(Graph& g, const PassContext&) {
     const auto sweep = emitter.emit("linear_cross_entropy_sweep", grad.attrs, in,
                                     fused_where(g, n, "fuse-head-gradient"));
     if (g.type(sweep[1].id()) != grad.out[0] || g.type(sweep[2].id()) != grad.out[1]) continue;
+    g.set_members(sweep[0].id().node, forward.identity() + ", " + grad.identity());
     g.replace_uses({lse.node, 0}, sweep[0].id());
     g.replace_uses({n, 0}, sweep[1].id());
     g.replace_uses({n, 1}, sweep[2].id());

@@ -61,7 +61,7 @@ class Fusing {
   }
 
   std::vector<Tensor> emit(std::uint32_t place, const FusedNorm& f, const Node& norm,
-                           const std::vector<ValueId>& operands) {
+                           const Node& sum, const std::vector<ValueId>& operands) {
     GraphEmitter emitter(g_);
     emitter.insert_before(place);
     std::vector<Tensor> in;
@@ -72,24 +72,29 @@ class Fusing {
     where.reason = "one pass over the rows";
     report_.changed = true;
     report_.remarks.push_back({norm.identity(), "fused with the residual's addition"});
-    return emitter.emit(f.fused, norm.attrs, in, where);
+    std::vector<Tensor> out = emitter.emit(f.fused, norm.attrs, in, where);
+    const std::string members = f.is_gradient ? norm.identity() + ", " + sum.identity()
+                                              : sum.identity() + ", " + norm.identity();
+    g_.set_members(out[0].id().node, members);
+    return out;
   }
 
   void forward(std::uint32_t n, const FusedNorm& f) {
     const Node norm = g_.node(n);
     const std::uint32_t s = norm.in[0].node;
     const Node sum = g_.node(s);
-    if (!is_plain_sum(g_, sum) || !readers_follow(s, n, n)) return;
+    if (!is_plain_sum(g_, sum)) return leave(norm, "what it reads is no sum of two equals");
+    if (!readers_follow(s, n, n)) return leave(norm, "the sum before it is read earlier");
     std::vector<ValueId> operands = {sum.in[0], sum.in[1]};
     operands.insert(operands.end(), norm.in.begin() + 1, norm.in.end());
-    const auto out = emit(n, f, norm, operands);
+    const auto out = emit(n, f, norm, sum, operands);
     for (std::uint32_t i = 0; i < norm.out.size(); ++i) g_.replace_uses({n, i}, out[i].id());
     g_.replace_uses({s, 0}, out.back().id());
   }
 
   void gradient(std::uint32_t n, const FusedNorm& f) {
     const Node norm = g_.node(n);
-    if (g_.use_count({n, 0}) != 1) return;
+    if (g_.use_count({n, 0}) != 1) return leave(norm, "its gradient has several readers");
     for (std::uint32_t s : std::vector(g_.users(n))) {
       const Node sum = g_.node(s);
       if (!is_plain_sum(g_, sum)) continue;
@@ -98,11 +103,16 @@ class Fusing {
       if (sum.in[i] != ValueId{n, 0} || other.node == n || !readers_follow(n, s, s)) continue;
       std::vector<ValueId> operands = {other};
       operands.insert(operands.end(), norm.in.begin(), norm.in.end());
-      const auto out = emit(s, f, norm, operands);
+      const auto out = emit(s, f, norm, sum, operands);
       g_.replace_uses({s, 0}, out[0].id());
       for (std::uint32_t k = 1; k < norm.out.size(); ++k) g_.replace_uses({n, k}, out[k].id());
       return;
     }
+    leave(norm, "nothing is added to its gradient, or too late");
+  }
+
+  void leave(const Node& norm, const std::string& why) {
+    report_.remarks.push_back({norm.identity(), "not fused: " + why});
   }
 
   Graph& g_;

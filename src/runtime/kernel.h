@@ -45,6 +45,9 @@ class Prepared {
  public:
   virtual ~Prepared() = default;
   virtual std::size_t scratch_bytes() const { return 0; }
+  // Which of its ways the kernel goes for this call, and why, in words for people; empty where it
+  // has only one.
+  virtual std::string how() const { return {}; }
   // Same inputs, same bits, on any number of threads. Uses the OpenMP pool.
   virtual void run(const RunArgs& args) = 0;
 };

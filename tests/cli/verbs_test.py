@@ -176,7 +176,18 @@ class Verbs(unittest.TestCase):
         kernels = self.parsed("explain", "kernels", "tiny.toml", "--json")
         train = next(p for p in plan["programs"] if p["name"] == "train")
         self.assertEqual(sum(k["calls"] for k in kernels), len(train["instructions"]))
+        by_op = {k["op"]: k for k in kernels}
+        for op in ("linear", "matmul"):
+            self.assertRegex(by_op[op]["how"], "strips|tiles|in place|where it lies")
+        self.assertIn("layer_norm", " ".join(by_op["add_layer_norm"]["members"]))
         self.assertIn("linear", self.aloft("explain", "kernels", "tiny.toml").stdout)
+
+    def test_explains_models_by_name(self):
+        text = self.aloft("explain", "kernels", "lenet", "--precision", "O2:bf16").stdout
+        self.assertIn("cpu.conv2d ", text)
+        self.assertIn("by: the library", text)
+        self.assertIn("not fused", text)
+        self.assertIn("E0712", self.aloft("explain", "kernels", "gpt2-124", exit_code=2).stderr)
 
     def test_every_recipe_is_explained_without_its_data(self):
         for recipe in (ROOT / "recipes").glob("*.toml"):

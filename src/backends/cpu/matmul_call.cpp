@@ -61,6 +61,7 @@ class SkinnyProduct : public Prepared {
     spec_ = {s.m, s.n, s.k, s.a, s.b, s.c, s.transpose_b, s.bias};
   }
   std::size_t scratch_bytes() const override { return skinny_scratch_bytes(spec_); }
+  std::string how() const override { return "B read once, where it lies"; }
   void run(const RunArgs& args) override {
     SkinnySpec there = spec_;
     there.m = call_.actual(args).m;
@@ -85,6 +86,7 @@ class Product : public Prepared {
   std::size_t scratch_bytes() const override {
     return std::max(grid_.scratch_bytes(), few_ ? few_->scratch_bytes() : 0);
   }
+  std::string how() const override { return grid_.how(); }
   void run(const RunArgs& args) override {
     const MatmulActual actual = call_.actual(args);
     if (few_ && actual.m <= kSkinnyRows) return few_->run(args);

@@ -322,6 +322,36 @@ MatmulGrid::~MatmulGrid() = default;
 std::size_t MatmulGrid::scratch_bytes() const { return state_->bytes; }
 const char* MatmulGrid::engine() const { return state_->engine.name; }
 
+std::string MatmulGrid::how() const {
+  const State& s = *state_;
+  const MatmulTiling& t = s.tiling;
+  std::string how = std::string(s.engine.name) + ", ";
+  if (s.engine.type == DType::F32 && s.by_strips) how = "our own f32 vectors, ";
+  if (s.by_strips) {
+    how += "strips of " + std::to_string(t.tn) + " columns past bands of " + std::to_string(t.tm) +
+           " rows";
+  } else {
+    how += "tiles of " + std::to_string(t.tm) + " x " + std::to_string(t.tn);
+    if (s.engine.amx)
+      how += s.engine.planes > 1      ? " (no strips: operands are planes)"
+             : s.spec.accumulate      ? " (no strips: it adds to C)"
+             : s.spec.c == DType::F16 ? " (no strips: C is f16)"
+                                      : "";
+    else
+      how += " (no strips: no matrix units)";
+  }
+  if (t.wave_k < s.spec.k) how += ", K in parts of " + std::to_string(t.wave_k);
+  if (s.turned) how += ", C^T computed because the larger operand is the transposed one";
+  if (s.pack_a)
+    how += std::string(s.turned ? ", B" : ", A") + " packed first" +
+           (s.spec.a != s.engine.type ? ": another type"
+            : s.spec.transpose_a      ? ": transposed"
+            : s.spec.k_varies         ? ": its depth varies"
+            : s.spec.k % kAmxDepth    ? ": its depth is no multiple of 32"
+                                      : ": its rows share cache sets");
+  return how;
+}
+
 void MatmulGrid::run(const MatmulPointers& pointers, const MatmulActual& there) {
   State& s = *state_;
   MatmulPointers p = pointers;

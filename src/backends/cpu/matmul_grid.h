@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "types/dtype.h"
@@ -58,6 +59,8 @@ class MatmulGrid {
   void run(const MatmulPointers& pointers, const MatmulActual& actual);
   // "amx bf16", "amx f16 by halves", "amx f32 by bf16x6", "onednn f32" ...
   const char* engine() const;
+  // The engine, the cut and what of the operands is copied, and why: for people.
+  std::string how() const;
 
  private:
   struct State;

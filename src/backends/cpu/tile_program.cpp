@@ -175,6 +175,10 @@ void TileProgram::find_slots(const StepProgram& program) {
   }
 }
 
+bool TileProgram::is_in_f32() const {
+  return std::all_of(steps_.begin(), steps_.end(), [](const Step& s) { return s.in_f32; });
+}
+
 bool TileProgram::may_share(int in, int out) const {
   if (in_[in] != out_[out] || !is_dense(out)) return false;
   // A tile of another type is a copy, made before anything is written.

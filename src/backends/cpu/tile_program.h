@@ -24,6 +24,7 @@ class TileProgram {
   DType dtype(int value) const { return dtypes_[value]; }
   const Operands& operands() const { return operands_; }
   std::int64_t cost() const { return cost_; }  // of one element
+  bool is_in_f32() const;                      // every step, else some are in double
 
   // A sum over leading axes, of what a step gives.
   struct Sum {

@@ -45,8 +45,10 @@ ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& 
 template <class Grid>
 class Convolution : public Prepared {
  public:
-  Convolution(const ConvSpec& spec, Extent images) : grid_(spec), images_(images) {}
+  Convolution(const ConvSpec& spec, Extent images, const char* how)
+      : grid_(spec), images_(images), how_(how) {}
   std::size_t scratch_bytes() const override { return grid_.scratch_bytes(); }
+  std::string how() const override { return how_; }
   void run(const RunArgs& args) override {
     grid_.run({args.in[0], args.in[1], args.in.size() > 2 ? args.in[2] : nullptr, args.out[0],
                args.scratch},
@@ -56,11 +58,15 @@ class Convolution : public Prepared {
  private:
   Grid grid_;
   Extent images_;
+  const char* how_;
 };
 
 std::unique_ptr<Prepared> prepare_convolution(const ConvSpec& spec, Extent images) {
-  if (ConvCutGrid::suits(spec)) return std::make_unique<Convolution<ConvCutGrid>>(spec, images);
-  return std::make_unique<Convolution<ConvGrid>>(spec, images);
+  if (ConvCutGrid::suits(spec))
+    return std::make_unique<Convolution<ConvCutGrid>>(
+        spec, images, "the library, cut along the channels made: more weight than images");
+  return std::make_unique<Convolution<ConvGrid>>(spec, images,
+                                                 "the library, a group of images at a time");
 }
 
 std::unique_ptr<Prepared> prepare_forward(const CallSpec& call) {
@@ -80,8 +86,10 @@ std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
   const ConvSpec spec = read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y);
   const Extent images = extent_of(x[0], call);
   if (ConvWeightProduct::suits(spec))
-    return std::make_unique<Convolution<ConvWeightProduct>>(spec, images);
-  return std::make_unique<Convolution<ConvWeightGrid>>(spec, images);
+    return std::make_unique<Convolution<ConvWeightProduct>>(
+        spec, images, "one product on the matrix units: wide enough in bf16");
+  return std::make_unique<Convolution<ConvWeightGrid>>(spec, images,
+                                                       "the library, cut along its channels");
 }
 
 }  // namespace

@@ -37,6 +37,14 @@ class Fused : public Prepared {
            sizeof(double);
   }
 
+  std::string how() const override {
+    std::string how = program_.is_in_f32() ? "tiles in f32" : "tiles partly in double";
+    if (!program_.sums().empty())
+      how += ", by blocks of " + std::to_string(std::min(kColumns, program_.fold().columns)) +
+             " columns because of the sums";
+    return how;
+  }
+
   void run(const RunArgs& args) override {
     const std::int64_t count = program_.operands().numel(args);
     if (!program_.sums().empty()) return run_columns(args, count);

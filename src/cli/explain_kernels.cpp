@@ -1,0 +1,103 @@
+#include "cli/explain_kernels.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "passes/pass.h"
+#include "plan/plan.h"
+#include "runtime/default_backend.h"
+
+namespace aloft::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Row {
+  const Instruction* first;
+  int count = 0;
+};
+
+std::vector<Row> rows_of(const Program& program) {
+  std::map<std::string, std::size_t> known;
+  std::vector<Row> rows;
+  for (const Instruction& i : program.instructions) {
+    std::string key = i.kernel + i.call.op.str();
+    for (const BufferRef& r : i.in) key += " " + r.type.str();
+    for (const BufferRef& r : i.out) key += " " + r.type.str();
+    if (i.call.op == Name("fused")) key += i.call.attrs.str();
+    const auto [at, is_new] = known.try_emplace(key, rows.size());
+    if (is_new) rows.push_back({&i});
+    ++rows[at->second].count;
+  }
+  return rows;
+}
+
+// What the fusing passes said of ops that they left alone, by identity.
+std::map<std::string, std::string> reasons_of(const Programs& programs, const std::string& name) {
+  std::map<std::string, std::string> reasons;
+  for (const PassTime& t : programs.pass_times(name))
+    if (t.pass.starts_with("fuse-"))
+      for (const Remark& r : t.report.remarks)
+        if (r.text.starts_with("not fused")) reasons[r.place] = r.text;
+  return reasons;
+}
+
+std::vector<std::string> types_of(const std::vector<BufferRef>& list) {
+  std::vector<std::string> out;
+  out.reserve(list.size());
+  for (const BufferRef& r : list) out.push_back(r.type.str());
+  return out;
+}
+
+// The first few; an update of all parameters has thousands.
+std::string short_list(const std::vector<BufferRef>& list) {
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> types = types_of(list);
+  const std::size_t all = types.size();
+  if (all > kShown) types.resize(kShown);
+  std::string text = fmt::format("{}", fmt::join(types, ", "));
+  return all > kShown ? text + fmt::format(", and {} more", all - kShown) : text;
+}
+
+std::string how_of(const Instruction& i) {
+  const PreparedKernel k = default_kernels().get(i.call, i.kernel);
+  return k.prepared ? k.prepared->how() : "";
+}
+
+}  // namespace
+
+void explain_kernels(const Programs& programs, const std::string& program, bool as_json) {
+  const std::map<std::string, std::string> reasons = reasons_of(programs, program);
+  json list = json::array();
+  for (const Row& r : rows_of(*programs.plan().find(program))) {
+    const Instruction& i = *r.first;
+    const std::string how = how_of(i);
+    const auto reason = reasons.find(i.identity);
+    const bool is_alone = i.members.empty() && reason != reasons.end();
+    if (as_json) {
+      list.push_back({{"op", i.call.op.str()},
+                      {"kernel", i.kernel},
+                      {"how", how},
+                      {"calls", r.count},
+                      {"phase", name_of(i.phase)},
+                      {"first", i.identity},
+                      {"in", types_of(i.in)},
+                      {"out", types_of(i.out)},
+                      {"refused", i.refusals},
+                      {"members", i.members}});
+      if (is_alone) list.back()["alone"] = reason->second;
+      continue;
+    }
+    fmt::print("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel, i.identity, short_list(i.in),
+               short_list(i.out));
+    if (!how.empty()) fmt::print("       by: {}\n", how);
+    if (!i.members.empty()) fmt::print("       stands for: {}\n", fmt::join(i.members, ", "));
+    for (const std::string& why : i.refusals) fmt::print("       refused: {}\n", why);
+    if (is_alone) fmt::print("       {}\n", reason->second);
+  }
+  if (as_json) fmt::print("{}\n", list.dump(2));
+}
+
+}  // namespace aloft::cli
