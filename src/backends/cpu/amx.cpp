@@ -34,8 +34,9 @@ constexpr std::int64_t kStepB = kAmxDepth * kAmxPanel;
 
 template <bool kLower, const auto& kTerms>
 ALOFT_AMX inline void sum_planes(const AmxTile& t, const std::uint16_t* a, const std::uint16_t* b) {
+  NothingElse nothing;
   for (std::int64_t k = 0; k < t.k; k += kAmxDepth, b += kStepB)
-    step_planes<kLower, kTerms>(a + k, b, {t.lda, t.a_plane, t.b_plane});
+    step_planes<kLower, kTerms>(a + k, b, {t.lda, t.a_plane, t.b_plane}, nothing);
 }
 
 template <bool kLower>
@@ -43,7 +44,7 @@ ALOFT_AMX inline void sum_over_k(const AmxTile& t, const std::uint16_t* a, const
   if (t.products == 6) return sum_planes<kLower, kTerms6>(t, a, b);
   if (t.products == 4) return sum_planes<kLower, kTerms4>(t, a, b);
   if (t.products == 3) return sum_planes<kLower, kTerms3>(t, a, b);
-  for (std::int64_t k = 0; k < t.k; k += kAmxDepth, b += kStepB) step<kLower>(a + k, t.lda, b);
+  sum_planes<kLower, kTerms1>(t, a, b);
 }
 
 // One bit a column of the block at `col` that C has.

@@ -36,20 +36,31 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
+// What else is done after a tile product, of which a step has 4 a term.
+struct NothingElse {
+  template <int kProduct>
+  void after() {}
+};
+
 // One step of 32 along K, with the operand that is not there yet (or both) loaded. Loads stand
 // between the products, not before them: the products of a tile already there hide the next load
 // (a sixth faster at a depth of 768).
-template <bool kLower, bool kLoadA = true, bool kLoadB = true>
-ALOFT_AMX inline void step(const std::uint16_t* a, std::int64_t lda, const std::uint16_t* b) {
+template <bool kLower, bool kLoadA = true, bool kLoadB = true, int kFirst = 0, class Else>
+ALOFT_AMX inline void step(const std::uint16_t* a, std::int64_t lda, const std::uint16_t* b,
+                           Else& besides) {
   if constexpr (kLoadA) _tile_loadd(4, a, lda * 2);
   if constexpr (kLoadB) _tile_loadd(6, b, 128);
   _tile_dpbf16ps(0, 4, 6);
+  besides.template after<kFirst>();
   if constexpr (kLoadB) _tile_loadd(7, b + 32, 128);
   _tile_dpbf16ps(1, 4, 7);
+  besides.template after<kFirst + 1>();
   if constexpr (kLower) {
     if constexpr (kLoadA) _tile_loadd(5, a + kRows * lda, lda * 2);
     _tile_dpbf16ps(2, 5, 6);
+    besides.template after<kFirst + 2>();
     _tile_dpbf16ps(3, 5, 7);
+    besides.template after<kFirst + 3>();
   }
 }
 
@@ -69,19 +80,20 @@ struct PlaneStrides {
   std::int64_t lda, a_plane, b_plane;
 };
 
-template <bool kLower, const auto& kTerms, std::size_t... kIndex>
+template <bool kLower, const auto& kTerms, class Else, std::size_t... kIndex>
 ALOFT_AMX inline void step_terms(const std::uint16_t* a, const std::uint16_t* b,
-                                 const PlaneStrides& s, std::index_sequence<kIndex...>) {
+                                 const PlaneStrides& s, Else& besides,
+                                 std::index_sequence<kIndex...>) {
   (step < kLower, kIndex == 0 || kTerms[kIndex].a != kTerms[kIndex - (kIndex > 0)].a,
-   kIndex == 0 || kTerms[kIndex].b !=
-                      kTerms[kIndex - (kIndex > 0)].b > (a + kTerms[kIndex].a * s.a_plane, s.lda,
-                                                         b + kTerms[kIndex].b * s.b_plane),
+   kIndex == 0 || kTerms[kIndex].b != kTerms[kIndex - (kIndex > 0)].b,
+   4 * static_cast<int>(kIndex) >
+       (a + kTerms[kIndex].a * s.a_plane, s.lda, b + kTerms[kIndex].b * s.b_plane, besides),
    ...);
 }
-template <bool kLower, const auto& kTerms>
+template <bool kLower, const auto& kTerms, class Else>
 ALOFT_AMX inline void step_planes(const std::uint16_t* a, const std::uint16_t* b,
-                                  const PlaneStrides& s) {
-  step_terms<kLower, kTerms>(a, b, s, std::make_index_sequence<std::size(kTerms)>());
+                                  const PlaneStrides& s, Else& besides) {
+  step_terms<kLower, kTerms>(a, b, s, besides, std::make_index_sequence<std::size(kTerms)>());
 }
 
 template <bool kLower>

@@ -17,23 +17,23 @@ namespace {
 
 const TileConfig kWholeTiles;
 
-// ---- packing, in units that take a few cycles each ----
+// ---- packing, in pieces that take a few cycles each ----
 
-// From rows of B: a unit is two rows of 32, interleaved.
-struct RowUnits {
+// From rows of B: a piece is two rows of 32, interleaved.
+struct RowPieces {
   const std::uint16_t* from;
   std::int64_t ld, depth, count;
   std::uint16_t* to;
-  explicit RowUnits(const AmxPanelSource& s, std::uint16_t* panel)
+  explicit RowPieces(const AmxPanelSource& s, std::uint16_t* panel)
       : from(static_cast<const std::uint16_t*>(s.data)),
         ld(s.ld),
         depth(s.k),
         count(s.k / 2),
         to(panel) {}
 
-  ALOFT_AMX inline void unit() {
+  ALOFT_AMX inline void piece() {
     // Past the last row the panel behind this one begins, as a rule to be packed next.
-    constexpr std::int64_t kAhead = 16;  // units
+    constexpr std::int64_t kAhead = 16;  // pieces
     const std::uint16_t* soon = from + 2 * kAhead * ld;
     if (count <= kAhead) soon += kAmxPanel - depth * ld;
     _mm_prefetch(reinterpret_cast<const char*>(soon), _MM_HINT_T0);
@@ -51,12 +51,12 @@ struct RowUnits {
   }
 };
 
-// From rows of B transposed: a unit turns 16 columns of 8 values each.
-struct ColumnUnits {
+// From rows of B transposed: a piece turns 16 columns of 8 values each.
+struct ColumnPieces {
   const std::uint16_t* first;
   std::int64_t ld, k, count, at = 0;
   std::uint16_t* to;
-  explicit ColumnUnits(const AmxPanelSource& s, std::uint16_t* panel)
+  explicit ColumnPieces(const AmxPanelSource& s, std::uint16_t* panel)
       : first(static_cast<const std::uint16_t*>(s.data)),
         ld(s.ld),
         k(s.k),
@@ -73,7 +73,7 @@ struct ColumnUnits {
     return _mm512_inserti32x4(v, quad(line + 12), 3);
   }
 
-  ALOFT_AMX inline void unit() {
+  ALOFT_AMX inline void piece() {
     constexpr std::int64_t kAhead = 96;  // values along a line, of which 32 are a cache line
     const std::int64_t group = at / 8 % 4 * 4;
     // Past the end of these lines the other 16, or the panel behind this one, begin.
@@ -99,10 +99,10 @@ struct ColumnUnits {
   }
 };
 
-struct NoUnits {
+struct NoPieces {
   static constexpr std::int64_t count = 0;
-  NoUnits(const AmxPanelSource&, std::uint16_t*) {}
-  void unit() {}
+  NoPieces(const AmxPanelSource&, std::uint16_t*) {}
+  void piece() {}
 };
 
 ALOFT_AMX inline void write_line(void* to, __m512i line, bool whole) {
@@ -210,15 +210,30 @@ ALOFT_AMX inline void AmxStrips::keep(const AmxStrip& s, std::int64_t row) {
   waiting_ = {sums, c, s.ldc, 0, 0, s.bias, s.c_type, s.turned, lines};
 }
 
+// Packing between the tile products: so many pieces in the strip, evenly. A piece or two at a time
+// cost nothing there; the same work once a step costs what it takes alone, because the tile loads
+// behind it start as much later (docs/decisions/0004).
+template <class Pieces, int kEvery>
+struct Packing {
+  Pieces& pieces;
+  std::int64_t due, slots, credit = 0;
+  template <int kProduct>
+  ALOFT_AMX inline void after() {
+    if constexpr (!std::is_same_v<Pieces, NoPieces> && (kProduct + 1) % kEvery == 0)
+      for (credit += due; credit >= slots; credit -= slots) pieces.piece();
+  }
+};
+
 // kSums: parts of K come before or behind.
-template <class Units, const auto& kTerms, bool kSums>
+template <class Pieces, const auto& kTerms, bool kSums>
 ALOFT_AMX void AmxStrips::run_blocks(const AmxStrip& s) {
   constexpr std::int64_t kRowsAStep = 2;
-  constexpr bool kPacks = !std::is_same_v<Units, NoUnits>, kPlanes = std::size(kTerms) > 1;
+  constexpr bool kPacks = !std::is_same_v<Pieces, NoPieces>, kPlanes = std::size(kTerms) > 1;
   const AmxPanelSource none;
-  Units units(kPacks ? *s.next : none, s.next_panel);
+  Pieces pieces(kPacks ? *s.next : none, s.next_panel);
   const std::int64_t steps = s.m / kBlock * (s.k / kAmxDepth);
-  const std::int64_t units_a_step = (units.count + steps - 1) / steps;
+  constexpr int kProducts = 4 * std::size(kTerms), kSlots = kPlanes ? kProducts / 3 : 2;
+  Packing<Pieces, kProducts / kSlots> packing{pieces, pieces.count, steps * kSlots};
   const float* partial = s.partial_out ? s.partial_out : s.partial_in;
   const PlaneStrides strides{s.lda, s.a_plane, s.b_plane};
   for (std::int64_t row = 0; row < s.m; row += kBlock) {
@@ -228,14 +243,12 @@ ALOFT_AMX void AmxStrips::run_blocks(const AmxStrip& s) {
     const float* soon = kSums && row + kBlock < s.m ? partial + (row + kBlock) * s.ldp : nullptr;
     const float* soon_end = soon ? soon + kBlock * s.ldp : nullptr;
     for (std::int64_t k = 0; k < s.k; k += kAmxDepth, b += kAmxDepth * kAmxPanel) {
-      step_planes<true, kTerms>(a + k, b, strides);
+      step_planes<true, kTerms>(a + k, b, strides, packing);
       if constexpr (kSums)
         for (int r = 0; r < 2 && soon < soon_end; ++r, soon += s.ldp) {
           __builtin_prefetch(soon, 1, 3);
           __builtin_prefetch(soon + 16, 1, 3);
         }
-      if constexpr (kPacks)
-        for (std::int64_t u = 0; u < units_a_step && units.count > 0; ++u) units.unit();
       write_rows(waiting_, kRowsAStep);
     }
     if (s.partial_out && !kPlanes) {
@@ -245,13 +258,12 @@ ALOFT_AMX void AmxStrips::run_blocks(const AmxStrip& s) {
     write_rows(waiting_, kBlock);
     keep(s, row);
   }
-  while (units.count > 0) units.unit();
 }
 
 template <class Rows, class Columns, const auto& kTerms, bool kSums>
 ALOFT_AMX void AmxStrips::run_packing(const AmxStrip& strip) {
   if (!strip.next)
-    run_blocks<NoUnits, kTerms, kSums>(strip);
+    run_blocks<NoPieces, kTerms, kSums>(strip);
   else if (strip.next->transposed)
     run_blocks<Columns, kTerms, kSums>(strip);
   else
@@ -260,7 +272,7 @@ ALOFT_AMX void AmxStrips::run_packing(const AmxStrip& strip) {
 
 template <class Split, const auto& kTerms>
 ALOFT_AMX void AmxStrips::run_planes(const AmxStrip& strip) {
-  run_packing<PlaneRowUnits<Split>, PlaneColumnUnits<Split>, kTerms, true>(strip);
+  run_packing<PlaneRowPieces<Split>, PlaneColumnPieces<Split>, kTerms, true>(strip);
 }
 
 ALOFT_AMX void AmxStrips::run(const AmxStrip& strip) {
@@ -273,9 +285,9 @@ ALOFT_AMX void AmxStrips::run(const AmxStrip& strip) {
     return run_planes<SplitF16, kTerms3>(strip);
   }
   if (strip.partial_in || strip.partial_out)
-    run_packing<RowUnits, ColumnUnits, kTerms1, true>(strip);
+    run_packing<RowPieces, ColumnPieces, kTerms1, true>(strip);
   else
-    run_packing<RowUnits, ColumnUnits, kTerms1, false>(strip);
+    run_packing<RowPieces, ColumnPieces, kTerms1, false>(strip);
 }
 
 ALOFT_AMX void AmxStrips::finish() {
@@ -287,23 +299,23 @@ ALOFT_AMX void AmxStrips::finish() {
 template <class Rows, class Columns>
 ALOFT_AMX static void pack_at_once(const AmxPanelSource& source, std::uint16_t* panel) {
   if (source.transposed) {
-    Columns units(source, panel);
-    while (units.count > 0) units.unit();
+    Columns pieces(source, panel);
+    while (pieces.count > 0) pieces.piece();
   } else {
-    Rows units(source, panel);
-    while (units.count > 0) units.unit();
+    Rows pieces(source, panel);
+    while (pieces.count > 0) pieces.piece();
   }
 }
 
 void AmxStrips::pack(const AmxPanelSource& source, std::uint16_t* panel) {
   if (source.type == DType::BF16)
-    pack_at_once<RowUnits, ColumnUnits>(source, panel);
+    pack_at_once<RowPieces, ColumnPieces>(source, panel);
   else if (source.type == DType::F16)
-    pack_at_once<PlaneRowUnits<SplitF16>, PlaneColumnUnits<SplitF16>>(source, panel);
+    pack_at_once<PlaneRowPieces<SplitF16>, PlaneColumnPieces<SplitF16>>(source, panel);
   else if (source.planes == 2)
-    pack_at_once<PlaneRowUnits<SplitF32<2>>, PlaneColumnUnits<SplitF32<2>>>(source, panel);
+    pack_at_once<PlaneRowPieces<SplitF32<2>>, PlaneColumnPieces<SplitF32<2>>>(source, panel);
   else
-    pack_at_once<PlaneRowUnits<SplitF32<3>>, PlaneColumnUnits<SplitF32<3>>>(source, panel);
+    pack_at_once<PlaneRowPieces<SplitF32<3>>, PlaneColumnPieces<SplitF32<3>>>(source, panel);
 }
 
 }  // namespace aloft::cpu

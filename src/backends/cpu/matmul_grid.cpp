@@ -55,8 +55,8 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
   if (by_strips && engine.amx) turn_if_smaller();
   const int bytes_of = static_cast<int>(size_of(engine.type)) * engine.planes;
   const MatmulExtent extent{spec.batch, spec.m, spec.n, spec.k};
-  const StripKind strip = engine.amx ? StripKind{32, kAmxDepth, pack_a, bytes_of}
-                                     : StripKind{kF32Rows, 1, pack_a, bytes_of, kF32Chain};
+  const StripKind strip = engine.amx ? StripKind{32, kAmxDepth, pack_a, bytes_of, engine.planes}
+                                     : StripKind{kF32Rows, 1, pack_a, bytes_of, 1, kF32Chain};
   tiling = by_strips ? choose_strips(extent, strip, threads)
                      : choose_tiling(extent, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
   direct = !engine.amx && !by_strips &&

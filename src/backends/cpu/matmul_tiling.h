@@ -35,7 +35,8 @@ MatmulTiling choose_tiling(const MatmulExtent& extent, const MatmulKind& kind);
 struct StripKind {
   std::int64_t unit_m = 32, unit_k = 32;
   bool packs_a = false;
-  int bytes = 2;  // of a packed element
+  int bytes = 2;  // of a packed element, all planes
+  int planes = 1;
   // Sums of so much of K are added up by themselves; 0: in one chain, however it is cut.
   std::int64_t pass_k = 0;
 };

@@ -1,5 +1,5 @@
-// Packing a panel of B as bf16 planes (planes.h), in units that take few cycles each: the shadow of
-// the matrix tiles (amx_strip.h). The planes have the bits of split_into_planes().
+// Packing a panel of B as bf16 planes (planes.h), in pieces that take few cycles each: the shadow
+// of the matrix tiles (amx_strip.h). The planes have the bits of split_into_planes().
 #pragma once
 
 #include <immintrin.h>
@@ -96,58 +96,70 @@ struct SplitF32 {
   }
 };
 
-// From rows of B: a unit is two rows of 32.
+// From rows of B: a piece is two rows of 16.
 template <class Split>
-struct PlaneRowUnits {
+struct PlaneRowPieces {
   using Element = typename Split::Element;
   const Element* from;
   std::int64_t ld, depth, plane, count;
   std::uint16_t* to;
-  PlaneRowUnits(const AmxPanelSource& s, std::uint16_t* panel)
+  PlaneRowPieces(const AmxPanelSource& s, std::uint16_t* panel)
       : from(static_cast<const Element*>(s.data)),
         ld(s.ld),
         depth(s.k),
         plane(s.plane),
-        count(s.k / 2),
+        count(s.k),
         to(panel) {}
 
-  ALOFT_AMX inline void unit() {
+  ALOFT_AMX inline void piece() {
     // Past the last row the panel behind this one begins, as a rule to be packed next.
-    constexpr std::int64_t kAhead = 16, kLine = 64 / sizeof(Element);
-    const Element* soon = from + 2 * kAhead * ld;
+    constexpr std::int64_t kAhead = 32;  // rows
+    const Element* soon = from + kAhead * ld;
     if (count <= kAhead) soon += kAmxPanel - depth * ld;
-    for (std::int64_t at = 0; at < kAmxPanel; at += kLine) {
-      _mm_prefetch(reinterpret_cast<const char*>(soon + at), _MM_HINT_T0);
-      _mm_prefetch(reinterpret_cast<const char*>(soon + ld + at), _MM_HINT_T0);
-    }
-    for (int half = 0; half < 2; ++half) {
-      __m512i planes[Split::kPlanes];
-      Split::split(Split::load(from + 16 * half), Split::load(from + ld + 16 * half), planes);
-      for (int p = 0; p < Split::kPlanes; ++p)
-        _mm512_store_si512(to + p * plane + 32 * half, interleave_halves(planes[p]));
-    }
-    from += 2 * ld;
-    to += 2 * kAmxPanel;
-    --count;
+    _mm_prefetch(reinterpret_cast<const char*>(soon), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(soon + ld), _MM_HINT_T0);
+    __m512i planes[Split::kPlanes];
+    Split::split(Split::load(from), Split::load(from + ld), planes);
+    for (int p = 0; p < Split::kPlanes; ++p)
+      _mm512_store_si512(to + p * plane, interleave_halves(planes[p]));
+    to += kAmxPanel;
+    from += --count % 2 ? 16 : 2 * ld - 16;
   }
 };
 
-// From rows of B transposed: a unit turns 16 columns of 8 values each.
+// From rows of B transposed: four pieces turn 16 columns of 8 values each.
 template <class Split>
-struct PlaneColumnUnits {
+struct PlaneColumnPieces {
   using Element = typename Split::Element;
   const Element* first;
   std::int64_t ld, k, plane, count, at = 0;
   std::uint16_t* to;
-  PlaneColumnUnits(const AmxPanelSource& s, std::uint16_t* panel)
+  __m512i rows[4][Split::kPlanes];
+  PlaneColumnPieces(const AmxPanelSource& s, std::uint16_t* panel)
       : first(static_cast<const Element*>(s.data)),
         ld(s.ld),
         k(s.k),
         plane(s.plane),
-        count(s.k / 4),
+        count(s.k),
         to(panel) {}
 
-  ALOFT_AMX inline void unit() {
+  ALOFT_AMX inline void read(int line) {
+    __m512 a, b;
+    Split::load(first + line * ld + at, 4 * ld, a, b);
+    Split::split(a, b, rows[line]);
+  }
+  ALOFT_AMX inline void write(int p) {
+    const __m512i x0 = _mm512_unpacklo_epi32(rows[0][p], rows[1][p]);
+    const __m512i x1 = _mm512_unpacklo_epi32(rows[2][p], rows[3][p]);
+    const __m512i x2 = _mm512_unpackhi_epi32(rows[0][p], rows[1][p]);
+    const __m512i x3 = _mm512_unpackhi_epi32(rows[2][p], rows[3][p]);
+    std::uint16_t* line = to + at * kAmxPanel + p * plane;
+    _mm512_store_si512(line, _mm512_unpacklo_epi64(x0, x1));
+    _mm512_store_si512(line + 2 * kAmxPanel, _mm512_unpackhi_epi64(x0, x1));
+    _mm512_store_si512(line + 4 * kAmxPanel, _mm512_unpacklo_epi64(x2, x3));
+    _mm512_store_si512(line + 6 * kAmxPanel, _mm512_unpackhi_epi64(x2, x3));
+  }
+  ALOFT_AMX inline void fetch() const {
     constexpr std::int64_t kLine = 64 / sizeof(Element), kUnitsALine = kLine / 8, kAhead = 3;
     const std::int64_t share = 16 / kUnitsALine, group = at / 8 % kUnitsALine * share;
     // Past the end of these lines the other 16, or the panel behind this one, begin.
@@ -155,29 +167,35 @@ struct PlaneColumnUnits {
     if (at + kAhead * kLine >= k) soon += 16 * ld - k;
     for (std::int64_t l = group; l < group + share; ++l)
       _mm_prefetch(reinterpret_cast<const char*>(soon + l * ld), _MM_HINT_T0);
-    __m512i rows[4][Split::kPlanes];
-    for (int i = 0; i < 4; ++i) {
-      __m512 a, b;
-      Split::load(first + i * ld + at, 4 * ld, a, b);
-      Split::split(a, b, rows[i]);
-    }
-    std::uint16_t* line = to + at * kAmxPanel;
-    for (int p = 0; p < Split::kPlanes; ++p, line += plane) {
-      const __m512i x0 = _mm512_unpacklo_epi32(rows[0][p], rows[1][p]);
-      const __m512i x1 = _mm512_unpacklo_epi32(rows[2][p], rows[3][p]);
-      const __m512i x2 = _mm512_unpackhi_epi32(rows[0][p], rows[1][p]);
-      const __m512i x3 = _mm512_unpackhi_epi32(rows[2][p], rows[3][p]);
-      _mm512_store_si512(line, _mm512_unpacklo_epi64(x0, x1));
-      _mm512_store_si512(line + 2 * kAmxPanel, _mm512_unpackhi_epi64(x0, x1));
-      _mm512_store_si512(line + 4 * kAmxPanel, _mm512_unpacklo_epi64(x2, x3));
-      _mm512_store_si512(line + 6 * kAmxPanel, _mm512_unpackhi_epi64(x2, x3));
-    }
+  }
+  ALOFT_AMX inline void next() {
     at += 8;
-    --count;
     if (at < k) return;
     at = 0;  // the other 16 columns
     first += 16 * ld;
     to += 32;
+  }
+
+  ALOFT_AMX inline void piece() {
+    switch (count-- % 4) {
+      case 0:
+        fetch();
+        read(0);
+        if constexpr (Split::kPlanes == 2) read(1);
+        return;
+      case 3:
+        if constexpr (Split::kPlanes == 3) read(1);
+        read(2);
+        if constexpr (Split::kPlanes == 2) read(3);
+        return;
+      case 2:
+        if constexpr (Split::kPlanes == 3) read(3);
+        write(0);
+        return;
+      default:
+        for (int p = 1; p < Split::kPlanes; ++p) write(p);
+        next();
+    }
   }
 };
 
