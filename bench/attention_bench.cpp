@@ -2,9 +2,10 @@
 // it contains, each alone at the library's best layout: milliseconds, GFLOP/s over the pairs that a
 // causal mask leaves, and the share of the library's rate (which computes all pairs).
 //
-//   attention_bench [ROUNDS]        (OMP_NUM_THREADS sets the threads)
+//   attention_bench [ROUNDS [TYPE [PART OF A NAME]]]        (OMP_NUM_THREADS sets the threads)
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "backends/cpu/measure.h"
 #include "ops/attention_qkv.h"
@@ -57,5 +58,7 @@ void measure(const Row& r, DType type, int rounds) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
   for (DType type : {DType::BF16, DType::F16, DType::F32})
-    for (const Row& row : kRows) measure(row, type, rounds);
+    if (argc < 3 || argv[2] == name_of(type))
+      for (const Row& row : kRows)
+        if (argc < 4 || std::strstr(row.name, argv[3])) measure(row, type, rounds);
 }

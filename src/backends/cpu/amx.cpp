@@ -29,6 +29,7 @@ struct BlockConfigs {
 const BlockConfigs kConfigs;
 
 ALOFT_AMX void configure(std::int64_t rows) { _tile_loadconfig(&kConfigs.of_rows[rows]); }
+ALOFT_AMX void release() { _tile_release(); }
 
 constexpr std::int64_t kStepB = kAmxDepth * kAmxPanel;
 
@@ -119,14 +120,75 @@ ALOFT_AMX inline void run_block(const AmxTile& t, std::int64_t row, std::int64_t
                        _mm512_load_ps(sums + r * kBlock + c));
 }
 
+// Products of a depth of 64, as scores of attention are, without sums so far: one operand's block
+// (32 x 64) stays in tiles 4..7, the other passes through 2 and 3, 16 rows or columns at a time. In
+// blocks, every second tile loaded would be one that was just there.
+ALOFT_AMX void shallow_along_rows(const AmxTile& t, std::int64_t col) {
+  const std::uint16_t* b = t.b + col / kAmxPanel * t.panel_stride;
+  _tile_loadd(4, b, 128);
+  _tile_loadd(5, b + 32, 128);
+  _tile_loadd(6, b + kStepB, 128);
+  _tile_loadd(7, b + kStepB + 32, 128);
+  for (std::int64_t row = 0; row < t.m; row += kRows) {
+    const std::uint16_t* a = t.a + row * t.lda;
+    _tile_loadd(2, a, t.lda * 2);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_dpbf16ps(0, 2, 4);
+    _tile_dpbf16ps(1, 2, 5);
+    _tile_loadd(3, a + kAmxDepth, t.lda * 2);
+    _tile_dpbf16ps(0, 3, 6);
+    _tile_dpbf16ps(1, 3, 7);
+    float* c = t.partial_out + row * t.ldp + col;
+    _tile_stored(0, c, t.ldp * 4);
+    _tile_stored(1, c + kRows, t.ldp * 4);
+  }
+}
+
+ALOFT_AMX void shallow_along_columns(const AmxTile& t, std::int64_t row) {
+  const std::uint16_t* a = t.a + row * t.lda;
+  _tile_loadd(4, a, t.lda * 2);
+  _tile_loadd(5, a + kRows * t.lda, t.lda * 2);
+  _tile_loadd(6, a + kAmxDepth, t.lda * 2);
+  _tile_loadd(7, a + kRows * t.lda + kAmxDepth, t.lda * 2);
+  for (std::int64_t col = 0; col < t.n; col += kRows) {
+    const std::uint16_t* b = t.b + col / kAmxPanel * t.panel_stride + col % kAmxPanel * 2;
+    _tile_loadd(2, b, 128);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_dpbf16ps(0, 4, 2);
+    _tile_dpbf16ps(1, 5, 2);
+    _tile_loadd(3, b + kStepB, 128);
+    _tile_dpbf16ps(0, 6, 3);
+    _tile_dpbf16ps(1, 7, 3);
+    float* c = t.partial_out + row * t.ldp + col;
+    _tile_stored(0, c, t.ldp * 4);
+    _tile_stored(1, c + kRows * t.ldp, t.ldp * 4);
+  }
+}
+
+ALOFT_AMX void run_whole(const AmxTile& t, std::int64_t rows) {
+  for (std::int64_t col = 0; col < t.n; col += kBlock)
+    for (std::int64_t row = 0; row < rows; row += kBlock) run_block<true>(t, row, kBlock, col);
+}
+
 }  // namespace
+
+AmxBlocks::AmxBlocks() { configure(kBlock); }
+AmxBlocks::~AmxBlocks() { release(); }
+
+ALOFT_AMX void AmxBlocks::run(const AmxTile& t) const {
+  if (t.k != 2 * kAmxDepth || t.planes > 1 || t.partial_in || !t.partial_out)
+    return run_whole(t, t.m);
+  if (t.m == kBlock) return shallow_along_columns(t, 0);
+  for (std::int64_t col = 0; col < t.n; col += kBlock) shallow_along_rows(t, col);
+}
 
 ALOFT_AMX void run_amx_tile(const AmxTile& t) {
   const std::int64_t whole = t.m / kBlock * kBlock, rest = t.m - whole;
   if (whole) {
     configure(kBlock);
-    for (std::int64_t col = 0; col < t.n; col += kBlock)
-      for (std::int64_t row = 0; row < whole; row += kBlock) run_block<true>(t, row, kBlock, col);
+    run_whole(t, whole);
   }
   if (rest) {
     configure(rest);
@@ -146,6 +208,9 @@ ALOFT_AMX void run_amx_tile(const AmxTile& t) {
 
 namespace aloft::cpu {
 void run_amx_tile(const AmxTile&) { ensure(false, "no matrix tiles on this processor"); }
+AmxBlocks::AmxBlocks() { ensure(false, "no matrix tiles on this processor"); }
+AmxBlocks::~AmxBlocks() = default;
+void AmxBlocks::run(const AmxTile&) const {}
 }  // namespace aloft::cpu
 
 #endif

@@ -37,4 +37,17 @@ struct AmxTile {
 // Only where cpu_features().amx_bf16.
 void run_amx_tile(const AmxTile& tile);
 
+// While one lives, the calling thread's tiles are laid out for whole blocks, which takes as long as
+// a small product: for many of them. No run_amx_tile meanwhile.
+class AmxBlocks {
+ public:
+  AmxBlocks();
+  ~AmxBlocks();
+  AmxBlocks(const AmxBlocks&) = delete;
+  AmxBlocks& operator=(const AmxBlocks&) = delete;
+
+  // `tile` with m a multiple of 32 (rows that nobody wants may hold anything).
+  void run(const AmxTile& tile) const;
+};
+
 }  // namespace aloft::cpu

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/attention-inl.h"
+#include "backends/cpu/attention_amx.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
@@ -59,7 +60,7 @@ struct BlockCall {
   const float *lse, *delta;  // of the block's queries, padded to kBlock
 };
 
-// ---- the two engines ----
+// ---- where a head's operands lie and how blocks are multiplied ----
 
 class F32Backward {
  public:
@@ -139,91 +140,6 @@ class F32Backward {
   float *k_memory_, *v_memory_, *buffer_, *s_, *dp_;
 };
 
-class AmxBackward {
- public:
-  AmxBackward(const AttentionShape& s, Carve& carve) : o_(s), scale_(s.scale) {
-    const std::int64_t blocks = blocks_of(s.queries);
-    k_memory_ = carve.take<std::uint16_t>(o_.left_words(s.keys));
-    v_memory_ = carve.take<std::uint16_t>(o_.left_words(s.keys));
-    k_turned_memory_ = carve.take<std::uint16_t>(o_.left_turned_words(s.keys));
-    for (Head* h : {&q_, &do_}) {
-      h->turned = carve.take<std::uint16_t>(blocks * o_.turned_words());
-      h->rows = carve.take<std::uint16_t>(blocks * o_.rows_words());
-    }
-    s_ = carve.take<float>(kBlock * kBlock);
-    dp_ = carve.take<float>(kBlock * kBlock);
-    p_left_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
-    ds_left_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
-    ds_right_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
-  }
-  std::int64_t ld() const { return o_.row_panels() * kAmxPanel; }
-
-  void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
-    k_ = o_.left(k, keys, k_memory_);
-    v_ = o_.left(v, keys, v_memory_);
-    k_turned_ = o_.left_turned(k, keys, k_turned_memory_);
-  }
-  void begin_head(const HeadRows& q, const HeadRows& d_o, std::int64_t queries) {
-    prepare(q_, q, queries);
-    prepare(do_, d_o, queries);
-  }
-  void block(const BlockCall& c, const Sums& sums) {
-    const std::int64_t b = c.query / kBlock, rows = round_up(c.keys, kAmxDepth);
-    o_.scores(k_, c.key, c.keys, q_.turned + b * o_.turned_words(), s_);
-    o_.scores(v_, c.key, c.keys, do_.turned + b * o_.turned_words(), dp_);
-    cotangents_of(s_, dp_, c.keys, rows, scale_, c.mask, c.lse, c.delta,
-                  [&](std::int64_t r, std::int64_t j, FloatV p, FloatV p2, FloatV ds, FloatV ds2)
-                      HWY_ATTR {
-                        put_left(p_left_, r, j, p, rounded_bits(p));
-                        put_left(p_left_, r + 1, j, p2, rounded_bits(p2));
-                        const WordV high = rounded_bits(ds), high2 = rounded_bits(ds2);
-                        put_left(ds_left_, r, j, ds, high);
-                        put_left(ds_left_, r + 1, j, ds2, high2);
-                        std::uint16_t* right = ds_right_ + j / kAmxPanel * kPanel + r * kAmxPanel +
-                                               2 * (j % kAmxPanel);
-                        store_pairs(high, high2, right);
-                        if (o_.planes == 2)
-                          store_pairs(rest_bits(ds, high), rest_bits(ds2, high2), right + kPlane);
-                      });
-    add_rows(c, p_left_, do_.rows + b * o_.rows_words(), sums.dv + c.key * sums.ld, sums.ld);
-    add_rows(c, ds_left_, q_.rows + b * o_.rows_words(), sums.dk + c.key * sums.ld, sums.ld);
-    run_amx_tile(o_.tile(o_.width, kBlock, rows, k_turned_.data + c.key, k_turned_.ld,
-                         k_turned_.plane, ds_right_, kPanel, kPlane, sums.dq + c.query, sums.ld_dq,
-                         true));
-  }
-
- private:
-  static constexpr std::int64_t kPanel = kBlock * kAmxPanel, kPlane = 2 * kPanel;
-  struct Head {
-    std::uint16_t *turned = nullptr, *rows = nullptr;
-  };
-  void prepare(const Head& to, const HeadRows& h, std::int64_t queries) const {
-    for (std::int64_t b = 0; b < blocks_of(queries); ++b) {
-      const std::int64_t first = b * kBlock, count = std::min(kBlock, queries - first);
-      o_.turn(h, first, count, to.turned + b * o_.turned_words());
-      o_.rows(h, first, count, to.rows + b * o_.rows_words());
-    }
-  }
-  HWY_INLINE void put_left(std::uint16_t* left, std::int64_t r, std::int64_t j, FloatV x,
-                           WordV high) const {
-    store_halves(high, left + r * kBlock + j);
-    if (o_.planes == 2) store_halves(rest_bits(x, high), left + kBlock * kBlock + r * kBlock + j);
-  }
-  // sums[keys][width] += left[keys][kBlock] rows[kBlock][width].
-  void add_rows(const BlockCall& c, const std::uint16_t* left, const std::uint16_t* rows,
-                float* sums, std::int64_t ld) const {
-    run_amx_tile(o_.tile(c.keys, o_.width, kBlock, left, kBlock, kBlock * kBlock, rows, kPanel,
-                         o_.row_panels() * kPanel, sums, ld, true));
-  }
-
-  AmxOperands o_;
-  float scale_;
-  AmxOperands::Left k_{}, v_{}, k_turned_{};
-  Head q_, do_;
-  std::uint16_t *k_memory_, *v_memory_, *k_turned_memory_, *p_left_, *ds_left_, *ds_right_;
-  float *s_, *dp_;
-};
-
 // ---- one task ----
 
 template <class T>
@@ -260,16 +176,17 @@ void row_sums(const AttentionShape& s, const HeadRows& o, const HeadRows& d_o, c
   std::fill(log_sums + s.queries, log_sums + padded, std::numeric_limits<float>::infinity());
 }
 
-template <class Engine>
-void backward_task(const AttentionShape& s, const AttentionExtents& actual,
-                   const AttentionBackward& x, std::int64_t task, void* scratch,
-                   std::size_t* bytes) {
+}  // namespace
+
+void attention_backward_task(const AttentionShape& s, const AttentionExtents& actual,
+                             const AttentionBackward& x, std::int64_t task, void* scratch,
+                             std::size_t* bytes) {
   Carve carve(scratch);
   const std::int64_t padded = blocks_of(s.queries) * kBlock;
   float* log_sums = carve.take<float>(padded);
   float* delta = carve.take<float>(padded);
   float* buffer = carve.take<float>(kBlock * s.width);
-  Engine engine(s, carve);
+  F32Backward engine(s, carve);
   Sums sums{};
   sums.ld = engine.ld();
   sums.ld_dq = padded;
@@ -318,17 +235,6 @@ void backward_task(const AttentionShape& s, const AttentionExtents& actual,
   store_rows(sums.dv, sums.ld, actual.keys, const_cast<void*>(dv.data), dv);
 }
 
-}  // namespace
-
-void attention_backward_task(bool amx, const AttentionShape& s, const AttentionExtents& actual,
-                             const AttentionBackward& x, std::int64_t task, void* scratch,
-                             std::size_t* bytes) {
-  if (amx)
-    backward_task<AmxBackward>(s, actual, x, task, scratch, bytes);
-  else
-    backward_task<F32Backward>(s, actual, x, task, scratch, bytes);
-}
-
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -340,22 +246,24 @@ namespace aloft::cpu {
 HWY_EXPORT(attention_backward_task);
 
 namespace {
-bool uses_amx(const AttentionShape& s) { return is_low(s.dtype) && cpu_features().amx_bf16; }
+void run_task(const AttentionShape& s, const AttentionExtents& actual, const AttentionBackward& x,
+              std::int64_t task, void* scratch, std::size_t* bytes) {
+  if (attention_uses_amx(s)) return amx_attention_backward_task(s, actual, x, task, scratch, bytes);
+  HWY_DYNAMIC_DISPATCH(attention_backward_task)(s, actual, x, task, scratch, bytes);
+}
 }  // namespace
 
 std::size_t attention_backward_scratch(const AttentionShape& s) {
   std::size_t bytes = 0;
-  HWY_DYNAMIC_DISPATCH(attention_backward_task)(uses_amx(s), s, {}, {}, 0, nullptr, &bytes);
+  run_task(s, {}, {}, 0, nullptr, &bytes);
   return bytes * static_cast<std::size_t>(s.threads);
 }
 
 void run_attention_backward(const AttentionShape& s, const AttentionExtents& actual,
                             const AttentionBackward& x, void* scratch) {
-  const bool amx = uses_amx(s);
   const std::size_t bytes = attention_backward_scratch(s) / static_cast<std::size_t>(s.threads);
   const auto task = [&](std::int64_t i) {
-    HWY_DYNAMIC_DISPATCH(attention_backward_task)
-    (amx, s, actual, x, i, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
+    run_task(s, actual, x, i, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
   };
   for_each_chunk(actual.batch * s.kv_heads, task, s.threads);
 }

@@ -1,6 +1,7 @@
 // Forward attention. A task is one head of one batch element and a stretch of queries; it walks the
 // keys block by block and keeps, for each query, the largest score, the sum of exponentials and the
-// weighted values, rescaling them when a larger score turns up.
+// weighted values, rescaling them when a larger score turns up. In f32 vectors; on the matrix units
+// the same task is attention_amx_forward.cpp's.
 #if defined(__x86_64__)
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #endif
@@ -10,13 +11,11 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/attention-inl.h"
+#include "backends/cpu/attention_amx.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 namespace {
-
-// Queries of a task; a key that they share is prepared once for all of them.
-std::int64_t stretch_of(const AttentionShape& s) { return s.queries <= 2048 ? 512 : 1024; }
 
 // What one task keeps of a block of queries.
 struct Running {
@@ -71,7 +70,7 @@ void rescale(const Running& run, std::int64_t width) {
     }
 }
 
-// ---- the two engines: where a head's operands lie and how blocks are multiplied ----
+// ---- where a head's operands lie and how blocks are multiplied ----
 
 class F32Forward {
  public:
@@ -109,48 +108,6 @@ class F32Forward {
   float *k_memory_, *v_memory_, *turned_, *buffer_, *s_;
 };
 
-class AmxForward {
- public:
-  AmxForward(const AttentionShape& s, Carve& carve) : o_(s) {
-    k_memory_ = carve.take<std::uint16_t>(o_.left_words(s.keys));
-    v_memory_ = carve.take<std::uint16_t>(o_.left_turned_words(s.keys));
-    turned_ = carve.take<std::uint16_t>(o_.turned_words());
-    weights_ = carve.take<std::uint16_t>(kBlock * kBlock * o_.planes);
-    s_ = carve.take<float>(kBlock * kBlock);
-  }
-  void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
-    k_ = o_.left(k, keys, k_memory_);
-    v_ = o_.left_turned(v, keys, v_memory_);
-  }
-  void begin_queries(const HeadRows& q, std::int64_t first, std::int64_t count) {
-    o_.turn(q, first, count, turned_);
-  }
-  void block(std::int64_t first, std::int64_t keys, float scale, const BlockMask& mask,
-             const Running& run) {
-    constexpr std::int64_t kPanel = kBlock * kAmxPanel, kPlane = 2 * kPanel;
-    o_.scores(k_, first, keys, turned_, s_);
-    const std::int64_t rows = round_up(keys, kAmxDepth);
-    weights_of(s_, keys, rows, scale, mask, run,
-               [&](std::int64_t r, std::int64_t j, FloatV even, FloatV odd) HWY_ATTR {
-                 std::uint16_t* p =
-                     weights_ + j / kAmxPanel * kPanel + r * kAmxPanel + 2 * (j % kAmxPanel);
-                 const WordV high = rounded_bits(even), high2 = rounded_bits(odd);
-                 store_pairs(high, high2, p);
-                 if (o_.planes == 2)
-                   store_pairs(rest_bits(even, high), rest_bits(odd, high2), p + kPlane);
-               });
-    rescale(run, o_.width);
-    run_amx_tile(o_.tile(o_.width, kBlock, rows, v_.data + first, v_.ld, v_.plane, weights_, kPanel,
-                         kPlane, run.values, kBlock, true));
-  }
-
- private:
-  AmxOperands o_;
-  AmxOperands::Left k_{}, v_{};
-  std::uint16_t *k_memory_, *v_memory_, *turned_, *weights_;
-  float* s_;
-};
-
 // ---- one task ----
 
 void finish(const AttentionShape& s, const Running& run, std::int64_t count, float* rows, void* o,
@@ -167,9 +124,11 @@ void finish(const AttentionShape& s, const Running& run, std::int64_t count, flo
   if (lse) std::memcpy(lse, run.sum, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-template <class Engine>
-void forward_task(const AttentionShape& s, const AttentionExtents& actual,
-                  const AttentionForward& x, std::int64_t task, void* scratch, std::size_t* bytes) {
+}  // namespace
+
+void attention_forward_task(const AttentionShape& s, const AttentionExtents& actual,
+                            const AttentionForward& x, std::int64_t task, void* scratch,
+                            std::size_t* bytes) {
   Carve carve(scratch);
   Running run;
   run.top = carve.take<float>(kBlock);
@@ -177,12 +136,13 @@ void forward_task(const AttentionShape& s, const AttentionExtents& actual,
   run.alpha = carve.take<float>(kBlock);
   run.values = carve.take<float>(s.width * kBlock);
   float* rows = carve.take<float>(s.width * kBlock);
-  Engine engine(s, carve);
+  F32Forward engine(s, carve);
   if (bytes) {
     *bytes = carve.used();
     return;
   }
-  const std::int64_t stretch = stretch_of(s), stretches = (s.queries + stretch - 1) / stretch;
+  const std::int64_t stretch = attention_stretch(s),
+                     stretches = (s.queries + stretch - 1) / stretch;
   const std::int64_t part = task % stretches, head = task / stretches % s.heads,
                      batch = task / stretches / s.heads;
   const std::int64_t kv_head = head / (s.heads / s.kv_heads);
@@ -210,22 +170,6 @@ void forward_task(const AttentionShape& s, const AttentionExtents& actual,
   }
 }
 
-}  // namespace
-
-void attention_forward_task(bool amx, const AttentionShape& s, const AttentionExtents& actual,
-                            const AttentionForward& x, std::int64_t task, void* scratch,
-                            std::size_t* bytes) {
-  if (amx)
-    forward_task<AmxForward>(s, actual, x, task, scratch, bytes);
-  else
-    forward_task<F32Forward>(s, actual, x, task, scratch, bytes);
-}
-
-std::int64_t attention_forward_tasks(const AttentionShape& s, std::int64_t batch) {
-  const std::int64_t stretch = stretch_of(s);
-  return batch * s.heads * ((s.queries + stretch - 1) / stretch);
-}
-
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -235,27 +179,30 @@ HWY_AFTER_NAMESPACE();
 
 namespace aloft::cpu {
 HWY_EXPORT(attention_forward_task);
-HWY_EXPORT(attention_forward_tasks);
 
 namespace {
-bool uses_amx(const AttentionShape& s) { return is_low(s.dtype) && cpu_features().amx_bf16; }
+void run_task(const AttentionShape& s, const AttentionExtents& actual, const AttentionForward& x,
+              std::int64_t task, void* scratch, std::size_t* bytes) {
+  if (attention_uses_amx(s)) return amx_attention_forward_task(s, actual, x, task, scratch, bytes);
+  HWY_DYNAMIC_DISPATCH(attention_forward_task)(s, actual, x, task, scratch, bytes);
+}
 }  // namespace
 
 std::size_t attention_forward_scratch(const AttentionShape& s) {
   std::size_t bytes = 0;
-  HWY_DYNAMIC_DISPATCH(attention_forward_task)(uses_amx(s), s, {}, {}, 0, nullptr, &bytes);
+  run_task(s, {}, {}, 0, nullptr, &bytes);
   return bytes * static_cast<std::size_t>(s.threads);
 }
 
 void run_attention_forward(const AttentionShape& s, const AttentionExtents& actual,
                            const AttentionForward& x, void* scratch) {
-  const bool amx = uses_amx(s);
   const std::size_t bytes = attention_forward_scratch(s) / static_cast<std::size_t>(s.threads);
+  const std::int64_t stretch = attention_stretch(s),
+                     stretches = (s.queries + stretch - 1) / stretch;
   const auto task = [&](std::int64_t i) {
-    HWY_DYNAMIC_DISPATCH(attention_forward_task)
-    (amx, s, actual, x, i, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
+    run_task(s, actual, x, i, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
   };
-  for_each_chunk(HWY_DYNAMIC_DISPATCH(attention_forward_tasks)(s, actual.batch), task, s.threads);
+  for_each_chunk(actual.batch * s.heads * stretches, task, s.threads);
 }
 
 }  // namespace aloft::cpu

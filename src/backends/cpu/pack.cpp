@@ -175,7 +175,18 @@ void dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::uint1
            std::int64_t ldd) {
   const auto* src = static_cast<const std::uint16_t*>(x.data);
   if (!x.transposed) {
-    for (std::int64_t r = 0; r < rows; ++r) std::memcpy(dst + r * ldd, src + r * x.ld, cols * 2);
+    // Short rows, as heads of attention have, take less time than the call to copy one.
+    const Full du;
+    const auto words = 2 * static_cast<std::int64_t>(hn::Lanes(du));
+    const std::int64_t whole = cols <= 256 ? cols / words * words : 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::uint16_t* from = src + r * x.ld;
+      std::uint16_t* to = dst + r * ldd;
+      for (std::int64_t c = 0; c < whole; c += words)
+        hn::StoreU(hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(from + c)), du,
+                   reinterpret_cast<std::uint32_t*>(to + c));
+      if (whole < cols) std::memcpy(to + whole, from + whole, (cols - whole) * 2);
+    }
     return;
   }
   // Pairs of neighbouring columns are words of the result; ldd is even and cols padded to even.

@@ -1,0 +1,165 @@
+// The kernels of attention and its gradient against the formulas in double, at lengths that cross
+// the blocks and spans in which they work, and at widths that do not fill whole tiles.
+#include "ops/attention.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/float_buffer.h"
+#include "runtime/backend.h"
+
+namespace aloft {
+namespace {
+
+using test::FloatBuffer;
+using test::random_values;
+using Values = std::vector<double>;
+
+struct Case {
+  std::int64_t batch, queries, keys, heads, kv, width;
+  bool causal;
+};
+// Lengths around blocks of 32 and 64 and spans of 256; shared heads; widths of part of a tile.
+constexpr Case kCases[] = {
+    {1, 64, 64, 2, 2, 64, true},   {2, 33, 33, 2, 1, 32, true},    {1, 256, 256, 1, 1, 64, true},
+    {1, 257, 257, 2, 2, 40, true}, {1, 300, 300, 4, 2, 8, true},   {1, 70, 333, 2, 1, 64, true},
+    {1, 600, 600, 1, 1, 24, true}, {1, 37, 531, 1, 1, 72, false},  {1, 290, 41, 2, 2, 64, false},
+    {1, 20, 20, 3, 3, 96, true},   {1, 1100, 1100, 1, 1, 16, true}};
+
+struct Reference {
+  Values o, lse, dq, dk, dv;
+};
+
+Reference reference(const Case& c, const Values& q, const Values& k, const Values& v,
+                    const Values& d_o, const Values& dlse) {
+  const double scale = 1 / std::sqrt(static_cast<double>(c.width));
+  const auto row = [&](std::int64_t b, std::int64_t t, std::int64_t length, std::int64_t h,
+                       std::int64_t heads) { return ((b * length + t) * heads + h) * c.width; };
+  const auto dot = [&](const Values& x, std::int64_t i, const Values& y, std::int64_t j) {
+    double sum = 0;
+    for (std::int64_t d = 0; d < c.width; ++d) sum += x[i + d] * y[j + d];
+    return sum;
+  };
+  Reference r{Values(q.size()), Values(c.batch * c.heads * c.queries), Values(q.size()),
+              Values(k.size()), Values(k.size())};
+  for (std::int64_t b = 0; b < c.batch; ++b)
+    for (std::int64_t h = 0; h < c.heads; ++h)
+      for (std::int64_t t = 0; t < c.queries; ++t) {
+        const std::int64_t kv = h / (c.heads / c.kv), at = row(b, t, c.queries, h, c.heads),
+                           seen = c.causal ? c.keys - c.queries + t + 1 : c.keys;
+        const auto key = [&](std::int64_t s) { return row(b, s, c.keys, kv, c.kv); };
+        Values p(seen);
+        double sum = 0;
+        for (std::int64_t s = 0; s < seen; ++s)
+          sum += p[s] = std::exp(scale * dot(q, at, k, key(s)));
+        const std::int64_t index = (b * c.heads + h) * c.queries + t;
+        r.lse[index] = std::log(sum);
+        for (std::int64_t s = 0; s < seen; ++s)
+          for (std::int64_t d = 0; d < c.width; ++d)
+            r.o[at + d] += (p[s] /= d ? 1 : sum) * v[key(s) + d];
+        const double delta = dot(d_o, at, r.o, at) - (dlse.empty() ? 0 : dlse[index]);
+        for (std::int64_t s = 0; s < seen; ++s) {
+          const double ds = p[s] * (dot(d_o, at, v, key(s)) - delta) * scale;
+          for (std::int64_t d = 0; d < c.width; ++d) {
+            r.dv[key(s) + d] += p[s] * d_o[at + d];
+            r.dk[key(s) + d] += ds * q[at + d];
+            r.dq[at + d] += ds * k[key(s) + d];
+          }
+        }
+      }
+  return r;
+}
+
+using Buffers = std::vector<std::unique_ptr<FloatBuffer>>;
+
+void run(const char* op, bool causal, const std::vector<TensorType>& in_types,
+         const std::vector<TensorType>& out_types, const Buffers& in, const Buffers& out) {
+  CallSpec call{op, to_attrs(AttentionAttrs{.causal = causal}), in_types, out_types,
+                omp_get_max_threads()};
+  const Choice choice = choose_kernel(cpu_backend(), call);
+  ASSERT_NE(choice.kernel, nullptr);
+  const auto prepared = choice.kernel->prepare(call);
+  // Poisoned with NaN: what is not written must not be read.
+  FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(prepared->scratch_bytes() + 3) / 4);
+  std::vector<void*> ins, outs;
+  for (const auto& b : in) ins.push_back(b->data());
+  for (const auto& b : out) outs.push_back(b->data());
+  prepared->run({ins, outs, scratch.data(), {}});
+  scratch.expect_guards();
+  for (const auto& b : out) b->expect_guards();
+}
+
+void expect_near(const char* what, FloatBuffer& got, const Values& want, double tolerance) {
+  double largest = 0, error = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    largest = std::max(largest, std::abs(want[i]));
+    const double e = std::abs(got.get(static_cast<std::int64_t>(i)) - want[i]);
+    error = e >= error || std::isnan(e) ? e : error;  // a NaN stays
+  }
+  EXPECT_LE(error, tolerance * largest) << what;
+}
+
+// All results of both directions as bytes.
+std::vector<std::vector<unsigned char>> check(const Case& c, DType type, bool with_dlse) {
+  const TensorType q{type, {c.batch, c.queries, c.heads, c.width}},
+      k{type, {c.batch, c.keys, c.kv, c.width}}, lse{DType::F32, {c.batch, c.heads, c.queries}};
+  const auto count = [](const TensorType& t) { return t.shape.max_numel(); };
+  const Values qs = random_values(count(q), type, 1), ks = random_values(count(k), type, 2),
+               vs = random_values(count(k), type, 3), ds = random_values(count(q), type, 4),
+               ls = with_dlse ? random_values(count(lse), DType::F32, 5) : Values();
+  const Reference want = reference(c, qs, ks, vs, ds, ls);
+  const auto filled = [](DType t, const Values& v) { return std::make_unique<FloatBuffer>(t, v); };
+  const auto empty = [&](const TensorType& t) {
+    return std::make_unique<FloatBuffer>(t.dtype, count(t));
+  };
+  Buffers in, out, grad_in, grads;
+  for (const auto& v : {qs, ks, vs}) in.push_back(filled(type, v));
+  out.push_back(empty(q)), out.push_back(empty(lse));
+  run("attention", c.causal, {q, k, k}, {q, lse}, in, out);
+  const double tolerance = type == DType::F32 ? 1e-5 : type == DType::F16 ? 2e-3 : 1.5e-2;
+  expect_near("o", *out[0], want.o, tolerance);
+  expect_near("lse", *out[1], want.lse, 1e-5);
+  std::vector<std::vector<unsigned char>> bytes{out[0]->copy(), out[1]->copy()};
+  for (auto* b : {&in[0], &in[1], &in[2], &out[0], &out[1]}) grad_in.push_back(std::move(*b));
+  grad_in.push_back(filled(type, ds));
+  std::vector<TensorType> types{q, k, k, q, lse, q};
+  if (with_dlse) grad_in.push_back(filled(DType::F32, ls)), types.push_back(lse);
+  for (const auto& t : {q, k, k}) grads.push_back(empty(t));
+  run("attention_grad", c.causal, types, {q, k, k}, grad_in, grads);
+  expect_near("dq", *grads[0], want.dq, tolerance);
+  expect_near("dk", *grads[1], want.dk, tolerance);
+  expect_near("dv", *grads[2], want.dv, tolerance);
+  for (const auto& g : grads) bytes.push_back(g->copy());
+  return bytes;
+}
+
+TEST(CpuAttention, BothDirectionsAreTheFormulas) {
+  for (const DType type : {DType::F32, DType::BF16, DType::F16})
+    for (const Case& c : kCases)
+      for (const bool with_dlse : {false, true}) {
+        SCOPED_TRACE(std::string(name_of(type)) + " " + std::to_string(c.queries) + " x " +
+                     std::to_string(c.keys) + " width " + std::to_string(c.width));
+        check(c, type, with_dlse);
+      }
+}
+
+TEST(CpuAttention, TheSameBitsOnAnyThreads) {
+  const int before = omp_get_max_threads();
+  for (const DType type : {DType::F32, DType::BF16, DType::F16}) {
+    std::vector<std::vector<unsigned char>> first;
+    for (const int threads : {1, 2, 4}) {
+      omp_set_num_threads(threads);
+      const auto bytes = check({2, 300, 300, 4, 2, 40, true}, type, true);
+      if (first.empty()) first = bytes;
+      EXPECT_EQ(bytes, first) << name_of(type) << " on " << threads;
+    }
+  }
+  omp_set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace aloft
