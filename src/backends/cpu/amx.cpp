@@ -107,17 +107,22 @@ ALOFT_AMX inline void run_block(const AmxTile& t, std::int64_t row, std::int64_t
   }
   alignas(64) float sums[kBlock * kBlock];
   store_sums<kLower>(sums, kBlock);
-  if (t.planes > 1)
+  const bool repairs = t.planes > 1 && any_odd(sums, rows, kBlock);
+  if (repairs)
     repair_sums({t.planes, t.k, a, t.lda, t.a_plane, b, t.b_plane, from, t.ldp}, rows,
                 columns_of(t, col), sums);
   if (!t.partial_out) {
     store_block(t, sums, row, rows, col);
     return;
   }
+  float* to = t.partial_out + row * t.ldp + col;
+  if (!repairs) {
+    store_sums<kLower>(to, t.ldp);
+    return;
+  }
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < kBlock; c += 16)
-      _mm512_storeu_ps(t.partial_out + (row + r) * t.ldp + col + c,
-                       _mm512_load_ps(sums + r * kBlock + c));
+      _mm512_storeu_ps(to + r * t.ldp + c, _mm512_load_ps(sums + r * kBlock + c));
 }
 
 // Products of a depth of 64, as scores of attention are, without sums so far: one operand's block

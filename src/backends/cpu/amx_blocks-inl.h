@@ -123,5 +123,17 @@ ALOFT_AMX inline void store_sums(float* to, std::int64_t ld) {
   }
 }
 
+// Is any of a block's sums infinite or NaN?
+ALOFT_AMX inline bool any_odd(const float* sums, std::int64_t rows, std::int64_t ld) {
+  const __m512 zero = _mm512_setzero_ps();
+  __m512 left = zero, right = zero;  // 0 * x is NaN for those alone
+  for (std::int64_t r = 0; r < rows; ++r, sums += ld) {
+    left = _mm512_fmadd_ps(zero, _mm512_loadu_ps(sums), left);
+    right = _mm512_fmadd_ps(zero, _mm512_loadu_ps(sums + 16), right);
+  }
+  left = _mm512_add_ps(left, right);
+  return _mm512_cmp_ps_mask(left, left, _CMP_UNORD_Q) != 0;
+}
+
 }  // namespace
 }  // namespace aloft::cpu

@@ -120,18 +120,6 @@ ALOFT_AMX inline __m512i narrow(DType type, __m512 first, __m512 second) {
                             _mm512_cvtps_ph(second, kNearest), 1);
 }
 
-// Is any of a block's sums infinite or NaN?
-ALOFT_AMX inline bool any_odd(const float* sums) {
-  const __m512 zero = _mm512_setzero_ps();
-  __m512 found[4] = {zero, zero, zero, zero};  // 0 * x is NaN for those alone
-  for (int i = 0; i < kBlock * kBlock; i += 64)
-    for (int j = 0; j < 4; ++j)
-      found[j] = _mm512_fmadd_ps(zero, _mm512_load_ps(sums + i + 16 * j), found[j]);
-  const __m512 all =
-      _mm512_add_ps(_mm512_add_ps(found[0], found[1]), _mm512_add_ps(found[2], found[3]));
-  return _mm512_cmp_ps_mask(all, all, _CMP_UNORD_Q) != 0;
-}
-
 }  // namespace
 
 // 16 columns of the block as rows of C: pairs of rows become words of two values, which a transpose
@@ -196,7 +184,7 @@ ALOFT_AMX inline void AmxStrips::keep(const AmxStrip& s, std::int64_t row) {
   float* sums = sums_[turn_];
   turn_ ^= 1;
   store_sums<true>(sums, kBlock);
-  if (s.planes > 1 && any_odd(sums))
+  if (s.planes > 1 && any_odd(sums, kBlock, kBlock))
     repair_sums({s.planes, s.k, s.a + row * s.lda, s.lda, s.a_plane, s.b, s.b_plane,
                  s.partial_in ? s.partial_in + row * s.ldp : nullptr, s.ldp},
                 kBlock, ~0u, sums);

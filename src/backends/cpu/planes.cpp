@@ -1,6 +1,7 @@
 #include "backends/cpu/planes.h"
 
 #include <bit>
+#include <type_traits>
 
 #include "base/error.h"
 #include "scalar/float_formats.h"
@@ -58,6 +59,22 @@ HWY_INLINE std::uint16_t next_plane(float& rest) {
   return static_cast<std::uint16_t>(top >> 16);
 }
 
+// Both planes of a value that was f16, whose exponent leaves them room: what is left of 11 bits
+// after 8 is exact.
+HWY_INLINE Vec f16_planes(Vec x, Vec& rest) {
+  const Bits du;
+  const hn::RebindToFloat<Bits> df;
+  const hn::RebindToSigned<Bits> di;
+  const auto finite =
+      hn::RebindMask(du, hn::Lt(hn::BitCast(di, hn::And(x, hn::Set(du, 0x7fffffffu))),
+                                hn::Set(di, static_cast<int>(kInfinity))));
+  const Vec carry = hn::Add(hn::Set(du, 0x7fffu), hn::And(hn::ShiftRight<16>(x), hn::Set(du, 1u)));
+  const Vec top = hn::And(hn::Add(x, hn::IfThenElseZero(finite, carry)), hn::Set(du, 0xffff0000u));
+  rest = hn::IfThenElseZero(finite,
+                            hn::BitCast(du, hn::Sub(hn::BitCast(df, x), hn::BitCast(df, top))));
+  return top;
+}
+
 struct FromF32 {
   using Element = float;
   static HWY_INLINE Vec vec(const float* p) {
@@ -84,6 +101,15 @@ void split_line(const typename From::Element* src, std::int64_t n, std::uint16_t
   std::int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     Vec left = From::vec(src + i), right = From::vec(src + i + lanes);
+    if constexpr (std::is_same_v<From, FromF16>) {
+      Vec left2, right2;
+      left = f16_planes(left, left2);
+      right = f16_planes(right, right2);
+      hn::StoreU(hn::ConcatOdd(d16, hn::BitCast(d16, right), hn::BitCast(d16, left)), d16, dst + i);
+      hn::StoreU(hn::ConcatOdd(d16, hn::BitCast(d16, right2), hn::BitCast(d16, left2)), d16,
+                 dst + plane + i);
+      continue;
+    }
     for (int p = 0; p < kPlanes; ++p) {
       const Vec l = next_plane(left), r = next_plane(right);
       hn::StoreU(hn::ConcatOdd(d16, hn::BitCast(d16, r), hn::BitCast(d16, l)), d16,

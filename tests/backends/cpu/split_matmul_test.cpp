@@ -31,8 +31,7 @@ struct Problem {
 
 Problem make(const std::function<double(double, std::int64_t row, std::int64_t k)>& of_a,
              const std::function<double(double, std::int64_t k, std::int64_t col)>& of_b,
-             DType type = DType::F32) {
-  Problem p;
+             DType type = DType::F32, Problem p = {}) {
   p.type = type;
   p.a = test::random_values(p.m * p.k, DType::F32, 1);
   p.b = test::random_values(p.k * p.n, DType::F32, 2);
@@ -141,6 +140,69 @@ TEST(SplitMatmul, F16ProductsAreBetterThanF16RoundingAtAnyMagnitude) {
                            make([](double x, auto, auto) { return x * 65504; },
                                 [](double x, auto, auto) { return x * 0x1p-14; }, DType::F16)})
     EXPECT_LE(error_of(p, run(p, Split::None)), 0x1p-20);
+}
+
+// Whole panels of whole depths, packed between the tile products; more than one part of K and band.
+TEST(SplitMatmul, WholePanelsOfEveryLayout) {
+  const auto ranges = [](double x, auto, auto k) { return power(x, k, 7); };
+  Problem shape;
+  shape.m = 416, shape.n = 96, shape.k = 1280;
+  const Problem f16 = make(ranges, ranges, DType::F16, shape);
+  const Problem f32 = make(ranges, ranges, DType::F32, shape);
+  for (const bool transposed : {false, true}) {
+    EXPECT_LE(error_of(f16, run(f16, Split::None, transposed)), 0x1p-20);
+    EXPECT_LE(error_of(f32, run(f32, Split::Bf16x6, transposed)), 0x1p-20);
+    EXPECT_LE(error_of(f32, run(f32, Split::Bf16x3, transposed)), 0x1p-15);
+  }
+}
+
+TEST(SplitMatmul, InfinitiesAndNansOfF16InWholePanels) {
+  Problem shape;
+  shape.m = 64, shape.n = 64, shape.k = 1088;  // two parts of K
+  Problem p = make([](double x, auto, auto) { return x; }, [](double x, auto, auto) { return x; },
+                   DType::F16, shape);
+  const std::vector<double> plain = run(p, Split::None);
+  p.a[3 * p.k + 5] = kInf;
+  p.a[40 * p.k + 1087] = std::nan("");
+  p.b[7 * p.n + 33] = -kInf;
+  for (const bool transposed : {false, true}) {
+    const std::vector<double> got = run(p, Split::None, transposed);
+    for (std::int64_t i = 0; i < p.m; ++i)
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        double want = 0;
+        for (std::int64_t k = 0; k < p.k; ++k) want += p.a[i * p.k + k] * p.b[k * p.n + j];
+        const double here = got[i * p.n + j];
+        if (std::isnan(want)) {
+          EXPECT_TRUE(std::isnan(here)) << i << ", " << j;
+        } else if (std::isinf(want)) {
+          EXPECT_EQ(here, want) << i << ", " << j;
+        } else {  // a row that was summed again has its own rounding
+          EXPECT_NEAR(here, plain[i * p.n + j], 1e-4) << i << ", " << j;
+        }
+      }
+  }
+}
+
+TEST(SplitMatmul, TwoPlanesHoldEveryF16) {
+  constexpr std::int64_t kAll = 65536;
+  std::vector<std::uint16_t> values(kAll), out(2 * kAll);
+  for (std::int64_t i = 0; i < kAll; ++i) values[i] = static_cast<std::uint16_t>(i);
+  for (const std::int64_t n : {kAll, std::int64_t{5}}) {  // in vectors, and singly
+    split_into_planes({values.data(), DType::F16, n, kAll / n, n, 2, out.data(), n, kAll});
+    for (std::int64_t i = 0; i < kAll / n * n; ++i) {
+      const double value = scalar::f64_of(scalar::F16{values[i]});
+      const double high = scalar::f64_of(scalar::Bf16{out[i]});
+      const double low = scalar::f64_of(scalar::Bf16{out[kAll + i]});
+      if (std::isfinite(value)) {
+        ASSERT_EQ(high + low, value) << i;
+        ASSERT_LE(std::abs(low), std::abs(value) * 0x1p-8) << i;
+      } else {
+        ASSERT_EQ(std::isnan(high), std::isnan(value)) << i;
+        ASSERT_EQ(std::isinf(high), std::isinf(value)) << i;
+        ASSERT_EQ(out[kAll + i], 0) << i;
+      }
+    }
+  }
 }
 
 TEST(SplitMatmul, PlanesAddUpToTheValue) {
