@@ -15,12 +15,15 @@ std::vector<Call> calls_for(DType t) {
   const std::int64_t rows = 1024, dim = 768, vocab = 50304;
   const TensorType x{t, {rows, dim}}, p{f32, {dim}}, s{f32, {rows}};
   const TensorType logits{t, {rows, vocab}}, targets{ids, {rows}}, heads{t, {4, 256, 12, 64}};
+  const TensorType scores{t, {48, 256, 256}};
   const TensorType image{t, {32, 64, 28, 28}}, c{f32, {64}}, groups{f32, {32, 8}};
   return {
       {"layer_norm", {}, {x, p, p}},
       {"layer_norm_grad", {}, {x, x, s, s, p}},
       {"rms_norm", {}, {x, p}},
       {"rms_norm_grad", {}, {x, x, s, p}},
+      {"softmax_grad", {}, {scores, scores}},
+      {"log_softmax_grad", {}, {scores, scores}},
       {"cross_entropy", {}, {logits, targets}, vocab},
       {"cross_entropy_grad", {}, {logits, targets, s, {f32, {}}}, vocab},
       {"embedding", {}, {{t, {vocab, dim}}, targets}, vocab},

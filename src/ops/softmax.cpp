@@ -39,11 +39,9 @@ OpDef softmax_op() {
         const Tensor e = exp(x[0] - max(x[0], {a.axis}, true));
         return {e / sum(e, {a.axis}, true)};
       }),
-      // dx = y (dy - <dy, y>)
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
-        if (!g.needs(0)) return;
-        const Tensor &y = g.out(0), &dy = g.cotangent(0);
-        g.give(0, y * (dy - sum(dy * y, {a.axis}, true)));
+        if (g.needs(0))
+          g.give(0, emit_one("softmax_grad", to_attrs(a), {g.cotangent(0), g.out(0)}));
       }),
       .cost = cost,
       .labels = "*",
@@ -63,11 +61,9 @@ OpDef log_softmax_op() {
         const Tensor shifted = x[0] - max(x[0], {a.axis}, true);
         return {shifted - log(sum(exp(shifted), {a.axis}, true))};
       }),
-      // dx = dy - softmax(x) sum(dy)
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
-        if (!g.needs(0)) return;
-        const Tensor& dy = g.cotangent(0);
-        g.give(0, dy - exp(g.out(0)) * sum(dy, {a.axis}, true));
+        if (g.needs(0))
+          g.give(0, emit_one("log_softmax_grad", to_attrs(a), {g.cotangent(0), g.out(0)}));
       }),
       .cost = cost,
       .labels = "*",
@@ -77,9 +73,63 @@ OpDef log_softmax_op() {
   });
 }
 
+void infer_grad(const A& a, Infer& c) {
+  c.need_count(2);
+  c.need_float(0);
+  c.need_same_dtype(0, 1);
+  c.need_same_shape(0, 1);
+  c.axis(0, a.axis);
+  c.out(c.in(0));
+}
+
+void grad_samples(Samples& s) {
+  const auto add = [&](A a, const Shape& shape, const char* note = "") {
+    s.add(a, {{shape}, {shape, Fill::Uniform, -1, 1}}, note);
+  };
+  for (const Shape& shape : {Shape{3, 17}, Shape{1, 1}, Shape{2, 0, 4}, Shape{2, 4097}})
+    add({}, shape);
+  add({1}, {2, 5, 3}, "an inner axis");
+  add({0}, {5});
+  add({0}, {7, 300}, "an outer axis");
+}
+
+// From dy and the op's own result y.
+OpDef grad_op(const char* name, const char* doc, Body<A> meaning) {
+  return define<A>({
+      .name = name,
+      .doc = doc,
+      .infer = infer_grad,
+      .numeric = Numeric::Widen,
+      .meaning = std::move(meaning),
+      .vjp = FromBody{},
+      .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(6, in, out); },
+      .labels = "*, *",
+      .fusion = Fusion::RowReduce,
+      .onnx = no_onnx(),
+      .samples = grad_samples,
+  });
+}
+
+std::vector<Tensor> softmax_grad(const A& a, std::span<const Tensor> in) {
+  const Tensor &dy = in[0], &y = in[1];
+  return {y * (dy - sum(dy * y, {a.axis}, true))};
+}
+
+std::vector<Tensor> log_softmax_grad(const A& a, std::span<const Tensor> in) {
+  const Tensor &dy = in[0], &y = in[1];
+  return {dy - exp(y) * sum(dy, {a.axis}, true)};
+}
+
 }  // namespace
 
-std::vector<OpDef> softmax_ops() { return {softmax_op(), log_softmax_op()}; }
+std::vector<OpDef> softmax_ops() {
+  return {
+      softmax_op(), log_softmax_op(),
+      grad_op("softmax_grad", "dx = y (dy - <dy, y>) of y = softmax(x) along `axis`.",
+              Body<A>(softmax_grad)),
+      grad_op("log_softmax_grad", "dx = dy - exp(y) sum(dy) of y = log_softmax(x) along `axis`.",
+              Body<A>(log_softmax_grad))};
+}
 
 Tensor softmax(Operand x, std::int64_t axis) {
   return emit_one("softmax", to_attrs(SoftmaxAttrs{axis}), {x});
