@@ -14,8 +14,6 @@ namespace {
 
 // Less than this (m * n * k) is done before a second thread has woken up.
 constexpr std::int64_t kOneThreadWork = std::int64_t{1} << 18;
-// A band of the f32 kernel is blocks of 14 (AVX-512) or of 6 rows.
-constexpr std::int64_t kF32Rows = 42;
 // The error of a chain of f32 additions grows with its length.
 constexpr std::int64_t kF32Chain = 1024;
 
@@ -53,10 +51,12 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
     pack_b = s.b != engine.type || s.k_varies;
   }
   if (by_strips && engine.amx) turn_if_smaller();
+  if (by_strips && !engine.amx && s.transpose_a) a_blocks = f32_blocks();
   const int bytes_of = static_cast<int>(size_of(engine.type)) * engine.planes;
   const MatmulExtent extent{spec.batch, spec.m, spec.n, spec.k};
-  const StripKind strip = engine.amx ? StripKind{32, kAmxDepth, pack_a, bytes_of, engine.planes}
-                                     : StripKind{kF32Rows, 1, pack_a, bytes_of, 1, kF32Chain};
+  const StripKind strip = engine.amx
+                              ? StripKind{32, kAmxDepth, pack_a, bytes_of, engine.planes}
+                              : StripKind{f32_blocks().rows, 1, pack_a, bytes_of, 1, kF32Chain};
   tiling = by_strips ? choose_strips(extent, strip, threads)
                      : choose_tiling(extent, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
   direct = !engine.amx && !by_strips &&
@@ -83,6 +83,7 @@ void MatmulGrid::State::place_scratch() {
   packed_ldb = b_rows ? t.wave_n : t.wave_k;
   a_elements = (a_rows ? t.wave_m : t.wave_k) * packed_lda;
   b_elements = t.wave_n * t.wave_k;
+  if (a_blocks) a_elements = ceil_div(t.wave_m, a_blocks->rows) * a_blocks->stride * t.wave_k;
   a_batch = a_elements * engine.planes;
   b_batch = b_elements * engine.planes;
   auto take = [&](std::size_t size) {

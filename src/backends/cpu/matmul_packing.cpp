@@ -27,10 +27,16 @@ void MatmulGrid::State::pack_stored(const MatrixView& x, std::int64_t first, std
 
 void MatmulGrid::State::pack_a_rows(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                                     std::int64_t first, std::int64_t rows) const {
-  const std::int64_t element = size_of(engine.type);
+  const std::int64_t element = size_of(engine.type), k = w.k1 - w.k0;
   char* dst = static_cast<char*>(p.scratch) + a_at + (b - w.b0) * a_batch * element;
-  pack_dense(a_view(p, b).from(w.m0 + first, w.k0), rows, w.k1 - w.k0, w.depth, engine.packed,
-             dst + first * packed_lda * element, packed_lda, a_elements);
+  const MatrixView source = a_view(p, b).from(w.m0 + first, w.k0);
+  if (a_blocks) {
+    pack_f32_blocks(source, rows, spec.m - w.m0 - first, k, a_blocks->rows, a_blocks->stride,
+                    reinterpret_cast<float*>(dst) + first / a_blocks->rows * a_blocks->stride * k);
+    return;
+  }
+  pack_dense(source, rows, k, w.depth, engine.packed, dst + first * packed_lda * element,
+             packed_lda, a_elements);
 }
 
 void MatmulGrid::State::pack_a_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,

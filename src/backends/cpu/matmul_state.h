@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backends/cpu/amx_strip.h"
@@ -59,6 +60,9 @@ struct MatmulGrid::State {
   std::uint32_t waves = 0;  // of the last run
   // By strips: A is packed in pieces of so many rows.
   static constexpr std::int64_t kPieceRows = 64;
+  // Of the f32 kernel, where A is transposed: it is copied in blocks, not turned.
+  std::optional<F32Blocks> a_blocks;
+  std::int64_t piece_rows() const { return a_blocks ? 3 * a_blocks->rows : kPieceRows; }
   std::unique_ptr<StripSchedule> schedule;
   std::vector<AmxStrips> strips;  // a thread's own
 
@@ -94,6 +98,7 @@ struct MatmulGrid::State {
   };
   StripPlace place_of(const MatmulWave& w, std::int64_t item) const;
   void run_f32_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
+  F32Strip f32_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at) const;
   void pack_band(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
                  std::uint64_t number);
   void run_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,

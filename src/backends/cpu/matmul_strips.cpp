@@ -20,7 +20,7 @@ void MatmulGrid::State::turn_if_smaller() {
 
 void MatmulGrid::State::start_strips() {
   strips.resize(threads);
-  const std::int64_t pieces = pack_a ? tiling.group * ceil_div(tiling.wave_m, kPieceRows) : 0;
+  const std::int64_t pieces = pack_a ? tiling.group * ceil_div(tiling.wave_m, piece_rows()) : 0;
   schedule = std::make_unique<StripSchedule>(threads, pieces);
 }
 
@@ -42,13 +42,14 @@ bool MatmulGrid::State::panel_in_units(const MatmulWave& w, const StripPlace& at
 
 void MatmulGrid::State::pack_band(const MatmulPointers& p, const MatmulWave& w,
                                   const StripPlace& at, std::uint64_t number) {
-  const std::int64_t pieces = ceil_div(tiling.wave_m, kPieceRows) * (at.b - w.b0);
-  const std::int64_t first = (at.row - w.m0) / kPieceRows;
-  const std::int64_t end = ceil_div(at.row - w.m0 + at.rows, kPieceRows);
+  const std::int64_t piece = piece_rows();
+  const std::int64_t pieces = ceil_div(tiling.wave_m, piece) * (at.b - w.b0);
+  const std::int64_t first = (at.row - w.m0) / piece;
+  const std::int64_t end = ceil_div(at.row - w.m0 + at.rows, piece);
   for (std::int64_t i = first; i < end; ++i) {
     if (!schedule->claim(pieces + i, number)) continue;
-    const std::int64_t row = i * kPieceRows;
-    pack_a_rows(p, w, at.b, row, std::min(kPieceRows, w.m1 - w.m0 - row));
+    const std::int64_t row = i * piece;
+    pack_a_rows(p, w, at.b, row, std::min(piece, w.m1 - w.m0 - row));
     schedule->made(pieces + i, number);
   }
   for (std::int64_t i = first; i < end; ++i) schedule->wait(pieces + i, number);
@@ -161,48 +162,6 @@ void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave
     run_strip(p, w, here, panel, packed ? &next : nullptr, other);
   }
   strips[thread].finish();
-}
-
-void MatmulGrid::State::run_f32_wave(const MatmulPointers& p, const MatmulWave& w,
-                                     std::uint64_t number) {
-  const int thread = omp_get_thread_num(), team = omp_get_num_threads();
-  if (thread == 0) schedule->prepare_next(number);
-  char* scratch = static_cast<char*>(p.scratch);
-  auto* panel = reinterpret_cast<float*>(scratch + thread_at + thread * thread_bytes);
-  const std::int64_t items =
-      (w.b1 - w.b0) * ceil_div(w.m1 - w.m0, tiling.tm) * ceil_div(w.n1 - w.n0, tiling.tn);
-  for (std::int64_t i; (i = schedule->take(number, thread, team, items)) >= 0;) {
-    const StripPlace at = place_of(w, i);
-    if (w.packs_a) pack_band(p, w, at, number);
-    F32Strip s;
-    s.m = at.rows, s.n = at.cols, s.k = w.k1 - w.k0;
-    pack_f32_panel(b_view(p, at.b).from(w.k0, at.col), s.k, s.n, panel);
-    s.b = panel;
-    if (pack_a) {
-      s.a = reinterpret_cast<const float*>(scratch + a_at) + (at.b - w.b0) * a_batch +
-            (at.row - w.m0) * packed_lda;
-      s.lda = packed_lda;
-    } else {
-      s.a = static_cast<const float*>(a_view(p, at.b).from(at.row, w.k0).data);
-      s.lda = spec.k;
-    }
-    if (tiling.wave_k < spec.k) {
-      s.ldp = tiling.wave_n;
-      float* sums = reinterpret_cast<float*>(scratch + partial_at) + (at.row - w.m0) * s.ldp +
-                    (at.col - w.n0);
-      if (!w.first) s.partial_in = sums;
-      if (!w.last) s.partial_out = sums;
-    }
-    s.c = cpu::at(p.c, (at.b * spec.m + at.row) * spec.n + at.col, spec.c);
-    s.c_type = spec.c;
-    s.ldc = spec.n;
-    s.bias = bias_of(p) ? bias_of(p) + at.col : nullptr;
-    s.accumulate = spec.accumulate;
-    // Small results are still in the caches when they are read.
-    constexpr std::int64_t kLeastStreamed = std::int64_t{2} << 20;
-    s.stream = spec.batch * spec.m * spec.n * std::int64_t{sizeof(float)} >= kLeastStreamed;
-    run_f32_strip(s);
-  }
 }
 
 }  // namespace aloft::cpu

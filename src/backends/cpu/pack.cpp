@@ -238,6 +238,38 @@ void f32_panel_of(const MatrixView& x, std::int64_t k, std::int64_t n, std::uint
   }
 }
 
+// A block's row of the source is one vector, whose last elements are the next block's.
+template <class Of>
+void f32_blocks_of(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
+                   std::int64_t block, std::int64_t stride, std::uint32_t* dst) {
+  const hn::CappedTag<std::uint32_t, 16> du;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
+  const Singles<Of> load{static_cast<const Of*>(x.data), x.ld};
+  for (std::int64_t i = 0; i < k; ++i, dst += stride) {
+    for (std::int64_t r = 0; r < rows; r += load.kFetchStep)
+      hwy::Prefetch(load.p + (i + 16) * x.ld + r);
+    std::uint32_t* to = dst;
+    for (std::int64_t r = 0; r < rows; r += block, to += k * stride) {
+      if (r + stride <= there)
+        for (std::int64_t j = 0; j < stride; j += lanes)
+          hn::StoreU(load.vec(du, i, r + j), du, to + j);
+      else
+        for (std::int64_t j = 0; r + j < rows; ++j) to[j] = load.word(i, r + j);
+    }
+  }
+}
+
+void f32_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
+                std::int64_t block, std::int64_t stride, float* dst) {
+  auto* words = reinterpret_cast<std::uint32_t*>(dst);
+  if (x.type == DType::F32)
+    f32_blocks_of<float>(x, rows, there, k, block, stride, words);
+  else if (x.type == DType::BF16)
+    f32_blocks_of<scalar::Bf16>(x, rows, there, k, block, stride, words);
+  else
+    f32_blocks_of<scalar::F16>(x, rows, there, k, block, stride, words);
+}
+
 void f32_dense_transposed(const MatrixView& x, std::int64_t rows, std::int64_t cols, float* dst,
                           std::int64_t ldd) {
   auto* words = reinterpret_cast<std::uint32_t*>(dst);
@@ -268,6 +300,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace aloft::cpu {
 HWY_EXPORT(dense);
+HWY_EXPORT(f32_blocks);
 HWY_EXPORT(f32_dense_transposed);
 HWY_EXPORT(f32_panel);
 HWY_EXPORT(panel);
@@ -368,6 +401,11 @@ void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_
 
 void pack_f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst) {
   HWY_DYNAMIC_DISPATCH(f32_panel)(x, k, n, dst);
+}
+
+void pack_f32_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
+                     std::int64_t block, std::int64_t stride, float* dst) {
+  HWY_DYNAMIC_DISPATCH(f32_blocks)(x, rows, there, k, block, stride, dst);
 }
 }  // namespace aloft::cpu
 #endif
