@@ -122,14 +122,10 @@ ALOFT_AMX inline __m512i narrow(DType type, __m512 first, __m512 second) {
 
 }  // namespace
 
-// 16 columns of the block as rows of C: pairs of rows become words of two values, which a transpose
-// of 16 x 16 words puts side by side.
-ALOFT_AMX inline void AmxStrips::write_turned(Block& block) {
-  const float* sums = block.sums + block.row;
-  __m512i w[16], x[16];
-  for (int i = 0; i < 16; ++i, sums += 2 * kBlock)
-    w[i] =
-        interleave_halves(narrow(block.type, _mm512_load_ps(sums), _mm512_load_ps(sums + kBlock)));
+// Writes a 16 x 16 transpose of words, a row of it every `stride` bytes.
+ALOFT_AMX static inline void write_transpose(const __m512i* w, char* to, std::int64_t stride,
+                                             bool lines) {
+  __m512i x[16];
   for (int i = 0; i < 16; i += 4) {  // 4 x 4 words within each quarter of a vector
     const __m512i a = _mm512_unpacklo_epi32(w[i], w[i + 1]);
     const __m512i b = _mm512_unpackhi_epi32(w[i], w[i + 1]);
@@ -140,7 +136,6 @@ ALOFT_AMX inline void AmxStrips::write_turned(Block& block) {
     x[i + 2] = _mm512_unpacklo_epi64(b, d);
     x[i + 3] = _mm512_unpackhi_epi64(b, d);
   }
-  auto* to = static_cast<std::uint16_t*>(block.c) + block.row * block.ldc;
   for (int i = 0; i < 4; ++i) {  // then quarters among vectors: row 4 q + i
     const __m512i a = _mm512_shuffle_i32x4(x[i], x[4 + i], 0x44);
     const __m512i b = _mm512_shuffle_i32x4(x[i], x[4 + i], 0xee);
@@ -148,7 +143,27 @@ ALOFT_AMX inline void AmxStrips::write_turned(Block& block) {
     const __m512i d = _mm512_shuffle_i32x4(x[8 + i], x[12 + i], 0xee);
     const __m512i rows[] = {_mm512_shuffle_i32x4(a, c, 0x88), _mm512_shuffle_i32x4(a, c, 0xdd),
                             _mm512_shuffle_i32x4(b, d, 0x88), _mm512_shuffle_i32x4(b, d, 0xdd)};
-    for (int q = 0; q < 4; ++q) write_line(to + (4 * q + i) * block.ldc, rows[q], block.lines);
+    for (int q = 0; q < 4; ++q) write_line(to + (4 * q + i) * stride, rows[q], lines);
+  }
+}
+
+// 16 columns of the block as rows of C. Pairs of rows become words of two values, of which a
+// transpose puts 16 side by side; f32 are words already.
+ALOFT_AMX inline void AmxStrips::write_turned(Block& block) {
+  const std::int64_t stride = block.ldc * static_cast<std::int64_t>(size_of(block.type));
+  const float* sums = block.sums + block.row;
+  char* to = static_cast<char*>(block.c) + block.row * stride;
+  __m512i w[16];
+  if (block.type == DType::F32) {
+    for (int half = 0; half < 2; ++half, to += 64) {
+      for (int i = 0; i < 16; ++i, sums += kBlock) w[i] = _mm512_castps_si512(_mm512_load_ps(sums));
+      write_transpose(w, to, stride, block.lines);
+    }
+  } else {
+    for (int i = 0; i < 16; ++i, sums += 2 * kBlock)
+      w[i] = interleave_halves(
+          narrow(block.type, _mm512_load_ps(sums), _mm512_load_ps(sums + kBlock)));
+    write_transpose(w, to, stride, block.lines);
   }
   block.row += 16;
 }

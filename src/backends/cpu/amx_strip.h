@@ -29,7 +29,7 @@ struct AmxPanelSource {
 };
 
 // C[m, 32] = A[m, k] B[k, 32] (+ bias): m and k multiples of 32. `turned`: C is stored the other
-// way round, [32, m], in BF16 or F16 and without a bias.
+// way round, [32, m], without a bias.
 struct AmxStrip {
   std::int64_t m = 0, k = 0;
   const std::uint16_t* a = nullptr;

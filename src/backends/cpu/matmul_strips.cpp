@@ -11,7 +11,7 @@ namespace aloft::cpu {
 
 // Rows and columns of C past whole blocks go through tiles, which do not turn.
 void MatmulGrid::State::turn_if_smaller() {
-  if (!spec.transpose_a || spec.transpose_b || spec.bias || spec.c == DType::F32) return;
+  if (!spec.transpose_a || spec.transpose_b || spec.bias) return;
   if (spec.n >= spec.m || spec.m % 32 || spec.n % 32) return;
   turned = true;
   std::swap(spec.m, spec.n);

@@ -25,11 +25,10 @@ constexpr std::uint32_t kInfinity = 0x7f800000u;
 constexpr std::uint32_t kRoundsToInfinity = 0x7f7f8000u;  // and all magnitudes above
 constexpr std::uint32_t kQuiet = 0x00400000u;
 
-// All ones where the magnitude is less than `limit`.
-HWY_INLINE Vec below(Vec magnitude, std::uint32_t limit) {
+HWY_INLINE hn::Mask<Bits> below(Vec magnitude, std::uint32_t limit) {
   const hn::RebindToSigned<Bits> di;
-  const auto less = hn::Lt(hn::BitCast(di, magnitude), hn::Set(di, static_cast<int>(limit)));
-  return hn::BitCast(Bits(), hn::VecFromMask(di, less));
+  return hn::RebindMask(Bits(),
+                        hn::Lt(hn::BitCast(di, magnitude), hn::Set(di, static_cast<int>(limit))));
 }
 
 // Takes the next plane, the upper halves of the words, from `rest`.
@@ -39,12 +38,12 @@ HWY_INLINE Vec next_plane(Vec& rest) {
   const Vec magnitude = hn::And(rest, hn::Set(du, 0x7fffffffu));
   const Vec even = hn::And(hn::ShiftRight<16>(rest), hn::Set(du, 1u));
   const Vec carry =
-      hn::And(hn::Add(hn::Set(du, 0x7fffu), even), below(magnitude, kRoundsToInfinity));
+      hn::IfThenElseZero(below(magnitude, kRoundsToInfinity), hn::Add(hn::Set(du, 0x7fffu), even));
   Vec top = hn::And(hn::Add(rest, carry), hn::Set(du, 0xffff0000u));
   // A NaN whose payload lies in the lower half alone stays one.
-  top = hn::Or(top, hn::AndNot(below(magnitude, kInfinity + 1), hn::Set(du, kQuiet)));
+  top = hn::Or(top, hn::IfThenZeroElse(below(magnitude, kInfinity + 1), hn::Set(du, kQuiet)));
   const auto left = hn::Sub(hn::BitCast(df, rest), hn::BitCast(df, top));
-  rest = hn::And(hn::BitCast(du, left), below(magnitude, kInfinity));
+  rest = hn::IfThenElseZero(below(magnitude, kInfinity), hn::BitCast(du, left));
   return top;
 }
 
@@ -64,10 +63,7 @@ HWY_INLINE std::uint16_t next_plane(float& rest) {
 HWY_INLINE Vec f16_planes(Vec x, Vec& rest) {
   const Bits du;
   const hn::RebindToFloat<Bits> df;
-  const hn::RebindToSigned<Bits> di;
-  const auto finite =
-      hn::RebindMask(du, hn::Lt(hn::BitCast(di, hn::And(x, hn::Set(du, 0x7fffffffu))),
-                                hn::Set(di, static_cast<int>(kInfinity))));
+  const auto finite = below(hn::And(x, hn::Set(du, 0x7fffffffu)), kInfinity);
   const Vec carry = hn::Add(hn::Set(du, 0x7fffu), hn::And(hn::ShiftRight<16>(x), hn::Set(du, 1u)));
   const Vec top = hn::And(hn::Add(x, hn::IfThenElseZero(finite, carry)), hn::Set(du, 0xffff0000u));
   rest = hn::IfThenElseZero(finite,

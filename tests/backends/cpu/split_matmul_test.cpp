@@ -42,21 +42,23 @@ Problem make(const std::function<double(double, std::int64_t row, std::int64_t k
   return p;
 }
 
-std::vector<double> run(const Problem& p, Split split, bool transposed = false) {
+std::vector<double> run(const Problem& p, Split split, bool transposed_a, bool transposed_b) {
   MatmulSpec s;
   s.m = p.m, s.n = p.n, s.k = p.k;
   s.a = s.b = p.type;
   s.split = split;
-  s.transpose_a = s.transpose_b = transposed;
+  s.transpose_a = transposed_a;
+  s.transpose_b = transposed_b;
   s.threads = 2;
-  const auto turned = [&](const std::vector<double>& x, std::int64_t rows, std::int64_t cols) {
+  const auto turned = [&](const std::vector<double>& x, bool transposed, std::int64_t rows,
+                          std::int64_t cols) {
     if (!transposed) return x;
     std::vector<double> t(x.size());
     for (std::int64_t i = 0; i < rows * cols; ++i) t[i % cols * rows + i / cols] = x[i];
     return t;
   };
-  FloatBuffer a(p.type, turned(p.a, p.m, p.k)), b(p.type, turned(p.b, p.k, p.n)),
-      c(DType::F32, p.m * p.n);
+  FloatBuffer a(p.type, turned(p.a, transposed_a, p.m, p.k)),
+      b(p.type, turned(p.b, transposed_b, p.k, p.n)), c(DType::F32, p.m * p.n);
   MatmulGrid grid(s);
   FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(grid.scratch_bytes() + 3) / 4);
   grid.run({a.data(), b.data(), nullptr, c.data(), scratch.data()}, {1, p.m, p.k});
@@ -65,6 +67,10 @@ std::vector<double> run(const Problem& p, Split split, bool transposed = false) 
   std::vector<double> out(p.m * p.n);
   for (std::int64_t i = 0; i < p.m * p.n; ++i) out[i] = c.get(i);
   return out;
+}
+
+std::vector<double> run(const Problem& p, Split split, bool transposed = false) {
+  return run(p, split, transposed, transposed);
 }
 
 // The largest error of an element, as a part of the sum of its products' magnitudes: what f32 sums
@@ -149,11 +155,12 @@ TEST(SplitMatmul, WholePanelsOfEveryLayout) {
   shape.m = 416, shape.n = 96, shape.k = 1280;
   const Problem f16 = make(ranges, ranges, DType::F16, shape);
   const Problem f32 = make(ranges, ranges, DType::F32, shape);
-  for (const bool transposed : {false, true}) {
-    EXPECT_LE(error_of(f16, run(f16, Split::None, transposed)), 0x1p-20);
-    EXPECT_LE(error_of(f32, run(f32, Split::Bf16x6, transposed)), 0x1p-20);
-    EXPECT_LE(error_of(f32, run(f32, Split::Bf16x3, transposed)), 0x1p-15);
-  }
+  for (const bool a : {false, true})
+    for (const bool b : {false, true}) {
+      EXPECT_LE(error_of(f16, run(f16, Split::None, a, b)), 0x1p-20);
+      EXPECT_LE(error_of(f32, run(f32, Split::Bf16x6, a, b)), 0x1p-20);
+      EXPECT_LE(error_of(f32, run(f32, Split::Bf16x3, a, b)), 0x1p-15);
+    }
 }
 
 TEST(SplitMatmul, InfinitiesAndNansOfF16InWholePanels) {
