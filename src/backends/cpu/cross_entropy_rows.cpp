@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "backends/cpu/exp-inl.h"
+#include "backends/cpu/map-inl.h"
 #include "backends/cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,6 +20,7 @@ namespace aloft::cpu::HWY_NAMESPACE {
 // Elements whose maximum is found, then whose exponentials are summed, while in the first cache.
 constexpr std::int64_t kBlock = 2048;
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
+constexpr float kLog2e = 1.44269504f;
 
 // NaNs are left out: they show in the sum of the exponentials.
 template <class T>
@@ -37,22 +40,34 @@ float max_of(const T* x, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-template <class T>
-double exp_sum(const T* x, std::int64_t n, float m) {
+// Sum of f(x).
+template <class T, class F>
+HWY_INLINE double sum_over(const T* x, std::int64_t n, const F& f) {
   const Floats d;
   const auto w = static_cast<std::int64_t>(hn::Lanes(d));
-  const FloatV shift = hn::Set(d, m);
   FloatV a = hn::Zero(d), b = a, c = a, e = a;
   std::int64_t i = 0;
   for (; i + 4 * w <= n; i += 4 * w) {
-    a = hn::Add(a, exp_below(hn::Sub(load(d, x + i), shift)));
-    b = hn::Add(b, exp_below(hn::Sub(load(d, x + i + w), shift)));
-    c = hn::Add(c, exp_below(hn::Sub(load(d, x + i + 2 * w), shift)));
-    e = hn::Add(e, exp_below(hn::Sub(load(d, x + i + 3 * w), shift)));
+    a = hn::Add(a, f(load(d, x + i)));
+    b = hn::Add(b, f(load(d, x + i + w)));
+    c = hn::Add(c, f(load(d, x + i + 2 * w)));
+    e = hn::Add(e, f(load(d, x + i + 3 * w)));
   }
-  for (; i + w <= n; i += w) a = hn::Add(a, exp_below(hn::Sub(load(d, x + i), shift)));
-  if (i < n) b = hn::Add(b, exp_below(hn::Sub(load_n(d, x + i, n - i, kLeast), shift)));
+  for (; i + w <= n; i += w) a = hn::Add(a, f(load(d, x + i)));
+  if (i < n) b = hn::Add(b, f(load_n(d, x + i, n - i, kLeast)));
   return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e)))));
+}
+
+// e^(x - m) where m is the largest of a row: exact for m itself, and an error that grows with the
+// distance, as here, does not show in sums, where those far below weigh nothing, nor in low types.
+HWY_INLINE FloatV exp_from(FloatV x, FloatV m) {
+  return exp2_below(hn::Mul(hn::Sub(x, m), hn::Set(Floats(), kLog2e)));
+}
+
+template <class T>
+double exp_sum(const T* x, std::int64_t n, float m) {
+  const FloatV top = hn::Set(Floats(), m);
+  return sum_over(x, n, [&](FloatV v) HWY_ATTR { return exp_from(v, top); });
 }
 
 template <class T>
@@ -99,6 +114,34 @@ double lse(const void* row, std::int64_t n, double* total) {
   return static_cast<double>(m) + std::log(sum);
 }
 
+// The exponentials stay in `e` until their sum is known.
+template <class T>
+void softmax(const void* row, std::int64_t n, float* e, void* result) {
+  const T* x = static_cast<const T*>(row);
+  T* y = static_cast<T*>(result);
+  const Floats d;
+  const auto w = static_cast<std::int64_t>(hn::Lanes(d));
+  const FloatV top = hn::Set(d, max_of(x, n));
+  FloatV a = hn::Zero(d), b = a;
+  std::int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    const FloatV p = exp_from(load(d, x + i), top), q = exp_from(load(d, x + i + w), top);
+    hn::StoreU(p, d, e + i);
+    hn::StoreU(q, d, e + i + w);
+    a = hn::Add(a, p);
+    b = hn::Add(b, q);
+  }
+  for (; i < n; i += w) {
+    const FloatV v = i + w <= n ? load(d, x + i) : load_n(d, x + i, n - i, kLeast);
+    const FloatV p = exp_from(v, top);
+    hn::StoreU(p, d, e + i);
+    a = hn::Add(a, p);
+  }
+  const FloatV by = hn::Set(d, 1 / hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b))));
+  for (i = 0; i + w <= n; i += w) store(d, hn::Mul(hn::LoadU(d, e + i), by), y + i);
+  if (i < n) store_n(d, hn::Mul(hn::LoadU(d, e + i), by), y + i, n - i);
+}
+
 template <class T, class G>
 void gradient(const void* row, std::int64_t n, float lse, float floor, float scale, void* result) {
   const T* x = static_cast<const T*>(row);
@@ -107,9 +150,15 @@ void gradient(const void* row, std::int64_t n, float lse, float floor, float sca
   const auto w = static_cast<std::int64_t>(hn::Lanes(d));
   // (p - floor) * scale as p * scale - floor * scale would round p - floor elsewhere: keep the
   // order.
-  const FloatV shift = hn::Set(d, lse), base = hn::Set(d, floor), by = hn::Set(d, scale);
+  const FloatV base = hn::Set(d, floor), scaled = hn::Set(d, scale);
+  // The lse's own rounding weighs as much as that of its product. A result in f32 keeps what it
+  // can.
+  constexpr bool kInPowers = !std::is_same_v<G, float>;
+  const FloatV shift = hn::Set(d, kInPowers ? lse * kLog2e : lse), by = hn::Set(d, kLog2e);
   const auto one = [&](FloatV v) HWY_ATTR {
-    return hn::Mul(hn::Sub(exp_below(hn::Sub(v, shift)), base), by);
+    const FloatV p =
+        kInPowers ? exp2_below(hn::MulSub(v, by, shift)) : exp_below(hn::Sub(v, shift));
+    return hn::Mul(hn::Sub(p, base), scaled);
   };
   std::int64_t i = 0;
   for (; i + 4 * w <= n; i += 4 * w) {
@@ -125,10 +174,20 @@ void gradient(const void* row, std::int64_t n, float lse, float floor, float sca
 }
 
 template <class T>
+void log_softmax(const void* row, std::int64_t n, double lse, void* result) {
+  // In two parts, so that a difference near 0 is exact.
+  const auto high = static_cast<float>(lse);
+  const FloatV a = hn::Set(Floats(), high),
+               b = hn::Set(Floats(), static_cast<float>(lse - static_cast<double>(high)));
+  map(static_cast<const T*>(row), static_cast<T*>(result), n,
+      [&](FloatV v) HWY_ATTR { return hn::Sub(hn::Sub(v, a), b); });
+}
+
+template <class T>
 CrossEntropyRows rows_for(DType to) {
-  if (to == DType::F32) return {lse<T>, gradient<T, float>};
-  if (to == DType::BF16) return {lse<T>, gradient<T, scalar::Bf16>};
-  return {lse<T>, gradient<T, scalar::F16>};
+  if (to == DType::F32) return {lse<T>, gradient<T, float>, softmax<T>, log_softmax<T>};
+  if (to == DType::BF16) return {lse<T>, gradient<T, scalar::Bf16>, softmax<T>, log_softmax<T>};
+  return {lse<T>, gradient<T, scalar::F16>, softmax<T>, log_softmax<T>};
 }
 
 CrossEntropyRows make_cross_entropy_rows(DType from, DType to) {

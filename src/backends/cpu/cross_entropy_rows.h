@@ -1,5 +1,5 @@
-// One row of logits at a time: its log-sum-exp, and its gradient. What cross_entropy's kernels and
-// the chunked head share.
+// One row of logits at a time: its log-sum-exp, its gradient, its logarithms of probabilities. What
+// the kernels of cross_entropy and softmax and the chunked head share.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,11 @@ struct CrossEntropyRows {
   // dx = (exp(x - lse) - floor) * scale. dx may be x where the types are equal.
   void (*gradient)(const void* x, std::int64_t n, float lse, float floor, float scale,
                    void* dx) = nullptr;
+  // y = e^x / sum(e^x), in the logits' type, good for a low one; `e` has room for n and a vector
+  // more. y may be x.
+  void (*softmax)(const void* x, std::int64_t n, float* e, void* y) = nullptr;
+  // y = x - lse, in the logits' type; y may be x.
+  void (*log_softmax)(const void* x, std::int64_t n, double lse, void* y) = nullptr;
 };
 
 // Types f32, bf16, f16.

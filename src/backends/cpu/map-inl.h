@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
 // out[i] = f(x[i]); out may be x.
-template <class F>
-HWY_INLINE void map(const float* x, float* out, std::int64_t n, const F& f) {
+template <class T, class F>
+HWY_INLINE void map(const T* x, T* out, std::int64_t n, const F& f) {
   const Floats d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;

@@ -1,6 +1,7 @@
 // softmax and log_softmax: one sweep for the maximum, one for the sum of exponentials, one for the
-// result. Rows that fit a small buffer are widened, and their exponentials computed, once; in
-// longer ones each tile's maximum and sum are found while it is in the first cache.
+// result; of long rows each tile's maximum and sum are found while it is in the first cache. In
+// f32, exponentials of rows that stay in the first cache are computed once; logarithms and low
+// types go by the log-sum-exp (cross_entropy_rows.h).
 #include "ops/softmax.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/cross_entropy_rows.h"
 #include "backends/cpu/functions-inl.h"
 #include "backends/cpu/map-inl.h"
 #include "backends/cpu/parallel.h"
@@ -25,9 +27,8 @@ struct SoftmaxSweeps {
   float (*max)(const float* x, std::int64_t n, float so_far);
   // y = exp(x - m); returns the sum.
   double (*exp_sum)(const float* x, float m, float* y, std::int64_t n);
-  // y = exp(x - m) * scale, or x - m - shift.
+  // y = exp(x - m) * scale.
   void (*exp_scale)(const float* x, float m, float scale, float* y, std::int64_t n);
-  void (*shift)(const float* x, float m, float shift, float* y, std::int64_t n);
   void (*scale)(const float* x, float scale, float* y, std::int64_t n);
   // Column by column.
   void (*max_columns)(const float* x, float* m, std::int64_t n);
@@ -87,10 +88,6 @@ void exp_scale(const float* x, float m, float scale, float* y, std::int64_t n) {
   const FloatV shift = constant(m), by = constant(scale);
   map(x, y, n, [&](FloatV v) HWY_ATTR { return hn::Mul(exp_of(hn::Sub(v, shift)), by); });
 }
-void shift_by(const float* x, float m, float shift, float* y, std::int64_t n) {
-  const FloatV a = constant(m), b = constant(shift);
-  map(x, y, n, [&](FloatV v) HWY_ATTR { return hn::Sub(hn::Sub(v, a), b); });
-}
 void scale_by(const float* x, float scale, float* y, std::int64_t n) {
   const FloatV by = constant(scale);
   map(x, y, n, [&](FloatV v) HWY_ATTR { return hn::Mul(v, by); });
@@ -103,7 +100,7 @@ void exp_sub_columns(const float* x, const float* m, float* y, std::int64_t n) {
 }
 
 SoftmaxSweeps softmax_sweeps() {
-  return {max_of, exp_sum, exp_scale, shift_by, scale_by, max_columns, exp_sub_columns};
+  return {max_of, exp_sum, exp_scale, scale_by, max_columns, exp_sub_columns};
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
@@ -115,7 +112,7 @@ namespace {
 
 HWY_EXPORT(softmax_sweeps);
 
-// Elements of a row that stay widened on the stack between the sweeps.
+// Elements of a row whose exponentials are kept between the sweeps.
 constexpr std::int64_t kRow = 4 * kTile;
 // Columns of an inner axis that are normalised together.
 constexpr std::int64_t kColumns = 256;
@@ -124,6 +121,7 @@ class Softmax : public Prepared {
  public:
   Softmax(const CallSpec& call, bool log)
       : log_(log), dtype_(call.in[0].dtype), sweeps_(HWY_DYNAMIC_DISPATCH(softmax_sweeps)()) {
+    if (dtype_ != DType::F64) rows_ = cross_entropy_rows(dtype_, dtype_);
     const Shape& shape = call.in[0].shape;
     const auto a = from_attrs<SoftmaxAttrs>(call.attrs);
     const int axis = normal_axis(a.axis, shape.rank());
@@ -143,51 +141,47 @@ class Softmax : public Prepared {
       for (std::int64_t r = begin; r < end; ++r) {
         const void* x = at(static_cast<const void*>(args.in[0]), r * length, dtype_);
         void* y = at(args.out[0], r * length, dtype_);
-        if (length <= kRow)
-          short_row(x, y, length);
-        else
-          long_row(x, y, length);
+        row(x, y, length);
       }
     });
   }
 
  private:
-  void short_row(const void* x, void* y, std::int64_t n) const {
-    alignas(64) float wide[kRow], buffer[kRow];
-    const float* row = open_f32(dtype_, x, wide, n);
-    float* result = dtype_ == DType::F32 ? static_cast<float*>(y) : buffer;
-    const float m = sweeps_.max(row, n, kLeast);
-    // The exponentials go to the buffer: for log_softmax the row itself is still needed.
-    const double s = sweeps_.exp_sum(row, m, buffer, n);
-    if (log_)
-      sweeps_.shift(row, m, static_cast<float>(std::log(s)), result, n);
+  void row(const void* x, void* y, std::int64_t n) const {
+    if (log_) return rows_.log_softmax(x, n, rows_.lse(x, n, nullptr), y);
+    if (dtype_ != DType::F32) return low_row(x, y, n);
+    if (n <= kRow)
+      short_row(static_cast<const float*>(x), static_cast<float*>(y), n);
     else
-      sweeps_.scale(buffer, static_cast<float>(1 / s), result, n);
-    close_f32(dtype_, result, y, n);
+      long_row(static_cast<const float*>(x), static_cast<float*>(y), n);
   }
 
-  void long_row(const void* x, void* y, std::int64_t n) const {
-    alignas(64) float wide[kTile], buffer[kTile];
+  void low_row(const void* x, void* y, std::int64_t n) const {
+    alignas(64) float e[kRow + 16];
+    if (n <= kRow)
+      rows_.softmax(x, n, e, y);
+    else
+      rows_.gradient(x, n, static_cast<float>(rows_.lse(x, n, nullptr)), 0, 1, y);
+  }
+
+  void short_row(const float* x, float* y, std::int64_t n) const {
+    const double s = sweeps_.exp_sum(x, sweeps_.max(x, n, kLeast), y, n);
+    sweeps_.scale(y, static_cast<float>(1 / s), y, n);
+  }
+
+  void long_row(const float* x, float* y, std::int64_t n) const {
+    alignas(64) float buffer[kTile];
     float m = kLeast;
     double s = 0;
-    const auto tiles = [&](const auto& f) {
-      for (std::int64_t i = 0; i < n; i += kTile) {
-        const std::int64_t k = std::min(kTile, n - i);
-        f(open_f32(dtype_, at(x, i, dtype_), wide, k), i, k);
-      }
-    };
-    tiles([&](const float* t, std::int64_t, std::int64_t k) {
+    for (std::int64_t i = 0; i < n; i += kTile) {
+      const std::int64_t k = std::min(kTile, n - i);
       const float before = m;
-      m = sweeps_.max(t, k, m);
-      if (m == kLeast) return;  // so far nothing but -inf
+      m = sweeps_.max(x + i, k, m);
+      if (m == kLeast) continue;  // so far nothing but -inf
       if (m != before) s *= std::exp(static_cast<double>(before) - static_cast<double>(m));
-      s += sweeps_.exp_sum(t, m, buffer, k);
-    });
-    const float by = static_cast<float>(log_ ? std::log(s) : 1 / s);
-    tiles([&](const float* t, std::int64_t i, std::int64_t k) {
-      (log_ ? sweeps_.shift : sweeps_.exp_scale)(t, m, by, buffer, k);
-      close_f32(dtype_, buffer, at(y, i, dtype_), k);
-    });
+      s += sweeps_.exp_sum(x + i, m, buffer, k);
+    }
+    sweeps_.exp_scale(x, m, static_cast<float>(1 / s), y, n);
   }
 
   // An inner axis: neighbouring columns are normalised together.
@@ -252,6 +246,7 @@ class Softmax : public Prepared {
   bool log_;
   DType dtype_;
   SoftmaxSweeps sweeps_;
+  CrossEntropyRows rows_;
   Extent outer_, length_;
   std::int64_t inner_ = 1;
 };

@@ -1,18 +1,51 @@
 // where: elements are moved whole, whatever their type.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/where.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/operands.h"
 #include "backends/cpu/parallel.h"
 
-namespace aloft::cpu {
-namespace {
+HWY_BEFORE_NAMESPACE();
+namespace aloft::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
+// Unsigned integers of an element's size stand for its type.
 template <class T>
 void choose(const void* condition, const void* a, const void* b, void* out, std::int64_t n) {
   const auto* c = static_cast<const std::uint8_t*>(condition);
   const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
   T* o = static_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) o[i] = c[i] ? x[i] : y[i];
+  std::int64_t i = 0;
+  if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
+    const hn::ScalableTag<T> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (; i + lanes <= n; i += lanes) {
+      const auto bytes = hn::LoadU(hn::Rebind<std::uint8_t, decltype(d)>(), c + i);
+      const auto is_else = hn::Eq(hn::PromoteTo(d, bytes), hn::Zero(d));
+      hn::StoreU(hn::IfThenElse(is_else, hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, o + i);
+    }
+  }
+  for (; i < n; ++i) o[i] = c[i] ? x[i] : y[i];
 }
+
+using Choose = void (*)(const void*, const void*, const void*, void*, std::int64_t);
+Choose choose_of(std::size_t size) {
+  if (size == 1) return choose<std::uint8_t>;
+  if (size == 2) return choose<std::uint16_t>;
+  return size == 4 ? choose<std::uint32_t> : choose<std::uint64_t>;
+}
+
+}  // namespace aloft::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aloft::cpu {
+namespace {
+
+HWY_EXPORT(choose_of);
 
 template <class T>
 void choose_tile(const T* const* in, T* out, std::int64_t n, const double*) {
@@ -24,27 +57,14 @@ class Where : public Prepared, public TileOp {
   explicit Where(const CallSpec& call) : operands_(call), dtype_(call.out[0].dtype) {}
 
   void run(const RunArgs& args) override {
+    const auto choose = HWY_DYNAMIC_DISPATCH(choose_of)(size_of(dtype_));
     parallel_for(operands_.numel(args), 1, [&](std::int64_t begin, std::int64_t end) {
       Reader reader(operands_, args);
       while (begin < end) {
         const std::int64_t n = operands_.tile_at(begin, end);
         const void *c = reader.raw(0, begin, n), *a = reader.raw(1, begin, n),
                    *b = reader.raw(2, begin, n);
-        void* out = at(args.out[0], begin, dtype_);
-        switch (size_of(dtype_)) {
-          case 1:
-            choose<std::uint8_t>(c, a, b, out, n);
-            break;
-          case 2:
-            choose<std::uint16_t>(c, a, b, out, n);
-            break;
-          case 4:
-            choose<std::uint32_t>(c, a, b, out, n);
-            break;
-          default:
-            choose<std::uint64_t>(c, a, b, out, n);
-            break;
-        }
+        choose(c, a, b, at(args.out[0], begin, dtype_), n);
         begin += n;
       }
     });
@@ -68,3 +88,4 @@ std::vector<Kernel> where_kernels() {
 }
 
 }  // namespace aloft::cpu
+#endif  // HWY_ONCE
