@@ -51,13 +51,19 @@ void print_table(const json& j) {
 
 }  // namespace
 
+std::unique_ptr<BenchSubject> open_bench(const BenchOptions& o) {
+  if (is_vision_model(o.model)) return open_vision_bench(o);
+  if (is_llama_model(o.model)) return open_llama_bench(o);
+  return open_gpt_bench(o);
+}
+
 Action bench_verb(CLI::App& app) {
   const double start = steady_seconds() - process_seconds();
   auto o = std::make_shared<BenchOptions>();
   CLI::App* step = app.add_subcommand("step", "time a training step");
   app.require_subcommand(1);
   step->add_option("--model", o->model,
-                   "gpt2-124m, gpt2-NAME, lenet, resnet18, or a recipe (*.toml)");
+                   "gpt2-124m, gpt2-NAME, llama, lenet, resnet18, or a recipe (*.toml)");
   step->add_option("--batch", o->batch, "sequences or images")->check(at_least(1));
   step->add_option("--seq", o->seq, "tokens a sequence")->check(at_least(1));
   step->add_option("--precision", o->precision, "O0, O1, O2:bf16, O2:fp16 ...");
@@ -72,7 +78,7 @@ Action bench_verb(CLI::App& app) {
   step->add_flag("--json", o->as_json, "print an object");
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
   return [o, start] {
-    const auto subject = is_vision_model(o->model) ? open_vision_bench(*o) : open_gpt_bench(*o);
+    const auto subject = open_bench(*o);
     const json j = measure_bench(*subject, *o, start);
     if (o->as_json)
       fmt::print("{}\n", j.dump());

@@ -1,6 +1,7 @@
 // What `aloft bench step` times: a subject is a model with its compiled training step, run on the
-// same made-up data every time. bench.cpp is the verb, bench_gpt.cpp and bench_vision.cpp the
-// subjects, bench_measure.cpp the clock, bench_limit.cpp what the machine could do.
+// same made-up data every time. bench.cpp is the verb, bench_gpt.cpp, bench_llama.cpp and
+// bench_vision.cpp the subjects, bench_measure.cpp the clock, bench_limit.cpp what the machine
+// could do.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,12 @@ std::unique_ptr<BenchSubject> open_gpt_bench(const BenchOptions& options);
 
 bool is_vision_model(const std::string& model);  // lenet, resnet18
 std::unique_ptr<BenchSubject> open_vision_bench(const BenchOptions& options);
+
+bool is_llama_model(const std::string& model);  // llama
+std::unique_ptr<BenchSubject> open_llama_bench(const BenchOptions& options);
+
+// The one of the three that the model's name belongs to.
+std::unique_ptr<BenchSubject> open_bench(const BenchOptions& options);
 
 // Times the subject's steps; `process_start` is when the process began, on the steady clock.
 nlohmann::json measure_bench(BenchSubject& subject, const BenchOptions& options,

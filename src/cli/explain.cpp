@@ -81,7 +81,7 @@ void compile_model(const Options& o, Explained& e) {
   bench.model = o.recipe;
   bench.precision = o.precision;
   bench.set = o.set;
-  e.model = is_vision_model(o.recipe) ? open_vision_bench(bench) : open_gpt_bench(bench);
+  e.model = open_bench(bench);
   e.precision = e.model->description().at("precision");
 }
 

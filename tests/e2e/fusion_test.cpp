@@ -9,6 +9,7 @@
 
 #include "e2e/training.h"
 #include "models/gpt2.h"
+#include "models/llama.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -208,24 +209,42 @@ Batch sentences(int step) {
   return {from_ints(tokens, {3, 12}), from_ints(targets, {3, 12})};
 }
 
+struct TinyLlama : models::Llama {
+  TinyLlama() : Llama(config()) {}
+  static models::LlamaConfig config() {
+    models::LlamaConfig c;
+    c.layers = 2;
+    c.heads = 4;
+    c.kv_heads = 2;
+    c.dim = 40;
+    c.hidden = 56;
+    c.vocab = 29;
+    return c;
+  }
+};
+
 class FusedSteps : public testing::TestWithParam<const char*> {};
 
-TEST_P(FusedSteps, KeepTheirBits) {
+template <class Model>
+void expect_same_steps(const char* precision) {
   const auto loss = [](auto& net, const Tensor& x, const Tensor& label) {
     return cross_entropy(net(x), label);
   };
-  TrainOptions o{Mode::Compiled, GetParam(), 6, 2, 3, optim::AdamW{.lr = 1e-3}};
-  o.skip = {"fuse-elementwise"};
-  const Outcome apart = train<TinyGpt>(o, sentences, loss);
+  TrainOptions o{Mode::Compiled, precision, 6, 2, 3, optim::AdamW{.lr = 1e-3}};
+  o.skip = {"fuse-elementwise", "fuse-norm"};
+  const Outcome apart = train<Model>(o, sentences, loss);
   o.skip = {};
   for (int threads : {1, 2, 4}) {
     o.threads = threads;
-    const Outcome fused = train<TinyGpt>(o, sentences, loss);
+    const Outcome fused = train<Model>(o, sentences, loss);
     EXPECT_EQ(fused.losses, apart.losses) << threads;
     EXPECT_EQ(fused.grad_norms, apart.grad_norms) << threads;
     EXPECT_EQ(differing(fused, apart), std::vector<std::string>()) << threads;
   }
 }
+
+TEST_P(FusedSteps, KeepTheirBits) { expect_same_steps<TinyGpt>(GetParam()); }
+TEST_P(FusedSteps, OfGatedLayersToo) { expect_same_steps<TinyLlama>(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, FusedSteps,
                          testing::Values("O0", "O1:bf16", "O2:bf16", "O2:fp16"));

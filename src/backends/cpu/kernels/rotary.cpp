@@ -21,13 +21,14 @@
 #define ALOFT_ROTARY_SWEEPS
 namespace aloft::cpu {
 struct RotarySweeps {
-  // cosine and sine of n angles in [-pi, pi].
-  void (*turn)(const float* angles, float* cosine, float* sine, std::int64_t n);
-  // One head of `width` elements; the tables as RotaryTable lays them out.
-  void (*halves)(const void* x, const float* cosine, const float* sine, void* y,
-                 std::int64_t width);
+  // Cosine and sine of n angles position * turns[i]; `turns` and the results have room for n
+  // rounded up to a multiple of 16.
+  void (*turn)(double position, const double* turns, float* cosine, float* sine, std::int64_t n);
+  // `heads` heads of `width` elements; the tables as fill_row lays them out.
+  void (*halves)(const void* x, const float* cosine, const float* sine, void* y, std::int64_t width,
+                 std::int64_t heads);
   void (*neighbours)(const void* x, const float* cosine, const float* sine, void* y,
-                     std::int64_t width);
+                     std::int64_t width, std::int64_t heads);
 };
 }  // namespace aloft::cpu
 #endif
@@ -35,38 +36,52 @@ struct RotarySweeps {
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-void turn(const float* angles, float* cosine, float* sine, std::int64_t n) {
+// Angles are reduced to [-pi, pi] in double; there f32 is as fine as its results need.
+void turn(double position, const double* turns, float* cosine, float* sine, std::int64_t n) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto whole = hn::Set(d, 2 * std::numbers::pi), at_position = hn::Set(d, position);
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const auto a = hn::Mul(at_position, hn::LoadU(d, turns + i));
+    const auto reduced = hn::Sub(a, hn::Mul(whole, hn::Round(hn::Div(a, whole))));
+    hn::StoreU(hn::DemoteTo(narrow, reduced), narrow, cosine + i);
+  }
   for_vectors(n, [&](auto at) HWY_ATTR {
-    const FloatV a = at(angles);
-    at.put(cos_of(a), cosine);
+    const FloatV a = at(cosine);
     at.put(sin_of(a), sine);
+    at.put(cos_of(a), cosine);
   });
 }
 
 // Pairs (i, i + width / 2).
 template <class T>
-void halves(const void* head, const float* cosine, const float* sine, void* result,
-            std::int64_t width) {
+void halves(const void* x, const float* cosine, const float* sine, void* y, std::int64_t width,
+            std::int64_t heads) {
   const std::int64_t half = width / 2;
-  const T *a = static_cast<const T*>(head), *b = a + half;
-  T *ya = static_cast<T*>(result), *yb = ya + half;
-  for_vectors(half, [&](auto at) HWY_ATTR {
-    const FloatV p = at(a), q = at(b), c = at(cosine), s = at(sine);
-    at.put(hn::NegMulAdd(q, s, hn::Mul(p, c)), ya);
-    at.put(hn::MulAdd(p, s, hn::Mul(q, c)), yb);
-  });
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const T *a = static_cast<const T*>(x) + h * width, *b = a + half;
+    T *ya = static_cast<T*>(y) + h * width, *yb = ya + half;
+    for_vectors(half, [&](auto at) HWY_ATTR {
+      const FloatV p = at(a), q = at(b), c = at(cosine), s = at(sine);
+      at.put(hn::NegMulAdd(q, s, hn::Mul(p, c)), ya);
+      at.put(hn::MulAdd(p, s, hn::Mul(q, c)), yb);
+    });
+  }
 }
 
 // Pairs (2 i, 2 i + 1); the tables hold each cosine twice, each sine as -sin, sin.
 template <class T>
-void neighbours(const void* head, const float* cosine, const float* sine, void* result,
-                std::int64_t width) {
-  const T* x = static_cast<const T*>(head);
-  T* y = static_cast<T*>(result);
-  for_vectors(width, [&](auto at) HWY_ATTR {
-    const FloatV v = at(x);
-    at.put(hn::MulAdd(hn::Reverse2(Floats(), v), at(sine), hn::Mul(v, at(cosine))), y);
-  });
+void neighbours(const void* x, const float* cosine, const float* sine, void* y, std::int64_t width,
+                std::int64_t heads) {
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const T* from = static_cast<const T*>(x) + h * width;
+    T* to = static_cast<T*>(y) + h * width;
+    for_vectors(width, [&](auto at) HWY_ATTR {
+      const FloatV v = at(from);
+      at.put(hn::MulAdd(hn::Reverse2(Floats(), v), at(sine), hn::Mul(v, at(cosine))), to);
+    });
+  }
 }
 
 RotarySweeps rotary_sweeps(DType t) {
@@ -103,6 +118,7 @@ class Rotary : public Prepared {
       turns_.push_back(
           (attrs_.inverse ? -1 : 1) *
           std::pow(attrs_.base, -2.0 * static_cast<double>(i) / static_cast<double>(width_)));
+    turns_.resize(static_cast<std::size_t>((width_ / 2 + 15) / 16 * 16));  // whole vectors
     row_ = attrs_.interleaved ? width_ : width_ / 2;
     if (type_ != DType::F64) sweeps_ = HWY_DYNAMIC_DISPATCH(rotary_sweeps)(type_);
   }
@@ -124,11 +140,9 @@ class Rotary : public Prepared {
     parallel_for(tokens, 2 * heads_ * width_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) {
         const float* cosine = table + (is_shared_ ? t % positions : t) * 2 * row_;
-        for (std::int64_t h = 0; h < heads_; ++h) {
-          const std::int64_t from = (t * heads_ + h) * width_;
-          sweep(at(static_cast<const void*>(args.in[0]), from, type_), cosine, cosine + row_,
-                at(args.out[0], from, type_), width_);
-        }
+        const std::int64_t from = t * heads_ * width_;
+        sweep(at(static_cast<const void*>(args.in[0]), from, type_), cosine, cosine + row_,
+              at(args.out[0], from, type_), width_, heads_);
       }
     });
   }
@@ -137,21 +151,15 @@ class Rotary : public Prepared {
   double angle(const RunArgs& args, std::int64_t p, std::int64_t i) const {
     return static_cast<double>(integer_at(position_type_, args.in[1], p)) * turns_[i];
   }
-  // In [-pi, pi], where f32 is as fine as its result needs.
-  float reduced_angle(const RunArgs& args, std::int64_t p, std::int64_t i) const {
-    constexpr double kTurn = 2 * std::numbers::pi;
-    const double a = angle(args, p, i);
-    return static_cast<float>(a - kTurn * std::nearbyint(a / kTurn));
-  }
 
   void fill_row(const RunArgs& args, std::int64_t p, float* cosine) const {
     constexpr std::int64_t kBlock = 128;
-    alignas(64) float angles[kBlock], c[kBlock], s[kBlock];
+    alignas(64) float c[kBlock], s[kBlock];
+    const auto position = static_cast<double>(integer_at(position_type_, args.in[1], p));
     float* sine = cosine + row_;
     for (std::int64_t i = 0; i < width_ / 2; i += kBlock) {
       const std::int64_t n = std::min(kBlock, width_ / 2 - i);
-      for (std::int64_t j = 0; j < n; ++j) angles[j] = reduced_angle(args, p, i + j);
-      sweeps_.turn(angles, c, s, n);
+      sweeps_.turn(position, turns_.data() + i, c, s, n);
       for (std::int64_t j = 0; j < n; ++j) {
         if (!attrs_.interleaved) {
           cosine[i + j] = c[j];
