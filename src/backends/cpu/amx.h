@@ -1,5 +1,6 @@
 // bf16 products on the matrix tiles of AMX (Intel, from Sapphire Rapids on), which neither Highway
-// 1.0.3 nor a strided oneDNN 2.6 matmul reaches. The only file with AMX intrinsics is amx.cpp.
+// 1.0.3 nor a strided oneDNN 2.6 matmul reaches. AMX intrinsics stand in amx_blocks-inl.h and
+// its two users, amx.cpp and amx_strip.cpp.
 #pragma once
 
 #include <cstdint>
