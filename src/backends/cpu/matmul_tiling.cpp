@@ -56,7 +56,7 @@ std::int64_t group_of(std::int64_t batch, std::int64_t bytes) {
 }  // namespace
 
 MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int threads) {
-  constexpr std::int64_t kPanel = 32, kLeastBand = 64, kItemsAThread = 4;
+  constexpr std::int64_t kPanel = 32, kLeastBand = 64, kLeastShare = 256, kItemsAThread = 4;
   MatmulTiling t;
   t.wave_k = kind.pass_k ? std::min(kind.pass_k, std::max<std::int64_t>(e.k, 1))
                          : even_part(std::max<std::int64_t>(e.k, 1), kPassK, kind.unit_k);
@@ -67,7 +67,9 @@ MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int thr
   // f32 reads A a quarter as fast.
   const bool large = kind.planes == 1 && (kind.packs_a || kind.bytes > 2);
   const std::int64_t band = (large ? kPackedBandBytes : kBandBytes) / row_bytes;
-  t.tm = even_part(e.m, std::max(kLeastBand, band), kind.unit_m);
+  // In f32 a thread keeps to its own rows of a small A: what wrote them, and what reads C, did too.
+  const std::int64_t share = kind.pass_k ? std::max(kLeastShare, ceil_div(e.m, threads)) : e.m;
+  t.tm = even_part(e.m, std::clamp(share, kLeastBand, std::max(kLeastBand, band)), kind.unit_m);
   while (t.tm > kLeastBand && panels * ceil_div(e.m, t.tm) < kItemsAThread * threads)
     t.tm = even_part(e.m, t.tm / 2, kind.unit_m);
   std::int64_t rows = e.m;
