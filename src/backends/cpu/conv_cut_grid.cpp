@@ -10,6 +10,7 @@
 #include "backends/cpu/conv_images.h"
 #include "backends/cpu/conv_weight.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/parallel.h"
 
 namespace aloft::cpu {
 namespace {
@@ -139,9 +140,7 @@ std::size_t ConvCutGrid::scratch_bytes() const {
 
 void ConvCutGrid::run(const ConvPointers& p, std::int64_t images) {
   State& s = *state_;
-  const int threads = std::min(s.threads, omp_get_max_threads());
-#pragma omp parallel num_threads(threads)
-  s.run_thread(p, images);
+  on_team(s.threads, [&] { s.run_thread(p, images); });
 }
 
 }  // namespace aloft::cpu

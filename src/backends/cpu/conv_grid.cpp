@@ -8,6 +8,7 @@
 #include "backends/cpu/conv_weight.h"
 #include "backends/cpu/matmul_tiling.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/tiles.h"
 #include "base/error.h"
 
@@ -169,9 +170,7 @@ std::size_t ConvGrid::scratch_bytes() const {
 
 void ConvGrid::run(const ConvPointers& p, std::int64_t images) {
   State& s = *state_;
-  const int threads = std::min(s.threads, omp_get_max_threads());
-#pragma omp parallel num_threads(threads)
-  s.run_thread(p, images);
+  on_team(s.threads, [&] { s.run_thread(p, images); });
 }
 
 }  // namespace aloft::cpu

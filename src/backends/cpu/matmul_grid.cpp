@@ -7,6 +7,7 @@
 #include "backends/cpu/amx.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/matmul_state.h"
+#include "backends/cpu/parallel.h"
 #include "base/error.h"
 
 namespace aloft::cpu {
@@ -371,9 +372,7 @@ void MatmulGrid::run(const MatmulPointers& pointers, const MatmulActual& there) 
     return;
   }
   const std::int64_t work = actual.batch * actual.m * s.spec.n * actual.k;
-  const int threads = work <= kOneThreadWork ? 1 : std::min(s.threads, omp_get_max_threads());
-#pragma omp parallel num_threads(threads)
-  s.run_thread(p, actual);
+  on_team(work <= kOneThreadWork ? 1 : s.threads, [&] { s.run_thread(p, actual); });
   if (s.by_strips)
     s.schedule->finish(s.waves);
   else

@@ -41,15 +41,28 @@ inline Chunks chunks_of(std::int64_t n, std::int64_t cost = 1, std::int64_t most
 inline int pool_size() { return omp_get_max_threads(); }
 inline int pool_rank() { return omp_get_thread_num(); }
 
+// body() on each of at most `threads` threads. One thread needs no region: a team of one costs two
+// system calls in GCC's OpenMP, which wakes the nobody that waits at its barriers. (Within another
+// region it needs one all the same: the body's barriers must not be that region's.)
+template <class Body>
+void on_team(int threads, const Body& body) {
+  const int team = std::max(1, std::min(threads, pool_size()));
+  if (team == 1 && !omp_in_parallel()) return body();
+#pragma omp parallel num_threads(team)
+  body();
+}
+
 // body(chunk) for chunk in [0, count), on at most `threads` threads: a body that has scratch of its
 // own for each of the threads that its call was prepared for must not meet more of them, however
 // large the pool has since become. Few chunks do not make a smaller team: GCC's OpenMP ends the
 // threads that a team leaves out, and starts new ones for the next.
 template <class Body>
 void for_each_chunk(std::int64_t count, const Body& body, int threads = pool_size()) {
-  if (count == 1) return body(std::int64_t{0});
-  if (count <= 0) return;
-  const int team = std::max(1, std::min(threads, pool_size()));
+  const int team = count <= 1 ? 1 : std::min(threads, pool_size());
+  if (team <= 1) {
+    for (std::int64_t chunk = 0; chunk < count; ++chunk) body(chunk);
+    return;
+  }
 #pragma omp parallel for schedule(static) num_threads(team)
   for (std::int64_t chunk = 0; chunk < count; ++chunk) body(chunk);
 }
