@@ -44,15 +44,16 @@ struct NothingElse {
 
 // One step of 32 along K, with the operand that is not there yet (or both) loaded. Loads stand
 // between the products, not before them: the products of a tile already there hide the next load
-// (a sixth faster at a depth of 768).
+// (a sixth faster at a depth of 768). B's go past the first cache, which does not hold both
+// operands' rows (5 to 8 % faster).
 template <bool kLower, bool kLoadA = true, bool kLoadB = true, int kFirst = 0, class Else>
 ALOFT_AMX inline void step(const std::uint16_t* a, std::int64_t lda, const std::uint16_t* b,
                            Else& besides) {
   if constexpr (kLoadA) _tile_loadd(4, a, lda * 2);
-  if constexpr (kLoadB) _tile_loadd(6, b, 128);
+  if constexpr (kLoadB) _tile_stream_loadd(6, b, 128);
   _tile_dpbf16ps(0, 4, 6);
   besides.template after<kFirst>();
-  if constexpr (kLoadB) _tile_loadd(7, b + 32, 128);
+  if constexpr (kLoadB) _tile_stream_loadd(7, b + 32, 128);
   _tile_dpbf16ps(1, 4, 7);
   besides.template after<kFirst + 1>();
   if constexpr (kLower) {

@@ -17,10 +17,10 @@ constexpr std::int64_t kWaveA = std::int64_t{16} << 20;
 constexpr std::int64_t kWaveGroup = std::int64_t{4} << 20;
 constexpr std::int64_t kPassK = 1024;
 // Rows of A that stay in a second cache of 2 MiB beside the panels (512 at a depth of 768: 2,970
-// GFLOP/s against 2,660 with 1,024 rows and 2,560 with 256). An A that the threads pack together is
-// there anyway: more of it, and B goes by once less (768 at 1,024: 2,200 against 1,850 with 384).
+// GFLOP/s against 2,660 with 1,024 rows and 2,560 with 256; 384 at a depth of 1,024, packed: 2,250
+// against 2,050 with 768). In f32 A is read a quarter as fast: more of it, and B goes by once less.
 constexpr std::int64_t kBandBytes = std::int64_t{1} << 20;
-constexpr std::int64_t kPackedBandBytes = std::int64_t{1664} << 10;
+constexpr std::int64_t kF32BandBytes = std::int64_t{1664} << 10;
 constexpr std::int64_t kPartialSums = std::int64_t{8} << 20;
 
 struct TileShape {
@@ -64,9 +64,8 @@ MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int thr
   t.tn = kPanel;
   t.wave_n = round_up(e.n, kPanel);
   const std::int64_t panels = e.batch * t.wave_n / kPanel, row_bytes = kind.bytes * t.wave_k;
-  // f32 reads A a quarter as fast.
-  const bool large = kind.planes == 1 && (kind.packs_a || kind.bytes > 2);
-  const std::int64_t band = (large ? kPackedBandBytes : kBandBytes) / row_bytes;
+  const bool f32 = kind.planes == 1 && kind.bytes > 2;
+  const std::int64_t band = (f32 ? kF32BandBytes : kBandBytes) / row_bytes;
   // In f32 a thread keeps to its own rows of a small A: what wrote them, and what reads C, did too.
   const std::int64_t share = kind.pass_k ? std::max(kLeastShare, ceil_div(e.m, threads)) : e.m;
   t.tm = even_part(e.m, std::clamp(share, kLeastBand, std::max(kLeastBand, band)), kind.unit_m);
