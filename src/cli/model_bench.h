@@ -1,0 +1,63 @@
+// What the benches of models without a recipe share: a model and its optimizer made for a
+// precision, and the program "train", whose first output is "loss".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench_step.h"
+#include "frontend/amp.h"
+#include "frontend/compile.h"
+#include "train/recipe.h"
+
+namespace aloft::cli {
+
+template <class Model>
+class ModelBench : public BenchSubject {
+ public:
+  Programs& programs() override { return programs_; }
+  double step() override {
+    programs_.run(program_, {});
+    return *loss_;
+  }
+
+ protected:
+  template <class Config, class Method>
+  ModelBench(const BenchOptions& o, const Config& config, const Method& method)
+      : precision_(print_precision(parse_precision(given(o)))),
+        model_(config),
+        optimizer_(amp::initialize(model_, method, given(o)).second),
+        programs_(o.threads, passes_of(o)) {}
+
+  // `loss` of the inputs, traced and compiled; inputs can be filled from now on.
+  template <class Loss>
+  void compile(const std::vector<InputSpec>& inputs, const Loss& loss) {
+    programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
+      return results::flatten(minimize(loss(in), optimizer_));
+    });
+    programs_.finish();
+    program_ = programs_.find("train");
+    loss_ = programs_.template output<float>("train", "loss");
+  }
+
+  std::string precision_;
+  Model model_;
+  Optimizer optimizer_;
+  Programs programs_;
+
+ private:
+  static std::string given(const BenchOptions& o) {
+    return o.precision.empty() ? "O0" : o.precision;
+  }
+  // Of a recipe's keys only the compiler's mean something here.
+  static PipelineOptions passes_of(const BenchOptions& o) {
+    std::vector<Override> set;
+    for (const std::string& text : o.set) set.push_back(parse_override(text));
+    return {parse_recipe("", "bench", set).train.skip_passes};
+  }
+
+  int program_ = -1;
+  const float* loss_ = nullptr;
+};
+
+}  // namespace aloft::cli
