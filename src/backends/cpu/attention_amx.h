@@ -81,9 +81,4 @@ void amx_attention_backward_task(const AttentionShape& s, const AttentionExtents
 // matrix units go through f32 vectors.
 bool attention_uses_amx(const AttentionShape& s);
 
-// Queries of a forward task; keys that they share are prepared once for all of them.
-inline std::int64_t attention_stretch(const AttentionShape& s) {
-  return s.queries <= 2048 ? 512 : 1024;
-}
-
 }  // namespace aloft::cpu

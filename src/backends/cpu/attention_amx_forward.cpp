@@ -85,28 +85,19 @@ void amx_attention_forward_task(const AttentionShape& s, const AttentionExtents&
     *bytes = carve.used();
     return;
   }
-  const std::int64_t stretch = attention_stretch(s),
-                     stretches = (s.queries + stretch - 1) / stretch;
-  const std::int64_t part = task % stretches, head = task / stretches % s.heads,
-                     batch = task / stretches / s.heads;
-  const std::int64_t kv_head = head / (s.heads / s.kv_heads);
-  const std::int64_t begin = part * stretch, end = std::min(s.queries, begin + stretch);
-  const std::int64_t before = actual.keys - s.queries;  // keys seen by query 0 besides its own
-  const auto keys_for = [&](std::int64_t query_end) {
-    return s.causal ? std::min(actual.keys, query_end + before) : actual.keys;
-  };
-  forward.begin(head_rows(x.k, s.dtype, s.k, s.width, batch, kv_head),
-                head_rows(x.v, s.dtype, s.v, s.width, batch, kv_head), keys_for(end));
-  HeadRows q = head_rows(x.q, s.dtype, s.q, s.width, batch, head);
-  HeadRows o = head_rows(x.o, s.dtype, s.o, s.width, batch, head);
+  const QueryStretch t(s, actual, task);
+  forward.begin(head_rows(x.k, s.dtype, s.k, s.width, t.batch, t.kv_head),
+                head_rows(x.v, s.dtype, s.v, s.width, t.batch, t.kv_head), t.keys_for(t.end));
+  HeadRows q = head_rows(x.q, s.dtype, s.q, s.width, t.batch, t.head);
+  HeadRows o = head_rows(x.o, s.dtype, s.o, s.width, t.batch, t.head);
   const void *q_data = q.data, *o_data = o.data;
-  for (std::int64_t first = begin; first < end; first += kQueryBlock) {
-    const std::int64_t count = std::min(kQueryBlock, end - first);
+  for (std::int64_t first = t.begin; first < t.end; first += kQueryBlock) {
+    const std::int64_t count = std::min(kQueryBlock, t.end - first);
     q.data = at(q_data, first * q.row, q.type);
     o.data = at(o_data, first * o.row, o.type);
-    float* lse = x.lse ? x.lse + (batch * s.heads + head) * s.queries + first : nullptr;
-    forward.block(q, count, keys_for(first + count), s.causal ? first + before + 1 : actual.keys, o,
-                  lse);
+    float* lse = x.lse ? x.lse + (t.batch * s.heads + t.head) * s.queries + first : nullptr;
+    forward.block(q, count, t.keys_for(first + count),
+                  s.causal ? first + t.before + 1 : actual.keys, o, lse);
   }
 }
 

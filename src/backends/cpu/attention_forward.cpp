@@ -141,31 +141,22 @@ void attention_forward_task(const AttentionShape& s, const AttentionExtents& act
     *bytes = carve.used();
     return;
   }
-  const std::int64_t stretch = attention_stretch(s),
-                     stretches = (s.queries + stretch - 1) / stretch;
-  const std::int64_t part = task % stretches, head = task / stretches % s.heads,
-                     batch = task / stretches / s.heads;
-  const std::int64_t kv_head = head / (s.heads / s.kv_heads);
-  const std::int64_t begin = part * stretch, end = std::min(s.queries, begin + stretch);
-  const std::int64_t before = actual.keys - s.queries;  // keys seen by query 0 besides its own
-  const auto keys_for = [&](std::int64_t query_end) {
-    return s.causal ? std::min(actual.keys, query_end + before) : actual.keys;
-  };
-  engine.begin(head_rows(x.k, s.dtype, s.k, s.width, batch, kv_head),
-               head_rows(x.v, s.dtype, s.v, s.width, batch, kv_head), keys_for(end));
-  const HeadRows q = head_rows(x.q, s.dtype, s.q, s.width, batch, head);
-  const HeadRows o = head_rows(x.o, s.dtype, s.o, s.width, batch, head);
-  for (std::int64_t first = begin; first < end; first += kBlock) {
-    const std::int64_t count = std::min(kBlock, end - first), keys = keys_for(first + count);
+  const QueryStretch t(s, actual, task);
+  engine.begin(head_rows(x.k, s.dtype, s.k, s.width, t.batch, t.kv_head),
+               head_rows(x.v, s.dtype, s.v, s.width, t.batch, t.kv_head), t.keys_for(t.end));
+  const HeadRows q = head_rows(x.q, s.dtype, s.q, s.width, t.batch, t.head);
+  const HeadRows o = head_rows(x.o, s.dtype, s.o, s.width, t.batch, t.head);
+  for (std::int64_t first = t.begin; first < t.end; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, t.end - first), keys = t.keys_for(first + count);
     std::fill_n(run.top, kBlock, -std::numeric_limits<float>::infinity());
     std::fill_n(run.sum, kBlock, 0.0f);
     std::memset(run.values, 0, static_cast<std::size_t>(s.width * kBlock) * sizeof(float));
     engine.begin_queries(q, first, count);
     for (std::int64_t key = 0; key < keys; key += kBlock) {
       const std::int64_t n = std::min(kBlock, keys - key);
-      engine.block(key, n, s.scale, mask_of(s.causal, key, n, first, before), run);
+      engine.block(key, n, s.scale, mask_of(s.causal, key, n, first, t.before), run);
     }
-    float* lse = x.lse ? x.lse + (batch * s.heads + head) * s.queries + first : nullptr;
+    float* lse = x.lse ? x.lse + (t.batch * s.heads + t.head) * s.queries + first : nullptr;
     finish(s, run, count, rows, const_cast<void*>(o.at_row(first)), o, lse);
   }
 }
@@ -197,12 +188,10 @@ std::size_t attention_forward_scratch(const AttentionShape& s) {
 void run_attention_forward(const AttentionShape& s, const AttentionExtents& actual,
                            const AttentionForward& x, void* scratch) {
   const std::size_t bytes = attention_forward_scratch(s) / static_cast<std::size_t>(s.threads);
-  const std::int64_t stretch = attention_stretch(s),
-                     stretches = (s.queries + stretch - 1) / stretch;
   const auto task = [&](std::int64_t i) {
     run_task(s, actual, x, i, static_cast<char*>(scratch) + pool_rank() * bytes, nullptr);
   };
-  for_each_chunk(actual.batch * s.heads * stretches, task, s.threads);
+  for_each_chunk(QueryStretch::tasks(s, actual), task, s.threads);
 }
 
 }  // namespace aloft::cpu

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "backends/cpu/rounding.h"
+
 namespace aloft::cpu {
 
 struct MatmulExtent {
@@ -45,8 +47,5 @@ struct StripKind {
 // second cache while the panels go by. The order of summation does not depend on either, so that
 // they may depend on the number of threads.
 MatmulTiling choose_strips(const MatmulExtent& extent, const StripKind& kind, int threads);
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 }  // namespace aloft::cpu
