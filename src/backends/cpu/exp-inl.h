@@ -13,18 +13,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-// e^x for x <= 88; larger finite arguments give e^88.
-HWY_INLINE FloatV exp_below(FloatV x) {
+// Adding it leaves round(t) + 127, the biased exponent of 2^round(t), in the low bits of the sum.
+constexpr float kExponentMagic = 12583039.0f;  // 1.5 * 2^23 + 127
+
+// 2^(n + r) of a sum n + kExponentMagic and r in [-1/2, 1/2]: the polynomial of Cephes' exp2f.
+HWY_INLINE FloatV exp2_of_parts(FloatV shifted, FloatV r) {
   const Floats d;
   const hn::RebindToUnsigned<Floats> bits;
-  // x86 keeps a NaN that is the second operand.
-  x = hn::Min(hn::Set(d, 88.0f), x);
-  // Adding 1.5 * 2^23 + 127 leaves round(x log2 e) + 127, the biased exponent, in the low bits.
-  const FloatV magic = hn::Set(d, 12583039.0f), log2e = hn::Set(d, 1.44269504f);
-  const FloatV shifted = hn::MulAdd(x, log2e, magic);
-  const FloatV n = hn::Sub(shifted, magic);
-  const FloatV r = hn::MulAdd(x, hn::Set(d, 1.925963033e-8f), hn::MulSub(x, log2e, n));
-  // 2^r on [-1/2, 1/2]: the polynomial of Cephes' exp2f.
   FloatV p = hn::Set(d, 1.535336188319500e-4f);
   p = hn::MulAdd(p, r, hn::Set(d, 1.339887440266574e-3f));
   p = hn::MulAdd(p, r, hn::Set(d, 9.618437357674640e-3f));
@@ -33,7 +28,19 @@ HWY_INLINE FloatV exp_below(FloatV x) {
   p = hn::MulAdd(p, r, hn::Set(d, 6.931472028550421e-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
   const FloatV power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), hn::Mul(p, power));
+  return hn::Mul(p, power);
+}
+
+// e^x for x <= 88; larger finite arguments give e^88.
+HWY_INLINE FloatV exp_below(FloatV x) {
+  const Floats d;
+  // x86 keeps a NaN that is the second operand.
+  x = hn::Min(hn::Set(d, 88.0f), x);
+  const FloatV magic = hn::Set(d, kExponentMagic), log2e = hn::Set(d, 1.44269504f);
+  const FloatV shifted = hn::MulAdd(x, log2e, magic);
+  const FloatV n = hn::Sub(shifted, magic);
+  const FloatV r = hn::MulAdd(x, hn::Set(d, 1.925963033e-8f), hn::MulSub(x, log2e, n));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), exp2_of_parts(shifted, r));
 }
 
 // 2^t for t at most about 0, within 2.5 units in the last place; 0 below -126, NaN stays NaN. With
@@ -53,18 +60,9 @@ HWY_INLINE FloatV exp2_below(FloatV t) {
   const __mmask16 kept = _mm512_cmp_ps_mask(t.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
   return FloatV{_mm512_maskz_scalef_ps(kept, p.raw, t.raw)};
 #else
-  const hn::RebindToUnsigned<Floats> bits;
-  const FloatV magic = hn::Set(d, 12583039.0f);  // as above
+  const FloatV magic = hn::Set(d, kExponentMagic);
   const FloatV shifted = hn::Add(t, magic), r = hn::Sub(t, hn::Sub(shifted, magic));
-  FloatV p = hn::Set(d, 1.535336188319500e-4f);
-  p = hn::MulAdd(p, r, hn::Set(d, 1.339887440266574e-3f));
-  p = hn::MulAdd(p, r, hn::Set(d, 9.618437357674640e-3f));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.550332471162809e-2f));
-  p = hn::MulAdd(p, r, hn::Set(d, 2.402264791363012e-1f));
-  p = hn::MulAdd(p, r, hn::Set(d, 6.931472028550421e-1f));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  const FloatV power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
-  return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -126.0f)), hn::Mul(p, power));
+  return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -126.0f)), exp2_of_parts(shifted, r));
 #endif
 }
 

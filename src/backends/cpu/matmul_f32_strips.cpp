@@ -34,13 +34,7 @@ F32Strip MatmulGrid::State::f32_strip(const MatmulPointers& p, const MatmulWave&
     s.a = static_cast<const float*>(a_view(p, at.b).from(at.row, w.k0).data);
     s.lda = spec.k;
   }
-  if (tiling.wave_k < spec.k) {
-    s.ldp = tiling.wave_n;
-    float* sums =
-        reinterpret_cast<float*>(scratch + partial_at) + (at.row - w.m0) * s.ldp + (at.col - w.n0);
-    if (!w.first) s.partial_in = sums;
-    if (!w.last) s.partial_out = sums;
-  }
+  place_sums(p, w, at, s);
   s.c = cpu::at(p.c, (at.b * spec.m + at.row) * spec.n + at.col, spec.c);
   s.c_type = spec.c;
   s.ldc = spec.n;
@@ -58,8 +52,7 @@ void MatmulGrid::State::run_f32_wave(const MatmulPointers& p, const MatmulWave& 
   if (thread == 0) schedule->prepare_next(number);
   auto* panel =
       reinterpret_cast<float*>(static_cast<char*>(p.scratch) + thread_at + thread * thread_bytes);
-  const std::int64_t items =
-      (w.b1 - w.b0) * ceil_div(w.m1 - w.m0, tiling.tm) * ceil_div(w.n1 - w.n0, tiling.tn);
+  const std::int64_t items = strips_of(w);
   const auto source_of = [&](const StripPlace& at) { return b_view(p, at.b).from(w.k0, at.col); };
   for (std::int64_t item = schedule->take(number, thread, team, items); item >= 0;) {
     const StripPlace at = place_of(w, item);

@@ -96,7 +96,19 @@ struct MatmulGrid::State {
   struct StripPlace {
     std::int64_t b, row, rows, col, cols;
   };
+  std::int64_t strips_of(const MatmulWave& w) const;
   StripPlace place_of(const MatmulWave& w, std::int64_t item) const;
+  // Where sums of parts of K wait, if they do, for a strip or a tile.
+  template <class Strip>
+  void place_sums(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
+                  Strip& strip) const {
+    if (tiling.wave_k >= spec.k) return;
+    strip.ldp = tiling.wave_n;
+    float* sums = reinterpret_cast<float*>(static_cast<char*>(p.scratch) + partial_at) +
+                  (at.row - w.m0) * strip.ldp + (at.col - w.n0);
+    if (!w.first) strip.partial_in = sums;
+    if (!w.last) strip.partial_out = sums;
+  }
   void run_f32_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
   F32Strip f32_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at) const;
   void pack_band(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,

@@ -24,6 +24,10 @@ void MatmulGrid::State::start_strips() {
   schedule = std::make_unique<StripSchedule>(threads, pieces);
 }
 
+std::int64_t MatmulGrid::State::strips_of(const MatmulWave& w) const {
+  return (w.b1 - w.b0) * ceil_div(w.m1 - w.m0, tiling.tm) * ceil_div(w.n1 - w.n0, tiling.tn);
+}
+
 // Items go by products, then bands of rows, then panels: neighbours share the rows of A.
 MatmulGrid::State::StripPlace MatmulGrid::State::place_of(const MatmulWave& w,
                                                           std::int64_t item) const {
@@ -76,13 +80,7 @@ void MatmulGrid::State::run_strip(const MatmulPointers& p, const MatmulWave& w,
   }
   t.b = panel;
   t.panel_stride = tiling.wave_k * kAmxPanel;
-  if (tiling.wave_k < spec.k) {
-    t.ldp = tiling.wave_n;
-    float* sums =
-        reinterpret_cast<float*>(scratch + partial_at) + (at.row - w.m0) * t.ldp + (at.col - w.n0);
-    if (!w.first) t.partial_in = sums;
-    if (!w.last) t.partial_out = sums;
-  }
+  place_sums(p, w, at, t);
   const std::int64_t place = turned ? at.col * spec.m + at.row : at.row * spec.n + at.col;
   t.c = cpu::at(p.c, at.b * spec.m * spec.n + place, spec.c);
   t.c_type = spec.c;
@@ -126,8 +124,7 @@ void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave
   if (!engine.amx) return run_f32_wave(p, w, number);
   const int thread = omp_get_thread_num(), team = omp_get_num_threads();
   if (thread == 0) schedule->prepare_next(number);
-  const std::int64_t items =
-      (w.b1 - w.b0) * ceil_div(w.m1 - w.m0, tiling.tm) * ceil_div(w.n1 - w.n0, tiling.tn);
+  const std::int64_t items = strips_of(w);
   auto* panels = reinterpret_cast<std::uint16_t*>(static_cast<char*>(p.scratch) + thread_at +
                                                   thread * thread_bytes);
   const std::int64_t plane = tiling.wave_k * kAmxPanel, panel_elements = plane * engine.planes;
