@@ -188,6 +188,8 @@ class Fuser {
       why = "it belongs to another phase";
     else if (!leading_axes(n))
       why = "the sum is not over leading axes";
+    else if (with.members.size() + with.sums.size() > kMostSteps)
+      why = "the loop would have too many steps";
     for (std::uint32_t user : graph_.users(n))
       if (position_.at(user) < last)
         why = graph_.node(user).identity() + " reads the sum before the loop could run";

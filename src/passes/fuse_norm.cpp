@@ -8,7 +8,8 @@
 //   %7 = add(%5, %6)
 //
 // Refused where the addition broadcasts or changes the type, where another reader of the sum comes
-// before the norm, and where dx or a parameter's gradient is read before the addition.
+// before the norm or the norm reads it twice, and where dx or a parameter's gradient is read before
+// the addition.
 #include <algorithm>
 #include <iterator>
 
@@ -84,6 +85,8 @@ class Fusing {
     const std::uint32_t s = norm.in[0].node;
     const Node sum = g_.node(s);
     if (!is_plain_sum(g_, sum)) return leave(norm, "what it reads is no sum of two equals");
+    if (std::count(norm.in.begin(), norm.in.end(), ValueId{s, 0}) > 1)
+      return leave(norm, "the sum is its scale or shift too");
     if (!readers_follow(s, n, n)) return leave(norm, "the sum before it is read earlier");
     std::vector<ValueId> operands = {sum.in[0], sum.in[1]};
     operands.insert(operands.end(), norm.in.begin() + 1, norm.in.end());

@@ -278,6 +278,9 @@ class Lowering {
   void finish() {
     Program& p = program();
     const int end = static_cast<int>(p.instructions.size());
+    // Variables and inputs are there throughout, also while updates are copied.
+    for (Buffer& b : p.buffers)
+      if (b.arena != Arena::Activations) b.last = end;
     for (const GraphOutput& o : graph_.outputs()) {
       const int b = buffer_of_.at(o.value);
       p.buffers[b].last = end;

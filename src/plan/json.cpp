@@ -248,7 +248,8 @@ std::string to_json(const Plan& plan) {
                             {"is_norm", s.is_norm},
                             {"offset", s.offset}});
   for (const Program& p : plan.programs) out["programs"].push_back(json_of(p));
-  return out.dump(1);
+  // A path of a user's source file may hold any bytes.
+  return out.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 Plan plan_from_json(std::string_view text) {

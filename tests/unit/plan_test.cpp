@@ -171,6 +171,14 @@ TEST(PlanJson, EveryNumberIsChecked) {
   expect_refused(json::array());
 }
 
+TEST(PlanJson, APathOfAnyBytesIsWritten) {
+  Plan plan = small_plan();
+  plan.programs[0].instructions[0].file = "caf\xe9.cpp";
+  const Plan again = plan_from_json(to_json(plan));
+  EXPECT_EQ(again.programs[0].instructions[0].file, "caf\xef\xbf\xbd.cpp");
+  EXPECT_EQ(again.signature(), plan.signature());
+}
+
 TEST(PlanJson, DeepNestingIsRefused) {
   const int depth = 1'000'000;
   const std::string deep = std::string(depth, '[') + std::string(depth, ']');
