@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
+#include "cli/waiting.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -34,8 +35,8 @@ Finding processor() {
 Finding threads() {
   const int pool = omp_get_max_threads();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const std::string saw =
-      fmt::format("OpenMP {}: {} threads on {} processors", _OPENMP, pool, cores);
+  const std::string saw = fmt::format("OpenMP {}: {} threads on {} processors that {}", _OPENMP,
+                                      pool, cores, waiting_words());
   if (pool > cores)
     return {"threads", "warn", saw,
             "more threads than processors slow each other: OMP_NUM_THREADS"};
@@ -51,8 +52,8 @@ Finding load() {
   const bool busy = averages[0] > 0.5 * cores;
   return {
       "load", busy ? "warn" : "ok", fmt::format("{:.1f} on {:.0f} processors", averages[0], cores),
-      busy ? "other programs run, and threads that wait for one another actively lose much: set "
-             "OMP_WAIT_POLICY=passive; measured rates will be lower"
+      busy ? "other programs run: measured rates will be lower, and threads lose time waiting for "
+             "one another; fewer of them (OMP_NUM_THREADS) may be faster"
            : ""};
 }
 

@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "cli/verb.h"
+#include "cli/waiting.h"
 #include "frontend/eager.h"
 
 namespace {
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  aloft::cli::wait_briefly(argv);
   try {
     return run(argc, argv);
   } catch (const aloft::Error& e) {

@@ -151,6 +151,18 @@ class Verbs(unittest.TestCase):
             self.assertIn(f["state"], ("ok", "warn"), f)
             self.assertTrue(f["state"] == "ok" or f["advice"], f)
 
+    def test_waiting_threads(self):
+        """A short spin, unless the environment says how to wait."""
+        for given, words in (({}, "spin 1000 times, then sleep"),
+                             ({"GOMP_SPINCOUNT": "7"}, "spin 7 times, then sleep"),
+                             ({"OMP_WAIT_POLICY": "passive"}, "wait passively")):
+            environment = {k: v for k, v in self.environment.items()
+                           if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} | given
+            done = subprocess.run([ALOFT, "doctor", "--json"], env=environment,
+                                  capture_output=True, text=True, check=True)
+            threads = [f["seen"] for f in json.loads(done.stdout) if f["check"] == "threads"]
+            self.assertTrue(threads and threads[0].endswith(words), threads)
+
     def test_data(self):
         built = self.parsed("data", "build", "tiny.toml", "--json")
         self.assertEqual(built["vocab"], 256)

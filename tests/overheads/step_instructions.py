@@ -55,7 +55,8 @@ def call_costs(path):
 def counts(aloft, steps, folder):
     """(whole steps, kernels in them, instructions of the Plan)."""
     out = folder / f"{steps}.callgrind"
-    environment = dict(os.environ, OMP_NUM_THREADS="1", ALOFT_MAX_ISA="avx2")
+    environment = dict(os.environ, OMP_NUM_THREADS="1", ALOFT_MAX_ISA="avx2",
+                       OMP_WAIT_POLICY="passive")  # else aloft starts itself anew, uncounted
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", aloft, "bench", "step", *TINY,
          "--steps", str(steps), "--no-limit", "--json"],
