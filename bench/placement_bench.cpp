@@ -2,6 +2,7 @@
 // Rows "id,lower,upper,size", upper excluded; the capacity is the number in the file's name. Prints
 // the instance, its lower bound, what plans use by default, and the search under the capacity, with
 // seconds each; exits with 1 where an instance is not met. With --write, offsets go to stdout too.
+// What it found on the published instances is in docs/decisions/0007-placement-by-search.md.
 #include <fmt/format.h>
 
 #include <cstdio>

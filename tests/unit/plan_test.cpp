@@ -1,19 +1,11 @@
-// The Plan's two text forms, and the placement of buffers: random instances against a judge written
-// apart (find_overlap), and published ones (minimalloc's) where they are there.
+// The Plan's two text forms.
 #include "plan/plan.h"
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <random>
-#include <sstream>
 
 #include "base/error.h"
-#include "plan/lifetime.h"
-#include "plan/place_search.h"
 
 namespace aloft {
 namespace {
@@ -196,115 +188,6 @@ TEST(PlanPrint, NamesThePeakAndItsTensors) {
   for (const char* part : {"program train: 2 instructions", "h/softmax#0", "most activations at",
                            "B<=8", "cpu.softmax", "scratch %4", "tap y"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-}
-
-TEST(Placement, RandomInstances) {
-  std::mt19937 random(7);
-  for (int instance = 0; instance < 2000; ++instance) {
-    std::vector<Lifetime> buffers(1 + random() % 40);
-    for (Lifetime& b : buffers) {
-      b.first = static_cast<int>(random() % 30);
-      b.last = b.first + static_cast<int>(random() % (random() % 4 ? 4 : 30));
-      b.bytes = random() % 5 ? random() % 5000 : 0;
-    }
-    const Placement p = place(buffers);
-    ASSERT_EQ(p.offsets.size(), buffers.size());
-    const auto overlap = find_overlap(buffers, p.offsets);
-    ASSERT_FALSE(overlap) << instance << ": " << overlap->first << " and " << overlap->second;
-    std::size_t end = 0;
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      ASSERT_EQ(p.offsets[i] % kAlignment, 0u);
-      end = std::max(end, p.offsets[i] + aligned(buffers[i].bytes));
-    }
-    ASSERT_EQ(end, p.peak);
-    ASSERT_GE(p.peak, p.lower_bound);
-    ASSERT_EQ(place(buffers).offsets, p.offsets);  // deterministic
-  }
-}
-
-// Every order of lowest-gap placement of a few buffers: some order gives the smallest peak.
-std::size_t smallest_peak(const std::vector<Lifetime>& buffers) {
-  std::vector<int> order(buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::size_t best = SIZE_MAX;
-  do {
-    std::vector<std::size_t> top(16, 0);  // in order of offset, every buffer rests on the skyline
-    std::size_t peak = 0;
-    for (int b : order) {
-      std::size_t at = 0;
-      for (int t = buffers[b].first; t <= buffers[b].last; ++t) at = std::max(at, top[t]);
-      for (int t = buffers[b].first; t <= buffers[b].last; ++t) top[t] = at + buffers[b].bytes;
-      peak = std::max(peak, at + buffers[b].bytes);
-    }
-    best = std::min(best, peak);
-  } while (std::next_permutation(order.begin(), order.end()));
-  return best;
-}
-
-TEST(Placement, TheSearchIsExactOnSmallInstances) {
-  std::mt19937 random(11);
-  for (int instance = 0; instance < 150; ++instance) {
-    std::vector<Lifetime> buffers(2 + random() % 6);
-    for (Lifetime& b : buffers) {
-      b.first = static_cast<int>(random() % 8);
-      b.last = b.first + static_cast<int>(random() % 6);
-      b.bytes = 64 * (1 + random() % 12);
-    }
-    const std::size_t best = smallest_peak(buffers);
-    const auto offsets = place_within(buffers, best, 100000);
-    ASSERT_TRUE(offsets) << instance;
-    ASSERT_FALSE(find_overlap(buffers, *offsets)) << instance;
-    for (std::size_t i = 0; i < buffers.size(); ++i)
-      ASSERT_LE((*offsets)[i] + buffers[i].bytes, best);
-    ASSERT_FALSE(place_within(buffers, best - 64, 2000)) << instance;
-  }
-}
-
-TEST(Placement, TheJudgeSeesAnOverlap) {
-  const std::vector<Lifetime> buffers{{0, 2, 100}, {2, 3, 100}, {3, 4, 100}};
-  EXPECT_FALSE(find_overlap(buffers, std::vector<std::size_t>{0, 128, 0}));
-  EXPECT_TRUE(find_overlap(buffers, std::vector<std::size_t>{0, 64, 0}));
-}
-
-// Rows "id,lower,upper,size", upper excluded; the capacity is the number in the file's name.
-std::vector<Lifetime> read_instance(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  std::vector<Lifetime> out;
-  while (std::getline(file, line)) {
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream row(line);
-    long id = 0, lower = 0, upper = 0;
-    Lifetime b;
-    if (row >> id >> lower >> upper >> b.bytes) {
-      b.first = static_cast<int>(lower);
-      b.last = static_cast<int>(upper) - 1;
-      out.push_back(b);
-    }
-  }
-  return out;
-}
-
-TEST(Placement, PublishedInstances) {
-  const std::filesystem::path folder = "../shared/data/minimalloc";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
-  int instances = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".csv") continue;
-    const std::vector<Lifetime> buffers = read_instance(entry.path());
-    ASSERT_FALSE(buffers.empty()) << entry.path();
-    const std::size_t capacity = std::stoull(entry.path().stem().extension().string().substr(1));
-    const auto offsets = place_within(buffers, capacity, 4'000'000);
-    ASSERT_TRUE(offsets) << entry.path();
-    EXPECT_FALSE(find_overlap(buffers, *offsets)) << entry.path();
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      EXPECT_EQ((*offsets)[i] % kAlignment, 0u);
-      EXPECT_LE((*offsets)[i] + buffers[i].bytes, capacity);
-    }
-    ++instances;
-  }
-  EXPECT_GT(instances, 0);
 }
 
 }  // namespace
