@@ -27,8 +27,8 @@
 namespace aloft::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 32;  // of C
-constexpr std::int64_t kRows = 16;   // of one tile
+inline constexpr std::int64_t kBlock = 32;  // of C
+inline constexpr std::int64_t kRows = 16;   // of one tile
 
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -71,10 +71,10 @@ ALOFT_AMX inline void step(const std::uint16_t* a, std::int64_t lda, const std::
 struct Term {
   int a, b;
 };
-constexpr Term kTerms1[] = {{0, 0}};
-constexpr Term kTerms3[] = {{1, 0}, {0, 0}, {0, 1}};
-constexpr Term kTerms4[] = {{1, 1}, {1, 0}, {0, 0}, {0, 1}};
-constexpr Term kTerms6[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
+inline constexpr Term kTerms1[] = {{0, 0}};
+inline constexpr Term kTerms3[] = {{1, 0}, {0, 0}, {0, 1}};
+inline constexpr Term kTerms4[] = {{1, 1}, {1, 0}, {0, 0}, {0, 1}};
+inline constexpr Term kTerms6[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
 
 // Where a block's operands of several planes lie: distances in elements.
 struct PlaneStrides {
