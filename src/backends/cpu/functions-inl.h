@@ -29,6 +29,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 HWY_INLINE FloatV constant(float x) { return hn::Set(Floats(), x); }
 
+// The polynomial with these coefficients, from the highest power down. Spelled out by the compiler:
+// a loop over a list of coefficients stays one at -O2, and writes the list to memory each time.
+template <class... Lower>
+HWY_INLINE FloatV polynomial(FloatV x, float top, Lower... lower) {
+  FloatV p = constant(top);
+  ((p = hn::MulAdd(p, x, constant(lower))), ...);
+  return p;
+}
+
 // `y`, but x where x is NaN.
 HWY_INLINE FloatV keep_nan(FloatV x, FloatV y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
@@ -84,11 +93,9 @@ HWY_INLINE FloatV nearest(FloatV x) {
 }
 // 2^(n + r) for whole n and r in [-1/2, 1/2]; the polynomial's relative error is 2.6e-9.
 HWY_INLINE FloatV power_of_two(FloatV n, FloatV r) {
-  FloatV p = constant(0.0001559467702f);
-  for (float c :
-       {0.001340664385f, 0.009617692976f, 0.05550310551f, 0.2402265278f, 0.693147215f, 1.0f})
-    p = hn::MulAdd(p, r, constant(c));
-  return scaled_by_power(p, n);
+  return scaled_by_power(polynomial(r, 0.0001559467702f, 0.001340664385f, 0.009617692976f,
+                                    0.05550310551f, 0.2402265278f, 0.693147215f, 1.0f),
+                         n);
 }
 
 // log2(e) and what its rounding left.
@@ -144,9 +151,8 @@ HWY_INLINE FloatV tan_of(FloatV x) {
 HWY_INLINE FloatV tanh_of(FloatV x) {
   // x + x^3 R(x^2) below 0.63: relative error 4.8e-9.
   const FloatV u = hn::Mul(x, x);
-  FloatV p = constant(-0.00566697699f);
-  for (float c : {0.0206061765f, -0.0537300071f, 0.13331331f, -0.333332781f})
-    p = hn::MulAdd(p, u, constant(c));
+  const FloatV p =
+      polynomial(u, -0.00566697699f, 0.0206061765f, -0.0537300071f, 0.13331331f, -0.333332781f);
   const FloatV small = hn::MulAdd(hn::Mul(u, x), p, x);
   // 1 - 2 / (1 + e^2|x|) above; from 9.1 on it rounds to 1.
   const FloatV a = hn::Min(constant(9.1f), hn::Abs(x));
@@ -176,30 +182,16 @@ HWY_INLINE FloatV cosh_of(FloatV x) {
 HWY_INLINE FloatV erf_of(FloatV x) {
   // x + x S(x^2) below 0.95: relative error 6.1e-10.
   const FloatV u = hn::Mul(x, x);
-  FloatV p = constant(8.18509219e-5f);
-  for (float c :
-       {-0.000809770309f, 0.00519695206f, -0.0268577051f, 0.11283664f, -0.376126316f, 0.12837917f})
-    p = hn::MulAdd(p, u, constant(c));
+  const FloatV p = polynomial(u, 8.18509219e-5f, -0.000809770309f, 0.00519695206f, -0.0268577051f,
+                              0.11283664f, -0.376126316f, 0.12837917f);
   const FloatV small = hn::MulAdd(x, p, x);
   // 1 - 2^L(|x|) above, 2^L being erfc; from 3.95 on it rounds to 1.
   const FloatV a = hn::Min(constant(3.95f), hn::Abs(x));
-  FloatV l = constant(0.000279314661f);
-  for (float c : {-0.00435729892f, 0.031933942f, -0.149664817f, -0.919576813f, -1.62670257f,
-                  -0.000328448784f})
-    l = hn::MulAdd(l, a, constant(c));
+  const FloatV l = polynomial(a, 0.000279314661f, -0.00435729892f, 0.031933942f, -0.149664817f,
+                              -0.919576813f, -1.62670257f, -0.000328448784f);
   const FloatV n = nearest(l), tail = power_of_two(n, hn::Sub(l, n));
   const FloatV large = hn::CopySignToAbs(hn::Sub(constant(1), tail), x);
   return hn::IfThenElse(hn::Lt(a, constant(0.95f)), small, large);
-}
-
-// P(u) / Q(u), coefficients from the highest power down; all are positive, so nothing cancels.
-template <std::size_t kP, std::size_t kQ>
-HWY_INLINE FloatV rational(FloatV scale, FloatV u, const float (&top)[kP],
-                           const float (&bottom)[kQ]) {
-  FloatV p = constant(top[0]), q = constant(bottom[0]);
-  for (std::size_t i = 1; i < kP; ++i) p = hn::MulAdd(p, u, constant(top[i]));
-  for (std::size_t i = 1; i < kQ; ++i) q = hn::MulAdd(q, u, constant(bottom[i]));
-  return quotient(hn::Mul(scale, p), q);
 }
 
 // The normal distribution at x: its density times sqrt(2 pi), and its distribution function, both
@@ -218,12 +210,14 @@ HWY_INLINE Normal normal_of(FloatV x) {
   FloatV r = hn::MulAdd(s, constant(-0.5f * kLog2ERest), hn::MulSub(s, factor, n));
   r = hn::MulAdd(error, factor, r);
   const FloatV density = power_of_two(n, r);
-  // The tail over the density: relative error 6e-9.
-  constexpr float kTop[] = {0.00412388590588895f, 0.04068415186035146f, 0.1833860148667946f,
-                            0.43849830448965504f, 0.5000000029943973f};
-  constexpr float kBottom[] = {0.01033693096285744f, 0.10198642354070042f, 0.4698689886602805f,
-                               1.2031293511889032f,  1.6748815954734235f,  1.0f};
-  const FloatV tail = rational(density, h, kTop, kBottom);
+  // The tail over the density: relative error 6e-9. All coefficients are positive, so nothing
+  // cancels.
+  const FloatV top = polynomial(h, 0.00412388590588895f, 0.04068415186035146f, 0.1833860148667946f,
+                                0.43849830448965504f, 0.5000000029943973f);
+  const FloatV bottom =
+      polynomial(h, 0.01033693096285744f, 0.10198642354070042f, 0.4698689886602805f,
+                 1.2031293511889032f, 1.6748815954734235f, 1.0f);
+  const FloatV tail = quotient(hn::Mul(density, top), bottom);
   const FloatV zero = hn::Zero(Floats());
   return {density, hn::IfThenElse(hn::Lt(x, zero), tail, hn::Sub(constant(1), tail))};
 }
