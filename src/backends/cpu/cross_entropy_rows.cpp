@@ -20,6 +20,8 @@ namespace aloft::cpu::HWY_NAMESPACE {
 // Elements whose maximum is found, then whose exponentials are summed, while in the first cache.
 constexpr std::int64_t kBlock = 2048;
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr float kLog2e = 1.44269504f;
 
 // NaNs are left out: they show in the sum of the exponentials.
@@ -90,6 +92,12 @@ bool has_nan(const T* x, std::int64_t n) {
   return std::any_of(x, x + n, [](T v) { return std::isnan(scalar::f32_of(v)); });
 }
 
+// A sum of a block's exponentials beyond this is taken again, from a larger maximum: below, no
+// logit is more than 9 above m, which costs nothing in accuracy.
+constexpr double kLargestSum = 4 * kBlock;
+
+// Any number near a row's largest logits serves as m: after the first block, one is looked through
+// for its maximum only where its sum asks for it.
 template <class T>
 double lse(const void* row, std::int64_t n, double* total) {
   const T* x = static_cast<const T*>(row);
@@ -97,20 +105,24 @@ double lse(const void* row, std::int64_t n, double* total) {
   double sum = 0, all = 0;
   for (std::int64_t i = 0; i < n; i += kBlock) {
     const std::int64_t k = std::min(kBlock, n - i);
-    const float here = max_of(x + i, k);
     if (total) all += sum_of(x + i, k);
-    if (here == kLeast) {  // nothing but -inf, or NaN
-      if (has_nan(x + i, k)) sum = std::numeric_limits<double>::quiet_NaN();
-      continue;
+    double here = m == kLeast ? kInf : exp_sum(x + i, k, m);
+    if (!(here <= kLargestSum)) {
+      const float top = max_of(x + i, k);
+      if (top == kLeast) {  // nothing but -inf, or NaN
+        if (has_nan(x + i, k)) sum = kNaN;
+        continue;
+      }
+      if (!(top <= m)) {
+        sum *= std::exp(static_cast<double>(m) - static_cast<double>(top));
+        m = top;
+      }
+      here = exp_sum(x + i, k, m);
     }
-    if (!(here <= m)) {
-      sum *= std::exp(static_cast<double>(m) - static_cast<double>(here));
-      m = here;
-    }
-    sum += exp_sum(x + i, k, m);
+    sum += here;
   }
   if (total) *total = all;
-  if (m == kLeast) return std::numeric_limits<double>::quiet_NaN();
+  if (m == kLeast) return kNaN;
   return static_cast<double>(m) + std::log(sum);
 }
 
@@ -174,13 +186,20 @@ void gradient(const void* row, std::int64_t n, float lse, float floor, float sca
 }
 
 template <class T>
-void log_softmax(const void* row, std::int64_t n, double lse, void* result) {
+void log_softmax(const void* row, std::int64_t n, double lse, bool streams, void* result) {
+  const Floats d;
+  const auto w = static_cast<std::int64_t>(hn::Lanes(d));
+  const T* x = static_cast<const T*>(row);
+  T* y = static_cast<T*>(result);
   // In two parts, so that a difference near 0 is exact.
   const auto high = static_cast<float>(lse);
-  const FloatV a = hn::Set(Floats(), high),
-               b = hn::Set(Floats(), static_cast<float>(lse - static_cast<double>(high)));
-  map(static_cast<const T*>(row), static_cast<T*>(result), n,
-      [&](FloatV v) HWY_ATTR { return hn::Sub(hn::Sub(v, a), b); });
+  const FloatV a = hn::Set(d, high),
+               b = hn::Set(d, static_cast<float>(lse - static_cast<double>(high)));
+  std::int64_t i = 0;
+  if (streams)
+    for (; i + w <= n; i += w) stream(d, hn::Sub(hn::Sub(load(d, x + i), a), b), y + i);
+  map(x + i, y + i, n - i, [&](FloatV v) HWY_ATTR { return hn::Sub(hn::Sub(v, a), b); });
+  if (streams) hwy::FlushStream();
 }
 
 template <class T>

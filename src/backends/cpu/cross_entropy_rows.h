@@ -18,8 +18,9 @@ struct CrossEntropyRows {
   // y = e^x / sum(e^x), in the logits' type, good for a low one; `e` has room for n and a vector
   // more. y may be x.
   void (*softmax)(const void* x, std::int64_t n, float* e, void* y) = nullptr;
-  // y = x - lse, in the logits' type; y may be x.
-  void (*log_softmax)(const void* x, std::int64_t n, double lse, void* y) = nullptr;
+  // y = x - lse, in the logits' type; y may be x. Past the caches where `streams`: then y begins on
+  // a cache line.
+  void (*log_softmax)(const void* x, std::int64_t n, double lse, bool streams, void* y) = nullptr;
 };
 
 // Types f32, bf16, f16.

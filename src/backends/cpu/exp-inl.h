@@ -43,7 +43,8 @@ HWY_INLINE FloatV exp_below(FloatV x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3f)), exp2_of_parts(shifted, r));
 }
 
-// 2^t for t at most about 0, within 2.5 units in the last place; 0 below -126, NaN stays NaN. With
+// 2^t, best for t at most about 0: within 2.5 units in the last place there, and one more for each
+// factor of two of a larger t; at least 2^127 from t = 127 on, 0 below -126, NaN stays NaN. With
 // t = x log2(e) - c by one multiply-add it is the cheapest exponential where the error of c, the
 // same for all elements of a row, can be taken out again or does not matter.
 HWY_INLINE FloatV exp2_below(FloatV t) {
@@ -60,6 +61,7 @@ HWY_INLINE FloatV exp2_below(FloatV t) {
   const __mmask16 kept = _mm512_cmp_ps_mask(t.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
   return FloatV{_mm512_maskz_scalef_ps(kept, p.raw, t.raw)};
 #else
+  t = hn::Min(hn::Set(d, 127.0f), t);
   const FloatV magic = hn::Set(d, kExponentMagic);
   const FloatV shifted = hn::Add(t, magic), r = hn::Sub(t, hn::Sub(shifted, magic));
   return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -126.0f)), exp2_of_parts(shifted, r));

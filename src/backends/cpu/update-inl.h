@@ -8,8 +8,6 @@
 #define ALOFT_CPU_UPDATE_INL
 #endif
 
-#include <hwy/cache_control.h>
-
 #include <type_traits>
 
 #include "backends/cpu/update_sweep.h"
@@ -18,19 +16,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
-
-// As store(), to memory that is aligned as the vector is, and past the caches.
-template <class T>
-HWY_INLINE void stream(Floats d, FloatV x, T* p) {
-  const hn::Rebind<std::uint16_t, Floats> d16;
-  if constexpr (sizeof(T) == 4) {
-    hn::Stream(x, d, p);
-  } else {
-    HWY_ALIGN std::uint16_t rounded[HWY_MAX_BYTES / sizeof(float)];
-    store(d, x, reinterpret_cast<T*>(rounded));
-    hn::Stream(hn::Load(d16, rounded), d16, reinterpret_cast<std::uint16_t*>(p));
-  }
-}
 
 // How the values of a run are kept: each policy loads a vector (or n elements) from position i on,
 // and stores the new ones. The last `n` elements of a run go through load_n and store_n.

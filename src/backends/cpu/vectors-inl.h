@@ -7,6 +7,7 @@
 #define ALOFT_CPU_VECTORS_INL
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -82,6 +83,19 @@ HWY_INLINE void store([[maybe_unused]] Floats d, FloatV v, scalar::F16* p) {
   const hn::Rebind<std::uint16_t, Floats> u16;
   const auto half = hn::DemoteTo(d16, v);
   hn::StoreU(hn::BitCast(u16, half), u16, reinterpret_cast<std::uint16_t*>(p));
+}
+
+// As store(), to memory that is aligned as the vector is, and past the caches.
+template <class T>
+HWY_INLINE void stream(Floats d, FloatV x, T* p) {
+  const hn::Rebind<std::uint16_t, Floats> d16;
+  if constexpr (sizeof(T) == 4) {
+    hn::Stream(x, d, p);
+  } else {
+    HWY_ALIGN std::uint16_t rounded[HWY_MAX_BYTES / sizeof(float)];
+    store(d, x, reinterpret_cast<T*>(rounded));
+    hn::Stream(hn::Load(d16, rounded), d16, reinterpret_cast<std::uint16_t*>(p));
+  }
 }
 
 // A whole vector from the n < Lanes(d) elements at p, `fill` behind them.

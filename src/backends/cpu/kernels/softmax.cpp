@@ -114,6 +114,8 @@ HWY_EXPORT(softmax_sweeps);
 
 // Elements of a row whose exponentials are kept between the sweeps.
 constexpr std::int64_t kRow = 4 * kTile;
+// Bytes of logarithms beyond which they go past the caches.
+constexpr std::int64_t kStreamed = std::int64_t{32} << 20;
 // Columns of an inner axis that are normalised together.
 constexpr std::int64_t kColumns = 256;
 
@@ -137,18 +139,22 @@ class Softmax : public Prepared {
     if (outer * length * inner_ == 0) return;
     if (dtype_ == DType::F64) return in_double(args, outer, length);
     if (inner_ > 1) return columns(args, outer, length);
+    const std::int64_t row_bytes = length * static_cast<std::int64_t>(size_of(dtype_));
+    const bool streams = args.in[0] != args.out[0] && outer * row_bytes > kStreamed &&
+                         row_bytes % 64 == 0 &&
+                         reinterpret_cast<std::uintptr_t>(args.out[0]) % 64 == 0;
     parallel_for(outer, 6 * length, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         const void* x = at(static_cast<const void*>(args.in[0]), r * length, dtype_);
         void* y = at(args.out[0], r * length, dtype_);
-        row(x, y, length);
+        row(x, y, length, streams);
       }
     });
   }
 
  private:
-  void row(const void* x, void* y, std::int64_t n) const {
-    if (log_) return rows_.log_softmax(x, n, rows_.lse(x, n, nullptr), y);
+  void row(const void* x, void* y, std::int64_t n, bool streams) const {
+    if (log_) return rows_.log_softmax(x, n, rows_.lse(x, n, nullptr), streams, y);
     if (dtype_ != DType::F32) return low_row(x, y, n);
     if (n <= kRow)
       short_row(static_cast<const float*>(x), static_cast<float*>(y), n);
