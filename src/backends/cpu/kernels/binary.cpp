@@ -10,6 +10,7 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/map-inl.h"
+#include "backends/cpu/power-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
@@ -27,6 +28,7 @@ TILE(div, hn::Div(a, b))
 // Both operands are written out: the processor's own maximum forgets one of two NaNs.
 TILE(maximum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Ge(a, b)), a, b))
 TILE(minimum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Le(a, b)), a, b))
+TILE(pow, pow_of(a, b))
 TILE(squared_difference, hn::Mul(hn::Sub(a, b), hn::Sub(a, b)))
 MASK_TILE(equal, hn::Eq(a, b))
 // Highway's own Ne is false where either is NaN.
@@ -47,6 +49,7 @@ TileF32 binary_tile(std::string_view op) {
   ROW(div);
   ROW(maximum);
   ROW(minimum);
+  ROW(pow);
   ROW(squared_difference);
   ROW(equal);
   ROW(not_equal);
@@ -101,7 +104,7 @@ const Row kRows[] = {
     {"cpu.div", LOOP(double, a / b), 2},
     {"cpu.maximum", LOOP(double, std::isnan(a) || a >= b ? a : b), 1},
     {"cpu.minimum", LOOP(double, std::isnan(a) || a <= b ? a : b), 1},
-    BOTH("cpu.pow", 20, std::pow(a, b)),
+    {"cpu.pow", LOOP(double, std::pow(a, b)), 12},
     {"cpu.equal", LOOP(double, a == b), 1},
     {"cpu.not_equal", LOOP(double, a != b), 1},
     {"cpu.less", LOOP(double, a < b), 1},
