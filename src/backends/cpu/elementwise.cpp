@@ -10,9 +10,14 @@ class Elementwise : public Prepared, public TileOp {
   Elementwise(const CallSpec& call, const ElementwiseCode& code)
       : operands_(call), code_(code), out_(call.out[0].dtype), narrow_(fits_f32(out_)) {
     for (const TensorType& t : call.in) narrow_ = narrow_ && fits_f32(t.dtype);
+    is_plain_ = true;
+    for (int i = 0; i < operands_.count(); ++i)
+      is_plain_ = is_plain_ && call.in[i].dtype == out_ && operands_.is_dense(i);
   }
 
   void run(const RunArgs& args) override {
+    if (is_plain_ && out_ == DType::BF16 && code_.low.bf16) return in_type(code_.low.bf16, args);
+    if (is_plain_ && out_ == DType::F16 && code_.low.f16) return in_type(code_.low.f16, args);
     parallel_for(operands_.numel(args), code_.cost, [&](std::int64_t begin, std::int64_t end) {
       Reader reader(operands_, args);
       if (narrow_)
@@ -25,6 +30,15 @@ class Elementwise : public Prepared, public TileOp {
   ElementwiseCode tile_code() const override { return code_; }
 
  private:
+  template <class T>
+  void in_type(TileOf<T> tile, const RunArgs& args) const {
+    parallel_for(operands_.numel(args), code_.cost, [&](std::int64_t begin, std::int64_t end) {
+      const T* in[kMaxOperands];
+      for (int i = 0; i < operands_.count(); ++i) in[i] = static_cast<const T*>(args.in[i]) + begin;
+      tile(in, static_cast<T*>(args.out[0]) + begin, end - begin, code_.numbers.data());
+    });
+  }
+
   template <class T>
   void chunk(Reader& reader, void* out, std::int64_t begin, std::int64_t end) const {
     alignas(64) T buffer[kTile];
@@ -51,6 +65,7 @@ class Elementwise : public Prepared, public TileOp {
   ElementwiseCode code_;
   DType out_;
   bool narrow_;
+  bool is_plain_;
 };
 
 template <class T>

@@ -10,12 +10,26 @@
 #include "backends/cpu/operands.h"
 #include "base/error.h"
 #include "runtime/kernel.h"
+#include "scalar/float_formats.h"
 
 namespace aloft::cpu {
 
 // out[j] = f(in[0][j], in[1][j], ...; p) for j in [0, n). p: the op's numbers (a slope, bounds).
-using TileF32 = void (*)(const float* const* in, float* out, std::int64_t n, const double* p);
-using TileF64 = void (*)(const double* const* in, double* out, std::int64_t n, const double* p);
+template <class T>
+using TileOf = void (*)(const T* const* in, T* out, std::int64_t n, const double* p);
+using TileF32 = TileOf<float>;
+using TileF64 = TileOf<double>;
+
+// The same function on f32 tiles, and on low types where they lie: each vector is widened, computed
+// and rounded on its way, with the bits that tiles would give.
+struct FloatTiles {
+  TileF32 f32 = nullptr;
+  TileOf<scalar::Bf16> bf16 = nullptr;
+  TileOf<scalar::F16> f16 = nullptr;
+};
+// Of a template of tile functions.
+#define FLOAT_TILES(tile) \
+  FloatTiles { tile<float>, tile<scalar::Bf16>, tile<scalar::F16> }
 
 // The same of one operand and a random word for each element.
 using DrawnF32 = void (*)(const float* x, const std::uint32_t* words, float* out, std::int64_t n,
@@ -33,6 +47,9 @@ struct ElementwiseCode {
   DrawnF32 drawn_f32 = nullptr;
   DrawnF64 drawn_f64 = nullptr;
   std::int64_t key = 0;
+  // Where all operands and the result have one low type and no operand is repeated, this may take
+  // f32's place.
+  FloatTiles low;
 
   bool draws() const { return drawn_f32 != nullptr; }
 };

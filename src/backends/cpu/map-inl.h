@@ -23,8 +23,8 @@ HWY_INLINE void map(const T* x, T* out, std::int64_t n, const F& f) {
 }
 
 // out[i] = f(x[i], y[i]); out may be either.
-template <class F>
-HWY_INLINE void map(const float* x, const float* y, float* out, std::int64_t n, const F& f) {
+template <class T, class F>
+HWY_INLINE void map(const T* x, const T* y, T* out, std::int64_t n, const F& f) {
   const Floats d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;

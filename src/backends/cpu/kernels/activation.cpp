@@ -34,22 +34,23 @@ HWY_INLINE FloatV exp_below(FloatV x) {
   return exp_of(hn::IfThenElse(hn::Gt(x, zero()), zero(), x));
 }
 
-// The sigmoid in gelu's approximation, of 2 sqrt(2 / pi) (x + 0.044715 x^3), from x and its square.
-HWY_INLINE Sigmoid gelu_sigmoid(FloatV x, FloatV x2) {
+// gelu's approximation has the sigmoid of z = 2 sqrt(2 / pi) (x + 0.044715 x^3): e^-|z| from x and
+// its square.
+HWY_INLINE FloatV gelu_exp(FloatV x, FloatV x2) {
   constexpr float kFactor = 1.5957691216057308f * kLog2E;
   const FloatV near = hn::MulAdd(x2, constant(0.044715f * kFactor), constant(kFactor));
   // In powers of two; below -152 nothing is left.
   const FloatV t = hn::Max(constant(-152), hn::Neg(hn::Abs(hn::Mul(x, near))));
   const FloatV n = nearest(t);
-  return sigmoid_by(x, power_of_two(n, hn::Sub(t, n)));
+  return power_of_two(n, hn::Sub(t, n));
 }
 HWY_INLINE FloatV gelu_tanh_of(FloatV x) {
-  return hn::Mul(x, gelu_sigmoid(x, hn::Mul(x, x)).value);
+  return times_sigmoid_by(x, x, gelu_exp(x, hn::Mul(x, x)));
 }
 HWY_INLINE FloatV d_gelu_tanh_of(FloatV x) {
   // Where the square could overflow, the slope has long been 0; an infinite x still gives NaN.
   const FloatV x2 = hn::Min(constant(1e6f), hn::Mul(x, x));
-  const Sigmoid s = gelu_sigmoid(x, x2);
+  const Sigmoid s = sigmoid_by(x, gelu_exp(x, x2));
   const FloatV slope =
       hn::MulAdd(x2, constant(0.134145f * 1.5957691216057308f), constant(1.5957691216057308f));
   return hn::MulAdd(hn::Mul(x, s.slope), slope, s.value);
@@ -84,22 +85,24 @@ HWY_INLINE FloatV d_elu_of(FloatV x, float alpha, float above) {
 }
 
 // NAME and NAME_grad; `a` is alpha.
-#define ACTIVATION(name, y, dy_dx)                                                             \
-  void name##_tile(const float* const* in, float* out, std::int64_t n, const double* p) {      \
-    [[maybe_unused]] const float a = static_cast<float>(p[0]);                                 \
-    map(in[0], out, n, [a](FloatV x) HWY_ATTR -> FloatV { return (void)a, y; });               \
-  }                                                                                            \
-  void name##_grad_tile(const float* const* in, float* out, std::int64_t n, const double* p) { \
-    [[maybe_unused]] const float a = static_cast<float>(p[0]);                                 \
-    map(in[0], in[1], out, n,                                                                  \
-        [a](FloatV dy, FloatV x) HWY_ATTR -> FloatV { return (void)a, hn::Mul(dy, dy_dx); });  \
+#define ACTIVATION(name, y, dy_dx)                                                            \
+  template <class T>                                                                          \
+  void name##_tile(const T* const* in, T* out, std::int64_t n, const double* p) {             \
+    [[maybe_unused]] const float a = static_cast<float>(p[0]);                                \
+    map(in[0], out, n, [a](FloatV x) HWY_ATTR -> FloatV { return (void)a, y; });              \
+  }                                                                                           \
+  template <class T>                                                                          \
+  void name##_grad_tile(const T* const* in, T* out, std::int64_t n, const double* p) {        \
+    [[maybe_unused]] const float a = static_cast<float>(p[0]);                                \
+    map(in[0], in[1], out, n,                                                                 \
+        [a](FloatV dy, FloatV x) HWY_ATTR -> FloatV { return (void)a, hn::Mul(dy, dy_dx); }); \
   }
 ACTIVATION(relu, hn::IfThenElse(is_below(x, 0), zero(), x),
            hn::IfThenElseZero(hn::Gt(x, zero()), constant(1)))
 ACTIVATION(relu6, clamp_to(x, 0, 6), inside(x, 0, 6, constant(1)))
 ACTIVATION(gelu, gelu_of(x), d_gelu_of(x))
 ACTIVATION(gelu_tanh, gelu_tanh_of(x), d_gelu_tanh_of(x))
-ACTIVATION(silu, hn::Mul(x, sigmoid_of(x)), d_silu_of(x))
+ACTIVATION(silu, silu_of(x), d_silu_of(x))
 ACTIVATION(sigmoid, sigmoid_of(x), sigmoid_with_slope(x).slope)
 ACTIVATION(log_sigmoid, hn::Neg(softplus_of(hn::Neg(x))), sigmoid_of(hn::Neg(x)))
 ACTIVATION(softplus, softplus_of(x), sigmoid_of(x))
@@ -120,10 +123,10 @@ ACTIVATION(hard_swish, hn::Mul(x, hn::Div(clamp_to(hn::Add(x, constant(3)), 0, 6
 ACTIVATION(mish, hn::Mul(x, tanh_softplus_of(x)), d_mish_of(x))
 #undef ACTIVATION
 
-TileF32 activation_tile(std::string_view op) {
-#define ROW(name)                      \
-  if (op == #name) return name##_tile; \
-  if (op == #name "_grad") return name##_grad_tile
+FloatTiles activation_tiles(std::string_view op) {
+#define ROW(name)                                   \
+  if (op == #name) return FLOAT_TILES(name##_tile); \
+  if (op == #name "_grad") return FLOAT_TILES(name##_grad_tile)
   ROW(relu);
   ROW(relu6);
   ROW(gelu);
@@ -140,7 +143,7 @@ TileF32 activation_tile(std::string_view op) {
   ROW(hard_swish);
   ROW(mish);
 #undef ROW
-  return nullptr;
+  return {};
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
@@ -150,7 +153,7 @@ HWY_AFTER_NAMESPACE();
 namespace aloft::cpu {
 namespace {
 
-HWY_EXPORT(activation_tile);
+HWY_EXPORT(activation_tiles);
 
 struct Row {
   const char* name;  // "cpu.OP"
@@ -206,7 +209,9 @@ const Row kRows[] = {
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
   const Row& row = row_of(kRows, call);
-  ElementwiseCode code{HWY_DYNAMIC_DISPATCH(activation_tile)(call.op.str()), row.f64, row.cost};
+  const FloatTiles tiles = HWY_DYNAMIC_DISPATCH(activation_tiles)(call.op.str());
+  ElementwiseCode code{tiles.f32, row.f64, row.cost};
+  code.low = tiles;
   if (!call.attrs.empty()) code.numbers[0] = from_attrs<ActivationAttrs>(call.attrs).alpha;
   return prepare_elementwise(call, code);
 }

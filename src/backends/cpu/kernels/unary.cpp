@@ -13,9 +13,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-#define TILE(name, ...)                                                                 \
-  void name##_tile(const float* const* in, float* out, std::int64_t n, const double*) { \
-    map(in[0], out, n, [](FloatV x) HWY_ATTR -> FloatV { return __VA_ARGS__; });        \
+#define TILE(name, ...)                                                          \
+  template <class T>                                                             \
+  void name##_tile(const T* const* in, T* out, std::int64_t n, const double*) {  \
+    map(in[0], out, n, [](FloatV x) HWY_ATTR -> FloatV { return __VA_ARGS__; }); \
   }
 TILE(neg, hn::Neg(x))
 TILE(abs, hn::Abs(x))
@@ -44,9 +45,9 @@ TILE(ceil, hn::Ceil(x))
 TILE(round, hn::Round(x))
 #undef TILE
 
-TileF32 unary_tile(std::string_view op) {
+FloatTiles unary_tiles(std::string_view op) {
 #define ROW(name) \
-  if (op == #name) return name##_tile
+  if (op == #name) return FLOAT_TILES(name##_tile)
   ROW(neg);
   ROW(abs);
   ROW(sign);
@@ -72,7 +73,7 @@ TileF32 unary_tile(std::string_view op) {
   ROW(ceil);
   ROW(round);
 #undef ROW
-  return nullptr;
+  return {};
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
@@ -86,7 +87,7 @@ HWY_AFTER_NAMESPACE();
 namespace aloft::cpu {
 namespace {
 
-HWY_EXPORT(unary_tile);
+HWY_EXPORT(unary_tiles);
 
 struct Row {
   const char* name;  // "cpu.OP"
@@ -131,8 +132,10 @@ const Row kRows[] = {
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
   const Row& row = row_of(kRows, call);
-  return prepare_elementwise(call,
-                             {HWY_DYNAMIC_DISPATCH(unary_tile)(call.op.str()), row.f64, row.cost});
+  const FloatTiles tiles = HWY_DYNAMIC_DISPATCH(unary_tiles)(call.op.str());
+  ElementwiseCode code{tiles.f32, row.f64, row.cost};
+  code.low = tiles;
+  return prepare_elementwise(call, code);
 }
 
 }  // namespace
