@@ -1,4 +1,4 @@
-// x^y on f32 vectors, for every pair of arguments what C's pow says: within 1 unit in the last
+// x^y on f32 vectors, for every pair of arguments what C says: within 1.1 units in the last
 // place. The logarithm and its product with y are taken in double, which holds what the
 // exponential's integer part takes away. Include from a file that Highway compiles once a target,
 // after highway.h.
