@@ -49,59 +49,96 @@ inline void store_rows(const float* rows, std::int64_t ld, std::int64_t count, v
 
 // ---- operands of the products in f32 ----
 
+// Which of a block's elements a causal mask leaves: row r (a key) is seen by columns (queries)
+// from first + r on. Not masked at all where that is never positive. Rows and columns go by
+// vectors: what no element of a group of rows and a vector of columns needs is not computed, and
+// what is computed beyond the mask becomes zero.
+struct BlockMask {
+  std::int64_t first = 0, keys = 0;
+  bool masks = false;
+  HWY_INLINE hn::Mask<Floats> seen(std::int64_t row, FloatV columns) const {
+    return hn::Ge(columns, hn::Set(Floats(), static_cast<float>(first + row)));
+  }
+  // Rows that all of a vector's columns see, and those that any group of rows needs of it.
+  std::int64_t rows_before(std::int64_t column) const {
+    return masks ? std::clamp<std::int64_t>(column - first + 1, 0, keys) : keys;
+  }
+  std::int64_t rows_until(std::int64_t column) const {
+    if (!masks) return keys;
+    return std::min(
+        keys, round_up(std::max<std::int64_t>(0, column + kVectorLanes - first), kVectorLanes));
+  }
+  // The first column of the group of rows from `row` on, and how many rows it has.
+  std::int64_t column_of(std::int64_t row) const {
+    return masks ? std::max<std::int64_t>(0, first + row) / kVectorLanes * kVectorLanes : 0;
+  }
+  std::int64_t group() const { return masks ? kVectorLanes : kBlock; }
+};
+
+// Rows of one head as f32, zeros between the width and the next multiple of 16: a right operand.
+struct F32Rows {
+  const float* data = nullptr;
+  std::int64_t ld = 0;
+  const float* at(std::int64_t t) const { return data + t * ld; }
+};
+
 struct F32Operands {
-  explicit F32Operands(const AttentionShape& s) : width(s.width), low(s.dtype != DType::F32) {}
+  explicit F32Operands(const AttentionShape& s)
+      : width(s.width),
+        ld(round_up(s.width, 16)),
+        ready(s.dtype == DType::F32 && s.width % 16 == 0) {}
 
-  std::int64_t width;
-  bool low;
+  std::int64_t width, ld;
+  bool ready;  // rows serve as they lie
 
-  // Left operand: rows read element by element, so any f32 rows will do as they lie.
-  struct Left {
-    Strided rows;
-  };
-  std::int64_t left_floats(std::int64_t rows) const { return low ? rows * width : 0; }
-  Left left(const HeadRows& h, std::int64_t count, float* to) const {
-    if (!low) return {{static_cast<const float*>(h.data), h.row, 1}};
-    for (std::int64_t t = 0; t < count; ++t) widen(h.type, h.at_row(t), to + t * width, width);
-    return {{to, width, 1}};
+  std::int64_t rows_floats(std::int64_t rows) const { return ready ? 0 : rows * ld; }
+  F32Rows rows(const HeadRows& h, std::int64_t count, float* to) const {
+    if (ready) return {static_cast<const float*>(h.data), h.row};
+    std::memset(to, 0, static_cast<std::size_t>(count * ld) * sizeof(float));
+    for (std::int64_t t = 0; t < count; ++t) widen(h.type, h.at_row(t), to + t * ld, width);
+    return {to, ld};
   }
 
   // Transposed right operand: [width][kBlock] of one block of rows, zero past `count`.
   std::int64_t turned_floats() const { return width * kBlock; }
-  void turn(const HeadRows& h, std::int64_t first, std::int64_t count, float* to,
-            float* buffer) const {
-    const float* rows = static_cast<const float*>(h.at_row(first));
-    std::int64_t ld = h.row;
-    if (low) {
-      for (std::int64_t t = 0; t < count; ++t)
-        widen(h.type, h.at_row(first + t), buffer + t * width, width);
-      rows = buffer;
-      ld = width;
-    }
+  void turn(const F32Rows& x, std::int64_t first, std::int64_t count, float* to) const {
     if (count < kBlock) std::memset(to, 0, static_cast<std::size_t>(turned_floats()) * 4);
-    transpose_block(rows, ld, count, width, to, kBlock);
+    transpose_block(x.at(first), x.ld, count, width, to, kBlock);
   }
-  // s[keys][kBlock] = left rows [first, first + keys) times a turned block.
-  void scores(const Left& l, std::int64_t first, std::int64_t keys, const float* turned,
+  // s[keys][kBlock] = left rows from `first` on times a turned block, where the mask needs them.
+  void scores(const F32Rows& l, std::int64_t first, const BlockMask& mask, const float* turned,
               float* s) const {
-    const Strided rows{l.rows.data + first * l.rows.row, l.rows.row, 1};
-    product(keys, kBlock, width, rows, turned, kBlock, s, kBlock, false);
+    for (std::int64_t r = 0; r < mask.keys; r += mask.group()) {
+      const std::int64_t column = mask.column_of(r);
+      if (column >= kBlock) return;
+      product(std::min(mask.group(), mask.keys - r), kBlock - column, width,
+              {l.at(first + r), l.ld, 1}, turned + column, kBlock, s + r * kBlock + column, kBlock,
+              false);
+    }
   }
-};
-
-// Which of a block's elements a causal mask leaves: row r (a key) is seen by columns (queries)
-// from first + r on. Not masked at all where that is never positive.
-struct BlockMask {
-  std::int64_t first = 0;
-  bool masks = false;
-  HWY_INLINE hn::Mask<Floats> seen(std::int64_t row, FloatV columns) const {
-    return hn::Ge(columns, hn::Set(Floats(), static_cast<float>(first + row)));
+  // c[queries][ld] += x^T y, x a block [keys][kBlock] of weights, where the mask left any.
+  void add_by_queries(const float* x, std::int64_t queries, const BlockMask& mask, const float* y,
+                      std::int64_t ldy, float* c) const {
+    for (std::int64_t q = 0; q < queries; q += mask.group())
+      product(std::min(mask.group(), queries - q), ld, mask.rows_until(q), {x + q, 1, kBlock}, y,
+              ldy, c + q * ld, ld, true);
+  }
+  // c[keys][ld] += x y likewise.
+  void add_by_keys(const float* x, std::int64_t queries, const BlockMask& mask, const float* y,
+                   std::int64_t ldy, float* c) const {
+    for (std::int64_t r = 0; r < mask.keys; r += mask.group()) {
+      const std::int64_t column = mask.column_of(r);
+      if (column >= queries) return;
+      product(std::min(mask.group(), mask.keys - r), ld, queries - column,
+              {x + r * kBlock + column, kBlock, 1}, y + column * ldy, ldy, c + r * ld, ld, true);
+    }
   }
 };
 
 inline BlockMask mask_of(bool causal, std::int64_t first_key, std::int64_t keys,
                          std::int64_t first_query, std::int64_t seen_before) {
   BlockMask m;
+  m.keys = keys;
   m.first = first_key - first_query - seen_before;
   m.masks = causal && m.first + keys - 1 > 0;
   return m;

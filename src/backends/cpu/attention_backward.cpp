@@ -2,7 +2,7 @@
 // P from lse, block by block of keys, and for all queries of the heads that share these keys:
 //   dV += P^T dO,  dS = P (dO V^T - delta) scale,  dK += dS^T Q,  dQ += dS K
 // with delta = rowsum(dO O) - dlse. Blocks of P and dS are kept transposed, [keys][queries]. All
-// three gradients are gathered in fp32, dQ as [width][queries], in one fixed order of blocks.
+// three gradients are gathered in fp32, in one fixed order of blocks.
 #if defined(__x86_64__)
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #endif
@@ -18,44 +18,40 @@ HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 namespace {
 
-// From scores s and products dp = V dO^T, [keys][kBlock] each, the weights and their cotangents;
-// put(row, column, p, p2, ds, ds2) gets those of two neighbouring keys, zeros past the last.
-template <class Put>
-HWY_INLINE void cotangents_of(const float* s, const float* dp, std::int64_t keys, std::int64_t rows,
-                              float scale, const BlockMask& mask, const float* lse,
-                              const float* delta, const Put& put) {
+// Scores s and products dp = V dO^T, [keys][kBlock] each, become the weights and their cotangents.
+void cotangents_of(float* s, float* dp, float scale, const BlockMask& mask, const float* lse,
+                   const float* delta) {
   const Floats d;
   const FloatV factor = hn::Set(d, scale);
   for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
+    const std::int64_t plain = mask.rows_before(j), until = mask.rows_until(j);
     const FloatV columns = columns_from(j), log_sum = hn::LoadU(d, lse + j),
                  row_sum = hn::LoadU(d, delta + j);
-    const auto weight = [&](std::int64_t r) HWY_ATTR {
-      if (r >= keys) return hn::Zero(d);
-      const FloatV p = exp_below(hn::MulSub(hn::LoadU(d, s + r * kBlock + j), factor, log_sum));
-      return mask.masks ? hn::IfThenElseZero(mask.seen(r, columns), p) : p;
+    const auto row = [&](std::int64_t r, bool masked) HWY_ATTR {
+      float *at = s + r * kBlock + j, *dp_at = dp + r * kBlock + j;
+      FloatV p = exp_below(hn::MulSub(hn::LoadU(d, at), factor, log_sum));
+      FloatV ds = hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, dp_at), row_sum)), factor);
+      if (masked) {
+        p = hn::IfThenElseZero(mask.seen(r, columns), p);
+        ds = hn::IfThenElseZero(mask.seen(r, columns), ds);
+      }
+      hn::StoreU(p, d, at);
+      hn::StoreU(ds, d, dp_at);
     };
-    const auto cotangent = [&](std::int64_t r, FloatV p) HWY_ATTR {
-      if (r >= keys) return hn::Zero(d);
-      const FloatV x =
-          hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, dp + r * kBlock + j), row_sum)), factor);
-      return mask.masks ? hn::IfThenElseZero(mask.seen(r, columns), x) : x;
-    };
-    for (std::int64_t r = 0; r < rows; r += 2) {
-      const FloatV p = weight(r), p2 = weight(r + 1);
-      put(r, j, p, p2, cotangent(r, p), cotangent(r + 1, p2));
-    }
+    for (std::int64_t r = 0; r < plain; ++r) row(r, false);
+    for (std::int64_t r = plain; r < until; ++r) row(r, true);
   }
 }
 
-// Where a task gathers gradients: dk and dv [keys][ld], dq [width][ld_dq].
+// Where a task gathers gradients: rows of `ld`.
 struct Sums {
   float *dk, *dv, *dq;
-  std::int64_t ld, ld_dq;
+  std::int64_t ld;
 };
 
-// One block: queries [query, query + queries) against keys [key, key + keys).
+// One block: queries [query, query + queries) against keys from `key` on.
 struct BlockCall {
-  std::int64_t query, queries, key, keys;
+  std::int64_t query, queries, key;
   BlockMask mask;
   const float *lse, *delta;  // of the block's queries, padded to kBlock
 };
@@ -64,80 +60,54 @@ struct BlockCall {
 
 class F32Backward {
  public:
-  F32Backward(const AttentionShape& s, Carve& carve)
-      : o_(s),
-        scale_(s.scale),
-        ready_(s.dtype == DType::F32 && s.width % 16 == 0),
-        ld_(round_up(s.width, 16)) {
-    const std::int64_t blocks = blocks_of(s.queries);
-    k_memory_ = carve.take<float>(o_.left_floats(s.keys));
-    v_memory_ = carve.take<float>(o_.left_floats(s.keys));
+  F32Backward(const AttentionShape& s, Carve& carve) : o_(s), scale_(s.scale) {
+    k_memory_ = carve.take<float>(o_.rows_floats(s.keys));
+    v_memory_ = carve.take<float>(o_.rows_floats(s.keys));
     for (Head* h : {&q_, &do_}) {
-      h->turned = carve.take<float>(blocks * o_.turned_floats());
-      h->memory = carve.take<float>(ready_ ? 0 : s.queries * ld_);
+      h->turned = carve.take<float>(blocks_of(s.queries) * o_.turned_floats());
+      h->memory = carve.take<float>(o_.rows_floats(s.queries));
     }
-    buffer_ = carve.take<float>(kBlock * s.width);
     s_ = carve.take<float>(kBlock * kBlock);
     dp_ = carve.take<float>(kBlock * kBlock);
   }
-  std::int64_t ld() const { return ld_; }
+  std::int64_t ld() const { return o_.ld; }
 
   void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
-    k_ = o_.left(k, keys, k_memory_);
-    v_ = o_.left(v, keys, v_memory_);
+    k_ = o_.rows(k, keys, k_memory_);
+    v_ = o_.rows(v, keys, v_memory_);
   }
   void begin_head(const HeadRows& q, const HeadRows& d_o, std::int64_t queries) {
     prepare(q_, q, queries);
     prepare(do_, d_o, queries);
   }
   void block(const BlockCall& c, const Sums& sums) {
-    const Floats d;
     const std::int64_t turned = c.query * o_.width;  // turned blocks lie one after another
-    o_.scores(k_, c.key, c.keys, q_.turned + turned, s_);
-    o_.scores(v_, c.key, c.keys, do_.turned + turned, dp_);
-    cotangents_of(s_, dp_, c.keys, round_up(c.keys, 2), scale_, c.mask, c.lse, c.delta,
-                  [&](std::int64_t r, std::int64_t j, FloatV p, FloatV p2, FloatV ds, FloatV ds2)
-                      HWY_ATTR {
-                        hn::StoreU(p, d, s_ + r * kBlock + j);
-                        hn::StoreU(p2, d, s_ + (r + 1) * kBlock + j);
-                        hn::StoreU(ds, d, dp_ + r * kBlock + j);
-                        hn::StoreU(ds2, d, dp_ + (r + 1) * kBlock + j);
-                      });
-    product(c.keys, ld_, c.queries, {s_, kBlock, 1}, do_.rows + c.query * do_.ld, do_.ld,
-            sums.dv + c.key * sums.ld, sums.ld, true);
-    product(c.keys, ld_, c.queries, {dp_, kBlock, 1}, q_.rows + c.query * q_.ld, q_.ld,
-            sums.dk + c.key * sums.ld, sums.ld, true);
-    const Strided k{k_.rows.data + c.key * k_.rows.row, 1, k_.rows.row};
-    product(o_.width, kBlock, c.keys, k, dp_, kBlock, sums.dq + c.query, sums.ld_dq, true);
+    o_.scores(k_, c.key, c.mask, q_.turned + turned, s_);
+    o_.scores(v_, c.key, c.mask, do_.turned + turned, dp_);
+    cotangents_of(s_, dp_, scale_, c.mask, c.lse, c.delta);
+    o_.add_by_keys(s_, c.queries, c.mask, do_.rows.at(c.query), do_.rows.ld,
+                   sums.dv + c.key * sums.ld);
+    o_.add_by_keys(dp_, c.queries, c.mask, q_.rows.at(c.query), q_.rows.ld,
+                   sums.dk + c.key * sums.ld);
+    o_.add_by_queries(dp_, c.queries, c.mask, k_.at(c.key), k_.ld, sums.dq + c.query * sums.ld);
   }
 
  private:
   struct Head {
     float *turned = nullptr, *memory = nullptr;
-    const float* rows = nullptr;
-    std::int64_t ld = 0;
+    F32Rows rows;
   };
-  // Rows of low types, or whose width is no multiple of a vector, are copied, padded with zeros.
   void prepare(Head& to, const HeadRows& h, std::int64_t queries) const {
+    to.rows = o_.rows(h, queries, to.memory);
     for (std::int64_t first = 0; first < queries; first += kBlock)
-      o_.turn(h, first, std::min(kBlock, queries - first), to.turned + first * o_.width, buffer_);
-    to.rows = static_cast<const float*>(h.data);
-    to.ld = h.row;
-    if (ready_) return;
-    std::memset(to.memory, 0, static_cast<std::size_t>(queries * ld_) * sizeof(float));
-    for (std::int64_t t = 0; t < queries; ++t)
-      widen(h.type, h.at_row(t), to.memory + t * ld_, h.width);
-    to.rows = to.memory;
-    to.ld = ld_;
+      o_.turn(to.rows, first, std::min(kBlock, queries - first), to.turned + first * o_.width);
   }
 
   F32Operands o_;
   float scale_;
-  bool ready_;
-  std::int64_t ld_;
-  F32Operands::Left k_{}, v_{};
+  F32Rows k_, v_;
   Head q_, do_;
-  float *k_memory_, *v_memory_, *buffer_, *s_, *dp_;
+  float *k_memory_, *v_memory_, *s_, *dp_;
 };
 
 // ---- one task ----
@@ -185,14 +155,12 @@ void attention_backward_task(const AttentionShape& s, const AttentionExtents& ac
   const std::int64_t padded = blocks_of(s.queries) * kBlock;
   float* log_sums = carve.take<float>(padded);
   float* delta = carve.take<float>(padded);
-  float* buffer = carve.take<float>(kBlock * s.width);
   F32Backward engine(s, carve);
   Sums sums{};
   sums.ld = engine.ld();
-  sums.ld_dq = padded;
   sums.dk = carve.take<float>(s.keys * sums.ld);
   sums.dv = carve.take<float>(s.keys * sums.ld);
-  sums.dq = carve.take<float>(s.width * padded);
+  sums.dq = carve.take<float>(s.queries * sums.ld);
   if (bytes) {
     *bytes = carve.used();
     return;
@@ -212,22 +180,18 @@ void attention_backward_task(const AttentionShape& s, const AttentionExtents& ac
     const HeadRows d_o = rows(x.d_o, s.o);
     engine.begin_head(rows(x.q, s.q), d_o, s.queries);
     row_sums(s, rows(x.o, s.o), d_o, x.lse + row, x.dlse ? x.dlse + row : nullptr, log_sums, delta);
-    std::memset(sums.dq, 0, static_cast<std::size_t>(s.width * padded) * sizeof(float));
+    std::memset(sums.dq, 0, static_cast<std::size_t>(s.queries * sums.ld) * sizeof(float));
     for (std::int64_t key = 0; key < actual.keys; key += kBlock) {
       const std::int64_t n = std::min(kBlock, actual.keys - key);
       // The first block of queries that sees any of these keys.
       const std::int64_t first = s.causal ? std::max<std::int64_t>(0, key - before) : 0;
       for (std::int64_t q = first / kBlock * kBlock; q < s.queries; q += kBlock)
-        engine.block({q, std::min(kBlock, s.queries - q), key, n,
-                      mask_of(s.causal, key, n, q, before), log_sums + q, delta + q},
+        engine.block({q, std::min(kBlock, s.queries - q), key, mask_of(s.causal, key, n, q, before),
+                      log_sums + q, delta + q},
                      sums);
     }
     const HeadRows dq = rows(x.dq, s.q);
-    for (std::int64_t q = 0; q < s.queries; q += kBlock) {
-      const std::int64_t count = std::min(kBlock, s.queries - q);
-      transpose_block(sums.dq + q, padded, s.width, count, buffer, s.width);
-      store_rows(buffer, s.width, count, const_cast<void*>(dq.at_row(q)), dq);
-    }
+    store_rows(sums.dq, sums.ld, s.queries, const_cast<void*>(dq.data), dq);
   }
   const HeadRows dk = head_rows(x.dk, s.dtype, s.k, s.width, batch, kv_head),
                  dv = head_rows(x.dv, s.dtype, s.v, s.width, batch, kv_head);

@@ -20,37 +20,38 @@ namespace {
 // What one task keeps of a block of queries.
 struct Running {
   float *top, *sum, *alpha;  // [kBlock]
-  float* values;             // [width][kBlock]: values, weighted and summed, transposed
+  float* values;             // [kBlock][ld]: values, weighted and summed
 };
 
-// Turns a block of scores s[keys][kBlock] into weights exp(scale s - top) and brings top, sum and
-// alpha (what earlier sums are to be multiplied with) up to date. put(row, column, even, odd) gets
-// the weights of two neighbouring keys, zeros past the last, up to `rows`, an even number.
-template <class Put>
-HWY_INLINE void weights_of(const float* s, std::int64_t keys, std::int64_t rows, float scale,
-                           const BlockMask& mask, const Running& run, const Put& put) {
+// Turns a block of scores s[keys][kBlock] into weights exp(scale s - top), in place, and brings
+// top, sum and alpha (what earlier sums are to be multiplied with) up to date.
+void weights_of(float* s, float scale, const BlockMask& mask, const Running& run) {
   const Floats d;
   const FloatV factor = hn::Set(d, scale), none = hn::Neg(hn::Inf(d));
   for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
+    const std::int64_t plain = mask.rows_before(j), until = mask.rows_until(j);
     const FloatV columns = columns_from(j);
     const FloatV before = hn::LoadU(d, run.top + j);
+    const auto scaled = [&](std::int64_t r)
+                            HWY_ATTR { return hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor); };
     FloatV top = before;
-    for (std::int64_t r = 0; r < keys; ++r) {
-      const FloatV x = hn::Mul(hn::LoadU(d, s + r * kBlock + j), factor);
-      top = hn::Max(top, mask.masks ? hn::IfThenElse(mask.seen(r, columns), x, none) : x);
-    }
+    for (std::int64_t r = 0; r < plain; ++r) top = hn::Max(top, scaled(r));
+    for (std::int64_t r = plain; r < until; ++r)
+      top = hn::Max(top, hn::IfThenElse(mask.seen(r, columns), scaled(r), none));
     const FloatV alpha = exp_below(hn::Sub(before, top));
     FloatV sum = hn::Mul(hn::LoadU(d, run.sum + j), alpha);
     const auto weight = [&](std::int64_t r) HWY_ATTR {
-      if (r >= keys) return hn::Zero(d);
-      FloatV p = exp_below(hn::MulSub(hn::LoadU(d, s + r * kBlock + j), factor, top));
-      if (mask.masks) p = hn::IfThenElseZero(mask.seen(r, columns), p);
-      sum = hn::Add(sum, p);
-      return p;
+      return exp_below(hn::MulSub(hn::LoadU(d, s + r * kBlock + j), factor, top));
     };
-    for (std::int64_t r = 0; r < rows; r += 2) {
-      const FloatV even = weight(r), odd = weight(r + 1);
-      put(r, j, even, odd);
+    for (std::int64_t r = 0; r < plain; ++r) {
+      const FloatV p = weight(r);
+      sum = hn::Add(sum, p);
+      hn::StoreU(p, d, s + r * kBlock + j);
+    }
+    for (std::int64_t r = plain; r < until; ++r) {
+      const FloatV p = hn::IfThenElseZero(mask.seen(r, columns), weight(r));
+      sum = hn::Add(sum, p);
+      hn::StoreU(p, d, s + r * kBlock + j);
     }
     hn::StoreU(top, d, run.top + j);
     hn::StoreU(alpha, d, run.alpha + j);
@@ -58,16 +59,14 @@ HWY_INLINE void weights_of(const float* s, std::int64_t keys, std::int64_t rows,
   }
 }
 
-void rescale(const Running& run, std::int64_t width) {
+void rescale(const Running& run, std::int64_t rows, std::int64_t ld) {
   const Floats d;
-  bool all_one = true;
-  for (std::int64_t j = 0; j < kBlock; ++j) all_one = all_one && run.alpha[j] == 1.0f;
-  if (all_one) return;
-  for (std::int64_t i = 0; i < width; ++i)
-    for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
-      float* p = run.values + i * kBlock + j;
-      hn::StoreU(hn::Mul(hn::LoadU(d, p), hn::LoadU(d, run.alpha + j)), d, p);
-    }
+  for (std::int64_t t = 0; t < rows; ++t) {
+    if (run.alpha[t] == 1.0f) continue;
+    const FloatV alpha = hn::Set(d, run.alpha[t]);
+    for (float *p = run.values + t * ld, *end = p + ld; p < end; p += kVectorLanes)
+      hn::StoreU(hn::Mul(hn::LoadU(d, p), alpha), d, p);
+  }
 }
 
 // ---- where a head's operands lie and how blocks are multiplied ----
@@ -75,52 +74,47 @@ void rescale(const Running& run, std::int64_t width) {
 class F32Forward {
  public:
   F32Forward(const AttentionShape& s, Carve& carve) : o_(s) {
-    k_memory_ = carve.take<float>(o_.left_floats(s.keys));
-    v_memory_ = carve.take<float>(o_.left_floats(s.keys));
+    k_memory_ = carve.take<float>(o_.rows_floats(s.keys));
+    v_memory_ = carve.take<float>(o_.rows_floats(s.keys));
+    q_memory_ = carve.take<float>(o_.rows_floats(kBlock));
     turned_ = carve.take<float>(o_.turned_floats());
-    buffer_ = carve.take<float>(kBlock * s.width);
     s_ = carve.take<float>(kBlock * kBlock);
   }
+  std::int64_t ld() const { return o_.ld; }
   void begin(const HeadRows& k, const HeadRows& v, std::int64_t keys) {
-    k_ = o_.left(k, keys, k_memory_);
-    v_ = o_.left(v, keys, v_memory_);
+    k_ = o_.rows(k, keys, k_memory_);
+    v_ = o_.rows(v, keys, v_memory_);
   }
-  void begin_queries(const HeadRows& q, std::int64_t first, std::int64_t count) {
-    o_.turn(q, first, count, turned_, buffer_);
+  void begin_queries(HeadRows q, std::int64_t first, std::int64_t count) {
+    q.data = q.at_row(first);
+    o_.turn(o_.rows(q, count, q_memory_), 0, count, turned_);
   }
-  void block(std::int64_t first, std::int64_t keys, float scale, const BlockMask& mask,
+  void block(std::int64_t first, std::int64_t queries, float scale, const BlockMask& mask,
              const Running& run) {
-    const Floats d;
-    o_.scores(k_, first, keys, turned_, s_);
-    weights_of(s_, keys, round_up(keys, 2), scale, mask, run,
-               [&](std::int64_t r, std::int64_t j, FloatV even, FloatV odd) HWY_ATTR {
-                 hn::StoreU(even, d, s_ + r * kBlock + j);
-                 hn::StoreU(odd, d, s_ + (r + 1) * kBlock + j);
-               });
-    rescale(run, o_.width);
-    const Strided v{v_.rows.data + first * v_.rows.row, 1, v_.rows.row};
-    product(o_.width, kBlock, keys, v, s_, kBlock, run.values, kBlock, true);
+    o_.scores(k_, first, mask, turned_, s_);
+    weights_of(s_, scale, mask, run);
+    rescale(run, queries, o_.ld);
+    o_.add_by_queries(s_, queries, mask, v_.at(first), v_.ld, run.values);
   }
 
  private:
   F32Operands o_;
-  F32Operands::Left k_{}, v_{};
-  float *k_memory_, *v_memory_, *turned_, *buffer_, *s_;
+  F32Rows k_, v_;
+  float *k_memory_, *v_memory_, *q_memory_, *turned_, *s_;
 };
 
 // ---- one task ----
 
-void finish(const AttentionShape& s, const Running& run, std::int64_t count, float* rows, void* o,
-            const HeadRows& head, float* lse) {
+void finish(const Running& run, std::int64_t count, std::int64_t ld, void* o, const HeadRows& head,
+            float* lse) {
   const Floats d;
   for (std::int64_t j = 0; j < kBlock; j += kVectorLanes) {
     const FloatV sum = hn::LoadU(d, run.sum + j);
     hn::StoreU(hn::Div(hn::Set(d, 1.0f), sum), d, run.alpha + j);
     hn::StoreU(hn::Add(hn::LoadU(d, run.top + j), log_of(sum)), d, run.sum + j);
   }
-  rescale(run, s.width);
-  transpose_block(run.values, kBlock, s.width, count, rows, s.width);
-  store_rows(rows, s.width, count, o, head);
+  rescale(run, count, ld);
+  store_rows(run.values, ld, count, o, head);
   if (lse) std::memcpy(lse, run.sum, static_cast<std::size_t>(count) * sizeof(float));
 }
 
@@ -134,9 +128,8 @@ void attention_forward_task(const AttentionShape& s, const AttentionExtents& act
   run.top = carve.take<float>(kBlock);
   run.sum = carve.take<float>(kBlock);
   run.alpha = carve.take<float>(kBlock);
-  run.values = carve.take<float>(s.width * kBlock);
-  float* rows = carve.take<float>(s.width * kBlock);
   F32Forward engine(s, carve);
+  run.values = carve.take<float>(kBlock * engine.ld());
   if (bytes) {
     *bytes = carve.used();
     return;
@@ -150,14 +143,14 @@ void attention_forward_task(const AttentionShape& s, const AttentionExtents& act
     const std::int64_t count = std::min(kBlock, t.end - first), keys = t.keys_for(first + count);
     std::fill_n(run.top, kBlock, -std::numeric_limits<float>::infinity());
     std::fill_n(run.sum, kBlock, 0.0f);
-    std::memset(run.values, 0, static_cast<std::size_t>(s.width * kBlock) * sizeof(float));
+    std::memset(run.values, 0, static_cast<std::size_t>(count * engine.ld()) * sizeof(float));
     engine.begin_queries(q, first, count);
     for (std::int64_t key = 0; key < keys; key += kBlock) {
       const std::int64_t n = std::min(kBlock, keys - key);
-      engine.block(key, n, s.scale, mask_of(s.causal, key, n, first, t.before), run);
+      engine.block(key, count, s.scale, mask_of(s.causal, key, n, first, t.before), run);
     }
     float* lse = x.lse ? x.lse + (t.batch * s.heads + t.head) * s.queries + first : nullptr;
-    finish(s, run, count, rows, const_cast<void*>(o.at_row(first)), o, lse);
+    finish(run, count, engine.ld(), const_cast<void*>(o.at_row(first)), o, lse);
   }
 }
 
