@@ -66,6 +66,7 @@ json times_by_op(const Program& program, const Clock& clock, int steps) {
     s.ms += clock.of(static_cast<int>(i)) / steps * 1e3;
   }
   std::vector<json> rows;
+  rows.reserve(sums.size());
   for (const auto& [key, s] : sums)
     rows.push_back({{"op", key.first}, {"phase", key.second}, {"count", s.count}, {"ms", s.ms}});
   std::stable_sort(rows.begin(), rows.end(), [](const json& a, const json& b) {

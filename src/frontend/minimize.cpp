@@ -101,7 +101,7 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
                       const Tensor& applied, const Optimizer& opt,
                       const std::map<const ParameterGroup*, Tensor>& rates) {
   const std::vector<Tensor> backward(gradients.rbegin(), gradients.rend());
-  const GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
+  GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
   std::vector<const ParameterGroup*> groups = {nullptr};
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
   for (const ParameterGroup* group : groups)

@@ -32,6 +32,7 @@ void check_number(const char* what, const std::optional<double>& value) {
 void check_groups(const std::vector<ParameterGroup>& groups,
                   const std::vector<VariablePtr>& parameters) {
   std::vector<std::string> names;
+  names.reserve(parameters.size());
   for (const VariablePtr& p : parameters) names.push_back(p->name.str());
   for (const ParameterGroup& group : groups) {
     check_number("learning rate", group.lr);

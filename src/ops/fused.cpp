@@ -24,6 +24,7 @@ std::vector<TensorType> operands_of(const ProgramStep& step, const std::vector<T
 void infer(const A& a, Infer& c) {
   const StepProgram program = program_of(a, static_cast<std::size_t>(c.count()));
   std::vector<TensorType> types;
+  types.reserve(static_cast<std::size_t>(c.count()) + program.steps.size());
   for (int i = 0; i < c.count(); ++i) types.push_back(c.in(i));
   for (const ProgramStep& step : program.steps) {
     const OpDef& op = op_named(step.op);

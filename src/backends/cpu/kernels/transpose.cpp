@@ -20,7 +20,7 @@ constexpr std::int64_t kGroup = 8;
 template <class T>
 struct Lanes {
   static constexpr int kCount = 16 / sizeof(T);
-  typedef T Vector __attribute__((vector_size(16)));
+  typedef T Vector __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
 
   // The lower (or upper) halves of a and b, lane by lane in turns.
   template <int kFirst, int... kLane>
