@@ -36,10 +36,11 @@ void print_table(const json& j) {
   if (j.contains("limit_ms"))
     fmt::print(
         "  {:>10.1f} ms limit: products {:.1f} ms ({:.0f} GFLOP/s), memory {:.1f} GB/s; "
-        "{:.0f} % of it reached\n",
+        "{:.0f} % of it reached, {:.0f} % with "
+        "products of normal numbers for zeros\n",
         j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
         j["matmul_gflops"].get<double>(), j["stream_gb_s"].get<double>(),
-        100 * j["limit_fraction"].get<double>());
+        100 * j["limit_fraction"].get<double>(), 100 * j["limit_normal_fraction"].get<double>());
   fmt::print("  where the time goes, ms a step:\n");
   for (const json& row : j["ops"]) {
     const double ms = row["ms"].get<double>();

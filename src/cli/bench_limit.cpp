@@ -14,7 +14,8 @@ using nlohmann::json;
 
 // Milliseconds that the program's matrix products take, each alone at its best layout.
 struct MatmulLimit {
-  double limit_ms = 0;
+  double limit_ms = 0;   // on zeros
+  double normal_ms = 0;  // on normal numbers
   double flops = 0;
   json products = json::array();  // each kind, with its rate
 };
@@ -32,8 +33,9 @@ MatmulLimit matmul_limit(const Program& program) {
   for (const auto& [key, count] : products) {
     const auto& [batch, m, n, k, type] = key;
     const cpu::MatmulProblem problem{batch, m, n, k, type};
-    const double ms = cpu::best_layout_ms(problem);
+    const auto [ms, normal_ms] = cpu::product_limit(problem);
     total.limit_ms += count * ms;
+    total.normal_ms += count * normal_ms;
     total.flops += count * problem.flops();
     total.products.push_back({{"count", count},
                               {"batch", batch},
@@ -42,6 +44,7 @@ MatmulLimit matmul_limit(const Program& program) {
                               {"k", k},
                               {"type", name_of(type)},
                               {"limit_ms", count * ms},
+                              {"limit_normal_ms", count * normal_ms},
                               {"gflops", problem.flops() / (ms * 1e6)}});
   }
   return total;
@@ -52,13 +55,17 @@ MatmulLimit matmul_limit(const Program& program) {
 void add_limit(json& j, const Program& program, double bytes) {
   const MatmulLimit limit = matmul_limit(program);
   const double stream = cpu::measure_stream_rate();
-  const double limit_ms = limit.limit_ms + bytes / (stream * 1e9) * 1e3;
+  const double update_ms = bytes / (stream * 1e9) * 1e3;
+  const double limit_ms = limit.limit_ms + update_ms;
+  const double limit_normal_ms = limit.normal_ms + update_ms;
   j["matmul_limit_ms"] = limit.limit_ms;
   j["products"] = limit.products;
   j["matmul_gflops"] = limit.flops / (limit.limit_ms * 1e6);
   j["stream_gb_s"] = stream;
   j["limit_ms"] = limit_ms;
   j["limit_fraction"] = limit_ms / j["step_ms"].get<double>();
+  j["limit_normal_ms"] = limit_normal_ms;
+  j["limit_normal_fraction"] = limit_normal_ms / j["step_ms"].get<double>();
 }
 
 }  // namespace aloft::cli

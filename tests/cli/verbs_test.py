@@ -160,7 +160,7 @@ class Verbs(unittest.TestCase):
                            if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} | given
             done = subprocess.run([ALOFT, "doctor", "--json"], env=environment,
                                   capture_output=True, text=True, check=True)
-            threads = [f["seen"] for f in json.loads(done.stdout) if f["check"] == "threads"]
+            threads = [f["saw"] for f in json.loads(done.stdout) if f["check"] == "threads"]
             self.assertTrue(threads and threads[0].endswith(words), threads)
 
     def test_data(self):

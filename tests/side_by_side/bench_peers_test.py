@@ -90,7 +90,7 @@ class Pretended(unittest.TestCase):
         def round_(limit, step):
             return {"aloft": {"limit_ms": limit, "limit_fraction": limit / step}}
 
-        figure = rows.limit_figure(rows.at_least(72), None)
+        figure = next(rows.limit_figures(rows.at_least(72), None))
         got = interleaved.verdict(figure, [round_(60, 100), round_(90, 100), round_(70, 100)], {}, True)
         self.assertEqual((got["values"], got["disturbed"], got["met"]), ([60, 70], 1, False))
         self.assertIn("1 disturbed left out", page.figure_text(got))

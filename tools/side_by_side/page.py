@@ -24,8 +24,11 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
 - A **step** is the median of the timed ones after the first (PyTorch: after the first two).
 - **Memory** is the peak resident set by the kernel's count, interpreter and libraries included.
 - **The machine's limit** is measured in the same process: every product of the Plan alone in oneDNN
-  at its best layout on zeros, and the optimizer's unavoidable bytes at the rate of memory. A round
-  whose limit is longer than the shortest one by a quarter was disturbed there; its share is left out.
+  at its best layout on zeros, and the optimizer's unavoidable bytes at the rate of memory. Numbers
+  that toggle few bits draw little power, and matrix units then run at a higher clock (a fifth in
+  bf16), so no training reaches this limit; the second share takes the same products of normal
+  numbers. A round whose limit is longer than the shortest one by a quarter was disturbed there; its
+  share is left out.
 - **Targets** differ where one kind of processor has matrix units (AMX) and another has not; the page
   shows the one that holds for the processor of the run.
 

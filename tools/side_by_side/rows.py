@@ -92,18 +92,24 @@ def memory_figure(target, name="aloft", words="peak memory, times the best PyTor
     return Figure(words, "x", lambda r: memory(r, name), target, target, "memory")
 
 
-def with_sound_limit(rounds):
+def with_sound(limit):
     """A disturbance only ever lengthens the limit. What exceeds the shortest one by a quarter, or the
     step itself, was measured while others took the machine's memory or cores."""
-    shortest = min((r["aloft"]["limit_ms"] for r in rounds), default=0)
-    return [r for r in rounds if r["aloft"]["limit_ms"] <= 1.25 * shortest
-            and r["aloft"]["limit_fraction"] <= 1]
+    def sound(rounds):
+        shortest = min((r["aloft"][f"{limit}_ms"] for r in rounds), default=0)
+        return [r for r in rounds if r["aloft"][f"{limit}_ms"] <= 1.25 * shortest
+                and r["aloft"][f"{limit}_fraction"] <= 1]
+    return sound
 
 
-def limit_figure(amx, plain):
-    return Figure("share of the machine's limit", "%",
-                  lambda r: 100 * r["aloft"]["limit_fraction"], amx, plain, "limit",
-                  with_sound_limit)
+def limit_figures(amx, plain):
+    """On zeros, which the targets speak of, and on numbers like those of training."""
+    yield Figure("share of the machine's limit", "%",
+                 lambda r: 100 * r["aloft"]["limit_fraction"], amx, plain, "limit",
+                 with_sound("limit"))
+    yield Figure("share of the limit with products of normal numbers", "%",
+                 lambda r: 100 * r["aloft"]["limit_normal_fraction"],
+                 sound=with_sound("limit_normal"))
 
 
 def flags(**values):
@@ -120,13 +126,13 @@ def gpt2_rows():
                ours(*work, *half, precision="O2:bf16", name="split", steps=3),
                *peers("gpt", "bf16", *shape)],
               [speed_figure(at_least(2.0), at_least(1.3)),
-               limit_figure(at_least(72), at_least(85)),
+               *limit_figures(at_least(72), at_least(85)),
                memory_figure(at_most(0.75)),
                memory_figure(at_most(0.65), "split", 'peak memory with master = "split"')])
     yield Row("gpt2-fp32", "GPT-2 124M, 4 x 256 tokens, O0",
               [ours(*work, limit=True, steps=6), *peers("gpt", "fp32", *shape, steps=4)],
               [speed_figure(at_least(1.0), at_least(1.0)),
-               limit_figure(at_least(88), at_least(88)),
+               *limit_figures(at_least(88), at_least(88)),
                memory_figure(at_most(0.75))])
     yield Row("gpt2-fp16", "GPT-2 124M, 4 x 256 tokens, O2:fp16",
               [ours(*work, precision="O2:fp16", limit=True, steps=6),
@@ -134,7 +140,7 @@ def gpt2_rows():
               [speed_figure(at_least(2.5), None),
                Figure("speed, times our own O0", "x",
                       lambda r: r["fp32"]["step_ms"] / r["aloft"]["step_ms"], None, at_least(0.9)),
-               limit_figure(None, None), memory_figure(None)])
+               *limit_figures(None, None), memory_figure(None)])
 
 
 def phase_ms(result, phase):
@@ -187,12 +193,12 @@ def small_rows():
         command = [level if word == "O0" else word for word in recipe]
         yield Row(f"char-{amp}", f"nanoGPT's character recipe, {level}",
                   [Program("aloft", command), *peers("gpt", amp, *shape, steps=120)],
-                  [speed_figure(*map(at_least, targets)), limit_figure(None, None)])
+                  [speed_figure(*map(at_least, targets)), *limit_figures(None, None)])
     shape = flags(layers=6, heads=8, dim=256, vocab=4096, batch=8, seq=256)
     yield Row("small-bf16", "6 layers x 256, vocabulary 4,096, 8 x 256 tokens, O2:bf16",
               [ours(*shape, precision="O2:bf16", limit=True, steps=20),
                *peers("gpt", "bf16", *shape, steps=16)],
-              [speed_figure(at_least(2.5), None), limit_figure(None, at_least(75))])
+              [speed_figure(at_least(2.5), None), *limit_figures(None, at_least(75))])
 
 
 def long_rows():

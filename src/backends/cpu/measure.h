@@ -29,13 +29,17 @@ enum class LibraryLayout {
   PackedBoth  // both operands so
 };
 
-// One product in oneDNN on its own memory and threads, as a user of the library would run it. Its
-// operands are zeros: numbers that toggle few bits draw little power, and a matrix unit then runs
-// faster (by a tenth on AMX), so that this is a limit from above.
+// What the operands of a library product hold. Numbers that toggle few bits draw little power, and
+// matrix units then run at a higher clock: zeros give a limit from above that no training reaches,
+// normal numbers the limit for a product of what training multiplies.
+enum class Operands { Zeros, Normal };
+
+// One product in oneDNN on its own memory and threads, as a user of the library would run it.
 class LibraryMatmul {
  public:
   // EnvironmentError E0411 where oneDNN refuses (f16 on a processor).
-  LibraryMatmul(const MatmulProblem& problem, LibraryLayout layout);
+  LibraryMatmul(const MatmulProblem& problem, LibraryLayout layout,
+                Operands operands = Operands::Zeros);
   ~LibraryMatmul();
   LibraryMatmul(LibraryMatmul&&) noexcept;
   LibraryMatmul& operator=(LibraryMatmul&&) noexcept;
@@ -46,11 +50,17 @@ class LibraryMatmul {
   std::unique_ptr<State> state_;
 };
 
-// Milliseconds that the product takes alone at the best layout, whichever way the problem's own
-// operands lie: the least of the medians over `runs` of each in a row. What the library has no
-// product for is measured as what it can be computed in: BF16 as F32 where the processor has no
-// bf16 products, F16 as F32 or as three bf16 products (of the operands' halves), whichever is
-// faster.
+// Milliseconds that a product takes alone at its best layout.
+struct ProductLimit {
+  double zeros_ms = 0;   // what the best layout is chosen by
+  double normal_ms = 0;  // the same on normal numbers
+};
+// Whichever way the problem's own operands lie: the least of the medians over `runs` of each layout
+// in a row. What the library has no product for is measured as what it can be computed in: BF16 as
+// F32 where the processor has no bf16 products, F16 as F32 or as three bf16 products (of the
+// operands' halves), whichever is faster.
+ProductLimit product_limit(const MatmulProblem& problem, int runs = 9);
+// Its zeros_ms.
 double best_layout_ms(const MatmulProblem& problem, int runs = 9);
 
 struct MatmulRates {
