@@ -73,7 +73,8 @@ MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int thr
     t.tm = even_part(e.m, t.tm / 2, kind.unit_m);
   std::int64_t rows = e.m;
   if (kind.packs_a) rows = std::min(rows, kWaveA / row_bytes);
-  if (t.wave_k < e.k) rows = std::min(rows, kPartialSums / (4 * t.wave_n));
+  if (t.wave_k < e.k)
+    rows = std::min(rows, kPartialSums / (4 * std::max<std::int64_t>(kPanel, t.wave_n)));
   t.wave_m = round_up(std::max(rows, t.tm), t.tm);
   const bool whole = t.wave_m >= e.m && t.wave_k >= e.k;
   if (e.batch > 1 && whole) t.group = group_of(e.batch, kind.packs_a ? t.wave_m * row_bytes : 0);
@@ -96,8 +97,9 @@ MatmulTiling choose_tiling(const MatmulExtent& e, const MatmulKind& kind) {
   t.wave_n = kind.packs_b ? wave(e.n, t.tn, kind.bytes_b, kWaveB) : round_up(e.n, t.tn);
   t.wave_m = kind.packs_a ? wave(e.m, t.tm, kind.bytes_a, kWaveA) : round_up(e.m, t.tm);
   if (t.wave_k < e.k) {
-    const std::int64_t rows = std::max<std::int64_t>(1, kPartialSums / (4 * t.wave_n * t.tm));
-    t.wave_m = std::min(t.wave_m, rows * t.tm);
+    const std::int64_t bytes_a_row = 4 * std::max(t.tn, t.wave_n);
+    const std::int64_t tiles = std::max<std::int64_t>(1, kPartialSums / (bytes_a_row * t.tm));
+    t.wave_m = std::min(t.wave_m, tiles * t.tm);
   }
   const bool whole = t.wave_m >= e.m && t.wave_n >= e.n && t.wave_k >= e.k;
   if (e.batch > 1 && whole) {

@@ -1,5 +1,5 @@
-// How a matrix product is cut: a pure function of its shape and kind, never of the number of
-// threads, because the cut decides the order of summation and so the bits.
+// How a matrix product is cut: pure functions of its shape and kind. What decides the order of
+// summation, and so the bits, never depends on the number of threads.
 #pragma once
 
 #include <cstdint>

@@ -250,6 +250,11 @@ TEST(MatmulGrid, NothingToSumGivesZerosOrTheBias) {
       expect_right_on_any_threads(make_case(s));
       s.m = 0, s.k = 7;
       run(make_case(s), 2);
+      for (const bool accumulate : {false, true}) {  // no columns, and a depth in parts
+        s.m = 20, s.n = 0, s.k = 5000;
+        s.accumulate = accumulate;
+        run(make_case(s), 2);
+      }
     }
 }
 
