@@ -48,8 +48,7 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
     // Rows a multiple of 4 KiB apart share cache sets; a wide product pays for a copy.
     pack_a = s.a != engine.type || s.transpose_a || (s.k % 1024 == 0 && s.n >= 1024);
   } else {
-    pack_a = s.a != engine.type || s.k_varies;
-    pack_b = s.b != engine.type || s.k_varies;
+    pack_a = pack_b = s.k_varies;
   }
   if (by_strips && engine.amx) turn_if_smaller();
   if (by_strips && !engine.amx && s.transpose_a) a_blocks = f32_blocks();
@@ -328,19 +327,12 @@ std::string MatmulGrid::how() const {
   const State& s = *state_;
   const MatmulTiling& t = s.tiling;
   std::string how = std::string(s.engine.name) + ", ";
-  if (s.engine.type == DType::F32 && s.by_strips) how = "our own f32 vectors, ";
   if (s.by_strips) {
     how += "strips of " + std::to_string(t.tn) + " columns past bands of " + std::to_string(t.tm) +
            " rows";
   } else {
     how += "tiles of " + std::to_string(t.tm) + " x " + std::to_string(t.tn);
-    if (s.engine.amx)
-      how += s.engine.planes > 1      ? " (no strips: operands are planes)"
-             : s.spec.accumulate      ? " (no strips: it adds to C)"
-             : s.spec.c == DType::F16 ? " (no strips: C is f16)"
-                                      : "";
-    else
-      how += " (no strips: no matrix units)";
+    how += s.engine.amx ? " (no strips: it adds to C)" : " (no strips: no matrix units)";
   }
   if (t.wave_k < s.spec.k) how += ", K in parts of " + std::to_string(t.wave_k);
   if (s.turned) how += ", C^T computed because the larger operand is the transposed one";

@@ -1,7 +1,9 @@
-// C[m, n] = A[m, k] * B[k, n] (+ bias[n]), batched: a fixed grid of single-threaded tile products
-// shared out by the OpenMP pool. Operands are packed by the threads, a wave at a time, into the
-// caller's scratch. Tiles run on the matrix units (amx.h) where both operands are bf16 or f16 and
-// the processor has them, else in oneDNN. Sums are f32, rounded once to C's type.
+// C[m, n] = A[m, k] * B[k, n] (+ bias[n]), batched: single-threaded products of strips (32 columns
+// of C past a band of rows) or of tiles, shared out by the OpenMP pool. Operands are packed by the
+// threads into the caller's scratch. bf16 and f16 run on the matrix units where the processor has
+// them (amx_strip.h; tiles, amx.h, where a product adds to C), bf16 in oneDNN's tiles where it has
+// bf16 products alone, all else in our own f32 strips (f32_strip.h). Sums are f32, rounded once to
+// C's type.
 //
 // Same inputs, same bits, on any number of threads. NaN and infinity propagate. On the matrix units
 // bf16 denormals count as zero.
@@ -57,7 +59,7 @@ class MatmulGrid {
   std::size_t scratch_bytes() const;
   // Rows past actual.m inside the bound may be written with anything.
   void run(const MatmulPointers& pointers, const MatmulActual& actual);
-  // "amx bf16", "amx f16 by halves", "amx f32 by bf16x6", "onednn f32" ...
+  // "amx bf16", "amx f16 by halves", "amx f32 by bf16x6", "our own f32 vectors" ...
   const char* engine() const;
   // The engine, the cut and what of the operands is copied, and why: for people.
   std::string how() const;

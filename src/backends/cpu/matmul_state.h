@@ -25,7 +25,7 @@ struct MatmulEngine {
   PackedType packed = PackedType::F32;
   DType type = DType::F32;  // of a packed element
   int planes = 1;
-  const char* name = "onednn f32";
+  const char* name = "our own f32 vectors";
   int products = 1;  // of two planes (amx.h)
 };
 

@@ -304,7 +304,7 @@ TEST(MatmulGrid, UsesTheBestUnitThere) {
   const CpuFeatures& cpu = cpu_features();
   const std::string want = cpu.amx_bf16      ? "amx bf16"
                            : cpu.avx512_bf16 ? "onednn bf16"
-                                             : "onednn f32";
+                                             : "our own f32 vectors";
   EXPECT_EQ(MatmulGrid(s).engine(), want) << describe(cpu);
 }
 
