@@ -9,6 +9,7 @@
 #endif
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/attention.h"
 #include "backends/cpu/attention_heads.h"

@@ -1,14 +1,11 @@
-// Small f32 matrix work on blocks in the first caches: products, transposes, and the rounding to
-// bf16 planes that the matrix units read. Include from a file that Highway compiles once a target,
-// after highway.h.
+// Small f32 matrix work on blocks in the first caches: products and transposes. Include from a file
+// that Highway compiles once a target, after highway.h.
 #if defined(ALOFT_CPU_BLOCKS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef ALOFT_CPU_BLOCKS_INL
 #undef ALOFT_CPU_BLOCKS_INL
 #else
 #define ALOFT_CPU_BLOCKS_INL
 #endif
-
-#include <cstring>
 
 #include "backends/cpu/vectors-inl.h"
 
@@ -152,38 +149,6 @@ inline void transpose_block(const float* src, std::int64_t lds, std::int64_t row
   }
   for (; r < rows; ++r)
     for (std::int64_t c = 0; c < cols; ++c) dst[c * ldd + r] = src[r * lds + c];
-}
-
-// ---- f32 as one bf16, or as the sum of two ----
-
-using Words = hn::RebindToUnsigned<Floats>;
-using WordV = hn::Vec<Words>;
-
-// The bits of x rounded to bf16, in the upper halves; the lower halves are zero.
-HWY_INLINE WordV rounded_bits(FloatV x) {
-  const Words d;
-  const WordV u = hn::BitCast(d, x);
-  const WordV odd = hn::And(hn::ShiftRight<16>(u), hn::Set(d, 1u));
-  const WordV near = hn::Add(u, hn::Add(odd, hn::Set(d, 0x7fffu)));
-  const auto is_nan = hn::RebindMask(d, hn::IsNaN(x));
-  return hn::And(hn::IfThenElse(is_nan, hn::Set(d, 0x7fc00000u), near), hn::Set(d, 0xffff0000u));
-}
-// What rounding left, as bf16 bits likewise; 0 where x is not finite.
-HWY_INLINE WordV rest_bits(FloatV x, WordV rounded) {
-  const Floats d;
-  const FloatV rest = hn::Sub(x, hn::BitCast(d, rounded));
-  const auto keeps = hn::And(hn::IsFinite(x), hn::IsFinite(rest));
-  return rounded_bits(hn::IfThenElseZero(keeps, rest));
-}
-
-// Two neighbouring rows as interleaved pairs: `even` in the lower halves.
-HWY_INLINE void store_pairs(WordV even, WordV odd, std::uint16_t* p) {
-  const Words d;
-  hn::StoreU(hn::Or(hn::ShiftRight<16>(even), odd), d, reinterpret_cast<std::uint32_t*>(p));
-}
-HWY_INLINE void store_halves(WordV v, std::uint16_t* p) {
-  const hn::Rebind<std::uint16_t, Floats> d16;
-  hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(v)), d16, p);
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE

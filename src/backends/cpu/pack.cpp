@@ -10,6 +10,7 @@
 
 #include "backends/cpu/planes.h"
 #include "backends/cpu/tiles.h"
+#include "base/error.h"
 #include "scalar/float_formats.h"
 
 // cpu_features() refuses a processor without AVX2: a scalar version would never run.
@@ -270,20 +271,6 @@ void f32_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std:
     f32_blocks_of<scalar::F16>(x, rows, there, k, block, stride, words);
 }
 
-void f32_dense_transposed(const MatrixView& x, std::int64_t rows, std::int64_t cols, float* dst,
-                          std::int64_t ldd) {
-  auto* words = reinterpret_cast<std::uint32_t*>(dst);
-  const auto turn = [&]<class Of>(const Of* p) {
-    transpose_words(Singles<Of>{p, x.ld}, cols, rows, rows, words, ldd);
-  };
-  if (x.type == DType::F32)
-    turn(static_cast<const float*>(x.data));
-  else if (x.type == DType::BF16)
-    turn(static_cast<const scalar::Bf16*>(x.data));
-  else
-    turn(static_cast<const scalar::F16*>(x.data));
-}
-
 void f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst) {
   auto* words = reinterpret_cast<std::uint32_t*>(dst);
   if (x.type == DType::F32)
@@ -301,7 +288,6 @@ HWY_AFTER_NAMESPACE();
 namespace aloft::cpu {
 HWY_EXPORT(dense);
 HWY_EXPORT(f32_blocks);
-HWY_EXPORT(f32_dense_transposed);
 HWY_EXPORT(f32_panel);
 HWY_EXPORT(panel);
 
@@ -353,12 +339,8 @@ void pad_columns(std::uint16_t* dst, std::int64_t ldd, std::int64_t rows, std::i
 void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
                 PackedType to, void* dst, std::int64_t ldd, std::int64_t plane) {
   if (to == PackedType::F32) {
-    auto* f32 = static_cast<float*>(dst);
-    if (!x.transposed) return widen_rows(x, rows, cols, cols_padded, f32, ldd);
-    HWY_DYNAMIC_DISPATCH(f32_dense_transposed)(x, rows, cols, f32, ldd);
-    for (std::int64_t r = 0; r < rows && cols < cols_padded; ++r)
-      std::memset(f32 + r * ldd + cols, 0, (cols_padded - cols) * sizeof(float));
-    return;
+    ensure(!x.transposed, "what is transposed becomes f32 in blocks or panels");
+    return widen_rows(x, rows, cols, cols_padded, static_cast<float*>(dst), ldd);
   }
   auto* words = static_cast<std::uint16_t*>(dst);
   const int planes = planes_of(to);

@@ -33,7 +33,7 @@ constexpr int planes_of(PackedType t) {
 }
 
 // Writes X[0..rows, 0..cols] row-major with row stride ldd, and zeros up to column `cols_padded`.
-// Each plane lies `plane` elements after the one before.
+// Each plane lies `plane` elements after the one before. To F32 only where X lies in rows.
 void pack_dense(const MatrixView& x, std::int64_t rows, std::int64_t cols, std::int64_t cols_padded,
                 PackedType to, void* dst, std::int64_t ldd, std::int64_t plane);
 

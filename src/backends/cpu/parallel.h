@@ -8,7 +8,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 namespace aloft::cpu {
@@ -73,19 +72,6 @@ void parallel_for(std::int64_t n, std::int64_t cost, const Body& body, int threa
   const Chunks c = chunks_of(n, cost);
   for_each_chunk(
       c.count, [&](std::int64_t i) { body(c.begin(i), c.end(i)); }, threads);
-}
-
-// The sum of body(begin, end) over the chunks of [0, n), added in order. T: a number, or a struct
-// with + and a zero default.
-template <class T, class Body>
-T parallel_sum(std::int64_t n, std::int64_t cost, const Body& body) {
-  constexpr std::int64_t kMost = 64;
-  const Chunks c = chunks_of(n, cost, kMost);
-  std::array<T, kMost> partial{};
-  for_each_chunk(c.count, [&](std::int64_t i) { partial[i] = body(c.begin(i), c.end(i)); });
-  T total{};
-  for (std::int64_t i = 0; i < c.count; ++i) total = total + partial[i];
-  return total;
 }
 
 }  // namespace aloft::cpu
