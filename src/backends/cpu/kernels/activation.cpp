@@ -30,7 +30,7 @@ HWY_INLINE FloatV inside(FloatV x, float lo, float hi, FloatV y) {
   return hn::IfThenElseZero(in, y);
 }
 // exp(min(x, 0)); NaN stays.
-HWY_INLINE FloatV exp_below(FloatV x) {
+HWY_INLINE FloatV exp_at_most_one(FloatV x) {
   return exp_of(hn::IfThenElse(hn::Gt(x, zero()), zero(), x));
 }
 
@@ -80,7 +80,7 @@ HWY_INLINE FloatV elu_of(FloatV x, float alpha) {
   return hn::IfThenElse(is_below(x, 0), below, x);
 }
 HWY_INLINE FloatV d_elu_of(FloatV x, float alpha, float above) {
-  const FloatV below = hn::Mul(exp_below(x), constant(alpha));
+  const FloatV below = hn::Mul(exp_at_most_one(x), constant(alpha));
   return hn::IfThenElse(is_below(x, 0), below, constant(above));
 }
 
