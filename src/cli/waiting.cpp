@@ -11,8 +11,7 @@ namespace {
 constexpr const char* kSpin = "GOMP_SPINCOUNT";
 constexpr const char* kPolicy = "OMP_WAIT_POLICY";
 // Some 50 us: longer than the stretches between two parallel regions of a step, shorter than what
-// waking a thread costs on a processor that another program wants. libgomp's own choice where there
-// are more threads than processors.
+// waking a thread costs on a processor that another program wants.
 constexpr const char* kTurns = "1000";
 
 }  // namespace

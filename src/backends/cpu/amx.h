@@ -9,7 +9,7 @@
 
 namespace aloft::cpu {
 
-// Columns of a packed panel of B, and the step in K: a panel is [k/2][kPanelWidth][2] bf16, rows
+// Columns of a packed panel of B, and the step in K: a panel is [k/2][kAmxPanel][2] bf16, rows
 // past K and columns past N zero.
 inline constexpr std::int64_t kAmxPanel = 32;
 inline constexpr std::int64_t kAmxDepth = 32;
@@ -22,7 +22,7 @@ struct AmxTile {
   const std::uint16_t* b = nullptr;  // ceil(n / kAmxPanel) panels
   std::int64_t panel_stride = 0;     // in elements
   // Operands that are sums of bf16 planes (planes.h), and how many products of two planes are
-  // summed: 1 of 1 plane; 3 or 4 of 2; 6 of 3 (see amx.cpp).
+  // summed: 1 of 1 plane; 3 or 4 of 2; 6 of 3 (see amx_blocks-inl.h).
   int planes = 1, products = 1;
   std::int64_t a_plane = 0, b_plane = 0;  // distance of two planes, in elements
   const float* partial_in = nullptr;      // f32 sums of earlier parts of K, or null

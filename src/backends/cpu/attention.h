@@ -1,10 +1,12 @@
-// Attention without the matrix of scores, forward and backward: blocks of 64 keys by 64 queries,
-// softmax computed as blocks come (Milakov and Gimelshein 2018; Dao et al. 2022). Blocks are kept
-// transposed, queries along the vectors, so that no reduction ever crosses lanes.
+// Attention without the matrix of scores, forward and backward: a block of queries against a block
+// of keys at a time, softmax computed as blocks come (Milakov and Gimelshein 2018; Dao et al.
+// 2022).
 //
-// Products of blocks run on the matrix units (amx.h) for bf16 and f16 where the processor has them,
-// else in f32 vectors. Work is cut by (batch, head) and, forward, by stretches of queries: never by
-// the number of threads, so the bits do not depend on it. Scratch is linear in the lengths.
+// bf16 and f16 run on the matrix units where the processor has them (attention_amx.h says how they
+// are cut), all else in f32 vectors: blocks of 64 keys by 64 queries, kept transposed, queries
+// along the vectors, so that no reduction of a row of scores crosses lanes. Work is cut by (batch,
+// head) and, forward, by stretches of queries: never by the number of threads, so the bits do not
+// depend on it. Scratch is linear in the lengths.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ HWY_INLINE FloatV exp2_of_parts(FloatV shifted, FloatV r) {
   return hn::Mul(p, power);
 }
 
-// e^x for x <= 88; larger finite arguments give e^88.
+// e^x for x <= 88; larger arguments, infinity too, give e^88.
 HWY_INLINE FloatV exp_below(FloatV x) {
   const Floats d;
   // x86 keeps a NaN that is the second operand.
