@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -17,25 +18,41 @@
 
 namespace {
 
+// Nothing where a row, other than a heading, is no buffer.
 std::vector<aloft::Lifetime> read_instance(const std::string& path) {
   std::ifstream file(path);
   std::vector<aloft::Lifetime> out;
-  for (std::string line; std::getline(file, line);) {
+  bool is_first = true;
+  for (std::string line; std::getline(file, line); is_first = false) {
     long id = 0;
     int lower = 0, upper = 0;
     std::size_t bytes = 0;
-    if (std::sscanf(line.c_str(), "%ld,%d,%d,%zu", &id, &lower, &upper, &bytes) == 4)
+    const int fields = std::sscanf(line.c_str(), "%ld,%d,%d,%zu", &id, &lower, &upper, &bytes);
+    if (fields == 4 && lower >= 0 && lower < upper)
       out.push_back({lower, upper - 1, bytes});
+    else if (!is_first && line.find_first_not_of(" \r") != std::string::npos)
+      return {};
   }
   return out;
+}
+
+// The number in "A.1048576.csv"; that of the published instances where there is none.
+std::size_t capacity_of(const std::filesystem::path& name) {
+  const std::string number = name.stem().extension().string();
+  const bool is_number =
+      number.size() > 1 && number.find_first_not_of("0123456789", 1) == std::string::npos;
+  return is_number ? std::strtoull(number.c_str() + 1, nullptr, 10) : 1048576;
 }
 
 bool run(const std::string& path, bool write) {
   constexpr std::int64_t kNodes = 6'000'000;
   const std::filesystem::path name(path);
-  const std::string number = name.stem().extension().string();
-  const std::size_t capacity = number.size() > 1 ? std::stoull(number.substr(1)) : 1048576;
+  const std::size_t capacity = capacity_of(name);
   const std::vector<aloft::Lifetime> buffers = read_instance(path);
+  if (buffers.empty()) {
+    fmt::print(stderr, "{}: no rows id,lower,upper,size\n", path);
+    return false;
+  }
   const double start = aloft::monotonic_seconds();
   const aloft::Placement usual = aloft::place(buffers);
   const double between = aloft::monotonic_seconds();
