@@ -17,7 +17,7 @@ namespace {
 
 struct Function {
   const char* op;
-  double ulps;  // the bound that docs and functions-inl.h promise
+  double ulps;  // none below what functions-inl.h promises
   std::function<double(double)> exact;
   // A product with x: where the other factor is a denormal, x multiplies its absolute error.
   bool is_product = false;

@@ -1,4 +1,5 @@
-// The processor: oneDNN for the large products, Highway kernels for the rest, one OpenMP pool.
+// The processor: our own kernels, most in Highway's vectors, those of the matrix units in
+// intrinsics; oneDNN for convolutions and for bf16 products without matrix units; one OpenMP pool.
 #pragma once
 
 #include "runtime/backend.h"

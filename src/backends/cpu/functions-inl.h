@@ -2,8 +2,9 @@
 // arguments give what the function in double would give, rounded. The functions that networks call
 // on every element are written for few instructions, with one division or none; for the others the
 // approximations of Highway's contrib/math are used and their ranges guarded. The largest errors
-// are 1 unit in the last place for exp and log, under 4 for the others, 6 for gelu, whose argument
-// is scaled (tests/ops/functions_test.cpp measures them over the whole range).
+// are 1 unit in the last place for exp and log, under 4 for the others, but up to 6 for gelu, whose
+// argument is scaled, and 8 for mish (tests/ops/functions_test.cpp measures them over the whole
+// range).
 //
 // Polynomials and quotients of polynomials were fitted to equal ripples of the relative error,
 // against 40 digits. x86 keeps a NaN that is the second operand of Min and Max.
