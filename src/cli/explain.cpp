@@ -27,7 +27,7 @@ using nlohmann::json;
 struct Options {
   std::string recipe, precision, program = "train";
   std::vector<std::string> set;
-  bool json = false;
+  bool each = false, json = false;
 };
 
 // Pieces of the recipe's tokenizer, without reading text where the recipe says enough. Where the
@@ -142,7 +142,7 @@ ExitCode graph(const Options& o) {
 
 ExitCode kernels(const Options& o) {
   const auto e = compile(o);
-  explain_kernels(e->programs(), o.program, o.json);
+  explain_kernels(e->programs(), o.program, o.each, o.json);
   return ExitCode::Ok;
 }
 
@@ -175,6 +175,8 @@ Action explain_verb(CLI::App& app) {
     if (s.one_program)
       sub->add_option("--program", o->program, "train, evaluate or accumulate")
           ->capture_default_str();
+    if (s.run == kernels)
+      sub->add_flag("--each", o->each, "a row for every call, not for every kind of call");
     sub->add_flag("--json", o->json, "JSON");
     sub->footer(fmt::format("Example:\n  aloft explain {} recipes/gpt-cpp.toml", s.name));
     sub->callback([chosen, run = s.run] { *chosen = run; });

@@ -19,7 +19,7 @@ struct Row {
   int count = 0;
 };
 
-std::vector<Row> rows_of(const Program& program) {
+std::vector<Row> rows_of(const Program& program, bool each) {
   std::map<std::string, std::size_t> known;
   std::vector<Row> rows;
   for (const Instruction& i : program.instructions) {
@@ -27,6 +27,7 @@ std::vector<Row> rows_of(const Program& program) {
     for (const BufferRef& r : i.in) key += " " + r.type.str();
     for (const BufferRef& r : i.out) key += " " + r.type.str();
     if (i.call.op == Name("fused")) key += i.call.attrs.str();
+    if (each) key += " " + std::to_string(rows.size());
     const auto [at, is_new] = known.try_emplace(key, rows.size());
     if (is_new) rows.push_back({&i});
     ++rows[at->second].count;
@@ -68,10 +69,11 @@ std::string how_of(const Instruction& i) {
 
 }  // namespace
 
-void explain_kernels(const Programs& programs, const std::string& program, bool as_json) {
+void explain_kernels(const Programs& programs, const std::string& program, bool each,
+                     bool as_json) {
   const std::map<std::string, std::string> reasons = reasons_of(programs, program);
   json list = json::array();
-  for (const Row& r : rows_of(*programs.plan().find(program))) {
+  for (const Row& r : rows_of(*programs.plan().find(program), each)) {
     const Instruction& i = *r.first;
     const std::string how = how_of(i);
     const auto reason = reasons.find(i.identity);

@@ -188,6 +188,9 @@ class Verbs(unittest.TestCase):
         kernels = self.parsed("explain", "kernels", "tiny.toml", "--json")
         train = next(p for p in plan["programs"] if p["name"] == "train")
         self.assertEqual(sum(k["calls"] for k in kernels), len(train["instructions"]))
+        each = self.parsed("explain", "kernels", "tiny.toml", "--each", "--json")
+        self.assertEqual([k["first"] for k in each],
+                         [i["identity"] for i in train["instructions"]])
         by_op = {k["op"]: k for k in kernels}
         for op in ("linear", "matmul"):
             self.assertRegex(by_op[op]["how"], "strips|tiles|in place|where it lies")

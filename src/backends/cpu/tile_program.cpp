@@ -61,6 +61,7 @@ std::variant<TileProgram, Refusal> TileProgram::make(const CallSpec& call,
   if (made.steps_.empty()) return Refusal{"it has no element-wise step"};
   if (auto refusal = made.bind_outputs(call, program)) return *refusal;
   made.find_slots(program);
+  made.find_low_steps();
   for (const Step& s : made.steps_)
     if (s.slot >= kSlots) return Refusal{"too many results are alive at once"};
   return made;
@@ -175,6 +176,20 @@ void TileProgram::find_slots(const StepProgram& program) {
   }
 }
 
+void TileProgram::find_low_steps() {
+  is_opened_.assign(static_cast<std::size_t>(inputs_), false);
+  is_read_in_low_ = is_opened_;
+  for (Step& s : steps_) {
+    s.in_low = (s.dtype == DType::BF16 && s.code.low.bf16 != nullptr) ||
+               (s.dtype == DType::F16 && s.code.low.f16 != nullptr);
+    for (int v : s.in)
+      s.in_low = s.in_low && v < inputs_ && dtypes_[v] == s.dtype && operands_.is_dense(v);
+    std::vector<bool>& read = s.in_low ? is_read_in_low_ : is_opened_;
+    for (int v : s.in)
+      if (v < inputs_) read[v] = true;
+  }
+}
+
 bool TileProgram::is_in_f32() const {
   return std::all_of(steps_.begin(), steps_.end(), [](const Step& s) { return s.in_f32; });
 }
@@ -182,7 +197,8 @@ bool TileProgram::is_in_f32() const {
 bool TileProgram::may_share(int in, int out) const {
   if (in_[in] != out_[out] || !is_dense(out)) return false;
   // A tile of another type is a copy, made before anything is written.
-  const bool is_memory_itself = in_[in].dtype == DType::F32 || in_[in].dtype == DType::F64;
+  const bool is_memory_itself =
+      in_[in].dtype == DType::F32 || in_[in].dtype == DType::F64 || is_read_in_low_[in];
   return !is_memory_itself || last_read_[in] <= out_steps_[out];
 }
 
@@ -249,13 +265,27 @@ void TileProgram::run_step(const Step& step, Tiles& tiles, int value, std::int64
   }
 }
 
+// One loop where run_step takes three, to the same bits.
+template <class T>
+void TileProgram::run_low(const Step& step, TileOf<T> tile, Tiles& tiles, int value,
+                          std::int64_t begin, std::int64_t n, void* place) const {
+  const T* in[4];
+  for (std::size_t i = 0; i < step.in.size(); ++i)
+    in[i] = static_cast<const T*>(tiles.reader_.raw(step.in[i], begin, n));
+  T* result = place != nullptr ? static_cast<T*>(place) : reinterpret_cast<T*>(tiles.raw_);
+  tile(in, result, n, step.code.numbers.data());
+  if (step.is_read)
+    tiles.at_[value] =
+        open_f32(step.dtype, result, reinterpret_cast<float*>(tiles.slots_[step.slot]), n);
+}
+
 const float* TileProgram::tile_of(const Tiles& tiles, int value) {
   return static_cast<const float*>(tiles.at_[value]);
 }
 
 void TileProgram::run(Tiles& tiles, std::int64_t begin, std::int64_t n, void* const* out) const {
   for (int i = 0; i < inputs_; ++i) {
-    if (dtypes_[i] == DType::I64) continue;  // a random state
+    if (!is_opened_[i]) continue;
     tiles.at_[i] = fits_f32(dtypes_[i])
                        ? static_cast<const void*>(tiles.reader_.as_f32(i, begin, n))
                        : tiles.reader_.as_f64(i, begin, n);
@@ -264,7 +294,11 @@ void TileProgram::run(Tiles& tiles, std::int64_t begin, std::int64_t n, void* co
     const Step& step = steps_[s];
     const int value = inputs_ + static_cast<int>(s);
     void* place = step.output < 0 ? nullptr : out[step.output];
-    if (step.in_f32)
+    if (step.in_low && step.dtype == DType::BF16)
+      run_low(step, step.code.low.bf16, tiles, value, begin, n, place);
+    else if (step.in_low)
+      run_low(step, step.code.low.f16, tiles, value, begin, n, place);
+    else if (step.in_f32)
       run_step<float>(step, tiles, value, begin, n, place);
     else
       run_step<double>(step, tiles, value, begin, n, place);

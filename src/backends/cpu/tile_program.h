@@ -53,6 +53,7 @@ class TileProgram {
   struct Step {
     ElementwiseCode code;
     bool in_f32 = true;     // computes in f32, else in double
+    bool in_low = false;    // computes the call's own inputs, all of its low type, where they lie
     std::vector<int> in;    // values
     int random_state = -1;  // the input of a step that draws
     int output = -1;        // of the call, or -1
@@ -68,6 +69,10 @@ class TileProgram {
   std::optional<Refusal> add_sum(const CallSpec& call, const StepProgram& program, int step);
   std::optional<Refusal> bind_outputs(const CallSpec& call, const StepProgram& program);
   void find_slots(const StepProgram& program);
+  void find_low_steps();
+  template <class T>
+  void run_low(const Step& step, TileOf<T> tile, Tiles& tiles, int value, std::int64_t begin,
+               std::int64_t n, void* place) const;
   template <class T>
   void run_step(const Step& step, Tiles& tiles, int value, std::int64_t begin, std::int64_t n,
                 void* place) const;
@@ -80,6 +85,8 @@ class TileProgram {
   int inputs_ = 0;
   std::vector<DType> dtypes_;   // of all values
   std::vector<int> last_read_;  // of all values: the step, or -1
+  // Of each input: whether a step reads its tile; whether one reads it where it lies.
+  std::vector<bool> is_opened_, is_read_in_low_;
   std::vector<Step> steps_;
   std::vector<TensorType> in_, out_;
   std::vector<int> out_steps_;  // of each output; -1: a sum

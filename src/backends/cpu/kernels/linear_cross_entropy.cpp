@@ -21,7 +21,8 @@
 namespace aloft::cpu {
 namespace {
 
-// Logits of a chunk, at most. Fewer, larger chunks read the weight less often.
+// Logits of a chunk, at most. Fewer, larger chunks read the weight less often, and one needs no
+// sums beside its gradient (docs/decisions/0016-chunks-of-the-head.md).
 constexpr std::int64_t kChunkBytes = std::int64_t{128} << 20;
 
 std::optional<Refusal> accepts(const CallSpec& call) {
