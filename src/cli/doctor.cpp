@@ -35,8 +35,8 @@ Finding processor() {
 Finding threads() {
   const int pool = omp_get_max_threads();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const std::string saw = fmt::format("OpenMP {}: {} threads on {} processors that {}", _OPENMP,
-                                      pool, cores, waiting_words());
+  const std::string saw = fmt::format("OpenMP {}: {} threads on {} processors, {}", _OPENMP, pool,
+                                      cores, waiting_words());
   if (pool > cores)
     return {"threads", "warn", saw,
             "more threads than processors slow each other: OMP_NUM_THREADS"};

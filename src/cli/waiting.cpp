@@ -29,7 +29,7 @@ void wait_briefly(char** argv) {
 std::string waiting_words() {
   if (const char* turns = std::getenv(kSpin))
     return "spin " + std::string(turns) + " times, then sleep";
-  if (const char* policy = std::getenv(kPolicy)) return "wait " + std::string(policy) + "ly";
+  if (const char* policy = std::getenv(kPolicy)) return kPolicy + ("=" + std::string(policy));
   return "wait as OpenMP does by default";
 }
 

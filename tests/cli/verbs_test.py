@@ -155,7 +155,7 @@ class Verbs(unittest.TestCase):
         """A short spin, unless the environment says how to wait."""
         for given, words in (({}, "spin 1000 times, then sleep"),
                              ({"GOMP_SPINCOUNT": "7"}, "spin 7 times, then sleep"),
-                             ({"OMP_WAIT_POLICY": "passive"}, "wait passively")):
+                             ({"OMP_WAIT_POLICY": "passive"}, "OMP_WAIT_POLICY=passive")):
             environment = {k: v for k, v in self.environment.items()
                            if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} | given
             done = subprocess.run([ALOFT, "doctor", "--json"], env=environment,
