@@ -70,7 +70,7 @@ std::vector<Tensor> score(const models::ResNet& model, const Tensor& x, const Te
 class ResNetParity : public ::testing::TestWithParam<bool> {
  protected:
   static void SetUpTestSuite() { use_backend(cpu_backend()); }
-  const Judged judged_;
+  const Judged judged_{};
 };
 
 TEST_P(ResNetParity, SinglePrecision) {
