@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/matmul_grid.h"
+#include "backends/cpu/matmul/matmul_grid.h"
 #include "backends/cpu/measure.h"
 #include "backends/cpu/memory.h"
 

@@ -69,6 +69,24 @@ class Includes(unittest.TestCase):
                     problems.append(f"{place}: includes \"{header}\": {reason}")
         self.assertFalse(problems, project.report(problems))
 
+    def test_parts_of_the_cpu_back_end_follow_their_table(self):
+        top, problems = "backends/cpu/", []
+        rules = {
+            row["part of backends/cpu"]: {part.strip() for part in row["may include"].split(",")}
+            for row in project.table("ARCHITECTURE.md", "part of backends/cpu")
+        }
+        there = {p.name for p in (project.ROOT / "src" / top).iterdir() if p.is_dir()}
+        self.assertEqual(set(rules), there)
+        for path in project.files("src/" + top):
+            part = path.parent.name
+            for line, kind, header in project.includes(path):
+                other = header.removeprefix(top).split("/")
+                if kind != '"' or not header.startswith(top) or len(other) == 1:
+                    continue
+                if other[0] != part and other[0] not in rules.get(part, {"kernels"}):
+                    problems.append(f"{project.name(path)}:{line}: {part} may not include {other[0]}")
+        self.assertFalse(problems, project.report(problems))
+
     def test_uses_is_allowed_and_complete(self):
         rules, problems = project.folder_rules(), []
         folder_of_target = {

@@ -1,14 +1,14 @@
 // Convolutions of many images: groups, single images left over, partial batches, rounds of weight
 // gradients. (Geometries, types and special values are tested op by op from the samples.)
-#include "backends/cpu/conv_grid.h"
+#include "backends/cpu/conv/conv_grid.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include <cmath>
 
-#include "backends/cpu/conv_weight_grid.h"
-#include "backends/cpu/conv_weight_product.h"
+#include "backends/cpu/conv/conv_weight_grid.h"
+#include "backends/cpu/conv/conv_weight_product.h"
 #include "backends/cpu/float_buffer.h"
 
 namespace aloft::cpu {

@@ -1,7 +1,7 @@
 // The tile engine against sums in double: every type, transpose and odd size, partial batches,
 // special values, and the same bits on 1, 2 and 4 threads. ctest runs it again with the instruction
 // set capped.
-#include "backends/cpu/matmul_grid.h"
+#include "backends/cpu/matmul/matmul_grid.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

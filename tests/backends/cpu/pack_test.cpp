@@ -1,4 +1,4 @@
-#include "backends/cpu/pack.h"
+#include "backends/cpu/matmul/pack.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 
 #include "backends/cpu/float_buffer.h"
 #include "backends/cpu/isa.h"
-#include "backends/cpu/matmul_grid.h"
-#include "backends/cpu/planes.h"
+#include "backends/cpu/matmul/matmul_grid.h"
+#include "backends/cpu/matmul/planes.h"
 
 namespace aloft::cpu {
 namespace {

@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/elements/normal_pairs.h"
+#include "backends/cpu/elements/random_words.h"
 #include "backends/cpu/memory.h"
-#include "backends/cpu/normal_pairs.h"
-#include "backends/cpu/random_words.h"
 #include "exec/move_in.h"
 #include "scalar/philox.h"
 

@@ -8,9 +8,9 @@
 
 #include <string_view>
 
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/functions-inl.h"
-#include "backends/cpu/map-inl.h"
+#include "backends/cpu/elements/elementwise.h"
+#include "backends/cpu/vectors/functions-inl.h"
+#include "backends/cpu/vectors/map-inl.h"
 #include "scalar/math.h"
 
 HWY_BEFORE_NAMESPACE();

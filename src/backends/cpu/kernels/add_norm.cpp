@@ -2,7 +2,7 @@
 // rms_norm, with one addition more while a row is in the first cache.
 #include "ops/add_norm.h"
 
-#include "backends/cpu/norm_kernels.h"
+#include "backends/cpu/rows/norm_kernels.h"
 #include "ops/layer_norm.h"
 #include "ops/rms_norm.h"
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/attention_decode.h"
-#include "backends/cpu/attention_prepared.h"
+#include "backends/cpu/attention/attention_decode.h"
+#include "backends/cpu/attention/attention_prepared.h"
 
 namespace aloft::cpu {
 namespace {

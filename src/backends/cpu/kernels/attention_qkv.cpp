@@ -2,7 +2,7 @@
 // tensor.
 #include "ops/attention_qkv.h"
 
-#include "backends/cpu/attention_prepared.h"
+#include "backends/cpu/attention/attention_prepared.h"
 
 namespace aloft::cpu {
 namespace {

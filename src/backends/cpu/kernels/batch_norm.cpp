@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/channel_sweeps.h"
-#include "backends/cpu/norm_kernels.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/channel_sweeps.h"
+#include "backends/cpu/rows/norm_kernels.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "ops/batch_norm_attrs.h"
 
 namespace aloft::cpu {

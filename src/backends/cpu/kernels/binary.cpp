@@ -8,9 +8,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/map-inl.h"
-#include "backends/cpu/power-inl.h"
+#include "backends/cpu/elements/elementwise.h"
+#include "backends/cpu/vectors/map-inl.h"
+#include "backends/cpu/vectors/power-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {

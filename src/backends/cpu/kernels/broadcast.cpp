@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/operands.h"
+#include "backends/cpu/elements/operands.h"
 #include "backends/cpu/parallel.h"
 
 namespace aloft::cpu {

@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elements/elementwise.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {

@@ -6,8 +6,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/map-inl.h"
+#include "backends/cpu/elements/elementwise.h"
+#include "backends/cpu/vectors/map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "backends/cpu/axis_view.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/rows/axis_view.h"
 
 namespace aloft::cpu {
 namespace {

@@ -1,11 +1,11 @@
 // conv2d and its gradients on groups of images.
 #include "ops/conv2d.h"
 
-#include "backends/cpu/conv_cut_grid.h"
-#include "backends/cpu/conv_grid.h"
-#include "backends/cpu/conv_weight_grid.h"
-#include "backends/cpu/conv_weight_product.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/conv/conv_cut_grid.h"
+#include "backends/cpu/conv/conv_grid.h"
+#include "backends/cpu/conv/conv_weight_grid.h"
+#include "backends/cpu/conv/conv_weight_product.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <limits>
 
-#include "backends/cpu/cross_entropy_rows.h"
 #include "backends/cpu/integers.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/cross_entropy_rows.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {

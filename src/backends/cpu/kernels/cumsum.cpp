@@ -1,9 +1,9 @@
 // cumsum: sums run in double, a chain for each column.
 #include "ops/cumsum.h"
 
-#include "backends/cpu/axis_view.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/tiles.h"
 
 namespace aloft::cpu {
 namespace {

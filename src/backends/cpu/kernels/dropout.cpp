@@ -10,10 +10,10 @@
 
 #include <bit>
 
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elements/elementwise.h"
+#include "backends/cpu/elements/random_words.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/random_words.h"
-#include "backends/cpu/vectors-inl.h"
+#include "backends/cpu/vectors/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {

@@ -8,7 +8,7 @@
 
 #include "backends/cpu/integers.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/elements/tile_program.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tile_program.h"
 
 namespace aloft::cpu {
 namespace {

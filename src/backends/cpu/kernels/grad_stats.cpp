@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/vectors-inl.h"
+#include "backends/cpu/vectors/vectors-inl.h"
 #include "types/dtype.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -93,8 +93,8 @@ HWY_AFTER_NAMESPACE();
 #include <vector>
 
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/pieces.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/update/pieces.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "ops/grad_stats.h"
 #include "runtime/kernel.h"
 #include "scalar/gradient_verdict.h"

@@ -1,7 +1,7 @@
 // identity and detach: copies, which vanish where input and output may share a buffer.
 #include <cstring>
 
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elements/elementwise.h"
 #include "backends/cpu/parallel.h"
 #include "runtime/kernel.h"
 

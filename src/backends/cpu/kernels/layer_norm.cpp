@@ -1,7 +1,7 @@
 // layer_norm and its gradient.
 #include "ops/layer_norm.h"
 
-#include "backends/cpu/norm_kernels.h"
+#include "backends/cpu/rows/norm_kernels.h"
 
 namespace aloft::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // linear: x weight^T + bias, the bias added before the one rounding. Few rows read the weight where
 // it lies, the rest runs on the grid of tiles.
-#include "backends/cpu/matmul_call.h"
+#include "backends/cpu/matmul/matmul_call.h"
 
 namespace aloft::cpu {
 namespace {

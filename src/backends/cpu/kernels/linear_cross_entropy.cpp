@@ -10,12 +10,12 @@
 #include <limits>
 
 #include "backends/cpu/carve.h"
-#include "backends/cpu/cross_entropy_rows.h"
 #include "backends/cpu/integers.h"
-#include "backends/cpu/matmul_call.h"
-#include "backends/cpu/matmul_grid.h"
+#include "backends/cpu/matmul/matmul_call.h"
+#include "backends/cpu/matmul/matmul_grid.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/cross_entropy_rows.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {

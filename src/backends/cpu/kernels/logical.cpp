@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elements/elementwise.h"
 
 namespace aloft::cpu {
 namespace {

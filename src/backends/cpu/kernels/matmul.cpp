@@ -1,5 +1,5 @@
 // matmul: few rows read B where it lies, the rest runs on the grid of tiles.
-#include "backends/cpu/matmul_call.h"
+#include "backends/cpu/matmul/matmul_call.h"
 
 namespace aloft::cpu {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/axis_view.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/tiles.h"
 
 namespace aloft::cpu {
 namespace {

@@ -7,9 +7,9 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cpu/conv/pool_pairs.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/pool_pairs.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 #include "scalar/float_formats.h"
 

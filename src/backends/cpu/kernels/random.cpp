@@ -3,11 +3,11 @@
 
 #include <array>
 
-#include "backends/cpu/axis_view.h"
-#include "backends/cpu/normal_pairs.h"
+#include "backends/cpu/elements/normal_pairs.h"
+#include "backends/cpu/elements/random_words.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/random_words.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/tiles.h"
 
 namespace aloft::cpu {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <limits>
 
-#include "backends/cpu/axis_view.h"
-#include "backends/cpu/reduction.h"
-#include "backends/cpu/vectors-inl.h"
+#include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/rows/reduction.h"
+#include "backends/cpu/vectors/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // rms_norm and its gradient.
 #include "ops/rms_norm.h"
 
-#include "backends/cpu/norm_kernels.h"
+#include "backends/cpu/rows/norm_kernels.h"
 
 namespace aloft::cpu {
 namespace {

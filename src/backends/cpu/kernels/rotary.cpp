@@ -10,11 +10,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "backends/cpu/functions-inl.h"
 #include "backends/cpu/integers.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/sweeps-inl.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/vectors/functions-inl.h"
+#include "backends/cpu/vectors/sweeps-inl.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 #ifndef ALOFT_ROTARY_SWEEPS

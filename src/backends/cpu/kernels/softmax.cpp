@@ -12,11 +12,11 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/cross_entropy_rows.h"
-#include "backends/cpu/functions-inl.h"
-#include "backends/cpu/map-inl.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/cross_entropy_rows.h"
+#include "backends/cpu/vectors/functions-inl.h"
+#include "backends/cpu/vectors/map-inl.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 // What the sweeps need from vectors; m and s hold one number a column, or one in all.

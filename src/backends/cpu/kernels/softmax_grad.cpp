@@ -7,11 +7,11 @@
 
 #include <cmath>
 
-#include "backends/cpu/axis_view.h"
-#include "backends/cpu/functions-inl.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/sweeps-inl.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/functions-inl.h"
+#include "backends/cpu/vectors/sweeps-inl.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "ops/softmax.h"
 #include "runtime/kernel.h"
 

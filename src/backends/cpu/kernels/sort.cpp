@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "backends/cpu/axis_view.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/tiles.h"
+#include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/tiles.h"
 #include "scalar/float_formats.h"
 
 namespace aloft::cpu {

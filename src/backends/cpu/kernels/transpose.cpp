@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/cpu/axis_view.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/rows/axis_view.h"
 
 namespace aloft::cpu {
 namespace {

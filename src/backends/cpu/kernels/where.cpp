@@ -4,8 +4,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/operands.h"
+#include "backends/cpu/elements/elementwise.h"
+#include "backends/cpu/elements/operands.h"
 #include "backends/cpu/parallel.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,0 +1,54 @@
+// How attention's operands lie in memory, and how a forward pass is cut into tasks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cpu/attention/attention.h"
+#include "backends/cpu/rounding.h"
+#include "backends/cpu/vectors/tiles.h"
+
+namespace aloft::cpu {
+
+// Rows of `width` elements, `row` elements apart.
+struct HeadRows {
+  const void* data;
+  DType type;
+  std::int64_t row, width;
+  const void* at_row(std::int64_t t) const { return cpu::at(data, t * row, type); }
+};
+
+inline HeadRows head_rows(const void* data, DType type, const HeadsLayout& l, std::int64_t width,
+                          std::int64_t batch, std::int64_t head) {
+  return {cpu::at(data, l.offset + batch * l.batch + head * width, type), type, l.row, width};
+}
+
+// A forward task: one head of one sequence, and a stretch of its queries, which share the keys that
+// are prepared for them.
+struct QueryStretch {
+  std::int64_t batch, head, kv_head, begin, end;
+  std::int64_t before;  // keys seen by query 0 besides its own
+  std::int64_t keys;
+  bool causal;
+
+  static std::int64_t queries(const AttentionShape& s) { return s.queries <= 2048 ? 512 : 1024; }
+  static std::int64_t count(const AttentionShape& s) { return ceil_div(s.queries, queries(s)); }
+  static std::int64_t tasks(const AttentionShape& s, const AttentionExtents& actual) {
+    return actual.batch * s.heads * count(s);
+  }
+  QueryStretch(const AttentionShape& s, const AttentionExtents& actual, std::int64_t task)
+      : batch(task / count(s) / s.heads),
+        head(task / count(s) % s.heads),
+        kv_head(head / (s.heads / s.kv_heads)),
+        begin(task % count(s) * queries(s)),
+        end(std::min(s.queries, begin + queries(s))),
+        before(actual.keys - s.queries),
+        keys(actual.keys),
+        causal(s.causal) {}
+  // Keys that queries before this one can see.
+  std::int64_t keys_for(std::int64_t query_end) const {
+    return causal ? std::min(keys, query_end + before) : keys;
+  }
+};
+
+}  // namespace aloft::cpu

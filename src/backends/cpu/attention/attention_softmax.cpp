@@ -1,0 +1,347 @@
+#include "backends/cpu/attention/attention_softmax.h"
+
+#include "base/error.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <limits>
+
+#define ALOFT_VECTORS \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,f16c,fma")))
+
+namespace aloft::cpu {
+namespace {
+
+constexpr float kLn2 = 0.693147181f;
+
+// 2^x. A polynomial of the fraction in [0, 1) (minimax, exact at 0), within 2 units in the last
+// place; below -126, where f32 would become denormal, 0; NaN stays NaN. Lanes outside `mask` are 0.
+ALOFT_VECTORS inline __m512 exp2_of(__m512 x, __mmask16 mask = 0xffff) {
+  const __m512 r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  __m512 p = _mm512_set1_ps(0.001867130515165627f);
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.009017029777169228f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.05579991266131401f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.24016444385051727f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.6931512951850891f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  const __mmask16 kept = _mm512_mask_cmp_ps_mask(mask, x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+  return _mm512_maskz_scalef_ps(kept, p, x);
+}
+
+// ln of positive x: 2 artanh((m - 1) / (m + 1)) + e ln 2 with m in [3/4, 3/2).
+ALOFT_VECTORS inline __m512 log_of(__m512 x) {
+  const __m512 m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+  const __m512 one = _mm512_set1_ps(1.0f);
+  const __m512 e = _mm512_mask_add_ps(_mm512_getexp_ps(x), _mm512_cmp_ps_mask(m, one, _CMP_LT_OQ),
+                                      _mm512_getexp_ps(x), one);
+  const __m512 z = _mm512_div_ps(_mm512_sub_ps(m, one), _mm512_add_ps(m, one));
+  const __m512 zz = _mm512_mul_ps(z, z);
+  __m512 p = _mm512_set1_ps(2.0f / 9);
+  p = _mm512_fmadd_ps(p, zz, _mm512_set1_ps(2.0f / 7));
+  p = _mm512_fmadd_ps(p, zz, _mm512_set1_ps(2.0f / 5));
+  p = _mm512_fmadd_ps(p, zz, _mm512_set1_ps(2.0f / 3));
+  p = _mm512_fmadd_ps(p, zz, _mm512_set1_ps(2.0f));
+  return _mm512_fmadd_ps(e, _mm512_set1_ps(kLn2), _mm512_mul_ps(p, z));
+}
+
+// ---- 32 f32 as 32 bf16, and what rounding left ----
+
+ALOFT_VECTORS inline __m512i rounded(__m512 low, __m512 high) {
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+ALOFT_VECTORS inline __m512 rest(__m512 x, __m256i bits) {
+  const __m512 near = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  const __m512 left = _mm512_sub_ps(x, near);
+  // Infinities and NaN are in the first plane alone.
+  constexpr int kNotFinite = 0x01 | 0x80 | 0x08 | 0x10;
+  return _mm512_maskz_mov_ps(_knot_mask16(_mm512_fpclass_ps_mask(left, kNotFinite)), left);
+}
+ALOFT_VECTORS inline __m512i rest_of(__m512 low, __m512 high, __m512i bits) {
+  return rounded(rest(low, _mm512_castsi512_si256(bits)),
+                 rest(high, _mm512_extracti64x4_epi64(bits, 1)));
+}
+
+// ---- forward ----
+
+ALOFT_VECTORS inline __mmask16 below(std::int64_t n) {
+  return n >= 16 ? 0xffff : n <= 0 ? 0 : static_cast<__mmask16>((1u << n) - 1);
+}
+
+ALOFT_VECTORS inline float largest(const float* s, std::int64_t n) {
+  const __m512 none = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  __m512 a = none, b = none;
+  std::int64_t j = 0;
+  for (; j + 32 <= n; j += 32) {
+    a = _mm512_max_ps(a, _mm512_loadu_ps(s + j));
+    b = _mm512_max_ps(b, _mm512_loadu_ps(s + j + 16));
+  }
+  if (j < n) {
+    a = _mm512_mask_max_ps(a, below(n - j), a, _mm512_loadu_ps(s + j));
+    b = _mm512_mask_max_ps(b, below(n - j - 16), b, _mm512_loadu_ps(s + j + 16));
+  }
+  return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
+}
+
+// One row: weights, and their sum.
+template <int kPlanes>
+ALOFT_VECTORS inline float weights_row(const WeightsBlock& x, std::int64_t r, std::int64_t n,
+                                       float row_top) {
+  const float* s = x.scores + r * x.ld;
+  std::uint16_t* w = x.weights + r * x.ldw;
+  const __m512 factor = _mm512_set1_ps(x.factor), top = _mm512_set1_ps(row_top);
+  __m512 a = _mm512_setzero_ps(), b = a;
+  const auto pair = [&](std::int64_t j, __mmask16 left, __mmask16 right) ALOFT_VECTORS {
+    const __m512 p = exp2_of(_mm512_fmsub_ps(_mm512_loadu_ps(s + j), factor, top), left);
+    const __m512 q = exp2_of(_mm512_fmsub_ps(_mm512_loadu_ps(s + j + 16), factor, top), right);
+    a = _mm512_add_ps(a, p);
+    b = _mm512_add_ps(b, q);
+    const __m512i bits = rounded(p, q);
+    _mm512_storeu_si512(w + j, bits);
+    if constexpr (kPlanes == 2) _mm512_storeu_si512(w + j + x.plane, rest_of(p, q, bits));
+  };
+  std::int64_t j = 0;
+  for (; j + 32 <= n; j += 32) pair(j, 0xffff, 0xffff);
+  if (j < n) {
+    pair(j, below(n - j), below(n - j - 16));
+    j += 32;
+  }
+  for (; j < x.depth; j += 32)
+    for (int p = 0; p < kPlanes; ++p)
+      _mm512_storeu_si512(w + j + p * x.plane, _mm512_setzero_si512());
+  return _mm512_reduce_add_ps(_mm512_add_ps(a, b));
+}
+
+template <int kPlanes>
+ALOFT_VECTORS void weights_of(const WeightsBlock& x) {
+  alignas(64) float tops[32], sums[32] = {};
+  std::copy_n(x.top, 32, tops);
+  for (std::int64_t r = 0; r < x.rows; ++r) {
+    const std::int64_t n = std::clamp<std::int64_t>(x.seen + r, 0, x.keys);
+    if (n > 0) tops[r] = std::max(tops[r], largest(x.scores + r * x.ld, n) * x.factor);
+  }
+  for (std::int64_t r = 0; r < x.rows; ++r)
+    sums[r] = weights_row<kPlanes>(x, r, std::clamp<std::int64_t>(x.seen + r, 0, x.keys), tops[r]);
+  for (int j = 0; j < 32; j += 16) {
+    const __m512 top = _mm512_load_ps(tops + j);
+    const __m512 alpha = exp2_of(_mm512_sub_ps(_mm512_loadu_ps(x.top + j), top));
+    _mm512_storeu_ps(x.alpha + j, alpha);
+    _mm512_storeu_ps(x.sum + j,
+                     _mm512_fmadd_ps(_mm512_loadu_ps(x.sum + j), alpha, _mm512_load_ps(sums + j)));
+    _mm512_storeu_ps(x.top + j, top);
+  }
+}
+
+// ---- backward ----
+
+// A row of 32 queries: the two vectors of P and of dS.
+struct CotangentRow {
+  __m512 p[2], ds[2];
+};
+
+template <bool kMasked>
+ALOFT_VECTORS inline CotangentRow cotangent_row(const CotangentsBlock& x, std::int64_t r) {
+  CotangentRow row;
+  if (r >= x.keys) {
+    for (int v = 0; v < 2; ++v) row.p[v] = row.ds[v] = _mm512_setzero_ps();
+    return row;
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < 2; ++v) {
+    const std::int64_t at = r * 32 + 16 * v;
+    __mmask16 seen = 0xffff;
+    if constexpr (kMasked) seen = static_cast<__mmask16>(~below(x.first + r - 16 * v));
+    row.p[v] = exp2_of(_mm512_fmsub_ps(_mm512_loadu_ps(x.scores + at), _mm512_set1_ps(x.factor),
+                                       _mm512_loadu_ps(x.lse + 16 * v)),
+                       seen);
+    const __m512 d = _mm512_sub_ps(_mm512_loadu_ps(x.dp + at), _mm512_loadu_ps(x.delta + 16 * v));
+    row.ds[v] = kMasked ? _mm512_maskz_mul_ps(seen, row.p[v], d) : _mm512_mul_ps(row.p[v], d);
+  }
+  return row;
+}
+
+// Two rows of 32 as pairs.
+ALOFT_VECTORS inline void store_pairs(__m512i even, __m512i odd, std::uint16_t* to) {
+  const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8,
+                                       39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(even, low, odd));
+  _mm512_storeu_si512(to + 32, _mm512_permutex2var_epi16(even, high, odd));
+}
+
+template <int kPlanes>
+ALOFT_VECTORS inline void store_cotangents(const CotangentsBlock& x, std::int64_t r,
+                                           const CotangentRow& even, const CotangentRow& odd) {
+  std::uint16_t* p = x.p + r * x.ldw;
+  std::uint16_t* ds = x.ds + r * x.ldw;
+  const __m512i p0 = rounded(even.p[0], even.p[1]), p1 = rounded(odd.p[0], odd.p[1]);
+  const __m512i d0 = rounded(even.ds[0], even.ds[1]), d1 = rounded(odd.ds[0], odd.ds[1]);
+  _mm512_storeu_si512(p, p0);
+  _mm512_storeu_si512(p + x.ldw, p1);
+  _mm512_storeu_si512(ds, d0);
+  _mm512_storeu_si512(ds + x.ldw, d1);
+  store_pairs(d0, d1, x.ds_panel + r * 32);
+  if constexpr (kPlanes == 2) {
+    _mm512_storeu_si512(p + x.plane, rest_of(even.p[0], even.p[1], p0));
+    _mm512_storeu_si512(p + x.plane + x.ldw, rest_of(odd.p[0], odd.p[1], p1));
+    const __m512i e0 = rest_of(even.ds[0], even.ds[1], d0), e1 = rest_of(odd.ds[0], odd.ds[1], d1);
+    _mm512_storeu_si512(ds + x.plane, e0);
+    _mm512_storeu_si512(ds + x.plane + x.ldw, e1);
+    store_pairs(e0, e1, x.ds_panel + x.panel_plane + r * 32);
+  }
+}
+
+template <int kPlanes>
+ALOFT_VECTORS void cotangents_of(const CotangentsBlock& x) {
+  const std::int64_t rows = (x.keys + 31) / 32 * 32;
+  // Rows that every query sees come first.
+  const std::int64_t plain = std::clamp<std::int64_t>(1 - x.first, 0, x.keys) / 2 * 2;
+  for (std::int64_t r = 0; r < plain; r += 2)
+    store_cotangents<kPlanes>(x, r, cotangent_row<false>(x, r), cotangent_row<false>(x, r + 1));
+  for (std::int64_t r = plain; r < rows; r += 2)
+    store_cotangents<kPlanes>(x, r, cotangent_row<true>(x, r), cotangent_row<true>(x, r + 1));
+}
+
+// ---- results ----
+
+ALOFT_VECTORS inline void store_low(std::uint16_t* to, __mmask16 mask, __m512 v, DType type) {
+  const __m256i bits = type == DType::BF16
+                           ? reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v))
+                           : _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_mask_storeu_epi16(to, mask, bits);
+}
+
+// v[i] becomes column i of the 16 x 16 that the 16 vectors are.
+ALOFT_VECTORS inline void transpose(__m512 (&v)[16]) {
+  __m512 t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_ps(v[2 * i], v[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_ps(v[2 * i], v[2 * i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    v[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
+    v[i + 1] =
+        _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
+    v[i + 2] = _mm512_castpd_ps(
+        _mm512_unpacklo_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
+    v[i + 3] = _mm512_castpd_ps(
+        _mm512_unpackhi_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+    v[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+    v[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+    v[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+ALOFT_VECTORS inline __m512 load_low(const std::uint16_t* p, __mmask16 mask, DType type) {
+  const __m256i bits = _mm256_maskz_loadu_epi16(mask, p);
+  return type == DType::BF16
+             ? _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))
+             : _mm512_cvtph_ps(bits);
+}
+
+}  // namespace
+
+void amx_attention_weights(const WeightsBlock& x) {
+  if (x.planes == 2)
+    weights_of<2>(x);
+  else
+    weights_of<1>(x);
+}
+
+ALOFT_VECTORS void amx_attention_log_sums(const float* top, const float* sum, float* to,
+                                          float* lse) {
+  for (int j = 0; j < 32; j += 16) {
+    const __m512 s = _mm512_loadu_ps(sum + j);
+    _mm512_storeu_ps(to + j, _mm512_div_ps(_mm512_set1_ps(1.0f), s));
+    _mm512_storeu_ps(lse + j,
+                     _mm512_fmadd_ps(_mm512_loadu_ps(top + j), _mm512_set1_ps(kLn2), log_of(s)));
+  }
+}
+
+void amx_attention_cotangents(const CotangentsBlock& x) {
+  if (x.planes == 2)
+    cotangents_of<2>(x);
+  else
+    cotangents_of<1>(x);
+}
+
+ALOFT_VECTORS void amx_attention_store(const RowsOut& x) {
+  for (std::int64_t r = 0; r < x.count; ++r) {
+    const float* from = x.from + r * x.ld;
+    auto* to = static_cast<std::uint16_t*>(x.to) + r * x.stride;
+    const __m512 factor = _mm512_set1_ps(x.factors[r * x.step]);
+    for (std::int64_t j = 0; j < x.width; j += 16)
+      store_low(to + j, below(x.width - j), _mm512_mul_ps(_mm512_loadu_ps(from + j), factor),
+                x.type);
+  }
+}
+
+ALOFT_VECTORS void amx_attention_store_turned(const RowsOut& x) {
+  auto* to = static_cast<std::uint16_t*>(x.to);
+  const __m512 factor = _mm512_set1_ps(x.factors[0]);
+  for (std::int64_t q = 0; q < x.count; q += 16)
+    for (std::int64_t w = 0; w < x.width; w += 16) {
+      __m512 v[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i)
+        v[i] = w + i < x.width ? _mm512_loadu_ps(x.from + (w + i) * 32 + q) : _mm512_setzero_ps();
+      transpose(v);
+      const std::int64_t rows = std::min<std::int64_t>(16, x.count - q);
+      for (std::int64_t i = 0; i < rows; ++i)
+        store_low(to + (q + i) * x.stride + w, below(x.width - w), _mm512_mul_ps(v[i], factor),
+                  x.type);
+    }
+}
+
+ALOFT_VECTORS void amx_attention_dots(const void* x, std::int64_t x_row, const void* y,
+                                      std::int64_t y_row, DType type, std::int64_t rows,
+                                      std::int64_t width, float* delta) {
+  for (std::int64_t t = 0; t < rows; ++t) {
+    const auto* a = static_cast<const std::uint16_t*>(x) + t * x_row;
+    const auto* b = static_cast<const std::uint16_t*>(y) + t * y_row;
+    __m512 sum = _mm512_setzero_ps();
+    for (std::int64_t j = 0; j < width; j += 16)
+      sum = _mm512_fmadd_ps(load_low(a + j, below(width - j), type),
+                            load_low(b + j, below(width - j), type), sum);
+    delta[t] = _mm512_reduce_add_ps(sum);
+  }
+}
+
+}  // namespace aloft::cpu
+
+#else
+
+namespace aloft::cpu {
+namespace {
+[[noreturn]] void refuse() {
+  ensure(false, "no matrix units on this processor");
+  __builtin_unreachable();
+}
+}  // namespace
+void amx_attention_weights(const WeightsBlock&) { refuse(); }
+void amx_attention_log_sums(const float*, const float*, float*, float*) { refuse(); }
+void amx_attention_cotangents(const CotangentsBlock&) { refuse(); }
+void amx_attention_store(const RowsOut&) { refuse(); }
+void amx_attention_store_turned(const RowsOut&) { refuse(); }
+void amx_attention_dots(const void*, std::int64_t, const void*, std::int64_t, DType, std::int64_t,
+                        std::int64_t, float*) {
+  refuse();
+}
+}  // namespace aloft::cpu
+
+#endif

@@ -1,0 +1,374 @@
+#include "backends/cpu/matmul/matmul_grid.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "backends/cpu/amx/amx.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/matmul/matmul_state.h"
+#include "backends/cpu/parallel.h"
+#include "base/error.h"
+
+namespace aloft::cpu {
+namespace {
+
+// Less than this (m * n * k) is done before a second thread has woken up.
+constexpr std::int64_t kOneThreadWork = std::int64_t{1} << 18;
+// The error of a chain of f32 additions grows with its length.
+constexpr std::int64_t kF32Chain = 1024;
+
+MatmulEngine choose_engine(const MatmulSpec& s) {
+  const CpuFeatures& cpu = cpu_features();
+  const bool bf16 = s.a == DType::BF16 && s.b == DType::BF16;
+  if (cpu.amx_bf16 && bf16) return {true, PackedType::Bf16, DType::BF16, 1, "amx bf16"};
+  if (cpu.amx_bf16 && s.a == DType::F16 && s.b == DType::F16)
+    return {true, PackedType::Bf16x2,  DType::BF16,
+            2,    "amx f16 by halves", s.c == DType::F32 ? 4 : 3};
+  if (cpu.amx_bf16 && s.split == Split::Bf16x6)
+    return {true, PackedType::Bf16x3, DType::BF16, 3, "amx f32 by bf16x6", 6};
+  if (cpu.amx_bf16 && s.split == Split::Bf16x3)
+    return {true, PackedType::Bf16x2, DType::BF16, 2, "amx f32 by bf16x3", 3};
+  if (cpu.avx512_bf16 && bf16) return {false, PackedType::Bf16, DType::BF16, 1, "onednn bf16"};
+  return {};
+}
+
+}  // namespace
+
+MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)) {
+  ensure(has_tiles(s.a) && has_tiles(s.b) && has_tiles(s.c), "a matmul's types are floats");
+  ensure(s.split == Split::None || (s.a == DType::F32 && s.b == DType::F32),
+         "products of f32 are split");
+  threads = std::max(1, s.threads);
+  by_strips = engine.amx ? !s.accumulate : engine.type == DType::F32;
+  if (engine.amx) {
+    pack_a = s.a != engine.type || s.transpose_a || s.k % kAmxDepth || s.k_varies;
+    pack_b = !by_strips;
+  } else if (by_strips) {
+    // Rows a multiple of 4 KiB apart share cache sets; a wide product pays for a copy.
+    pack_a = s.a != engine.type || s.transpose_a || (s.k % 1024 == 0 && s.n >= 1024);
+  } else {
+    pack_a = pack_b = s.k_varies;
+  }
+  if (by_strips && engine.amx) turn_if_smaller();
+  if (by_strips && !engine.amx && s.transpose_a) a_blocks = f32_blocks();
+  const int bytes_of = static_cast<int>(size_of(engine.type)) * engine.planes;
+  const MatmulExtent extent{spec.batch, spec.m, spec.n, spec.k};
+  const StripKind strip = engine.amx
+                              ? StripKind{32, kAmxDepth, pack_a, bytes_of, engine.planes}
+                              : StripKind{f32_blocks().rows, 1, pack_a, bytes_of, 1, kF32Chain};
+  tiling = by_strips ? choose_strips(extent, strip, threads)
+                     : choose_tiling(extent, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
+  direct = !engine.amx && !by_strips &&
+           (s.c == DType::F32 || (s.c == engine.type && tiling.wave_k >= s.k));
+  place_scratch();
+  if (by_strips) {
+    start_strips();
+    return;
+  }
+  queue = std::make_unique<TileQueue>(
+      tiling.group, ceil_div(std::min(tiling.wave_m, s.m), tiling.tm),
+      ceil_div(std::min(tiling.wave_n, s.n), tiling.tn), pack_a, pack_b);
+  if (!engine.amx && s.batch && s.m && s.n && s.k) make_primitives();
+}
+
+void MatmulGrid::State::place_scratch() {
+  const MatmulTiling& t = tiling;
+  const bool a_rows = engine.amx || by_strips || !spec.transpose_a,
+             b_rows = !engine.amx && !spec.transpose_b;
+  packed_lda = a_rows ? t.wave_k : t.wave_m;
+  // Rows a power of two apart share few cache sets.
+  const std::int64_t bytes_a_row = packed_lda * static_cast<std::int64_t>(size_of(engine.type));
+  if ((engine.amx || by_strips) && bytes_a_row % 1024 == 0) packed_lda += kAmxDepth;
+  packed_ldb = b_rows ? t.wave_n : t.wave_k;
+  a_elements = (a_rows ? t.wave_m : t.wave_k) * packed_lda;
+  b_elements = t.wave_n * t.wave_k;
+  if (a_blocks) a_elements = ceil_div(t.wave_m, a_blocks->rows) * a_blocks->stride * t.wave_k;
+  a_batch = a_elements * engine.planes;
+  b_batch = b_elements * engine.planes;
+  auto take = [&](std::size_t size) {
+    const std::size_t start = bytes;
+    bytes = round_up(bytes + size, kLine);
+    return start;
+  };
+  const std::size_t element = size_of(engine.type);
+  if (pack_a) a_at = take(t.group * a_batch * element);
+  if (pack_b) b_at = take(t.group * b_batch * element);
+  if (spec.bias && *spec.bias != DType::F32) bias_at = take(spec.n * sizeof(float));
+  const bool sums_wait = !direct && t.wave_k < spec.k;
+  if (sums_wait) partial_at = take(t.wave_m * t.wave_n * sizeof(float));
+  const bool sums_of_tile = by_strips ? false : engine.amx ? t.pass_k < t.wave_k : !direct;
+  if (sums_of_tile && !sums_wait) tile_bytes = t.tm * t.tn * sizeof(float);
+  thread_bytes = round_up(tile_bytes, kLine);
+  if (by_strips) thread_bytes = 2 * t.wave_k * kAmxPanel * element * engine.planes;  // two panels
+  thread_at = bytes;
+  bytes += thread_bytes * threads;
+}
+
+void MatmulGrid::State::make_primitives() {
+  const MatmulTiling& t = tiling;
+  std::size_t library_scratch = 0;
+  primitives.resize(kVariants);
+  auto parts = [](std::int64_t extent, std::int64_t part) {
+    std::vector<std::int64_t> lengths;
+    if (extent >= part) lengths.push_back(part);
+    if (extent % part) lengths.push_back(extent % part);
+    return lengths;
+  };
+  OneDnnMatmulShape shape;
+  shape.in = engine.type;
+  shape.out = direct ? spec.c : DType::F32;
+  shape.transpose_a = spec.transpose_a;
+  shape.transpose_b = spec.transpose_b;
+  shape.lda = pack_a ? packed_lda : spec.transpose_a ? spec.m : spec.k;
+  shape.ldb = pack_b ? packed_ldb : spec.transpose_b ? spec.k : spec.n;
+  shape.ldc = direct ? spec.n : tile_bytes ? t.tn : t.wave_n;
+  for (const std::int64_t m : parts(spec.m, t.tm))
+    for (const std::int64_t n : parts(spec.n, t.tn))
+      for (const std::int64_t k : parts(spec.k, t.wave_k))
+        for (const bool first : {true, false}) {
+          if (!first && t.wave_k >= spec.k) continue;
+          shape.m = m, shape.n = n, shape.k = k;
+          shape.bias = direct && first && spec.bias;
+          shape.accumulate = !first || (direct && spec.accumulate);
+          auto& made = primitives[variant(m == t.tm, n == t.tn, k == t.wave_k, first)];
+          made = std::make_unique<OneDnnMatmul>(shape);
+          library_scratch = std::max(library_scratch, made->scratch_bytes());
+        }
+  thread_bytes = round_up(tile_bytes, kLine) + round_up(library_scratch, kLine);
+  bytes = thread_at + thread_bytes * threads;
+  calls.resize(static_cast<std::size_t>(threads) * kVariants);
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    if (const auto& made = primitives[i % kVariants]) calls[i] = made->call();
+}
+
+void MatmulGrid::State::fill_empty(const MatmulPointers& p, const MatmulActual& actual) const {
+  constexpr std::int64_t kRun = 256;
+  float zeros[kRun];
+  for (std::int64_t b = 0; b < actual.batch; ++b)
+    for (std::int64_t row = 0; row < actual.m; ++row)
+      for (std::int64_t col = 0; col < spec.n; col += kRun) {
+        std::fill(zeros, zeros + kRun, 0.0f);
+        finish_tile(p, b, row, 1, col, std::min(kRun, spec.n - col), zeros, kRun);
+      }
+}
+
+// Rounds sums into C, with the bias and C's old value added first. Spoils the sums.
+void MatmulGrid::State::finish_tile(const MatmulPointers& p, std::int64_t b, std::int64_t row,
+                                    std::int64_t rows, std::int64_t col, std::int64_t cols,
+                                    float* sums, std::int64_t ld) const {
+  const float* bias = bias_of(p);
+  constexpr std::int64_t kRun = 256;
+  float old[kRun];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* line = sums + r * ld;
+    void* c = at(p.c, (b * spec.m + row + r) * spec.n + col, spec.c);
+    if (bias)
+      for (std::int64_t j = 0; j < cols; ++j) line[j] += bias[col + j];
+    if (spec.accumulate)
+      for (std::int64_t j0 = 0; j0 < cols; j0 += kRun) {
+        const std::int64_t run = std::min(kRun, cols - j0);
+        widen(spec.c, at(c, j0, spec.c), old, run);
+        for (std::int64_t j = 0; j < run; ++j) line[j0 + j] += old[j];
+      }
+    narrow(line, spec.c, c, cols);
+  }
+}
+
+void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
+                                 std::int64_t row, std::int64_t col) {
+  char* scratch = static_cast<char*>(p.scratch);
+  AmxTile t;
+  t.m = std::min(tiling.tm, w.m1 - row);
+  t.n = std::min(tiling.tn, w.n1 - col);
+  t.planes = engine.planes;
+  t.products = engine.products;
+  if (pack_a) {
+    t.a = reinterpret_cast<const std::uint16_t*>(scratch + a_at) + (b - w.b0) * a_batch +
+          (row - w.m0) * packed_lda;
+    t.lda = packed_lda;
+  } else {
+    t.a = static_cast<const std::uint16_t*>(a_view(p, b).from(row, w.k0).data);
+    t.lda = spec.k;
+  }
+  t.a_plane = a_elements;
+  t.b = reinterpret_cast<const std::uint16_t*>(scratch + b_at) + (b - w.b0) * b_batch +
+        (col - w.n0) * tiling.wave_k;
+  t.panel_stride = tiling.wave_k * kAmxPanel;
+  t.b_plane = b_elements;
+  // Sums between passes over K: the tile's own, or the wave's where the next wave goes on with
+  // them.
+  float* partial = nullptr;
+  t.ldp = tile_bytes ? tiling.tn : tiling.wave_n;
+  if (tile_bytes)
+    partial = reinterpret_cast<float*>(scratch + thread_at + omp_get_thread_num() * thread_bytes);
+  else if (tiling.wave_k < spec.k)
+    partial = reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * t.ldp + (col - w.n0);
+  t.c = at(p.c, (b * spec.m + row) * spec.n + col, spec.c);
+  t.c_type = spec.c;
+  t.ldc = spec.n;
+  t.bias = bias_of(p) ? bias_of(p) + col : nullptr;
+  t.accumulate = spec.accumulate;
+  for (std::int64_t k = 0; k < w.depth; k += tiling.pass_k) {
+    t.k = std::min(tiling.pass_k, w.depth - k);
+    t.partial_in = w.first && k == 0 ? nullptr : partial;
+    t.partial_out = w.last && k + t.k >= w.depth ? nullptr : partial;
+    run_amx_tile(t);
+    t.a += t.k;
+    t.b += t.k * kAmxPanel;
+  }
+}
+
+void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
+                                    std::int64_t row, std::int64_t col) {
+  char* scratch = static_cast<char*>(p.scratch);
+  const int thread = omp_get_thread_num();
+  char* own = scratch + thread_at + thread * thread_bytes;
+  // Shapes follow the bounds, so that a primitive is never made during a run; rows past the actual
+  // ones hold anything.
+  const std::int64_t rows = std::min(tiling.tm, spec.m - row),
+                     cols = std::min(tiling.tn, w.n1 - col);
+  auto packed = [&](std::size_t from, std::int64_t batch_stride, const MatrixView& stored,
+                    std::int64_t ld, std::int64_t r, std::int64_t c) {
+    const MatrixView view{scratch + from + (b - w.b0) * batch_stride * size_of(engine.type),
+                          engine.type, ld, stored.transposed};
+    return view.from(r, c).data;
+  };
+  const MatrixView va = a_view(p, b), vb = b_view(p, b);
+  const void* a =
+      pack_a ? packed(a_at, a_batch, va, packed_lda, row - w.m0, 0) : va.from(row, w.k0).data;
+  const void* bb =
+      pack_b ? packed(b_at, b_batch, vb, packed_ldb, 0, col - w.n0) : vb.from(w.k0, col).data;
+  void* c = at(p.c, (b * spec.m + row) * spec.n + col, spec.c);
+  float* sums = nullptr;
+  if (tile_bytes)
+    sums = reinterpret_cast<float*>(own);
+  else if (!direct)
+    sums = reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * tiling.wave_n +
+           (col - w.n0);
+  if (!direct) c = sums;
+  OneDnnCall& call = calls[thread * kVariants + variant(rows == tiling.tm, cols == tiling.tn,
+                                                        w.depth == tiling.wave_k, w.first)];
+  void* library_scratch = own + round_up(tile_bytes, kLine);
+  if (direct && w.first && spec.bias)
+    call.run({a, bb, c, library_scratch, bias_of(p) + col});
+  else
+    call.run({a, bb, c, library_scratch});
+  if (!direct && w.last)
+    finish_tile(p, b, row, rows, col, cols, sums, tile_bytes ? tiling.tn : tiling.wave_n);
+}
+
+void MatmulGrid::State::run_wave(const MatmulPointers& p, const MatmulWave& w,
+                                 std::uint32_t number) {
+  if (omp_get_thread_num() == 0) queue->prepare_next(number);
+  while (const TileQueue::Item* item = queue->take(number)) {
+    const std::int64_t b = w.b0 + item->product;
+    const std::int64_t row = w.m0 + item->row * tiling.tm, col = w.n0 + item->column * tiling.tn;
+    if (b >= w.b1 || row >= w.m1 || col >= w.n1) continue;
+    if (item->kind == TileQueue::Kind::Tile) {
+      if (w.packs_b) queue->wait(*item, false, number);
+      if (w.packs_a) queue->wait(*item, true, number);
+      if (engine.amx)
+        amx_tile(p, w, b, row, col);
+      else
+        onednn_tile(p, w, b, row, col);
+      continue;
+    }
+    if (item->kind == TileQueue::Kind::PackRow && w.packs_a) pack_a_tiles(p, w, b, row);
+    if (item->kind == TileQueue::Kind::PackColumn && w.packs_b) pack_b_tiles(p, w, b, col);
+    queue->packed(*item, number);
+  }
+}
+
+void MatmulGrid::State::run_thread(const MatmulPointers& p, const MatmulActual& actual) {
+  const OneThread one;
+  if (bias_of(p) && *spec.bias != DType::F32) {
+#pragma omp single
+    widen(*spec.bias, p.bias, const_cast<float*>(bias_of(p)), spec.n);
+  }
+  const MatmulTiling& t = tiling;
+  const std::uint64_t first = by_strips ? schedule->first_wave() : queue->first_wave();
+  std::uint64_t number = first;
+  std::int64_t b_n = -1, b_k = -1, a_m = -1, a_k = -1;  // what the packed buffers hold
+  for (std::int64_t b = 0; b < actual.batch; b += t.group, b_n = a_m = -1)
+    for (std::int64_t n = 0; n < spec.n; n += t.wave_n)
+      for (std::int64_t m = 0; m < actual.m; m += t.wave_m)
+        for (std::int64_t k = 0; k < actual.k; k += t.wave_k) {
+          MatmulWave w;
+          w.b0 = b, w.b1 = std::min(actual.batch, b + t.group);
+          w.m0 = m, w.m1 = std::min(actual.m, m + t.wave_m);
+          w.n0 = n, w.n1 = std::min(spec.n, n + t.wave_n);
+          w.k0 = k, w.k1 = std::min(actual.k, k + t.wave_k);
+          w.depth = std::min(t.wave_k, spec.k - k);
+          if (engine.amx) w.depth = round_up(w.depth, kAmxDepth);
+          w.first = k == 0, w.last = k + t.wave_k >= actual.k;
+          w.packs_b = pack_b && (b_n != n || b_k != k);
+          w.packs_a = pack_a && (a_m != m || a_k != k);
+          b_n = n, b_k = a_k = k, a_m = m;
+          const bool ends = w.last && w.m1 == actual.m && w.n1 == spec.n && w.b1 == actual.batch;
+          if (by_strips)
+            run_strip_wave(p, w, number++);
+          else
+            run_wave(p, w, number++);
+          if (!ends) {
+#pragma omp barrier
+          }
+        }
+  if (omp_get_thread_num() == 0) waves = number - first;
+}
+
+MatmulGrid::MatmulGrid(const MatmulSpec& spec) : state_(std::make_unique<State>(spec)) {}
+MatmulGrid::~MatmulGrid() = default;
+
+std::size_t MatmulGrid::scratch_bytes() const { return state_->bytes; }
+const char* MatmulGrid::engine() const { return state_->engine.name; }
+
+std::string MatmulGrid::how() const {
+  const State& s = *state_;
+  const MatmulTiling& t = s.tiling;
+  std::string how = std::string(s.engine.name) + ", ";
+  if (s.by_strips) {
+    how += "strips of " + std::to_string(t.tn) + " columns past bands of " + std::to_string(t.tm) +
+           " rows";
+  } else {
+    how += "tiles of " + std::to_string(t.tm) + " x " + std::to_string(t.tn);
+    how += s.engine.amx ? " (no strips: it adds to C)" : " (no strips: no matrix units)";
+  }
+  if (t.wave_k < s.spec.k) how += ", K in parts of " + std::to_string(t.wave_k);
+  if (s.turned) how += ", C^T computed because the larger operand is the transposed one";
+  if (s.pack_a)
+    how += std::string(s.turned ? ", B" : ", A") + " packed first" +
+           (s.spec.a != s.engine.type ? ": another type"
+            : s.spec.transpose_a      ? ": transposed"
+            : s.spec.k_varies         ? ": its depth varies"
+            : s.spec.k % kAmxDepth    ? ": its depth is no multiple of 32"
+                                      : ": its rows share cache sets");
+  return how;
+}
+
+void MatmulGrid::run(const MatmulPointers& pointers, const MatmulActual& there) {
+  State& s = *state_;
+  MatmulPointers p = pointers;
+  MatmulActual actual = there;
+  if (s.turned) {
+    // The rows of a transposed A are not outermost, so that their number is constant.
+    ensure(actual.m == s.spec.n, "a transposed operand's rows vary");
+    std::swap(p.a, p.b);
+    actual.m = s.spec.m;
+  }
+  if (actual.batch == 0 || actual.m == 0 || s.spec.n == 0) return;
+  if (actual.k == 0) {
+    if (s.spec.bias && *s.spec.bias != DType::F32)
+      widen(*s.spec.bias, p.bias, const_cast<float*>(s.bias_of(p)), s.spec.n);
+    s.fill_empty(p, actual);
+    return;
+  }
+  const std::int64_t work = actual.batch * actual.m * s.spec.n * actual.k;
+  on_team(work <= kOneThreadWork ? 1 : s.threads, [&] { s.run_thread(p, actual); });
+  if (s.by_strips)
+    s.schedule->finish(s.waves);
+  else
+    s.queue->finish(s.waves);
+}
+
+}  // namespace aloft::cpu

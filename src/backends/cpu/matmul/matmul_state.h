@@ -1,0 +1,145 @@
+// The inside of MatmulGrid, for its own source files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/amx/amx_strip.h"
+#include "backends/cpu/matmul/tile_queue.h"
+#include "backends/cpu/matmul/f32_strip.h"
+#include "backends/cpu/matmul/matmul_grid.h"
+#include "backends/cpu/matmul/matmul_tiling.h"
+#include "backends/cpu/matmul/pack.h"
+#include "backends/cpu/matmul/strip_schedule.h"
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/vectors/tiles.h"
+
+namespace aloft::cpu {
+
+inline constexpr std::size_t kLine = 64;  // scratch pieces start on cache lines
+
+struct MatmulEngine {
+  bool amx = false;
+  PackedType packed = PackedType::F32;
+  DType type = DType::F32;  // of a packed element
+  int planes = 1;
+  const char* name = "our own f32 vectors";
+  int products = 1;  // of two planes (amx.h)
+};
+
+// A part of the grid whose operands are packed together. Bounds, cut to what is there.
+struct MatmulWave {
+  std::int64_t b0, b1, m0, m1, n0, n1, k0, k1;
+  std::int64_t depth;     // of this part of K at its bound, padded as the engine wants
+  bool first, last;       // parts of K
+  bool packs_a, packs_b;  // not there yet from the wave before
+};
+
+struct MatmulGrid::State {
+  MatmulSpec spec;
+  MatmulEngine engine;
+  MatmulTiling tiling;
+  bool pack_a = false, pack_b = false;
+  bool direct = false;     // oneDNN writes C itself
+  bool by_strips = false;  // strips of 32 columns, B packed in passing
+  // C^T = B^T A^T is what runs, the roles in `spec` swapped: the smaller operand is the one that
+  // must be transposed.
+  bool turned = false;
+  std::int64_t packed_lda = 0, packed_ldb = 0;
+  // Elements of one product's packed wave (of one plane).
+  std::int64_t a_elements = 0, b_elements = 0;
+  std::int64_t a_batch = 0, b_batch = 0;  // distance of two products, all planes
+  std::size_t a_at = 0, b_at = 0, bias_at = 0, partial_at = 0, thread_at = 0;
+  std::size_t thread_bytes = 0, tile_bytes = 0, bytes = 0;
+  int threads = 1;
+  std::vector<std::unique_ptr<OneDnnMatmul>> primitives;  // by variant()
+  std::vector<OneDnnCall> calls;                          // [thread][variant]
+  std::unique_ptr<TileQueue> queue;
+  std::uint32_t waves = 0;  // of the last run
+  // By strips: A is packed in pieces of so many rows.
+  static constexpr std::int64_t kPieceRows = 64;
+  // Of the f32 kernel, where A is transposed: it is copied in blocks, not turned.
+  std::optional<F32Blocks> a_blocks;
+  std::int64_t piece_rows() const { return a_blocks ? 3 * a_blocks->rows : kPieceRows; }
+  std::unique_ptr<StripSchedule> schedule;
+  std::vector<AmxStrips> strips;  // a thread's own
+
+  static constexpr int kVariants = 16;
+  static int variant(bool whole_m, bool whole_n, bool whole_k, bool first) {
+    return whole_m + 2 * whole_n + 4 * whole_k + 8 * first;
+  }
+
+  explicit State(const MatmulSpec& s);
+  void place_scratch();
+  void make_primitives();
+
+  std::int64_t a_start(std::int64_t b) const {
+    return spec.a_offset.empty() ? b * spec.m * spec.k : spec.a_offset[b];
+  }
+  std::int64_t b_start(std::int64_t b) const {
+    return spec.b_offset.empty() ? b * spec.n * spec.k : spec.b_offset[b];
+  }
+  MatrixView a_view(const MatmulPointers& p, std::int64_t b) const {
+    const MatrixView view{p.a, spec.a, spec.transpose_a ? spec.m : spec.k, spec.transpose_a};
+    return {at(p.a, a_start(b), spec.a), view.type, view.ld, view.transposed};
+  }
+  MatrixView b_view(const MatmulPointers& p, std::int64_t b) const {
+    return {at(p.b, b_start(b), spec.b), spec.b, spec.transpose_b ? spec.k : spec.n,
+            spec.transpose_b};
+  }
+
+  void turn_if_smaller();
+  void start_strips();
+  void run_strip_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
+  struct StripPlace {
+    std::int64_t b, row, rows, col, cols;
+  };
+  std::int64_t strips_of(const MatmulWave& w) const;
+  StripPlace place_of(const MatmulWave& w, std::int64_t item) const;
+  // Where sums of parts of K wait, if they do, for a strip or a tile.
+  template <class Strip>
+  void place_sums(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
+                  Strip& strip) const {
+    if (tiling.wave_k >= spec.k) return;
+    strip.ldp = tiling.wave_n;
+    float* sums = reinterpret_cast<float*>(static_cast<char*>(p.scratch) + partial_at) +
+                  (at.row - w.m0) * strip.ldp + (at.col - w.n0);
+    if (!w.first) strip.partial_in = sums;
+    if (!w.last) strip.partial_out = sums;
+  }
+  void run_f32_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
+  F32Strip f32_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at) const;
+  void pack_band(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
+                 std::uint64_t number);
+  void run_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
+                 const std::uint16_t* panel, const AmxPanelSource* next, std::uint16_t* next_panel);
+  bool panel_in_units(const MatmulWave& w, const StripPlace& at) const;
+
+  void fill_empty(const MatmulPointers& p, const MatmulActual& actual) const;
+  void run_thread(const MatmulPointers& p, const MatmulActual& actual);
+  void pack_a_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
+                    std::int64_t row) const;
+  // Rows [first, first + rows) of the wave, for the matrix units.
+  void pack_a_rows(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t first,
+                   std::int64_t rows) const;
+  void pack_b_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
+                    std::int64_t col) const;
+  void pack_stored(const MatrixView& x, std::int64_t first, std::int64_t count, const MatmulWave& w,
+                   bool k_rows, char* dst, std::int64_t ldd) const;
+  void run_wave(const MatmulPointers& p, const MatmulWave& w, std::uint32_t number);
+  void amx_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t row,
+                std::int64_t col);
+  void onednn_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t row,
+                   std::int64_t col);
+  void finish_tile(const MatmulPointers& p, std::int64_t b, std::int64_t row, std::int64_t rows,
+                   std::int64_t col, std::int64_t cols, float* sums, std::int64_t ld) const;
+  const float* bias_of(const MatmulPointers& p) const {
+    if (!spec.bias) return nullptr;
+    if (*spec.bias == DType::F32) return static_cast<const float*>(p.bias);
+    return reinterpret_cast<const float*>(static_cast<char*>(p.scratch) + bias_at);
+  }
+};
+
+}  // namespace aloft::cpu
