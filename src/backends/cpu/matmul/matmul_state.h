@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "backends/cpu/amx/amx_strip.h"
-#include "backends/cpu/matmul/tile_queue.h"
 #include "backends/cpu/matmul/f32_strip.h"
 #include "backends/cpu/matmul/matmul_grid.h"
 #include "backends/cpu/matmul/matmul_tiling.h"
 #include "backends/cpu/matmul/pack.h"
 #include "backends/cpu/matmul/strip_schedule.h"
+#include "backends/cpu/matmul/tile_queue.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/vectors/tiles.h"
 
