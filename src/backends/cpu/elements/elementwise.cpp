@@ -10,14 +10,14 @@ class Elementwise : public Prepared, public TileOp {
   Elementwise(const CallSpec& call, const ElementwiseCode& code)
       : operands_(call), code_(code), out_(call.out[0].dtype), narrow_(fits_f32(out_)) {
     for (const TensorType& t : call.in) narrow_ = narrow_ && fits_f32(t.dtype);
-    is_plain_ = true;
+    in_low_ = code_.low.has_low(out_);
     for (int i = 0; i < operands_.count(); ++i)
-      is_plain_ = is_plain_ && call.in[i].dtype == out_ && operands_.is_dense(i);
+      in_low_ = in_low_ && call.in[i].dtype == out_ && operands_.is_dense(i);
   }
 
   void run(const RunArgs& args) override {
-    if (is_plain_ && out_ == DType::BF16 && code_.low.bf16) return in_type(code_.low.bf16, args);
-    if (is_plain_ && out_ == DType::F16 && code_.low.f16) return in_type(code_.low.f16, args);
+    if (in_low_)
+      return out_ == DType::BF16 ? in_type(code_.low.bf16, args) : in_type(code_.low.f16, args);
     parallel_for(operands_.numel(args), code_.cost, [&](std::int64_t begin, std::int64_t end) {
       Reader reader(operands_, args);
       if (narrow_)
@@ -65,7 +65,7 @@ class Elementwise : public Prepared, public TileOp {
   ElementwiseCode code_;
   DType out_;
   bool narrow_;
-  bool is_plain_;
+  bool in_low_;
 };
 
 template <class T>

@@ -26,6 +26,10 @@ struct FloatTiles {
   TileF32 f32 = nullptr;
   TileOf<scalar::Bf16> bf16 = nullptr;
   TileOf<scalar::F16> f16 = nullptr;
+
+  bool has_low(DType t) const {
+    return (t == DType::BF16 && bf16 != nullptr) || (t == DType::F16 && f16 != nullptr);
+  }
 };
 // Of a template of tile functions.
 #define FLOAT_TILES(tile) \

@@ -180,8 +180,7 @@ void TileProgram::find_low_steps() {
   is_opened_.assign(static_cast<std::size_t>(inputs_), false);
   is_read_in_low_ = is_opened_;
   for (Step& s : steps_) {
-    s.in_low = (s.dtype == DType::BF16 && s.code.low.bf16 != nullptr) ||
-               (s.dtype == DType::F16 && s.code.low.f16 != nullptr);
+    s.in_low = s.code.low.has_low(s.dtype);
     for (int v : s.in)
       s.in_low = s.in_low && v < inputs_ && dtypes_[v] == s.dtype && operands_.is_dense(v);
     std::vector<bool>& read = s.in_low ? is_read_in_low_ : is_opened_;
