@@ -31,6 +31,16 @@ std::vector<double> numbers(std::int64_t n, double scale, std::uint32_t seed) {
   return v;
 }
 
+CallSpec sweep(DType type, std::int64_t rows, std::int64_t classes, std::int64_t width,
+               int threads) {
+  const TensorType one{DType::F32, {}}, tx{type, {rows, width}}, tw{type, {classes, width}};
+  return {"linear_cross_entropy_sweep",
+          to_attrs(CrossEntropyAttrs{-100, 0, "sum"}),
+          {tx, tw, {DType::I32, {rows}}, one},
+          {one, tx, tw},
+          threads};
+}
+
 // Rows [first, first + rows) of one fixed problem.
 Sweep run(DType type, std::int64_t first, std::int64_t rows, int threads) {
   omp_set_num_threads(threads);
@@ -41,12 +51,7 @@ Sweep run(DType type, std::int64_t first, std::int64_t rows, int threads) {
   std::vector<std::int32_t> targets;
   for (std::int64_t row = first; row < first + rows; ++row)
     targets.push_back(static_cast<std::int32_t>(row * 7919 % kClasses));
-  const TensorType one{DType::F32, {}}, tx{type, {rows, kWidth}}, tw{type, {kClasses, kWidth}};
-  CallSpec call{"linear_cross_entropy_sweep",
-                to_attrs(CrossEntropyAttrs{-100, 0, "sum"}),
-                {tx, tw, {DType::I32, {rows}}, one},
-                {one, tx, tw},
-                threads};
+  const CallSpec call = sweep(type, rows, kClasses, kWidth, threads);
   const auto prepared = choose_kernel(cpu_backend(), call).kernel->prepare(call);
   const auto scratch = cpu_backend().allocate(prepared->scratch_bytes());
   Sweep s;
@@ -81,6 +86,23 @@ void expect_sum(DType type, std::int64_t half, double roundoff) {
 
 TEST(ChunkedHead, AddsItsChunksInF32) { expect_sum(DType::F32, 288, 1e-6); }
 TEST(ChunkedHead, AddsItsChunksInBf16) { expect_sum(DType::BF16, 544, 0x1p-7); }
+
+// A chunk of 128 MiB, fp32 sums of the weight's gradient for low types, what a product needs, and
+// two numbers a row.
+TEST(ChunkedHead, ScratchDoesNotGrowWithTheRows) {
+  constexpr std::int64_t kMiB = 1 << 20, kManyClasses = 50304, kWide = 768;
+  const auto scratch = [](DType type, std::int64_t rows) {
+    const CallSpec call = sweep(type, rows, kManyClasses, kWide, 2);
+    return static_cast<std::int64_t>(
+        choose_kernel(cpu_backend(), call).kernel->prepare(call)->scratch_bytes());
+  };
+  for (const DType type : {DType::F32, DType::F16, DType::BF16}) {
+    const std::int64_t sums = type == DType::F32 ? 0 : kManyClasses * kWide * 4;
+    for (const std::int64_t rows : {4096, 5000, 10007, 16384, 65536})
+      EXPECT_LE(scratch(type, rows) - 16 * rows, 128 * kMiB + sums + 24 * kMiB)
+          << name_of(type) << " " << rows;
+  }
+}
 
 }  // namespace
 }  // namespace aloft

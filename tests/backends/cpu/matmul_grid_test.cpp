@@ -63,22 +63,26 @@ double tolerance(const MatmulSpec& s, double want) {
   return rounding * std::abs(want) + sums;
 }
 
-void expect_right(const Case& c, FloatBuffer& got) {
+void expect_right_at(const Case& c, FloatBuffer& got, std::int64_t b, std::int64_t i,
+                     std::int64_t j) {
   const MatmulSpec& s = c.spec;
+  double want = s.bias ? c.bias[j] : 0;
+  const std::int64_t at = (b * s.m + i) * s.n + j;
+  if (s.accumulate) want += c.old[at];
+  for (std::int64_t k = 0; k < c.actual.k; ++k)
+    want += c.a[b * s.m * s.k + (s.transpose_a ? k * s.m + i : i * s.k + k)] *
+            c.b[b * s.n * s.k + (s.transpose_b ? j * s.k + k : k * s.n + j)];
+  ASSERT_NEAR(got.get(at), want, tolerance(s, want))
+      << name_of(s.a) << name_of(s.b) << "->" << name_of(s.c) << " " << s.batch << "x" << s.m << "x"
+      << s.n << "x" << s.k << (s.transpose_a ? " ta" : "") << (s.transpose_b ? " tb" : "") << " at "
+      << b << "," << i << "," << j;
+}
+
+void expect_right(const Case& c, FloatBuffer& got) {
   for (std::int64_t b = 0; b < c.actual.batch; ++b)
     for (std::int64_t i = 0; i < c.actual.m; ++i)
-      for (std::int64_t j = 0; j < s.n; ++j) {
-        double want = s.bias ? c.bias[j] : 0;
-        const std::int64_t at = (b * s.m + i) * s.n + j;
-        if (s.accumulate) want += c.old[at];
-        for (std::int64_t k = 0; k < c.actual.k; ++k)
-          want += c.a[b * s.m * s.k + (s.transpose_a ? k * s.m + i : i * s.k + k)] *
-                  c.b[b * s.n * s.k + (s.transpose_b ? j * s.k + k : k * s.n + j)];
-        ASSERT_NEAR(got.get(at), want, tolerance(s, want))
-            << name_of(s.a) << name_of(s.b) << "->" << name_of(s.c) << " " << s.batch << "x" << s.m
-            << "x" << s.n << "x" << s.k << (s.transpose_a ? " ta" : "")
-            << (s.transpose_b ? " tb" : "") << " at " << b << "," << i << "," << j;
-      }
+      for (std::int64_t j = 0; j < c.spec.n; ++j)
+        ASSERT_NO_FATAL_FAILURE(expect_right_at(c, got, b, i, j));
 }
 
 void expect_right_on_any_threads(const Case& c) {
@@ -179,6 +183,30 @@ TEST(MatmulGrid, ManyBandsAndPartsOfDepth) {
       s.bias = DType::F32;
       expect_right_on_any_threads(make_case(s));
     }
+}
+
+// Sums of parts of the depth would take as much room as C in f32: they go by columns instead.
+TEST(MatmulGrid, WideResultsOfDeepProductsTakeLittleScratch) {
+  constexpr std::int64_t kNarrow = 512, kWide = 16416;
+  MatmulSpec s;
+  s.k = 1056;
+  s.a = s.b = s.c = DType::BF16;
+  for (const bool tall : {false, true}) {
+    s.m = tall ? kWide : kNarrow, s.n = tall ? kNarrow : kWide;
+    s.transpose_a = tall;
+    const Case c = make_case(s);
+    FloatBuffer one = run(c, 1);
+    for (std::int64_t i = 0; i < s.m; i += tall ? 1021 : 15)
+      for (std::int64_t j = s.n - 1; j >= 0; j -= tall ? 15 : 1021)
+        ASSERT_NO_FATAL_FAILURE(expect_right_at(c, one, 0, i, j));
+    EXPECT_EQ(run(c, 2).copy(), one.copy());
+    s.threads = 2;
+    EXPECT_LE(MatmulGrid(s).scratch_bytes(), std::size_t{48} << 20);
+    // A few columns more are no more to sum at once.
+    MatmulSpec wider = s;
+    (tall ? wider.m : wider.n) *= 3;
+    EXPECT_LE(MatmulGrid(wider).scratch_bytes(), std::size_t{64} << 20);
+  }
 }
 
 // More threads than processors, and than items of some waves.

@@ -14,6 +14,7 @@
 #include "backends/cpu/matmul/matmul_call.h"
 #include "backends/cpu/matmul/matmul_grid.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/rounding.h"
 #include "backends/cpu/rows/cross_entropy_rows.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
@@ -24,6 +25,8 @@ namespace {
 // Logits of a chunk, at most. Fewer, larger chunks read the weight less often, and one needs no
 // sums beside its gradient (docs/decisions/0016-chunks-of-the-head.md).
 constexpr std::int64_t kChunkBytes = std::int64_t{128} << 20;
+// Rows of one of several: as deep as a product sums up in one pass.
+constexpr std::int64_t kChunkRows = 1024;
 
 std::optional<Refusal> accepts(const CallSpec& call) {
   if (!has_tiles(call.in[0].dtype)) return Refusal{"f64 is not supported"};
@@ -58,10 +61,7 @@ class Head : public Prepared {
         classes_(call.in[1].shape[0].max()),
         width_(call.in[1].shape[1].max()),
         sweeps_(cross_entropy_rows(type_, type_)) {
-    const std::int64_t fit = kChunkBytes / (classes_ * static_cast<std::int64_t>(size_of(type_)));
-    const std::int64_t chunks = most_ / std::max<std::int64_t>(fit, 64) + 1;
-    const std::int64_t even = (most_ + chunks - 1) / chunks;
-    chunk_ = std::clamp<std::int64_t>((even + 31) / 32 * 32, 1, std::max<std::int64_t>(1, most_));
+    chunk_ = rows_of_chunk();
     make_grids(call.threads, split_of(call));
   }
 
@@ -112,6 +112,14 @@ class Head : public Prepared {
     if (chunk_ >= most_) return;
     spec.accumulate = true;
     more_dweight_ = std::make_unique<MatmulGrid>(spec);
+  }
+
+  std::int64_t rows_of_chunk() const {
+    const std::int64_t row = classes_ * static_cast<std::int64_t>(size_of(type_));
+    const std::int64_t all = std::max<std::int64_t>(1, most_), fit = kChunkBytes / row;
+    if (fit >= all) return all;
+    const std::int64_t most = std::clamp(fit / 32 * 32, std::int64_t{64}, kChunkRows);
+    return std::min(all, round_up(ceil_div(all, ceil_div(all, most)), 32));
   }
 
   // The weight's gradient does not come out in its own type at once.

@@ -22,6 +22,8 @@ constexpr std::int64_t kPassK = 1024;
 constexpr std::int64_t kBandBytes = std::int64_t{1} << 20;
 constexpr std::int64_t kF32BandBytes = std::int64_t{1664} << 10;
 constexpr std::int64_t kPartialSums = std::int64_t{8} << 20;
+// Of one band of strips, whose A is packed anew for every so many columns.
+constexpr std::int64_t kBandSums = std::int64_t{32} << 20;
 
 struct TileShape {
   std::int64_t m, n;
@@ -73,12 +75,23 @@ MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int thr
     t.tm = even_part(e.m, t.tm / 2, kind.unit_m);
   std::int64_t rows = e.m;
   if (kind.packs_a) rows = std::min(rows, kWaveA / row_bytes);
-  if (t.wave_k < e.k)
+  if (t.wave_k < e.k) {
+    const std::int64_t columns = kBandSums / (4 * t.tm) / kPanel * kPanel;
+    t.wave_n = std::min(t.wave_n, std::max(kPanel, columns));
     rows = std::min(rows, kPartialSums / (4 * std::max<std::int64_t>(kPanel, t.wave_n)));
+  }
   t.wave_m = round_up(std::max(rows, t.tm), t.tm);
-  const bool whole = t.wave_m >= e.m && t.wave_k >= e.k;
+  const bool whole = t.wave_m >= e.m && t.wave_n >= e.n && t.wave_k >= e.k;
   if (e.batch > 1 && whole) t.group = group_of(e.batch, kind.packs_a ? t.wave_m * row_bytes : 0);
   return t;
+}
+
+std::int64_t rows_a_block(std::int64_t band, std::int64_t most) {
+  // Shorter blocks read B too often for what they save.
+  std::int64_t chosen = most;
+  for (std::int64_t rows = most - 1; 3 * rows >= 2 * most; --rows)
+    if (round_up(band, rows) < round_up(band, chosen)) chosen = rows;
+  return chosen;
 }
 
 MatmulTiling choose_tiling(const MatmulExtent& e, const MatmulKind& kind) {
