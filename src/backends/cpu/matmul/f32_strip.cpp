@@ -77,7 +77,7 @@ HWY_INLINE void run_block(const F32Strip& s, std::int64_t row, std::int64_t colu
   constexpr std::int64_t kAhead = 8 * kF32Panel;
   const std::int64_t lda = s.lda, triple = 3 * lda;
   // Five rows a base, so that all addresses fit into registers: base + {0, 1, 2, 3, 4} lda.
-  const float *a0 = s.a + (kBlocks ? row / kBlockRows * kBlockStride * s.k : row * lda),
+  const float *a0 = s.a + (kBlocks ? row / s.block_rows * kBlockStride * s.k : row * lda),
               *a5 = a0 + 5 * lda, *a10 = a5 + 5 * lda, *b = s.b + column;
   const auto element = [&](int r) HWY_ATTR {
     if constexpr (kBlocks) return a0[r];
@@ -169,10 +169,14 @@ void run(const F32Strip& s) {
   if (!s.partial_out && !direct) plain.bias = nullptr;
   const bool lines = s.stream && !s.accumulate && is_line(s.c) && s.ldc % 16 == 0;
   const auto& run_here = s.lda ? kRunRows : kRunBlocks;
-  const std::int64_t blocks = (s.m + kBlockRows - 1) / kBlockRows * (kF32Panel / kColumns);
+  const auto parts = [&](std::int64_t rows) { return (s.m + rows - 1) / rows; };
+  // Rows read where they lie are cut evenly: a last block of few rows would wait for B.
+  const std::int64_t step =
+      s.lda ? (s.m + parts(kBlockRows) - 1) / parts(kBlockRows) : s.block_rows;
+  const std::int64_t blocks = parts(step) * (kF32Panel / kColumns);
   Fetching fetching(s.next, blocks * ((s.k + kFetchEvery - 1) / kFetchEvery));
-  for (std::int64_t row = 0; row < s.m; row += kBlockRows) {
-    const std::int64_t rows = std::min<std::int64_t>(kBlockRows, s.m - row);
+  for (std::int64_t row = 0; row < s.m; row += step) {
+    const std::int64_t rows = std::min(step, s.m - row);
     for (std::int64_t column = 0; column < kF32Panel; column += kColumns) {
       Ending ending{spare + column, kF32Panel, false, false};
       if (s.partial_out)

@@ -2,9 +2,10 @@
 // units for the types. Every element is one chain of fused multiply-adds along K, so that its bits
 // depend on nothing but its row of A and its column of B.
 //
-// 14 x 32 sums stay in registers (AVX-512; 6 x 16 with AVX2), B is packed (pack.h), A is read where
-// it lies, or from blocks of so many rows. Measured on two threads: 450 to 470 GFLOP/s with
-// operands in the second cache, where the library's best layout reaches 413 (docs/decisions/0004).
+// Up to 14 x 32 sums stay in registers (AVX-512; 6 x 16 with AVX2), B is packed (pack.h), A is read
+// where it lies, or from blocks of at most so many rows. Measured on two threads: 450 to 470 GFLOP/s
+// with operands in the second cache, where the library's best layout reaches 413
+// (docs/decisions/0004).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace aloft::cpu {
 // Columns of a packed panel of B: [k][32] f32, columns past N zero.
 inline constexpr std::int64_t kF32Panel = 32;
 
-// Rows of a block of A (14 or 6), and their distance: row r, column i of a block of packed rows is
-// [i * stride + r].
+// The most rows of a block of A (14 or 6), and their distance: row r, column i of a block of packed
+// rows is [i * stride + r].
 struct F32Blocks {
   std::int64_t rows, stride;
 };
@@ -34,6 +35,7 @@ struct F32Strip {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;           // row-major, or blocks
   std::int64_t lda = 0;               // 0: blocks
+  std::int64_t block_rows = 0;        // of a block, the last one has what is left
   const float* b = nullptr;           // the panel
   const float* partial_in = nullptr;  // sums of earlier parts of K, or null
   float* partial_out = nullptr;       // not null: write sums there and leave C alone

@@ -26,10 +26,13 @@ F32Strip MatmulGrid::State::f32_strip(const MatmulPointers& p, const MatmulWave&
   s.m = at.rows, s.n = at.cols, s.k = w.k1 - w.k0;
   if (pack_a) {
     s.a = reinterpret_cast<const float*>(scratch + a_at) + (at.b - w.b0) * a_batch;
-    if (a_blocks)
-      s.a += (at.row - w.m0) / a_blocks->rows * a_blocks->stride * s.k;
-    else
-      s.a += (at.row - w.m0) * packed_lda, s.lda = packed_lda;
+    if (a_blocks) {
+      s.block_rows = a_blocks->rows;
+      s.a += (at.row - w.m0) / s.block_rows * a_blocks->stride * s.k;
+    } else {
+      s.a += (at.row - w.m0) * packed_lda;
+      s.lda = packed_lda;
+    }
   } else {
     s.a = static_cast<const float*>(a_view(p, at.b).from(at.row, w.k0).data);
     s.lda = spec.k;

@@ -54,9 +54,11 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
   if (by_strips && !engine.amx && s.transpose_a) a_blocks = f32_blocks();
   const int bytes_of = static_cast<int>(size_of(engine.type)) * engine.planes;
   const MatmulExtent extent{spec.batch, spec.m, spec.n, spec.k};
-  const StripKind strip = engine.amx
-                              ? StripKind{32, kAmxDepth, pack_a, bytes_of, engine.planes}
-                              : StripKind{f32_blocks().rows, 1, pack_a, bytes_of, 1, kF32Chain};
+  StripKind strip = engine.amx ? StripKind{32, kAmxDepth, pack_a, bytes_of, engine.planes}
+                               : StripKind{1, 1, pack_a, bytes_of, 1, kF32Chain};
+  if (a_blocks)
+    strip.unit_m = a_blocks->rows =
+        rows_a_block(choose_strips(extent, strip, threads).tm, a_blocks->rows);
   tiling = by_strips ? choose_strips(extent, strip, threads)
                      : choose_tiling(extent, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
   direct = !engine.amx && !by_strips &&

@@ -48,4 +48,8 @@ struct StripKind {
 // they may depend on the number of threads.
 MatmulTiling choose_strips(const MatmulExtent& extent, const StripKind& kind, int threads);
 
+// Rows of a block, at most `most`, such that a band of `band` rows is least more when it is cut
+// into whole blocks.
+std::int64_t rows_a_block(std::int64_t band, std::int64_t most);
+
 }  // namespace aloft::cpu
