@@ -3,8 +3,8 @@
 // depend on nothing but its row of A and its column of B.
 //
 // Up to 14 x 32 sums stay in registers (AVX-512; 6 x 16 with AVX2), B is packed (pack.h), A is read
-// where it lies, or from blocks of at most so many rows. Measured on two threads: 450 to 470 GFLOP/s
-// with operands in the second cache, where the library's best layout reaches 413
+// where it lies, or from blocks of at most so many rows. Measured on two threads: 450 to 470
+// GFLOP/s with operands in the second cache, where the library's best layout reaches 413
 // (docs/decisions/0004).
 #pragma once
 
