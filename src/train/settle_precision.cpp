@@ -23,7 +23,9 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
     if (recipe.low == DType::BF16 && ratio <= 1)
       log_warning("bf16 is no faster than fp32 on this machine: {}. O0 may train faster.", numbers);
     if (recipe.low == DType::F16)
-      log_info("fp16 is stored in 16 bits and computed in f32 on this machine");
+      log_info(
+          "fp16 is stored in 16 bits and summed in fp32; what multiplies it on this machine: "
+          "aloft explain kernels");
     return recipe;
   }
   // Half-width storage pays a little even where the products are no faster; the bar leaves room
