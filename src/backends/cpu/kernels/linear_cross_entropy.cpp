@@ -119,7 +119,7 @@ class Head : public Prepared {
     const std::int64_t all = std::max<std::int64_t>(1, most_), fit = kChunkBytes / row;
     if (fit >= all) return all;
     const std::int64_t most = std::clamp(fit / 32 * 32, std::int64_t{64}, kChunkRows);
-    return std::min(all, round_up(ceil_div(all, ceil_div(all, most)), 32));
+    return std::min(all, even_part(all, most, 32));
   }
 
   // The weight's gradient does not come out in its own type at once.

@@ -16,6 +16,7 @@
 #include <array>
 #include <utility>
 
+#include "backends/cpu/rounding.h"
 #include "backends/cpu/vectors/tiles.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -169,11 +170,9 @@ void run(const F32Strip& s) {
   if (!s.partial_out && !direct) plain.bias = nullptr;
   const bool lines = s.stream && !s.accumulate && is_line(s.c) && s.ldc % 16 == 0;
   const auto& run_here = s.lda ? kRunRows : kRunBlocks;
-  const auto parts = [&](std::int64_t rows) { return (s.m + rows - 1) / rows; };
   // Rows read where they lie are cut evenly: a last block of few rows would wait for B.
-  const std::int64_t step =
-      s.lda ? (s.m + parts(kBlockRows) - 1) / parts(kBlockRows) : s.block_rows;
-  const std::int64_t blocks = parts(step) * (kF32Panel / kColumns);
+  const std::int64_t step = s.lda ? even_part(s.m, kBlockRows, 1) : s.block_rows;
+  const std::int64_t blocks = ceil_div(s.m, step) * (kF32Panel / kColumns);
   Fetching fetching(s.next, blocks * ((s.k + kFetchEvery - 1) / kFetchEvery));
   for (std::int64_t row = 0; row < s.m; row += step) {
     const std::int64_t rows = std::min(step, s.m - row);

@@ -29,12 +29,6 @@ struct TileShape {
   std::int64_t m, n;
 };
 
-// `extent` cut into equal parts of at most `most`, each a multiple of `unit`.
-std::int64_t even_part(std::int64_t extent, std::int64_t most, std::int64_t unit) {
-  const std::int64_t parts = std::max<std::int64_t>(1, ceil_div(extent, most));
-  return round_up(std::max<std::int64_t>(1, ceil_div(extent, parts)), unit);
-}
-
 TileShape choose_tile(const MatmulExtent& e, std::int64_t depth, bool amx) {
   constexpr TileShape kShapes[] = {{256, 384}, {256, 256}, {128, 256}, {128, 128},
                                    {64, 128},  {64, 64},   {32, 64}};
