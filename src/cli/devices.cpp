@@ -36,7 +36,7 @@ ExitCode devices(bool as_json, bool measure) {
                  {"memory_bytes", static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                                       static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE))}};
   if (measure) {
-    log_info("measuring: products of 1024 x 3072 x 768, and a stream through memory");
+    log_info("measuring: products of 512 x 1024 x 512, and a stream through memory");
     const cpu::MatmulRates rates = cpu::measure_matmul_rates();
     device["f32_gflops"] = rates.f32_gflops;
     device["bf16_gflops"] = rates.bf16_gflops;

@@ -5,10 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backends/cpu/measure.h"
 #include "base/log.h"
 #include "cli/bench_step.h"
 #include "cli/explain_kernels.h"
+#include "cli/product_rates.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "data/tokenizer.h"
@@ -66,10 +66,7 @@ void compile_recipe(const Options& o, Explained& e) {
   recipe.train.mode = "graph";
   std::function<MeasuredRates()> measure;
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here
-    measure = [] {
-      const cpu::MatmulRates r = cpu::measure_matmul_rates();
-      return MeasuredRates{r.f32_gflops, r.bf16_gflops};
-    };
+    measure = [] { return product_rates(); };
   e.session = open_session(recipe, vocab_of(recipe), measure);
   e.precision = print_precision(e.session.recipe.precision);
   e.runner = make_runner(e.session);

@@ -1,9 +1,9 @@
 // aloft train RECIPE
 #include <fmt/format.h>
 
-#include "backends/cpu/measure.h"
 #include "base/log.h"
 #include "cli/machine.h"
+#include "cli/product_rates.h"
 #include "cli/verb.h"
 #include "observe/report/report.h"
 #include "train/recipe.h"
@@ -36,10 +36,7 @@ ExitCode train(const Options& o) {
   t.resume = o.resume;
   t.quiet = o.quiet;
   t.machine = machine_name();
-  t.measure = [] {
-    const cpu::MatmulRates r = cpu::measure_matmul_rates();
-    return MeasuredRates{r.f32_gflops, r.bf16_gflops};
-  };
+  t.measure = [] { return product_rates(); };
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
   fmt::print("steps {}", r.last_step);

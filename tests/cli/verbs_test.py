@@ -72,6 +72,31 @@ class Verbs(unittest.TestCase):
             self.assertEqual(done.stdout, "", arguments)
             self.assertIn("error E07", done.stderr, arguments)
 
+    def test_the_rates_of_products_are_measured_once_and_shown(self):
+        file = self.folder / "cache" / "aloft" / "product-rates.json"
+        file.unlink(missing_ok=True)
+        asked = ("explain", "precision", "tiny.toml", "--set", 'precision.level="auto"')
+
+        def said():
+            lines = [line for line in self.aloft(*asked).stderr.splitlines()
+                     if line.startswith("products here: ")]
+            self.assertEqual(len(lines), 1, lines)
+            return lines[0]
+
+        first = said()
+        self.assertRegex(first, r"f32 \d+, bf16 \d+ GFLOP/s \([\d.]+x\), measured now$")
+        again = said()
+        self.assertIn("as measured before", again)
+        self.assertEqual(first.split("),")[0], again.split("),")[0])
+        for damage in ("{", "[1]", file.read_text().replace('": {', '": 7, "x": {'),
+                       file.read_text().replace("gflops", "flops")):
+            file.write_text(damage)
+            self.assertIn("measured now", said(), damage)
+        file.unlink()
+        file.mkdir()  # cannot be read, cannot be written
+        self.assertIn("measured now", said())
+        file.rmdir()
+
     def test_what_was_probably_meant(self):
         for arguments, meant in [(("tran",), "train"), (("explain", "presicion", "tiny.toml"), "precision"),
                                  (("train", "tiny.toml", "--step", 4), "--steps"),

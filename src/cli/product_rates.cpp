@@ -1,0 +1,74 @@
+#include "cli/product_rates.h"
+
+#include <omp.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/measure.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/machine.h"
+
+namespace aloft::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFile = "product-rates.json";
+
+// What the rates belong to: another processor, library, cap on instruction sets or number of
+// threads multiplies at other rates.
+std::string measured_on() {
+  return machine_name() + "; " + cpu::describe(cpu::cpu_features()) + "; oneDNN " +
+         cpu::library_version() + "; " + std::to_string(omp_get_max_threads()) + " used";
+}
+
+double rate_in(const json& entry, const char* key) {
+  const auto it = entry.find(key);
+  const double rate = it != entry.end() && it->is_number() ? it->get<double>() : 0;
+  return std::isfinite(rate) && rate > 0 ? rate : 0;
+}
+
+// The whole file; an empty object where there is none that can be used.
+json remembered(const Path& file) {
+  constexpr std::uint64_t kLimit = 1 << 20;
+  try {
+    json all = json::parse(read_file(file, kLimit), nullptr, false);
+    if (all.is_object()) return all;
+  } catch (const Error&) {
+  }
+  return json::object();
+}
+
+void remember(const Path& cache, json all, const std::string& key, const MeasuredRates& rates) {
+  all[key] = {{"f32_gflops", rates.f32_gflops}, {"bf16_gflops", rates.bf16_gflops}};
+  try {
+    make_folder(cache);
+    write_file_atomic(cache / kFile, all.dump(2) + "\n");
+  } catch (const Error&) {  // a cache that cannot be written is measured again
+  }
+}
+
+}  // namespace
+
+MeasuredRates product_rates(const Path& cache) {
+  const std::string key = measured_on();
+  json all = remembered(cache / kFile);
+  MeasuredRates rates;
+  if (const auto it = all.find(key); it != all.end())
+    rates = {rate_in(*it, "f32_gflops"), rate_in(*it, "bf16_gflops")};
+  const bool is_known = rates.f32_gflops > 0 && rates.bf16_gflops > 0;
+  if (!is_known) {
+    const cpu::MatmulRates now = cpu::measure_matmul_rates();
+    rates = {now.f32_gflops, now.bf16_gflops};
+    remember(cache, std::move(all), key, rates);
+  }
+  log_info("products here: f32 {:.0f}, bf16 {:.0f} GFLOP/s ({:.2f}x), {}", rates.f32_gflops,
+           rates.bf16_gflops, rates.bf16_gflops / rates.f32_gflops,
+           is_known ? "as measured before (" + (cache / kFile).string() + ")" : "measured now");
+  return rates;
+}
+
+}  // namespace aloft::cli

@@ -1,0 +1,15 @@
+// How fast this machine multiplies in f32 and in bf16, measured once and remembered: what decides
+// whether low precision pays here must not change from one start to the next.
+#pragma once
+
+#include "base/file.h"
+#include "train/trainer.h"
+
+namespace aloft::cli {
+
+// The rates in `cache` (a folder; default: the user's), measured and written there if they are not
+// those of this processor, library and number of threads. Says in a line what they are. A cache
+// that cannot be read or written costs a tenth of a second, nothing else.
+MeasuredRates product_rates(const Path& cache = default_cache());
+
+}  // namespace aloft::cli
