@@ -1,9 +1,7 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -13,38 +11,20 @@
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "train/checkpoint.h"
-#include "train/generate.h"
 #include "train/interrupt.h"
 #include "train/metrics.h"
 #include "train/model_json.h"
 #include "train/progress.h"
 #include "train/run_record.h"
+#include "train/run_sample.h"
 #include "train/runner.h"
 #include "train/session.h"
+#include "train/step_rate.h"
 
 namespace aloft {
 namespace {
 
 using nlohmann::json;
-
-// Step times from which the rate is taken: the newest, so that a long run shows its present speed.
-class Rate {
- public:
-  void add(double seconds) {
-    times_.push_back(seconds);
-    if (times_.size() > kWindow) times_.erase(times_.begin());
-  }
-  double median() const {
-    if (times_.empty()) return 0;
-    std::vector<double> sorted = times_;
-    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
-    return sorted[sorted.size() / 2];
-  }
-
- private:
-  static constexpr std::size_t kWindow = 50;
-  std::vector<double> times_;
-};
 
 class Training {
  public:
@@ -123,39 +103,19 @@ class Training {
       result_.compile_s = p->compile_seconds();
       result_.planned_peak_bytes = p->plan().peak_bytes();
     }
+    record_ = run_record(session_, data_.info, runner_->programs(), options_.machine);
+    if (const auto products = record_.find("f32_products");
+        products != record_.end() && (*products)["split_calls"] == 0)
+      log_warning(
+          "precision.matmul = {}: no product is split on this processor, all are plain f32 (aloft "
+          "explain kernels says why)",
+          (*products)["asked"].get<std::string>());
   }
 
+  // run.json: `record_` with how the run stands.
   void write_record(bool finished, const Error* error = nullptr) {
-    json record = {
-        {"aloft", ALOFT_VERSION},
-        {"started", started_},
-        {"machine", options_.machine},
-        {"threads", omp_get_max_threads()},
-        {"mode", recipe_.train.mode},
-        {"recipe", json_of(recipe_)},
-        {"origin", recipe_.origin},
-        {"model", json_of(config_)},
-        {"parameters", config_.parameter_count()},
-        {"policy", model_->policy().str()},
-        {"tokens",
-         {{"train", data_.info.train_tokens}, {"validation", data_.info.validation_tokens}}},
-        {"seed", recipe_.train.seed},
-        {"finished", finished && result_.exit == ExitCode::Ok}};
-    record["decay"] = decay_record(*optimizer_);
-    if (const Programs* p = runner_->programs()) {
-      record["signature"] = p->plan().signature();
-      record["compile_s"] = p->compile_seconds();
-      record["memory"] = memory_record(p->plan(), "train");
-      record["precision_decisions"] = decisions_record(p->decisions("train"));
-      if (const json products = f32_products_record(p->plan(), "train"); !products.is_null()) {
-        record["f32_products"] = products;
-        if (!finished && products["split_calls"] == 0)
-          log_warning(
-              "precision.matmul = {}: no product is split on this processor, all are plain "
-              "f32 (aloft explain kernels says why)",
-              products["asked"].get<std::string>());
-      }
-    }
+    json record = record_;
+    record["finished"] = finished && result_.exit == ExitCode::Ok;
     if (error)
       record["error"] = {{"code", error->code()},
                          {"text", error->what()},
@@ -301,36 +261,15 @@ class Training {
       sample();
     } catch (const DivergedError& e) {
       log_warning("no sample: {}", e.what());
-      model_->train();
     }
-  }
-
-  // What a sample goes on from: a new line, or the tokenizer's first piece where its text had none.
-  std::vector<std::int32_t> sample_start() const {
-    try {
-      if (auto ids = data_.tokenizer->encode("\n"); !ids.empty()) return ids;
-    } catch (const DataError&) {
-    }
-    return {0};
   }
 
   void sample() {
     if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
-    Generator generator(*model_);
-    generator.start(sample_start());
-    SamplingOptions o;
-    o.temperature = 0.8;
-    o.top_k = 40;
-    o.seed = recipe_.train.seed;
-    std::vector<std::int32_t> drawn;
-    for (std::int64_t i = 0; i < recipe_.train.sample_tokens; ++i) {
-      drawn.push_back(sample_token(generator.logits(data_.tokenizer->vocab_size()), o, i));
-      generator.feed(drawn.back());
-    }
-    result_.sample = data_.tokenizer->decode(drawn);
+    result_.sample =
+        draw_run_sample(*model_, *data_.tokenizer, recipe_.train.sample_tokens, recipe_.train.seed);
     write_file_atomic(options_.out / "samples" / fmt::format("step-{:06}.txt", step_),
                       result_.sample);
-    model_->train();
   }
 
   const TrainOptions& options_;
@@ -342,11 +281,11 @@ class Training {
   std::unique_ptr<Optimizer>& optimizer_ = session_.optimizer;
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> names_;
-  std::string started_ = utc_timestamp();
+  json record_;
   std::int64_t step_ = 0, tokens_ = 0, overflow_run_ = 0;
   std::uint64_t position_ = 0;
   double time_ = 0;
-  Rate rate_;
+  StepRate rate_;
   TrainResult result_;
 };
 
