@@ -8,6 +8,7 @@
 #include "observe/report/report.h"
 #include "train/recipe.h"
 #include "train/trainer.h"
+#include "train/validation_loss.h"
 
 namespace aloft::cli {
 namespace {
@@ -41,7 +42,7 @@ ExitCode train(const Options& o) {
   const TrainResult r = run_training(recipe, t);
   fmt::print("steps {}", r.last_step);
   if (r.steps > 0) fmt::print("  loss {:.4f}", r.last_loss);
-  if (r.val_loss) fmt::print("  validation loss {:.4f}", *r.val_loss);
+  if (r.val_loss) fmt::print("  {}", describe(validation_loss(*r.val_loss, r.bytes_a_token)));
   if (r.steps > 0) fmt::print("  {:.0f} tokens/s", r.tokens_per_s);
   fmt::print("  skipped {}\n", r.skipped);
   fmt::print("run directory {}\n", t.out.string());

@@ -68,9 +68,13 @@ void Metrics::step(const StepRecord& r) {
   board_.scalar("train/tokens_per_s", r.tokens_per_s, r.step);
 }
 
-void Metrics::evaluation(std::int64_t step, double val_loss) {
-  line(json{{"step", step}, {"val_loss", number(val_loss)}}.dump());
-  board_.scalar("validation/loss", val_loss, step);
+void Metrics::evaluation(std::int64_t step, const ValidationLoss& loss) {
+  json j = json_of(loss);
+  j["step"] = step;
+  line(j.dump());
+  board_.scalar("validation/loss", loss.loss, step);
+  board_.scalar("validation/perplexity", loss.perplexity, step);
+  if (loss.bits_per_byte) board_.scalar("validation/bits_per_byte", *loss.bits_per_byte, step);
   flush();
 }
 

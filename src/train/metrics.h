@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "files/tensorboard.h"
+#include "train/validation_loss.h"
 
 namespace aloft {
 
@@ -27,7 +28,7 @@ class Metrics {
   Metrics(const Path& folder, std::int64_t resumed_step);
 
   void step(const StepRecord& record);
-  void evaluation(std::int64_t step, double val_loss);
+  void evaluation(std::int64_t step, const ValidationLoss& loss);
   void flush();
 
  private:

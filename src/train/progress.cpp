@@ -28,24 +28,23 @@ std::string duration(double s) {
 
 }  // namespace
 
-Progress::Progress(std::int64_t first_step, std::int64_t last_step, bool quiet)
-    : first_(first_step),
-      last_(last_step),
+Progress::Progress(std::int64_t last_step, bool quiet)
+    : last_(last_step),
       quiet_(quiet),
       terminal_(is_terminal(Output::Err)),
       started_(monotonic_seconds()) {}
 
 std::string Progress::text(const StepRecord& r, std::int64_t skips) const {
-  const double elapsed = monotonic_seconds() - started_;
-  const double done = static_cast<double>(r.step - first_);
-  const double eta = done > 0 ? elapsed / done * static_cast<double>(last_ - r.step) : -1;
-  std::string s =
-      fmt::format("step {}/{}  loss {:.4f} (mean {:.4f})  lr {:.2e}  norm {:.2f}", r.step, last_,
-                  unsigned_nan(r.loss), weight_ > 0 ? smoothed_ / weight_ : unsigned_nan(r.loss),
-                  r.lr, unsigned_nan(r.grad_norm));
-  if (r.loss_scale != 1) s += fmt::format("  scale {:g}", r.loss_scale);
+  const double eta = rate_.left(last_ - r.step, monotonic_seconds() - started_);
+  const double mean = weight_ > 0 ? smoothed_ / weight_ : unsigned_nan(r.loss);
+  // What matters most comes first: a narrow terminal cuts the end off.
+  std::string s = fmt::format(
+      "step {}/{}  left {}  loss {:.4f} (mean {:.4f})  perplexity {:.3g}  {:.0f} tok/s", r.step,
+      last_, duration(eta), unsigned_nan(r.loss), mean, std::exp(mean), r.tokens_per_s);
   if (skips > 0) s += fmt::format("  skipped {}", skips);
-  return s + fmt::format("  {:.0f} tok/s  left {}", r.tokens_per_s, duration(eta));
+  s += fmt::format("  lr {:.1e}  norm {:.2f}", r.lr, unsigned_nan(r.grad_norm));
+  if (r.loss_scale != 1) s += fmt::format("  scale {:g}", r.loss_scale);
+  return s;
 }
 
 // Of a long row of skips the first and then few are shown; metrics.jsonl holds every one.
@@ -67,6 +66,8 @@ void Progress::step(const StepRecord& r, std::int64_t skips) {
   }
   if (quiet_) return;
   const double now = monotonic_seconds();
+  rate_.add(time_ < 0 ? now - started_ : r.time_s - time_);
+  time_ = r.time_s;
   skips_in_row_ = r.skipped ? skips_in_row_ + 1 : 0;
   if (r.skipped) show_skip(r);
   const bool last = r.step == last_;

@@ -13,6 +13,7 @@
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
+#include "train/recipe_names.h"
 #include "train/toml_text.h"
 
 namespace aloft {
@@ -100,6 +101,7 @@ class Reader {
     check_master();
     check_skipped_passes();
     check_update();
+    check_length();
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
       return line_of(a.first) < line_of(b.first);
@@ -151,6 +153,24 @@ class Reader {
           fmt::format("optimizer.update: an early update cannot skip a step, and the loss scale "
                       "of '{}' does; use bf16, or update = \"late\"",
                       print_precision(precision)));
+  }
+
+  // Steps or epochs: what the command line says beats the file, two of a kind are a mistake.
+  void check_length() {
+    if (recipe_.train.epochs <= 0 || !recipe_.origin.contains("train.steps")) return;
+    const bool given = origin("train.epochs") == kOverride;
+    if (given == (origin("train.steps") == kOverride)) {
+      mistake(origin("train.epochs"),
+              fmt::format("train.epochs: train.steps ({}) says how long the run is, too; leave one "
+                          "of them out",
+                          origin("train.steps")));
+    } else if (given) {
+      recipe_.train.steps = TrainSection{}.steps;
+      recipe_.origin.erase("train.steps");
+    } else {
+      recipe_.train.epochs = 0;
+      recipe_.origin.erase("train.epochs");
+    }
   }
 
   // "recipe.toml:12" -> 12; what has no line comes last.
@@ -218,18 +238,9 @@ class Reader {
   }
 
   void unknown(const Leaf& leaf) {
-    std::vector<std::string> known{"precision"}, here;
-    const std::string section = leaf.key.substr(0, leaf.key.rfind('.') + 1);
-    for (const RecipeField& f : fields_) {
-      known.emplace_back(f.key);
-      if (known.back().starts_with(section)) here.push_back(known.back().substr(section.size()));
-    }
-    // In a section that exists it is the key's own name that was mistyped.
-    std::string near = nearest_name(leaf.key.substr(section.size()), here);
-    if (!near.empty()) near = section + near;
-    if (here.empty()) near = nearest_name(leaf.key, known);
+    const std::string meant = meant_key(leaf.key, fields_);
     mistake(leaf.origin,
-            leaf.key + ": no such key" + (near.empty() ? "" : "; did you mean " + near + "?"));
+            leaf.key + ": no such key" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
   }
 
   void wrong(const Leaf& leaf, const std::string& need) {

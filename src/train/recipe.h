@@ -63,6 +63,7 @@ struct ScheduleSection {
 
 struct TrainSection {
   std::int64_t batch = 8, accumulate = 1, steps = 400;
+  double epochs = 0;  // above 0: steps follow from it and the data (run_length.h)
   std::int64_t eval_every = 0, eval_batches = 0;  // 0: only at the end; every batch
   std::int64_t checkpoint_every = 0, keep_checkpoints = 3;
   std::int64_t sample_every = 0, sample_tokens = 200;

@@ -79,6 +79,8 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
       {"train.batch", "sequences a micro-batch", &t.batch, 1, 1 << 20},
       {"train.accumulate", "micro-batches an update", &t.accumulate, 1, 1 << 20},
       {"train.steps", "steps of the run, skipped ones included", &t.steps, 0, kMany},
+      {"train.epochs", "passes over the training tokens, instead of steps; 0: steps count",
+       &t.epochs, 0, 1e9},
       {"train.eval_every", "steps between evaluations; 0: at the end", &t.eval_every, 0, kMany},
       {"train.eval_batches", "batches an evaluation; 0: the whole split", &t.eval_batches, 0,
        kMany},

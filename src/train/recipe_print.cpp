@@ -71,7 +71,10 @@ std::string print_config(const Recipe& recipe) {
                            origin_of(recipe, "precision." + key));
       section = "precision";
     }
-    std::visit([&](const auto* v) { line(f.key, value_text(json(*v))); }, f.target);
+    if (f.key == "train.steps" && recipe.train.epochs > 0)
+      out += "# steps follow from epochs and the data\n";
+    else
+      std::visit([&](const auto* v) { line(f.key, value_text(json(*v))); }, f.target);
   }
   return out;
 }

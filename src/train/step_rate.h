@@ -1,9 +1,10 @@
-// Step times from which a run's rate is taken: the newest, so that a long run shows its present
-// speed.
+// How fast a run is now: from its newest steps, so that neither a slow start nor a busy hour long
+// ago is counted for ever.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace aloft {
@@ -13,19 +14,32 @@ class StepRate {
   void add(double seconds) {
     times_.push_back(seconds);
     if (times_.size() > kWindow) times_.erase(times_.begin());
+    total_ += seconds;
+    ++steps_;
   }
-  // Seconds a step; 0 before the first.
+
+  // Median of the newest steps, in seconds; 0 before the first.
   double median() const {
     if (times_.empty()) return 0;
     std::vector<double> sorted = times_;
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    return *middle;
+    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+
+  // Seconds that `steps` more steps will take at the present rate, with their share of what was
+  // done between steps so far (`elapsed` seconds since the start, evaluations and checkpoints
+  // included); below 0 before the first step.
+  double left(std::int64_t steps, double elapsed) const {
+    if (steps_ == 0) return -1;
+    const double between = std::max(0.0, elapsed - total_) / static_cast<double>(steps_);
+    return static_cast<double>(steps) * (median() + between);
   }
 
  private:
   static constexpr std::size_t kWindow = 50;
   std::vector<double> times_;
+  double total_ = 0;
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace aloft

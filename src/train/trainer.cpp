@@ -1,7 +1,9 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
+#include <omp.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -10,16 +12,19 @@
 #include "frontend/amp.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
+#include "train/banner.h"
 #include "train/checkpoint.h"
+#include "train/generate.h"
 #include "train/interrupt.h"
 #include "train/metrics.h"
 #include "train/model_json.h"
 #include "train/progress.h"
+#include "train/run_length.h"
 #include "train/run_record.h"
-#include "train/run_sample.h"
 #include "train/runner.h"
 #include "train/session.h"
 #include "train/step_rate.h"
+#include "train/validation_loss.h"
 
 namespace aloft {
 namespace {
@@ -31,17 +36,20 @@ class Training {
   Training(const Recipe& recipe, const TrainOptions& options)
       : options_(options),
         data_(open_data(recipe, options.quiet)),
-        session_(open_session(recipe, vocabulary_of(recipe, data_), options.measure)) {
+        session_(
+            open_session(settled(recipe, data_), vocabulary_of(recipe, data_), options.measure)) {
     names_ = backward_order(*optimizer_);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);
     if (data_.validation) data_.validation = data_.validation->with_vocab(vocab);
+    result_.bytes_a_token = bytes_a_validation_token(data_);
   }
 
   TrainResult run() {
     prepare_folder();
     start_runner();
     write_record(false);
+    introduce();
     Metrics metrics(options_.out, step_);
     TokenLoader loader(data_.train, loader_options());
     const InterruptScope interrupts;
@@ -56,6 +64,20 @@ class Training {
   }
 
  private:
+  static Recipe settled(Recipe recipe, const Dataset& data) {
+    settle_length(recipe, data.train.size());
+    return recipe;
+  }
+
+  void introduce() const {
+    if (options_.quiet) return;
+    std::string text =
+        start_banner({session_, data_, options_.out, step_, result_.planned_peak_bytes,
+                      result_.compile_s, omp_get_max_threads()});
+    text.pop_back();
+    log_info("{}", text);
+  }
+
   TokenLoaderOptions loader_options() const {
     TokenLoaderOptions o;
     o.batch = recipe_.train.batch;
@@ -103,19 +125,39 @@ class Training {
       result_.compile_s = p->compile_seconds();
       result_.planned_peak_bytes = p->plan().peak_bytes();
     }
-    record_ = run_record(session_, data_.info, runner_->programs(), options_.machine);
-    if (const auto products = record_.find("f32_products");
-        products != record_.end() && (*products)["split_calls"] == 0)
-      log_warning(
-          "precision.matmul = {}: no product is split on this processor, all are plain f32 (aloft "
-          "explain kernels says why)",
-          (*products)["asked"].get<std::string>());
   }
 
-  // run.json: `record_` with how the run stands.
   void write_record(bool finished, const Error* error = nullptr) {
-    json record = record_;
-    record["finished"] = finished && result_.exit == ExitCode::Ok;
+    json record = {
+        {"aloft", ALOFT_VERSION},
+        {"started", started_},
+        {"machine", options_.machine},
+        {"threads", omp_get_max_threads()},
+        {"mode", recipe_.train.mode},
+        {"recipe", json_of(recipe_)},
+        {"origin", recipe_.origin},
+        {"model", json_of(config_)},
+        {"parameters", config_.parameter_count()},
+        {"policy", model_->policy().str()},
+        {"tokens",
+         {{"train", data_.info.train_tokens}, {"validation", data_.info.validation_tokens}}},
+        {"seed", recipe_.train.seed},
+        {"finished", finished && result_.exit == ExitCode::Ok}};
+    record["decay"] = decay_record(*optimizer_);
+    if (const Programs* p = runner_->programs()) {
+      record["signature"] = p->plan().signature();
+      record["compile_s"] = p->compile_seconds();
+      record["memory"] = memory_record(p->plan(), "train");
+      record["precision_decisions"] = decisions_record(p->decisions("train"));
+      if (const json products = f32_products_record(p->plan(), "train"); !products.is_null()) {
+        record["f32_products"] = products;
+        if (!finished && products["split_calls"] == 0)
+          log_warning(
+              "precision.matmul = {}: no product is split on this processor, all are plain "
+              "f32 (aloft explain kernels says why)",
+              products["asked"].get<std::string>());
+      }
+    }
     if (error)
       record["error"] = {{"code", error->code()},
                          {"text", error->what()},
@@ -128,7 +170,8 @@ class Training {
                           {"median_step_s", result_.median_step_s},
                           {"tokens_per_s", result_.tokens_per_s},
                           {"peak_rss_bytes", peak_rss_bytes()}};
-      if (result_.val_loss) record["result"]["val_loss"] = *result_.val_loss;
+      if (result_.val_loss)
+        record["result"].update(json_of(validation_loss(*result_.val_loss, result_.bytes_a_token)));
     }
     write_file_atomic(options_.out / "run.json", record.dump(2) + "\n");
   }
@@ -166,7 +209,7 @@ class Training {
 
   void loop(Metrics& metrics, TokenLoader& loader) {
     const std::int64_t last = recipe_.train.steps;
-    Progress progress(step_, last, options_.quiet);
+    Progress progress(last, options_.quiet);
     const auto due = [&](std::int64_t every) {
       return every > 0 && step_ % every == 0 && step_ < last;
     };
@@ -224,9 +267,10 @@ class Training {
     }
     if (count == 0) return;
     result_.val_loss = sum / static_cast<double>(count);
+    const ValidationLoss validation = validation_loss(*result_.val_loss, result_.bytes_a_token);
     // A resumed run that had ended has its line already.
-    if (result_.steps > 0 || step_ == 0) metrics.evaluation(step_, *result_.val_loss);
-    if (!options_.quiet) log_info("step {}: validation loss {:.4f}", step_, *result_.val_loss);
+    if (result_.steps > 0 || step_ == 0) metrics.evaluation(step_, validation);
+    if (!options_.quiet) log_info("step {}: {}", step_, describe(validation));
   }
 
   void save() {
@@ -261,15 +305,36 @@ class Training {
       sample();
     } catch (const DivergedError& e) {
       log_warning("no sample: {}", e.what());
+      model_->train();
     }
+  }
+
+  // What a sample goes on from: a new line, or the tokenizer's first piece where its text had none.
+  std::vector<std::int32_t> sample_start() const {
+    try {
+      if (auto ids = data_.tokenizer->encode("\n"); !ids.empty()) return ids;
+    } catch (const DataError&) {
+    }
+    return {0};
   }
 
   void sample() {
     if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
-    result_.sample =
-        draw_run_sample(*model_, *data_.tokenizer, recipe_.train.sample_tokens, recipe_.train.seed);
+    Generator generator(*model_);
+    generator.start(sample_start());
+    SamplingOptions o;
+    o.temperature = 0.8;
+    o.top_k = 40;
+    o.seed = recipe_.train.seed;
+    std::vector<std::int32_t> drawn;
+    for (std::int64_t i = 0; i < recipe_.train.sample_tokens; ++i) {
+      drawn.push_back(sample_token(generator.logits(data_.tokenizer->vocab_size()), o, i));
+      generator.feed(drawn.back());
+    }
+    result_.sample = data_.tokenizer->decode(drawn);
     write_file_atomic(options_.out / "samples" / fmt::format("step-{:06}.txt", step_),
                       result_.sample);
+    model_->train();
   }
 
   const TrainOptions& options_;
@@ -281,7 +346,7 @@ class Training {
   std::unique_ptr<Optimizer>& optimizer_ = session_.optimizer;
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> names_;
-  json record_;
+  std::string started_ = utc_timestamp();
   std::int64_t step_ = 0, tokens_ = 0, overflow_run_ = 0;
   std::uint64_t position_ = 0;
   double time_ = 0;

@@ -33,7 +33,8 @@ struct TrainResult {
   std::int64_t last_step = 0;  // of the whole run, resumed ones included
   std::int64_t skipped = 0;
   double first_loss = 0, last_loss = 0;
-  std::optional<double> val_loss;
+  std::optional<double> val_loss;       // the newest
+  std::optional<double> bytes_a_token;  // of the validation part: bytes_a_validation_token()
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;
   std::uint64_t planned_peak_bytes = 0;
   Path checkpoint;

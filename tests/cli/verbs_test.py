@@ -2,6 +2,7 @@
 
 import array
 import json
+import math
 import os
 import subprocess
 import sys
@@ -302,6 +303,30 @@ class Verbs(unittest.TestCase):
         self.assertIn("h.0.attn.c_attn.weight", run["decay"]["decayed"])
         self.assertLessEqual({"ln_f.weight", "ln_f.bias", "h.0.mlp.c_fc.bias"},
                              set(run["decay"]["not_decayed"]))
+
+    def test_a_run_introduces_itself(self):
+        done = self.aloft("train", "tiny.toml", "--out", "introduced", "--set", "train.epochs=0.5")
+        for said in ("gpt2: 1 layers, dim 16, 2 heads, context 8, vocabulary 256", "training tokens",
+                     "44 steps of 16 tokens (2 x 8)", "0.503 epochs", "O2:bf16, no loss scale",
+                     "as asked in tiny.toml:12", "planned for the step", "introduced: metrics.jsonl",
+                     "1.00 bytes a token", "perplexity"):
+            self.assertIn(said, done.stderr, said)
+        lines = [json.loads(line) for line in
+                 (self.folder / "introduced" / "metrics.jsonl").read_text().splitlines()]
+        evaluation = lines[-1]
+        self.assertEqual(evaluation["step"], 44)
+        self.assertAlmostEqual(evaluation["val_perplexity"], math.exp(evaluation["val_loss"]), 6)
+        self.assertAlmostEqual(evaluation["val_bits_per_byte"],
+                               evaluation["val_loss"] / math.log(2), 6)  # a byte a token
+        self.assertIn("bits per byte", done.stdout)
+        self.assertEqual(json.loads((self.folder / "introduced" / "run.json").read_text())
+                         ["recipe"]["train"]["steps"], 44)
+        # Quiet is quiet, and two lengths are one too many.
+        quiet = self.aloft("train", "tiny.toml", "--out", "quiet", "--quiet")
+        self.assertNotIn("training tokens", quiet.stderr)
+        (self.folder / "both.toml").write_text(TINY + "epochs = 2\n")
+        self.assertIn("leave one of them out",
+                      self.aloft("train", "both.toml", "--out", "both", exit_code=2).stderr)
 
     def test_low_precision_generates_and_scores_like_fp32(self):
         self.aloft("train", "tiny.toml", "--out", "spoken", "--steps", "120", "--set",

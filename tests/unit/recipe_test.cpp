@@ -14,6 +14,7 @@
 #include "precision/recipe_json.h"
 #include "temporary_folder.h"
 #include "train/generate.h"
+#include "train/run_length.h"
 #include "train/session.h"
 #include "train/toml_text.h"
 
@@ -88,6 +89,54 @@ x = 1
   }
 }
 
+TEST(Recipe, NamesWhatWasMeantByAShortOrAForeignWord) {
+  const std::pair<const char*, const char*> words[] = {{"lr", "optimizer.lr"},
+                                                       {"train.lr", "optimizer.lr"},
+                                                       {"learning_rate", "optimizer.lr"},
+                                                       {"optimizer.learning-rate", "optimizer.lr"},
+                                                       {"steps", "train.steps or schedule.steps"},
+                                                       {"train.max_iters", "train.steps"},
+                                                       {"batch_size", "train.batch"},
+                                                       {"n_layer", "model.layers"},
+                                                       {"num_epochs", "train.epochs"},
+                                                       {"batchh", "train.batch"},
+                                                       {"modle.dim", "model.dim"},
+                                                       {"precison", "precision"}};
+  for (const auto& [written, meant] : words)
+    EXPECT_NE(mistakes_of("", {{written, "1"}}).find(std::string("did you mean ") + meant + "?"),
+              std::string::npos)
+        << written << "\n"
+        << mistakes_of("", {{written, "1"}});
+  for (const char* far : {"x", "zzz", "frobnicate.qq"})
+    EXPECT_EQ(mistakes_of("", {{far, "1"}}).find("did you mean"), std::string::npos) << far;
+}
+
+TEST(Recipe, CountsInStepsOrInEpochs) {
+  const std::string both = mistakes_of("[train]\nsteps = 5\nepochs = 2\n");
+  EXPECT_NE(both.find("r.toml:3 train.epochs: train.steps (r.toml:2) says how long the run is"),
+            std::string::npos)
+      << both;
+  EXPECT_NE(mistakes_of("", {{"train.steps", "5"}, {"train.epochs", "2"}}).find("leave one"),
+            std::string::npos);
+  // The command line beats the file, either way.
+  Recipe r = parse_recipe("[train]\nsteps = 5\n", "r.toml", {{"train.epochs", "2.5"}});
+  EXPECT_EQ(r.train.epochs, 2.5);
+  r.model.context = 16;
+  r.train.batch = 4;
+  r.train.accumulate = 3;
+  settle_length(r, 16 * 100 + 1);  // 100 windows: 250 of them, 12 a step
+  EXPECT_EQ(r.train.steps, 21);
+  EXPECT_EQ(r.origin.at("train.steps"), "train.epochs");
+  EXPECT_DOUBLE_EQ(epochs_of(r, 16 * 100 + 1), 2.52);
+  settle_length(r, 3);
+  EXPECT_EQ(r.train.steps, 1);
+  r = parse_recipe("[train]\nepochs = 2\n", "r.toml", {{"train.steps", "7"}});
+  settle_length(r, 1601);
+  EXPECT_EQ(r.train.steps, 7);
+  EXPECT_NE(mistakes_of("[train]\nepochs = -1\n").find("train.epochs"), std::string::npos);
+  EXPECT_NE(mistakes_of("[train]\nepochs = \"2\"\n").find("train.epochs"), std::string::npos);
+}
+
 TEST(Recipe, WrongSizesAndHostileTextAreMistakesLikeOthers) {
   EXPECT_NE(mistakes_of("[model]\nsize = \"gpt2-9m\"\n").find("gpt2-124m"), std::string::npos);
   EXPECT_THROW(parse_recipe("", "r.toml", {{"model.family", "\xff\xfe"}}), UserError);
@@ -126,6 +175,8 @@ TEST(Recipe, ThePrintedConfigLoadsAsTheSameRecipe) {
     const Recipe again = parse_recipe(print_config(r), "printed.toml");
     EXPECT_EQ(json_of(r), json_of(again)) << print_config(r);
   }
+  const Recipe epochs = parse_recipe(kRecipe, "r.toml", {{"train.epochs", "2"}});
+  EXPECT_EQ(json_of(parse_recipe(print_config(epochs), "printed.toml")), json_of(epochs));
   const std::string text = print_config(parse_recipe(kRecipe, "r.toml", {{"train.steps", "7"}}));
   // "key = value", padding, "# origin".
   const auto shows = [](const std::string& text, const std::string& key, const std::string& end) {

@@ -1,0 +1,91 @@
+#include "train/banner.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "precision/decide.h"
+#include "train/run_length.h"
+#include "train/validation_loss.h"
+
+namespace aloft {
+namespace {
+
+std::string line(std::string_view label, const std::string& text) {
+  return fmt::format("{:<12} {}\n", label, text);
+}
+
+std::string model_line(const Session& s) {
+  const models::Gpt2Config& c = s.config;
+  return line(
+      "model",
+      fmt::format("{}: {} layers, dim {}, {} heads, context {}, vocabulary {}: {} parameters",
+                  s.recipe.model.family, c.layers, c.dim, c.heads, c.context, grouped(c.vocab),
+                  human_count(static_cast<double>(c.parameter_count()))));
+}
+
+std::string data_line(const Dataset& data) {
+  std::string text = human_count(static_cast<double>(data.train.size())) + " training tokens";
+  text += data.validation
+              ? ", " + human_count(static_cast<double>(data.validation->size())) + " for validation"
+              : ", none for validation";
+  if (data.tokenizer) text += fmt::format("; {} tokenizer", data.tokenizer->kind());
+  if (const auto bytes = bytes_a_validation_token(data))
+    text += fmt::format(", {:.2f} bytes a token", *bytes);
+  return line("data", text);
+}
+
+std::string length_line(const BannerFacts& f) {
+  const Recipe& r = f.session.recipe;
+  const std::int64_t each = tokens_a_step(r);
+  std::string batch = fmt::format("{} x {}", r.train.batch, r.model.context);
+  if (r.train.accumulate > 1) batch += fmt::format(" x {} micro-batches", r.train.accumulate);
+  std::string text = fmt::format(
+      "{} steps of {} tokens ({}): {} tokens, {:.3g} epochs", grouped(r.train.steps), grouped(each),
+      batch, human_count(static_cast<double>(each) * static_cast<double>(r.train.steps)),
+      epochs_of(r, f.data.train.size()));
+  if (f.first_step > 0) text += fmt::format("; going on behind step {}", grouped(f.first_step));
+  return line("run", text);
+}
+
+// "recipes/gpt-cpp.toml:17" as it is; what nobody set is a default.
+std::string precision_line(const Recipe& r) {
+  const auto it = r.origin.find("precision.level");
+  const std::string from = it == r.origin.end() ? "the default" : "as asked in " + it->second;
+  const std::string why =
+      r.precision.auto_reason.empty() ? from : "measured: " + r.precision.auto_reason;
+  const scalar::ScalerRule scaler = scaler_rule(r.precision);
+  std::string scale = "no loss scale";
+  if (scaler.kind != scalar::ScalerKind::None)
+    scale =
+        fmt::format("{} loss scale from {:g}",
+                    scaler.kind == scalar::ScalerKind::Fixed ? "fixed" : "dynamic", scaler.init);
+  return line("precision", fmt::format("{}, {} ({})", print_precision(r.precision), scale, why));
+}
+
+std::string memory_line(const BannerFacts& f) {
+  const std::string threads = fmt::format("{} thread{}", f.threads, f.threads == 1 ? "" : "s");
+  if (f.planned_bytes == 0) return line("memory", "not planned in eager mode; " + threads);
+  return line("memory", fmt::format("{} planned for the step; {}; compiled in {:.1f} s",
+                                    human_bytes(f.planned_bytes), threads, f.compile_s));
+}
+
+std::string checkpoint_line(const TrainSection& t) {
+  std::string text = t.checkpoint_every > 0
+                         ? fmt::format("every {} steps and at the end", grouped(t.checkpoint_every))
+                         : "at the end, and when interrupted";
+  text += t.keep_checkpoints > 0 ? fmt::format("; the newest {} are kept", t.keep_checkpoints)
+                                 : "; all are kept";
+  return line("checkpoints", text);
+}
+
+}  // namespace
+
+std::string start_banner(const BannerFacts& f) {
+  const Recipe& r = f.session.recipe;
+  return model_line(f.session) + data_line(f.data) + length_line(f) + precision_line(r) +
+         memory_line(f) + checkpoint_line(r.train) +
+         line("to look at",
+              fmt::format("{}: metrics.jsonl on the way, report.html at the end", f.out.string()));
+}
+
+}  // namespace aloft

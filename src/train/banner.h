@@ -1,0 +1,26 @@
+// What a person wants to know before a run takes its time: model, data, length, precision, memory,
+// where it all goes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/pack.h"
+#include "train/session.h"
+
+namespace aloft {
+
+struct BannerFacts {
+  const Session& session;
+  const Dataset& data;
+  Path out;                         // the run directory
+  std::int64_t first_step = 0;      // steps made before: of a resumed run
+  std::uint64_t planned_bytes = 0;  // 0: nothing is planned, as in eager mode
+  double compile_s = 0;
+  int threads = 1;
+};
+
+// Lines "label  text", each ended; no line is longer than what is in it needs.
+std::string start_banner(const BannerFacts& facts);
+
+}  // namespace aloft

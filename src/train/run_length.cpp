@@ -1,0 +1,40 @@
+#include "train/run_length.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace aloft {
+namespace {
+
+// An epoch's windows, as data/order.h cuts them.
+double windows_of(const Recipe& recipe, std::uint64_t train_tokens) {
+  if (train_tokens == 0) return 0;
+  return static_cast<double>((train_tokens - 1) / static_cast<std::uint64_t>(recipe.model.context));
+}
+
+double windows_a_step(const Recipe& recipe) {
+  return static_cast<double>(recipe.train.batch * recipe.train.accumulate);
+}
+
+}  // namespace
+
+std::int64_t tokens_a_step(const Recipe& recipe) {
+  return recipe.train.batch * recipe.train.accumulate * recipe.model.context;
+}
+
+double epochs_of(const Recipe& recipe, std::uint64_t train_tokens) {
+  const double windows = windows_of(recipe, train_tokens);
+  if (windows == 0) return 0;
+  return static_cast<double>(recipe.train.steps) * windows_a_step(recipe) / windows;
+}
+
+void settle_length(Recipe& recipe, std::uint64_t train_tokens) {
+  if (recipe.train.epochs <= 0) return;
+  const double steps =
+      recipe.train.epochs * windows_of(recipe, train_tokens) / windows_a_step(recipe);
+  constexpr double kMost = 1e15;  // train.steps itself takes no more
+  recipe.train.steps = static_cast<std::int64_t>(std::clamp(std::ceil(steps), 1.0, kMost));
+  recipe.origin["train.steps"] = "train.epochs";
+}
+
+}  // namespace aloft
