@@ -49,6 +49,11 @@ std::byte* Executor::arena(Arena a) const {
   return it == arenas_.end() ? nullptr : static_cast<std::byte*>(it->second.get());
 }
 
+std::shared_ptr<void> Executor::memory_of(const Buffer& buffer) const {
+  const auto it = arenas_.find(buffer.arena);
+  return it == arenas_.end() || shared_.contains(buffer.name) ? nullptr : it->second;
+}
+
 void Executor::find_shared(std::span<const VariablePtr> variables) {
   for (const VariablePtr& v : variables)
     if (const auto* owner = std::get_deleter<ArenaOwner>(v->memory))

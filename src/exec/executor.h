@@ -47,6 +47,8 @@ class Executor {
   void attach(Observer* observer) { observer_ = observer; }
   // Address of an arena, for tests.
   std::byte* arena(Arena a) const;
+  // What keeps a buffer's memory alive; null for a variable that another executor has placed.
+  std::shared_ptr<void> memory_of(const Buffer& buffer) const;
   // What watches over the plan's memory; null unless ALOFT_CHECK_MEMORY asked for it when this
   // executor was made.
   const MemoryCheck* memory_check() const { return check_.get(); }

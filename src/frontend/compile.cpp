@@ -1,10 +1,11 @@
 #include "frontend/compile.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "frontend/eager.h"
-#include "ops/evaluate.h"
 
 namespace aloft {
 
@@ -31,72 +32,216 @@ void restore(const std::vector<Tensor>& flat, std::vector<Tensor>& list) { list 
 
 }  // namespace results
 
+namespace {
+
+// The actual extent of a value's dimension.
+std::int64_t extent(const Dim& d, const EagerCell& c) {
+  return d.is_constant() ? d.factor : d.factor * c.lengths.at(d.symbol);
+}
+
+TensorType actual_type(const EagerCell& c) {
+  TensorType type = c.type;
+  for (Dim& d : type.shape.dims()) d = extent(d, c);
+  return type;
+}
+
+std::size_t actual_bytes(const EagerCell& c) {
+  std::size_t bytes = size_of(c.type.dtype);
+  for (const Dim& d : c.type.shape) bytes *= static_cast<std::size_t>(extent(d, c));
+  return bytes;
+}
+
+std::string list_of(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const TensorType& t : types) text += (text.empty() ? "" : ", ") + t.str();
+  return text;
+}
+
+// The rows that all arguments of rank 1 and more agree on, if one program can take them for a
+// batch: a single row may be broadcast and has no variance, and no rows have no mean, so that f may
+// mean something else by them.
+std::optional<std::int64_t> common_rows(const std::vector<TensorType>& types) {
+  std::optional<std::int64_t> rows;
+  for (const TensorType& t : types) {
+    if (t.shape.rank() == 0) continue;
+    if (rows && *rows != t.shape[0].factor) return std::nullopt;
+    rows = t.shape[0].factor;
+  }
+  return rows && *rows >= 2 ? rows : std::nullopt;
+}
+
+std::vector<InputSpec> inputs_of(const std::vector<TensorType>& types,
+                                 std::optional<std::int64_t> bound) {
+  std::vector<InputSpec> inputs;
+  for (const TensorType& t : types) {
+    inputs.push_back({"arg" + std::to_string(inputs.size()), t});
+    Shape& shape = inputs.back().type.shape;
+    if (bound && shape.rank() > 0) shape[0] = Dim::symbolic("B", *bound);
+  }
+  return inputs;
+}
+
+// Whether a program for `inputs` takes `arguments`; `rows` becomes their batch where it has one.
+bool takes(const std::vector<InputSpec>& inputs, const std::vector<Tensor>& arguments,
+           std::int64_t& rows) {
+  if (inputs.size() != arguments.size()) return false;
+  rows = -1;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const EagerCell& c = eager().cell(arguments[i]);
+    const TensorType& want = inputs[i].type;
+    if (c.type.dtype != want.dtype || c.type.shape.rank() != want.shape.rank()) return false;
+    for (int d = 0; d < want.shape.rank(); ++d) {
+      const std::int64_t n = extent(c.type.shape[d], c);
+      if (want.shape[d].is_constant()) {
+        if (n != want.shape[d].factor) return false;
+      } else {
+        if (n < 2 || n > want.shape[d].bound || (rows >= 0 && n != rows)) return false;
+        rows = n;
+      }
+    }
+  }
+  return true;
+}
+
+// Whether two programs' inputs differ in nothing but the bound of their batch.
+bool differ_in_bound(const std::vector<InputSpec>& a, const std::vector<InputSpec>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].type.dtype != b[i].type.dtype || a[i].type.shape.rank() != b[i].type.shape.rank())
+      return false;
+    for (int d = 0; d < a[i].type.shape.rank(); ++d) {
+      const Dim &x = a[i].type.shape[d], &y = b[i].type.shape[d];
+      if (x.symbol != y.symbol || x.factor != y.factor) return false;
+    }
+  }
+  return true;
+}
+
+void check_values(const std::vector<Tensor>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].is_defined() || !arguments[i].held())
+      throw UserError(arguments[i].is_defined() ? "E0304" : "E0302",
+                      "argument " + std::to_string(i) + " of a compiled function has no value")
+          .saw(arguments[i].is_defined() ? "a tensor of a function that is being traced"
+                                         : "an empty tensor handle")
+          .need("tensors that from_floats() made or eager code computed");
+}
+
+}  // namespace
+
 CompiledCall::CompiledCall(CompileOptions options, Traceable function)
     : options_(std::move(options)), function_(std::move(function)) {}
 
-void CompiledCall::build(const std::vector<Tensor>& arguments) {
-  inputs_.clear();
-  std::int64_t rows = -1;
-  has_batch_ = options_.partial_batches;
-  for (const Tensor& t : arguments) {
-    const Shape s = bind_lengths(t.shape(), eager().cell(t).lengths);
-    if (s.rank() == 0) continue;
-    if (rows >= 0 && rows != s[0].max()) has_batch_ = false;
-    rows = s[0].max();
+CompiledCall::~CompiledCall() {
+  try {
+    keep_results();
+  } catch (const Error&) {
+    // No memory for a copy: the results hold the program's, which nobody writes any more.
   }
-  has_batch_ = has_batch_ && rows > 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    TensorType type{arguments[i].dtype(),
-                    bind_lengths(arguments[i].shape(), eager().cell(arguments[i]).lengths)};
-    if (has_batch_ && type.shape.rank() > 0) type.shape[0] = Dim::symbolic("B", rows);
-    inputs_.push_back({"arg" + std::to_string(i), type});
-  }
-  programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
-  programs_->add(options_.name, inputs_, function_);
-  programs_->finish();
-  program_ = programs_->find(options_.name);
-  homes_.clear();
-  for (const InputSpec& i : inputs_)
-    homes_.push_back(programs_->input<void>(options_.name, i.name));
 }
 
-void CompiledCall::check(const std::vector<Tensor>& arguments) const {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Shape s = bind_lengths(arguments[i].shape(), eager().cell(arguments[i]).lengths);
-    const Shape& want = inputs_[i].type.shape;
-    bool fits = arguments[i].dtype() == inputs_[i].type.dtype && s.rank() == want.rank();
-    for (int d = 0; fits && d < s.rank(); ++d)
-      fits = want[d].is_constant() ? s[d] == want[d] : s[d].max() <= want[d].max();
-    if (!fits)
-      throw UserError("E0315",
-                      "argument " + std::to_string(i) + " does not fit the compiled program")
-          .saw(TensorType{arguments[i].dtype(), s}.str())
-          .need(inputs_[i].type.str())
-          .advice("compile another function for the other shape");
+void CompiledCall::keep_results() {
+  for (const Tensor& t : results_)
+    if (t.held().use_count() > 1) EagerEmitter::settle(t);
+  results_.clear();
+}
+
+void CompiledCall::connect(Entry& entry) {
+  const Program& p = *programs_->plan().find(entry.name);
+  Executor& executor = programs_->executor();
+  entry.program = programs_->find(entry.name);
+  entry.has_length = !p.symbols.empty();
+  entry.homes.clear();
+  for (const InputSpec& i : entry.inputs)
+    entry.homes.push_back(programs_->input<void>(entry.name, i.name));
+  entry.results.clear();
+  for (const NamedRef& r : p.outputs)
+    entry.results.push_back({r.ref.type, const_cast<void*>(executor.output(entry.name, r.name)),
+                             executor.memory_of(p.buffers[r.ref.buffer])});
+}
+
+void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) {
+  programs_->add(name, inputs, function_);
+  try {
+    programs_->finish();
+  } catch (...) {  // without its arenas none of the programs can run: the next call starts anew
+    programs_.reset();
+    entries_.clear();
+    throw;
   }
+  const auto same = [&](const Entry& e) { return e.name == name; };
+  std::erase_if(entries_, same);
+  entries_.push_back({name, std::move(inputs)});
+  for (Entry& e : entries_) connect(e);
+}
+
+// With the batch as a symbol where that can be; a program for fewer rows is replaced.
+void CompiledCall::add(const std::vector<TensorType>& types) {
+  const auto fresh_name = [&] {
+    if (entries_.empty()) return options_.name;
+    if (entries_.size() >= kMostPrograms)
+      throw UserError("E0315", "a compiled function is called with too many different shapes")
+          .saw(list_of(types) + " after " + std::to_string(entries_.size()) + " others")
+          .need("at most " + std::to_string(kMostPrograms) + " programs a function")
+          .advice("pad the arguments to a few lengths, or compile one function a shape");
+    return options_.name + "." + std::to_string(entries_.size() + 1);
+  };
+  const auto rows = options_.partial_batches ? common_rows(types) : std::nullopt;
+  if (rows) {
+    const std::vector<InputSpec> inputs = inputs_of(types, rows);
+    const auto smaller = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+      return differ_in_bound(e.inputs, inputs);
+    });
+    try {
+      return add_program(smaller != entries_.end() ? smaller->name : fresh_name(), inputs);
+    } catch (const Error& e) {
+      const bool is_of_f = e.exit_code() == ExitCode::Usage || e.exit_code() == ExitCode::Internal;
+      if (!is_of_f || e.code() == "E0315") throw;
+      // f's first dimension is no batch (a kernel may be what refuses it): for these rows alone.
+    }
+  }
+  add_program(fresh_name(), inputs_of(types, std::nullopt));
+}
+
+const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& arguments) {
+  std::int64_t rows;
+  if (last_ < entries_.size() && takes(entries_[last_].inputs, arguments, rows))
+    return entries_[last_];
+  for (last_ = 0; last_ < entries_.size(); ++last_)
+    if (takes(entries_[last_].inputs, arguments, rows)) return entries_[last_];
+  if (!programs_) programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
+  std::vector<TensorType> types;
+  for (const Tensor& t : arguments) types.push_back(actual_type(eager().cell(t)));
+  try {
+    add(types);
+  } catch (Error& e) {
+    e.add_line("compiling", "'" + options_.name + "' for " + list_of(types));
+    throw;
+  }
+  last_ = entries_.size() - 1;
+  return entries_[last_];
 }
 
 const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& arguments) {
-  if (!programs_) build(arguments);
-  check(arguments);
-  std::map<Name, std::int64_t> lengths;
+  check_values(arguments);
+  keep_results();  // before anything is written: an argument may be a result of the last call
+  const Entry& entry = entry_for(arguments);
   std::int64_t rows = 0;
+  takes(entry.inputs, arguments, rows);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
-    const TensorType actual = bind_lengths(c.type, c.lengths);
-    if (actual.shape.rank() > 0) rows = actual.shape[0].max();
-    if (const auto bytes = actual.max_bytes()) std::memcpy(homes_[i], c.data, bytes);
+    const std::size_t bytes = actual_bytes(c);
+    if (bytes > 0 && entry.homes[i]) std::memcpy(entry.homes[i], c.data, bytes);
   }
-  if (has_batch_) lengths["B"] = rows;
-  programs_->run(program_, has_batch_ ? std::span(&rows, 1) : std::span<const std::int64_t>{});
-  outputs_.clear();
-  const Program& p = *programs_->plan().find(options_.name);
-  for (const NamedRef& r : p.outputs) {
-    auto* data = const_cast<void*>(programs_->executor().output(options_.name, r.name));
-    const Tensor t = eager().over(r.ref.type, data, nullptr, lengths);
-    outputs_.push_back(Tensor(&eager_session(), t.id(), t.held()));
+  programs_->run(entry.program, std::span(&rows, entry.has_length ? 1 : 0));
+  for (const Entry::Result& r : entry.results) {
+    TensorType type = r.type;
+    for (Dim& d : type.shape.dims())
+      if (!d.is_constant()) d = d.factor * rows;
+    const Tensor t = eager().borrow(type, r.data, r.memory);
+    results_.push_back(Tensor(&eager_session(), t.id(), t.held()));
   }
-  return outputs_;
+  return results_;
 }
 
 }  // namespace aloft

@@ -1,5 +1,14 @@
-// compile(f): f traced once into one Plan, called like f. Arguments and results are eager tensors;
-// results are views of the program's own output memory, valid until the next call.
+// compile(f): f traced into a Plan, called like f. Arguments and results are eager tensors of the
+// shapes that this call has. A result is the program's own output memory while nobody else needs
+// that; one that is kept over the next call, or beyond the compiled function, gets memory of its
+// own and stays what it was.
+//
+// The first call compiles for its arguments' types and shapes. The first dimension of arguments
+// that agree about it is taken for a batch: the same program then serves 2 rows up to as many.
+// Where f cannot be traced so (a product of two square matrices, say), and for arguments of other
+// types or shapes, f is compiled once more (decision 17). So f may be traced several times, and
+// must compute the same from its arguments each time. A length that f reads as a number, such as
+// x.dim(0).max(), is the longest batch's in every batch: take means instead.
 //
 //   auto step = compile([&](Tensor x, Tensor label) {
 //     return minimize(cross_entropy(net(x), label), opt);
@@ -7,13 +16,13 @@
 //   for (auto [x, label] : loader) fmt::print("{}\n", step(x, label).loss());
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "frontend/optimizer.h"
 #include "frontend/programs.h"
 
@@ -21,8 +30,8 @@ namespace aloft {
 
 struct CompileOptions {
   std::string name = "program";
-  // The first dimension of the arguments is a batch: later calls may bring fewer rows (a partial
-  // last batch) and run the same program.
+  // The first dimension of the arguments may be a batch: later calls may bring fewer rows (a
+  // partial last batch) and run the same program. False: every number of rows is compiled for.
   bool partial_batches = true;
   int threads = 0;
   PipelineOptions passes = {};  // passes to leave out, a look at each one's result
@@ -51,37 +60,65 @@ void restore(const std::vector<Tensor>& flat, std::tuple<T...>& t) {
 // The part of a compiled function that does not depend on its type.
 class CompiledCall {
  public:
+  // So many programs at most; a call that would need one more is refused.
+  static constexpr std::size_t kMostPrograms = 16;
+
   CompiledCall(CompileOptions options, Traceable function);
-  // Traces and compiles on the first call; copies the arguments in, runs, returns the results.
+  ~CompiledCall();  // results that are still held get memory of their own
+  CompiledCall(const CompiledCall&) = delete;
+  CompiledCall& operator=(const CompiledCall&) = delete;
+
+  // Finds the program for these arguments or compiles it, copies them in, runs, and returns the
+  // results, one each. UserError E0302 or E0304 where an argument has no value, E0315 beyond
+  // kMostPrograms, and whatever f itself refuses, with the arguments' types; nothing has been
+  // copied then.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& arguments);
-  Programs& programs() { return *programs_; }
+  // Every program compiled so far; null before the first call.
+  Programs* programs() { return programs_.get(); }
 
  private:
-  void build(const std::vector<Tensor>& arguments);
-  void check(const std::vector<Tensor>& arguments) const;
+  // One program, and where its arguments go and its results lie.
+  struct Entry {
+    std::string name;
+    std::vector<InputSpec> inputs;
+    int program = -1;
+    bool has_length = false;  // the program asks for the number of rows
+    std::vector<void*> homes;
+    struct Result {
+      TensorType type;
+      void* data = nullptr;
+      std::shared_ptr<void> memory;
+    };
+    std::vector<Result> results;
+  };
+
+  const Entry& entry_for(const std::vector<Tensor>& arguments);
+  void add(const std::vector<TensorType>& types);
+  void add_program(std::string name, std::vector<InputSpec> inputs);
+  void connect(Entry& entry);
+  void keep_results();
 
   CompileOptions options_;
   Traceable function_;
   std::unique_ptr<Programs> programs_;
-  std::vector<InputSpec> inputs_;
-  std::vector<void*> homes_;
-  std::vector<Tensor> outputs_;
-  int program_ = -1;
-  bool has_batch_ = false;
+  std::vector<Entry> entries_;
+  std::size_t last_ = 0;  // the entry that ran last
+  std::vector<Tensor> results_;
 };
 
 template <class F>
 class Compiled {
  public:
-  Compiled(F f, CompileOptions options) : f_(std::move(f)), options_(std::move(options)) {}
+  Compiled(F f, CompileOptions options)
+      : f_(std::make_shared<F>(std::move(f))), options_(std::move(options)) {}
 
   template <class... Args>
   auto operator()(const Args&... args) {
     using Result = std::invoke_result_t<F&, const Args&...>;
     if (!call_)
-      call_ = std::make_unique<CompiledCall>(options_, [this](const std::vector<Tensor>& inputs) {
+      call_ = std::make_unique<CompiledCall>(options_, [f = f_](const std::vector<Tensor>& inputs) {
         return [&]<std::size_t... I>(std::index_sequence<I...>) {
-          return results::flatten(f_(inputs[I]...));
+          return results::flatten((*f)(inputs[I]...));
         }
         (std::index_sequence_for<Args...>{});
       });
@@ -89,10 +126,17 @@ class Compiled {
     results::restore((*call_)({args...}), result);
     return result;
   }
-  Programs& programs() { return call_->programs(); }
+  // The programs compiled so far. UserError E0315 before the first call.
+  Programs& programs() {
+    Programs* programs = call_ ? call_->programs() : nullptr;
+    if (!programs)
+      throw UserError("E0315", "nothing has been compiled yet")
+          .advice("call the compiled function once: its arguments' types are needed");
+    return *programs;
+  }
 
  private:
-  F f_;
+  std::shared_ptr<F> f_;  // where it stays when this is moved: it is traced again for new shapes
   CompileOptions options_;
   std::unique_ptr<CompiledCall> call_;
 };

@@ -173,18 +173,13 @@ std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(Name op, const Att
     const Unrecorded unrecorded(recording_);
     EmitterScope scope(*this);
     const std::vector<Tensor> results = def.body(attrs, in);
-    for (const Tensor& t : results) {
-      // The body's result may be a value that already has a place on the tape.
-      auto c = std::make_shared<EagerCell>(cell(t));
-      c->generation = 0;
-      cells.push_back(std::move(c));
-    }
+    // The body's result may be a value that already has a place on the tape.
+    for (const Tensor& t : results) cells.push_back(view_of(t));
     return cells;
   }
   if (kernel.kernel->is_view) {
-    auto c = std::make_shared<EagerCell>(cell(in[0]));
+    const auto c = view_of(in[0]);
     c->type = out[0];
-    c->generation = 0;
     return {c};
   }
   for (const TensorType& t : out) {
@@ -298,14 +293,31 @@ Tensor EagerEmitter::from_host(const TensorType& type, const void* bytes,
   return wrap(c);
 }
 
-Tensor EagerEmitter::over(const TensorType& type, void* data, std::shared_ptr<void> memory,
-                          const std::map<Name, std::int64_t>& lengths) {
+Tensor EagerEmitter::borrow(const TensorType& type, void* data, std::shared_ptr<void> memory) {
   auto c = std::make_shared<EagerCell>();
   c->type = type;
   c->data = data;
   c->memory = std::move(memory);
-  c->lengths = lengths;
+  c->is_borrowed = true;
   return wrap(c);
+}
+
+void EagerEmitter::settle(const Tensor& t) {
+  auto& c = *static_cast<EagerCell*>(t.held().get());
+  if (!c.is_borrowed) return;
+  const std::size_t bytes = c.type.max_bytes();
+  std::shared_ptr<void> own = default_backend().allocate(std::max<std::size_t>(bytes, 1));
+  if (bytes > 0) std::memcpy(own.get(), c.data, bytes);
+  c.data = own.get();
+  c.memory = std::move(own);
+  c.is_borrowed = false;
+}
+
+std::shared_ptr<EagerCell> EagerEmitter::view_of(const Tensor& t) {
+  settle(t);  // its owner knows of one value over the memory, not of this one
+  auto c = std::make_shared<EagerCell>(cell(t));
+  c->generation = 0;
+  return c;
 }
 
 void use_backend(const Backend& backend) {

@@ -22,6 +22,7 @@ struct EagerCell {
   ValueId id;
   std::uint64_t generation = 0;          // of the tape that `id` belongs to; 0: not recorded
   std::map<Name, std::int64_t> lengths;  // actual values of the symbols in `type`
+  bool is_borrowed = false;              // its owner will write the memory again: settle()
 };
 
 class EagerEmitter : public Emitter {
@@ -45,9 +46,10 @@ class EagerEmitter : public Emitter {
   // A tensor of host memory, copied. `lengths` where the type has symbols.
   Tensor from_host(const TensorType& type, const void* bytes,
                    const std::map<Name, std::int64_t>& lengths = {});
-  // A tensor over memory that somebody else keeps alive and may change.
-  Tensor over(const TensorType& type, void* data, std::shared_ptr<void> memory,
-              const std::map<Name, std::int64_t>& lengths = {});
+  // A tensor over memory that its owner will write again, and settles before it does.
+  Tensor borrow(const TensorType& type, void* data, std::shared_ptr<void> memory);
+  // Gives a borrowed value memory of its own; nothing else changes for who holds it.
+  static void settle(const Tensor& t);
   const EagerCell& cell(const Tensor& t) const;
   // The gradient that the last backward() left for a parameter; undefined if none.
   Tensor gradient_of(Name variable) const;
@@ -64,6 +66,8 @@ class EagerEmitter : public Emitter {
   std::vector<std::shared_ptr<EagerCell>> execute(Name op, const Attrs& attrs,
                                                   std::span<const Tensor> in,
                                                   const std::vector<TensorType>& out);
+  // Another value over the memory of `t`, not recorded yet.
+  std::shared_ptr<EagerCell> view_of(const Tensor& t);
   Tensor wrap(const std::shared_ptr<EagerCell>& cell);
   ValueId unrecorded_id();
   // Only where no caller holds the number of a value: numbers change.

@@ -67,26 +67,30 @@ Programs::Programs(int threads, PipelineOptions options) : options_(std::move(op
 void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
                    const Traceable& function) {
   const auto start = std::chrono::steady_clock::now();
-  if (executor_) {
-    plan_ = executor_->plan();
-    executor_.reset();  // variables keep their arenas alive until the next finish()
-  }
   TracedProgram traced = trace(name, inputs, function);
-  PassContext context;
-  context.choose = chooser();
-  context.threads = plan_.threads;
-  decisions_[name].clear();
-  context.decisions = &decisions_[name];
-  times_[name] = compile_pipeline().run(traced.graph, context, options_);
-  Lowered lowered = lower_to_plan(traced.graph, context);
-  add_program(plan_, std::move(lowered.program), lowered.state);
+  std::map<Name, VariablePtr> variables = variables_;
   for (const auto& [variable, v] : traced.variables) {
-    const auto [it, is_new] = variables_.emplace(variable, v);
+    const auto [it, is_new] = variables.emplace(variable, v);
     if (!is_new && it->second != v)
       throw UserError("E0314", "two variables have the name '" + variable.str() + "'")
           .need("distinct names within one set of programs");
   }
+  PassContext context;
+  context.choose = chooser();
+  context.threads = plan_.threads;
+  std::vector<DecisionRecord> decisions;
+  context.decisions = &decisions;
+  std::vector<PassTime> times = compile_pipeline().run(traced.graph, context, options_);
+  Lowered lowered = lower_to_plan(traced.graph, context);
+  Plan plan = this->plan();
+  add_program(plan, std::move(lowered.program), lowered.state);
+  // Nothing can fail any more: what refused the function above left everything as it was.
+  executor_.reset();  // variables keep their arenas alive until the next finish()
+  plan_ = std::move(plan);
+  variables_ = std::move(variables);
   graphs_[name] = std::move(traced.graph);
+  times_[name] = std::move(times);
+  decisions_[name] = std::move(decisions);
   compile_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

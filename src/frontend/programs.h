@@ -55,7 +55,8 @@ class Programs {
   // `threads` 0: as many as OpenMP has.
   explicit Programs(int threads = 0, PipelineOptions options = {});
 
-  // Traces, compiles and adds a program; replaces one of the same name.
+  // Traces, compiles and adds a program; replaces one of the same name. Where it throws, the
+  // programs are as they were.
   void add(const std::string& name, const std::vector<InputSpec>& inputs,
            const Traceable& function);
   // Allocates and prepares everything added so far. Variables move into the plan's arenas.

@@ -50,12 +50,15 @@ std::vector<Tensor> body(const BatchNormAttrs& a, std::span<const Tensor> in) {
   const Tensor old_mean = cast(in[3], wide), old_var = cast(in[4], wide);
   Tensor m = old_mean, variance = old_var, new_mean = old_mean, new_var = old_var;
   if (a.training) {
-    m = mean(x, axes);
-    variance = mean(square(x - channels(m, x)), axes);
-    const Tensor n = element_count(x, axes, wide);
-    const Tensor unbiased = variance * (n / maximum(n - 1, scalar_like(n, 1)));
-    new_mean = old_mean * (1 - a.momentum) + m * a.momentum;
-    new_var = old_var * (1 - a.momentum) + unbiased * a.momentum;
+    const Tensor n = element_count(x, axes, wide), one = scalar_like(n, 1);
+    const Tensor at_least_one = maximum(n, one);
+    m = sum(x, axes) / at_least_one;
+    variance = sum(square(x - channels(m, x)), axes) / at_least_one;
+    const Tensor unbiased = variance * (n / maximum(n - 1, one));
+    // Where there is nothing to see, the running statistics stay.
+    const Tensor share = minimum(n, one) * a.momentum;
+    new_mean = old_mean + share * (m - old_mean);
+    new_var = old_var + share * (unbiased - old_var);
   }
   const Tensor rstd = rsqrt(variance + a.eps);
   const Tensor xhat = (x - channels(m, x)) * channels(rstd, x);
@@ -161,7 +164,7 @@ void samples(Samples& s) {
     kept.note = "parameters in f32";
     for (int i : {1, 2}) kept.in[i].fixed_dtype = true;
   }
-  one({false}, {0, 3, 2});
+  for (bool training : {true, false}) one({training}, {0, 3, 2}).note = "no example";
   Sample& special = one({true}, {3, 4, 8});
   special.in[0].fill = Fill::Special;
   special.note = "special values";

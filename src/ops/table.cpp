@@ -52,10 +52,28 @@ Cost elementwise_cost(double flops_per_element, CallTypes in, CallTypes out) {
   return c;
 }
 
+namespace {
+// Kernels rely on actual data being a dense prefix of its buffer, which only an outermost length
+// gives (runtime/kernel.h).
+void check_lengths(const Infer& infer) {
+  for (const TensorType& t : infer.outputs()) {
+    bool is_outermost = true;
+    for (const Dim& d : t.shape) {
+      if (!d.is_constant() && !is_outermost)
+        infer.fail("its result " + t.str() + " has a symbolic length that is not outermost",
+                   "symbolic lengths in the first dimension only",
+                   "give that dimension a constant");
+      is_outermost = is_outermost && d == Dim(1);
+    }
+  }
+}
+}  // namespace
+
 std::vector<TensorType> infer_types(const OpDef& op, const Attrs& attrs, CallTypes in,
                                     const Where& where) {
   Infer infer(op.name, in, where);
   op.infer(attrs, infer);
+  check_lengths(infer);
   return infer.outputs();
 }
 

@@ -63,8 +63,10 @@ class BatchNorm : public Prepared {
     const void* x = args.in[0];
     double new_mean = parameter(call_, args, 3, c), new_var = parameter(call_, args, 4, c);
     double mean = new_mean, var = new_var;
-    if (attrs_.training) {
-      const auto count = static_cast<double>(examples * x_.plane);
+    const auto count = static_cast<double>(examples * x_.plane);
+    if (attrs_.training && count == 0) {  // nothing was seen: the running statistics stay
+      mean = var = 0;
+    } else if (attrs_.training) {
       double sum = 0, squares = 0;
       for (std::int64_t n = 0; n < examples; ++n) sum += x_.sweeps.sum(x_.of(x, n, c), x_.plane);
       mean = sum / count;

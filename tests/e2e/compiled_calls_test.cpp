@@ -1,0 +1,336 @@
+// Calls of compiled functions: which shapes they take, what becomes of their results.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "e2e/training.h"
+#include "nn/batch_norm.h"
+#include "nn/linear.h"
+#include "ops/activation.h"
+#include "ops/binary.h"
+#include "ops/concat.h"
+#include "ops/cumsum.h"
+#include "ops/gather.h"
+#include "ops/matmul.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/slice.h"
+#include "ops/softmax.h"
+#include "ops/sort.h"
+#include "ops/transpose.h"
+#include "optim/sgd.h"
+
+namespace aloft::e2e {
+namespace {
+
+class CompiledCalls : public testing::Test {
+ protected:
+  void SetUp() override {
+    use_cpu();
+    omp_set_num_threads(1);
+    eager().clear_tape();
+    manual_seed(1);
+  }
+};
+
+// rows x columns numbers that begin with `first`.
+Tensor numbers(std::int64_t rows, std::int64_t columns, float first = 1) {
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i) / 8;
+  return from_floats(values, {rows, columns});
+}
+
+// What() of the UserError that `call` ends in; empty where it does not.
+template <class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void expect_words(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << word << text;
+}
+
+// --- arguments
+
+TEST_F(CompiledCalls, BatchesThatDifferAreRefusedAsEagerDoes) {
+  const auto add_up = [](Tensor x, Tensor y) { return x + y; };
+  auto compiled = compile(add_up);
+  const auto x8 = numbers(8, 3), x4 = numbers(4, 3), y8 = numbers(8, 3, 50), y4 = numbers(4, 3, 60);
+  expect_words(refusal([&] { add_up(x4, y8); }), {"E0203"});
+  // Before anything was compiled, and behind calls of either size.
+  expect_words(refusal([&] { compiled(x4, y8); }), {"E0203", "f32[4,3]", "f32[8,3]"});
+  EXPECT_EQ(compiled(x8, y8).to_vector(), add_up(x8, y8).to_vector());
+  EXPECT_EQ(compiled(x4, y4).to_vector(), add_up(x4, y4).to_vector());
+  for (int i = 0; i < 2; ++i) {
+    expect_words(refusal([&] { compiled(x4, y8); }), {"E0203", "f32[4,3], f32[8,3]"});
+    expect_words(refusal([&] { compiled(x8, y4); }), {"E0203", "f32[8,3], f32[4,3]"});
+    EXPECT_EQ(compiled(x4, y4).to_vector(), add_up(x4, y4).to_vector());
+    EXPECT_EQ(compiled(x8, y8).to_vector(), add_up(x8, y8).to_vector());
+  }
+}
+
+TEST_F(CompiledCalls, ARefusedStepChangesNoParameter) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 3, 2);
+  auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.1}, "O0");
+  auto step = compile([&, &net = net, &opt = opt](Tensor x, Tensor y) {
+    const Tensor d = net(x) - y;
+    return minimize(mean(d * d), opt);
+  });
+  step(numbers(8, 3), numbers(8, 2));
+  const std::string before = bytes_of(*layer.weight);
+  expect_words(refusal([&] { step(numbers(4, 3), numbers(8, 2)); }), {"E0203"});
+  EXPECT_EQ(bytes_of(*layer.weight), before);
+  step(numbers(4, 3), numbers(4, 2));
+  EXPECT_NE(bytes_of(*layer.weight), before);
+}
+
+TEST_F(CompiledCalls, RowsMayDifferWhereTheFunctionMeansThat) {
+  const auto rows_of = [](Tensor table, Tensor which) { return gather(table, which, 0); };
+  auto compiled = compile(rows_of);
+  for (const std::int64_t n : {3, 5, 2}) {
+    const Tensor table = numbers(5, 4);
+    const Tensor which = from_ints(std::vector<std::int32_t>(n * 4, 2), {n, 4});
+    EXPECT_EQ(compiled(table, which).to_vector(), rows_of(table, which).to_vector()) << n;
+  }
+  // One row is broadcast, also by a program that knows the same function for equal batches.
+  const auto add_up = [](Tensor x, Tensor y) { return x + y; };
+  auto sums = compile(add_up);
+  sums(numbers(8, 3), numbers(8, 3));
+  EXPECT_EQ(sums(numbers(1, 3), numbers(8, 3)).to_vector(),
+            add_up(numbers(1, 3), numbers(8, 3)).to_vector());
+}
+
+TEST_F(CompiledCalls, ProductsOfSquareMatricesCompile) {
+  const auto product = [](Tensor a, Tensor b) { return matmul(a, b); };
+  const auto turned = [](Tensor a, Tensor b) { return matmul(a, transpose(b, {1, 0})); };
+  const auto flat = [](Tensor a) { return reshape(a, {5 * a.dim(1).max()}); };
+  auto compiled = compile(product);
+  auto compiled_turned = compile(turned);
+  auto compiled_flat = compile(flat);
+  const Tensor a = numbers(5, 5), b = numbers(5, 5, -3);
+  EXPECT_EQ(compiled(a, b).to_vector(), product(a, b).to_vector());
+  EXPECT_EQ(compiled_turned(a, b).to_vector(), turned(a, b).to_vector());
+  EXPECT_EQ(compiled_flat(a).to_vector(), flat(a).to_vector());
+  const Tensor c = numbers(7, 7), d = numbers(7, 7, -3);
+  EXPECT_EQ(compiled(c, d).to_vector(), product(c, d).to_vector());
+  EXPECT_EQ(compiled(a, b).to_vector(), product(a, b).to_vector());
+}
+
+TEST_F(CompiledCalls, TheFirstDimensionMayGoAnywhere) {
+  using F = Tensor (*)(Tensor);
+  const F functions[] = {
+      [](Tensor x) {
+        return transpose(x, {1, 0});
+      },
+      [](Tensor x) {
+        return sum(transpose(x, {1, 0}) * 2.0, {0});
+      },
+      [](Tensor x) {
+        return sum(transpose(x, {1, 0}) + 1.0, {1});
+      },
+      [](Tensor x) {
+        return softmax(transpose(x, {1, 0}), 1);
+      },
+      [](Tensor x) { return softmax(x, 0); },
+      [](Tensor x) { return cumsum(x, 0); },
+      [](Tensor x) {
+        return concat({x, x}, 0);
+      },
+      [](Tensor x) {
+        return concat({x, x}, 1);
+      },
+      [](Tensor x) { return slice(x, 0, 1, 2); },
+      [](Tensor x) { return slice(x, 0, 1, x.dim(0).max()); },
+      [](Tensor x) {
+        return matmul(transpose(x, {1, 0}), x);
+      },
+      [](Tensor x) {
+        return matmul(x, transpose(x, {1, 0}));
+      },
+      [](Tensor x) { return relu(matmul(x, x, false, true)); },
+      [](Tensor x) { return matmul(x, x, true); },
+      [](Tensor x) { return flatten(x) * 0.5; },
+      [](Tensor x) {
+        return reshape(x, {1, x.dim(0), 4}) * 0.5;
+      },
+      [](Tensor x) { return sort(x, 0)[0]; },
+      [](Tensor x) { return x + mean(x, {0}, true); },
+      [](Tensor x) { return max(x, {0}); },
+  };
+  int index = 0;
+  for (const F f : functions) {
+    auto compiled = compile(f);
+    for (const std::int64_t rows : {8, 5, 8, 3, 9}) {
+      const Tensor x = numbers(rows, 4, -2), y = compiled(x);
+      EXPECT_EQ(y.shape(), f(x).shape()) << index;
+      EXPECT_EQ(y.to_vector(), f(x).to_vector()) << index << " with " << rows << " rows";
+    }
+    ++index;
+  }
+}
+
+TEST_F(CompiledCalls, OtherShapesAreCompiledForUpToALimit) {
+  int traces = 0;
+  auto doubled = compile([&](Tensor x) {
+    ++traces;
+    return x * 2.0;
+  });
+  for (const std::int64_t rows : {8, 5, 8, 2}) doubled(numbers(rows, 3));
+  EXPECT_EQ(traces, 1);  // fewer rows: the same program
+  EXPECT_EQ(doubled(numbers(12, 3)).dim(0), Dim(12));
+  doubled(numbers(8, 3));
+  EXPECT_EQ(traces, 2);  // a larger batch's program serves the smaller ones too
+  EXPECT_EQ(doubled.programs().plan().programs.size(), 1u);
+  for (std::int64_t columns = 4; columns < 19; ++columns)
+    EXPECT_EQ(doubled(numbers(2, columns)).to_vector(), (numbers(2, columns) * 2.0).to_vector());
+  expect_words(refusal([&] { doubled(numbers(2, 19)); }), {"E0315", "16", "f32[2,19]"});
+  EXPECT_EQ(doubled(numbers(6, 3)).to_vector(), (numbers(6, 3) * 2.0).to_vector());
+}
+
+TEST_F(CompiledCalls, ProgramsForOtherShapesWorkOnTheSameParameters) {
+  const auto states = [](bool is_compiled) {
+    manual_seed(5);
+    nn::Module root;
+    nn::Linear layer(root, "layer", 3, 2);
+    auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.01}, "O0");
+    const auto step = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      const Tensor d = net(x) - y;
+      return minimize(mean(d * d), opt);
+    };
+    auto compiled = compile(step);
+    for (const std::int64_t rows : {4, 9, 1, 3, 12, 1, 4}) {
+      const Tensor x = numbers(rows, 3), y = numbers(rows, 2, -1);
+      is_compiled ? compiled(x, y) : step(x, y);
+    }
+    return state_of(layer, opt);
+  };
+  EXPECT_EQ(states(true), states(false));
+}
+
+TEST_F(CompiledCalls, ArgumentsWithoutAValueAreRefused) {
+  auto doubled = compile([](Tensor x) { return x * 2.0; });
+  expect_words(refusal([&] { doubled(Tensor()); }), {"E0302", "empty tensor handle"});
+  auto outer = compile([&](Tensor x) { return doubled(x); });
+  expect_words(refusal([&] { outer(numbers(2, 2)); }), {"E0304", "traced"});
+  expect_words(refusal([&] { compile([](Tensor x) { return x; }).programs(); }), {"E0315"});
+}
+
+TEST_F(CompiledCalls, AFunctionThatFailsCanBeCalledAgain) {
+  bool fails = true;
+  auto f = compile([&](Tensor x) {
+    if (fails) throw UserError("E0203", "not now");
+    return x * 2.0;
+  });
+  expect_words(refusal([&] { f(numbers(2, 2)); }), {"not now", "f32[2,2]"});
+  fails = false;
+  EXPECT_EQ(f(numbers(2, 2)).to_vector(), (numbers(2, 2) * 2.0).to_vector());
+  fails = true;
+  expect_words(refusal([&] { f(numbers(2, 3)); }), {"not now"});
+  EXPECT_EQ(f(numbers(2, 2)).to_vector(), (numbers(2, 2) * 2.0).to_vector());
+}
+
+// --- results
+
+TEST_F(CompiledCalls, ResultsStayWhatTheyWere) {
+  const auto twice = [](Tensor x) { return std::vector<Tensor>{x * 2.0, x + 1.0, sum(x)}; };
+  std::vector<std::vector<Tensor>> kept;
+  {
+    auto compiled = compile(twice);
+    for (const std::int64_t rows : {6, 6, 3, 9, 1, 0, 6})
+      kept.push_back(compiled(numbers(rows, 50, static_cast<float>(kept.size()))));
+  }
+  std::vector<std::vector<Tensor>> other;  // over whatever was freed
+  for (int i = 0; i < 20; ++i) other.push_back(twice(numbers(9, 50, -7)));
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const std::int64_t rows[] = {6, 6, 3, 9, 1, 0, 6};
+    const auto expected = twice(numbers(rows[i], 50, static_cast<float>(i)));
+    for (std::size_t k = 0; k < expected.size(); ++k)
+      EXPECT_EQ(kept[i][k].to_vector(), expected[k].to_vector()) << i << " " << k;
+  }
+}
+
+TEST_F(CompiledCalls, AResultOfATemporaryIsValid) {
+  const Tensor t = compile([](Tensor x) { return x * 3.0; })(numbers(300, 50));
+  const Tensor other = numbers(300, 50, -1) * 5.0;
+  EXPECT_EQ(t.to_vector(), (numbers(300, 50) * 3.0).to_vector());
+}
+
+TEST_F(CompiledCalls, ViewsOfResultsStayWhatTheyWere) {
+  auto doubled = compile([](Tensor x) { return x * 2.0; });
+  Tensor view;
+  {
+    const Tensor y = doubled(numbers(4, 6));
+    view = reshape(y, {6, 4});
+  }
+  doubled(numbers(4, 6, 100));
+  EXPECT_EQ(view.to_vector(), (numbers(4, 6) * 2.0).to_vector());
+}
+
+TEST_F(CompiledCalls, AResultMayBeTheNextArgument) {
+  auto next = compile([](Tensor x, Tensor y) { return std::make_tuple(x + y, x * 0.5, y - 1.0); });
+  Tensor a = numbers(5, 7), b = numbers(5, 7, -2), c;
+  Tensor ea = a, eb = b, ec;
+  for (int i = 0; i < 5; ++i) {
+    std::tie(a, b, c) = next(b, a);
+    std::tie(ea, eb, ec) = std::make_tuple(eb + ea, eb * 0.5, ea - 1.0);
+    EXPECT_EQ(a.to_vector(), ea.to_vector()) << i;
+    EXPECT_EQ(b.to_vector(), eb.to_vector()) << i;
+    EXPECT_EQ(c.to_vector(), ec.to_vector()) << i;
+  }
+}
+
+TEST_F(CompiledCalls, ResultsHaveTheTypeThatTheyAre) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 4, 3);
+  const auto f = [&](Tensor x) { return gelu(layer(x)); };
+  auto compiled = compile(f);
+  for (const std::int64_t rows : {8, 5, 8, 2}) {
+    const Tensor x = numbers(rows, 4, -1), y = compiled(x);
+    EXPECT_EQ(y.shape(), (Shape{rows, 3}));
+    EXPECT_EQ(y.dim(0).max(), rows);
+    EXPECT_EQ(y.to_vector(), f(x).to_vector());
+    EXPECT_EQ((y + numbers(rows, 3)).to_vector(), (f(x) + numbers(rows, 3)).to_vector());
+    EXPECT_EQ(mean(y * y, {0}).to_vector(), mean(f(x) * f(x), {0}).to_vector());
+  }
+}
+
+TEST_F(CompiledCalls, FunctionsThatMoveAreTracedAgain) {
+  const double factor = 3;
+  auto first = compile([factor](Tensor x) { return x * factor; });
+  first(numbers(2, 2));
+  auto second = std::move(first);
+  EXPECT_EQ(second(numbers(2, 5)).to_vector(), (numbers(2, 5) * 3.0).to_vector());
+}
+
+// --- no rows
+
+TEST_F(CompiledCalls, NoRowsLeaveRunningStatisticsAlone) {
+  for (const bool is_compiled : {false, true}) {
+    nn::Module root;
+    nn::BatchNorm2d norm(root, "norm", 3);
+    const auto f = [&](Tensor x) { return norm(x); };
+    auto compiled = compile(f);
+    const auto call = [&](std::int64_t rows) {
+      const Tensor x = reshape(numbers(rows, 12), {rows, 3, 2, 2});
+      return is_compiled ? compiled(x) : f(x);
+    };
+    call(4);
+    const std::string mean = bytes_of(*norm.running_mean), var = bytes_of(*norm.running_var);
+    EXPECT_EQ(call(0).shape(), (Shape{0, 3, 2, 2}));
+    EXPECT_EQ(bytes_of(*norm.running_mean), mean);
+    EXPECT_EQ(bytes_of(*norm.running_var), var);
+    call(3);
+    for (const double v : current_emitter().state(norm.running_mean).to_vector())
+      EXPECT_TRUE(std::isfinite(v));
+  }
+}
+
+}  // namespace
+}  // namespace aloft::e2e
