@@ -25,7 +25,7 @@ std::vector<Call> calls_for(DType t) {
       {"softmax_grad", {}, {scores, scores}},
       {"log_softmax_grad", {}, {scores, scores}},
       {"cross_entropy", {}, {logits, targets}, vocab},
-      {"cross_entropy_grad", {}, {logits, targets, s, {f32, {}}}, vocab},
+      {"cross_entropy_grad", {}, {logits, targets, {f32, {}}}, vocab},
       {"embedding", {}, {{t, {vocab, dim}}, targets}, vocab},
       {"embedding_grad", attrs({{"rows", vocab}}), {x, targets}, vocab},
       {"rotary", {}, {heads, {ids, {256}}}, 256},

@@ -1,5 +1,5 @@
-// The head of a language model without its logits: a projection onto the classes and the
-// cross-entropy in one op, computed chunk by chunk of rows.
+// The head of a language model: a projection onto the classes and the cross-entropy in one op. Of
+// the logits a chunk of rows is held at a time (all rows, where they fit one chunk).
 #pragma once
 
 #include "ops/cross_entropy.h"
@@ -10,8 +10,7 @@ namespace aloft {
 struct LossAndGradients;  // ops/update_ops.h
 
 // x [..., D], weight [V, D], integer targets [...] -> the loss, f32 []; what
-// cross_entropy(matmul(x, weight^T), targets) gives. The op's second output is each row's
-// log-sum-exp, f32 [...].
+// cross_entropy(matmul(x, weight^T), targets) gives.
 Tensor linear_cross_entropy(Operand x, Operand weight, Operand targets,
                             const CrossEntropyAttrs& attrs = {});
 

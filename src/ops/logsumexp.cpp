@@ -8,6 +8,15 @@
 #include "ops/where.h"
 
 namespace aloft {
+namespace {
+
+// An infinite maximum is not subtracted: inf - inf would make a NaN out of it.
+Tensor shift_of(const Tensor& x, const Ints& axes) {
+  const Tensor top = max(x, axes, true);
+  return where(is_finite(top), top, scalar_like(top, 0));
+}
+
+}  // namespace
 
 std::vector<OpDef> logsumexp_ops() {
   using A = ReduceAttrs;
@@ -22,18 +31,17 @@ std::vector<OpDef> logsumexp_ops() {
           },
       .numeric = Numeric::Widen,
       .meaning = Body<A>([](const A& a, std::span<const Tensor> x) -> std::vector<Tensor> {
-        const Tensor top = max(x[0], a.axes, true);
-        // An infinite maximum is not subtracted: inf - inf would make a NaN out of it.
-        const Tensor shift = where(is_finite(top), top, scalar_like(top, 0));
+        const Tensor shift = shift_of(x[0], a.axes);
         const Tensor y = log(sum(exp(x[0] - shift), a.axes, true)) + shift;
         return {a.keep_dims ? y : reshape(y, sum(x[0], a.axes).shape())};
       }),
-      // dx = dy exp(x - y)
+      // dx = dy exp(x - y), from the shifted exponentials: a large y is rounded too far for that.
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (!g.needs(0)) return;
         const Tensor& x = g.in(0);
         const Tensor dy = expand_reduced(g.cotangent(0), x, a.axes);
-        g.give(0, dy * exp(x - expand_reduced(g.out(0), x, a.axes)));
+        const Tensor e = exp(x - shift_of(x, a.axes));
+        g.give(0, dy * (e / sum(e, a.axes, true)));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(0, in, out); },
       .labels = "*",

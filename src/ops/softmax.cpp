@@ -26,6 +26,8 @@ void samples(Samples& s) {
   s.add(A{0}, {{{5}}});
   s.add(A{}, {{{3, 8}, Fill::Uniform, -1e4, -9e3}}, "hugely negative").gradient = false;
   s.add(A{}, {{{3, 8}, Fill::Constant, 3, 3}}, "all equal");
+  s.add(A{}, {{{3, 8}, Fill::Constant, -1e30}}, "hugely negative and equal").gradient = false;
+  s.add(A{1}, {{{3, 8, 2}, Fill::Uniform, 1e6, 1e6 + 4}}, "all huge").gradient = false;
   s.add(A{}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
 }
 

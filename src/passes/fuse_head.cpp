@@ -1,5 +1,5 @@
-// fuse-head: a projection onto classes that feeds only a cross-entropy becomes one op that never
-// holds all logits.
+// fuse-head: a projection onto classes that feeds only a cross-entropy becomes one op that holds
+// the logits of a chunk of rows at a time.
 //
 //   %5 = linear(%3, %4)                 ->   %7 = linear_cross_entropy(%3, %4, %2)
 //   %6 = cross_entropy(%5, %2)
@@ -8,7 +8,7 @@
 // (loss scale, accumulation), loss and gradients come from one sweep over the rows.
 //
 //   %7 = linear_cross_entropy(%3, %4, %2)
-//   %9 = linear_cross_entropy_grad(%3, %4, %2, %7.1, %8)  ->
+//   %9 = linear_cross_entropy_grad(%3, %4, %2, %8)        ->
 //   %9 = linear_cross_entropy_sweep(%3, %4, %2, %8)
 //
 // Refused where the projection has a bias, where the logits have another reader (they must exist
@@ -34,7 +34,7 @@ bool is(const Graph& g, ValueId v, const char* op) {
 Where fused_where(const Graph& g, std::uint32_t n, const char* pass) {
   Where w = g.node(n).where;
   w.pass = pass;
-  w.reason = "logits are never held whole";
+  w.reason = "logits are held by chunks of rows";
   return w;
 }
 
@@ -55,7 +55,7 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     const Node loss = g.node(n);
     if (loss.erased || loss.op != Name("cross_entropy")) continue;
     const auto head = private_head(g, loss.in[0]);
-    if (!head || g.use_count({n, 1}) != 0) {
+    if (!head) {
       report.remarks.push_back(
           {loss.identity(),
            "not fused: the logits are no projection without bias that it alone reads"});
@@ -108,27 +108,35 @@ bool readers_follow(const Graph& g, ValueId loss, std::uint32_t gradient) {
   return true;
 }
 
+// The loss that `grad` is the gradient of: the same head against the same targets. None where
+// nobody asks for it, or another sweep gives it already.
+std::optional<std::uint32_t> loss_of(const Graph& g, const Node& grad) {
+  for (std::uint32_t user : g.users(grad.in[0].node)) {
+    const Node& loss = g.node(user);
+    if (loss.op == Name("linear_cross_entropy") && g.use_count({user, 0}) > 0 &&
+        loss.attrs == grad.attrs && std::equal(loss.in.begin(), loss.in.end(), grad.in.begin()))
+      return user;
+  }
+  return std::nullopt;
+}
+
 PassReport fuse_gradient(Graph& g, const PassContext&) {
   PassReport report;
   for (std::uint32_t n : std::vector(g.order())) {
     const Node grad = g.node(n);
     if (grad.erased || grad.op != Name("linear_cross_entropy_grad")) continue;
-    const ValueId lse = grad.in[3], dloss = grad.in[4];
-    const Node forward = g.node(lse.node);
-    if (forward.op != Name("linear_cross_entropy") || lse.index != 1 || g.use_count(lse) != 1 ||
-        forward.attrs != grad.attrs ||
-        !std::equal(forward.in.begin(), forward.in.end(), grad.in.begin()))
-      continue;
-    if (depends_on(g, dloss, lse.node) || !readers_follow(g, {lse.node, 0}, n)) continue;
+    const auto loss = loss_of(g, grad);
+    if (!loss || depends_on(g, grad.in[3], *loss) || !readers_follow(g, {*loss, 0}, n)) continue;
+    const Node forward = g.node(*loss);
     GraphEmitter emitter(g);
     emitter.insert_before(n);
     const Tensor in[] = {emitter.handle(grad.in[0]), emitter.handle(grad.in[1]),
-                         emitter.handle(grad.in[2]), emitter.handle(dloss)};
+                         emitter.handle(grad.in[2]), emitter.handle(grad.in[3])};
     const auto sweep = emitter.emit("linear_cross_entropy_sweep", grad.attrs, in,
                                     fused_where(g, n, "fuse-head-gradient"));
     if (g.type(sweep[1].id()) != grad.out[0] || g.type(sweep[2].id()) != grad.out[1]) continue;
     g.set_members(sweep[0].id().node, forward.identity() + ", " + grad.identity());
-    g.replace_uses({lse.node, 0}, sweep[0].id());
+    g.replace_uses({*loss, 0}, sweep[0].id());
     g.replace_uses({n, 0}, sweep[1].id());
     g.replace_uses({n, 1}, sweep[2].id());
     report.changed = true;

@@ -81,15 +81,14 @@ TEST(TrainingKernels, CrossEntropyOfAWholeVocabulary) {
     for (std::int64_t i = 0; i < classes; ++i) top = std::max(top, x[i]);
     for (std::int64_t i = 0; i < classes; ++i) sum += std::exp(x[i] - top);
     const double lse = top + std::log(sum);
-    EXPECT_NEAR(got.out[1][r], lse, 1e-5) << "row " << r;
     if (r != 3) loss += (lse - x[static_cast<std::int64_t>(in[1][r])]) / 4;
   }
   EXPECT_NEAR(got.out[0][0], loss, 1e-5 * loss);
 
   // The rows of the gradient sum to 0, and an ignored row is 0.
-  std::vector<HostArray> back = {in[0], in[1], got.out[1], HostArray::zeros(DType::F32, {})};
+  std::vector<HostArray> back = {in[0], in[1], HostArray::zeros(DType::F32, {})};
   back[0].dtype = DType::F32;
-  back[3][0] = 4;
+  back[2][0] = 4;
   const RunResult grad = run_everywhere(call_of("cross_entropy_grad", back), back);
   for (std::int64_t r = 0; r < rows; ++r) {
     double sum = 0, magnitude = 0;
@@ -123,7 +122,7 @@ TEST(TrainingKernels, CrossEntropyOfAPartialBatch) {
   const Kernel& kernel = *choose_kernel(cpu_backend(), call).kernel;
   const RunResult want = run_kernel(kernel, whole, in, {.threads = 1});
   const RunResult got =
-      run_kernel(kernel, call, in, {.threads = 2, .symbols = {5}, .out_extents = {{}, {5, 3}}});
+      run_kernel(kernel, call, in, {.threads = 2, .symbols = {5}, .out_extents = {{}}});
   EXPECT_EQ(got.problem, "");
   EXPECT_EQ(got.bits, want.bits);
 }

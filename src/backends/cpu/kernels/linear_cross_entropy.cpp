@@ -1,21 +1,18 @@
 // The chunked head: linear_cross_entropy, its gradient and the sweep that does both. A chunk of
-// rows' logits, in x's type, is the only thing as wide as the classes; its gradient overwrites it.
+// rows' logits, in x's type, is the only thing as wide as the classes; its gradient overwrites it,
+// row by row while a row is in the caches.
 // The weight's gradient is written at once where one chunk holds all rows, else summed over the
 // chunks in fp32 and rounded once.
 #include "ops/linear_cross_entropy.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "backends/cpu/carve.h"
-#include "backends/cpu/integers.h"
 #include "backends/cpu/matmul/matmul_call.h"
 #include "backends/cpu/matmul/matmul_grid.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rounding.h"
-#include "backends/cpu/rows/cross_entropy_rows.h"
+#include "backends/cpu/rows/cross_entropy_loss.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
@@ -44,7 +41,7 @@ std::optional<Refusal> accepts_split(const CallSpec& call) {
 struct Scratch {
   void *logits, *grid;
   double* losses;
-  float *lse, *dweight;
+  float* dweight;
 };
 
 class Head : public Prepared {
@@ -53,14 +50,12 @@ class Head : public Prepared {
 
   Head(const CallSpec& call, Does does)
       : does_(does),
-        attrs_(from_attrs<CrossEntropyAttrs>(call.attrs)),
         type_(call.in[0].dtype),
-        targets_(call.in[2].dtype),
         rows_(extent_of(call.in[2].shape.numel(), call)),
         most_(call.in[2].shape.max_numel()),
         classes_(call.in[1].shape[0].max()),
         width_(call.in[1].shape[1].max()),
-        sweeps_(cross_entropy_rows(type_, type_)) {
+        loss_(from_attrs<CrossEntropyAttrs>(call.attrs), type_, call.in[2].dtype, classes_) {
     chunk_ = rows_of_chunk();
     make_grids(call.threads, split_of(call));
   }
@@ -75,13 +70,13 @@ class Head : public Prepared {
     Carve carve(args.scratch);
     const Scratch s = take(carve);
     const std::int64_t rows = rows_.at(args.symbols);
-    const double divisor = divisor_of(args, rows);
+    const double divisor = loss_.divisor(args.in[2], rows);
     for (std::int64_t first = 0; first == 0 || first < rows; first += chunk_) {
       const std::int64_t n = std::min(chunk_, rows - first);
       logits_->run({row_at(args.in[0], first, width_), args.in[1], nullptr, s.logits, s.grid},
                    {1, n, width_});
-      if (does_ != Does::Grad) sum_up(args, s, first, n);
-      if (does_ != Does::Loss) gradients(args, s, first, n, divisor);
+      each_row(args, s, first, n, divisor);
+      if (does_ != Does::Loss) through_products(args, s, first, n);
     }
     if (does_ != Does::Grad) {
       double sum = 0;
@@ -129,7 +124,6 @@ class Head : public Prepared {
     Scratch s{};
     s.logits = carve.take<char>(chunk_ * classes_ * static_cast<std::int64_t>(size_of(type_)));
     s.losses = carve.take<double>(does_ == Does::Grad ? 0 : most_);
-    s.lse = carve.take<float>(does_ == Does::Sweep ? most_ : 0);
     const bool sums = does_ != Does::Loss && sums_apart();
     s.dweight = carve.take<float>(sums ? classes_ * width_ : 0);
     std::size_t grid = 0;
@@ -145,79 +139,30 @@ class Head : public Prepared {
   const void* row_at(const void* p, std::int64_t row, std::int64_t columns) const {
     return at(p, row * columns, type_);
   }
-  std::int64_t target(const RunArgs& args, std::int64_t row) const {
-    return integer_at(targets_, args.in[2], row);
-  }
-  bool counts(std::int64_t target) const { return target != attrs_.ignore_index; }
-  bool is_class(std::int64_t target) const { return target >= 0 && target < classes_; }
-  float logit(const void* row, std::int64_t i) const {
-    float buffer;
-    return *open_f32(type_, at(row, i, type_), &buffer, 1);
-  }
-  double divisor_of(const RunArgs& args, std::int64_t rows) const {
-    if (attrs_.reduction == "sum") return 1;
-    std::int64_t n = 0;
-    for (std::int64_t row = 0; row < rows; ++row) n += counts(target(args, row));
-    return static_cast<double>(std::max<std::int64_t>(1, n));
-  }
-
-  // Log-sum-exps and losses of the rows of a chunk.
-  void sum_up(const RunArgs& args, const Scratch& s, std::int64_t first, std::int64_t n) const {
-    float* lse = does_ == Does::Loss ? static_cast<float*>(args.out[1]) : s.lse;
+  // Losses of the rows of a chunk, and the logits' gradient in the logits' place.
+  void each_row(const RunArgs& args, const Scratch& s, std::int64_t first, std::int64_t n,
+                double divisor) const {
+    const double dloss = does_ == Does::Loss ? 0 : *static_cast<const float*>(args.in[3]);
+    const auto scale = static_cast<float>(dloss / divisor);
     parallel_for(n, 2 * classes_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const void* x = row_at(static_cast<const void*>(s.logits), i, classes_);
-        s.losses[first + i] = loss_of(x, target(args, first + i), lse + first + i);
+        void* logits = row_at(s.logits, i, classes_);
+        const auto row = loss_.row(logits, args.in[2], first + i);
+        if (does_ != Does::Grad) s.losses[first + i] = loss_.loss(row);
+        if (does_ != Does::Loss) loss_.gradient(row, scale, logits);
       }
     });
   }
 
-  double loss_of(const void* x, std::int64_t target, float* lse) const {
-    const double smooth = attrs_.label_smoothing;
-    double total = 0;
-    const double sum = sweeps_.lse(x, classes_, smooth > 0 ? &total : nullptr);
-    *lse = static_cast<float>(sum);
-    if (!counts(target)) return 0;
-    if (!is_class(target)) return std::numeric_limits<double>::quiet_NaN();
-    const double loss = sum - (1 - smooth) * static_cast<double>(logit(x, target));
-    return smooth > 0 ? loss - smooth * total / static_cast<double>(classes_) : loss;
-  }
-
-  void gradients(const RunArgs& args, const Scratch& s, std::int64_t first, std::int64_t n,
-                 double divisor) const {
+  void through_products(const RunArgs& args, const Scratch& s, std::int64_t first,
+                        std::int64_t n) const {
     const bool sweep = does_ == Does::Sweep;
-    const float* lse = sweep ? s.lse : static_cast<const float*>(args.in[3]);
-    const double dloss = *static_cast<const float*>(args.in[sweep ? 3 : 4]);
-    const auto scale = static_cast<float>(dloss / divisor);
-    parallel_for(n, 2 * classes_, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        turn_into_gradient(row_at(s.logits, i, classes_), target(args, first + i), lse[first + i],
-                           scale);
-    });
     void* dx = row_at(args.out[sweep ? 1 : 0], first, width_);
     dx_->run({s.logits, args.in[1], nullptr, dx, s.grid}, {1, n, classes_});
     void* dweight = sums_apart() ? s.dweight : args.out[sweep ? 2 : 1];
     (first == 0 ? dweight_ : more_dweight_)
         ->run({s.logits, row_at(args.in[0], first, width_), nullptr, dweight, s.grid},
               {1, classes_, n});
-  }
-
-  void turn_into_gradient(void* x, std::int64_t target, float lse, float scale) const {
-    if (!counts(target)) {
-      std::memset(x, 0, static_cast<std::size_t>(classes_) * size_of(type_));
-      return;
-    }
-    const double floor = attrs_.label_smoothing / static_cast<double>(classes_);
-    if (!is_class(target)) {
-      sweeps_.gradient(x, classes_, std::numeric_limits<float>::quiet_NaN(), 0, 1, x);
-      return;
-    }
-    // Before the sweep overwrites the logit.
-    const double p = std::exp(static_cast<double>(logit(x, target)) - static_cast<double>(lse));
-    const auto hit =
-        static_cast<float>((p - (1 - attrs_.label_smoothing) - floor) * static_cast<double>(scale));
-    sweeps_.gradient(x, classes_, lse, static_cast<float>(floor), scale, x);
-    narrow(&hit, type_, at(x, target, type_), 1);
   }
 
   void round_dweight(const RunArgs& args, const Scratch& s) const {
@@ -228,11 +173,10 @@ class Head : public Prepared {
   }
 
   Does does_;
-  CrossEntropyAttrs attrs_;
-  DType type_, targets_;
+  DType type_;
   Extent rows_;
   std::int64_t most_, classes_, width_, chunk_ = 1;
-  CrossEntropyRows sweeps_;
+  CrossEntropyLoss loss_;
   std::unique_ptr<MatmulGrid> logits_, dx_, dweight_, more_dweight_;
 };
 

@@ -154,7 +154,7 @@ class Softmax : public Prepared {
 
  private:
   void row(const void* x, void* y, std::int64_t n, bool streams) const {
-    if (log_) return rows_.log_softmax(x, n, rows_.lse(x, n, nullptr), streams, y);
+    if (log_) return rows_.log_softmax(x, n, rows_.log_sum_exp(x, n), streams, y);
     if (dtype_ != DType::F32) return low_row(x, y, n);
     if (n <= kRow)
       short_row(static_cast<const float*>(x), static_cast<float*>(y), n);
@@ -167,7 +167,7 @@ class Softmax : public Prepared {
     if (n <= kRow)
       rows_.softmax(x, n, e, y);
     else
-      rows_.gradient(x, n, static_cast<float>(rows_.lse(x, n, nullptr)), 0, 1, y);
+      rows_.gradient(x, n, rows_.log_sum_exp(x, n), 0, 1, y);
   }
 
   void short_row(const float* x, float* y, std::int64_t n) const {

@@ -73,18 +73,18 @@ double exp_sum(const T* x, std::int64_t n, float m) {
 }
 
 template <class T>
-double sum_of(const T* x, std::int64_t n) {
-  const Floats d;
-  const auto w = static_cast<std::int64_t>(hn::Lanes(d));
-  FloatV a = hn::Zero(d), b = a;
-  std::int64_t i = 0;
-  for (; i + 2 * w <= n; i += 2 * w) {
-    a = hn::Add(a, load(d, x + i));
-    b = hn::Add(b, load(d, x + i + w));
+double mean_above(const void* row, std::int64_t n, float from) {
+  const T* x = static_cast<const T*>(row);
+  const FloatV base = hn::Set(Floats(), from);
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+    const std::int64_t k = std::min(kBlock, n - i), whole = k / lanes * lanes;
+    sum += sum_over(x + i, whole, [&](FloatV v) HWY_ATTR { return hn::Sub(v, base); });
+    for (std::int64_t j = i + whole; j < i + k; ++j)
+      sum += static_cast<double>(scalar::f32_of(x[j])) - static_cast<double>(from);
   }
-  for (; i + w <= n; i += w) a = hn::Add(a, load(d, x + i));
-  if (i < n) b = hn::Add(b, load_n(d, x + i, n - i));
-  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b))));
+  return sum / static_cast<double>(n);
 }
 
 template <class T>
@@ -99,13 +99,12 @@ constexpr double kLargestSum = 4 * kBlock;
 // Any number near a row's largest logits serves as m: after the first block, one is looked through
 // for its maximum only where its sum asks for it.
 template <class T>
-double lse(const void* row, std::int64_t n, double* total) {
+LogSumExp log_sum_exp(const void* row, std::int64_t n) {
   const T* x = static_cast<const T*>(row);
   float m = kLeast;
-  double sum = 0, all = 0;
+  double sum = 0;
   for (std::int64_t i = 0; i < n; i += kBlock) {
     const std::int64_t k = std::min(kBlock, n - i);
-    if (total) all += sum_of(x + i, k);
     double here = m == kLeast ? kInf : exp_sum(x + i, k, m);
     if (!(here <= kLargestSum)) {
       const float top = max_of(x + i, k);
@@ -121,9 +120,11 @@ double lse(const void* row, std::int64_t n, double* total) {
     }
     sum += here;
   }
-  if (total) *total = all;
-  if (m == kLeast) return kNaN;
-  return static_cast<double>(m) + std::log(sum);
+  if (m == kLeast) return {std::numeric_limits<float>::quiet_NaN(), 0};
+  const double more = std::log(sum);
+  const auto high = static_cast<float>(static_cast<double>(m) + more);
+  // The difference of two f32 this close is exact, and `more` survives it where m is huge.
+  return {high, static_cast<float>(static_cast<double>(m) - static_cast<double>(high) + more)};
 }
 
 // The exponentials stay in `e` until their sum is known.
@@ -155,7 +156,8 @@ void softmax(const void* row, std::int64_t n, float* e, void* result) {
 }
 
 template <class T, class G>
-void gradient(const void* row, std::int64_t n, float lse, float floor, float scale, void* result) {
+void gradient(const void* row, std::int64_t n, LogSumExp sum, float floor, float scale,
+              void* result) {
   const T* x = static_cast<const T*>(row);
   G* dx = static_cast<G*>(result);
   const Floats d;
@@ -163,13 +165,13 @@ void gradient(const void* row, std::int64_t n, float lse, float floor, float sca
   // (p - floor) * scale as p * scale - floor * scale would round p - floor elsewhere: keep the
   // order.
   const FloatV base = hn::Set(d, floor), scaled = hn::Set(d, scale);
-  // The lse's own rounding weighs as much as that of its product. A result in f32 keeps what it
-  // can.
+  // A result in f32 keeps what it can; one in a low type takes the cheaper exponential.
   constexpr bool kInPowers = !std::is_same_v<G, float>;
-  const FloatV shift = hn::Set(d, kInPowers ? lse * kLog2e : lse), by = hn::Set(d, kLog2e);
+  const FloatV high = hn::Set(d, sum.high), by = hn::Set(d, kLog2e);
+  const FloatV low = hn::Set(d, kInPowers ? sum.low * kLog2e : sum.low);
   const auto one = [&](FloatV v) HWY_ATTR {
-    const FloatV p =
-        kInPowers ? exp2_below(hn::MulSub(v, by, shift)) : exp_below(hn::Sub(v, shift));
+    const FloatV x = hn::Sub(v, high);
+    const FloatV p = kInPowers ? exp2_below(hn::MulSub(x, by, low)) : exp_below(hn::Sub(x, low));
     return hn::Mul(hn::Sub(p, base), scaled);
   };
   std::int64_t i = 0;
@@ -186,15 +188,12 @@ void gradient(const void* row, std::int64_t n, float lse, float floor, float sca
 }
 
 template <class T>
-void log_softmax(const void* row, std::int64_t n, double lse, bool streams, void* result) {
+void log_softmax(const void* row, std::int64_t n, LogSumExp sum, bool streams, void* result) {
   const Floats d;
   const auto w = static_cast<std::int64_t>(hn::Lanes(d));
   const T* x = static_cast<const T*>(row);
   T* y = static_cast<T*>(result);
-  // In two parts, so that a difference near 0 is exact.
-  const auto high = static_cast<float>(lse);
-  const FloatV a = hn::Set(d, high),
-               b = hn::Set(d, static_cast<float>(lse - static_cast<double>(high)));
+  const FloatV a = hn::Set(d, sum.high), b = hn::Set(d, sum.low);
   std::int64_t i = 0;
   if (streams)
     for (; i + w <= n; i += w) stream(d, hn::Sub(hn::Sub(load(d, x + i), a), b), y + i);
@@ -202,11 +201,16 @@ void log_softmax(const void* row, std::int64_t n, double lse, bool streams, void
   if (streams) hwy::FlushStream();
 }
 
+template <class T, class G>
+CrossEntropyRows rows_of() {
+  return {log_sum_exp<T>, mean_above<T>, gradient<T, G>, softmax<T>, log_softmax<T>};
+}
+
 template <class T>
 CrossEntropyRows rows_for(DType to) {
-  if (to == DType::F32) return {lse<T>, gradient<T, float>, softmax<T>, log_softmax<T>};
-  if (to == DType::BF16) return {lse<T>, gradient<T, scalar::Bf16>, softmax<T>, log_softmax<T>};
-  return {lse<T>, gradient<T, scalar::F16>, softmax<T>, log_softmax<T>};
+  if (to == DType::F32) return rows_of<T, float>();
+  if (to == DType::BF16) return rows_of<T, scalar::Bf16>();
+  return rows_of<T, scalar::F16>();
 }
 
 CrossEntropyRows make_cross_entropy_rows(DType from, DType to) {
