@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "cli/bench_profile.h"
 #include "cli/bench_step.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
@@ -17,6 +18,24 @@ double process_seconds() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+void print_limit(const json& j) {
+  if (!j.contains("limit_ms")) return;
+  if (j["limit_ms"].is_null()) {
+    fmt::print("  no limit: {}\n", j["limit_missing"].get<std::string>());
+    return;
+  }
+  fmt::print(
+      "  {:>10.1f} ms limit: products {:.1f} ms ({:.0f} GFLOP/s), update {:.1f} ms of {:.2f} GB\n",
+      j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
+      j["matmul_gflops"].get<double>(), j["update_limit_ms"].get<double>(),
+      j["update_bytes"].get<double>() / 1e9);
+  fmt::print("  {:>10.0f} % of it reached, {:.0f} % with products of normal numbers for zeros\n",
+             100 * j["limit_fraction"].get<double>(),
+             100 * j["limit_normal_fraction"].get<double>());
+  fmt::print("  {:>10.1f} GB/s memory: a sweep, {:.1f} GB/s an update in place\n",
+             j["stream_gb_s"].get<double>(), j["update_sweep_gb_s"].get<double>());
 }
 
 void print_table(const json& j) {
@@ -33,14 +52,7 @@ void print_table(const json& j) {
              mib(j["planned_peak_bytes"]), mib(j["peak_rss_bytes"]));
   fmt::print("  {:>10.1f} ms in ops with matrix products, update at {:.1f} GB/s\n",
              j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
-  if (j.contains("limit_ms"))
-    fmt::print(
-        "  {:>10.1f} ms limit: products {:.1f} ms ({:.0f} GFLOP/s), memory {:.1f} GB/s; "
-        "{:.0f} % of it reached, {:.0f} % with "
-        "products of normal numbers for zeros\n",
-        j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
-        j["matmul_gflops"].get<double>(), j["stream_gb_s"].get<double>(),
-        100 * j["limit_fraction"].get<double>(), 100 * j["limit_normal_fraction"].get<double>());
+  print_limit(j);
   fmt::print("  where the time goes, ms a step:\n");
   for (const json& row : j["ops"]) {
     const double ms = row["ms"].get<double>();

@@ -1,7 +1,7 @@
 // What `aloft bench step` times: a subject is a model with its compiled training step, run on the
 // same made-up data every time. bench.cpp is the verb, bench_gpt.cpp, bench_llama.cpp and
-// bench_vision.cpp the subjects, bench_measure.cpp the clock, bench_limit.cpp what the machine
-// could do.
+// bench_vision.cpp the subjects, bench_measure.cpp the order of measuring, bench_profile.cpp the
+// clock, bench_limit.cpp what the machine could do.
 #pragma once
 
 #include <cstdint>
@@ -49,11 +49,5 @@ std::unique_ptr<BenchSubject> open_bench(const BenchOptions& options);
 // Times the subject's steps; `process_start` is when the process began, on the steady clock.
 nlohmann::json measure_bench(BenchSubject& subject, const BenchOptions& options,
                              double process_start);
-
-// Adds what the machine could do, measured now: the program's products each alone at its best
-// layout, and `bytes` of memory that the update moves.
-void add_limit(nlohmann::json& j, const Program& program, double bytes);
-
-double steady_seconds();
 
 }  // namespace aloft::cli

@@ -14,7 +14,7 @@ namespace {
 // own memory, or what is left of it beside its bf16 form.
 VariablePtr master_of(const Variable& parameter, MasterForm form) {
   auto m = std::make_shared<Variable>();
-  m->name = "optim.master." + parameter.name.str();
+  m->name = std::string(kMasterPrefix) + parameter.name.str();
   m->type = parameter.type;
   m->cls = StateClass::Optimizer;
   m->requires_grad = false;

@@ -12,6 +12,9 @@
 
 namespace aloft::amp {
 
+// A parameter's master is the optimizer's variable of this name with the parameter's behind it.
+inline constexpr std::string_view kMasterPrefix = "optim.master.";
+
 // The model under a precision policy: call it like the model.
 template <class M>
 class Net {

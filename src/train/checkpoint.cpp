@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "files/safetensors.h"
+#include "frontend/amp.h"
 #include "frontend/random.h"
 #include "models/state_dict.h"
 
@@ -25,7 +26,7 @@ std::string folder_name(std::int64_t step) { return fmt::format("step-{:06}", st
 std::vector<VariablePtr> state_variables(const Optimizer& optimizer) {
   std::vector<VariablePtr> all;
   for (const VariablePtr& v : optimizer.state())
-    if (v->name.str().rfind("optim.master.", 0) != 0) all.push_back(v);
+    if (!v->name.str().starts_with(amp::kMasterPrefix)) all.push_back(v);
   all.push_back(random_state());
   return all;
 }

@@ -123,66 +123,56 @@ void LibraryMatmul::run() {
 
 namespace {
 
-// One way to compute a problem.
-struct Way {
-  MatmulProblem problem;
-  LibraryLayout layout = LibraryLayout::Plain;
-  double products = 1;  // of the library for one of the problem
-  double zeros_ms = std::numeric_limits<double>::infinity();
-};
-
 // Runs of one layout follow each other: its operands are then as near as caches let them be, which
-// is what a limit supposes. The least of the medians of `groups` groups of runs.
-double alone_ms(const Way& way, Operands operands, int runs, int groups = 1) {
-  LibraryMatmul product(way.problem, way.layout, operands);
+// is what a limit supposes.
+double median_ms(const MatmulProblem& p, LibraryLayout layout, Operands operands, int runs) {
+  LibraryMatmul product(p, layout, operands);
   product.run();
-  double least = std::numeric_limits<double>::infinity();
-  for (int group = 0; group < groups; ++group) {
-    std::vector<double> times;
-    for (int i = 0; i < std::max(1, runs); ++i) times.push_back(timed([&] { product.run(); }));
-    least = std::min(least, median(std::move(times)));
-  }
-  return way.products * least;
-}
-
-Way fastest_way(MatmulProblem p, DType type, double products, int runs) {
-  p.type = type;
-  p.transpose_a = p.transpose_b = false;
-  std::vector<Way> ways;
-  for (const auto layout :
-       {LibraryLayout::Plain, LibraryLayout::PackedB, LibraryLayout::PackedBoth})
-    ways.push_back({p, layout, products});
-  p.transpose_a = true;
-  ways.push_back({p, LibraryLayout::Plain, products});
-  p.transpose_a = false, p.transpose_b = true;
-  ways.push_back({p, LibraryLayout::Plain, products});
-  Way best;
-  for (Way& way : ways) {
-    way.zeros_ms = alone_ms(way, Operands::Zeros, runs);
-    if (way.zeros_ms < best.zeros_ms) best = way;
-  }
-  return best;
-}
-
-Way best_way(const MatmulProblem& p, int runs) {
-  const bool bf16 = cpu_features().avx512_bf16;
-  if (p.type == DType::BF16 && bf16) return fastest_way(p, DType::BF16, 1, runs);
-  const Way f32 = fastest_way(p, DType::F32, 1, runs);
-  if (p.type != DType::F16 || !bf16) return f32;
-  const Way halves = fastest_way(p, DType::BF16, kHalfProducts, runs);
-  return halves.zeros_ms < f32.zeros_ms ? halves : f32;
+  std::vector<double> times;
+  for (int i = 0; i < std::max(1, runs); ++i) times.push_back(timed([&] { product.run(); }));
+  return median(std::move(times));
 }
 
 }  // namespace
 
-ProductLimit product_limit(const MatmulProblem& p, int runs) {
-  const Way way = best_way(p, runs);
-  // zeros_ms is the least of several medians, and so is this: a disturbance shows in neither.
-  constexpr int kGroups = 4;
-  return {way.zeros_ms, alone_ms(way, Operands::Normal, runs, kGroups)};
+ProductAlone::ProductAlone(const MatmulProblem& problem) : problem_(problem) {
+  const bool bf16 = cpu_features().avx512_bf16;
+  const auto add = [&](DType type, double products) {
+    MatmulProblem p = problem;
+    p.type = type;
+    p.transpose_a = p.transpose_b = false;
+    for (const auto layout :
+         {LibraryLayout::Plain, LibraryLayout::PackedB, LibraryLayout::PackedBoth})
+      ways_.push_back({p, layout, products});
+    p.transpose_a = true;
+    ways_.push_back({p, LibraryLayout::Plain, products});
+    p.transpose_a = false, p.transpose_b = true;
+    ways_.push_back({p, LibraryLayout::Plain, products});
+  };
+  if (problem.type == DType::BF16 && bf16) {
+    add(DType::BF16, 1);
+  } else {
+    add(DType::F32, 1);
+    if (problem.type == DType::F16 && bf16) add(DType::BF16, kHalfProducts);
+  }
 }
 
-double best_layout_ms(const MatmulProblem& p, int runs) { return best_way(p, runs).zeros_ms; }
+void ProductAlone::measure(int runs) {
+  for (Way& way : ways_) {
+    way.zeros_ms = std::min(
+        way.zeros_ms, way.products * median_ms(way.problem, way.layout, Operands::Zeros, runs));
+    if (way.zeros_ms <= zeros_ms_) zeros_ms_ = way.zeros_ms, best_ = &way - ways_.data();
+  }
+  const Way& way = ways_[best_];
+  normal_ms_ = std::min(normal_ms_,
+                        way.products * median_ms(way.problem, way.layout, Operands::Normal, runs));
+}
+
+double best_layout_ms(const MatmulProblem& p, int runs) {
+  ProductAlone product(p);
+  product.measure(runs);
+  return product.zeros_ms();
+}
 
 MatmulRates measure_matmul_rates(int rounds) {
   // Both layouts of both types take turns, and the least time of each counts: a neighbour that
@@ -235,6 +225,30 @@ double measure_stream_rate(int rounds) {
   for (int round = 0; round < std::max(1, rounds); ++round)
     times.push_back(timed([&] { sweep(a, b, 0.5f); }));
   return 3.0 * sizeof(float) * kValues / median(times) / 1e6;
+}
+
+double measure_update_rate(int rounds) {
+  constexpr std::int64_t kValues = std::int64_t{16} << 20;  // 64 MiB an array
+  constexpr std::size_t kBytes = kValues * sizeof(float);
+  const auto g = allocate_aligned(kBytes), x = allocate_aligned(kBytes),
+             y = allocate_aligned(kBytes), z = allocate_aligned(kBytes);
+  const auto sweep = [&] {
+    const float* gradient = static_cast<const float*>(g.get());
+    float* weight = static_cast<float*>(x.get());
+    float* first = static_cast<float*>(y.get());
+    float* second = static_cast<float*>(z.get());
+#pragma omp parallel for simd schedule(static)
+    for (std::int64_t i = 0; i < kValues; ++i) {
+      first[i] = 0.9f * first[i] + gradient[i];
+      second[i] = 0.9f * second[i] + gradient[i] * gradient[i];
+      weight[i] -= first[i] * second[i];
+    }
+  };
+  for (const auto& array : {g, x, y, z}) std::memset(array.get(), 0, kBytes);
+  sweep();
+  std::vector<double> times;
+  for (int round = 0; round < std::max(1, rounds); ++round) times.push_back(timed(sweep));
+  return 7.0 * kBytes / median(times) / 1e6;
 }
 
 std::string library_version() {

@@ -3,9 +3,12 @@
 // step` hold our kernels against, so nothing of ours is in them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "types/dtype.h"
 
@@ -50,17 +53,34 @@ class LibraryMatmul {
   std::unique_ptr<State> state_;
 };
 
-// Milliseconds that a product takes alone at its best layout.
-struct ProductLimit {
-  double zeros_ms = 0;   // what the best layout is chosen by
-  double normal_ms = 0;  // the same on normal numbers
+// How long a product takes alone at its best layout, whichever way the problem's own operands lie:
+// the least of the medians of all rounds that were measured. What the library has no product for is
+// measured as what it can be computed in: BF16 as F32 where the processor has no bf16 products, F16
+// as F32 or as three bf16 products (of the operands' halves), whichever is faster.
+class ProductAlone {
+ public:
+  explicit ProductAlone(const MatmulProblem& problem);
+  // One round: every layout, `runs` times in a row. E0411 where oneDNN refuses.
+  void measure(int runs = 3);
+
+  const MatmulProblem& problem() const { return problem_; }
+  double zeros_ms() const { return zeros_ms_; }    // what the best layout is chosen by
+  double normal_ms() const { return normal_ms_; }  // the same on normal numbers
+
+ private:
+  struct Way {
+    MatmulProblem problem;
+    LibraryLayout layout = LibraryLayout::Plain;
+    double products = 1;  // of the library for one of the problem
+    double zeros_ms = std::numeric_limits<double>::infinity();
+  };
+  MatmulProblem problem_;
+  std::vector<Way> ways_;
+  std::ptrdiff_t best_ = 0;
+  double zeros_ms_ = std::numeric_limits<double>::infinity();
+  double normal_ms_ = std::numeric_limits<double>::infinity();
 };
-// Whichever way the problem's own operands lie: the least of the medians over `runs` of each layout
-// in a row. What the library has no product for is measured as what it can be computed in: BF16 as
-// F32 where the processor has no bf16 products, F16 as F32 or as three bf16 products (of the
-// operands' halves), whichever is faster.
-ProductLimit product_limit(const MatmulProblem& problem, int runs = 9);
-// Its zeros_ms.
+// zeros_ms() after one round.
 double best_layout_ms(const MatmulProblem& problem, int runs = 9);
 
 struct MatmulRates {
@@ -73,6 +93,10 @@ MatmulRates measure_matmul_rates(int rounds = 12);
 // Bytes a second, in GB, that an update in place moves (two arrays read, one written back) over
 // arrays far larger than the caches, on all threads of the pool.
 double measure_stream_rate(int rounds = 5);
+
+// The same of an update of three arrays in place by a fourth (four read, three written back), as an
+// optimizer's sweep moves them.
+double measure_update_rate(int rounds = 5);
 
 // Of the library of products: "2.6.3".
 std::string library_version();

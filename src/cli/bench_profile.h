@@ -1,0 +1,37 @@
+// Where a training step's time goes: each instruction of the program, timed over profiled steps.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "plan/plan.h"
+#include "runtime/observer.h"
+
+namespace aloft::cli {
+
+double steady_seconds();
+
+// Attached to an Executor while steps run; counts the steps by the program's last instruction.
+class Profile : public Observer {
+ public:
+  explicit Profile(const Program& program);
+  void before(std::string_view program, int instruction) override;
+  void after(std::string_view program, int instruction, std::span<void* const> out) override;
+
+  // Milliseconds of an instruction a step: the mean, and the least that any step took.
+  double mean_ms(std::size_t instruction) const;
+  double least_ms(std::size_t instruction) const { return 1e3 * least_[instruction]; }
+  // The mean of all in ops that hold matrix products, and of all in the update.
+  double products_ms() const;
+  double update_ms() const;
+  // Milliseconds a step by op and phase, longest first.
+  nlohmann::json by_op() const;
+
+ private:
+  const Program& program_;
+  std::vector<double> seconds_, least_;
+  double start_ = 0;
+  int steps_ = 0;
+};
+
+}  // namespace aloft::cli
