@@ -106,7 +106,6 @@ json StepLimit::products() const {
 }
 
 void StepLimit::add_to(json& j, double step_ms, const Profile& profile) const {
-  j["update_bytes"] = update_bytes_;
   if (has_half_) {
     j["limit_ms"] = j["limit_fraction"] = nullptr;
     j["limit_normal_ms"] = j["limit_normal_fraction"] = nullptr;

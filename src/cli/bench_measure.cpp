@@ -65,6 +65,7 @@ class Measuring {
          {"peak_rss_bytes", rss_},
          {"matmul_ms", profile_.products_ms()},
          {"update_ms", update_ms},
+         {"update_bytes", bytes},
          {"optimizer_gb_s", update_ms > 0 ? bytes / update_ms / 1e6 : 0},
          {"ops", profile_.by_op()},
          {"loss", loss_}});

@@ -98,6 +98,30 @@ class Verbs(unittest.TestCase):
         self.assertIn("measured now", said())
         file.rmdir()
 
+    def test_the_limit_counts_each_byte_once_and_is_not_beaten(self):
+        def timed(precision, *more):
+            return self.parsed("bench", "step", "--model", "tiny.toml", "--vocab", 256, "--precision",
+                               precision, "--steps", 5, "--json", *more)
+
+        attention, mlp = 16 * 48 + 48 + 16 * 16 + 16, 16 * 64 + 64 + 64 * 16 + 16
+        norms = 3 * 2 * 16  # a scale and a bias each
+        weights = 256 * 16 + 8 * 16 + attention + mlp
+        # fp32: the gradient read; parameter and two moments read and written. With a master the bf16
+        # gradient is read, the bf16 weight written, master and moments read and written: 28 as well.
+        whole = timed("O0")
+        self.assertEqual(whole["update_bytes"], 28 * (weights + norms))
+        self.assertEqual(timed("O2:bf16", "--no-limit")["update_bytes"], 28 * (weights + norms))
+        # Without masters: gradient, weight read and written in bf16, moments in fp32.
+        self.assertEqual(timed("O3:bf16", "--no-limit")["update_bytes"], 22 * (weights + norms))
+        for j in (whole, timed("O2:bf16")):
+            self.assertGreater(j["limit_fraction"], 0)
+            self.assertLessEqual(j["limit_fraction"], 1)
+            self.assertLessEqual(j["limit_ms"], j["step_ms"])
+            self.assertAlmostEqual(j["limit_ms"], j["matmul_limit_ms"] + j["update_limit_ms"])
+        half = timed("O2:fp16")
+        self.assertIsNone(half["limit_fraction"])
+        self.assertIn("no f16 product", half["limit_missing"])
+
     def test_what_was_probably_meant(self):
         for arguments, meant in [(("tran",), "train"), (("explain", "presicion", "tiny.toml"), "precision"),
                                  (("train", "tiny.toml", "--step", 4), "--steps"),

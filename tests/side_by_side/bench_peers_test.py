@@ -24,6 +24,8 @@ import rows  # noqa: E402
 # Notes that it ran, then prints the next of the numbers in its list; "fail" and "sleep" do that.
 PRETENDER = """#!{python}
 import json, os, pathlib, sys, time
+if "doctor" in sys.argv:
+    sys.exit(1)
 folder = pathlib.Path({folder!r})
 name = next(w for w in sys.argv[1:] if w.startswith("name="))[5:]
 seen = (folder / "log").read_text().split() if (folder / "log").exists() else []
@@ -86,16 +88,17 @@ class Pretended(unittest.TestCase):
         got = self.compare(numbers, 1, has_amx=False)["figures"][0]
         self.assertEqual((got["met"], got["target"]), (True, ">= 1"))
 
-    def test_a_limit_that_was_disturbed_is_left_out(self):
+    def test_a_limit_that_is_beaten_is_a_defect_and_no_round_is_left_out(self):
         def round_(limit, step):
             return {"aloft": {"limit_ms": limit, "limit_fraction": limit / step}}
 
         figure = next(rows.limit_figures(rows.at_least(72), None))
         got = interleaved.verdict(figure, [round_(60, 100), round_(90, 100), round_(70, 100)], {}, True)
-        self.assertEqual((got["values"], got["disturbed"], got["met"]), ([60, 70], 1, False))
-        self.assertIn("1 disturbed left out", page.figure_text(got))
-        got = interleaved.verdict(figure, [round_(120, 100)], {}, True)
-        self.assertEqual(got["missing"], "every round was disturbed")
+        self.assertEqual((got["values"], got["met"]), ([60, 90, 70], False))
+        self.assertNotIn("beaten", got)
+        got = interleaved.verdict(figure, [round_(120, 100), round_(90, 100)], {}, True)
+        self.assertEqual((got["values"], got["beaten"]), ([120, 90], 1))
+        self.assertIn("**above what can be in 1 rounds**", page.figure_text(got))
 
     def test_what_fails_is_said_and_not_tried_again(self):
         figures = [rows.speed_figure(None, None), rows.memory_figure(rows.at_most(1), "other")]
@@ -125,10 +128,9 @@ class Pretended(unittest.TestCase):
                            [rows.speed_figure(rows.at_least(2), None),
                             rows.memory_figure(rows.at_most(0.1)),
                             rows.memory_figure(rows.at_most(1), "split", "split & <more>")])
-        got |= {"name": "gpt2-bf16", "date": "2026-01-02T03:04:05+00:00", "revision": "abc",
-                "compiler": "c++", "oneDNN": "1", "threads": 2, "quick": False}
         folder = self.folder / "docs" / "benchmarks"
-        results_file.save(folder / "here.json", {"schema": 1, "machine": MACHINE, "rows": [got]})
+        whole = self.whole_run(got)
+        results_file.save(folder / "here.json", whole)
         page.write(folder)
         text = (folder.parent / "benchmarks.md").read_text()
         self.assertIn("1 of 2 targets that were measured", text)
@@ -139,11 +141,54 @@ class Pretended(unittest.TestCase):
             xml.dom.minidom.parse(str(file))
             self.assertIn(f"(benchmarks/{file.name})", text)
         self.assertEqual(len(list(folder.glob("*.svg"))), 2)
+        self.assertIn("| gpt2-bf16 | speed, times the best PyTorch | 3.00, 2.50 |", text)
+        before = (folder.parent / "benchmarks.md").read_text()
+        for change, words in (({"rows": whole["rows"][1:]}, "rows are missing: gpt2-bf16"),
+                              ({"run": whole["run"] | {"revision": "abc+"}}, "not a clean revision"),
+                              ({"run": whole["run"] | {"quick": True}}, "proves nothing"),
+                              ({"run": whole["run"] | {"rounds": 4}}, "too few")):
+            results_file.save(folder / "here.json", whole | change)
+            with self.assertRaisesRegex(SystemExit, words):
+                page.write(folder)
+            self.assertEqual((folder.parent / "benchmarks.md").read_text(), before)
+
+    def whole_run(self, row):
+        """`row` as the first of a run of all rows."""
+        others = [{"name": r.name, "title": r.title, "rounds": [], "once": {}, "missing": {},
+                   "commands": {}, "figures": []} for r in rows.all_rows()]
+        run = {"dates": ["2026-01-02T03:04:05+00:00", "2026-01-02T05:04:05+00:00"], "revision": "abc",
+               "compiler": "c++", "oneDNN": "1", "threads": 2, "quick": False, "rounds": 5}
+        return {"schema": 2, "machine": MACHINE, "run": run,
+                "rows": [row | {"name": "gpt2-bf16"}, *others[1:]]}
+
+    def test_an_old_page_says_what_it_lacks(self):
+        got = self.compare({"aloft": [10, 20], "eager": [30, 50]}, 2)
+        limit = {"name": "share of the machine's limit", "unit": "%", "plot": "limit", "median": 99,
+                 "target": None, "low": 99, "high": 99, "values": [99], "met": None}
+        stamp = {"date": "2026-01-02T03:04:05+00:00", "compiler": "c++", "threads": 2}
+        row = got | stamp | {"name": "gpt2-bf16", "figures": [*got["figures"], limit]}
+        folder = self.folder / "docs" / "benchmarks"
+        results_file.save(folder / "old.json", {
+            "schema": 1, "machine": MACHINE,
+            "rows": [row | {"revision": "abc"}, row | {"name": "start", "revision": "def+"}]})
+        page.write(folder)
+        text = (folder.parent / "benchmarks.md").read_text()
+        self.assertIn("These rows are not one run", text)
+        self.assertIn("| revision | abc, def+ |", text)
+        self.assertNotIn("99 %", text)
+
+    def test_what_would_be_no_page_is_refused_before_it_is_measured(self):
+        path = ROOT / "docs" / "benchmarks" / "never-written.json"
+        run = self.start(path, {"aloft": [7]})
+        self.assertIn("this would be no page: rows are missing", run.communicate()[0])
+        self.assertNotEqual(run.returncode, 0)
+        self.assertFalse(path.exists())
+        self.assertFalse((self.folder / "log").exists())
 
     def start(self, path, numbers, *options):
         """The program itself on the row that needs no peer."""
         (self.folder / "numbers").write_text(json.dumps(numbers))
-        (self.folder / "aloft").write_text(f'#!/bin/sh\nexec {self.fake} name=aloft\n')
+        (self.folder / "aloft").write_text(f'#!/bin/sh\nexec {self.fake} name=aloft "$@"\n')
         (self.folder / "aloft").chmod(0o755)
         return subprocess.Popen(
             [sys.executable, ROOT / "tools" / "bench_peers", "--only", "start", "--json", path,
@@ -156,6 +201,7 @@ class Pretended(unittest.TestCase):
         done.communicate()
         before = path.read_text()
         self.assertEqual([r["name"] for r in json.loads(before)["rows"]], ["start"])
+        self.assertEqual(json.loads(before)["run"]["rounds"], 1)
         running = self.start(path, {"aloft": [7, 7, "sleep"]}, "--rounds", "2")
         for _ in range(200):
             if (self.folder / "pid").exists():

@@ -5,7 +5,8 @@ from programs import Missing, run
 
 KEPT = ("step_ms", "tokens_per_s", "peak_rss_bytes", "planned_peak_bytes", "limit_fraction",
         "limit_ms", "limit_normal_fraction", "limit_normal_ms", "compile_ms", "startup_ms",
-        "matmul_ms", "stream_gb_s", "matmul_gflops", "loss", "others_share")
+        "matmul_ms", "update_limit_ms", "stream_gb_s", "update_sweep_gb_s", "matmul_gflops", "loss",
+        "others_share")
 NOTABLE = 0.05  # of the machine in other hands: said
 
 
@@ -38,8 +39,7 @@ def verdict(figure, rounds, missing, has_amx):
            "target": str(target) if target else None,
            "targets": [str(t) if t else None for t in (figure.amx, figure.plain)]}
     try:
-        sound = figure.sound(rounds)
-        values = [figure.of(round_) for round_ in sound]
+        values = [figure.of(round_) for round_ in rounds]
     except KeyError as key:
         name = key.args[0]
         why = missing.get(name) or next(iter(missing.values()), f"nothing says {name}")
@@ -48,9 +48,9 @@ def verdict(figure, rounds, missing, has_amx):
         return got | {"missing": "a divisor was 0"}
     if not values:
         why = "; ".join(f"{name}: {words}" for name, words in missing.items())
-        return got | {"missing": why or "every round was disturbed"}
-    if len(sound) < len(rounds):
-        got["disturbed"] = len(rounds) - len(sound)
+        return got | {"missing": why or "no round ended"}
+    if figure.most is not None and max(values) > figure.most:
+        got["beaten"] = sum(value > figure.most for value in values)
     middle = statistics.median(values)
     return got | {"median": middle, "low": min(values), "high": max(values), "values": values,
                   "met": target.met(middle) if target else None}

@@ -54,7 +54,7 @@ def libraries(aloft):
         out = subprocess.run([aloft, "doctor", "--json"], stdout=subprocess.PIPE, text=True,
                              stderr=subprocess.DEVNULL, timeout=60).stdout
         checks = {c["check"]: c["saw"] for c in json.loads(out)}
-    except (OSError, ValueError, KeyError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired):
         return {}
     return {name: checks[name] for name in ("aloft", "oneDNN") if name in checks}
 

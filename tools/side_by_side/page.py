@@ -1,5 +1,6 @@
 """docs/benchmarks.md from docs/benchmarks/*.json, and the same figures in words for a terminal."""
 import json
+import sys
 
 import charts
 import results_file
@@ -23,12 +24,15 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
   the training Plan of a recipe with clipping, loss scaling and masters, nothing lighter.
 - A **step** is the median of the timed ones after the first (PyTorch: after the first two).
 - **Memory** is the peak resident set by the kernel's count, interpreter and libraries included.
-- **The machine's limit** is measured in the same process: every product of the Plan alone in oneDNN
-  at its best layout on zeros, and the optimizer's unavoidable bytes at the rate of memory. Numbers
-  that toggle few bits draw little power, and matrix units then run at a higher clock (a fifth in
-  bf16), so no training reaches this limit; the second share takes the same products of normal
-  numbers. A round whose limit is longer than the shortest one by a quarter was disturbed there; its
-  share is left out.
+- **The machine's limit** is measured in the same process, in turns with the steps: every product of
+  the Plan alone in oneDNN at its best layout on zeros, and the bytes that the update cannot avoid,
+  each counted once, at the best rate that memory showed. What was faster inside a step than alone
+  counts as it was there, so no step can beat the limit; where a figure is above 100 % all the same,
+  the limit is wrong and the page says so. Numbers that toggle few bits draw little power, and
+  matrix units then run at a higher clock (a fifth in bf16), so no training reaches this limit; the
+  second share takes the same products of normal numbers. fp16 has no limit here: no library
+  multiplies it on a processor.
+- **A page is one run**: all rows in one sitting, one clean revision, every round shown.
 - **Targets** differ where one kind of processor has matrix units (AMX) and another has not; the page
   shows the one that holds for the processor of the run.
 
@@ -49,7 +53,7 @@ def spread(figure):
     text = number(figure["median"], unit)
     low, high = number(figure["low"], unit), number(figure["high"], unit)
     text += (f" ({low} to {high})" if low != high else "") + ("" if unit == "x" else f" {unit}")
-    return text + (f", {figure['disturbed']} disturbed left out" if figure.get("disturbed") else "")
+    return text + (f", **above what can be in {figure['beaten']} rounds**" if figure.get("beaten") else "")
 
 
 def met_word(figure):
@@ -84,29 +88,20 @@ def table(results):
     for row in results["rows"]:
         for i, f in enumerate(row["figures"]):
             got = f"missing: {f['missing']}" if "missing" in f else spread(f)
-            few = f" (only {len(row['rounds'])} of 5 rounds)" if len(row["rounds"]) < 5 else ""
-            lines.append(f"| {row['title'] + few if i == 0 else ''} | {f['name']} | {f['target'] or ''} | "
+            lines.append(f"| {row['title'] if i == 0 else ''} | {f['name']} | {f['target'] or ''} | "
                          f"{got} | {met_word(f)} |")
     return lines
 
 
-def one_or_all(results, key):
-    """The value that the rows share, or every one that occurs."""
-    return ", ".join(sorted({str(row[key]) for row in results["rows"] if row.get(key)}))
-
-
 def machine_lines(results):
-    m = results["machine"]
-    dates = sorted(row["date"][:16].replace("T", " ") for row in results["rows"])
-    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    m, run = results["machine"], results["run"]
+    when = " to ".join(dict.fromkeys(date[:16].replace("T", " ") for date in run["dates"]))
     facts = {"processor": m["processor"], "instruction sets": ", ".join(m["features"]),
              "cores": m["cores"], "memory": f"{m['memory_gib']} GiB",
-             "system": m["system"],
-             "compiler": one_or_all(results, "compiler"), "oneDNN": one_or_all(results, "oneDNN"),
-             "PyTorch": one_or_all(results, "torch"), "revision": one_or_all(results, "revision"),
-             "measured": f"{when} UTC", "threads": one_or_all(results, "threads"),
-             "others' share of the processors": others_taken(results),
-             "rounds": ", ".join(sorted({str(len(r["rounds"])) for r in results["rows"]}, key=int))}
+             "system": m["system"], "compiler": run["compiler"], "oneDNN": run.get("oneDNN"),
+             "PyTorch": run.get("torch"), "revision": run["revision"],
+             "measured": f"{when} UTC", "threads": run["threads"],
+             "others' share of the processors": others_taken(results), "rounds": run["rounds"]}
     return ["| | |", "| --- | --- |", *(f"| {k} | {v} |" for k, v in facts.items() if v)]
 
 
@@ -134,32 +129,74 @@ def steps_table(results):
     return lines
 
 
+def rounds_table(results):
+    """Every round's value of every figure: nothing is left out."""
+    lines = ["| row | figure | rounds, in their order |", "| --- | --- | --- |"]
+    for row in results["rows"]:
+        for f in row["figures"]:
+            values = ", ".join(number(v, f["unit"]) for v in f.get("values", []))
+            lines.append(f"| {row['name']} | {f['name']} | {values or 'missing'} |")
+    return lines
+
+
+def folded(title, lines):
+    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>", ""]
+
+
 def section(name, results, plots):
     met = [f.get("met") for row in results["rows"] for f in row["figures"]]
-    quick = any(row["quick"] for row in results["rows"])
     lines = [f"## {name}: {results['machine']['processor']}", "",
              f"{met.count(True)} of {met.count(True) + met.count(False)} targets that were measured "
-             "are met." + (" Some rows are of a quick run, which proves nothing." if quick else ""),
-             "", *machine_lines(results), "", *table(results), ""]
+             "are met.", "", *results.get("notice", []), *machine_lines(results), "",
+             *table(results), ""]
     for title, file in plots:
         lines += [f"![{title}](benchmarks/{file})", ""]
-    lines += ["<details><summary>Every program's own figures (medians; for ratios use the table "
-              "above)</summary>", "", *steps_table(results), "", "</details>", "",
-              "<details><summary>Commands</summary>", "", "```"]
-    for row in results["rows"]:
-        lines += [f"# {row['name']}", *dict.fromkeys(row["commands"].values())]
-    return lines + ["```", "", "</details>", ""]
+    lines += folded("Every round", rounds_table(results))
+    lines += folded("Every program's own figures (medians; for ratios use the table above)",
+                    steps_table(results))
+    commands = [line for row in results["rows"]
+                for line in (f"# {row['name']}", *dict.fromkeys(row["commands"].values()))]
+    return lines + folded("Commands", ["```", *commands, "```"])
+
+
+def as_one_run(results):
+    """A file of the old schema, with what it lacks said in words: its rows come from several revisions,
+    and its limit, which counted the update's bytes twice, is left out."""
+    rows_ = results["rows"]
+
+    def all_of(key):
+        return ", ".join(sorted({str(row[key]) for row in rows_ if row.get(key)}))
+
+    for row in rows_:
+        row["figures"] = [f for f in row["figures"] if "limit" not in f["name"]]
+    run = {key: all_of(key) for key in ("revision", "compiler", "oneDNN", "torch", "threads")}
+    dates = sorted(row["date"] for row in rows_)
+    run |= {"dates": [dates[0], dates[-1]], "quick": False,
+            "rounds": ", ".join(sorted({str(len(row["rounds"])) for row in rows_}, key=int))}
+    notice = ["**These rows are not one run**: they come from several revisions, before a page had to be one "
+              "run of one. Shares of the machine's limit are left out, because they counted the update's "
+              "bytes twice. The page is measured again when such a processor is at hand.", ""]
+    return results | {"run": run, "notice": notice}
+
+
+def load(file, order):
+    results = json.loads(file.read_text())
+    if results["schema"] == results_file.OLD_SCHEMA:
+        results = as_one_run(results)
+    elif why := results_file.why_no_page(results, order):
+        sys.exit(f"bench_peers: {file} is no page: {why}")
+    results["rows"].sort(key=lambda row: order.index(row["name"]))
+    return results
 
 
 def write(folder):
-    parts = [HEAD]
     order = [row.name for row in rows.all_rows()]
-    for file in sorted(folder.glob("*.json")):
-        results = json.loads(file.read_text())
-        results["rows"].sort(key=lambda row: order.index(row["name"]))
+    pages = {file.stem: load(file, order) for file in sorted(folder.glob("*.json"))}
+    parts = [HEAD]
+    for stem, results in pages.items():
         plots = []
         for kind, (title, svg) in charts.of(results).items():
-            results_file.write(folder / f"{file.stem}-{kind}.svg", svg)
-            plots.append((title, f"{file.stem}-{kind}.svg"))
-        parts.append("\n".join(section(file.stem, results, plots)))
+            results_file.write(folder / f"{stem}-{kind}.svg", svg)
+            plots.append((title, f"{stem}-{kind}.svg"))
+        parts.append("\n".join(section(stem, results, plots)))
     results_file.write(folder.parent / "benchmarks.md", "\n".join(parts).rstrip() + "\n")

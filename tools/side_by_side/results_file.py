@@ -1,33 +1,46 @@
-"""The file of a run: whole after every row, or as it was before."""
+"""The file of a run: one revision, one machine, one sitting. Nothing is ever mixed into it."""
 import json
 import os
 import sys
 
-SCHEMA = 1
+SCHEMA = 2
+OLD_SCHEMA = 1  # rows of several revisions, and a limit that counted bytes twice: shown with a notice
+SAME_MACHINE = ("processor", "features", "cores")
 
 
-def load(path, machine):
-    """The rows that are there already, so that a run can be continued with --only."""
+def check_replaceable(path, machine):
+    """A run starts a file anew; what it would replace must be an older run of this machine."""
     if not path.exists():
-        return {"schema": SCHEMA, "machine": machine, "rows": []}
+        return
     try:
-        got = json.loads(path.read_text())
-        there, schema = got["machine"], got["schema"]
+        old = json.loads(path.read_text())
+        there, schema = old["machine"], old["schema"]
     except (ValueError, KeyError, TypeError):
         sys.exit(f"bench_peers: {path} is no file of results; name another, or remove it")
-    if schema != SCHEMA:
+    if schema not in (SCHEMA, OLD_SCHEMA):
         sys.exit(f"bench_peers: {path} has schema {schema}, this program writes {SCHEMA}")
-    same = ("processor", "features", "cores")
-    if any(there.get(k) != machine[k] for k in same):
+    if any(there.get(k) != machine[k] for k in SAME_MACHINE):
         sys.exit(f"bench_peers: {path} was measured on {there.get('cores')} cores of "
                  f"{there.get('processor')}, not on this machine; name another file")
-    return got | {"machine": machine}
 
 
-def put(results, row, order):
-    """A row that was measured again takes the place of the older one."""
-    rows = {r["name"]: r for r in results["rows"]} | {row["name"]: row}
-    results["rows"] = [rows[name] for name in order if name in rows]
+def new(machine, run):
+    return {"schema": SCHEMA, "machine": machine, "run": run, "rows": []}
+
+
+def why_no_page(results, all_rows):
+    """What keeps a run from being a page: None where it is one run of all rows on a clean revision."""
+    run, there = results["run"], [row["name"] for row in results["rows"]]
+    missing = [name for name in all_rows if name not in there]
+    if missing:
+        return "rows are missing: " + ", ".join(missing)
+    if run["quick"]:
+        return "a quick run proves nothing"
+    if not run["revision"].isalnum():
+        return f"{run['revision']} is not a clean revision (+: changed files, ?: a program older than src)"
+    if run["rounds"] < 5:
+        return f"{run['rounds']} rounds are too few; a page needs 5"
+    return None
 
 
 def write(path, text):
