@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 NINJA = cmake --build --preset
 PREFIX ?= /usr/local
 
-.PHONY: configure build demo test bench lint format asan tsan avx2 fuzz results install clean
+.PHONY: configure build demo test bench lint format asan tsan avx2 fuzz faults put_back results install clean
 
 build: configure  ## the program: build/bin/aloft
 	$(NINJA) rel --target aloft -j $(JOBS)
@@ -53,6 +53,14 @@ fuzz:  ## MINUTES a target
 	cmake --preset fuzz
 	$(NINJA) fuzz --target fuzzers -j $(JOBS)
 	tools/fuzz $(MINUTES)
+
+faults: configure  ## ROUNDS, SEED, MINUTES (of soak, 60): what kills, harms and starves the program
+	$(NINJA) rel --target aloft faults_api_soak short_calls -j $(JOBS)
+	python3 -B tests/faults/run_all.py build/bin/aloft --rounds $(or $(ROUNDS),1) \
+	  --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
+
+put_back: configure  ## hours: each bug that was mended, put back, fails its test
+	python3 -B tests/faults/put_back.py .
 
 install: configure
 	$(NINJA) rel -j $(JOBS)

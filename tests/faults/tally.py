@@ -1,0 +1,113 @@
+"""What every fault program shares: its arguments, counting tries, showing failures.
+
+A program gives keys, strings of which each says everything about one try ("train/write/5/EIO/once"),
+and a function that makes the try of a key. So every failure is repeated by PROGRAM ALOFT --only KEY.
+
+  PROGRAM ALOFT [--short] [--rounds N] [--seed N] [--only KEY] [--jobs N] [--list]
+
+The full form tries every key, the short form (`make test`) a sample drawn with the seed. The last line is
+`NAME: N tries, M failures`; the exit status is 1 with failures, 77 (ctest: skipped) where a tool is missing.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import random
+import re
+import resource
+import sys
+import time
+import traceback
+
+import ground
+
+SKIPPED = 77
+NOT_TRIED = "not tried"  # what attempt() gives back where there was no time left
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Failure(Exception):
+    """A try that ended as it must not. `kind` is short and equal for equal causes: failures are
+    counted by it; the detail is for the person who repeats the try."""
+
+    def __init__(self, kind, detail=""):
+        super().__init__(kind)
+        self.kind, self.detail = kind, detail
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def arguments(extra=None):
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("aloft", help="the program, build/bin/aloft")
+    parser.add_argument("--short", action="store_true", help="a sample that takes seconds")
+    parser.add_argument("--rounds", type=int, default=1, help="times as many drawn tries")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    parser.add_argument("--only", metavar="KEY", help="this try alone")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--list", action="store_true", help="the keys, and stop")
+    if extra:
+        extra(parser)
+    return parser.parse_args()
+
+
+def show(name, seed, tried, failures):
+    """failures: list of (key, Failure)."""
+    by_kind = {}
+    for key, failure in failures:
+        by_kind.setdefault(failure.kind, []).append((key, failure))
+    program = os.path.relpath(sys.argv[0])
+    for kind, found in sorted(by_kind.items(), key=lambda entry: -len(entry[1])):
+        key, failure = min(found, key=lambda f: (len(f[0]), f[0]))
+        print(f"  {len(found)} x {kind}\n    {program} {sys.argv[1]} --only '{key}'")
+        for line in failure.detail.splitlines()[:12]:
+            print(f"      {line[:160]}")
+    print(f"{name}: {tried} tries, {len(failures)} failures (seed {seed})", flush=True)
+
+
+def run(name, keys, attempt, short, extra=None):
+    """keys(ground, options, draw) -> list of keys; attempt(ground, key) raises Failure or gives back None,
+    or NOT_TRIED. The short form takes `short` keys."""
+    options = arguments(extra)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    draw = random.Random(options.seed)
+    with ground.Ground(pathlib.Path(options.aloft).resolve(), ROOT, options.seed) as here:
+        here.options = options
+        chosen = [options.only] if options.only else keys(here, options, draw)
+        if options.short and not options.only and len(chosen) > short:
+            chosen = draw.sample(chosen, short)
+        if options.list:
+            print("\n".join(chosen))
+            return
+        tried, failures = attempt_all(here, chosen, attempt, options.jobs)
+    show(name, options.seed, tried, failures)
+    sys.exit(1 if failures else 0)
+
+
+def attempt_all(here, keys, attempt, jobs):
+    """How many were tried, and the failures as (key, Failure)."""
+    def one(key):
+        try:
+            return attempt(here, key)
+        except Failure as failure:
+            return failure
+        except Exception:  # a program that stumbles has not shown that Aloft does not
+            return Failure("the fault program stumbled: " + traceback.format_exc().splitlines()[-1],
+                           traceback.format_exc())
+        finally:
+            here.clear()
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        ends = list(zip(keys, pool.map(one, keys)))
+    return (sum(end != NOT_TRIED for _, end in ends),
+            [(key, end) for key, end in ends if isinstance(end, Failure)])
+
+
+def plain(text):
+    """A message without what differs between tries: numbers, folders, temporary names."""
+    text = re.sub(r"/\S*/", "", text)
+    return re.sub(r"\d+", "N", text)[:100]
