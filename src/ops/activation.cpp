@@ -3,7 +3,6 @@
 #include <numbers>
 
 #include "ops/binary.h"
-#include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/op.h"
 #include "ops/unary.h"
@@ -28,16 +27,15 @@ struct Row {
   bool has_alpha = false;
 };
 
-// 1 where the condition holds, else 0.
-Tensor one_where(T condition, T like) { return cast(condition, like.dtype()); }
 // `inside` where lo < x < hi, else 0.
 Tensor between(T x, double lo, double hi, T inside) {
   const Tensor above = where(greater(x, scalar_like(x, lo)), inside, scalar_like(x, 0));
   return where(less(x, scalar_like(x, hi)), above, scalar_like(x, 0));
 }
 Tensor constant(T like, double value) { return scalar_like(like, value); }
-// `below` for x < 0, `above` elsewhere.
-Tensor by_sign(T x, T below, T above) { return where(less(x, constant(x, 0)), below, above); }
+// `above` for x > 0, `below` elsewhere: at the kink at 0 the slope is the left one, as PyTorch's
+// is.
+Tensor by_sign(T x, T below, T above) { return where(greater(x, constant(x, 0)), above, below); }
 // exp(x) for x < 0; bounded elsewhere, so that the branch not taken stays finite.
 Tensor exp_below(T x) { return exp(minimum(x, constant(x, 0))); }
 
@@ -64,7 +62,10 @@ Tensor d_mish(T x, double) {
 const Row kRows[] = {
     {"relu", "max(x, 0); its gradient at 0 is 0", Numeric::Follow, 1,
      [](double x, double) { return scalar::relu(x); },
-     [](T x, double) { return one_where(greater(x, constant(x, 0)), x); }, "Relu"},
+     [](T x, double) {  // of NaN it is 1: a gradient that is NaN goes on
+       return where(less_equal(x, constant(x, 0)), constant(x, 0), constant(x, 1));
+     },
+     "Relu"},
     {"relu6", "min(max(x, 0), 6)", Numeric::Follow, 2,
      [](double x, double) { return scalar::relu6(x); },
      [](T x, double) { return between(x, 0, 6, constant(x, 1)); }, ""},

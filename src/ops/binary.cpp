@@ -32,11 +32,40 @@ double nan_min(double a, double b) {
   return std::isnan(a) || a < b ? a : std::isnan(b) ? b : std::min(a, b);
 }
 
-// Half of the cotangent goes to each side of a tie, as numerical differentiation would find.
-Tensor pick(Vjp& g, const Tensor& winner, const Tensor& other) {
-  const Tensor& dy = g.cotangent(0);
-  const Tensor zero = scalar_like(dy, 0);
-  return where(equal(winner, g.out(0)), where(equal(winner, other), dy * 0.5, dy), zero);
+// The gradient of one side of maximum or minimum: nothing where it lost. Half goes to each side of
+// a tie, as numerical differentiation would find; where one is NaN both get all of it.
+Tensor pick(Vjp& g, int side, Tensor (*lost)(Operand, Operand)) {
+  const Tensor &mine = g.in(side), &other = g.in(1 - side), &dy = g.cotangent(0);
+  const Tensor shared = where(equal(mine, other), dy * 0.5, dy);
+  return where(lost(mine, other), scalar_like(dy, 0), shared);
+}
+
+// 0 to the power 0 is 1 whatever its base does: the gradient is 0, not 0 * 0^-1.
+Tensor pow_by_base(Vjp& g) {
+  const Tensor& b = g.in(1);
+  const Tensor zero = scalar_like(b, 0);
+  const Tensor slope = b * pow(g.in(0), b - 1.0);
+  return g.cotangent(0) * where(equal(b, zero), zero, slope);
+}
+// 0^b stays 0 (or 1) beside every b >= 0: log(0) is not asked for there.
+Tensor pow_by_exponent(Vjp& g) {
+  const Tensor &a = g.in(0), &b = g.in(1);
+  const Tensor zero = scalar_like(a, 0), no = cast(zero, DType::Bool);
+  const Tensor flat = where(equal(a, zero), greater_equal(b, zero), no);
+  return g.cotangent(0) * where(flat, zero, g.out(0) * log(a));
+}
+
+// by / (a^2 + b^2); 0 at the origin, which has no angle.
+Tensor turned(Vjp& g, const Tensor& by) {
+  const Tensor squares = square(g.in(0)) + square(g.in(1)), zero = scalar_like(squares, 0);
+  return where(equal(squares, zero), zero, g.cotangent(0) * by / squares);
+}
+
+// a / b rounded down, from the remainder: the rounded quotient may lie on the integer above.
+Tensor floored_quotient(const Tensor& a, const Tensor& b) {
+  const Tensor m = mod(a, b), zero = scalar_like(a, 0), one = scalar_like(a, 1);
+  const Tensor apart = not_equal(less(b, zero), less(m, zero));
+  return round((a - m) / b) - where(equal(m, zero), zero, where(apart, one, zero));
 }
 
 const Row kRows[] = {
@@ -51,23 +80,18 @@ const Row kRows[] = {
      [](Vjp& g) { return g.cotangent(0) / g.in(1); },
      [](Vjp& g) { return -(g.cotangent(0) * g.out(0) / g.in(1)); }, "Div", 0.3, 2},
     {"pow", "a to the power b", Numeric::Widen, [](double a, double b) { return std::pow(a, b); },
-     [](Vjp& g) { return g.cotangent(0) * g.in(1) * pow(g.in(0), g.in(1) - 1.0); },
-     [](Vjp& g) { return g.cotangent(0) * g.out(0) * log(g.in(0)); }, "Pow", 0.3, 2},
+     pow_by_base, pow_by_exponent, "Pow", 0.3, 2},
     {"maximum", "the larger of a and b; NaN where either is NaN", Numeric::Follow, nan_max,
-     [](Vjp& g) { return pick(g, g.in(0), g.in(1)); },
-     [](Vjp& g) { return pick(g, g.in(1), g.in(0)); }, "Max"},
+     [](Vjp& g) { return pick(g, 0, less); }, [](Vjp& g) { return pick(g, 1, less); }, "Max"},
     {"minimum", "the smaller of a and b; NaN where either is NaN", Numeric::Follow, nan_min,
-     [](Vjp& g) { return pick(g, g.in(0), g.in(1)); },
-     [](Vjp& g) { return pick(g, g.in(1), g.in(0)); }, "Min"},
+     [](Vjp& g) { return pick(g, 0, greater); }, [](Vjp& g) { return pick(g, 1, greater); }, "Min"},
     {"squared_difference", "(a - b)^2", Numeric::Follow,
      [](double a, double b) { return (a - b) * (a - b); },
      [](Vjp& g) { return g.cotangent(0) * (g.in(0) - g.in(1)) * 2; },
      [](Vjp& g) { return g.cotangent(0) * (g.in(1) - g.in(0)) * 2; }, ""},
     {"atan2", "angle of the point (b, a), in (-pi, pi]", Numeric::Widen,
-     [](double a, double b) { return std::atan2(a, b); },
-     [](Vjp& g) { return g.cotangent(0) * g.in(1) / (square(g.in(0)) + square(g.in(1))); },
-     [](Vjp& g) { return -(g.cotangent(0) * g.in(0) / (square(g.in(0)) + square(g.in(1)))); }, "",
-     0.3, 2},
+     [](double a, double b) { return std::atan2(a, b); }, [](Vjp& g) { return turned(g, g.in(1)); },
+     [](Vjp& g) { return -turned(g, g.in(0)); }, "", 0.3, 2},
     {"mod", "a less the multiple of b towards 0: its sign is a's", Numeric::Follow,
      [](double a, double b) { return std::fmod(a, b); }, [](Vjp& g) { return g.cotangent(0); },
      [](Vjp& g) {
@@ -81,7 +105,7 @@ const Row kRows[] = {
        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
      },
      [](Vjp& g) { return g.cotangent(0); },
-     [](Vjp& g) { return -(g.cotangent(0) * floor(g.in(0) / g.in(1))); }, "", 0.3, 2},
+     [](Vjp& g) { return -(g.cotangent(0) * floored_quotient(g.in(0), g.in(1))); }, "", 0.3, 2},
 };
 
 OpDef binary_op(const Row& row) {

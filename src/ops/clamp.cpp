@@ -11,7 +11,7 @@ std::vector<OpDef> clamp_ops() {
   using A = ClampAttrs;
   return {define<A>({
       .name = "clamp",
-      .doc = "x between low and high; beyond them the gradient is 0, NaN stays.",
+      .doc = "x between low and high; on them and beyond the gradient is 0, NaN stays.",
       .infer =
           [](const A& a, Infer& c) {
             c.need_count(1);
@@ -29,8 +29,8 @@ std::vector<OpDef> clamp_ops() {
         if (!g.needs(0)) return;
         const Tensor &x = g.in(0), &dy = g.cotangent(0);
         const Tensor zero = scalar_like(dy, 0);
-        const Tensor above = where(less(x, scalar_like(x, a.low)), zero, dy);
-        g.give(0, where(greater(x, scalar_like(x, a.high)), zero, above));
+        const Tensor above = where(greater(x, scalar_like(x, a.low)), dy, zero);
+        g.give(0, where(less(x, scalar_like(x, a.high)), above, zero));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(2, in, out); },
       .labels = "... -> ...",

@@ -116,14 +116,14 @@ T d_mish(T x) {
   return t + x * (T(1) - t * t) * sigmoid(x);
 }
 
-// NaN stays NaN. The derivative at 0 is 0, as in every framework.
+// NaN stays NaN, and at NaN the derivative is 1: a cotangent that is NaN goes on. At 0 it is 0.
 template <Real T>
 T relu(T x) {
   return x < T(0) ? T(0) : x;
 }
 template <Real T>
 T d_relu(T x) {
-  return x > T(0) ? T(1) : x <= T(0) ? T(0) : x;
+  return x <= T(0) ? T(0) : T(1);
 }
 template <Real T>
 T relu6(T x) {
@@ -133,13 +133,14 @@ template <Real T>
 T d_relu6(T x) {
   return x > T(0) && x < T(6) ? T(1) : x == x ? T(0) : x;
 }
+// The derivatives of this one and of elu are those of the left side at 0.
 template <Real T>
 T leaky_relu(T x, T slope) {
   return x < T(0) ? slope * x : x;
 }
 template <Real T>
 T d_leaky_relu(T x, T slope) {
-  return x > T(0) ? T(1) : x <= T(0) ? slope : x;
+  return x > T(0) ? T(1) : slope;
 }
 // alpha (e^x - 1) below 0.
 template <Real T>
@@ -148,7 +149,7 @@ T elu(T x, T alpha) {
 }
 template <Real T>
 T d_elu(T x, T alpha) {
-  return x < T(0) ? alpha * std::exp(x) : x >= T(0) ? T(1) : x;
+  return x > T(0) ? T(1) : alpha * std::exp(x);
 }
 // Klambauer et al. 2017.
 template <Real T>

@@ -3,6 +3,7 @@
 #include "ops/activation.h"
 #include "ops/attention.h"
 #include "ops/batch_norm.h"
+#include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/conv1d.h"
 #include "ops/conv2d.h"
@@ -11,6 +12,7 @@
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
 #include "ops/losses.h"
+#include "ops/op.h"
 #include "ops/pool2d.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
@@ -178,7 +180,36 @@ Builders make_builders() {
   return b;
 }
 
+AttrValue attr_of(const AttrValue& like, const Json& value) {
+  return std::visit(
+      [&](const auto& v) -> AttrValue {
+        using T = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, Shape>)
+          throw std::invalid_argument("an attribute that no fixture has");
+        else
+          return value.get<T>();
+      },
+      like);
+}
+
 }  // namespace
+
+Tensor call_op(const std::string& op, const Json& attrs, const std::vector<Tensor>& inputs) {
+  Attrs values = op_named(op).default_attrs;
+  DType compute = DType::F32;
+  for (const auto& [name, value] : attrs.items()) {
+    if (name == "compute")
+      compute = *parse_dtype(value.get<std::string>());
+    else
+      values.set(name, attr_of(*values.find(name), value));
+  }
+  std::vector<Operand> operands(inputs.begin(), inputs.end());
+  if (compute != DType::F32)
+    for (Operand& x : operands)
+      if (is_float(x.tensor.dtype())) x.tensor = cast(x, compute);
+  if (op == "where") operands[0].tensor = cast(operands[0], DType::Bool);
+  return emit_op(op, values, operands)[0];
+}
 
 const Builders& op_builders() {
   static const Builders builders = make_builders();

@@ -3,21 +3,9 @@
 // in double, the cpu back end in fp32 compiled, and op by op.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
-#include <vector>
-
-#include "autodiff/differentiate.h"
 #include "backends/cpu/cpu_backend.h"
 #include "frontend/eager.h"
-#include "frontend/programs.h"
-#include "ops/binary.h"
-#include "ops/constant.h"
-#include "ops/evaluate.h"
-#include "ops/graph_emitter.h"
-#include "ops/reduce.h"
-#include "parity/fixture.h"
-#include "parity/op_builders.h"
+#include "parity/case_runs.h"
 
 namespace aloft::parity {
 namespace {
@@ -28,122 +16,6 @@ constexpr double kSingleLimit = 1e-5;
 const Fixture& ops() {
   static const Fixture fixture("ops");
   return fixture;
-}
-
-// Inputs, outputs, cotangents and gradients of one fixture, without the case's name.
-struct Case {
-  const Json& info;
-  Arrays arrays;                      // "in.x", "out.y", "dy.y", "grad.x"
-  std::vector<std::string> operands;  // the inputs, then the cotangents: "in.x", ..., "dy.y"
-
-  explicit Case(const Json& c) : info(c) {
-    const std::string prefix = c.at("name").get<std::string>() + "/";
-    for (const auto& [name, array] : ops().arrays)
-      if (name.starts_with(prefix)) arrays.emplace(name.substr(prefix.size()), array);
-    for (const std::string name : c.at("inputs")) operands.push_back("in." + name);
-    for (const std::string name : c.at("outputs"))
-      if (arrays.contains("dy." + name)) operands.push_back("dy." + name);
-  }
-};
-
-using Results = std::vector<std::pair<std::string, Tensor>>;
-using Gradients = std::function<std::vector<Tensor>(const Tensor& target, const Tensor& seed,
-                                                    std::span<const Tensor> wrt)>;
-
-// The case's program: "out.y" and "grad.x" of sum over outputs <output, cotangent>.
-Results emit_case(const Case& c, const std::vector<Tensor>& operands, const Gradients& gradients) {
-  Named in, cotangents;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const std::string& name = c.operands[i];
-    if (name.starts_with("in."))
-      in[name.substr(3)] = operands[i];
-    else
-      cotangents[name.substr(3)] = operands[i];
-  }
-  const Named out = op_builders().at(c.info.at("op"))(c.info.at("attrs"), in);
-  Results results;
-  for (const auto& [name, y] : out) results.emplace_back("out." + name, y);
-  Tensor target;
-  for (const auto& [name, dy] : cotangents) {
-    const Tensor part = sum(mul(out.at(name), dy));
-    target = target.is_defined() ? add(target, part) : part;
-  }
-  std::vector<Tensor> wrt;
-  for (const std::string name : c.info.at("grads")) wrt.push_back(in.at(name));
-  const auto grads = gradients(target, scalar_like(target, 1), wrt);
-  for (std::size_t i = 0; i < wrt.size(); ++i)
-    results.emplace_back("grad." + c.info.at("grads")[i].get<std::string>(), grads[i]);
-  return results;
-}
-
-// Every op by its meaning, in double.
-Arrays run_in_double(const Case& c) {
-  Graph graph;
-  GraphEmitter emitter(graph);
-  EmitterScope scope(emitter);
-  std::map<Name, HostArray> values;
-  std::vector<Tensor> operands;
-  for (const std::string& name : c.operands) {
-    HostArray a = c.arrays.at(name);
-    if (is_float(a.dtype)) a.dtype = DType::F64;
-    operands.push_back(emitter.handle(graph.add_input(name, {a.dtype, Shape::of(a.shape)})));
-    values[name] = std::move(a);
-  }
-  const auto differentiated = [&](const Tensor& y, const Tensor& seed,
-                                  std::span<const Tensor> wrt) {
-    return differentiate(graph, emitter, y, seed, wrt);
-  };
-  for (const auto& [name, t] : emit_case(c, operands, differentiated))
-    graph.set_output(name, t.id());
-  Arrays results;
-  for (auto& [name, array] : interpret(graph, values).outputs) results[name.str()] = array;
-  return results;
-}
-
-std::vector<Tensor> recorded_gradients(const Tensor& y, const Tensor& seed,
-                                       std::span<const Tensor> wrt) {
-  return y.emitter()->gradients(y, seed, wrt, current_where());
-}
-
-// Compiled into a Plan for the cpu back end; the fixture's own types.
-Arrays run_compiled(const Case& c) {
-  Programs programs;
-  std::vector<InputSpec> inputs;
-  for (const std::string& name : c.operands) {
-    const HostArray& a = c.arrays.at(name);
-    inputs.push_back({name, {a.dtype, Shape::of(a.shape)}});
-  }
-  Arrays results;
-  programs.add("case", inputs, [&](const std::vector<Tensor>& operands) {
-    const Results r = emit_case(c, operands, recorded_gradients);
-    for (const auto& [name, t] : r)
-      results[name] = HostArray::zeros(t.dtype(), c.arrays.at(name).shape);
-    return r;
-  });
-  programs.finish();
-  for (const std::string& name : c.operands)
-    store_bytes(c.arrays.at(name), programs.input<std::byte>("case", name));
-  programs.run(programs.find("case"), {});
-  for (auto& [name, array] : results) load_bytes(array, programs.output<std::byte>("case", name));
-  return results;
-}
-
-// Op by op on the cpu back end.
-Arrays run_eagerly(const Case& c) {
-  std::vector<Tensor> operands;
-  for (const std::string& name : c.operands) {
-    const HostArray& a = c.arrays.at(name);
-    const auto& v = a.values;
-    operands.push_back(is_float(a.dtype) ? from_floats({v.begin(), v.end()}, Shape::of(a.shape))
-                                         : from_ints({v.begin(), v.end()}, Shape::of(a.shape)));
-  }
-  Arrays results;
-  for (const auto& [name, t] : emit_case(c, operands, recorded_gradients)) {
-    HostArray a = HostArray::zeros(t.dtype(), c.arrays.at(name).shape);
-    a.values = t.to_vector();
-    results.emplace(name, std::move(a));
-  }
-  return results;
 }
 
 // Every output and gradient of the case is there and within `limit`.
@@ -161,7 +33,7 @@ void expect_close(const Case& c, const Arrays& got, double limit) {
 class Operators : public ::testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { use_backend(cpu_backend()); }
-  Case case_{ops().cases().at(GetParam())};
+  Case case_{ops(), ops().cases().at(GetParam())};
 };
 
 TEST_P(Operators, MeaningIsPyTorchs) { expect_close(case_, run_in_double(case_), kDoubleLimit); }
@@ -174,11 +46,7 @@ TEST_P(Operators, OpByOp) { expect_close(case_, run_eagerly(case_), kSingleLimit
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, Operators,
                          ::testing::Range(0, static_cast<int>(ops().cases().size())),
-                         [](const auto& info) {
-                           std::string name = ops().cases().at(info.param).at("name");
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& info) { return test_name(ops().cases().at(info.param)); });
 
 }  // namespace
 }  // namespace aloft::parity

@@ -81,7 +81,7 @@ HWY_INLINE FloatV elu_of(FloatV x, float alpha) {
 }
 HWY_INLINE FloatV d_elu_of(FloatV x, float alpha, float above) {
   const FloatV below = hn::Mul(exp_at_most_one(x), constant(alpha));
-  return hn::IfThenElse(is_below(x, 0), below, constant(above));
+  return hn::IfThenElse(hn::Gt(x, zero()), constant(above), below);
 }
 
 // NAME and NAME_grad; `a` is alpha.
@@ -98,7 +98,7 @@ HWY_INLINE FloatV d_elu_of(FloatV x, float alpha, float above) {
         [a](FloatV dy, FloatV x) HWY_ATTR -> FloatV { return (void)a, hn::Mul(dy, dy_dx); }); \
   }
 ACTIVATION(relu, hn::IfThenElse(is_below(x, 0), zero(), x),
-           hn::IfThenElseZero(hn::Gt(x, zero()), constant(1)))
+           hn::IfThenZeroElse(hn::Le(x, zero()), constant(1)))
 ACTIVATION(relu6, clamp_to(x, 0, 6), inside(x, 0, 6, constant(1)))
 ACTIVATION(gelu, gelu_of(x), d_gelu_of(x))
 ACTIVATION(gelu_tanh, gelu_tanh_of(x), d_gelu_tanh_of(x))
@@ -114,7 +114,7 @@ ACTIVATION(selu, hn::Mul(elu_of(x, scalar::kSeluAlpha<float>), constant(scalar::
            d_elu_of(x, scalar::kSeluAlpha<float>* scalar::kSeluScale<float>,
                     scalar::kSeluScale<float>))
 ACTIVATION(leaky_relu, hn::IfThenElse(is_below(x, 0), hn::Mul(x, constant(a)), x),
-           hn::IfThenElse(is_below(x, 0), constant(a), constant(1)))
+           hn::IfThenElse(hn::Gt(x, zero()), constant(1), constant(a)))
 ACTIVATION(hard_sigmoid, hn::Div(clamp_to(hn::Add(x, constant(3)), 0, 6), constant(6)),
            inside(x, -3, 3, constant(1.0f / 6)))
 ACTIVATION(hard_swish, hn::Mul(x, hn::Div(clamp_to(hn::Add(x, constant(3)), 0, 6), constant(6))),
@@ -183,7 +183,7 @@ struct Row {
 #define ROW_STEP(name, cost, d) \
   {"cpu." #name, WIDE(scalar::name(x)), cost}, { "cpu." #name "_grad", WIDE_GRAD((d)), cost + 4 }
 const Row kRows[] = {
-    ROW_STEP(relu, 1, x > 0 ? 1.0 : 0.0),
+    ROW(relu, 1),
     ROW_STEP(relu6, 1, x > 0 && x < 6 ? 1.0 : 0.0),
     ROW(gelu, 8),
     ROW(gelu_tanh, 6),
@@ -193,11 +193,10 @@ const Row kRows[] = {
     ROW(softplus, 9),
     ROW(softsign, 2),
     {"cpu.elu", WIDE(scalar::elu(x, a)), 5},
-    {"cpu.elu_grad", WIDE_GRAD((x < 0 ? a * std::exp(x) : 1.0)), 9},
-    ROW_STEP(selu, 5,
-             scalar::kSeluScale<double>*(x < 0 ? scalar::kSeluAlpha<double> * std::exp(x) : 1.0)),
+    {"cpu.elu_grad", WIDE_GRAD(scalar::d_elu(x, a)), 9},
+    ROW(selu, 5),
     {"cpu.leaky_relu", WIDE(scalar::leaky_relu(x, a)), 1},
-    {"cpu.leaky_relu_grad", WIDE_GRAD((x < 0 ? a : 1.0)), 5},
+    {"cpu.leaky_relu_grad", WIDE_GRAD(scalar::d_leaky_relu(x, a)), 5},
     ROW_STEP(hard_sigmoid, 2, x > -3 && x < 3 ? 1.0 / 6 : 0.0),
     ROW_STEP(hard_swish, 2, scalar::hard_sigmoid(x) + (x > -3 && x < 3 ? x / 6 : 0.0)),
     ROW(mish, 6),

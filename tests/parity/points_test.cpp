@@ -1,0 +1,96 @@
+// Operators where their formulas break (zeros of both signs, infinities, NaN, subnormal and huge
+// numbers, ties, rows of equal huge logits): values and gradients are PyTorch's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/cpu_backend.h"
+#include "frontend/eager.h"
+#include "parity/case_runs.h"
+#include "types/tolerance.h"
+
+namespace aloft::parity {
+namespace {
+
+const Fixture& points() {
+  static const Fixture fixture("points");
+  return fixture;
+}
+
+// Largest finite magnitude in the row, along the last axis, of element i.
+double largest_in_row(const HostArray& a, std::int64_t i) {
+  const std::int64_t n = a.shape.empty() ? 1 : a.shape.back();
+  double largest = 0;
+  for (std::int64_t j = i / n * n; j < i / n * n + n; ++j)
+    if (std::isfinite(a[j])) largest = std::max(largest, std::abs(a[j]));
+  return largest;
+}
+
+// Results in double are exact beside the fixture's, which are rounded to f32. Below the smallest
+// normal number a result may be 0: the fast exponentials end there.
+double allowed(const Case& c, const HostArray& want, std::int64_t i, DType type) {
+  const Json& terms = c.info.at("terms");
+  const double added = terms.is_string() ? largest_in_row(want, i) : terms.get<double>();
+  const Tolerance t = tolerance_of(type, c.info.at("length"));
+  const double rounded = 1.01 * unit_roundoff(DType::F32);
+  const double terms_error =
+      4 * unit_roundoff(type == DType::F64 ? DType::F64 : DType::F32) * added;
+  return (t.relative + rounded) * std::abs(want[i]) + terms_error + t.absolute * added +
+         static_cast<double>(std::numeric_limits<float>::min());
+}
+
+bool is_near(double got, double want, double limit) {
+  if (std::isnan(want)) return std::isnan(got);
+  return got == want || std::abs(got - want) <= limit;
+}
+
+std::string place(const Case& c, std::int64_t i) {
+  std::string text = "at " + std::to_string(i) + ":";
+  for (const auto& [name, a] : c.arrays)
+    if (name.starts_with("in.") && i < a.numel())
+      text += " " + name + "=" + ::testing::PrintToString(a[i]);
+  return text;
+}
+
+void expect_near(const Case& c, Arrays got, DType type) {
+  for (const auto& [name, want] : c.arrays) {
+    if (!name.starts_with("out.") && !name.starts_with("grad.")) continue;
+    ASSERT_TRUE(got.contains(name)) << name;
+    HostArray& have = got.at(name);
+    ASSERT_EQ(have.shape, want.shape) << name;
+    for (std::int64_t i = 0; i < want.numel(); ++i) {
+      const auto have_f32 = static_cast<double>(static_cast<float>(have[i]));
+      EXPECT_TRUE(is_near(have_f32, want[i], allowed(c, want, i, type)))
+          << name << " is " << have[i] << ", PyTorch's " << want[i] << " " << place(c, i);
+    }
+  }
+}
+
+DType computed_in(const Case& c) {
+  return *parse_dtype(c.info.at("attrs").value("compute", std::string("f32")));
+}
+
+class Points : public ::testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  Case case_{points(), points().cases().at(GetParam())};
+};
+
+TEST_P(Points, MeaningIsPyTorchs) { expect_near(case_, run_in_double(case_), DType::F64); }
+
+TEST_P(Points, CompiledForTheProcessor) {
+  expect_near(case_, run_compiled(case_), computed_in(case_));
+}
+
+TEST_P(Points, OpByOp) { expect_near(case_, run_eagerly(case_), computed_in(case_)); }
+
+INSTANTIATE_TEST_SUITE_P(PyTorch, Points,
+                         ::testing::Range(0, static_cast<int>(points().cases().size())),
+                         [](const auto& info) {
+                           return test_name(points().cases().at(info.param));
+                         });
+
+}  // namespace
+}  // namespace aloft::parity
