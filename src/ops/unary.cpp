@@ -26,8 +26,8 @@ using T = const Tensor&;
 const Row kRows[] = {
     {"neg", "-x", Numeric::Follow, 1, [](double x) { return -x; },
      [](T x, T) { return scalar_like(x, -1); }, "Neg"},
-    {"abs", "|x|; its gradient at 0 is 0, at NaN NaN", Numeric::Follow, 1, [](double x) { return std::abs(x); },
-     [](T x, T) { return sign(x); }, "Abs", 0.1, 2},
+    {"abs", "|x|; its gradient at 0 is 0, at NaN NaN", Numeric::Follow, 1,
+     [](double x) { return std::abs(x); }, [](T x, T) { return sign(x); }, "Abs", 0.1, 2},
     {"sign", "-1, 0 or 1; NaN stays NaN", Numeric::Follow, 1,
      [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }, nullptr, "Sign", 0.1,
      2},
