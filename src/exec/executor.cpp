@@ -19,7 +19,7 @@ struct ArenaOwner {
 
 // One instruction with its addresses filled in.
 struct Executor::Step {
-  std::shared_ptr<Prepared> prepared;
+  std::shared_ptr<const Prepared> prepared;
   std::vector<void*> in, out;
   void* scratch = nullptr;
   std::vector<int> lengths;  // for each symbol of the call: index into the program's symbols
@@ -168,6 +168,7 @@ const void* Executor::output(std::string_view program, std::string_view name) co
 
 void Executor::run(int index, std::span<const std::int64_t> lengths) {
   Ready& ready = *programs_[index];
+  const OneCaller::Entered entered(caller_, ready.program->name);
   ensure(lengths.size() == ready.program->symbols.size(), "every length has a value");
   for (std::size_t i = 0; i < lengths.size(); ++i)
     if (lengths[i] < 0 || lengths[i] > ready.program->bounds[i])

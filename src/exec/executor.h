@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/one_caller.h"
 #include "plan/plan.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/observer.h"
@@ -40,7 +41,8 @@ class Executor {
 
   // Index of a program, for run(); -1 if there is none.
   int find(std::string_view program) const;
-  // `lengths` in the order of Program::symbols, each within its bound.
+  // `lengths` in the order of Program::symbols, each within its bound. UserError E0330 while
+  // another thread runs a program of this executor: they share its arenas.
   void run(int program, std::span<const std::int64_t> lengths);
 
   // The observer must outlive its attachment; nullptr detaches.
@@ -70,6 +72,7 @@ class Executor {
   std::vector<std::shared_ptr<void>> held_;  // their memory and their places
   std::vector<std::unique_ptr<Ready>> programs_;
   Observer* observer_ = nullptr;
+  OneCaller caller_;
   std::unique_ptr<MemoryCheck> check_;
 };
 

@@ -58,7 +58,7 @@ void MemoryCheck::note(const Program& program, int instruction, int buffer) {
   reached = std::max(reached, aligned(b.offset + b.bytes));
 }
 
-void MemoryCheck::run(const Program& program, int instruction, Prepared& kernel,
+void MemoryCheck::run(const Program& program, int instruction, const Prepared& kernel,
                       const RunArgs& args) {
   const Instruction& ins = program.instructions[instruction];
   IsolatedNames names{label(program, instruction), ins.kernel, {}, {}, {}};

@@ -26,7 +26,7 @@ class MemoryCheck {
   // Before a program runs: everything that is not alive at its start becomes poison.
   void begin(const Program& program);
   // Runs one instruction. InternalError E9000 with instruction, buffer and offset.
-  void run(const Program& program, int instruction, Prepared& kernel, const RunArgs& args);
+  void run(const Program& program, int instruction, const Prepared& kernel, const RunArgs& args);
 
   // End of the highest buffer that an instruction was given so far, rounded to the alignment: what
   // the arena must reach.

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "exec/one_caller.h"
 #include "frontend/optimizer.h"
 #include "frontend/programs.h"
 
@@ -112,8 +113,10 @@ class Compiled {
   Compiled(F f, CompileOptions options)
       : f_(std::make_shared<F>(std::move(f))), options_(std::move(options)) {}
 
+  // UserError E0330 while another thread is inside, or from within f.
   template <class... Args>
   auto operator()(const Args&... args) {
+    const OneCaller::Entered entered(*caller_, options_.name);
     using Result = std::invoke_result_t<F&, const Args&...>;
     if (!call_)
       call_ = std::make_unique<CompiledCall>(options_, [f = f_](const std::vector<Tensor>& inputs) {
@@ -139,6 +142,7 @@ class Compiled {
   std::shared_ptr<F> f_;  // where it stays when this is moved: it is traced again for new shapes
   CompileOptions options_;
   std::unique_ptr<CompiledCall> call_;
+  std::unique_ptr<OneCaller> caller_ = std::make_unique<OneCaller>();
 };
 
 template <class F>

@@ -132,7 +132,8 @@ std::size_t filled_bytes(const TensorType& type, const CallSpec& call,
 
 class Isolated {
  public:
-  Isolated(Prepared& kernel, const CallSpec& call, const RunArgs& args, const IsolatedNames& names)
+  Isolated(const Prepared& kernel, const CallSpec& call, const RunArgs& args,
+           const IsolatedNames& names)
       : kernel_(kernel), call_(call), args_(args), names_(names) {
     for (std::size_t i = 0; i < args.in.size(); ++i)
       in_.push_back(block(args.in[i], call.in[i], false,
@@ -254,7 +255,7 @@ class Isolated {
         .saw(saw);
   }
 
-  Prepared& kernel_;
+  const Prepared& kernel_;
   const CallSpec& call_;
   const RunArgs& args_;
   const IsolatedNames& names_;
@@ -271,7 +272,7 @@ bool is_memory_check_wanted() {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-void run_isolated(Prepared& kernel, const CallSpec& call, const RunArgs& args,
+void run_isolated(const Prepared& kernel, const CallSpec& call, const RunArgs& args,
                   const IsolatedNames& names, std::span<GuardedMemory* const> closed) {
   Isolated(kernel, call, args, names).run(closed);
 }

@@ -33,7 +33,7 @@ struct IsolatedNames {
 // Runs `kernel` as kernel.run(args) would. `closed`: memory that must not be touched meanwhile.
 // InternalError E9000 with the instruction, the buffer and the offset. A read outside faults: the
 // same text goes to stderr and the process ends with exit code 70.
-void run_isolated(Prepared& kernel, const CallSpec& call, const RunArgs& args,
+void run_isolated(const Prepared& kernel, const CallSpec& call, const RunArgs& args,
                   const IsolatedNames& names, std::span<GuardedMemory* const> closed = {});
 
 }  // namespace aloft

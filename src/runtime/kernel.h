@@ -48,8 +48,10 @@ class Prepared {
   // Which of its ways the kernel goes for this call, and why, in words for people; empty where it
   // has only one.
   virtual std::string how() const { return {}; }
-  // Same inputs, same bits, on any number of threads. Uses the OpenMP pool.
-  virtual void run(const RunArgs& args) = 0;
+  // Same inputs, same bits, on any number of threads. Uses the OpenMP pool. One prepared kernel is
+  // shared by every program and thread of the process, and runs of it overlap: a run writes to its
+  // outputs and its scratch and to nothing else.
+  virtual void run(const RunArgs& args) const = 0;
 };
 
 struct Kernel {

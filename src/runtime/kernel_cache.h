@@ -13,8 +13,8 @@
 namespace aloft {
 
 struct PreparedKernel {
-  const Kernel* kernel = nullptr;      // null: no kernel takes the call
-  std::shared_ptr<Prepared> prepared;  // null for views
+  const Kernel* kernel = nullptr;            // null: no kernel takes the call
+  std::shared_ptr<const Prepared> prepared;  // null for views
   std::vector<std::string> refusals;
 };
 

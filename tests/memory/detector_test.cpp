@@ -37,7 +37,7 @@ class Copy : public Prepared {
  public:
   explicit Copy(bool is_second) : is_second_(is_second) {}
   std::size_t scratch_bytes() const override { return is_second_ ? kScratch : 0; }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     auto* in = static_cast<char*>(args.in[0]);
     auto* out = static_cast<char*>(args.out[0]);
     auto* scratch = static_cast<char*>(args.scratch);

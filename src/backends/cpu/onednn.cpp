@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 
 #include "backends/cpu/isa.h"
@@ -87,13 +89,21 @@ void OneDnnCall::run(std::initializer_list<const void*> pointers) {
   ensure(ok, "a prepared oneDNN primitive executes");
 }
 
-OneDnnMatmul::OneDnnMatmul(const OneDnnMatmulShape& s) : bias_(s.bias) {
+OneDnnCalls::OneDnnCalls(const dnnl::primitive& primitive,
+                         const std::vector<std::pair<int, memory::desc>>& args, int ready)
+    : calls_([=] { return std::make_unique<OneDnnCall>(primitive, args); }, std::max(1, ready)) {}
+
+void OneDnnCalls::run(std::initializer_list<const void*> pointers) const {
+  calls_.take(omp_get_thread_num())->run(pointers);
+}
+
+OneDnnMatmul::OneDnnMatmul(const OneDnnMatmulShape& s, int threads) {
   OneThread one;
   try {
-    descs_[0] = matrix(s.m, s.k, s.in, s.lda, s.transpose_a);
-    descs_[1] = matrix(s.k, s.n, s.in, s.ldb, s.transpose_b);
-    descs_[2] = matrix(s.m, s.n, s.out, s.ldc, false);
-    descs_[3] = matrix(1, s.n, DType::F32, s.n, false);
+    const memory::desc a = matrix(s.m, s.k, s.in, s.lda, s.transpose_a),
+                       b = matrix(s.k, s.n, s.in, s.ldb, s.transpose_b),
+                       c = matrix(s.m, s.n, s.out, s.ldc, false),
+                       bias = matrix(1, s.n, DType::F32, s.n, false);
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (s.accumulate) {
@@ -101,21 +111,18 @@ OneDnnMatmul::OneDnnMatmul(const OneDnnMatmulShape& s) : bias_(s.bias) {
       sum.append_sum(1.0f);
       attr.set_post_ops(sum);
     }
-    desc_ = describe_matmul(descs_[0], descs_[1], descs_[3], descs_[2], s.bias, attr);
-    primitive_ = dnnl::matmul(desc_);
-    scratch_ = desc_.scratchpad_desc();
+    const auto desc = describe_matmul(a, b, bias, c, s.bias, attr);
+    const memory::desc scratch = desc.scratchpad_desc();
+    scratch_bytes_ = scratch.get_size();
+    std::vector<std::pair<int, memory::desc>> args = {{DNNL_ARG_SRC, a},
+                                                      {DNNL_ARG_WEIGHTS, b},
+                                                      {DNNL_ARG_DST, c},
+                                                      {DNNL_ARG_SCRATCHPAD, scratch}};
+    if (s.bias) args.push_back({DNNL_ARG_BIAS, bias});
+    calls_ = OneDnnCalls(dnnl::matmul(desc), args, threads);
   } catch (const dnnl::error& e) {
     throw_onednn("a matrix product", e);
   }
-}
-
-OneDnnCall OneDnnMatmul::call() const {
-  std::vector<std::pair<int, memory::desc>> args = {{DNNL_ARG_SRC, descs_[0]},
-                                                    {DNNL_ARG_WEIGHTS, descs_[1]},
-                                                    {DNNL_ARG_DST, descs_[2]},
-                                                    {DNNL_ARG_SCRATCHPAD, scratch_}};
-  if (bias_) args.push_back({DNNL_ARG_BIAS, descs_[3]});
-  return OneDnnCall(primitive_, args);
 }
 
 }  // namespace aloft::cpu

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/shelf.h"
 #include "types/dtype.h"
 
 namespace aloft::cpu {
@@ -34,11 +35,10 @@ class OneThread {
   int before_;
 };
 
-// Memory objects and the argument list of one primitive, for one thread: run() sets the pointers
-// and executes, allocating nothing itself.
+// Memory objects and the argument list of one primitive, for one caller at a time: run() sets the
+// pointers and executes, allocating nothing itself.
 class OneDnnCall {
  public:
-  OneDnnCall() = default;
   // `args`: (DNNL_ARG_*, its descriptor), in the order of run()'s pointers.
   OneDnnCall(const dnnl::primitive& primitive,
              const std::vector<std::pair<int, dnnl::memory::desc>>& args);
@@ -53,6 +53,19 @@ class OneDnnCall {
   int count_ = 0;
 };
 
+// The same for any number of callers at once: each takes a call of its own.
+class OneDnnCalls {
+ public:
+  OneDnnCalls() = default;
+  // `ready` of them are made now: as many as the threads of one run.
+  OneDnnCalls(const dnnl::primitive& primitive,
+              const std::vector<std::pair<int, dnnl::memory::desc>>& args, int ready);
+  void run(std::initializer_list<const void*> pointers) const;
+
+ private:
+  Shelf<OneDnnCall> calls_;
+};
+
 // C[m, n] = A[m, k] B[k, n] (+ bias[n], f32) (+ C), all plain; a transposed operand is stored the
 // other way round. `in`: F32 or BF16; `out`: F32, or BF16 with BF16.
 struct OneDnnMatmulShape {
@@ -65,17 +78,15 @@ struct OneDnnMatmulShape {
 
 class OneDnnMatmul {
  public:
-  explicit OneDnnMatmul(const OneDnnMatmulShape& shape);
-  std::size_t scratch_bytes() const { return scratch_.get_size(); }
-  // run({a, b, c, scratch, bias}); without a bias the last is left out.
-  OneDnnCall call() const;
+  // `threads`: how many a run of it has.
+  OneDnnMatmul(const OneDnnMatmulShape& shape, int threads);
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  // run({a, b, c, scratch, bias}); without a bias the last is left out. Thread-safe.
+  void run(std::initializer_list<const void*> pointers) const { calls_.run(pointers); }
 
  private:
-  bool bias_;
-  dnnl::matmul::primitive_desc desc_;
-  dnnl::primitive primitive_;
-  dnnl::memory::desc scratch_;
-  std::array<dnnl::memory::desc, 4> descs_;  // a, b, c, bias
+  std::size_t scratch_bytes_ = 0;
+  OneDnnCalls calls_;
 };
 
 // A two-dimensional convolution of `images` images or one of its gradients. The three operands are
@@ -92,37 +103,37 @@ struct OneDnnConvShape {
 
 class OneDnnConv {
  public:
-  // `like`: take its layout of the weight (another number of images, the same convolution).
-  explicit OneDnnConv(const OneDnnConvShape& shape, const OneDnnConv* like = nullptr);
+  // `threads`: how many a run of it has. `like`: take its layout of the weight (another number of
+  // images, the same convolution).
+  OneDnnConv(const OneDnnConvShape& shape, int threads, const OneDnnConv* like = nullptr);
   struct Layouts {
     dnnl::memory::desc x, weight, y;
   };
   const Layouts& plain() const { return plain_; }
   const Layouts& packed() const { return packed_; }
   std::size_t scratch_bytes() const { return scratch_.get_size(); }
-  // run({x, weight, y, scratch, bias}); without a bias the last is left out.
-  OneDnnCall call() const;
+  // run({x, weight, y, scratch, bias}); without a bias the last is left out. Thread-safe.
+  void run(std::initializer_list<const void*> pointers) const { calls_.run(pointers); }
 
  private:
   dnnl::primitive make(const OneDnnConvShape& shape, const Layouts& wanted);
-  OneDnnConvShape::Kind kind_;
-  bool bias_;
+  std::vector<std::pair<int, dnnl::memory::desc>> arguments(const OneDnnConvShape& shape) const;
   dnnl::memory::dims weight_dims_;
   Layouts plain_, packed_;
   dnnl::memory::desc scratch_, bias_desc_;
-  dnnl::primitive primitive_;
+  OneDnnCalls calls_;
 };
 
-// A copy between layouts. run({from, to, scratch}).
+// A copy between layouts. run({from, to, scratch}), thread-safe.
 class OneDnnReorder {
  public:
-  OneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
-  std::size_t scratch_bytes() const { return scratch_.get_size(); }
-  OneDnnCall call() const;
+  OneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to, int threads);
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  void run(std::initializer_list<const void*> pointers) const { calls_.run(pointers); }
 
  private:
-  dnnl::memory::desc from_, to_, scratch_;
-  dnnl::primitive primitive_;
+  std::size_t scratch_bytes_ = 0;
+  OneDnnCalls calls_;
 };
 
 }  // namespace aloft::cpu

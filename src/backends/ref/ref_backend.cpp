@@ -15,7 +15,7 @@ class Meaning : public Prepared {
  public:
   explicit Meaning(const CallSpec& call) : op_(op_named(call.op)), call_(call) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     SymbolValues values;
     const std::vector<Name> symbols = call_.symbols();
     for (std::size_t i = 0; i < symbols.size(); ++i) values[symbols[i]] = args.symbols[i];

@@ -18,7 +18,7 @@ class Forward : public Prepared {
   Forward(const CallSpec& call, const AttentionShape& shape, Places at)
       : shape_(shape), batch_(extent_of(call.in[0].shape[0], call)), at_(at) {}
   std::size_t scratch_bytes() const override { return attention_forward_scratch(shape_); }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     run_attention_forward(shape_, {batch_.at(args.symbols), shape_.keys},
                           {args.in[at_.q], args.in[at_.k], args.in[at_.v], args.out[0],
                            static_cast<float*>(args.out[1])},
@@ -39,7 +39,7 @@ class Backward : public Prepared {
         at_(at),
         has_dlse_(static_cast<int>(call.in.size()) > at.v + 4) {}
   std::size_t scratch_bytes() const override { return attention_backward_scratch(shape_); }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const int rest = at_.v + 1;
     AttentionBackward x;
     x.q = args.in[at_.q], x.k = args.in[at_.k], x.v = args.in[at_.v];

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "backends/cpu/conv/conv_images.h"
 #include "backends/cpu/conv/conv_weight.h"
@@ -48,14 +47,13 @@ struct ConvCutGrid::State {
   OneDnnConv conv;
   std::optional<ConvImages> taken, given;  // images that are read, and those that are written
   OneDnnReorder weight;
-  std::vector<OneDnnCall> calls, weight_calls;  // [thread]
-  std::int64_t taken_size, given_size;          // floats of an image, of one cut of an image
+  std::int64_t taken_size, given_size;  // floats of an image, of one cut of an image
   std::size_t taken_at = 0, given_at = 0, weight_at = 0, library_at = 0;
   ScratchLayout shared, own;
 
   explicit State(const ConvSpec& s);
-  void run_cut(const ConvPointers& p, std::int64_t cut, std::int64_t images);
-  void run_thread(const ConvPointers& p, std::int64_t images);
+  void run_cut(const ConvPointers& p, std::int64_t cut, std::int64_t images) const;
+  void run_thread(const ConvPointers& p, std::int64_t images) const;
   char* own_base(const ConvPointers& p) const {
     return static_cast<char*>(p.scratch) + shared.bytes + omp_get_thread_num() * own.bytes;
   }
@@ -64,8 +62,8 @@ struct ConvCutGrid::State {
 ConvCutGrid::State::State(const ConvSpec& s)
     : spec(s),
       threads(std::max(1, s.threads)),
-      conv(shape_of_cut(s)),
-      weight(plain_weight(s), conv.packed().weight),
+      conv(shape_of_cut(s), threads),
+      weight(plain_weight(s), conv.packed().weight, threads),
       taken_size(is_forward(s) ? s.x_size() : s.y_size()),
       given_size((is_forward(s) ? s.y_size() : s.x_size()) / produced(s) * kChannels) {
   const OneThread one;
@@ -76,10 +74,6 @@ ConvCutGrid::State::State(const ConvSpec& s)
              &packed_out = is_forward(s) ? packed.y : packed.x;
   taken.emplace(ConvImages::Way::In, plain_in, packed_in, s.images, threads);
   given.emplace(ConvImages::Way::Out, plain_out, packed_out, s.images, threads);
-  for (int t = 0; t < threads; ++t) {
-    calls.push_back(conv.call());
-    weight_calls.push_back(weight.call());
-  }
   taken_at = shared.take(packed_in.get_size());
   given_at = own.take(packed_out.get_size());
   weight_at = own.take(packed.weight.get_size());
@@ -87,28 +81,27 @@ ConvCutGrid::State::State(const ConvSpec& s)
                                   taken->library_bytes(), given->library_bytes()}));
 }
 
-void ConvCutGrid::State::run_cut(const ConvPointers& p, std::int64_t cut, std::int64_t images) {
-  const int thread = omp_get_thread_num();
+void ConvCutGrid::State::run_cut(const ConvPointers& p, std::int64_t cut,
+                                 std::int64_t images) const {
   char *base = own_base(p), *library = base + library_at;
   const char* taken_images = static_cast<const char*>(p.scratch) + taken_at;
   const std::int64_t window = spec.kernel_height * spec.kernel_width;
   const std::int64_t first = cut * kChannels * window * (is_forward(spec) ? spec.in : 1);
-  weight_calls[thread].run(
-      {static_cast<const float*>(p.second) + first, base + weight_at, library});
+  weight.run({static_cast<const float*>(p.second) + first, base + weight_at, library});
   if (!is_forward(spec))
-    calls[thread].run({base + given_at, base + weight_at, taken_images, library});
+    conv.run({base + given_at, base + weight_at, taken_images, library});
   else if (spec.bias)
-    calls[thread].run({taken_images, base + weight_at, base + given_at, library,
-                       static_cast<const float*>(p.bias) + cut * kChannels});
+    conv.run({taken_images, base + weight_at, base + given_at, library,
+              static_cast<const float*>(p.bias) + cut * kChannels});
   else
-    calls[thread].run({taken_images, base + weight_at, base + given_at, library});
+    conv.run({taken_images, base + weight_at, base + given_at, library});
   const std::int64_t whole = given_size / kChannels * produced(spec);
   for (std::int64_t i = 0; i < images; ++i)
     given->run(base + given_at + i * given->packed_bytes(),
                static_cast<float*>(p.result) + i * whole + cut * given_size, library);
 }
 
-void ConvCutGrid::State::run_thread(const ConvPointers& p, std::int64_t images) {
+void ConvCutGrid::State::run_thread(const ConvPointers& p, std::int64_t images) const {
   const OneThread one;
   char* packed = static_cast<char*>(p.scratch) + taken_at;
   const std::size_t bytes = taken->packed_bytes();
@@ -138,8 +131,8 @@ std::size_t ConvCutGrid::scratch_bytes() const {
   return state_->shared.bytes + state_->own.bytes * state_->threads;
 }
 
-void ConvCutGrid::run(const ConvPointers& p, std::int64_t images) {
-  State& s = *state_;
+void ConvCutGrid::run(const ConvPointers& p, std::int64_t images) const {
+  const State& s = *state_;
   on_team(s.threads, [&] { s.run_thread(p, images); });
 }
 

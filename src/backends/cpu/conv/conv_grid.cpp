@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "backends/cpu/conv/conv_weight.h"
 #include "backends/cpu/matmul/matmul_tiling.h"
@@ -23,7 +22,6 @@ struct Way {
   std::int64_t values = 0;  // plain
   bool widened = false;     // goes through f32
   std::unique_ptr<OneDnnReorder> reorder;
-  std::vector<OneDnnCall> calls;  // [thread], where there is a reorder
   std::size_t staged_at = 0, packed_at = 0;
 };
 
@@ -31,7 +29,6 @@ struct Way {
 struct Pass {
   std::int64_t images = 0;
   std::unique_ptr<OneDnnConv> conv;
-  std::vector<OneDnnCall> calls;  // [thread]
   Way first, result;
   std::size_t library_at = 0;
 };
@@ -51,9 +48,9 @@ struct ConvGrid::State {
   void prepare(Pass* pass, std::int64_t images, const OneDnnConv* like);
   Way make_way(const dnnl::memory::desc& plain, const dnnl::memory::desc& packed,
                std::int64_t values, bool inward, ScratchLayout* layout) const;
-  const void* bring_in(Way& way, const void* from, char* base, char* library) const;
-  void run_pass(Pass& pass, const ConvPointers& p, std::int64_t image);
-  void run_thread(const ConvPointers& p, std::int64_t images);
+  const void* bring_in(const Way& way, const void* from, char* base, char* library) const;
+  void run_pass(const Pass& pass, const ConvPointers& p, std::int64_t image) const;
+  void run_thread(const ConvPointers& p, std::int64_t images) const;
   char* thread_base(const ConvPointers& p) const {
     return static_cast<char*>(p.scratch) + shared.bytes + omp_get_thread_num() * thread_bytes;
   }
@@ -79,16 +76,14 @@ Way ConvGrid::State::make_way(const dnnl::memory::desc& plain, const dnnl::memor
   if (way.widened) way.staged_at = layout->take(values * sizeof(float));
   if (plain == packed) return way;
   way.packed_at = layout->take(packed.get_size());
-  way.reorder = inward ? std::make_unique<OneDnnReorder>(plain, packed)
-                       : std::make_unique<OneDnnReorder>(packed, plain);
-  for (int t = 0; t < threads; ++t) way.calls.push_back(way.reorder->call());
+  way.reorder = inward ? std::make_unique<OneDnnReorder>(plain, packed, threads)
+                       : std::make_unique<OneDnnReorder>(packed, plain, threads);
   return way;
 }
 
 void ConvGrid::State::prepare(Pass* pass, std::int64_t images, const OneDnnConv* like) {
   pass->images = images;
-  pass->conv = std::make_unique<OneDnnConv>(conv_shape(spec, images), like);
-  for (int t = 0; t < threads; ++t) pass->calls.push_back(pass->conv->call());
+  pass->conv = std::make_unique<OneDnnConv>(conv_shape(spec, images), threads, like);
   const auto &plain = pass->conv->plain(), &packed = pass->conv->packed();
   const std::int64_t x = images * spec.x_size(), y = images * spec.y_size();
   ScratchLayout own;
@@ -107,19 +102,19 @@ void ConvGrid::State::prepare(Pass* pass, std::int64_t images, const OneDnnConv*
 }
 
 // Where the library finds the operand at `from`.
-const void* ConvGrid::State::bring_in(Way& way, const void* from, char* base, char* library) const {
+const void* ConvGrid::State::bring_in(const Way& way, const void* from, char* base,
+                                      char* library) const {
   if (way.widened) {
     auto* staged = reinterpret_cast<float*>(base + way.staged_at);
     widen(spec.type, from, staged, way.values);
     from = staged;
   }
   if (!way.reorder) return from;
-  way.calls[omp_get_thread_num()].run({from, base + way.packed_at, library});
+  way.reorder->run({from, base + way.packed_at, library});
   return base + way.packed_at;
 }
 
-void ConvGrid::State::run_pass(Pass& pass, const ConvPointers& p, std::int64_t image) {
-  const int thread = omp_get_thread_num();
+void ConvGrid::State::run_pass(const Pass& pass, const ConvPointers& p, std::int64_t image) const {
   char *base = thread_base(p), *library = base + pass.library_at;
   char* shared_base = static_cast<char*>(p.scratch);
   const bool grad_input = spec.kind == ConvKind::GradInput;
@@ -127,22 +122,22 @@ void ConvGrid::State::run_pass(Pass& pass, const ConvPointers& p, std::int64_t i
   const std::int64_t result_size = grad_input ? spec.x_size() : spec.y_size();
   const void* first =
       bring_in(pass.first, at(p.first, image * first_size, spec.type), base, library);
-  Way& out = pass.result;
+  const Way& out = pass.result;
   const void* w = weight->packed(p.second, shared_base);
   void* target = at(p.result, image * result_size, spec.type);
   void* plain = out.widened ? static_cast<void*>(base + out.staged_at) : target;
   void* packed = out.reorder ? static_cast<void*>(base + out.packed_at) : plain;
   if (grad_input)
-    pass.calls[thread].run({packed, w, first, library});
+    pass.conv->run({packed, w, first, library});
   else if (spec.bias)
-    pass.calls[thread].run({first, w, packed, library, shared_base + bias_at});
+    pass.conv->run({first, w, packed, library, shared_base + bias_at});
   else
-    pass.calls[thread].run({first, w, packed, library});
-  if (out.reorder) out.calls[thread].run({packed, plain, library});
+    pass.conv->run({first, w, packed, library});
+  if (out.reorder) out.reorder->run({packed, plain, library});
   if (out.widened) narrow(static_cast<const float*>(plain), spec.type, target, out.values);
 }
 
-void ConvGrid::State::run_thread(const ConvPointers& p, std::int64_t images) {
+void ConvGrid::State::run_thread(const ConvPointers& p, std::int64_t images) const {
   const OneThread one;
   char* shared_base = static_cast<char*>(p.scratch);
 #pragma omp for schedule(static) nowait
@@ -168,8 +163,8 @@ std::size_t ConvGrid::scratch_bytes() const {
   return state_->shared.bytes + state_->thread_bytes * state_->threads;
 }
 
-void ConvGrid::run(const ConvPointers& p, std::int64_t images) {
-  State& s = *state_;
+void ConvGrid::run(const ConvPointers& p, std::int64_t images) const {
+  const State& s = *state_;
   on_team(s.threads, [&] { s.run_thread(p, images); });
 }
 

@@ -17,7 +17,7 @@ class ConvGrid {
   ~ConvGrid();
   std::size_t scratch_bytes() const;
   // `images`: how many of the bound are there.
-  void run(const ConvPointers& pointers, std::int64_t images);
+  void run(const ConvPointers& pointers, std::int64_t images) const;
 
  private:
   struct State;

@@ -2,10 +2,7 @@
 // batch may have fewer of them than a primitive takes.
 #pragma once
 
-#include <omp.h>
-
-#include <algorithm>
-#include <vector>
+#include <cstdint>
 
 #include "backends/cpu/onednn.h"
 
@@ -18,16 +15,12 @@ class ConvImages {
   ConvImages(Way way, const dnnl::memory::desc& plain, const dnnl::memory::desc& packed,
              std::int64_t images, int threads)
       : packed_bytes_(packed.get_size() / static_cast<std::size_t>(images)),
-        reorder_(way == Way::In ? OneDnnReorder(first(plain), first(packed))
-                                : OneDnnReorder(first(packed), first(plain))) {
-    for (int t = 0; t < std::max(1, threads); ++t) calls_.push_back(reorder_.call());
-  }
+        reorder_(way == Way::In ? OneDnnReorder(first(plain), first(packed), threads)
+                                : OneDnnReorder(first(packed), first(plain), threads)) {}
   std::size_t packed_bytes() const { return packed_bytes_; }  // of an image
   std::size_t library_bytes() const { return reorder_.scratch_bytes(); }
-  // One image, by the OpenMP thread that calls.
-  void run(const void* from, void* to, void* library) {
-    calls_[omp_get_thread_num()].run({from, to, library});
-  }
+  // One image.
+  void run(const void* from, void* to, void* library) const { reorder_.run({from, to, library}); }
 
  private:
   static dnnl::memory::desc first(const dnnl::memory::desc& all) {
@@ -37,7 +30,6 @@ class ConvImages {
   }
   std::size_t packed_bytes_;
   OneDnnReorder reorder_;
-  std::vector<OneDnnCall> calls_;  // [thread]
 };
 
 }  // namespace aloft::cpu

@@ -1,7 +1,5 @@
 #include "backends/cpu/conv/conv_weight.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "backends/cpu/vectors/tiles.h"
@@ -60,29 +58,27 @@ ConvWeight::ConvWeight(const ConvSpec& spec, const memory::desc& plain, const me
   for (std::int64_t i = 0; i < count; ++i) {
     const OneThread one;
     const std::int64_t n = spec.out / count;
-    pieces_.push_back({count == 1
-                           ? OneDnnReorder(plain, packed)
-                           : OneDnnReorder(channels(plain, i * n, n), channels(packed, i * n, n)),
-                       {}});
-    for (int t = 0; t < std::max(1, spec.threads); ++t)
-      pieces_.back().calls.push_back(pieces_.back().reorder.call());
+    if (count == 1)
+      pieces_.emplace_back(plain, packed, spec.threads);
+    else
+      pieces_.emplace_back(channels(plain, i * n, n), channels(packed, i * n, n), spec.threads);
   }
 }
 
 std::size_t ConvWeight::library_bytes() const {
   std::size_t most = 0;
-  for (const Piece& p : pieces_) most = std::max(most, p.reorder.scratch_bytes());
+  for (const OneDnnReorder& p : pieces_) most = std::max(most, p.scratch_bytes());
   return most;
 }
 
-void ConvWeight::bring_in(std::int64_t i, const void* from, char* shared, char* library) {
+void ConvWeight::bring_in(std::int64_t i, const void* from, char* shared, char* library) const {
   const std::int64_t n = spec_.weight_size() / pieces();
   if (widened_) {
     auto* staged = reinterpret_cast<float*>(shared + staged_at_);
     widen(spec_.type, at(from, i * n, spec_.type), staged + i * n, n);
     from = staged;
   }
-  if (reordered_) pieces_[i].calls[omp_get_thread_num()].run({from, shared + packed_at_, library});
+  if (reordered_) pieces_[i].run({from, shared + packed_at_, library});
 }
 
 const void* ConvWeight::packed(const void* from, const char* shared) const {

@@ -19,20 +19,16 @@ class ConvWeight {
              const dnnl::memory::desc& packed, ScratchLayout* layout);
   std::int64_t pieces() const { return static_cast<std::int64_t>(pieces_.size()); }
   std::size_t library_bytes() const;  // of scratch that a piece needs
-  // Piece i of the caller's weight, by the OpenMP thread that calls.
-  void bring_in(std::int64_t i, const void* from, char* shared, char* library);
+  // Piece i of the caller's weight.
+  void bring_in(std::int64_t i, const void* from, char* shared, char* library) const;
   // Where the library finds the whole, after all pieces.
   const void* packed(const void* from, const char* shared) const;
 
  private:
-  struct Piece {
-    OneDnnReorder reorder;
-    std::vector<OneDnnCall> calls;  // [thread]
-  };
   ConvSpec spec_;
   bool widened_ = false, reordered_ = false;
   std::size_t staged_at_ = 0, packed_at_ = 0;
-  std::vector<Piece> pieces_;
+  std::vector<OneDnnReorder> pieces_;
 };
 
 }  // namespace aloft::cpu

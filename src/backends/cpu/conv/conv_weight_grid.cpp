@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "backends/cpu/conv/conv_images.h"
 #include "backends/cpu/conv/conv_weight.h"
@@ -42,7 +41,6 @@ struct ConvWeightGrid::State {
   int threads;
   std::int64_t channels, cuts, per_group, groups;
   std::unique_ptr<OneDnnConv> conv;
-  std::vector<OneDnnCall> calls, unpack_calls;  // [thread]
   std::unique_ptr<OneDnnReorder> unpack;
   std::optional<ConvImages> x, dy;
   std::int64_t x_values = 0, dy_values = 0;  // of an image, of a cut of an image
@@ -52,16 +50,17 @@ struct ConvWeightGrid::State {
   ScratchLayout shared, own;
 
   explicit State(const ConvSpec& s);
-  void run_thread(const ConvPointers& p, std::int64_t images);
-  void bring_in(ConvImages& way, const void* from, std::int64_t stride, std::int64_t values,
+  void run_thread(const ConvPointers& p, std::int64_t images) const;
+  void bring_in(const ConvImages& way, const void* from, std::int64_t stride, std::int64_t values,
                 std::int64_t count, char* packed, char* base) const;
-  void run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group, std::int64_t images);
+  void run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group,
+                std::int64_t images) const;
   float* sums(const ConvPointers& p, std::int64_t cut, std::int64_t group) const {
     return reinterpret_cast<float*>(static_cast<char*>(p.scratch) + sums_at) +
            (group * cuts + cut) * packed_weight;
   }
   void add_groups(const ConvPointers& p, std::int64_t count) const;
-  void write_cut(const ConvPointers& p, std::int64_t cut, bool zero);
+  void write_cut(const ConvPointers& p, std::int64_t cut, bool zero) const;
 };
 
 ConvWeightGrid::State::State(const ConvSpec& s)
@@ -78,14 +77,12 @@ ConvWeightGrid::State::State(const ConvSpec& s)
 
   OneDnnConvShape shape = conv_shape(s, per_group);
   shape.out = channels;
-  conv = std::make_unique<OneDnnConv>(shape);
-  for (int t = 0; t < threads; ++t) calls.push_back(conv->call());
+  conv = std::make_unique<OneDnnConv>(shape, threads);
   const auto &plain = conv->plain(), &packed = conv->packed();
   x.emplace(ConvImages::Way::In, plain.x, packed.x, per_group, threads);
   dy.emplace(ConvImages::Way::In, plain.y, packed.y, per_group, threads);
   x_values = s.x_size(), dy_values = s.y_size() / cuts;
-  unpack = std::make_unique<OneDnnReorder>(packed.weight, plain.weight);
-  for (int t = 0; t < threads; ++t) unpack_calls.push_back(unpack->call());
+  unpack = std::make_unique<OneDnnReorder>(packed.weight, plain.weight, threads);
 
   packed_weight = static_cast<std::int64_t>(round_up(packed.weight.get_size(), 64) / sizeof(float));
   sums_at = shared.take(cuts * groups * packed_weight * sizeof(float));
@@ -98,7 +95,7 @@ ConvWeightGrid::State::State(const ConvSpec& s)
 }
 
 // `count` images, `stride` elements apart; the group's missing ones become zeros.
-void ConvWeightGrid::State::bring_in(ConvImages& way, const void* from, std::int64_t stride,
+void ConvWeightGrid::State::bring_in(const ConvImages& way, const void* from, std::int64_t stride,
                                      std::int64_t values, std::int64_t count, char* packed,
                                      char* base) const {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -114,7 +111,7 @@ void ConvWeightGrid::State::bring_in(ConvImages& way, const void* from, std::int
 }
 
 void ConvWeightGrid::State::run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group,
-                                     std::int64_t images) {
+                                     std::int64_t images) const {
   const int thread = omp_get_thread_num();
   char* base = static_cast<char*>(p.scratch) + shared.bytes + thread * own.bytes;
   const std::int64_t first = group * per_group, count = std::min(per_group, images - first);
@@ -122,7 +119,7 @@ void ConvWeightGrid::State::run_cell(const ConvPointers& p, std::int64_t cut, st
            base);
   bring_in(*dy, at(p.second, first * spec.y_size() + cut * dy_values, spec.type), spec.y_size(),
            dy_values, count, base + dy_at, base);
-  calls[thread].run({base + x_at, sums(p, cut, group), base + dy_at, base + library_at});
+  conv->run({base + x_at, sums(p, cut, group), base + dy_at, base + library_at});
 }
 
 // Adds groups 1, 2 ... to group 0, in order.
@@ -138,7 +135,7 @@ void ConvWeightGrid::State::add_groups(const ConvPointers& p, std::int64_t count
 }
 
 // The channels of a cut, from the library's layout into the caller's.
-void ConvWeightGrid::State::write_cut(const ConvPointers& p, std::int64_t cut, bool zero) {
+void ConvWeightGrid::State::write_cut(const ConvPointers& p, std::int64_t cut, bool zero) const {
   const int thread = omp_get_thread_num();
   const std::int64_t n = spec.weight_size() / cuts;
   void* result = at(p.result, cut * n, spec.type);
@@ -148,12 +145,11 @@ void ConvWeightGrid::State::write_cut(const ConvPointers& p, std::int64_t cut, b
   }
   char* scratch = static_cast<char*>(p.scratch);
   void* plain = spec.type == DType::F32 ? result : scratch + wide_at + cut * n * sizeof(float);
-  unpack_calls[thread].run(
-      {sums(p, cut, 0), plain, scratch + shared.bytes + thread * own.bytes + library_at});
+  unpack->run({sums(p, cut, 0), plain, scratch + shared.bytes + thread * own.bytes + library_at});
   if (plain != result) narrow(static_cast<const float*>(plain), spec.type, result, n);
 }
 
-void ConvWeightGrid::State::run_thread(const ConvPointers& p, std::int64_t images) {
+void ConvWeightGrid::State::run_thread(const ConvPointers& p, std::int64_t images) const {
   const OneThread one;
   const std::int64_t there = ceil_div(images, per_group);
 #pragma omp for schedule(dynamic, 1)
@@ -174,8 +170,8 @@ std::size_t ConvWeightGrid::scratch_bytes() const {
   return state_->shared.bytes + state_->own.bytes * state_->threads;
 }
 
-void ConvWeightGrid::run(const ConvPointers& p, std::int64_t images) {
-  State& s = *state_;
+void ConvWeightGrid::run(const ConvPointers& p, std::int64_t images) const {
+  const State& s = *state_;
   on_team(s.threads, [&] { s.run_thread(p, images); });
 }
 

@@ -18,7 +18,7 @@ class ConvWeightGrid {
   ~ConvWeightGrid();
   std::size_t scratch_bytes() const;
   // `images`: how many of the bound are there.
-  void run(const ConvPointers& pointers, std::int64_t images);
+  void run(const ConvPointers& pointers, std::int64_t images) const;
 
  private:
   struct State;

@@ -77,7 +77,7 @@ ConvWeightProduct::ConvWeightProduct(const ConvSpec& s)
   grid_at_ = layout_.take(grid_->scratch_bytes());
 }
 
-void ConvWeightProduct::run(const ConvPointers& p, std::int64_t images) {
+void ConvWeightProduct::run(const ConvPointers& p, std::int64_t images) const {
   const ConvSpec& s = spec_;
   const auto *x = static_cast<const std::uint16_t*>(p.first),
              *dy = static_cast<const std::uint16_t*>(p.second);

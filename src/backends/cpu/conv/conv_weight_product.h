@@ -19,7 +19,7 @@ class ConvWeightProduct {
   // `spec.kind` is GradWeight, and suits(spec).
   explicit ConvWeightProduct(const ConvSpec& spec);
   std::size_t scratch_bytes() const { return layout_.bytes; }
-  void run(const ConvPointers& pointers, std::int64_t images);
+  void run(const ConvPointers& pointers, std::int64_t images) const;
 
  private:
   ConvSpec spec_;

@@ -54,8 +54,7 @@ typename P::primitive_desc describe_grad(const OneDnnConvShape& s, const OneDnnC
 
 }  // namespace
 
-OneDnnConv::OneDnnConv(const OneDnnConvShape& s, const OneDnnConv* like)
-    : kind_(s.kind), bias_(s.bias) {
+OneDnnConv::OneDnnConv(const OneDnnConvShape& s, int threads, const OneDnnConv* like) {
   const OneThread one;
   const auto type = onednn_type(s.type);
   const auto weight_type = s.kind == Kind::GradWeight ? memory::data_type::f32 : type;
@@ -72,7 +71,8 @@ OneDnnConv::OneDnnConv(const OneDnnConvShape& s, const OneDnnConv* like)
     bias_desc_ = {{s.out}, memory::data_type::f32, memory::format_tag::a};
     Layouts wanted = {{x, type, any}, {w, weight_type, any}, {y, type, any}};
     if (like) wanted.weight = like->packed_.weight;
-    primitive_ = make(s, wanted);
+    const dnnl::primitive primitive = make(s, wanted);
+    calls_ = OneDnnCalls(primitive, arguments(s), threads);
   } catch (const dnnl::error& e) {
     throw_onednn("a convolution", e);
   }
@@ -102,33 +102,30 @@ dnnl::primitive OneDnnConv::make(const OneDnnConvShape& s, const Layouts& wanted
   return dnnl::convolution_backward_weights(pd);
 }
 
-OneDnnCall OneDnnConv::call() const {
-  const bool forward = kind_ == Kind::Forward;
-  const int x = kind_ == Kind::GradInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
-  const int w = kind_ == Kind::GradWeight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
+std::vector<std::pair<int, memory::desc>> OneDnnConv::arguments(const OneDnnConvShape& s) const {
+  const bool forward = s.kind == Kind::Forward;
+  const int x = s.kind == Kind::GradInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
+  const int w = s.kind == Kind::GradWeight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
   const int y = forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
   std::vector<std::pair<int, memory::desc>> args = {
       {x, packed_.x}, {w, packed_.weight}, {y, packed_.y}, {DNNL_ARG_SCRATCHPAD, scratch_}};
-  if (bias_) args.push_back({DNNL_ARG_BIAS, bias_desc_});
-  return OneDnnCall(primitive_, args);
+  if (s.bias) args.push_back({DNNL_ARG_BIAS, bias_desc_});
+  return args;
 }
 
-OneDnnReorder::OneDnnReorder(const memory::desc& from, const memory::desc& to)
-    : from_(from), to_(to) {
+OneDnnReorder::OneDnnReorder(const memory::desc& from, const memory::desc& to, int threads) {
   const OneThread one;
   try {
     const dnnl::reorder::primitive_desc pd(onednn_engine(), from, onednn_engine(), to,
                                            user_scratch());
-    scratch_ = pd.scratchpad_desc();
-    primitive_ = dnnl::reorder(pd);
+    const memory::desc scratch = pd.scratchpad_desc();
+    scratch_bytes_ = scratch.get_size();
+    calls_ = OneDnnCalls(dnnl::reorder(pd),
+                         {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratch}},
+                         threads);
   } catch (const dnnl::error& e) {
     throw_onednn("a change of layout", e);
   }
-}
-
-OneDnnCall OneDnnReorder::call() const {
-  return OneDnnCall(primitive_,
-                    {{DNNL_ARG_FROM, from_}, {DNNL_ARG_TO, to_}, {DNNL_ARG_SCRATCHPAD, scratch_}});
 }
 
 }  // namespace aloft::cpu

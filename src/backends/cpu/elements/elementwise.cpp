@@ -15,7 +15,7 @@ class Elementwise : public Prepared, public TileOp {
       in_low_ = in_low_ && call.in[i].dtype == out_ && operands_.is_dense(i);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     if (in_low_)
       return out_ == DType::BF16 ? in_type(code_.low.bf16, args) : in_type(code_.low.f16, args);
     parallel_for(operands_.numel(args), code_.cost, [&](std::int64_t begin, std::int64_t end) {

@@ -20,7 +20,7 @@ class ArgReduce : public Prepared {
       : view_(call.in[0].shape, from_attrs<ArgReduceAttrs>(call.attrs).axis, call),
         dtype_(call.in[0].dtype) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t outer = view_.outer.at(args.symbols), n = view_.length.at(args.symbols);
     auto* out = static_cast<std::int32_t*>(args.out[0]);
     const std::int64_t inner = view_.inner;

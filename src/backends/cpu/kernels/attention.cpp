@@ -46,7 +46,7 @@ class Cached : public Prepared {
   std::size_t scratch_bytes() const override {
     return few() ? attention_decode_scratch(shape_) : attention_forward_scratch(shape_);
   }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t length = *static_cast<const std::int32_t*>(args.in[3]);
     const std::int64_t keys = std::clamp(length + shape_.queries, shape_.queries, shape_.keys);
     const AttentionForward operands{args.in[0], args.in[1], args.in[2], args.out[0], nullptr};

@@ -50,7 +50,7 @@ class BatchNorm : public Prepared {
   explicit BatchNorm(const CallSpec& call)
       : call_(call), attrs_(from_attrs<BatchNormAttrs>(call.attrs)), x_(call.in[0], call) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t examples = x_.examples.at(args.symbols);
     parallel_for(x_.channels, 3 * examples * x_.plane + 16,
                  [&](std::int64_t begin, std::int64_t end) {
@@ -100,7 +100,7 @@ class BatchNormGrad : public Prepared {
         training_(from_attrs<BatchNormGradAttrs>(call.attrs).training),
         x_(call.in[1], call) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t examples = x_.examples.at(args.symbols);
     parallel_for(x_.channels, 5 * examples * x_.plane + 16,
                  [&](std::int64_t begin, std::int64_t end) {

@@ -13,7 +13,7 @@ class Broadcast : public Prepared {
  public:
   explicit Broadcast(const CallSpec& call) : operands_(call), dtype_(call.out[0].dtype) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     parallel_for(operands_.numel(args), 1, [&](std::int64_t begin, std::int64_t end) {
       Reader reader(operands_, args);
       while (begin < end) {
@@ -44,7 +44,7 @@ class ElementCount : public Prepared {
     count_ = extent_of(product, call);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto count = static_cast<double>(count_.at(args.symbols));
     close_f64(dtype_, &count, args.out[0], 1);
   }

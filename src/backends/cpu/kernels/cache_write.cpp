@@ -19,7 +19,7 @@ class CacheWrite : public Prepared {
     for (int i = 2; i < s.rank(); ++i) row_bytes_ *= s[i].max();
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t position = *static_cast<const std::int32_t*>(args.in[2]);
     const std::int64_t batch = batch_.at(args.symbols);
     auto* out = static_cast<char*>(args.out[0]);

@@ -19,7 +19,7 @@ class Cast : public Prepared, public TileOp {
         from_(call.in[0].dtype),
         to_(call.out[0].dtype) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     parallel_for(numel_.at(args.symbols), 1, [&](std::int64_t begin, std::int64_t end) {
       convert(at(args.in[0], begin, from_), at(args.out[0], begin, to_), end - begin);
     });

@@ -22,7 +22,7 @@ class Concat : public Prepared {
     }
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t m = out_.length.factor;
     const auto count = static_cast<std::int64_t>(parts_.size());
     auto* out = static_cast<char*>(args.out[0]);

@@ -23,7 +23,7 @@ class Full : public Prepared {
     std::memcpy(&pattern_, run, sizeof run);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto bytes = extent_.at(args.symbols) * static_cast<std::int64_t>(size_);
     auto* out = static_cast<char*>(args.out[0]);
     parallel_for(bytes / 8, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -43,7 +43,7 @@ class Iota : public Prepared {
  public:
   explicit Iota(const CallSpec& call) : attrs_(from_attrs<IotaAttrs>(call.attrs)) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto start = static_cast<double>(attrs_.start), step = static_cast<double>(attrs_.step);
     parallel_for(attrs_.count, 2, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) double tile[kTile];

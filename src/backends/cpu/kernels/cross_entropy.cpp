@@ -52,7 +52,7 @@ class CrossEntropy : public Rows {
   using Rows::Rows;
   std::size_t scratch_bytes() const override { return most_ * sizeof(double); }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     auto* losses = static_cast<double*>(args.scratch);
     each_row(args, [&](const CrossEntropyLoss::Row& row, std::int64_t i) {
       losses[i] = loss_.loss(row);
@@ -67,7 +67,7 @@ class CrossEntropyGrad : public Rows {
  public:
   using Rows::Rows;
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const double dloss = *static_cast<const float*>(args.in[2]);
     const auto scale = static_cast<float>(dloss / divisor(args));
     each_row(args, [&](const CrossEntropyLoss::Row& row, std::int64_t i) {

@@ -17,7 +17,7 @@ class Cumsum : public Prepared {
         view_(call.in[0].shape, attrs_.axis, call),
         dtype_(call.in[0].dtype) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t outer = view_.outer.at(args.symbols), n = view_.length.at(args.symbols);
     const std::int64_t inner = view_.inner, blocks = (inner + kColumns - 1) / kColumns;
     parallel_for(outer * blocks, 2 * n * std::min(inner, kColumns),

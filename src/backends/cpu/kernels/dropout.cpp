@@ -75,7 +75,7 @@ class Dropout : public Prepared, public TileOp {
 
   ElementwiseCode tile_code() const override { return code_; }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const scalar::RandomKey key = random_key(args.in[1], code_.key);
     parallel_for(numel_.at(args.symbols), code_.cost, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) std::uint32_t words[kTile];

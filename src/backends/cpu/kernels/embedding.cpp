@@ -29,7 +29,7 @@ class Embedding : public Prepared {
         width_(call.in[0].shape[1].max()),
         ids_(extent_of(call.in[1].shape.numel(), call)) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::size_t bytes = width_ * size_of(type_);
     parallel_for(ids_.at(args.symbols), width_ + 16, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -65,7 +65,7 @@ class EmbeddingGrad : public Prepared {
 
   std::size_t scratch_bytes() const override { return (rows_ + most_ids_) * sizeof(std::int32_t); }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     auto* first = static_cast<std::int32_t*>(args.scratch);
     std::int32_t* next = first + rows_;
     std::fill_n(first, rows_, -1);

@@ -45,7 +45,7 @@ class Fused : public Prepared {
     return how;
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t count = program_.operands().numel(args);
     if (!program_.sums().empty()) return run_columns(args, count);
     parallel_for(count, program_.cost(), [&](std::int64_t begin, std::int64_t end) {

@@ -57,7 +57,7 @@ class Read : public Prepared {
     if (dtype_ == DType::F64) std::memcpy(nothing_, &nothing, sizeof nothing);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t n = x_.length.at(args.symbols), m = ids_.at(args.symbols);
     const std::int64_t inner = x_.inner;
     const std::size_t size = size_of(dtype_);
@@ -117,7 +117,7 @@ class Add : public Prepared {
     return bound_ * (is_low(dtype_) ? sizeof(float) : sizeof(double));
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     if (dtype_ == DType::F32 || is_low(dtype_))
       sums<float>(args);
     else

@@ -167,7 +167,7 @@ class GradStatsKernel : public Prepared {
   std::size_t scratch_bytes() const override {
     return squares_.scratch_bytes() + squares_.count() * sizeof(double);
   }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     auto* sums = static_cast<double*>(args.scratch);
     squares_.run(args.in.subspan(1), sums + squares_.count(), sums);
     put(scalar::judge_gradients(
@@ -185,7 +185,7 @@ class GradSquaresKernel : public Prepared {
  public:
   explicit GradSquaresKernel(const CallSpec& call) : squares_(call.in) {}
   std::size_t scratch_bytes() const override { return squares_.scratch_bytes(); }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     squares_.run(args.in, args.scratch, static_cast<double*>(args.out[0]));
   }
 
@@ -200,7 +200,7 @@ class GradVerdictKernel : public Prepared {
       for (std::int64_t k = 0; k < call.in[i].shape.max_numel(); ++k)
         places_.emplace_back(static_cast<int>(i), k);
   }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto sum = [&](int i) {
       const auto [operand, k] = places_[i];
       return static_cast<const double*>(args.in[operand])[k];

@@ -49,7 +49,7 @@ class GroupNorm : public Prepared {
         attrs_(from_attrs<GroupNormAttrs>(call.attrs)),
         g_(call.in[0], attrs_.groups, call) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     parallel_for(g_.examples.at(args.symbols) * g_.groups, 3 * g_.length() + 16,
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t t = begin; t < end; ++t) one_group(args, t);
@@ -89,7 +89,7 @@ class GroupNormGrad : public Prepared {
     return g_.most_examples * g_.channels * sizeof(ChannelSums);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t examples = g_.examples.at(args.symbols);
     auto* sums = static_cast<ChannelSums*>(args.scratch);
     parallel_for(examples * g_.groups, 5 * g_.length() + 16,

@@ -14,7 +14,7 @@ class Copy : public Prepared, public TileOp {
       : numel_(extent_of(call.out[0].shape.numel(), call)),
         size_(static_cast<std::int64_t>(size_of(call.out[0].dtype))) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto* in = static_cast<const char*>(args.in[0]);
     auto* out = static_cast<char*>(args.out[0]);
     if (in == out) return;

@@ -13,7 +13,7 @@ class LearningRate : public Prepared {
     lr_ = a.lr;
     rule_ = a.rule();
   }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto applied = *static_cast<const std::int64_t*>(args.in[0]);
     *static_cast<float*>(args.out[0]) =
         static_cast<float>(lr_ * scalar::schedule_factor(rule_, applied));
@@ -26,7 +26,7 @@ class LearningRate : public Prepared {
 
 class CountApplied : public Prepared {
  public:
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const bool finite = *static_cast<const std::int32_t*>(args.in[1]) != 0;
     *static_cast<std::int64_t*>(args.out[0]) =
         *static_cast<const std::int64_t*>(args.in[0]) + finite;

@@ -66,7 +66,7 @@ class Head : public Prepared {
     return carve.used();
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     Carve carve(args.scratch);
     const Scratch s = take(carve);
     const std::int64_t rows = rows_.at(args.symbols);

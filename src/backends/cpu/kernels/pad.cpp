@@ -21,7 +21,7 @@ class Pad : public Prepared {
     close_f64(dtype_, &attrs_.value, pattern_, 1);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t n = in_.length.factor, m = out_.length.factor;
     const auto size = static_cast<std::int64_t>(size_of(dtype_));
     const std::int64_t bytes = in_.inner * size;

@@ -241,7 +241,7 @@ class Pooling : public Prepared {
  public:
   Pooling(Kind kind, const Geometry& geometry, DType type)
       : kind_(kind), geometry_(geometry), type_(type) {}
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     if (kind_ == Kind::Max && in_pairs(geometry_)) return max_in_pairs(geometry_, type_, args);
     if (kind_ == Kind::MaxGrad && in_pairs(geometry_))
       return max_grad_in_pairs(geometry_, type_, args);

@@ -36,7 +36,7 @@ class Uniform : public Prepared {
       : attrs_(from_attrs<RandomUniformAttrs>(call.attrs)),
         numel_(extent_of(call.out[0].shape.numel(), call)) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto key = random_key(args.in[0], attrs_.key);
     for_random_tiles(numel_.at(args.symbols), 4, key,
                      [&](std::int64_t begin, std::int64_t n, const std::uint32_t* words) {
@@ -59,7 +59,7 @@ class Normal : public Prepared {
       : attrs_(from_attrs<RandomNormalAttrs>(call.attrs)),
         numel_(extent_of(call.out[0].shape.numel(), call)) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto key = random_key(args.in[0], attrs_.key);
     const std::int64_t numel = numel_.at(args.symbols);
     // Pairs share two words: tiles of whole blocks of 4.

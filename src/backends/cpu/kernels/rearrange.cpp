@@ -15,7 +15,7 @@ class Flip : public Prepared {
       : view_(call.in[0].shape, from_attrs<FlipAttrs>(call.attrs).axis, call),
         size_(size_of(call.in[0].dtype)) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t n = view_.length.at(args.symbols);
     const std::size_t bytes = view_.inner * size_;
     const auto* in = static_cast<const char*>(args.in[0]);

@@ -13,7 +13,7 @@ class Copy : public Prepared {
  public:
   explicit Copy(const CallSpec& call)
       : numel_(extent_of(call.out[0].shape.numel(), call)), size_(size_of(call.out[0].dtype)) {}
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     if (args.in[0] != args.out[0])
       std::memcpy(args.out[0], args.in[0], numel_.at(args.symbols) * size_);
   }

@@ -127,7 +127,7 @@ class Rotary : public Prepared {
     return type_ == DType::F64 ? 0 : most_positions_ * 2 * row_ * sizeof(float);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t tokens = tokens_.at(args.symbols);
     const std::int64_t positions = positions_.at(args.symbols);
     if (tokens * heads_ * width_ == 0) return;

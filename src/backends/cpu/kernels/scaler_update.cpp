@@ -11,7 +11,7 @@ class ScalerUpdate : public Prepared {
   explicit ScalerUpdate(const CallSpec& call)
       : rule_(from_attrs<ScalerUpdateAttrs>(call.attrs).rule()) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const scalar::ScalerState before{*static_cast<const float*>(args.in[0]),
                                      *static_cast<const std::int32_t*>(args.in[1]),
                                      *static_cast<const std::int32_t*>(args.in[2]),

@@ -18,7 +18,7 @@ class Slice : public Prepared {
     range_ = range_of(attrs_, view_.length.factor);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t n = view_.length.factor;
     const auto* in = static_cast<const char*>(args.in[0]) + range_.first * bytes_;
     auto* out = static_cast<char*>(args.out[0]);

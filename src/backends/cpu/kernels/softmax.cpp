@@ -134,7 +134,7 @@ class Softmax : public Prepared {
     for (int d = axis + 1; d < shape.rank(); ++d) inner_ *= shape[d].max();
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t outer = outer_.at(args.symbols), length = length_.at(args.symbols);
     if (outer * length * inner_ == 0) return;
     if (dtype_ == DType::F64) return in_double(args, outer, length);

@@ -100,7 +100,7 @@ class SoftmaxGrad : public Prepared {
     if (dtype_ != DType::F64) sweeps_ = HWY_DYNAMIC_DISPATCH(softmax_grad_sweeps)(dtype_, log);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t outer = view_.outer.at(args.symbols), n = view_.length.at(args.symbols);
     const std::int64_t inner = view_.inner;
     if (outer * n * inner == 0) return;

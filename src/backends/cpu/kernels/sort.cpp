@@ -27,7 +27,7 @@ class Sort : public Prepared {
     return view_.inner == 1 ? 0 : numel_ * sizeof(std::int32_t);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     switch (dtype_) {
       case DType::F64:
         return sort<double>(args);

@@ -80,7 +80,7 @@ class Transpose : public Prepared {
     for (int d = 0; d < count_; ++d) bound_[d] = extent_of(extents_[d], call);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     std::array<std::int64_t, kMaxAxes> n{};
     for (int d = 0; d < count_; ++d) n[d] = bound_[d].at(args.symbols);
     for (int d = 0; d < count_; ++d)

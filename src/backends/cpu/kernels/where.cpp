@@ -56,7 +56,7 @@ class Where : public Prepared, public TileOp {
  public:
   explicit Where(const CallSpec& call) : operands_(call), dtype_(call.out[0].dtype) {}
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const auto choose = HWY_DYNAMIC_DISPATCH(choose_of)(size_of(dtype_));
     parallel_for(operands_.numel(args), 1, [&](std::int64_t begin, std::int64_t end) {
       Reader reader(operands_, args);

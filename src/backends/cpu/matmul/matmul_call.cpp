@@ -62,7 +62,7 @@ class SkinnyProduct : public Prepared {
   }
   std::size_t scratch_bytes() const override { return skinny_scratch_bytes(spec_); }
   std::string how() const override { return "B read once, where it lies"; }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     SkinnySpec there = spec_;
     there.m = call_.actual(args).m;
     run_skinny(there, {args.in[0], args.in[1], call_.bias < 0 ? nullptr : args.in[call_.bias],
@@ -87,7 +87,7 @@ class Product : public Prepared {
     return std::max(grid_.scratch_bytes(), few_ ? few_->scratch_bytes() : 0);
   }
   std::string how() const override { return grid_.how(); }
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const MatmulActual actual = call_.actual(args);
     if (few_ && actual.m <= kSkinnyRows) return few_->run(args);
     grid_.run({args.in[0], args.in[1], call_.bias < 0 ? nullptr : args.in[call_.bias], args.out[0],

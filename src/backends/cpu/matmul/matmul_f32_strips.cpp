@@ -49,21 +49,22 @@ F32Strip MatmulGrid::State::f32_strip(const MatmulPointers& p, const MatmulWave&
   return s;
 }
 
-void MatmulGrid::State::run_f32_wave(const MatmulPointers& p, const MatmulWave& w,
-                                     std::uint64_t number) {
+void MatmulGrid::State::run_f32_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
+                                     std::uint64_t number) const {
   const int thread = omp_get_thread_num(), team = omp_get_num_threads();
-  if (thread == 0) schedule->prepare_next(number);
+  StripSchedule& schedule = *run.schedule;
+  if (thread == 0) schedule.prepare_next(number);
   auto* panel =
       reinterpret_cast<float*>(static_cast<char*>(p.scratch) + thread_at + thread * thread_bytes);
   const std::int64_t items = strips_of(w);
   const auto source_of = [&](const StripPlace& at) { return b_view(p, at.b).from(w.k0, at.col); };
-  for (std::int64_t item = schedule->take(number, thread, team, items); item >= 0;) {
+  for (std::int64_t item = schedule.take(number, thread, team, items); item >= 0;) {
     const StripPlace at = place_of(w, item);
-    if (w.packs_a) pack_band(p, w, at, number);
+    if (w.packs_a) pack_band(schedule, p, w, at, number);
     F32Strip strip = f32_strip(p, w, at);
     pack_f32_panel(source_of(at), strip.k, strip.n, panel);
     strip.b = panel;
-    item = schedule->take(number, thread, team, items);
+    item = schedule.take(number, thread, team, items);
     if (item >= 0) {
       const StripPlace next = place_of(w, item);
       strip.next = lines_of(source_of(next), strip.k, next.cols);

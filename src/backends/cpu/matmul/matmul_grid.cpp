@@ -64,14 +64,22 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
   direct = !engine.amx && !by_strips &&
            (s.c == DType::F32 || (s.c == engine.type && tiling.wave_k >= s.k));
   place_scratch();
+  if (!by_strips && !engine.amx && s.batch && s.m && s.n && s.k) make_primitives();
+  runs = Shelf<MatmulRun>([this] { return make_run(); }, 1);
+}
+
+std::unique_ptr<MatmulRun> MatmulGrid::State::make_run() const {
+  auto run = std::make_unique<MatmulRun>();
   if (by_strips) {
-    start_strips();
-    return;
+    const std::int64_t pieces = pack_a ? tiling.group * ceil_div(tiling.wave_m, piece_rows()) : 0;
+    run->schedule = std::make_unique<StripSchedule>(threads, pieces);
+    if (engine.amx) run->strips.resize(threads);
+  } else {
+    run->queue = std::make_unique<TileQueue>(
+        tiling.group, ceil_div(std::min(tiling.wave_m, spec.m), tiling.tm),
+        ceil_div(std::min(tiling.wave_n, spec.n), tiling.tn), pack_a, pack_b);
   }
-  queue = std::make_unique<TileQueue>(
-      tiling.group, ceil_div(std::min(tiling.wave_m, s.m), tiling.tm),
-      ceil_div(std::min(tiling.wave_n, s.n), tiling.tn), pack_a, pack_b);
-  if (!engine.amx && s.batch && s.m && s.n && s.k) make_primitives();
+  return run;
 }
 
 void MatmulGrid::State::place_scratch() {
@@ -134,14 +142,11 @@ void MatmulGrid::State::make_primitives() {
           shape.bias = direct && first && spec.bias;
           shape.accumulate = !first || (direct && spec.accumulate);
           auto& made = primitives[variant(m == t.tm, n == t.tn, k == t.wave_k, first)];
-          made = std::make_unique<OneDnnMatmul>(shape);
+          made = std::make_unique<OneDnnMatmul>(shape, threads);
           library_scratch = std::max(library_scratch, made->scratch_bytes());
         }
   thread_bytes = round_up(tile_bytes, kLine) + round_up(library_scratch, kLine);
   bytes = thread_at + thread_bytes * threads;
-  calls.resize(static_cast<std::size_t>(threads) * kVariants);
-  for (std::size_t i = 0; i < calls.size(); ++i)
-    if (const auto& made = primitives[i % kVariants]) calls[i] = made->call();
 }
 
 void MatmulGrid::State::fill_empty(const MatmulPointers& p, const MatmulActual& actual) const {
@@ -178,7 +183,7 @@ void MatmulGrid::State::finish_tile(const MatmulPointers& p, std::int64_t b, std
 }
 
 void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
-                                 std::int64_t row, std::int64_t col) {
+                                 std::int64_t row, std::int64_t col) const {
   char* scratch = static_cast<char*>(p.scratch);
   AmxTile t;
   t.m = std::min(tiling.tm, w.m1 - row);
@@ -222,10 +227,9 @@ void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, s
 }
 
 void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
-                                    std::int64_t row, std::int64_t col) {
+                                    std::int64_t row, std::int64_t col) const {
   char* scratch = static_cast<char*>(p.scratch);
-  const int thread = omp_get_thread_num();
-  char* own = scratch + thread_at + thread * thread_bytes;
+  char* own = scratch + thread_at + omp_get_thread_num() * thread_bytes;
   // Shapes follow the bounds, so that a primitive is never made during a run; rows past the actual
   // ones hold anything.
   const std::int64_t rows = std::min(tiling.tm, spec.m - row),
@@ -249,27 +253,27 @@ void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const MatmulWave& w
     sums = reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * tiling.wave_n +
            (col - w.n0);
   if (!direct) c = sums;
-  OneDnnCall& call = calls[thread * kVariants + variant(rows == tiling.tm, cols == tiling.tn,
-                                                        w.depth == tiling.wave_k, w.first)];
+  const OneDnnMatmul& product =
+      *primitives[variant(rows == tiling.tm, cols == tiling.tn, w.depth == tiling.wave_k, w.first)];
   void* library_scratch = own + round_up(tile_bytes, kLine);
   if (direct && w.first && spec.bias)
-    call.run({a, bb, c, library_scratch, bias_of(p) + col});
+    product.run({a, bb, c, library_scratch, bias_of(p) + col});
   else
-    call.run({a, bb, c, library_scratch});
+    product.run({a, bb, c, library_scratch});
   if (!direct && w.last)
     finish_tile(p, b, row, rows, col, cols, sums, tile_bytes ? tiling.tn : tiling.wave_n);
 }
 
-void MatmulGrid::State::run_wave(const MatmulPointers& p, const MatmulWave& w,
-                                 std::uint32_t number) {
-  if (omp_get_thread_num() == 0) queue->prepare_next(number);
-  while (const TileQueue::Item* item = queue->take(number)) {
+void MatmulGrid::State::run_wave(TileQueue& queue, const MatmulPointers& p, const MatmulWave& w,
+                                 std::uint32_t number) const {
+  if (omp_get_thread_num() == 0) queue.prepare_next(number);
+  while (const TileQueue::Item* item = queue.take(number)) {
     const std::int64_t b = w.b0 + item->product;
     const std::int64_t row = w.m0 + item->row * tiling.tm, col = w.n0 + item->column * tiling.tn;
     if (b >= w.b1 || row >= w.m1 || col >= w.n1) continue;
     if (item->kind == TileQueue::Kind::Tile) {
-      if (w.packs_b) queue->wait(*item, false, number);
-      if (w.packs_a) queue->wait(*item, true, number);
+      if (w.packs_b) queue.wait(*item, false, number);
+      if (w.packs_a) queue.wait(*item, true, number);
       if (engine.amx)
         amx_tile(p, w, b, row, col);
       else
@@ -278,18 +282,19 @@ void MatmulGrid::State::run_wave(const MatmulPointers& p, const MatmulWave& w,
     }
     if (item->kind == TileQueue::Kind::PackRow && w.packs_a) pack_a_tiles(p, w, b, row);
     if (item->kind == TileQueue::Kind::PackColumn && w.packs_b) pack_b_tiles(p, w, b, col);
-    queue->packed(*item, number);
+    queue.packed(*item, number);
   }
 }
 
-void MatmulGrid::State::run_thread(const MatmulPointers& p, const MatmulActual& actual) {
+void MatmulGrid::State::run_thread(MatmulRun& run, const MatmulPointers& p,
+                                   const MatmulActual& actual) const {
   const OneThread one;
   if (bias_of(p) && *spec.bias != DType::F32) {
 #pragma omp single
     widen(*spec.bias, p.bias, const_cast<float*>(bias_of(p)), spec.n);
   }
   const MatmulTiling& t = tiling;
-  const std::uint64_t first = by_strips ? schedule->first_wave() : queue->first_wave();
+  const std::uint64_t first = by_strips ? run.schedule->first_wave() : run.queue->first_wave();
   std::uint64_t number = first;
   std::int64_t b_n = -1, b_k = -1, a_m = -1, a_k = -1;  // what the packed buffers hold
   for (std::int64_t b = 0; b < actual.batch; b += t.group, b_n = a_m = -1)
@@ -309,14 +314,14 @@ void MatmulGrid::State::run_thread(const MatmulPointers& p, const MatmulActual& 
           b_n = n, b_k = a_k = k, a_m = m;
           const bool ends = w.last && w.m1 == actual.m && w.n1 == spec.n && w.b1 == actual.batch;
           if (by_strips)
-            run_strip_wave(p, w, number++);
+            run_strip_wave(run, p, w, number++);
           else
-            run_wave(p, w, number++);
+            run_wave(*run.queue, p, w, number++);
           if (!ends) {
 #pragma omp barrier
           }
         }
-  if (omp_get_thread_num() == 0) waves = number - first;
+  if (omp_get_thread_num() == 0) run.waves = number - first;
 }
 
 MatmulGrid::MatmulGrid(const MatmulSpec& spec) : state_(std::make_unique<State>(spec)) {}
@@ -348,8 +353,8 @@ std::string MatmulGrid::how() const {
   return how;
 }
 
-void MatmulGrid::run(const MatmulPointers& pointers, const MatmulActual& there) {
-  State& s = *state_;
+void MatmulGrid::run(const MatmulPointers& pointers, const MatmulActual& there) const {
+  const State& s = *state_;
   MatmulPointers p = pointers;
   MatmulActual actual = there;
   if (s.turned) {
@@ -366,11 +371,12 @@ void MatmulGrid::run(const MatmulPointers& pointers, const MatmulActual& there) 
     return;
   }
   const std::int64_t work = actual.batch * actual.m * s.spec.n * actual.k;
-  on_team(work <= kOneThreadWork ? 1 : s.threads, [&] { s.run_thread(p, actual); });
+  const auto run = s.runs.take();
+  on_team(work <= kOneThreadWork ? 1 : s.threads, [&] { s.run_thread(*run, p, actual); });
   if (s.by_strips)
-    s.schedule->finish(s.waves);
+    run->schedule->finish(run->waves);
   else
-    s.queue->finish(s.waves);
+    run->queue->finish(run->waves);
 }
 
 }  // namespace aloft::cpu

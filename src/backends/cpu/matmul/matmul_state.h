@@ -14,6 +14,7 @@
 #include "backends/cpu/matmul/strip_schedule.h"
 #include "backends/cpu/matmul/tile_queue.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/shelf.h"
 #include "backends/cpu/vectors/tiles.h"
 
 namespace aloft::cpu {
@@ -37,6 +38,15 @@ struct MatmulWave {
   bool packs_a, packs_b;  // not there yet from the wave before
 };
 
+// What one run changes beside its scratch: who takes what, and what a thread's strips have yet to
+// write. The rest of the grid is as it was prepared, for all who run it at the same time.
+struct MatmulRun {
+  std::unique_ptr<TileQueue> queue;
+  std::unique_ptr<StripSchedule> schedule;
+  std::vector<AmxStrips> strips;  // a thread's own
+  std::uint32_t waves = 0;
+};
+
 struct MatmulGrid::State {
   MatmulSpec spec;
   MatmulEngine engine;
@@ -55,16 +65,12 @@ struct MatmulGrid::State {
   std::size_t thread_bytes = 0, tile_bytes = 0, bytes = 0;
   int threads = 1;
   std::vector<std::unique_ptr<OneDnnMatmul>> primitives;  // by variant()
-  std::vector<OneDnnCall> calls;                          // [thread][variant]
-  std::unique_ptr<TileQueue> queue;
-  std::uint32_t waves = 0;  // of the last run
+  Shelf<MatmulRun> runs;
   // By strips: A is packed in pieces of so many rows.
   static constexpr std::int64_t kPieceRows = 64;
   // Of the f32 kernel, where A is transposed: it is copied in blocks, not turned.
   std::optional<F32Blocks> a_blocks;
   std::int64_t piece_rows() const { return a_blocks ? 3 * a_blocks->rows : kPieceRows; }
-  std::unique_ptr<StripSchedule> schedule;
-  std::vector<AmxStrips> strips;  // a thread's own
 
   static constexpr int kVariants = 16;
   static int variant(bool whole_m, bool whole_n, bool whole_k, bool first) {
@@ -91,8 +97,9 @@ struct MatmulGrid::State {
   }
 
   void turn_if_smaller();
-  void start_strips();
-  void run_strip_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
+  std::unique_ptr<MatmulRun> make_run() const;
+  void run_strip_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
+                      std::uint64_t number) const;
   struct StripPlace {
     std::int64_t b, row, rows, col, cols;
   };
@@ -109,16 +116,18 @@ struct MatmulGrid::State {
     if (!w.first) strip.partial_in = sums;
     if (!w.last) strip.partial_out = sums;
   }
-  void run_f32_wave(const MatmulPointers& p, const MatmulWave& w, std::uint64_t number);
+  void run_f32_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
+                    std::uint64_t number) const;
   F32Strip f32_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at) const;
-  void pack_band(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
-                 std::uint64_t number);
-  void run_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at,
-                 const std::uint16_t* panel, const AmxPanelSource* next, std::uint16_t* next_panel);
+  void pack_band(StripSchedule& schedule, const MatmulPointers& p, const MatmulWave& w,
+                 const StripPlace& at, std::uint64_t number) const;
+  void run_strip(AmxStrips& strips, const MatmulPointers& p, const MatmulWave& w,
+                 const StripPlace& at, const std::uint16_t* panel, const AmxPanelSource* next,
+                 std::uint16_t* next_panel) const;
   bool panel_in_units(const MatmulWave& w, const StripPlace& at) const;
 
   void fill_empty(const MatmulPointers& p, const MatmulActual& actual) const;
-  void run_thread(const MatmulPointers& p, const MatmulActual& actual);
+  void run_thread(MatmulRun& run, const MatmulPointers& p, const MatmulActual& actual) const;
   void pack_a_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                     std::int64_t row) const;
   // Rows [first, first + rows) of the wave, for the matrix units.
@@ -128,11 +137,12 @@ struct MatmulGrid::State {
                     std::int64_t col) const;
   void pack_stored(const MatrixView& x, std::int64_t first, std::int64_t count, const MatmulWave& w,
                    bool k_rows, char* dst, std::int64_t ldd) const;
-  void run_wave(const MatmulPointers& p, const MatmulWave& w, std::uint32_t number);
+  void run_wave(TileQueue& queue, const MatmulPointers& p, const MatmulWave& w,
+                std::uint32_t number) const;
   void amx_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t row,
-                std::int64_t col);
+                std::int64_t col) const;
   void onednn_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t row,
-                   std::int64_t col);
+                   std::int64_t col) const;
   void finish_tile(const MatmulPointers& p, std::int64_t b, std::int64_t row, std::int64_t rows,
                    std::int64_t col, std::int64_t cols, float* sums, std::int64_t ld) const;
   const float* bias_of(const MatmulPointers& p) const {

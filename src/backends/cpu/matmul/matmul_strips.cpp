@@ -18,12 +18,6 @@ void MatmulGrid::State::turn_if_smaller() {
   std::swap(spec.a_offset, spec.b_offset);
 }
 
-void MatmulGrid::State::start_strips() {
-  strips.resize(threads);
-  const std::int64_t pieces = pack_a ? tiling.group * ceil_div(tiling.wave_m, piece_rows()) : 0;
-  schedule = std::make_unique<StripSchedule>(threads, pieces);
-}
-
 std::int64_t MatmulGrid::State::strips_of(const MatmulWave& w) const {
   return (w.b1 - w.b0) * ceil_div(w.m1 - w.m0, tiling.tm) * ceil_div(w.n1 - w.n0, tiling.tn);
 }
@@ -44,24 +38,25 @@ bool MatmulGrid::State::panel_in_units(const MatmulWave& w, const StripPlace& at
   return at.cols == kAmxPanel && w.k1 - w.k0 == w.depth;
 }
 
-void MatmulGrid::State::pack_band(const MatmulPointers& p, const MatmulWave& w,
-                                  const StripPlace& at, std::uint64_t number) {
+void MatmulGrid::State::pack_band(StripSchedule& schedule, const MatmulPointers& p,
+                                  const MatmulWave& w, const StripPlace& at,
+                                  std::uint64_t number) const {
   const std::int64_t piece = piece_rows();
   const std::int64_t pieces = ceil_div(tiling.wave_m, piece) * (at.b - w.b0);
   const std::int64_t first = (at.row - w.m0) / piece;
   const std::int64_t end = ceil_div(at.row - w.m0 + at.rows, piece);
   for (std::int64_t i = first; i < end; ++i) {
-    if (!schedule->claim(pieces + i, number)) continue;
+    if (!schedule.claim(pieces + i, number)) continue;
     const std::int64_t row = i * piece;
     pack_a_rows(p, w, at.b, row, std::min(piece, w.m1 - w.m0 - row));
-    schedule->made(pieces + i, number);
+    schedule.made(pieces + i, number);
   }
-  for (std::int64_t i = first; i < end; ++i) schedule->wait(pieces + i, number);
+  for (std::int64_t i = first; i < end; ++i) schedule.wait(pieces + i, number);
 }
 
-void MatmulGrid::State::run_strip(const MatmulPointers& p, const MatmulWave& w,
+void MatmulGrid::State::run_strip(AmxStrips& strips, const MatmulPointers& p, const MatmulWave& w,
                                   const StripPlace& at, const std::uint16_t* panel,
-                                  const AmxPanelSource* next, std::uint16_t* next_panel) {
+                                  const AmxPanelSource* next, std::uint16_t* next_panel) const {
   char* scratch = static_cast<char*>(p.scratch);
   AmxTile t;
   t.n = at.cols;
@@ -89,25 +84,25 @@ void MatmulGrid::State::run_strip(const MatmulPointers& p, const MatmulWave& w,
   // Whole blocks in strips; the edges as tiles.
   const std::int64_t whole = at.cols == kAmxPanel ? at.rows / 32 * 32 : 0;
   if (whole > 0)
-    strips[omp_get_thread_num()].run({.m = whole,
-                                      .k = t.k,
-                                      .a = t.a,
-                                      .lda = t.lda,
-                                      .b = t.b,
-                                      .planes = t.planes,
-                                      .products = t.products,
-                                      .a_plane = t.a_plane,
-                                      .b_plane = t.b_plane,
-                                      .partial_in = t.partial_in,
-                                      .partial_out = t.partial_out,
-                                      .ldp = t.ldp,
-                                      .c = t.c,
-                                      .c_type = t.c_type,
-                                      .ldc = t.ldc,
-                                      .turned = turned,
-                                      .bias = t.bias,
-                                      .next = next,
-                                      .next_panel = next_panel});
+    strips.run({.m = whole,
+                .k = t.k,
+                .a = t.a,
+                .lda = t.lda,
+                .b = t.b,
+                .planes = t.planes,
+                .products = t.products,
+                .a_plane = t.a_plane,
+                .b_plane = t.b_plane,
+                .partial_in = t.partial_in,
+                .partial_out = t.partial_out,
+                .ldp = t.ldp,
+                .c = t.c,
+                .c_type = t.c_type,
+                .ldc = t.ldc,
+                .turned = turned,
+                .bias = t.bias,
+                .next = next,
+                .next_panel = next_panel});
   else if (next)
     AmxStrips::pack(*next, next_panel);
   if (whole == at.rows) return;
@@ -119,11 +114,12 @@ void MatmulGrid::State::run_strip(const MatmulPointers& p, const MatmulWave& w,
   run_amx_tile(t);
 }
 
-void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave& w,
-                                       std::uint64_t number) {
-  if (!engine.amx) return run_f32_wave(p, w, number);
+void MatmulGrid::State::run_strip_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
+                                       std::uint64_t number) const {
+  if (!engine.amx) return run_f32_wave(run, p, w, number);
   const int thread = omp_get_thread_num(), team = omp_get_num_threads();
-  if (thread == 0) schedule->prepare_next(number);
+  StripSchedule& schedule = *run.schedule;
+  if (thread == 0) schedule.prepare_next(number);
   const std::int64_t items = strips_of(w);
   auto* panels = reinterpret_cast<std::uint16_t*>(static_cast<char*>(p.scratch) + thread_at +
                                                   thread * thread_bytes);
@@ -140,15 +136,15 @@ void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave
       pack_panel(b_view(p, at.b).from(w.k0, at.col), w.k1 - w.k0, at.cols, w.depth, engine.packed,
                  panel, plane);
   };
-  std::int64_t item = schedule->take(number, thread, team, items);
+  std::int64_t item = schedule.take(number, thread, team, items);
   bool packed = false;
   for (int turn = 0; item >= 0; turn ^= 1) {
     const StripPlace here = place_of(w, item);
     std::uint16_t *panel = panels + turn * panel_elements,
                   *other = panels + (turn ^ 1) * panel_elements;
     if (!packed) pack_whole(here, panel);
-    if (w.packs_a) pack_band(p, w, here, number);
-    item = schedule->take(number, thread, team, items);
+    if (w.packs_a) pack_band(schedule, p, w, here, number);
+    item = schedule.take(number, thread, team, items);
     packed = false;
     AmxPanelSource next;
     if (item >= 0) {
@@ -156,9 +152,9 @@ void MatmulGrid::State::run_strip_wave(const MatmulPointers& p, const MatmulWave
       packed = panel_in_units(w, there);
       if (packed) next = source_of(there);
     }
-    run_strip(p, w, here, panel, packed ? &next : nullptr, other);
+    run_strip(run.strips[thread], p, w, here, panel, packed ? &next : nullptr, other);
   }
-  strips[thread].finish();
+  run.strips[thread].finish();
 }
 
 }  // namespace aloft::cpu

@@ -52,7 +52,7 @@ class Norm : public Prepared {
     return (call_.in.size() - 1 - of_sum_) * shape_.length * sizeof(float);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const std::int64_t n = shape_.length;
     auto* buffer = static_cast<float*>(args.scratch);
     const std::size_t x = of_sum_ ? 1 : 0;
@@ -105,7 +105,7 @@ class NormGrad : public Prepared {
     return (1 + sums_ * most_chunks()) * padded() * sizeof(float);
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     const Chunks c = chunks(shape_.rows.at(args.symbols));
     auto* buffer = static_cast<float*>(args.scratch);
     const float* scale = wide_parameter(call_, args, rstd() + 1, buffer, shape_.length);

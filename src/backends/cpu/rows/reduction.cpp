@@ -69,7 +69,7 @@ class Reduction : public Prepared, public ColumnReduction {
     return pieces_ > 1 ? pieces_ * outputs_ * sizeof(double) : 0;
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     if (is_light(in_))
       run_as<float>(args, code_.f32, code_.before_f32);
     else

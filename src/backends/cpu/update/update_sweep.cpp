@@ -33,7 +33,7 @@ class Update : public Prepared {
     streams_ = total > kStreamed;
   }
 
-  void run(const RunArgs& args) override {
+  void run(const RunArgs& args) const override {
     using L = UpdateLayout;
     const bool applies = *static_cast<const std::int32_t*>(args.in[L::kFinite]) != 0;
     UpdateNumbers numbers = code_->numbers(*static_cast<const float*>(args.in[L::kLr]),

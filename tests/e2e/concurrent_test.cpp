@@ -1,0 +1,233 @@
+// Several threads of one process, each with a model and a session of its own, at the same time:
+// every one computes what it computes alone, to the bit. Models of equal shapes share prepared
+// kernels, those of different shapes share the pool, the library and the tables of ops and names.
+// `make tsan` runs this program under the thread sanitizer.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+#include "base/error.h"
+#include "e2e/training.h"
+#include "models/gpt2.h"
+#include "nn/batch_norm.h"
+#include "nn/conv2d.h"
+#include "nn/dropout.h"
+#include "nn/linear.h"
+#include "nn/pool2d.h"
+#include "ops/activation.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/cross_entropy.h"
+#include "ops/matmul.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+
+namespace aloft::e2e {
+namespace {
+
+constexpr std::int64_t kVocab = 67;
+
+template <int kWidth>
+struct Net : nn::Module {
+  nn::Linear up{*this, "up", 24, kWidth}, down{*this, "down", kWidth, 10};
+  nn::Dropout drop{*this, "drop", 0.1};
+  Tensor operator()(const Tensor& x) { return down(drop(gelu(up(x)))); }
+};
+
+struct Images : nn::Module {
+  nn::Conv2d first{*this, "first", 3, 8, 3, {.padding = 1}};
+  nn::BatchNorm2d norm{*this, "norm", 8};
+  nn::MaxPool2d pool{*this, "pool", 2};
+  nn::Linear head{*this, "head", 8 * 4 * 4, 10};
+  Tensor operator()(const Tensor& x) { return head(flatten(pool(relu(norm(first(x)))), 1)); }
+};
+
+models::Gpt2Config small_gpt() {
+  models::Gpt2Config c;
+  c.layers = 1;
+  c.heads = 2;
+  c.dim = 32;
+  c.vocab = kVocab;
+  c.context = 16;
+  c.dropout = 0.1;
+  return c;
+}
+
+struct Gpt : models::Gpt2 {
+  Gpt() : Gpt2(small_gpt()) {}
+};
+
+Tensor floats(const Shape& shape, int step) {
+  std::vector<float> x;
+  for (std::int64_t i = 0; i < shape.max_numel(); ++i)
+    x.push_back(static_cast<float>((i * 37 + step * 11) % 29) / 29);
+  return from_floats(x, shape);
+}
+
+Tensor labels(const Shape& shape, int step, int classes) {
+  std::vector<std::int32_t> y;
+  for (std::int64_t i = 0; i < shape.max_numel(); ++i)
+    y.push_back(static_cast<std::int32_t>((i * 7919 + step * 31) % classes));
+  return from_ints(y, shape);
+}
+
+const auto kLoss = [](auto& net, const Tensor& x, const Tensor& label) {
+  return cross_entropy(net(x), label);
+};
+
+TrainOptions options(Mode mode, const char* precision, OptimizerSpec optimizer) {
+  TrainOptions o;
+  o.mode = mode;
+  o.precision = precision;
+  o.steps = 3;
+  o.threads = 1;
+  o.optimizer = std::move(optimizer);
+  return o;
+}
+
+template <int kWidth>
+Outcome train_net(Mode mode, const char* precision) {
+  return train<Net<kWidth>>(
+      options(mode, precision, optim::AdamW{.lr = 1e-2, .clip_norm = 1.0}),
+      [](int step) {
+        return Batch{floats({20, 24}, step), labels({20}, step, 10)};
+      },
+      kLoss);
+}
+
+Outcome train_images(Mode mode, const char* precision) {
+  return train<Images>(
+      options(mode, precision, optim::Momentum{.lr = 0.05}),
+      [](int step) {
+        return Batch{floats({6, 3, 8, 8}, step), labels({6}, step, 10)};
+      },
+      kLoss);
+}
+
+Outcome train_gpt(Mode mode, const char* precision) {
+  return train<Gpt>(
+      options(mode, precision, optim::AdamW{.lr = 1e-2}),
+      [](int step) {
+        return Batch{labels({2, 16}, step, kVocab), labels({2, 16}, step + 1, kVocab)};
+      },
+      kLoss);
+}
+
+using Work = Outcome (*)(Mode, const char*);
+constexpr Work kWork[] = {train_net<48>, train_images, train_net<48>,
+                          train_gpt,     train_images, train_net<40>};
+
+class Concurrent : public testing::TestWithParam<std::tuple<Mode, const char*>> {};
+
+TEST_P(Concurrent, EveryThreadComputesWhatItComputesAlone) {
+  const auto [mode, precision] = GetParam();
+  constexpr std::size_t kThreads = std::size(kWork);
+  constexpr int kRounds = 3;
+  use_cpu();
+  std::vector<Outcome> alone(kThreads);
+  for (std::size_t i = 0; i < kThreads; ++i)
+    std::thread([&, i] { alone[i] = kWork[i](mode, precision); }).join();
+  std::vector<std::vector<Outcome>> together(kThreads);
+  std::latch start(kThreads);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      for (int round = 0; round < kRounds; ++round)
+        together[i].push_back(kWork[i](mode, precision));
+    });
+  for (std::thread& t : threads) t.join();
+  for (std::size_t i = 0; i < kThreads; ++i)
+    for (const Outcome& got : together[i]) {
+      EXPECT_EQ(got.losses, alone[i].losses) << i;
+      EXPECT_EQ(got.grad_norms, alone[i].grad_norms) << i;
+      EXPECT_EQ(differing(alone[i], got), std::vector<std::string>()) << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Concurrent,
+                         testing::Combine(testing::Values(Mode::Eager, Mode::Compiled),
+                                          testing::Values("O0", "O2:bf16")),
+                         [](const auto& info) {
+                           const bool eagerly = std::get<0>(info.param) == Mode::Eager;
+                           const bool low = std::string(std::get<1>(info.param)) != "O0";
+                           return std::string(eagerly ? "Eager" : "Compiled") + (low ? "Low" : "");
+                         });
+
+// Large enough that strips, bands and packed pieces are shared out among OpenMP's threads, too.
+TEST(ConcurrentProducts, TeamsOfTwoKeepTheirBits) {
+  use_cpu();
+  const auto products = [] {
+    omp_set_num_threads(2);
+    std::vector<std::vector<float>> results;
+    for (const DType type : {DType::F32, DType::BF16, DType::F16})
+      for (const bool turned : {false, true}) {
+        const Tensor a = cast(floats(turned ? Shape{96, 160} : Shape{160, 96}, 1), type);
+        results.push_back(matmul(a, cast(floats({96, 200}, 2), type), turned).to_floats());
+      }
+    return results;
+  };
+  std::vector<std::vector<float>> alone;
+  std::thread([&] { alone = products(); }).join();
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) wrong += products() != alone;
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// One program has one memory. A second caller is refused in words, never answered with garbage.
+TEST(OneProgram, RefusesASecondCaller) {
+  use_cpu();
+  std::atomic<int> right = 0, refused = 0, other = 0;
+  auto program =
+      compile([](const Tensor& x) { return sum(matmul(x, x) * 2.0); }, {.partial_batches = false});
+  std::vector<double> want;
+  std::thread([&] {
+    for (int step = 0; step < 4; ++step) want.push_back(program(floats({48, 48}, step)).item());
+  }).join();
+  std::vector<std::thread> threads;
+  std::latch start(4);
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      const Tensor x = floats({48, 48}, i);
+      start.arrive_and_wait();
+      for (int round = 0; round < 200; ++round) try {
+          program(x);
+          ++right;
+        } catch (const UserError& e) {
+          (e.code() == "E0330" ? refused : other) += 1;
+        }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(other, 0);
+  EXPECT_EQ(right + refused, 800);
+  EXPECT_GT(right, 0);
+  const double got = program(floats({48, 48}, 3)).item();
+  EXPECT_EQ(got, want[3]);
+}
+
+TEST(OneProgram, DoesNotCallItself) {
+  use_cpu();
+  std::function<Tensor(const Tensor&)> again;
+  auto program = compile([&](const Tensor& x) { return again ? again(x) : x + 1.0; });
+  again = [&](const Tensor& x) { return program(x); };
+  try {
+    program(floats({2}, 1));
+    FAIL() << "a program called itself";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code(), "E0330");
+  }
+  again = {};
+  EXPECT_EQ(program(floats({1}, 0)).item(), 1.0);
+}
+
+}  // namespace
+}  // namespace aloft::e2e
