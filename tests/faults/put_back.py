@@ -51,7 +51,8 @@ def copy_tree(source, to):
             if not target.exists() or target.read_bytes() != (source / name).read_bytes():
                 shutil.copy2(source / name, target)
     for path in to.rglob("*"):
-        if path.is_file() and str(path.relative_to(to)) not in names:
+        name = str(path.relative_to(to))
+        if path.is_file() and name not in names and not name.startswith("build/"):
             path.unlink()
 
 
@@ -104,7 +105,9 @@ def main():
     if options.list:
         print("\n".join(f"{bug['name']}: {bug['test']}" for bug in bugs))
         return
-    tree, folder = source / "build-put-back" / "source", source / "build-put-back" / "build"
+    # The build lies in the copy as it does in a checkout: the compiler's cache knows it then.
+    tree = source / "build-put-back"
+    folder = tree / "build"
     if not options.check:
         copy_tree(source, tree)
         subprocess.run(["cmake", "-S", tree, "-B", folder, "-G", "Ninja",
