@@ -41,7 +41,8 @@ def unfit(source, bug):
 
 
 def copy_tree(source, to):
-    """The files that git knows or would take, with their times: what did not change is not built."""
+    """The files that git knows or would take. Those that differ get the time of now, so that what a bug
+    was put into is built again without it."""
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                            cwd=source, check=True, capture_output=True).stdout.decode().split("\0")
     for name in filter(None, names):
@@ -49,7 +50,7 @@ def copy_tree(source, to):
             target = to / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists() or target.read_bytes() != (source / name).read_bytes():
-                shutil.copy2(source / name, target)
+                shutil.copy(source / name, target)
     for path in to.rglob("*"):
         name = str(path.relative_to(to))
         if path.is_file() and name not in names and not name.startswith("build/"):
