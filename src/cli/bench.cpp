@@ -76,17 +76,24 @@ Action bench_verb(CLI::App& app) {
   CLI::App* step = app.add_subcommand("step", "time a training step");
   app.require_subcommand(1);
   step->add_option("--model", o->model,
-                   "gpt2-124m, gpt2-NAME, llama, lenet, resnet18, or a recipe (*.toml)");
-  step->add_option("--batch", o->batch, "sequences or images")->check(at_least(1));
-  step->add_option("--seq", o->seq, "tokens a sequence")->check(at_least(1));
-  step->add_option("--precision", o->precision, "O0, O1, O2:bf16, O2:fp16 ...");
+                   "gpt2-124m, gpt2-NAME, llama, lenet, resnet18, or a recipe (*.toml)")
+      ->capture_default_str();
+  step->add_option("--batch", o->batch, "sequences or images (default: the model's)")
+      ->check(at_least(1));
+  step->add_option("--seq", o->seq, "tokens a sequence (default: the model's)")->check(at_least(1));
+  step->add_option("--precision", o->precision,
+                   "O0, O1, O2:bf16, O2:fp16 ... (default: O0, or the recipe's)");
   step->add_option("--steps", o->steps, "timed steps; the first does not count")
-      ->check(CLI::Range(1, 100000));
-  step->add_option("--layers", o->layers, "overrides the model's")->check(at_least(1));
-  step->add_option("--heads", o->heads, "overrides the model's")->check(at_least(1));
-  step->add_option("--dim", o->dim, "overrides the model's")->check(at_least(1));
-  step->add_option("--vocab", o->vocab, "overrides the model's")->check(at_least(1));
-  step->add_option("--threads", o->threads, "0: all")->check(at_least(0));
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  step->add_option("--layers", o->layers, "transformer blocks (default: the model's)")
+      ->check(at_least(1));
+  step->add_option("--heads", o->heads, "attention heads (default: the model's)")
+      ->check(at_least(1));
+  step->add_option("--dim", o->dim, "width (default: the model's)")->check(at_least(1));
+  step->add_option("--vocab", o->vocab, "rows of the token table (default: the model's)")
+      ->check(at_least(1));
+  step->add_option("--threads", o->threads, "0: all")->check(at_least(0))->capture_default_str();
   step->add_option("--set", o->set, "KEY=VALUE of the recipe, as in aloft train");
   step->add_flag("--json", o->as_json, "print an object");
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");

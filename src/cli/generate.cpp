@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/terminal.h"
+#include "base/text.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
 #include "optim/sgd.h"
@@ -16,12 +19,39 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string model, prompt, precision;
-  std::int64_t tokens = 100;
+  std::string model, prompt, prompts, precision = "O0";
+  bool has_prompt = false;
+  std::int64_t tokens = 100, samples = 1;
   int threads = 0;
   SamplingOptions sampling;
-  bool as_json = false;
+  bool past_end = false, as_json = false;
 };
+
+// A line of a file of prompts: \n, \t and \\ in it are a line end, a tab and a backslash.
+std::string unescaped(std::string_view line) {
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char next = i + 1 < line.size() ? line[i + 1] : ' ';
+    const bool escape = line[i] == '\\' && (next == 'n' || next == 't' || next == '\\');
+    out += !escape ? line[i] : next == 'n' ? '\n' : next == 't' ? '\t' : '\\';
+    i += escape;
+  }
+  return out;
+}
+
+std::vector<std::string> prompts_of(const Options& o) {
+  if (o.has_prompt) return {o.prompt};
+  constexpr std::uint64_t kMost = 1 << 26;
+  std::vector<std::string> prompts;
+  const std::string text = read_file(o.prompts, kMost);
+  for (const std::string_view line : split(text, '\n'))
+    if (!line.empty()) prompts.push_back(unescaped(line));
+  if (prompts.empty())
+    throw UserError("E0812", "the file holds no prompt")
+        .at(o.prompts)
+        .need("one a line, \\n within for a new line");
+  return prompts;
+}
 
 // An empty prompt begins where a document begins: behind the token that separates documents.
 std::vector<std::int32_t> first_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
@@ -34,41 +64,107 @@ std::vector<std::int32_t> first_tokens(const Tokenizer& tokenizer, const std::st
       .advice("--prompt \"some text\"");
 }
 
+void write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+// Texts on stdout and nothing else; on a terminal the prompt stands before them, and no byte of
+// them commands the terminal.
+class Writer {
+ public:
+  Writer(const Tokenizer& tokenizer, bool as_json, bool several)
+      : tokenizer_(tokenizer),
+        terminal_(is_terminal(Output::Out)),
+        as_json_(as_json),
+        several_(several) {}
+
+  void prompt(const std::string& text, std::size_t tokens) {
+    prompt_ = text;
+    if (as_json_) return;
+    if (terminal_ && !several_) return write(harmless(text));
+    log_info("prompt {} ({} token{})", in_shell(text), tokens, tokens == 1 ? "" : "s");
+  }
+
+  // One text is shown as it grows.
+  void drawn(std::int32_t token) {
+    if (as_json_ || several_) return;
+    const auto bytes = tokenizer_.bytes_of(token);
+    write(terminal_ ? harmless(bytes) : std::string(bytes));
+  }
+
+  void text(const DrawnText& drawn, std::uint64_t seed, double tokens_per_s) {
+    const std::string text = tokenizer_.decode(drawn.tokens);
+    if (as_json_) {
+      const nlohmann::json j = {{"prompt", prompt_},      {"text", text},
+                                {"tokens", drawn.tokens}, {"ended", drawn.ended},
+                                {"seed", seed},           {"tokens_per_s", tokens_per_s}};
+      write(j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    } else if (several_) {
+      write((first_ ? "" : "---\n") + (terminal_ ? harmless(prompt_ + text) : text) + "\n");
+      first_ = false;
+    } else if (terminal_) {
+      write("\n");
+    }
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  bool terminal_, as_json_, several_, first_ = true;
+  std::string prompt_;
+};
+
+void conclude(const Generator& generator, std::int64_t context, std::size_t tokens,
+              std::size_t ended, double seconds) {
+  std::string said = fmt::format("{} tokens, {:.1f} tokens/s", tokens,
+                                 seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
+  if (ended > 0) said += fmt::format("; {} ended before --tokens", ended);
+  if (const auto full = generator.times_full(); full > 0)
+    said +=
+        fmt::format("; the context of {} tokens was full {} time{}: about the newer half was kept",
+                    context, full, full == 1 ? "" : "s");
+  log_info("{}", said);
+}
+
 ExitCode generate(const Options& o) {
+  if (o.has_prompt == !o.prompts.empty())
+    throw UserError("E0700", o.has_prompt ? "two kinds of prompt" : "there is no prompt")
+        .need("--prompt TEXT, or --prompts FILE with one a line");
+  const std::vector<std::string> prompts = prompts_of(o);
   if (o.threads > 0) omp_set_num_threads(o.threads);
   SavedModel saved = open_saved_model(o.model);
   if (!saved.tokenizer)
     throw UserError("E0718", "there is no tokenizer beside the model")
         .at(o.model)
         .need("vocab.json and merges.txt, or a run directory's tokenizer/");
-  if (!o.precision.empty()) amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));
-  const std::vector<std::int32_t> prompt = first_tokens(*saved.tokenizer, o.prompt);
-  Generator generator(*saved.model, o.threads);
-  generator.start(prompt);
-  const auto start = std::chrono::steady_clock::now();
-  std::vector<std::int32_t> drawn;
-  if (!o.as_json) fmt::print("{}", o.prompt);
-  for (std::int64_t i = 0; i < o.tokens; ++i) {
-    drawn.push_back(sample_token(generator.logits(saved.tokenizer->vocab_size()), o.sampling, i));
-    if (!o.as_json) {
-      fmt::print("{}", saved.tokenizer->bytes_of(drawn.back()));
-      std::fflush(stdout);
+  const Tokenizer& tokenizer = *saved.tokenizer;
+  if (const PrecisionRecipe precision = parse_precision(o.precision);
+      precision != PrecisionRecipe{})
+    amp::prepare(*saved.model, optim::Sgd{}, precision);
+  std::vector<std::vector<std::int32_t>> first;
+  for (const std::string& prompt : prompts) first.push_back(first_tokens(tokenizer, prompt));
+
+  Generator generator(*saved.model, o.threads, o.samples);
+  DrawOptions draw{o.tokens, tokenizer.vocab_size(), std::nullopt, o.sampling};
+  if (!o.past_end) draw.end = tokenizer.end_of_text();
+  Writer writer(tokenizer, o.as_json, o.samples > 1 || prompts.size() > 1);
+  const double start = monotonic_seconds();
+  std::size_t tokens = 0, ended = 0;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    writer.prompt(prompts[i], first[i].size());
+    const double begun = monotonic_seconds();
+    const auto texts = draw_texts(generator, first[i], draw,
+                                  [&](std::int64_t, std::int32_t token) { writer.drawn(token); });
+    const double seconds = monotonic_seconds() - begun;
+    for (std::size_t row = 0; row < texts.size(); ++row) {
+      tokens += texts[row].tokens.size();
+      ended += texts[row].ended;
+      writer.text(texts[row], o.sampling.seed + row,
+                  static_cast<double>(texts[row].tokens.size()) / seconds);
     }
-    if (i + 1 < o.tokens) generator.feed(drawn.back());
   }
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (o.as_json) {
-    const nlohmann::json j = {{"prompt", o.prompt},
-                              {"tokens", drawn},
-                              {"text", saved.tokenizer->decode(drawn)},
-                              {"tokens_per_s", static_cast<double>(o.tokens) / seconds}};
-    fmt::print("{}\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else {
-    fmt::print("\n");
-    fmt::print(stderr, "{} tokens, {:.1f} tokens/s\n", o.tokens,
-               static_cast<double>(o.tokens) / seconds);
-  }
+  if (!o.as_json)
+    conclude(generator, saved.model->config().context, tokens, ended, monotonic_seconds() - start);
   return ExitCode::Ok;
 }
 
@@ -78,22 +174,34 @@ Action generate_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face GPT-2 folder")
       ->required();
-  app.add_option(
-         "--prompt", o->prompt,
-         "text to go on from; empty: the start of a document, where the tokenizer marks one")
-      ->required();
-  app.add_option("--tokens", o->tokens, "tokens to generate")->check(CLI::Range(0, 1 << 24));
+  const CLI::Option* prompt =
+      app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");
+  app.add_option("--prompts", o->prompts,
+                 "file with a prompt a line; \\n, \\t, \\\\ within as in C");
+  app.add_option("--samples", o->samples, "texts a prompt, drawn with seed, seed + 1, ...")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--tokens", o->tokens, "most tokens of a text")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
   app.add_option("--temperature", o->sampling.temperature, "0: always the likeliest token")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
   app.add_option("--top-k", o->sampling.top_k, "only the k likeliest tokens; 0: all")
-      ->check(at_least(0));
+      ->check(at_least(0))
+      ->capture_default_str();
   app.add_option("--top-p", o->sampling.top_p, "only the likeliest with this total probability")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", o->sampling.seed, "same seed, same text");
-  app.add_option("--precision", o->precision, "O0 (default), O2:bf16, ...");
-  app.add_option("--threads", o->threads, "0: all")->check(at_least(0));
-  app.add_flag("--json", o->as_json, "print an object");
-  return [o] { return generate(*o); };
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--seed", o->sampling.seed, "same seed, same text")->capture_default_str();
+  app.add_option("--precision", o->precision, "O0, O2:bf16, ...")->capture_default_str();
+  app.add_option("--threads", o->threads, "0: all")->check(at_least(0))->capture_default_str();
+  app.add_flag("--past-end", o->past_end, "go on where the model ends the text");
+  app.add_flag("--json", o->as_json, "an object a line: prompt, text, tokens, ended, seed");
+  return [o, prompt] {
+    o->has_prompt = prompt->count() > 0;
+    return generate(*o);
+  };
 }
 
 }  // namespace aloft::cli

@@ -1,33 +1,117 @@
 #include "cli/table.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "base/terminal.h"
 
 namespace aloft::cli {
+namespace {
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+using Row = std::vector<std::string>;
+
+constexpr std::size_t kGap = 2, kPlainWidth = 100;
+constexpr std::size_t kNarrowest = 12;  // no column is cut to less
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// Columns that a text takes: one a character.
+std::size_t columns_of(std::string_view text) {
+  return text.size() -
+         static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_character));
+}
+
+// The bytes of the first `columns` characters.
+std::size_t bytes_of(std::string_view text, std::size_t columns) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at)
+    if (!continues_character(text[at]) && columns-- == 0) break;
+  return at;
+}
+
+// `text` in lines of at most `width` columns: cut at spaces, else behind a sign that ends a part of
+// a name, else anywhere.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  while (columns_of(text) > width) {
+    const std::size_t most = bytes_of(text, width);
+    const std::size_t space = text.rfind(' ', most);
+    std::size_t cut = most, next = most;
+    if (space != std::string_view::npos && space > 0) {
+      cut = space;
+      next = space + 1;
+    } else if (const auto sign = text.substr(0, most).find_last_of("/.,:;|_-");
+               sign != std::string_view::npos && sign > 0) {
+      cut = next = sign + 1;
+    }
+    lines.emplace_back(text.substr(0, cut));
+    text.remove_prefix(next);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
+std::vector<std::size_t> widths_of(const std::vector<Row>& rows, std::size_t most) {
   std::vector<std::size_t> width;
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      if (c == width.size()) width.push_back(0);
-      width[c] = std::max(width[c], row[c].size());
-    }
-  std::string out;
-  const auto add = [&](const std::vector<std::string>& row) {
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      out += row[c];
-      if (c + 1 < row.size()) out.append(width[c] - row[c].size() + 2, ' ');
-    }
-    out += '\n';
+  for (const Row& row : rows) {
+    if (row.size() > width.size()) width.resize(row.size());
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], columns_of(row[c]));
+  }
+  if (width.empty()) return width;
+  const auto total = [&] {
+    return std::accumulate(width.begin(), width.end(), kGap * (width.size() - 1));
   };
+  for (std::size_t sum = total(); sum > most; sum = total()) {
+    const auto widest = std::max_element(width.begin(), width.end());
+    if (*widest <= kNarrowest) break;
+    // Down to the next widest, or as far as is needed.
+    std::size_t next = kNarrowest;
+    for (const std::size_t w : width)
+      if (w < *widest) next = std::max(next, w);
+    *widest -= std::min(std::max<std::size_t>(*widest - next, 1), sum - most);
+  }
+  return width;
+}
+
+void add_row(const Row& row, const std::vector<std::size_t>& width, std::string& out) {
+  std::vector<std::vector<std::string>> cells;
+  std::size_t lines = 1;
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    cells.push_back(wrapped(row[c], width[c]));
+    lines = std::max(lines, cells.back().size());
+  }
+  for (std::size_t l = 0; l < lines; ++l) {
+    std::string line;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const std::string text = l < cells[c].size() ? cells[c][l] : "";
+      line += text;
+      if (c + 1 < cells.size()) line.append(width[c] - columns_of(text) + kGap, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+  }
+}
+
+}  // namespace
+
+std::string table(const std::vector<Row>& rows, std::size_t width) {
+  const std::vector<std::size_t> widths = widths_of(rows, width);
+  std::string out;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    add(rows[r]);
+    add_row(rows[r], widths, out);
     if (r > 0) continue;
-    std::vector<std::string> line;
-    line.reserve(width.size());
-    for (std::size_t w : width) line.emplace_back(w, '-');
-    add(line);
+    Row line;
+    for (const std::size_t w : widths) line.emplace_back(w, '-');
+    add_row(line, widths, out);
   }
   return out;
+}
+
+std::string table(const std::vector<Row>& rows) {
+  const bool terminal = is_terminal(Output::Out);
+  return table(rows,
+               terminal ? static_cast<std::size_t>(terminal_width(Output::Out)) : kPlainWidth);
 }
 
 }  // namespace aloft::cli

@@ -1,13 +1,18 @@
 // Columns for people: what a verb prints where --json is not given.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace aloft::cli {
 
-// Rows as lines, columns padded to their widest cell; the first row is the head, underlined. The
-// last column is not padded.
+// Rows as lines, columns padded to their widest cell; the first row is the head, underlined. Where
+// that is wider than `width` columns, the widest columns get narrower and their cells go on in the
+// next line. The last column is not padded.
+std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t width);
+
+// The same for stdout: as wide as its terminal, or 100 columns where it is none.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace aloft::cli

@@ -61,19 +61,20 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
   return order[count - 1];
 }
 
-Generator::Generator(models::Gpt2& model, int threads)
+Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows)
     : model_(model),
-      cache_(model.make_cache(1, model.config().context, cache_type(model))),
+      cache_(model.make_cache(rows, model.config().context, cache_type(model))),
       programs_(threads),
-      stretch_(std::min(kStretch, cache_.longest)) {
+      stretch_(std::min(kStretch, cache_.longest)),
+      sequences_(static_cast<std::size_t>(rows)) {
   model_.eval();
-  programs_.add("prefill", {{"prompt", {DType::I32, {1, stretch_}}}},
+  programs_.add("prefill", {{"prompt", {DType::I32, {rows, stretch_}}}},
                 [&](const std::vector<Tensor>& in) {
                   ModuleScope scope("", model_.policy());
                   model_.prefill(in[0], cache_);
                   return std::vector<std::pair<std::string, Tensor>>{};
                 });
-  programs_.add("decode", {{"token", {DType::I32, {1, 1}}}}, [&](const std::vector<Tensor>& in) {
+  programs_.add("decode", {{"token", {DType::I32, {rows, 1}}}}, [&](const std::vector<Tensor>& in) {
     ModuleScope scope("", model_.policy());
     return std::vector<std::pair<std::string, Tensor>>{
         {"logits", result_as(model_.decode(in[0], cache_), DType::F32)}};
@@ -93,9 +94,21 @@ void Generator::check(std::span<const std::int32_t> tokens) const {
           .need("0 to " + std::to_string(model_.config().vocab - 1));
 }
 
-void Generator::run(int program, std::int32_t* input, std::span<const std::int32_t> tokens) {
-  std::copy(tokens.begin(), tokens.end(), input);
+// Tokens [from, from + count) of every row.
+void Generator::run(int program, std::int32_t* input, std::size_t from, std::size_t count) {
+  for (const auto& sequence : sequences_)
+    input = std::copy_n(sequence.begin() + static_cast<std::ptrdiff_t>(from), count, input);
   programs_.run(program, {});
+  tokens_fed_ += static_cast<std::int64_t>(count);
+}
+
+void Generator::feed_all() {
+  cache_.clear();
+  // Only the last token's logits count, so at least one is left for decode.
+  const auto stretch = static_cast<std::size_t>(stretch_);
+  std::size_t at = 0;
+  for (; sequences_[0].size() - at > stretch; at += stretch) run(prefill_, prompt_, at, stretch);
+  for (; at < sequences_[0].size(); ++at) run(decode_, token_, at, 1);
 }
 
 void Generator::start(std::span<const std::int32_t> tokens) {
@@ -105,29 +118,58 @@ void Generator::start(std::span<const std::int32_t> tokens) {
   check(tokens);
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(cache_.longest - 1, 1));
   if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
-  sequence_.assign(tokens.begin(), tokens.end());
-  cache_.clear();
-  // Only the last token's logits count, so at least one is left for decode.
-  std::span<const std::int32_t> rest(sequence_);
-  const auto stretch = static_cast<std::size_t>(stretch_);
-  for (; rest.size() > stretch; rest = rest.subspan(stretch))
-    run(prefill_, prompt_, rest.first(stretch));
-  for (; !rest.empty(); rest = rest.subspan(1)) run(decode_, token_, rest.first(1));
+  for (auto& sequence : sequences_) sequence.assign(tokens.begin(), tokens.end());
+  feed_all();
 }
 
-void Generator::feed(std::int32_t token) {
-  check({&token, 1});
-  sequence_.push_back(token);
-  if (static_cast<std::int64_t>(sequence_.size()) <= cache_.longest) {
-    run(decode_, token_, {&token, 1});
-    return;
+void Generator::feed(std::span<const std::int32_t> tokens) {
+  ensure(tokens.size() == sequences_.size(), "every row is fed one token");
+  check(tokens);
+  for (std::size_t row = 0; row < tokens.size(); ++row) sequences_[row].push_back(tokens[row]);
+  const auto length = static_cast<std::int64_t>(sequences_[0].size());
+  if (length <= cache_.longest) return run(decode_, token_, sequences_[0].size() - 1, 1);
+  // Whole stretches and one token more: the fewest runs for about half of the context.
+  const std::int64_t half = cache_.longest / 2;
+  const std::int64_t kept =
+      std::max<std::int64_t>(half >= stretch_ ? half / stretch_ * stretch_ + 1 : half, 1);
+  for (auto& sequence : sequences_) sequence.erase(sequence.begin(), sequence.end() - kept);
+  ++times_full_;
+  feed_all();
+}
+
+std::span<const float> Generator::logits(std::int64_t ids, std::int64_t row) const {
+  const std::int64_t vocab = model_.config().vocab;
+  return {logits_ + row * vocab, static_cast<std::size_t>(std::min(ids, vocab))};
+}
+
+std::vector<DrawnText> draw_texts(
+    Generator& generator, std::span<const std::int32_t> prompt, const DrawOptions& o,
+    const std::function<void(std::int64_t row, std::int32_t token)>& drawn) {
+  const std::int64_t rows = generator.rows();
+  std::vector<DrawnText> texts(static_cast<std::size_t>(rows));
+  std::vector<std::int32_t> next(texts.size());
+  generator.start(prompt);
+  std::int64_t open = rows;
+  for (std::int64_t i = 0; i < o.tokens; ++i) {
+    if (i > 0) generator.feed(next);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      DrawnText& text = texts[static_cast<std::size_t>(row)];
+      if (text.ended) continue;  // it is fed its last token again, and nobody looks
+      SamplingOptions sampling = o.sampling;
+      sampling.seed += static_cast<std::uint64_t>(row);
+      const std::int32_t token = sample_token(generator.logits(o.ids, row), sampling, i);
+      next[static_cast<std::size_t>(row)] = token;
+      text.ended = o.end == token;
+      if (text.ended) {
+        --open;
+        continue;
+      }
+      text.tokens.push_back(token);
+      if (drawn) drawn(row, token);
+    }
+    if (open == 0) break;
   }
-  const std::vector<std::int32_t> recent(sequence_.begin() + sequence_.size() / 2, sequence_.end());
-  start(recent);
-}
-
-std::span<const float> Generator::logits(std::int64_t ids) const {
-  return {logits_, static_cast<std::size_t>(std::min(ids, model_.config().vocab))};
+  return texts;
 }
 
 }  // namespace aloft

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,25 +28,37 @@ struct SamplingOptions {
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& options,
                           std::int64_t index);
 
+// Sequences that grow side by side, each in a row of its own: what is read of the weights for a
+// token is read once for all of them.
 class Generator {
  public:
-  // Compiles for sequences of up to the model's context. The model's parameters move into the
-  // generator's arenas; they keep their values.
-  explicit Generator(models::Gpt2& model, int threads = 0);
+  // Compiles for `rows` sequences of up to the model's context. The model's parameters move into
+  // the generator's arenas; they keep their values.
+  explicit Generator(models::Gpt2& model, int threads = 0, std::int64_t rows = 1);
 
-  // Starts a new sequence and feeds `tokens` (at least one; the last context - 1 of them count);
+  std::int64_t rows() const { return static_cast<std::int64_t>(sequences_.size()); }
+
+  // Starts every row anew with `tokens` (at least one; the last context - 1 of them count);
   // afterwards logits() are those of the next token.
   void start(std::span<const std::int32_t> tokens);
-  // Feeds one more token. When the context is full, the older half of the sequence is dropped and
-  // the rest fed again.
-  void feed(std::int32_t token);
-  // Of the next token; of the first `ids` tokens only, where a padded head has more rows than the
-  // tokenizer has pieces.
-  std::span<const float> logits(std::int64_t ids = INT64_MAX) const;
+  // Feeds one more token a row. When the context is full, the older part of every sequence is let
+  // go and the newer half or so is fed again, so that a token costs about the same wherever it
+  // stands: positions are learnt, and a cache that slid by one would hold none of them.
+  void feed(std::span<const std::int32_t> tokens);
+  void feed(std::int32_t token) { feed({&token, 1}); }
+  // Of a row's next token; of the first `ids` tokens only, where a padded head has more rows than
+  // the tokenizer has pieces.
+  std::span<const float> logits(std::int64_t ids = INT64_MAX, std::int64_t row = 0) const;
+
+  // How often the context was full, and how many tokens went through the model a row, those that
+  // were fed again included.
+  std::int64_t times_full() const { return times_full_; }
+  std::int64_t tokens_fed() const { return tokens_fed_; }
 
  private:
   void check(std::span<const std::int32_t> tokens) const;
-  void run(int program, std::int32_t* input, std::span<const std::int32_t> tokens);
+  void run(int program, std::int32_t* input, std::size_t from, std::size_t count);
+  void feed_all();
 
   models::Gpt2& model_;
   models::Gpt2Cache cache_;
@@ -54,7 +67,26 @@ class Generator {
   int decode_ = -1, prefill_ = -1;
   std::int32_t *token_ = nullptr, *prompt_ = nullptr;
   const float* logits_ = nullptr;
-  std::vector<std::int32_t> sequence_;
+  std::vector<std::vector<std::int32_t>> sequences_;  // a row each, equally long
+  std::int64_t times_full_ = 0, tokens_fed_ = 0;
 };
+
+struct DrawOptions {
+  std::int64_t tokens = 100;        // at most so many a row
+  std::int64_t ids = INT64_MAX;     // of Generator::logits()
+  std::optional<std::int32_t> end;  // the token that ends a text
+  SamplingOptions sampling;         // row r draws with seed + r
+};
+
+struct DrawnText {
+  std::vector<std::int32_t> tokens;  // without the one that ended it
+  bool ended = false;
+};
+
+// Goes on from `prompt` in every row, until each has its tokens or has ended. `drawn` hears of
+// every token as it is drawn.
+std::vector<DrawnText> draw_texts(
+    Generator& generator, std::span<const std::int32_t> prompt, const DrawOptions& options,
+    const std::function<void(std::int64_t row, std::int32_t token)>& drawn = {});
 
 }  // namespace aloft

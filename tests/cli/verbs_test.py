@@ -389,7 +389,7 @@ class Verbs(unittest.TestCase):
         self.aloft("train", "tiny.toml", "--out", "words-run", "--set", "train.eval_every=0",
                    "--set", "data.tokenizer.kind=gpt2", "--set", "data.tokenizer.path=words")
         begun = {prompt: self.parsed("generate", "words-run", "--prompt", prompt, "--tokens", 6,
-                                     "--temperature", 0, "--json") for prompt in ("", "the")}
+                                     "--temperature", 0, "--past-end", "--json") for prompt in ("", "the")}
         self.assertEqual(len(begun[""]["tokens"]), 6)
         # The very logits that the separator alone gives.
         self.assertIn("<|endoftext|>", vocab)
@@ -415,7 +415,7 @@ class Verbs(unittest.TestCase):
         self.aloft("report", "hostile")
         data = (run / "report.html").read_text().split('id="data">')[1].split("</script>")[0]
         parsed = json.loads(data)
-        self.assertEqual(parsed["curves"]["skips"], [[1, "<!--"]])
+        self.assertEqual(parsed["curves"]["skips"], [[1, "<!--", 2]])
         self.assertEqual(parsed["curves"]["loss"], [None])
         self.assertNotIn("<", data)
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "base/terminal.h"
+
 namespace aloft {
 namespace {
 
@@ -84,6 +86,21 @@ TEST(Text, Numbers) {
   EXPECT_EQ(grouped(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
   EXPECT_EQ(shortest(0.1), "0.1");
   EXPECT_EQ(shortest(-std::nan("")), "nan");
+}
+
+TEST(Text, OneWordOfAShell) {
+  const std::pair<std::string, std::string> words[] = {
+      {"plain-word_1.txt", "plain-word_1.txt"},
+      {"", "''"},
+      {"#include <", "'#include <'"},
+      {"it's $HOME", R"('it'\''s $HOME')"},
+      {"a\n\tb\\c'd\x1b[2J", R"($'a\n\tb\\c\'d\x1b[2J')"},
+      {"gr\xc3\xbc\xc3\x9f", "'gr\xc3\xbc\xc3\x9f'"}};
+  for (const auto& [text, word] : words) EXPECT_EQ(in_shell(text), word);
+}
+
+TEST(Text, HarmlessOnATerminal) {
+  EXPECT_EQ(harmless("a\tb\n\x1b[2J\r\x7f"), "a\tb\n\\x1b[2J\\x0d\\x7f");
 }
 
 TEST(Text, QuotedIsPrintable) {

@@ -14,7 +14,9 @@ namespace {
 
 constexpr const char* kColumns[] = {"step",       "loss",         "lr",    "grad_norm",
                                     "loss_scale", "tokens_per_s", "time_s"};
-constexpr bool kAveraged[] = {false, true, false, true, false, true, false};
+constexpr std::size_t kStep = 0, kLoss = 1, kLossScale = 4, kRate = 5, kTime = 6;
+// A group stands in its middle: were it drawn at its end, it would lag behind what is not grouped.
+constexpr bool kAveraged[] = {true, true, true, true, false, true, false};
 constexpr std::size_t kCount = std::size(kColumns);
 
 double number(const json& object, const char* key) {
@@ -42,40 +44,84 @@ json entry(const std::vector<double>& column, std::size_t from, std::size_t to, 
   return count ? rounded(sum / static_cast<double>(count)) : json(nullptr);
 }
 
-}  // namespace
+// Means over windows that are centred, shrinking towards both ends: a straight line stays where it
+// is, so the curve neither lags nor leads. Null where the column is.
+json centred_means(const json& column) {
+  const auto count = static_cast<std::ptrdiff_t>(column.size());
+  const std::ptrdiff_t most = std::clamp<std::ptrdiff_t>(count / 40, 1, 25);
+  json out = json::array();
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const std::ptrdiff_t reach = std::min({most, i, count - 1 - i});
+    double sum = 0;
+    int finite = 0;
+    for (std::ptrdiff_t j = i - reach; j <= i + reach; ++j)
+      if (const json& y = column[static_cast<std::size_t>(j)]; y.is_number())
+        sum += y.get<double>(), ++finite;
+    const bool here = column[static_cast<std::size_t>(i)].is_number();
+    out.push_back(here ? rounded(sum / finite) : json(nullptr));
+  }
+  return out;
+}
 
-json curves_of(std::string_view metrics, std::size_t most) {
+// The height of a stepped line at `x`: it keeps a point's value until the next point.
+json on_the_line(const json& xs, const json& ys, double x) {
+  if (xs.empty()) return nullptr;
+  std::size_t at = 0;
+  while (at + 1 < xs.size() && xs[at + 1].get<double>() <= x) ++at;
+  return ys[at];
+}
+
+struct Metrics {
   std::vector<double> columns[kCount];
   json evaluations = json::array(), skips = json::array();
-  for (std::size_t at = 0; at < metrics.size();) {
-    const std::size_t end = std::min(metrics.find('\n', at), metrics.size());
-    const json line = json::parse(metrics.substr(at, end - at), nullptr, false);
+};
+
+Metrics read(std::string_view text) {
+  Metrics m;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const json line = json::parse(text.substr(at, end - at), nullptr, false);
     at = end + 1;
     if (!line.is_object() || !std::isfinite(number(line, "step"))) continue;
     if (line.contains("val_loss")) {
-      evaluations.push_back({rounded(number(line, "step")), rounded(number(line, "val_loss"))});
+      m.evaluations.push_back({rounded(number(line, "step")), rounded(number(line, "val_loss")),
+                               rounded(number(line, "val_bits_per_byte"))});
       continue;
     }
-    for (std::size_t c = 0; c < kCount; ++c) columns[c].push_back(number(line, kColumns[c]));
+    for (std::size_t c = 0; c < kCount; ++c) m.columns[c].push_back(number(line, kColumns[c]));
     const auto skipped = line.find("skipped");
     if (skipped != line.end() && skipped->is_boolean() && skipped->get<bool>()) {
       const auto culprit = line.find("culprit");
       const bool named = culprit != line.end() && culprit->is_string();
-      skips.push_back({line["step"], named ? *culprit : json("")});
+      m.skips.push_back({line["step"], named ? *culprit : json("")});
     }
   }
-  const std::size_t steps = columns[0].size();
+  return m;
+}
+
+}  // namespace
+
+json curves_of(std::string_view metrics, std::size_t most) {
+  Metrics m = read(metrics);
+  const std::size_t steps = m.columns[kStep].size();
   const std::size_t group = most ? std::max<std::size_t>(1, (steps + most - 1) / most) : 1;
-  json out = {{"steps", steps}, {"group", group}, {"skipped", skips.size()}};
+  json out = {{"steps", steps}, {"group", group}, {"skipped", m.skips.size()}};
   for (std::size_t c = 0; c < kCount; ++c) {
     json& column = out[kColumns[c]] = json::array();
     for (std::size_t i = 0; i < steps; i += group)
-      column.push_back(entry(columns[c], i, std::min(i + group, steps), kAveraged[c]));
+      column.push_back(entry(m.columns[c], i, std::min(i + group, steps), kAveraged[c]));
   }
-  if (skips.size() > kMostSkips)
-    skips.erase(skips.begin(), skips.end() - static_cast<std::ptrdiff_t>(kMostSkips));
-  out["evaluations"] = std::move(evaluations);
-  out["skips"] = std::move(skips);
+  for (const std::size_t c : {kLoss, kRate})
+    out[std::string(kColumns[c]) + "_smoothed"] = centred_means(out[kColumns[c]]);
+  out["last"] = json::object();
+  for (const std::size_t c : {kStep, kLoss, kTime})
+    out["last"][kColumns[c]] = steps ? rounded(m.columns[c].back()) : json(nullptr);
+  if (m.skips.size() > kMostSkips)
+    m.skips.erase(m.skips.begin(), m.skips.end() - static_cast<std::ptrdiff_t>(kMostSkips));
+  for (json& skip : m.skips)
+    skip.push_back(on_the_line(out["step"], out[kColumns[kLossScale]], skip[0].get<double>()));
+  out["evaluations"] = std::move(m.evaluations);
+  out["skips"] = std::move(m.skips);
   return out;
 }
 

@@ -5,20 +5,6 @@
     getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const xy = (ys) => curves.step.map((x, i) => ({ x, y: ys[i] }));
 
-  // Exponential mean with bias correction; a number that was not finite is passed over, and nothing
-  // is drawn in its place.
-  function smoothed(ys) {
-    const keep = 1 - 1 / Math.max(2, Math.min(40, ys.length / 40));
-    let mean = 0, weight = 0;
-    return ys.map((y) => {
-      if (finite(y)) {
-        mean = keep * mean + (1 - keep) * y;
-        weight = keep * weight + (1 - keep);
-      }
-      return finite(y) ? mean / weight : null;
-    });
-  }
-
   function line(label, points, name, more) {
     return { label, data: points, borderColor: colour(name), backgroundColor: colour(name),
              borderWidth: 1.6, pointHitRadius: 6,
@@ -31,14 +17,15 @@
       : Number(v.toPrecision(4)).toLocaleString("en-US", { maximumSignificantDigits: 4 });
 
   function axes(yOptions, xOptions) {
-    const base = { grid: { color: colour("line"), drawBorder: false },
-                   ticks: { color: colour("quiet"), maxTicksLimit: 8 } };
-    const { ticks, ...rest } = yOptions;
+    const base = (text) => ({
+      grid: { color: colour("line"), drawBorder: false },
+      ticks: { color: colour("quiet"), maxTicksLimit: 8 },
+      title: { display: true, text, color: colour("quiet"), font: { size: 11 } } });
+    const { ticks, title, ...rest } = yOptions, { title: below, ...xRest } = xOptions;
     return {
-      x: { type: "linear", ...base, ...xOptions,
-           ticks: { ...base.ticks, maxRotation: 0, precision: 0, maxTicksLimit: 11,
-                    ...(xOptions || {}).ticks } },
-      y: { ...base, ...rest, ticks: { ...base.ticks, callback: compact, ...ticks } },
+      x: { type: "linear", ...base(below), ...xRest,
+           ticks: { ...base().ticks, maxRotation: 0, precision: 0, maxTicksLimit: 11 } },
+      y: { ...base(title), ...rest, ticks: { ...base().ticks, callback: compact, ...ticks } },
     };
   }
 
@@ -58,11 +45,7 @@
 
   const stepTitle = { title: (items) => (items.length ? "step " + whole(items[0].parsed.x) : "") };
   const stepTooltip = { callbacks: stepTitle };
-  const stepLimits = () => {
-    const lo = curves.step.length ? curves.step[0] : 0;
-    const hi = curves.step.length ? last(curves.step) : 1;
-    return hi > lo ? { min: Math.min(lo, 1) === lo ? 0 : lo, max: hi } : {};
-  };
+  const steps = () => ({ title: "step", min: 0, max: Math.max(1, curves.last.step || 0) });
 
   // What a curve leaves out: an empty frame says why it is empty.
   function missing(ys) {
@@ -74,25 +57,29 @@
 
   function lossChart() {
     const evaluations = curves.evaluations.map(([x, y]) => ({ x, y }));
+    const unknown = curves.evaluations.filter((e) => !finite(e[1])).map((e) => whole(e[0]));
     byId("loss-note").textContent = note(
-      curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "", missing(curves.loss));
+      curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "", missing(curves.loss),
+      unknown.length ? `validation not finite at step ${unknown.slice(0, 4).join(", ")}` +
+        (unknown.length > 4 ? ` and ${unknown.length - 4} more` : "") : "");
     const validation = line("validation", evaluations, "second",
                             { pointRadius: 3.5, borderWidth: 1.6, order: 0, clip: 8 });
     return ["loss", [
       ...(evaluations.length ? [validation] : []),
-      line("training, smoothed", xy(smoothed(curves.loss)), "accent",
+      line("training, smoothed", xy(curves.loss_smoothed), "accent",
            { order: 1, borderWidth: 2.2, spanGaps: true }),
       line("training", xy(curves.loss), "raw", { order: 2, borderWidth: 1 }),
-    ], options(axes({}, stepLimits()), { ...stepTooltip, mode: "nearest", axis: "x" }, true)];
+    ], options(axes({ title: "nats a token", min: 0 }, steps()),
+               { ...stepTooltip, mode: "nearest", axis: "x" }, true)];
   }
 
   const lrChart = () => ["lr", [line("learning rate", xy(curves.lr), "accent", { borderWidth: 2 })],
-    options(axes({ min: 0 }, stepLimits()), stepTooltip)];
+    options(axes({ title: "learning rate", min: 0 }, steps()), stepTooltip)];
 
   const throughputChart = () => ["throughput", [
-    line("smoothed", xy(smoothed(curves.tokens_per_s)), "third", { borderWidth: 2.2, order: 0 }),
+    line("smoothed", xy(curves.tokens_per_s_smoothed), "third", { borderWidth: 2.2, order: 0 }),
     line("tokens/s", xy(curves.tokens_per_s), "line", { order: 1, borderWidth: 1 }),
-  ], options(axes({ min: 0 }, stepLimits()), stepTooltip)];
+  ], options(axes({ title: "tokens per second", min: 0 }, steps()), stepTooltip)];
 
   function normChart() {
     const clip = run.recipe.optimizer && run.recipe.optimizer.clip_norm;
@@ -102,7 +89,8 @@
       sets.push(line(`clipped to ${clip}`, [{ x: curves.step[0], y: clip },
                                             { x: last(curves.step), y: clip }], "quiet",
                      { borderDash: [5, 4], borderWidth: 1.2, pointRadius: 0 }));
-    return ["norm", sets, options(axes({ type: "logarithmic", ticks: { maxTicksLimit: 5 } }, stepLimits()),
+    return ["norm", sets, options(axes({ title: "norm, logarithmic", type: "logarithmic",
+                                          ticks: { maxTicksLimit: 5 } }, steps()),
                                   { ...stepTooltip, mode: "nearest", axis: "x" }, sets.length > 1)];
   }
 
@@ -123,12 +111,7 @@
   }
 
   function scaleChart() {
-    const scaleAt = new Map(curves.step.map((s, i) => [s, curves.loss_scale[i]]));
-    let known = 1;
-    const marks = curves.skips.map(([x]) => {
-      known = scaleAt.get(x) ?? known;
-      return { x, y: known };
-    });
+    const marks = curves.skips.map(([x, , y]) => ({ x, y }));
     byId("scale-note").textContent = curves.skipped
       ? `${curves.skipped} skipped` : "nothing skipped";
     const scales = curves.loss_scale.filter(finite);
@@ -137,10 +120,10 @@
       line("loss scale", xy(curves.loss_scale), "accent", { stepped: true, borderWidth: 2, order: 1 }),
       line("skipped", marks, "bad", { showLine: false, pointRadius: 4.5, pointStyle: "crossRot",
                                       borderWidth: 2, order: 0, hidden: marks.length === 0 }),
-    ], options(axes(constant ? { ticks: { maxTicksLimit: 4 } }
-                             : { type: "logarithmic", afterBuildTicks: powersOfTwo,
-                                 ticks: { callback: (v) => count(v) } },
-                    stepLimits()),
+    ], options(axes(constant ? { title: "factor", min: 0, ticks: { maxTicksLimit: 4 } }
+                             : { title: "factor, logarithmic", type: "logarithmic",
+                                 afterBuildTicks: powersOfTwo, ticks: { callback: (v) => count(v) } },
+                    steps()),
                { ...stepTooltip, mode: "nearest", axis: "x" }, marks.length > 0)];
   }
 
@@ -168,8 +151,9 @@
     byId("arenas").replaceChildren(...Object.entries(memory.arenas || {})
       .sort((a, b) => b[1] - a[1])
       .map(([name, n]) => element("span", "chip", name + " ", element("b", "", bytes(n)))));
-    const scales = axes({ min: 0, afterBuildTicks: roundBytes, ticks: { callback: bytes } },
-                        { min: 0, max: Math.max(1, steps.length - 1) });
+    const scales = axes({ title: "bytes alive", min: 0, afterBuildTicks: roundBytes,
+                          ticks: { callback: bytes } },
+                        { title: "instruction of the step", min: 0, max: Math.max(1, steps.length - 1) });
     return ["memory", sets, options(scales, {
       mode: "index", filter: (item) => item.datasetIndex < 3,
       callbacks: {

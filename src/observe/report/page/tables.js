@@ -71,25 +71,34 @@ function tile(label, value, more, bad) {
   byId("tiles").append(t);
 }
 
+function validationTile() {
+  const evaluation = last(curves.evaluations);
+  if (!evaluation) return tile("Validation loss", "–", "no evaluation");
+  const [step, loss, bitsAByte] = evaluation;
+  const best = curves.evaluations.filter((e) => finite(e[1])).sort((a, b) => a[1] - b[1])[0];
+  const more = [finite(loss) ? `perplexity ${Number(Math.exp(loss).toPrecision(4))}` : `at step ${whole(step)}`,
+                finite(bitsAByte) ? `${digits(bitsAByte, 3)} bits per byte` : "",
+                best && best[0] !== step ? `best ${digits(best[1], 4)} at step ${whole(best[0])}` : ""];
+  tile("Validation loss", finite(loss) ? digits(loss, 4) : "not finite", more.filter(Boolean).join("; "),
+       !finite(loss));
+}
+
 function tiles() {
   const result = run.result || {};
-  const steps = result.steps ?? last(curves.step) ?? 0;
+  const steps = result.steps ?? curves.last.step ?? 0;
   const planned = run.recipe.train && run.recipe.train.steps;
   const skipped = result.skipped ?? curves.skipped;
   tile("Steps", planned && planned !== steps ? [whole(steps), `of ${whole(planned)}`] : whole(steps),
        skipped ? `${whole(skipped)} skipped: gradients not finite` : "none skipped");
-  const loss = last(curves.loss);
+  const loss = result.last_loss !== undefined ? result.last_loss : curves.last.loss;
   const first = curves.loss.find(finite);
-  tile("Training loss", finite(loss) ? digits(loss, 4) : curves.loss.length ? "not finite" : "–",
-       finite(first) ? `from ${digits(first, 4)}` : "", curves.loss.length > 0 && !finite(loss));
-  const evaluation = last(curves.evaluations);
-  const best = curves.evaluations.map((e) => e[1]).filter(finite);
-  tile("Validation loss", evaluation && finite(evaluation[1]) ? digits(evaluation[1], 4) : "–",
-       best.length ? `best ${digits(Math.min(...best), 4)}` : "no evaluation");
+  tile("Training loss", finite(loss) ? digits(loss, 4) : curves.steps ? "not finite" : "–",
+       finite(first) ? `of the last step; from ${digits(first, 4)}` : "", curves.steps > 0 && !finite(loss));
+  validationTile();
   const rate = result.tokens_per_s || median(curves.tokens_per_s);
   tile("Tokens per second", finite(rate) ? count(Math.round(rate)) : "–",
        result.median_step_s ? `${duration(result.median_step_s)} a step` : "");
-  const time = last(curves.time_s);
+  const time = curves.last.time_s;
   tile("Time in steps", finite(time) ? duration(time) : "–",
        finite(run.compile_s) ? `compiled in ${duration(run.compile_s)}` : "");
   if (run.memory && run.memory.peak_bytes)
@@ -137,30 +146,60 @@ function tableHead(...names) {
   return element("thead", "", tr);
 }
 
+// "h.3.attn.c_attn" belongs to "h.*.attn", "wte" to itself: blocks that repeat are one module.
+function moduleOf(path) {
+  const parts = (path || "").split(".").map((p) => (/^\d+$/.test(p) ? "*" : p));
+  const block = parts.lastIndexOf("*");
+  return parts.slice(0, block < 0 ? 1 : block + 2).join(".") || "(top)";
+}
+
+function decisionRows(groups) {
+  const body = element("tbody");
+  for (const g of groups)
+    body.append(row(element("code", "", g.op), g.phase, typeTag(g.compute), typeTag(g.accumulate),
+                    typeTag(g.store), places(g.places), g.reason));
+  const table = element("table", "", tableHead("op", "phase", "compute", "accumulate", "store",
+                                               "where", "why"), body);
+  return element("div", "scroll", table);
+}
+
+// What a module computes in, most first: "bf16 36, f32 12".
+function typesOf(decisions) {
+  const counts = new Map();
+  for (const d of decisions) counts.set(d.compute, (counts.get(d.compute) || 0) + 1);
+  return [...counts.entries()].sort((a, b) => b[1] - a[1])
+    .map(([type, n]) => element("span", "", typeTag(type), ` ${n} `));
+}
+
 function decisions() {
   const all = run.precision_decisions || [];
   byId("decisions-section").hidden = all.length === 0;
   byId("eager-note").hidden = run.mode !== "eager";
-  const groups = groupsOfDecisions(all);
-  for (const [id, values] of [["decisions-phase", groups.map((g) => g.phase)],
-                              ["decisions-type", groups.map((g) => g.compute)]])
-    for (const v of [...new Set(values)]) byId(id).append(new Option(v, v));
+  for (const [id, key] of [["decisions-phase", "phase"], ["decisions-type", "compute"]])
+    for (const v of [...new Set(all.map((d) => d[key]))]) byId(id).append(new Option(v, v));
   const show = () => {
     const words = byId("decisions-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     const phase = byId("decisions-phase").value, type = byId("decisions-type").value;
-    const shown = groups.filter((g) => {
-      const text = [g.op, g.reason, ...g.places].join(" ").toLowerCase();
-      return (!phase || g.phase === phase) && (!type || g.compute === type) &&
+    const shown = all.filter((d) => {
+      const text = [d.op, d.reason, d.path].join(" ").toLowerCase();
+      return (!phase || d.phase === phase) && (!type || d.compute === type) &&
              words.every((w) => text.includes(w));
     });
-    const body = element("tbody");
-    for (const g of shown)
-      body.append(row(element("code", "", g.op), g.phase, typeTag(g.compute), typeTag(g.accumulate),
-                      typeTag(g.store), places(g.places), g.reason));
-    byId("decisions").replaceChildren(
-      tableHead("op", "phase", "compute", "accumulate", "store", "where", "why"), body);
+    const modules = new Map();
+    for (const d of shown) {
+      const name = moduleOf(d.path);
+      if (!modules.has(name)) modules.set(name, []);
+      modules.get(name).push(d);
+    }
+    byId("decisions").replaceChildren(...[...modules].map(([name, list]) => {
+      const fold = element("details", "module", element("summary", "", element("code", "", name),
+                                                         element("span", "types", ...typesOf(list))));
+      fold.open = words.length > 0;
+      fold.append(decisionRows(groupsOfDecisions(list)));
+      return fold;
+    }));
     byId("decisions-note").textContent =
-      `${shown.length} of ${groups.length} kinds, ${all.length} places in all`;
+      `${whole(shown.length)} of ${whole(all.length)} places, in ${modules.size} modules; open one to see why`;
   };
   for (const id of ["decisions-filter", "decisions-phase", "decisions-type"])
     byId(id).addEventListener("input", show);

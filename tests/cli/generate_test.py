@@ -1,0 +1,107 @@
+"""`aloft generate` as a user meets it: what is text and what is talk, ends, contexts, many texts."""
+import array
+import json
+import re
+
+from program import ROOT, ProgramTest, main
+
+
+class Generate(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.aloft("train", "tiny.toml", "--out", "run", "--set", "optimizer.lr=1e-2", "--steps", 60)
+
+    def text(self, *arguments):
+        return self.aloft("generate", "run", *arguments).stdout
+
+    def test_a_pipe_gets_the_text_and_nothing_else(self):
+        arguments = ["--prompt", "the\n", "--tokens", 12, "--seed", 5]
+        done = self.aloft("generate", "run", *arguments)
+        [drawn] = self.parsed("generate", "run", *arguments, "--json")
+        self.assertEqual(done.stdout, bytes(drawn["tokens"]))  # a byte a token: exact
+        self.assertEqual(len(done.stdout), 12)
+        self.assertEqual((drawn["prompt"], drawn["seed"], drawn["ended"]), ("the\n", 5, False))
+        talk = done.stderr.decode()
+        self.assertIn(r"prompt $'the\n' (4 tokens)", talk)
+        self.assertIn("12 tokens, ", talk)
+
+    def test_a_terminal_shows_the_prompt_and_obeys_nothing(self):
+        shown = self.on_terminal("generate", "run", "--prompt", "the\x1b[2J", "--tokens", 5, "--seed", 5)
+        self.assertTrue(shown.startswith(b"the\\x1b[2J"), shown)
+        shown = self.on_terminal("generate", "run", "--prompt", "a", "--tokens", 200,
+                                 "--temperature", 100)  # any of the 256 bytes
+        self.assertFalse(set(shown) & (set(range(32)) - {9, 10, 13} | {127}), shown)
+        self.assertIn(b"\\x", shown)
+
+    def test_beyond_the_context_it_goes_on_and_says_so(self):
+        done = self.aloft("generate", "run", "--prompt", "the", "--tokens", 60)
+        self.assertEqual(len(done.stdout), 60)
+        self.assertRegex(done.stderr.decode(), r"the context of 8 tokens was full \d+ times")
+        self.assertNotIn("context", self.aloft("generate", "run", "--prompt", "a", "--tokens",
+                                               5).stderr.decode())
+
+    def test_many_texts_at_once(self):
+        several = self.parsed("generate", "run", "--prompt", "the", "--samples", 3, "--tokens", 20,
+                              "--seed", 7, "--json")
+        self.assertEqual([t["seed"] for t in several], [7, 8, 9])
+        for text in several:
+            [alone] = self.parsed("generate", "run", "--prompt", "the", "--tokens", 20, "--seed",
+                                  text["seed"], "--json")
+            self.assertEqual(text["tokens"], alone["tokens"])
+        (self.folder / "prompts.txt").write_text("the\\nquick\nover\n")
+        texts = self.parsed("generate", "run", "--prompts", "prompts.txt", "--tokens", 4, "--json")
+        self.assertEqual([t["prompt"] for t in texts], ["the\nquick", "over"])
+        plain = self.text("--prompts", "prompts.txt", "--tokens", 4, "--temperature", 0)
+        self.assertEqual(plain.count(b"---\n"), 1)
+
+    def test_one_kind_of_prompt(self):
+        for arguments in ([], ["--prompt", "a", "--prompts", "prompts.txt"]):
+            done = self.aloft("generate", "run", *arguments, exit_code=2)
+            self.assertIn(b"--prompts FILE", done.stderr)
+            self.assertEqual(done.stdout, b"")
+        (self.folder / "empty.txt").write_text("\n\n")
+        self.assertIn(b"E0812", self.aloft("generate", "run", "--prompts", "empty.txt",
+                                           exit_code=2).stderr)
+        self.aloft("generate", "run", "--prompts", "absent.txt", exit_code=3)
+
+    def test_a_text_ends_where_the_document_ends(self):
+        words = self.folder / "words"
+        words.mkdir()
+        for name in ("vocab.json", "merges.txt"):
+            (words / name).write_bytes((ROOT / "tests/fixtures/tokenizer" / name).read_bytes())
+        end = json.loads((words / "vocab.json").read_text())["<|endoftext|>"]
+        # Documents of one word: every other token is an end.
+        documents = self.folder / "documents"
+        documents.mkdir()
+        for i in range(60):
+            (documents / f"{i:02}.txt").write_text("the")
+        common = ["--set", "data.tokenizer.kind=gpt2", "--set", "data.tokenizer.path=words",
+                  "--set", "data.text=documents"]
+        self.aloft("train", "tiny.toml", "--out", "short", "--steps", 150, "--set",
+                   "optimizer.lr=1e-2", *common)
+        texts = self.parsed("generate", "short", "--prompt", "the", "--tokens", 90, "--samples", 3,
+                            "--json")
+        for drawn in texts:
+            self.assertTrue(drawn["ended"], drawn)
+            self.assertNotIn(end, drawn["tokens"])
+            self.assertLess(len(drawn["tokens"]), 90)
+        done = self.aloft("generate", "short", "--prompt", "the")
+        self.assertEqual(done.stdout.decode(), texts[0]["text"])
+        self.assertIn(b"1 ended before --tokens", done.stderr)
+        [on] = self.parsed("generate", "short", "--prompt", "the", "--past-end", "--json")
+        self.assertEqual((len(on["tokens"]), on["ended"]), (100, False))
+        self.assertIn(end, on["tokens"])
+
+    def test_help_shows_defaults(self):
+        for verb in (["generate"], ["bench", "step"]):
+            text = re.sub(r"\s+", " ", self.aloft(*verb, "--help").stdout.decode())
+            options = re.split(r" (?=--[a-z-]+ [A-Z]+[: =])", text)[1:]
+            self.assertGreater(len(options), 8)
+            for option in options:
+                if not re.match(r"--(prompt|prompts|set) ", option):
+                    self.assertRegex(option, r"^--\S+ .*?=\S+ |\(default: ", verb)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The built program in a folder of its own, with a small text and a recipe, in a pipe or on a terminal.
+
+Usage of a test that imports this: NAME_test.py ALOFT REPOSITORY (the standard library only).
+"""
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+from pathlib import Path
+
+ALOFT, ROOT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+
+TINY = """# A model of a few kilobytes.
+[model]
+layers = 1
+dim = 16
+heads = 2
+context = 8
+[data]
+text = ["text.txt"]
+tokenizer = { kind = "byte" }
+validation = 0.2
+[precision]
+level = "O2:bf16"
+[train]
+batch = 2
+steps = 4
+sample_tokens = 0
+"""
+
+
+class ProgramTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = Path(cls.holder.name)
+        (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        (cls.folder / "tiny.toml").write_text(TINY)
+        cls.environment = {**os.environ, "XDG_CACHE_HOME": str(cls.folder / "cache"),
+                           "OMP_NUM_THREADS": "1"}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    @classmethod
+    def aloft(cls, *arguments, exit_code=0):
+        done = subprocess.run([ALOFT, *map(str, arguments)], cwd=cls.folder, capture_output=True,
+                              env=cls.environment, timeout=300)
+        if done.returncode != exit_code:
+            raise AssertionError(f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    @classmethod
+    def parsed(cls, *arguments):
+        return [json.loads(line) for line in cls.aloft(*arguments).stdout.splitlines()]
+
+    @classmethod
+    def on_terminal(cls, *arguments, columns=80):
+        """What a terminal shows of stdout: bytes, lines ended by a carriage return too."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        child = subprocess.Popen([ALOFT, *map(str, arguments)], cwd=cls.folder, env=cls.environment,
+                                 stdout=its, stderr=subprocess.DEVNULL)
+        os.close(its)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(ours)
+        if child.wait(timeout=60) != 0:
+            raise AssertionError(f"{arguments}: {child.returncode}\n{shown}")
+        return shown
+
+
+def main():
+    unittest.main(argv=sys.argv[:1], verbosity=2)

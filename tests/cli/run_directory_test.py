@@ -1,0 +1,89 @@
+"""docs/metrics.md, tensorboard.md and run-directory.md beside what runs really leave."""
+import fnmatch
+import json
+import re
+
+from program import ROOT, ProgramTest, main
+
+
+def table(page, head):
+    """The first cells of the rows of the table that begins with `head`, and whole rows by them."""
+    rows, inside = {}, False
+    for line in (ROOT / "docs" / page).read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            inside = False
+        elif cells[0] == head:
+            inside = True
+        elif inside and not set(cells[0]) <= {"-"}:
+            rows[cells[0].strip("`")] = cells
+    return rows
+
+
+class RunDirectory(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.aloft("train", "tiny.toml", "--out", "plain", "--set", "train.eval_every=2", "--set",
+                  "train.sample_tokens=4")
+        cls.aloft("train", "tiny.toml", "--out", "plain", "--resume", "--steps", 6)
+        cls.aloft("train", "tiny.toml", "--out", "eager", "--mode", "eager")
+        cls.aloft("train", "tiny.toml", "--out", "split", "--set", "precision=O0 matmul=bf16x6")
+        # A scale at its ceiling overflows, and this one gives up.
+        cls.aloft("train", "tiny.toml", "--out", "lost", "--steps", 40, "--set",
+                  'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216, '
+                  'min = 16777216, give_up_after = 9}}', "--set", "optimizer.lr=1e6", exit_code=5)
+        cls.runs = [cls.folder / name for name in ("plain", "eager", "split", "lost")]
+
+    def same(self, documented, seen, page):
+        self.assertEqual(set(documented) - set(seen), set(), f"docs/{page} says, and no run shows")
+        self.assertEqual(set(seen) - set(documented), set(), f"runs show, and docs/{page} lacks")
+
+    def test_every_key_of_the_metrics(self):
+        kinds = {"step": set(), "evaluation": set()}
+        for run in self.runs:
+            for line in (run / "metrics.jsonl").read_text().splitlines():
+                record = json.loads(line)
+                kinds["evaluation" if "val_loss" in record else "step"] |= set(record)
+                self.assertEqual("culprit" in record, record.get("skipped") is True, record)
+        rows = table("metrics.md", "key")
+        for kind, seen in kinds.items():
+            said = {key for key, cells in rows.items() if cells[1].startswith((kind, "both"))}
+            self.same(said, seen, "metrics.md")
+
+    def test_every_tag_of_tensorboard(self):
+        seen = set()
+        for run in self.runs:
+            for events in run.glob("events.out.tfevents.*"):
+                seen |= set(re.findall(rb"(?:train|validation)/[a-z_]+", events.read_bytes()))
+        self.same(table("tensorboard.md", "tag"), {tag.decode() for tag in seen}, "tensorboard.md")
+
+    def test_every_file(self):
+        patterns = table("run-directory.md", "file")
+        seen = set()
+        for run in self.runs:
+            for path in run.rglob("*"):
+                if path.is_file():
+                    name = path.relative_to(run).as_posix()
+                    fits = [p for p in patterns if fnmatch.fnmatch(name, p)]
+                    self.assertTrue(fits, f"docs/run-directory.md says nothing of {name}")
+                    seen.update(fits)
+        self.same(patterns, seen, "run-directory.md")
+
+    def test_every_key_of_the_record(self):
+        rows = table("run-directory.md", "key")
+        records = {run.name: json.loads((run / "run.json").read_text()) for run in self.runs}
+        self.same(rows, set().union(*records.values()), "run-directory.md")
+        always = {key for key, cells in rows.items() if cells[1] == "always"}
+        for name, record in records.items():
+            self.assertLessEqual(always, set(record), name)
+        graph = {key for key, cells in rows.items() if cells[1] == "graph mode"}
+        self.assertLessEqual(graph, set(records["plain"]))
+        self.assertFalse(graph & set(records["eager"]))
+        self.assertIn("error", records["lost"])
+        for key in records["plain"]["result"]:
+            self.assertTrue(f"`{key}`" in rows["result"][2] or key in table("metrics.md", "key"), key)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+// The report's curves: what is drawn says what was measured, where it was measured.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "observe/report/curves.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+std::string step_line(int step, double loss, double scale = 1, bool skipped = false) {
+  json j = {{"step", step},       {"loss", loss},        {"lr", 0.1},
+            {"grad_norm", 1},     {"loss_scale", scale}, {"skipped", skipped},
+            {"tokens_per_s", 10}, {"time_s", step * 0.5}};
+  if (!std::isfinite(loss)) j["loss"] = nullptr;
+  if (skipped) j["culprit"] = "h.0.weight";
+  return j.dump() + "\n";
+}
+
+// An exponential mean of a falling loss stands above it for hundreds of steps.
+TEST(Curves, SmoothingDoesNotLag) {
+  for (const std::size_t most : {2000, 100}) {
+    std::string text;
+    constexpr int kSteps = 1000;
+    for (int i = 1; i <= kSteps; ++i) text += step_line(i, 10 - 0.009 * i);
+    const json curves = curves_of(text, most);
+    ASSERT_EQ(curves["step"].size(), std::min<std::size_t>(kSteps, most));
+    for (std::size_t i = 0; i < curves["step"].size(); ++i) {
+      const double x = curves["step"][i];
+      EXPECT_NEAR(curves["loss"][i].get<double>(), 10 - 0.009 * x, 1e-5) << x;
+      EXPECT_NEAR(curves["loss_smoothed"][i].get<double>(), 10 - 0.009 * x, 1e-5) << x;
+    }
+  }
+}
+
+TEST(Curves, SmoothingTakesNoiseAwayAndPassesOverWhatIsNotFinite) {
+  std::string text;
+  for (int i = 1; i <= 1000; ++i) text += step_line(i, i == 500 ? NAN : 3 + (i % 2 ? 0.5 : -0.5));
+  const json curves = curves_of(text);
+  EXPECT_TRUE(curves["loss_smoothed"][499].is_null());
+  for (const int i : {100, 400, 501, 800})
+    EXPECT_NEAR(curves["loss_smoothed"][i].get<double>(), 3, 0.05) << i;
+}
+
+TEST(Curves, TheLastStepIsTheLastStepHoweverManyThereAre) {
+  std::string text;
+  for (int i = 1; i <= 4321; ++i) text += step_line(i, i);
+  const json curves = curves_of(text, 100);
+  EXPECT_EQ(curves["last"], (json{{"step", 4321}, {"loss", 4321}, {"time_s", 2160.5}}));
+  EXPECT_EQ(curves_of("")["last"]["loss"], nullptr);
+}
+
+TEST(Curves, SkippedStepsSitOnTheLine) {
+  std::string text;
+  for (int i = 1; i <= 1000; ++i) {
+    const bool skipped = i == 3 || i == 500 || i == 501;
+    text += step_line(i, 2, i <= 3 ? 1024 : i <= 500 ? 512 : i <= 501 ? 256 : 128, skipped);
+  }
+  const json whole = curves_of(text);
+  EXPECT_EQ(whole["skips"], json::parse(R"([[3, "h.0.weight", 1024], [500, "h.0.weight", 512],
+                                            [501, "h.0.weight", 256]])"));
+  const json grouped = curves_of(text, 50);
+  for (const json& skip : grouped["skips"]) {
+    double on_line = 0;  // the value of the last point at or before it
+    for (std::size_t i = 0; i < grouped["step"].size(); ++i)
+      if (i == 0 || grouped["step"][i] <= skip[0]) on_line = grouped["loss_scale"][i];
+    EXPECT_EQ(skip[2].get<double>(), on_line) << skip;
+  }
+}
+
+TEST(Curves, EvaluationsKeepTheirBitsAByteAndTheirNaN) {
+  const json curves = curves_of(
+      "{\"step\":5,\"val_loss\":2.5,\"val_bits_per_byte\":1.25}\n{\"step\":9,\"val_loss\":null}\n");
+  EXPECT_EQ(curves["evaluations"], json::parse("[[5, 2.5, 1.25], [9, null, null]]"));
+}
+
+}  // namespace
+}  // namespace aloft
