@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 NINJA = cmake --build --preset
 PREFIX ?= /usr/local
 
-.PHONY: configure build demo test bench lint format asan tsan avx2 fuzz faults put_back results install clean
+.PHONY: build demo docs test bench lint format asan tsan avx2 fuzz faults put_back results install clean configure configure_all
 
 build: configure  ## the program: build/bin/aloft
 	$(NINJA) rel --target aloft -j $(JOBS)
@@ -12,11 +12,11 @@ build: configure  ## the program: build/bin/aloft
 demo: build  ## trains a GPT in mixed precision on the C++ headers of this machine
 	tools/demo
 
-test: configure
+test: configure_all
 	$(NINJA) rel -j $(JOBS)
 	ctest --preset rel
 
-bench: configure  ## tools/bench names its parts
+bench: configure_all  ## tools/bench names its parts
 	$(NINJA) rel -j $(JOBS)
 	tools/bench
 
@@ -24,7 +24,7 @@ results: configure  ## most of an hour: the figures of docs/results.md
 	$(NINJA) rel --target aloft example_lenet -j $(JOBS)
 	tools/results
 
-lint: configure
+lint: configure_all
 	tools/setup lint
 	tools/lint
 
@@ -44,7 +44,7 @@ tsan:
 	$(NINJA) tsan -j $(JOBS)
 	ctest --preset tsan
 
-avx2: configure
+avx2: configure_all
 	$(NINJA) rel -j $(JOBS)
 	ctest --preset avx2
 
@@ -54,21 +54,28 @@ fuzz:  ## MINUTES a target
 	$(NINJA) fuzz --target fuzzers -j $(JOBS)
 	tools/fuzz $(MINUTES)
 
-faults: configure  ## ROUNDS, SEED, MINUTES (of soak, 60): what kills, harms and starves the program
+faults: configure_all  ## ROUNDS, SEED, MINUTES (of soak, 60): what kills, harms and starves the program
 	$(NINJA) rel --target aloft faults_api_soak short_calls -j $(JOBS)
 	python3 -B tests/faults/run_all.py build/bin/aloft --rounds $(or $(ROUNDS),1) \
 	  --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
 
-put_back: configure  ## hours: each bug that was mended, put back, fails its test
+put_back: configure_all  ## hours: each bug that was mended, put back, fails its test
 	python3 -B tests/faults/put_back.py .
 
 install: configure
 	$(NINJA) rel -j $(JOBS)
 	cmake --install build --prefix $(DESTDIR)$(PREFIX)
 
+docs:  ## an index of the C++ interface, from the headers' comments
+	tools/api_index build/docs/api.md
+
 clean:
 	rm -rf build build-*
 
-configure:
-	tools/setup build test
+configure:  # what the program needs; tests and benches where their libraries are installed
+	tools/setup build
 	cmake --preset rel
+
+configure_all:  # in the same build tree, whichever came first
+	tools/setup build test
+	cmake --preset rel -D ALOFT_TESTS=ON -D ALOFT_BENCH=ON

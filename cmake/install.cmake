@@ -36,3 +36,18 @@ install(EXPORT aloft NAMESPACE aloft:: FILE aloft-config.cmake DESTINATION ${pac
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/aloft-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${package_dir})
+
+# What a user reads: recipes, the pages about what the program says and leaves, an index of the C++
+# interface made from the headers.
+install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
+        FILES_MATCHING PATTERN "*.toml")
+set(pages errors exit-codes metrics parameter-groups precision run-directory tensorboard)
+list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")
+install(FILES ${pages} LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  install(CODE "execute_process(
+    COMMAND \"${Python3_EXECUTABLE}\" -B \"${PROJECT_SOURCE_DIR}/tools/api_index\"
+            \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}/api.md\"
+    COMMAND_ERROR_IS_FATAL ANY)")
+endif()

@@ -36,6 +36,16 @@ std::vector<std::pair<std::string, std::string>> recipes_in(const Path& folder) 
   return found;
 }
 
+// recipes/ where there is one, else those that were installed with the program: PREFIX/bin/aloft
+// has PREFIX/share/aloft/recipes.
+std::string default_folder() {
+  std::error_code failed;
+  const Path self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const Path installed = self.parent_path().parent_path() / "share" / "aloft" / "recipes";
+  const bool here = std::filesystem::is_directory("recipes", failed);
+  return !here && std::filesystem::is_directory(installed, failed) ? installed.string() : "recipes";
+}
+
 std::string kind_of(const RecipeField& f) {
   struct Kind {
     std::string operator()(const bool*) const { return "boolean"; }
@@ -98,7 +108,7 @@ ExitCode recipes(const std::string& folder, bool as_json) {
 
 Action recipes_verb(CLI::App& app) {
   struct Options {
-    std::string folder = "recipes";
+    std::string folder = default_folder();
     bool json = false;
   };
   auto o = std::make_shared<Options>();
