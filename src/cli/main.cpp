@@ -11,6 +11,7 @@
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "frontend/eager.h"
+#include "train/recipe_names.h"
 
 namespace {
 
@@ -43,6 +44,11 @@ std::string meant(const CLI::App& app, int argc, char** argv) {
     const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
     if (!word.starts_with("--") || word == "--") continue;
     if (std::find(options.begin(), options.end(), word) != options.end()) continue;
+    if (at->get_option_no_throw("--set") != nullptr) {
+      Recipe recipe;
+      if (const std::string key = named_key(word.substr(2), recipe_fields(recipe)); !key.empty())
+        return "--set with KEY=VALUE: " + key;
+    }
     const std::string near = nearest_name(word, options);
     return near.empty() ? "" : "did you mean " + near + "?";
   }

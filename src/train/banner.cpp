@@ -50,7 +50,7 @@ std::string length_line(const BannerFacts& f) {
 // "recipes/gpt-cpp.toml:17" as it is; what nobody set is a default.
 std::string precision_line(const Recipe& r) {
   const auto it = r.origin.find("precision.level");
-  const std::string from = it == r.origin.end() ? "the default" : "as asked in " + it->second;
+  const std::string from = it == r.origin.end() ? "the default" : "asked for by " + it->second;
   const std::string why =
       r.precision.auto_reason.empty() ? from : "measured: " + r.precision.auto_reason;
   const scalar::ScalerRule scaler = scaler_rule(r.precision);

@@ -78,7 +78,16 @@ std::string elsewhere(const std::string& name, std::span<const RecipeField> fiel
 
 }  // namespace
 
+std::string named_key(std::string_view written, std::span<const RecipeField> fields) {
+  const std::string key = plain(written), name(own_name(key));
+  if (std::string found = elsewhere(name, fields); !found.empty()) return found;
+  for (const auto& [word, ours] : kOtherWords)
+    if (word == name) return std::string(ours);
+  return "";
+}
+
 std::string meant_key(std::string_view written, std::span<const RecipeField> fields) {
+  if (std::string found = named_key(written, fields); !found.empty()) return found;
   const std::string key = plain(written), name(own_name(key));
   const std::string section = key.substr(0, key.size() - name.size());
   std::vector<std::string> here, names, whole{"precision"};
@@ -88,9 +97,6 @@ std::string meant_key(std::string_view written, std::span<const RecipeField> fie
     if (!section.empty() && f.key.starts_with(section))
       here.emplace_back(f.key.substr(section.size()));
   }
-  if (std::string found = elsewhere(name, fields); !found.empty()) return found;
-  for (const auto& [word, ours] : kOtherWords)
-    if (word == name) return std::string(ours);
   if (const std::string near = nearest_name(name, here); !near.empty()) return section + near;
   if (!here.empty()) return "";
   if (std::string near = nearest_name(key, whole); !near.empty()) return near;

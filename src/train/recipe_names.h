@@ -10,8 +10,11 @@
 
 namespace aloft {
 
-// "lr", "learning_rate" and "train.lr" give "optimizer.lr", "train.bach" gives "train.batch",
-// "steps" gives "train.steps or schedule.steps"; "" where nothing is near.
+// The keys of that very name, or the one that other programs call so: "lr" and "learning-rate" give
+// "optimizer.lr", "steps" gives "train.steps or schedule.steps"; "" where there is none.
+std::string named_key(std::string_view written, std::span<const RecipeField> fields);
+
+// named_key(), else the nearest: "train.bach" gives "train.batch"; "" where nothing is near.
 std::string meant_key(std::string_view written, std::span<const RecipeField> fields);
 
 }  // namespace aloft

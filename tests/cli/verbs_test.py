@@ -126,6 +126,9 @@ class Verbs(unittest.TestCase):
         for arguments, meant in [(("tran",), "train"), (("explain", "presicion", "tiny.toml"), "precision"),
                                  (("train", "tiny.toml", "--step", 4), "--steps"),
                                  (("train", "tinny.toml"), "tiny.toml"),
+                                 (("train", "tiny.toml", "--lr", "1e-3"), "optimizer.lr"),
+                                 (("train", "tiny.toml", "--batch-size", 4), "train.batch"),
+                                 (("train", "tiny.toml", "--seed", 4), "train.seed"),
                                  (("bench", "step", "--model", "gpt2-125m"), "gpt2-124m")]:
             done = self.aloft(*arguments, exit_code=2)
             self.assertIn(meant, done.stderr.split("try", 1)[1], arguments)
@@ -332,7 +335,7 @@ class Verbs(unittest.TestCase):
         done = self.aloft("train", "tiny.toml", "--out", "introduced", "--set", "train.epochs=0.5")
         for said in ("gpt2: 1 layers, dim 16, 2 heads, context 8, vocabulary 256", "training tokens",
                      "44 steps of 16 tokens (2 x 8)", "0.503 epochs", "O2:bf16, no loss scale",
-                     "as asked in tiny.toml:12", "planned for the step", "introduced: metrics.jsonl",
+                     "asked for by tiny.toml:12", "planned for the step", "introduced: metrics.jsonl",
                      "1.00 bytes a token", "perplexity"):
             self.assertIn(said, done.stderr, said)
         lines = [json.loads(line) for line in
