@@ -1,12 +1,10 @@
 #include "data/pack.h"
 
-#include <unistd.h>
-
-#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/leftovers.h"
 #include "base/log.h"
 
 namespace aloft {
@@ -71,32 +69,11 @@ void encode_parts(const Corpus& corpus, std::span<const TextPart> parts, const T
 
 std::size_t files_in(std::span<const TextPart> parts) { return parts.size(); }
 
-// A folder that removes itself unless it is kept: a build that fails leaves nothing.
-class Scratch {
- public:
-  explicit Scratch(const Path& beside) {
-    static std::atomic<int> counter{0};
-    path_ = beside;
-    path_ += ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
-    make_folder(path_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const Path& path() const { return path_; }
-
- private:
-  Path path_;
-};
-
 void build(const DatasetSpec& spec, const Corpus& corpus, const Path& folder,
            const OnPackProgress& on_progress) {
   const CorpusSplit split = split_corpus(corpus, spec.validation, spec.seed);
   make_folder(spec.cache);
-  Scratch scratch(folder);
+  const ScratchFolder scratch(folder);  // a build that fails leaves nothing
   if (on_progress) on_progress({.stage = "tokenizer", .total_bytes = corpus.bytes()});
   const auto tokenizer = make_tokenizer(spec.tokenizer, corpus, split);
   tokenizer->save(scratch.path());
@@ -161,6 +138,7 @@ Dataset open_dataset(const DatasetSpec& given, const OnPackProgress& on_progress
   const Corpus corpus = open_corpus(spec.text, spec.base);
   const std::uint64_t signature = signature_of(spec, corpus);
   const Path folder = spec.cache / hex16(signature);
+  remove_leftovers(spec.cache);  // of builds that were killed
   const auto finish = [&](Dataset dataset, bool reused) {
     dataset.info.signature = signature;
     dataset.info.reused = reused;

@@ -1,0 +1,93 @@
+#include "base/leftovers.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+
+#include "base/process.h"
+
+namespace aloft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Reads "4711" + separator + "0" + `rest`.
+std::optional<std::int64_t> process_in(std::string_view text, char separator,
+                                       std::string_view rest) {
+  std::int64_t pid = 0;
+  unsigned count = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, pid);
+  if (first.ec != std::errc() || pid <= 0 || first.ptr == end || *first.ptr != separator)
+    return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, count);
+  if (second.ec != std::errc() || std::string_view(second.ptr, end) != rest) return std::nullopt;
+  return pid;
+}
+
+// Whether some process of this machine holds it. Where the file system keeps no locks, nobody does.
+bool is_held(const Path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held;
+}
+
+const fs::file_time_type process_began = fs::file_time_type::clock::now();
+
+// Whether the writer's number says nothing any longer: in containers it is often the same as ours.
+bool is_old(const Path& path, std::int64_t writer) {
+  std::error_code error;
+  const auto changed = fs::last_write_time(path, error);
+  if (error) return false;
+  return fs::file_time_type::clock::now() - changed > std::chrono::hours(24) ||
+         (writer == ::getpid() && process_began - changed > std::chrono::seconds(2));
+}
+
+}  // namespace
+
+std::optional<std::int64_t> writer_of_temporary(std::string_view name) {
+  if (name.starts_with('.') && name.ends_with(".tmp")) {
+    const std::size_t dot = name.rfind('.', name.size() - 5);
+    return dot == 0 ? std::nullopt : process_in(name.substr(dot + 1), '-', ".tmp");
+  }
+  const std::size_t at = name.rfind(".tmp");
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  return process_in(name.substr(at + 4), '.', "");
+}
+
+int remove_leftovers(const Path& folder) {
+  int removed = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto writer = writer_of_temporary(entry.path().filename().string());
+    if (!writer || (is_running(*writer) && !is_old(entry.path(), *writer)) || is_held(entry.path()))
+      continue;
+    std::error_code failed;
+    fs::remove_all(entry.path(), failed);
+    removed += !failed;
+  }
+  return removed;
+}
+
+ScratchFolder::ScratchFolder(const Path& beside) {
+  static std::atomic<int> counter{0};
+  path_ = beside;
+  path_ += ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  make_folder(path_);
+  held_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (held_ >= 0) ::flock(held_, LOCK_EX | LOCK_NB);  // where there are locks
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  if (held_ >= 0) ::close(held_);
+}
+
+}  // namespace aloft
