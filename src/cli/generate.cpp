@@ -19,7 +19,7 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string model, prompt, prompts, precision = "O0";
+  std::string model, prompt, prompts, checkpoint, precision = "O0";
   bool has_prompt = false;
   std::int64_t tokens = 100, samples = 1;
   int threads = 0;
@@ -132,7 +132,7 @@ ExitCode generate(const Options& o) {
         .need("--prompt TEXT, or --prompts FILE with one a line");
   const std::vector<std::string> prompts = prompts_of(o);
   if (o.threads > 0) omp_set_num_threads(o.threads);
-  SavedModel saved = open_saved_model(o.model);
+  SavedModel saved = open_saved_model(o.model, o.checkpoint);
   if (!saved.tokenizer)
     throw UserError("E0718", "there is no tokenizer beside the model")
         .at(o.model)
@@ -194,6 +194,9 @@ Action generate_verb(CLI::App& app) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--seed", o->sampling.seed, "same seed, same text")->capture_default_str();
+  app.add_option("--checkpoint", o->checkpoint,
+                 "of a run directory: newest (the newest healthy one, as without it), best (the "
+                 "lowest validation loss), or a step");
   app.add_option("--precision", o->precision, "O0, O2:bf16, ...")->capture_default_str();
   app.add_option("--threads", o->threads, "0: all")->check(at_least(0))->capture_default_str();
   app.add_flag("--past-end", o->past_end, "go on where the model ends the text");

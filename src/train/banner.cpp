@@ -70,11 +70,15 @@ std::string memory_line(const BannerFacts& f) {
 }
 
 std::string checkpoint_line(const TrainSection& t) {
-  std::string text = t.checkpoint_every > 0
-                         ? fmt::format("every {} steps and at the end", grouped(t.checkpoint_every))
-                         : "at the end, and when interrupted";
+  std::string text;
+  if (t.checkpoint_every > 0) text += fmt::format("every {} steps, ", grouped(t.checkpoint_every));
+  if (t.keep_every > 0) text += fmt::format("every {} steps for good, ", grouped(t.keep_every));
+  if (t.checkpoint_minutes > 0) text += fmt::format("every {:g} minutes, ", t.checkpoint_minutes);
+  text += "at the end, and when interrupted";
   text += t.keep_checkpoints > 0 ? fmt::format("; the newest {} are kept", t.keep_checkpoints)
                                  : "; all are kept";
+  if (t.keep_checkpoints > 0 && t.keep_best > 0)
+    text += t.keep_best == 1 ? " and the best" : fmt::format(" and the best {}", t.keep_best);
   return line("checkpoints", text);
 }
 

@@ -15,12 +15,10 @@
 namespace aloft {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFiles[] = {"model.safetensors", "state.safetensors"};
-
-std::string folder_name(std::int64_t step) { return fmt::format("step-{:06}", step); }
 
 // Everything of the run that is neither a parameter with its master nor a buffer.
 std::vector<VariablePtr> state_variables(const Optimizer& optimizer) {
@@ -36,7 +34,7 @@ std::span<const std::byte> bytes_of(const Variable& v) {
 }
 
 // Hashed piece by piece, each handed back: a checkpoint must not double a run's memory.
-json describe(const Path& file) {
+FileSeal seal_of(const Path& file) {
   constexpr std::size_t kPiece = std::size_t{4} << 20;
   const MappedFile mapped(file);
   const std::span<const std::byte> bytes = mapped.bytes();
@@ -45,7 +43,7 @@ json describe(const Path& file) {
     hasher.update(bytes.subspan(at, std::min(kPiece, bytes.size() - at)));
     mapped.release(at, at + kPiece);
   }
-  return {{"bytes", bytes.size()}, {"xxh3", hex16(hasher.digest())}};
+  return {bytes.size(), hasher.digest()};
 }
 
 [[noreturn]] void broken(const Path& checkpoint, const std::string& what) {
@@ -54,79 +52,63 @@ json describe(const Path& file) {
       .advice("resume from an older checkpoint: move this folder away");
 }
 
-std::vector<Path> checkpoints_in(const Path& folder) {
-  std::vector<Path> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (entry.is_directory() && entry.path().filename().string().rfind("step-", 0) == 0)
-      found.push_back(entry.path());
-  // Names are padded to six digits; longer numbers sort behind shorter ones.
-  std::sort(found.begin(), found.end(), [](const Path& a, const Path& b) {
-    const std::string x = a.filename().string(), y = b.filename().string();
-    return x.size() != y.size() ? x.size() < y.size() : x < y;
-  });
-  return found;
+// What a model's config says about the meaning of its weights. Dropout is training's business.
+json meaning_of(json config) {
+  if (config.is_object()) config.erase("dropout");
+  return config;
+}
+
+void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& model_config,
+               const nn::Module& model) {
+  if (const std::string now = model.policy().str(); meta.policy != now)
+    broken(checkpoint,
+           "it was trained in precision '" + meta.policy + "', this run is '" + now + "'");
+  if (meaning_of(meta.model) != meaning_of(model_config))
+    broken(checkpoint,
+           "its model is " + meta.model.dump() + ", this run's is " + model_config.dump());
 }
 
 }  // namespace
 
-Path save_checkpoint(const Path& folder, const CheckpointMeta& meta, const nn::Module& model,
-                     const Optimizer& optimizer) {
-  Path final_path = folder / folder_name(meta.step);
-  const Path partial = folder / ("." + folder_name(meta.step) + ".partial");
-  std::error_code ignored;
-  fs::remove_all(partial, ignored);
-  make_folder(partial);
-  models::save_state(partial / kFiles[0], model, &optimizer);
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
+                      const Optimizer& optimizer) {
+  models::save_state(checkpoint / kFiles[0], model, &optimizer);
   std::vector<TensorView> state;
   for (const VariablePtr& v : state_variables(optimizer))
     state.push_back({v->name.str(), v->type, bytes_of(*v)});
-  write_safetensors(partial / kFiles[1], state);
-  json manifest = {
-      {"format", kCheckpointFormat}, {"step", meta.step},     {"data_position", meta.data_position},
-      {"tokens", meta.tokens},       {"time_s", meta.time_s}, {"policy", meta.policy},
-      {"model", meta.model}};
-  for (const char* file : kFiles) manifest["files"][file] = describe(partial / file);
-  write_file_atomic(partial / "manifest.json", manifest.dump(2) + "\n");
-  sync_folder(partial);
-  if (fs::exists(final_path)) fs::remove_all(final_path, ignored);
-  rename_durably(partial, final_path);
-  return final_path;
+  write_safetensors(checkpoint / kFiles[1], state);
+  Manifest manifest{meta, {}};
+  for (const char* file : kFiles) manifest.files[file] = seal_of(checkpoint / file);
+  write_file_atomic(checkpoint / kManifest, manifest_text(manifest));
+  sync_folder(checkpoint);
+}
+
+Manifest read_manifest(const Path& checkpoint) {
+  constexpr std::uint64_t kLimit = 16 << 20;
+  return parse_manifest(read_file(checkpoint / kManifest, kLimit),
+                        (checkpoint / kManifest).string());
 }
 
 CheckpointMeta check_checkpoint(const Path& checkpoint) {
-  constexpr std::uint64_t kLimit = 16 << 20;
-  CheckpointMeta meta;
-  json manifest;
-  try {
-    manifest = json::parse(read_file(checkpoint / "manifest.json", kLimit));
-    if (manifest.at("format").get<int>() != kCheckpointFormat)
-      broken(checkpoint, "its format is " + manifest.at("format").dump() + ", this program reads " +
-                             std::to_string(kCheckpointFormat));
-    meta.step = manifest.at("step").get<std::int64_t>();
-    meta.data_position = manifest.at("data_position").get<std::uint64_t>();
-    meta.tokens = manifest.at("tokens").get<std::int64_t>();
-    meta.time_s = manifest.at("time_s").get<double>();
-    meta.policy = manifest.at("policy").get<std::string>();
-    meta.model = manifest.at("model");
-    for (const char* file : kFiles) {
-      const json& expected = manifest.at("files").at(file);
-      const json found = describe(checkpoint / file);
-      if (found != expected)
-        broken(checkpoint, std::string(file) + " is " + found.dump() + ", the manifest says " +
-                               expected.dump());
-    }
-  } catch (const json::exception& e) {
-    broken(checkpoint, std::string("manifest.json: ") + e.what());
+  Manifest manifest = read_manifest(checkpoint);
+  for (const char* file : kFiles) {
+    const auto expected = manifest.files.find(file);
+    if (expected == manifest.files.end())
+      broken(checkpoint, "its manifest does not name " + std::string(file));
+    const FileSeal found = seal_of(checkpoint / file);
+    if (found != expected->second)
+      broken(checkpoint,
+             fmt::format("{} has {} bytes with the hash {}, its manifest says {} and {}", file,
+                         found.bytes, hex16(found.hash), expected->second.bytes,
+                         hex16(expected->second.hash)));
   }
-  return meta;
+  return std::move(manifest.meta);
 }
 
-CheckpointMeta load_checkpoint(const Path& checkpoint, nn::Module& model, Optimizer& optimizer) {
+CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config, nn::Module& model,
+                               Optimizer& optimizer) {
   CheckpointMeta meta = check_checkpoint(checkpoint);
-  if (const std::string now = model.policy().str(); meta.policy != now)
-    broken(checkpoint,
-           "it was trained in precision '" + meta.policy + "', this run is '" + now + "'");
+  check_fit(checkpoint, meta, model_config, model);
   const Safetensors state = Safetensors::open(checkpoint / kFiles[1]);
   const std::vector<VariablePtr> variables = state_variables(optimizer);
   for (const VariablePtr& v : variables) {
@@ -143,29 +125,6 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, nn::Module& model, Optimi
     if (!t.bytes.empty()) std::memcpy(v->data, t.bytes.data(), t.bytes.size());
   }
   return meta;
-}
-
-std::optional<Path> newest_checkpoint(const Path& folder, std::vector<std::string>& problems) {
-  std::vector<Path> found = checkpoints_in(folder);
-  for (auto it = found.rbegin(); it != found.rend(); ++it) {
-    try {
-      check_checkpoint(*it);
-      return *it;
-    } catch (const DataError& e) {
-      problems.push_back(e.what());
-    }
-  }
-  return std::nullopt;
-}
-
-void prune_checkpoints(const Path& folder, std::int64_t keep) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".partial") fs::remove_all(entry.path(), ignored);
-  if (keep <= 0) return;
-  const std::vector<Path> found = checkpoints_in(folder);
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < found.size(); ++i)
-    fs::remove_all(found[i], ignored);
 }
 
 }  // namespace aloft

@@ -1,49 +1,31 @@
 // Checkpoints: a folder step-000500/ with
 //   model.safetensors   parameters and buffers by name, fp32 (the master where there is one)
 //   state.safetensors   moments, accumulators, counters, loss scaler, random state
-//   manifest.json       format, step, data position, and size and XXH3 of both files
-// Written beside as .step-000500.partial, fsynced and renamed: a folder with its final name is
-// whole. The newest whole one wins; one that fails its hashes is passed over with a warning.
+//   manifest.json       what it is, and size and hash of both files and of itself (manifest.h)
+// Written beside, flushed to the disk and renamed: a folder with its final name is whole. Where
+// they lie, which stay, and what killed saves leave: checkpoint_folder.h.
 #pragma once
-
-#include <cstdint>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "base/file.h"
 #include "frontend/module.h"
 #include "frontend/optimizer.h"
+#include "train/manifest.h"
 
 namespace aloft {
 
-inline constexpr int kCheckpointFormat = 1;
+// Fills `checkpoint`, an empty folder, and flushes it to the disk. EnvironmentError E0603.
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
+                      const Optimizer& optimizer);
 
-struct CheckpointMeta {
-  std::int64_t step = 0;            // attempted steps
-  std::uint64_t data_position = 0;  // TokenLoader::seek
-  std::int64_t tokens = 0;          // trained on so far
-  double time_s = 0;                // spent in steps so far
-  std::string policy;               // precision recipe's text
-  nlohmann::json model;             // config, so that the folder can be loaded on its own
-};
-
-// `folder`/step-N. Replaces one of the same name.
-Path save_checkpoint(const Path& folder, const CheckpointMeta& meta, const nn::Module& model,
-                     const Optimizer& optimizer);
-
-// Restores everything that save_checkpoint wrote. DataError E0641: hashes or contents do not fit;
+// Restores everything that write_checkpoint wrote. DataError E0641: hashes or contents do not fit;
 // nothing is changed then.
-CheckpointMeta load_checkpoint(const Path& checkpoint, nn::Module& model, Optimizer& optimizer);
+CheckpointMeta load_checkpoint(const Path& checkpoint, const nlohmann::json& model_config,
+                               nn::Module& model, Optimizer& optimizer);
 
-// Reads and checks manifest and hashes. DataError E0641.
+// Reads the manifest alone. DataError E0601, E0641.
+Manifest read_manifest(const Path& checkpoint);
+
+// Reads and checks the manifest and the hashes of the files. DataError E0601, E0641.
 CheckpointMeta check_checkpoint(const Path& checkpoint);
-
-// The newest whole checkpoint below `folder`; `problems` gets a line for each that is not.
-std::optional<Path> newest_checkpoint(const Path& folder, std::vector<std::string>& problems);
-
-// Removes all but the newest `keep` (0: all stay) and what unfinished saves left behind.
-void prune_checkpoints(const Path& folder, std::int64_t keep);
 
 }  // namespace aloft

@@ -101,6 +101,7 @@ class Reader {
     check_master();
     check_skipped_passes();
     check_update();
+    check_patience();
     check_length();
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
@@ -118,6 +119,12 @@ class Reader {
   }
 
  private:
+  void check_patience() {
+    if (recipe_.train.patience > 0 && recipe_.train.eval_every == 0)
+      mistake(origin("train.patience"),
+              "train.patience: counts evaluations; need train.eval_every above 0");
+  }
+
   void check_master() {
     if (recipe_.optimizer.master != "split" || !mistakes_.empty()) return;
     const std::string_view problem = split_master_problem(recipe_.precision);

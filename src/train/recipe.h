@@ -65,7 +65,9 @@ struct TrainSection {
   std::int64_t batch = 8, accumulate = 1, steps = 400;
   double epochs = 0;  // above 0: steps follow from it and the data (run_length.h)
   std::int64_t eval_every = 0, eval_batches = 0;  // 0: only at the end; every batch
-  std::int64_t checkpoint_every = 0, keep_checkpoints = 3;
+  std::int64_t checkpoint_every = 0, keep_checkpoints = 3, keep_best = 1, keep_every = 0;
+  double checkpoint_minutes = 5;  // besides checkpoint_every
+  std::int64_t patience = 0;      // evaluations without a better loss that end the run; 0: none
   std::int64_t sample_every = 0, sample_tokens = 200;
   std::uint64_t seed = 1;
   std::string mode = "graph";            // or "eager"

@@ -1,13 +1,43 @@
 #include "train/run_record.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <set>
 
+#include "base/clock.h"
 #include "plan/lifetime.h"
+#include "train/model_json.h"
 
 namespace aloft {
 
 using nlohmann::json;
+
+json run_record(const Session& s, const DatasetInfo& data, const Programs* programs,
+                const std::string& machine) {
+  json record = {{"aloft", ALOFT_VERSION},
+                 {"started", utc_timestamp()},
+                 {"machine", machine},
+                 {"threads", omp_get_max_threads()},
+                 {"mode", s.recipe.train.mode},
+                 {"recipe", json_of(s.recipe)},
+                 {"origin", s.recipe.origin},
+                 {"model", json_of(s.config)},
+                 {"parameters", s.config.parameter_count()},
+                 {"policy", s.model->policy().str()},
+                 {"tokens", {{"train", data.train_tokens}, {"validation", data.validation_tokens}}},
+                 {"seed", s.recipe.train.seed},
+                 {"decay", decay_record(*s.optimizer)}};
+  if (!programs) return record;
+  const Plan& plan = programs->plan();
+  record["signature"] = plan.signature();
+  record["compile_s"] = programs->compile_seconds();
+  record["memory"] = memory_record(plan, "train");
+  record["precision_decisions"] = decisions_record(programs->decisions("train"));
+  if (const json products = f32_products_record(plan, "train"); !products.is_null())
+    record["f32_products"] = products;
+  return record;
+}
 
 json decay_record(const Optimizer& optimizer) {
   json out = {{"decayed", json::array()}, {"not_decayed", json::array()}};

@@ -1,11 +1,14 @@
 #include "train/saved_model.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "files/safetensors.h"
 #include "models/state_dict.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
 #include "train/model_json.h"
+#include "train/run_directory.h"
 
 namespace aloft {
 namespace {
@@ -34,18 +37,51 @@ SavedModel open_huggingface(const Path& folder) {
   return saved;
 }
 
+std::string run_of(const Path& record) {
+  return run_name(nlohmann::json::parse(read_file(record), nullptr, false));
+}
+
+// The checkpoint of a run that `which` means.
+Path chosen_checkpoint(const Path& run, const std::string& which) {
+  CheckpointFolder folder(run / "checkpoints", run_of(run / "run.json"));
+  std::optional<StoredCheckpoint> found;
+  if (which == "best") {
+    found = folder.best();
+  } else if (which.empty() || which == "newest") {
+    found = folder.newest_healthy();
+    if (!found && (found = folder.newest()))
+      log_warning("the run has no healthy checkpoint: {}: {}", found->path.string(),
+                  found->meta.problem);
+  } else {
+    found = folder.newest([&](const CheckpointMeta& m) { return std::to_string(m.step) == which; });
+  }
+  for (const std::string& p : folder.problems()) log_warning("a checkpoint is passed over: {}", p);
+  if (found) return found->path;
+  const std::vector<StoredCheckpoint> all = folder.whole();
+  if (all.empty()) throw DataError("E0641", "the run has no whole checkpoint").at(run.string());
+  std::string steps;
+  for (const StoredCheckpoint& c : all)
+    steps += (steps.empty() ? "" : ", ") + std::to_string(c.meta.step);
+  throw UserError("E0823", "the run has no such checkpoint")
+      .at(run.string())
+      .saw(which)
+      .need("newest, best (where there was a validation), or one of the steps " + steps);
+}
+
 }  // namespace
 
-SavedModel open_saved_model(const Path& path) {
+SavedModel open_saved_model(const Path& path, const std::string& which) {
   SavedModel saved;
-  if (fs::exists(path / "manifest.json")) {
+  const bool is_run = fs::exists(path / "run.json") && !fs::exists(path / "manifest.json");
+  if (!which.empty() && !is_run)
+    throw UserError("E0823", "a checkpoint is asked for of what is no run")
+        .at(path.string())
+        .saw(which)
+        .need("a run directory");
+  if (is_run) {
+    saved = open_checkpoint(chosen_checkpoint(path, which));
+  } else if (fs::exists(path / "manifest.json")) {
     saved = open_checkpoint(path);
-  } else if (fs::exists(path / "run.json")) {
-    std::vector<std::string> problems;
-    const auto newest = newest_checkpoint(path / "checkpoints", problems);
-    for (const std::string& p : problems) log_warning("a checkpoint is passed over: {}", p);
-    if (!newest) throw DataError("E0641", "the run has no whole checkpoint").at(path.string());
-    saved = open_checkpoint(*newest);
   } else if (models::is_gpt2_folder(path)) {
     saved = open_huggingface(path);
   } else {

@@ -3,25 +3,28 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "frontend/amp.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "train/banner.h"
-#include "train/checkpoint.h"
-#include "train/generate.h"
+#include "train/health.h"
 #include "train/interrupt.h"
 #include "train/metrics.h"
 #include "train/model_json.h"
 #include "train/progress.h"
+#include "train/run_directory.h"
 #include "train/run_length.h"
 #include "train/run_record.h"
+#include "train/run_sample.h"
 #include "train/runner.h"
+#include "train/saver.h"
 #include "train/session.h"
 #include "train/step_rate.h"
 #include "train/validation_loss.h"
@@ -35,6 +38,7 @@ class Training {
  public:
   Training(const Recipe& recipe, const TrainOptions& options)
       : options_(options),
+        directory_(options.out, options.resume),
         data_(open_data(recipe, options.quiet)),
         session_(
             open_session(settled(recipe, data_), vocabulary_of(recipe, data_), options.measure)) {
@@ -43,23 +47,30 @@ class Training {
     data_.train = data_.train.with_vocab(vocab);
     if (data_.validation) data_.validation = data_.validation->with_vocab(vocab);
     result_.bytes_a_token = bytes_a_validation_token(data_);
+    saver_.emplace(directory_, recipe_.train);
+    health_.emplace(optimizer_->scaler());
   }
 
   TrainResult run() {
-    prepare_folder();
+    if (options_.resume) go_on();
     start_runner();
-    write_record(false);
+    begin_record();
     introduce();
-    Metrics metrics(options_.out, step_);
-    TokenLoader loader(data_.train, loader_options());
+    Metrics metrics(directory_.path(), step_);
     const InterruptScope interrupts;
     try {
-      loop(metrics, loader);
-    } catch (const DivergedError& error) {
-      record_failure(metrics, error);
+      loop(metrics);
+      finish(metrics);
+    } catch (const Error& error) {
+      leave(metrics, error);
+      throw;
+    } catch (const std::bad_alloc&) {
+      leave(metrics, EnvironmentError("E0401", "out of memory"));
+      throw;
+    } catch (const std::exception& error) {
+      leave(metrics, InternalError(error.what()));
       throw;
     }
-    finish(metrics);
     return result_;
   }
 
@@ -88,35 +99,29 @@ class Training {
     return o;
   }
 
-  void prepare_folder() {
-    const Path checkpoints = options_.out / "checkpoints";
-    if (options_.resume) {
-      std::vector<std::string> problems;
-      const auto newest = newest_checkpoint(checkpoints, problems);
-      for (const std::string& p : problems) log_warning("a checkpoint is passed over: {}", p);
-      if (newest) {
-        const CheckpointMeta meta = load_checkpoint(*newest, *model_, *optimizer_);
-        step_ = meta.step;
-        position_ = meta.data_position;
-        tokens_ = meta.tokens;
-        time_ = meta.time_s;
-        result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
-        overflow_run_ = *static_cast<const std::int32_t*>(optimizer_->overflow_run->data);
-        log_info("resuming after step {} from {}", step_, newest->string());
-      } else {
-        log_info("no checkpoint in {}: starting anew", checkpoints.string());
-      }
-    } else if (std::filesystem::exists(options_.out / "run.json")) {
-      throw UserError("E0811", "the run directory holds a run already")
-          .at(options_.out.string())
-          .advice("--resume to go on with it, or another --out");
+  void go_on() {
+    const auto newest = saver_->to_resume();
+    if (!newest) {
+      log_info("no checkpoint in {}: starting anew", directory_.checkpoints().string());
+      return;
     }
-    make_folder(checkpoints);
-    make_folder(options_.out / "samples");
-    if (data_.tokenizer) {
-      make_folder(options_.out / "tokenizer");
-      data_.tokenizer->save(options_.out / "tokenizer");
-    }
+    const CheckpointMeta meta =
+        load_checkpoint(newest->path, json_of(config_), *model_, *optimizer_);
+    step_ = meta.step;
+    position_ = meta.data_position;
+    tokens_ = meta.tokens;
+    time_ = meta.time_s;
+    best_ = meta.best;
+    validation_ = meta.validation_loss;
+    if (validation_) result_.val_loss = validation_;
+    health_.emplace(optimizer_->scaler(), meta.start_loss);
+    unsaved_ = false;
+    // Programs before wrote no validation loss into a checkpoint; the line is there.
+    evaluation_is_written_ = meta.format == 1;
+    result_.checkpoint = newest->path;
+    result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
+    overflow_run_ = *static_cast<const std::int32_t*>(optimizer_->overflow_run->data);
+    log_info("resuming after step {} from {}", step_, newest->path.string());
   }
 
   void start_runner() {
@@ -127,71 +132,77 @@ class Training {
     }
   }
 
+  // A run that had ended and has nothing to do keeps the record of its end.
+  void begin_record() {
+    record_ = run_record(session_, data_.info, runner_->programs(), options_.machine);
+    record_["run"] = directory_.run();
+    if (const auto products = record_.find("f32_products");
+        products != record_.end() && (*products)["split_calls"] == 0)
+      log_warning(
+          "precision.matmul = {}: no product is split on this processor, all are plain f32 (aloft "
+          "explain kernels says why)",
+          (*products)["asked"].get<std::string>());
+    if (step_ < recipe_.train.steps || directory_.found_record().is_null()) write_record(false);
+    if (!data_.tokenizer) return;
+    make_folder(directory_.tokenizer());
+    data_.tokenizer->save(directory_.tokenizer());
+  }
+
+  json result_record() const {
+    if (const json& found = directory_.found_record();
+        result_.steps == 0 && found.is_object() && found.contains("result") &&
+        found.value("finished", json()) == true)
+      return found["result"];
+    json result = {{"steps", step_},
+                   {"skipped", result_.skipped},
+                   {"last_loss", result_.last_loss},
+                   {"median_step_s", result_.median_step_s},
+                   {"tokens_per_s", result_.tokens_per_s},
+                   {"peak_rss_bytes", peak_rss_bytes()}};
+    if (result_.val_loss)
+      result.update(json_of(validation_loss(*result_.val_loss, result_.bytes_a_token)));
+    if (best_) result["best"] = {{"step", best_->step}, {"val_loss", best_->loss}};
+    if (patience_is_over(best_, recipe_.train.patience)) result["stopped_early"] = true;
+    return result;
+  }
+
+  // run.json: what was known at the start, and how the run stands.
   void write_record(bool finished, const Error* error = nullptr) {
-    json record = {
-        {"aloft", ALOFT_VERSION},
-        {"started", started_},
-        {"machine", options_.machine},
-        {"threads", omp_get_max_threads()},
-        {"mode", recipe_.train.mode},
-        {"recipe", json_of(recipe_)},
-        {"origin", recipe_.origin},
-        {"model", json_of(config_)},
-        {"parameters", config_.parameter_count()},
-        {"policy", model_->policy().str()},
-        {"tokens",
-         {{"train", data_.info.train_tokens}, {"validation", data_.info.validation_tokens}}},
-        {"seed", recipe_.train.seed},
-        {"finished", finished && result_.exit == ExitCode::Ok}};
-    record["decay"] = decay_record(*optimizer_);
-    if (const Programs* p = runner_->programs()) {
-      record["signature"] = p->plan().signature();
-      record["compile_s"] = p->compile_seconds();
-      record["memory"] = memory_record(p->plan(), "train");
-      record["precision_decisions"] = decisions_record(p->decisions("train"));
-      if (const json products = f32_products_record(p->plan(), "train"); !products.is_null()) {
-        record["f32_products"] = products;
-        if (!finished && products["split_calls"] == 0)
-          log_warning(
-              "precision.matmul = {}: no product is split on this processor, all are plain "
-              "f32 (aloft explain kernels says why)",
-              products["asked"].get<std::string>());
-      }
-    }
+    json record = record_;
+    record["finished"] = finished && result_.exit == ExitCode::Ok;
+    if (finished) record["result"] = result_record();
     if (error)
       record["error"] = {{"code", error->code()},
                          {"text", error->what()},
                          {"step", step_},
                          {"skipped", result_.skipped}};
-    if (finished) {
-      record["result"] = {{"steps", step_},
-                          {"skipped", result_.skipped},
-                          {"last_loss", result_.last_loss},
-                          {"median_step_s", result_.median_step_s},
-                          {"tokens_per_s", result_.tokens_per_s},
-                          {"peak_rss_bytes", peak_rss_bytes()}};
-      if (result_.val_loss)
-        record["result"].update(json_of(validation_loss(*result_.val_loss, result_.bytes_a_token)));
-    }
-    write_file_atomic(options_.out / "run.json", record.dump(2) + "\n");
+    directory_.write_record(record);
   }
 
   StepRecord one_step(TokenLoader& loader) {
     const double start = monotonic_seconds();
     double micro_losses = 0;
     std::int64_t tokens = 0;
+    std::memcpy(random_before_.data(), random_state()->data, sizeof random_before_);
     for (std::int64_t m = 1; m < recipe_.train.accumulate; ++m) {
       const Batch& batch = *loader.next();
+      inside_ = Inside::MicroBatches;
       micro_losses += runner_->accumulate(batch);
       tokens += batch.rows * config_.context;
     }
     const Batch& batch = *loader.next();
+    inside_ = Inside::Update;
     const StepNumbers n = runner_->step(batch);
+    inside_ = Inside::Nothing;
     tokens += batch.rows * config_.context;
     const double seconds = monotonic_seconds() - start;
     rate_.add(seconds);
     time_ += seconds;
     tokens_ += tokens;
+    position_ = loader.position();
+    unsaved_ = true;
+    validation_.reset();
+    evaluation_is_written_ = false;
     StepRecord r;
     r.step = ++step_;
     r.loss = (micro_losses + n.loss) / static_cast<double>(recipe_.train.accumulate);
@@ -207,33 +218,48 @@ class Training {
     return r;
   }
 
-  void loop(Metrics& metrics, TokenLoader& loader) {
-    const std::int64_t last = recipe_.train.steps;
-    Progress progress(last, options_.quiet);
-    const auto due = [&](std::int64_t every) {
-      return every > 0 && step_ % every == 0 && step_ < last;
-    };
-    while (step_ < last && !InterruptScope::asked()) {
+  bool is_due(std::int64_t every) const {
+    return every > 0 && step_ % every == 0 && step_ < recipe_.train.steps;
+  }
+  bool is_over() const {
+    return step_ >= recipe_.train.steps || patience_is_over(best_, recipe_.train.patience);
+  }
+  bool is_best() const {
+    return recipe_.train.keep_best > 0 && validation_ && best_ && best_->step == step_;
+  }
+
+  void loop(Metrics& metrics) {
+    TokenLoader loader(data_.train, loader_options());
+    Progress progress(recipe_.train.steps, options_.quiet);
+    // The step was made and saved, and its evaluation interrupted.
+    if (step_ > 0 && is_due(recipe_.train.eval_every)) evaluate(metrics);
+    while (!is_over() && !InterruptScope::asked()) {
       const StepRecord r = one_step(loader);
-      position_ = loader.position();
       if (result_.steps++ == 0) result_.first_loss = r.loss;
       result_.last_loss = r.loss;
       result_.skipped += r.skipped;
+      health_->step(r.loss, r.loss_scale, r.skipped);
       metrics.step(r);
       progress.step(r, result_.skipped);
       give_up_if_hopeless(r);
-      if (due(recipe_.train.eval_every)) {
+      if (is_due(recipe_.train.eval_every)) {
         progress.pause();
         evaluate(metrics);
       }
-      if (due(recipe_.train.checkpoint_every)) save();
-      if (due(recipe_.train.sample_every)) sample_if_finite();
+      if (is_due(recipe_.train.sample_every)) sample_if_finite();
+      // Last: what was due at this step is in what a run that goes on from here has behind it.
+      if (step_ < recipe_.train.steps && (saver_->is_due(step_) || is_best())) save(metrics);
     }
     progress.pause();
     result_.last_step = step_;
-    if (step_ < last) {
+    if (!is_over()) {
       result_.exit = ExitCode::Interrupted;
-      log_info("interrupted after step {}: saving", step_);
+      log_info("interrupted by {} after step {}: saving", InterruptScope::signal_name(), step_);
+    } else if (step_ < recipe_.train.steps) {
+      log_info(
+          "step {}: {} evaluations without a better validation loss than {:.4f} of step {}: "
+          "the run ends",
+          step_, best_->evaluations_since, best_->loss, best_->step);
     }
     result_.median_step_s = rate_.median();
     if (result_.median_step_s > 0)
@@ -255,48 +281,134 @@ class Training {
                     : "a lower learning rate or a longer warm-up");
   }
 
-  void evaluate(Metrics& metrics) {
-    if (!data_.validation) return;
+  // The mean loss over the validation part; nothing where there is none, or the run was interrupted
+  // meanwhile.
+  std::optional<double> measure_validation() {
+    if (!data_.validation) return std::nullopt;
     TokenLoader loader(*data_.validation, evaluation_options(recipe_.train.batch, config_.context));
     double sum = 0;
     std::int64_t count = 0, batches = 0;
     while (const Batch* batch = loader.next()) {
+      if (InterruptScope::asked()) return std::nullopt;
       sum += runner_->evaluate(*batch) * static_cast<double>(batch->counted_targets);
       count += batch->counted_targets;
       if (++batches == recipe_.train.eval_batches) break;
     }
-    if (count == 0) return;
-    result_.val_loss = sum / static_cast<double>(count);
-    const ValidationLoss validation = validation_loss(*result_.val_loss, result_.bytes_a_token);
-    // A resumed run that had ended has its line already.
-    if (result_.steps > 0 || step_ == 0) metrics.evaluation(step_, validation);
-    if (!options_.quiet) log_info("step {}: {}", step_, describe(validation));
+    return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
   }
 
-  void save() {
-    const Path folder = options_.out / "checkpoints";
-    result_.checkpoint = save_checkpoint(
-        folder, {step_, position_, tokens_, time_, model_->policy().str(), json_of(config_)},
-        *model_, *optimizer_);
-    prune_checkpoints(folder, recipe_.train.keep_checkpoints);
+  // Once a state.
+  void evaluate(Metrics& metrics) {
+    if (validation_) return;
+    const std::optional<double> loss = measure_validation();
+    if (!loss) return;
+    validation_ = result_.val_loss = loss;
+    health_->validation(*loss);
+    const ValidationLoss validation = validation_loss(*loss, result_.bytes_a_token);
+    if (!options_.quiet) log_info("step {}: {}", step_, describe(validation));
+    if (evaluation_is_written_) return;
+    best_ = after_evaluation(best_, *loss, step_);
+    metrics.evaluation(step_, validation);
+    unsaved_ = true;
+  }
+
+  // Why nobody should go on from the state as it is; "" where all is well. A step's loss is that of
+  // the weights before it: those of now are measured on the run's first batch.
+  std::string problem_of_state() {
+    if (result_.steps == 0) return health_->problem();
+    std::optional<double> loss;
+    try {
+      TokenLoaderOptions first = loader_options();
+      first.position = 0;
+      first.prefetch = 1;
+      TokenLoader loader(data_.train, first);
+      loss = runner_->evaluate(*loader.next());
+    } catch (const std::exception& e) {
+      log_debug("the state's loss cannot be measured: {}", e.what());
+    }
+    return health_->problem(loss);
+  }
+
+  void save(Metrics& metrics) {
+    if (!unsaved_) return;
+    metrics.flush();
+    problem_ = problem_of_state();
+    if (!problem_.empty())
+      log_warning("step {}: {}: the checkpoint is marked, and no run goes on from it by itself",
+                  step_, problem_);
+    CheckpointMeta meta;
+    meta.run = directory_.run();
+    meta.step = step_;
+    meta.data_position = position_;
+    meta.tokens = tokens_;
+    meta.time_s = time_;
+    meta.policy = model_->policy().str();
+    meta.model = json_of(config_);
+    meta.problem = problem_;
+    meta.start_loss = health_->start_loss();
+    if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
+    meta.best = best_;
+    result_.checkpoint = saver_->save(meta, *model_, *optimizer_);
+    unsaved_ = false;
   }
 
   void finish(Metrics& metrics) {
-    if (result_.exit == ExitCode::Ok) evaluate(metrics);
-    save();
+    if (result_.exit == ExitCode::Ok) {
+      evaluate(metrics);
+      if (data_.validation && !validation_ && InterruptScope::asked())
+        result_.exit = ExitCode::Interrupted;
+    }
+    save(metrics);
     metrics.flush();
+    if (result_.exit == ExitCode::Ok && !problem_.empty())
+      throw DivergedError("E0822", "the run has ended, and its model is worth nothing")
+          .saw(problem_)
+          .line("kept", saver_->newest_healthy())
+          .advice("a lower learning rate or a longer warm-up; --resume goes on from what is kept");
     write_record(true);
     runner_.reset();  // the training arenas go; the generator makes its own
     if (result_.exit == ExitCode::Ok) sample_if_finite();
-    if (options_.report) options_.report(options_.out);
+    if (options_.report) options_.report(directory_.path());
   }
 
-  // A run that cannot go on still shows what it did.
-  void record_failure(Metrics& metrics, const Error& error) {
-    result_.exit = ExitCode::Diverged;
-    metrics.flush();
-    write_record(true, &error);
-    if (options_.report) options_.report(options_.out);
+  // A run that cannot go on saves what is healthy, and shows what it did. What fails now is said,
+  // and does not hide why the run ends.
+  void leave(Metrics& metrics, const Error& error) {
+    result_.exit = error.exit_code();
+    const auto quietly = [](const char* what, const auto& act) {
+      try {
+        act();
+      } catch (const std::exception& e) {
+        log_warning("{}: {}", what, e.what());
+      }
+    };
+    quietly("nothing more could be saved", [&] { rescue(metrics); });
+    quietly("the metrics are not whole", [&] { metrics.flush(); });
+    quietly("run.json could not be written", [&] { write_record(true, &error); });
+    quietly("there is no report", [&] {
+      if (options_.report) options_.report(directory_.path());
+    });
+  }
+
+  void rescue(Metrics& metrics) {
+    if (!unsaved_ || !runner_) return;
+    if (inside_ == Inside::Update) {
+      log_warning("step {} was cut short: the newest checkpoint is {}", step_ + 1,
+                  saver_->newest_healthy());
+      return;
+    }
+    if (inside_ == Inside::MicroBatches) undo_micro_batches();
+    if (!problem_of_state().empty()) return;
+    save(metrics);
+    log_info("saved after step {}, before the run ends", step_);
+  }
+
+  // Between micro-batches nothing but the sums and the random numbers has moved.
+  void undo_micro_batches() {
+    for (const VariablePtr& sum : optimizer_->accumulators())
+      std::memset(sum->data, 0, sum->type.max_bytes());
+    std::memcpy(random_state()->data, random_before_.data(), sizeof random_before_);
+    inside_ = Inside::Nothing;
   }
 
   // A model that cannot be sampled is no reason to lose the run's end.
@@ -305,39 +417,22 @@ class Training {
       sample();
     } catch (const DivergedError& e) {
       log_warning("no sample: {}", e.what());
-      model_->train();
     }
-  }
-
-  // What a sample goes on from: a new line, or the tokenizer's first piece where its text had none.
-  std::vector<std::int32_t> sample_start() const {
-    try {
-      if (auto ids = data_.tokenizer->encode("\n"); !ids.empty()) return ids;
-    } catch (const DataError&) {
-    }
-    return {0};
   }
 
   void sample() {
     if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
-    Generator generator(*model_);
-    generator.start(sample_start());
-    SamplingOptions o;
-    o.temperature = 0.8;
-    o.top_k = 40;
-    o.seed = recipe_.train.seed;
-    std::vector<std::int32_t> drawn;
-    for (std::int64_t i = 0; i < recipe_.train.sample_tokens; ++i) {
-      drawn.push_back(sample_token(generator.logits(data_.tokenizer->vocab_size()), o, i));
-      generator.feed(drawn.back());
-    }
-    result_.sample = data_.tokenizer->decode(drawn);
-    write_file_atomic(options_.out / "samples" / fmt::format("step-{:06}.txt", step_),
-                      result_.sample);
-    model_->train();
+    result_.sample =
+        draw_run_sample(*model_, *data_.tokenizer, recipe_.train.sample_tokens, recipe_.train.seed);
+    write_file_atomic(directory_.samples() / fmt::format("step-{:06}.txt", step_), result_.sample);
   }
 
+  // Where an error would find the state: between steps; in a step, before anything but sums and
+  // random numbers has moved; in the update.
+  enum class Inside { Nothing, MicroBatches, Update };
+
   const TrainOptions& options_;
+  RunDirectory directory_;
   Dataset data_;
   Session session_;
   const Recipe& recipe_ = session_.recipe;
@@ -345,11 +440,20 @@ class Training {
   std::unique_ptr<models::Gpt2>& model_ = session_.model;
   std::unique_ptr<Optimizer>& optimizer_ = session_.optimizer;
   std::unique_ptr<Runner> runner_;
+  std::optional<Saver> saver_;
+  std::optional<Health> health_;
   std::vector<std::string> names_;
-  std::string started_ = utc_timestamp();
+  json record_;
   std::int64_t step_ = 0, tokens_ = 0, overflow_run_ = 0;
   std::uint64_t position_ = 0;
   double time_ = 0;
+  std::optional<double> validation_;  // of the state as it is
+  std::optional<BestValidation> best_;
+  bool evaluation_is_written_ = false;
+  bool unsaved_ = true;
+  std::string problem_;  // of the state that was saved last
+  Inside inside_ = Inside::Nothing;
+  std::array<std::int64_t, 3> random_before_ = {};
   StepRate rate_;
   TrainResult result_;
 };

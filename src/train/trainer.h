@@ -1,5 +1,4 @@
-// The training loop, and the run directory it fills:
-//   run.json  metrics.jsonl  events.out.tfevents.*  checkpoints/step-N/  samples/  tokenizer/
+// The training loop, which fills a run directory (run_directory.h).
 #pragma once
 
 #include <functional>
@@ -41,9 +40,11 @@ struct TrainResult {
   std::string sample;
 };
 
-// Runs a recipe from the start, or on from its newest checkpoint, until its last step or SIGINT
-// (the step is finished, a checkpoint saved, exit Interrupted). Throws DivergedError E0810 when the
-// loss scaler gives up, and the errors of data, recipe and files.
+// Runs a recipe from the start, or on from its newest healthy checkpoint, until its last step,
+// until its patience is over, or until SIGINT, SIGTERM or SIGHUP (the step is finished, a
+// checkpoint saved, exit Interrupted). Whatever is thrown on the way, what is healthy is saved
+// first. DivergedError E0810 when the loss scaler gives up, E0822 when the run's end is worth
+// nothing; the errors of data, recipe, files and run directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 
 // Replaces `auto` by the better measured type, with the reason; the same recipe otherwise. Warns

@@ -54,6 +54,7 @@ steps = 12
 eval_every = 5
 checkpoint_every = 4
 keep_checkpoints = 0
+keep_best = 0
 sample_tokens = 0
 threads = 2
 seed = 3

@@ -1,0 +1,45 @@
+#include "train/health.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace aloft {
+
+std::string problem_of_loss(double loss, std::optional<double> start_loss) {
+  if (!std::isfinite(loss)) return std::isnan(loss) ? "the loss is NaN" : "the loss is infinite";
+  if (start_loss && loss > 2 * *start_loss + 1)
+    return fmt::format("the loss is {:.4g}, far above the {:.4g} that the run started with", loss,
+                       *start_loss);
+  return "";
+}
+
+Health::Health(const scalar::ScalerRule& rule, std::optional<double> start_loss)
+    : rule_(rule), start_loss_(start_loss) {}
+
+void Health::step(double loss, double loss_scale, bool skipped) {
+  last_loss_ = loss;
+  last_skipped_ = skipped;
+  if (!start_loss_ && std::isfinite(loss)) start_loss_ = loss;
+  const bool searching =
+      rule_.kind == scalar::ScalerKind::Dynamic && std::isfinite(loss) && loss_scale > rule_.min;
+  if (!skipped)
+    stray_skips_ = 0;
+  else if (!searching)
+    ++stray_skips_;
+}
+
+void Health::validation(double loss) { validation_ = loss; }
+
+std::string Health::problem(std::optional<double> state_loss) const {
+  if (state_loss)
+    if (std::string p = problem_of_loss(*state_loss, start_loss_); !p.empty()) return p;
+  if (last_loss_ && (!last_skipped_ || !state_loss))
+    if (std::string p = problem_of_loss(*last_loss_, start_loss_); !p.empty()) return p;
+  if (validation_ && !std::isfinite(*validation_)) return "the validation loss is not finite";
+  if (stray_skips_ > kStraySkips)
+    return fmt::format("the gradients of {} steps in a row were not finite", stray_skips_);
+  return "";
+}
+
+}  // namespace aloft

@@ -1,0 +1,44 @@
+// Whether a training state is worth going on from. A state is healthy while
+//   - its loss is finite and not far above the loss that the run started with (at most twice that
+//     plus one): of the last step, and of the state itself, which is measured before a checkpoint,
+//     because a step's loss is that of the weights before its update. A step that was skipped has
+//     changed no weight: its loss counts only where the state's own is not known;
+//   - its newest validation loss is finite;
+//   - not more than kStraySkips steps in a row were skipped without reason. The search of a dynamic
+//     loss scale is a reason: finite losses, and a scale that can still fall.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "scalar/loss_scaler.h"
+
+namespace aloft {
+
+inline constexpr int kStraySkips = 4;
+
+// What is wrong with a loss, or "". Before the run's first finite loss anything finite is right.
+std::string problem_of_loss(double loss, std::optional<double> start_loss);
+
+class Health {
+ public:
+  // `start_loss`: of the run that is resumed; else the first finite loss becomes it.
+  explicit Health(const scalar::ScalerRule& rule, std::optional<double> start_loss = {});
+
+  void step(double loss, double loss_scale, bool skipped);
+  void validation(double loss);
+
+  // Why nobody should go on from here; "" where all is well. `state_loss`: of the state as it is
+  // now, where it was measured.
+  std::string problem(std::optional<double> state_loss = {}) const;
+  std::optional<double> start_loss() const { return start_loss_; }
+
+ private:
+  scalar::ScalerRule rule_;
+  std::optional<double> start_loss_, last_loss_, validation_;
+  bool last_skipped_ = false;
+  std::int64_t stray_skips_ = 0;
+};
+
+}  // namespace aloft

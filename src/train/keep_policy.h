@@ -1,0 +1,29 @@
+// Which checkpoints of a run stay and which make room: a pure function.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace aloft {
+
+// A whole checkpoint of the run, as far as the choice depends on it.
+struct KeptCheckpoint {
+  std::int64_t step = 0;
+  bool healthy = true;
+  std::optional<double> validation_loss = {};
+};
+
+struct KeepPolicy {
+  std::int64_t newest = 3;  // so many of the newest healthy ones; 0: all checkpoints
+  std::int64_t best = 1;    // so many with the lowest validation loss
+  std::int64_t every = 0;   // those of steps that this divides; 0: none
+};
+
+// Steps of the checkpoints that go, of `all` in any order. What stays: `saved` (the one just
+// written), the newest healthy one whatever the policy says, and what the policy keeps, which are
+// healthy ones. Of equal validation losses the earlier is the better.
+std::vector<std::int64_t> checkpoints_to_remove(std::vector<KeptCheckpoint> all, KeepPolicy policy,
+                                                std::int64_t saved);
+
+}  // namespace aloft

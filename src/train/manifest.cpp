@@ -1,0 +1,141 @@
+#include "train/manifest.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+// No run comes near; arithmetic on numbers below stays exact.
+constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
+
+constexpr const char* kHash = "xxh3";
+
+// Of everything but itself. A JSON object is sorted by key and its numbers are written so that they
+// read back as they were: the text of what was read is the text of what was written.
+std::string hash_of(json manifest) {
+  manifest.erase(kHash);
+  return hex16(hash64(manifest.dump()));
+}
+
+class Fields {
+ public:
+  Fields(const json& object, const std::string& place) : object_(object), place_(place) {
+    if (!object.is_object()) wrong("", "an object");
+  }
+
+  const json& at(const char* key) const {
+    const auto it = object_.find(key);
+    if (it == object_.end()) wrong(key, "a value");
+    return *it;
+  }
+  bool has(const char* key) const { return object_.contains(key); }
+  std::uint64_t count(const char* key) const {
+    const json& v = at(key);
+    if (!v.is_number_unsigned() || v.get<std::uint64_t>() > kMost)
+      wrong(key, "a whole number from 0 to 2^53");
+    return v.get<std::uint64_t>();
+  }
+  std::int64_t number(const char* key) const { return static_cast<std::int64_t>(count(key)); }
+  double real(const char* key) const {
+    const json& v = at(key);
+    if (!v.is_number() || !std::isfinite(v.get<double>())) wrong(key, "a finite number");
+    return v.get<double>();
+  }
+  std::optional<double> real_or_null(const char* key) const {
+    return at(key).is_null() ? std::nullopt : std::optional(real(key));
+  }
+  std::string text(const char* key) const {
+    if (!at(key).is_string()) wrong(key, "a text");
+    return at(key).get<std::string>();
+  }
+  std::uint64_t hash(const char* key) const {
+    const auto value = parse_hex16(text(key));
+    if (!value) wrong(key, "16 hexadecimal digits");
+    return *value;
+  }
+  Fields object(const char* key) const { return {at(key), place_ + "." + key}; }
+
+  [[noreturn]] void wrong(const std::string& key, const std::string& need) const {
+    throw DataError("E0641", "the checkpoint cannot be used: its manifest is damaged")
+        .at(place_)
+        .need((key.empty() ? "" : key + ": ") + need);
+  }
+
+ private:
+  const json& object_;
+  std::string place_;
+};
+
+json json_of(const std::optional<double>& value) { return value ? json(*value) : json(); }
+
+void read_state(const Fields& f, CheckpointMeta& meta) {
+  meta.run = f.text("run");
+  meta.problem = f.text("problem");
+  meta.start_loss = f.real_or_null("start_loss");
+  meta.validation_loss = f.real_or_null("validation_loss");
+  if (f.at("best").is_null()) return;
+  const Fields best = f.object("best");
+  meta.best = {best.real("loss"), best.number("step"), best.number("evaluations_since")};
+  if (meta.best->step > meta.step) f.wrong("best", "a step that has been made");
+}
+
+}  // namespace
+
+std::string manifest_text(const Manifest& manifest) {
+  const CheckpointMeta& m = manifest.meta;
+  json out = {{"format", kCheckpointFormat},
+              {"run", m.run},
+              {"step", m.step},
+              {"data_position", m.data_position},
+              {"tokens", m.tokens},
+              {"time_s", m.time_s},
+              {"policy", m.policy},
+              {"model", m.model},
+              {"problem", m.problem},
+              {"start_loss", json_of(m.start_loss)},
+              {"validation_loss", json_of(m.validation_loss)},
+              {"best", nullptr}};
+  if (m.best)
+    out["best"] = {{"loss", m.best->loss},
+                   {"step", m.best->step},
+                   {"evaluations_since", m.best->evaluations_since}};
+  for (const auto& [file, seal] : manifest.files)
+    out["files"][file] = {{"bytes", seal.bytes}, {"xxh3", hex16(seal.hash)}};
+  out[kHash] = hash_of(out);
+  return out.dump(2) + "\n";
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& name) {
+  const json j = json::parse(text, nullptr, false);
+  const Fields f(j, name);
+  Manifest manifest;
+  CheckpointMeta& meta = manifest.meta;
+  const std::int64_t format = f.number("format");
+  if (format < 1 || format > kCheckpointFormat)
+    f.wrong("format", "1 to " + std::to_string(kCheckpointFormat) + ", which this program reads");
+  meta.format = static_cast<int>(format);
+  if (format > 1 || f.has(kHash))
+    if (hash_of(j) != f.text(kHash)) f.wrong(kHash, "the hash of the manifest as it was written");
+  meta.step = f.number("step");
+  meta.data_position = f.count("data_position");
+  meta.tokens = f.number("tokens");
+  meta.time_s = f.real("time_s");
+  if (meta.time_s < 0) f.wrong("time_s", "0 or more");
+  meta.policy = f.text("policy");
+  meta.model = f.at("model");
+  if (format > 1) read_state(f, meta);
+  const Fields files = f.object("files");
+  for (const auto& [file, seal] : f.at("files").items()) {
+    const Fields one = files.object(file.c_str());
+    manifest.files[file] = {one.count("bytes"), one.hash("xxh3")};
+  }
+  return manifest;
+}
+
+}  // namespace aloft

@@ -1,0 +1,54 @@
+// manifest.json of a checkpoint: what it holds, of which state of which run, and the hashes of its
+// files and of itself. Written last: a checkpoint with a manifest that holds is whole.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "train/best_validation.h"
+
+namespace aloft {
+
+// 2: names the run, says whether the state is healthy, and has a hash of itself. 1, of programs
+// before, is read too.
+inline constexpr int kCheckpointFormat = 2;
+
+struct CheckpointMeta {
+  int format = kCheckpointFormat;
+  std::string run;                   // RunDirectory::run()
+  std::int64_t step = 0;             // attempted steps
+  std::uint64_t data_position = 0;   // TokenLoader::seek
+  std::int64_t tokens = 0;           // trained on so far
+  double time_s = 0;                 // spent in steps so far
+  std::string policy;                // precision recipe's text
+  nlohmann::json model;              // config, so that the folder can be loaded on its own
+  std::string problem;               // why nobody should go on from this state; "": it is healthy
+  std::optional<double> start_loss;  // of the run's first steps, see health.h
+  std::optional<double> validation_loss;  // of this very state, where it was evaluated
+  std::optional<BestValidation> best;     // null before the first evaluation
+  bool healthy() const { return problem.empty(); }
+};
+
+// Size and hash of a file of the checkpoint.
+struct FileSeal {
+  std::uint64_t bytes = 0;
+  std::uint64_t hash = 0;  // XXH3
+  friend bool operator==(const FileSeal&, const FileSeal&) = default;
+};
+
+struct Manifest {
+  CheckpointMeta meta;
+  std::map<std::string, FileSeal> files;  // by name
+};
+
+std::string manifest_text(const Manifest& manifest);
+
+// Checks everything that can be checked without the other files: form, types, ranges, and the hash
+// of itself. DataError E0641 with `name` as its place.
+Manifest parse_manifest(std::string_view text, const std::string& name);
+
+}  // namespace aloft

@@ -1,0 +1,126 @@
+#include "train/run_directory.h"
+
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/leftovers.h"
+#include "train/checkpoint_folder.h"
+
+namespace aloft {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kLock = "run.lock";
+
+// What lies in a folder besides what this program leaves there before a run has begun.
+std::vector<std::string> contents(const Path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    std::string name = it->path().filename().string();
+    const bool ours =
+        name == kLock || (name.starts_with(".run.json.") && writer_of_temporary(name).has_value());
+    if (!ours) names.push_back(std::move(name));
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw EnvironmentError("E0604", "cannot look into a folder")
+        .line("folder", folder.string())
+        .saw(error.message());
+  return names;
+}
+
+[[noreturn]] void foreign(const Path& folder, const std::vector<std::string>& names, bool resume) {
+  std::string seen;
+  for (std::size_t i = 0; i < names.size() && i < 3; ++i) seen += (i ? ", " : "") + names[i];
+  if (names.size() > 3) seen += ", ...";
+  throw UserError("E0820", "the run directory holds files that are no run's")
+      .at(folder.string())
+      .saw(seen)
+      .need(resume ? "run.json, or whole checkpoints of the run that is to go on"
+                   : "a folder that does not exist or is empty")
+      .advice("another --out");
+}
+
+// Before anything is made or changed. `resume` without a record wants a checkpoint to go on from.
+void refuse_what_is_not_ours(const Path& folder, bool resume) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return;  // make_folder says what is in the way
+  if (fs::exists(folder / "run.json", ignored)) {
+    if (resume) return;
+    throw UserError("E0811", "the run directory holds a run already")
+        .at(folder.string())
+        .advice("--resume to go on with it, or another --out");
+  }
+  const std::vector<std::string> names = contents(folder);
+  if (names.empty()) return;
+  if (resume && CheckpointFolder(folder / "checkpoints").newest()) return;
+  foreign(folder, names, resume);
+}
+
+json read_record(const Path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return nullptr;
+  json record = json::parse(read_file(path), nullptr, false);
+  if (!record.is_object() || !record.contains("recipe"))
+    throw DataError("E0643", "run.json is not the record of a training run")
+        .at(path.string())
+        .need("a JSON object as `aloft train` writes it")
+        .advice("move it away: a run goes on from its checkpoints alone, too");
+  return record;
+}
+
+std::string new_name() {
+  std::random_device random;
+  const std::uint64_t words[] = {random(), random(), random(), random()};
+  Hasher hasher;
+  hasher.update(std::as_bytes(std::span(words)));
+  hasher.update(utc_timestamp() + lock_text({this_process(), ""}));
+  return hex16(hasher.digest());
+}
+
+}  // namespace
+
+std::string run_name(const json& record) {
+  const auto name = record.is_object() ? record.find("run") : record.end();
+  return name != record.end() && name->is_string() ? name->get<std::string>() : "";
+}
+
+RunDirectory::RunDirectory(Path folder, bool resume) : folder_(std::move(folder)) {
+  refuse_what_is_not_ours(folder_, resume);
+  std::error_code ignored;
+  for (Path p = folder_; !p.empty() && !fs::exists(p, ignored); p = p.parent_path())
+    made_.push_back(p);
+  make_folder(folder_);
+  lock_ = std::make_unique<FolderLock>(folder_ / kLock);
+  refuse_what_is_not_ours(folder_, resume);  // what another process did meanwhile
+  found_ = read_record(record_path());
+  if (!found_.is_null()) {
+    run_ = run_name(found_);
+  } else if (const auto newest = CheckpointFolder(checkpoints()).newest(); resume && newest) {
+    run_ = newest->meta.run;
+  } else {
+    run_ = new_name();
+  }
+  for (const Path& place : {folder_, checkpoints(), samples(), tokenizer()})
+    remove_leftovers(place);
+}
+
+RunDirectory::~RunDirectory() {
+  lock_.reset();
+  std::error_code ignored;
+  for (const Path& p : made_) fs::remove(p, ignored);  // only where it is empty
+}
+
+void RunDirectory::write_record(const json& record) {
+  write_file_atomic(record_path(),
+                    record.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  for (const Path& place : {checkpoints(), samples()}) make_folder(place);
+}
+
+}  // namespace aloft

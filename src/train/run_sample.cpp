@@ -1,0 +1,51 @@
+#include "train/run_sample.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "train/generate.h"
+
+namespace aloft {
+namespace {
+
+// What a sample goes on from: a new line, or the tokenizer's first piece where its text had none.
+std::vector<std::int32_t> sample_start(const Tokenizer& tokenizer) {
+  try {
+    if (auto ids = tokenizer.encode("\n"); !ids.empty()) return ids;
+  } catch (const DataError&) {
+  }
+  return {0};
+}
+
+// Sampling puts the model into evaluation mode.
+class BackToTraining {
+ public:
+  explicit BackToTraining(models::Gpt2& model) : model_(model) {}
+  ~BackToTraining() { model_.train(); }
+  BackToTraining(const BackToTraining&) = delete;
+  BackToTraining& operator=(const BackToTraining&) = delete;
+
+ private:
+  models::Gpt2& model_;
+};
+
+}  // namespace
+
+std::string draw_run_sample(models::Gpt2& model, const Tokenizer& tokenizer, std::int64_t tokens,
+                            std::uint64_t seed) {
+  const BackToTraining back(model);
+  Generator generator(model);
+  generator.start(sample_start(tokenizer));
+  SamplingOptions o;
+  o.temperature = 0.8;
+  o.top_k = 40;
+  o.seed = seed;
+  std::vector<std::int32_t> drawn;
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    drawn.push_back(sample_token(generator.logits(tokenizer.vocab_size()), o, i));
+    generator.feed(drawn.back());
+  }
+  return tokenizer.decode(drawn);
+}
+
+}  // namespace aloft

@@ -1,0 +1,57 @@
+#include "train/saver.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace aloft {
+
+bool is_due_by_clock(double seconds_since, double minutes, double took) {
+  return minutes > 0 && seconds_since >= std::max(60 * minutes, 20 * took);
+}
+
+Saver::Saver(const RunDirectory& directory, const TrainSection& rules)
+    : rules_(rules),
+      folder_(directory.checkpoints(), directory.run()),
+      last_save_(monotonic_seconds()) {}
+
+std::optional<StoredCheckpoint> Saver::to_resume() {
+  folder_.recover();
+  const auto newest = folder_.newest([](const CheckpointMeta& m) {
+    if (!m.healthy())
+      log_warning("the checkpoint of step {} is passed over: {}", m.step, m.problem);
+    return m.healthy();
+  });
+  for (const std::string& p : folder_.problems()) log_warning("a checkpoint is passed over: {}", p);
+  for (const Path& p : folder_.foreign())
+    log_warning("a checkpoint of another run is left alone: {}", p.string());
+  if (!newest && !folder_.problems().empty())
+    throw DataError("E0641", "none of the run's checkpoints can be used")
+        .saw(folder_.problems().front())
+        .advice("start anew with another --out");
+  return newest;
+}
+
+bool Saver::is_due(std::int64_t step) const {
+  const auto divides = [&](std::int64_t every) { return every > 0 && step % every == 0; };
+  return divides(rules_.checkpoint_every) || divides(rules_.keep_every) ||
+         is_due_by_clock(monotonic_seconds() - last_save_, rules_.checkpoint_minutes, took_);
+}
+
+Path Saver::save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer) {
+  const double start = monotonic_seconds();
+  Path saved = folder_.save(meta, model, optimizer);
+  folder_.prune({rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every}, meta.step);
+  last_save_ = monotonic_seconds();
+  took_ = last_save_ - start;
+  return saved;
+}
+
+std::string Saver::newest_healthy() {
+  const auto newest = folder_.newest_healthy();
+  return newest ? newest->path.string() : "none";
+}
+
+}  // namespace aloft

@@ -1,0 +1,40 @@
+// When a run saves, and what it keeps: the rules of [train] over the run's checkpoints.
+#pragma once
+
+#include <optional>
+
+#include "train/checkpoint_folder.h"
+#include "train/recipe.h"
+#include "train/run_directory.h"
+
+namespace aloft {
+
+// Whether it is time for a checkpoint, by the clock alone: `minutes` after the last one (0: never),
+// but not before saving, which took `took` seconds, is a small part (1 in 20) of the time.
+bool is_due_by_clock(double seconds_since, double minutes, double took);
+
+class Saver {
+ public:
+  Saver(const RunDirectory& directory, const TrainSection& rules);
+
+  // Brings the folder in order, and finds where the run goes on: its newest healthy checkpoint.
+  // Nothing where it has saved none, and begins anew. Says which ones it passes over. DataError
+  // E0641 where there are checkpoints and all of them are damaged.
+  std::optional<StoredCheckpoint> to_resume();
+
+  // Whether a run that stands behind `step` steps saves now: by the step's number or by the clock.
+  bool is_due(std::int64_t step) const;
+
+  // Saves, and removes what need not stay. EnvironmentError E0603, E0604.
+  Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
+
+  // The newest healthy checkpoint, for advice; "none".
+  std::string newest_healthy();
+
+ private:
+  TrainSection rules_;
+  CheckpointFolder folder_;
+  double last_save_, took_ = 0;
+};
+
+}  // namespace aloft
