@@ -1,6 +1,6 @@
 """What a run saves, keeps and goes on from, as its user and the machine see it.
 
-  checkpoints_test.py ALOFT   (the standard library only)
+  checkpoints_test.py ALOFT REPOSITORY (the standard library only)
 """
 
 import array
@@ -336,4 +336,4 @@ class Checkpoints(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
