@@ -118,8 +118,9 @@
     const constant = new Set(scales).size <= 1;
     return ["scale", [
       line("loss scale", xy(curves.loss_scale), "accent", { stepped: true, borderWidth: 2, order: 1 }),
-      line("skipped", marks, "bad", { showLine: false, pointRadius: 4.5, pointStyle: "crossRot",
-                                      borderWidth: 2, order: 0, hidden: marks.length === 0 }),
+      line("skipped", marks, "bad", { showLine: false, clip: 8, pointRadius: 4.5,
+                                      pointStyle: "crossRot", borderWidth: 2, order: 0,
+                                      hidden: marks.length === 0 }),
     ], options(axes(constant ? { title: "factor", min: 0, ticks: { maxTicksLimit: 4 } }
                              : { title: "factor, logarithmic", type: "logarithmic",
                                  afterBuildTicks: powersOfTwo, ticks: { callback: (v) => count(v) } },
