@@ -44,8 +44,10 @@ std::vector<std::string> prompts_of(const Options& o) {
   constexpr std::uint64_t kMost = 1 << 26;
   std::vector<std::string> prompts;
   const std::string text = read_file(o.prompts, kMost);
-  for (const std::string_view line : split(text, '\n'))
+  for (std::string_view line : split(text, '\n')) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty()) prompts.push_back(unescaped(line));
+  }
   if (prompts.empty())
     throw UserError("E0812", "the file holds no prompt")
         .at(o.prompts)

@@ -35,17 +35,11 @@ std::string draw_run_sample(models::Gpt2& model, const Tokenizer& tokenizer, std
                             std::uint64_t seed) {
   const BackToTraining back(model);
   Generator generator(model);
-  generator.start(sample_start(tokenizer));
-  SamplingOptions o;
-  o.temperature = 0.8;
-  o.top_k = 40;
-  o.seed = seed;
-  std::vector<std::int32_t> drawn;
-  for (std::int64_t i = 0; i < tokens; ++i) {
-    drawn.push_back(sample_token(generator.logits(tokenizer.vocab_size()), o, i));
-    generator.feed(drawn.back());
-  }
-  return tokenizer.decode(drawn);
+  DrawOptions o;
+  o.tokens = tokens;
+  o.ids = tokenizer.vocab_size();
+  o.sampling = {.temperature = 0.8, .top_k = 40, .seed = seed};
+  return tokenizer.decode(draw_texts(generator, sample_start(tokenizer), o)[0].tokens);
 }
 
 }  // namespace aloft

@@ -49,7 +49,7 @@ class Generate(ProgramTest):
             [alone] = self.parsed("generate", "run", "--prompt", "the", "--tokens", 20, "--seed",
                                   text["seed"], "--json")
             self.assertEqual(text["tokens"], alone["tokens"])
-        (self.folder / "prompts.txt").write_text("the\\nquick\nover\n")
+        (self.folder / "prompts.txt").write_bytes(b"the\\nquick\r\nover\n")
         texts = self.parsed("generate", "run", "--prompts", "prompts.txt", "--tokens", 4, "--json")
         self.assertEqual([t["prompt"] for t in texts], ["the\nquick", "over"])
         plain = self.text("--prompts", "prompts.txt", "--tokens", 4, "--temperature", 0)
