@@ -41,7 +41,7 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 # interface made from the headers.
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
         FILES_MATCHING PATTERN "*.toml")
-set(pages errors exit-codes metrics parameter-groups precision run-directory tensorboard)
+set(pages checkpoints errors exit-codes metrics parameter-groups precision run-directory tensorboard)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")
 install(FILES ${pages} LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 find_package(Python3 COMPONENTS Interpreter)

@@ -197,8 +197,7 @@ Action generate_verb(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--seed", o->sampling.seed, "same seed, same text")->capture_default_str();
   app.add_option("--checkpoint", o->checkpoint,
-                 "of a run: newest that is healthy, best (lowest validation loss), or a step "
-                 "(default: newest)");
+                 "of a run: newest, best (in validation) or a step (default: newest)");
   app.add_option("--precision", o->precision, "O0, O2:bf16, ...")->capture_default_str();
   app.add_option("--threads", o->threads, "0: all")->check(at_least(0))->capture_default_str();
   app.add_flag("--past-end", o->past_end, "go on where the model ends the text");

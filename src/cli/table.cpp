@@ -13,6 +13,8 @@ using Row = std::vector<std::string>;
 
 constexpr std::size_t kGap = 2, kPlainWidth = 100;
 constexpr std::size_t kNarrowest = 12;  // no column is cut to less
+// The last column holds words and gives way first, as far as they read well.
+constexpr std::size_t kNarrowWords = 30;
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
@@ -62,6 +64,8 @@ std::vector<std::size_t> widths_of(const std::vector<Row>& rows, std::size_t mos
   const auto total = [&] {
     return std::accumulate(width.begin(), width.end(), kGap * (width.size() - 1));
   };
+  if (const std::size_t sum = total(); sum > most && width.back() > kNarrowWords)
+    width.back() -= std::min(width.back() - kNarrowWords, sum - most);
   for (std::size_t sum = total(); sum > most; sum = total()) {
     const auto widest = std::max_element(width.begin(), width.end());
     if (*widest <= kNarrowest) break;

@@ -8,8 +8,8 @@
 namespace aloft::cli {
 
 // Rows as lines, columns padded to their widest cell; the first row is the head, underlined. Where
-// that is wider than `width` columns, the widest columns get narrower and their cells go on in the
-// next line. The last column is not padded.
+// that is wider than `width` columns, the last column gets narrower, then the widest, and their
+// cells go on in the next line. The last column is not padded.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t width);
 
 // The same for stdout: as wide as its terminal, or 100 columns where it is none.
