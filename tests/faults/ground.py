@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import threading
@@ -269,7 +270,7 @@ def differences(found, wanted):
         try:
             if of(found) != of(wanted):
                 problems.append(f"{name}: {first_difference(of(found), of(wanted))}")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, LookupError, struct.error) as error:
             problems.append(f"{name}: {error}")
     problems += [f"{folder}/{file.name} differs" for folder in ("tokenizer", "samples")
                  for file in sorted((wanted / folder).iterdir())

@@ -92,13 +92,14 @@ def clean_steps(here, clean):
 
 
 def whole_checkpoints(here, place, clean):
-    """Names of the checkpoints that are as they must be; a folder of that name that is not is torn."""
-    wanted, whole = clean_steps(here, clean), []
+    """Names of the checkpoints that are as they must be. Of one that is on its way out parts may be there,
+    but only beside a newer one that is whole."""
+    wanted, whole, torn = clean_steps(here, clean), [], []
     for name, folder in ground.checkpoints_of(place.run).items():
         what = ground.checkpoint_differs(folder, wanted[name])
-        if what:
-            raise tally.Failure("a torn checkpoint under its final name", f"{name}: {what}")
-        whole.append(name)
+        (torn if what else whole).append(name)
+    if torn and (not whole or torn[-1] > whole[-1]):
+        raise tally.Failure("a torn checkpoint under its final name", torn[-1])
     return whole
 
 

@@ -74,7 +74,8 @@ def attempt(here, key):
     usual = here.place(state).aloft(*arguments)
     outcome = with_streams(place, arguments, how, which)
     broken_pipe = how == "gone" and outcome.code in (-signal.SIGPIPE, 128 + signal.SIGPIPE)
-    if not broken_pipe:
+    help_as_usual = outcome.code == usual.code and "error E" not in usual.err
+    if not broken_pipe and not help_as_usual:
         ground.check_documented(outcome, message="err" not in which)
     if how == "full" and "out" in which and usual.out and outcome.code == 0:
         raise tally.Failure("stdout is full, and the exit says that all is well", outcome.text())

@@ -79,10 +79,13 @@ def trace(place, arguments, **options):
 
 
 def points(calls, wanted=lambda call: True):
-    """(name, number) of the program's own calls, each once, in order."""
+    """(name, number) of the program's own calls, each once, in order. A number that the loader gets to
+    as well, in another thread, would strike there."""
     seen = {}
+    loader = {(call.name, call.number) for call in calls if not call.own}
     for call in calls:
-        if call.own and call.name not in NEVER_FAIL and wanted(call):
+        if call.own and call.name not in NEVER_FAIL and wanted(call) \
+                and (call.name, call.number) not in loader:
             seen.setdefault((call.name, call.number))
     return list(seen)
 
