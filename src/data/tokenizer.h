@@ -48,7 +48,8 @@ class Tokenizer {
   // Equal for equal vocabularies and rules; part of shards' headers and cache keys.
   virtual std::uint64_t fingerprint() const = 0;
 
-  // Writes `folder`/aloft_tokenizer.json and what belongs to it. Loaded by load_tokenizer.
+  // Writes `folder`/aloft_tokenizer.json and what belongs to it, with the fingerprint by which
+  // load_tokenizer finds them damaged.
   virtual void save(const Path& folder) const = 0;
 
  protected:

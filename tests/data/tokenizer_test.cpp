@@ -115,5 +115,17 @@ TEST(LoadTokenizer, DamagedFilesAreRefused) {
   }
 }
 
+// One digit is another: the files are whole, but of a tokenizer that was never saved.
+TEST(LoadTokenizer, AnotherOneThanWasSavedIsRefused) {
+  TemporaryFolder folder;
+  const Path file = folder.path() / kTokenizerFile;
+  char_tokenizer_of("ab")->save(folder.path());
+  std::string text = read_file(file);
+  EXPECT_EQ(load_tokenizer(folder.path())->vocab_size(), 2);
+  text.replace(text.find("97"), 2, "96");
+  TemporaryFolder::put(file, text);
+  EXPECT_THROW(load_tokenizer(folder.path()), DataError);
+}
+
 }  // namespace
 }  // namespace aloft

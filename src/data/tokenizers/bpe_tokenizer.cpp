@@ -73,6 +73,7 @@ class BpeTokenizer final : public Tokenizer {
     nlohmann::ordered_json json{{"format", "aloft-tokenizer"}, {"version", 1}, {"kind", "bpe"}};
     json["escaped"] = escaped_;
     json["model"] = "tokenizer.model";
+    json["fingerprint"] = hex16(fingerprint());
     make_folder(folder);
     write_file_atomic(folder / "tokenizer.model", model_);
     write_file_atomic(folder / kTokenizerFile, json.dump(2) + "\n");

@@ -60,6 +60,7 @@ class CharTokenizer final : public Tokenizer {
   void save(const Path& folder) const override {
     nlohmann::ordered_json json{{"format", "aloft-tokenizer"}, {"version", 1}, {"kind", "char"}};
     json["byte_fallback"] = byte_fallback_;
+    json["fingerprint"] = hex16(fingerprint());
     json["code_points"] = std::vector<std::uint32_t>(alphabet_.begin(), alphabet_.end());
     make_folder(folder);
     write_file_atomic(folder / kTokenizerFile, json.dump() + "\n");

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "data/tokenizer.h"
 #include "data/tokenizers/bpe_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
@@ -22,6 +23,17 @@ constexpr std::uint64_t kModelLimit = std::uint64_t{256} << 20;
       .advice("build it again, or copy it again whole");
 }
 
+// A flipped bit may leave a tokenizer that works, with other words. Files of before there was a
+// fingerprint are taken as they are.
+std::unique_ptr<Tokenizer> as_saved(std::unique_ptr<Tokenizer> made, const Path& path,
+                                    const Json& json) {
+  const auto saved = json.find("fingerprint");
+  if (saved != json.end() && *saved != hex16(made->fingerprint()))
+    damaged(path, "a tokenizer of fingerprint " + hex16(made->fingerprint()),
+            "the one that was saved, " + saved->dump());
+  return made;
+}
+
 std::unique_ptr<Tokenizer> load_char(const Path& path, const Json& json) {
   const auto points = json.find("code_points");
   const auto fallback = json.find("byte_fallback");
@@ -34,7 +46,7 @@ std::unique_ptr<Tokenizer> load_char(const Path& path, const Json& json) {
       damaged(path, "the code point " + point.dump(), "numbers up to 0x10FFFF");
     alphabet.push_back(static_cast<char32_t>(point.get<std::uint64_t>()));
   }
-  return make_char_tokenizer(std::move(alphabet), fallback->get<bool>());
+  return as_saved(make_char_tokenizer(std::move(alphabet), fallback->get<bool>()), path, json);
 }
 
 // The model lies beside; its name is fixed, so that a file cannot point elsewhere.
@@ -43,7 +55,8 @@ std::unique_ptr<Tokenizer> load_saved_bpe(const Path& path, const Json& json) {
   if (escaped == json.end() || !escaped->is_boolean())
     damaged(path, "fields missing", "a flag escaped");
   const Path model = path.parent_path() / "tokenizer.model";
-  return load_bpe(read_file(model, kModelLimit), escaped->get<bool>(), model.string());
+  return as_saved(load_bpe(read_file(model, kModelLimit), escaped->get<bool>(), model.string()),
+                  path, json);
 }
 
 std::unique_ptr<Tokenizer> load_gpt2(const Path& folder) {
@@ -74,7 +87,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
   if (kind == "byte") return make_byte_tokenizer();
   if (kind == "char") return load_char(file, json);
   if (kind == "bpe") return load_saved_bpe(file, json);
-  if (kind == "gpt2") return load_gpt2(path);
+  if (kind == "gpt2") return as_saved(load_gpt2(path), file, json);
   damaged(file, "kind " + kind.dump(), "byte, char, bpe or gpt2");
 }
 
