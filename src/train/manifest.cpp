@@ -77,6 +77,7 @@ json json_of(const std::optional<double>& value) { return value ? json(*value) :
 void read_state(const Fields& f, CheckpointMeta& meta) {
   meta.run = f.text("run");
   meta.problem = f.text("problem");
+  meta.last_loss = f.real_or_null("last_loss");
   meta.start_loss = f.real_or_null("start_loss");
   meta.validation_loss = f.real_or_null("validation_loss");
   if (f.at("best").is_null()) return;
@@ -98,6 +99,7 @@ std::string manifest_text(const Manifest& manifest) {
               {"policy", m.policy},
               {"model", m.model},
               {"problem", m.problem},
+              {"last_loss", json_of(m.last_loss)},
               {"start_loss", json_of(m.start_loss)},
               {"validation_loss", json_of(m.validation_loss)},
               {"best", nullptr}};

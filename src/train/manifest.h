@@ -27,6 +27,7 @@ struct CheckpointMeta {
   std::string policy;                // precision recipe's text
   nlohmann::json model;              // config, so that the folder can be loaded on its own
   std::string problem;               // why nobody should go on from this state; "": it is healthy
+  std::optional<double> last_loss;   // of the last step, where it is finite
   std::optional<double> start_loss;  // of the run's first steps, see health.h
   std::optional<double> validation_loss;  // of this very state, where it was evaluated
   std::optional<BestValidation> best;     // null before the first evaluation

@@ -43,10 +43,14 @@ bool Saver::is_due(std::int64_t step) const {
 Path Saver::save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer) {
   const double start = monotonic_seconds();
   Path saved = folder_.save(meta, model, optimizer);
-  folder_.prune({rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every}, meta.step);
+  prune(meta.step);
   last_save_ = monotonic_seconds();
   took_ = last_save_ - start;
   return saved;
+}
+
+void Saver::prune(std::int64_t step) {
+  folder_.prune({rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every}, step);
 }
 
 std::string Saver::newest_healthy() {

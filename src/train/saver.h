@@ -28,6 +28,10 @@ class Saver {
   // Saves, and removes what need not stay. EnvironmentError E0603, E0604.
   Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
 
+  // Removes what need not stay beside the checkpoint of `step`: a run that was killed behind its
+  // last save has not come to it.
+  void prune(std::int64_t step);
+
   // The newest healthy checkpoint, for advice; "none".
   std::string newest_healthy();
 

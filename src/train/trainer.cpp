@@ -114,6 +114,7 @@ class Training {
     best_ = meta.best;
     validation_ = meta.validation_loss;
     if (validation_) result_.val_loss = validation_;
+    if (meta.last_loss) result_.last_loss = *meta.last_loss;
     health_.emplace(optimizer_->scaler(), meta.start_loss);
     unsaved_ = false;
     // Programs before wrote no validation loss into a checkpoint; the line is there.
@@ -149,9 +150,9 @@ class Training {
   }
 
   json result_record() const {
-    if (const json& found = directory_.found_record();
-        result_.steps == 0 && found.is_object() && found.contains("result") &&
-        found.value("finished", json()) == true)
+    if (const json& found = directory_.found_record(); result_.steps == 0 && found.is_object() &&
+                                                       found.contains("result") &&
+                                                       found.value("finished", json()) == true)
       return found["result"];
     json result = {{"steps", step_},
                    {"skipped", result_.skipped},
@@ -345,6 +346,7 @@ class Training {
     meta.policy = model_->policy().str();
     meta.model = json_of(config_);
     meta.problem = problem_;
+    if (std::isfinite(result_.last_loss)) meta.last_loss = result_.last_loss;
     meta.start_loss = health_->start_loss();
     if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
     meta.best = best_;
@@ -359,6 +361,7 @@ class Training {
         result_.exit = ExitCode::Interrupted;
     }
     save(metrics);
+    if (result_.steps == 0) saver_->prune(step_);
     metrics.flush();
     if (result_.exit == ExitCode::Ok && !problem_.empty())
       throw DivergedError("E0822", "the run has ended, and its model is worth nothing")

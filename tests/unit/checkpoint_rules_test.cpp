@@ -151,6 +151,7 @@ Manifest example() {
   m.meta.policy = "O2:fp16";
   m.meta.model = {{"family", "gpt2"}, {"norm_eps", 1e-5}};
   m.meta.problem = "the loss is NaN";
+  m.meta.last_loss = 2.5;
   m.meta.start_loss = 4.158883083359672;
   m.meta.validation_loss = 2.04;
   m.meta.best = {2.04, 400, 0};
@@ -202,7 +203,8 @@ TEST(ManifestText, TheFormatBeforeIsReadAndItsRangesHold) {
   nlohmann::json old = nlohmann::json::parse(manifest_text(example()));
   old["format"] = 1;
   EXPECT_NE(refusal_of(old).find("xxh3"), std::string::npos);  // who has a hash is held to it
-  for (const char* key : {"xxh3", "run", "problem", "start_loss", "validation_loss", "best"})
+  for (const char* key :
+       {"xxh3", "run", "problem", "last_loss", "start_loss", "validation_loss", "best"})
     old.erase(key);
   const CheckpointMeta meta = parse_manifest(old.dump(), "there").meta;
   EXPECT_EQ(meta.data_position, 40u);
