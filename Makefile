@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 
 .PHONY: build demo docs test bench lint format asan tsan avx2 fuzz faults put_back results install clean configure configure_all
 
-build: configure  ## the program: build/bin/aloft
+build: configure  ## the program, build/bin/aloft, and the library: all that is installed
 	$(NINJA) rel --target aloft -j $(JOBS)
 
 demo: build  ## trains a GPT in mixed precision on the C++ headers of this machine
@@ -14,7 +14,7 @@ demo: build  ## trains a GPT in mixed precision on the C++ headers of this machi
 
 test: configure_all
 	$(NINJA) rel -j $(JOBS)
-	ctest --preset rel
+	tools/run_tests rel
 
 bench: configure_all  ## tools/bench names its parts
 	$(NINJA) rel -j $(JOBS)
@@ -36,17 +36,17 @@ asan:
 	tools/setup build test
 	cmake --preset dev
 	$(NINJA) dev -j $(JOBS)
-	ctest --preset dev
+	tools/run_tests dev
 
 tsan:
 	tools/setup build test tsan
 	cmake --preset tsan
 	$(NINJA) tsan -j $(JOBS)
-	ctest --preset tsan
+	tools/run_tests tsan
 
 avx2: configure_all
 	$(NINJA) rel -j $(JOBS)
-	ctest --preset avx2
+	tools/run_tests avx2
 
 fuzz:  ## MINUTES a target
 	tools/setup build test fuzz
@@ -62,8 +62,7 @@ faults: configure_all  ## ROUNDS, SEED, MINUTES (of soak, 60): what kills, harms
 put_back: configure_all  ## hours: each bug that was mended, put back, fails its test
 	python3 -B tests/faults/put_back.py .
 
-install: configure
-	$(NINJA) rel -j $(JOBS)
+install: build
 	cmake --install build --prefix $(DESTDIR)$(PREFIX)
 
 docs:  ## an index of the C++ interface, from the headers' comments

@@ -25,6 +25,8 @@ set_target_properties(aloft_shared PROPERTIES OUTPUT_NAME aloft EXPORT_NAME alof
 
 install(TARGETS aloft_shared EXPORT aloft LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET aloft)
+  # Who builds the program can install: the library is made of the same objects.
+  add_dependencies(aloft aloft_shared)
   install(TARGETS aloft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(CODE "set(from \"${PROJECT_SOURCE_DIR}\")

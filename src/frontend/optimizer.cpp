@@ -88,7 +88,7 @@ Optimizer::Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
   if (parameters_.empty())
     throw UserError("E0801", "there is nothing to train")
         .need("at least one parameter that requires a gradient")
-        .advice("unfreeze parameters with requires_grad(true, pattern)");
+        .advice("unfreeze parameters with model.requires_grad(true, pattern)");
   check_groups(spec_.groups, parameters);
   check_early(spec_, scaler_);
   applied = new_variable("optim.applied", DType::I64, {}, StateClass::Control);
@@ -118,10 +118,8 @@ const ParameterGroup* Optimizer::group(std::size_t i) const {
 
 bool Optimizer::decays(std::size_t i) const {
   if (const ParameterGroup* own = group(i); own && own->weight_decay) return true;
-  if (parameters_[i]->is_norm) return false;
-  for (const std::string& pattern : spec_.no_decay)
-    if (glob_match(pattern, parameters_[i]->name.str())) return false;
-  return true;
+  if (parameters_[i]->is_norm && !spec_.decay.norms) return false;
+  return !glob_match_any(spec_.decay.without, parameters_[i]->name.str());
 }
 
 void Optimizer::set_accumulation(int micro_batches) {

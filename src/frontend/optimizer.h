@@ -28,7 +28,7 @@ class UpdateRule {
 };
 
 // Parameters with numbers of their own; what a group leaves out is the optimizer's. A rate follows
-// the same schedule. A weight decay holds for every parameter of the group, norms and biases too.
+// the same schedule. A weight decay of a group's own holds for every parameter in it.
 struct ParameterGroup {
   std::vector<std::string> parameters;  // name patterns, such as "h.*.attn.*"
   std::optional<double> lr, weight_decay;
@@ -47,14 +47,21 @@ enum class MasterForm : std::uint8_t { F32, Split };
 // they are, updates the others, and says so as Late does (StepResult::finite, culprit).
 enum class UpdateTime : std::uint8_t { Late, Early };
 
+// What the optimizer's weight decay holds for: every parameter, as in torch.optim, if nothing else
+// is said. Recipes say kWeightsDecay, as those of most language models do.
+struct Decay {
+  bool norms = true;                      // scales and shifts of norms decay too
+  std::vector<std::string> without = {};  // name patterns of parameters that do not decay
+};
+inline const Decay kWeightsDecay{.norms = false, .without = {"*.bias", "bias"}};
+
 struct OptimizerSpec {
   std::shared_ptr<const UpdateRule> rule;
   double lr = 1e-3;
   double weight_decay = 0;
   double clip_norm = 0;  // largest global L2 norm of the gradients; 0: no clipping
   scalar::ScheduleRule schedule;
-  // Parameters that never decay: norms always, besides those that match.
-  std::vector<std::string> no_decay = {"*.bias", "bias"};
+  Decay decay = {};
   // The first group with a pattern that matches takes a parameter.
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;   // Split: O2 with bf16 weights only

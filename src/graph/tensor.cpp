@@ -31,7 +31,14 @@ double Tensor::item() const {
   return v[0];
 }
 
-void Tensor::backward() const { emitter_of(*this).backward(*this); }
+void Tensor::backward() const {
+  const TensorType t = type();
+  if (t.shape.max_numel() != 1 || !is_float(t.dtype))
+    throw UserError("E0803", "backward() needs one floating-point number to start from")
+        .saw(t.str())
+        .advice("take mean(loss) or sum(loss) first");
+  emitter_of(*this).backward(*this);
+}
 
 Emitter& current_emitter() {
   if (current) return *current;

@@ -76,7 +76,9 @@ void GraphEmitter::backward(const Tensor& loss) {
   const Where& w = graph_.node(loss.id().node).where;
   throw UserError("E0305", "backward() was called while the function is being traced")
       .at(w.file.str() + ":" + std::to_string(w.line))
-      .advice("return minimize(loss, optimizer) or gradients(loss, parameters) from the function");
+      .advice(
+          "return minimize(loss, optimizer), or scaled_gradients(loss, optimizer), from the "
+          "function");
 }
 
 void inline_body(Graph& graph, std::uint32_t n) {

@@ -67,6 +67,18 @@ void check_lengths(const Infer& infer) {
     }
   }
 }
+
+// Whatever made a shape (an attribute, a product of two), it is one that memory can hold.
+void check_sizes(const Infer& infer) {
+  for (const TensorType& t : infer.outputs()) {
+    try {
+      t.max_bytes();
+    } catch (const UserError& e) {
+      infer.fail("its result would be " + t.str(), "extents of 0 or more, and below 2^63 bytes",
+                 "check the numbers that the shape is made of", e.code());
+    }
+  }
+}
 }  // namespace
 
 std::vector<TensorType> infer_types(const OpDef& op, const Attrs& attrs, CallTypes in,
@@ -74,6 +86,7 @@ std::vector<TensorType> infer_types(const OpDef& op, const Attrs& attrs, CallTyp
   Infer infer(op.name, in, where);
   op.infer(attrs, infer);
   check_lengths(infer);
+  check_sizes(infer);
   return infer.outputs();
 }
 

@@ -34,6 +34,7 @@ OptimizerSpec spec_of(const Options& o, bool decoupled) {
           .weight_decay = o.weight_decay,
           .clip_norm = o.clip_norm,
           .schedule = o.schedule,
+          .decay = o.decay,
           .groups = o.groups,
           .master = o.master,
           .update = o.update};

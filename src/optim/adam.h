@@ -1,4 +1,5 @@
-// Adam (L2 regularisation) and AdamW (decoupled weight decay). As torch.optim.Adam and AdamW.
+// Adam (L2 regularisation) and AdamW (decoupled weight decay). As torch.optim.Adam and AdamW, with
+// the same defaults: a weight decay holds for every parameter, norms and biases too.
 #pragma once
 
 #include "frontend/optimizer.h"
@@ -15,6 +16,7 @@ struct Adam {
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
   UpdateTime update = UpdateTime::Late;
+  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
   operator OptimizerSpec() const;
 };
 
@@ -28,6 +30,7 @@ struct AdamW {
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
   UpdateTime update = UpdateTime::Late;
+  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
   operator OptimizerSpec() const;
 };
 

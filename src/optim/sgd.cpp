@@ -42,13 +42,15 @@ Sgd::operator OptimizerSpec() const {
           .weight_decay = weight_decay,
           .clip_norm = clip_norm,
           .schedule = schedule,
+          .decay = decay,
           .groups = groups,
           .master = master,
           .update = update};
 }
 
 Momentum::operator OptimizerSpec() const {
-  return Sgd{lr, momentum, 0, nesterov, weight_decay, clip_norm, schedule, groups, master, update};
+  return Sgd{lr,       momentum, 0,      nesterov, weight_decay, clip_norm,
+             schedule, groups,   master, update,   decay};
 }
 
 }  // namespace aloft::optim

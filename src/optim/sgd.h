@@ -1,4 +1,5 @@
-// Stochastic gradient descent, with momentum (Nesterov's too). As torch.optim.SGD.
+// Stochastic gradient descent, with momentum (Nesterov's too). As torch.optim.SGD: a weight decay
+// holds for every parameter.
 #pragma once
 
 #include "frontend/optimizer.h"
@@ -16,6 +17,7 @@ struct Sgd {
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
   UpdateTime update = UpdateTime::Late;
+  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
   operator OptimizerSpec() const;
 };
 
@@ -30,6 +32,7 @@ struct Momentum {
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;
   UpdateTime update = UpdateTime::Late;
+  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
   operator OptimizerSpec() const;
 };
 

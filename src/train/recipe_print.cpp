@@ -126,7 +126,7 @@ OptimizerSpec optimizer_spec(const Recipe& r) {
     spec = optim::Momentum{o.lr, o.momentum, o.nesterov, o.weight_decay, o.clip_norm, schedule};
   else
     spec = optim::Sgd{o.lr, 0, 0, false, o.weight_decay, o.clip_norm, schedule};
-  spec.no_decay = o.no_decay;
+  spec.decay = {.norms = false, .without = o.no_decay};
   spec.groups = o.groups;
   spec.update = o.update == "early" ? UpdateTime::Early : UpdateTime::Late;
   spec.master = o.master == "split" ? MasterForm::Split : MasterForm::F32;

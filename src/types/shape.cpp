@@ -68,7 +68,13 @@ Dim Shape::numel() const {
 
 std::int64_t Shape::max_numel() const {
   std::int64_t n = 1;
-  for (const Dim& d : dims_) n = checked_mul(n, d.max());
+  for (const Dim& d : dims_) {
+    if (d.factor < 0)
+      throw UserError("E0103", "a shape has a negative extent")
+          .saw(str())
+          .need("extents of 0 or more");
+    n = checked_mul(n, d.max());
+  }
   return n;
 }
 

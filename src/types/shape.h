@@ -52,7 +52,7 @@ class Shape {
   auto end() const { return dims_.end(); }
 
   Dim numel() const;               // may be symbolic
-  std::int64_t max_numel() const;  // with every symbol at its bound
+  std::int64_t max_numel() const;  // symbols at their bounds; UserError E0103 if one is negative
   bool is_constant() const;
   std::vector<std::int64_t> max_extents() const;
   std::string str() const;  // [B<=8,256]
@@ -67,7 +67,7 @@ struct TensorType {
   DType dtype = DType::F32;
   Shape shape;
 
-  std::size_t max_bytes() const;  // UserError E0103 beyond 63 bits
+  std::size_t max_bytes() const;  // UserError E0103 beyond 63 bits, or negative
   std::string str() const { return std::string(name_of(dtype)) + shape.str(); }  // f32[B<=8,256]
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };

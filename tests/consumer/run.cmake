@@ -5,6 +5,12 @@ file(REMOVE_RECURSE ${build}/consumer)
 function(step)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
+# What the program's target builds is all that is installed: nothing is missing after `make build`.
+execute_process(COMMAND ninja -C ${build} -t inputs aloft OUTPUT_VARIABLE inputs
+                COMMAND_ERROR_IS_FATAL ANY)
+if(NOT inputs MATCHES "libaloft[.]so")
+  message(FATAL_ERROR "the target aloft does not build the shared library that is installed")
+endif()
 step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix})
 foreach(file share/aloft/recipes/gpt-cpp.toml share/doc/aloft/metrics.md share/doc/aloft/api.md)
   if(NOT EXISTS ${prefix}/${file})

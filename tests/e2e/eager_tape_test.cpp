@@ -1,10 +1,15 @@
 // The eager tape forgets what nobody can differentiate any more, and nothing else.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "e2e/training.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
 #include "ops/cross_entropy.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
 #include "optim/adam.h"
 
 namespace aloft::e2e {
@@ -75,6 +80,39 @@ INSTANTIATE_TEST_SUITE_P(All, EagerTape, testing::Values("O0", "O1:bf16", "O2:fp
                            std::replace(name.begin(), name.end(), ':', '_');
                            return name;
                          });
+
+// As in PyTorch there is no gradient of several numbers at once: which of them would be a guess.
+TEST(Backward, StartsFromOneNumber) {
+  use_cpu();
+  models::Mlp model({4, 3, 2});
+  const Tensor y = model(full({2, 4}, 1));
+  for (const Tensor& several : {y, reshape(y, {1, 4}), full({0}, 1), cast(sum(y), DType::I32)}) {
+    try {
+      several.backward();
+      ADD_FAILURE() << "taken: " << several.type().str();
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code(), "E0803");
+      EXPECT_NE(std::string(e.what()).find(several.type().str()), std::string::npos);
+    }
+  }
+  reshape(sum(y), {1, 1}).backward();
+}
+
+TEST(Factories, RefuseShapesThatNothingCanHave) {
+  use_cpu();
+  const auto code_of = [](auto make) {
+    try {
+      make();
+      return std::string("taken");
+    } catch (const UserError& e) {
+      return std::string(e.code());
+    }
+  };
+  EXPECT_EQ(code_of([] { full({-1, 2}, 0); }), "E0103");
+  EXPECT_EQ(code_of([] { from_floats({1, 2, 3, 4, 5, 6}, {-2, -3}); }), "E0103");
+  EXPECT_EQ(code_of([] { from_ints({}, {-1, 0}); }), "E0103");
+  EXPECT_EQ(code_of([] { models::Mlp({4, -3, 2}); }), "E0210");  // the layer looks first
+}
 
 }  // namespace
 }  // namespace aloft::e2e

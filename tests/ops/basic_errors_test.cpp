@@ -5,6 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/clamp.h"
 #include "ops/concat.h"
+#include "ops/constant.h"
 #include "ops/gather.h"
 #include "ops/losses.h"
 #include "ops/norm.h"
@@ -98,6 +99,24 @@ TEST(BasicErrors, AnyCallIsTakenOrRefused) {
     }
     EXPECT_LT(taken, 400) << op.name.str() << " refuses nothing";
   }
+}
+
+// Whatever op a shape goes into: it is the shape that is wrong, not the memory that is missing.
+TEST(BasicErrors, ShapesThatNothingCanHave) {
+  const std::int64_t huge = std::int64_t{1} << 40;
+  const TensorType one{DType::F32, {1, 1}}, rng{DType::I64, {3}};
+  expect_refused({
+      {"full", to_attrs(FullAttrs{{-1, 2}, 0, DType::F32}), {}, "f32[-1,2]"},
+      {"full", to_attrs(FullAttrs{{huge, huge}, 0, DType::F32}), {}, "below 2^63 bytes"},
+      {"full", to_attrs(FullAttrs{{huge, huge / 4 * 2}, 0, DType::F32}), {}, "below 2^63 bytes"},
+      {"iota", to_attrs(IotaAttrs{-1}), {}, "count >= 0"},
+      {"iota", to_attrs(IotaAttrs{huge << 22}), {}, "below 2^63 bytes"},
+      {"random_uniform", to_attrs(RandomUniformAttrs{{3, -4}}), {rng}, "[3,-4]"},
+      {"random_normal", to_attrs(RandomNormalAttrs{{huge, huge}}), {rng}, "below 2^63 bytes"},
+      {"broadcast", to_attrs(BroadcastAttrs{{huge, huge}}), {one}, "below 2^63 bytes"},
+      {"tile", to_attrs(RepeatAttrs{0, huge << 22}), {one}, "below 2^63 bytes"},
+  });
+  EXPECT_THROW((TensorType{DType::F32, {-2, -3}}.max_bytes()), UserError);
 }
 
 }  // namespace

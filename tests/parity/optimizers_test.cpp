@@ -12,8 +12,11 @@
 #include "frontend/compile.h"
 #include "frontend/eager.h"
 #include "frontend/module.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
 #include "ops/adam_update.h"
 #include "ops/binary.h"
+#include "ops/constant.h"
 #include "ops/evaluate.h"
 #include "ops/grad_stats.h"
 #include "ops/graph_emitter.h"
@@ -161,8 +164,10 @@ class Optimizers : public ::testing::TestWithParam<int> {
   }
 };
 
-TEST_P(Optimizers, FollowTorch) {
-  if (info().contains("groups")) GTEST_SKIP() << "groups are several update ops: minimize()'s part";
+// One update op; groups are several, which minimize() makes.
+class UpdateOps : public Optimizers {};
+
+TEST_P(UpdateOps, FollowTorch) {
   const Graph graph = step_graph(info());
   auto values = start();
   const std::int64_t steps = optimizers().info.at("steps");
@@ -271,13 +276,55 @@ TEST_P(Optimizers, FollowTorchCompiled) {
       weights, [&](const std::vector<Tensor>& g) { return compiled(g.at(0), g.at(1), g.at(2)); }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Torch, Optimizers,
-                         ::testing::Range(0, static_cast<int>(optimizers().cases().size())),
-                         [](const auto& info) {
-                           std::string name = optimizers().cases().at(info.param).at("name");
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+std::vector<int> cases_with(bool groups) {
+  std::vector<int> numbers;
+  const auto& cases = optimizers().cases();
+  for (int i = 0; i < static_cast<int>(cases.size()); ++i)
+    if (groups || !cases.at(i).contains("groups")) numbers.push_back(i);
+  return numbers;
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<int>& info) {
+  std::string name = optimizers().cases().at(info.param).at("name");
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, Optimizers, ::testing::ValuesIn(cases_with(true)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Torch, UpdateOps, ::testing::ValuesIn(cases_with(false)), name_of_case);
+
+struct Normed : nn::Module {
+  nn::Linear in{*this, "in", 3, 4};
+  nn::LayerNorm norm{*this, "norm", 4};
+  Tensor operator()(const Tensor& x) const { return norm(in(x)); }
+};
+
+// Parameters that one step without gradients makes smaller: all are 1 before it.
+std::vector<std::string> decayed_by(const OptimizerSpec& spec) {
+  use_backend(cpu_backend());
+  Normed model;
+  for (const VariablePtr& p : model.parameters())
+    std::fill_n(static_cast<float*>(p->data), p->type.shape.max_numel(), 1.0f);
+  auto [net, optimizer] = amp::initialize(model, spec, "O0");
+  minimize(sum(net(full({2, 3}, 1))) * 0.0, optimizer);
+  std::vector<std::string> names;
+  for (const VariablePtr& p : model.parameters())
+    if (*static_cast<float*>(p->data) == 1.0f - 0.5f * 0.25f) names.push_back(p->name.str());
+  return names;
+}
+
+// torch.optim's rule for AdamW, Adam and SGD: a weight decay holds for what the optimizer is given.
+TEST(WeightDecay, HoldsForEveryParameterUnlessSaidOtherwise) {
+  const std::vector<std::string> all = {"in.weight", "in.bias", "norm.weight", "norm.bias"};
+  EXPECT_EQ(decayed_by(optim::AdamW{.lr = 0.5, .weight_decay = 0.25}), all);
+  EXPECT_EQ(decayed_by(optim::Sgd{.lr = 0.5, .weight_decay = 0.25}), all);
+  EXPECT_EQ(decayed_by(optim::Momentum{.lr = 0.5, .weight_decay = 0.25}), all);
+  EXPECT_EQ(decayed_by(optim::AdamW{.lr = 0.5, .weight_decay = 0.25, .decay = kWeightsDecay}),
+            std::vector<std::string>{"in.weight"});
+  EXPECT_EQ(
+      decayed_by(optim::AdamW{.lr = 0.5, .weight_decay = 0.25, .decay = {.without = {"norm.*"}}}),
+      (std::vector<std::string>{"in.weight", "in.bias"}));
+}
 
 }  // namespace
 }  // namespace aloft::parity
