@@ -1,5 +1,6 @@
 #include "exec/executor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -136,6 +137,13 @@ void Executor::prepare(const Program& program) {
     step.values.assign(step.lengths.size(), 0);
   }
   programs_.push_back(std::move(ready));
+}
+
+bool Executor::is_cut_by_bound(int program) const {
+  const std::vector<Step>& steps = programs_[program]->steps;
+  return std::any_of(steps.begin(), steps.end(), [](const Step& s) {
+    return !s.lengths.empty() && s.prepared->is_cut_by_bound();
+  });
 }
 
 int Executor::find(std::string_view program) const {

@@ -41,6 +41,9 @@ class Executor {
 
   // Index of a program, for run(); -1 if there is none.
   int find(std::string_view program) const;
+  // Whether fewer rows than its bounds may give other bits than a program for just so many
+  // (Prepared::is_cut_by_bound).
+  bool is_cut_by_bound(int program) const;
   // `lengths` in the order of Program::symbols, each within its bound. UserError E0330 while
   // another thread runs a program of this executor: they share its arenas.
   void run(int program, std::span<const std::int64_t> lengths);

@@ -81,9 +81,10 @@ std::vector<InputSpec> inputs_of(const std::vector<TensorType>& types,
   return inputs;
 }
 
-// Whether a program for `inputs` takes `arguments`; `rows` becomes their batch where it has one.
-bool takes(const std::vector<InputSpec>& inputs, const std::vector<Tensor>& arguments,
-           std::int64_t& rows) {
+}  // namespace
+
+// Whether the program takes `arguments`; `rows` becomes their batch where it has one.
+bool CompiledCall::Entry::takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
   if (inputs.size() != arguments.size()) return false;
   rows = -1;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -95,13 +96,16 @@ bool takes(const std::vector<InputSpec>& inputs, const std::vector<Tensor>& argu
       if (want.shape[d].is_constant()) {
         if (n != want.shape[d].factor) return false;
       } else {
-        if (n < 2 || n > want.shape[d].bound || (rows >= 0 && n != rows)) return false;
+        const std::int64_t bound = want.shape[d].bound, least = whole_only ? bound : 2;
+        if (n < least || n > bound || (rows >= 0 && n != rows)) return false;
         rows = n;
       }
     }
   }
   return true;
 }
+
+namespace {
 
 // Whether two programs' inputs differ in nothing but the bound of their batch.
 bool differ_in_bound(const std::vector<InputSpec>& a, const std::vector<InputSpec>& b) {
@@ -151,6 +155,7 @@ void CompiledCall::connect(Entry& entry) {
   Executor& executor = programs_->executor();
   entry.program = programs_->find(entry.name);
   entry.has_length = !p.symbols.empty();
+  entry.whole_only = executor.is_cut_by_bound(entry.program);
   entry.homes.clear();
   for (const InputSpec& i : entry.inputs)
     entry.homes.push_back(programs_->input<void>(entry.name, i.name));
@@ -189,11 +194,13 @@ void CompiledCall::add(const std::vector<TensorType>& types) {
   const auto rows = options_.partial_batches ? common_rows(types) : std::nullopt;
   if (rows) {
     const std::vector<InputSpec> inputs = inputs_of(types, rows);
-    const auto smaller = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+    const auto other = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
       return differ_in_bound(e.inputs, inputs);
     });
+    if (other != entries_.end() && other->whole_only)
+      return add_program(fresh_name(), inputs_of(types, std::nullopt));
     try {
-      return add_program(smaller != entries_.end() ? smaller->name : fresh_name(), inputs);
+      return add_program(other != entries_.end() ? other->name : fresh_name(), inputs);
     } catch (const Error& e) {
       const bool is_of_f = e.exit_code() == ExitCode::Usage || e.exit_code() == ExitCode::Internal;
       if (!is_of_f || e.code() == "E0315") throw;
@@ -205,10 +212,9 @@ void CompiledCall::add(const std::vector<TensorType>& types) {
 
 const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& arguments) {
   std::int64_t rows;
-  if (last_ < entries_.size() && takes(entries_[last_].inputs, arguments, rows))
-    return entries_[last_];
+  if (last_ < entries_.size() && entries_[last_].takes(arguments, rows)) return entries_[last_];
   for (last_ = 0; last_ < entries_.size(); ++last_)
-    if (takes(entries_[last_].inputs, arguments, rows)) return entries_[last_];
+    if (entries_[last_].takes(arguments, rows)) return entries_[last_];
   if (!programs_) programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
   std::vector<TensorType> types;
   for (const Tensor& t : arguments) types.push_back(actual_type(eager().cell(t)));
@@ -227,7 +233,7 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
   keep_results();  // before anything is written: an argument may be a result of the last call
   const Entry& entry = entry_for(arguments);
   std::int64_t rows = 0;
-  takes(entry.inputs, arguments, rows);
+  entry.takes(arguments, rows);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
     const std::size_t bytes = actual_bytes(c);

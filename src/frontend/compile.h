@@ -84,6 +84,7 @@ class CompiledCall {
     std::vector<InputSpec> inputs;
     int program = -1;
     bool has_length = false;  // the program asks for the number of rows
+    bool whole_only = false;  // fewer rows would have other bits than eagerly
     std::vector<void*> homes;
     struct Result {
       TensorType type;
@@ -91,6 +92,7 @@ class CompiledCall {
       std::shared_ptr<void> memory;
     };
     std::vector<Result> results;
+    bool takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
   };
 
   const Entry& entry_for(const std::vector<Tensor>& arguments);

@@ -48,6 +48,9 @@ class Prepared {
   // Which of its ways the kernel goes for this call, and why, in words for people; empty where it
   // has only one.
   virtual std::string how() const { return {}; }
+  // Whether the bound of a length decides how sums are cut, so that a run of fewer rows may have
+  // other bits than a call with just so many. compile() then makes a program for each number.
+  virtual bool is_cut_by_bound() const { return false; }
   // Same inputs, same bits, on any number of threads. Uses the OpenMP pool. One prepared kernel is
   // shared by every program and thread of the process, and runs of it overlap: a run writes to its
   // outputs and its scratch and to nothing else.

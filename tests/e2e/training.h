@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "backends/cpu/cpu_backend.h"
-#include "backends/cpu/isa.h"
 #include "frontend/amp.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
@@ -41,10 +40,6 @@ struct Outcome {
 };
 
 // Every program that calls the library's ops registers a back end first; tests do it here.
-// Whether an eager batch of another constant size gives the bits of a compiled one whose bound is
-// larger: docs/decisions/0004-matmul-tiles.md.
-inline bool short_batches_keep_bits() { return cpu::cpu_features().avx512; }
-
 inline void use_cpu() {
   static const bool once = [] {
     use_backend(cpu_backend());

@@ -106,7 +106,7 @@ std::optional<Refusal> TileProgram::add_sum(const CallSpec& call, const StepProg
     return Refusal{"only sums over leading axes, in f32, join a loop"};
   // Beyond this a loop along columns would leave the order in which memory lies.
   if (fold->columns > 16384) return Refusal{"the sum has too many columns"};
-  if (fold_ && (fold_->columns != fold->columns || fold_->pieces != fold->pieces))
+  if (fold_ && (fold_->columns != fold->columns || fold_->most_pieces != fold->most_pieces))
     return Refusal{"two sums over different axes"};
   if (sums_.size() == 4) return Refusal{"more than four sums"};
   fold_ = fold;

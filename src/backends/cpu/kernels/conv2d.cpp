@@ -49,6 +49,7 @@ class Convolution : public Prepared {
       : grid_(spec), images_(images), how_(how) {}
   std::size_t scratch_bytes() const override { return grid_.scratch_bytes(); }
   std::string how() const override { return how_; }
+  bool is_cut_by_bound() const override { return true; }  // the library works by groups of images
   void run(const RunArgs& args) const override {
     grid_.run({args.in[0], args.in[1], args.in.size() > 2 ? args.in[2] : nullptr, args.out[0],
                args.scratch},

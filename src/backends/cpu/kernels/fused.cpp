@@ -32,8 +32,8 @@ class Fused : public Prepared {
   }
 
   std::size_t scratch_bytes() const override {
-    if (program_.sums().empty() || program_.fold().pieces == 1) return 0;
-    return program_.sums().size() * program_.fold().pieces * program_.fold().columns *
+    if (program_.sums().empty() || program_.fold().most_pieces == 1) return 0;
+    return program_.sums().size() * program_.fold().most_pieces * program_.fold().columns *
            sizeof(double);
   }
 
@@ -76,23 +76,27 @@ class Fused : public Prepared {
   void run_columns(const RunArgs& args, std::int64_t count) const {
     const ColumnFold& fold = program_.fold();
     const std::int64_t columns = fold.columns, rows = columns > 0 ? count / columns : 0;
-    const std::int64_t blocks = (columns + kColumns - 1) / kColumns;
-    const std::int64_t cost =
-        (rows / fold.pieces * std::min(kColumns, columns) + 64) * program_.cost();
-    parallel_for(blocks * fold.pieces, cost, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t blocks = (columns + kColumns - 1) / kColumns, pieces = fold.pieces(rows);
+    const std::int64_t cost = (rows / pieces * std::min(kColumns, columns) + 64) * program_.cost();
+    parallel_for(blocks * pieces, cost, [&](std::int64_t begin, std::int64_t end) {
       TileProgram::Tiles tiles(program_, args);
       for (std::int64_t t = begin; t < end; ++t) {
         const std::int64_t c0 = t % blocks * kColumns, piece = t / blocks;
-        fold_block(tiles, args, c0, std::min(kColumns, columns - c0), piece,
-                   rows * piece / fold.pieces, rows * (piece + 1) / fold.pieces);
+        fold_block(tiles, args, c0, std::min(kColumns, columns - c0),
+                   {piece, pieces, rows * piece / pieces, rows * (piece + 1) / pieces});
       }
     });
-    if (fold.pieces > 1) combine_pieces(args);
+    if (pieces > 1) combine_pieces(args, pieces);
   }
 
-  // Columns [c0, c0 + n) of rows [r0, r1): the steps, and each sum's share.
+  // Rows [r0, r1), the share of one of `count` pieces.
+  struct Piece {
+    std::int64_t index, count, r0, r1;
+  };
+
+  // Columns [c0, c0 + n) of a piece's rows: the steps, and each sum's share.
   void fold_block(TileProgram::Tiles& tiles, const RunArgs& args, std::int64_t c0, std::int64_t n,
-                  std::int64_t piece, std::int64_t r0, std::int64_t r1) const {
+                  const Piece& piece) const {
     const ColumnFold& fold = program_.fold();
     const auto& sums = program_.sums();
     const std::int64_t columns = fold.columns;
@@ -101,8 +105,8 @@ class Fused : public Prepared {
     alignas(64) float partial[kMostSums][kColumns];
     alignas(64) double total[kMostSums][kColumns];
     for (std::size_t s = 0; s < sums.size(); ++s) std::fill_n(total[s], n, 0.0);
-    while (r0 < r1) {
-      const std::int64_t stop = std::min(r1, r0 + kRowsInF32);
+    for (std::int64_t r0 = piece.r0; r0 < piece.r1;) {
+      const std::int64_t stop = std::min(piece.r1, r0 + kRowsInF32);
       for (std::size_t s = 0; s < sums.size(); ++s) std::fill_n(partial[s], n, 0.0f);
       while (r0 < stop) {
         const std::int64_t some = std::min(most, stop - r0);
@@ -119,8 +123,8 @@ class Fused : public Prepared {
         for (std::int64_t i = 0; i < n; ++i) total[s][i] += static_cast<double>(partial[s][i]);
     }
     for (std::size_t s = 0; s < sums.size(); ++s) {
-      if (fold.pieces > 1)
-        std::copy_n(total[s], n, partials(args, s) + piece * columns + c0);
+      if (piece.count > 1)
+        std::copy_n(total[s], n, partials(args, s) + piece.index * columns + c0);
       else
         close_f64(sums[s].dtype, total[s], at(args.out[sums[s].output], c0, sums[s].dtype), n);
     }
@@ -129,14 +133,14 @@ class Fused : public Prepared {
   // Of sum s: a row of doubles a piece.
   double* partials(const RunArgs& args, std::size_t s) const {
     return static_cast<double*>(args.scratch) +
-           static_cast<std::int64_t>(s) * program_.fold().pieces * program_.fold().columns;
+           static_cast<std::int64_t>(s) * program_.fold().most_pieces * program_.fold().columns;
   }
 
-  void combine_pieces(const RunArgs& args) const {
+  void combine_pieces(const RunArgs& args, std::int64_t pieces) const {
     const std::int64_t columns = program_.fold().columns;
     for (std::size_t s = 0; s < program_.sums().size(); ++s) {
       double* first = partials(args, s);
-      for (std::int64_t p = 1; p < program_.fold().pieces; ++p)
+      for (std::int64_t p = 1; p < pieces; ++p)
         for (std::int64_t i = 0; i < columns; ++i) first[i] += first[p * columns + i];
       const TileProgram::Sum& sum = program_.sums()[s];
       close_f64(sum.dtype, first, args.out[sum.output], columns);

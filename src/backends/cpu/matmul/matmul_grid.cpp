@@ -330,6 +330,8 @@ MatmulGrid::~MatmulGrid() = default;
 std::size_t MatmulGrid::scratch_bytes() const { return state_->bytes; }
 const char* MatmulGrid::engine() const { return state_->engine.name; }
 
+bool MatmulGrid::is_cut_by_bound() const { return !state_->primitives.empty(); }
+
 std::string MatmulGrid::how() const {
   const State& s = *state_;
   const MatmulTiling& t = s.tiling;

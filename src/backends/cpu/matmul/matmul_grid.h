@@ -59,6 +59,9 @@ class MatmulGrid {
   std::size_t scratch_bytes() const;
   // Rows past actual.m inside the bound may be written with anything.
   void run(const MatmulPointers& pointers, const MatmulActual& actual) const;
+  // By the library's kernels, whose sums depend on the sizes that they are made for: other bounds,
+  // other bits.
+  bool is_cut_by_bound() const;
   // "amx bf16", "amx f16 by halves", "amx f32 by bf16x6", "our own f32 vectors" ...
   const char* engine() const;
   // The engine, the cut and what of the operands is copied, and why: for people.

@@ -32,10 +32,11 @@ struct ReductionCode {
 inline constexpr std::int64_t kRowsInF32 = 128;
 
 // How a prepared reduction of leading axes goes about it, for a fused loop that repeats it to the
-// bit: its rows are cut into `pieces`, each folded kRowsInF32 rows at a time.
+// bit: its rows are cut into pieces(rows), each folded kRowsInF32 rows at a time.
 struct ColumnFold {
   void (*rows)(float* into, const float* x, std::int64_t n);
-  std::int64_t pieces, columns;
+  std::int64_t columns, most_pieces;
+  std::int64_t pieces(std::int64_t rows) const;
 };
 class ColumnReduction {
  public:
