@@ -1,4 +1,5 @@
-// Batches of labelled arrays as tensors:  for (auto [x, label] : loader) step(x, label);
+// Batches of arrays as tensors:  for (auto [x, y] : loader) step(x, y);  y holds the labels, i32
+// [rows], or where the data has targets, f32 [rows, outputs].
 #pragma once
 
 #include <iterator>
@@ -23,6 +24,7 @@ class Loader {
     if (sample_.max_numel() != shared->features)
       throw UserError("E0313", "the shape of a sample does not fit its numbers")
           .saw(sample_.str() + " for " + std::to_string(shared->features) + " numbers");
+    outputs_ = shared->outputs;
     source_ = std::make_unique<ArrayLoader>(std::move(shared), options);
   }
 
@@ -63,10 +65,13 @@ class Loader {
     dims.insert(dims.end(), sample_.begin(), sample_.end());
     const std::int64_t numbers = b.rows * sample_.max_numel();
     return {from_floats({b.features.begin(), b.features.begin() + numbers}, Shape(dims)),
-            from_ints({b.labels.begin(), b.labels.begin() + b.rows}, {b.rows})};
+            outputs_ > 0 ? from_floats({b.targets.begin(), b.targets.begin() + b.rows * outputs_},
+                                       {b.rows, outputs_})
+                         : from_ints({b.labels.begin(), b.labels.begin() + b.rows}, {b.rows})};
   }
 
   Shape sample_;
+  std::int64_t outputs_ = 0;
   std::unique_ptr<ArrayLoader> source_;
 };
 

@@ -65,15 +65,21 @@ ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint6
     throw UserError("E0512", "the share for validation is out of range")
         .saw(std::to_string(held_out) + " of " + std::to_string(data.samples()) + " samples")
         .need("fewer than all");
-  const Permutation shuffle(data.labels.size(), mix_keys(seed, data.labels.size()));
+  const auto samples = static_cast<std::size_t>(data.samples());
+  const Permutation shuffle(samples, mix_keys(seed, samples));
   ArraySplit split;
   split.train.features = split.held_out.features = data.features;
-  const std::size_t features = static_cast<std::size_t>(data.features);
-  for (std::size_t i = 0; i < data.labels.size(); ++i) {
+  split.train.outputs = split.held_out.outputs = data.outputs;
+  const auto append = [](const std::vector<float>& rows, std::size_t row, std::int64_t width,
+                         std::vector<float>& to) {
+    const auto from = rows.begin() + static_cast<std::ptrdiff_t>(row) * width;
+    to.insert(to.end(), from, from + width);
+  };
+  for (std::size_t i = 0; i < samples; ++i) {
     ArrayData& to = static_cast<std::int64_t>(shuffle(i)) < held_out ? split.held_out : split.train;
-    const auto from = data.values.begin() + static_cast<std::ptrdiff_t>(i * features);
-    to.values.insert(to.values.end(), from, from + static_cast<std::ptrdiff_t>(features));
-    to.labels.push_back(data.labels[i]);
+    append(data.values, i, data.features, to.values);
+    append(data.targets, i, data.outputs, to.targets);
+    if (data.outputs == 0) to.labels.push_back(data.labels[i]);
   }
   return split;
 }

@@ -9,17 +9,43 @@ namespace aloft {
 struct ArrayLoader::Slot {
   std::vector<float> features;
   std::vector<std::int32_t> labels;
+  std::vector<float> targets;
   ArrayBatch batch;
 };
+
+namespace {
+
+void check(const ArrayData& d) {
+  const std::int64_t n = d.samples();
+  const bool has_both = d.outputs > 0 && !d.labels.empty();
+  if (d.features >= 0 && d.outputs >= 0 && !has_both &&
+      static_cast<std::int64_t>(d.values.size()) == n * d.features &&
+      static_cast<std::int64_t>(d.targets.size()) == n * d.outputs)
+    return;
+  throw UserError("E0313", "the numbers of a data set do not fit one another")
+      .saw(std::to_string(d.values.size()) + " values, " + std::to_string(d.labels.size()) +
+           " labels, " + std::to_string(d.targets.size()) + " targets")
+      .need(std::to_string(d.features) + " values a sample, and either a label or " +
+            std::to_string(d.outputs) + " targets each");
+}
+
+// Sample `from` of rows of `width` numbers, into row `to`.
+void copy_row(const std::vector<float>& rows, std::int64_t width, std::size_t from, std::size_t to,
+              std::vector<float>& into) {
+  const auto n = static_cast<std::size_t>(width);
+  std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(from * n), n,
+              into.begin() + static_cast<std::ptrdiff_t>(to * n));
+}
+
+}  // namespace
 
 ArrayLoader::ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptions options)
     : data_(std::move(data)),
       options_(options),
-      walk_(data_->labels.size(),
+      walk_(static_cast<std::uint64_t>(data_->samples()),
             static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.batch)), options.last,
             options.epochs) {
-  ensure(data_->values.size() == data_->labels.size() * static_cast<std::size_t>(data_->features),
-         "every sample has all its features");
+  check(*data_);
   seek(options.position);
 }
 
@@ -31,7 +57,8 @@ void ArrayLoader::seek(std::uint64_t position) {
   std::vector<Slot> slots(static_cast<std::size_t>(std::max(1, options_.prefetch)) + 1);
   for (Slot& slot : slots) {
     slot.features.resize(static_cast<std::size_t>(options_.batch * data_->features));
-    slot.labels.resize(static_cast<std::size_t>(options_.batch));
+    slot.labels.resize(data_->outputs > 0 ? 0 : static_cast<std::size_t>(options_.batch));
+    slot.targets.resize(static_cast<std::size_t>(options_.batch * data_->outputs));
   }
   prefetcher_ = std::make_unique<Prefetcher<Slot>>(std::move(slots),
                                                    [this](Slot& slot) { return fill(slot); });
@@ -48,22 +75,29 @@ const ArrayBatch* ArrayLoader::next() {
 bool ArrayLoader::fill(Slot& slot) {
   const std::size_t rows = static_cast<std::size_t>(walk_.rows_at(filling_));
   if (rows == 0) return false;
-  const std::size_t features = static_cast<std::size_t>(data_->features);
+  const auto samples = static_cast<std::uint64_t>(data_->samples());
   for (std::size_t row = 0; row < rows; ++row) {
     const SampleIndex at = walk_.sample(filling_, row);
-    const Permutation shuffle(data_->labels.size(), mix_keys(options_.seed, at.epoch));
+    const Permutation shuffle(samples, mix_keys(options_.seed, at.epoch));
     const std::size_t sample =
         static_cast<std::size_t>(options_.shuffle ? shuffle(at.index) : at.index);
-    std::copy_n(data_->values.begin() + static_cast<std::ptrdiff_t>(sample * features), features,
-                slot.features.begin() + static_cast<std::ptrdiff_t>(row * features));
-    slot.labels[row] = data_->labels[sample];
+    copy_row(data_->values, data_->features, sample, row, slot.features);
+    copy_row(data_->targets, data_->outputs, sample, row, slot.targets);
+    if (!slot.labels.empty()) slot.labels[row] = data_->labels[sample];
   }
-  std::fill(slot.features.begin() + static_cast<std::ptrdiff_t>(rows * features),
-            slot.features.end(), 0.0f);
-  std::fill(slot.labels.begin() + static_cast<std::ptrdiff_t>(rows), slot.labels.end(),
-            kIgnoredLabel);
-  slot.batch = {slot.features, slot.labels, static_cast<std::int64_t>(rows),
-                walk_.sample(filling_, 0).epoch, filling_ + rows};
+  const auto pad = [rows](auto& list, std::int64_t width, auto value) {
+    const auto filled = static_cast<std::ptrdiff_t>(rows) * width;
+    if (!list.empty()) std::fill(list.begin() + filled, list.end(), value);
+  };
+  pad(slot.features, data_->features, 0.0f);
+  pad(slot.targets, data_->outputs, 0.0f);
+  pad(slot.labels, 1, kIgnoredLabel);
+  slot.batch = {slot.features,
+                slot.labels,
+                slot.targets,
+                static_cast<std::int64_t>(rows),
+                walk_.sample(filling_, 0).epoch,
+                filling_ + rows};
   filling_ += rows;
   return true;
 }

@@ -1,4 +1,5 @@
-// Batches of plain vectors with a label each: images, tables. All of it lies in memory.
+// Batches of plain vectors with a label each, or with numbers to predict: images, tables. All of it
+// lies in memory.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,13 @@ struct ArrayData {
   std::int64_t features = 0;  // numbers a sample
   std::vector<float> values;  // [samples, features], row by row
   std::vector<std::int32_t> labels;
+  // Instead of labels, where numbers are to be predicted: so many a sample, row by row.
+  std::int64_t outputs = 0;
+  std::vector<float> targets;  // [samples, outputs]
 
-  std::int64_t samples() const { return static_cast<std::int64_t>(labels.size()); }
+  std::int64_t samples() const {
+    return static_cast<std::int64_t>(outputs > 0 ? targets.size() / outputs : labels.size());
+  }
 };
 
 // A text file of one sample a line: numbers separated by commas, the last one the label, a whole
@@ -32,10 +38,11 @@ struct ArraySplit {
 ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint64_t seed);
 
 // One batch, valid until the loader's next call. Rows from `rows` on are padding: zeros, with label
-// kIgnoredLabel.
+// kIgnoredLabel or targets of zero.
 struct ArrayBatch {
   std::span<const float> features;       // [batch, features]
-  std::span<const std::int32_t> labels;  // [batch]
+  std::span<const std::int32_t> labels;  // [batch]; empty where there are targets
+  std::span<const float> targets;        // [batch, outputs]
   std::int64_t rows = 0;
   std::uint64_t epoch = 0;
   std::uint64_t position_after = 0;
@@ -56,7 +63,8 @@ struct ArrayLoaderOptions {
 // The sequence of batches is a function of the data, the options and the position alone.
 class ArrayLoader {
  public:
-  // UserError E0530 (order.h).
+  // UserError E0530 (order.h), E0313: the numbers of features and of labels or targets do not
+  // agree.
   ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptions options);
   ~ArrayLoader();
 

@@ -8,7 +8,7 @@
 //   order.h         position -> sample: Permutation, BatchWalk, WindowOrder; pure functions
 //   tokenizers/     the kinds themselves, and load_tokenizer
 //   loader.h        TokenLoader: next() -> Batch{inputs, targets [B, T]}, prefetched
-//   array_loader.h  ArrayLoader: next() -> ArrayBatch{features [B, F], labels [B]}, from CSV too
+//   array_loader.h  ArrayLoader: next() -> ArrayBatch{features, labels or targets}, from CSV too
 //
 //   TokenLoader loader(source, {.batch = 8, .context = 256, .order = {.seed = 1}});
 //   while (const Batch* b = loader.next()) step(b->inputs, b->targets);   // resume: seek(position)

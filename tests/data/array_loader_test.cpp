@@ -49,6 +49,49 @@ TEST(ArrayLoader, EachEpochIsAnotherPermutation) {
   EXPECT_EQ(loader.next(), nullptr);
 }
 
+TEST(ArrayLoader, HandsOutTargetsWhereTheDataHasThem) {
+  const auto all = std::make_shared<ArrayData>();
+  all->features = 2, all->outputs = 3;
+  for (int i = 0; i < 10; ++i)
+    for (int k = 0; k < 5; ++k)
+      (k < 2 ? all->values : all->targets).push_back(static_cast<float>(10 * i + k));
+  EXPECT_EQ(all->samples(), 10);
+  ArrayLoader loader(all, {.batch = 4, .seed = 1, .epochs = 1});
+  std::set<float> seen;
+  while (const ArrayBatch* b = loader.next()) {
+    EXPECT_TRUE(b->labels.empty());
+    for (std::size_t r = 0; r < 4; ++r)
+      for (std::size_t k = 0; k < 3; ++k) {
+        const bool is_there = static_cast<std::int64_t>(r) < b->rows;
+        const float expected = is_there ? b->features[2 * r] + 2 + static_cast<float>(k) : 0;
+        EXPECT_EQ(b->targets[3 * r + k], expected);
+        if (is_there) seen.insert(expected);
+      }
+  }
+  EXPECT_EQ(seen.size(), 30u);
+  const ArraySplit split = split_arrays(*all, 4, 1);
+  EXPECT_EQ(split.held_out.samples(), 4);
+  EXPECT_EQ(split.train.samples(), 6);
+  EXPECT_EQ(split.train.targets[0], split.train.values[0] + 2);
+}
+
+TEST(ArrayLoader, RefusesNumbersThatDoNotFit) {
+  const auto refused = [](const ArrayData& data) {
+    try {
+      ArrayLoader(std::make_shared<const ArrayData>(data), {});
+    } catch (const UserError& e) {
+      return e.code();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused({.features = 1, .values = {1, 2}, .labels = {0, 1}}), "");
+  EXPECT_EQ(refused({.features = 2, .values = {1, 2}, .labels = {0, 1}}), "E0313");
+  EXPECT_EQ(refused({.features = 1, .values = {1, 2}, .outputs = 2, .targets = {0, 1, 2}}),
+            "E0313");
+  EXPECT_EQ(refused({.features = 1, .values = {1}, .labels = {1}, .outputs = 1, .targets = {0}}),
+            "E0313");
+}
+
 TEST(ArrayLoader, ResumesAnywhereAndKeepsOrderWhenAsked) {
   ArrayLoader whole(numbered(10), {.batch = 3, .seed = 4});
   const std::vector<std::int32_t> all = labels_of(whole, 12);
