@@ -108,7 +108,7 @@ class Scorer {
     ModuleScope scope("", model_.policy());
     const Tensor logits = model_(tokens);
     const Tensor loss = cross_entropy(logits, targets);
-    std::vector<std::pair<std::string, Tensor>> results{{"logits", result_as(logits, DType::F32)},
+    std::vector<std::pair<std::string, Tensor>> results{{"logits", cast(logits, DType::F32)},
                                                         {"loss", loss}};
     if (!grads_) return results;
     std::vector<Tensor> parameters;
@@ -117,7 +117,7 @@ class Scorer {
     const auto gradients = current_emitter().gradients(loss, full(Shape{}, scale_, DType::F32),
                                                        parameters, current_where());
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      results.emplace_back("grad" + std::to_string(i), result_as(gradients[i], DType::F32));
+      results.emplace_back("grad" + std::to_string(i), cast(gradients[i], DType::F32));
     return results;
   }
 

@@ -32,6 +32,7 @@ class EagerEmitter : public Emitter {
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override;
+  bool is_recording() const override { return recording_ && grad_enabled(); }
   Tensor handle(ValueId v) override;
   Tensor current(const Tensor& t) override;
   Tensor state(const VariablePtr& variable) override;

@@ -43,14 +43,12 @@ std::vector<Tensor> states(const std::vector<VariablePtr>& variables) {
   return all;
 }
 
-// Sums over micro-batches, in fp32. The cast stands there even where it changes nothing yet: a
-// traced gradient is f32 until insert-casts gives it its parameter's type.
+// Sums over micro-batches, in fp32.
 std::vector<Tensor> add_accumulated(const std::vector<Tensor>& gradients, const Optimizer& opt) {
   Emitter& e = current_emitter();
   std::vector<Tensor> sums;
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    sums.push_back(add(e.state(opt.accumulators()[i]),
-                       emit_one("cast", to_attrs(CastAttrs{DType::F32}), {gradients[i]})));
+    sums.push_back(add(e.state(opt.accumulators()[i]), cast(gradients[i], DType::F32)));
   return sums;
 }
 

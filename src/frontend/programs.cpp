@@ -26,10 +26,12 @@ void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
 }
 
 TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
-                    const Traceable& function) {
+                    const Traceable& function, std::vector<DecisionRecord>* decisions) {
   TracedProgram result;
   result.graph.name = name;
-  TraceEmitter emitter(result.graph);
+  TraceEmitter recorder(result.graph);
+  CastingEmitter emitter(recorder, Capability{});
+  emitter.record_decisions(decisions);
   EmitterScope scope(emitter);
   std::vector<Tensor> operands;
   operands.reserve(inputs.size());
@@ -41,7 +43,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
           .need("tensors that depend on its arguments or on parameters");
     result.graph.set_output(output, tensor.id());
   }
-  result.variables = emitter.variables();
+  result.variables = recorder.variables();
   return result;
 }
 
@@ -67,7 +69,8 @@ Programs::Programs(int threads, PipelineOptions options) : options_(std::move(op
 void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
                    const Traceable& function) {
   const auto start = std::chrono::steady_clock::now();
-  TracedProgram traced = trace(name, inputs, function);
+  std::vector<DecisionRecord> decisions;
+  TracedProgram traced = trace(name, inputs, function, &decisions);
   std::map<Name, VariablePtr> variables = variables_;
   for (const auto& [variable, v] : traced.variables) {
     const auto [it, is_new] = variables.emplace(variable, v);
@@ -76,9 +79,9 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
           .need("distinct names within one set of programs");
   }
   PassContext context;
+  context.form = Form::Cast;
   context.choose = chooser();
   context.threads = plan_.threads;
-  std::vector<DecisionRecord> decisions;
   context.decisions = &decisions;
   std::vector<PassTime> times = compile_pipeline().run(traced.graph, context, options_);
   Lowered lowered = lower_to_plan(traced.graph, context);

@@ -47,8 +47,10 @@ struct TracedProgram {
   std::map<Name, VariablePtr> variables;
 };
 
+// Traces through a CastingEmitter, as eager calls go through one: the graph has the types that the
+// precision policies decide. The decisions are appended to `decisions`, where given.
 TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
-                    const Traceable& function);
+                    const Traceable& function, std::vector<DecisionRecord>* decisions = nullptr);
 
 class Programs {
  public:
@@ -92,7 +94,7 @@ class Programs {
 
  private:
   // InternalError where a result's elements are not `bytes` wide: a precision policy narrowed what
-  // the caller reads as f32 (result_as in ops/cast.h keeps it wide).
+  // the caller reads as f32, and nobody cast it back.
   void check_output(std::string_view program, std::string_view name, std::size_t bytes) const;
 
   Plan plan_;

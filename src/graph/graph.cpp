@@ -32,13 +32,7 @@ ValueId Graph::add_state(const Variable& v) {
     a.set("requires_grad", v.requires_grad);
     a.set("is_norm", v.is_norm);
   }
-  // A program is traced in logical types: how a parameter is stored is the precision pass's affair.
-  TensorType type = v.type;
-  if (v.cls == StateClass::Parameter && is_low(type.dtype)) {
-    a.set("stored", type.dtype);
-    type.dtype = DType::F32;
-  }
-  return {add("state", std::move(a), {}, {type}, current_where()), 0};
+  return {add("state", std::move(a), {}, {v.type}, current_where()), 0};
 }
 
 std::uint32_t Graph::add(Name op, Attrs attrs, std::vector<ValueId> in, std::vector<TensorType> out,

@@ -2,10 +2,10 @@
 // or memory; it knows ops by name only. It owns use-def: change it through the calls below.
 //
 // Three node names are the graph's own: `input` {name}; `state` {name, class, requires_grad,
-// is_norm, stored}: traced as f32 where the variable is stored in a narrower type, which
-// insert-casts then gives it; `gradients` (target, seed, wrt...), which the pass `differentiate`
-// expands. All others are ops of the table. Mutation is explicit: `state` reads a variable's value
-// from before the run, `updates` declare its value after it.
+// is_norm, stored}, the last only in a graph in logical types, where the variable is f32 until
+// insert-casts gives it the type that it is stored in; `gradients` (target, seed, wrt...), which
+// the pass `differentiate` expands. All others are ops of the table. Mutation is explicit: `state`
+// reads a variable's value from before the run, `updates` declare its value after it.
 #pragma once
 
 #include <map>

@@ -71,6 +71,8 @@ class Emitter {
   virtual std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                                    const Where& where) = 0;
   virtual TensorType type_of(const Tensor& t) const = 0;
+  // Whether what is emitted now can be differentiated later.
+  virtual bool is_recording() const { return true; }
   // A handle on a value that this emitter made before.
   virtual Tensor handle(ValueId v) = 0;
   // `t` as this emitter knows it now (an eager tape may have been dropped since t was made).

@@ -153,13 +153,7 @@ OpDef binary_op(const Row& row) {
 }
 
 Tensor emit_binary(Name op, Operand a, Operand b) {
-  const DType ta = a.tensor.dtype(), tb = b.tensor.dtype();
-  if (ta != tb && is_float(ta) && is_float(tb)) {
-    // Two different 16-bit types meet in f32, which holds both exactly.
-    const DType wide = is_low(ta) && is_low(tb) ? DType::F32 : std::min(ta, tb);
-    if (ta != wide) a.tensor = cast(a, wide);
-    if (tb != wide) b.tensor = cast(b, wide);
-  }
+  meet(a, b);
   return emit_one(op, {}, {a, b});
 }
 

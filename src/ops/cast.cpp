@@ -1,5 +1,7 @@
 #include "ops/cast.h"
 
+#include <algorithm>
+
 #include "ops/op.h"
 
 namespace aloft {
@@ -40,9 +42,19 @@ std::vector<OpDef> cast_ops() {
 
 Tensor cast(Operand x, DType to) {
   if (x.tensor.dtype() == to) return x.tensor;
-  return result_as(x, to);
+  return emit_one("cast", to_attrs(CastAttrs{to}), {x});
 }
 
-Tensor result_as(Operand x, DType to) { return emit_one("cast", to_attrs(CastAttrs{to}), {x}); }
+void meet(Operand& a, Operand& b) {
+  const DType ta = a.tensor.dtype(), tb = b.tensor.dtype();
+  if (ta == tb || !is_float(ta) || !is_float(tb)) return;
+  // Two different 16-bit types meet in f32, which holds both exactly.
+  const DType wide = is_low(ta) && is_low(tb) ? DType::F32 : std::min(ta, tb);
+  Where where = current_where();
+  if (!where.pass) where.pass = "meet";  // not what the user asked for
+  Scope scope(where);
+  a.tensor = cast(a, wide);
+  b.tensor = cast(b, wide);
+}
 
 }  // namespace aloft

@@ -12,9 +12,12 @@ struct CastAttrs {
   }
 };
 
-Tensor cast(Operand x, DType to);  // x itself where it already has the type
-// The same, but never left out: while a model is traced its values are f32, whatever a precision
-// policy makes of them later. For results that are read as `to` outside the program.
-Tensor result_as(Operand x, DType to);
+// x itself where it already has the type. Within a model that has a precision policy, a cast to f32
+// asks for more: what follows stays f32 until a product (docs/precision.md).
+Tensor cast(Operand x, DType to);
+
+// Gives both the wider of their types where these are different float types (f32 for bf16 with
+// f16): how two tensors meet in one op.
+void meet(Operand& a, Operand& b);
 
 }  // namespace aloft

@@ -1,5 +1,6 @@
 #include "ops/compare.h"
 
+#include "ops/cast.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -62,8 +63,11 @@ std::vector<OpDef> compare_ops() {
   return all;
 }
 
-#define COMPARE(name) \
-  Tensor name(Operand a, Operand b) { return emit_one(#name, {}, {a, b}); }
+#define COMPARE(name)                   \
+  Tensor name(Operand a, Operand b) {   \
+    meet(a, b);                         \
+    return emit_one(#name, {}, {a, b}); \
+  }
 // clang-format off
 COMPARE(equal) COMPARE(not_equal) COMPARE(less) COMPARE(less_equal) COMPARE(greater)
 COMPARE(greater_equal)

@@ -171,18 +171,23 @@ std::vector<OpDef> losses_ops() {
 }
 
 Tensor mse_loss(Operand x, Operand target, const std::string& reduction) {
+  meet(x, target);
   return emit_one("mse_loss", to_attrs(LossAttrs{reduction}), {x, target});
 }
 Tensor l1_loss(Operand x, Operand target, const std::string& reduction) {
+  meet(x, target);
   return emit_one("l1_loss", to_attrs(LossAttrs{reduction}), {x, target});
 }
 Tensor huber_loss(Operand x, Operand target, double delta, const std::string& reduction) {
+  meet(x, target);
   return emit_one("huber_loss", to_attrs(HuberLossAttrs{delta, reduction}), {x, target});
 }
 Tensor bce_with_logits(Operand x, Operand target, const std::string& reduction) {
+  meet(x, target);
   return emit_one("bce_with_logits", to_attrs(LossAttrs{reduction}), {x, target});
 }
 Tensor kl_div(Operand x, Operand target, const std::string& reduction, bool log_target) {
+  meet(x, target);
   return emit_one("kl_div", to_attrs(KlDivAttrs{log_target, reduction}), {x, target});
 }
 Tensor nll_loss(Operand x, Operand target, const NllLossAttrs& attrs) {

@@ -1,4 +1,5 @@
-// Losses of predictions against targets, computed and returned in f32 (f64 for f64). Reductions:
+// Losses of predictions against targets, computed and returned in f32 (f64 for f64); predictions
+// and targets may be of different float types. Reductions:
 // "mean" over all elements, "sum", "none"; kl_div also "batchmean", over the first dimension.
 #pragma once
 

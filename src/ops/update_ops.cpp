@@ -21,7 +21,7 @@ void need_f32_like(Infer& c, int i, int like, const char* what) {
 void need_split_master(Infer& c, const UpdateLayout& l, int i) {
   const std::string which = std::to_string(i);
   const TensorType &p = c.in(l.parameter(i)), &m = c.in(l.master(i));
-  // Traced parameters are f32 until insert-casts gives them the type in which they are stored.
+  // f32 in a graph in logical types, until insert-casts gives it the type in which it is stored.
   c.check(p.dtype == DType::BF16 || p.dtype == DType::F32, "parameter " + which + " is " + p.str(),
           "bf16, whose master is split");
   const TensorType need{DType::U8, {scalar::rest_bytes(p.shape.max_numel())}};

@@ -1,6 +1,7 @@
 #include "ops/where.h"
 
 #include "ops/binary.h"
+#include "ops/cast.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -49,6 +50,7 @@ std::vector<OpDef> where_ops() {
 }
 
 Tensor where(Operand condition, Operand a, Operand b) {
+  meet(a, b);
   return emit_one("where", {}, {condition, a, b});
 }
 

@@ -19,7 +19,7 @@ void CastingEmitter::note_parameter(ValueId value, const std::string& name) {
 void CastingEmitter::forget_values() {
   casts_.clear();
   parameters_.clear();
-  losses_.clear();
+  wide_.clear();
 }
 
 void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
@@ -38,10 +38,10 @@ void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
   for (auto& [id, name] : parameters_)
     if (const ValueId now = find(id); now.is_valid()) parameters.emplace(now, std::move(name));
   parameters_ = std::move(parameters);
-  std::set<ValueId> losses;
-  for (const ValueId id : losses_)
-    if (const ValueId now = find(id); now.is_valid()) losses.insert(now);
-  losses_ = std::move(losses);
+  std::set<ValueId> wide;
+  for (const ValueId id : wide_)
+    if (const ValueId now = find(id); now.is_valid()) wide.insert(now);
+  wide_ = std::move(wide);
 }
 
 void CastingEmitter::count_cached(std::map<const void*, long>& references) const {
@@ -55,7 +55,9 @@ Tensor CastingEmitter::state(const VariablePtr& variable) {
 }
 
 void CastingEmitter::update(const VariablePtr& variable, const Tensor& value) {
-  inner_.update(variable, value);
+  // A variable keeps its type whatever a policy made of its new value.
+  inner_.update(variable,
+                cast_to(value, variable->type.dtype, current_where(), "a variable keeps its type"));
 }
 
 std::vector<Tensor> CastingEmitter::gradients(const Tensor& target, const Tensor& seed,
@@ -77,7 +79,7 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
   if (const auto it = parameters_.find(t.id()); it != parameters_.end())
     parameters_[result.id()] = it->second;
   // A cast that is not recorded has no gradient: it must not serve an op that is.
-  if (grad_enabled()) casts_[key] = result;
+  if (inner_.is_recording()) casts_[key] = result;
   return result;
 }
 
@@ -95,8 +97,6 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (const auto it = parameters_.find(in[i].id()); it != parameters_.end())
       of_path.insert(it->second);
-    // What is computed from a loss by element-wise ops is still the loss.
-    if (op.numeric == Numeric::Follow && losses_.contains(in[i].id())) q.is_loss = true;
     const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
                                 static_cast<int>(i)) != op.keep_inputs.end();
     if (!kept) types.push_back(type_of(in[i]).dtype);
@@ -109,6 +109,16 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
 
 namespace {
 
+const char* const kWidePolicy = "O0";
+
+// A cast to f32 that the model's own code asks for: of a float, since integers and masks have to
+// become floats to be used at all.
+bool asks_for_f32(const OpDef& op, const Attrs& attrs, std::span<const Tensor> in,
+                  const Where& where) {
+  return op.name == Name("cast") && !where.pass && where.phase == Phase::Forward &&
+         from_attrs<CastAttrs>(attrs).to == DType::F32 && is_float(in[0].dtype());
+}
+
 // Ops whose kernels may split f32 products. Attention and convolutions have no such kernel.
 bool may_split(const OpDef& op) {
   for (const char* name : {"matmul", "linear", "linear_cross_entropy", "linear_cross_entropy_grad",
@@ -119,13 +129,36 @@ bool may_split(const OpDef& op) {
 
 }  // namespace
 
+// Whether `op` works on wide values: any operand of what follows its operands or widens them, all
+// of a product.
+bool CastingEmitter::is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where) {
+  if (!where.policy || where.phase != Phase::Forward || op.numeric == Numeric::Exact) return false;
+  if (wide_.empty() || recipe_of(where.policy).level == Level::O0) return false;
+  int floats = 0, wide = 0;
+  for (const Tensor& t : in) {
+    floats += is_float(type_of(t).dtype);
+    wide += wide_.contains(t.id());
+  }
+  return op.numeric == Numeric::Narrow ? wide > 0 && wide == floats : wide > 0;
+}
+
+// Ops that no policy touches hand on what they got, but for a cast, which says what it wants.
+bool CastingEmitter::moves_wide(const OpDef& op, std::span<const Tensor> in) const {
+  if (op.numeric != Numeric::Exact || op.name == Name("cast")) return false;
+  return std::any_of(in.begin(), in.end(), [&](const Tensor& t) { return wide_.contains(t.id()); });
+}
+
 std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::span<const Tensor> in,
-                                         const Where& where) {
+                                         const Where& at) {
   const OpDef& op = op_named(name);
   std::vector<Tensor> operands;
   for (const Tensor& t : in) operands.push_back(inner_.current(t));
+  Where where = at;
+  const bool wide = is_wide(op, operands, at);
+  if (wide) where.policy = kWidePolicy;
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
+  if (wide) d.reason = "works on a loss, or on what was asked for in f32";
   if (d.applies && d.cast_inputs)
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
@@ -151,12 +184,12 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
       op.numeric == Numeric::Narrow && !out.empty() && type_of(out[0]).dtype == DType::F32 &&
       std::none_of(operands.begin(), operands.end(),
                    [&](const Tensor& t) { return type_of(t).dtype == DType::F32; });
-  bool from_loss = op.is_loss || wide_by_itself;
-  if (op.numeric == Numeric::Follow)
-    for (const Tensor& t : operands) from_loss = from_loss || losses_.contains(t.id());
+  const bool stays_wide = wide || op.is_loss || wide_by_itself ||
+                          asks_for_f32(op, attrs, operands, where) || moves_wide(op, operands);
   for (Tensor& t : out) {
     t = adopt(t);
-    if (from_loss && where.phase == Phase::Forward) losses_.insert(t.id());
+    if (stays_wide && where.phase == Phase::Forward && is_float(type_of(t).dtype))
+      wide_.insert(t.id());
   }
   // Only the first output is the op's result; the others are statistics kept in fp32 for the
   // backward pass.

@@ -1,6 +1,10 @@
 // An emitter that asks the precision decision before every op and inserts the casts it wants, then
-// passes the op on. The pass insert_casts replays a traced graph through it, differentiate emits
-// the backward nodes through it, eager execution runs through it: the same decisions everywhere.
+// passes the op on. Eager execution runs through it, functions are traced through it, differentiate
+// emits the backward nodes through it, the pass insert_casts replays a graph in logical types
+// through it: the same decisions everywhere.
+//
+// What a cast to f32 in the model's own code asks for is kept: ops of the forward pass that work on
+// its result, or on a loss, are governed by "O0" (kWidePolicy) until a product takes them down.
 #pragma once
 
 #include <map>
@@ -31,6 +35,7 @@ class CastingEmitter : public Emitter {
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override { return inner_.type_of(t); }
+  bool is_recording() const override { return inner_.is_recording(); }
   Tensor handle(ValueId v) override { return adopt(inner_.handle(v)); }
   Tensor current(const Tensor& t) override { return adopt(inner_.current(t)); }
   Tensor state(const VariablePtr& variable) override;
@@ -54,6 +59,8 @@ class CastingEmitter : public Emitter {
 
  private:
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
+  bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
+  bool moves_wide(const OpDef& op, std::span<const Tensor> in) const;
   Tensor cast_to(const Tensor& t, DType to, const Where& where, std::string_view reason);
   Tensor adopt(const Tensor& t) { return Tensor(this, t.id(), t.held()); }
   const PrecisionRecipe& recipe_of(Name policy);
@@ -64,7 +71,7 @@ class CastingEmitter : public Emitter {
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
   std::map<ValueId, std::string> parameters_;
   std::map<Name, std::set<std::string>> parameters_of_path_;
-  std::set<ValueId> losses_;
+  std::set<ValueId> wide_;  // losses, what was asked for in f32, and what was computed from them
   std::vector<DecisionRecord>* decisions_ = nullptr;
 };
 

@@ -18,7 +18,7 @@ struct DecisionRecord;  // passes/casting_emitter.h
 
 // What a graph may contain; each pass says what it needs and what it makes of it.
 enum class Form {
-  Traced,          // as the user's program recorded it
+  Traced,          // in logical types: f32 until a precision policy decides
   Cast,            // every node has the types that its precision policy decides
   Differentiated,  // no `gradients` node is left
   Fused,           // rewritten to the ops that run
@@ -31,6 +31,7 @@ constexpr std::string_view name_of(Form f) {
 }
 
 struct PassContext {
+  Form form = Form::Traced;  // of the graph that comes in: passes that give no more are left out
   Capability capability;
   ChooseKernel choose;  // of the back end that the plan is for
   int threads = 1;

@@ -45,6 +45,7 @@ std::vector<PassTime> Pipeline::run(Graph& graph, const PassContext& context,
   std::vector<PassTime> times;
   int number = 0;
   const auto run_one = [&](const Pass& pass) {
+    if (pass.gives && *pass.gives <= context.form) return false;  // the graph is so already
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end())
       return false;
     const auto start = Clock::now();

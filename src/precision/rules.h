@@ -75,11 +75,13 @@ constexpr Decision decide_widen(const Facts& f) {
   const auto cast = f.mixed ? std::optional(DType::F32) : std::nullopt;
   if (f.level == Level::O2)
     return {true, DType::F32, DType::F32, f.low, cast, "O2: computed in f32, stored low"};
+  // A norm reads its scale beside x as it is, in x's type or f32.
+  const bool as_it_is = f.is_norm && (f.mixed || f.widest == f.low);
   return {true,
           f.low,
           DType::F32,
           f.low,
-          f.is_norm ? cast : std::optional(f.low),
+          as_it_is ? cast : std::optional(f.low),
           "O3: low throughout; sums inside the kernel stay f32"};
 }
 

@@ -77,7 +77,7 @@ Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows)
   programs_.add("decode", {{"token", {DType::I32, {rows, 1}}}}, [&](const std::vector<Tensor>& in) {
     ModuleScope scope("", model_.policy());
     return std::vector<std::pair<std::string, Tensor>>{
-        {"logits", result_as(model_.decode(in[0], cache_), DType::F32)}};
+        {"logits", cast(model_.decode(in[0], cache_), DType::F32)}};
   });
   programs_.finish();
   decode_ = programs_.find("decode");
