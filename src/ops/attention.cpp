@@ -137,7 +137,7 @@ const SampleShape kSamples[] = {
     {{true, 0.5}, 1, 3, 7, 4, 2, 3},    {{true, 0}, 1, 1, 1, 1, 1, 1},
     {{false, 2}, 3, 1, 17, 1, 1, 5},    {{true, 0}, 0, 4, 4, 2, 2, 4},
     {{true, 0}, 2, 0, 0, 2, 2, 4},      {{true, 0}, 1, 70, 133, 2, 1, 16},
-    {{true, 0}, 1, 129, 129, 1, 1, 64},
+    {{true, 0}, 1, 129, 129, 1, 1, 64}, {{false, 0}, 1, 1, 4097, 1, 1, 4},
 };
 
 std::vector<SampleInput> qkv_of(const SampleShape& s) {

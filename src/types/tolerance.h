@@ -62,4 +62,11 @@ inline Tolerance tolerance_of(DType stored, std::int64_t length = 1) {
   return t;
 }
 
+// Behind a chain of `roundings` to a low type, relative to a result's largest magnitude. Each is as
+// good as independent of the others, so that errors add as the steps of a random walk do; the
+// largest error among a tensor's elements lies some two deviations out.
+inline double chain_tolerance(DType rounded_to, int roundings) {
+  return 2 * unit_roundoff(rounded_to) * std::sqrt(static_cast<double>(roundings));
+}
+
 }  // namespace aloft

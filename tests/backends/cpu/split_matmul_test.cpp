@@ -124,7 +124,16 @@ std::vector<Family> families() {
   };
 }
 
-TEST(SplitMatmul, SixProductsAreAsExactAsPlainF32AndThreeTo16Bits) {
+// Without the matrix units a split product is a plain one, which says nothing about splitting.
+class SplitMatmul : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cpu_features().amx_bf16)
+      GTEST_SKIP() << "no matrix units here: products are not split into planes";
+  }
+};
+
+TEST_F(SplitMatmul, SixProductsAreAsExactAsPlainF32AndThreeTo16Bits) {
   for (const Family& f : families())
     for (const bool transposed : {false, true}) {
       const double plain = error_of(f.problem, run(f.problem, Split::None, transposed));
@@ -138,7 +147,7 @@ TEST(SplitMatmul, SixProductsAreAsExactAsPlainF32AndThreeTo16Bits) {
     }
 }
 
-TEST(SplitMatmul, F16ProductsAreBetterThanF16RoundingAtAnyMagnitude) {
+TEST(PlainOrSplitMatmul, F16ProductsAreBetterThanF16RoundingAtAnyMagnitude) {
   const auto wide = [](int range) {
     return [range](double x, auto, auto k) { return power(x, k, range); };
   };
@@ -149,7 +158,7 @@ TEST(SplitMatmul, F16ProductsAreBetterThanF16RoundingAtAnyMagnitude) {
 }
 
 // Whole panels of whole depths, packed between the tile products; more than one part of K and band.
-TEST(SplitMatmul, WholePanelsOfEveryLayout) {
+TEST(PlainOrSplitMatmul, WholePanelsOfEveryLayout) {
   const auto ranges = [](double x, auto, auto k) { return power(x, k, 7); };
   Problem shape;
   shape.m = 416, shape.n = 96, shape.k = 1280;
@@ -163,7 +172,7 @@ TEST(SplitMatmul, WholePanelsOfEveryLayout) {
     }
 }
 
-TEST(SplitMatmul, InfinitiesAndNansOfF16InWholePanels) {
+TEST(PlainOrSplitMatmul, InfinitiesAndNansOfF16InWholePanels) {
   Problem shape;
   shape.m = 64, shape.n = 64, shape.k = 1088;  // two parts of K
   Problem p = make([](double x, auto, auto) { return x; }, [](double x, auto, auto) { return x; },
@@ -190,7 +199,7 @@ TEST(SplitMatmul, InfinitiesAndNansOfF16InWholePanels) {
   }
 }
 
-TEST(SplitMatmul, TwoPlanesHoldEveryF16) {
+TEST(SplitPlanes, TwoPlanesHoldEveryF16) {
   constexpr std::int64_t kAll = 65536;
   std::vector<std::uint16_t> values(kAll), out(2 * kAll);
   for (std::int64_t i = 0; i < kAll; ++i) values[i] = static_cast<std::uint16_t>(i);
@@ -212,7 +221,7 @@ TEST(SplitMatmul, TwoPlanesHoldEveryF16) {
   }
 }
 
-TEST(SplitMatmul, PlanesAddUpToTheValue) {
+TEST(SplitPlanes, PlanesAddUpToTheValue) {
   std::vector<float> values = {
       0.0f,        -0.0f,           1.0f,        0x1.fffffep0f, -0x1.fffffep127f,
       0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f, 0x1p-126f,     0x1.234568p-100f};
@@ -234,7 +243,7 @@ TEST(SplitMatmul, PlanesAddUpToTheValue) {
   }
 }
 
-TEST(SplitMatmul, PlanesKeepNanAndInfinity) {
+TEST(SplitPlanes, PlanesKeepNanAndInfinity) {
   const std::uint32_t odd[] = {0x7f800001u, 0xff800001u, 0x7fffffffu, 0x7f800000u, 0xff800000u};
   float values[64];
   for (int i = 0; i < 64; ++i) values[i] = std::bit_cast<float>(odd[i % 5]);
@@ -252,7 +261,7 @@ TEST(SplitMatmul, PlanesKeepNanAndInfinity) {
   }
 }
 
-TEST(SplitMatmul, TheEdgesOfTheFormat) {
+TEST(PlainOrSplitMatmul, TheEdgesOfTheFormat) {
   for (const Split split : {Split::None, Split::Bf16x6, Split::Bf16x3}) {
     Problem p =
         make([](double, auto, auto) { return 0.0; }, [](double, auto, auto) { return 1.0; });
@@ -289,7 +298,7 @@ TEST(SplitMatmul, TheEdgesOfTheFormat) {
   }
 }
 
-TEST(SplitMatmul, AnOverflowOfRoundedPlanesIsRepaired) {
+TEST_F(SplitMatmul, AnOverflowOfRoundedPlanesIsRepaired) {
   // Both factors round up to 2^64, whose square is beyond the largest float.
   constexpr double kFactor = 0x1p64 * (1 - 0x1p-10);
   Problem p = make([](double, auto, auto k) { return k == 0 ? kFactor : 0.0; },
@@ -300,7 +309,7 @@ TEST(SplitMatmul, AnOverflowOfRoundedPlanesIsRepaired) {
     for (const double v : run(p, split)) ASSERT_NEAR(v, want, want * 0x1p-15);
 }
 
-TEST(SplitMatmul, RunsOnTheUnitsWhereTheyAre) {
+TEST(SplitEngine, IsTheUnitsWhereTheyAre) {
   MatmulSpec s;
   s.m = s.n = s.k = 32;
   const bool there = cpu_features().amx_bf16;
