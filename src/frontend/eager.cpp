@@ -278,11 +278,20 @@ void EagerEmitter::clear_tape() {
   if (outer_) outer_->forget_values();
 }
 
-std::vector<double> EagerEmitter::read(const Tensor& t) const {
-  const EagerCell& c = cell(t);
+namespace {
+HostArray on_host(const EagerCell& c) {
   HostArray a = HostArray::zeros(c.type.dtype, bind_lengths(c.type.shape, c.lengths).max_extents());
   if (!a.values.empty()) load_bytes(a, c.data);
-  return a.values;
+  return a;
+}
+}  // namespace
+
+std::vector<double> EagerEmitter::read(const Tensor& t) const { return on_host(cell(t)).doubles(); }
+
+std::vector<std::int64_t> EagerEmitter::read_integers(const Tensor& t) const {
+  std::vector<std::int64_t> integers;
+  for (const HostNumber& v : on_host(cell(t)).values) integers.push_back(v.whole());
+  return integers;
 }
 
 Tensor EagerEmitter::from_host(const TensorType& type, const void* bytes,
@@ -338,20 +347,27 @@ CastingEmitter& eager_session() {
 
 namespace {
 Tensor in_session(const Tensor& t) { return Tensor(&eager_session(), t.id(), t.held()); }
+
+template <class T>
+Tensor from_values(DType dtype, const std::vector<T>& values, const Shape& shape) {
+  if (static_cast<std::int64_t>(values.size()) != shape.max_numel())
+    throw UserError("E0313", "the number of values does not fit the shape")
+        .saw(std::to_string(values.size()) + " values for " + shape.str());
+  return in_session(eager().from_host({dtype, shape}, values.data()));
+}
 }  // namespace
 
 Tensor from_floats(const std::vector<float>& values, const Shape& shape) {
-  if (static_cast<std::int64_t>(values.size()) != shape.max_numel())
-    throw UserError("E0313", "the number of values does not fit the shape")
-        .saw(std::to_string(values.size()) + " values for " + shape.str());
-  return in_session(eager().from_host({DType::F32, shape}, values.data()));
+  return from_values(DType::F32, values, shape);
 }
-
+Tensor from_doubles(const std::vector<double>& values, const Shape& shape) {
+  return from_values(DType::F64, values, shape);
+}
 Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape) {
-  if (static_cast<std::int64_t>(values.size()) != shape.max_numel())
-    throw UserError("E0313", "the number of values does not fit the shape")
-        .saw(std::to_string(values.size()) + " values for " + shape.str());
-  return in_session(eager().from_host({DType::I32, shape}, values.data()));
+  return from_values(DType::I32, values, shape);
+}
+Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape) {
+  return from_values(DType::I64, values, shape);
 }
 
 Tensor grad_of(const VariablePtr& parameter) {

@@ -42,6 +42,7 @@ class EagerEmitter : public Emitter {
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
   std::vector<double> read(const Tensor& t) const override;
+  std::vector<std::int64_t> read_integers(const Tensor& t) const override;
   void backward(const Tensor& loss) override;
 
   // A tensor of host memory, copied. `lengths` where the type has symbols.
@@ -101,9 +102,12 @@ void use_backend(const Backend& backend);
 EagerEmitter& eager();
 CastingEmitter& eager_session();
 
-// Host memory to tensor and back.
+// Host memory to tensor: f32, f64 (for checks of gradients), i32, i64. UserError E0313 where the
+// number of values is not the shape's.
 Tensor from_floats(const std::vector<float>& values, const Shape& shape);
+Tensor from_doubles(const std::vector<double>& values, const Shape& shape);
 Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape);
+Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape);
 // The gradient that the last backward() left for a parameter.
 Tensor grad_of(const VariablePtr& parameter);
 

@@ -24,6 +24,8 @@ std::vector<float> Tensor::to_floats() const {
   return {v.begin(), v.end()};
 }
 
+std::vector<std::int64_t> Tensor::to_ints() const { return emitter_of(*this).read_integers(*this); }
+
 double Tensor::item() const {
   const std::vector<double> v = to_vector();
   if (v.size() != 1)

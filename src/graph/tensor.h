@@ -47,6 +47,8 @@ class Tensor {
   // executed when its call returns. UserError E0301 while tracing, where no value exists yet.
   std::vector<double> to_vector() const;
   std::vector<float> to_floats() const;
+  // The same as integers, every i64 exactly; fractions are cut off.
+  std::vector<std::int64_t> to_ints() const;
   // The value of a tensor with one element.
   double item() const;
   // Gradients of this scalar with respect to every recorded parameter that requires one.
@@ -90,6 +92,7 @@ class Emitter {
   virtual std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                         std::span<const Tensor> wrt, const Where& where) = 0;
   virtual std::vector<double> read(const Tensor& t) const = 0;
+  virtual std::vector<std::int64_t> read_integers(const Tensor& t) const = 0;
   virtual void backward(const Tensor& loss) = 0;
 };
 

@@ -10,22 +10,28 @@ namespace {
 
 using A = ArgReduceAttrs;
 
-void evaluate(const A& a, EvalCall& c, double sign) {
+// Whether v takes the place of the best so far.
+bool beats(const HostNumber& v, const HostNumber& best, bool largest, bool in_integers) {
+  if (in_integers) return largest ? v.whole() > best.whole() : v.whole() < best.whole();
+  const double x = v, b = best;
+  return !std::isnan(b) && (std::isnan(x) || (largest ? x > b : x < b));
+}
+
+void evaluate(const A& a, EvalCall& c, bool largest) {
   const HostArray& x = c.in[0];
+  const bool in_integers = is_integer(x.dtype);
   const int axis = normal_axis(a.axis, x.rank());
   const std::int64_t n = x.shape[axis], inner = product(x.shape, axis + 1, x.rank());
   for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {
     const std::int64_t from = i / inner * n * inner + i % inner;
     std::int64_t best = 0;
-    for (std::int64_t k = 1; k < n; ++k) {
-      const double b = x[from + best * inner], v = x[from + k * inner];
-      if (!std::isnan(b) && (std::isnan(v) || sign * v > sign * b)) best = k;
-    }
+    for (std::int64_t k = 1; k < n; ++k)
+      if (beats(x[from + k * inner], x[from + best * inner], largest, in_integers)) best = k;
     c.out[0][i] = static_cast<double>(best);
   }
 }
 
-OpDef arg_op(const char* name, const char* doc, double sign, const char* onnx) {
+OpDef arg_op(const char* name, const char* doc, bool largest, const char* onnx) {
   return define<A>({
       .name = name,
       .doc = doc,
@@ -37,7 +43,7 @@ OpDef arg_op(const char* name, const char* doc, double sign, const char* onnx) {
             c.out(DType::I32, reduced_shape(c.shape(0), {axis}, a.keep_dims));
           },
       .numeric = Numeric::Exact,
-      .meaning = Eval<A>([sign](const A& a, EvalCall& c) { evaluate(a, c, sign); }),
+      .meaning = Eval<A>([largest](const A& a, EvalCall& c) { evaluate(a, c, largest); }),
       .vjp = NoGradient{},
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(0, in, out); },
       .labels = "*",
@@ -53,6 +59,9 @@ OpDef arg_op(const char* name, const char* doc, double sign, const char* onnx) {
             s.add(A{-1, false}, {{{1}}});
             s.add(A{-1, false}, {ids({3, 17}, 0, 4)}, "ties");
             s.add(A{-1, false}, {{{8, 16}, Fill::Special}}, "special values");
+            for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+              for (const std::int64_t axis : {0, 1})
+                s.add(A{axis, false}, {whole_numbers({7, 67}, t)}, "integers");
           },
   });
 }
@@ -60,8 +69,8 @@ OpDef arg_op(const char* name, const char* doc, double sign, const char* onnx) {
 }  // namespace
 
 std::vector<OpDef> arg_reduce_ops() {
-  return {arg_op("argmax", "Index of the first largest element along an axis.", 1, "ArgMax"),
-          arg_op("argmin", "Index of the first smallest element along an axis.", -1, "ArgMin")};
+  return {arg_op("argmax", "Index of the first largest element along an axis.", true, "ArgMax"),
+          arg_op("argmin", "Index of the first smallest element along an axis.", false, "ArgMin")};
 }
 
 Tensor argmax(Operand x, std::int64_t axis, bool keep_dims) {

@@ -1,15 +1,18 @@
 #include "ops/binary.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/op.h"
+#include "ops/promote.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "ops/unary.h"
 #include "ops/where.h"
+#include "scalar/integers.h"
 
 namespace aloft {
 namespace {
@@ -23,7 +26,10 @@ struct Row {
   Tensor (*db)(Vjp&);
   const char* onnx;
   double lo = -2, hi = 2;
+  std::int64_t (*whole)(std::int64_t, std::int64_t) = nullptr;  // of integers; null: floats only
 };
+
+using I = std::int64_t;
 
 double nan_max(double a, double b) {
   return std::isnan(a) || a > b ? a : std::isnan(b) ? b : std::max(a, b);
@@ -70,25 +76,30 @@ Tensor floored_quotient(const Tensor& a, const Tensor& b) {
 
 const Row kRows[] = {
     {"add", "a + b", Numeric::Follow, [](double a, double b) { return a + b; },
-     [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return g.cotangent(0); }, "Add"},
+     [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return g.cotangent(0); }, "Add", -2, 2,
+     scalar::wrapping_add},
     {"sub", "a - b", Numeric::Follow, [](double a, double b) { return a - b; },
-     [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return -g.cotangent(0); }, "Sub"},
+     [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return -g.cotangent(0); }, "Sub", -2, 2,
+     scalar::wrapping_sub},
     {"mul", "a * b", Numeric::Follow, [](double a, double b) { return a * b; },
      [](Vjp& g) { return g.cotangent(0) * g.in(1); },
-     [](Vjp& g) { return g.cotangent(0) * g.in(0); }, "Mul"},
+     [](Vjp& g) { return g.cotangent(0) * g.in(0); }, "Mul", -2, 2, scalar::wrapping_mul},
     {"div", "a / b", Numeric::Follow, [](double a, double b) { return a / b; },
      [](Vjp& g) { return g.cotangent(0) / g.in(1); },
      [](Vjp& g) { return -(g.cotangent(0) * g.out(0) / g.in(1)); }, "Div", 0.3, 2},
     {"pow", "a to the power b", Numeric::Widen, [](double a, double b) { return std::pow(a, b); },
-     pow_by_base, pow_by_exponent, "Pow", 0.3, 2},
+     pow_by_base, pow_by_exponent, "Pow", 0.3, 2, scalar::wrapping_pow},
     {"maximum", "the larger of a and b; NaN where either is NaN", Numeric::Follow, nan_max,
-     [](Vjp& g) { return pick(g, 0, less); }, [](Vjp& g) { return pick(g, 1, less); }, "Max"},
+     [](Vjp& g) { return pick(g, 0, less); }, [](Vjp& g) { return pick(g, 1, less); }, "Max", -2, 2,
+     [](I a, I b) { return std::max(a, b); }},
     {"minimum", "the smaller of a and b; NaN where either is NaN", Numeric::Follow, nan_min,
-     [](Vjp& g) { return pick(g, 0, greater); }, [](Vjp& g) { return pick(g, 1, greater); }, "Min"},
+     [](Vjp& g) { return pick(g, 0, greater); }, [](Vjp& g) { return pick(g, 1, greater); }, "Min",
+     -2, 2, [](I a, I b) { return std::min(a, b); }},
     {"squared_difference", "(a - b)^2", Numeric::Follow,
      [](double a, double b) { return (a - b) * (a - b); },
      [](Vjp& g) { return g.cotangent(0) * (g.in(0) - g.in(1)) * 2; },
-     [](Vjp& g) { return g.cotangent(0) * (g.in(1) - g.in(0)) * 2; }, ""},
+     [](Vjp& g) { return g.cotangent(0) * (g.in(1) - g.in(0)) * 2; }, "", -2, 2,
+     scalar::wrapping_square_of_difference},
     {"atan2", "angle of the point (b, a), in (-pi, pi]", Numeric::Widen,
      [](double a, double b) { return std::atan2(a, b); }, [](Vjp& g) { return turned(g, g.in(1)); },
      [](Vjp& g) { return -turned(g, g.in(0)); }, "", 0.3, 2},
@@ -98,14 +109,15 @@ const Row kRows[] = {
        const Tensor q = g.in(0) / g.in(1);
        return -(g.cotangent(0) * sign(q) * floor(abs(q)));
      },
-     "Mod", 0.3, 2},
+     "Mod", 0.3, 2, scalar::int_mod},
     {"remainder", "a less the multiple of b below: its sign is b's", Numeric::Follow,
      [](double a, double b) {
        const double r = std::fmod(a, b);
        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
      },
      [](Vjp& g) { return g.cotangent(0); },
-     [](Vjp& g) { return -(g.cotangent(0) * floored_quotient(g.in(0), g.in(1))); }, "", 0.3, 2},
+     [](Vjp& g) { return -(g.cotangent(0) * floored_quotient(g.in(0), g.in(1))); }, "", 0.3, 2,
+     scalar::int_remainder},
 };
 
 OpDef binary_op(const Row& row) {
@@ -114,16 +126,22 @@ OpDef binary_op(const Row& row) {
       .name = row.name,
       .doc = row.doc,
       .infer =
-          [](const A&, Infer& c) {
+          [floats_only = row.whole == nullptr](const A&, Infer& c) {
             c.need_count(2);
+            if (floats_only) c.need_float(0);
             c.need_same_dtype(0, 1);
             c.out(c.dtype(0), c.broadcast(c.shape(0), c.shape(1)));
           },
       .numeric = row.numeric,
-      .meaning = Eval<A>([f = row.eval](const A&, EvalCall& c) {
+      .meaning = Eval<A>([f = row.eval, whole = row.whole](const A&, EvalCall& c) {
         const BroadcastIndex a(c.in[0].shape, c.out[0].shape), b(c.in[1].shape, c.out[0].shape);
-        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
-          c.out[0][i] = f(c.in[0][a(i)], c.in[1][b(i)]);
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {
+          const HostNumber &x = c.in[0][a(i)], &y = c.in[1][b(i)];
+          if (is_integer(c.out[0].dtype))
+            c.out[0][i] = wrapped(whole(x.whole(), y.whole()), c.out[0].dtype);
+          else
+            c.out[0][i] = f(x, y);
+        }
       }),
       .vjp = VjpOf<A>([da = row.da, db = row.db](const A&, Vjp& g) {
         if (g.needs(0)) g.give(0, sum_to(da(g), g.in(0)));
@@ -134,7 +152,7 @@ OpDef binary_op(const Row& row) {
       .fusion = Fusion::Elementwise,
       .onnx = Onnx{row.onnx, 13},
       .samples =
-          [lo = row.lo, hi = row.hi](Samples& s) {
+          [lo = row.lo, hi = row.hi, whole = row.whole != nullptr](Samples& s) {
             const auto both = [&](Shape a, Shape b) {
               s.add(A{},
                     {{std::move(a), Fill::Uniform, lo, hi}, {std::move(b), Fill::Uniform, lo, hi}});
@@ -148,6 +166,9 @@ OpDef binary_op(const Row& row) {
             both({4097}, {1});
             s.add(A{}, {{{64}, Fill::Special}, {{64}, Fill::Special}}, "special values").gradient =
                 false;
+            if (whole)
+              for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+                s.add(A{}, {whole_numbers({5, 67}, t), whole_numbers({67}, t)}, "integers");
           },
   });
 }
@@ -155,6 +176,11 @@ OpDef binary_op(const Row& row) {
 Tensor emit_binary(Name op, Operand a, Operand b) {
   meet(a, b);
   return emit_one(op, {}, {a, b});
+}
+// Of ops that integers have no result of.
+Tensor emit_float_binary(Name op, Operand a, Operand b) {
+  const DType t = as_float(promoted(a.tensor.dtype(), b.tensor.dtype()));
+  return emit_one(op, {}, {as_type(a, t), as_type(b, t)});
 }
 
 }  // namespace
@@ -168,18 +194,35 @@ std::vector<OpDef> binary_ops() {
 Tensor add(Operand a, Operand b) { return emit_binary("add", a, b); }
 Tensor sub(Operand a, Operand b) { return emit_binary("sub", a, b); }
 Tensor mul(Operand a, Operand b) { return emit_binary("mul", a, b); }
-Tensor div(Operand a, Operand b) { return emit_binary("div", a, b); }
+Tensor div(Operand a, Operand b) { return emit_float_binary("div", a, b); }
 Tensor pow(Operand a, Operand b) { return emit_binary("pow", a, b); }
 Tensor maximum(Operand a, Operand b) { return emit_binary("maximum", a, b); }
 Tensor minimum(Operand a, Operand b) { return emit_binary("minimum", a, b); }
 Tensor squared_difference(Operand a, Operand b) { return emit_binary("squared_difference", a, b); }
-Tensor atan2(Operand a, Operand b) { return emit_binary("atan2", a, b); }
+Tensor atan2(Operand a, Operand b) { return emit_float_binary("atan2", a, b); }
 Tensor mod(Operand a, Operand b) { return emit_binary("mod", a, b); }
 Tensor remainder(Operand a, Operand b) { return emit_binary("remainder", a, b); }
 
 Tensor scalar_like(const Tensor& x, double value) {
   EmitterScope scope(*x.emitter());
   return full(Shape{}, value, x.dtype());
+}
+
+Tensor number_like(const Tensor& x, double value) {
+  EmitterScope scope(*x.emitter());
+  return full(Shape{}, value, promoted(x.dtype(), NumberKind::Real));
+}
+
+Tensor number_like(const Tensor& x, std::int64_t value) {
+  EmitterScope scope(*x.emitter());
+  const DType t = promoted(x.dtype(), NumberKind::Integer);
+  const HostNumber number = HostNumber::of(value);
+  const Tensor near = full(Shape{}, number, t);
+  // A double does not hold every i64.
+  if (is_float(t) || HostNumber(static_cast<double>(number)).whole() == value) return near;
+  const auto rest = static_cast<double>(
+      scalar::wrapping_sub(value, HostNumber(static_cast<double>(number)).whole()));
+  return near + full(Shape{}, rest, t);
 }
 
 Tensor sum_to(const Tensor& t, const Tensor& like) {

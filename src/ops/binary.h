@@ -1,8 +1,11 @@
 // Element-wise arithmetic of two tensors with numpy broadcasting: one table row each in binary.cpp.
-// Operands of different float types are widened to the wider one by an explicit cast.
+// Operands of different types meet in the type that types/promote.h names, by an explicit cast.
+// Integers wrap around; their quotients and angles are f32 (docs/number-types.md).
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <type_traits>
 
 #include "graph/tensor.h"
 
@@ -22,6 +25,9 @@ Tensor remainder(Operand a, Operand b);  // the sign is b's, as in Python
 
 // A constant of x's element type, shape [].
 Tensor scalar_like(const Tensor& x, double value);
+// A number of the program beside x, shape []: of x's type where its kind allows, see NumberKind.
+Tensor number_like(const Tensor& x, double value);
+Tensor number_like(const Tensor& x, std::int64_t value);
 
 // Sums `t` over the axes that broadcasting added, so that it has the shape of `like`.
 Tensor sum_to(const Tensor& t, const Tensor& like);
@@ -34,13 +40,21 @@ inline Tensor operator/(Operand a, Operand b) { return div(a, b); }
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
-inline Tensor operator+(Operand a, Number auto b) { return add(a, scalar_like(a.tensor, b)); }
-inline Tensor operator+(Number auto a, Operand b) { return add(scalar_like(b.tensor, a), b); }
-inline Tensor operator-(Operand a, Number auto b) { return sub(a, scalar_like(a.tensor, b)); }
-inline Tensor operator-(Number auto a, Operand b) { return sub(scalar_like(b.tensor, a), b); }
-inline Tensor operator*(Operand a, Number auto b) { return mul(a, scalar_like(a.tensor, b)); }
-inline Tensor operator*(Number auto a, Operand b) { return mul(scalar_like(b.tensor, a), b); }
-inline Tensor operator/(Operand a, Number auto b) { return div(a, scalar_like(a.tensor, b)); }
-inline Tensor operator/(Number auto a, Operand b) { return div(scalar_like(b.tensor, a), b); }
+template <Number T>
+Tensor number_beside(const Tensor& x, T value) {
+  if constexpr (std::is_integral_v<T>)
+    return number_like(x, static_cast<std::int64_t>(value));
+  else
+    return number_like(x, static_cast<double>(value));
+}
+
+inline Tensor operator+(Operand a, Number auto b) { return add(a, number_beside(a.tensor, b)); }
+inline Tensor operator+(Number auto a, Operand b) { return add(number_beside(b.tensor, a), b); }
+inline Tensor operator-(Operand a, Number auto b) { return sub(a, number_beside(a.tensor, b)); }
+inline Tensor operator-(Number auto a, Operand b) { return sub(number_beside(b.tensor, a), b); }
+inline Tensor operator*(Operand a, Number auto b) { return mul(a, number_beside(a.tensor, b)); }
+inline Tensor operator*(Number auto a, Operand b) { return mul(number_beside(b.tensor, a), b); }
+inline Tensor operator/(Operand a, Number auto b) { return div(a, number_beside(a.tensor, b)); }
+inline Tensor operator/(Number auto a, Operand b) { return div(number_beside(b.tensor, a), b); }
 
 }  // namespace aloft

@@ -1,7 +1,5 @@
 #include "ops/cast.h"
 
-#include <algorithm>
-
 #include "ops/op.h"
 
 namespace aloft {
@@ -11,14 +9,18 @@ std::vector<OpDef> cast_ops() {
   return {define<A>({
       .name = "cast",
       .doc = "Converts to another element type, rounding to nearest even; float to integer "
-             "truncates and saturates, NaN becomes 0.",
+             "truncates and saturates, NaN becomes 0; integer to integer wraps around.",
       .infer =
           [](const A& a, Infer& c) {
             c.need_count(1);
             c.out(a.to, c.shape(0));
           },
       .numeric = Numeric::Exact,
-      .meaning = Eval<A>([](const A&, EvalCall& c) { c.out[0].values = c.in[0].values; }),
+      .meaning = Eval<A>([](const A& a, EvalCall& c) {
+        c.out[0].values = c.in[0].values;
+        if (is_integer(a.to) && is_integer(c.in[0].dtype))
+          for (HostNumber& v : c.out[0].values) v = wrapped(v.whole(), a.to);
+      }),
       .vjp = VjpOf<A>([](const A&, Vjp& g) {
         if (g.needs(0) && is_float(g.in(0).dtype()))
           g.give(0, cast(g.cotangent(0), g.in(0).dtype()));
@@ -34,6 +36,9 @@ std::vector<OpDef> cast_ops() {
                 s.add(A{to}, {{shape}}).gradient = to == DType::F64;
             s.add(A{DType::I32}, {{{17}, Fill::Normal, 0, 0, 100}}).gradient = false;
             s.add(A{DType::F32}, {ids({17}, -50, 50)}).gradient = false;
+            for (DType from : {DType::I64, DType::I32, DType::I8, DType::U8})
+              for (DType to : kAllDTypes)
+                s.add(A{to}, {whole_numbers({67}, from)}, "integers").gradient = false;
             for (DType to : {DType::F32, DType::BF16, DType::F16})
               s.add(A{to}, {{{64}, Fill::Special}}, "special values").gradient = false;
           },
@@ -43,18 +48,6 @@ std::vector<OpDef> cast_ops() {
 Tensor cast(Operand x, DType to) {
   if (x.tensor.dtype() == to) return x.tensor;
   return emit_one("cast", to_attrs(CastAttrs{to}), {x});
-}
-
-void meet(Operand& a, Operand& b) {
-  const DType ta = a.tensor.dtype(), tb = b.tensor.dtype();
-  if (ta == tb || !is_float(ta) || !is_float(tb)) return;
-  // Two different 16-bit types meet in f32, which holds both exactly.
-  const DType wide = is_low(ta) && is_low(tb) ? DType::F32 : std::min(ta, tb);
-  Where where = current_where();
-  if (!where.pass) where.pass = "meet";  // not what the user asked for
-  Scope scope(where);
-  a.tensor = cast(a, wide);
-  b.tensor = cast(b, wide);
 }
 
 }  // namespace aloft

@@ -16,8 +16,4 @@ struct CastAttrs {
 // asks for more: what follows stays f32 until a product (docs/precision.md).
 Tensor cast(Operand x, DType to);
 
-// Gives both the wider of their types where these are different float types (f32 for bf16 with
-// f16): how two tensors meet in one op.
-void meet(Operand& a, Operand& b);
-
 }  // namespace aloft

@@ -1,11 +1,18 @@
 #include "ops/clamp.h"
 
+#include <cmath>
+#include <limits>
+
 #include "ops/binary.h"
 #include "ops/compare.h"
 #include "ops/op.h"
 #include "ops/where.h"
+#include "scalar/integers.h"
 
 namespace aloft {
+namespace {
+bool is_whole_or_infinite(double v) { return std::isinf(v) || v == std::floor(v); }
+}  // namespace
 
 std::vector<OpDef> clamp_ops() {
   using A = ClampAttrs;
@@ -16,13 +23,20 @@ std::vector<OpDef> clamp_ops() {
           [](const A& a, Infer& c) {
             c.need_count(1);
             c.check(a.low <= a.high, "the bounds are in the wrong order", "low <= high");
+            c.check(is_float(c.dtype(0)) ||
+                        (is_whole_or_infinite(a.low) && is_whole_or_infinite(a.high)),
+                    "the bounds of integers are " + std::to_string(a.low) + " and " +
+                        std::to_string(a.high),
+                    "bounds that are integers", "cast x to f32");
             c.out(c.in(0));
           },
       .numeric = Numeric::Follow,
       .meaning = Eval<A>([](const A& a, EvalCall& c) {
         for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {
-          const double x = c.in[0][i];
-          c.out[0][i] = x < a.low ? a.low : x > a.high ? a.high : x;
+          const HostNumber& x = c.in[0][i];
+          c.out[0][i] = x < a.low ? HostNumber(a.low) : x > a.high ? HostNumber(a.high) : x;
+          if (is_integer(c.in[0].dtype))
+            c.out[0][i] = HostNumber::of(scalar::whole_clamp(x.whole(), a.low, a.high));
         }
       }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
@@ -44,6 +58,9 @@ std::vector<OpDef> clamp_ops() {
                   "one bound");
             s.add(A{-3, 5}, {ids({17}, -9, 9)}).gradient = false;
             s.add(A{-1, 1}, {{{64}, Fill::Special}}, "special values").gradient = false;
+            for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+              s.add(A{2, std::numeric_limits<double>::infinity()}, {whole_numbers({67}, t)},
+                    "integers");
           },
   })};
 }

@@ -1,7 +1,7 @@
 #include "ops/compare.h"
 
-#include "ops/cast.h"
 #include "ops/op.h"
+#include "ops/promote.h"
 
 namespace aloft {
 namespace {
@@ -10,17 +10,22 @@ struct Row {
   const char* name;
   const char* doc;
   bool (*eval)(double, double);
+  bool (*whole)(std::int64_t, std::int64_t);
   const char* onnx;
 };
 
+// The same comparison of doubles and of integers.
+#define ROW(name, sign, onnx)                                           \
+  {                                                                     \
+    name, "a " #sign " b", [](double a, double b) { return a sign b; }, \
+        [](std::int64_t a, std::int64_t b) { return a sign b; }, onnx   \
+  }
 const Row kRows[] = {
-    {"equal", "a == b", [](double a, double b) { return a == b; }, "Equal"},
-    {"not_equal", "a != b", [](double a, double b) { return a != b; }, ""},
-    {"less", "a < b", [](double a, double b) { return a < b; }, "Less"},
-    {"less_equal", "a <= b", [](double a, double b) { return a <= b; }, "LessOrEqual"},
-    {"greater", "a > b", [](double a, double b) { return a > b; }, "Greater"},
-    {"greater_equal", "a >= b", [](double a, double b) { return a >= b; }, "GreaterOrEqual"},
+    ROW("equal", ==, "Equal"),    ROW("not_equal", !=, ""),
+    ROW("less", <, "Less"),       ROW("less_equal", <=, "LessOrEqual"),
+    ROW("greater", >, "Greater"), ROW("greater_equal", >=, "GreaterOrEqual"),
 };
+#undef ROW
 
 OpDef compare_op(const Row& row) {
   using A = NoAttrs;
@@ -34,10 +39,12 @@ OpDef compare_op(const Row& row) {
             c.out(DType::Bool, c.broadcast(c.shape(0), c.shape(1)));
           },
       .numeric = Numeric::Exact,
-      .meaning = Eval<A>([f = row.eval](const A&, EvalCall& c) {
+      .meaning = Eval<A>([f = row.eval, whole = row.whole](const A&, EvalCall& c) {
         const BroadcastIndex a(c.in[0].shape, c.out[0].shape), b(c.in[1].shape, c.out[0].shape);
-        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
-          c.out[0][i] = f(c.in[0][a(i)], c.in[1][b(i)]);
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {
+          const HostNumber &x = c.in[0][a(i)], &y = c.in[1][b(i)];
+          c.out[0][i] = is_integer(c.in[0].dtype) ? whole(x.whole(), y.whole()) : f(x, y);
+        }
       }),
       .vjp = NoGradient{},
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(1, in, out); },
@@ -51,6 +58,8 @@ OpDef compare_op(const Row& row) {
             s.add(A{}, {{{2, 3, 5}}, {{3, 1}}});
             s.add(A{}, {{{0}}, {{0}}});
             s.add(A{}, {{{64}, Fill::Special}, {{64}, Fill::Special}}, "special values");
+            for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+              s.add(A{}, {whole_numbers({5, 67}, t), whole_numbers({67}, t)}, "integers");
           },
   });
 }

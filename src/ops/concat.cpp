@@ -2,6 +2,7 @@
 
 #include "ops/constant.h"
 #include "ops/op.h"
+#include "ops/promote.h"
 #include "ops/reshape.h"
 #include "ops/slice.h"
 
@@ -185,7 +186,12 @@ OpDef split_op() {
 }
 
 std::vector<Operand> operands_of(const std::vector<Tensor>& parts) {
-  return {parts.begin(), parts.end()};
+  std::vector<Operand> operands(parts.begin(), parts.end());
+  if (parts.empty()) return operands;
+  DType t = parts[0].dtype();
+  for (const Tensor& part : parts) t = promoted(t, part.dtype());
+  for (Operand& o : operands) o = as_type(o, t);
+  return operands;
 }
 
 }  // namespace

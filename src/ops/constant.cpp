@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/op.h"
+#include "scalar/integers.h"
 
 namespace aloft {
 namespace {
@@ -49,8 +50,10 @@ OpDef iota_op() {
           },
       .numeric = Numeric::Exact,
       .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        for (std::int64_t i = 0; i < a.count; ++i)
-          c.out[0][i] = static_cast<double>(a.start + i * a.step);
+        for (std::int64_t i = 0; i < a.count; ++i) {
+          const std::int64_t v = scalar::wrapping_add(a.start, scalar::wrapping_mul(i, a.step));
+          c.out[0][i] = is_integer(a.dtype) ? wrapped(v, a.dtype) : HostNumber::of(v);
+        }
       }),
       .vjp = NoGradient{},
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(0, in, out); },
@@ -63,6 +66,7 @@ OpDef iota_op() {
             s.add(A{0}, {});
             s.add(A{4097, 5, -3, DType::I64}, {});
             s.add(A{9, 1, 2, DType::F32}, {});
+            s.add(A{9, (std::int64_t{1} << 53) + 1, 2, DType::I64}, {});
           },
   });
 }

@@ -1,6 +1,8 @@
 #include "ops/cumsum.h"
 
 #include "ops/op.h"
+#include "ops/promote.h"
+#include "scalar/integers.h"
 
 namespace aloft {
 
@@ -26,7 +28,11 @@ std::vector<OpDef> cumsum_ops() {
           const std::int64_t i = a.reverse ? x.numel() - 1 - t : t;
           const std::int64_t k = i / inner % n;
           const bool first = k == (a.reverse ? n - 1 : 0);
-          y[i] = x[i] + (first ? 0 : y[a.reverse ? i + inner : i - inner]);
+          const HostNumber before = first ? HostNumber() : y[a.reverse ? i + inner : i - inner];
+          if (is_integer(y.dtype))
+            y[i] = wrapped(scalar::wrapping_add(x[i].whole(), before.whole()), y.dtype);
+          else
+            y[i] = x[i] + before;
         }
       }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
@@ -45,12 +51,17 @@ std::vector<OpDef> cumsum_ops() {
             s.add(A{0, false}, {{{4097}}});
             s.add(A{0, true}, {{{1}}});
             s.add(A{-1, false}, {ids({3, 5}, -9, 9)}).gradient = false;
+            for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+              for (const std::int64_t axis : {0, 1})
+                s.add(A{axis, false}, {whole_numbers({5, 67}, t)}, "integers").gradient = false;
           },
   })};
 }
 
 Tensor cumsum(Operand x, std::int64_t axis, bool reverse) {
-  return emit_one("cumsum", to_attrs(CumsumAttrs{axis, reverse}), {x});
+  // Sums of integers are made in i64.
+  return emit_one("cumsum", to_attrs(CumsumAttrs{axis, reverse}),
+                  {as_type(x, as_sum(x.tensor.dtype()))});
 }
 
 }  // namespace aloft

@@ -32,8 +32,8 @@ OpDef embedding_op() {
           const bool inside = ids[i] >= 0 && ids[i] < static_cast<double>(rows);
           const auto row = inside ? static_cast<std::int64_t>(ids[i]) : 0;
           for (std::int64_t j = 0; j < width; ++j)
-            c.out[0][i * width + j] =
-                inside ? table[row * width + j] : std::numeric_limits<double>::quiet_NaN();
+            c.out[0][i * width + j] = inside ? table[row * width + j]
+                                             : HostNumber(std::numeric_limits<double>::quiet_NaN());
         }
       }),
       .vjp = VjpOf<A>([](const A&, Vjp& g) {

@@ -5,6 +5,7 @@
 #include "ops/constant.h"
 #include "ops/op.h"
 #include "ops/reshape.h"
+#include "scalar/integers.h"
 
 namespace aloft {
 namespace {
@@ -42,7 +43,7 @@ void for_each_place(const A& a, const HostArray& x, const HostArray& ids, Ids la
 void read(const A& a, EvalCall& c, Ids layout) {
   const HostArray& x = c.in[0];
   for_each_place(a, x, c.in[1], layout, c.out[0].numel(), [&](std::int64_t i, std::int64_t at) {
-    c.out[0][i] = at < 0 ? nothing(x.dtype) : x[at];
+    c.out[0][i] = at < 0 ? HostNumber(nothing(x.dtype)) : x[at];
   });
 }
 
@@ -51,7 +52,11 @@ void add(const A& a, EvalCall& c, Ids layout) {
   HostArray& y = c.out[0];
   y.values = c.in[0].values;
   for_each_place(a, y, c.in[1], layout, updates.numel(), [&](std::int64_t i, std::int64_t at) {
-    if (at >= 0) y[at] += updates[i];
+    if (at < 0) return;
+    if (is_integer(y.dtype))
+      y[at] = wrapped(scalar::wrapping_add(y[at].whole(), updates[i].whole()), y.dtype);
+    else
+      y[at] += updates[i];
   });
 }
 

@@ -61,7 +61,10 @@ std::vector<Tensor> GraphEmitter::gradients(const Tensor& target, const Tensor& 
   return results;
 }
 
-std::vector<double> GraphEmitter::read(const Tensor& t) const {
+std::vector<double> GraphEmitter::read(const Tensor& t) const { no_value_yet(t); }
+std::vector<std::int64_t> GraphEmitter::read_integers(const Tensor& t) const { no_value_yet(t); }
+
+void GraphEmitter::no_value_yet(const Tensor& t) const {
   const Where& w = graph_.node(t.id().node).where;
   throw UserError("E0301", "a tensor's value was asked for while the function is being traced")
       .at(w.file.str() + ":" + std::to_string(w.line))

@@ -22,6 +22,7 @@ class GraphEmitter : public Emitter {
                                 std::span<const Tensor> wrt, const Where& where) override;
   // Both are UserError E0301: while tracing there is no value to look at.
   std::vector<double> read(const Tensor& t) const override;
+  std::vector<std::int64_t> read_integers(const Tensor& t) const override;
   void backward(const Tensor& loss) override;
 
   Graph& graph() { return graph_; }
@@ -30,6 +31,7 @@ class GraphEmitter : public Emitter {
   void insert_before(std::optional<std::uint32_t> n) { before_ = n; }
 
  private:
+  [[noreturn]] void no_value_yet(const Tensor& t) const;
   Graph& graph_;
   std::optional<std::uint32_t> before_;
 };

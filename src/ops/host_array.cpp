@@ -1,6 +1,6 @@
 #include "ops/host_array.h"
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -18,7 +18,7 @@ std::int64_t product(const std::vector<std::int64_t>& shape, int from, int to) {
 HostArray HostArray::zeros(DType dtype, std::vector<std::int64_t> shape) {
   HostArray a;
   a.dtype = dtype;
-  a.values.assign(product(shape, 0, static_cast<int>(shape.size())), 0.0);
+  a.values.resize(product(shape, 0, static_cast<int>(shape.size())));
   a.shape = std::move(shape);
   return a;
 }
@@ -29,19 +29,19 @@ namespace {
 template <class T>
 void load_as(HostArray& a, const void* bytes) {
   const T* p = static_cast<const T*>(bytes);
-  for (std::int64_t i = 0; i < a.numel(); ++i) a[i] = static_cast<double>(p[i]);
+  for (std::int64_t i = 0; i < a.numel(); ++i)
+    if constexpr (std::is_integral_v<T>)
+      a[i] = HostNumber::of(p[i]);
+    else
+      a[i] = static_cast<double>(p[i]);
 }
-// Out of range and NaN have no integer: they become the nearest bound, and 0.
 template <class T>
-T scalar_cast(double v) {
-  if constexpr (std::is_integral_v<T>) {
-    if (std::isnan(v)) return 0;
-    if (v <= static_cast<double>(std::numeric_limits<T>::min()))
-      return std::numeric_limits<T>::min();
-    if (v >= static_cast<double>(std::numeric_limits<T>::max()))
-      return std::numeric_limits<T>::max();
-  }
-  return static_cast<T>(v);
+T scalar_cast(const HostNumber& v) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(std::clamp<std::int64_t>(v.whole(), std::numeric_limits<T>::min(),
+                                                   std::numeric_limits<T>::max()));
+  else
+    return static_cast<T>(static_cast<double>(v));
 }
 template <class T>
 void store_as(const HostArray& a, void* bytes) {
@@ -49,6 +49,19 @@ void store_as(const HostArray& a, void* bytes) {
   for (std::int64_t i = 0; i < a.numel(); ++i) p[i] = scalar_cast<T>(a[i]);
 }
 }  // namespace
+
+HostNumber wrapped(std::int64_t v, DType t) {
+  switch (t) {
+    case DType::I32:
+      return HostNumber::of(static_cast<std::int32_t>(v));
+    case DType::I8:
+      return HostNumber::of(static_cast<std::int8_t>(v));
+    case DType::U8:
+      return HostNumber::of(static_cast<std::uint8_t>(v));
+    default:
+      return HostNumber::of(v);
+  }
+}
 
 void load_bytes(HostArray& a, const void* bytes) {
   switch (a.dtype) {

@@ -9,6 +9,7 @@
 #include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/op.h"
+#include "ops/promote.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "ops/statistics.h"

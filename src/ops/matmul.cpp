@@ -44,8 +44,8 @@ void evaluate(const MatmulAttrs& a, EvalCall& c) {
   const BroadcastIndex ax(lead(x), lead(z)), by(lead(y), lead(z));
   const std::int64_t batch = product(z.shape, 0, rank - 2);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const double* px = x.values.data() + ax(b) * m * k;
-    const double* py = y.values.data() + by(b) * k * n;
+    const HostNumber* px = x.values.data() + ax(b) * m * k;
+    const HostNumber* py = y.values.data() + by(b) * k * n;
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         double sum = 0;

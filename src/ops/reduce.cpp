@@ -9,8 +9,10 @@
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/op.h"
+#include "ops/promote.h"
 #include "ops/reshape.h"
 #include "ops/where.h"
+#include "scalar/integers.h"
 
 namespace aloft {
 namespace {
@@ -59,6 +61,7 @@ struct Row {
   double (*step)(double, double);
   void (*vjp)(const ReduceAttrs&, Vjp&);
   const char* onnx;
+  std::int64_t (*whole)(std::int64_t, std::int64_t) = nullptr;  // of integers; null: floats only
   bool divides_by_count = false;
 };
 
@@ -68,22 +71,24 @@ const Row kRows[] = {
        if (g.needs(0))
          g.give(0, broadcast_like(expand_reduced(g.cotangent(0), g.in(0), a.axes), g.in(0)));
      },
-     "ReduceSum"},
+     "ReduceSum", scalar::wrapping_add},
     {"mean", "Mean over axes.", Numeric::Widen, 0, [](double s, double v) { return s + v; },
      [](const ReduceAttrs& a, Vjp& g) {
        if (!g.needs(0)) return;
        const Tensor each = g.cotangent(0) / element_count(g.in(0), a.axes, g.in(0).dtype());
        g.give(0, broadcast_like(expand_reduced(each, g.in(0), a.axes), g.in(0)));
      },
-     "ReduceMean", true},
+     "ReduceMean", nullptr, true},
     {"max", "Largest element over axes; NaN where one is NaN; ties share the gradient.",
      Numeric::Follow, -std::numeric_limits<double>::infinity(),
-     [](double s, double v) { return std::isnan(s) || s > v ? s : v; }, extremum_vjp, "ReduceMax"},
+     [](double s, double v) { return std::isnan(s) || s > v ? s : v; }, extremum_vjp, "ReduceMax",
+     [](std::int64_t s, std::int64_t v) { return std::max(s, v); }},
     {"min", "Smallest element over axes; NaN where one is NaN; ties share the gradient.",
      Numeric::Follow, std::numeric_limits<double>::infinity(),
-     [](double s, double v) { return std::isnan(s) || s < v ? s : v; }, extremum_vjp, "ReduceMin"},
+     [](double s, double v) { return std::isnan(s) || s < v ? s : v; }, extremum_vjp, "ReduceMin",
+     [](std::int64_t s, std::int64_t v) { return std::min(s, v); }},
     {"prod", "Product over axes.", Numeric::Widen, 1, [](double s, double v) { return s * v; },
-     prod_vjp, "ReduceProd"},
+     prod_vjp, "ReduceProd", scalar::wrapping_mul},
 };
 
 void evaluate(const Row& row, const ReduceAttrs& a, EvalCall& c) {
@@ -98,9 +103,15 @@ void evaluate(const Row& row, const ReduceAttrs& a, EvalCall& c) {
   }
   const BroadcastIndex at(kept, x.shape);
   std::fill(y.values.begin(), y.values.end(), row.start);
-  for (std::int64_t i = 0; i < x.numel(); ++i) y[at(i)] = row.step(y[at(i)], x[i]);
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    HostNumber& to = y[at(i)];
+    if (is_integer(x.dtype))
+      to = wrapped(row.whole(to.whole(), x[i].whole()), y.dtype);
+    else
+      to = row.step(to, x[i]);
+  }
   if (row.divides_by_count)
-    for (double& v : y.values) v /= static_cast<double>(count);
+    for (HostNumber& v : y.values) v /= static_cast<double>(count);
 }
 
 OpDef reduce_op(const Row& row) {
@@ -109,8 +120,9 @@ OpDef reduce_op(const Row& row) {
       .name = row.name,
       .doc = row.doc,
       .infer =
-          [](const A& a, Infer& c) {
+          [floats_only = row.whole == nullptr](const A& a, Infer& c) {
             c.need_count(1);
+            if (floats_only) c.need_float(0);
             c.out(c.dtype(0), reduced_shape(c.shape(0), c.axes(0, a.axes), a.keep_dims));
           },
       .numeric = row.numeric,
@@ -126,7 +138,7 @@ OpDef reduce_op(const Row& row) {
       .fusion = Fusion::RowReduce,
       .onnx = Onnx{row.onnx, 13},
       .samples =
-          [](Samples& s) {
+          [whole = row.whole != nullptr](Samples& s) {
             const auto one = [&](Ints axes, bool keep, Shape shape) {
               s.add(A{std::move(axes), keep}, {{std::move(shape), Fill::Distinct, -2, 2}});
             };
@@ -139,6 +151,10 @@ OpDef reduce_op(const Row& row) {
             one({}, true, {1});
             one({-1}, false, {0, 3});
             s.add(A{{-1}, false}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+            if (!whole) return;
+            for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+              for (const Ints& axes : {Ints{}, Ints{0}, Ints{-1}, Ints{0, 2}})
+                s.add(A{axes, false}, {whole_numbers({5, 3, 67}, t)}, "integers");
           },
   });
 }
@@ -165,11 +181,28 @@ Tensor expand_reduced(const Tensor& t, const Tensor& like, const Ints& axes) {
   return reshape(t, reduced_shape(like.shape(), normal_axes(axes, like.rank()), true));
 }
 
-#define REDUCE(name)                                                     \
-  Tensor name(Operand x, const Ints& axes, bool keep_dims) {             \
-    return emit_one(#name, to_attrs(ReduceAttrs{axes, keep_dims}), {x}); \
-  }
-REDUCE(sum) REDUCE(mean) REDUCE(max) REDUCE(min) REDUCE(prod)
-#undef REDUCE
+namespace {
+Tensor emit_reduction(Name op, const Operand& x, const Ints& axes, bool keep_dims) {
+  return emit_one(op, to_attrs(ReduceAttrs{axes, keep_dims}), {x});
+}
+// Sums and products of integers are made in i64.
+Operand summand(const Operand& x) { return as_type(x, as_sum(x.tensor.dtype())); }
+}  // namespace
+
+Tensor sum(Operand x, const Ints& axes, bool keep_dims) {
+  return emit_reduction("sum", summand(x), axes, keep_dims);
+}
+Tensor prod(Operand x, const Ints& axes, bool keep_dims) {
+  return emit_reduction("prod", summand(x), axes, keep_dims);
+}
+Tensor mean(Operand x, const Ints& axes, bool keep_dims) {
+  return emit_reduction("mean", x, axes, keep_dims);
+}
+Tensor max(Operand x, const Ints& axes, bool keep_dims) {
+  return emit_reduction("max", x, axes, keep_dims);
+}
+Tensor min(Operand x, const Ints& axes, bool keep_dims) {
+  return emit_reduction("min", x, axes, keep_dims);
+}
 
 }  // namespace aloft

@@ -18,6 +18,7 @@ enum class Fill {
   Distinct,  // a random permutation of evenly spaced values in [lo, hi): no ties
   Special,   // normal values mixed with inf, -inf, NaN, denormals, -0, the largest finite
   Constant,  // `lo` everywhere
+  Whole,     // integers over the whole range of their type, bounds and neighbours of 2^53 included
 };
 
 struct SampleInput {
@@ -60,6 +61,10 @@ class Samples {
 // Integer operands for indices: values in [lo, hi).
 inline SampleInput ids(Shape shape, double lo, double hi, DType dtype = DType::I32) {
   return {std::move(shape), Fill::Ids, lo, hi, 1, dtype, true};
+}
+
+inline SampleInput whole_numbers(Shape shape, DType dtype) {
+  return {std::move(shape), Fill::Whole, 0, 0, 1, dtype, true};
 }
 
 }  // namespace aloft

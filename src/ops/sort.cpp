@@ -12,7 +12,11 @@
 namespace aloft {
 namespace {
 
-bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+bool comes_before(const HostNumber& a, const HostNumber& b, bool in_integers) {
+  if (in_integers) return a.whole() < b.whole();
+  const double x = a, y = b;
+  return std::isnan(y) ? !std::isnan(x) : x < y;
+}
 
 void evaluate(const SortAttrs& a, EvalCall& c) {
   const HostArray& x = c.in[0];
@@ -22,9 +26,11 @@ void evaluate(const SortAttrs& a, EvalCall& c) {
   for (std::int64_t row = 0; row < (n ? x.numel() / n : 0); ++row) {
     const std::int64_t from = row / inner * n * inner + row % inner;
     const auto value = [&](std::int64_t k) { return x[from + k * inner]; };
+    const bool whole = is_integer(x.dtype);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
-      return a.descending ? comes_before(value(j), value(i)) : comes_before(value(i), value(j));
+      return a.descending ? comes_before(value(j), value(i), whole)
+                          : comes_before(value(i), value(j), whole);
     });
     for (std::int64_t k = 0; k < n; ++k) {
       c.out[0][from + k * inner] = value(order[k]);
@@ -57,6 +63,8 @@ void sort_samples(Samples& s) {
   s.add(A{0, true}, {{{1}}});
   s.add(A{-1, true}, {ids({3, 17}, 0, 5)}, "ties").gradient = false;
   s.add(A{-1, false}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+  for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+    s.add(A{-1, false}, {whole_numbers({3, 67}, t)}, "integers").gradient = false;
 }
 
 OpDef sort_op() {

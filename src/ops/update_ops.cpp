@@ -83,7 +83,7 @@ void evaluate_update(const UpdateLayout& l, const Ints& decay, EvalCall& c,
   const double multiplier = c.in[UpdateLayout::kMultiplier][0];
   for (int i = 0; i < l.count; ++i) {
     const HostArray &p = c.in[l.parameter(i)], &g = c.in[l.gradient(i)];
-    const auto value = [&](std::int64_t j) {
+    const auto value = [&](std::int64_t j) -> double {
       if (l.is_split) return master_value(p, c.in[l.master(i)], j);
       return l.has_master ? c.in[l.master(i)][j] : p[j];
     };
@@ -92,7 +92,7 @@ void evaluate_update(const UpdateLayout& l, const Ints& decay, EvalCall& c,
       for (int w = 0; w < l.moments; ++w) e.moment[w] = c.in[l.moment(w, i)][j];
       if (applies) step(e, decay[i] != 0);
       HostArray& to = c.out[l.new_parameter(i)];
-      to[j] = applies ? e.value : p[j];
+      to[j] = applies ? HostNumber(e.value) : p[j];
       if (l.is_split && applies) put_master(e.value, to, c.out[l.new_master(i)], j);
       if (l.has_master && !l.is_split) c.out[l.new_master(i)][j] = e.value;
       for (int w = 0; w < l.moments; ++w) c.out[l.new_moment(w, i)][j] = e.moment[w];

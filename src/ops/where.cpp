@@ -1,8 +1,8 @@
 #include "ops/where.h"
 
 #include "ops/binary.h"
-#include "ops/cast.h"
 #include "ops/op.h"
+#include "ops/promote.h"
 
 namespace aloft {
 

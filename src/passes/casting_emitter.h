@@ -44,6 +44,9 @@ class CastingEmitter : public Emitter {
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
   std::vector<double> read(const Tensor& t) const override { return inner_.read(t); }
+  std::vector<std::int64_t> read_integers(const Tensor& t) const override {
+    return inner_.read_integers(t);
+  }
   void backward(const Tensor& loss) override { inner_.backward(loss); }
 
   // `value` is the parameter `name`: patterns of the recipe apply to ops that read it.

@@ -158,7 +158,7 @@ TEST(Gradients, OfGradients) {
   values["seed"] = {DType::F64, {5}, {1, 1, 1, 1, 1}};
   const auto at = [&](double shift) {
     auto moved = values;
-    for (double& v : moved["x"].values) v += shift;
+    for (HostNumber& v : moved["x"].values) v += shift;
     return interpret(graph, moved).outputs;
   };
   const auto plus = at(kStep), minus = at(-kStep), here = at(0);

@@ -85,6 +85,10 @@ std::string compare(const HostArray& got, const HostArray& want, std::int64_t le
   for (std::int64_t i = 0; i < got.numel(); ++i) {
     // Infinities are judged after rounding, distances before it.
     const double g = got[i], w = want[i];
+    if (is_integer(got.dtype)) {
+      if (got[i].whole() == rounded[i].whole()) continue;
+      return fmt::format("element {}: got {}, want {}", i, got[i].whole(), rounded[i].whole());
+    }
     if (std::isnan(g) && std::isnan(w)) continue;
     if (g == rounded[i]) continue;
     const double inner = sample.inner_roundings * unit_roundoff(operands);

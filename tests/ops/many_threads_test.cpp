@@ -78,7 +78,7 @@ TEST(ManyThreads, AttentionNormsAndSoftmaxAtSizesOfTraining) {
   for (const DType t : {DType::F32, DType::BF16, DType::F16}) {
     const auto heads = [&](std::uint64_t key) { return normals(t, {3, 130, 8, 40}, key); };
     HostArray lse = normals(DType::F32, {3, 8, 130}, 4);
-    for (double& x : lse.values) x += 8;
+    for (HostNumber& x : lse.values) x += 8;
     add("attention", {heads(1), heads(2), heads(3)});
     add("attention_grad", {heads(1), heads(2), heads(3), heads(4), lse, heads(5)});
     const HostArray qkv = normals(t, {3, 130, 3 * 8 * 40}, 1), o = normals(t, {3, 130, 320}, 2);

@@ -17,6 +17,29 @@ double special(std::uint64_t i, double normal) {
   return i % 3 == 0 ? list[i / 3 % 10] : normal;
 }
 
+// Over the whole range of the type, the values where arithmetic in double goes wrong among them.
+HostNumber whole_number(DType t, std::uint64_t i, const scalar::RandomKey& key) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  const std::int64_t bound = t == DType::I64 ? Limits::max() : INT32_MAX;
+  const std::int64_t list[] = {bound,
+                               -bound - 1,
+                               (std::int64_t{1} << 53) + 1,
+                               std::int64_t{1} << 53,
+                               0,
+                               -1,
+                               1,
+                               2,
+                               bound - 1,
+                               127,
+                               -128,
+                               255,
+                               3,
+                               -7};
+  if (i % 2 == 0) return wrapped(list[i / 2 % std::size(list)], t);
+  const auto word = [&](std::uint64_t j) { return std::uint64_t{scalar::random_bits(key, j)}; };
+  return wrapped(static_cast<std::int64_t>(word(2 * i) << 32 | (word(2 * i + 1) & 0xffffffffu)), t);
+}
+
 void fill(HostArray& a, const SampleInput& spec, const scalar::RandomKey& key) {
   const auto n = static_cast<std::uint64_t>(a.numel());
   std::vector<std::uint64_t> order(n);
@@ -26,7 +49,7 @@ void fill(HostArray& a, const SampleInput& spec, const scalar::RandomKey& key) {
       std::swap(order[i - 1], order[scalar::random_bits(key, i) % i]);
   for (std::uint64_t i = 0; i < n; ++i) {
     const double u = scalar::uniform(key, i), normal = scalar::normal(key, i);
-    double& v = a.values[i];
+    HostNumber& v = a.values[i];
     switch (spec.fill) {
       case Fill::Normal:
         v = normal * spec.scale;
@@ -46,6 +69,9 @@ void fill(HostArray& a, const SampleInput& spec, const scalar::RandomKey& key) {
         break;
       case Fill::Constant:
         v = spec.lo;
+        break;
+      case Fill::Whole:
+        v = whole_number(a.dtype, i, key);
         break;
     }
   }

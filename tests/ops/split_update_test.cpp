@@ -128,6 +128,8 @@ Attrs attrs_of(const char* op, bool split) {
                                  .split_master = split});
 }
 
+std::uint64_t bits(double v) { return std::bit_cast<std::uint64_t>(v); }
+
 bool same_bits(const State& a, const State& b) {
   for (std::size_t t = 0; t < a.masters.size(); ++t)
     for (std::size_t i = 0; i < a.masters[t].size(); ++i) {
@@ -137,9 +139,7 @@ bool same_bits(const State& a, const State& b) {
     }
   for (std::size_t m = 0; m < a.moments.size(); ++m)
     for (std::int64_t i = 0; i < a.moments[m].numel(); ++i)
-      if (std::bit_cast<std::uint64_t>(a.moments[m][i]) !=
-          std::bit_cast<std::uint64_t>(b.moments[m][i]))
-        return false;
+      if (bits(a.moments[m][i]) != bits(b.moments[m][i])) return false;
   return true;
 }
 
@@ -179,7 +179,7 @@ TEST(SplitUpdate, TheMeaningReadsAndWritesTheSameBits) {
   const State s = first_state(0);
   std::vector<HostArray> in = operands(s, true, DType::BF16, 1);
   for (std::size_t t = 0; t < std::size(kSizes); ++t)
-    for (double& g : in[4 + std::size(kSizes) + t].values) g = 0;
+    for (HostNumber& g : in[4 + std::size(kSizes) + t].values) g = 0;
   const Attrs attrs = to_attrs(
       SgdUpdateAttrs{.count = 4, .has_master = true, .decay = {0, 0, 0, 0}, .split_master = true});
   const auto out = evaluate_op(op_named("sgd_update"), attrs, in);

@@ -76,9 +76,9 @@ TEST(TrainingKernels, CrossEntropyOfAWholeVocabulary) {
   const RunResult got = run_everywhere(call, in);
   double loss = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const double* x = &in[0].values[r * classes];
+    const HostNumber* x = &in[0].values[r * classes];
     double top = x[0], sum = 0;
-    for (std::int64_t i = 0; i < classes; ++i) top = std::max(top, x[i]);
+    for (std::int64_t i = 0; i < classes; ++i) top = std::max<double>(top, x[i]);
     for (std::int64_t i = 0; i < classes; ++i) sum += std::exp(x[i] - top);
     const double lse = top + std::log(sum);
     if (r != 3) loss += (lse - x[static_cast<std::int64_t>(in[1][r])]) / 4;
@@ -106,7 +106,7 @@ TEST(TrainingKernels, CrossEntropyOfAWholeVocabulary) {
 
 TEST(TrainingKernels, CrossEntropyWithNothingToLearn) {
   std::vector<HostArray> in = {normals(DType::F32, {3, 8}, 1), HostArray::zeros(DType::I64, {3})};
-  for (double& t : in[1].values) t = -100;
+  for (HostNumber& t : in[1].values) t = -100;
   EXPECT_EQ(run_everywhere(call_of("cross_entropy", in), in).out[0][0], 0);
 }
 

@@ -135,7 +135,8 @@ Arrays run_eagerly(const Case& c) {
   Arrays results;
   for (const auto& [name, t] : emit_case(c, operands, recorded_gradients)) {
     HostArray a = HostArray::zeros(t.dtype(), c.arrays.at(name).shape);
-    a.values = t.to_vector();
+    const std::vector<double> v = t.to_vector();
+    a.values.assign(v.begin(), v.end());
     results.emplace(name, std::move(a));
   }
   return results;

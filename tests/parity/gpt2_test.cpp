@@ -100,7 +100,8 @@ Arrays score_eagerly(const Checkpoint& c, const models::Gpt2& model, double seed
   for (const auto& [name, t] :
        emit_scores(model, ints(c.expected.at("tokens")), ints(c.expected.at("targets")), seed)) {
     HostArray a = empty_of(t.type());
-    a.values = t.to_vector();
+    const std::vector<double> v = t.to_vector();
+    a.values.assign(v.begin(), v.end());
     got.emplace(name, std::move(a));
   }
   return got;
@@ -112,7 +113,7 @@ Arrays score(const Checkpoint& c, models::Gpt2& model, Mode mode, double seed = 
   Arrays got =
       mode == Mode::Compiled ? score_compiled(c, model, seed) : score_eagerly(c, model, seed);
   for (const VariablePtr& p : model.parameters())
-    for (double& g : got.at(p->name.str()).values) g /= seed;
+    for (HostNumber& g : got.at(p->name.str()).values) g /= seed;
   return got;
 }
 

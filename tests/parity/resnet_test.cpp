@@ -47,7 +47,8 @@ models::ResNetConfig tiny() {
 
 HostArray host(const Tensor& t, const HostArray& like) {
   HostArray a = like;
-  a.values = t.to_vector();
+  const std::vector<double> v = t.to_vector();
+  a.values.assign(v.begin(), v.end());
   return a;
 }
 

@@ -1,6 +1,7 @@
 #include "backends/cpu/elements/elementwise.h"
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/vectors/integer_tiles.h"
 
 namespace aloft::cpu {
 namespace {
@@ -10,6 +11,8 @@ class Elementwise : public Prepared, public TileOp {
   Elementwise(const CallSpec& call, const ElementwiseCode& code)
       : operands_(call), code_(code), out_(call.out[0].dtype), narrow_(fits_f32(out_)) {
     for (const TensorType& t : call.in) narrow_ = narrow_ && fits_f32(t.dtype);
+    whole_ = code_.i64 != nullptr && !is_float(out_) && operands_.count() > 0;
+    for (const TensorType& t : call.in) whole_ = whole_ && is_integer(t.dtype);
     in_low_ = code_.low.has_low(out_);
     for (int i = 0; i < operands_.count(); ++i)
       in_low_ = in_low_ && call.in[i].dtype == out_ && operands_.is_dense(i);
@@ -20,7 +23,9 @@ class Elementwise : public Prepared, public TileOp {
       return out_ == DType::BF16 ? in_type(code_.low.bf16, args) : in_type(code_.low.f16, args);
     parallel_for(operands_.numel(args), code_.cost, [&](std::int64_t begin, std::int64_t end) {
       Reader reader(operands_, args);
-      if (narrow_)
+      if (whole_)
+        chunk<std::int64_t>(reader, args.out[0], begin, end);
+      else if (narrow_)
         chunk<float>(reader, args.out[0], begin, end);
       else
         chunk<double>(reader, args.out[0], begin, end);
@@ -51,6 +56,11 @@ class Elementwise : public Prepared, public TileOp {
         float* result = out_ == DType::F32 ? static_cast<float*>(place) : buffer;
         code_.f32(in, result, n, code_.numbers.data());
         close_f32(out_, result, place, n);
+      } else if constexpr (std::is_same_v<T, std::int64_t>) {
+        for (int i = 0; i < operands_.count(); ++i) in[i] = reader.as_i64(i, begin, n);
+        auto* result = out_ == DType::I64 ? static_cast<std::int64_t*>(place) : buffer;
+        code_.i64(in, result, n, code_.numbers.data());
+        close_i64(out_, result, place, n);
       } else {
         for (int i = 0; i < operands_.count(); ++i) in[i] = reader.as_f64(i, begin, n);
         double* result = out_ == DType::F64 ? static_cast<double*>(place) : buffer;
@@ -64,7 +74,7 @@ class Elementwise : public Prepared, public TileOp {
   Operands operands_;
   ElementwiseCode code_;
   DType out_;
-  bool narrow_;
+  bool narrow_, whole_;
   bool in_low_;
 };
 

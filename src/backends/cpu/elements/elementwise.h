@@ -19,6 +19,7 @@ template <class T>
 using TileOf = void (*)(const T* const* in, T* out, std::int64_t n, const double* p);
 using TileF32 = TileOf<float>;
 using TileF64 = TileOf<double>;
+using TileI64 = TileOf<std::int64_t>;
 
 // The same function on f32 tiles, and on low types where they lie: each vector is widened, computed
 // and rounded on its way, with the bits that tiles would give.
@@ -43,7 +44,7 @@ using DrawnF64 = void (*)(const double* x, const std::uint32_t* words, double* o
 
 struct ElementwiseCode {
   TileF32 f32 = nullptr;  // floats up to f32, bool and 8-bit integers
-  TileF64 f64 = nullptr;  // f64 and the wider integers, which a double holds up to 2^53
+  TileF64 f64 = nullptr;  // f64, and i32 and i64 where there is no function of integers
   std::int64_t cost = 1;  // of one element, in units of an addition
   std::array<double, 4> numbers{};
   // Of an op that draws, instead of f32 and f64: its operands are x and the random state, and
@@ -54,6 +55,8 @@ struct ElementwiseCode {
   // Where all operands and the result have one low type and no operand is repeated, this may take
   // f32's place.
   FloatTiles low;
+  // Where all operands are integers, and the result is an integer or a bool.
+  TileI64 i64 = nullptr;
 
   bool draws() const { return drawn_f32 != nullptr; }
 };
@@ -73,7 +76,8 @@ class TileOp {
 // out = in[0]: casts and copies are this, where tiles are opened and closed by somebody else.
 ElementwiseCode copy_code();
 
-// output 0 = code(inputs, broadcast). Integer results saturate, NaN becomes 0, as HostArray says.
+// output 0 = code(inputs, broadcast). Integers computed from integers wrap around; those that come
+// from floats saturate, and NaN becomes 0.
 std::unique_ptr<Prepared> prepare_elementwise(const CallSpec& call, const ElementwiseCode& code);
 
 // A family's kernels come from a table whose rows have a `name`, "cpu.OP": a kernel a row.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/vectors/integer_tiles.h"
+
 namespace aloft::cpu {
 namespace {
 
@@ -130,6 +132,11 @@ const float* Reader::as_f32(int i, std::int64_t begin, std::int64_t n) {
 }
 const double* Reader::as_f64(int i, std::int64_t begin, std::int64_t n) {
   return open_f64(o_.inputs_[i].dtype, raw(i, begin, n), reinterpret_cast<double*>(wide_[i]), n);
+}
+
+const std::int64_t* Reader::as_i64(int i, std::int64_t begin, std::int64_t n) {
+  return open_i64(o_.inputs_[i].dtype, raw(i, begin, n), reinterpret_cast<std::int64_t*>(wide_[i]),
+                  n);
 }
 
 std::vector<std::pair<int, int>> same_type_pairs(const CallSpec& call) {

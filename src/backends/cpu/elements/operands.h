@@ -49,6 +49,7 @@ class Reader {
   const void* raw(int i, std::int64_t begin, std::int64_t n);
   const float* as_f32(int i, std::int64_t begin, std::int64_t n);
   const double* as_f64(int i, std::int64_t begin, std::int64_t n);
+  const std::int64_t* as_i64(int i, std::int64_t begin, std::int64_t n);
 
  private:
   void gather(int i, std::int64_t begin, std::int64_t n);

@@ -145,6 +145,8 @@ std::optional<Refusal> TileProgram::add_step(const CallSpec& call, const StepPro
   made.in_f32 = fits_f32(s.dtype);
   for (const TensorType& t : part.in) {
     if (t.dtype == DType::I64) return Refusal{"a double does not hold every i64"};
+    if (is_integer(t.dtype) && is_integer(s.dtype))
+      return Refusal{"step '" + s.op.str() + "' computes integers, which wrap around"};
     if (shape) shape = broadcast(*shape, t.shape);
     made.in_f32 = made.in_f32 && fits_f32(t.dtype);
   }

@@ -65,6 +65,7 @@ TileF32 binary_tile(std::string_view op) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "scalar/integers.h"
 #include "scalar/math.h"
 
 namespace aloft::cpu {
@@ -76,6 +77,7 @@ struct Row {
   const char* name;  // "cpu.OP"
   TileF64 f64;
   std::int64_t cost;
+  TileI64 i64 = nullptr;  // null: floats only
   TileF32 f32 = nullptr;  // where the vector form would not be exact enough
 };
 
@@ -87,8 +89,10 @@ struct Row {
       out[i] = __VA_ARGS__;                                       \
     }                                                             \
   }
-#define BOTH(name, cost, ...) \
-  { name, LOOP(double, __VA_ARGS__), cost, LOOP(float, __VA_ARGS__) }
+#define WHOLE(...) LOOP(std::int64_t, __VA_ARGS__)
+// Of a comparison, which reads the same in all types.
+#define SAME(name, ...) \
+  { name, LOOP(double, __VA_ARGS__), 1, WHOLE(__VA_ARGS__) }
 
 // The sign follows b, as in Python; a multiple of b gives 0.
 template <class T>
@@ -98,31 +102,37 @@ T floor_mod(T a, T b) {
 }
 
 const Row kRows[] = {
-    {"cpu.add", LOOP(double, a + b), 1},
-    {"cpu.sub", LOOP(double, a - b), 1},
-    {"cpu.mul", LOOP(double, a* b), 1},
+    {"cpu.add", LOOP(double, a + b), 1, WHOLE(scalar::wrapping_add(a, b))},
+    {"cpu.sub", LOOP(double, a - b), 1, WHOLE(scalar::wrapping_sub(a, b))},
+    {"cpu.mul", LOOP(double, a* b), 1, WHOLE(scalar::wrapping_mul(a, b))},
     {"cpu.div", LOOP(double, a / b), 2},
-    {"cpu.maximum", LOOP(double, std::isnan(a) || a >= b ? a : b), 1},
-    {"cpu.minimum", LOOP(double, std::isnan(a) || a <= b ? a : b), 1},
-    {"cpu.pow", LOOP(double, std::pow(a, b)), 12},
-    {"cpu.equal", LOOP(double, a == b), 1},
-    {"cpu.not_equal", LOOP(double, a != b), 1},
-    {"cpu.less", LOOP(double, a < b), 1},
-    {"cpu.less_equal", LOOP(double, a <= b), 1},
-    {"cpu.greater", LOOP(double, a > b), 1},
-    {"cpu.greater_equal", LOOP(double, a >= b), 1},
-    {"cpu.squared_difference", LOOP(double, (a - b) * (a - b)), 1},
-    BOTH("cpu.atan2", 20, std::atan2(a, b)),
-    BOTH("cpu.mod", 20, std::fmod(a, b)),
-    BOTH("cpu.remainder", 20, floor_mod(a, b)),
+    {"cpu.maximum", LOOP(double, std::isnan(a) || a >= b ? a : b), 1, WHOLE(a >= b ? a : b)},
+    {"cpu.minimum", LOOP(double, std::isnan(a) || a <= b ? a : b), 1, WHOLE(a <= b ? a : b)},
+    {"cpu.pow", LOOP(double, std::pow(a, b)), 12, WHOLE(scalar::wrapping_pow(a, b))},
+    SAME("cpu.equal", a == b),
+    SAME("cpu.not_equal", a != b),
+    SAME("cpu.less", a < b),
+    SAME("cpu.less_equal", a <= b),
+    SAME("cpu.greater", a > b),
+    SAME("cpu.greater_equal", a >= b),
+    {"cpu.squared_difference", LOOP(double, (a - b) * (a - b)), 1,
+     WHOLE(scalar::wrapping_square_of_difference(a, b))},
+    {"cpu.atan2", LOOP(double, std::atan2(a, b)), 20, nullptr, LOOP(float, std::atan2(a, b))},
+    {"cpu.mod", LOOP(double, std::fmod(a, b)), 20, WHOLE(scalar::int_mod(a, b)),
+     LOOP(float, std::fmod(a, b))},
+    {"cpu.remainder", LOOP(double, floor_mod(a, b)), 20, WHOLE(scalar::int_remainder(a, b)),
+     LOOP(float, floor_mod(a, b))},
 };
 #undef LOOP
-#undef BOTH
+#undef WHOLE
+#undef SAME
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
   const Row& row = row_of(kRows, call);
   const TileF32 f32 = row.f32 ? row.f32 : HWY_DYNAMIC_DISPATCH(binary_tile)(call.op.str());
-  return prepare_elementwise(call, {f32, row.f64, row.cost});
+  ElementwiseCode code{f32, row.f64, row.cost};
+  code.i64 = row.i64;
+  return prepare_elementwise(call, code);
 }
 
 }  // namespace

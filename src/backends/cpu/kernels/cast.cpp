@@ -1,11 +1,12 @@
 // cast between all types: directly where f32 lies on one side or holds the values on the way,
-// through double otherwise.
+// through double otherwise; integers among themselves in 64 bits, cut to the width.
 #include "ops/cast.h"
 
 #include <cstring>
 
 #include "backends/cpu/elements/elementwise.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/vectors/integer_tiles.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
@@ -34,6 +35,8 @@ class Cast : public Prepared, public TileOp {
   void convert(const void* src, void* dst, std::int64_t n) const {
     if (from_ == to_) {
       std::memmove(dst, src, n * size_of(to_));
+    } else if (is_integer(from_) && is_integer(to_)) {
+      by_tiles<std::int64_t>(src, dst, n);
     } else if (from_ == DType::F32 && has_tiles(to_)) {
       narrow(static_cast<const float*>(src), to_, dst, n);
     } else if (is_low(from_) && to_ == DType::F32) {
@@ -52,6 +55,8 @@ class Cast : public Prepared, public TileOp {
       const std::int64_t m = std::min(kTile, n - i);
       if constexpr (std::is_same_v<T, float>)
         close_f32(to_, open_f32(from_, at(src, i, from_), buffer, m), at(dst, i, to_), m);
+      else if constexpr (std::is_same_v<T, std::int64_t>)
+        close_i64(to_, open_i64(from_, at(src, i, from_), buffer, m), at(dst, i, to_), m);
       else
         close_f64(to_, open_f64(from_, at(src, i, from_), buffer, m), at(dst, i, to_), m);
     }

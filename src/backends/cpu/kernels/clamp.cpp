@@ -28,6 +28,8 @@ TileF32 clamp_function() { return clamp_tile; }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "scalar/integers.h"
+
 namespace aloft::cpu {
 namespace {
 
@@ -40,10 +42,16 @@ void clamp_wide(const double* const* in, double* out, std::int64_t n, const doub
   }
 }
 
+void clamp_whole(const std::int64_t* const* in, std::int64_t* out, std::int64_t n,
+                 const double* p) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = scalar::whole_clamp(in[0][i], p[0], p[1]);
+}
+
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
   const auto a = from_attrs<ClampAttrs>(call.attrs);
-  return prepare_elementwise(
-      call, {HWY_DYNAMIC_DISPATCH(clamp_function)(), clamp_wide, 1, {a.low, a.high}});
+  ElementwiseCode code{HWY_DYNAMIC_DISPATCH(clamp_function)(), clamp_wide, 1, {a.low, a.high}};
+  code.i64 = clamp_whole;
+  return prepare_elementwise(call, code);
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/integer_tiles.h"
 #include "backends/cpu/vectors/tiles.h"
+#include "scalar/integers.h"
 
 namespace aloft::cpu {
 namespace {
@@ -44,13 +46,18 @@ class Iota : public Prepared {
   explicit Iota(const CallSpec& call) : attrs_(from_attrs<IotaAttrs>(call.attrs)) {}
 
   void run(const RunArgs& args) const override {
-    const auto start = static_cast<double>(attrs_.start), step = static_cast<double>(attrs_.step);
     parallel_for(attrs_.count, 2, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) double tile[kTile];
+      alignas(64) std::int64_t tile[kTile];
+      alignas(64) double wide[kTile];
       for (std::int64_t i = begin; i < end; i += kTile) {
         const std::int64_t n = std::min(kTile, end - i);
-        for (std::int64_t k = 0; k < n; ++k) tile[k] = start + static_cast<double>(i + k) * step;
-        close_f64(attrs_.dtype, tile, at(args.out[0], i, attrs_.dtype), n);
+        for (std::int64_t k = 0; k < n; ++k)
+          tile[k] = scalar::wrapping_add(attrs_.start, scalar::wrapping_mul(i + k, attrs_.step));
+        void* to = at(args.out[0], i, attrs_.dtype);
+        if (is_float(attrs_.dtype))
+          close_f64(attrs_.dtype, open_f64(DType::I64, tile, wide, n), to, n);
+        else
+          close_i64(attrs_.dtype, tile, to, n);
       }
     });
   }

@@ -5,17 +5,26 @@
 #include "backends/cpu/conv/conv_grid.h"
 #include "backends/cpu/conv/conv_weight_grid.h"
 #include "backends/cpu/conv/conv_weight_product.h"
+#include "backends/cpu/conv/wide_conv.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
 namespace {
 
+std::optional<Refusal> accepts_double(const CallSpec& call) {
+  for (const auto* list : {&call.in, &call.out})
+    for (const TensorType& t : *list)
+      if (t.dtype != DType::F64)
+        return Refusal{std::string(name_of(t.dtype)) + " among f64 operands"};
+  return std::nullopt;
+}
+
 std::optional<Refusal> accepts(const CallSpec& call) {
   for (const auto* list : {&call.in, &call.out})
     for (const TensorType& t : *list) {
       if (!has_tiles(t.dtype))
-        return Refusal{std::string(name_of(t.dtype)) + " has no convolution here"};
+        return Refusal{std::string(name_of(t.dtype)) + " is not computed in f32"};
       for (int d = 0; d < t.shape.rank(); ++d)
         if (t.shape[d].max() == 0 && d > 0) return Refusal{"an empty dimension"};
     }
@@ -63,6 +72,8 @@ class Convolution : public Prepared {
 };
 
 std::unique_ptr<Prepared> prepare_convolution(const ConvSpec& spec, Extent images) {
+  if (spec.type == DType::F64)
+    return std::make_unique<Convolution<WideConv>>(spec, images, "plain loops in double");
   if (ConvCutGrid::suits(spec))
     return std::make_unique<Convolution<ConvCutGrid>>(
         spec, images, "the library, cut along the channels made: more weight than images");
@@ -86,6 +97,7 @@ std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
   const Shape &x = call.in[0].shape, &y = call.in[1].shape, &w = call.out[0].shape;
   const ConvSpec spec = read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y);
   const Extent images = extent_of(x[0], call);
+  if (spec.type == DType::F64) return prepare_convolution(spec, images);
   if (ConvWeightProduct::suits(spec))
     return std::make_unique<Convolution<ConvWeightProduct>>(
         spec, images, "one product on the matrix units: wide enough in bf16");
@@ -96,15 +108,18 @@ std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
 }  // namespace
 
 std::vector<Kernel> conv2d_kernels() {
-  return {{.name = "cpu.conv2d", .op = "conv2d", .accepts = accepts, .prepare = prepare_forward},
-          {.name = "cpu.conv2d_grad_input",
-           .op = "conv2d_grad_input",
-           .accepts = accepts,
-           .prepare = prepare_grad_input},
-          {.name = "cpu.conv2d_grad_weight",
-           .op = "conv2d_grad_weight",
-           .accepts = accepts,
-           .prepare = prepare_grad_weight}};
+  std::vector<Kernel> kernels;
+  const auto add = [&](std::string_view name, std::string_view in_double, const char* op,
+                       auto prepare) {
+    kernels.push_back({.name = name, .op = op, .accepts = accepts, .prepare = prepare});
+    kernels.push_back({.name = in_double, .op = op, .accepts = accepts_double, .prepare = prepare});
+  };
+  add("cpu.conv2d", "cpu.conv2d.f64", "conv2d", prepare_forward);
+  add("cpu.conv2d_grad_input", "cpu.conv2d_grad_input.f64", "conv2d_grad_input",
+      prepare_grad_input);
+  add("cpu.conv2d_grad_weight", "cpu.conv2d_grad_weight.f64", "conv2d_grad_weight",
+      prepare_grad_weight);
+  return kernels;
 }
 
 }  // namespace aloft::cpu

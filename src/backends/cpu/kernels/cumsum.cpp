@@ -1,9 +1,11 @@
-// cumsum: sums run in double, a chain for each column.
+// cumsum: sums run in double, of integers in 64 bits; a chain for each column.
 #include "ops/cumsum.h"
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/integer_tiles.h"
 #include "backends/cpu/vectors/tiles.h"
+#include "scalar/integers.h"
 
 namespace aloft::cpu {
 namespace {
@@ -24,7 +26,12 @@ class Cumsum : public Prepared {
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t t = begin; t < end; ++t) {
                      const std::int64_t c = t % blocks * kColumns;
-                     chain(args, t / blocks * n * inner + c, n, std::min(kColumns, inner - c));
+                     const std::int64_t from = t / blocks * n * inner + c;
+                     const std::int64_t columns = std::min(kColumns, inner - c);
+                     if (is_integer(dtype_))
+                       chain_of_integers(args, from, n, columns);
+                     else
+                       chain(args, from, n, columns);
                    }
                  });
   }
@@ -38,6 +45,18 @@ class Cumsum : public Prepared {
       const double* x = open_f64(dtype_, at(p, i, dtype_), wide, columns);
       for (std::int64_t c = 0; c < columns; ++c) sum[c] += x[c];
       close_f64(dtype_, sum, at(args.out[0], i, dtype_), columns);
+    }
+  }
+
+  void chain_of_integers(const RunArgs& args, std::int64_t from, std::int64_t n,
+                         std::int64_t columns) const {
+    alignas(64) std::int64_t wide[kColumns], sum[kColumns] = {};
+    for (std::int64_t t = 0; t < n; ++t) {
+      const std::int64_t i = from + (attrs_.reverse ? n - 1 - t : t) * view_.inner;
+      const void* p = args.in[0];
+      const std::int64_t* x = open_i64(dtype_, at(p, i, dtype_), wide, columns);
+      for (std::int64_t c = 0; c < columns; ++c) sum[c] = scalar::wrapping_add(sum[c], x[c]);
+      close_i64(dtype_, sum, at(args.out[0], i, dtype_), columns);
     }
   }
 

@@ -7,7 +7,9 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/vectors/integer_tiles.h"
 #include "backends/cpu/vectors/tiles.h"
+#include "scalar/integers.h"
 
 namespace aloft::cpu {
 namespace {
@@ -111,24 +113,30 @@ class Add : public Prepared {
         dtype_(call.out[0].dtype),
         ids_dtype_(call.in[1].dtype) {}
 
-  // 16-bit and small integer results are summed in f32 or double here, and rounded once.
+  // 16-bit results are summed in f32 here and rounded once, narrow integers in 64 bits.
   std::size_t scratch_bytes() const override {
-    if (dtype_ == DType::F32 || dtype_ == DType::F64) return 0;
+    if (is_direct()) return 0;
     return bound_ * (is_low(dtype_) ? sizeof(float) : sizeof(double));
   }
 
   void run(const RunArgs& args) const override {
     if (dtype_ == DType::F32 || is_low(dtype_))
       sums<float>(args);
+    else if (is_integer(dtype_))
+      sums<std::int64_t>(args);
     else
       sums<double>(args);
   }
 
  private:
+  // Sums are made in the result's own memory.
+  bool is_direct() const {
+    return dtype_ == DType::F32 || dtype_ == DType::F64 || dtype_ == DType::I64;
+  }
+
   template <class T>
   void sums(const RunArgs& args) const {
-    const bool direct = dtype_ == DType::F32 || dtype_ == DType::F64;
-    T* sum = static_cast<T*>(direct ? args.out[0] : args.scratch);
+    T* sum = static_cast<T*>(is_direct() ? args.out[0] : args.scratch);
     const std::int64_t numel = numel_.at(args.symbols);
     parallel_for(numel, 1, [&](std::int64_t begin, std::int64_t end) {
       const void* into = args.in[0];
@@ -139,19 +147,29 @@ class Add : public Prepared {
       }
     });
     add<T>(args, sum);
-    if (direct) return;
+    if (is_direct()) return;
     parallel_for(numel, 1, [&](std::int64_t begin, std::int64_t end) {
       if constexpr (std::is_same_v<T, float>)
         close_f32(dtype_, sum + begin, at(args.out[0], begin, dtype_), end - begin);
+      else if constexpr (std::is_same_v<T, std::int64_t>)
+        close_i64(dtype_, sum + begin, at(args.out[0], begin, dtype_), end - begin);
       else
         close_f64(dtype_, sum + begin, at(args.out[0], begin, dtype_), end - begin);
     });
+  }
+
+  static void add_to(std::int64_t& sum, std::int64_t x) { sum = scalar::wrapping_add(sum, x); }
+  template <class T>
+  static void add_to(T& sum, T x) {
+    sum += x;
   }
 
   template <class T>
   const T* open(const void* p, T* buffer, std::int64_t n) const {
     if constexpr (std::is_same_v<T, float>)
       return open_f32(dtype_, p, buffer, n);
+    else if constexpr (std::is_same_v<T, std::int64_t>)
+      return open_i64(dtype_, p, buffer, n);
     else
       return open_f64(dtype_, p, buffer, n);
   }
@@ -174,7 +192,7 @@ class Add : public Prepared {
                        const T* x = open<T>(at(p, from, dtype_), buffer, columns);
                        for (std::int64_t c = 0; c < columns; ++c) {
                          const std::int64_t k = ids.at(kPerElement ? from + c : j, n);
-                         if (k >= 0) sum[(o * n + k) * inner + c0 + c] += x[c];
+                         if (k >= 0) add_to(sum[(o * n + k) * inner + c0 + c], x[c]);
                        }
                      }
                    }

@@ -1,6 +1,7 @@
 // linear: x weight^T + bias, the bias added before the one rounding. Few rows read the weight where
 // it lies, the rest runs on the grid of tiles.
 #include "backends/cpu/matmul/matmul_call.h"
+#include "backends/cpu/matmul/wide_matmul.h"
 
 namespace aloft::cpu {
 namespace {
@@ -36,7 +37,17 @@ std::vector<Kernel> linear_kernels() {
           {.name = "cpu.linear",
            .op = "linear",
            .accepts = [](const CallSpec& call) { return read_linear(call, nullptr); },
-           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }}};
+           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }},
+          {.name = "cpu.linear.f64",
+           .op = "linear",
+           .accepts =
+               [](const CallSpec& call) { return read_linear(call, nullptr, Precision::Double); },
+           .prepare =
+               [](const CallSpec& call) {
+                 MatmulCall product;
+                 read_linear(call, &product, Precision::Double);
+                 return prepare_wide(product);
+               }}};
 }
 
 }  // namespace aloft::cpu

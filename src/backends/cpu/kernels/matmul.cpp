@@ -1,5 +1,6 @@
 // matmul: few rows read B where it lies, the rest runs on the grid of tiles.
 #include "backends/cpu/matmul/matmul_call.h"
+#include "backends/cpu/matmul/wide_matmul.h"
 
 namespace aloft::cpu {
 namespace {
@@ -35,7 +36,17 @@ std::vector<Kernel> matmul_kernels() {
           {.name = "cpu.matmul",
            .op = "matmul",
            .accepts = [](const CallSpec& call) { return read_matmul(call, nullptr); },
-           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }}};
+           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }},
+          {.name = "cpu.matmul.f64",
+           .op = "matmul",
+           .accepts =
+               [](const CallSpec& call) { return read_matmul(call, nullptr, Precision::Double); },
+           .prepare =
+               [](const CallSpec& call) {
+                 MatmulCall product;
+                 read_matmul(call, &product, Precision::Double);
+                 return prepare_wide(product);
+               }}};
 }
 
 }  // namespace aloft::cpu

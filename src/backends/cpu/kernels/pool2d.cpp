@@ -1,11 +1,12 @@
-// Max and average pooling and their gradients: planes shared out to the pool, sums in f32 and
-// rounded once. Gradients are gathered (each element of x asks the windows that hold it), so that
-// nothing is added up in a narrow type and no two threads write one place.
+// Max and average pooling and their gradients: planes shared out to the pool, sums in f32 (of f64
+// in double) and rounded once. Gradients are gathered (each element of x asks the windows that hold
+// it), so that nothing is added up in a narrow type and no two threads write one place.
 #include "ops/pool2d.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "backends/cpu/conv/pool_pairs.h"
 #include "backends/cpu/parallel.h"
@@ -40,6 +41,24 @@ Geometry geometry_of(const CallSpec& call, const Shape& x, const Shape& y) {
   return g;
 }
 
+// What an element is compared and summed in.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+template <class T>
+Wide<T> wide(T x) {
+  if constexpr (std::is_same_v<T, double>)
+    return x;
+  else
+    return scalar::f32_of(x);
+}
+template <class T>
+T rounded(Wide<T> x) {
+  if constexpr (std::is_same_v<T, double>)
+    return x;
+  else
+    return scalar::round_to<T>(x);
+}
+
 // Windows [begin, end) of an axis that hold position `i`.
 struct Holders {
   std::int64_t begin, end;
@@ -54,10 +73,10 @@ Holders holders_of(const Windows& w, std::int64_t i, std::int64_t count) {
 template <class T>
 std::int64_t winner(const Geometry& g, const T* x, std::int64_t r, std::int64_t c) {
   std::int64_t best = -1;
-  float top = 0;
+  Wide<T> top = 0;
   for (std::int64_t i = g.down.first(r); i < g.down.last(r, g.height); ++i)
     for (std::int64_t j = g.right.first(c); j < g.right.last(c, g.width); ++j) {
-      const float v = scalar::f32_of(x[i * g.width + j]);
+      const Wide<T> v = wide(x[i * g.width + j]);
       if (best >= 0 && !(v > top || v != v)) continue;
       best = i * g.width + j;
       top = v;
@@ -92,11 +111,11 @@ void gather(const Geometry& g, const RunArgs& args, const Share& share) {
                      const Holders rows = holders_of(g.down, i, g.out_height);
                      for (std::int64_t j = 0; j < g.width; ++j) {
                        const Holders columns = holders_of(g.right, j, g.out_width);
-                       float sum = 0;
+                       Wide<T> sum = 0;
                        for (std::int64_t r = rows.begin; r < rows.end; ++r)
                          for (std::int64_t c = columns.begin; c < columns.end; ++c)
                            sum += share(p, i, j, r, c);
-                       dx[p * g.x_plane() + i * g.width + j] = scalar::round_to<T>(sum);
+                       dx[p * g.x_plane() + i * g.width + j] = rounded<T>(sum);
                      }
                    }
                });
@@ -107,15 +126,16 @@ void max_grad(const Geometry& g, const RunArgs& args) {
   const T *dy = static_cast<const T*>(args.in[0]), *x = static_cast<const T*>(args.in[1]);
   gather<T>(g, args,
             [&](std::int64_t p, std::int64_t i, std::int64_t j, std::int64_t r, std::int64_t c) {
-              if (winner(g, x + p * g.x_plane(), r, c) != i * g.width + j) return 0.0f;
-              return scalar::f32_of(dy[p * g.y_plane() + r * g.out_width + c]);
+              if (winner(g, x + p * g.x_plane(), r, c) != i * g.width + j) return Wide<T>{0};
+              return wide(dy[p * g.y_plane() + r * g.out_width + c]);
             });
 }
 
-float divisor(const Geometry& g, std::int64_t r, std::int64_t c) {
+template <class T>
+Wide<T> divisor(const Geometry& g, std::int64_t r, std::int64_t c) {
   // A window of nothing but uncounted padding has the mean 0.
-  return std::max(1.0f, static_cast<float>(g.down.divisor(r, g.height, g.count_padding) *
-                                           g.right.divisor(c, g.width, g.count_padding)));
+  return std::max(Wide<T>{1}, static_cast<Wide<T>>(g.down.divisor(r, g.height, g.count_padding) *
+                                                   g.right.divisor(c, g.width, g.count_padding)));
 }
 
 template <class T>
@@ -127,12 +147,12 @@ void average(const Geometry& g, const RunArgs& args) {
                  for (std::int64_t p = begin; p < end; ++p)
                    for (std::int64_t r = 0; r < g.out_height; ++r)
                      for (std::int64_t c = 0; c < g.out_width; ++c) {
-                       float sum = 0;
+                       Wide<T> sum = 0;
                        for (std::int64_t i = g.down.first(r); i < g.down.last(r, g.height); ++i)
                          for (std::int64_t j = g.right.first(c); j < g.right.last(c, g.width); ++j)
-                           sum += scalar::f32_of(x[p * g.x_plane() + i * g.width + j]);
+                           sum += wide(x[p * g.x_plane() + i * g.width + j]);
                        y[p * g.y_plane() + r * g.out_width + c] =
-                           scalar::round_to<T>(sum / divisor(g, r, c));
+                           rounded<T>(sum / divisor<T>(g, r, c));
                      }
                });
 }
@@ -142,7 +162,7 @@ void average_grad(const Geometry& g, const RunArgs& args) {
   const T* dy = static_cast<const T*>(args.in[0]);
   gather<T>(g, args,
             [&](std::int64_t p, std::int64_t, std::int64_t, std::int64_t r, std::int64_t c) {
-              return scalar::f32_of(dy[p * g.y_plane() + r * g.out_width + c]) / divisor(g, r, c);
+              return wide(dy[p * g.y_plane() + r * g.out_width + c]) / divisor<T>(g, r, c);
             });
 }
 
@@ -242,6 +262,7 @@ class Pooling : public Prepared {
   Pooling(Kind kind, const Geometry& geometry, DType type)
       : kind_(kind), geometry_(geometry), type_(type) {}
   void run(const RunArgs& args) const override {
+    if (type_ == DType::F64) return run_as<double>(kind_, geometry_, args);
     if (kind_ == Kind::Max && in_pairs(geometry_)) return max_in_pairs(geometry_, type_, args);
     if (kind_ == Kind::MaxGrad && in_pairs(geometry_))
       return max_grad_in_pairs(geometry_, type_, args);
@@ -260,7 +281,7 @@ class Pooling : public Prepared {
 };
 
 std::optional<Refusal> accepts(const CallSpec& call) {
-  if (!has_tiles(call.in[0].dtype))
+  if (!is_float(call.in[0].dtype))
     return Refusal{std::string(name_of(call.in[0].dtype)) + " has no pooling here"};
   return std::nullopt;
 }

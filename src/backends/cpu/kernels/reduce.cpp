@@ -9,8 +9,10 @@
 #include <limits>
 
 #include "backends/cpu/rows/axis_view.h"
+#include "backends/cpu/rows/integer_reduction.h"
 #include "backends/cpu/rows/reduction.h"
 #include "backends/cpu/vectors/vectors-inl.h"
+#include "scalar/integers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
@@ -95,6 +97,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <cmath>
+#include <cstdint>
 
 namespace aloft::cpu {
 namespace {
@@ -145,8 +148,41 @@ ReductionCode code_of(const std::string& op) {
   return {plain<float, both>(), plain<double, both>(), both, 1, as_it_is};
 }
 
+// The same of integers.
+template <std::int64_t (*kStep)(std::int64_t, std::int64_t)>
+void fold_integers(std::int64_t* into, const std::int64_t* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) into[i] = kStep(into[i], x[i]);
+}
+constexpr std::int64_t larger_integer(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
+constexpr std::int64_t smaller_integer(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+std::int64_t least_of(DType t) {
+  return t == DType::I64 ? INT64_MIN : t == DType::I32 ? INT32_MIN : t == DType::I8 ? INT8_MIN : 0;
+}
+std::int64_t most_of(DType t) {
+  return t == DType::I64   ? INT64_MAX
+         : t == DType::I32 ? INT32_MAX
+         : t == DType::I8  ? INT8_MAX
+                           : UINT8_MAX;
+}
+
+std::unique_ptr<Prepared> prepare_integers(const CallSpec& call, const Ints& axes) {
+  const DType t = call.in[0].dtype;
+  const Name op = call.op;
+  if (op == Name("sum"))
+    return prepare_integer_reduction(call, axes, fold_integers<scalar::wrapping_add>, 0);
+  if (op == Name("prod"))
+    return prepare_integer_reduction(call, axes, fold_integers<scalar::wrapping_mul>, 1);
+  if (op == Name("max"))
+    return prepare_integer_reduction(call, axes, fold_integers<larger_integer>, least_of(t));
+  return prepare_integer_reduction(call, axes, fold_integers<smaller_integer>, most_of(t));
+}
+
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  return prepare_reduction(call, from_attrs<ReduceAttrs>(call.attrs).axes, code_of(call.op.str()));
+  const Ints axes = from_attrs<ReduceAttrs>(call.attrs).axes;
+  if (is_integer(call.in[0].dtype) && call.out[0].dtype == call.in[0].dtype)
+    return prepare_integers(call, axes);
+  return prepare_reduction(call, axes, code_of(call.op.str()));
 }
 
 }  // namespace

@@ -10,11 +10,13 @@
 namespace aloft::cpu {
 namespace {
 
-std::optional<Refusal> refuse_types(const CallSpec& call) {
+std::optional<Refusal> refuse_types(const CallSpec& call, Precision precision) {
+  const bool in_double = precision == Precision::Double;
   for (const auto* list : {&call.in, &call.out})
     for (const TensorType& t : *list)
-      if (!has_tiles(t.dtype))
-        return Refusal{std::string(name_of(t.dtype)) + " has no matrix kernel here"};
+      if (in_double ? t.dtype != DType::F64 : !has_tiles(t.dtype))
+        return Refusal{std::string(name_of(t.dtype)) +
+                       (in_double ? " among f64 operands" : " is not computed in f32")};
   return std::nullopt;
 }
 
@@ -126,8 +128,8 @@ std::optional<Refusal> refuse_split(const CallSpec& call) {
   return std::nullopt;
 }
 
-std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into) {
-  if (auto refusal = refuse_types(call)) return refusal;
+std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into, Precision precision) {
+  if (auto refusal = refuse_types(call, precision)) return refusal;
   const Shape &a = call.in[0].shape, &b = call.in[1].shape, &c = call.out[0].shape;
   if (symbol_inside(a) || symbol_inside(b) || symbol_inside(c))
     return Refusal{"a symbolic dimension that is not the outermost"};
@@ -157,8 +159,8 @@ std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into) {
   return std::nullopt;
 }
 
-std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into) {
-  if (auto refusal = refuse_types(call)) return refusal;
+std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into, Precision precision) {
+  if (auto refusal = refuse_types(call, precision)) return refusal;
   const Shape &x = call.in[0].shape, &w = call.in[1].shape;
   if (symbol_inside(x) || symbol_inside(w) || !w[0].is_constant() || !x[-1].is_constant())
     return Refusal{"a symbolic dimension that is not x's outermost"};

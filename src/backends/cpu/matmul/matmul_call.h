@@ -20,10 +20,15 @@ struct MatmulCall {
   }
 };
 
+// What a kernel computes in: f32, of operands up to f32; or double, of f64.
+enum class Precision : std::uint8_t { Single, Double };
+
 // Why the call cannot be read (a type, a symbol inside a row), or nullopt. What was read goes to
 // `into` unless it is null.
-std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into);
-std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into);
+std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into,
+                                   Precision precision = Precision::Single);
+std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into,
+                                   Precision precision = Precision::Single);
 
 // What the call's attribute `split` asks for.
 Split split_of(const CallSpec& call);

@@ -1,0 +1,23 @@
+#include "ops/promote.h"
+
+#include "ops/cast.h"
+#include "ops/op.h"
+
+namespace aloft {
+
+Operand as_type(Operand x, DType t) {
+  if (x.tensor.dtype() == t) return x;
+  Where where = current_where();
+  if (!where.pass) where.pass = "meet";  // not what the user asked for
+  Scope scope(where);
+  x.tensor = cast(x, t);
+  return x;
+}
+
+void meet(Operand& a, Operand& b) {
+  const DType t = promoted(a.tensor.dtype(), b.tensor.dtype());
+  a = as_type(a, t);
+  b = as_type(b, t);
+}
+
+}  // namespace aloft

@@ -1,0 +1,236 @@
+// f64 is what gradients are checked in: every op's values and gradients on the cpu back end, on all
+// samples, are those of its meaning in double, not those of an f32 somewhere on the way.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autodiff/differentiate.h"
+#include "backends/cpu/cpu_backend.h"
+#include "base/error.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "ops/activation.h"
+#include "ops/attention.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
+#include "ops/conv2d.h"
+#include "ops/cross_entropy.h"
+#include "ops/evaluate.h"
+#include "ops/graph_emitter.h"
+#include "ops/linear.h"
+#include "ops/pool2d.h"
+#include "ops/reshape.h"
+#include "ops/sample_inputs.h"
+#include "scalar/philox.h"
+#include "types/tolerance.h"
+
+namespace aloft {
+namespace {
+
+using testing::case_text;
+using testing::make_inputs;
+using testing::samples_of;
+
+constexpr double kLimit = 1e-12;
+
+HostArray random_like(const HostArray& a, std::uint64_t identity) {
+  HostArray r = a;
+  for (std::int64_t i = 0; i < r.numel(); ++i)
+    r[i] = scalar::normal(scalar::RandomKey{99, 0, 0, identity}, i);
+  round_to_dtype(r);
+  return r;
+}
+
+// Values, and gradients by every float result: "out0", "grad0_1".
+using Results = std::map<std::string, HostArray>;
+
+std::string gradient_name(std::size_t out, std::size_t operand) {
+  return "grad" + std::to_string(out) + "_" + std::to_string(operand);
+}
+
+Results meaning(const OpDef& op, const Sample& sample, const std::vector<HostArray>& in,
+                std::vector<HostArray>& seeds) {
+  Graph graph;
+  GraphEmitter emitter(graph);
+  EmitterScope scope(emitter);
+  std::map<Name, HostArray> given;
+  const auto input = [&](const std::string& name, const HostArray& a) {
+    given[name] = a;
+    return emitter.handle(graph.add_input(name, {a.dtype, Shape::of(a.shape)}));
+  };
+  std::vector<Tensor> operands;
+  for (std::size_t i = 0; i < in.size(); ++i)
+    operands.push_back(input("in" + std::to_string(i), in[i]));
+  const std::vector<Tensor> out = emitter.emit(op.name, sample.attrs, operands, {});
+  const std::vector<HostArray> values = evaluate_op(op, sample.attrs, in);
+  for (std::size_t o = 0; o < out.size(); ++o) {
+    graph.set_output("out" + std::to_string(o), out[o].id());
+    seeds.push_back(random_like(values[o], 1000 + o));
+    if (!is_float(out[o].dtype()) || op.gradient == OpDef::Gradient::None || !sample.gradient)
+      continue;
+    const Tensor seed = input("seed" + std::to_string(o), seeds[o]);
+    const auto gradients = differentiate(graph, emitter, out[o], seed, operands);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (gradients[i].is_defined() && is_float(in[i].dtype))
+        graph.set_output(gradient_name(o, i), gradients[i].id());
+  }
+  Results results;
+  for (auto& [name, array] : interpret(graph, given).outputs) results[name.str()] = array;
+  return results;
+}
+
+Tensor on_device(const HostArray& a) {
+  std::vector<std::byte> bytes(a.values.size() * size_of(a.dtype));
+  store_bytes(a, bytes.data());
+  const Tensor t = eager().from_host({a.dtype, Shape::of(a.shape)}, bytes.data());
+  return Tensor(&eager_session(), t.id(), t.held());
+}
+
+HostArray read(const Tensor& t) {
+  HostArray a = HostArray::zeros(t.dtype(), t.shape().max_extents());
+  const std::vector<double> v = t.to_vector();
+  a.values.assign(v.begin(), v.end());
+  return a;
+}
+
+Results eagerly(const OpDef& op, const Sample& sample, const std::vector<HostArray>& in,
+                const std::vector<HostArray>& seeds, const Results& want) {
+  Results results;
+  for (std::size_t o = 0; o < seeds.size(); ++o) {
+    std::vector<Tensor> operands;
+    for (const HostArray& a : in) operands.push_back(on_device(a));
+    const std::vector<Tensor> out = eager_session().emit(op.name, sample.attrs, operands, {});
+    results["out" + std::to_string(o)] = read(out[o]);
+    std::vector<Tensor> wrt;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (want.contains(gradient_name(o, i))) {
+        wrt.push_back(operands[i]);
+        places.push_back(i);
+      }
+    if (wrt.empty()) continue;
+    const auto gradients = eager_session().gradients(out[o], on_device(seeds[o]), wrt, {});
+    for (std::size_t k = 0; k < places.size(); ++k)
+      results[gradient_name(o, places[k])] = read(gradients[k]);
+  }
+  return results;
+}
+
+double largest(const HostArray& a) {
+  double most = 0;
+  for (double v : a.values)
+    if (std::isfinite(v)) most = std::max(most, std::abs(v));
+  return most;
+}
+
+// "" or the first element that is off.
+std::string compare(const HostArray& got, const HostArray& want, double scale) {
+  if (got.dtype != want.dtype || got.shape != want.shape) return "another type";
+  HostArray rounded = want;  // infinities are judged after rounding
+  round_to_dtype(rounded);
+  const double limit = std::max(kLimit, 4 * unit_roundoff(want.dtype));
+  for (std::int64_t i = 0; i < got.numel(); ++i) {
+    const double g = got[i], w = want[i];
+    if (g == rounded[i] || (std::isnan(g) && std::isnan(w))) continue;
+    if (std::isfinite(g) && std::abs(g - w) <= limit * (std::abs(w) + scale)) continue;
+    return "element " + std::to_string(i) + ": got " + std::to_string(g) + ", want " +
+           std::to_string(w) + ", off by " +
+           std::to_string((g - w) / (std::abs(w) + scale) / 1e-16) + "e-16";
+  }
+  return "";
+}
+
+class InDouble : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+};
+class InDoubleOf : public InDouble, public ::testing::WithParamInterface<Name> {};
+
+TEST_P(InDoubleOf, ValuesAndGradientsAreThoseOfTheMeaning) {
+  const OpDef& op = op_named(GetParam());
+  for (const Sample& sample : samples_of(op)) {
+    const auto in = make_inputs(sample, DType::F64, 7);
+    SCOPED_TRACE(case_text(op, sample, in));
+    std::vector<HostArray> seeds;
+    Results want;
+    try {
+      want = meaning(op, sample, in, seeds);
+    } catch (const UserError&) {
+      continue;  // the op takes no f64 here, and says so
+    }
+    double scale = 0;
+    for (const HostArray& a : in) scale = std::max(scale, is_float(a.dtype) ? largest(a) : 0.0);
+    scale = std::min(scale, 1e3);  // special values
+    const Results got = eagerly(op, sample, in, seeds, want);
+    ASSERT_EQ(got.size(), want.size());
+    for (const auto& [name, array] : want)
+      EXPECT_EQ(compare(got.at(name), array, std::max(scale, largest(array))), "") << name;
+  }
+}
+
+// What f64 is for: the gradients of a network, eagerly and compiled, against central differences.
+TEST_F(InDouble, GradientsOfANetworkAreThoseOfDifferences) {
+  const auto values = [](const Shape& shape, std::uint64_t identity) {
+    HostArray a = HostArray::zeros(DType::F64, shape.max_extents());
+    return random_like(a, identity).doubles();
+  };
+  const std::vector<Shape> shapes = {{2, 2, 6, 6}, {4, 2, 3, 3}, {4}, {5, 36}};
+  const auto loss_of = [](const std::vector<Tensor>& t) {
+    const Tensor seen = conv2d(t[0], t[1], t[2], {.padding = {1, 1}});
+    const Tensor pooled =
+        avg_pool2d(max_pool2d(hard_sigmoid(seen), {.kernel = {2, 2}}), {.kernel = {1, 1}});
+    const Tensor heads = reshape(pooled, {2, 9, 2, 2});
+    const Tensor mixed = attention(heads, heads, heads);
+    return cross_entropy(linear(flatten(mixed, 1), t[3]), cast(iota(2), DType::I32));
+  };
+  const auto with_gradients = [&](const std::vector<Tensor>& t) {
+    const Tensor loss = loss_of(t);
+    const std::vector<Tensor> g =
+        loss.emitter()->gradients(loss, scalar_like(loss, 1), t, current_where());
+    return std::vector<Tensor>{loss, g[0], g[1], g[2], g[3]};
+  };
+  std::vector<std::vector<double>> at;
+  for (std::size_t i = 0; i < shapes.size(); ++i) at.push_back(values(shapes[i], i));
+  const auto tensors = [&] {
+    std::vector<Tensor> t;
+    for (std::size_t i = 0; i < shapes.size(); ++i) t.push_back(from_doubles(at[i], shapes[i]));
+    return t;
+  };
+  auto program = compile(
+      [&](const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& head) {
+        return with_gradients({x, w, b, head});
+      },
+      {.partial_batches = false});
+  const std::vector<Tensor> eagerly = with_gradients(tensors());
+  const std::vector<Tensor> in = tensors();
+  const std::vector<Tensor> compiled = program(in[0], in[1], in[2], in[3]);
+  for (std::size_t i = 0; i < eagerly.size(); ++i)
+    EXPECT_EQ(eagerly[i].to_vector(), compiled[i].to_vector()) << i;
+  constexpr double kStep = 1e-6;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const std::vector<double> gradient = eagerly[i + 1].to_vector();
+    for (std::size_t e = 0; e < at[i].size(); e += 7) {
+      const double here = at[i][e];
+      at[i][e] = here + kStep;
+      const double above = loss_of(tensors()).item();
+      at[i][e] = here - kStep;
+      const double below = loss_of(tensors()).item();
+      at[i][e] = here;
+      EXPECT_NEAR(gradient[e], (above - below) / (2 * kStep), 1e-8) << i << " " << e;
+    }
+  }
+}
+
+std::vector<Name> all_ops() {
+  std::vector<Name> names;
+  for (const OpDef& op : op_table()) names.push_back(op.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, InDoubleOf, ::testing::ValuesIn(all_ops()),
+                         [](const auto& info) { return info.param.str(); });
+
+}  // namespace
+}  // namespace aloft
