@@ -87,6 +87,7 @@ std::string name_of_precision(const testing::TestParamInfo<const char*>& info) {
 // points() draws partial batches; where their bits would differ it draws whole ones, and the test
 // above has compared nothing of them.
 TEST(MlpBatches, PartialOnesAreAmongThoseThatAreCompared) {
+  use_cpu();
   if (!short_batches_keep_bits())
     GTEST_SKIP() << "without AVX-512 batches of other sizes have other bits (decision 4)";
   EXPECT_LT(points(2).x.dim(0).max(), kBatch);

@@ -34,9 +34,11 @@ UNITTEST = "test_one (a.B.test_one) ... skipped 'strace is not here'\nOK (skippe
 
 
 def report(*cases):
-    lines = [f'<testcase name="{name}" status="{status}"><system-out>'
-             f"{xml.sax.saxutils.escape(text)}</system-out></testcase>"
-             for name, status, text in cases]
+    why = {"notrun": '<skipped message="SKIP_RETURN_CODE=77"/>',
+           "missing": '<skipped message="Unable to find executable"/>'}
+    lines = [f'<testcase name="{name}" status="{status.replace("missing", "notrun")}">'
+             f"{why.get(status, '')}<system-out>{xml.sax.saxutils.escape(text)}</system-out>"
+             "</testcase>" for name, status, text in cases]
     with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
         file.write("<testsuite>" + "".join(lines) + "</testsuite>")
         file.flush()
@@ -61,6 +63,9 @@ class Summary(unittest.TestCase):
         self.assertEqual(lines[-1], "2 passed, 1 failed, 2 skipped")
         self.assertIn("     1 valgrind is not installed", lines)
         self.assertIn("     1 strace is not here", lines)
+
+    def test_a_program_that_is_not_there_failed(self):
+        self.assertEqual(report(("gone", "missing", ""))[-1], "0 passed, 1 failed, 0 skipped")
 
     def test_nothing_skipped(self):
         self.assertEqual(report(("tool", "run", "")), ["", "1 passed, 0 failed, 0 skipped"])
