@@ -8,6 +8,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "base/folder.h"
 #include "base/process.h"
 
 namespace aloft {
@@ -63,13 +64,11 @@ std::optional<std::int64_t> writer_of_temporary(std::string_view name) {
 
 int remove_leftovers(const Path& folder) {
   int removed = 0;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const auto writer = writer_of_temporary(entry.path().filename().string());
-    if (!writer || (is_running(*writer) && !is_old(entry.path(), *writer)) || is_held(entry.path()))
-      continue;
+  for (const Path& path : list_folder(folder)) {
+    const auto writer = writer_of_temporary(path.filename().string());
+    if (!writer || (is_running(*writer) && !is_old(path, *writer)) || is_held(path)) continue;
     std::error_code failed;
-    fs::remove_all(entry.path(), failed);
+    fs::remove_all(path, failed);
     removed += !failed;
   }
   return removed;

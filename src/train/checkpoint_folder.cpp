@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/log.h"
 
 namespace aloft {
@@ -28,14 +29,13 @@ Path hidden(const Path& folder, std::int64_t step, const char* ending) {
 std::vector<std::pair<Path, std::int64_t>> entries(const Path& folder, std::string_view before,
                                                    std::string_view behind) {
   std::vector<std::pair<Path, std::int64_t>> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
+  for (const Path& path : list_folder(folder)) {
+    const std::string name = path.filename().string();
     if (!name.starts_with(before) || !name.ends_with(behind)) continue;
-    if (name.size() <= before.size() + behind.size() || !entry.is_directory(ignored)) continue;
+    if (name.size() <= before.size() + behind.size()) continue;
     const std::string_view middle(name.data() + before.size(),
                                   name.size() - before.size() - behind.size());
-    if (const auto step = step_in_name(middle)) found.emplace_back(entry.path(), *step);
+    if (const auto step = step_in_name(middle)) found.emplace_back(path, *step);
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -149,7 +149,7 @@ void CheckpointFolder::recover() {
 
 // Takes what has the name out of the way: one of this run as `old`, anything else for good.
 void CheckpointFolder::make_room(const Path& final_path, const Path& old, std::int64_t step) {
-  if (!fs::exists(fs::symlink_status(final_path))) return;
+  if (!has_name(final_path)) return;
   const bool ours = holds(final_path, step);
   known_.erase(final_path);
   if (ours) {
@@ -157,7 +157,7 @@ void CheckpointFolder::make_room(const Path& final_path, const Path& old, std::i
     return rename_durably(final_path, old);
   }
   Path aside;
-  for (int i = 1; aside.empty() || fs::exists(fs::symlink_status(aside)); ++i)
+  for (int i = 1; aside.empty() || has_name(aside); ++i)
     aside = folder_ / fmt::format("{}.aside-{}", name_of_step(step), i);
   rename_durably(final_path, aside);
   log_warning("{} is no whole checkpoint of this run: it is {} now", final_path.string(),
@@ -174,7 +174,7 @@ void CheckpointFolder::put_in_place(const Path& whole, const Path& final_path, s
     if (!fs::exists(final_path, ignored)) fs::rename(old, final_path, ignored);
     throw;
   }
-  if (whole != old && fs::exists(fs::symlink_status(old))) remove_quietly(old);
+  if (whole != old) remove_quietly(old);
 }
 
 Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,

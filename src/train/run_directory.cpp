@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/leftovers.h"
 #include "train/checkpoint_folder.h"
@@ -20,18 +21,12 @@ constexpr const char* kLock = "run.lock";
 // What lies in a folder besides what this program leaves there before a run has begun.
 std::vector<std::string> contents(const Path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
-       it.increment(error)) {
-    std::string name = it->path().filename().string();
+  for (const Path& path : list_folder(folder)) {
+    std::string name = path.filename().string();
     const bool ours =
         name == kLock || (name.starts_with(".run.json.") && writer_of_temporary(name).has_value());
     if (!ours) names.push_back(std::move(name));
   }
-  if (error && error != std::errc::no_such_file_or_directory)
-    throw EnvironmentError("E0604", "cannot look into a folder")
-        .line("folder", folder.string())
-        .saw(error.message());
   return names;
 }
 
@@ -51,7 +46,7 @@ std::vector<std::string> contents(const Path& folder) {
 void refuse_what_is_not_ours(const Path& folder, bool resume) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) return;  // make_folder says what is in the way
-  if (fs::exists(folder / "run.json", ignored)) {
+  if (has_name(folder / "run.json")) {
     if (resume) return;
     throw UserError("E0811", "the run directory holds a run already")
         .at(folder.string())
@@ -64,8 +59,7 @@ void refuse_what_is_not_ours(const Path& folder, bool resume) {
 }
 
 json read_record(const Path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return nullptr;
+  if (!has_name(path)) return nullptr;
   json record = json::parse(read_file(path), nullptr, false);
   if (!record.is_object() || !record.contains("recipe"))
     throw DataError("E0643", "run.json is not the record of a training run")

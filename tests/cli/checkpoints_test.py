@@ -203,6 +203,21 @@ class Checkpoints(unittest.TestCase):
         self.train("run", "--resume", "--steps", 8)
         self.same_state("run", "straight", 8)
 
+    def test_a_run_of_a_program_before_goes_on(self):
+        self.train("straight", "--steps", 8)
+        self.train("run", "--steps", 4)
+        record = self.record("run")
+        del record["run"]
+        (self.folder / "run" / "run.json").write_text(json.dumps(record))
+        manifest = self.manifest("run", 4)
+        for key in ("xxh3", "run", "problem", "last_loss", "start_loss", "validation_loss", "best"):
+            del manifest[key]
+        manifest["format"] = 1
+        (self.checkpoints("run") / step(4) / "manifest.json").write_text(json.dumps(manifest))
+        self.train("run", "--resume", "--steps", 8, train__keep_checkpoints=1)
+        self.same_state("run", "straight", 8)
+        self.assertIn(8, self.steps("run"))
+
     # What killed saves leave.
 
     def test_a_run_that_has_ended_is_not_saved_again(self):
@@ -301,6 +316,31 @@ class Checkpoints(unittest.TestCase):
             last = self.lines(out)[-1]["step"]
             self.assertEqual(self.steps(out)[-1], last)
             self.assertEqual(self.manifest(out, last)["problem"], "")
+
+    def test_stopped_at_any_moment_it_goes_on_to_the_bit(self):
+        settings = dict(train__eval_every=1, train__eval_batches=0, train__checkpoint_every=7,
+                        train__steps=60, train__accumulate=2)
+        self.train("straight", **settings)
+        stops = 0
+        for i in range(200):
+            run = subprocess.Popen(self.words("run", "--resume", **settings), cwd=self.folder,
+                                   env=self.environment, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+            while run.poll() is None and not self.steps("run"):
+                time.sleep(0.001)
+            time.sleep(0.003 * (i % 11))
+            run.send_signal(signal.SIGTERM)
+            code = run.wait(120)
+            self.assertIn(code, (0, 130, -signal.SIGTERM))  # before the loop, it has nothing to save
+            stops += code == 130
+            if code == 0:
+                break
+        self.train("run", "--resume", **settings)
+        self.same_state("run", "straight", 60)
+        for lines in (found := self.lines("run")), (wanted := self.lines("straight")):
+            for line in lines:
+                line.pop("time_s", None), line.pop("tokens_per_s", None)
+        self.assertEqual(found, wanted, f"after {stops} stops")
 
     def test_a_signal_that_was_ignored_stays_ignored(self):
         def nohup():

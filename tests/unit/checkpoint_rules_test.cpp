@@ -10,6 +10,7 @@
 #include "train/checkpoint_folder.h"
 #include "train/health.h"
 #include "train/keep_policy.h"
+#include "train/model_json.h"
 #include "train/saver.h"
 
 namespace aloft {
@@ -235,6 +236,26 @@ TEST(ManifestText, TheFormatBeforeIsReadAndItsRangesHold) {
     bad.erase(key);
     EXPECT_NE(refusal_of(bad).find(key), std::string::npos) << key;
   }
+}
+
+TEST(ModelJson, EveryNumberHasItsRange) {
+  models::Gpt2Config c;
+  c.layers = 2;
+  c.heads = 4;
+  c.dim = 32;
+  const nlohmann::json good = json_of(c);
+  EXPECT_EQ(json_of(model_of_json(good)), good);
+  const std::pair<const char*, nlohmann::json> wrong[] = {
+      {"layers", 1000000000}, {"layers", 0},      {"heads", 3},      {"heads", -4},
+      {"dim", 1e18},          {"dim", 1.5},       {"vocab", -1},     {"vocab", UINT64_MAX},
+      {"context", nullptr},   {"context", "256"}, {"hidden", -1},    {"dropout", 1},
+      {"norm_eps", 0},        {"bias", "yes"},    {"family", "bert"}};
+  for (const auto& [key, value] : wrong) {
+    nlohmann::json bad = good;
+    bad[key] = value;
+    EXPECT_THROW(model_of_json(bad), DataError) << key << " " << value;
+  }
+  EXPECT_THROW(model_of_json(nlohmann::json::array()), DataError);
 }
 
 }  // namespace

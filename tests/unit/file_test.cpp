@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/folder.h"
 
 namespace aloft {
 namespace {
@@ -130,6 +131,18 @@ TEST_F(FileTest, AKilledWriterLeavesTheOldContent) {
   EXPECT_EQ(read_file(path), "old");
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+TEST_F(FileTest, ListsAFolderByNameAndTakesNoErrorForAnEmptyOne) {
+  for (const char* name : {"b", "a", ".hidden"}) write_file_atomic(folder / name, "x");
+  fs::create_symlink("nowhere", folder / "broken");
+  EXPECT_EQ(list_folder(folder),
+            (std::vector<Path>{folder / ".hidden", folder / "a", folder / "b", folder / "broken"}));
+  EXPECT_EQ(list_folder(folder / "missing"), std::vector<Path>{});
+  EXPECT_TRUE(has_name(folder / "broken") && !has_name(folder / "missing"));
+  fs::create_symlink("loop", folder / "loop");
+  EXPECT_THROW(list_folder(folder / "loop"), EnvironmentError);
+  EXPECT_THROW(has_name(folder / "loop" / "run.json"), EnvironmentError);
 }
 
 }  // namespace
