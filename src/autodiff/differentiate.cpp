@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "autodiff/history.h"
 #include "base/error.h"
 #include "ops/binary.h"
 #include "ops/op.h"
@@ -52,7 +53,7 @@ class Sweep {
       cotangents.push_back(active_.contains({n, i}) ? cotangent({n, i}) : Tensor());
       reached |= cotangents.back().is_defined();
     }
-    if (!reached) return;
+    if (!reached || !passes_gradient(node)) return;
     for (ValueId v : node.in) {
       needed.push_back(active_.contains(v));
       wanted = wanted || needed.back();

@@ -35,7 +35,7 @@ struct Executor::Ready {
 
 Executor::~Executor() = default;
 
-Executor::Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr> variables)
+Executor::Executor(Plan plan, KernelCache& kernels, const std::map<Name, VariablePtr>& variables)
     : plan_(std::move(plan)), kernels_(kernels), place_(std::make_shared<char>()) {
   verify(plan_);
   if (is_memory_check_wanted()) check_ = std::make_unique<MemoryCheck>(plan_);
@@ -52,14 +52,16 @@ std::byte* Executor::arena(Arena a) const {
 
 std::shared_ptr<void> Executor::memory_of(const Buffer& buffer) const {
   const auto it = arenas_.find(buffer.arena);
-  return it == arenas_.end() || shared_.contains(buffer.name) ? nullptr : it->second;
+  const StateSlot* slot = plan_.variable_in(buffer);
+  const bool is_elsewhere = slot != nullptr && shared_.contains(slot->id);
+  return it == arenas_.end() || is_elsewhere ? nullptr : it->second;
 }
 
-void Executor::find_shared(std::span<const VariablePtr> variables) {
-  for (const VariablePtr& v : variables)
+void Executor::find_shared(const std::map<Name, VariablePtr>& variables) {
+  for (const auto& [id, v] : variables)
     if (const auto* owner = std::get_deleter<ArenaOwner>(v->memory))
       if (std::shared_ptr<void> place = owner->place.lock()) {
-        shared_[v->name] = v->data;
+        shared_[id] = v->data;
         held_.push_back(v->memory);
         held_.push_back(std::move(place));
       }
@@ -70,7 +72,7 @@ void Executor::allocate_arenas() {
   std::map<Arena, bool> is_used = {
       {Arena::Gradients, true}, {Arena::Activations, true}, {Arena::Staging, true}};
   for (const StateSlot& slot : plan_.state)
-    if (!shared_.contains(slot.name)) is_used[slot.arena] = true;
+    if (!shared_.contains(slot.id)) is_used[slot.arena] = true;
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (bytes > 0 && is_used[arena]) {
       std::shared_ptr<void> memory =
@@ -82,24 +84,23 @@ void Executor::allocate_arenas() {
 
 void* Executor::address_of(const Buffer& buffer) const {
   if (!shared_.empty())
-    if (const auto it = shared_.find(buffer.name); it != shared_.end()) return it->second;
+    if (const StateSlot* slot = plan_.variable_in(buffer))
+      if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second;
   return buffer.bytes ? arena(buffer.arena) + buffer.offset : arena(buffer.arena);
 }
 
-void Executor::adopt(std::span<const VariablePtr> variables) {
-  std::map<Name, VariablePtr> by_name;
-  for (const VariablePtr& v : variables) by_name[v->name] = v;
+void Executor::adopt(const std::map<Name, VariablePtr>& variables) {
   std::size_t freed = 0;
   for (const StateSlot& slot : plan_.state) {
-    const auto it = by_name.find(slot.name);
-    if (it == by_name.end())
-      throw InternalError("the plan's state has no variable '" + slot.name.str() + "'");
+    const auto it = variables.find(slot.id);
+    if (it == variables.end())
+      throw InternalError("the plan's state has no variable '" + slot.id.str() + "'");
     Variable& v = *it->second;
     if (v.type != slot.type)
-      throw InternalError("variable '" + slot.name.str() + "' has another type than the plan")
+      throw InternalError("variable '" + slot.id.str() + "' has another type than the plan")
           .saw(v.type.str())
           .need(slot.type.str());
-    if (shared_.contains(slot.name)) continue;
+    if (shared_.contains(slot.id)) continue;
     std::byte* home = arena(slot.arena) + slot.offset;
     const std::size_t bytes = v.type.max_bytes();
     if (check_ && bytes > 0) std::memset(home, 0, bytes);  // it is poison so far

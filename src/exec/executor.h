@@ -26,8 +26,8 @@ class Executor {
   // Allocates the plan's arenas (EnvironmentError E0401) and moves the variables into them: their
   // values are copied, their `data` from now on points into the arenas. A variable that another
   // executor's programs already work on stays in its place, and both work on it there. Every state
-  // slot of the plan needs a variable of its name and type.
-  Executor(Plan plan, KernelCache& kernels, std::span<const VariablePtr> variables);
+  // slot of the plan needs a variable of its id and type.
+  Executor(Plan plan, KernelCache& kernels, const std::map<Name, VariablePtr>& variables);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -63,15 +63,15 @@ class Executor {
   struct Ready;
   void prepare(const Program& program);
   void allocate_arenas();
-  void find_shared(std::span<const VariablePtr> variables);
-  void adopt(std::span<const VariablePtr> variables);
+  void find_shared(const std::map<Name, VariablePtr>& variables);
+  void adopt(const std::map<Name, VariablePtr>& variables);
   void* address_of(const Buffer& buffer) const;
 
   Plan plan_;
   KernelCache& kernels_;
   std::map<Arena, std::shared_ptr<void>> arenas_;
   std::shared_ptr<void> place_;              // alive: our arenas' variables must not move
-  std::map<Name, void*> shared_;             // variables that stay where others placed them
+  std::map<Name, void*> shared_;             // by id: variables that stay where others placed them
   std::vector<std::shared_ptr<void>> held_;  // their memory and their places
   std::vector<std::unique_ptr<Ready>> programs_;
   Observer* observer_ = nullptr;

@@ -34,10 +34,7 @@ std::byte* MemoryCheck::home(const Buffer& b) const {
   return it == places_.end() || !it->second.memory ? nullptr : it->second.memory->data() + b.offset;
 }
 
-bool MemoryCheck::is_state(const Buffer& b) const {
-  return std::any_of(plan_.state.begin(), plan_.state.end(),
-                     [&](const StateSlot& s) { return s.name.str() == b.name; });
-}
+bool MemoryCheck::is_state(const Buffer& b) const { return plan_.variable_in(b) != nullptr; }
 
 void MemoryCheck::begin(const Program& program) {
   for (const Buffer& b : program.buffers) {

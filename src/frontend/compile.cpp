@@ -161,8 +161,9 @@ void CompiledCall::connect(Entry& entry) {
     entry.homes.push_back(programs_->input<void>(entry.name, i.name));
   entry.results.clear();
   for (const NamedRef& r : p.outputs)
-    entry.results.push_back({r.ref.type, const_cast<void*>(executor.output(entry.name, r.name)),
-                             executor.memory_of(p.buffers[r.ref.buffer])});
+    if (!r.is_tap)
+      entry.results.push_back({r.ref.type, const_cast<void*>(executor.output(entry.name, r.name)),
+                               executor.memory_of(p.buffers[r.ref.buffer])});
 }
 
 void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) {

@@ -2,13 +2,11 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cstring>
 
-#include "autodiff/differentiate.h"
 #include "base/error.h"
-#include "ops/broadcast.h"
-#include "ops/cast.h"
-#include "ops/constant.h"
+#include "frontend/random.h"
 #include "ops/evaluate.h"
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
@@ -37,10 +35,11 @@ Tensor EagerEmitter::wrap(const std::shared_ptr<EagerCell>& cell) {
 
 TensorType EagerEmitter::type_of(const Tensor& t) const { return cell(t).type; }
 
-std::shared_ptr<EagerCell> EagerEmitter::new_cell(const TensorType& type,
-                                                  const std::map<Name, std::int64_t>& lengths) {
+EagerEmitter::CellPtr EagerEmitter::new_cell(const TensorType& type,
+                                             const std::map<Name, std::int64_t>& lengths) {
   auto c = std::make_shared<EagerCell>();
   c->type = type;
+  c->born = ++born_;
   c->memory = kernels_.backend().allocate(std::max<std::size_t>(type.max_bytes(), 1));
   c->data = c->memory.get();
   for (const Dim& d : type.shape)
@@ -54,8 +53,28 @@ std::shared_ptr<EagerCell> EagerEmitter::new_cell(const TensorType& type,
   return c;
 }
 
-void EagerEmitter::record(std::uint32_t node,
-                          const std::vector<std::shared_ptr<EagerCell>>& cells) {
+EagerEmitter::CellPtr EagerEmitter::copy_of(const EagerCell& c) {
+  auto copy = std::make_shared<EagerCell>();
+  copy->type = c.type;
+  copy->memory = c.memory;
+  copy->data = c.data;
+  copy->lengths = c.lengths;
+  copy->born = ++born_;
+  copy->is_borrowed = c.is_borrowed;
+  if (c.is_borrowed) own(*copy);
+  return copy;
+}
+
+void EagerEmitter::own(EagerCell& c) {
+  const std::size_t bytes = c.type.max_bytes();
+  std::shared_ptr<void> memory = default_backend().allocate(std::max<std::size_t>(bytes, 1));
+  if (bytes > 0) std::memcpy(memory.get(), c.data, bytes);
+  c.data = memory.get();
+  c.memory = std::move(memory);
+  c.is_borrowed = false;
+}
+
+void EagerEmitter::record(std::uint32_t node, const std::vector<CellPtr>& cells) {
   for (std::uint32_t i = 0; i < cells.size(); ++i) {
     cells[i]->id = {node, i};
     cells[i]->generation = generation_;
@@ -64,22 +83,29 @@ void EagerEmitter::record(std::uint32_t node,
   }
 }
 
-ValueId EagerEmitter::unrecorded_id() {
-  return {kUnrecorded + unrecorded_++ % (kUnrecorded - 1), 0};
+// A number of its own, so that it is never taken for another.
+void EagerEmitter::leave_unrecorded(EagerCell& c) {
+  if (c.id.node < kUnrecorded || !c.id.is_valid())
+    c.id = {kUnrecorded + unrecorded_++ % (kUnrecorded - 1), 0};
 }
 
-// A value that the tape does not know (from host memory, from a dropped tape) joins it as a leaf;
-// where nothing is recorded it gets a number of its own, so that it is never taken for another.
+// A value that the tape does not know joins it: as its variable's, where it was read from one, or
+// as a leaf (from host memory, a compiled program, without its history).
+void EagerEmitter::join(const CellPtr& c) {
+  if (c->variable)
+    record(tape_.add_state(*c->variable).node, {c});
+  else
+    record(tape_.add_input("leaf" + std::to_string(leaves_++), c->type).node, {c});
+}
+
 Tensor EagerEmitter::current(const Tensor& t) {
   auto c = std::static_pointer_cast<EagerCell>(t.held());
   ensure(c != nullptr, "an eager tensor holds its value");
-  if (c->generation == generation_) return wrap(c);
-  if (!recording_ || !grad_enabled()) {
-    if (c->id.node < kUnrecorded || !c->id.is_valid()) c->id = unrecorded_id();
-  } else {
-    const ValueId id = tape_.add_input("leaf" + std::to_string(leaves_++), c->type);
-    record(id.node, {c});
-  }
+  if (is_recorded(*c)) return wrap(c);
+  if (is_recording())
+    join(c);
+  else
+    leave_unrecorded(*c);
   return wrap(c);
 }
 
@@ -97,23 +123,22 @@ bool is_current(const EagerCell& c, const Variable& v) {
 
 Tensor EagerEmitter::state(const VariablePtr& variable) {
   sweep_if_grown();
-  if (const auto it = states_.find(variable->name); it != states_.end() &&
-                                                    variables_[variable->name] == variable &&
-                                                    is_current(*it->second, *variable))
-    return wrap(it->second);
-  auto c = std::make_shared<EagerCell>();
-  c->type = variable->type;
-  if (variable->type.max_bytes() <= kCopied) {
-    // Small state is copied, so that what was read stays as it was when an update follows.
-    c = new_cell(variable->type, {});
-    std::memcpy(c->data, variable->data, variable->type.max_bytes());
-  } else {
+  CellPtr& c = states_[variable.get()];
+  if (!c || !is_current(*c, *variable)) {
+    c = std::make_shared<EagerCell>();
+    c->type = variable->type;
     c->data = variable->data;
     c->memory = variable->memory;
+    c->born = ++born_;
+    c->variable = variable;
+    c->is_borrowed = true;
+    // Small state is copied at once: that is cheaper than to find out whether it is needed later.
+    if (variable->type.max_bytes() <= kCopied) own(*c);
   }
-  variables_[variable->name] = variable;
-  record(tape_.add_state(*variable).node, {c});
-  states_[variable->name] = c;
+  if (is_recording() && !is_recorded(*c))
+    join(c);
+  else if (!is_recorded(*c))
+    leave_unrecorded(*c);
   return wrap(c);
 }
 
@@ -123,11 +148,37 @@ void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
     throw InternalError("an update changes the type of '" + variable->name.str() + "'")
         .saw(c.type.str())
         .need(variable->type.str());
-  if (c.data != variable->data) std::memmove(variable->data, c.data, c.type.max_bytes());
-  states_.erase(variable->name);
+  if (c.data == variable->data) return;  // it is the value
+  if (const auto it = states_.find(variable.get()); it != states_.end()) {
+    let_go(it->second);
+    states_.erase(it);
+  }
+  std::memmove(variable->data, c.data, c.type.max_bytes());
 }
 
+// The variable is about to change: a value of it that somebody holds, or that a recorded op has
+// used, is copied. After an ordinary step's backward there is none (forget_used).
+void EagerEmitter::let_go(const CellPtr& c) {
+  const bool recorded = is_recorded(*c);
+  const long ours = 1 + (recorded ? 1 : 0);  // states_, values_
+  const bool needed = c.use_count() > ours || (recorded && !tape_.users(c->id.node).empty());
+  if (needed && c->is_borrowed) own(*c);
+}
+
+void EagerEmitter::let_go_of_variables() {
+  if (tape_.capacity() > 0) sweep();
+  for (const auto& [variable, c] : states_) let_go(c);
+  states_.clear();
+}
+
+// Counts ops at one place since the random state last changed: what comes behind a step draws other
+// numbers anyway, and a loop must not depend on what ran before it.
 std::int64_t EagerEmitter::random_key(Name op) {
+  const auto* now = static_cast<const std::int64_t*>(random_state()->data);
+  if (!std::equal(random_at_.begin(), random_at_.end(), now, now + 3)) {
+    occurrences_.clear();
+    std::copy(now, now + 3, random_at_.begin());
+  }
   const Where& w = current_where();
   return random_key_of(w, op, occurrences_[{w.path, op}]++);
 }
@@ -149,9 +200,9 @@ class Unrecorded {
 };
 }  // namespace
 
-std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(Name op, const Attrs& attrs,
-                                                              std::span<const Tensor> in,
-                                                              const std::vector<TensorType>& out) {
+std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& attrs,
+                                                         std::span<const Tensor> in,
+                                                         const std::vector<TensorType>& out) {
   CallSpec call{op, attrs, {}, out, omp_get_max_threads()};
   std::map<Name, std::int64_t> lengths;
   std::vector<void*> in_data, out_data;
@@ -166,19 +217,19 @@ std::vector<std::shared_ptr<EagerCell>> EagerEmitter::execute(Name op, const Att
             .saw(std::to_string(lengths[symbol]) + " and " + std::to_string(value));
   }
   const PreparedKernel kernel = kernels_.get(call);
-  std::vector<std::shared_ptr<EagerCell>> cells;
+  std::vector<CellPtr> cells;
   if (!kernel.kernel) {
     const OpDef& def = op_named(op);
     ensure(def.body != nullptr, "an op has a kernel or a body: " + op.str());
     const Unrecorded unrecorded(recording_);
     EmitterScope scope(*this);
     const std::vector<Tensor> results = def.body(attrs, in);
-    // The body's result may be a value that already has a place on the tape.
-    for (const Tensor& t : results) cells.push_back(view_of(t));
+    // A body's result may be a value that already has a place on the tape, or be a variable's.
+    for (const Tensor& t : results) cells.push_back(copy_of(cell(t)));
     return cells;
   }
   if (kernel.kernel->is_view) {
-    const auto c = view_of(in[0]);
+    CellPtr c = copy_of(cell(in[0]));
     c->type = out[0];
     return {c};
   }
@@ -207,12 +258,12 @@ std::vector<Tensor> EagerEmitter::emit(Name op, const Attrs& attrs, std::span<co
   for (const Tensor& t : in) types.push_back(cell(t).type);
   const std::vector<TensorType> out = infer_types(def, attrs, types, where);
   const auto cells = execute(op, attrs, in, out);
-  if (recording_ && grad_enabled()) {
+  if (is_recording()) {
     std::vector<ValueId> ids;
     for (const Tensor& t : in) ids.push_back(current(t).id());
     record(tape_.add(op, attrs, std::move(ids), out, where), cells);
   } else {
-    for (const auto& c : cells) c->id = unrecorded_id();
+    for (const auto& c : cells) leave_unrecorded(*c);
   }
   std::vector<Tensor> results;
   results.reserve(cells.size());
@@ -220,62 +271,8 @@ std::vector<Tensor> EagerEmitter::emit(Name op, const Attrs& attrs, std::span<co
   return results;
 }
 
-std::vector<Tensor> EagerEmitter::gradients(const Tensor& target, const Tensor& seed,
-                                            std::span<const Tensor> wrt, const Where& where) {
-  Emitter& emitter = outer_ ? static_cast<Emitter&>(*outer_) : *this;
-  EmitterScope emitter_scope(emitter);
-  Where w = where;
-  w.phase = Phase::Backward;
-  w.pass = "differentiate";
-  Scope scope(w);
-  const auto through = [&](const Tensor& t) {
-    const Tensor now = current(t);
-    return Tensor(&emitter, now.id(), now.held());
-  };
-  const Tensor to = through(target);
-  const Tensor from = broadcast_like(cast(through(seed), to.dtype()), to);
-  std::vector<Tensor> of;
-  for (const Tensor& t : wrt) of.push_back(through(t));
-  std::vector<Tensor> result = differentiate(tape_, emitter, to, from, of);
-  for (std::size_t i = 0; i < result.size(); ++i)
-    if (!result[i].is_defined()) result[i] = full(of[i].shape(), 0.0, of[i].dtype());
-  clear_tape();
-  return result;
-}
-
-void EagerEmitter::backward(const Tensor& loss) {
-  std::vector<Name> names;
-  std::vector<Tensor> parameters;
-  for (std::uint32_t n : tape_.states()) {
-    const Name name = std::get<std::string>(*tape_.node(n).attrs.find("name"));
-    const VariablePtr& v = variables_.at(name);
-    if (v->cls != StateClass::Parameter || !v->requires_grad) continue;
-    names.push_back(name);
-    parameters.push_back(handle({n, 0}));
-  }
-  EmitterScope scope(*this);
-  const std::vector<Tensor> grads =
-      gradients(loss, full(Shape{}, 1.0, DType::F32), parameters, current_where());
-  gradients_.clear();
-  for (std::size_t i = 0; i < names.size(); ++i) gradients_[names[i]] = grads[i];
-}
-
-Tensor EagerEmitter::gradient_of(Name variable) const {
-  const auto it = gradients_.find(variable);
-  return it == gradients_.end() ? Tensor() : it->second;
-}
-
-void EagerEmitter::clear_tape() {
-  if (tape_.capacity() == 0 && values_.empty() && occurrences_.empty()) return;
-  tape_ = Graph();
-  tape_.name = "tape";
-  values_.clear();
-  states_.clear();
-  occurrences_.clear();
-  leaves_ = 0;
-  tape_bytes_ = 0;
-  ++generation_;
-  if (outer_) outer_->forget_values();
+void EagerEmitter::watch(const Tensor& value, std::function<void(std::int32_t)> look) {
+  look(static_cast<std::int32_t>(value.item()));
 }
 
 namespace {
@@ -305,6 +302,7 @@ Tensor EagerEmitter::from_host(const TensorType& type, const void* bytes,
 Tensor EagerEmitter::borrow(const TensorType& type, void* data, std::shared_ptr<void> memory) {
   auto c = std::make_shared<EagerCell>();
   c->type = type;
+  c->born = ++born_;
   c->data = data;
   c->memory = std::move(memory);
   c->is_borrowed = true;
@@ -313,20 +311,7 @@ Tensor EagerEmitter::borrow(const TensorType& type, void* data, std::shared_ptr<
 
 void EagerEmitter::settle(const Tensor& t) {
   auto& c = *static_cast<EagerCell*>(t.held().get());
-  if (!c.is_borrowed) return;
-  const std::size_t bytes = c.type.max_bytes();
-  std::shared_ptr<void> own = default_backend().allocate(std::max<std::size_t>(bytes, 1));
-  if (bytes > 0) std::memcpy(own.get(), c.data, bytes);
-  c.data = own.get();
-  c.memory = std::move(own);
-  c.is_borrowed = false;
-}
-
-std::shared_ptr<EagerCell> EagerEmitter::view_of(const Tensor& t) {
-  settle(t);  // its owner knows of one value over the memory, not of this one
-  auto c = std::make_shared<EagerCell>(cell(t));
-  c->generation = 0;
-  return c;
+  if (c.is_borrowed) own(c);
 }
 
 void use_backend(const Backend& backend) {
@@ -371,7 +356,7 @@ Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape) 
 }
 
 Tensor grad_of(const VariablePtr& parameter) {
-  const Tensor g = eager().gradient_of(parameter->name);
+  const Tensor g = eager().gradient_of(parameter);
   return g.is_defined() ? in_session(g) : g;
 }
 

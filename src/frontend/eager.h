@@ -2,8 +2,12 @@
 // kernel that a one-op Plan would use (the same prepared kernel, the same tiling, hence the same
 // bits as compiled), runs it, and records itself on a tape, which is an ordinary Graph, so that
 // gradients are the same `differentiate`.
+//
+// What is recorded lives as long as a tensor that was computed from it is held (eager_tape.cpp). A
+// tensor never changes: where a variable is updated, values of it that are still needed are copied.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <vector>
@@ -14,15 +18,28 @@
 
 namespace aloft {
 
+class History;
+
+// What of a value's history was dropped since it was computed.
+enum class Lost : std::uint8_t {
+  Nothing,
+  Values,      // what it was computed from, but no parameter
+  Parameters,  // ways back to parameters
+};
+
 // A value that exists: its memory and, while the tape that recorded it lives, its place there.
 struct EagerCell {
   TensorType type;
-  std::shared_ptr<void> memory;
+  std::shared_ptr<void> memory = nullptr;
   void* data = nullptr;
-  ValueId id;
-  std::uint64_t generation = 0;          // of the tape that `id` belongs to; 0: not recorded
-  std::map<Name, std::int64_t> lengths;  // actual values of the symbols in `type`
-  bool is_borrowed = false;              // its owner will write the memory again: settle()
+  ValueId id = {};
+  std::uint64_t generation = 0;               // of the tape that `id` belongs to; 0: not recorded
+  std::map<Name, std::int64_t> lengths = {};  // actual values of the symbols in `type`
+  VariablePtr variable = nullptr;             // whose value this is, as it was when it was read
+  bool is_borrowed = false;  // its owner (the variable, a program) will write the memory again
+  Lost lost = Lost::Nothing;
+  std::uint64_t born = 0;       // counts cells: what is older cannot depend on it
+  std::int64_t first_use = -1;  // of a gradient: Emitter::first_use
 };
 
 class EagerEmitter : public Emitter {
@@ -38,9 +55,13 @@ class EagerEmitter : public Emitter {
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
   std::int64_t random_key(Name op) override;
-  // Ends the tape: what was recorded before is forgotten, its values stay.
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
+  std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,
+                                         std::span<const VariablePtr> variables,
+                                         const Where& where) override;
+  std::int64_t first_use(const Tensor& gradient) const override { return cell(gradient).first_use; }
+  void watch(const Tensor& value, std::function<void(std::int32_t)> look) override;
   std::vector<double> read(const Tensor& t) const override;
   std::vector<std::int64_t> read_integers(const Tensor& t) const override;
   void backward(const Tensor& loss) override;
@@ -54,39 +75,62 @@ class EagerEmitter : public Emitter {
   static void settle(const Tensor& t);
   const EagerCell& cell(const Tensor& t) const;
   // The gradient that the last backward() left for a parameter; undefined if none.
-  Tensor gradient_of(Name variable) const;
+  Tensor gradient_of(const VariablePtr& variable) const;
   void forget_gradients() { gradients_.clear(); }
+  // Drops the tape: a gradient that would pass what was recorded so far is refused (E0321).
   void clear_tape();
+  // Somebody else is about to change or move variables: values of theirs that are still needed are
+  // copied first, the others forgotten.
+  void let_go_of_variables();
   // Values that the tape holds now.
   std::size_t tape_size() const { return values_.size(); }
   // Gradients are emitted through the outer emitter, which inserts casts.
   void set_outer(CastingEmitter* outer) { outer_ = outer; }
 
  private:
-  std::shared_ptr<EagerCell> new_cell(const TensorType& type,
-                                      const std::map<Name, std::int64_t>& lengths);
-  std::vector<std::shared_ptr<EagerCell>> execute(Name op, const Attrs& attrs,
-                                                  std::span<const Tensor> in,
-                                                  const std::vector<TensorType>& out);
-  // Another value over the memory of `t`, not recorded yet.
-  std::shared_ptr<EagerCell> view_of(const Tensor& t);
-  Tensor wrap(const std::shared_ptr<EagerCell>& cell);
-  ValueId unrecorded_id();
+  using CellPtr = std::shared_ptr<EagerCell>;
+
+  bool is_recorded(const EagerCell& c) const { return c.generation == generation_; }
+  CellPtr new_cell(const TensorType& type, const std::map<Name, std::int64_t>& lengths);
+  // The same value in a cell of its own, which the tape does not know. It borrows nothing: an owner
+  // knows of one value over its memory, not of others.
+  CellPtr copy_of(const EagerCell& c);
+  // Memory of its own instead of borrowed memory.
+  static void own(EagerCell& c);
+  std::vector<CellPtr> execute(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                               const std::vector<TensorType>& out);
+  Tensor wrap(const CellPtr& cell);
+  void record(std::uint32_t node, const std::vector<CellPtr>& cells);
+  void join(const CellPtr& cell);
+  void leave_unrecorded(EagerCell& c);
+  void let_go(const CellPtr& cell);
+
+  // eager_tape.cpp
+  std::vector<Tensor> differentiate_tape(const Tensor& target, const Tensor& seed,
+                                         const std::vector<Tensor>& wrt, const Where& where);
+  void check_target(const Tensor& target) const;
+  void check_history(const History& history, std::uint64_t oldest, bool through_parameters) const;
   // Only where no caller holds the number of a value: numbers change.
   void sweep_if_grown();
   void sweep();
-  std::vector<bool> reachable_nodes() const;
-  void record(std::uint32_t node, const std::vector<std::shared_ptr<EagerCell>>& cells);
+  std::map<const void*, long> own_references() const;
+  std::vector<Lost> ways_back(std::vector<bool>& reaches_parameter) const;
+  void forget_used(const History& used, const std::vector<Tensor>& wrt);
+  void close_over_operands(std::vector<bool>& kept) const;
+  void keep_only(const std::vector<bool>& kept);
+  void rebuild(const std::vector<bool>& kept);
+  void reset();
 
   KernelCache& kernels_;
   CastingEmitter* outer_ = nullptr;
   Graph tape_;
-  std::map<ValueId, std::shared_ptr<EagerCell>> values_;
-  std::map<Name, std::shared_ptr<EagerCell>> states_;
-  std::map<Name, VariablePtr> variables_;
+  std::map<ValueId, CellPtr> values_;
+  std::map<const Variable*, CellPtr> states_;  // each variable's value as it is now
   std::map<std::pair<Name, Name>, int> occurrences_;
-  std::map<Name, Tensor> gradients_;
+  std::array<std::int64_t, 3> random_at_ = {};  // the random state that `occurrences_` counts under
+  std::map<VariablePtr, Tensor> gradients_;
   std::uint64_t generation_ = 1;
+  std::uint64_t born_ = 0;
   int leaves_ = 0;
   std::size_t tape_bytes_ = 0;  // of the recorded values
   std::size_t sweep_at_bytes_ = 0;
@@ -108,7 +152,8 @@ Tensor from_floats(const std::vector<float>& values, const Shape& shape);
 Tensor from_doubles(const std::vector<double>& values, const Shape& shape);
 Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape);
 Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape);
-// The gradient that the last backward() left for a parameter.
+// The gradient that the last backward() left for a parameter; undefined where its loss did not
+// depend on it.
 Tensor grad_of(const VariablePtr& parameter);
 
 }  // namespace aloft

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "frontend/give_up.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
 
@@ -51,7 +52,7 @@ void GradScaler::update() {
   if (!last_.finite.is_defined())
     throw UserError("E0808", "update() follows step()").need("a step before every update");
   update_scaler(last_, optimizer_);
-  last_ = {};
+  give_up_if_hopeless(std::exchange(last_, {}), optimizer_);
 }
 
 }  // namespace aloft::amp

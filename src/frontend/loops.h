@@ -10,7 +10,8 @@
 
 namespace aloft::amp {
 
-// apex: a loss times the loss scale, to call backward() on. Eager only.
+// apex: a loss times the loss scale, to call backward() on. Eager only. Each backward() replaces
+// the gradients of the one before; micro-batches are summed by Optimizer::set_accumulation().
 //
 //   amp::scale_loss(loss, opt).backward();
 //   StepResult r = amp::step(loss, opt);

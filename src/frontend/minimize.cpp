@@ -2,8 +2,10 @@
 // tracing and executed at once in eager mode.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
+#include "frontend/give_up.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
 #include "ops/binary.h"
@@ -36,11 +38,24 @@ class UpdatePhase {
   Scope scope_;
 };
 
-std::vector<Tensor> states(const std::vector<VariablePtr>& variables) {
-  std::vector<Tensor> all;
-  all.reserve(variables.size());
-  for (const VariablePtr& v : variables) all.push_back(current_emitter().state(v));
-  return all;
+// Statistics of gradients take them from the last parameter to the first: number `i` of these is
+// the gradient of this parameter.
+std::size_t parameter_of(std::size_t i, const Optimizer& opt) {
+  return opt.parameters().size() - 1 - i;
+}
+
+// The numbers of those gradients in the order in which the backward pass completes them, which is
+// the reverse of their parameters' first uses. Empty where they stand in that order anyway.
+Ints backward_order(const std::vector<Tensor>& gradients, const Optimizer& opt) {
+  std::vector<std::int64_t> first_use;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    first_use.push_back(current_emitter().first_use(gradients[parameter_of(i, opt)]));
+  Ints order(gradients.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return first_use[static_cast<std::size_t>(a)] > first_use[static_cast<std::size_t>(b)];
+  });
+  return std::is_sorted(order.begin(), order.end()) ? Ints{} : order;
 }
 
 // Sums over micro-batches, in fp32.
@@ -62,23 +77,27 @@ void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tenso
   const double weight_decay =
       group ? group->weight_decay.value_or(opt.spec().weight_decay) : opt.spec().weight_decay;
   const bool has_master = opt.master(members[0]) != nullptr;
-  UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
-  o.moments.resize(opt.spec().rule->moments().size());
-  Ints decay;
-  for (const std::size_t i : members) {
-    o.parameters.push_back(e.state(opt.parameters()[i]));
-    o.gradients.push_back(gradients[i]);
-    if (has_master) o.masters.push_back(e.state(opt.master(i)));
-    for (std::size_t k = 0; k < o.moments.size(); ++k)
-      o.moments[k].push_back(e.state(opt.moment(k, i)));
-    decay.push_back(opt.decays(i));
-  }
-  const UpdateResults r = opt.spec().rule->emit(o, decay, weight_decay);
+  const std::size_t moments = opt.spec().rule->moments().size();
+  const auto update = [&] {  // the old values are let go of before the new ones are declared
+    UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
+    o.moments.resize(moments);
+    Ints decay;
+    for (const std::size_t i : members) {
+      o.parameters.push_back(e.state(opt.parameters()[i]));
+      o.gradients.push_back(gradients[i]);
+      if (has_master) o.masters.push_back(e.state(opt.master(i)));
+      for (std::size_t k = 0; k < o.moments.size(); ++k)
+        o.moments[k].push_back(e.state(opt.moment(k, i)));
+      decay.push_back(opt.decays(i));
+    }
+    return opt.spec().rule->emit(o, decay, weight_decay);
+  };
+  const UpdateResults r = update();
   for (std::size_t m = 0; m < members.size(); ++m) {
     const std::size_t i = members[m];
     e.update(opt.parameters()[i], r.parameters[m]);
     if (has_master) e.update(opt.master(i), r.masters[m]);
-    for (std::size_t k = 0; k < o.moments.size(); ++k) e.update(opt.moment(k, i), r.moments[k][m]);
+    for (std::size_t k = 0; k < moments; ++k) e.update(opt.moment(k, i), r.moments[k][m]);
   }
 }
 
@@ -96,10 +115,11 @@ std::map<const ParameterGroup*, Tensor> learning_rates(const Tensor& applied,
 // All statistics first, then the parameters of each group: those that have a master and those that
 // are their own go through one update op each.
 GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& divisor,
-                      const Tensor& applied, const Optimizer& opt,
+                      const Tensor& applied, const Ints& sought, const Optimizer& opt,
                       const std::map<const ParameterGroup*, Tensor>& rates) {
-  const std::vector<Tensor> backward(gradients.rbegin(), gradients.rend());
-  GradStats stats = grad_stats(divisor, backward, opt.spec().clip_norm);
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < gradients.size(); ++i) all.push_back(gradients[parameter_of(i, opt)]);
+  GradStats stats = grad_stats(divisor, all, opt.spec().clip_norm, sought);
   std::vector<const ParameterGroup*> groups = {nullptr};
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
   for (const ParameterGroup* group : groups)
@@ -113,28 +133,29 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
   return stats;
 }
 
-// Each parameter by itself, in the order in which gradients come: nothing of an update waits for
+// Each parameter by itself, from the last to the first: nothing of an update waits for
 // another gradient, so that the compiled step need not either (the pass hoist-updates). The step
 // counts as applied: its finite gradients were.
 GradStats update_early(const std::vector<Tensor>& gradients, const Tensor& divisor,
-                       const Tensor& applied, const Optimizer& opt,
+                       const Tensor& applied, const Ints& sought, const Optimizer& opt,
                        const std::map<const ParameterGroup*, Tensor>& rates) {
   std::vector<Tensor> squares;
-  for (std::size_t i = gradients.size(); i-- > 0;) {
+  for (std::size_t k = 0; k < gradients.size(); ++k) {
+    const std::size_t i = parameter_of(k, opt);
     squares.push_back(grad_squares({&gradients[i], 1}));
     const GradStats own = grad_verdict(divisor, {&squares.back(), 1});
     apply_rule({i}, gradients, own, rates.at(opt.group(i)), applied, opt, opt.group(i));
   }
   current_emitter().update(opt.applied, count_applied(applied, full({}, 1, DType::I32)));
-  return grad_verdict(divisor, squares);
+  return grad_verdict(divisor, squares, 0, sought);
 }
 
 }  // namespace
 
-std::vector<std::string> backward_order(const Optimizer& opt) {
+std::vector<std::string> culprit_names(const Optimizer& opt) {
   std::vector<std::string> names;
-  for (const VariablePtr& p : opt.parameters()) names.push_back(p->name.str());
-  std::reverse(names.begin(), names.end());
+  for (std::size_t i = 0; i < opt.parameters().size(); ++i)
+    names.push_back(opt.parameters()[parameter_of(i, opt)]->name.str());
   return names;
 }
 
@@ -148,7 +169,7 @@ std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& opt) {
   w.phase = Phase::Backward;
   Emitter& e = *loss.emitter();
   EmitterScope scope(e);
-  return e.gradients(loss, e.state(opt.scale), states(opt.parameters()), w);
+  return e.variable_gradients(loss, e.state(opt.scale), opt.parameters(), w);
 }
 
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& opt) {
@@ -160,6 +181,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   UpdatePhase phase;
   Emitter& e = current_emitter();
   const Tensor scale = e.state(opt.scale), applied = e.state(opt.applied);
+  const Ints sought = backward_order(gradients, opt);
   Tensor divisor = scale;
   if (opt.accumulation() > 1) {
     gradients = add_accumulated(gradients, opt);
@@ -167,7 +189,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   }
   const auto rates = learning_rates(applied, opt.spec());
   const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
-  const GradStats stats = update(gradients, divisor, applied, opt, rates);
+  const GradStats stats = update(gradients, divisor, applied, sought, opt, rates);
   for (const VariablePtr& sum : opt.accumulators())
     e.update(sum, full(sum->type.shape, 0.0, DType::F32));
   return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
@@ -190,6 +212,7 @@ void update_scaler(const StepResult& step, Optimizer& opt) {
 StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& opt) {
   StepResult result = update_parameters(loss, std::move(gradients), opt);
   update_scaler(result, opt);
+  give_up_if_hopeless(result, opt);
   return result;
 }
 

@@ -114,14 +114,23 @@ struct StepResult {
   Tensor learning_rate;  // f32[]: of this step
   Tensor loss_scale;     // f32[]: of this step
   Tensor finite;         // i32[]: 0 where the step was skipped
-  Tensor culprit;        // i32[]: which gradient was not finite, in backward order; or -1
+  Tensor culprit;  // i32[]: the first gradient of the backward pass that was not finite, as an
+                   // index into culprit_names(), or -1
   double loss() const { return loss_tensor.item(); }
   bool skipped() const { return finite.item() == 0; }
 };
 
 // One whole update in one call: scale, gradients, finite check, global norm, clipping, update,
 // loss scaler, counters. An overflowed step changes no parameter, moment or counter, without the
-// host taking part in the decision. In eager mode it has run when it returns.
+// host taking part in the decision. In eager mode it has run when it returns. A parameter that the
+// loss does not depend on has a gradient of zeros (and still decays); UserError E0322 where it
+// depends on none of the optimizer's, E0321 where it cannot be differentiated any more. The step
+// that overflows as the last of ScalerRule::give_up_after in a row ends in DivergedError E0810: in
+// eager mode from here, else from the call of the compiled program.
+//
+// It is the last use of what the loss was computed from by way of the optimizer's parameters. What
+// another loss that is held was computed from stays: minimize(a, one), minimize(b, two) with both
+// losses computed before takes both gradients at the old parameters.
 StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 
 // The parts of minimize(), for loops that look between them (frontend/loops.h).
@@ -131,7 +140,8 @@ std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& optimi
 // Finite check, global norm, clipping, update, count of applied updates.
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_gradients,
                              Optimizer& optimizer);
-// The loss scaler's next state and the next step's random numbers.
+// The loss scaler's next state and the next step's random numbers. It never throws E0810: whoever
+// looks between the parts asks give_up_if_hopeless() (frontend/give_up.h).
 void update_scaler(const StepResult& step, Optimizer& optimizer);
 // Both of them.
 StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> scaled_gradients,
@@ -141,7 +151,9 @@ StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> scaled_gradie
 // goes through minimize(), which adds its own and starts over.
 Tensor accumulate(const Tensor& loss, Optimizer& optimizer);
 
-// The parameters in the order in which minimize() checks their gradients: culprit i is item i.
-std::vector<std::string> backward_order(const Optimizer& optimizer);
+// The parameters by name, as StepResult::culprit numbers them. The first gradient that was not
+// finite is the one that the backward pass completes first: of the parameter used last, and of one
+// that is used several times, by its first use.
+std::vector<std::string> culprit_names(const Optimizer& optimizer);
 
 }  // namespace aloft

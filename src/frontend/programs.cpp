@@ -11,42 +11,6 @@
 
 namespace aloft {
 
-Tensor TraceEmitter::state(const VariablePtr& variable) {
-  const auto [it, is_new] = variables_.emplace(variable->name, variable);
-  if (!is_new && it->second != variable)
-    throw UserError("E0314", "two variables have the name '" + variable->name.str() + "'")
-        .need("distinct names within one program")
-        .advice("put one of the models below a parent module");
-  return GraphEmitter::state(variable);
-}
-
-void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
-  state(variable);
-  GraphEmitter::update(variable, value);
-}
-
-TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
-                    const Traceable& function, std::vector<DecisionRecord>* decisions) {
-  TracedProgram result;
-  result.graph.name = name;
-  TraceEmitter recorder(result.graph);
-  CastingEmitter emitter(recorder, Capability{});
-  emitter.record_decisions(decisions);
-  EmitterScope scope(emitter);
-  std::vector<Tensor> operands;
-  operands.reserve(inputs.size());
-  for (const InputSpec& i : inputs)
-    operands.push_back(emitter.handle(result.graph.add_input(i.name, i.type)));
-  for (const auto& [output, tensor] : function(operands)) {
-    if (tensor.emitter() != &emitter)
-      throw UserError("E0304", "result '" + output + "' was not computed by the traced function")
-          .need("tensors that depend on its arguments or on parameters");
-    result.graph.set_output(output, tensor.id());
-  }
-  result.variables = recorder.variables();
-  return result;
-}
-
 ChooseKernel chooser() {
   return [](const CallSpec& call) {
     const PreparedKernel k = default_kernels().get(call);
@@ -70,14 +34,8 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
                    const Traceable& function) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<DecisionRecord> decisions;
-  TracedProgram traced = trace(name, inputs, function, &decisions);
-  std::map<Name, VariablePtr> variables = variables_;
-  for (const auto& [variable, v] : traced.variables) {
-    const auto [it, is_new] = variables.emplace(variable, v);
-    if (!is_new && it->second != v)
-      throw UserError("E0314", "two variables have the name '" + variable.str() + "'")
-          .need("distinct names within one set of programs");
-  }
+  StateTable variables = variables_;
+  TracedProgram traced = trace(name, inputs, function, variables, &decisions);
   PassContext context;
   context.form = Form::Cast;
   context.choose = chooser();
@@ -91,6 +49,8 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   executor_.reset();  // variables keep their arenas alive until the next finish()
   plan_ = std::move(plan);
   variables_ = std::move(variables);
+  watched_[name].clear();
+  for (auto& [output, look] : traced.watches) watched_[name].push_back({output, std::move(look)});
   graphs_[name] = std::move(traced.graph);
   times_[name] = std::move(times);
   decisions_[name] = std::move(decisions);
@@ -100,17 +60,21 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
 
 void Programs::finish() {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<VariablePtr> variables;
-  for (const auto& [name, v] : variables_) variables.push_back(v);
-  eager().clear_tape();  // variables move
-  executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables);
+  eager().let_go_of_variables();  // they move
+  executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables_.by_id());
+  watched_by_index_.clear();
+  for (const Program& p : executor_->plan().programs) {
+    watched_by_index_.push_back(watched_[p.name]);
+    for (Watched& w : watched_by_index_.back()) w.at = output<std::int32_t>(p.name, w.output);
+  }
   compile_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 void Programs::run(int program, std::span<const std::int64_t> lengths) {
+  eager().let_go_of_variables();
   executor_->run(program, lengths);
-  eager().clear_tape();
+  for (const Watched& w : watched_by_index_[program]) w.look(*w.at);
 }
 
 void Programs::check_output(std::string_view program, std::string_view name,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -13,44 +12,13 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "frontend/tracing.h"
 #include "graph/graph.h"
-#include "ops/graph_emitter.h"
 #include "passes/casting_emitter.h"
 #include "passes/pipeline.h"
 #include "plan/plan.h"
 
 namespace aloft {
-
-// Records nodes and remembers the variables behind `state` nodes.
-class TraceEmitter : public GraphEmitter {
- public:
-  using GraphEmitter::GraphEmitter;
-  Tensor state(const VariablePtr& variable) override;
-  void update(const VariablePtr& variable, const Tensor& value) override;
-  const std::map<Name, VariablePtr>& variables() const { return variables_; }
-
- private:
-  std::map<Name, VariablePtr> variables_;
-};
-
-struct InputSpec {
-  std::string name;
-  TensorType type;
-};
-
-// A program as the user writes it: inputs in, named results out.
-using Traceable =
-    std::function<std::vector<std::pair<std::string, Tensor>>(const std::vector<Tensor>& inputs)>;
-
-struct TracedProgram {
-  Graph graph;
-  std::map<Name, VariablePtr> variables;
-};
-
-// Traces through a CastingEmitter, as eager calls go through one: the graph has the types that the
-// precision policies decide. The decisions are appended to `decisions`, where given.
-TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
-                    const Traceable& function, std::vector<DecisionRecord>* decisions = nullptr);
 
 class Programs {
  public:
@@ -79,7 +47,8 @@ class Programs {
     if constexpr (!std::is_same_v<T, std::byte>) check_output(program, name, sizeof(T));
     return static_cast<const T*>(executor_->output(program, name));
   }
-  // Ends this thread's eager tape: what it remembers of variables and their casts is out of date.
+  // One run, then a look at what the traced function watches: DivergedError E0810 where a step in
+  // it was one too many without finite gradients.
   void run(int program, std::span<const std::int64_t> lengths);
 
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
@@ -97,12 +66,21 @@ class Programs {
   // the caller reads as f32, and nobody cast it back.
   void check_output(std::string_view program, std::string_view name, std::size_t bytes) const;
 
+  // A result that the host looks at behind each run.
+  struct Watched {
+    std::string output;
+    std::function<void(std::int32_t)> look;
+    const std::int32_t* at = nullptr;
+  };
+
   Plan plan_;
   PipelineOptions options_;
-  std::map<Name, VariablePtr> variables_;
+  StateTable variables_;
   std::map<std::string, Graph> graphs_;
   std::map<std::string, std::vector<PassTime>> times_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;
+  std::map<std::string, std::vector<Watched>> watched_;
+  std::vector<std::vector<Watched>> watched_by_index_;  // after finish()
   std::unique_ptr<Executor> executor_;
   double compile_seconds_ = 0;
 };

@@ -24,9 +24,17 @@ ValueId Graph::add_input(Name input, const TensorType& type) {
   return {add("input", std::move(a), {}, {type}, current_where()), 0};
 }
 
-ValueId Graph::add_state(const Variable& v) {
+Name state_id(const Node& node) {
+  for (const char* key : {"id", "name"})
+    if (const AttrValue* value = node.attrs.find(key))
+      if (const auto* text = std::get_if<std::string>(value)) return *text;
+  return {};  // of a graph from text that does not verify
+}
+
+ValueId Graph::add_state(const Variable& v, Name id) {
   Attrs a;
   a.set("name", v.name.str());
+  if (id && id != v.name) a.set("id", id.str());
   a.set("class", std::string(name_of(v.cls)));
   if (v.cls == StateClass::Parameter) {
     a.set("requires_grad", v.requires_grad);
@@ -82,13 +90,13 @@ void Graph::set_output(Name output, ValueId value, bool is_tap) {
   outputs_.push_back({output, value, is_tap});
 }
 
-void Graph::set_update(Name variable, ValueId value) {
+void Graph::set_update(Name id, ValueId value) {
   for (StateUpdate& u : updates_)
-    if (u.variable == variable) {
+    if (u.id == id) {
       u.value = value;
       return;
     }
-  updates_.push_back({variable, value});
+  updates_.push_back({id, value});
 }
 
 void Graph::set_order(std::vector<std::uint32_t> order) {
@@ -107,13 +115,6 @@ const std::vector<std::uint32_t>& Graph::order() const {
 }
 
 namespace {
-std::optional<ValueId> find_named(const Graph& g, Name op, Name name) {
-  for (std::uint32_t n : g.order())
-    if (g.node(n).op == op)
-      if (const auto* v = g.node(n).attrs.find("name"))
-        if (std::get<std::string>(*v) == name.str()) return ValueId{n, 0};
-  return std::nullopt;
-}
 std::vector<std::uint32_t> all_of(const Graph& g, Name op) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t n : g.order())
@@ -122,8 +123,18 @@ std::vector<std::uint32_t> all_of(const Graph& g, Name op) {
 }
 }  // namespace
 
-std::optional<ValueId> Graph::find_input(Name n) const { return find_named(*this, "input", n); }
-std::optional<ValueId> Graph::find_state(Name n) const { return find_named(*this, "state", n); }
+std::optional<ValueId> Graph::find_input(Name wanted) const {
+  for (std::uint32_t n : order())
+    if (nodes_[n].op == Name("input"))
+      if (const auto* name = nodes_[n].attrs.find("name"))
+        if (std::get<std::string>(*name) == wanted.str()) return ValueId{n, 0};
+  return std::nullopt;
+}
+std::optional<ValueId> Graph::find_state(Name id) const {
+  for (std::uint32_t n : order())
+    if (nodes_[n].op == Name("state") && state_id(nodes_[n]) == id) return ValueId{n, 0};
+  return std::nullopt;
+}
 std::vector<std::uint32_t> Graph::inputs() const { return all_of(*this, "input"); }
 std::vector<std::uint32_t> Graph::states() const { return all_of(*this, "state"); }
 
@@ -182,18 +193,22 @@ void verify_structure(const Graph& g) {
     if (node.op == Name("input") || node.op == Name("state")) {
       const auto* name = node.attrs.find("name");
       if (!name || !std::holds_alternative<std::string>(*name)) fail(n, "it has no name");
-      if (seen[node.op.str() + std::get<std::string>(*name)]++) fail(n, "its name occurs twice");
+      const auto* id = node.attrs.find("id");
+      if (id && !std::holds_alternative<std::string>(*id)) fail(n, "its id is no text");
+      const std::string own = id ? std::get<std::string>(*id) : std::get<std::string>(*name);
+      if (seen[node.op.str() + own]++)
+        fail(n, "its name occurs twice, and it has no id of its own");
     }
     defined[n] = true;
   }
   for (const GraphOutput& o : g.outputs())
     if (!usable(o.value)) throw InternalError("output '" + o.name.str() + "' is not defined");
   for (const StateUpdate& u : g.updates()) {
-    const auto state = g.find_state(u.variable);
+    const auto state = g.find_state(u.id);
     if (!state || !usable(u.value))
-      throw InternalError("the update of '" + u.variable.str() + "' is not defined");
+      throw InternalError("the update of '" + u.id.str() + "' is not defined");
     if (g.type(*state) != g.type(u.value))
-      throw InternalError("the update of '" + u.variable.str() + "' changes its type")
+      throw InternalError("the update of '" + u.id.str() + "' changes its type")
           .saw(g.type(u.value).str())
           .need(g.type(*state).str());
   }

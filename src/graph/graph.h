@@ -1,11 +1,14 @@
 // A graph: typed SSA values in a list of nodes. It knows shapes and element types, never strides
 // or memory; it knows ops by name only. It owns use-def: change it through the calls below.
 //
-// Three node names are the graph's own: `input` {name}; `state` {name, class, requires_grad,
+// Three node names are the graph's own: `input` {name}; `state` {name, id, class, requires_grad,
 // is_norm, stored}, the last only in a graph in logical types, where the variable is f32 until
 // insert-casts gives it the type that it is stored in; `gradients` (target, seed, wrt...), which
 // the pass `differentiate` expands. All others are ops of the table. Mutation is explicit: `state`
 // reads a variable's value from before the run, `updates` declare its value after it.
+//
+// A variable is known by its id; its name is a label, which several may share (two models). The id
+// is the name wherever nobody else has it, and then stands nowhere else.
 #pragma once
 
 #include <map>
@@ -47,9 +50,12 @@ struct GraphOutput {
 };
 
 struct StateUpdate {
-  Name variable;
+  Name id;  // the variable's
   ValueId value;
 };
+
+// The id of the variable that a `state` node reads.
+Name state_id(const Node& node);
 
 class Graph {
  public:
@@ -57,13 +63,14 @@ class Graph {
 
   // --- building
   ValueId add_input(Name name, const TensorType& type);
-  ValueId add_state(const Variable& variable);
+  // `id` where the variable's name is not its own.
+  ValueId add_state(const Variable& variable, Name id = {});
   // Appends a node, or inserts it before `before`. Output types are given: inference is the ops'
   // business. Returns its number.
   std::uint32_t add(Name op, Attrs attrs, std::vector<ValueId> in, std::vector<TensorType> out,
                     const Where& where, std::optional<std::uint32_t> before = std::nullopt);
   void set_output(Name name, ValueId value, bool is_tap = false);
-  void set_update(Name variable, ValueId value);  // the last one wins
+  void set_update(Name id, ValueId value);  // the last one wins
 
   // --- reading
   const Node& node(std::uint32_t n) const { return nodes_[n]; }
@@ -74,7 +81,7 @@ class Graph {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::vector<StateUpdate>& updates() const { return updates_; }
   std::optional<ValueId> find_input(Name name) const;
-  std::optional<ValueId> find_state(Name name) const;
+  std::optional<ValueId> find_state(Name id) const;
   std::vector<std::uint32_t> inputs() const;  // `input` nodes in order
   std::vector<std::uint32_t> states() const;
   // Nodes that read any output of `n`, each once, in no particular order.

@@ -38,5 +38,7 @@ ModuleScope::~ModuleScope() {
 
 NoGrad::NoGrad() : saved_(grad_on) { grad_on = false; }
 NoGrad::~NoGrad() { grad_on = saved_; }
+WithGrad::WithGrad() : saved_(grad_on) { grad_on = true; }
+WithGrad::~WithGrad() { grad_on = saved_; }
 
 }  // namespace aloft

@@ -55,13 +55,24 @@ class ModuleScope {
 // True while a library module has pinned the source line.
 bool location_is_pinned();
 
-// While one lives, eager calls are not recorded for backward.
+// While one lives, what is computed has no gradient: eager calls are not recorded, and in a traced
+// function no gradient passes them. The innermost of NoGrad and WithGrad counts.
 class NoGrad {
  public:
   NoGrad();
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool saved_;
+};
+class WithGrad {
+ public:
+  WithGrad();
+  ~WithGrad();
+  WithGrad(const WithGrad&) = delete;
+  WithGrad& operator=(const WithGrad&) = delete;
 
  private:
   bool saved_;

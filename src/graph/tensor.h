@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -51,8 +52,9 @@ class Tensor {
   std::vector<std::int64_t> to_ints() const;
   // The value of a tensor with one element.
   double item() const;
-  // Gradients of this scalar with respect to every recorded parameter that requires one.
-  // Eager only; results are read with grad_of(parameter).
+  // Gradients of this scalar with respect to every recorded parameter that requires one; they take
+  // the place of those that the backward() before left. Eager only; results are read with
+  // grad_of(parameter). UserError E0321, E0322 as for Emitter::variable_gradients.
   void backward() const;
 
   Emitter* emitter() const { return emitter_; }
@@ -81,16 +83,30 @@ class Emitter {
   virtual Tensor current(const Tensor& t) { return t; }
   // The current value of a variable; the same Tensor for every use within one trace.
   virtual Tensor state(const VariablePtr& variable) = 0;
-  // Declares `value` the variable's value after this step.
+  // Declares `value` the variable's value from here on: what state() gives to calls that follow.
   virtual void update(const VariablePtr& variable, const Tensor& value) = 0;
   // A key for an op that draws random numbers: hash of module path, op and occurrence. Equal for
   // equal programs, in both modes.
   virtual std::int64_t random_key(Name op) = 0;
   // Gradients of `target` times `seed` (a float scalar or target's shape) with respect to `wrt`,
   // one each, zero where target does not depend on it. While tracing this records one `gradients`
-  // node, which the pass `differentiate` expands.
+  // node, which the pass `differentiate` expands. The gradients can be differentiated again.
+  // UserError E0321 where the history of `target`, or of one of `wrt`, is not recorded (eager).
   virtual std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                         std::span<const Tensor> wrt, const Where& where) = 0;
+  // The same with respect to variables, for an update of them: each gradient is the sum over all
+  // values that the variable had while `target` was computed. In eager mode this is the last use of
+  // what `target` was computed from: it is forgotten, but for what another tensor, held and itself
+  // not used so, was computed from. UserError E0321 as above, E0322 where target depends on none.
+  virtual std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,
+                                                 std::span<const VariablePtr> variables,
+                                                 const Where& where) = 0;
+  // When the variable of a gradient, which variable_gradients() gave, was first used on the way to
+  // the target: gradients are complete in the reverse of this order. -1 for any other tensor.
+  virtual std::int64_t first_use(const Tensor& gradient) const = 0;
+  // Has the host look at `value` (i32[]): at once in eager mode, behind every run of a compiled
+  // program. `look` may throw.
+  virtual void watch(const Tensor& value, std::function<void(std::int32_t)> look) = 0;
   virtual std::vector<double> read(const Tensor& t) const = 0;
   virtual std::vector<std::int64_t> read_integers(const Tensor& t) const = 0;
   virtual void backward(const Tensor& loss) = 0;

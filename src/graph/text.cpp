@@ -11,6 +11,9 @@
 //     update "fc.w"=%1
 //   }
 //
+// A `state` whose name another variable has too says its `id`, which is what `update` names:
+// `state {name="fc.w", id="fc.w#2", ...}`, `update "fc.w#2"=%5`.
+//
 // Values are numbered in execution order; `%3.1` is output 1 of node 3. `occurrence` stands only
 // where it is not the number of nodes above with the same path, op and phase.
 #include <algorithm>
@@ -262,7 +265,7 @@ std::string print(const Graph& g) {
     s += "\n";
   }
   for (const StateUpdate& u : g.updates())
-    s += "  update " + quoted(u.variable.str()) + "=" + value_text(u.value, number) + "\n";
+    s += "  update " + quoted(u.id.str()) + "=" + value_text(u.value, number) + "\n";
   return s + "}\n";
 }
 
@@ -293,9 +296,9 @@ Graph parse_graph(std::string_view text) {
         g.set_output(name, parse_value(c, g), tap);
       }
     } else if (c.take("update")) {
-      const std::string name = c.string();
+      const std::string id = c.string();
       c.expect("=");
-      g.set_update(name, parse_value(c, g));
+      g.set_update(id, parse_value(c, g));
     } else {
       c.expect("}");
       closed = true;

@@ -212,6 +212,7 @@ Gpt2Folder open_gpt2_folder(const Path& path) {
 }
 
 void load_gpt2(const Gpt2Folder& folder, Gpt2& model, const Optimizer* optimizer) {
+  eager().let_go_of_variables();  // what it remembers of them is soon out of date
   std::vector<float> values;
   for (const StateEntry& e : state_entries(model, optimizer)) {
     const StoredTensor& from = folder.stored.at(e.name);
@@ -221,7 +222,6 @@ void load_gpt2(const Gpt2Folder& folder, Gpt2& model, const Optimizer* optimizer
     if (from.transposed) values = turned_over(values, t.type.shape[0].max(), t.type.shape[1].max());
     write_state(e, 0, values);
   }
-  eager().clear_tape();  // what it remembers of the variables is out of date
 }
 
 void save_gpt2_folder(const Path& folder, const Gpt2& model, const Optimizer* optimizer) {

@@ -68,7 +68,8 @@ std::vector<std::string> problems_of(const Safetensors& file,
   std::vector<std::string> problems;
   std::set<std::string> known;
   for (const StateEntry& e : entries) {
-    known.insert(e.name);
+    if (!known.insert(e.name).second)
+      problems.push_back("'" + e.name + "' is the name of two tensors of the model");
     const TensorView* t = file.find(e.name);
     if (!t)
       problems.push_back("'" + e.name + "' is missing");
@@ -84,13 +85,13 @@ std::vector<std::string> problems_of(const Safetensors& file,
 }  // namespace
 
 std::vector<StateEntry> state_entries(const nn::Module& model, const Optimizer* optimizer) {
-  std::map<Name, VariablePtr> masters;
+  std::map<VariablePtr, VariablePtr> masters;
   if (optimizer)
     for (std::size_t i = 0; i < optimizer->parameters().size(); ++i)
-      masters[optimizer->parameters()[i]->name] = optimizer->master(i);
+      masters[optimizer->parameters()[i]] = optimizer->master(i);
   std::vector<StateEntry> entries;
   for (const VariablePtr& v : model.parameters()) {
-    const auto it = masters.find(v->name);
+    const auto it = masters.find(v);
     entries.push_back({v->name.str(), v, it == masters.end() ? nullptr : it->second});
   }
   for (const VariablePtr& v : model.buffers()) entries.push_back({v->name.str(), v, nullptr});
@@ -166,6 +167,7 @@ void load_state(const Safetensors& file, nn::Module& model, const Optimizer* opt
       e.add_line("saw", "and " + std::to_string(problems.size() - kShown) + " more");
     throw e;
   }
+  eager().let_go_of_variables();  // what it remembers of them is soon out of date
   std::vector<float> piece;
   for (const StateEntry& e : entries) {
     const TensorView& t = file.at(e.name);
@@ -176,7 +178,6 @@ void load_state(const Safetensors& file, nn::Module& model, const Optimizer* opt
       write_state(e, i, piece);
     }
   }
-  eager().clear_tape();  // what it remembers of the variables is out of date
 }
 
 }  // namespace aloft::models

@@ -86,7 +86,9 @@ GraphValues interpret(const Graph& graph, const std::map<Name, HostArray>& given
   for (std::uint32_t n : graph.order()) {
     const Node& node = graph.node(n);
     if (node.op == Name("input") || node.op == Name("state")) {
-      const Name name = std::get<std::string>(*node.attrs.find("name"));
+      const bool is_state = node.op == Name("state");
+      const Name name =
+          is_state ? state_id(node) : Name(std::get<std::string>(*node.attrs.find("name")));
       const auto it = given.find(name);
       if (it == given.end()) throw UserError("E0308", "no value is given for '" + name.str() + "'");
       if (Shape::of(it->second.shape) != bind_lengths(node.out[0].shape, symbols))
@@ -104,7 +106,7 @@ GraphValues interpret(const Graph& graph, const std::map<Name, HostArray>& given
   }
   GraphValues result;
   for (const GraphOutput& o : graph.outputs()) result.outputs[o.name] = values.at(o.value);
-  for (const StateUpdate& u : graph.updates()) result.updates[u.variable] = values.at(u.value);
+  for (const StateUpdate& u : graph.updates()) result.updates[u.id] = values.at(u.value);
   return result;
 }
 

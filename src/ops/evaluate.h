@@ -35,7 +35,7 @@ struct GraphValues {
   std::map<Name, HostArray> updates;  // variables' values after the run
 };
 
-// A whole graph. `values` holds inputs and variables by name.
+// A whole graph. `values` holds inputs by name and variables by id.
 GraphValues interpret(const Graph& graph, const std::map<Name, HostArray>& values,
                       const SymbolValues& symbols = {}, Rounding rounding = Rounding::None);
 

@@ -22,6 +22,18 @@ void need_scale(const A& a, Infer& c) {
           "the first operand is not the scale", "the scale as f32[]");
 }
 
+void need_order(const A& a, std::int64_t count, Infer& c) {
+  if (a.sought.empty()) return;
+  std::vector<bool> named(static_cast<std::size_t>(count), false);
+  bool ok = static_cast<std::int64_t>(a.sought.size()) == count;
+  for (std::int64_t i : a.sought) {
+    ok = ok && i >= 0 && i < count && !named[static_cast<std::size_t>(i)];
+    if (ok) named[static_cast<std::size_t>(i)] = true;
+  }
+  c.check(ok, "the order in which a culprit is sought does not name each gradient once",
+          "each of 0 to " + std::to_string(count - 1) + " once");
+}
+
 void give_statistics(Infer& c) {
   for (DType t : {DType::F32, DType::F32, DType::I32, DType::I32}) c.out(t, {});
 }
@@ -29,6 +41,7 @@ void give_statistics(Infer& c) {
 void infer(const A& a, Infer& c) {
   need_scale(a, c);
   for (int i = 1; i < c.count(); ++i) need_gradient(c, i, i - 1);
+  need_order(a, c.count() - 1, c);
   give_statistics(c);
 }
 
@@ -40,7 +53,8 @@ double squares_of(const HostArray& gradient) {
 
 void judge(const A& a, const std::vector<double>& squares, EvalCall& c) {
   const scalar::GradientVerdict v = scalar::judge_gradients(
-      static_cast<int>(squares.size()), [&](int i) { return squares[i]; }, c.in[0][0], a.clip_norm);
+      static_cast<int>(squares.size()), [&](int i) { return squares[i]; }, c.in[0][0], a.clip_norm,
+      a.sought);
   c.out[0][0] = v.norm;
   c.out[1][0] = v.multiplier;
   c.out[2][0] = v.finite;
@@ -65,9 +79,13 @@ void evaluate_squares(const NoAttrs&, EvalCall& c) {
 
 void infer_verdict(const A& a, Infer& c) {
   need_scale(a, c);
-  for (int i = 1; i < c.count(); ++i)
+  std::int64_t count = 0;
+  for (int i = 1; i < c.count(); ++i) {
     c.check(c.dtype(i) == DType::F64 && c.shape(i).rank() == 1 && c.shape(i).is_constant(),
             "operand " + std::to_string(i) + " is " + c.in(i).str(), "sums of squares as f64[n]");
+    count += c.shape(i).max_numel();
+  }
+  need_order(a, count, c);
   give_statistics(c);
 }
 
@@ -93,6 +111,10 @@ void samples(Samples& s) {
       false;
   s.add(A{}, {one, g({64}, bf16, Fill::Special), g({3}, f32)}, "special values").gradient = false;
   s.add(A{1.0}, {one}, "no gradients").gradient = false;
+  s.add(A{1.0, {2, 0, 1}},
+        {one, g({9}, f32, Fill::Special), g({5}, f32), g({64}, bf16, Fill::Special)},
+        "sought from the last one on")
+      .gradient = false;
 }
 
 Cost squares_cost(CallTypes in, CallTypes out) {
@@ -124,6 +146,8 @@ void verdict_samples(Samples& s) {
   s.add(A{1.0}, {scale(1), squares(3), squares(31, Fill::Special)}, "special values").gradient =
       false;
   s.add(A{}, {scale(1)}, "no gradients").gradient = false;
+  s.add(A{0, {2, 1, 0}}, {scale(1), squares(2, Fill::Special), squares(1)}, "sought backwards")
+      .gradient = false;
 }
 
 OpDef squares_op() {
@@ -165,8 +189,8 @@ OpDef stats_op() {
       .doc =
           "Over all gradients g_i: norm = sqrt(sum g^2) / scale, accumulated in double in a "
           "fixed order; multiplier = min(1, clip_norm / (norm + 1e-6)) / scale; finite = 1 where "
-          "every element and the norm (in fp32) are finite; culprit = the first i with an "
-          "infinity or a NaN, or -1. Where finite is 0 the multiplier is 0.",
+          "every element and the norm (in fp32) are finite; culprit = the first i, as sought, with "
+          "an infinity or a NaN, or -1. Where finite is 0 the multiplier is 0.",
       .infer = infer,
       .numeric = Numeric::Exact,
       .meaning = Eval<A>(evaluate),
@@ -183,10 +207,11 @@ OpDef stats_op() {
 
 std::vector<OpDef> grad_stats_ops() { return {stats_op(), squares_op(), verdict_op()}; }
 
-GradStats grad_stats(Operand scale, std::span<const Tensor> gradients, double clip_norm) {
+GradStats grad_stats(Operand scale, std::span<const Tensor> gradients, double clip_norm,
+                     const Ints& sought) {
   std::vector<Operand> in = {scale};
   for (const Tensor& g : gradients) in.emplace_back(g, scale.loc);
-  const auto out = emit_op("grad_stats", to_attrs(A{clip_norm}), in);
+  const auto out = emit_op("grad_stats", to_attrs(A{clip_norm, sought}), in);
   return {out[0], out[1], out[2], out[3]};
 }
 
@@ -195,10 +220,11 @@ Tensor grad_squares(std::span<const Tensor> gradients) {
   return emit_op("grad_squares", {}, in)[0];
 }
 
-GradStats grad_verdict(Operand scale, std::span<const Tensor> squares, double clip_norm) {
+GradStats grad_verdict(Operand scale, std::span<const Tensor> squares, double clip_norm,
+                       const Ints& sought) {
   std::vector<Operand> in = {scale};
   for (const Tensor& s : squares) in.emplace_back(s, scale.loc);
-  const auto out = emit_op("grad_verdict", to_attrs(A{clip_norm}), in);
+  const auto out = emit_op("grad_verdict", to_attrs(A{clip_norm, sought}), in);
   return {out[0], out[1], out[2], out[3]};
 }
 

@@ -22,15 +22,18 @@ std::vector<Tensor> GraphEmitter::emit(Name op, const Attrs& attrs, std::span<co
   return results;
 }
 
-Tensor GraphEmitter::state(const VariablePtr& variable) {
-  if (const auto found = graph_.find_state(variable->name)) return handle(*found);
-  return handle(graph_.add_state(*variable));
-}
+namespace {
+[[noreturn]] void no_variables() { throw InternalError("only a trace has variables"); }
+}  // namespace
 
-void GraphEmitter::update(const VariablePtr& variable, const Tensor& value) {
-  state(variable);
-  graph_.set_update(variable->name, value.id());
+Tensor GraphEmitter::state(const VariablePtr&) { no_variables(); }
+void GraphEmitter::update(const VariablePtr&, const Tensor&) { no_variables(); }
+std::vector<Tensor> GraphEmitter::variable_gradients(const Tensor&, const Tensor&,
+                                                     std::span<const VariablePtr>, const Where&) {
+  no_variables();
 }
+std::int64_t GraphEmitter::first_use(const Tensor&) const { return -1; }
+void GraphEmitter::watch(const Tensor&, std::function<void(std::int32_t)>) { no_variables(); }
 
 std::int64_t random_key_of(const Where& where, Name op, int occurrence) {
   Node probe;

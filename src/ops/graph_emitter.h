@@ -15,8 +15,15 @@ class GraphEmitter : public Emitter {
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override { return graph_.type(t.id()); }
+  // Variables are a trace's business (frontend/tracing.h): here these are InternalErrors.
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
+  std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,
+                                         std::span<const VariablePtr> variables,
+                                         const Where& where) override;
+  std::int64_t first_use(const Tensor& gradient) const override;
+  void watch(const Tensor& value, std::function<void(std::int32_t)> look) override;
+
   std::int64_t random_key(Name op) override;
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;

@@ -67,6 +67,14 @@ std::vector<Tensor> CastingEmitter::gradients(const Tensor& target, const Tensor
   return results;
 }
 
+std::vector<Tensor> CastingEmitter::variable_gradients(const Tensor& target, const Tensor& seed,
+                                                       std::span<const VariablePtr> variables,
+                                                       const Where& where) {
+  std::vector<Tensor> results = inner_.variable_gradients(target, seed, variables, where);
+  for (Tensor& t : results) t = adopt(t);
+  return results;
+}
+
 Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
                                std::string_view reason) {
   if (type_of(t).dtype == to) return t;

@@ -43,6 +43,15 @@ class CastingEmitter : public Emitter {
   std::int64_t random_key(Name op) override { return inner_.random_key(op); }
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
+  std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,
+                                         std::span<const VariablePtr> variables,
+                                         const Where& where) override;
+  std::int64_t first_use(const Tensor& gradient) const override {
+    return inner_.first_use(gradient);
+  }
+  void watch(const Tensor& value, std::function<void(std::int32_t)> look) override {
+    inner_.watch(value, std::move(look));
+  }
   std::vector<double> read(const Tensor& t) const override { return inner_.read(t); }
   std::vector<std::int64_t> read_integers(const Tensor& t) const override {
     return inner_.read_integers(t);

@@ -22,7 +22,7 @@ class Hoist {
  public:
   explicit Hoist(Graph& graph) : graph_(graph), order_(graph.order()) {
     for (std::size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
-    for (const StateUpdate& u : graph.updates()) variables_[u.value.node].push_back(u.variable);
+    for (const StateUpdate& u : graph.updates()) variables_[u.value.node].push_back(u.id);
   }
 
   // Nodes that move, or nothing where no gradient would be freed sooner.

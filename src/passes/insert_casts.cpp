@@ -75,11 +75,11 @@ PassReport run(Graph& graph, const PassContext& context) {
   for (const StateUpdate& u : graph.updates()) {
     // A variable keeps its type whatever the policy makes of its new value.
     Tensor value = replayed.at(u.value);
-    const DType wanted = result.type(*result.find_state(u.variable)).dtype;
+    const DType wanted = result.type(*result.find_state(u.id)).dtype;
     if (value.dtype() != wanted)
       value = plain.emit("cast", to_attrs(CastAttrs{wanted}), std::span(&value, 1),
                          where_of_update(graph, u))[0];
-    result.set_update(u.variable, value.id());
+    result.set_update(u.id, value.id());
   }
   const bool changed = !equal_types(result, graph);
   graph = std::move(result);

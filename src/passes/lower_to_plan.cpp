@@ -31,7 +31,7 @@ void separate_results(Graph& graph) {
     return identity(emitter.handle(v)).id();
   };
   for (const StateUpdate& u : std::vector(graph.updates()))
-    if (is_source(u.value) || claimed[u.value]++) graph.set_update(u.variable, copy(u.value));
+    if (is_source(u.value) || claimed[u.value]++) graph.set_update(u.id, copy(u.value));
   for (const GraphOutput& o : std::vector(graph.outputs()))
     if (is_source(o.value) || claimed[o.value]++) graph.set_output(o.name, copy(o.value), o.is_tap);
 }
@@ -44,7 +44,7 @@ class Lowering {
     result_.program.name = graph_.name.str();
     number_instructions();
     find_last_uses();
-    for (const StateUpdate& u : graph_.updates()) update_of_[u.value] = u.variable;
+    for (const StateUpdate& u : graph_.updates()) update_of_[u.value] = u.id;
     for (std::uint32_t n : graph_.order()) lower(graph_.node(n), n);
     copy_updates();
     finish();
@@ -144,6 +144,7 @@ class Lowering {
 
   void lower_state(const Node& node, std::uint32_t n) {
     StateSlot s;
+    s.id = state_id(node);
     s.name = name_attr(node);
     s.type = node.out[0];
     const std::string cls = std::get<std::string>(*node.attrs.find("class"));
@@ -153,14 +154,14 @@ class Lowering {
     if (const auto* v = node.attrs.find("requires_grad")) s.requires_grad = std::get<bool>(*v);
     if (const auto* v = node.attrs.find("is_norm")) s.is_norm = std::get<bool>(*v);
     s.arena = arena_of(s.cls);
-    const int b = new_buffer(s.name.str(), s.arena, s.type.max_bytes(), 0);
+    const int b = new_buffer(s.id.str(), s.arena, s.type.max_bytes(), 0);
     program().buffers[b].last = count_;
     Slot& slot = slots_[b];
     slot.is_state = true;
     slot.last = last_use({n, 0});
-    for (const StateUpdate& u : graph_.updates()) slot.may_overwrite |= u.variable == s.name;
+    for (const StateUpdate& u : graph_.updates()) slot.may_overwrite |= u.id == s.id;
     buffer_of_[{n, 0}] = b;
-    state_buffer_[s.name] = b;
+    state_buffer_[s.id] = b;
     result_.state.push_back(std::move(s));
   }
 
@@ -257,7 +258,7 @@ class Lowering {
   // Updates that could not be written in place are copied when everything else is done.
   void copy_updates() {
     for (const StateUpdate& u : graph_.updates()) {
-      if (in_place_updates_.contains(u.variable)) continue;
+      if (in_place_updates_.contains(u.id)) continue;
       const TensorType& type = graph_.type(u.value);
       CallSpec call{"identity", {}, {type}, {type}, context_.threads};
       const KernelChoice choice = context_.choose(call);
@@ -265,11 +266,11 @@ class Lowering {
       Instruction ins;
       const int from = buffer_of_.at(u.value);
       ins.in.push_back({from, type});
-      ins.out.push_back({state_buffer_.at(u.variable), type});
+      ins.out.push_back({state_buffer_.at(u.id), type});
       program().buffers[from].last = static_cast<int>(program().instructions.size());
       ins.call = std::move(call);
       ins.kernel = choice.kernel;
-      ins.identity = "update/" + u.variable.str();
+      ins.identity = "update/" + u.id.str();
       ins.phase = Phase::Update;
       program().instructions.push_back(std::move(ins));
     }

@@ -201,6 +201,9 @@ Program program_from(const json& j, const Plan& plan) {
 StateSlot slot_from(const json& j, const Plan& plan) {
   StateSlot s;
   s.name = j.at("name").get<std::string>();
+  s.id = j.contains("id") ? Name(j.at("id").get<std::string>()) : s.name;
+  for (const StateSlot& other : plan.state)
+    if (other.id == s.id) refuse("two variables with the id '" + s.id.str() + "'");
   s.type = parse_tensor_type(j.at("type").get<std::string>());
   if (!s.type.shape.is_constant()) refuse("a variable of symbolic shape: " + s.name.str());
   s.cls = enumerator<StateClass>(
@@ -240,13 +243,15 @@ std::string to_json(const Plan& plan) {
   out["arenas"] = json::object();
   for (const auto& [arena, bytes] : plan.arena_bytes)
     out["arenas"][std::string(name_of(arena))] = bytes;
-  for (const StateSlot& s : plan.state)
+  for (const StateSlot& s : plan.state) {
     out["state"].push_back({{"name", s.name.str()},
                             {"type", s.type.str()},
                             {"class", name_of(s.cls)},
                             {"requires_grad", s.requires_grad},
                             {"is_norm", s.is_norm},
                             {"offset", s.offset}});
+    if (s.id != s.name) out["state"].back()["id"] = s.id.str();
+  }
   for (const Program& p : plan.programs) out["programs"].push_back(json_of(p));
   // A path of a user's source file may hold any bytes.
   return out.dump(1, ' ', false, json::error_handler_t::replace);

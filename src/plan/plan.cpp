@@ -35,22 +35,23 @@ const Program* Plan::find(std::string_view program) const {
   return nullptr;
 }
 
-namespace {
-
-const StateSlot* find_slot(const Plan& plan, const std::string& name) {
-  for (const StateSlot& s : plan.state)
-    if (s.name.str() == name) return &s;
+const StateSlot* Plan::variable_in(const Buffer& buffer) const {
+  for (const StateSlot& s : state)
+    if (s.arena == buffer.arena && s.id.str() == buffer.name) return &s;
   return nullptr;
 }
 
+namespace {
+
 void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
   for (const StateSlot& wanted : state) {
-    const StateSlot* known = find_slot(plan, wanted.name.str());
-    if (!known) {
+    const auto known = std::find_if(plan.state.begin(), plan.state.end(),
+                                    [&](const StateSlot& s) { return s.id == wanted.id; });
+    if (known == plan.state.end()) {
       plan.state.push_back(wanted);
       plan.state.back().arena = arena_of(wanted.cls);
     } else if (known->type != wanted.type || known->cls != wanted.cls) {
-      throw InternalError("two programs disagree about variable '" + wanted.name.str() + "'")
+      throw InternalError("two programs disagree about variable '" + wanted.id.str() + "'")
           .saw(wanted.type.str())
           .need(known->type.str());
     }
@@ -61,7 +62,7 @@ void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
 // other from `from` on.
 std::size_t lay_out(const Plan& plan, Program& program, Arena arena, std::size_t from) {
   for (Buffer& b : program.buffers) {
-    if (b.arena != arena || find_slot(plan, b.name)) continue;
+    if (b.arena != arena || plan.variable_in(b)) continue;
     b.offset = from;
     from += aligned(b.bytes);
   }
@@ -83,7 +84,7 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
   const std::map<Arena, std::size_t> state_bytes = bytes;
   for (Program& p : plan.programs) {
     for (Buffer& b : p.buffers) {
-      if (const StateSlot* s = find_slot(plan, b.name)) b.offset = s->offset;
+      if (const StateSlot* s = plan.variable_in(b)) b.offset = s->offset;
       if (b.arena == Arena::Activations)
         bytes[b.arena] = std::max(bytes[b.arena], b.offset + aligned(b.bytes));
     }
@@ -99,7 +100,7 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
 std::string Plan::signature() const {
   std::string text = backend;
   for (const auto& [key, value] : choices) text += "\n" + key + "=" + value;
-  for (const StateSlot& s : state) text += "\n" + s.name.str() + " " + s.type.str();
+  for (const StateSlot& s : state) text += "\n" + s.id.str() + " " + s.type.str();
   for (const Program& p : programs) {
     text += "\n" + p.name;
     for (const Instruction& i : p.instructions) {
@@ -143,7 +144,7 @@ void verify_program(const Plan& plan, const Program& p) {
          -1);
   std::vector<bool> written(p.buffers.size(), false);
   for (std::size_t b = 0; b < p.buffers.size(); ++b)
-    written[b] = find_slot(plan, p.buffers[b].name) != nullptr;
+    written[b] = plan.variable_in(p.buffers[b]) != nullptr;
   for (const NamedRef& r : p.inputs) {
     check_ref(r.ref, -1);
     written[r.ref.buffer] = true;

@@ -38,7 +38,7 @@ constexpr std::string_view name_of(Arena a) {
 
 // A range of an arena. Several tensors may share one (views, in-place results).
 struct Buffer {
-  std::string name;  // what it holds: a variable, an input, or the identity of its first writer
+  std::string name;  // what it holds: a variable's id, an input, the identity of its first writer
   Arena arena = Arena::Activations;
   std::size_t bytes = 0;
   std::size_t offset = 0;
@@ -82,8 +82,10 @@ struct Program {
   std::vector<std::string> gradient_names;
 };
 
+// A variable of the State. Programs, buffers and whoever brings the memory know it by its id; the
+// name is for people, and two models may have the same.
 struct StateSlot {
-  Name name;
+  Name id, name;
   TensorType type;
   StateClass cls = StateClass::Parameter;
   bool requires_grad = true, is_norm = false;
@@ -101,6 +103,8 @@ struct Plan {
 
   std::size_t peak_bytes() const;  // sum of the arenas: what exec allocates, to the byte
   const Program* find(std::string_view program) const;
+  // The variable that a program's buffer holds; null for inputs and what lives within a program.
+  const StateSlot* variable_in(const Buffer& buffer) const;
   // Hash of everything that determines results: programs without offsets, choices.
   std::string signature() const;
 };

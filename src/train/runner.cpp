@@ -19,6 +19,14 @@ Tensor loss_of(const models::Gpt2& model, const Tensor& tokens, const Tensor& ta
   return model.loss(tokens, targets);
 }
 
+// minimize() in its parts: the trainer writes a step's numbers down before it asks whether the run
+// is hopeless.
+StepResult train_step(const Tensor& loss, Optimizer& optimizer) {
+  const StepResult r = update_parameters(loss, scaled_gradients(loss, optimizer), optimizer);
+  update_scaler(r, optimizer);
+  return r;
+}
+
 // While one lives, the model is in evaluation mode and nothing is recorded for backward.
 class Evaluating {
  public:
@@ -43,7 +51,7 @@ class GraphRunner : public Runner {
         return results::Named{{"loss", aloft::accumulate(loss(in), optimizer)}};
       });
     programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
-      return results::flatten(minimize(loss(in), optimizer));
+      return results::flatten(train_step(loss(in), optimizer));
     });
     programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
       const Evaluating evaluating(model);
@@ -114,7 +122,7 @@ class EagerRunner : public Runner {
     return loss(batch).item();
   }
   StepNumbers step(const Batch& batch) override {
-    const StepResult r = minimize(loss(batch), optimizer_);
+    const StepResult r = train_step(loss(batch), optimizer_);
     StepNumbers n;
     n.loss = r.loss();
     n.grad_norm = r.grad_norm.item();

@@ -21,7 +21,7 @@ class Programs;
 struct StepNumbers {
   double loss = 0, grad_norm = 0, lr = 0, loss_scale = 1;
   bool finite = true;
-  int culprit = -1;  // index into backward_order()
+  int culprit = -1;  // index into culprit_names()
 };
 
 struct RunnerOptions {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "frontend/give_up.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "train/banner.h"
@@ -42,7 +43,7 @@ class Training {
         data_(open_data(recipe, options.quiet)),
         session_(
             open_session(settled(recipe, data_), vocabulary_of(recipe, data_), options.measure)) {
-    names_ = backward_order(*optimizer_);
+    names_ = culprit_names(*optimizer_);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);
     if (data_.validation) data_.validation = data_.validation->with_vocab(vocab);
@@ -121,7 +122,6 @@ class Training {
     evaluation_is_written_ = meta.format == 1;
     result_.checkpoint = newest->path;
     result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
-    overflow_run_ = *static_cast<const std::int32_t*>(optimizer_->overflow_run->data);
     log_info("resuming after step {} from {}", step_, newest->path.string());
   }
 
@@ -211,6 +211,7 @@ class Training {
     r.grad_norm = n.grad_norm;
     r.loss_scale = n.loss_scale;
     r.skipped = !n.finite;
+    culprit_ = n.culprit;
     if (r.skipped && n.culprit >= 0 && n.culprit < static_cast<int>(names_.size()))
       r.culprit = names_[n.culprit];
     r.tokens = tokens_;
@@ -242,7 +243,7 @@ class Training {
       health_->step(r.loss, r.loss_scale, r.skipped);
       metrics.step(r);
       progress.step(r, result_.skipped);
-      give_up_if_hopeless(r);
+      give_up_if_hopeless(*optimizer_, culprit_);
       if (is_due(recipe_.train.eval_every)) {
         progress.pause();
         evaluate(metrics);
@@ -267,19 +268,6 @@ class Training {
       result_.tokens_per_s =
           static_cast<double>(recipe_.train.batch * recipe_.train.accumulate * config_.context) /
           result_.median_step_s;
-  }
-
-  void give_up_if_hopeless(const StepRecord& r) {
-    overflow_run_ = r.skipped ? overflow_run_ + 1 : 0;
-    if (overflow_run_ < optimizer_->scaler().give_up_after) return;
-    throw DivergedError(
-        "E0810", fmt::format("{} steps in a row produced non-finite gradients", overflow_run_))
-        .saw("first non-finite tensor: the gradient of " +
-             (r.culprit.empty() ? std::string("the loss") : r.culprit))
-        .line("scale", fmt::format("{:g}", r.loss_scale))
-        .advice(recipe_.precision.level != Level::O0
-                    ? "a lower learning rate, a longer warm-up, or precision O0 to find the cause"
-                    : "a lower learning rate or a longer warm-up");
   }
 
   // The mean loss over the validation part; nothing where there is none, or the run was interrupted
@@ -447,7 +435,8 @@ class Training {
   std::optional<Health> health_;
   std::vector<std::string> names_;
   json record_;
-  std::int64_t step_ = 0, tokens_ = 0, overflow_run_ = 0;
+  std::int64_t step_ = 0, tokens_ = 0;
+  std::int32_t culprit_ = -1;
   std::uint64_t position_ = 0;
   double time_ = 0;
   std::optional<double> validation_;  // of the state as it is

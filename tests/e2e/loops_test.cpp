@@ -100,7 +100,7 @@ TEST_P(Loops, AnOverflowIsSkippedAlikeInBothModes) {
       EXPECT_EQ(r.skipped(), i == 7) << i;
       EXPECT_EQ(old == bytes_of(*model.parameters()[0]), i == 7) << i;
       if (i == 7) {
-        EXPECT_EQ(backward_order(opt).at(static_cast<std::size_t>(r.culprit.item())), "1.bias");
+        EXPECT_EQ(culprit_names(opt).at(static_cast<std::size_t>(r.culprit.item())), "1.bias");
       }
     }
     states.push_back(state_of(model, opt));

@@ -65,7 +65,7 @@ Result train_poisoned(Mode mode, const std::string& precision, int count,
     return minimize(main + sum(model.side(p)), opt);
   };
   auto compiled = compile(one, {.name = "step", .partial_batches = false, .threads = 2});
-  Result result{{}, backward_order(opt), opt.scaler()};
+  Result result{{}, culprit_names(opt), opt.scaler()};
   for (int i = 1; i <= count; ++i) {
     std::vector<float> x;
     std::vector<std::int32_t> label;

@@ -8,7 +8,7 @@ GraphValues GraphMeaning::run() const {
   const Values values = evaluate(std::numeric_limits<std::uint32_t>::max(), {});
   GraphValues result;
   for (const GraphOutput& o : graph_.outputs()) result.outputs[o.name] = values.at(o.value);
-  for (const StateUpdate& u : graph_.updates()) result.updates[u.variable] = values.at(u.value);
+  for (const StateUpdate& u : graph_.updates()) result.updates[u.id] = values.at(u.value);
   return result;
 }
 

@@ -25,6 +25,27 @@ TEST(GraphText, ParsesBackToTheSameGraph) {
   EXPECT_EQ(g.node(2).identity(), "h.0.fc/linear#0");
 }
 
+// Two variables may have one name: the second has an id, and updates name the ids.
+TEST(GraphText, AVariableIsKnownByItsId) {
+  const std::string text =
+      "graph g {\n"
+      "  %0 = state {class=\"parameter\", name=\"w\"} : f32[2]\n"
+      "  %1 = state {class=\"parameter\", id=\"w#2\", name=\"w\"} : f32[3]\n"
+      "  update \"w#2\"=%1\n"
+      "  update \"w\"=%0\n"
+      "}\n";
+  Graph g = parse_graph(text);
+  EXPECT_EQ(print(parse_graph(print(g))), print(g));
+  EXPECT_NO_THROW(verify_structure(g));
+  EXPECT_EQ(g.find_state("w"), (ValueId{0, 0}));
+  EXPECT_EQ(g.find_state("w#2"), (ValueId{1, 0}));
+  g.set_update("w", {1, 0});
+  EXPECT_THROW(verify_structure(g), InternalError);
+  EXPECT_THROW(verify_structure(parse_graph("graph g {\n  %0 = state {name=\"w\"} : f32[2]\n"
+                                            "  %1 = state {name=\"w\"} : f32[3]\n}\n")),
+               InternalError);
+}
+
 TEST(GraphText, ErrorsNameTheLine) {
   const std::string good = kText;
   // Cutting the text anywhere must give a user error, never a crash or a graph.

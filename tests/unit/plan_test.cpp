@@ -58,7 +58,7 @@ Plan small_plan() {
   plan.threads = 2;
   plan.choices = {{"tile", "8x16"}};
   StateSlot w;
-  w.name = "w";
+  w.id = w.name = "w";
   w.type = weight;
   w.is_norm = true;
   add_program(plan, p, {w});
@@ -83,6 +83,28 @@ TEST(PlanJson, RoundTrip) {
 }
 
 void expect_refused(const json& j);
+
+// Two models with a "w" each: two slots, told apart by their ids, and by nothing else.
+TEST(PlanJson, VariablesOfOneNameKeepTheirIds) {
+  Plan plan = small_plan();
+  Program p = plan.programs[0];
+  p.name = "other";
+  StateSlot w = plan.state[0];
+  for (Buffer& b : p.buffers)
+    if (b.name == "w") b.name = "w#2";
+  w.id = "w#2";
+  add_program(plan, p, {w});
+  ASSERT_EQ(plan.state.size(), 2u);
+  EXPECT_NE(plan.state[0].offset, plan.state[1].offset);
+  const std::string text = to_json(plan);
+  const Plan again = plan_from_json(text);
+  EXPECT_EQ(to_json(again), text);
+  EXPECT_EQ(again.state[1].id.str(), "w#2");
+  EXPECT_EQ(again.state[1].name.str(), "w");
+  json twice = json::parse(text);
+  twice["state"][1].erase("id");
+  expect_refused(twice);
+}
 
 TEST(PlanJson, AFusedCallCarriesItsProgramAndItsMembers) {
   json good = json::parse(to_json(small_plan()));

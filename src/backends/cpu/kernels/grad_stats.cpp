@@ -148,10 +148,6 @@ class Squares {
   Pieces pieces_;
 };
 
-double clip_norm_of(const CallSpec& call) {
-  return from_attrs<GradStatsAttrs>(call.attrs).clip_norm;
-}
-
 void put(const scalar::GradientVerdict& v, const RunArgs& args) {
   *static_cast<float*>(args.out[0]) = static_cast<float>(v.norm);
   *static_cast<float*>(args.out[1]) = static_cast<float>(v.multiplier);
@@ -162,7 +158,7 @@ void put(const scalar::GradientVerdict& v, const RunArgs& args) {
 class GradStatsKernel : public Prepared {
  public:
   explicit GradStatsKernel(const CallSpec& call)
-      : clip_norm_(clip_norm_of(call)), squares_(std::span(call.in).subspan(1)) {}
+      : attrs_(from_attrs<GradStatsAttrs>(call.attrs)), squares_(std::span(call.in).subspan(1)) {}
 
   std::size_t scratch_bytes() const override {
     return squares_.scratch_bytes() + squares_.count() * sizeof(double);
@@ -172,12 +168,12 @@ class GradStatsKernel : public Prepared {
     squares_.run(args.in.subspan(1), sums + squares_.count(), sums);
     put(scalar::judge_gradients(
             static_cast<int>(squares_.count()), [&](int i) { return sums[i]; },
-            *static_cast<const float*>(args.in[0]), clip_norm_),
+            *static_cast<const float*>(args.in[0]), attrs_.clip_norm, attrs_.sought),
         args);
   }
 
  private:
-  double clip_norm_;
+  GradStatsAttrs attrs_;
   Squares squares_;
 };
 
@@ -195,7 +191,8 @@ class GradSquaresKernel : public Prepared {
 
 class GradVerdictKernel : public Prepared {
  public:
-  explicit GradVerdictKernel(const CallSpec& call) : clip_norm_(clip_norm_of(call)) {
+  explicit GradVerdictKernel(const CallSpec& call)
+      : attrs_(from_attrs<GradStatsAttrs>(call.attrs)) {
     for (std::size_t i = 1; i < call.in.size(); ++i)
       for (std::int64_t k = 0; k < call.in[i].shape.max_numel(); ++k)
         places_.emplace_back(static_cast<int>(i), k);
@@ -206,12 +203,13 @@ class GradVerdictKernel : public Prepared {
       return static_cast<const double*>(args.in[operand])[k];
     };
     put(scalar::judge_gradients(static_cast<int>(places_.size()), sum,
-                                *static_cast<const float*>(args.in[0]), clip_norm_),
+                                *static_cast<const float*>(args.in[0]), attrs_.clip_norm,
+                                attrs_.sought),
         args);
   }
 
  private:
-  double clip_norm_;
+  GradStatsAttrs attrs_;
   std::vector<std::pair<int, std::int64_t>> places_;  // of sum i: operand, element
 };
 

@@ -1,0 +1,49 @@
+#include "frontend/give_up.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+
+// What the decision needs, apart from an Optimizer that a compiled program may outlive.
+struct Limit {
+  VariablePtr overflow_run, scale;
+  scalar::ScalerRule rule;
+  std::vector<std::string> names;
+
+  void check(std::int32_t culprit) const {
+    scalar::ScalerState state;
+    state.overflow_run = *static_cast<const std::int32_t*>(overflow_run->data);
+    if (!scalar::must_give_up(state, rule)) return;
+    const bool named = culprit >= 0 && culprit < static_cast<std::int32_t>(names.size());
+    throw DivergedError(
+        "E0810", fmt::format("{} steps in a row produced non-finite gradients", state.overflow_run))
+        .saw("first non-finite tensor: the gradient of " +
+             (named ? names[static_cast<std::size_t>(culprit)] : std::string("the loss")))
+        .line("scale", fmt::format("{:g}", *static_cast<const float*>(scale->data)))
+        .advice(
+            "a lower learning rate or a longer warm-up; where a low precision is used, O0 to find "
+            "the cause");
+  }
+};
+
+}  // namespace
+
+void give_up_if_hopeless(const Optimizer& optimizer, std::int32_t culprit) {
+  const scalar::ScalerState state{
+      .overflow_run = *static_cast<const std::int32_t*>(optimizer.overflow_run->data)};
+  if (!scalar::must_give_up(state, optimizer.scaler())) return;
+  Limit{optimizer.overflow_run, optimizer.scale, optimizer.scaler(), culprit_names(optimizer)}
+      .check(culprit);
+}
+
+void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer) {
+  const Limit limit{optimizer.overflow_run, optimizer.scale, optimizer.scaler(),
+                    culprit_names(optimizer)};
+  step.culprit.emitter()->watch(step.culprit,
+                                [limit](std::int32_t culprit) { limit.check(culprit); });
+}
+
+}  // namespace aloft

@@ -1,0 +1,165 @@
+#include "frontend/tracing.h"
+
+#include "autodiff/history.h"
+#include "base/error.h"
+#include "frontend/random.h"
+#include "frontend/variable_values.h"
+
+namespace aloft {
+
+Name StateTable::id_of(const VariablePtr& variable) {
+  if (const auto known = ids_.find(variable); known != ids_.end()) return known->second;
+  Name id = variable->name;
+  for (int k = 2; by_id_.contains(id); ++k) id = variable->name.str() + "#" + std::to_string(k);
+  by_id_[id] = variable;
+  ids_[variable] = id;
+  return id;
+}
+
+// What was computed under NoGrad has no gradient: where it is used with gradients on, a copy that
+// none passes stands for it.
+std::vector<Tensor> TraceEmitter::emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                                       const Where& where) {
+  std::vector<Tensor> operands;
+  operands.reserve(in.size());
+  for (const Tensor& t : in) operands.push_back(grad_enabled() ? handle(detached(t.id())) : t);
+  std::vector<Tensor> results = GraphEmitter::emit(op, attrs, operands, where);
+  if (!grad_enabled())
+    for (const Tensor& t : results)
+      if (is_float(t.dtype())) detached_[t.id()] = {};
+  return results;
+}
+
+ValueId TraceEmitter::detached(ValueId v) {
+  const auto it = detached_.find(v);
+  if (it == detached_.end()) return v;
+  if (!it->second.is_valid()) {
+    const Tensor from = handle(v);
+    it->second = GraphEmitter::emit("detach", {}, {&from, 1}, graph().node(v.node).where)[0].id();
+  }
+  return it->second;
+}
+
+TraceEmitter::Values& TraceEmitter::values_of(const VariablePtr& variable) {
+  Values& values = values_[variable];
+  if (values.read.empty())
+    values.read.push_back(graph().add_state(*variable, variables_.id_of(variable)));
+  return values;
+}
+
+Tensor TraceEmitter::state(const VariablePtr& variable) {
+  Values& values = values_of(variable);
+  if (values.updated.is_valid()) {
+    // A leaf: no gradient passes from a variable's new value to what it was computed from.
+    const Tensor from = handle(values.updated);
+    values.read.push_back(GraphEmitter::emit("detach", {}, {&from, 1}, current_where())[0].id());
+    values.updated = {};
+  }
+  return handle(values.read.back());
+}
+
+void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  values_of(variable).updated = value.id();
+  graph().set_update(variables_.id_of(variable), value.id());
+  if (variable == random_state()) occurrences_.clear();
+}
+
+std::int64_t TraceEmitter::random_key(Name op) {
+  const Where& w = current_where();
+  return random_key_of(w, op, occurrences_[{w.path, op}]++);
+}
+
+void TraceEmitter::check_target(const Tensor& target) const {
+  if (detached_.contains(target.id()))
+    throw UserError("E0321", "a gradient was asked for through what is not recorded")
+        .saw("a " + target.type().str() + " computed under NoGrad")
+        .need("a tensor computed outside NoGrad");
+}
+
+std::vector<Tensor> TraceEmitter::gradients(const Tensor& target, const Tensor& seed,
+                                            std::span<const Tensor> wrt, const Where& where) {
+  check_target(target);
+  std::vector<Tensor> of;  // as the ops that used them saw them
+  for (const Tensor& t : wrt) of.push_back(handle(detached(t.id())));
+  return GraphEmitter::gradients(target, seed, of, where);
+}
+
+std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const Tensor& seed,
+                                                     std::span<const VariablePtr> variables,
+                                                     const Where& where) {
+  check_target(target);
+  const History history(graph(), target.id());
+  std::vector<std::vector<Tensor>> values;  // of each variable, those that the target depends on
+  std::vector<Tensor> wrt;
+  bool depends = false;
+  for (const VariablePtr& v : variables) {
+    values.emplace_back();
+    for (ValueId id : values_of(v).read)
+      if (history.holds(id.node)) values.back().push_back(handle(id));
+    depends = depends || !values.back().empty();
+    if (values.back().empty()) values.back().push_back(state(v));  // zeros
+    wrt.insert(wrt.end(), values.back().begin(), values.back().end());
+  }
+  if (!depends) throw depends_on_none(target.type());
+  const std::vector<Tensor> parts = GraphEmitter::gradients(target, seed, wrt, where);
+
+  std::vector<Tensor> results;
+  Scope scope(where_values_are_added(where));
+  EmitterScope emitter_scope(*this);
+  auto part = parts.begin();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto end = part + static_cast<std::ptrdiff_t>(values[i].size());
+    results.push_back(sum_of_values({part, end}, variables[i]->type));
+    part = end;
+    std::int64_t& first = first_uses_.emplace(results.back().id(), -1).first->second;
+    for (const Tensor& t : values[i])
+      if (const std::int64_t use = history.first_use(t.id().node); use >= 0)
+        first = first < 0 ? use : std::min(first, use);
+  }
+  return results;
+}
+
+std::int64_t TraceEmitter::first_use(const Tensor& gradient) const {
+  const auto it = first_uses_.find(gradient.id());
+  return it == first_uses_.end() ? -1 : it->second;
+}
+
+void TraceEmitter::watch(const Tensor& value, std::function<void(std::int32_t)> look) {
+  ensure(value.type() == TensorType{DType::I32, Shape{}}, "what is watched is an i32[]");
+  watches_.push_back({value.id(), std::move(look)});
+}
+
+TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
+                    const Traceable& function, StateTable& variables,
+                    std::vector<DecisionRecord>* decisions) {
+  TracedProgram result;
+  result.graph.name = name;
+  TraceEmitter recorder(result.graph, variables);
+  CastingEmitter emitter(recorder, Capability{});
+  emitter.record_decisions(decisions);
+  EmitterScope scope(emitter);
+  std::vector<Tensor> operands;
+  operands.reserve(inputs.size());
+  for (const InputSpec& i : inputs)
+    operands.push_back(emitter.handle(result.graph.add_input(i.name, i.type)));
+  for (const auto& [output, tensor] : function(operands)) {
+    if (tensor.emitter() != &emitter)
+      throw UserError("E0304", "result '" + output + "' was not computed by the traced function")
+          .need("tensors that depend on its arguments or on parameters");
+    result.graph.set_output(output, tensor.id());
+  }
+  for (const Watch& w : recorder.watches()) {
+    // Where the function returns the value, that is looked at.
+    std::string at;
+    for (const GraphOutput& o : result.graph.outputs())
+      if (o.value == w.value) at = o.name.str();
+    if (at.empty()) {
+      at = "watched:" + std::to_string(result.watches.size());
+      result.graph.set_output(at, w.value, /*is_tap=*/true);
+    }
+    result.watches.emplace_back(at, w.look);
+  }
+  return result;
+}
+
+}  // namespace aloft

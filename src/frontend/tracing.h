@@ -1,0 +1,95 @@
+// A function of the user's recorded as a graph: what compiled programs begin with.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/graph_emitter.h"
+#include "passes/casting_emitter.h"
+
+namespace aloft {
+
+// The variables that a set of programs works on. Each has an id of its own: its name, or where
+// another variable has that already, the name and a number. Identity is the variable.
+class StateTable {
+ public:
+  Name id_of(const VariablePtr& variable);
+  const std::map<Name, VariablePtr>& by_id() const { return by_id_; }
+
+ private:
+  std::map<Name, VariablePtr> by_id_;
+  std::map<VariablePtr, Name> ids_;
+};
+
+// Looks at an i32[] after each run of a program (Emitter::watch).
+struct Watch {
+  ValueId value;
+  std::function<void(std::int32_t)> look;
+};
+
+// Records nodes. A variable that is read behind its update has the new value, as in eager mode.
+class TraceEmitter : public GraphEmitter {
+ public:
+  TraceEmitter(Graph& graph, StateTable& variables) : GraphEmitter(graph), variables_(variables) {}
+
+  std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                           const Where& where) override;
+  bool is_recording() const override { return grad_enabled(); }
+  Tensor state(const VariablePtr& variable) override;
+  void update(const VariablePtr& variable, const Tensor& value) override;
+  std::int64_t random_key(Name op) override;
+  std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
+                                std::span<const Tensor> wrt, const Where& where) override;
+  std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,
+                                         std::span<const VariablePtr> variables,
+                                         const Where& where) override;
+  std::int64_t first_use(const Tensor& gradient) const override;
+  void watch(const Tensor& value, std::function<void(std::int32_t)> look) override;
+
+  const std::vector<Watch>& watches() const { return watches_; }
+
+ private:
+  // What the program has read of a variable so far, and a value that it has now but nobody read.
+  struct Values {
+    std::vector<ValueId> read;
+    ValueId updated = {};
+  };
+  Values& values_of(const VariablePtr& variable);
+  void check_target(const Tensor& target) const;
+  ValueId detached(ValueId v);
+
+  StateTable& variables_;
+  std::map<VariablePtr, Values> values_;
+  std::map<ValueId, ValueId> detached_;  // of values computed under NoGrad, once they are used
+  std::map<ValueId, std::int64_t> first_uses_;
+  std::map<std::pair<Name, Name>, int> occurrences_;  // since the random state's last update
+  std::vector<Watch> watches_;
+};
+
+struct InputSpec {
+  std::string name;
+  TensorType type;
+};
+
+// A program as the user writes it: inputs in, named results out.
+using Traceable =
+    std::function<std::vector<std::pair<std::string, Tensor>>(const std::vector<Tensor>& inputs)>;
+
+struct TracedProgram {
+  Graph graph;
+  // What is looked at after a run, by the name of its output.
+  std::vector<std::pair<std::string, std::function<void(std::int32_t)>>> watches;
+};
+
+// Traces through a CastingEmitter, as eager calls go through one: the graph has the types that the
+// precision policies decide. `variables` receives those that the function reads; the decisions are
+// appended to `decisions`, where given.
+TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
+                    const Traceable& function, StateTable& variables,
+                    std::vector<DecisionRecord>* decisions = nullptr);
+
+}  // namespace aloft

@@ -1,0 +1,29 @@
+#include "frontend/variable_values.h"
+
+#include "ops/binary.h"
+#include "ops/constant.h"
+
+namespace aloft {
+
+Where where_values_are_added(const Where& where) {
+  Where w = where;
+  w.phase = Phase::Backward;
+  w.policy = {};
+  return w;
+}
+
+Tensor sum_of_values(std::span<const Tensor> parts, const TensorType& type) {
+  Tensor sum;
+  for (const Tensor& part : parts)
+    if (part.is_defined()) sum = sum.is_defined() ? add(sum, part) : part;
+  return sum.is_defined() ? sum : full(type.shape, 0.0, type.dtype);
+}
+
+UserError depends_on_none(const TensorType& target) {
+  return UserError("E0322", "the loss depends on none of the parameters that it should train")
+      .saw("a " + target.str() + " whose gradient is zero for every one of them")
+      .need("a loss computed from the optimizer's parameters, outside NoGrad and not detached")
+      .advice("check that the optimizer was made for the model that computed the loss");
+}
+
+}  // namespace aloft

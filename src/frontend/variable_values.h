@@ -1,0 +1,21 @@
+// A variable has several values where it is updated between two reads: what both modes do with the
+// gradients of each.
+#pragma once
+
+#include <span>
+
+#include "base/error.h"
+#include "graph/tensor.h"
+
+namespace aloft {
+
+// Where those gradients are added: in the backward phase, under no precision policy.
+Where where_values_are_added(const Where& where);
+
+// The sum of what is defined of `parts`, oldest first; zeros of `type` where nothing is.
+Tensor sum_of_values(std::span<const Tensor> parts, const TensorType& type);
+
+// UserError E0322: a gradient would be zero for every variable it is asked for.
+UserError depends_on_none(const TensorType& target);
+
+}  // namespace aloft

@@ -1,0 +1,290 @@
+// What eager mode records, how long it keeps it, and what it says where a history is gone: a
+// gradient is right or refused, never silently zero.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "e2e/training.h"
+#include "frontend/loops.h"
+#include "models/mlp.h"
+#include "ops/binary.h"
+#include "ops/constant.h"
+#include "ops/identity.h"
+#include "ops/losses.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/unary.h"
+#include "optim/sgd.h"
+
+namespace aloft::e2e {
+namespace {
+
+constexpr std::int64_t kRows = 8, kWidth = 20;
+
+Tensor numbers(int seed, const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] =
+        static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 101) % 23) / 23 - 0.5f;
+  return from_floats(values, shape);
+}
+
+Tensor batch(int seed) { return numbers(seed, {kRows, kWidth}); }
+
+std::vector<double> bits_of_gradients(const nn::Module& model) {
+  std::vector<double> all;
+  for (const VariablePtr& p : model.parameters()) {
+    const Tensor g = grad_of(p);
+    EXPECT_TRUE(g.is_defined()) << p->name.str();
+    if (!g.is_defined()) continue;
+    const std::vector<double> v = g.to_vector();
+    all.insert(all.end(), v.begin(), v.end());
+  }
+  return all;
+}
+
+std::string code_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return "nothing was thrown";
+}
+
+struct Fresh {
+  Fresh() {
+    use_cpu();
+    omp_set_num_threads(1);
+    eager().clear_tape();
+    eager().forget_gradients();
+    manual_seed(5);
+  }
+};
+
+class Histories : public testing::Test {
+ protected:
+  Fresh fresh_;  // before the model
+  models::Mlp model_{{kWidth, 32, 3}};
+  Optimizer opt_{optim::Sgd{.lr = 0.1}, model_.parameters(), {}, scalar::no_scaler()};
+
+  Tensor loss(int seed) { return mean(square(model_(batch(seed)))); }
+  std::vector<double> gradients_alone(int seed) {
+    loss(seed).backward();
+    return bits_of_gradients(model_);
+  }
+};
+
+TEST_F(Histories, TwoForwardsAndTwoBackwards) {
+  const auto first = gradients_alone(1), second = gradients_alone(2);
+  const Tensor a = loss(1), b = loss(2);
+  a.backward();
+  EXPECT_EQ(bits_of_gradients(model_), first);
+  b.backward();
+  EXPECT_EQ(bits_of_gradients(model_), second);
+}
+
+TEST_F(Histories, TwoLossesOnOneForward) {
+  const auto alone = [&](bool other) {
+    const Tensor y = model_(batch(1));
+    (other ? sum(y) : mean(square(y))).backward();
+    return bits_of_gradients(model_);
+  };
+  const auto first = alone(false), second = alone(true);
+  const Tensor y = model_(batch(1));
+  const Tensor a = mean(square(y)), b = sum(y);
+  a.backward();
+  EXPECT_EQ(bits_of_gradients(model_), first);
+  b.backward();
+  EXPECT_EQ(bits_of_gradients(model_), second);
+}
+
+TEST_F(Histories, MinimizeOfTwoLossesComputedBefore) {
+  const Tensor a = loss(1), b = loss(2);
+  std::vector<double> want;
+  {
+    const Tensor again = loss(2);
+    again.backward();
+    want = bits_of_gradients(model_);
+  }
+  const StepResult first = minimize(a, opt_);
+  const StepResult second = minimize(b, opt_);
+  double squares = 0;
+  for (const double g : want) squares += g * g;
+  EXPECT_GT(first.grad_norm.item(), 0);
+  // At the parameters of before the first update.
+  EXPECT_NEAR(second.grad_norm.item(), std::sqrt(squares), 1e-6 * std::sqrt(squares));
+}
+
+TEST_F(Histories, AGradientOfAGradient) {
+  const Tensor x = from_floats({0.5f, -1, 2}, {3});
+  Emitter& e = eager_session();
+  const Tensor one = full(Shape{}, 1.0, DType::F32);
+  const Tensor wrt[] = {x};
+  const Tensor g = e.gradients(sum(x * x * x), one, wrt, current_where())[0];
+  EXPECT_EQ(g.to_vector(), (std::vector<double>{0.75, 3, 12}));
+  const Tensor h = e.gradients(sum(g), one, wrt, current_where())[0];
+  EXPECT_EQ(h.to_vector(), (std::vector<double>{3, -6, 12}));
+  EXPECT_EQ(e.gradients(sum(h), one, wrt, current_where())[0].to_vector(),
+            (std::vector<double>{6, 6, 6}));
+}
+
+// A penalty on the gradient, as Wasserstein GANs have: through it to the parameters.
+TEST_F(Histories, AGradientInALossAgreesInBothModes) {
+  std::vector<std::string> states[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(5);
+    models::Mlp model({kWidth, 32, 1});
+    Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), {}, scalar::no_scaler());
+    auto step = [&](Tensor x) {
+      const Tensor y = model(x), wrt[] = {x};
+      const Tensor g = current_emitter().gradients(sum(y), full(Shape{}, 1.0, DType::F32), wrt,
+                                                   current_where())[0];
+      return minimize(mean(y) + mean(square(sum(g * g, {1}) - 1.0)), opt);
+    };
+    auto compiled = compile(step);
+    for (int i = 0; i < 3; ++i) {
+      const StepResult r = is_compiled ? compiled(batch(i)) : step(batch(i));
+      EXPECT_GT(r.grad_norm.item(), 0);
+    }
+    for (const VariablePtr& p : model.parameters()) states[is_compiled].push_back(bytes_of(*p));
+  }
+  EXPECT_TRUE(states[0] == states[1]);
+}
+
+TEST_F(Histories, WhatIsNotRecordedIsRefused) {
+  Tensor without;
+  {
+    const NoGrad no_grad;
+    without = loss(1);
+  }
+  EXPECT_EQ(code_of([&] { minimize(without, opt_); }), "E0321");
+  EXPECT_EQ(code_of([&] { without.backward(); }), "E0321");
+  auto compiled = compile([&](Tensor x) { return mean(square(model_(x))); });
+  EXPECT_EQ(code_of([&] { minimize(compiled(batch(1)), opt_); }), "E0321");
+  EXPECT_EQ(code_of([&] { minimize(from_floats({1}, {}), opt_); }), "E0321");
+  const Tensor dropped = loss(1);
+  eager().clear_tape();
+  EXPECT_EQ(code_of([&] { minimize(dropped, opt_); }), "E0321");
+  EXPECT_EQ(code_of([&] { minimize(dropped + loss(1), opt_); }), "E0321");
+  auto no_grad = compile([&](Tensor x) {
+    const NoGrad none;
+    const Tensor l = mean(square(model_(x)));
+    return minimize(l, opt_);
+  });
+  EXPECT_EQ(code_of([&] { no_grad(batch(1)); }), "E0321");
+}
+
+TEST_F(Histories, WhatAStepHasUsedIsRefused) {
+  const Tensor y = model_(batch(1));
+  const Tensor a = mean(square(y));
+  minimize(a, opt_);
+  EXPECT_EQ(code_of([&] { minimize(a, opt_); }), "E0321");
+  EXPECT_EQ(code_of([&] { a.backward(); }), "E0321");
+  EXPECT_EQ(code_of([&] { sum(y).backward(); }), "E0321");
+  EXPECT_EQ(code_of([&] { (sum(y) + loss(2)).backward(); }), "E0321");
+  // Looking at them, and going on from a copy, is fine.
+  EXPECT_EQ(y.to_vector().size(), static_cast<std::size_t>(kRows * 3));
+  (sum(detach(y)) + loss(2)).backward();
+}
+
+TEST_F(Histories, ALossOfOtherParametersIsRefused) {
+  models::Mlp other({kWidth, 3});
+  Optimizer its(optim::Sgd{.lr = 0.1}, other.parameters(), {}, scalar::no_scaler());
+  EXPECT_EQ(code_of([&] { minimize(loss(1), its); }), "E0322");
+  auto step = compile([&](Tensor x) { return minimize(mean(square(model_(x))), its); });
+  EXPECT_EQ(code_of([&] { step(batch(1)); }), "E0322");
+  EXPECT_EQ(code_of([&] { minimize(mean(square(detach(model_(batch(1))))), opt_); }), "E0322");
+}
+
+// A parameter that a loss does not use: its gradient is zero, and its neighbours' are right.
+TEST_F(Histories, AnUnusedParameterHasAGradientOfZeros) {
+  models::Mlp unused({4, 4});
+  std::vector<VariablePtr> all = model_.parameters();
+  for (const VariablePtr& p : unused.parameters()) all.push_back(p);
+  Optimizer opt(optim::Sgd{.lr = 0.1}, all, {}, scalar::no_scaler());
+  const std::string before = bytes_of(*unused.parameters()[0]);
+  EXPECT_GT(minimize(loss(1), opt).grad_norm.item(), 0);
+  EXPECT_EQ(bytes_of(*unused.parameters()[0]), before);
+  loss(1).backward();
+  EXPECT_FALSE(grad_of(unused.parameters()[0]).is_defined());
+}
+
+// Losses, logits and averages that a loop keeps must not keep the steps they came from.
+TEST_F(Histories, ALoopThatKeepsItsResultsDoesNotGrow) {
+  std::vector<Tensor> kept;
+  Tensor average = from_floats({0}, {});
+  std::size_t most = 0, first = 0;
+  for (int round = 0; round < 3; ++round)
+    for (int i = 0; i < 100; ++i) {
+      const Tensor y = model_(batch(i));
+      const Tensor l = mean(square(y));
+      const StepResult r = minimize(l, opt_);
+      average = average * 0.9 + l * 0.1;
+      kept.insert(kept.end(), {y, l, r.loss_tensor, r.grad_norm});
+      most = std::max(most, eager().tape_size());
+      if (round == 0 && i == 3) first = eager().tape_size();
+    }
+  EXPECT_LE(most, first + 8);
+  EXPECT_LT(most, 64u);
+}
+
+TEST_F(Histories, BackwardLoopsDoNotGrowEither) {
+  std::size_t most = 0;
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 100; ++i) {
+    const Tensor l = loss(i);
+    amp::scale_loss(l, opt_).backward();
+    kept.push_back(amp::step(l, opt_).loss_tensor);
+    most = std::max(most, eager().tape_size());
+  }
+  EXPECT_LT(most, 64u);
+}
+
+// Values of an ordinary step are gone when its update begins, whatever the user holds of them.
+TEST_F(Histories, AStepsValuesAreGoneBehindItsBackward) {
+  const Tensor x = batch(1);
+  const Tensor y = model_(x);
+  const Tensor l = mean(square(y));
+  EXPECT_GT(eager().tape_size(), 4u);
+  scaled_gradients(l, opt_);
+  EXPECT_EQ(eager().tape_size(), 0u);
+}
+
+// What a tensor was when it was read it stays, also through a view of it.
+TEST_F(Histories, AnUpdateDoesNotChangeWhatWasRead) {
+  const VariablePtr w = model_.parameters()[0];
+  Emitter& e = eager_session();
+  const Tensor held = e.state(w), view = reshape(held, {w->type.shape.max_numel()});
+  Tensor under_no_grad;
+  {
+    const NoGrad no_grad;
+    under_no_grad = reshape(e.state(w), {w->type.shape.max_numel()});
+  }
+  const std::vector<double> before = held.to_vector();
+  minimize(loss(1), opt_);
+  EXPECT_EQ(held.to_vector(), before);
+  EXPECT_EQ(view.to_vector(), before);
+  EXPECT_EQ(under_no_grad.to_vector(), before);
+  EXPECT_NE(e.state(w).to_vector(), before);
+  auto step = compile([&](Tensor x) { return minimize(mean(square(model_(x))), opt_); });
+  const std::vector<double> now = e.state(w).to_vector();
+  const Tensor held_now = e.state(w);
+  step(batch(2));
+  step(batch(3));
+  EXPECT_EQ(held_now.to_vector(), now);
+}
+
+// A compiled step between an eager loss and its backward: the loss still is at the old values.
+TEST_F(Histories, ACompiledStepBetweenForwardAndBackward) {
+  const auto want = gradients_alone(1);
+  const Tensor l = loss(1);
+  auto step = compile([&](Tensor x) { return minimize(mean(square(model_(x))), opt_); });
+  step(batch(2));
+  l.backward();
+  EXPECT_EQ(bits_of_gradients(model_), want);
+  step(batch(2));
+  EXPECT_NE(gradients_alone(1), want);
+}
+
+}  // namespace
+}  // namespace aloft::e2e
