@@ -84,15 +84,6 @@ std::string name_of_precision(const testing::TestParamInfo<const char*>& info) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
 }
-// points() draws partial batches; where their bits would differ it draws whole ones, and the test
-// above has compared nothing of them.
-TEST(MlpBatches, PartialOnesAreAmongThoseThatAreCompared) {
-  use_cpu();
-  if (!short_batches_keep_bits())
-    GTEST_SKIP() << "without AVX-512 batches of other sizes have other bits (decision 4)";
-  EXPECT_LT(points(2).x.dim(0).max(), kBatch);
-}
-
 INSTANTIATE_TEST_SUITE_P(All, MlpPrecision, testing::ValuesIn(kPrecisions), name_of_precision);
 
 TEST(Mlp, FrozenParametersKeepTheirBits) {
