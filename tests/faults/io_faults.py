@@ -39,7 +39,7 @@ DEFAULT = ("EIO",)
 # Failures that only a caller's mistake or a broken kernel gives, and hints that may fail.
 NEVER = {"madvise", "ioctl", "umask", "getrandom", "sysinfo", "epoll_wait", "kill", "tgkill", "fadvise64"}
 # What the words of an error, or of our own message about it, have in them.
-CAUSE = {"ENOMEM": "memory", "EAGAIN": "thread|unavailable|memory", "EACCES": "permission|not readable"}
+CAUSE = {"ENOMEM": "memory|thread", "EAGAIN": "thread|unavailable|memory", "EACCES": "permission|not readable"}
 # Somebody else's file is the matter, not the machine: exit 3 is as good as 4.
 OF_THE_FILE = {"EACCES", "ENOENT"}
 
