@@ -364,15 +364,19 @@ class Checkpoints(unittest.TestCase):
         bad[200] = 60000
         for name, tokens in (("good.bin", good), ("bad.bin", bad)):
             (self.folder / name).write_bytes(tokens.tobytes())
-        for parts in (1, 3):
+        bad_batch = 0
+        for parts in (1, 4):
             settings = dict(model__vocab=20, train__batch=2, train__accumulate=parts, train__seed=5)
             self.train(f"cut{parts}", "--steps", 100, exit_code=3, data__train_tokens="bad.bin",
                        **settings)
             made = self.lines(f"cut{parts}")[-1]["step"]
+            bad_batch = bad_batch or made
+            self.assertEqual(made, bad_batch // parts)
             self.assertEqual(self.steps(f"cut{parts}"), [made])
             self.assertEqual(self.record(f"cut{parts}")["error"]["code"], "E0522")
             self.train(f"whole{parts}", "--steps", made, data__train_tokens="good.bin", **settings)
             self.same_state(f"cut{parts}", f"whole{parts}", made)
+        self.assertNotEqual(bad_batch % 4, 0)  # the error came between micro-batches
 
 
 if __name__ == "__main__":
