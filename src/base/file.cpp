@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -24,6 +26,28 @@ DataError cannot_read(const Path& path, std::string_view why) {
   e.add_line("file", path.string());
   e.add_line("saw", why);
   return e;
+}
+
+// What is not there is a mistake in the name; everything else is the system's trouble.
+[[noreturn]] void refuse_reading(const Path& path, int error) {
+  if (error == ENOENT || error == ENOTDIR || error == EISDIR)
+    throw cannot_read(path, words_of(error));
+  EnvironmentError e("E0606", "the system does not give access to a file or folder");
+  e.add_line("file", path.string());
+  e.add_line("saw", words_of(error));
+  if (error == EACCES || error == EPERM)
+    e.add_line("try", "check the rights on it and on its folders");
+  if (error == EMFILE || error == ENFILE)
+    e.add_line("try", "a higher limit on open files: ulimit -n");
+  throw e;
+}
+
+// What stat says; nothing where nothing is there.
+std::optional<struct stat> status_of(const Path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) return info;
+  if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+  refuse_reading(path, errno);
 }
 
 EnvironmentError cannot_write(const Path& path, std::string_view doing, int error) {
@@ -56,8 +80,8 @@ int open_retrying(const Path& path, int flags, mode_t mode = 0) {
 // Opens for reading and reports the size; folders are refused.
 int open_to_read(const Path& path, struct stat& info) {
   Descriptor file(open_retrying(path, O_RDONLY));
-  if (file.fd < 0) throw cannot_read(path, words_of(errno));
-  if (::fstat(file.fd, &info) != 0) throw cannot_read(path, words_of(errno));
+  if (file.fd < 0) refuse_reading(path, errno);
+  if (::fstat(file.fd, &info) != 0) refuse_reading(path, errno);
   if (S_ISDIR(info.st_mode)) throw cannot_read(path, "it is a folder");
   return std::exchange(file.fd, -1);
 }
@@ -82,7 +106,7 @@ std::string read_file(const Path& path, std::uint64_t limit) {
   for (;;) {
     const ssize_t got = ::read(file.fd, out.data() + used, out.size() - used);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw cannot_read(path, words_of(errno));
+    if (got < 0) refuse_reading(path, errno);
     if (got == 0) break;
     used += static_cast<std::size_t>(got);
     if (used > limit) throw too_large(path, limit);
@@ -97,6 +121,40 @@ std::uint64_t size_of_file(const Path& path) {
   Descriptor file(open_to_read(path, info));
   if (!S_ISREG(info.st_mode)) throw cannot_read(path, "it is not a regular file");
   return static_cast<std::uint64_t>(info.st_size);
+}
+
+bool path_exists(const Path& path) { return status_of(path).has_value(); }
+
+bool is_folder(const Path& path) {
+  const auto info = status_of(path);
+  return info && S_ISDIR(info->st_mode);
+}
+
+bool is_file(const Path& path) {
+  const auto info = status_of(path);
+  return info && S_ISREG(info->st_mode);
+}
+
+InputFile::InputFile(const Path& path) : path_(path) {
+  struct stat info {};
+  fd_ = open_to_read(path, info);
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::size_t InputFile::read_at(std::uint64_t offset, std::span<char> out) const {
+  std::size_t used = 0;
+  while (used < out.size()) {
+    const ssize_t got =
+        ::pread(fd_, out.data() + used, out.size() - used, static_cast<off_t>(offset + used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse_reading(path_, errno);
+    if (got == 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  return used;
 }
 
 MappedFile::MappedFile(const Path& path) {
@@ -142,6 +200,10 @@ void MappedFile::expect_random_access() const {
 AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
   static std::atomic<unsigned> count{0};
   if (!path_.has_filename()) fail("open", EISDIR);
+  // A device or a pipe must not be replaced by a file.
+  struct stat old {};
+  if (::stat(path_.c_str(), &old) == 0 && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+    fail("open", EINVAL);
   temporary_ = path_.parent_path() / fmt::format(".{}.{}-{}.tmp", path_.filename().string(),
                                                  ::getpid(), count.fetch_add(1));
   fd_ = open_retrying(temporary_, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -231,7 +293,7 @@ void rename_durably(const Path& from, const Path& to) {
 void make_folder(const Path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (!error && std::filesystem::is_directory(folder)) return;
+  if (!error && is_folder(folder)) return;
   throw EnvironmentError("E0604", "cannot create a folder")
       .line("folder", folder.string())
       .saw(error ? error.message() : "a file of that name is in the way");

@@ -1,7 +1,8 @@
 // Whole files: read with a limit, mapped read-only, written so that a reader (and a machine that
 // loses power) sees the old content or the new, never a part.
-// A file that is missing or cannot be read is DataError (exit 3); a disk that does not take what is
-// written is EnvironmentError (exit 4). Both carry the path and the system's own words.
+// A file that is missing or of the wrong kind is DataError (exit 3). Where the system fails (no
+// rights, a failing disk, no descriptors, a circle of links, a full disk) it is EnvironmentError
+// (exit 4). Both carry the path and the system's own words.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +18,43 @@ using Path = std::filesystem::path;
 
 inline constexpr std::uint64_t kDefaultReadLimit = std::uint64_t{1} << 30;
 
-// The whole content. DataError E0601 (missing, a directory, unreadable), E0602 (more than `limit`
-// bytes; nothing of that size is allocated).
+// The whole content. DataError E0601 (missing, a directory), E0602 (more than `limit` bytes;
+// nothing of that size is allocated); EnvironmentError E0606 (the system does not give it).
 std::string read_file(const Path& path, std::uint64_t limit = kDefaultReadLimit);
 
-// Bytes of a regular file. DataError E0601.
+// Bytes of a regular file. DataError E0601, EnvironmentError E0606.
 std::uint64_t size_of_file(const Path& path);
+
+// Whether something is there; whether it is a folder, a regular file. EnvironmentError E0606 where
+// the system cannot tell: no rights on the way, a circle of links, a name too long.
+bool path_exists(const Path& path);
+bool is_folder(const Path& path);
+bool is_file(const Path& path);
+
+// A regular file, read in pieces.
+class InputFile {
+ public:
+  explicit InputFile(const Path& path);  // DataError E0601, EnvironmentError E0606
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile();
+
+  // Fills `out` from byte `offset` on; how many bytes there were: fewer at the file's end.
+  // EnvironmentError E0606.
+  std::size_t read_at(std::uint64_t offset, std::span<char> out) const;
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  int fd_ = -1;
+};
 
 // A file mapped read-only for the life of this object. An empty file gives an empty span. The
 // content must not be cut short by others meanwhile: the system answers that with SIGBUS.
 class MappedFile {
  public:
   MappedFile() = default;
-  explicit MappedFile(const Path& path);  // DataError E0601; EnvironmentError E0605
+  explicit MappedFile(const Path& path);  // DataError E0601; EnvironmentError E0605, E0606
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

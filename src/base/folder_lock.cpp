@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace aloft {
@@ -63,7 +64,7 @@ bool still_there(int fd, const Path& file) {
 }  // namespace
 
 std::optional<LockHolder> parse_lock(std::string_view text) {
-  const json j = json::parse(text, nullptr, false);
+  const json j = parse_json(text);
   if (!j.is_object()) return std::nullopt;
   try {
     LockHolder h;

@@ -7,6 +7,9 @@
 
 namespace aloft {
 
+// More threads than this are a mistake on any machine; OpenMP keeps them on its caller's stack.
+inline constexpr int kMostThreads = 1024;
+
 // Largest resident size of this process so far, in bytes.
 std::uint64_t peak_rss_bytes();
 

@@ -1,9 +1,9 @@
 // aloft bench step: times the training step of a recipe or of a model by name, and says what share
 // of the machine's limit it reaches. The Plan is the one that training runs, nothing lighter.
-#include <fmt/format.h>
 
 #include <ctime>
 
+#include "base/output.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
 #include "cli/machine.h"
@@ -23,46 +23,54 @@ double process_seconds() {
 void print_limit(const json& j) {
   if (!j.contains("limit_ms")) return;
   if (j["limit_ms"].is_null()) {
-    fmt::print("  no limit: {}\n", j["limit_missing"].get<std::string>());
+    print_result("  no limit: {}\n", j["limit_missing"].get<std::string>());
     return;
   }
-  fmt::print(
+  print_result(
       "  {:>10.1f} ms limit: products {:.1f} ms ({:.0f} GFLOP/s), update {:.1f} ms of {:.2f} GB\n",
       j["limit_ms"].get<double>(), j["matmul_limit_ms"].get<double>(),
       j["matmul_gflops"].get<double>(), j["update_limit_ms"].get<double>(),
       j["update_bytes"].get<double>() / 1e9);
-  fmt::print("  {:>10.0f} % of it reached, {:.0f} % with products of normal numbers for zeros\n",
-             100 * j["limit_fraction"].get<double>(),
-             100 * j["limit_normal_fraction"].get<double>());
-  fmt::print("  {:>10.1f} GB/s memory: a sweep, {:.1f} GB/s an update in place\n",
-             j["stream_gb_s"].get<double>(), j["update_sweep_gb_s"].get<double>());
+  print_result("  {:>10.0f} % of it reached, {:.0f} % with products of normal numbers for zeros\n",
+               100 * j["limit_fraction"].get<double>(),
+               100 * j["limit_normal_fraction"].get<double>());
+  print_result("  {:>10.1f} GB/s memory: a sweep, {:.1f} GB/s an update in place\n",
+               j["stream_gb_s"].get<double>(), j["update_sweep_gb_s"].get<double>());
 }
 
 void print_table(const json& j) {
   const auto mib = [](const json& v) { return v.get<double>() / (1 << 20); };
   const auto unit = j["unit"].get<std::string>();
-  fmt::print("{} {} batch {}{} {}, {} threads\n", j["model"].get<std::string>(),
-             j["precision"].get<std::string>(), j["batch"].dump(),
-             j.contains("seq") ? " x " + j["seq"].dump() : "", unit, j["threads"].dump());
-  fmt::print("  {:>10.1f} {}/s   step {:.2f} ms   loss {:.4f}\n", j[unit + "_per_s"].get<double>(),
-             unit, j["step_ms"].get<double>(), j["loss"].get<double>());
-  fmt::print("  {:>10.1f} ms compile  first step after {:.0f} ms\n", j["compile_ms"].get<double>(),
-             j["startup_ms"].get<double>());
-  fmt::print("  {:>10.1f} MiB planned, {:.1f} MiB resident at the peak\n",
-             mib(j["planned_peak_bytes"]), mib(j["peak_rss_bytes"]));
-  fmt::print("  {:>10.1f} ms in ops with matrix products, update at {:.1f} GB/s\n",
-             j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
+  print_result("{} {} batch {}{}{} {}, {} threads\n", j["model"].get<std::string>(),
+               j["precision"].get<std::string>(), j["batch"].dump(),
+               j.contains("seq") ? " x " + j["seq"].dump() : "",
+               j.contains("accumulate") ? " x " + j["accumulate"].dump() : "", unit,
+               j["threads"].dump());
+  print_result("  {:>10.1f} {}/s   step {:.2f} ms   loss {:.4f}\n",
+               j[unit + "_per_s"].get<double>(), unit, j["step_ms"].get<double>(),
+               j["loss"].get<double>());
+  print_result("  {:>10.1f} ms compile  first step after {:.0f} ms\n",
+               j["compile_ms"].get<double>(), j["startup_ms"].get<double>());
+  print_result("  {:>10.1f} MiB planned, {:.1f} MiB resident at the peak\n",
+               mib(j["planned_peak_bytes"]), mib(j["peak_rss_bytes"]));
+  print_result("  {:>10.1f} ms in ops with matrix products, update at {:.1f} GB/s\n",
+               j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
   print_limit(j);
-  fmt::print("  where the time goes, ms a step:\n");
+  print_result("  where the time goes, ms a step:\n");
   for (const json& row : j["ops"]) {
     const double ms = row["ms"].get<double>();
     if (ms < 0.01 * j["step_ms"].get<double>()) break;
-    fmt::print("  {:>10.2f} {} x {} ({})\n", ms, row["count"].dump(), row["op"].get<std::string>(),
-               row["phase"].get<std::string>());
+    print_result("  {:>10.2f} {} x {} ({})\n", ms, row["count"].dump(),
+                 row["op"].get<std::string>(), row["phase"].get<std::string>());
   }
 }
 
 }  // namespace
+
+void refuse_option(const BenchOptions& o, const std::string& what) {
+  throw UserError("E0724", what + " means nothing for the model " + o.model)
+      .advice("leave it out, or time a recipe (*.toml), which has every key");
+}
 
 std::unique_ptr<BenchSubject> open_bench(const BenchOptions& o) {
   if (is_vision_model(o.model)) return open_vision_bench(o);
@@ -93,7 +101,7 @@ Action bench_verb(CLI::App& app) {
   step->add_option("--dim", o->dim, "width (default: the model's)")->check(at_least(1));
   step->add_option("--vocab", o->vocab, "rows of the token table (default: the model's)")
       ->check(at_least(1));
-  step->add_option("--threads", o->threads, "0: all")->check(at_least(0))->capture_default_str();
+  step->add_option("--threads", o->threads, "0: all")->check(thread_count())->capture_default_str();
   step->add_option("--set", o->set, "KEY=VALUE of the recipe, as in aloft train");
   step->add_flag("--json", o->as_json, "print an object");
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
@@ -101,7 +109,7 @@ Action bench_verb(CLI::App& app) {
     const auto subject = open_bench(*o);
     const json j = measure_bench(*subject, *o, start);
     if (o->as_json)
-      fmt::print("{}\n", j.dump());
+      print_result("{}\n", j.dump());
     else
       print_table(j);
     return ExitCode::Ok;

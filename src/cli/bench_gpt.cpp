@@ -1,5 +1,9 @@
 // A GPT's training step to be timed: a recipe's, or the defaults' with a model by size.
+#include <functional>
+
 #include "cli/bench_step.h"
+#include "cli/product_rates.h"
+#include "cli/recipe_subject.h"
 #include "scalar/philox.h"
 #include "train/recipe.h"
 #include "train/session.h"
@@ -9,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kVocab = 4096;  // of a recipe that leaves it to a tokenizer
+constexpr std::int64_t kVocab = 4096;  // of a model by its size whose vocabulary nothing says
 
 bool is_recipe(const std::string& model) { return model.size() > 5 && model.ends_with(".toml"); }
 
@@ -26,13 +30,15 @@ Recipe recipe_of(const BenchOptions& o) {
   put("model.context", o.seq);
   put("train.batch", o.batch);
   put("train.threads", o.threads);
-  set.push_back({"train.mode", "\"graph\""});  // it is the Plan that is timed
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
   for (const std::string& text : o.set) set.push_back(parse_override(text));
-  if (is_recipe(o.model)) return load_recipe(o.model, set);
-  models::gpt2_config(o.model);  // refuses a name that does not exist
-  set.push_back({"model.size", "\"" + o.model + "\""});
-  return parse_recipe("", "bench", set);
+  if (!is_recipe(o.model)) {
+    models::gpt2_config(o.model);  // refuses a name that does not exist
+    set.push_back({"model.size", "\"" + o.model + "\""});
+  }
+  Recipe recipe = is_recipe(o.model) ? load_recipe(o.model, set) : parse_recipe("", "bench", set);
+  need_compiled(recipe);  // it is the Plan that is timed
+  return recipe;
 }
 
 // Random tokens; the same for every step.
@@ -50,7 +56,7 @@ class GptBench : public BenchSubject {
  public:
   explicit GptBench(const BenchOptions& o)
       : model_(o.model),
-        session_(open(recipe_of(o))),
+        session_(open(recipe_of(o), is_recipe(o.model))),
         runner_(make_runner(session_)),
         data_(rows() * context(), session_.config.vocab) {
     batch_.inputs = data_.inputs;
@@ -58,20 +64,29 @@ class GptBench : public BenchSubject {
     batch_.rows = rows();
   }
   Programs& programs() override { return *runner_->programs(); }
-  double step() override { return runner_->step(batch_).loss; }
+  double step() override {
+    for (int m = 1; m < micro_batches(); ++m) runner_->accumulate(batch_);
+    return runner_->step(batch_).loss;
+  }
+  int micro_batches() const override { return static_cast<int>(session_.recipe.train.accumulate); }
   json description() const override {
-    return {{"model", model_},
-            {"precision", print_precision(session_.recipe.precision)},
-            {"batch", rows()},
-            {"seq", context()}};
+    json j = {{"model", model_},
+              {"precision", print_precision(session_.recipe.precision)},
+              {"batch", rows()},
+              {"seq", context()}};
+    if (micro_batches() > 1) j["accumulate"] = micro_batches();
+    return j;
   }
   std::string unit() const override { return "tokens"; }
-  std::int64_t units_a_step() const override { return rows() * context(); }
+  std::int64_t units_a_step() const override { return micro_batches() * rows() * context(); }
 
  private:
-  static Session open(const Recipe& recipe) {
-    const std::int64_t vocab = recipe.model.vocab > 0 ? recipe.model.vocab : kVocab;
-    return open_session(recipe, vocab, /*measure=*/nullptr);
+  static Session open(const Recipe& recipe, bool is_recipe) {
+    std::int64_t vocab = is_recipe ? vocabulary_without_training(recipe) : 0;
+    if (vocab == 0) vocab = recipe.model.vocab > 0 ? recipe.model.vocab : kVocab;
+    std::function<MeasuredRates()> measure;
+    if (!recipe.precision.is_resolved()) measure = [] { return product_rates(); };
+    return open_session(recipe, vocab, measure);
   }
   std::int64_t rows() const { return session_.recipe.train.batch; }
   std::int64_t context() const { return session_.config.context; }

@@ -28,7 +28,8 @@ class Measuring {
         options_(o),
         program_(*subject.programs().plan().find("train")),
         profile_(program_) {
-    if (!o.no_limit) limit_.emplace(subject.programs().plan(), program_);
+    if (!o.no_limit && subject.micro_batches() == 1)
+      limit_.emplace(subject.programs().plan(), program_);
   }
 
   void run() {
@@ -70,6 +71,11 @@ class Measuring {
          {"ops", profile_.by_op()},
          {"loss", loss_}});
     if (limit_) limit_->add_to(j, step_ms, profile_);
+    if (subject_.micro_batches() > 1) {
+      j["limit_ms"] = j["limit_fraction"] = nullptr;
+      j["limit_normal_ms"] = j["limit_normal_fraction"] = nullptr;
+      j["limit_missing"] = "a step runs several programs, and the limit is that of one";
+    }
     return j;
   }
 

@@ -32,6 +32,8 @@ class BenchSubject {
   // Things a step gets through: "tokens" or "images", and how many.
   virtual std::string unit() const = 0;
   virtual std::int64_t units_a_step() const = 0;
+  // Runs of a program a step: above 1 the gradients of several batches are summed.
+  virtual int micro_batches() const { return 1; }
 };
 
 // A recipe or a GPT-2 by size. UserError where the model is neither.
@@ -42,6 +44,9 @@ std::unique_ptr<BenchSubject> open_vision_bench(const BenchOptions& options);
 
 bool is_llama_model(const std::string& model);  // llama
 std::unique_ptr<BenchSubject> open_llama_bench(const BenchOptions& options);
+
+// UserError E0724: the option or key means nothing for this model.
+[[noreturn]] void refuse_option(const BenchOptions& options, const std::string& what);
 
 // The one of the three that the model's name belongs to.
 std::unique_ptr<BenchSubject> open_bench(const BenchOptions& options);

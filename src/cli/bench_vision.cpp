@@ -55,6 +55,12 @@ class VisionBench : public ModelBench<Model> {
 bool is_vision_model(const std::string& model) { return model == "lenet" || model == "resnet18"; }
 
 std::unique_ptr<BenchSubject> open_vision_bench(const BenchOptions& o) {
+  for (const auto& [given, name] : {std::pair{o.seq, "--seq"},
+                                    {o.layers, "--layers"},
+                                    {o.heads, "--heads"},
+                                    {o.dim, "--dim"},
+                                    {o.vocab, "--vocab"}})
+    if (given > 0) refuse_option(o, name);
   if (o.threads > 0) omp_set_num_threads(o.threads);
   if (o.model == "lenet")
     return std::make_unique<VisionBench<models::LeNet>>(o, models::LeNetConfig{});

@@ -1,12 +1,13 @@
 // aloft data build RECIPE, aloft data info SHARD|RUN
-#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/verb.h"
 #include "data/open_tokens.h"
@@ -26,11 +27,12 @@ struct Options {
 
 void print_object(const json& object, bool as_json) {
   if (as_json) {
-    fmt::print("{}\n", object.dump(2));
+    print_result("{}\n", json_text(object, 2));
     return;
   }
   for (const auto& [key, value] : object.items())
-    fmt::print("{:<20}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    print_result("{:<20}{}\n", key,
+                 value.is_string() ? value.get<std::string>() : json_text(value));
 }
 
 ExitCode build(const Options& o) {
@@ -83,19 +85,19 @@ json shard_info(const Path& path) {
 }
 
 json run_info(const Path& run) {
-  if (!std::filesystem::exists(run / "run.json"))
+  if (!path_exists(run / "run.json"))
     throw DataError("E0643", "the folder holds neither a run nor packed tokens")
         .at(run.string())
         .need("run.json of a run, or train.shard of a data folder")
         .advice("`aloft data build RECIPE` prints the folder of a recipe's tokens");
-  const json record = json::parse(read_file(run / "run.json"), nullptr, false);
+  const json record = parse_json(read_file(run / "run.json"));
   if (!record.is_object() || !record.contains("recipe"))
     throw DataError("E0643", "run.json is not the record of a training run")
         .at((run / "run.json").string())
         .advice("name the run directory that holds metrics.jsonl and checkpoints/");
   json out = {{"run", run.string()}, {"data", record["recipe"].value("data", json::object())}};
   if (record.contains("tokens")) out["tokens"] = record["tokens"];
-  if (std::filesystem::exists(run / "tokenizer" / kTokenizerFile)) {
+  if (path_exists(run / "tokenizer" / kTokenizerFile)) {
     const auto tokenizer = load_tokenizer(run / "tokenizer");
     out["tokenizer"] = std::string(tokenizer->kind());
     out["vocab"] = tokenizer->vocab_size();
@@ -106,9 +108,9 @@ json run_info(const Path& run) {
 
 ExitCode info(const Options& o) {
   const Path path = o.path;
-  if (!std::filesystem::is_directory(path))
+  if (!is_folder(path))
     print_object(shard_info(path), o.json);
-  else if (std::filesystem::exists(path / "train.shard"))
+  else if (path_exists(path / "train.shard"))
     print_object(shard_info(path / "train.shard"), o.json);
   else
     print_object(run_info(path), o.json);

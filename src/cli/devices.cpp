@@ -1,5 +1,4 @@
 // aloft devices
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <memory>
@@ -8,6 +7,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/measure.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
@@ -43,20 +43,20 @@ ExitCode devices(bool as_json, bool measure) {
     device["stream_gb_s"] = cpu::measure_stream_rate();
   }
   if (as_json) {
-    fmt::print("{}\n", json::array({device}).dump(2));
+    print_result("{}\n", json::array({device}).dump(2));
     return ExitCode::Ok;
   }
-  fmt::print("{:<18}{}\n", "backend", device["backend"].get<std::string>());
-  fmt::print("{:<18}{}\n", "processor", device["processor"].get<std::string>());
-  fmt::print("{:<18}{}\n", "instruction sets", isa);
+  print_result("{:<18}{}\n", "backend", device["backend"].get<std::string>());
+  print_result("{:<18}{}\n", "processor", device["processor"].get<std::string>());
+  print_result("{:<18}{}\n", "instruction sets", isa);
   for (const auto& [key, text] :
        {std::pair{"l1d_bytes", "L1 data"}, {"l2_bytes", "L2"}, {"l3_bytes", "L3"}})
-    fmt::print("{:<18}{}\n", text, human_bytes(device["caches"][key].get<std::uint64_t>()));
-  fmt::print("{:<18}{}\n", "memory", human_bytes(device["memory_bytes"].get<std::uint64_t>()));
+    print_result("{:<18}{}\n", text, human_bytes(device["caches"][key].get<std::uint64_t>()));
+  print_result("{:<18}{}\n", "memory", human_bytes(device["memory_bytes"].get<std::uint64_t>()));
   if (measure) {
-    fmt::print("{:<18}{:.0f} GFLOP/s\n", "f32 products", device["f32_gflops"].get<double>());
-    fmt::print("{:<18}{:.0f} GFLOP/s\n", "bf16 products", device["bf16_gflops"].get<double>());
-    fmt::print("{:<18}{:.1f} GB/s\n", "memory stream", device["stream_gb_s"].get<double>());
+    print_result("{:<18}{:.0f} GFLOP/s\n", "f32 products", device["f32_gflops"].get<double>());
+    print_result("{:<18}{:.0f} GFLOP/s\n", "bf16 products", device["bf16_gflops"].get<double>());
+    print_result("{:<18}{:.1f} GB/s\n", "memory stream", device["stream_gb_s"].get<double>());
   }
   return ExitCode::Ok;
 }

@@ -12,6 +12,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/measure.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
@@ -127,9 +128,9 @@ ExitCode doctor(bool as_json) {
     rows.push_back({f.what, f.state, f.saw, f.advice});
   }
   if (as_json)
-    fmt::print("{}\n", list.dump(2));
+    print_result("{}\n", list.dump(2));
   else
-    fmt::print("{}", table(rows));
+    print_result("{}", table(rows));
   return failed ? ExitCode::Environment : ExitCode::Ok;
 }
 

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "cli/bench_step.h"
 #include "cli/explain_kernels.h"
 #include "cli/product_rates.h"
+#include "cli/recipe_subject.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "data/tokenizer.h"
@@ -30,27 +32,6 @@ struct Options {
   bool each = false, json = false;
 };
 
-// Pieces of the recipe's tokenizer, without reading text where the recipe says enough. Where the
-// text is not there the answer hardly depends on it: another vocabulary is taken, and that is said.
-std::int64_t vocab_of(const Recipe& recipe) {
-  const TokenizerSpec& t = recipe.data.tokenizer;
-  if (recipe.model.vocab > 0) return 0;
-  const bool is_text = recipe.data.train_tokens.empty();
-  if (is_text && t.kind == "byte") return 256;
-  if (is_text && t.kind == "bpe" && t.path.empty()) return t.vocab;
-  try {
-    return vocabulary_of(recipe, open_data(recipe, false));
-  } catch (const DataError& e) {
-    if (e.code() != "E0510" && e.code() != "E0601") throw;
-    constexpr std::int64_t kAssumed = 256;
-    log_warning(
-        "the recipe's data is not there, so its vocabulary is taken as {} ids; "
-        "--set 'data.text=[\"FILE\"]' or --set model.vocab=N for the true one ({})",
-        kAssumed, e.headline());
-    return kAssumed;
-  }
-}
-
 struct Explained {
   std::string precision;
   Session session;
@@ -61,13 +42,14 @@ struct Explained {
 
 void compile_recipe(const Options& o, Explained& e) {
   std::vector<Override> overrides;
+  if (!o.precision.empty()) overrides.push_back({"precision", "\"" + o.precision + "\""});
   for (const std::string& s : o.set) overrides.push_back(parse_override(s));
   Recipe recipe = load_recipe(o.recipe, overrides);
-  recipe.train.mode = "graph";
+  need_compiled(recipe);
   std::function<MeasuredRates()> measure;
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here
     measure = [] { return product_rates(); };
-  e.session = open_session(recipe, vocab_of(recipe), measure);
+  e.session = open_session(recipe, vocabulary_without_training(recipe), measure);
   e.precision = print_precision(e.session.recipe.precision);
   e.runner = make_runner(e.session);
 }
@@ -104,7 +86,7 @@ ExitCode precision(const Options& o) {
   const auto e = compile(o);
   const json decisions = decisions_record(e->programs().decisions(o.program));
   if (o.json) {
-    fmt::print("{}\n", decisions.dump(2));
+    print_result("{}\n", decisions.dump(2));
     return ExitCode::Ok;
   }
   std::vector<std::vector<std::string>> rows{
@@ -112,14 +94,14 @@ ExitCode precision(const Options& o) {
   for (const json& d : decisions)
     rows.push_back(
         {d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"], d["reason"]});
-  fmt::print("{}\n{}", e->precision, table(rows));
+  print_result("{}\n{}", e->precision, table(rows));
   return ExitCode::Ok;
 }
 
 ExitCode plan(const Options& o) {
   const auto e = compile(o);
   const Plan& p = e->programs().plan();
-  fmt::print("{}\n", o.json ? to_json(p) : print(p));
+  print_result("{}\n", o.json ? to_json(p) : print(p));
   return ExitCode::Ok;
 }
 
@@ -127,13 +109,13 @@ ExitCode graph(const Options& o) {
   const auto e = compile(o);
   const std::string text = print(e->programs().graph(o.program));
   if (!o.json) {
-    fmt::print("{}\n", text);
+    print_result("{}\n", text);
     return ExitCode::Ok;
   }
   json passes = json::array();
   for (const PassTime& t : e->programs().pass_times(o.program))
     passes.push_back({{"pass", t.pass}, {"seconds", t.seconds}, {"changed", t.report.changed}});
-  fmt::print("{}\n", json{{"program", o.program}, {"graph", text}, {"passes", passes}}.dump(2));
+  print_result("{}\n", json{{"program", o.program}, {"graph", text}, {"passes", passes}}.dump(2));
   return ExitCode::Ok;
 }
 
@@ -167,7 +149,7 @@ Action explain_verb(CLI::App& app) {
     sub->add_option("recipe", o->recipe,
                     "recipe file (*.toml), or a model that aloft bench step knows by name")
         ->required();
-    sub->add_option("--precision", o->precision, "O0, O1, O2:bf16 ... of a model by name");
+    sub->add_option("--precision", o->precision, "O0, O1, O2:bf16 ...; beats the recipe's");
     sub->add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
     if (s.one_program)
       sub->add_option("--program", o->program, "train, evaluate or accumulate")

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/output.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 #include "runtime/default_backend.h"
@@ -92,14 +93,14 @@ void explain_kernels(const Programs& programs, const std::string& program, bool 
       if (is_alone) list.back()["alone"] = reason->second;
       continue;
     }
-    fmt::print("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel, i.identity, short_list(i.in),
-               short_list(i.out));
-    if (!how.empty()) fmt::print("       by: {}\n", how);
-    if (!i.members.empty()) fmt::print("       stands for: {}\n", fmt::join(i.members, ", "));
-    for (const std::string& why : i.refusals) fmt::print("       refused: {}\n", why);
-    if (is_alone) fmt::print("       {}\n", reason->second);
+    print_result("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel, i.identity,
+                 short_list(i.in), short_list(i.out));
+    if (!how.empty()) print_result("       by: {}\n", how);
+    if (!i.members.empty()) print_result("       stands for: {}\n", fmt::join(i.members, ", "));
+    for (const std::string& why : i.refusals) print_result("       refused: {}\n", why);
+    if (is_alone) print_result("       {}\n", reason->second);
   }
-  if (as_json) fmt::print("{}\n", list.dump(2));
+  if (as_json) print_result("{}\n", list.dump(2));
 }
 
 }  // namespace aloft::cli

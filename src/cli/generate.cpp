@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/verb.h"
@@ -67,8 +68,8 @@ std::vector<std::int32_t> first_tokens(const Tokenizer& tokenizer, const std::st
 }
 
 void write(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  print_result(text);
+  flush_results();
 }
 
 // Texts on stdout and nothing else; on a terminal the prompt stands before them, and no byte of
@@ -199,7 +200,7 @@ Action generate_verb(CLI::App& app) {
   app.add_option("--checkpoint", o->checkpoint,
                  "of a run: newest, best (in validation) or a step (default: newest)");
   app.add_option("--precision", o->precision, "O0, O2:bf16, ...")->capture_default_str();
-  app.add_option("--threads", o->threads, "0: all")->check(at_least(0))->capture_default_str();
+  app.add_option("--threads", o->threads, "0: all")->check(thread_count())->capture_default_str();
   app.add_flag("--past-end", o->past_end, "go on where the model ends the text");
   app.add_flag("--json", o->as_json, "an object a line: prompt, text, tokens, ended, seed");
   return [o, prompt] {

@@ -1,13 +1,15 @@
 // aloft: the command line. Results go to stdout, talk to stderr; exit codes are those of
 // base/error.h.
-#include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include "backends/cpu/cpu_backend.h"
-#include "base/log.h"
+#include "base/output.h"
+#include "base/process.h"
+#include "cli/failure.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "frontend/eager.h"
@@ -55,6 +57,14 @@ std::string meant(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
+// OpenMP takes any number from the environment.
+void check_threads() {
+  if (omp_get_max_threads() <= kMostThreads) return;
+  throw UserError("E0700", "OMP_NUM_THREADS asks for too many threads")
+      .saw(std::to_string(omp_get_max_threads()))
+      .need("at most " + std::to_string(kMostThreads));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("aloft trains neural networks in mixed precision");
   app.set_version_flag("--version", ALOFT_VERSION);
@@ -67,16 +77,26 @@ int run(int argc, char** argv) {
     cli::Action action = verb.setup(*sub);
     sub->callback([&chosen, action] { chosen = action; });
   }
+  if (argc <= 1) {  // as git does: the help, and that something was missing
+    print_result(std::string_view(app.help()));
+    return static_cast<int>(ExitCode::Usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      app.exit(e, text, text);
+      print_result(std::string_view(text.str()));
+      return 0;
+    }
     const auto verbs = app.get_subcommands();
     UserError wrong("E0700", e.what());
     if (const std::string near = meant(app, argc, argv); !near.empty()) wrong.add_line("try", near);
     wrong.add_line("try", "aloft " + (verbs.empty() ? "" : verbs[0]->get_name() + " ") + "--help");
     throw wrong;
   }
+  check_threads();
   use_backend(cpu_backend());
   return static_cast<int>(chosen());
 }
@@ -84,17 +104,16 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  aloft::open_standard_descriptors();
   aloft::cli::wait_briefly(argv);
+  aloft::cli::watch_over_the_end();
+  int status = 0;
   try {
-    return run(argc, argv);
-  } catch (const aloft::Error& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return static_cast<int>(e.exit_code());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error E0401: out of memory\n");
-    return static_cast<int>(aloft::ExitCode::Environment);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "error E9000: {}\n", e.what());
-    return static_cast<int>(aloft::ExitCode::Internal);
+    status = run(argc, argv);
+    aloft::flush_results();
+  } catch (...) {
+    status = static_cast<int>(aloft::cli::report_failure(std::current_exception()));
   }
+  aloft::cli::expect_the_end();
+  return status;
 }

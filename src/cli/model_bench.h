@@ -53,7 +53,10 @@ class ModelBench : public BenchSubject {
   static PipelineOptions passes_of(const BenchOptions& o) {
     std::vector<Override> set;
     for (const std::string& text : o.set) set.push_back(parse_override(text));
-    return {parse_recipe("", "bench", set).train.skip_passes};
+    const Recipe recipe = parse_recipe("", "bench", set);
+    for (const auto& [key, origin] : recipe.origin)
+      if (key != "train.skip_passes") refuse_option(o, "--set " + key);
+    return {recipe.train.skip_passes};
   }
 
   int program_ = -1;

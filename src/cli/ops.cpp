@@ -1,9 +1,9 @@
 // aloft ops
-#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
@@ -59,9 +59,9 @@ ExitCode ops(bool as_json, const std::string& pattern) {
     }
   }
   if (as_json)
-    fmt::print("{}\n", list.dump(2));
+    print_result("{}\n", list.dump(2));
   else
-    fmt::print("{}{} ops\n", table(rows), rows.size() - 1);
+    print_result("{}{} ops\n", table(rows), rows.size() - 1);
   return ExitCode::Ok;
 }
 

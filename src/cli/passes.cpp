@@ -1,11 +1,11 @@
 // aloft passes [--run NAMES GRAPH]: the compiler's passes, or a graph's text behind some of them.
-#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
@@ -35,9 +35,9 @@ ExitCode passes(bool as_json) {
                     std::string(p->summary)});
   }
   if (as_json)
-    fmt::print("{}\n", list.dump(2));
+    print_result("{}\n", list.dump(2));
   else
-    fmt::print("pipeline {}\n{}", compile_pipeline().name(), table(rows));
+    print_result("pipeline {}\n{}", compile_pipeline().name(), table(rows));
   return ExitCode::Ok;
 }
 
@@ -69,7 +69,7 @@ ExitCode run(const Options& o) {
     pass_named(trim(name)).run(graph, context);
     verify_graph(graph);
   }
-  fmt::print("{}", print(graph));
+  print_result("{}", print(graph));
   return ExitCode::Ok;
 }
 
@@ -77,11 +77,13 @@ ExitCode run(const Options& o) {
 
 Action passes_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_flag("--json", o->json, "a list of objects, in the order in which they run");
+  auto* json_option =
+      app.add_flag("--json", o->json, "a list of objects, in the order in which they run");
   auto* run_option = app.add_option("--run", o->run, "run these passes, such as simplify,cse,dce");
   app.add_option("graph", o->graph, "a file with a graph's text, as `explain graph` prints it")
       ->needs(run_option);
   run_option->needs("graph");
+  run_option->excludes(json_option);
   return [o] { return o->run.empty() ? passes(o->json) : run(*o); };
 }
 

@@ -8,6 +8,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/measure.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/machine.h"
 
@@ -35,7 +36,7 @@ double rate_in(const json& entry, const char* key) {
 json remembered(const Path& file) {
   constexpr std::uint64_t kLimit = 1 << 20;
   try {
-    json all = json::parse(read_file(file, kLimit), nullptr, false);
+    json all = parse_json(read_file(file, kLimit));
     if (all.is_object()) return all;
   } catch (const Error&) {
   }
@@ -46,7 +47,7 @@ void remember(const Path& cache, json all, const std::string& key, const Measure
   all[key] = {{"f32_gflops", rates.f32_gflops}, {"bf16_gflops", rates.bf16_gflops}};
   try {
     make_folder(cache);
-    write_file_atomic(cache / kFile, all.dump(2) + "\n");
+    write_file_atomic(cache / kFile, json_text(all, 2) + "\n");
   } catch (const Error&) {  // a cache that cannot be written is measured again
   }
 }

@@ -1,5 +1,4 @@
 // aloft recipes
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
@@ -7,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
@@ -82,15 +82,15 @@ ExitCode recipes(const std::string& folder, bool as_json) {
   if (as_json) {
     json list = json::array();
     for (const auto& [path, text] : found) list.push_back({{"path", path}, {"summary", text}});
-    fmt::print("{}\n", json{{"recipes", list}, {"keys", all}}.dump(2));
+    print_result("{}\n", json{{"recipes", list}, {"keys", all}}.dump(2));
     return ExitCode::Ok;
   }
   std::vector<std::vector<std::string>> rows{{"recipe", "what"}};
   for (const auto& [path, text] : found) rows.push_back({path, text});
   if (found.empty())
-    fmt::print("no *.toml in {}\n\n", folder);
+    print_result("no *.toml in {}\n\n", folder);
   else
-    fmt::print("{}\n", table(rows));
+    print_result("{}\n", table(rows));
   rows = {{"key", "default", "type", "meaning"}};
   for (const json& k : all) {
     std::string doc = k["doc"];
@@ -100,7 +100,7 @@ ExitCode recipes(const std::string& folder, bool as_json) {
     }
     rows.push_back({k["key"], k["default"].dump(), k["type"], doc});
   }
-  fmt::print("{}", table(rows));
+  print_result("{}", table(rows));
   return ExitCode::Ok;
 }
 

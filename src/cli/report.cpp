@@ -1,10 +1,9 @@
 // aloft report RUN
 #include "observe/report/report.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 
+#include "base/output.h"
 #include "cli/verb.h"
 
 namespace aloft::cli {
@@ -14,7 +13,7 @@ Action report_verb(CLI::App& app) {
   app.add_option("run", *run, "run directory, finished or not")->required();
   return [run] {
     write_report(*run);
-    fmt::print("{}\n", (Path(*run) / "report.html").string());
+    print_result("{}\n", (Path(*run) / "report.html").string());
     return ExitCode::Ok;
   };
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/output.h"
 #include "cli/verb.h"
 #include "files/safetensors.h"
 #include "frontend/amp.h"
@@ -202,9 +203,9 @@ ExitCode score(const Options& o) {
   Answer a = o.mode == "eager" ? scorer.eagerly(q) : scorer.compiled(q);
   write_answer(o.out, q, a, saved);
   if (o.as_json)
-    fmt::print("{}\n", nlohmann::json{{"loss", a.loss}, {"out", o.out}}.dump());
+    print_result("{}\n", nlohmann::json{{"loss", a.loss}, {"out", o.out}}.dump());
   else
-    fmt::print("loss {:.6f}\nwritten {}\n", a.loss, o.out);
+    print_result("loss {:.6f}\nwritten {}\n", a.loss, o.out);
   return ExitCode::Ok;
 }
 
@@ -220,7 +221,7 @@ Action score_verb(CLI::App& app) {
   app.add_flag("--grads", o->grads, "also the gradient of every parameter");
   app.add_option("--precision", o->precision, "O0 .. O3, O2:fp16 ...");
   app.add_option("--mode", o->mode, "graph or eager")->check(CLI::IsMember({"graph", "eager"}));
-  app.add_option("--threads", o->threads, "0: all")->check(at_least(0));
+  app.add_option("--threads", o->threads, "0: all")->check(thread_count());
   app.add_flag("--json", o->as_json, "print an object");
   return [o] { return score(*o); };
 }

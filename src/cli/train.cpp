@@ -1,7 +1,8 @@
 // aloft train RECIPE
-#include <fmt/format.h>
+#include <csignal>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "cli/machine.h"
 #include "cli/product_rates.h"
 #include "cli/verb.h"
@@ -17,7 +18,7 @@ struct Options {
   std::string recipe, out, mode;
   std::vector<std::string> set;
   std::int64_t steps = -1, threads = -1;
-  bool resume = false, print_config = false, quiet = false;
+  bool resume = false, force = false, print_config = false, quiet = false;
 };
 
 ExitCode train(const Options& o) {
@@ -28,25 +29,28 @@ ExitCode train(const Options& o) {
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
   const Recipe recipe = load_recipe(o.recipe, overrides);
   if (o.print_config) {
-    fmt::print("{}", print_config(recipe));
+    print_result("{}", print_config(recipe));
     return ExitCode::Ok;
   }
   if (o.quiet) set_log_level(LogLevel::Warning);
+  // A reader of the progress that leaves (| head) is no reason to end hours of training.
+  std::signal(SIGPIPE, SIG_IGN);
   TrainOptions t;
   t.out = o.out.empty() ? Path("runs") / Path(o.recipe).stem() : Path(o.out);
   t.resume = o.resume;
+  t.force = o.force;
   t.quiet = o.quiet;
   t.machine = machine_name();
   t.measure = [] { return product_rates(); };
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
-  fmt::print("steps {}", r.last_step);
-  if (r.steps > 0) fmt::print("  loss {:.4f}", r.last_loss);
-  if (r.val_loss) fmt::print("  {}", describe(validation_loss(*r.val_loss, r.bytes_a_token)));
-  if (r.steps > 0) fmt::print("  {:.0f} tokens/s", r.tokens_per_s);
-  fmt::print("  skipped {}\n", r.skipped);
-  fmt::print("run directory {}\n", t.out.string());
-  if (!r.sample.empty()) fmt::print("sample:\n{}\n", r.sample);
+  print_result("steps {}", r.last_step);
+  if (r.steps > 0) print_result("  loss {:.4f}", r.last_loss);
+  if (r.val_loss) print_result("  {}", describe(validation_loss(*r.val_loss, r.bytes_a_token)));
+  if (r.steps > 0) print_result("  {:.0f} tokens/s", r.tokens_per_s);
+  print_result("  skipped {}\n", r.skipped);
+  print_result("run directory {}\n", t.out.string());
+  if (!r.sample.empty()) print_result("sample:\n{}\n", r.sample);
   return r.exit;
 }
 
@@ -58,10 +62,13 @@ Action train_verb(CLI::App& app) {
   app.add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
   app.add_option("--steps", o->steps, "steps of the run (train.steps)")->check(at_least(0));
   app.add_option("--out", o->out, "run directory (default: runs/<recipe's name>)");
-  app.add_flag("--resume", o->resume, "go on from the newest whole checkpoint, if there is one");
+  auto* resume = app.add_flag("--resume", o->resume,
+                              "go on from the newest whole checkpoint, if there is one");
+  app.add_flag("--force", o->force, "with --resume: go on although the data is another one")
+      ->needs(resume);
   app.add_option("--mode", o->mode, "graph or eager (train.mode)")
       ->check(CLI::IsMember({"graph", "eager"}));
-  app.add_option("--threads", o->threads, "threads (train.threads); 0: all")->check(at_least(0));
+  app.add_option("--threads", o->threads, "threads (train.threads); 0: all")->check(thread_count());
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
   app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");

@@ -1,3 +1,4 @@
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/verb.h"
 
@@ -8,6 +9,16 @@ CLI::Validator at_least(std::int64_t least) {
             const auto value = parse_int(text);
             if (value && *value >= least) return "";
             return "need a whole number, " + std::to_string(least) + " or more, got " + text;
+          },
+          ""};
+}
+
+CLI::Validator thread_count() {
+  return {[](std::string& text) -> std::string {
+            const auto value = parse_int(text);
+            if (value && *value >= 0 && *value <= kMostThreads) return "";
+            return "need a whole number, 0 or more and at most " + std::to_string(kMostThreads) +
+                   ", got " + text;
           },
           ""};
 }

@@ -1,11 +1,15 @@
 #include "data/corpus.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
 #include <set>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/text.h"
+#include "data/text_kind.h"
 #include "data/tokenizers/utf8.h"
 
 namespace aloft {
@@ -16,28 +20,43 @@ namespace fs = std::filesystem;
 bool is_glob(std::string_view text) { return text.find_first_of("*?") != std::string_view::npos; }
 bool is_hidden(const Path& path) { return path.filename().string().starts_with('.'); }
 
-std::vector<Path> sorted_entries(const Path& folder) {
-  std::vector<Path> entries;
-  std::error_code unreadable;
-  for (fs::directory_iterator it(folder, unreadable), end; !unreadable && it != end;
-       it.increment(unreadable))
-    entries.push_back(it->path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
+// The first 8 KiB.
+std::string start_of(const Path& path) {
+  std::string start(8192, '\0');
+  start.resize(InputFile(path).read_at(0, start));
+  return start;
+}
+
+// Why what was found cannot be opened, for reasons that lie in the file; a disk that fails is none:
+// leaving the file out would change the data without a word. Empty: it can.
+std::string reason_closed(const Path& path) {
+  if (::access(path.c_str(), R_OK) == 0) return "";
+  return errno == EACCES ? "not readable" : errno == ELOOP ? "a circle of links" : "";
+}
+
+// Links to folders are not followed below the top: they can form circles.
+bool is_link_to_folder(const Path& path) {
+  std::error_code ignored;
+  return fs::is_symlink(path, ignored) && reason_closed(path).empty() && is_folder(path);
 }
 
 // Why a found file is left out; empty: it is not.
 std::string reason_to_skip(const Path& path) {
-  std::error_code failed;
-  if (!fs::is_regular_file(path, failed)) return "not a regular file";
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return "not readable";
-  char start[8192];
-  in.read(start, sizeof start);
-  if (in.bad()) return "not readable";
-  if (in.gcount() == 0) return "empty";
-  const std::string_view seen(start, static_cast<std::size_t>(in.gcount()));
-  return seen.find('\0') != std::string_view::npos ? "binary (it has zero bytes)" : "";
+  if (!is_file(path)) return "not a regular file";
+  const std::string start = start_of(path);
+  if (start.empty()) return "empty";
+  if (const auto kind = foreign_kind(path, start)) return kind->name + ", not text";
+  return start.find('\0') != std::string_view::npos ? "binary (it has zero bytes)" : "";
+}
+
+// What a user named is taken, but for what is known to be no text.
+void refuse_foreign(const Path& path) {
+  const auto kind = foreign_kind(path, start_of(path));
+  if (!kind) return;
+  throw DataError("E0516", "data.text names a file that is not text")
+      .at(path.string())
+      .saw(kind->name)
+      .advice(kind->advice);
 }
 
 class Listing {
@@ -53,14 +72,13 @@ class Listing {
   }
 
   void add_found(const Path& path, const Path& root) {
-    if (fs::is_directory(path)) {
-      // Links to folders are not followed below the top: they can form circles.
-      for (const Path& entry : sorted_entries(path))
-        if (!is_hidden(entry) && !(fs::is_directory(entry) && fs::is_symlink(entry)))
-          add_found(entry, root);
+    std::string why = reason_closed(path);
+    if (why.empty() && is_folder(path)) {
+      for (const Path& entry : list_folder(path))
+        if (!is_hidden(entry) && !is_link_to_folder(entry)) add_found(entry, root);
       return;
     }
-    const std::string why = reason_to_skip(path);
+    if (why.empty()) why = reason_to_skip(path);
     if (why.empty())
       add_file(path, path.lexically_relative(root).generic_string());
     else
@@ -77,11 +95,12 @@ class Listing {
     const std::string pattern = at->string();
     const Path::iterator rest = std::next(at);
     if (!is_glob(pattern))
-      return fs::exists(folder / pattern) ? add_glob(folder / pattern, rest, end, root) : 0;
+      return path_exists(folder / pattern) ? add_glob(folder / pattern, rest, end, root) : 0;
     std::size_t matches = pattern == "**" && rest != end ? add_glob(folder, rest, end, root) : 0;
-    for (const Path& entry : sorted_entries(folder)) {
+    for (const Path& entry : list_folder(folder)) {
       if (is_hidden(entry) && !pattern.starts_with('.')) continue;
-      if (pattern == "**" && fs::is_directory(entry) && !fs::is_symlink(entry))
+      const bool is_closed = !reason_closed(entry).empty();
+      if (pattern == "**" && !is_closed && is_folder(entry) && !is_link_to_folder(entry))
         matches += add_glob(entry, rest == end ? rest : at, end, root);
       else if (pattern == "**" ? rest == end : glob_match(pattern, entry.filename().string()))
         matches += add_glob(entry, rest, end, root);
@@ -103,9 +122,12 @@ void add_entry(Listing& listing, const std::string& entry, const Path& base) {
         .need("a file, a folder or a glob that matches some")
         .advice("paths are relative to " + fs::absolute(base.empty() ? "." : base).string());
   };
-  if (fs::is_regular_file(path)) return listing.add_file(path, path.filename().string());
-  if (fs::is_directory(path)) return listing.add_found(path, path);
-  if (fs::exists(path)) throw missing("something that is neither a file nor a folder");
+  if (is_file(path)) {
+    refuse_foreign(path);
+    return listing.add_file(path, path.filename().string());
+  }
+  if (is_folder(path)) return listing.add_found(path, path);
+  if (path_exists(path)) throw missing("something that is neither a file nor a folder");
   if (!is_glob(entry)) throw missing("nothing at " + path.string());
   // The part of the glob before its first wildcard is where names begin.
   Path root;
@@ -145,18 +167,17 @@ void read_part(const Corpus& corpus, const TextPart& part,
                const std::function<void(std::string_view)>& sink) {
   constexpr std::size_t kPiece = std::size_t{1} << 20, kLongest = std::size_t{16} << 20;
   const CorpusFile& file = corpus.files.at(part.file);
-  std::ifstream in(file.path, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(part.begin));
+  const InputFile in(file.path);
   std::string held;  // not yet cut
   std::uint64_t left = part.end - part.begin;
   while (left > 0) {
     const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, left));
     const std::size_t before = held.size();
     held.resize(before + wanted);
-    if (!in.read(held.data() + before, static_cast<std::streamsize>(wanted)))
+    if (in.read_at(part.end - left, std::span(held).subspan(before)) < wanted)
       throw DataError("E0513", "a text file cannot be read as it was listed")
           .at(file.path.string())
-          .saw("it ends or fails before byte " + std::to_string(part.end))
+          .saw("it ends before byte " + std::to_string(part.end))
           .advice("start again; do not change the files meanwhile");
     left -= wanted;
     if (left == 0) break;

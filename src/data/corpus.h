@@ -33,9 +33,10 @@ struct Corpus {
 
 // Each entry is a file, a folder (all files below it; names beginning with a dot are left out) or a
 // glob ('*' and '?' within a name, "**" for any folders between). Relative entries begin at `base`.
-// A file that is named itself is taken whatever it holds; those found are skipped where they are
-// empty, unreadable or binary (a zero byte in the first 8 KiB). A file is taken once.
-// DataError E0510: an entry that is not there or matches nothing; E0511: no text in all of them.
+// A file that is named itself is taken unless it is of a kind known to be no text (text_kind.h);
+// those found are skipped where they are that, empty, unreadable or binary (a zero byte in the
+// first 8 KiB). A file is taken once. DataError E0516: a named file of another kind; E0510: an
+// entry that is not there or matches nothing; E0511: no text in all of them.
 Corpus open_corpus(std::span<const std::string> entries, const Path& base = {});
 
 // Bytes [begin, end) of one file.

@@ -1,7 +1,6 @@
 // split_corpus of corpus.h.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -13,11 +12,11 @@ namespace {
 
 // The first place at or after `at` that is not inside a UTF-8 sequence.
 std::uint64_t next_character(const CorpusFile& file, std::uint64_t at) {
-  std::ifstream in(file.path, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(at));
-  for (int tried = 0; tried < 3 && at < file.size; ++tried, ++at)
-    if ((in.get() & 0xC0) != 0x80) break;
-  return at;
+  char bytes[3];
+  const std::size_t got = InputFile(file.path).read_at(at, bytes);
+  std::size_t inside = 0;  // of a character that began before
+  while (inside < got && (bytes[inside] & 0xC0) == 0x80) ++inside;
+  return at + inside;
 }
 
 void split_by_position(const Corpus& corpus, double fraction, CorpusSplit& split) {

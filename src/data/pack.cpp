@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/leftovers.h"
 #include "base/log.h"
 
@@ -90,14 +91,14 @@ void build(const DatasetSpec& spec, const Corpus& corpus, const Path& folder,
   json["validation_bytes"] = bytes_of(split.validation);
   write_file_atomic(scratch.path() / kDatasetFile, json.dump(2) + "\n");
   // Somebody else may have built the same meanwhile; theirs is as good.
-  if (fs::exists(folder / kDatasetFile)) return;
+  if (path_exists(folder / kDatasetFile)) return;
   fs::remove_all(folder);
   rename_durably(scratch.path(), folder);
 }
 
 // What lies in the cache; DataError where it is damaged.
 Dataset load(const Path& folder, Verify verify) {
-  const Json json = Json::parse(read_file(folder / kDatasetFile, 1 << 20), nullptr, false);
+  const nlohmann::json json = parse_json(read_file(folder / kDatasetFile, 1 << 20));
   const auto number = [&](const char* key) -> std::uint64_t {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned())
       throw DataError("E0514", "a cached data set is damaged").at(folder.string()).need(key);
@@ -129,32 +130,50 @@ Dataset load(const Path& folder, Verify verify) {
   return dataset;
 }
 
-}  // namespace
-
-Dataset open_dataset(const DatasetSpec& given, const OnPackProgress& on_progress) {
-  DatasetSpec spec = given;
-  if (!spec.tokenizer.path.empty())
-    spec.tokenizer.path = (spec.base / spec.tokenizer.path).string();
-  const Corpus corpus = open_corpus(spec.text, spec.base);
-  const std::uint64_t signature = signature_of(spec, corpus);
-  const Path folder = spec.cache / hex16(signature);
-  remove_leftovers(spec.cache);  // of builds that were killed
-  const auto finish = [&](Dataset dataset, bool reused) {
+// A specification with its text listed and its place in the cache.
+struct Request {
+  explicit Request(const DatasetSpec& given) : spec(given) {
+    if (!spec.tokenizer.path.empty())
+      spec.tokenizer.path = (spec.base / spec.tokenizer.path).string();
+    corpus = open_corpus(spec.text, spec.base);
+    signature = signature_of(spec, corpus);
+    folder = spec.cache / hex16(signature);
+    remove_leftovers(spec.cache);  // of builds that were killed
+  }
+  Dataset finish(Dataset dataset, bool reused) const {
     dataset.info.signature = signature;
     dataset.info.reused = reused;
     dataset.info.skipped = corpus.skipped;
+    dataset.info.text = corpus.files;
     return dataset;
-  };
-  if (fs::exists(folder / kDatasetFile)) {
+  }
+  // The cached data; what is damaged is removed, with a warning.
+  std::optional<Dataset> cached() const {
+    if (!path_exists(folder / kDatasetFile)) return std::nullopt;
     try {
       return finish(load(folder, spec.verify), true);
     } catch (const DataError& error) {
-      log_warning("the cached data set is built again: {}", error.what());
+      log_warning("a cached data set cannot be used: {}", error.what());
       fs::remove_all(folder);
     }
+    return std::nullopt;
   }
-  build(spec, corpus, folder, on_progress);
-  return finish(load(folder, Verify::HeaderOnly), false);
+
+  DatasetSpec spec;
+  Corpus corpus;
+  std::uint64_t signature = 0;
+  Path folder;
+};
+
+}  // namespace
+
+std::optional<Dataset> find_dataset(const DatasetSpec& spec) { return Request(spec).cached(); }
+
+Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress) {
+  const Request request(spec);
+  if (auto cached = request.cached()) return *std::move(cached);
+  build(request.spec, request.corpus, request.folder, on_progress);
+  return request.finish(load(request.folder, Verify::HeaderOnly), false);
 }
 
 }  // namespace aloft

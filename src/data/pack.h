@@ -34,6 +34,7 @@ struct DatasetInfo {
   std::uint64_t train_bytes = 0, validation_bytes = 0;
   std::uint64_t train_tokens = 0, validation_tokens = 0;
   std::vector<SkippedFile> skipped;
+  std::vector<CorpusFile> text;  // all files that were taken
 };
 
 struct Dataset {
@@ -52,6 +53,9 @@ using OnPackProgress = std::function<void(const PackProgress&)>;
 
 // DataError, UserError of corpus.h, build.h and shard.h. A cache folder that is damaged is built
 // again, with a warning.
+// What open_dataset would give, where the cache holds it whole: nothing is made.
+std::optional<Dataset> find_dataset(const DatasetSpec& spec);
+
 Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress = {});
 
 }  // namespace aloft

@@ -124,7 +124,11 @@ ShardInfo parse_shard_header(std::span<const std::byte> file, const std::string&
 Shard Shard::open(const Path& path, Verify verify) {
   auto file = std::make_shared<const MappedFile>(path);
   const auto bytes = file->bytes();
-  return parse(std::move(file), bytes, path.string(), verify);
+  Shard shard = parse(std::move(file), bytes, path.string(), verify);
+  const ShardInfo& info = shard.info_;
+  shard.tokens_ =
+      TokenSource::from_file(path, sizeof(Header), info.tokens, info.token_bytes, info.vocab);
+  return shard;
 }
 
 Shard Shard::parse(std::shared_ptr<const void> owner, std::span<const std::byte> file,

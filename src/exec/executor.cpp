@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "exec/memory_check.h"
 #include "exec/move_in.h"
 
@@ -75,8 +76,15 @@ void Executor::allocate_arenas() {
     if (!shared_.contains(slot.id)) is_used[slot.arena] = true;
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (bytes > 0 && is_used[arena]) {
-      std::shared_ptr<void> memory =
-          check_ ? check_->allocate(arena, bytes) : kernels_.backend().allocate_zeroed(bytes);
+      std::shared_ptr<void> memory;
+      try {
+        memory =
+            check_ ? check_->allocate(arena, bytes) : kernels_.backend().allocate_zeroed(bytes);
+      } catch (EnvironmentError& e) {  // a block is named with the whole that it belongs to
+        e.add_line("for", std::string(name_of(arena)) + " of a plan of " +
+                              human_bytes(plan_.peak_bytes()) + " in all");
+        throw;
+      }
       void* data = memory.get();
       arenas_[arena] = std::shared_ptr<void>(data, ArenaOwner{std::move(memory), place_});
     }

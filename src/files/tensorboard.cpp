@@ -5,9 +5,7 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -72,6 +70,14 @@ constexpr std::array<std::uint32_t, 256> kCrcTable = [] {
   return table;
 }();
 
+// A name that no other file of this process and second has.
+Path new_file(const Path& folder, double wall_time) {
+  static std::atomic<int> counter{0};
+  make_folder(folder);
+  return folder / fmt::format("{}{:010}.{}.{}.{}", kEventFile, static_cast<std::int64_t>(wall_time),
+                              host_name(), ::getpid(), counter++);
+}
+
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
@@ -85,18 +91,8 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-TensorBoardWriter::TensorBoardWriter(const Path& folder, double wall_time) {
-  static std::atomic<int> counter{0};  // files of one process and second stay apart
-  make_folder(folder);
-  if (wall_time < 0) wall_time = now();
-  path_ = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}",
-                               static_cast<std::int64_t>(wall_time), host_name(), ::getpid(),
-                               counter++);
-  file_.reset(std::fopen(path_.c_str(), "ab"));
-  if (!file_)
-    throw EnvironmentError("E0603", "cannot write a file")
-        .line("file", path_.string())
-        .saw(std::strerror(errno));
+TensorBoardWriter::TensorBoardWriter(const Path& folder, double wall_time)
+    : file_(new_file(folder, wall_time < 0 ? now() : wall_time)) {
   std::string event = event_at(wall_time, 0);
   put_bytes(event, 3, "brain.Event:2");  // Event.file_version
   record(event);
@@ -129,17 +125,7 @@ void TensorBoardWriter::record(std::string_view event) {
   out.append(reinterpret_cast<const char*>(&length_crc), sizeof length_crc);
   out += event;
   out.append(reinterpret_cast<const char*>(&data_crc), sizeof data_crc);
-  if (std::fwrite(out.data(), 1, out.size(), file_.get()) != out.size())
-    throw EnvironmentError("E0603", "cannot write a file")
-        .line("file", path_.string())
-        .saw(std::strerror(errno));
-}
-
-void TensorBoardWriter::flush() {
-  if (std::fflush(file_.get()) != 0)
-    throw EnvironmentError("E0603", "cannot write a file")
-        .line("file", path_.string())
-        .saw(std::strerror(errno));
+  file_.write(out);
 }
 
 }  // namespace aloft

@@ -6,15 +6,15 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/append_file.h"
 
 namespace aloft {
+
+// How the names of event files begin.
+inline constexpr const char* kEventFile = "events.out.tfevents.";
 
 class TensorBoardWriter {
  public:
@@ -26,19 +26,20 @@ class TensorBoardWriter {
   void scalar(std::string_view tag, double value, std::int64_t step, double wall_time = -1);
   // Tells TensorBoard to forget what earlier files say about `step` and later: a run goes on there.
   void restart_at(std::int64_t step, double wall_time = -1);
-  // What was written becomes visible to readers. Not fsynced: curves are not checkpoints.
-  void flush();
-  const Path& path() const { return path_; }
+  // What was written becomes visible to readers; survives a power loss. EnvironmentError E0603.
+  void flush() { file_.flush(); }
+  void sync() { file_.sync(); }
+  const Path& path() const { return file_.path(); }
 
  private:
   void record(std::string_view event);
 
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  Path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  AppendFile file_;
 };
+
+// Removes from the event files of a folder what they say of steps after `step`, and what a crash
+// cut short; files in which no scalar is left. EnvironmentError E0603, E0606.
+void cut_events(const Path& folder, std::int64_t step);
 
 // CRC-32C (Castagnoli), and TFRecord's masking of it.
 std::uint32_t crc32c(std::string_view bytes);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "frontend/eager.h"
 #include "models/state_dict.h"
@@ -16,7 +17,7 @@ using Json = nlohmann::json;
 class Config {
  public:
   explicit Config(Path path) : path_(std::move(path)) {
-    json_ = Json::parse(read_file(path_, kLimit), nullptr, false);
+    json_ = parse_json(read_file(path_, kLimit));
     if (!json_.is_object()) throw wrong("it is not a JSON object", "an object of settings");
   }
 

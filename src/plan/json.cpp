@@ -1,5 +1,7 @@
 // A Plan as JSON and back. What is read is not trusted: every index, offset and size is checked
 // before anything could be allocated or addressed from it.
+#include "base/json.h"
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -260,7 +262,9 @@ std::string to_json(const Plan& plan) {
 Plan plan_from_json(std::string_view text) {
   Plan plan;
   try {
-    plan = read_plan(json::parse(text));
+    const json value = parse_json(text);
+    if (value.is_discarded()) refuse(std::string(json_problem(text)));
+    plan = read_plan(value);
     verify(plan);
   } catch (const json::exception& e) {
     refuse(e.what());

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "files/safetensors.h"
 #include "frontend/amp.h"
 #include "frontend/random.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 
 namespace aloft {
 namespace {
@@ -114,7 +115,7 @@ std::string manifest_text(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& name) {
-  const json j = json::parse(text, nullptr, false);
+  const json j = parse_json(text);
   const Fields f(j, name);
   Manifest manifest;
   CheckpointMeta& meta = manifest.meta;

@@ -1,10 +1,9 @@
 #include "train/metrics.h"
 
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/json.h"
 
 namespace aloft {
 namespace {
@@ -14,8 +13,11 @@ using nlohmann::json;
 // JSON has no infinity and no NaN: they become null.
 json number(double v) { return std::isfinite(v) ? json(v) : json(nullptr); }
 
-void cut_back(const Path& path, std::int64_t step) {
-  if (!std::filesystem::exists(path)) return;
+// Takes what lies beyond `step` away from a run's record; the path of its lines.
+Path cut_back(const Path& folder, std::int64_t step) {
+  cut_events(folder, step);
+  Path path = folder / "metrics.jsonl";
+  if (!path_exists(path)) return path;
   const std::string text = read_file(path, std::uint64_t{8} << 30);
   std::string kept;
   std::size_t at = 0;
@@ -23,31 +25,25 @@ void cut_back(const Path& path, std::int64_t step) {
     const std::size_t end = text.find('\n', at);
     if (end == std::string::npos) break;  // a line that a crash cut short
     const std::string_view line(text.data() + at, end + 1 - at);
-    const json j = json::parse(line, nullptr, false);
-    if (j.is_object() && j.contains("step") && j["step"].is_number() &&
-        j["step"].get<std::int64_t>() <= step)
+    const json j = parse_json(line);
+    const auto at_step = j.is_object() ? j.find("step") : j.end();
+    if (at_step != j.end() && at_step->is_number_integer() && at_step->get<std::int64_t>() <= step)
       kept += line;
     at = end + 1;
   }
-  write_file_atomic(path, kept);
+  if (step <= 0) kept.clear();  // it starts anew
+  if (kept != text) write_file_atomic(path, kept);
+  return path;
 }
 
 }  // namespace
 
-Metrics::Metrics(const Path& folder, std::int64_t resumed_step) : board_(folder) {
-  const Path path = folder / "metrics.jsonl";
-  cut_back(path, resumed_step);
-  file_.reset(std::fopen(path.c_str(), "ab"));
-  if (!file_)
-    throw EnvironmentError("E0603", "cannot write " + path.string()).saw(std::strerror(errno));
+Metrics::Metrics(const Path& folder, std::int64_t resumed_step)
+    : file_(cut_back(folder, resumed_step)), board_(folder) {
   if (resumed_step > 0) board_.restart_at(resumed_step + 1);
 }
 
-void Metrics::line(const std::string& text) {
-  const std::string whole = text + "\n";
-  if (std::fwrite(whole.data(), 1, whole.size(), file_.get()) != whole.size())
-    throw EnvironmentError("E0603", "cannot write metrics.jsonl").saw(std::strerror(errno));
-}
+void Metrics::line(const std::string& text) { file_.write(text + "\n"); }
 
 void Metrics::step(const StepRecord& r) {
   json j = {{"step", r.step},
@@ -79,8 +75,13 @@ void Metrics::evaluation(std::int64_t step, const ValidationLoss& loss) {
 }
 
 void Metrics::flush() {
-  std::fflush(file_.get());
+  file_.flush();
   board_.flush();
+}
+
+void Metrics::sync() {
+  file_.sync();
+  board_.sync();
 }
 
 }  // namespace aloft

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 
-#include "base/file.h"
+#include "base/append_file.h"
 #include "files/tensorboard.h"
 #include "train/validation_loss.h"
 
@@ -23,20 +21,22 @@ struct StepRecord {
 
 class Metrics {
  public:
-  // Appends to FOLDER/metrics.jsonl. A run that resumes after `step` steps first cuts everything
-  // later off the file. EnvironmentError E0603.
+  // Appends to FOLDER/metrics.jsonl and to an event file of its own. A run that resumes after
+  // `resumed_step` steps first cuts everything later off these files. EnvironmentError E0603,
+  // E0606.
   Metrics(const Path& folder, std::int64_t resumed_step);
 
   void step(const StepRecord& record);
   void evaluation(std::int64_t step, const ValidationLoss& loss);
+  // Readers see all of it; it survives a power loss. To be called before a checkpoint is whole, so
+  // that a run that goes on from there has every line up to it. EnvironmentError E0603.
   void flush();
+  void sync();
 
  private:
   void line(const std::string& text);
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
-  std::unique_ptr<std::FILE, Close> file_;
+
+  AppendFile file_;
   TensorBoardWriter board_;
 };
 

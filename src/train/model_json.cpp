@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace aloft {
 
@@ -44,7 +45,8 @@ void take(const json& j, const char* key, double least, double most, double& int
 models::Gpt2Config model_of_json(const json& j) {
   try {
     if (j.at("family") != "gpt2")
-      throw DataError("E0642", "the model is of another family").saw(j.at("family").dump());
+      throw DataError("E0642", "the model is of another family")
+          .saw(in_quotes(j.at("family").dump()));
     models::Gpt2Config c;
     take(j, "layers", 1, 1000, c.layers);
     take(j, "heads", 1, 1024, c.heads);

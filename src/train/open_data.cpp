@@ -35,8 +35,9 @@ Path default_cache() {
   return (base && *base ? Path(base) : Path(home ? home : "/tmp") / ".cache") / "aloft";
 }
 
-Dataset open_data(const Recipe& recipe, bool quiet) {
-  if (!recipe.data.train_tokens.empty()) return open_given_tokens(recipe);
+namespace {
+
+DatasetSpec dataset_spec(const Recipe& recipe) {
   if (recipe.data.text.empty())
     throw UserError("E0717", "the recipe names no text")
         .need("data.text, a list of files, folders or globs; or data.train_tokens, a token file")
@@ -48,6 +49,18 @@ Dataset open_data(const Recipe& recipe, bool quiet) {
   spec.validation = recipe.data.validation;
   spec.seed = 0;  // the split does not change with the run's seed
   spec.cache = recipe.data.cache.empty() ? default_cache() : Path(recipe.data.cache);
+  return spec;
+}
+
+}  // namespace
+
+std::optional<Dataset> cached_data(const Recipe& recipe) {
+  return find_dataset(dataset_spec(recipe));
+}
+
+Dataset open_data(const Recipe& recipe, bool quiet) {
+  if (!recipe.data.train_tokens.empty()) return open_given_tokens(recipe);
+  const DatasetSpec spec = dataset_spec(recipe);
   make_folder(spec.cache);
   std::string stage;
   return open_dataset(spec, [&](const PackProgress& p) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/output.h"
 #include "base/terminal.h"
 
 namespace aloft {
@@ -51,12 +52,11 @@ std::string Progress::text(const StepRecord& r, std::int64_t skips) const {
 void Progress::show_skip(const StepRecord& r) {
   if (skips_in_row_ > kSkipsShown && skips_in_row_ % kSkipsEvery != 0) return;
   pause();
-  fmt::print(stderr, "step {} skipped: the gradient of {} is not finite (loss scale {:g})", r.step,
+  print_talk("step {} skipped: the gradient of {} is not finite (loss scale {:g})", r.step,
              r.culprit.empty() ? "the loss" : r.culprit, r.loss_scale);
-  if (skips_in_row_ >= kSkipsShown) fmt::print(stderr, ", {} in a row", skips_in_row_);
-  if (skips_in_row_ == kSkipsShown)
-    fmt::print(stderr, "; every {}th is shown from now on", kSkipsEvery);
-  fmt::print(stderr, "\n");
+  if (skips_in_row_ >= kSkipsShown) print_talk(", {} in a row", skips_in_row_);
+  if (skips_in_row_ == kSkipsShown) print_talk("; every {}th is shown from now on", kSkipsEvery);
+  print_talk("\n");
 }
 
 void Progress::step(const StepRecord& r, std::int64_t skips) {
@@ -75,12 +75,12 @@ void Progress::step(const StepRecord& r, std::int64_t skips) {
     std::string line = text(r, skips);
     const auto columns = static_cast<std::size_t>(terminal_width(Output::Err));
     if (line.size() >= columns) line.resize(columns - 1);
-    fmt::print(stderr, "\r{:<{}}", line, width_);
+    print_talk("\r{:<{}}", line, width_);
     width_ = line.size();
     drawn_ = now;
     if (last) pause();
   } else if (!terminal_ && (last || printed_step_ == 0 || now - drawn_ >= kPlainEvery)) {
-    fmt::print(stderr, "{}\n", text(r, skips));
+    print_talk("{}\n", text(r, skips));
     drawn_ = now;
   }
   printed_step_ = r.step;
@@ -88,7 +88,7 @@ void Progress::step(const StepRecord& r, std::int64_t skips) {
 }
 
 void Progress::pause() {
-  if (terminal_ && width_ > 0) fmt::print(stderr, "\n");
+  if (terminal_ && width_ > 0) print_talk("\n");
   width_ = 0;
 }
 

@@ -14,6 +14,7 @@
 #include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
 #include "train/recipe_names.h"
+#include "train/recipe_unused.h"
 #include "train/toml_text.h"
 
 namespace aloft {
@@ -21,7 +22,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kOverride = "--set";
 constexpr const char* kGroups = "optimizer.groups";
 
 struct Leaf {
@@ -103,6 +103,7 @@ class Reader {
     check_update();
     check_patience();
     check_length();
+    for (const UnusedKey& u : unused_keys(recipe_)) mistake(origin(u.key), u.key + " " + u.why);
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
       return line_of(a.first) < line_of(b.first);
@@ -165,8 +166,8 @@ class Reader {
   // Steps or epochs: what the command line says beats the file, two of a kind are a mistake.
   void check_length() {
     if (recipe_.train.epochs <= 0 || !recipe_.origin.contains("train.steps")) return;
-    const bool given = origin("train.epochs") == kOverride;
-    if (given == (origin("train.steps") == kOverride)) {
+    const bool given = origin("train.epochs") == kSetOrigin;
+    if (given == (origin("train.steps") == kSetOrigin)) {
       mistake(origin("train.epochs"),
               fmt::format("train.epochs: train.steps ({}) says how long the run is, too; leave one "
                           "of them out",
@@ -268,9 +269,10 @@ class Reader {
   ParameterGroup group(const Leaf& leaf, std::size_t index) {
     ParameterGroup out;
     double lr = 0, weight_decay = 0;
-    const std::vector<RecipeField> known{{"parameters", "", &out.parameters},
-                                         {"lr", "", &lr, 0, kMostRate},
-                                         {"weight_decay", "", &weight_decay, 0, kMostDecay}};
+    const std::vector<RecipeField> known{
+        {OnResume::Changes, "parameters", "", &out.parameters},
+        {OnResume::Changes, "lr", "", &lr, 0, kMostRate},
+        {OnResume::Changes, "weight_decay", "", &weight_decay, 0, kMostDecay}};
     std::vector<std::string> names;
     names.reserve(known.size());
     for (const RecipeField& f : known) names.emplace_back(f.key);
@@ -373,7 +375,7 @@ json override_value(const std::string& text) {
 void spread(const std::string& key, const json& value, std::vector<Leaf>& into) {
   const bool whole = key == "precision" || key.starts_with("precision.");
   if (!value.is_object() || value.empty() || whole)
-    into.push_back({key, kOverride, value, {}});
+    into.push_back({key, kSetOrigin, value, {}});
   else
     for (const auto& [inner, v] : value.items()) spread(key + "." + inner, v, into);
 }
@@ -386,7 +388,7 @@ void anchor_paths(Recipe& r) {
   };
   const auto given = [&](const char* key) {
     const auto it = r.origin.find(key);
-    return it != r.origin.end() && it->second == kOverride;
+    return it != r.origin.end() && it->second == kSetOrigin;
   };
   if (given("data.text"))
     for (std::string& path : r.data.text) absolute(path);
@@ -413,16 +415,24 @@ void anchor_paths(Recipe& r) {
   throw e;
 }
 
-// "[model] size" gives the numbers that no other key sets.
+// "[model] size" gives the numbers that no other key sets; given on the command line it beats those
+// of the file.
 void apply_size(Recipe& r) {
   if (r.model.size.empty()) return;
   const models::Gpt2Config c = models::gpt2_config(r.model.size);
-  const auto unset = [&](const char* key) { return !r.origin.contains(key); };
-  if (unset("model.layers")) r.model.layers = c.layers;
-  if (unset("model.heads")) r.model.heads = c.heads;
-  if (unset("model.dim")) r.model.dim = c.dim;
-  if (unset("model.context")) r.model.context = c.context;
-  if (unset("model.vocab")) r.model.vocab = c.vocab;
+  const std::string from = r.origin["model.size"];
+  const auto put = [&](const char* key, std::int64_t& to, std::int64_t value) {
+    const auto it = r.origin.find(key);
+    const bool is_set = it != r.origin.end();
+    if (is_set && (from != kSetOrigin || it->second == kSetOrigin)) return;
+    to = value;
+    if (is_set) it->second = from + " model.size";
+  };
+  put("model.layers", r.model.layers, c.layers);
+  put("model.heads", r.model.heads, c.heads);
+  put("model.dim", r.model.dim, c.dim);
+  put("model.context", r.model.context, c.context);
+  put("model.vocab", r.model.vocab, c.vocab);
 }
 
 }  // namespace
@@ -476,7 +486,7 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
 
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {
   constexpr std::uint64_t kLimit = 1 << 20;
-  if (!std::filesystem::exists(path) || std::filesystem::is_directory(path)) no_such_recipe(path);
+  if (!path_exists(path) || is_folder(path)) no_such_recipe(path);
   Recipe recipe = parse_recipe(read_file(path, kLimit), path.string(), overrides);
   recipe.folder = path.parent_path();
   anchor_paths(recipe);

@@ -87,6 +87,9 @@ struct Recipe {
   Path folder;  // of the file: relative paths begin here
 };
 
+// The origin of what the command line says; it beats the file, always.
+inline constexpr const char* kSetOrigin = "--set";
+
 struct Override {
   std::string key, value;  // value: TOML, or a bare string
 };

@@ -14,10 +14,19 @@ namespace aloft {
 // A group in run.json and in a recipe's inline table: the keys that it sets.
 void to_json(nlohmann::json& json, const ParameterGroup& group);
 
+// What another value means for a run that goes on from a checkpoint (resume_changes.h).
+enum class OnResume {
+  Free,     // nothing that is learnt depends on it
+  Changes,  // the training goes on otherwise from here: said, and recorded
+  Data,     // allowed where the data behind it is the same
+  Fixed,    // the weights or their state would mean something else: refused
+};
+
 struct RecipeField {
   using Target =
       std::variant<std::int64_t*, std::uint64_t*, std::int32_t*, double*, bool*, std::string*,
                    std::vector<std::string>*, std::vector<double>*, std::vector<ParameterGroup>*>;
+  OnResume on_resume;
   std::string_view key;  // "train.batch"
   std::string_view doc;
   Target target;

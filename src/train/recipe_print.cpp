@@ -10,6 +10,7 @@
 #include "precision/recipe_json.h"
 #include "train/recipe.h"
 #include "train/recipe_fields.h"
+#include "train/recipe_unused.h"
 
 namespace aloft {
 
@@ -60,6 +61,10 @@ std::string print_config(const Recipe& recipe) {
     const std::string text = fmt::format("{} = {}", key.substr(dot + 1), value);
     out += fmt::format("{:<48} # {}\n", text, origin_of(recipe, std::string(key)));
   };
+  const std::vector<UnusedKey> unused = unused_keys(recipe, true);
+  const auto is_unused = [&](std::string_view key) {
+    return std::any_of(unused.begin(), unused.end(), [&](const auto& u) { return u.key == key; });
+  };
   bool precision_done = false;
   for (const RecipeField& f : recipe_fields(copy)) {
     if (f.key.substr(0, 9) == "optimizer" && !precision_done) {
@@ -73,6 +78,8 @@ std::string print_config(const Recipe& recipe) {
     }
     if (f.key == "train.steps" && recipe.train.epochs > 0)
       out += "# steps follow from epochs and the data\n";
+    else if (is_unused(f.key))
+      out += fmt::format("# {} is not used here\n", f.key);
     else
       std::visit([&](const auto* v) { line(f.key, value_text(json(*v))); }, f.target);
   }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/leftovers.h"
 #include "train/checkpoint_folder.h"
 
@@ -44,8 +45,7 @@ std::vector<std::string> contents(const Path& folder) {
 
 // Before anything is made or changed. `resume` without a record wants a checkpoint to go on from.
 void refuse_what_is_not_ours(const Path& folder, bool resume) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return;  // make_folder says what is in the way
+  if (!is_folder(folder)) return;  // make_folder says what is in the way
   if (has_name(folder / "run.json")) {
     if (resume) return;
     throw UserError("E0811", "the run directory holds a run already")
@@ -60,7 +60,7 @@ void refuse_what_is_not_ours(const Path& folder, bool resume) {
 
 json read_record(const Path& path) {
   if (!has_name(path)) return nullptr;
-  json record = json::parse(read_file(path), nullptr, false);
+  json record = parse_json(read_file(path));
   if (!record.is_object() || !record.contains("recipe"))
     throw DataError("E0643", "run.json is not the record of a training run")
         .at(path.string())
@@ -112,8 +112,7 @@ RunDirectory::~RunDirectory() {
 }
 
 void RunDirectory::write_record(const json& record) {
-  write_file_atomic(record_path(),
-                    record.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  write_file_atomic(record_path(), json_text(record, 2) + "\n");
   for (const Path& place : {checkpoints(), samples()}) make_folder(place);
 }
 

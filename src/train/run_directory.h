@@ -1,5 +1,6 @@
 // A run's directory: who may work in it, and where what lies.
-//   run.json  run.lock  metrics.jsonl  events.out.tfevents.*  checkpoints/  samples/  tokenizer/
+//   run.json  data.json  run.lock  metrics.jsonl  events.out.tfevents.*  checkpoints/  samples/
+//   tokenizer/
 // A new run wants a folder that does not exist or is empty; one that goes on wants its run.json, or
 // whole checkpoints where that was lost. Anything else is somebody's: it is refused, and nothing in
 // it is touched. While an object lives, no other process trains there.

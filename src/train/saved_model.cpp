@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "files/safetensors.h"
 #include "models/state_dict.h"
@@ -21,7 +22,7 @@ SavedModel open_checkpoint(const Path& checkpoint) {
   saved.model = std::make_unique<models::Gpt2>(model_of_json(meta.model));
   models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);
   const Path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
-  if (fs::exists(run / "tokenizer" / kTokenizerFile))
+  if (path_exists(run / "tokenizer" / kTokenizerFile))
     saved.tokenizer = load_tokenizer(run / "tokenizer");
   return saved;
 }
@@ -32,14 +33,12 @@ SavedModel open_huggingface(const Path& folder) {
   saved.model = std::make_unique<models::Gpt2>(found.config);
   models::load_gpt2(found, *saved.model);
   saved.stored = found.stored;
-  if (fs::exists(folder / "vocab.json") && fs::exists(folder / "merges.txt"))
+  if (path_exists(folder / "vocab.json") && path_exists(folder / "merges.txt"))
     saved.tokenizer = load_tokenizer(folder);
   return saved;
 }
 
-std::string run_of(const Path& record) {
-  return run_name(nlohmann::json::parse(read_file(record), nullptr, false));
-}
+std::string run_of(const Path& record) { return run_name(parse_json(read_file(record))); }
 
 // The checkpoint of a run that `which` means.
 Path chosen_checkpoint(const Path& run, const std::string& which) {
@@ -72,7 +71,7 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
 
 SavedModel open_saved_model(const Path& path, const std::string& which) {
   SavedModel saved;
-  const bool is_run = fs::exists(path / "run.json") && !fs::exists(path / "manifest.json");
+  const bool is_run = path_exists(path / "run.json") && !path_exists(path / "manifest.json");
   if (!which.empty() && !is_run)
     throw UserError("E0823", "a checkpoint is asked for of what is no run")
         .at(path.string())
@@ -80,7 +79,7 @@ SavedModel open_saved_model(const Path& path, const std::string& which) {
         .need("a run directory");
   if (is_run) {
     saved = open_checkpoint(chosen_checkpoint(path, which));
-  } else if (fs::exists(path / "manifest.json")) {
+  } else if (path_exists(path / "manifest.json")) {
     saved = open_checkpoint(path);
   } else if (models::is_gpt2_folder(path)) {
     saved = open_huggingface(path);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <string>
 
@@ -31,6 +33,34 @@ std::size_t end_of_string(std::string_view text, std::size_t from) {
   return text.size();
 }
 
+// Tables are built and left by recursion: a text nests no deeper than a recipe ever does, neither
+// by brackets nor by the dots of one key.
+void refuse_deep(std::string_view text) {
+  constexpr int kDeepest = 32;
+  int line = 1, brackets = 0, dots = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t next = at + 1;
+    const char c = text[at];
+    if (c == '#') {
+      next = std::min(text.find('\n', at), text.size());
+    } else if (c == '"' || c == '\'') {
+      next = end_of_string(text, at);
+    } else if (c == '[' || c == '{') {
+      ++brackets;
+    } else if (c == ']' || c == '}') {
+      brackets = std::max(0, brackets - 1);
+    } else if (c == '.') {
+      ++dots;
+    }
+    const bool goes_on = c == '.' || c == '"' || c == '\'' || c == ' ' || c == '\t' || c == '-' ||
+                         c == '_' || std::isalnum(static_cast<unsigned char>(c));
+    if (!goes_on) dots = 0;
+    if (brackets > kDeepest || dots > kDeepest)
+      throw TomlError(line, fmt::format("what nests deeper than {} levels", kDeepest));
+    for (; at < next && at < text.size(); ++at) line += text[at] == '\n';
+  }
+}
+
 }  // namespace
 
 int line_of_stray_unicode(std::string_view toml) {
@@ -53,6 +83,7 @@ int line_of_stray_unicode(std::string_view toml) {
 void fail_toml_assertion() { throw TomlError(0, "something the TOML reader cannot make sense of"); }
 
 toml::table parse_toml(std::string_view text, std::string_view name) {
+  refuse_deep(text);
   // With "?c3" for every byte beyond ASCII the text is TOML exactly where those letters stand in
   // strings and comments only, whatever the library takes for a string.
   std::string ascii;

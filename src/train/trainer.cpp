@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
@@ -17,6 +19,7 @@
 #include "train/banner.h"
 #include "train/health.h"
 #include "train/interrupt.h"
+#include "train/memory_need.h"
 #include "train/metrics.h"
 #include "train/model_json.h"
 #include "train/progress.h"
@@ -24,6 +27,7 @@
 #include "train/run_length.h"
 #include "train/run_record.h"
 #include "train/run_sample.h"
+#include "train/run_start.h"
 #include "train/runner.h"
 #include "train/saver.h"
 #include "train/session.h"
@@ -40,9 +44,9 @@ class Training {
   Training(const Recipe& recipe, const TrainOptions& options)
       : options_(options),
         directory_(options.out, options.resume),
-        data_(open_data(recipe, options.quiet)),
-        session_(
-            open_session(settled(recipe, data_), vocabulary_of(recipe, data_), options.measure)) {
+        start_(begin_run(recipe, options, directory_.found_record())),
+        session_(open_session(settled(start_.recipe, data_), vocabulary_of(recipe, data_),
+                              options.measure)) {
     names_ = culprit_names(*optimizer_);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);
@@ -130,6 +134,9 @@ class Training {
     if (const Programs* p = runner_->programs()) {
       result_.compile_s = p->compile_seconds();
       result_.planned_peak_bytes = p->plan().peak_bytes();
+      const auto bytes = static_cast<double>(result_.planned_peak_bytes);
+      need_memory(bytes, "the plan of a step", kLessMemory);
+      warn_of_memory(bytes, "the plan of a step", kLessMemory);
     }
   }
 
@@ -137,6 +144,9 @@ class Training {
   void begin_record() {
     record_ = run_record(session_, data_.info, runner_->programs(), options_.machine);
     record_["run"] = directory_.run();
+    if (!start_.started.empty()) record_["started"] = start_.started;
+    if (!start_.history.empty()) start_.history.back()["step"] = step_;
+    record_["history"] = start_.history;
     if (const auto products = record_.find("f32_products");
         products != record_.end() && (*products)["split_calls"] == 0)
       log_warning(
@@ -144,9 +154,7 @@ class Training {
           "explain kernels says why)",
           (*products)["asked"].get<std::string>());
     if (step_ < recipe_.train.steps || directory_.found_record().is_null()) write_record(false);
-    if (!data_.tokenizer) return;
-    make_folder(directory_.tokenizer());
-    data_.tokenizer->save(directory_.tokenizer());
+    keep_data(start_, directory_.path());
   }
 
   json result_record() const {
@@ -320,7 +328,7 @@ class Training {
 
   void save(Metrics& metrics) {
     if (!unsaved_) return;
-    metrics.flush();
+    metrics.sync();  // a run that goes on from here has every line up to it
     problem_ = problem_of_state();
     if (!problem_.empty())
       log_warning("step {}: {}: the checkpoint is marked, and no run goes on from it by itself",
@@ -424,7 +432,8 @@ class Training {
 
   const TrainOptions& options_;
   RunDirectory directory_;
-  Dataset data_;
+  RunStart start_;
+  Dataset& data_ = start_.data;
   Session session_;
   const Recipe& recipe_ = session_.recipe;
   const models::Gpt2Config& config_ = session_.config;

@@ -20,6 +20,7 @@ struct MeasuredRates {
 struct TrainOptions {
   Path out;  // run directory
   bool resume = false;
+  bool force = false;  // resume although the data is another one
   bool quiet = false;
   std::string machine;                          // description for run.json
   std::function<MeasuredRates()> measure;       // asked at most once
@@ -57,6 +58,8 @@ Path default_cache();
 
 // Opens the recipe's data: its text, or the token files that it names instead.
 Dataset open_data(const Recipe& recipe, bool quiet);
+// The same of a text, where the cache holds it already: nothing is made.
+std::optional<Dataset> cached_data(const Recipe& recipe);
 // Ids that the model must have at least; 0 where the recipe's model.vocab alone can say it.
 // UserError E0722 where nothing does.
 std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data);

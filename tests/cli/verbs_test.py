@@ -67,7 +67,7 @@ class Verbs(unittest.TestCase):
                 self.assertIn("Example:", self.aloft(verb, inner, "--help").stdout, inner)
 
     def test_wrong_usage_is_2(self):
-        for arguments in [(), ("tran",), ("train",), ("ops", "--jsn"), ("explain",),
+        for arguments in [("tran",), ("train",), ("ops", "--jsn"), ("explain",),
                           ("explain", "precision", "tiny.toml", "--program", "nothing")]:
             done = self.aloft(*arguments, exit_code=2)
             self.assertEqual(done.stdout, "", arguments)

@@ -121,6 +121,62 @@ TEST(TensorBoard, TwoWritersInOneFolderDoNotMeet) {
   EXPECT_THROW(TensorBoardWriter(folder / "file"), EnvironmentError);
 }
 
+TEST(TensorBoard, WhatLiesBeyondAStepOrIsTornIsCut) {
+  TemporaryFolder folder;
+  Path path, empty;
+  {
+    TensorBoardWriter writer(folder.path(), 1);
+    for (int step = 1; step <= 9; ++step) writer.scalar("loss", step, step, 2);
+    writer.restart_at(7, 3);
+    path = writer.path();
+    empty = TensorBoardWriter(folder.path(), 1).path();
+  }
+  const std::string whole = read_file(path);
+  TemporaryFolder::put(path, whole + whole.substr(0, 11));  // a record that a crash cut short
+  TemporaryFolder::put(folder / "other", whole);
+  cut_events(folder.path(), 6);
+  const std::vector<Point> points = Reader(read_file(path)).points();
+  ASSERT_EQ(points.size(), 7u);
+  for (std::size_t i = 1; i < points.size(); ++i) EXPECT_EQ(points[i].step, i);
+  EXPECT_FALSE(std::filesystem::exists(empty));
+  EXPECT_EQ(read_file(folder / "other"), whole);
+  // Whatever byte is wrong, what stands before it stays, and nothing crashes.
+  const std::string kept = read_file(path);
+  for (std::size_t at = 0; at < kept.size(); at += 3) {
+    std::string flipped = kept;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x21);
+    TemporaryFolder::put(path, flipped);
+    cut_events(folder.path(), 6);
+    if (path_exists(path)) {
+      const std::string left = read_file(path);
+      EXPECT_LE(left.size(), at);
+      EXPECT_EQ(left, kept.substr(0, left.size()));
+    }
+  }
+}
+
+TEST(AppendFile, KeepsWhatTheDiskDidNotTakeAndSaysSo) {
+  TemporaryFolder folder;
+  AppendFile file(folder / "log");
+  file.write("one\n");
+  EXPECT_EQ(read_file(folder / "log"), "");
+  file.flush();
+  file.write("two\n");
+  file.sync();
+  EXPECT_EQ(read_file(folder / "log"), "one\ntwo\n");
+  AppendFile full("/dev/full");
+  full.write("lost");
+  for (int again = 0; again < 2; ++again) try {
+      full.flush();
+      FAIL() << "a full disk takes nothing";
+    } catch (const EnvironmentError& e) {
+      EXPECT_EQ(e.code(), "E0603");
+      EXPECT_NE(std::string(e.what()).find("/dev/full"), std::string::npos);
+      EXPECT_NE(std::string(e.what()).find("No space"), std::string::npos);
+    }
+  EXPECT_THROW(AppendFile(folder / "absent" / "log"), EnvironmentError);
+}
+
 TEST(TensorBoard, TheRealReaderAgrees) {
   const std::string python = judge_python_with("tensorboard");
   if (python.empty()) GTEST_SKIP() << "JUDGE_PYTHON names no Python with tensorboard";

@@ -43,6 +43,31 @@ TEST_F(FileTest, WritesReadsMapsAndReplaces) {
   }
 }
 
+TEST_F(FileTest, NoDeviceOrPipeIsReplaced) {
+  const Path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(write_file_atomic(pipe, "text"), EnvironmentError);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+TEST_F(FileTest, WhatTheSystemRefusesIsTheSystemsTrouble) {
+  fs::create_symlink("loop", folder / "loop");
+  for (const Path& path : {folder / "loop", folder / std::string(5000, 'n')}) {
+    EXPECT_THROW(read_file(path), EnvironmentError);
+    EXPECT_THROW(path_exists(path), EnvironmentError);
+    EXPECT_THROW(InputFile{path}, EnvironmentError);
+  }
+  EXPECT_THROW(read_file(folder / "absent"), DataError);
+  EXPECT_THROW(read_file(folder), DataError);
+  EXPECT_FALSE(path_exists(folder / "absent" / "below"));
+  write_file_atomic(folder / "ten", "0123456789");
+  const InputFile file(folder / "ten");
+  char some[6];
+  EXPECT_EQ(file.read_at(2, some), 6u);
+  EXPECT_EQ(std::string(some, 6), "234567");
+  EXPECT_EQ(file.read_at(8, some), 2u);
+}
+
 TEST_F(FileTest, KeepsPermissionsAndTheOldContentUntilCommit) {
   const Path path = folder / "a";
   write_file_atomic(path, "old");

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "data/tokenizers/gpt2_words.h"
 #include "data/tokenizers/utf8.h"
@@ -133,7 +134,7 @@ class Gpt2Tokenizer final : public Tokenizer {
 
  private:
   void read_vocab(std::string_view text, const std::string& name) {
-    const nlohmann::json vocab = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json vocab = parse_json(text);
     if (!vocab.is_object() || vocab.empty())
       throw damaged(name, "a vocab.json that is not a JSON object", "{token: id, ...}");
     texts_.resize(vocab.size());
@@ -141,7 +142,7 @@ class Gpt2Tokenizer final : public Tokenizer {
     for (const auto& [token, id] : vocab.items()) {
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab.size() ||
           taken[id.get<std::size_t>()])
-        throw damaged(name, "token " + in_quotes(token) + " with id " + id.dump(),
+        throw damaged(name, "token " + in_quotes(token) + " with id " + in_quotes(id.dump()),
                       "each id from 0 to " + std::to_string(vocab.size() - 1) + " once");
       taken[id.get<std::size_t>()] = true;
       texts_[id.get<std::size_t>()] = token;

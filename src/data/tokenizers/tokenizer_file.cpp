@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "data/tokenizer.h"
 #include "data/tokenizers/bpe_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
@@ -43,7 +45,7 @@ std::unique_ptr<Tokenizer> load_char(const Path& path, const Json& json) {
   std::vector<char32_t> alphabet;
   for (const Json& point : *points) {
     if (!point.is_number_unsigned() || point.get<std::uint64_t>() > 0x10FFFF)
-      damaged(path, "the code point " + point.dump(), "numbers up to 0x10FFFF");
+      damaged(path, "the code point " + in_quotes(point.dump()), "numbers up to 0x10FFFF");
     alphabet.push_back(static_cast<char32_t>(point.get<std::uint64_t>()));
   }
   return as_saved(make_char_tokenizer(std::move(alphabet), fallback->get<bool>()), path, json);
@@ -67,19 +69,18 @@ std::unique_ptr<Tokenizer> load_gpt2(const Path& folder) {
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
-  if (path.extension() == ".model" && std::filesystem::is_regular_file(path))
+  if (path.extension() == ".model" && is_file(path))
     return load_bpe(read_file(path, kModelLimit), false, path.string());
   const Path file = path / kTokenizerFile;
-  if (!std::filesystem::exists(file)) {
-    if (std::filesystem::exists(path / "vocab.json") &&
-        std::filesystem::exists(path / "merges.txt"))
+  if (!path_exists(file)) {
+    if (path_exists(path / "vocab.json") && path_exists(path / "merges.txt"))
       return load_gpt2(path);
     throw DataError("E0503", "no tokenizer there")
         .at(path.string())
         .need("a folder with " + std::string(kTokenizerFile) +
               " or with vocab.json and merges.txt, or a SentencePiece .model file");
   }
-  const Json json = Json::parse(read_file(file, std::uint64_t{64} << 20), nullptr, false);
+  const Json json = parse_json(read_file(file, std::uint64_t{64} << 20));
   if (!json.is_object()) damaged(file, "text that is not a JSON object", "what `aloft` wrote");
   if (json.value("format", Json()) != "aloft-tokenizer" || json.value("version", Json()) != 1)
     damaged(file, "another format or version", "format aloft-tokenizer, version 1");
@@ -88,7 +89,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
   if (kind == "char") return load_char(file, json);
   if (kind == "bpe") return load_saved_bpe(file, json);
   if (kind == "gpt2") return as_saved(load_gpt2(path), file, json);
-  damaged(file, "kind " + kind.dump(), "byte, char, bpe or gpt2");
+  damaged(file, "kind " + in_quotes(kind.dump()), "byte, char, bpe or gpt2");
 }
 
 }  // namespace aloft

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+
 namespace aloft {
 
 using nlohmann::json;
@@ -80,7 +82,7 @@ Metrics read(std::string_view text) {
   Metrics m;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const json line = json::parse(text.substr(at, end - at), nullptr, false);
+    const json line = parse_json(text.substr(at, end - at));
     at = end + 1;
     if (!line.is_object() || !std::isfinite(number(line, "step"))) continue;
     if (line.contains("val_loss")) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "observe/report/curves.h"
 
 namespace aloft {
@@ -26,7 +27,7 @@ namespace {
 // character and cannot end the element or open a comment.
 std::string for_script(const json& value) {
   std::string out;
-  for (const char c : value.dump(-1, ' ', false, json::error_handler_t::replace))
+  for (const char c : json_text(value))
     if (c == '<')
       out += "\\u003c";
     else
@@ -35,7 +36,7 @@ std::string for_script(const json& value) {
 }
 
 json read_record(const Path& path) {
-  json record = json::parse(read_file(path), nullptr, false);
+  json record = parse_json(read_file(path));
   if (!record.is_object() || !record.contains("recipe"))
     throw DataError("E0643", "run.json is not the record of a training run")
         .at(path.string())
@@ -58,7 +59,7 @@ std::string report_page_of(const Path& run) {
   json data;
   data["run"] = read_record(run / "run.json");
   const Path metrics = run / "metrics.jsonl";
-  data["curves"] = curves_of(std::filesystem::exists(metrics) ? read_file(metrics) : "");
+  data["curves"] = curves_of(path_exists(metrics) ? read_file(metrics) : "");
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
   data["sample"] = newest_sample(run / "samples");
   const std::string text = for_script(data);

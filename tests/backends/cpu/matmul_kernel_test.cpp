@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
+
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/float_buffer.h"
 #include "ops/matmul.h"
@@ -149,7 +151,9 @@ TEST(CpuMatmul, RefusesWhatItCannotDoAndSaysWhy) {
   const Choice choice = choose_kernel(cpu_backend(), call);
   EXPECT_EQ(choice.kernel, nullptr);
   ASSERT_FALSE(choice.refusals.empty());
-  EXPECT_NE(choice.refusals.back().find("symbolic"), std::string::npos);
+  EXPECT_TRUE(std::any_of(choice.refusals.begin(), choice.refusals.end(), [](const std::string& r) {
+    return r.find("symbolic") != std::string::npos;
+  }));
 }
 
 }  // namespace

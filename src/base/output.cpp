@@ -1,0 +1,50 @@
+#include "base/output.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace aloft {
+namespace {
+
+// The reason of the first loss: later calls have forgotten it.
+int lost = 0;
+
+void note_loss() {
+  if (lost == 0) lost = errno != 0 ? errno : EIO;
+}
+
+[[noreturn]] void results_lost() {
+  throw EnvironmentError("E0607", "the results cannot be written to the output")
+      .saw(std::generic_category().message(lost))
+      .advice("free space where stdout goes, or send it to another place");
+}
+
+}  // namespace
+
+void print_result(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) note_loss();
+  if (lost != 0) results_lost();
+}
+
+void flush_results() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) note_loss();
+  if (lost != 0) results_lost();
+}
+
+void print_talk(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void open_standard_descriptors() noexcept {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) static_cast<void>(::open("/dev/null", O_RDWR));
+}
+
+}  // namespace aloft

@@ -1,0 +1,109 @@
+#include "cli/failure.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <system_error>
+
+#include "base/output.h"
+
+namespace aloft::cli {
+namespace {
+
+std::atomic<bool> is_end_expected = false;
+
+ExitCode tell(const Error& e) {
+  print_talk(std::string_view(e.what()));
+  print_talk(std::string_view("\n"));
+  return e.exit_code();
+}
+
+// A path that the standard library could not use: no rights, a circle of links, a name too long.
+EnvironmentError path_error(const std::filesystem::filesystem_error& e) {
+  EnvironmentError error("E0606", "the system does not give access to a file or folder");
+  if (!e.path1().empty()) error.add_line("file", e.path1().string());
+  if (!e.path2().empty()) error.add_line("and", e.path2().string());
+  error.add_line("saw", e.code().message());
+  return error;
+}
+
+EnvironmentError system_error(const std::system_error& e) {
+  if (e.code() == std::errc::resource_unavailable_try_again)
+    return EnvironmentError("E0406", "the system does not make a thread")
+        .saw(e.code().message())
+        .advice(
+            "--threads with a smaller number, or look at `ulimit -u` and the container's limit");
+  return EnvironmentError("E0606", "the system does not give access to something").saw(e.what());
+}
+
+ExitCode report(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& e) {
+    return tell(e);
+  } catch (const std::bad_alloc&) {
+    return tell(EnvironmentError("E0401", "not enough memory")
+                    .advice("a smaller batch, or `ulimit -v` and the container's limit"));
+  } catch (const std::filesystem::filesystem_error& e) {
+    return tell(path_error(e));
+  } catch (const std::system_error& e) {
+    return tell(system_error(e));
+  } catch (const std::exception& e) {
+    return tell(InternalError(e.what()));
+  } catch (...) {
+    return tell(InternalError("something was thrown that is no exception"));
+  }
+}
+
+[[noreturn]] void on_terminate() {
+  const std::exception_ptr thrown = std::current_exception();
+  const ExitCode code =
+      thrown ? report_failure(thrown)
+             : report_failure(std::make_exception_ptr(InternalError("the program ended itself")));
+  ::_exit(static_cast<int>(code));
+}
+
+void on_exit_of_others() {
+  if (is_end_expected) return;
+  print_talk(
+      std::string_view("error E0406: a library ended the program; its own words stand above\n"
+                       "  try   fewer threads (--threads, OMP_NUM_THREADS), or more memory\n"));
+  ::_exit(static_cast<int>(ExitCode::Environment));
+}
+
+// A mapped file that somebody has cut short: the system's only answer. Nothing but system calls may
+// be used here.
+void on_bus_error(int) {
+  constexpr std::string_view kText =
+      "error E0608: a file was cut short while it was in use\n"
+      "  try   bring it back whole\n";
+  static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+  ::_exit(static_cast<int>(ExitCode::Environment));
+}
+
+}  // namespace
+
+ExitCode report_failure(const std::exception_ptr& thrown) noexcept {
+  try {
+    return report(thrown);
+  } catch (...) {  // no memory even for the message
+    print_talk(std::string_view("error E0401: not enough memory\n"));
+    return ExitCode::Environment;
+  }
+}
+
+void watch_over_the_end() {
+  std::signal(SIGBUS, on_bus_error);
+  std::set_terminate(on_terminate);
+  std::atexit(on_exit_of_others);
+}
+
+void expect_the_end() noexcept { is_end_expected = true; }
+
+}  // namespace aloft::cli

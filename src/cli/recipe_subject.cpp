@@ -1,0 +1,37 @@
+#include "cli/recipe_subject.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "train/trainer.h"
+
+namespace aloft::cli {
+
+std::int64_t vocabulary_without_training(const Recipe& recipe) {
+  const TokenizerSpec& t = recipe.data.tokenizer;
+  if (recipe.model.vocab > 0) return 0;
+  const bool is_text = recipe.data.train_tokens.empty();
+  if (is_text && t.kind == "byte") return 256;
+  if (is_text && t.kind == "bpe" && t.path.empty()) return t.vocab;
+  try {
+    return vocabulary_of(recipe, open_data(recipe, false));
+  } catch (const DataError& e) {
+    if (e.code() != "E0510" && e.code() != "E0601") throw;
+    constexpr std::int64_t kAssumed = 256;
+    log_warning(
+        "the recipe's data is not there, so its vocabulary is taken as {} ids; "
+        "--set 'data.text=[\"FILE\"]' or --set model.vocab=N for the true one ({})",
+        kAssumed, e.headline());
+    return kAssumed;
+  }
+}
+
+void need_compiled(const Recipe& recipe) {
+  if (recipe.train.mode == "graph") return;
+  const auto it = recipe.origin.find("train.mode");
+  throw UserError("E0723", "this verb looks at compiled programs, and the recipe asks for none")
+      .at(it == recipe.origin.end() ? "default" : it->second)
+      .saw("train.mode = " + recipe.train.mode)
+      .advice("--set train.mode=graph");
+}
+
+}  // namespace aloft::cli

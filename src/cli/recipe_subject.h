@@ -1,0 +1,18 @@
+// What verbs that compile a recipe without training share.
+#pragma once
+
+#include <cstdint>
+
+#include "train/recipe.h"
+
+namespace aloft::cli {
+
+// Pieces of the recipe's tokenizer, without reading text where the recipe says enough; 0 where
+// model.vocab does. Where the text is not there the answer hardly depends on it: another vocabulary
+// is taken, and that is said.
+std::int64_t vocabulary_without_training(const Recipe& recipe);
+
+// UserError E0723 where the recipe asks for eager mode: then there is no program to look at.
+void need_compiled(const Recipe& recipe);
+
+}  // namespace aloft::cli

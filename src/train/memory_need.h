@@ -1,0 +1,21 @@
+// What a recipe needs of memory at least, known before anything is made of it.
+#pragma once
+
+#include <cstdint>
+
+#include "train/recipe.h"
+
+namespace aloft {
+
+// What makes a run need less.
+inline constexpr const char* kLessMemory =
+    "a smaller train.batch (with train.accumulate), model.context or model, or a lower precision";
+
+// Bytes: weights, gradients and the optimizer's state to the byte; of the activations only what
+// every block keeps for its gradient. `vocab`: ids of the tokenizer, where they are known.
+double least_memory(const Recipe& recipe, std::int64_t vocab);
+
+// EnvironmentError E0401 where the machine does not have that.
+void need_memory_for(const Recipe& recipe, std::int64_t vocab);
+
+}  // namespace aloft

@@ -1,0 +1,84 @@
+#include "train/resume_changes.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+// The value at "train.batch" of a recipe's JSON; null where there is none.
+json value_at(const json& recipe, std::string_view key) {
+  const json* at = &recipe;
+  for (std::string_view part : split(key, '.')) {
+    if (!at->is_object()) return nullptr;
+    const auto it = at->find(std::string(part));
+    if (it == at->end()) return nullptr;
+    at = &*it;
+  }
+  return *at;
+}
+
+std::string shown(const json& value) {
+  std::string text = json_text(value);
+  constexpr std::size_t kMost = 120;
+  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  return text;
+}
+
+UserError other_run() {
+  return {"E0817", "this recipe cannot go on with the run: its weights would mean something else"};
+}
+
+}  // namespace
+
+std::string RecipeChange::str() const {
+  return fmt::format("{}: {}, now {}", key, shown(before), shown(now));
+}
+
+std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) {
+  Recipe copy = now, defaults;
+  const json after = json_of(now), plain = json_of(defaults);
+  std::vector<RecipeChange> changes;
+  const auto compare = [&](std::string_view key, OnResume meaning) {
+    json was = value_at(before, key);
+    if (was.is_null()) was = value_at(plain, key);
+    json is = value_at(after, key);
+    if (was != is) changes.push_back({std::string(key), meaning, std::move(was), std::move(is)});
+  };
+  for (const RecipeField& f : recipe_fields(copy)) compare(f.key, f.on_resume);
+  compare("precision", OnResume::Fixed);
+  return changes;
+}
+
+void refuse_fixed(const std::vector<RecipeChange>& changes) {
+  UserError e = other_run();
+  bool any = false;
+  for (const RecipeChange& c : changes)
+    if (c.meaning == OnResume::Fixed) {
+      e.add_line("saw", c.str());
+      any = true;
+    }
+  e.add_line("try", "the values that the run had, or a new run: another --out, without --resume");
+  if (any) throw e;
+}
+
+void say_changes(const std::vector<RecipeChange>& changes, const Recipe& now) {
+  bool is_span_changed = false;
+  for (const RecipeChange& c : changes) {
+    if (c.meaning == OnResume::Changes)
+      log_warning("from here on the training is another one: {}", c.str());
+    is_span_changed |= c.key == "train.steps" || c.key == "train.epochs";
+  }
+  if (is_span_changed && now.schedule.kind != "constant" && now.schedule.kind != "step" &&
+      now.schedule.steps == 0)
+    log_warning("the run has another length, and so the schedule of the learning rate ({})",
+                now.schedule.kind);
+}
+
+}  // namespace aloft

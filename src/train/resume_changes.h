@@ -1,0 +1,31 @@
+// What is different in a recipe that goes on with a run: each key's class (recipe_fields.h) says
+// whether that is nothing, something to say, or a mistake.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "train/recipe.h"
+#include "train/recipe_fields.h"
+
+namespace aloft {
+
+struct RecipeChange {
+  std::string key;
+  OnResume meaning;
+  nlohmann::json before, now;
+  std::string str() const;  // "optimizer.lr: 0.001, now 0.0005"
+};
+
+// The keys whose values differ from those of run.json's "recipe", in the order of the fields. A key
+// that the record lacks is one that an earlier version did not have: it had its default.
+std::vector<RecipeChange> recipe_changes(const nlohmann::json& before, const Recipe& now);
+
+// UserError E0817 where a Fixed key differs; each is listed.
+void refuse_fixed(const std::vector<RecipeChange>& changes);
+// Says every change but the Free ones to the person at the terminal, and how a schedule that spans
+// train.steps changes with them.
+void say_changes(const std::vector<RecipeChange>& changes, const Recipe& now);
+
+}  // namespace aloft

@@ -1,0 +1,31 @@
+// How a run begins: anew, or going on with what its directory holds. Nothing is written to the
+// directory here; what does not fit is refused before anything is.
+//
+// A run goes on with its own tokenizer and its own tokens. data.json of the directory says what
+// they were: sizes and hashes of the tokens, the tokenizer's fingerprint, the files of the text.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "train/recipe.h"
+#include "train/trainer.h"
+
+namespace aloft {
+
+struct RunStart {
+  Recipe recipe;  // as it will run: a resumed one keeps the precision that `auto` chose at first
+  Dataset data;
+  nlohmann::json data_record;                        // data.json
+  std::string started;                               // when the run was first begun
+  nlohmann::json history = nlohmann::json::array();  // of run.json: one entry a resume
+};
+
+// `found`: run.json of the run that goes on; null for a new one. UserError E0817 (another model or
+// tokenizer), E0818 (other data; options.force allows that); DataError E0643 where the directory's
+// records are damaged; the errors of open_data.
+RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const nlohmann::json& found);
+
+// Writes tokenizer/ and data.json. EnvironmentError.
+void keep_data(const RunStart& start, const Path& run);
+
+}  // namespace aloft

@@ -1,0 +1,185 @@
+"""What is refused before anything is made of it, and what the command line decides. Usage:
+refusals_test.py ALOFT (the standard library only)."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ALOFT = sys.argv[1]
+
+TINY = """[model]
+layers = 1
+dim = 16
+heads = 2
+context = 8
+[data]
+text = ["text.txt"]
+cache = "cache"
+tokenizer = { kind = "byte" }
+[precision]
+level = "O2:bf16"
+[train]
+batch = 2
+steps = 4
+sample_tokens = 0
+"""
+
+
+class Refusals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = Path(cls.holder.name)
+        (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        (cls.folder / "tiny.toml").write_text(TINY)
+        cls.environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        cls("aloft").aloft("train", "tiny.toml", "--out", "run", "--quiet")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def aloft(self, *arguments, exit_code=0, says=()):
+        done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
+                              errors="replace", capture_output=True, env=self.environment,
+                              timeout=300)
+        self.assertEqual(done.returncode, exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        for words in says:
+            self.assertIn(words, done.stderr, arguments)
+        return done
+
+    def config(self, *arguments):
+        """key -> value of the resolved recipe, as text."""
+        shown = self.aloft("train", "tiny.toml", "--print-config", *arguments).stdout
+        section, values = "", {}
+        for line in shown.splitlines():
+            if line.startswith("["):
+                section = line.strip("[]")
+            elif " = " in line and not line.startswith("#"):
+                key, value = line.split(" = ", 1)
+                values[f"{section}.{key}"] = value.split("#")[0].strip()
+        return values
+
+    def test_nesting(self):
+        deep, many = "[" * 100000 + "]" * 100000, 100000
+        objects = '{"a":' * many + "1" + "}" * many
+        run = self.folder / "run"
+        newest = sorted((run / "checkpoints").iterdir())[-1]
+        for path, command in ((newest / "manifest.json", ["generate", newest, "--prompt", "a"]),
+                              (run / "tokenizer" / "aloft_tokenizer.json", ["data", "info", "run"]),
+                              (run / "run.json", ["report", "run"]),
+                              (run / "run.json", ["data", "info", "run"])):
+            kept = path.read_text()
+            for text in (deep, objects, kept.replace('"format"', '"x":' + objects + ',"format"', 1)):
+                if text != kept:
+                    path.write_text(text)
+                    self.aloft(*command, exit_code=3)
+            path.write_text(kept)
+        metrics = run / "metrics.jsonl"
+        kept = metrics.read_text()
+        metrics.write_text(kept + deep + "\n" + objects + "\n")
+        self.aloft("report", "run")
+        metrics.write_text(kept)
+        folder = self.folder / "hf"
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"\0" * 8)
+        for name in ("config.json", "vocab.json"):
+            (folder / "config.json").write_text('{"model_type": "gpt2"}')
+            (folder / "vocab.json").write_text("{}")
+            (folder / "merges.txt").write_text("")
+            (folder / name).write_text(objects)
+            self.aloft("generate", "hf", "--prompt", "a", exit_code=3)
+        (self.folder / "deep.toml").write_text("a" + ".a" * many + " = 1\n")
+        self.aloft("train", "deep.toml", "--print-config", exit_code=2, says=["E0714"])
+        for text in ("x = " + deep, "x" * 3 + " = " + "{a=" * many, "[" + "a." * many + "a]"):
+            (self.folder / "deep.toml").write_text(text)
+            self.aloft("train", "deep.toml", "--print-config", exit_code=2)
+        for value in ("[" * 20000, "{a=" * 20000, "{a" + ".a" * 20000 + "=1}"):
+            self.aloft("train", "tiny.toml", "--print-config", "--set", f"train={value}", exit_code=2)
+        self.aloft("train", "tiny.toml", "--print-config", "--set", "a" + ".a" * 20000 + "=1",
+                   exit_code=2)
+
+    def test_the_command_line_beats_the_file(self):
+        gpt2 = self.config("--set", "model.size=gpt2")
+        self.assertEqual([gpt2[f"model.{k}"] for k in ("layers", "heads", "dim", "context")],
+                         ["12", "12", "768", "1024"])
+        self.assertEqual(self.config("--set", "model.size=gpt2", "--set", "model.layers=2")
+                         ["model.layers"], "2")
+        done = self.aloft("explain", "precision", "tiny.toml", "--precision", "O0")
+        self.assertEqual(done.stdout.splitlines()[0], "O0")
+        (self.folder / "sum.toml").write_text(TINY.replace("batch = 2", "batch = 2\naccumulate = 3"))
+        timed = json.loads(self.aloft("bench", "step", "--model", "sum.toml", "--steps", 2, "--json",
+                                      "--no-limit").stdout)
+        self.assertEqual(timed["accumulate"], 3)
+        tokens = timed["tokens_per_s"] * timed["step_ms"] / 1e3
+        self.assertAlmostEqual(tokens, 3 * 2 * 8, delta=0.01)
+        plan = json.loads(self.aloft("explain", "plan", "tiny.toml", "--json").stdout)
+        table = next(s for s in plan["state"] if s["name"] == "wte.weight")
+        self.assertIn("[256,16]", table["type"].replace(" ", ""))
+
+    def test_what_does_not_apply_is_refused(self):
+        for command in (["train", "tiny.toml", "--set", "optimizer.kind=sgd", "--set",
+                         "optimizer.eps=1e-3"],
+                        ["train", "tiny.toml", "--set", "schedule.gamma=0.5"],
+                        ["train", "tiny.toml", "--set", "data.validation_tokens=t.bin"],
+                        ["train", "tiny.toml", "--force"],
+                        ["bench", "step", "--model", "lenet", "--seq", "8"],
+                        ["bench", "step", "--model", "llama", "--set", "optimizer.lr=1"],
+                        ["bench", "step", "--model", "tiny.toml", "--set", "train.mode=eager"],
+                        ["explain", "plan", "tiny.toml", "--set", "train.mode=eager"]):
+            self.aloft(*command, exit_code=2)
+        # What the file says of a kind that the command line replaces is left in peace.
+        (self.folder / "betas.toml").write_text(TINY + "[optimizer]\nbetas = [0.8, 0.9]\n")
+        shown = self.aloft("train", "betas.toml", "--print-config", "--set", "optimizer.kind=sgd")
+        (self.folder / "shown.toml").write_text(shown.stdout)
+        self.aloft("train", "shown.toml", "--print-config")
+
+    def test_what_is_no_text(self):
+        for name, content in (("a.parquet", b"PAR1\x15\x04" + b"x" * 99 + b"PAR1"),
+                              ("b.jsonl", b'{"text": "one"}\n{"text": "two"}\n' * 20),
+                              ("c.txt", b'{"text": "one"}\n{"text": "two"}\n' * 20),
+                              ("d.gz", b"\x1f\x8b\x08" + b"y" * 99)):
+            (self.folder / name).write_bytes(content)
+            self.aloft("train", "tiny.toml", "--out", "kinds", "--set", f"data.text={name}",
+                       exit_code=3, says=["E0516", name, "try"])
+        self.assertFalse((self.folder / "kinds").exists())
+
+    def test_what_is_said_before_anything_is_prepared(self):
+        cache = ["--set", "data.cache=fresh"]
+        taken = self.aloft("train", "tiny.toml", "--out", "run", *cache, exit_code=2)
+        self.assertIn("E0811", taken.stderr)
+        huge = self.aloft("train", "tiny.toml", "--out", "huge", *cache, "--set",
+                          "model.context=1000000", "--set", "train.batch=100000", exit_code=4)
+        for words in ("E0401", "TiB", "in all", "free", "train.batch"):
+            self.assertIn(words, huge.stderr)
+        self.assertFalse((self.folder / "fresh").exists())
+        self.assertFalse((self.folder / "huge").exists())
+        warm = self.aloft("train", "tiny.toml", "--out", "warm", "--set", "schedule.warmup=50")
+        self.assertIn("schedule.warmup is 50", warm.stderr)
+
+    def test_a_token_file_that_is_cut(self):
+        """Between the listing and the last step it loses its end: an error, and no signal."""
+        tokens = self.folder / "tokens.bin"
+        tokens.write_bytes(bytes(2 * 400000))
+        command = [ALOFT, "train", "tiny.toml", "--out", "cut", "--set", "data.train_tokens=tokens.bin",
+                   "--set", "model.vocab=300", "--set", "data.text=[]", "--steps", "1000000",
+                   "--set", "train.eval_every=0"]
+        run = subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for line in run.stderr:
+            if line.startswith("step "):
+                break
+        os.truncate(tokens, 5000)
+        with run.stderr:
+            text = run.stderr.read()
+        self.assertEqual(run.wait(timeout=120), 4, text)
+        self.assertIn("E0608", text)
+        self.assertIn("tokens.bin", text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,160 @@
+"""Streams that are closed or full, paths that the system refuses, calls that fail: every end is an
+exit status with a message, never a signal. Usage: streams_test.py ALOFT (the standard library only).
+"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ALOFT = sys.argv[1]
+
+TINY = """[model]
+layers = 1
+dim = 16
+heads = 2
+context = 8
+[data]
+text = ["text.txt"]
+cache = "cache"
+tokenizer = { kind = "byte" }
+[train]
+batch = 2
+steps = 4
+sample_tokens = 4
+"""
+
+
+class Streams(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = Path(cls.holder.name)
+        (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        (cls.folder / "tiny.toml").write_text(TINY)
+        # One thread, and no second start of the program for its spin.
+        cls.environment = {**os.environ, "OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"}
+        assert cls.run_aloft(cls, "train", "tiny.toml", "--out", "run", "--quiet").returncode == 0
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def run_aloft(self, *arguments, before=(), **more):
+        more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("stderr", subprocess.PIPE)
+        environment = {**self.environment, **more.pop("environment", {})}
+        return subprocess.run([*before, ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
+                              errors="replace", env=environment, timeout=120, **more)
+
+    def fresh(self):
+        """A run directory that is not there."""
+        shutil.rmtree(self.folder / "new", ignore_errors=True)
+        return ["train", "tiny.toml", "--out", "new"]
+
+    def test_results_that_do_not_arrive_are_4(self):
+        for arguments in (["--help"], ["--version"], ["train", "--help"], [], ["ops"], ["recipes"],
+                          ["ops", "--json"], ["doctor"], ["train", "tiny.toml", "--print-config"],
+                          self.fresh(), ["data", "info", "run"], ["explain", "plan", "tiny.toml"],
+                          ["report", "run"], ["generate", "run", "--prompt", "a", "--tokens", "3"]):
+            with open("/dev/full", "w") as full:
+                done = self.run_aloft(*arguments, stdout=full)
+            self.assertEqual(done.returncode, 4, (arguments, done.stderr))
+            self.assertIn("E0607", done.stderr, arguments)
+            self.assertIn("No space left", done.stderr, arguments)
+
+    def test_talk_that_does_not_arrive_changes_nothing(self):
+        for arguments, status in (([*self.fresh()], 0), (["ops"], 0), (["tran"], 2),
+                                  (["data", "info", "absent"], 3)):
+            with open("/dev/full", "w") as full:
+                self.assertEqual(self.run_aloft(*arguments, stderr=full).returncode, status)
+
+    def test_closed_streams_lend_their_numbers_to_no_file(self):
+        def close():
+            for descriptor in (0, 1, 2):
+                os.close(descriptor)
+        done = self.run_aloft(*self.fresh(), preexec_fn=close, stdin=None, stdout=None, stderr=None)
+        self.assertEqual(done.returncode, 0)
+        lines = (self.folder / "new" / "metrics.jsonl").read_text().splitlines()
+        self.assertEqual([json.loads(line)["step"] for line in lines if "lr" in line], [1, 2, 3, 4])
+        for path in (self.folder / "new").rglob("*"):
+            if path.is_file() and path.suffix in (".jsonl", ".toml", ".txt"):
+                self.assertNotIn("run directory", path.read_text(errors="replace"), path)
+
+    def test_without_words_it_shows_its_help(self):
+        done = self.run_aloft()
+        self.assertEqual((done.returncode, done.stderr), (2, ""))
+        self.assertIn("train", done.stdout)
+
+    def test_paths_that_the_system_refuses_are_4(self):
+        os.symlink("b", self.folder / "a")
+        os.symlink("a", self.folder / "b")
+        for path in ("a", "n" * 5000, "a/b/c"):
+            for arguments in (["data", "info", path], ["report", path], ["train", path + ".toml"],
+                              ["generate", path, "--prompt", "x"],
+                              ["train", "tiny.toml", "--out", path],
+                              ["train", "tiny.toml", "--out", "p", "--set", f"data.text={path}"]):
+                if path.startswith("a") and path.endswith(".toml"):
+                    continue
+                done = self.run_aloft(*arguments)
+                # "a.toml" is not there at all; the others cannot be looked at.
+                expected = (2,) if arguments[-1] in ("a.toml", "a/b/c.toml") else (4,)
+                if arguments[-1] == "a/b/c.toml":
+                    expected = (4,)
+                self.assertIn(done.returncode, expected, (arguments, done.stderr))
+        name = os.fsdecode(b"r\xff\xfe.toml")
+        (self.folder / name).write_text(TINY)
+        done = self.run_aloft("train", name, "--out", os.fsdecode(b"o\xff"), "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_threads(self):
+        for arguments in (["generate", "run", "--prompt", "a"], ["train", "tiny.toml"],
+                          ["score", "run", "--tokens", "t", "--out", "o"], ["bench", "step"]):
+            done = self.run_aloft(*arguments, "--threads", 100000)
+            self.assertEqual(done.returncode, 2, (arguments, done.stderr))
+        done = self.run_aloft("doctor", environment={"OMP_NUM_THREADS": "100000"})
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_no_way_of_failing_is_a_signal(self):
+        """Every kind of call that a run makes fails once, early and late."""
+        if not shutil.which("strace") or self.run_aloft("--version", before=["strace", "-qq", "-o", "/dev/null"]).returncode:
+            self.skipTest("strace is missing or may not trace here")
+        log = self.folder / "calls"
+        self.run_aloft(*self.fresh(), before=["strace", "-f", "-qq", "-o", str(log)])
+        counts = {}
+        begun = False
+        for line in log.read_text(errors="replace").splitlines():
+            call = re.match(r"\d+ +(\w+)\(", line)
+            begun = begun or "tiny.toml" in line and "openat" in line  # the libraries are loaded
+            if call:
+                total, first = counts.get(call.group(1), (0, 0))
+                counts[call.group(1)] = (total + 1, first or (total + 1 if begun else 0))
+        faults = [("openat", "EMFILE"), ("openat", "EACCES"), ("openat", "EIO"), ("write", "ENOSPC"),
+                  ("write", "EIO"), ("read", "EIO"), ("pread64", "EIO"), ("fsync", "EIO"),
+                  ("rename", "EACCES"), ("mkdir", "EACCES"), ("newfstatat", "EIO"), ("mmap", "ENOMEM"),
+                  ("clone3", "EAGAIN"), ("getdents64", "EIO")]
+        bad, tries = [], 0
+        for call, error in faults:
+            total, first = counts.get(call, (0, 0))
+            if not first:
+                continue
+            for number in sorted({first, first + 1, (first + total) // 2, total}):
+                done = self.run_aloft(*self.fresh(), before=[
+                    "strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+                    "-e", f"inject={call}:error={error}:when={number}"])
+                tries += 1
+                if done.returncode not in (0, 4):
+                    bad.append(f"{call} {error} at {number}: {done.returncode} {done.stderr[-300:]}")
+        print(f"one failing call: {tries} tries, {len(bad)} failures")
+        self.assertFalse(bad, "\n".join(bad))
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    unittest.main(argv=sys.argv[:1], verbosity=2)
