@@ -77,10 +77,12 @@ int open_retrying(const Path& path, int flags, mode_t mode = 0) {
   return fd;
 }
 
-// Opens for reading and reports the size; folders are refused.
+// Opens for reading and reports the size; folders are refused. A pipe that nobody has opened for
+// writing is empty: to open it would wait for a writer for ever.
 int open_to_read(const Path& path, struct stat& info) {
-  Descriptor file(open_retrying(path, O_RDONLY));
+  Descriptor file(open_retrying(path, O_RDONLY | O_NONBLOCK));
   if (file.fd < 0) refuse_reading(path, errno);
+  if (::fcntl(file.fd, F_SETFL, O_RDONLY) != 0) refuse_reading(path, errno);
   if (::fstat(file.fd, &info) != 0) refuse_reading(path, errno);
   if (S_ISDIR(info.st_mode)) throw cannot_read(path, "it is a folder");
   return std::exchange(file.fd, -1);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/log.h"
 
 namespace aloft {
 namespace {
@@ -20,18 +21,22 @@ Path cut_back(const Path& folder, std::int64_t step) {
   if (!path_exists(path)) return path;
   const std::string text = read_file(path, std::uint64_t{8} << 30);
   std::string kept;
-  std::size_t at = 0;
+  std::size_t at = 0, damaged = 0;
   while (at < text.size()) {
     const std::size_t end = text.find('\n', at);
     if (end == std::string::npos) break;  // a line that a crash cut short
     const std::string_view line(text.data() + at, end + 1 - at);
     const json j = parse_json(line);
     const auto at_step = j.is_object() ? j.find("step") : j.end();
-    if (at_step != j.end() && at_step->is_number_integer() && at_step->get<std::int64_t>() <= step)
+    if (at_step == j.end() || !at_step->is_number_integer())
+      ++damaged;
+    else if (at_step->get<std::int64_t>() <= step)
       kept += line;
     at = end + 1;
   }
   if (step <= 0) kept.clear();  // it starts anew
+  if (damaged > 0 && step > 0)
+    log_warning("{} lines of {} are damaged and are left out", damaged, path.string());
   if (kept != text) write_file_atomic(path, kept);
   return path;
 }

@@ -308,7 +308,7 @@ FOREIGN = {
                                "run/checkpoints/step-99999999999999999999/x",
                                "run/checkpoints/step--00001/x", "run/checkpoints/best/x"],
     "partial folders": ["run/checkpoints/mine.partial/x", "run/checkpoints/.step-000016.partial/x"],
-    "files in the run": ["run/notes.txt", "run/run.json.bak", "run/events.out.tfevents.mine",
+    "files in the run": ["run/notes.txt", "run/run.json.bak",
                          "run/samples/mine.txt", "run/tokenizer/mine.json", "run/.hidden"],
     "files in the cache": ["cache/aloft/notes.txt", "cache/aloft/0123456789abcdef/x", "cache/aloft/x/y",
                            "cache/other/z"],

@@ -50,6 +50,13 @@ TEST_F(FileTest, NoDeviceOrPipeIsReplaced) {
   EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
+TEST_F(FileTest, APipeWithoutAWriterIsEmpty) {
+  const Path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(read_file(pipe), "");
+  EXPECT_THROW(MappedFile{pipe}, DataError);
+}
+
 TEST_F(FileTest, WhatTheSystemRefusesIsTheSystemsTrouble) {
   fs::create_symlink("loop", folder / "loop");
   for (const Path& path : {folder / "loop", folder / std::string(5000, 'n')}) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "observe/report/curves.h"
 
@@ -46,10 +47,9 @@ json read_record(const Path& path) {
 }
 
 std::string newest_sample(const Path& folder) {
-  std::error_code ignored;
   Path newest;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".txt" && entry.path() > newest) newest = entry.path();
+  for (const Path& path : list_folder(folder))
+    if (path.extension() == ".txt") newest = path;
   return newest.empty() ? "" : read_file(newest, 1 << 20);
 }
 
