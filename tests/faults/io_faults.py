@@ -39,7 +39,8 @@ DEFAULT = ("EIO",)
 # Failures that only a caller's mistake or a broken kernel gives, and hints that may fail.
 NEVER = {"madvise", "ioctl", "umask", "getrandom", "sysinfo", "epoll_wait", "kill", "tgkill", "fadvise64"}
 # What the words of an error, or of our own message about it, have in them.
-CAUSE = {"ENOMEM": "memory|thread", "EAGAIN": "thread|unavailable|memory", "EACCES": "permission|not readable"}
+CAUSE = {"ENOMEM": "memory|thread", "EAGAIN": "thread|unavailable|memory", "EACCES": "permission|not readable",
+         "EFBIG": "too large|no space"}
 # Somebody else's file is the matter, not the machine: exit 3 is as good as 4.
 OF_THE_FILE = {"EACCES", "ENOENT"}
 
@@ -151,7 +152,9 @@ def file_names(line):
     found += re.findall(r"\d+<([^>]*)>", line)
     plain = []
     for path in found:
-        name = path.rstrip("/").rsplit("/", 1)[-1]
+        folder, _, name = path.rstrip("/").rpartition("/")
+        if "stat" in line.split("(")[0]:  # looking for it is looking into its folder
+            plain += [folder.rpartition("/")[2]] if folder else []
         name = re.sub(r"(\.\d+-\d+)?\.tmp[\d.]*$|\.partial$", "", name)
         if path.startswith(("/dev/pts", "/dev/null", "/dev/full", "pipe:")):
             name = "out"
