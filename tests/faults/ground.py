@@ -252,7 +252,7 @@ def checkpoint_differs(found, wanted):
     try:
         if manifest_of(found) != manifest_of(wanted):
             return "manifest.json says something else"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         return f"manifest.json: {error}"
     return None
 
