@@ -175,7 +175,9 @@ void EagerEmitter::let_go_of_variables() {
 // numbers anyway, and a loop must not depend on what ran before it.
 std::int64_t EagerEmitter::random_key(Name op) {
   const auto* now = static_cast<const std::int64_t*>(random_state()->data);
-  if (!std::equal(random_at_.begin(), random_at_.end(), now, now + 3)) {
+  thread_local std::uint64_t seeds_seen = 0;  // an emitter is its thread's
+  const bool is_seeded_anew = std::exchange(seeds_seen, times_seeded()) != times_seeded();
+  if (is_seeded_anew || !std::equal(random_at_.begin(), random_at_.end(), now, now + 3)) {
     occurrences_.clear();
     std::copy(now, now + 3, random_at_.begin());
   }

@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <atomic>
+
 #include "base/error.h"
 #include "frontend/module.h"
 #include "graph/graph.h"
@@ -38,11 +40,18 @@ const VariablePtr& random_state() {
   return state;
 }
 
+namespace {
+std::atomic<std::uint64_t> seeded = 0;
+}
+
 void manual_seed(std::uint64_t seed) {
   // 52 bits: exact in a double, so that the host's evaluation draws the same numbers.
   values()[0] = static_cast<std::int64_t>(seed & ((std::uint64_t{1} << 52) - 1));
   values()[1] = values()[2] = 0;
+  ++seeded;
 }
+
+std::uint64_t times_seeded() { return seeded; }
 
 std::uint64_t current_seed() { return static_cast<std::uint64_t>(values()[0]); }
 

@@ -15,6 +15,9 @@ const VariablePtr& random_state();
 // Starts over: {seed, 0, 0}.
 void manual_seed(std::uint64_t seed);
 std::uint64_t current_seed();
+// Calls of manual_seed() so far: who numbers draws begins anew behind each, also where the state is
+// then set to what it was before.
+std::uint64_t times_seeded();
 
 // values[i] = deviation * the i-th normal number of the seed and `identity`, drawn by the back
 // end's kernel of random_normal, so in parallel; the same numbers on any number of threads.
