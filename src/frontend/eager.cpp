@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/random.h"
@@ -171,14 +172,14 @@ void EagerEmitter::let_go_of_variables() {
   states_.clear();
 }
 
-// Counts ops at one place since the random state last changed: what comes behind a step draws other
-// numbers anyway, and a loop must not depend on what ran before it.
+// Counts ops at one place since the random state last changed or was set: what comes behind a step
+// draws other numbers anyway, and a loop must not depend on what ran before it.
 std::int64_t EagerEmitter::random_key(Name op) {
   const auto* now = static_cast<const std::int64_t*>(random_state()->data);
-  thread_local std::uint64_t seeds_seen = 0;  // an emitter is its thread's
-  const bool is_seeded_anew = std::exchange(seeds_seen, times_seeded()) != times_seeded();
-  if (is_seeded_anew || !std::equal(random_at_.begin(), random_at_.end(), now, now + 3)) {
+  if (draws_begun_ != draws_begun() ||
+      !std::equal(random_at_.begin(), random_at_.end(), now, now + 3)) {
     occurrences_.clear();
+    draws_begun_ = draws_begun();
     std::copy(now, now + 3, random_at_.begin());
   }
   const Where& w = current_where();

@@ -128,6 +128,7 @@ class EagerEmitter : public Emitter {
   std::map<const Variable*, CellPtr> states_;  // each variable's value as it is now
   std::map<std::pair<Name, Name>, int> occurrences_;
   std::array<std::int64_t, 3> random_at_ = {};  // the random state that `occurrences_` counts under
+  std::uint64_t draws_begun_ = 0;               // and since when
   std::map<VariablePtr, Tensor> gradients_;
   std::uint64_t generation_ = 1;
   std::uint64_t born_ = 0;

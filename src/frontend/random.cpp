@@ -2,8 +2,6 @@
 
 #include <omp.h>
 
-#include <atomic>
-
 #include "base/error.h"
 #include "frontend/module.h"
 #include "graph/graph.h"
@@ -41,17 +39,19 @@ const VariablePtr& random_state() {
 }
 
 namespace {
-std::atomic<std::uint64_t> seeded = 0;
+thread_local std::uint64_t begun = 0;
 }
 
 void manual_seed(std::uint64_t seed) {
   // 52 bits: exact in a double, so that the host's evaluation draws the same numbers.
   values()[0] = static_cast<std::int64_t>(seed & ((std::uint64_t{1} << 52) - 1));
   values()[1] = values()[2] = 0;
-  ++seeded;
+  begin_draws();
 }
 
-std::uint64_t times_seeded() { return seeded; }
+void begin_draws() { ++begun; }
+
+std::uint64_t draws_begun() { return begun; }
 
 std::uint64_t current_seed() { return static_cast<std::uint64_t>(values()[0]); }
 

@@ -12,12 +12,14 @@ namespace aloft {
 
 // This thread's random state; i64[3].
 const VariablePtr& random_state();
-// Starts over: {seed, 0, 0}.
+// Starts this thread's over: {seed, 0, 0}.
 void manual_seed(std::uint64_t seed);
 std::uint64_t current_seed();
-// Calls of manual_seed() so far: who numbers draws begins anew behind each, also where the state is
-// then set to what it was before.
-std::uint64_t times_seeded();
+// The state was set from outside (a seed, a checkpoint), perhaps to what it was: what is drawn from
+// here on is numbered anew, as by a thread that has drawn nothing yet.
+void begin_draws();
+// Calls of begin_draws() on this thread so far.
+std::uint64_t draws_begun();
 
 // values[i] = deviation * the i-th normal number of the seed and `identity`, drawn by the back
 // end's kernel of random_normal, so in parallel; the same numbers on any number of threads.

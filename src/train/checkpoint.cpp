@@ -125,6 +125,7 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
     const TensorView& t = state.at(v->name.str());
     if (!t.bytes.empty()) std::memcpy(v->data, t.bytes.data(), t.bytes.size());
   }
+  begin_draws();
   return meta;
 }
 

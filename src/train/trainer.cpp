@@ -407,6 +407,7 @@ class Training {
     for (const VariablePtr& sum : optimizer_->accumulators())
       std::memset(sum->data, 0, sum->type.max_bytes());
     std::memcpy(random_state()->data, random_before_.data(), sizeof random_before_);
+    begin_draws();
     inside_ = Inside::Nothing;
   }
 

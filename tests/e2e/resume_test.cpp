@@ -8,6 +8,9 @@
 #include <thread>
 
 #include "e2e/small_run.h"
+#include "frontend/eager.h"
+#include "train/checkpoint.h"
+#include "train/session.h"
 
 namespace aloft::e2e {
 namespace {
@@ -144,8 +147,8 @@ TEST_P(Resume, ThreadsDoNotChangeABit) {
   }
 }
 
-// Runs the program itself and interrupts it once it has saved a checkpoint; its exit code.
-int interrupted(const std::vector<std::string>& words, const fs::path& checkpoint) {
+// Starts the program itself: a process that has drawn nothing yet.
+pid_t start(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
   arguments.push_back(nullptr);
@@ -155,6 +158,55 @@ int interrupted(const std::vector<std::string>& words, const fs::path& checkpoin
     execv(arguments[0], arguments.data());
     _exit(99);
   }
+  return child;
+}
+
+// The run that is made anew from step 5 draws step 6 at the very random state at which the run
+// before it in this process drew last.
+TEST_P(Resume, AfterAnotherRunInTheProcessItDrawsWhatAFreshProcessDraws) {
+  const auto set = in_mode({"train.steps=6", "train.checkpoint_every=5", "model.dropout=0.5"});
+  run("straight", set);
+  for (const char* out : {"here", "elsewhere"}) {
+    fs::copy(folder_ / "straight", folder_ / out, fs::copy_options::recursive);
+    fs::remove_all(checkpoint(out, name(6)));
+  }
+  EXPECT_EQ(run("here", set, true).steps, 1);
+  std::vector<std::string> words = {
+      ALOFT_PROGRAM, "train",  folder_ / "small.toml", "--out", folder_ / "elsewhere",
+      "--resume",    "--quiet"};
+  for (const std::string& s : set) words.insert(words.end(), {"--set", s});
+  int status = 0;
+  ASSERT_GT(waitpid(start(words), &status, 0), 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  for (const char* out : {"here", "elsewhere"}) {
+    expect_same_state("straight", out, name(6));
+    EXPECT_EQ(metrics(out), metrics("straight")) << out;
+  }
+}
+
+// A checkpoint brings its random state along, seeded or not: behind it the same numbers come.
+TEST_F(SmallRun, ALoadedCheckpointBeginsTheDrawsAnew) {
+  const Recipe recipe = this->recipe({"model.dropout=0.5"});
+  Session session = open_session(recipe, 17, {});
+  const nlohmann::json config = {{"kind", "small"}};
+  CheckpointMeta meta;
+  meta.policy = session.model->policy().str();
+  meta.model = config;
+  const Path saved = folder_ / "saved";
+  fs::create_directories(saved);
+  write_checkpoint(saved, meta, *session.model, *session.optimizer);
+  const Tensor tokens = from_ints(std::vector<std::int32_t>(16, 3), {1, 16});
+  const auto logits = [&] { return (*session.model)(tokens).to_floats(); };
+  const std::vector<float> first = logits(), second = logits();
+  EXPECT_NE(first, second);  // other numbers a call
+  load_checkpoint(saved, config, *session.model, *session.optimizer);
+  EXPECT_EQ(logits(), first);
+  EXPECT_EQ(logits(), second);
+}
+
+// Runs the program and interrupts it once it has saved a checkpoint; its exit code.
+int interrupted(const std::vector<std::string>& words, const fs::path& checkpoint) {
+  const pid_t child = start(words);
   int status = 0;
   pid_t ended = 0;
   while (!fs::exists(checkpoint) && (ended = waitpid(child, &status, WNOHANG)) == 0)

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
@@ -44,8 +45,8 @@ TEST(Layers, ParametersHavePyTorchsNamesAndShapes) {
 }
 
 TEST(Layers, StartDependsOnSeedAndNameAlone) {
-  manual_seed(3);
   Model a, b, c;
+  manual_seed(3);
   Linear first(a, "x", 8, 8);
   Linear other(b, "other", 2, 2), second(b, "x", 8, 8);
   manual_seed(4);
@@ -85,6 +86,25 @@ TEST(Layers, DropoutOnlyInTraining) {
   m.eval();
   EXPECT_EQ(drop(x).to_floats(), ones);
   EXPECT_THROW(Dropout(m, "all", 1.0), UserError);
+}
+
+// Seeding is the thread's own affair: one that seeds must not make another's draws come again.
+TEST(Layers, ASeedOnAnotherThreadChangesNoDraw) {
+  Model m;
+  Dropout drop(m, "drop", 0.5);
+  const Tensor x = from_floats(std::vector<float>(1000, 1.0f), {10, 100});
+  const auto draws = [&](bool disturbed) {
+    manual_seed(1);
+    std::vector<std::vector<float>> drawn;
+    for (int i = 0; i < 2; ++i) {
+      drawn.push_back(drop(x).to_floats());
+      if (disturbed) std::thread([] { manual_seed(1); }).join();
+    }
+    return drawn;
+  };
+  const auto alone = draws(false);
+  EXPECT_NE(alone[0], alone[1]);
+  EXPECT_EQ(draws(true), alone);
 }
 
 TEST(Layers, BatchNormKeepsRunningStatistics) {
