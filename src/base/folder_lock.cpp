@@ -57,8 +57,9 @@ EnvironmentError cannot_lock(const Path& file, std::string_view doing, int error
 bool still_there(int fd, const Path& file) {
   struct stat mine {
   }, theirs{};
-  return ::fstat(fd, &mine) == 0 && ::stat(file.c_str(), &theirs) == 0 &&
-         mine.st_ino == theirs.st_ino && mine.st_dev == theirs.st_dev;
+  const bool seen = ::fstat(fd, &mine) == 0 && ::stat(file.c_str(), &theirs) == 0;
+  if (!seen && errno != ENOENT) throw cannot_lock(file, "stat", errno);
+  return seen && mine.st_ino == theirs.st_ino && mine.st_dev == theirs.st_dev;
 }
 
 }  // namespace
@@ -99,8 +100,13 @@ LockState state_of(const LockHolder& holder, const ProcessName& self, bool locke
 }
 
 FolderLock::FolderLock(Path file) : file_(std::move(file)) {
-  for (int tries = 0; tries < 100; ++tries)
-    if (try_once()) return;
+  try {
+    for (int tries = 0; tries < 100; ++tries)
+      if (try_once()) return;
+  } catch (...) {
+    if (fd_ >= 0) ::close(fd_);
+    throw;
+  }
   refuse(file_, std::nullopt, LockState::Held);
 }
 

@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/verb.h"
@@ -49,11 +48,8 @@ ExitCode build(const Options& o) {
               {"validation_tokens", data.validation ? data.validation->size() : 0},
               {"skipped_files", i.skipped.size()},
               {"skipped", nlohmann::json::array()}};
-  constexpr std::size_t kShown = 10;
-  for (const SkippedFile& s : i.skipped) {
-    if (out["skipped"].size() < kShown) log_info("skipped {}: {}", s.path.string(), s.why);
+  for (const SkippedFile& s : i.skipped)
     out["skipped"].push_back({{"path", s.path.string()}, {"why", s.why}});
-  }
   if (!o.json) out.erase("skipped");
   if (data.tokenizer) {
     out["tokenizer"] = std::string(data.tokenizer->kind());

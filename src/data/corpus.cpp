@@ -78,11 +78,12 @@ class Listing {
         if (!is_hidden(entry) && !is_link_to_folder(entry)) add_found(entry, root);
       return;
     }
-    if (why.empty()) why = reason_to_skip(path);
+    const bool is_closed = !why.empty();
+    if (!is_closed) why = reason_to_skip(path);
     if (why.empty())
       add_file(path, path.lexically_relative(root).generic_string());
     else
-      out_.skipped.push_back({path, why});
+      out_.skipped.push_back({path, why, is_closed});
   }
 
   // Matches the components [at, end) of a glob below `folder`; the number of matches.

@@ -23,6 +23,7 @@ struct CorpusFile {
 struct SkippedFile {
   Path path;
   std::string why;
+  bool is_closed = false;  // it may be text: it cannot be opened
 };
 
 struct Corpus {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/leftovers.h"
@@ -16,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kCacheVersion = 1;
 constexpr const char* kDatasetFile = "dataset.json";
+constexpr int kTries = 5;  // while others work at the same data set
 
 // A text form rather than bytes, so that field borders are part of it.
 std::uint64_t signature_of(const DatasetSpec& spec, const Corpus& corpus) {
@@ -70,6 +72,28 @@ void encode_parts(const Corpus& corpus, std::span<const TextPart> parts, const T
 
 std::size_t files_in(std::span<const TextPart> parts) { return parts.size(); }
 
+// Out of the way under another name: whoever finds the same damage never meets a folder that is
+// half removed.
+void set_aside(const Path& folder) {
+  const ScratchFolder aside(folder);
+  std::error_code already_gone;
+  fs::rename(folder, aside.path() / "damaged", already_gone);
+}
+
+// Gives what was built its name. Where somebody else has built the same meanwhile, theirs is as
+// good.
+void install(const Path& built, const Path& folder) {
+  for (int tries = 1;; ++tries) {
+    if (path_exists(folder / kDatasetFile)) return;
+    if (has_name(folder)) set_aside(folder);
+    try {
+      return rename_durably(built, folder);
+    } catch (const EnvironmentError&) {  // another one came first; or the flush behind it failed
+      if (tries == kTries || !has_name(built)) throw;
+    }
+  }
+}
+
 void build(const DatasetSpec& spec, const Corpus& corpus, const Path& folder,
            const OnPackProgress& on_progress) {
   const CorpusSplit split = split_corpus(corpus, spec.validation, spec.seed);
@@ -90,10 +114,7 @@ void build(const DatasetSpec& spec, const Corpus& corpus, const Path& folder,
   json["train_bytes"] = bytes_of(split.train);
   json["validation_bytes"] = bytes_of(split.validation);
   write_file_atomic(scratch.path() / kDatasetFile, json.dump(2) + "\n");
-  // Somebody else may have built the same meanwhile; theirs is as good.
-  if (path_exists(folder / kDatasetFile)) return;
-  fs::remove_all(folder);
-  rename_durably(scratch.path(), folder);
+  install(scratch.path(), folder);
 }
 
 // What lies in the cache; DataError where it is damaged.
@@ -147,14 +168,17 @@ struct Request {
     dataset.info.text = corpus.files;
     return dataset;
   }
-  // The cached data; what is damaged is removed, with a warning.
+  // The cached data; what is damaged is removed, with a warning. It is looked at twice: what
+  // seemed damaged may have been on its way out, and another one be in its place.
   std::optional<Dataset> cached() const {
-    if (!path_exists(folder / kDatasetFile)) return std::nullopt;
-    try {
-      return finish(load(folder, spec.verify), true);
-    } catch (const DataError& error) {
-      log_warning("a cached data set cannot be used: {}", error.what());
-      fs::remove_all(folder);
+    for (int looks = 1; looks <= 2 && path_exists(folder / kDatasetFile); ++looks) {
+      try {
+        return finish(load(folder, spec.verify), true);
+      } catch (const DataError& error) {
+        if (looks < 2) continue;
+        log_warning("a cached data set cannot be used: {}", error.what());
+        set_aside(folder);
+      }
     }
     return std::nullopt;
   }
@@ -171,9 +195,15 @@ std::optional<Dataset> find_dataset(const DatasetSpec& spec) { return Request(sp
 
 Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress) {
   const Request request(spec);
-  if (auto cached = request.cached()) return *std::move(cached);
-  build(request.spec, request.corpus, request.folder, on_progress);
-  return request.finish(load(request.folder, Verify::HeaderOnly), false);
+  for (int tries = 1;; ++tries) {
+    if (auto cached = request.cached()) return *std::move(cached);
+    build(request.spec, request.corpus, request.folder, on_progress);
+    try {
+      return request.finish(load(request.folder, Verify::HeaderOnly), false);
+    } catch (const DataError&) {  // taken away by one who had found it damaged before
+      if (tries == kTries) throw;
+    }
+  }
 }
 
 }  // namespace aloft

@@ -51,11 +51,11 @@ struct PackProgress {
 };
 using OnPackProgress = std::function<void(const PackProgress&)>;
 
-// DataError, UserError of corpus.h, build.h and shard.h. A cache folder that is damaged is built
-// again, with a warning.
 // What open_dataset would give, where the cache holds it whole: nothing is made.
 std::optional<Dataset> find_dataset(const DatasetSpec& spec);
 
+// DataError, UserError of corpus.h, build.h and shard.h. A cache folder that is damaged is built
+// again, with a warning. Several processes may do so at once: the last one's stays.
 Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress = {});
 
 }  // namespace aloft

@@ -52,6 +52,20 @@ DatasetSpec dataset_spec(const Recipe& recipe) {
   return spec;
 }
 
+// What is no text is rarely meant to be; what cannot be opened is missed.
+void say_skipped(const std::vector<SkippedFile>& skipped, bool quiet) {
+  constexpr int kShown = 10;
+  int shown[2] = {0, 0};
+  for (const SkippedFile& s : skipped) {
+    if (quiet && !s.is_closed) continue;
+    const LogLevel level = s.is_closed ? LogLevel::Warning : LogLevel::Info;
+    const int n = ++shown[s.is_closed];
+    if (n <= kShown) log_line(level, fmt::format("skipped {}: {}", s.path.string(), s.why));
+    if (n == kShown + 1)
+      log_line(level, "skipped more files: `aloft data build --json` lists them");
+  }
+}
+
 }  // namespace
 
 std::optional<Dataset> cached_data(const Recipe& recipe) {
@@ -63,11 +77,13 @@ Dataset open_data(const Recipe& recipe, bool quiet) {
   const DatasetSpec spec = dataset_spec(recipe);
   make_folder(spec.cache);
   std::string stage;
-  return open_dataset(spec, [&](const PackProgress& p) {
+  Dataset data = open_dataset(spec, [&](const PackProgress& p) {
     if (quiet || stage == p.stage) return;
     stage = p.stage;
     log_info("preparing data: {}", stage);
   });
+  say_skipped(data.info.skipped, quiet);
+  return data;
 }
 
 std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data) {

@@ -56,7 +56,8 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
 // Where packed data lies unless a recipe says otherwise: XDG_CACHE_HOME or ~/.cache, /aloft.
 Path default_cache();
 
-// Opens the recipe's data: its text, or the token files that it names instead.
+// Opens the recipe's data: its text, or the token files that it names instead. Says which files of
+// a folder or glob were left out; where `quiet`, only those that cannot be opened.
 Dataset open_data(const Recipe& recipe, bool quiet);
 // The same of a text, where the cache holds it already: nothing is made.
 std::optional<Dataset> cached_data(const Recipe& recipe);

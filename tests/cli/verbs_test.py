@@ -308,6 +308,12 @@ class Verbs(unittest.TestCase):
         self.assertIn("E0643", self.aloft("data", "info", "texts", exit_code=3).stderr)
         done = self.aloft("data", "info", "texts/a.txt", exit_code=3)
         self.assertNotIn("remove", done.stderr)
+        # What may be text and cannot be opened is said even to who wants to hear nothing.
+        (texts / "circle.txt").symlink_to("circle.txt")
+        said = self.aloft("train", "tiny.toml", "--set", 'data.text=["texts"]', "--out", "left-out",
+                          "--quiet").stderr
+        self.assertRegex(said, "warning: skipped .*circle.txt: a circle of links")
+        self.assertNotIn("empty.txt", said)
 
     def test_train_resume_report(self):
         done = self.aloft("train", "tiny.toml", "--out", "first")

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "base/error.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "temporary_folder.h"
@@ -101,6 +103,22 @@ TEST_F(PackTest, AFailedBuildLeavesNothing) {
   spec.tokenizer = {.kind = "char", .path = (folder / "tokenizer").string()};
   EXPECT_THROW(open_dataset(spec), DataError);  // E0501: characters that it does not know
   EXPECT_TRUE(std::filesystem::is_empty(spec.cache));
+}
+
+// Each finds the damage, and each mends it: none is in another's way.
+TEST_F(PackTest, SeveralMendOneDataSetAtOnce) {
+  spec.tokenizer = {.kind = "byte"};
+  const std::string wanted = text_of(open_dataset(spec).train, *make_byte_tokenizer());
+  for (int round = 0; round < 20; ++round) {
+    TemporaryFolder::put(file(open_dataset(spec), "dataset.json"), "{}");
+    std::vector<std::future<std::string>> found;
+    for (int i = 0; i < 4; ++i)
+      found.push_back(std::async(std::launch::async, [&] {
+        return text_of(open_dataset(spec).train, *make_byte_tokenizer());
+      }));
+    for (auto& text : found) EXPECT_EQ(text.get(), wanted);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(spec.cache), {}), 1);
 }
 
 TEST_F(PackTest, SpecsThatCannotBe) {

@@ -11,7 +11,7 @@
   path      odd names, loops, files in the way, as run directory, recipe, model, text
   foreign   files of others in our folders: they stay, and the run is the same
 """
-import itertools
+import functools
 import json
 import os
 import re
@@ -195,6 +195,7 @@ def a_leaf(here, scenario, pattern, path, number):
 
 # ------------------------------------------------------------------------------------------ headers
 
+@functools.cache
 def headers():
     data = b"\0" * 64
 

@@ -3,8 +3,9 @@ checkpoint is lost.
 
   kills.py ALOFT [--short] ...
 
-Points: every system call of a fresh run, of one that is resumed, of one that is resumed although it had
-ended, of one that keeps a single checkpoint; and moments drawn at random, several kills one after
+Points: every system call that changes files, and a draw of the others (between the same two changes
+every kill finds the same files), of a fresh run, of one that is resumed, of one that is resumed although
+it had ended, of one that keeps a single checkpoint; and moments drawn at random, several kills one after
 another, with a longer run in which they meet the steps.
 """
 import os
@@ -28,7 +29,8 @@ SCENARIOS = {
     "resumed-keep-1": ("half", ground.RESUME + ONE),
     "ended-keep-1": ("done-keep-1", ground.RESUME + ONE),
 }
-RANDOM = 200
+MOMENTS = 500
+OTHER_CALLS = 60  # of a scenario
 WEEK = 7 * 86400
 
 
@@ -48,8 +50,11 @@ def keys(here, options, draw):
     found = []
     for name, (state, arguments) in SCENARIOS.items():
         calls = tracing.trace(here.place(state), arguments)
-        found += [f"{name}/{call}/{number}" for call, number in tracing.points(calls)]
-    found += [f"moments/{draw.randrange(1 << 30)}" for _ in range(RANDOM * options.rounds)]
+        changes = tracing.points(calls, tracing.changes_files)
+        others = sorted({*tracing.points(calls)} - {*changes})
+        changes += draw.sample(others, min(len(others), OTHER_CALLS * options.rounds))
+        found += [f"{name}/{call}/{number}" for call, number in changes]
+    found += [f"moments/{draw.randrange(1 << 30)}" for _ in range(MOMENTS * options.rounds)]
     return found
 
 

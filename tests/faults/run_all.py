@@ -1,6 +1,6 @@
 """Every fault program, whole: what `make faults` runs. The sum is to be 0 failures.
 
-  run_all.py ALOFT [--rounds N] [--seed N] [--minutes M] [--only PROGRAM ...] [--short]
+  run_all.py ALOFT [--rounds N] [--seed N] [--minutes M] [--only PROGRAM ...] [--short | --share S]
 
 Seeds that are not given are drawn; the lines say which, so that a run is repeated by --seed.
 """
@@ -24,12 +24,13 @@ def main():
     parser.add_argument("--minutes", type=float, default=60, help="of soak")
     parser.add_argument("--only", nargs="+", choices=PROGRAMS, default=PROGRAMS)
     parser.add_argument("--short", action="store_true", help="a sample of each")
+    parser.add_argument("--share", type=float, default=1, help="of the tries, drawn with the seed (1: all)")
     options = parser.parse_args()
     print(f"faults: seed {options.seed}, {options.rounds} rounds, {options.minutes:g} minutes of soak")
     tries = failures = broken = 0
     for name in options.only:
         command = [sys.executable, "-B", HERE / f"{name}.py", options.aloft, "--seed", str(options.seed),
-                   "--rounds", str(options.rounds)]
+                   "--rounds", str(options.rounds), "--share", str(options.share)]
         command += ["--short"] if options.short else []
         command += ["--minutes", str(options.minutes)] if name == "soak" and not options.short else []
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)

@@ -3,13 +3,15 @@
 A program gives keys, strings of which each says everything about one try ("train/write/5/EIO/once"),
 and a function that makes the try of a key. So every failure is repeated by PROGRAM ALOFT --only KEY.
 
-  PROGRAM ALOFT [--short] [--rounds N] [--seed N] [--only KEY] [--jobs N] [--list]
+  PROGRAM ALOFT [--short | --share S] [--rounds N] [--seed N] [--only KEY | --like PATTERN] [--jobs N] [--list]
 
-The full form tries every key, the short form (`make test`) a sample drawn with the seed. The last line is
+The full form tries every key, --share 0.1 a tenth of them, drawn with the seed, the short form (`make test`)
+a draw that takes seconds. The last line is
 `NAME: N tries, M failures`; the exit status is 1 with failures, 77 (ctest: skipped) where a tool is missing.
 """
 import argparse
 import concurrent.futures
+import fnmatch
 import os
 import pathlib
 import random
@@ -45,9 +47,11 @@ def arguments(extra=None):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("aloft", help="the program, build/bin/aloft")
     parser.add_argument("--short", action="store_true", help="a sample that takes seconds")
+    parser.add_argument("--share", type=float, default=1, help="of the keys, drawn with the seed (1: all)")
     parser.add_argument("--rounds", type=int, default=1, help="times as many drawn tries")
     parser.add_argument("--seed", type=int, help="default: 1 with --short, else drawn")
     parser.add_argument("--only", metavar="KEY", help="this try alone")
+    parser.add_argument("--like", metavar="PATTERN", default="*", help="these tries: 'train/write/*'")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", action="store_true", help="the keys, and stop")
     if extra:
@@ -80,9 +84,7 @@ def run(name, keys, attempt, short, extra=None):
     draw = random.Random(options.seed)
     with ground.Ground(pathlib.Path(options.aloft).resolve(), ROOT, options.seed) as here:
         here.options = options
-        chosen = [options.only] if options.only else keys(here, options, draw)
-        if options.short and not options.only and len(chosen) > short:
-            chosen = draw.sample(chosen, short)
+        chosen = [options.only] if options.only else drawn(keys(here, options, draw), options, draw, short)
         if options.list:
             print("\n".join(chosen))
             return
@@ -91,12 +93,20 @@ def run(name, keys, attempt, short, extra=None):
     sys.exit(1 if failures else 0)
 
 
+def drawn(keys, options, draw, short):
+    keys = fnmatch.filter(keys, options.like)
+    number = min(round(len(keys) * options.share), short if options.short else len(keys))
+    return keys if number == len(keys) else draw.sample(keys, number)
+
+
 def attempt_all(here, keys, attempt, jobs):
     """How many were tried, and the failures as (key, Failure)."""
     def one(key):
         try:
             return attempt(here, key)
         except Failure as failure:
+            if not here.options.short:  # the end is far
+                print(f"{failure.kind}: --only '{key}'", file=sys.stderr, flush=True)
             return failure
         except Exception:  # a program that stumbles has not shown that Aloft does not
             return Failure("the fault program stumbled: " + traceback.format_exc().splitlines()[-1],

@@ -28,6 +28,21 @@ NEVER_FAIL = {"exit", "exit_group", "futex", "sched_yield", "arch_prctl", "set_t
               "rt_sigprocmask", "nanosleep", "clock_nanosleep", "poll", "prlimit64", "rt_sigaction"}
 
 
+# What leaves files otherwise than it found them; opening does where it may make or cut the file.
+CHANGES = {"write", "pwrite64", "writev", "pwritev", "ftruncate", "fallocate", "rename", "renameat",
+           "renameat2", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat", "link", "linkat", "symlink",
+           "symlinkat", "fchmod", "chmod", "fchmodat", "utimensat", "copy_file_range", "sendfile",
+           "flock", "mknod", "mknodat", "truncate", "creat"}
+
+
+def changes_files(call):
+    if call.name in ("open", "openat"):
+        return "O_CREAT" in call.text or "O_TRUNC" in call.text
+    if call.name == "fcntl":
+        return "LK" in call.text
+    return call.name in CHANGES
+
+
 def need_strace(here):
     """Ends the program as skipped where strace is missing or may not trace."""
     if not shutil.which("strace"):
