@@ -1,5 +1,5 @@
 // The processor: our own kernels, most in Highway's vectors, those of the matrix units in
-// intrinsics; oneDNN for convolutions and for bf16 products without matrix units; one OpenMP pool.
+// intrinsics; oneDNN for convolutions; one OpenMP pool.
 #pragma once
 
 #include "runtime/backend.h"

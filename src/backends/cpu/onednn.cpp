@@ -10,28 +10,7 @@
 #include "base/error.h"
 
 namespace aloft::cpu {
-namespace {
-
 using dnnl::memory;
-
-memory::desc matrix(std::int64_t rows, std::int64_t cols, DType type, std::int64_t ld,
-                    bool transposed) {
-  return {{rows, cols}, onednn_type(type), transposed ? memory::dims{1, ld} : memory::dims{ld, 1}};
-}
-
-dnnl::matmul::primitive_desc describe_matmul(const memory::desc& a, const memory::desc& b,
-                                             const memory::desc& bias, const memory::desc& c,
-                                             bool has_bias, const dnnl::primitive_attr& attr) {
-#if DNNL_VERSION_MAJOR >= 3
-  return has_bias ? dnnl::matmul::primitive_desc(onednn_engine(), a, b, bias, c, attr)
-                  : dnnl::matmul::primitive_desc(onednn_engine(), a, b, c, attr);
-#else
-  const auto desc = has_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-  return {desc, attr, onednn_engine()};
-#endif
-}
-
-}  // namespace
 
 dnnl::memory::data_type onednn_type(DType type) {
   switch (type) {
@@ -95,34 +74,6 @@ OneDnnCalls::OneDnnCalls(const dnnl::primitive& primitive,
 
 void OneDnnCalls::run(std::initializer_list<const void*> pointers) const {
   calls_.take(omp_get_thread_num())->run(pointers);
-}
-
-OneDnnMatmul::OneDnnMatmul(const OneDnnMatmulShape& s, int threads) {
-  OneThread one;
-  try {
-    const memory::desc a = matrix(s.m, s.k, s.in, s.lda, s.transpose_a),
-                       b = matrix(s.k, s.n, s.in, s.ldb, s.transpose_b),
-                       c = matrix(s.m, s.n, s.out, s.ldc, false),
-                       bias = matrix(1, s.n, DType::F32, s.n, false);
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (s.accumulate) {
-      dnnl::post_ops sum;
-      sum.append_sum(1.0f);
-      attr.set_post_ops(sum);
-    }
-    const auto desc = describe_matmul(a, b, bias, c, s.bias, attr);
-    const memory::desc scratch = desc.scratchpad_desc();
-    scratch_bytes_ = scratch.get_size();
-    std::vector<std::pair<int, memory::desc>> args = {{DNNL_ARG_SRC, a},
-                                                      {DNNL_ARG_WEIGHTS, b},
-                                                      {DNNL_ARG_DST, c},
-                                                      {DNNL_ARG_SCRATCHPAD, scratch}};
-    if (s.bias) args.push_back({DNNL_ARG_BIAS, bias});
-    calls_ = OneDnnCalls(dnnl::matmul(desc), args, threads);
-  } catch (const dnnl::error& e) {
-    throw_onednn("a matrix product", e);
-  }
 }
 
 }  // namespace aloft::cpu

@@ -66,29 +66,6 @@ class OneDnnCalls {
   Shelf<OneDnnCall> calls_;
 };
 
-// C[m, n] = A[m, k] B[k, n] (+ bias[n], f32) (+ C), all plain; a transposed operand is stored the
-// other way round. `in`: F32 or BF16; `out`: F32, or BF16 with BF16.
-struct OneDnnMatmulShape {
-  std::int64_t m = 0, n = 0, k = 0;
-  DType in = DType::F32, out = DType::F32;
-  bool transpose_a = false, transpose_b = false;
-  std::int64_t lda = 0, ldb = 0, ldc = 0;  // row strides as stored
-  bool bias = false, accumulate = false;
-};
-
-class OneDnnMatmul {
- public:
-  // `threads`: how many a run of it has.
-  OneDnnMatmul(const OneDnnMatmulShape& shape, int threads);
-  std::size_t scratch_bytes() const { return scratch_bytes_; }
-  // run({a, b, c, scratch, bias}); without a bias the last is left out. Thread-safe.
-  void run(std::initializer_list<const void*> pointers) const { calls_.run(pointers); }
-
- private:
-  std::size_t scratch_bytes_ = 0;
-  OneDnnCalls calls_;
-};
-
 // A two-dimensional convolution of `images` images or one of its gradients. The three operands are
 // x, weight and y in the layouts that the library likes best; plain is NCHW (OIHW, GOIHW).
 struct OneDnnConvShape {

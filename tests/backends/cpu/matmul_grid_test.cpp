@@ -128,6 +128,29 @@ TEST(MatmulGrid, SameBitsOnAnyThreads) {
     }
 }
 
+TEST(MatmulGrid, ARowHasTheSameBitsAmongAnyNumberOfRowsOfAnyBound) {
+  for (const Types& t : kTypes)
+    for (const std::int64_t depth : {90, 2301}) {  // one part of K, and two or three
+      MatmulSpec s;
+      s.m = 150, s.n = 70, s.k = depth;
+      s.a = t.a, s.b = t.b, s.c = t.c;
+      const Case whole = make_case(s);
+      const auto all = run(whole, 2).copy();
+      const auto row_bytes = static_cast<std::ptrdiff_t>(all.size() / s.m);
+      for (const std::int64_t rows : {1, 20, 33, 149}) {
+        Case fewer = whole, smaller = whole;
+        fewer.actual.m = rows;
+        smaller.spec.m = smaller.actual.m = rows;
+        smaller.a.resize(rows * depth);
+        auto of_bound = run(fewer, 2).copy(), of_size = run(smaller, 2).copy();
+        of_bound.resize(rows * row_bytes);
+        const std::vector want(all.begin(), all.begin() + rows * row_bytes);
+        EXPECT_EQ(of_bound, want) << name_of(t.a) << name_of(t.b) << " " << rows << " of 150";
+        EXPECT_EQ(of_size, want) << name_of(t.a) << name_of(t.b) << " " << rows;
+      }
+    }
+}
+
 TEST(MatmulGrid, LongSumsInParts) {
   for (const Types& t : kTypes)
     for (const bool transposed : {false, true}) {
@@ -331,7 +354,7 @@ TEST(MatmulGrid, UsesTheBestUnitThere) {
   s.a = s.b = s.c = DType::BF16;
   const CpuFeatures& cpu = cpu_features();
   const std::string want = cpu.amx_bf16      ? "amx bf16"
-                           : cpu.avx512_bf16 ? "onednn bf16"
+                           : cpu.avx512_bf16 ? "our own bf16 vectors"
                                              : "our own f32 vectors";
   EXPECT_EQ(MatmulGrid(s).engine(), want) << describe(cpu);
 }

@@ -67,9 +67,7 @@ class Head : public Prepared {
   }
 
   // The weight's gradient is a sum over chunks.
-  bool is_cut_by_bound() const override {
-    return logits_->is_cut_by_bound() || (does_ != Does::Loss && chunk_ < most_);
-  }
+  bool is_cut_by_bound() const override { return does_ != Does::Loss && chunk_ < most_; }
 
   void run(const RunArgs& args) const override {
     Carve carve(args.scratch);

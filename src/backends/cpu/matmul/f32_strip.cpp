@@ -38,48 +38,20 @@ struct Ending {
   bool accumulate, stream;
 };
 
-// Arrays of vectors are registers only where every index is known.
-#if defined(__clang__)
-#define ALOFT_UNROLL _Pragma("unroll")
-#else
-#define ALOFT_UNROLL _Pragma("GCC unroll 16")
-#endif
-
-// Walks over the lines of a FetchAhead, `at_once` every kFetchEvery steps along K.
-constexpr std::int64_t kFetchEvery = 16;
-struct Fetching {
-  const char* at;
-  std::int64_t line, lines, line_stride, step_stride, left, at_once;
-
-  Fetching(const FetchAhead& f, std::int64_t turns)
-      : at(f.at),
-        line(0),
-        lines(f.lines),
-        line_stride(f.line_stride),
-        step_stride(f.step_stride - f.lines * f.line_stride),
-        left(f.lines * f.steps),
-        at_once(turns > 0 ? (left + turns - 1) / turns : 0) {}
-  HWY_INLINE void step() {
-    for (std::int64_t i = std::min(at_once, left); i > 0; --i, --left) {
-      hwy::Prefetch(at);
-      at += line_stride;
-      if (++line == lines) at += step_stride, line = 0;
-    }
-  }
-};
-
 template <int kRowsHere, bool kBlocks>
-HWY_INLINE void run_block(const F32Strip& s, std::int64_t row, std::int64_t column,
+HWY_INLINE void run_block(const VectorStrip& s, std::int64_t row, std::int64_t column,
                           const Ending& ending, const float* bias, Fetching& fetching) {
   const Wide d;
   WideV left[kRowsHere], right[kRowsHere];
   ALOFT_UNROLL
   for (int r = 0; r < kRowsHere; ++r) left[r] = right[r] = hn::Zero(d);
-  constexpr std::int64_t kAhead = 8 * kF32Panel;
+  constexpr std::int64_t kAhead = 8 * kStripPanel;
   const std::int64_t lda = s.lda, triple = 3 * lda;
   // Five rows a base, so that all addresses fit into registers: base + {0, 1, 2, 3, 4} lda.
-  const float *a0 = s.a + (kBlocks ? row / s.block_rows * kBlockStride * s.k : row * lda),
-              *a5 = a0 + 5 * lda, *a10 = a5 + 5 * lda, *b = s.b + column;
+  const float *a0 = reinterpret_cast<const float*>(s.a) +
+                    (kBlocks ? row / s.block_rows * kBlockStride * s.k : row * lda),
+              *a5 = a0 + 5 * lda, *a10 = a5 + 5 * lda,
+              *b = reinterpret_cast<const float*>(s.b) + column;
   const auto element = [&](int r) HWY_ATTR {
     if constexpr (kBlocks) return a0[r];
     const float* base = r < 5 ? a0 : r < 10 ? a5 : a10;
@@ -87,7 +59,7 @@ HWY_INLINE void run_block(const F32Strip& s, std::int64_t row, std::int64_t colu
   };
   for (std::int64_t done = 0; done < s.k; fetching.step()) {
     const std::int64_t until = std::min(done + kFetchEvery, s.k);
-    for (; done < until; ++done, b += kF32Panel) {
+    for (; done < until; ++done, b += kStripPanel) {
       const WideV b0 = hn::Load(d, b), b1 = hn::Load(d, b + kLanes);
       hwy::Prefetch(b + kAhead);
       if constexpr (kColumns * sizeof(float) > 64) hwy::Prefetch(b + kAhead + 16);
@@ -129,16 +101,15 @@ HWY_INLINE void run_block(const F32Strip& s, std::int64_t row, std::int64_t colu
     }
   }
 }
-#undef ALOFT_UNROLL
 
 template <int kRowsHere, bool kBlocks>
-void run_rows(const F32Strip& s, std::int64_t row, std::int64_t column, const Ending& ending,
+void run_rows(const VectorStrip& s, std::int64_t row, std::int64_t column, const Ending& ending,
               Fetching& fetching) {
   run_block<kRowsHere, kBlocks>(s, row, column, ending,
                                 s.bias && !s.partial_out ? s.bias + column : nullptr, fetching);
 }
 
-using RunRows = void (*)(const F32Strip&, std::int64_t, std::int64_t, const Ending&, Fetching&);
+using RunRows = void (*)(const VectorStrip&, std::int64_t, std::int64_t, const Ending&, Fetching&);
 template <bool kBlocks, int... kRows>
 constexpr std::array<RunRows, sizeof...(kRows)> all_rows(std::integer_sequence<int, kRows...>) {
   return {run_rows<kRows + 1, kBlocks>...};
@@ -146,12 +117,10 @@ constexpr std::array<RunRows, sizeof...(kRows)> all_rows(std::integer_sequence<i
 constexpr auto kRunRows = all_rows<false>(std::make_integer_sequence<int, kBlockRows>());
 constexpr auto kRunBlocks = all_rows<true>(std::make_integer_sequence<int, kBlockRows>());
 
-bool is_line(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 64 == 0; }
-
 // The values of rows that the registers cannot write: past C's columns, or of 16 bits.
-void finish_spare(const F32Strip& s, std::int64_t row, std::int64_t rows, float* spare) {
-  float old[kF32Panel];
-  for (std::int64_t r = 0; r < rows; ++r, spare += kF32Panel) {
+void finish_spare(const VectorStrip& s, std::int64_t row, std::int64_t rows, float* spare) {
+  float old[kStripPanel];
+  for (std::int64_t r = 0; r < rows; ++r, spare += kStripPanel) {
     void* c = at(s.c, (row + r) * s.ldc, s.c_type);
     if (s.bias)
       for (std::int64_t j = 0; j < s.n; ++j) spare[j] += s.bias[j];
@@ -163,21 +132,21 @@ void finish_spare(const F32Strip& s, std::int64_t row, std::int64_t rows, float*
   }
 }
 
-void run(const F32Strip& s) {
-  const bool direct = s.c_type == DType::F32 && s.n == kF32Panel;
-  alignas(64) float spare[kBlockRows * kF32Panel];
-  F32Strip plain = s;
+void run(const VectorStrip& s) {
+  const bool direct = s.c_type == DType::F32 && s.n == kStripPanel;
+  alignas(64) float spare[kBlockRows * kStripPanel];
+  VectorStrip plain = s;
   if (!s.partial_out && !direct) plain.bias = nullptr;
-  const bool lines = s.stream && !s.accumulate && is_line(s.c) && s.ldc % 16 == 0;
+  const bool lines = direct && streams_lines(s);
   const auto& run_here = s.lda ? kRunRows : kRunBlocks;
   // Rows read where they lie are cut evenly: a last block of few rows would wait for B.
   const std::int64_t step = s.lda ? even_part(s.m, kBlockRows, 1) : s.block_rows;
-  const std::int64_t blocks = ceil_div(s.m, step) * (kF32Panel / kColumns);
-  Fetching fetching(s.next, blocks * ((s.k + kFetchEvery - 1) / kFetchEvery));
+  const std::int64_t blocks = ceil_div(s.m, step) * (kStripPanel / kColumns);
+  Fetching fetching(s.next, blocks * ceil_div(s.k, kFetchEvery));
   for (std::int64_t row = 0; row < s.m; row += step) {
     const std::int64_t rows = std::min(step, s.m - row);
-    for (std::int64_t column = 0; column < kF32Panel; column += kColumns) {
-      Ending ending{spare + column, kF32Panel, false, false};
+    for (std::int64_t column = 0; column < kStripPanel; column += kColumns) {
+      Ending ending{spare + column, kStripPanel, false, false};
       if (s.partial_out)
         ending = {s.partial_out + row * s.ldp + column, s.ldp, false, false};
       else if (direct)
@@ -189,7 +158,7 @@ void run(const F32Strip& s) {
   hwy::FlushStream();
 }
 
-F32Blocks blocks() { return {kBlockRows, kBlockStride}; }
+RowBlocks blocks() { return {kBlockRows, kBlockStride}; }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -200,8 +169,8 @@ namespace aloft::cpu {
 HWY_EXPORT(blocks);
 HWY_EXPORT(run);
 
-F32Blocks f32_blocks() { return HWY_DYNAMIC_DISPATCH(blocks)(); }
-void run_f32_strip(const F32Strip& strip) { HWY_DYNAMIC_DISPATCH(run)(strip); }
+RowBlocks f32_blocks() { return HWY_DYNAMIC_DISPATCH(blocks)(); }
+void run_f32_strip(const VectorStrip& strip) { HWY_DYNAMIC_DISPATCH(run)(strip); }
 
 }  // namespace aloft::cpu
 #endif  // HWY_ONCE

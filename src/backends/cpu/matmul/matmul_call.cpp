@@ -89,7 +89,6 @@ class Product : public Prepared {
     return std::max(grid_.scratch_bytes(), few_ ? few_->scratch_bytes() : 0);
   }
   std::string how() const override { return grid_.how(); }
-  bool is_cut_by_bound() const override { return grid_.is_cut_by_bound(); }
   void run(const RunArgs& args) const override {
     const MatmulActual actual = call_.actual(args);
     if (few_ && actual.m <= kSkinnyRows) return few_->run(args);

@@ -6,6 +6,8 @@
 
 #include "backends/cpu/amx/amx.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/matmul/bf16_strip.h"
+#include "backends/cpu/matmul/f32_strip.h"
 #include "backends/cpu/matmul/matmul_state.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
@@ -15,8 +17,10 @@ namespace {
 
 // Less than this (m * n * k) is done before a second thread has woken up.
 constexpr std::int64_t kOneThreadWork = std::int64_t{1} << 18;
-// The error of a chain of f32 additions grows with its length.
+// The error of a chain of f32 additions grows with its length; beside the rounding of bf16 operands
+// that of a longer one is nothing.
 constexpr std::int64_t kF32Chain = 1024;
+constexpr std::int64_t kBf16Chain = 2048;
 
 MatmulEngine choose_engine(const MatmulSpec& s) {
   const CpuFeatures& cpu = cpu_features();
@@ -29,7 +33,8 @@ MatmulEngine choose_engine(const MatmulSpec& s) {
     return {true, PackedType::Bf16x3, DType::BF16, 3, "amx f32 by bf16x6", 6};
   if (cpu.amx_bf16 && s.split == Split::Bf16x3)
     return {true, PackedType::Bf16x2, DType::BF16, 2, "amx f32 by bf16x3", 3};
-  if (cpu.avx512_bf16 && bf16) return {false, PackedType::Bf16, DType::BF16, 1, "onednn bf16"};
+  if (cpu.avx512_bf16 && bf16)
+    return {false, PackedType::Bf16, DType::BF16, 1, "our own bf16 vectors"};
   return {};
 }
 
@@ -40,32 +45,32 @@ MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)
   ensure(s.split == Split::None || (s.a == DType::F32 && s.b == DType::F32),
          "products of f32 are split");
   threads = std::max(1, s.threads);
-  by_strips = engine.amx ? !s.accumulate : engine.type == DType::F32;
-  if (engine.amx) {
-    pack_a = s.a != engine.type || s.transpose_a || s.k % kAmxDepth || s.k_varies;
-    pack_b = !by_strips;
-  } else if (by_strips) {
-    // Rows a multiple of 4 KiB apart share cache sets; a wide product pays for a copy.
-    pack_a = s.a != engine.type || s.transpose_a || (s.k % 1024 == 0 && s.n >= 1024);
-  } else {
-    pack_a = pack_b = s.k_varies;
-  }
-  if (by_strips && engine.amx) turn_if_smaller();
-  if (by_strips && !engine.amx && s.transpose_a) a_blocks = f32_blocks();
+  by_strips = !engine.amx || !s.accumulate;
+  pack_a = s.a != engine.type || s.transpose_a ||
+           (engine.unit_k() > 1 && (s.k % engine.unit_k() || s.k_varies));
+  // Rows a multiple of 4 KiB apart share cache sets; a wide product in vectors pays for a copy.
   const int bytes_of = static_cast<int>(size_of(engine.type)) * engine.planes;
+  if (!engine.amx) pack_a = pack_a || (s.k * bytes_of % 4096 == 0 && s.n >= 1024);
+  pack_b = !by_strips;
+  if (by_strips && engine.amx) turn_if_smaller();
+  if (!engine.amx && s.transpose_a)
+    a_blocks = engine.type == DType::BF16 ? kBf16Blocks : f32_blocks();
   const MatmulExtent extent{spec.batch, spec.m, spec.n, spec.k};
-  StripKind strip = engine.amx ? StripKind{32, kAmxDepth, pack_a, bytes_of, engine.planes}
-                               : StripKind{1, 1, pack_a, bytes_of, 1, kF32Chain};
+  StripKind strip = strip_kind();
   if (a_blocks)
     strip.unit_m = a_blocks->rows =
         rows_a_block(choose_strips(extent, strip, threads).tm, a_blocks->rows);
-  tiling = by_strips ? choose_strips(extent, strip, threads)
-                     : choose_tiling(extent, {engine.amx, pack_a, pack_b, bytes_of, bytes_of});
-  direct = !engine.amx && !by_strips &&
-           (s.c == DType::F32 || (s.c == engine.type && tiling.wave_k >= s.k));
+  tiling =
+      by_strips ? choose_strips(extent, strip, threads) : choose_tiling(extent, {pack_a, bytes_of});
   place_scratch();
-  if (!by_strips && !engine.amx && s.batch && s.m && s.n && s.k) make_primitives();
   runs = Shelf<MatmulRun>([this] { return make_run(); }, 1);
+}
+
+StripKind MatmulGrid::State::strip_kind() const {
+  const int bytes = static_cast<int>(size_of(engine.type)) * engine.planes;
+  if (engine.amx) return {32, kAmxDepth, pack_a, bytes, engine.planes};
+  return {
+      1, engine.unit_k(), pack_a, bytes, 1, engine.type == DType::BF16 ? kBf16Chain : kF32Chain};
 }
 
 std::unique_ptr<MatmulRun> MatmulGrid::State::make_run() const {
@@ -84,14 +89,11 @@ std::unique_ptr<MatmulRun> MatmulGrid::State::make_run() const {
 
 void MatmulGrid::State::place_scratch() {
   const MatmulTiling& t = tiling;
-  const bool a_rows = engine.amx || by_strips || !spec.transpose_a,
-             b_rows = !engine.amx && !spec.transpose_b;
-  packed_lda = a_rows ? t.wave_k : t.wave_m;
+  packed_lda = t.wave_k;
   // Rows a power of two apart share few cache sets.
   const std::int64_t bytes_a_row = packed_lda * static_cast<std::int64_t>(size_of(engine.type));
-  if ((engine.amx || by_strips) && bytes_a_row % 1024 == 0) packed_lda += kAmxDepth;
-  packed_ldb = b_rows ? t.wave_n : t.wave_k;
-  a_elements = (a_rows ? t.wave_m : t.wave_k) * packed_lda;
+  if (bytes_a_row % 1024 == 0) packed_lda += kAmxDepth;
+  a_elements = t.wave_m * packed_lda;
   b_elements = t.wave_n * t.wave_k;
   if (a_blocks) a_elements = ceil_div(t.wave_m, a_blocks->rows) * a_blocks->stride * t.wave_k;
   a_batch = a_elements * engine.planes;
@@ -105,81 +107,33 @@ void MatmulGrid::State::place_scratch() {
   if (pack_a) a_at = take(t.group * a_batch * element);
   if (pack_b) b_at = take(t.group * b_batch * element);
   if (spec.bias && *spec.bias != DType::F32) bias_at = take(spec.n * sizeof(float));
-  const bool sums_wait = !direct && t.wave_k < spec.k;
+  const bool sums_wait = t.wave_k < spec.k;
   if (sums_wait) partial_at = take(t.wave_m * t.wave_n * sizeof(float));
-  const bool sums_of_tile = by_strips ? false : engine.amx ? t.pass_k < t.wave_k : !direct;
-  if (sums_of_tile && !sums_wait) tile_bytes = t.tm * t.tn * sizeof(float);
+  if (!by_strips && t.pass_k < t.wave_k && !sums_wait) tile_bytes = t.tm * t.tn * sizeof(float);
   thread_bytes = round_up(tile_bytes, kLine);
   if (by_strips) thread_bytes = 2 * t.wave_k * kAmxPanel * element * engine.planes;  // two panels
   thread_at = bytes;
   bytes += thread_bytes * threads;
 }
 
-void MatmulGrid::State::make_primitives() {
-  const MatmulTiling& t = tiling;
-  std::size_t library_scratch = 0;
-  primitives.resize(kVariants);
-  auto parts = [](std::int64_t extent, std::int64_t part) {
-    std::vector<std::int64_t> lengths;
-    if (extent >= part) lengths.push_back(part);
-    if (extent % part) lengths.push_back(extent % part);
-    return lengths;
-  };
-  OneDnnMatmulShape shape;
-  shape.in = engine.type;
-  shape.out = direct ? spec.c : DType::F32;
-  shape.transpose_a = spec.transpose_a;
-  shape.transpose_b = spec.transpose_b;
-  shape.lda = pack_a ? packed_lda : spec.transpose_a ? spec.m : spec.k;
-  shape.ldb = pack_b ? packed_ldb : spec.transpose_b ? spec.k : spec.n;
-  shape.ldc = direct ? spec.n : tile_bytes ? t.tn : t.wave_n;
-  for (const std::int64_t m : parts(spec.m, t.tm))
-    for (const std::int64_t n : parts(spec.n, t.tn))
-      for (const std::int64_t k : parts(spec.k, t.wave_k))
-        for (const bool first : {true, false}) {
-          if (!first && t.wave_k >= spec.k) continue;
-          shape.m = m, shape.n = n, shape.k = k;
-          shape.bias = direct && first && spec.bias;
-          shape.accumulate = !first || (direct && spec.accumulate);
-          auto& made = primitives[variant(m == t.tm, n == t.tn, k == t.wave_k, first)];
-          made = std::make_unique<OneDnnMatmul>(shape, threads);
-          library_scratch = std::max(library_scratch, made->scratch_bytes());
-        }
-  thread_bytes = round_up(tile_bytes, kLine) + round_up(library_scratch, kLine);
-  bytes = thread_at + thread_bytes * threads;
-}
-
+// Without a depth: the bias, and C's old value where it is added to.
 void MatmulGrid::State::fill_empty(const MatmulPointers& p, const MatmulActual& actual) const {
   constexpr std::int64_t kRun = 256;
-  float zeros[kRun];
-  for (std::int64_t b = 0; b < actual.batch; ++b)
-    for (std::int64_t row = 0; row < actual.m; ++row)
-      for (std::int64_t col = 0; col < spec.n; col += kRun) {
-        std::fill(zeros, zeros + kRun, 0.0f);
-        finish_tile(p, b, row, 1, col, std::min(kRun, spec.n - col), zeros, kRun);
-      }
-}
-
-// Rounds sums into C, with the bias and C's old value added first. Spoils the sums.
-void MatmulGrid::State::finish_tile(const MatmulPointers& p, std::int64_t b, std::int64_t row,
-                                    std::int64_t rows, std::int64_t col, std::int64_t cols,
-                                    float* sums, std::int64_t ld) const {
   const float* bias = bias_of(p);
-  constexpr std::int64_t kRun = 256;
-  float old[kRun];
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* line = sums + r * ld;
-    void* c = at(p.c, (b * spec.m + row + r) * spec.n + col, spec.c);
-    if (bias)
-      for (std::int64_t j = 0; j < cols; ++j) line[j] += bias[col + j];
-    if (spec.accumulate)
-      for (std::int64_t j0 = 0; j0 < cols; j0 += kRun) {
-        const std::int64_t run = std::min(kRun, cols - j0);
-        widen(spec.c, at(c, j0, spec.c), old, run);
-        for (std::int64_t j = 0; j < run; ++j) line[j0 + j] += old[j];
+  float sums[kRun], old[kRun];
+  for (std::int64_t row = 0; row < actual.batch * actual.m; ++row)
+    for (std::int64_t col = 0; col < spec.n; col += kRun) {
+      // Rows of a batch lie as far apart as its bound has them.
+      const std::int64_t at_row = row / actual.m * spec.m + row % actual.m;
+      const std::int64_t cols = std::min(kRun, spec.n - col);
+      void* c = at(p.c, at_row * spec.n + col, spec.c);
+      for (std::int64_t j = 0; j < cols; ++j) sums[j] = bias ? bias[col + j] : 0.0f;
+      if (spec.accumulate) {
+        widen(spec.c, c, old, cols);
+        for (std::int64_t j = 0; j < cols; ++j) sums[j] += old[j];
       }
-    narrow(line, spec.c, c, cols);
-  }
+      narrow(sums, spec.c, c, cols);
+    }
 }
 
 void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
@@ -226,44 +180,6 @@ void MatmulGrid::State::amx_tile(const MatmulPointers& p, const MatmulWave& w, s
   }
 }
 
-void MatmulGrid::State::onednn_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
-                                    std::int64_t row, std::int64_t col) const {
-  char* scratch = static_cast<char*>(p.scratch);
-  char* own = scratch + thread_at + omp_get_thread_num() * thread_bytes;
-  // Shapes follow the bounds, so that a primitive is never made during a run; rows past the actual
-  // ones hold anything.
-  const std::int64_t rows = std::min(tiling.tm, spec.m - row),
-                     cols = std::min(tiling.tn, w.n1 - col);
-  auto packed = [&](std::size_t from, std::int64_t batch_stride, const MatrixView& stored,
-                    std::int64_t ld, std::int64_t r, std::int64_t c) {
-    const MatrixView view{scratch + from + (b - w.b0) * batch_stride * size_of(engine.type),
-                          engine.type, ld, stored.transposed};
-    return view.from(r, c).data;
-  };
-  const MatrixView va = a_view(p, b), vb = b_view(p, b);
-  const void* a =
-      pack_a ? packed(a_at, a_batch, va, packed_lda, row - w.m0, 0) : va.from(row, w.k0).data;
-  const void* bb =
-      pack_b ? packed(b_at, b_batch, vb, packed_ldb, 0, col - w.n0) : vb.from(w.k0, col).data;
-  void* c = at(p.c, (b * spec.m + row) * spec.n + col, spec.c);
-  float* sums = nullptr;
-  if (tile_bytes)
-    sums = reinterpret_cast<float*>(own);
-  else if (!direct)
-    sums = reinterpret_cast<float*>(scratch + partial_at) + (row - w.m0) * tiling.wave_n +
-           (col - w.n0);
-  if (!direct) c = sums;
-  const OneDnnMatmul& product =
-      *primitives[variant(rows == tiling.tm, cols == tiling.tn, w.depth == tiling.wave_k, w.first)];
-  void* library_scratch = own + round_up(tile_bytes, kLine);
-  if (direct && w.first && spec.bias)
-    product.run({a, bb, c, library_scratch, bias_of(p) + col});
-  else
-    product.run({a, bb, c, library_scratch});
-  if (!direct && w.last)
-    finish_tile(p, b, row, rows, col, cols, sums, tile_bytes ? tiling.tn : tiling.wave_n);
-}
-
 void MatmulGrid::State::run_wave(TileQueue& queue, const MatmulPointers& p, const MatmulWave& w,
                                  std::uint32_t number) const {
   if (omp_get_thread_num() == 0) queue.prepare_next(number);
@@ -274,10 +190,7 @@ void MatmulGrid::State::run_wave(TileQueue& queue, const MatmulPointers& p, cons
     if (item->kind == TileQueue::Kind::Tile) {
       if (w.packs_b) queue.wait(*item, false, number);
       if (w.packs_a) queue.wait(*item, true, number);
-      if (engine.amx)
-        amx_tile(p, w, b, row, col);
-      else
-        onednn_tile(p, w, b, row, col);
+      amx_tile(p, w, b, row, col);
       continue;
     }
     if (item->kind == TileQueue::Kind::PackRow && w.packs_a) pack_a_tiles(p, w, b, row);
@@ -288,7 +201,6 @@ void MatmulGrid::State::run_wave(TileQueue& queue, const MatmulPointers& p, cons
 
 void MatmulGrid::State::run_thread(MatmulRun& run, const MatmulPointers& p,
                                    const MatmulActual& actual) const {
-  const OneThread one;
   if (bias_of(p) && *spec.bias != DType::F32) {
 #pragma omp single
     widen(*spec.bias, p.bias, const_cast<float*>(bias_of(p)), spec.n);
@@ -306,8 +218,7 @@ void MatmulGrid::State::run_thread(MatmulRun& run, const MatmulPointers& p,
           w.m0 = m, w.m1 = std::min(actual.m, m + t.wave_m);
           w.n0 = n, w.n1 = std::min(spec.n, n + t.wave_n);
           w.k0 = k, w.k1 = std::min(actual.k, k + t.wave_k);
-          w.depth = std::min(t.wave_k, spec.k - k);
-          if (engine.amx) w.depth = round_up(w.depth, kAmxDepth);
+          w.depth = round_up(std::min(t.wave_k, spec.k - k), engine.unit_k());
           w.first = k == 0, w.last = k + t.wave_k >= actual.k;
           w.packs_b = pack_b && (b_n != n || b_k != k);
           w.packs_a = pack_a && (a_m != m || a_k != k);
@@ -330,8 +241,6 @@ MatmulGrid::~MatmulGrid() = default;
 std::size_t MatmulGrid::scratch_bytes() const { return state_->bytes; }
 const char* MatmulGrid::engine() const { return state_->engine.name; }
 
-bool MatmulGrid::is_cut_by_bound() const { return !state_->primitives.empty(); }
-
 std::string MatmulGrid::how() const {
   const State& s = *state_;
   const MatmulTiling& t = s.tiling;
@@ -340,8 +249,8 @@ std::string MatmulGrid::how() const {
     how += "strips of " + std::to_string(t.tn) + " columns past bands of " + std::to_string(t.tm) +
            " rows";
   } else {
-    how += "tiles of " + std::to_string(t.tm) + " x " + std::to_string(t.tn);
-    how += s.engine.amx ? " (no strips: it adds to C)" : " (no strips: no matrix units)";
+    how += "tiles of " + std::to_string(t.tm) + " x " + std::to_string(t.tn) +
+           " (no strips: it adds to C)";
   }
   if (t.wave_k < s.spec.k) how += ", K in parts of " + std::to_string(t.wave_k);
   if (s.turned) how += ", C^T computed because the larger operand is the transposed one";
@@ -350,8 +259,9 @@ std::string MatmulGrid::how() const {
            (s.spec.a != s.engine.type ? ": another type"
             : s.spec.transpose_a      ? ": transposed"
             : s.spec.k_varies         ? ": its depth varies"
-            : s.spec.k % kAmxDepth    ? ": its depth is no multiple of 32"
-                                      : ": its rows share cache sets");
+            : s.spec.k % s.engine.unit_k()
+                ? ": its depth is no multiple of " + std::to_string(s.engine.unit_k())
+                : ": its rows share cache sets");
   return how;
 }
 

@@ -1,12 +1,12 @@
 // C[m, n] = A[m, k] * B[k, n] (+ bias[n]), batched: single-threaded products of strips (32 columns
 // of C past a band of rows) or of tiles, shared out by the OpenMP pool. Operands are packed by the
 // threads into the caller's scratch. bf16 and f16 run on the matrix units where the processor has
-// them (amx_strip.h; tiles, amx.h, where a product adds to C), bf16 in oneDNN's tiles where it has
-// bf16 products alone, all else in our own f32 strips (f32_strip.h). Sums are f32, rounded once to
-// C's type.
+// them (amx_strip.h; tiles, amx.h, where a product adds to C), bf16 in strips of dot products where
+// it has those alone (bf16_strip.h), all else in strips of f32 (f32_strip.h). Sums are f32, rounded
+// once to C's type.
 //
-// Same inputs, same bits, on any number of threads. NaN and infinity propagate. On the matrix units
-// bf16 denormals count as zero.
+// Same inputs, same bits, on any number of threads, of whatever bound. NaN and infinity propagate.
+// Where bf16 is not computed in f32, its denormals count as zero.
 #pragma once
 
 #include <cstddef>
@@ -53,16 +53,12 @@ struct MatmulActual {
 
 class MatmulGrid {
  public:
-  // Throws EnvironmentError E0411 where oneDNN refuses.
   explicit MatmulGrid(const MatmulSpec& spec);
   ~MatmulGrid();
   std::size_t scratch_bytes() const;
   // Rows past actual.m inside the bound may be written with anything.
   void run(const MatmulPointers& pointers, const MatmulActual& actual) const;
-  // By the library's kernels, whose sums depend on the sizes that they are made for: other bounds,
-  // other bits.
-  bool is_cut_by_bound() const;
-  // "amx bf16", "amx f16 by halves", "amx f32 by bf16x6", "our own f32 vectors" ...
+  // "amx bf16", "amx f16 by halves", "amx f32 by bf16x6", "our own bf16 vectors" ...
   const char* engine() const;
   // The engine, the cut and what of the operands is copied, and why: for people.
   std::string how() const;

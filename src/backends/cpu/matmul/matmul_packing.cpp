@@ -1,29 +1,10 @@
 // Packing a column or a row of tiles of a wave.
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cpu/amx/amx.h"
 #include "backends/cpu/matmul/matmul_state.h"
 
 namespace aloft::cpu {
-
-// Lines [first, first + count) of an operand that keeps its stored orientation, which oneDNN takes
-// either way; depth runs along rows (k_rows) or columns. `dst` is the wave's first element.
-void MatmulGrid::State::pack_stored(const MatrixView& x, std::int64_t first, std::int64_t count,
-                                    const MatmulWave& w, bool k_rows, char* dst,
-                                    std::int64_t ldd) const {
-  const MatrixView stored{x.data, x.type, x.ld, false};
-  const std::int64_t element = size_of(engine.type), there = w.k1 - w.k0;
-  if (!k_rows) {
-    pack_dense(stored.from(first, 0), count, there, w.depth, engine.packed,
-               dst + first * ldd * element, ldd, 0);
-    return;
-  }
-  dst += first * element;
-  pack_dense(stored.from(0, first), there, count, count, engine.packed, dst, ldd, 0);
-  for (std::int64_t k = there; k < w.depth; ++k)
-    std::memset(dst + k * ldd * element, 0, count * element);
-}
 
 void MatmulGrid::State::pack_a_rows(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                                     std::int64_t first, std::int64_t rows) const {
@@ -31,8 +12,9 @@ void MatmulGrid::State::pack_a_rows(const MatmulPointers& p, const MatmulWave& w
   char* dst = static_cast<char*>(p.scratch) + a_at + (b - w.b0) * a_batch * element;
   const MatrixView source = a_view(p, b).from(w.m0 + first, w.k0);
   if (a_blocks) {
-    pack_f32_blocks(source, rows, spec.m - w.m0 - first, k, a_blocks->rows, a_blocks->stride,
-                    reinterpret_cast<float*>(dst) + first / a_blocks->rows * a_blocks->stride * k);
+    const std::int64_t block = a_blocks->stride * round_up(k, engine.unit_k()) * element;
+    pack_blocks(source, rows, spec.m - w.m0 - first, k, a_blocks->rows, a_blocks->stride,
+                engine.packed, dst + first / a_blocks->rows * block);
     return;
   }
   pack_dense(source, rows, k, w.depth, engine.packed, dst + first * packed_lda * element,
@@ -41,13 +23,7 @@ void MatmulGrid::State::pack_a_rows(const MatmulPointers& p, const MatmulWave& w
 
 void MatmulGrid::State::pack_a_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                                      std::int64_t row) const {
-  const std::int64_t element = size_of(engine.type), first = row - w.m0;
-  const std::int64_t rows = std::min(tiling.tm, w.m1 - row);
-  if (!engine.amx) {
-    char* dst = static_cast<char*>(p.scratch) + a_at + (b - w.b0) * a_batch * element;
-    pack_stored(a_view(p, b).from(w.m0, w.k0), first, rows, w, spec.transpose_a, dst, packed_lda);
-    return;
-  }
+  const std::int64_t first = row - w.m0, rows = std::min(tiling.tm, w.m1 - row);
   // A few rows at a time: a transposed source gives whole cache lines for so many.
   for (std::int64_t r = 0; r < rows; r += kPieceRows)
     pack_a_rows(p, w, b, first + r, std::min(kPieceRows, rows - r));
@@ -59,10 +35,6 @@ void MatmulGrid::State::pack_b_tiles(const MatmulPointers& p, const MatmulWave& 
   const std::int64_t cols = std::min(tiling.tn, w.n1 - col);
   char* dst = static_cast<char*>(p.scratch) + b_at + (b - w.b0) * b_batch * element;
   const MatrixView source = b_view(p, b).from(w.k0, w.n0);
-  if (!engine.amx) {
-    pack_stored(source, first, cols, w, !spec.transpose_b, dst, packed_ldb);
-    return;
-  }
   for (std::int64_t c = first; c < first + cols; c += kAmxPanel)
     pack_panel(source.from(0, c), w.k1 - w.k0, std::min(kAmxPanel, first + cols - c), w.depth,
                engine.packed, reinterpret_cast<std::uint16_t*>(dst) + c * tiling.wave_k,

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "backends/cpu/amx/amx_strip.h"
-#include "backends/cpu/matmul/f32_strip.h"
 #include "backends/cpu/matmul/matmul_grid.h"
 #include "backends/cpu/matmul/matmul_tiling.h"
 #include "backends/cpu/matmul/pack.h"
 #include "backends/cpu/matmul/strip_schedule.h"
 #include "backends/cpu/matmul/tile_queue.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/matmul/vector_strip.h"
 #include "backends/cpu/shelf.h"
 #include "backends/cpu/vectors/tiles.h"
 
@@ -28,6 +27,9 @@ struct MatmulEngine {
   int planes = 1;
   const char* name = "our own f32 vectors";
   int products = 1;  // of two planes (amx.h)
+
+  // Elements of a step along K, of which packed operands have a multiple.
+  std::int64_t unit_k() const { return amx ? kAmxDepth : type == DType::BF16 ? 2 : 1; }
 };
 
 // A part of the grid whose operands are packed together. Bounds, cut to what is there.
@@ -52,34 +54,28 @@ struct MatmulGrid::State {
   MatmulEngine engine;
   MatmulTiling tiling;
   bool pack_a = false, pack_b = false;
-  bool direct = false;     // oneDNN writes C itself
-  bool by_strips = false;  // strips of 32 columns, B packed in passing
+  // Strips of 32 columns, B packed in passing: all but what adds to C on the matrix units.
+  bool by_strips = false;
   // C^T = B^T A^T is what runs, the roles in `spec` swapped: the smaller operand is the one that
   // must be transposed.
   bool turned = false;
-  std::int64_t packed_lda = 0, packed_ldb = 0;
+  std::int64_t packed_lda = 0;
   // Elements of one product's packed wave (of one plane).
   std::int64_t a_elements = 0, b_elements = 0;
   std::int64_t a_batch = 0, b_batch = 0;  // distance of two products, all planes
   std::size_t a_at = 0, b_at = 0, bias_at = 0, partial_at = 0, thread_at = 0;
   std::size_t thread_bytes = 0, tile_bytes = 0, bytes = 0;
   int threads = 1;
-  std::vector<std::unique_ptr<OneDnnMatmul>> primitives;  // by variant()
   Shelf<MatmulRun> runs;
   // By strips: A is packed in pieces of so many rows.
   static constexpr std::int64_t kPieceRows = 64;
-  // Of the f32 kernel, where A is transposed: it is copied in blocks, not turned.
-  std::optional<F32Blocks> a_blocks;
+  // Of the kernels in vectors, where A is transposed: it is copied in blocks, not turned.
+  std::optional<RowBlocks> a_blocks;
   std::int64_t piece_rows() const { return a_blocks ? 3 * a_blocks->rows : kPieceRows; }
 
-  static constexpr int kVariants = 16;
-  static int variant(bool whole_m, bool whole_n, bool whole_k, bool first) {
-    return whole_m + 2 * whole_n + 4 * whole_k + 8 * first;
-  }
-
   explicit State(const MatmulSpec& s);
+  StripKind strip_kind() const;
   void place_scratch();
-  void make_primitives();
 
   std::int64_t a_start(std::int64_t b) const {
     return spec.a_offset.empty() ? b * spec.m * spec.k : spec.a_offset[b];
@@ -116,9 +112,10 @@ struct MatmulGrid::State {
     if (!w.first) strip.partial_in = sums;
     if (!w.last) strip.partial_out = sums;
   }
-  void run_f32_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
-                    std::uint64_t number) const;
-  F32Strip f32_strip(const MatmulPointers& p, const MatmulWave& w, const StripPlace& at) const;
+  void run_vector_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
+                       std::uint64_t number) const;
+  VectorStrip vector_strip(const MatmulPointers& p, const MatmulWave& w,
+                           const StripPlace& at) const;
   void pack_band(StripSchedule& schedule, const MatmulPointers& p, const MatmulWave& w,
                  const StripPlace& at, std::uint64_t number) const;
   void run_strip(AmxStrips& strips, const MatmulPointers& p, const MatmulWave& w,
@@ -135,16 +132,10 @@ struct MatmulGrid::State {
                    std::int64_t rows) const;
   void pack_b_tiles(const MatmulPointers& p, const MatmulWave& w, std::int64_t b,
                     std::int64_t col) const;
-  void pack_stored(const MatrixView& x, std::int64_t first, std::int64_t count, const MatmulWave& w,
-                   bool k_rows, char* dst, std::int64_t ldd) const;
   void run_wave(TileQueue& queue, const MatmulPointers& p, const MatmulWave& w,
                 std::uint32_t number) const;
   void amx_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t row,
                 std::int64_t col) const;
-  void onednn_tile(const MatmulPointers& p, const MatmulWave& w, std::int64_t b, std::int64_t row,
-                   std::int64_t col) const;
-  void finish_tile(const MatmulPointers& p, std::int64_t b, std::int64_t row, std::int64_t rows,
-                   std::int64_t col, std::int64_t cols, float* sums, std::int64_t ld) const;
   const float* bias_of(const MatmulPointers& p) const {
     if (!spec.bias) return nullptr;
     if (*spec.bias == DType::F32) return static_cast<const float*>(p.bias);

@@ -116,7 +116,7 @@ void MatmulGrid::State::run_strip(AmxStrips& strips, const MatmulPointers& p, co
 
 void MatmulGrid::State::run_strip_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
                                        std::uint64_t number) const {
-  if (!engine.amx) return run_f32_wave(run, p, w, number);
+  if (!engine.amx) return run_vector_wave(run, p, w, number);
   const int thread = omp_get_thread_num(), team = omp_get_num_threads();
   StripSchedule& schedule = *run.schedule;
   if (thread == 0) schedule.prepare_next(number);

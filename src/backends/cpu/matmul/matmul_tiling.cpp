@@ -16,6 +16,7 @@ constexpr std::int64_t kWaveB = std::int64_t{6} << 20;
 constexpr std::int64_t kWaveA = std::int64_t{16} << 20;
 constexpr std::int64_t kWaveGroup = std::int64_t{4} << 20;
 constexpr std::int64_t kPassK = 1024;
+constexpr std::int64_t kUnit = 32;  // of a tile, in m, n and k
 // Rows of A that stay in a second cache of 2 MiB beside the panels (512 at a depth of 768: 2,970
 // GFLOP/s against 2,660 with 1,024 rows and 2,560 with 256; 384 at a depth of 1,024, packed: 2,250
 // against 2,050 with 768). In f32 A is read a quarter as fast: more of it, and B goes by once less.
@@ -29,12 +30,12 @@ struct TileShape {
   std::int64_t m, n;
 };
 
-TileShape choose_tile(const MatmulExtent& e, std::int64_t depth, bool amx) {
+TileShape choose_tile(const MatmulExtent& e, std::int64_t depth) {
   constexpr TileShape kShapes[] = {{256, 384}, {256, 256}, {128, 256}, {128, 128},
                                    {64, 128},  {64, 64},   {32, 64}};
   TileShape chosen{};
   for (const TileShape& shape : kShapes) {
-    const TileShape tile{even_part(e.m, shape.m, amx ? 32 : 8), even_part(e.n, shape.n, 32)};
+    const TileShape tile{even_part(e.m, shape.m, kUnit), even_part(e.n, shape.n, kUnit)};
     if (chosen.m && tile.m * tile.n * depth < kLeastTileWork) break;
     chosen = tile;
     if (e.batch * ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) >= kTiles) break;
@@ -54,8 +55,9 @@ std::int64_t group_of(std::int64_t batch, std::int64_t bytes) {
 MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int threads) {
   constexpr std::int64_t kPanel = 32, kLeastBand = 64, kLeastShare = 256, kItemsAThread = 4;
   MatmulTiling t;
-  t.wave_k = kind.pass_k ? std::min(kind.pass_k, std::max<std::int64_t>(e.k, 1))
-                         : even_part(std::max<std::int64_t>(e.k, 1), kPassK, kind.unit_k);
+  t.wave_k = kind.pass_k
+                 ? std::min(kind.pass_k, round_up(std::max<std::int64_t>(e.k, 1), kind.unit_k))
+                 : even_part(std::max<std::int64_t>(e.k, 1), kPassK, kind.unit_k);
   t.pass_k = t.wave_k;
   t.tn = kPanel;
   t.wave_n = round_up(e.n, kPanel);
@@ -88,21 +90,20 @@ std::int64_t rows_a_block(std::int64_t band, std::int64_t most) {
   return chosen;
 }
 
-MatmulTiling choose_tiling(const MatmulExtent& e, const MatmulKind& kind) {
+MatmulTiling choose_tiling(const MatmulExtent& e, const TileKind& kind) {
   MatmulTiling t;
-  const std::int64_t unit_k = kind.amx ? 32 : 1;
   t.wave_k =
-      e.k <= 4096 ? round_up(std::max<std::int64_t>(e.k, 1), unit_k) : even_part(e.k, 3072, 64);
-  t.pass_k = t.wave_k <= kPassK ? t.wave_k : even_part(t.wave_k, kPassK, 32);
-  const TileShape tile = choose_tile(e, t.wave_k, kind.amx);
+      e.k <= 4096 ? round_up(std::max<std::int64_t>(e.k, 1), kUnit) : even_part(e.k, 3072, 64);
+  t.pass_k = t.wave_k <= kPassK ? t.wave_k : even_part(t.wave_k, kPassK, kUnit);
+  const TileShape tile = choose_tile(e, t.wave_k);
   t.tm = tile.m;
   t.tn = tile.n;
-  auto wave = [&](std::int64_t extent, std::int64_t part, std::int64_t bytes, std::int64_t most) {
-    const std::int64_t parts = std::max<std::int64_t>(1, most / (part * t.wave_k * bytes));
+  auto wave = [&](std::int64_t extent, std::int64_t part, std::int64_t most) {
+    const std::int64_t parts = std::max<std::int64_t>(1, most / (part * t.wave_k * kind.bytes));
     return std::min(round_up(std::max<std::int64_t>(extent, 1), part), parts * part);
   };
-  t.wave_n = kind.packs_b ? wave(e.n, t.tn, kind.bytes_b, kWaveB) : round_up(e.n, t.tn);
-  t.wave_m = kind.packs_a ? wave(e.m, t.tm, kind.bytes_a, kWaveA) : round_up(e.m, t.tm);
+  t.wave_n = wave(e.n, t.tn, kWaveB);
+  t.wave_m = kind.packs_a ? wave(e.m, t.tm, kWaveA) : round_up(e.m, t.tm);
   if (t.wave_k < e.k) {
     const std::int64_t bytes_a_row = 4 * std::max(t.tn, t.wave_n);
     const std::int64_t tiles = std::max<std::int64_t>(1, kPartialSums / (bytes_a_row * t.tm));
@@ -110,9 +111,8 @@ MatmulTiling choose_tiling(const MatmulExtent& e, const MatmulKind& kind) {
   }
   const bool whole = t.wave_m >= e.m && t.wave_n >= e.n && t.wave_k >= e.k;
   if (e.batch > 1 && whole) {
-    const std::int64_t bytes = (kind.packs_a ? t.wave_m * t.wave_k * kind.bytes_a : 0) +
-                               (kind.packs_b ? t.wave_n * t.wave_k * kind.bytes_b : 0);
-    t.group = group_of(e.batch, bytes);
+    const std::int64_t lines = t.wave_n + (kind.packs_a ? t.wave_m : 0);
+    t.group = group_of(e.batch, lines * t.wave_k * kind.bytes);
   }
   return t;
 }

@@ -12,16 +12,15 @@ struct MatmulExtent {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 };
 
-// What the cut must know of the engine that will run the tiles.
-struct MatmulKind {
-  bool amx = false;      // matrix tiles: multiples of 32 in m, n and k
-  bool packs_a = false;  // A is copied before use
-  bool packs_b = false;
-  int bytes_a = 2, bytes_b = 2;  // of one packed element, all planes
+// What the cut by tiles must know of the product.
+struct TileKind {
+  bool packs_a = false;  // A is copied before use, as B is
+  int bytes = 2;         // of one packed element, all planes
 };
 
-// Tiles tm x tn inside waves. A wave's operands are packed together, then its tiles run; waves over
-// K add up in fixed order. `group` products of a batch share a wave where they are small.
+// Tiles tm x tn of the matrix units, or strips, inside waves. A wave's operands are packed
+// together, then its tiles run; waves over K add up in fixed order. `group` products of a batch
+// share a wave where they are small.
 struct MatmulTiling {
   std::int64_t tm = 0, tn = 0;
   std::int64_t wave_m = 0, wave_n = 0, wave_k = 0;
@@ -31,7 +30,7 @@ struct MatmulTiling {
   std::int64_t pass_k = 0;
 };
 
-MatmulTiling choose_tiling(const MatmulExtent& extent, const MatmulKind& kind);
+MatmulTiling choose_tiling(const MatmulExtent& extent, const TileKind& kind);
 
 // What the cut by strips must know of the kernel.
 struct StripKind {
@@ -43,9 +42,9 @@ struct StripKind {
   std::int64_t pass_k = 0;
 };
 
-// The cut by strips (amx_strip.h, f32_strip.h): tn is a panel, tm a band of rows that stays in the
-// second cache while the panels go by. The order of summation does not depend on either, so that
-// they may depend on the number of threads.
+// The cut by strips (amx_strip.h, vector_strip.h): tn is a panel, tm a band of rows that stays in
+// the second cache while the panels go by. The order of summation does not depend on either, so
+// that they may depend on the number of threads.
 MatmulTiling choose_strips(const MatmulExtent& extent, const StripKind& kind, int threads);
 
 // Rows of a block, at most `most`, such that a band of `band` rows is least more when it is cut

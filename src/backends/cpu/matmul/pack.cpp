@@ -66,6 +66,11 @@ struct PairsAcross {
     hwy::Prefetch(p + 2 * (line + 16) * ld + along);
     hwy::Prefetch(p + 2 * (line + 16) * ld + ld + along);
   }
+  // The same of a line 8 words on.
+  HWY_INLINE void prefetch_line(std::int64_t line, std::int64_t along) const {
+    hwy::Prefetch(p + 2 * (line + 8) * ld + along);
+    hwy::Prefetch(p + 2 * (line + 8) * ld + ld + along);
+  }
   HWY_INLINE std::uint32_t word(std::int64_t line, std::int64_t along) const {
     const std::uint16_t* first = p + 2 * line * ld + along;
     const std::uint16_t second = 2 * line + 1 < lines ? first[ld] : std::uint16_t{0};
@@ -100,6 +105,9 @@ struct Singles {
   static constexpr std::int64_t kFetchStep = 64 / sizeof(Of);
   HWY_INLINE void prefetch(std::int64_t line, std::int64_t along) const {
     hwy::Prefetch(p + line * ld + along + 2 * kFetchStep);
+  }
+  HWY_INLINE void prefetch_line(std::int64_t line, std::int64_t along) const {
+    hwy::Prefetch(p + (line + 16) * ld + along);
   }
   template <class D>
   HWY_INLINE hn::Vec<D> vec(D du, std::int64_t line, std::int64_t along) const {
@@ -240,15 +248,13 @@ void f32_panel_of(const MatrixView& x, std::int64_t k, std::int64_t n, std::uint
 }
 
 // A block's row of the source is one vector, whose last elements are the next block's.
-template <class Of>
-void f32_blocks_of(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
-                   std::int64_t block, std::int64_t stride, std::uint32_t* dst) {
+template <class L>
+void blocks_of(const L& load, std::int64_t rows, std::int64_t there, std::int64_t k,
+               std::int64_t block, std::int64_t stride, std::uint32_t* dst) {
   const hn::CappedTag<std::uint32_t, 16> du;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(du));
-  const Singles<Of> load{static_cast<const Of*>(x.data), x.ld};
   for (std::int64_t i = 0; i < k; ++i, dst += stride) {
-    for (std::int64_t r = 0; r < rows; r += load.kFetchStep)
-      hwy::Prefetch(load.p + (i + 16) * x.ld + r);
+    for (std::int64_t r = 0; r < rows; r += load.kFetchStep) load.prefetch_line(i, r);
     std::uint32_t* to = dst;
     for (std::int64_t r = 0; r < rows; r += block, to += k * stride) {
       if (r + stride <= there)
@@ -260,15 +266,22 @@ void f32_blocks_of(const MatrixView& x, std::int64_t rows, std::int64_t there, s
   }
 }
 
-void f32_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
-                std::int64_t block, std::int64_t stride, float* dst) {
-  auto* words = reinterpret_cast<std::uint32_t*>(dst);
+void blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
+            std::int64_t block, std::int64_t stride, bool pairs, std::uint32_t* dst) {
+  if (pairs) {
+    const PairsAcross load{static_cast<const std::uint16_t*>(x.data), x.ld, k};
+    return blocks_of(load, rows, there, (k + 1) / 2, block, stride, dst);
+  }
+  const auto of = [&]<class Of>(Of) {
+    const Singles<Of> load{static_cast<const Of*>(x.data), x.ld};
+    blocks_of(load, rows, there, k, block, stride, dst);
+  };
   if (x.type == DType::F32)
-    f32_blocks_of<float>(x, rows, there, k, block, stride, words);
+    of(float{});
   else if (x.type == DType::BF16)
-    f32_blocks_of<scalar::Bf16>(x, rows, there, k, block, stride, words);
+    of(scalar::Bf16{});
   else
-    f32_blocks_of<scalar::F16>(x, rows, there, k, block, stride, words);
+    of(scalar::F16{});
 }
 
 void f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst) {
@@ -286,8 +299,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace aloft::cpu {
+HWY_EXPORT(blocks);
 HWY_EXPORT(dense);
-HWY_EXPORT(f32_blocks);
 HWY_EXPORT(f32_panel);
 HWY_EXPORT(panel);
 
@@ -385,9 +398,10 @@ void pack_f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* 
   HWY_DYNAMIC_DISPATCH(f32_panel)(x, k, n, dst);
 }
 
-void pack_f32_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
-                     std::int64_t block, std::int64_t stride, float* dst) {
-  HWY_DYNAMIC_DISPATCH(f32_blocks)(x, rows, there, k, block, stride, dst);
+void pack_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
+                 std::int64_t block, std::int64_t stride, PackedType to, void* dst) {
+  HWY_DYNAMIC_DISPATCH(blocks)
+  (x, rows, there, k, block, stride, to != PackedType::F32, static_cast<std::uint32_t*>(dst));
 }
 }  // namespace aloft::cpu
 #endif

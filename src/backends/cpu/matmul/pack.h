@@ -46,10 +46,11 @@ void pack_panel(const MatrixView& x, std::int64_t k, std::int64_t n, std::int64_
 // n.
 void pack_f32_panel(const MatrixView& x, std::int64_t k, std::int64_t n, float* dst);
 
-// Writes X[0..rows, 0..k], stored transposed, in blocks of `block` rows: X[r][i] is
-// [r / block][i][r % block] with `stride` (a vector, 8 or 16) elements from one i to the next.
-// `there` rows may be read.
-void pack_f32_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
-                     std::int64_t block, std::int64_t stride, float* dst);
+// Writes X[0..rows, 0..k], stored transposed, in blocks of `block` rows: word i of row r, an f32 or
+// a pair of bf16 (zero past k), is [r / block][i][r % block] with `stride` (a vector, 8 or 16)
+// words from one i to the next. `there` rows may be read. To F32 from any of the three types, to
+// Bf16 from BF16.
+void pack_blocks(const MatrixView& x, std::int64_t rows, std::int64_t there, std::int64_t k,
+                 std::int64_t block, std::int64_t stride, PackedType to, void* dst);
 
 }  // namespace aloft::cpu
