@@ -87,7 +87,7 @@ TEST_F(EarlyUpdateMemory, GradientsDoNotLiveAllAtOnce) {
 // where activations are large, late updates need little more than early ones.
 TEST_F(EarlyUpdateMemory, GradientsTakeThePlacesOfActivations) {
   for (const char* precision : {"precision=O0", "precision=O2:bf16"}) {
-    const std::vector<std::string> late_set = {precision, "model.layers=6", "train.batch=16"};
+    const std::vector<std::string> late_set = {precision, "model.layers=6", "train.batch=24"};
     auto early_set = late_set;
     early_set.insert(early_set.end(), {"optimizer.clip_norm=0", "optimizer.update=early"});
     const Plan late = planned(late_set), early = planned(early_set);
