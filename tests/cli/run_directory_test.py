@@ -2,6 +2,7 @@
 import fnmatch
 import json
 import re
+import shutil
 
 from program import ROOT, ProgramTest, main
 
@@ -50,6 +51,19 @@ class RunDirectory(ProgramTest):
         for kind, seen in kinds.items():
             said = {key for key, cells in rows.items() if cells[1].startswith((kind, "both"))}
             self.same(said, seen, "metrics.md")
+
+    def test_lines_that_are_gone_are_said(self):
+        for name, keep in (("whole", 99), ("cut", 3), ("none", 0)):
+            with self.subTest(name):
+                shutil.copytree(self.folder / "plain", self.folder / name)
+                metrics = self.folder / name / "metrics.jsonl"
+                lines = metrics.read_text().splitlines(keepends=True)[:keep]
+                metrics.write_text("".join(lines)) if lines else metrics.unlink()
+                left = sum("loss" in json.loads(line) for line in lines)
+                said = self.aloft("train", "tiny.toml", "--out", name, "--resume", "--quiet", "--steps",
+                                  7).stderr.decode()
+                self.assertEqual(f"has no line of {6 - left} of the 6 steps so far" in said, left < 6, said)
+                self.assertEqual("has no line" in said, left < 6, said)
 
     def test_every_tag_of_tensorboard(self):
         seen = set()

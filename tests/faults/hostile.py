@@ -336,7 +336,7 @@ def foreign(here, name):
             top = (place.folder / path)
             while top.parent.name not in ("checkpoints", "run", "samples", "tokenizer", "aloft", "cache"):
                 top = top.parent
-            shutil.rmtree(top) if top.is_dir() else top.unlink()
+            shutil.rmtree(top) if top.is_dir() else top.unlink(missing_ok=True)
         clean = here.state("done-keep-1" if extra else "done", make_keep_1 if extra else None)
         ground.check_same(place.run, clean / "run", "resumed among files of others")
 

@@ -250,6 +250,9 @@ def check_order(here, scenario):
             if late:
                 raise tally.Failure("renamed before it was on the disk", "\n".join(late))
             named[to] = True
+        elif call.name in ("rmdir", "unlink", "unlinkat"):  # what is gone needs no name
+            gone = re.search(r'^(?:\w+<([^>]*)>, )?"([^"]*)"', call.text)
+            named.pop(gone and os.path.join(place.folder, gone[1] or "", gone[2]), None)
     if named:
         raise tally.Failure("renamed, and the folder never synced", "\n".join(named))
 
