@@ -124,7 +124,8 @@ constexpr Work kWork[] = {train_net<48>, train_images, train_net<48>,
 class Concurrent : public testing::TestWithParam<std::tuple<Mode, const char*>> {};
 
 TEST_P(Concurrent, EveryThreadComputesWhatItComputesAlone) {
-  const auto [mode, precision] = GetParam();
+  const Mode mode = std::get<0>(GetParam());  // clang 14 captures no structured bindings
+  const char* precision = std::get<1>(GetParam());
   constexpr std::size_t kThreads = std::size(kWork);
   constexpr int kRounds = 3;
   use_cpu();
