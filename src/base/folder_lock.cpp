@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <thread>
@@ -67,17 +68,28 @@ bool still_there(int fd, const Path& file) {
 std::optional<LockHolder> parse_lock(std::string_view text) {
   const json j = parse_json(text);
   if (!j.is_object()) return std::nullopt;
-  try {
-    LockHolder h;
-    j.at("host").get_to(h.process.host);
-    j.at("boot").get_to(h.process.boot);
-    j.at("pid").get_to(h.process.pid);
-    j.at("process_start").get_to(h.process.start);
-    j.at("since").get_to(h.since);
-    return h;
-  } catch (const json::exception&) {
-    return std::nullopt;
-  }
+  bool whole = true;
+  const auto text_at = [&](const char* key) {
+    const auto it = j.find(key);
+    if (it != j.end() && it->is_string()) return it->get<std::string>();
+    whole = false;
+    return std::string();
+  };
+  const auto count_at = [&](const char* key, std::uint64_t most) -> std::uint64_t {
+    const auto it = j.find(key);
+    if (it != j.end() && it->is_number_unsigned() && it->get<std::uint64_t>() <= most)
+      return it->get<std::uint64_t>();
+    whole = false;
+    return 0;
+  };
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  LockHolder h;
+  h.process.host = text_at("host");
+  h.process.boot = text_at("boot");
+  h.process.pid = static_cast<std::int64_t>(count_at("pid", std::numeric_limits<pid_t>::max()));
+  h.process.start = count_at("process_start", kMost);
+  h.since = text_at("since");
+  return whole ? std::optional(h) : std::nullopt;
 }
 
 std::string lock_text(const LockHolder& h) {

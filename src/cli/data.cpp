@@ -11,6 +11,7 @@
 #include "cli/verb.h"
 #include "data/open_tokens.h"
 #include "data/tokenizer.h"
+#include "train/run_directory.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -86,11 +87,7 @@ json run_info(const Path& run) {
         .at(run.string())
         .need("run.json of a run, or train.shard of a data folder")
         .advice("`aloft data build RECIPE` prints the folder of a recipe's tokens");
-  const json record = parse_json(read_file(run / "run.json"));
-  if (!record.is_object() || !record.contains("recipe"))
-    throw DataError("E0643", "run.json is not the record of a training run")
-        .at((run / "run.json").string())
-        .advice("name the run directory that holds metrics.jsonl and checkpoints/");
+  const json record = read_run_record(run / "run.json");
   json out = {{"run", run.string()}, {"data", record["recipe"].value("data", json::object())}};
   if (record.contains("tokens")) out["tokens"] = record["tokens"];
   if (path_exists(run / "tokenizer" / kTokenizerFile)) {

@@ -45,7 +45,7 @@ ArrayData read_labelled_csv(const Path& path, float scale) {
                       : std::to_string(data.features + 1) + " as in the lines before");
     for (std::int64_t i = 0; i < features; ++i) {
       const auto value = parse_double(trim(cells[static_cast<std::size_t>(i)]));
-      if (!value || !std::isfinite(*value))
+      if (!value || !(std::abs(*value) <= std::numeric_limits<float>::max()))
         throw wrong("cell " + std::to_string(i + 1) + " is " +
                         in_quotes(cells[static_cast<std::size_t>(i)]),
                     "a finite number");

@@ -1,4 +1,4 @@
-// cut_events of tensorboard.h: reads event files record by record.
+// cut_events and events_up_to of tensorboard.h: read event files record by record.
 #include <cstring>
 #include <optional>
 
@@ -83,6 +83,17 @@ std::optional<std::string_view> record_at(std::string_view file, std::size_t at)
 
 void cut_file(const Path& path, std::int64_t step) {
   const std::string file = read_file(path, kMostBytes);
+  const std::string kept = events_up_to(file, step);
+  std::error_code ignored;
+  if (kept.empty())
+    std::filesystem::remove(path, ignored);
+  else if (kept != file)
+    write_file_atomic(path, kept);
+}
+
+}  // namespace
+
+std::string events_up_to(std::string_view file, std::int64_t step) {
   std::string kept;
   bool has_scalar = false;
   for (std::size_t at = 0; at < file.size();) {
@@ -94,14 +105,8 @@ void cut_file(const Path& path, std::int64_t step) {
     kept += *record;
     has_scalar |= event->is_scalar;
   }
-  std::error_code ignored;
-  if (!has_scalar)
-    std::filesystem::remove(path, ignored);
-  else if (kept != file)
-    write_file_atomic(path, kept);
+  return has_scalar ? kept : std::string();
 }
-
-}  // namespace
 
 void cut_events(const Path& folder, std::int64_t step) {
   for (const Path& path : list_folder(folder))

@@ -14,50 +14,40 @@ using nlohmann::json;
 // JSON has no infinity and no NaN: they become null.
 json number(double v) { return std::isfinite(v) ? json(v) : json(nullptr); }
 
-// The lines of a run up to a step.
-struct Lines {
-  std::string kept;
-  std::int64_t steps = 0;  // that have a line of their own
-  std::int64_t damaged = 0;
-};
-
-Lines lines_until(std::int64_t step, const std::string& text) {
-  Lines lines;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // a line that a crash cut short
-    const std::string_view line(text.data() + at, end + 1 - at);
-    at = end + 1;
-    const json j = parse_json(line);
-    const auto at_step = j.is_object() ? j.find("step") : j.end();
-    if (at_step == j.end() || !at_step->is_number_integer()) {
-      ++lines.damaged;
-    } else if (at_step->get<std::int64_t>() <= step) {
-      lines.kept += line;
-      lines.steps += j.contains("loss");
-    }
-  }
-  return lines;
-}
-
 // Takes what lies beyond `step` away from a run's record; the path of its lines. They were on the
 // disk before the checkpoint was: that some are gone is somebody else's doing, and said.
 Path cut_back(const Path& folder, std::int64_t step) {
   cut_events(folder, step);
   Path path = folder / "metrics.jsonl";
   const std::string text = path_exists(path) ? read_file(path, std::uint64_t{8} << 30) : "";
-  const Lines lines = step > 0 ? lines_until(step, text) : Lines{};  // 0: it starts anew
+  const KeptLines lines = step > 0 ? lines_up_to(text, step) : KeptLines();  // 0: it starts anew
   if (lines.damaged > 0)
     log_warning("{} lines of {} are damaged and are left out", lines.damaged, path.string());
   if (lines.steps < step)
     log_warning("{} has no line of {} of the {} steps so far", path.string(), step - lines.steps,
                 step);
-  if (lines.kept != text) write_file_atomic(path, lines.kept);
+  if (lines.text != text) write_file_atomic(path, lines.text);
   return path;
 }
 
 }  // namespace
+
+KeptLines lines_up_to(std::string_view text, std::int64_t step) {
+  KeptLines out;
+  for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos;
+       at = end + 1) {  // behind the last end lies a line that a crash cut short
+    const std::string_view line = text.substr(at, end + 1 - at);
+    const json j = parse_json(line);
+    const auto at_step = j.is_object() ? j.find("step") : j.end();
+    if (at_step == j.end() || !at_step->is_number_integer()) {
+      ++out.damaged;
+    } else if (at_step->get<std::int64_t>() <= step) {
+      out.text += line;
+      out.steps += j.contains("loss");
+    }
+  }
+  return out;
+}
 
 Metrics::Metrics(const Path& folder, std::int64_t resumed_step)
     : file_(cut_back(folder, resumed_step)), board_(folder) {

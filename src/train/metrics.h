@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/append_file.h"
 #include "files/tensorboard.h"
@@ -18,6 +19,14 @@ struct StepRecord {
   std::int64_t tokens = 0;  // trained on so far
   double tokens_per_s = 0, time_s = 0;
 };
+
+// Whole lines of metrics.jsonl of steps up to `step`.
+struct KeptLines {
+  std::string text;
+  std::int64_t steps = 0;    // that have a line of their own
+  std::int64_t damaged = 0;  // lines that were none
+};
+KeptLines lines_up_to(std::string_view text, std::int64_t step);
 
 class Metrics {
  public:

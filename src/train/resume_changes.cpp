@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "precision/recipe_json.h"
 
 namespace aloft {
 namespace {
@@ -54,6 +55,13 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
   for (const RecipeField& f : recipe_fields(copy)) compare(f.key, f.on_resume);
   compare("precision", OnResume::Fixed);
   return changes;
+}
+
+std::optional<PrecisionRecipe> settled_precision(const json& before) {
+  std::vector<RecipeMistake> mistakes;
+  const PrecisionRecipe settled = precision_of_json(value_at(before, "precision"), mistakes);
+  if (!mistakes.empty() || !settled.is_resolved()) return std::nullopt;
+  return settled;
 }
 
 void refuse_fixed(const std::vector<RecipeChange>& changes) {

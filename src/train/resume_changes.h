@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct RecipeChange {
 // The keys whose values differ from those of run.json's "recipe", in the order of the fields. A key
 // that the record lacks is one that an earlier version did not have: it had its default.
 std::vector<RecipeChange> recipe_changes(const nlohmann::json& before, const Recipe& now);
+
+// The precision in which the run computes; nothing where the record does not say.
+std::optional<PrecisionRecipe> settled_precision(const nlohmann::json& before);
 
 // UserError E0817 where a Fixed key differs; each is listed.
 void refuse_fixed(const std::vector<RecipeChange>& changes);

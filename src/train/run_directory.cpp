@@ -58,17 +58,6 @@ void refuse_what_is_not_ours(const Path& folder, bool resume) {
   foreign(folder, names, resume);
 }
 
-json read_record(const Path& path) {
-  if (!has_name(path)) return nullptr;
-  json record = parse_json(read_file(path));
-  if (!record.is_object() || !record.contains("recipe"))
-    throw DataError("E0643", "run.json is not the record of a training run")
-        .at(path.string())
-        .need("a JSON object as `aloft train` writes it")
-        .advice("move it away: a run goes on from its checkpoints alone, too");
-  return record;
-}
-
 std::string new_name() {
   std::random_device random;
   const std::uint64_t words[] = {random(), random(), random(), random()};
@@ -79,6 +68,22 @@ std::string new_name() {
 }
 
 }  // namespace
+
+json parse_run_record(std::string_view text, const std::string& name) {
+  json record = parse_json(text);
+  if (record.is_object() && record.contains("recipe") && record["recipe"].is_object())
+    return record;
+  throw DataError("E0643", "run.json is not the record of a training run")
+      .at(name)
+      .saw(record.is_discarded() ? std::string(json_problem(text)) : "JSON without a recipe")
+      .need("a JSON object as `aloft train` writes it")
+      .advice("move it away: a run goes on from its checkpoints alone, too");
+}
+
+json read_run_record(const Path& path) {
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 30;
+  return parse_run_record(read_file(path, kLimit), path.string());
+}
 
 std::string run_name(const json& record) {
   const auto name = record.is_object() ? record.find("run") : record.end();
@@ -93,7 +98,7 @@ RunDirectory::RunDirectory(Path folder, bool resume) : folder_(std::move(folder)
   make_folder(folder_);
   lock_ = std::make_unique<FolderLock>(folder_ / kLock);
   refuse_what_is_not_ours(folder_, resume);  // what another process did meanwhile
-  found_ = read_record(record_path());
+  if (has_name(record_path())) found_ = read_run_record(record_path());
   if (!found_.is_null()) {
     run_ = run_name(found_);
   } else if (const auto newest = CheckpointFolder(checkpoints()).newest(); resume && newest) {

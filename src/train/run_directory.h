@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/folder_lock.h"
@@ -49,6 +50,11 @@ class RunDirectory {
   nlohmann::json found_;
   std::string run_;
 };
+
+// run.json of a run: an object with an object "recipe"; nothing else of it is checked. DataError
+// E0643, at `name`; of reading a file, also E0601.
+nlohmann::json parse_run_record(std::string_view text, const std::string& name);
+nlohmann::json read_run_record(const Path& path);
 
 // The name of the run whose run.json this is; "" where it has none.
 std::string run_name(const nlohmann::json& record);

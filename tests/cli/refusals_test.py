@@ -103,6 +103,28 @@ class Refusals(unittest.TestCase):
         self.aloft("train", "tiny.toml", "--print-config", "--set", "a" + ".a" * 20000 + "=1",
                    exit_code=2)
 
+    def test_records_that_are_json_of_other_types(self):
+        run = self.folder / "run"
+        again = ["train", "tiny.toml", "--out", "run", "--resume"]
+        record, data = run / "run.json", run / "data.json"
+        kept = {path: path.read_text() for path in (record, data)}
+        for recipe in (5, None, [1], "x"):
+            record.write_text(json.dumps({**json.loads(kept[record]), "recipe": recipe}))
+            for command in (["data", "info", "run"], ["report", "run"], again,
+                            [*again, "--set", 'precision.level="auto"']):
+                self.aloft(*command, exit_code=3, says=["E0643", "run.json"])
+        record.write_text(kept[record])
+        for text in ("5", "null", "[]", "{"):
+            data.write_text(text)
+            self.aloft(*again, exit_code=3, says=["E0643", "data.json"])
+        for part in ("train", "validation", "tokenizer"):
+            for value, files in ((5, 5), ([1], [5]), ("x", [[1, 2, 3]]),
+                                 ({"tokens": {}}, [["text.txt", {"a": 1}, 3]])):
+                data.write_text(json.dumps({**json.loads(kept[data]), part: value,
+                                            "files": files}))
+                self.aloft(*again, exit_code=2, says=["E0818", "training tokens, now"])
+        data.write_text(kept[data])
+
     def test_the_command_line_beats_the_file(self):
         gpt2 = self.config("--set", "model.size=gpt2")
         self.assertEqual([gpt2[f"model.{k}"] for k in ("layers", "heads", "dim", "context")],

@@ -129,8 +129,9 @@ TEST(LabelledCsv, OddFilesAreReadOrRefusedByLine) {
   };
   EXPECT_EQ(read("x,y,label\r\n1, 2.5 ,3\r\n\r\n-4e1,5,6").values,
             (std::vector<float>{1, 2.5f, -40, 5}));
-  for (const char* bad : {"", "\n\n", "a,b,c\n", "1\n", "1,2\n1,2,3\n", "1,x,3\n", "1,2,3.5\n",
-                          "1,2,-1\n", "1,2,99999999999\n", "1,,2\n", "inf,1\n", "1,2,3\nx,y,z\n"})
+  for (const char* bad :
+       {"", "\n\n", "a,b,c\n", "1\n", "1,2\n1,2,3\n", "1,x,3\n", "1,2,3.5\n", "1,2,-1\n",
+        "1,2,99999999999\n", "1,,2\n", "inf,1\n", "1e300,1\n", "1,2,3\nx,y,z\n"})
     EXPECT_THROW(read(bad), DataError) << bad;
   try {
     read("1,2\n1,2\n1,oops\n");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json.h"
 #include "precision/decide.h"
 #include "precision/recipe.h"
 #include "precision/recipe_json.h"
@@ -35,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   aloft::PrecisionRecipe recipe = aloft::parse_precision(text, mistakes);
   if (mistakes.empty()) check(recipe);
 
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = aloft::parse_json(text);
   if (json.is_discarded()) return 0;
   mistakes.clear();
   recipe = aloft::precision_of_json(json, mistakes);

@@ -73,6 +73,20 @@ TEST_F(FolderLockTest, AnEmptyOrDamagedLockOfNobodyIsTakenOver) {
   }
 }
 
+TEST(ParseLock, NumbersThatNoProcessHasNameNobody) {
+  const auto text = [](std::string pid, std::string start) {
+    return R"({"boot": "b", "host": "h", "pid": )" + pid + R"(, "process_start": )" + start +
+           R"(, "since": "s"})";
+  };
+  const auto holder = parse_lock(text("17", "18446744073709551615"));
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->process, (ProcessName{"h", "b", 17, ~std::uint64_t{0}}));
+  for (const char* pid : {"1e300", "-1", "1.5", "4294967296", "18446744073709551615", "null"})
+    EXPECT_FALSE(parse_lock(text(pid, "1"))) << pid;
+  for (const char* start : {"1e300", "-1", "1.5", "true"})
+    EXPECT_FALSE(parse_lock(text("17", start))) << start;
+}
+
 TEST_F(FolderLockTest, AHolderElsewhereIsNotGuessedAbout) {
   folder_.put(folder_ / "run.lock",
               lock_text({{"another-machine", "another-boot", 17, 4711}, "2026-01-01T00:00:00Z"}));

@@ -78,5 +78,14 @@ TEST(Curves, EvaluationsKeepTheirBitsAByteAndTheirNaN) {
   EXPECT_EQ(curves["evaluations"], json::parse("[[5, 2.5, 1.25], [9, null, null]]"));
 }
 
+TEST(Curves, StepsThatNoRunReachesAreLeftOut) {
+  std::string text;
+  for (const char* step : {"1e308", "1e308", "1e308", "-1e308", "1e999", "null", "\"x\"", "[1]"})
+    text += std::string("{\"step\":") + step + ",\"loss\":1,\"skipped\":true}\n";
+  const json curves = curves_of(text + step_line(4, 2, 1, true), 2);
+  EXPECT_EQ(curves["step"], json::parse("[4]"));
+  EXPECT_EQ(curves["skips"].size(), 1u);
+}
+
 }  // namespace
 }  // namespace aloft

@@ -20,6 +20,8 @@ constexpr std::size_t kStep = 0, kLoss = 1, kLossScale = 4, kRate = 5, kTime = 6
 // A group stands in its middle: were it drawn at its end, it would lag behind what is not grouped.
 constexpr bool kAveraged[] = {true, true, true, true, false, true, false};
 constexpr std::size_t kCount = std::size(kColumns);
+// No run comes near; their sums are finite.
+constexpr double kMostSteps = 9007199254740992;  // 2^53
 
 double number(const json& object, const char* key) {
   const auto it = object.find(key);
@@ -84,7 +86,7 @@ Metrics read(std::string_view text) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const json line = parse_json(text.substr(at, end - at));
     at = end + 1;
-    if (!line.is_object() || !std::isfinite(number(line, "step"))) continue;
+    if (!line.is_object() || !(std::abs(number(line, "step")) <= kMostSteps)) continue;
     if (line.contains("val_loss")) {
       m.evaluations.push_back({rounded(number(line, "step")), rounded(number(line, "val_loss")),
                                rounded(number(line, "val_bits_per_byte"))});

@@ -38,7 +38,7 @@ std::string for_script(const json& value) {
 
 json read_record(const Path& path) {
   json record = parse_json(read_file(path));
-  if (!record.is_object() || !record.contains("recipe"))
+  if (!record.is_object() || !record.contains("recipe") || !record["recipe"].is_object())
     throw DataError("E0643", "run.json is not the record of a training run")
         .at(path.string())
         .need("a JSON object as `aloft train` writes it")

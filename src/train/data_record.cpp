@@ -1,0 +1,105 @@
+#include "train/data_record.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+json identity_of(const TokenSource& tokens) {
+  return {{"tokens", tokens.size()}, {"xxh3", hex16(tokens.content_hash())}};
+}
+
+// Where files are many, their number and bytes must do.
+json files_of(const DatasetInfo& info) {
+  constexpr std::size_t kMost = 20000;
+  json list = json::array();
+  if (info.text.size() > kMost) return list;
+  for (const CorpusFile& f : info.text) list.push_back({f.name, f.size, f.modified});
+  return list;
+}
+
+// A member of what may be no object; null where there is none.
+json member(const json& of, const char* key) {
+  if (!of.is_object()) return nullptr;
+  const auto it = of.find(key);
+  return it == of.end() ? json() : *it;
+}
+
+std::vector<std::string> file_differences(const json& before, const json& now) {
+  std::map<std::string, std::pair<json, json>> files;  // name -> then, now
+  const auto collect = [&](const json& record, auto when) {
+    const json list = member(record, "files");
+    if (!list.is_array()) return;
+    for (const json& f : list)
+      if (f.is_array() && f.size() == 3 && f[0].is_string() && f[1].is_number_unsigned())
+        files[f[0].get<std::string>()].*when = f[1];
+  };
+  collect(before, &std::pair<json, json>::first);
+  collect(now, &std::pair<json, json>::second);
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> lines;
+  std::size_t more = 0;
+  for (const auto& [name, sizes] : files) {
+    const auto& [then, is] = sizes;
+    if (then == is) continue;
+    if (lines.size() == kShown) {
+      ++more;
+      continue;
+    }
+    lines.push_back(then.is_null() ? "a new file: " + name
+                    : is.is_null()
+                        ? "a file that is gone: " + name
+                        : fmt::format("{} had {} bytes, now {}", name, then.dump(), is.dump()));
+  }
+  if (more > 0) lines.push_back(fmt::format("and {} more", more));
+  return lines;
+}
+
+std::string tokens_in(const json& record) {
+  const json tokens = member(member(record, "train"), "tokens");
+  return tokens.is_number_unsigned() ? tokens.dump() : "an unknown number of";
+}
+
+}  // namespace
+
+json data_record_of(const Dataset& data) {
+  json record = {
+      {"train", identity_of(data.train)}, {"validation", nullptr}, {"tokenizer", nullptr}};
+  if (data.validation) record["validation"] = identity_of(*data.validation);
+  if (data.tokenizer) record["tokenizer"] = hex16(data.tokenizer->fingerprint());
+  record["files"] = files_of(data.info);
+  record["train_bytes"] = data.info.train_bytes;
+  record["validation_bytes"] = data.info.validation_bytes;
+  return record;
+}
+
+json parse_data_record(std::string_view text, const std::string& name) {
+  json record = parse_json(text);
+  if (record.is_object()) return record;
+  throw DataError("E0643", "data.json is not the record of a run's data")
+      .at(name)
+      .saw(record.is_discarded() ? std::string(json_problem(text)) : "JSON that is no object")
+      .advice("--resume --force goes on without it, and writes it anew");
+}
+
+bool is_same_data(const json& before, const json& now) {
+  for (const char* key : {"train", "validation", "tokenizer"})
+    if (member(before, key) != member(now, key)) return false;
+  return true;
+}
+
+std::vector<std::string> data_differences(const json& before, const json& now) {
+  std::vector<std::string> lines = file_differences(before, now);
+  lines.push_back(fmt::format("{} training tokens, now {}", tokens_in(before), tokens_in(now)));
+  return lines;
+}
+
+}  // namespace aloft
