@@ -28,8 +28,15 @@ constexpr std::size_t kLongest = 4096;  // of a lock file
 
 std::string text_of(int fd) {
   std::string text(kLongest, '\0');
-  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::size_t used = 0;
+  while (used < text.size()) {
+    const ssize_t got =
+        ::pread(fd, text.data() + used, text.size() - used, static_cast<off_t>(used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  text.resize(used);
   return text;
 }
 
@@ -165,9 +172,13 @@ bool FolderLock::try_once() {
 void FolderLock::write_holder() const {
   const std::string text = lock_text({this_process(), utc_timestamp()});
   if (::ftruncate(fd_, 0) != 0) throw cannot_lock(file_, "truncate", errno);
-  const ssize_t put = ::pwrite(fd_, text.data(), text.size(), 0);
-  if (put < 0) throw cannot_lock(file_, "write", errno);
-  if (static_cast<std::size_t>(put) != text.size()) throw cannot_lock(file_, "write", ENOSPC);
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t put =
+        ::pwrite(fd_, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (put < 0 && errno != EINTR) throw cannot_lock(file_, "write", errno);
+    done += put > 0 ? static_cast<std::size_t>(put) : 0;
+  }
 }
 
 FolderLock::~FolderLock() {

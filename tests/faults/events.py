@@ -46,7 +46,8 @@ def records(path):
 def scalars(run):
     """(step, tag, value) in order, without what was measured."""
     found = {}
-    for path in sorted(run.glob("events.out.tfevents.*"), key=lambda p: (p.stat().st_mtime_ns, p.name)):
+    files = [path for path in run.glob("events.out.tfevents.*") if path.is_file()]
+    for path in sorted(files, key=lambda p: (p.stat().st_mtime_ns, p.name)):
         for record in records(path):
             event = dict(fields(record))
             step = event.get(2, 0)

@@ -249,6 +249,8 @@ def checkpoint_differs(found, wanted):
             return f"{name} is missing"
         if (found / name).read_bytes() != (wanted / name).read_bytes():
             return f"{name} has other bytes"
+    if not (found / "manifest.json").is_file():
+        return "manifest.json is missing"
     try:
         if manifest_of(found) != manifest_of(wanted):
             return "manifest.json says something else"

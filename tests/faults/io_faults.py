@@ -158,6 +158,8 @@ def file_names(line):
         name = re.sub(r"(\.\d+-\d+)?\.tmp[\d.]*$|\.partial$", "", name)
         if path.startswith(("/dev/pts", "/dev/null", "/dev/full", "pipe:")):
             name = "out"
+        if re.fullmatch(r"try-\d+", name):  # where the program runs
+            name = "file  .\n"
         if name.strip("."):
             plain.append(name.removeprefix("."))
     return plain
