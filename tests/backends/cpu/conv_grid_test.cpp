@@ -9,6 +9,7 @@
 
 #include "backends/cpu/conv/conv_weight_grid.h"
 #include "backends/cpu/conv/conv_weight_product.h"
+#include "backends/cpu/conv/conv_weight_strips.h"
 #include "backends/cpu/float_buffer.h"
 
 namespace aloft::cpu {
@@ -86,6 +87,7 @@ FloatBuffer run_on(const ConvSpec& s, const Operands& o, std::int64_t images) {
 FloatBuffer run(ConvSpec s, const Operands& o, std::int64_t images, int threads) {
   s.threads = threads;
   if (s.kind != ConvKind::GradWeight) return run_on<ConvGrid>(s, o, images);
+  if (ConvWeightStrips::suits(s)) return run_on<ConvWeightStrips>(s, o, images);
   if (ConvWeightProduct::suits(s)) return run_on<ConvWeightProduct>(s, o, images);
   return run_on<ConvWeightGrid>(s, o, images);
 }

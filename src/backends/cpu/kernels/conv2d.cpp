@@ -5,6 +5,7 @@
 #include "backends/cpu/conv/conv_grid.h"
 #include "backends/cpu/conv/conv_weight_grid.h"
 #include "backends/cpu/conv/conv_weight_product.h"
+#include "backends/cpu/conv/conv_weight_strips.h"
 #include "backends/cpu/conv/wide_conv.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
@@ -52,13 +53,19 @@ ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& 
 }
 
 template <class Grid>
+constexpr bool cut_by_bound_ = true;
+template <>
+constexpr bool cut_by_bound_<ConvWeightStrips> = false;
+
+template <class Grid>
 class Convolution : public Prepared {
  public:
   Convolution(const ConvSpec& spec, Extent images, const char* how)
       : grid_(spec), images_(images), how_(how) {}
   std::size_t scratch_bytes() const override { return grid_.scratch_bytes(); }
   std::string how() const override { return how_; }
-  bool is_cut_by_bound() const override { return true; }  // the library works by groups of images
+  // The library works by groups of images.
+  bool is_cut_by_bound() const override { return cut_by_bound_<Grid>; }
   void run(const RunArgs& args) const override {
     grid_.run({args.in[0], args.in[1], args.in.size() > 2 ? args.in[2] : nullptr, args.out[0],
                args.scratch},
@@ -98,6 +105,9 @@ std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
   const ConvSpec spec = read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y);
   const Extent images = extent_of(x[0], call);
   if (spec.type == DType::F64) return prepare_convolution(spec, images);
+  if (ConvWeightStrips::suits(spec))
+    return std::make_unique<Convolution<ConvWeightStrips>>(
+        spec, images, "our own strips, images unfolded a panel at a time");
   if (ConvWeightProduct::suits(spec))
     return std::make_unique<Convolution<ConvWeightProduct>>(
         spec, images, "one product on the matrix units: wide enough in bf16");
