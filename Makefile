@@ -54,10 +54,10 @@ fuzz:  ## MINUTES a target
 	$(NINJA) fuzz --target fuzzers -j $(JOBS)
 	tools/fuzz $(MINUTES)
 
-faults: configure_all  ## ROUNDS, SEED, MINUTES (of soak, 60): what kills, harms and starves the program
+faults: configure_all  ## ROUNDS, SHARE, SEED, MINUTES (of soak, 60): what kills, harms and starves the program
 	$(NINJA) rel --target aloft faults_api_soak short_calls -j $(JOBS)
 	python3 -B tests/faults/run_all.py build/bin/aloft --rounds $(or $(ROUNDS),1) \
-	  --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
+	  --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED)) $(if $(SHARE),--share $(SHARE))
 
 put_back: configure_all  ## hours: each bug that was mended, put back, fails its test
 	python3 -B tests/faults/put_back.py .
