@@ -318,6 +318,7 @@ std::vector<Name> ops_of_any_numbers() {
   const std::set<std::string> sums = {"attention",
                                       "attention_cached",
                                       "attention_grad",
+                                      "attention_qkv",
                                       "attention_qkv_grad",
                                       "batch_norm",
                                       "batch_norm_grad",

@@ -94,7 +94,9 @@ TEST_F(NumberTypes, TwoTensorsMeetInPyTorchsType) {
                      std::string(name_of(b)));
         const Tensor y = op.f(of_type(a, 3), of_type(b, 2));
         EXPECT_EQ(name_of(y.dtype()), name_of(want));
-        if (a != Bool && b != Bool) EXPECT_NEAR(y.to_vector()[0], op.value, 0.01);
+        if (a != Bool && b != Bool) {
+          EXPECT_NEAR(y.to_vector()[0], op.value, 0.01);
+        }
       }
 }
 
@@ -136,7 +138,9 @@ TEST_F(NumberTypes, SumsOfIntegersAreMadeIn64Bits) {
     EXPECT_EQ(sum(of_type(t, 3)).dtype(), I64);
     EXPECT_EQ(prod(of_type(t, 3)).dtype(), I64);
     EXPECT_EQ(cumsum(of_type(t, 3), 0).dtype(), I64);
-    if (t != Bool) EXPECT_EQ(max(of_type(t, 3)).dtype(), t);
+    if (t != Bool) {
+      EXPECT_EQ(max(of_type(t, 3)).dtype(), t);
+    }
     EXPECT_THROW(mean(of_type(t, 3)), UserError);
   }
   EXPECT_EQ(sum(from_ints({INT32_MAX, INT32_MAX}, {2})).to_ints(),

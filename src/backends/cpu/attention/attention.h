@@ -2,11 +2,12 @@
 // of keys at a time, softmax computed as blocks come (Milakov and Gimelshein 2018; Dao et al.
 // 2022).
 //
-// bf16 and f16 run on the matrix units where the processor has them (attention_amx.h says how they
-// are cut), all else in f32 vectors: blocks of 64 keys by 64 queries, kept transposed, queries
-// along the vectors, so that no reduction of a row of scores crosses lanes. Work is cut by (batch,
-// head) and, forward, by stretches of queries: never by the number of threads, so the bits do not
-// depend on it. Scratch is linear in the lengths.
+// bf16 and f16 run on the matrix units where the processor has them, bf16 in its dot products where
+// it has those alone (attention_bf16.h says how they are cut), all else in f32 vectors: blocks of
+// 64 keys by 64 queries, kept transposed, queries along the vectors, so that no reduction of a row
+// of scores crosses lanes. Work is cut by (batch, head) and, forward, by stretches of queries:
+// never by the number of threads, so the bits do not depend on it. Scratch is linear in the
+// lengths.
 #pragma once
 
 #include <cstddef>

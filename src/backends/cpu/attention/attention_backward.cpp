@@ -12,7 +12,7 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/attention/attention-inl.h"
-#include "backends/cpu/attention/attention_amx.h"
+#include "backends/cpu/attention/attention_bf16.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
@@ -212,7 +212,8 @@ HWY_EXPORT(attention_backward_task);
 namespace {
 void run_task(const AttentionShape& s, const AttentionExtents& actual, const AttentionBackward& x,
               std::int64_t task, void* scratch, std::size_t* bytes) {
-  if (attention_uses_amx(s)) return amx_attention_backward_task(s, actual, x, task, scratch, bytes);
+  if (attention_uses_bf16(s))
+    return bf16_attention_backward_task(s, actual, x, task, scratch, bytes);
   HWY_DYNAMIC_DISPATCH(attention_backward_task)(s, actual, x, task, scratch, bytes);
 }
 }  // namespace

@@ -1,7 +1,7 @@
 // Forward attention. A task is one head of one batch element and a stretch of queries; it walks the
 // keys block by block and keeps, for each query, the largest score, the sum of exponentials and the
-// weighted values, rescaling them when a larger score turns up. In f32 vectors; on the matrix units
-// the same task is attention_amx_forward.cpp's.
+// weighted values, rescaling them when a larger score turns up. In f32 vectors; with
+// products of bf16 the same task is attention_bf16_forward.cpp's.
 #if defined(__x86_64__)
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #endif
@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/attention/attention-inl.h"
-#include "backends/cpu/attention/attention_amx.h"
+#include "backends/cpu/attention/attention_bf16.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
@@ -167,7 +167,8 @@ HWY_EXPORT(attention_forward_task);
 namespace {
 void run_task(const AttentionShape& s, const AttentionExtents& actual, const AttentionForward& x,
               std::int64_t task, void* scratch, std::size_t* bytes) {
-  if (attention_uses_amx(s)) return amx_attention_forward_task(s, actual, x, task, scratch, bytes);
+  if (attention_uses_bf16(s))
+    return bf16_attention_forward_task(s, actual, x, task, scratch, bytes);
   HWY_DYNAMIC_DISPATCH(attention_forward_task)(s, actual, x, task, scratch, bytes);
 }
 }  // namespace

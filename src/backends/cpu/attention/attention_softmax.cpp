@@ -15,6 +15,7 @@
 namespace aloft::cpu {
 namespace {
 
+constexpr float kLog2e = 1.44269504f;
 constexpr float kLn2 = 0.693147181f;
 
 // 2^x. A polynomial of the fraction in [0, 1) (minimax, exact at 0), within 2 units in the last
@@ -91,11 +92,13 @@ ALOFT_VECTORS inline float weights_row(const WeightsBlock& x, std::int64_t r, st
                                        float row_top) {
   const float* s = x.scores + r * x.ld;
   std::uint16_t* w = x.weights + r * x.ldw;
-  const __m512 factor = _mm512_set1_ps(x.factor), top = _mm512_set1_ps(row_top);
+  const __m512 factor = _mm512_set1_ps(x.scale * kLog2e), top = _mm512_set1_ps(row_top);
   __m512 a = _mm512_setzero_ps(), b = a;
   const auto pair = [&](std::int64_t j, __mmask16 left, __mmask16 right) ALOFT_VECTORS {
-    const __m512 p = exp2_of(_mm512_fmsub_ps(_mm512_loadu_ps(s + j), factor, top), left);
-    const __m512 q = exp2_of(_mm512_fmsub_ps(_mm512_loadu_ps(s + j + 16), factor, top), right);
+    const __m512 x0 = _mm512_sub_ps(_mm512_loadu_ps(s + j), top);
+    const __m512 x1 = _mm512_sub_ps(_mm512_loadu_ps(s + j + 16), top);
+    const __m512 p = exp2_of(_mm512_mul_ps(x0, factor), left);
+    const __m512 q = exp2_of(_mm512_mul_ps(x1, factor), right);
     a = _mm512_add_ps(a, p);
     b = _mm512_add_ps(b, q);
     const __m512i bits = rounded(p, q);
@@ -120,13 +123,14 @@ ALOFT_VECTORS void weights_of(const WeightsBlock& x) {
   std::copy_n(x.top, 32, tops);
   for (std::int64_t r = 0; r < x.rows; ++r) {
     const std::int64_t n = std::clamp<std::int64_t>(x.seen + r, 0, x.keys);
-    if (n > 0) tops[r] = std::max(tops[r], largest(x.scores + r * x.ld, n) * x.factor);
+    if (n > 0) tops[r] = std::max(tops[r], largest(x.scores + r * x.ld, n));
   }
   for (std::int64_t r = 0; r < x.rows; ++r)
     sums[r] = weights_row<kPlanes>(x, r, std::clamp<std::int64_t>(x.seen + r, 0, x.keys), tops[r]);
   for (int j = 0; j < 32; j += 16) {
     const __m512 top = _mm512_load_ps(tops + j);
-    const __m512 alpha = exp2_of(_mm512_sub_ps(_mm512_loadu_ps(x.top + j), top));
+    const __m512 alpha = exp2_of(_mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(x.top + j), top),
+                                               _mm512_set1_ps(x.scale * kLog2e)));
     _mm512_storeu_ps(x.alpha + j, alpha);
     _mm512_storeu_ps(x.sum + j,
                      _mm512_fmadd_ps(_mm512_loadu_ps(x.sum + j), alpha, _mm512_load_ps(sums + j)));
@@ -153,9 +157,9 @@ ALOFT_VECTORS inline CotangentRow cotangent_row(const CotangentsBlock& x, std::i
     const std::int64_t at = r * 32 + 16 * v;
     __mmask16 seen = 0xffff;
     if constexpr (kMasked) seen = static_cast<__mmask16>(~below(x.first + r - 16 * v));
-    row.p[v] = exp2_of(_mm512_fmsub_ps(_mm512_loadu_ps(x.scores + at), _mm512_set1_ps(x.factor),
-                                       _mm512_loadu_ps(x.lse + 16 * v)),
-                       seen);
+    const __m512 e = _mm512_fmsub_ps(_mm512_loadu_ps(x.scores + at), _mm512_set1_ps(x.scale),
+                                     _mm512_loadu_ps(x.lse + 16 * v));
+    row.p[v] = exp2_of(_mm512_mul_ps(e, _mm512_set1_ps(kLog2e)), seen);
     const __m512 d = _mm512_sub_ps(_mm512_loadu_ps(x.dp + at), _mm512_loadu_ps(x.delta + 16 * v));
     row.ds[v] = kMasked ? _mm512_maskz_mul_ps(seen, row.p[v], d) : _mm512_mul_ps(row.p[v], d);
   }
@@ -256,31 +260,31 @@ ALOFT_VECTORS inline __m512 load_low(const std::uint16_t* p, __mmask16 mask, DTy
 
 }  // namespace
 
-void amx_attention_weights(const WeightsBlock& x) {
+void bf16_attention_weights(const WeightsBlock& x) {
   if (x.planes == 2)
     weights_of<2>(x);
   else
     weights_of<1>(x);
 }
 
-ALOFT_VECTORS void amx_attention_log_sums(const float* top, const float* sum, float* to,
-                                          float* lse) {
+ALOFT_VECTORS void bf16_attention_log_sums(const float* top, const float* sum, float scale,
+                                           float* to, float* lse) {
   for (int j = 0; j < 32; j += 16) {
     const __m512 s = _mm512_loadu_ps(sum + j);
     _mm512_storeu_ps(to + j, _mm512_div_ps(_mm512_set1_ps(1.0f), s));
     _mm512_storeu_ps(lse + j,
-                     _mm512_fmadd_ps(_mm512_loadu_ps(top + j), _mm512_set1_ps(kLn2), log_of(s)));
+                     _mm512_fmadd_ps(_mm512_loadu_ps(top + j), _mm512_set1_ps(scale), log_of(s)));
   }
 }
 
-void amx_attention_cotangents(const CotangentsBlock& x) {
+void bf16_attention_cotangents(const CotangentsBlock& x) {
   if (x.planes == 2)
     cotangents_of<2>(x);
   else
     cotangents_of<1>(x);
 }
 
-ALOFT_VECTORS void amx_attention_store(const RowsOut& x) {
+ALOFT_VECTORS void bf16_attention_store(const RowsOut& x) {
   for (std::int64_t r = 0; r < x.count; ++r) {
     const float* from = x.from + r * x.ld;
     auto* to = static_cast<std::uint16_t*>(x.to) + r * x.stride;
@@ -291,7 +295,7 @@ ALOFT_VECTORS void amx_attention_store(const RowsOut& x) {
   }
 }
 
-ALOFT_VECTORS void amx_attention_store_turned(const RowsOut& x) {
+ALOFT_VECTORS void bf16_attention_store_turned(const RowsOut& x) {
   auto* to = static_cast<std::uint16_t*>(x.to);
   const __m512 factor = _mm512_set1_ps(x.factors[0]);
   for (std::int64_t q = 0; q < x.count; q += 16)
@@ -308,9 +312,9 @@ ALOFT_VECTORS void amx_attention_store_turned(const RowsOut& x) {
     }
 }
 
-ALOFT_VECTORS void amx_attention_dots(const void* x, std::int64_t x_row, const void* y,
-                                      std::int64_t y_row, DType type, std::int64_t rows,
-                                      std::int64_t width, float* delta) {
+ALOFT_VECTORS void bf16_attention_dots(const void* x, std::int64_t x_row, const void* y,
+                                       std::int64_t y_row, DType type, std::int64_t rows,
+                                       std::int64_t width, float* delta) {
   for (std::int64_t t = 0; t < rows; ++t) {
     const auto* a = static_cast<const std::uint16_t*>(x) + t * x_row;
     const auto* b = static_cast<const std::uint16_t*>(y) + t * y_row;
@@ -329,17 +333,17 @@ ALOFT_VECTORS void amx_attention_dots(const void* x, std::int64_t x_row, const v
 namespace aloft::cpu {
 namespace {
 [[noreturn]] void refuse() {
-  ensure(false, "no matrix units on this processor");
+  ensure(false, "no products of bf16 on this processor");
   __builtin_unreachable();
 }
 }  // namespace
-void amx_attention_weights(const WeightsBlock&) { refuse(); }
-void amx_attention_log_sums(const float*, const float*, float*, float*) { refuse(); }
-void amx_attention_cotangents(const CotangentsBlock&) { refuse(); }
-void amx_attention_store(const RowsOut&) { refuse(); }
-void amx_attention_store_turned(const RowsOut&) { refuse(); }
-void amx_attention_dots(const void*, std::int64_t, const void*, std::int64_t, DType, std::int64_t,
-                        std::int64_t, float*) {
+void bf16_attention_weights(const WeightsBlock&) { refuse(); }
+void bf16_attention_log_sums(const float*, const float*, float, float*, float*) { refuse(); }
+void bf16_attention_cotangents(const CotangentsBlock&) { refuse(); }
+void bf16_attention_store(const RowsOut&) { refuse(); }
+void bf16_attention_store_turned(const RowsOut&) { refuse(); }
+void bf16_attention_dots(const void*, std::int64_t, const void*, std::int64_t, DType, std::int64_t,
+                         std::int64_t, float*) {
   refuse();
 }
 }  // namespace aloft::cpu

@@ -1,5 +1,5 @@
-// What stands between attention's products on the matrix units, in the vectors of processors that
-// have them: weights from scores, cotangents of scores, and results on their way to memory. Weights
+// What stands between attention's products of bf16, in the vectors of processors that have such
+// products: weights from scores, cotangents of scores, and results on their way to memory. Weights
 // are rounded to bf16, or split into two planes, on the way out.
 #pragma once
 
@@ -9,31 +9,33 @@
 
 namespace aloft::cpu {
 
-// Scores [rows][ld] of at most 32 queries against `keys` keys, as weights 2^(factor score - top)
+// Scores [rows][ld] of at most 32 queries against `keys` keys, as weights e^(scale (score - top))
 // with zeros up to column `depth`; row r sees the keys below seen + r. top, sum and alpha (what
 // earlier sums are to be multiplied with) are brought up to date, [32] each.
 struct WeightsBlock {
   std::int64_t rows = 0, keys = 0, seen = 0, depth = 0;
   const float* scores = nullptr;
   std::int64_t ld = 0;
-  float factor = 1;  // scale log2(e), not negative
+  float scale = 1;  // not negative
   float *top = nullptr, *sum = nullptr, *alpha = nullptr;
   std::uint16_t* weights = nullptr;
   std::int64_t ldw = 0, plane = 0;
   int planes = 1;
 };
-void amx_attention_weights(const WeightsBlock& block);
+void bf16_attention_weights(const WeightsBlock& block);
 
-// to[i] = the factors that finish rows, 1 / sum, and lse[i] = log of the sum of e^score, i < 32.
-void amx_attention_log_sums(const float* top, const float* sum, float* to, float* lse);
+// to[i] = the factors that finish rows, 1 / sum, and lse[i] = log of the sum of e^(scale score),
+// i < 32.
+void bf16_attention_log_sums(const float* top, const float* sum, float scale, float* to,
+                             float* lse);
 
 // Scores and products dO V^T, [keys][32] (a column is a query), as weights P and P (dp - delta).
 // Key r is seen by columns from first + r on.
 struct CotangentsBlock {
   std::int64_t keys = 0, first = 0;
   const float *scores = nullptr, *dp = nullptr;
-  float factor = 1;                              // scale log2(e)
-  const float *lse = nullptr, *delta = nullptr;  // [32]; lse times log2(e)
+  float scale = 1;
+  const float *lse = nullptr, *delta = nullptr;  // [32]
   std::uint16_t *p = nullptr, *ds = nullptr;     // left operands, rows ldw apart
   std::int64_t ldw = 0, plane = 0;
   std::uint16_t* ds_panel = nullptr;  // the same as a panel of a right operand
@@ -41,7 +43,7 @@ struct CotangentsBlock {
   int planes = 1;
 };
 // Zeros follow up to a multiple of 32 keys.
-void amx_attention_cotangents(const CotangentsBlock& block);
+void bf16_attention_cotangents(const CotangentsBlock& block);
 
 // f32 rows as bf16 or f16 rows at `to`, `stride` elements apart; row r times factors[r * step].
 struct RowsOut {
@@ -53,12 +55,12 @@ struct RowsOut {
   DType type = DType::BF16;
   std::int64_t stride = 0;
 };
-void amx_attention_store(const RowsOut& rows);
+void bf16_attention_store(const RowsOut& rows);
 // The same from [width][32], at most 32 rows; one factor.
-void amx_attention_store_turned(const RowsOut& rows);
+void bf16_attention_store_turned(const RowsOut& rows);
 
 // delta[t] = x_t . y_t over rows of bf16 or f16.
-void amx_attention_dots(const void* x, std::int64_t x_row, const void* y, std::int64_t y_row,
-                        DType type, std::int64_t rows, std::int64_t width, float* delta);
+void bf16_attention_dots(const void* x, std::int64_t x_row, const void* y, std::int64_t y_row,
+                         DType type, std::int64_t rows, std::int64_t width, float* delta);
 
 }  // namespace aloft::cpu

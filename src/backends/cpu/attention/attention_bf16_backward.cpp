@@ -1,22 +1,21 @@
-// Backward attention on the matrix units: the task and the formulas of attention_backward.cpp.
-// Spans of kSpan keys against kSpan queries. For 32 queries at a time, P and dS of the whole span
-// are made, transposed ([keys][queries]), and dQ takes in all its keys; dK and dV then take in all
-// queries of the span at once.
+// Backward attention with products of bf16 (attention_bf16.h): the task and the formulas of
+// attention_backward.cpp. Spans of kSpan keys against kSpan queries. For 32 queries at a time, P
+// and dS of the whole span are made, transposed ([keys][queries]), and dQ takes in all its keys; dK
+// and dV then take in all queries of the span at once.
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
-#include "backends/cpu/attention/attention_amx.h"
+#include "backends/cpu/attention/attention_bf16.h"
 #include "backends/cpu/attention/attention_softmax.h"
 #include "backends/cpu/carve.h"
 
 namespace aloft::cpu {
 namespace {
 
-constexpr float kLog2e = 1.44269504f;
 constexpr std::int64_t kPiece = 128;  // keys whose scores stay in the first cache
 
-AmxLeft right_of(const AmxLeft& a, std::int64_t row, std::int64_t column) {
+Bf16Left right_of(const Bf16Left& a, std::int64_t row, std::int64_t column) {
   return {a.data + row * a.ld + column, a.ld, a.plane};
 }
 
@@ -56,9 +55,9 @@ class Backward {
                   const float* dlse) {
     prepare(q_, q);
     prepare(do_, d_o);
-    amx_attention_dots(o.data, o.row, d_o.data, d_o.row, s_.dtype, s_.queries, s_.width, delta_);
+    bf16_attention_dots(o.data, o.row, d_o.data, d_o.row, s_.dtype, s_.queries, s_.width, delta_);
     for (std::int64_t t = 0; t < s_.queries && dlse; ++t) delta_[t] -= dlse[t];
-    for (std::int64_t t = 0; t < s_.queries; ++t) lse_[t] = lse[t] * kLog2e;
+    std::copy_n(lse, s_.queries, lse_);
     // No query past the last gets a weight.
     std::fill(delta_ + s_.queries, delta_ + queries_, 0.0f);
     std::fill(lse_ + s_.queries, lse_ + queries_, std::numeric_limits<float>::infinity());
@@ -79,15 +78,15 @@ class Backward {
 
   void store(const HeadRows& dk, const HeadRows& dv) const {
     const float one = 1;
-    amx_attention_store(
+    bf16_attention_store(
         {dk_, o_.ld(), keys_, s_.width, &s_.scale, 0, const_cast<void*>(dk.data), dk.type, dk.row});
-    amx_attention_store(
+    bf16_attention_store(
         {dv_, o_.ld(), keys_, s_.width, &one, 0, const_cast<void*>(dv.data), dv.type, dv.row});
   }
 
  private:
   struct Head {
-    AmxRight turned{}, rows{};
+    Bf16Right turned{}, rows{};
     std::uint16_t *turned_memory = nullptr, *rows_memory = nullptr;
   };
   void prepare(Head& to, const HeadRows& h) const {
@@ -122,7 +121,7 @@ class Backward {
     }
   }
 
-  void add_rows(std::int64_t m, std::int64_t k, const AmxLeft& a, const AmxRight& rows,
+  void add_rows(std::int64_t m, std::int64_t k, const Bf16Left& a, const Bf16Right& rows,
                 std::int64_t first, float* to, bool add) const {
     if (k > 0)
       o_.product(blocks_, m, s_.width, k, a,
@@ -135,12 +134,12 @@ class Backward {
   // `column`, and what they add to dQ.
   void queries_block(std::int64_t key, std::int64_t keys, std::int64_t query, std::int64_t column,
                      std::int64_t sees, const HeadRows& dq) {
-    const auto panel = [&](const AmxRight& r) {
-      return AmxRight{r.data + query / kAmxPanel * r.panel, r.panel, r.plane};
+    const auto panel = [&](const Bf16Right& r) {
+      return Bf16Right{r.data + query / kAmxPanel * r.panel, r.panel, r.plane};
     };
     CotangentsBlock c;
     c.scores = scores_, c.dp = dp_;
-    c.factor = s_.scale * kLog2e;
+    c.scale = s_.scale;
     c.lse = lse_ + query, c.delta = delta_ + query;
     c.ldw = kSpanStride, c.plane = plane_;
     c.panel_plane = kSpan * kAmxPanel;
@@ -155,7 +154,7 @@ class Backward {
       c.p = p_ + i * kSpanStride + column;
       c.ds = ds_ + i * kSpanStride + column;
       c.ds_panel = ds_panel_ + i * kAmxPanel;
-      amx_attention_cotangents(c);
+      bf16_attention_cotangents(c);
     }
     float* to = dq_ + (s_.keys > kSpan ? query * o_.ld() : 0);
     o_.product(blocks_, s_.width, kQueryBlock, round_up(keys, kAmxDepth),
@@ -164,16 +163,16 @@ class Backward {
     const std::int64_t last =
         s_.causal ? std::min(keys_, query + kQueryBlock + keys_ - s_.queries) : keys_;
     if (key + keys >= last)
-      amx_attention_store_turned({to, 0, std::min(kQueryBlock, s_.queries - query), s_.width,
-                                  &s_.scale, 0, const_cast<void*>(dq.at_row(query)), dq.type,
-                                  dq.row});
+      bf16_attention_store_turned({to, 0, std::min(kQueryBlock, s_.queries - query), s_.width,
+                                   &s_.scale, 0, const_cast<void*>(dq.at_row(query)), dq.type,
+                                   dq.row});
   }
 
-  AmxOperands o_;
-  AmxBlocks blocks_;
+  Bf16Operands o_;
+  UnitBlocks blocks_;
   const AttentionShape& s_;
   std::int64_t queries_ = 0, keys_ = 0, plane_ = 0;
-  AmxLeft k_{}, v_{}, k_turned_{};
+  Bf16Left k_{}, v_{}, k_turned_{};
   Head q_, do_;
   std::uint16_t *k_memory_, *v_memory_, *k_turned_memory_, *p_, *ds_, *ds_panel_;
   float *scores_, *dp_, *lse_, *delta_, *dk_, *dv_, *dq_;
@@ -181,9 +180,9 @@ class Backward {
 
 }  // namespace
 
-void amx_attention_backward_task(const AttentionShape& s, const AttentionExtents& actual,
-                                 const AttentionBackward& x, std::int64_t task, void* scratch,
-                                 std::size_t* bytes) {
+void bf16_attention_backward_task(const AttentionShape& s, const AttentionExtents& actual,
+                                  const AttentionBackward& x, std::int64_t task, void* scratch,
+                                  std::size_t* bytes) {
   Carve carve(scratch);
   Backward backward(s, carve);
   if (bytes) {

@@ -1,17 +1,17 @@
-// Forward attention on the matrix units. A task is one head of one batch element and a stretch of
-// queries, as in attention_forward.cpp; here a row is a query, keys come a span at a time, and
-// what a causal mask hides is neither multiplied (beyond 32 keys) nor exponentiated.
+// Forward attention with products of bf16 (attention_bf16.h). A task is one head of one batch
+// element and a stretch of queries, as in attention_forward.cpp; here a row is a query, keys come a
+// span at a time, and what a causal mask hides is neither multiplied (beyond 32 keys) nor
+// exponentiated.
 #include <algorithm>
 #include <limits>
 
-#include "backends/cpu/attention/attention_amx.h"
+#include "backends/cpu/attention/attention_bf16.h"
 #include "backends/cpu/attention/attention_softmax.h"
 #include "backends/cpu/carve.h"
 
 namespace aloft::cpu {
 namespace {
 
-constexpr float kLog2e = 1.44269504f;
 constexpr std::int64_t kScoresStride = kSpan + 16;
 
 class Forward {
@@ -34,31 +34,31 @@ class Forward {
   // Queries [0, count) of q; the first of them sees `seen` keys, all of them up to `keys`.
   void block(const HeadRows& q, std::int64_t count, std::int64_t keys, std::int64_t seen,
              const HeadRows& o, float* lse) {
-    const AmxLeft queries = o_.rows(q, count, queries_);
+    const Bf16Left queries = o_.rows(q, count, queries_);
     std::fill_n(top_, kQueryBlock, -std::numeric_limits<float>::infinity());
     std::fill_n(sum_, kQueryBlock, 0.0f);
     for (std::int64_t first = 0; first < keys; first += kSpan)
       span(queries, count, first, std::min(kSpan, keys - first), seen - first);
-    amx_attention_log_sums(top_, sum_, alpha_, lse_);
-    amx_attention_store(
+    bf16_attention_log_sums(top_, sum_, s_.scale, alpha_, lse_);
+    bf16_attention_store(
         {sums_, o_.ld(), count, s_.width, alpha_, 1, const_cast<void*>(o.data), o.type, o.row});
     if (lse) std::copy_n(lse_, count, lse);
   }
 
  private:
-  void span(const AmxLeft& queries, std::int64_t count, std::int64_t first, std::int64_t keys,
+  void span(const Bf16Left& queries, std::int64_t count, std::int64_t first, std::int64_t keys,
             std::int64_t seen) {
-    const AmxRight k{keys_.data + first / kAmxPanel * keys_.panel, keys_.panel, keys_.plane},
+    const Bf16Right k{keys_.data + first / kAmxPanel * keys_.panel, keys_.panel, keys_.plane},
         v{values_.data + first * kAmxPanel, values_.panel, values_.plane};
     o_.product(blocks_, count, keys, o_.depth, queries, k, scores_, kScoresStride, false);
     WeightsBlock w;
     w.rows = count, w.keys = keys, w.seen = seen, w.depth = round_up(keys, kAmxDepth);
     w.scores = scores_, w.ld = kScoresStride;
-    w.factor = s_.scale * kLog2e;
+    w.scale = s_.scale;
     w.top = top_, w.sum = sum_, w.alpha = alpha_;
     w.weights = weights_, w.ldw = kSpanStride, w.plane = kQueryBlock * kSpanStride;
     w.planes = o_.planes;
-    amx_attention_weights(w);
+    bf16_attention_weights(w);
     if (first > 0)
       for (std::int64_t r = 0; r < count; ++r)
         for (std::int64_t j = 0; j < o_.ld(); ++j) sums_[r * o_.ld() + j] *= alpha_[r];
@@ -66,19 +66,19 @@ class Forward {
                first > 0);
   }
 
-  AmxOperands o_;
-  AmxBlocks blocks_;
+  Bf16Operands o_;
+  UnitBlocks blocks_;
   const AttentionShape& s_;
-  AmxRight keys_{}, values_{};
+  Bf16Right keys_{}, values_{};
   std::uint16_t *keys_memory_, *values_memory_, *queries_, *weights_;
   float *scores_, *sums_, *top_, *sum_, *alpha_, *lse_;
 };
 
 }  // namespace
 
-void amx_attention_forward_task(const AttentionShape& s, const AttentionExtents& actual,
-                                const AttentionForward& x, std::int64_t task, void* scratch,
-                                std::size_t* bytes) {
+void bf16_attention_forward_task(const AttentionShape& s, const AttentionExtents& actual,
+                                 const AttentionForward& x, std::int64_t task, void* scratch,
+                                 std::size_t* bytes) {
   Carve carve(scratch);
   Forward forward(s, s.keys, carve);
   if (bytes) {
