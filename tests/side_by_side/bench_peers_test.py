@@ -88,6 +88,12 @@ class Pretended(unittest.TestCase):
         got = self.compare(numbers, 1, has_amx=False)["figures"][0]
         self.assertEqual((got["met"], got["target"]), (True, ">= 1"))
 
+    def test_a_time_that_cannot_be_is_no_figure(self):
+        less = rows.Figure("start less two steps", "ms", lambda r: 5 - 2 * r["aloft"]["step_ms"],
+                           rows.at_most(9), rows.at_most(9))
+        got = self.compare({"aloft": [10, 1, 1]}, figures=[less])
+        self.assertIn("-15 ms is below 0", got["figures"][0]["missing"])
+
     def test_a_limit_that_is_beaten_is_a_defect_and_no_round_is_left_out(self):
         def round_(limit, step):
             return {"aloft": {"limit_ms": limit, "limit_fraction": limit / step}}
@@ -176,12 +182,18 @@ class Pretended(unittest.TestCase):
         self.assertIn("These rows are not one run", text)
         self.assertIn("| revision | abc, def+ |", text)
         self.assertNotIn("99 %", text)
+        self.assertIn("no target counts as met", text)
+        self.assertNotIn("| met |", text)
+        self.assertNotIn("targets that were measured are met", text)
 
     def test_what_would_be_no_page_is_refused_before_it_is_measured(self):
         path = ROOT / "docs" / "benchmarks" / "never-written.json"
         run = self.start(path, {"aloft": [7]})
-        self.assertIn("this would be no page: rows are missing", run.communicate()[0])
+        self.assertIn("this would be no page: it measures the program that is built from the tree",
+                      run.communicate()[0])
         self.assertNotEqual(run.returncode, 0)
+        some = results_file.new(MACHINE, {"quick": False, "revision": "abc", "rounds": 5})
+        self.assertIn("rows are missing", results_file.why_no_page(some, ["gpt2-bf16"]))
         self.assertFalse(path.exists())
         self.assertFalse((self.folder / "log").exists())
 

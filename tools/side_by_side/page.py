@@ -30,8 +30,8 @@ the runs in [docs/benchmarks](benchmarks); nothing on this page is typed by hand
   counts as it was there, so no step can beat the limit; where a figure is above 100 % all the same,
   the limit is wrong and the page says so. Numbers that toggle few bits draw little power, and
   matrix units then run at a higher clock (a fifth in bf16), so no training reaches this limit; the
-  second share takes the same products of normal numbers. fp16 has no limit here: no library
-  multiplies it on a processor.
+  second share takes the same products of normal numbers. fp16 has no limit here: the library has no
+  fp16 product on a processor.
 - **A page is one run**: all rows in one sitting, one clean revision, every round shown.
 - **Targets** differ where one kind of processor has matrix units (AMX) and another has not; the page
   shows the one that holds for the processor of the run.
@@ -145,9 +145,9 @@ def folded(title, lines):
 
 def section(name, results, plots):
     met = [f.get("met") for row in results["rows"] for f in row["figures"]]
-    lines = [f"## {name}: {results['machine']['processor']}", "",
-             f"{met.count(True)} of {met.count(True) + met.count(False)} targets that were measured "
-             "are met.", "", *results.get("notice", []), *machine_lines(results), "",
+    verdict = results.get("notice") or [
+        f"{met.count(True)} of {met.count(True) + met.count(False)} targets that were measured are met.", ""]
+    lines = [f"## {name}: {results['machine']['processor']}", "", *verdict, *machine_lines(results), "",
              *table(results), ""]
     for title, file in plots:
         lines += [f"![{title}](benchmarks/{file})", ""]
@@ -161,21 +161,23 @@ def section(name, results, plots):
 
 def as_one_run(results):
     """A file of the old schema, with what it lacks said in words: its rows come from several revisions,
-    and its limit, which counted the update's bytes twice, is left out."""
+    so that no target counts as met, and its limit, which counted the update's bytes twice, is left out."""
     rows_ = results["rows"]
 
     def all_of(key):
         return ", ".join(sorted({str(row[key]) for row in rows_ if row.get(key)}))
 
     for row in rows_:
-        row["figures"] = [f for f in row["figures"] if "limit" not in f["name"]]
+        row["figures"] = [f | {"met": None} for f in row["figures"] if "limit" not in f["name"]]
     run = {key: all_of(key) for key in ("revision", "compiler", "oneDNN", "torch", "threads")}
     dates = sorted(row["date"] for row in rows_)
     run |= {"dates": [dates[0], dates[-1]], "quick": False,
             "rounds": ", ".join(sorted({str(len(row["rounds"])) for row in rows_}, key=int))}
-    notice = ["**These rows are not one run**: they come from several revisions, before a page had to be one "
-              "run of one. Shares of the machine's limit are left out, because they counted the update's "
-              "bytes twice. The page is measured again when such a processor is at hand.", ""]
+    notice = ["**These rows are not one run**: they come from several revisions (a + had changes that were not "
+              "committed), and some rows were measured more than once, the last run shown, before a page had "
+              "to be one run of one clean revision. So no target counts as met here. Shares of the machine's "
+              "limit are left out, because they counted the update's bytes twice. The page is measured again "
+              "when such a processor is at hand.", ""]
     return results | {"run": run, "notice": notice}
 
 
