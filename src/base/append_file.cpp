@@ -26,9 +26,12 @@ constexpr std::size_t kHeld = 8192;  // bytes kept back at most
 }  // namespace
 
 AppendFile::AppendFile(Path path) : path_(std::move(path)) {
-  do fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // A pipe that nobody reads is refused; to open it would wait for a reader for ever.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC;
+  do fd_ = ::open(path_.c_str(), kFlags, 0666);
   while (fd_ < 0 && errno == EINTR);
   if (fd_ < 0) fail(path_, "open", errno);
+  ::fcntl(fd_, F_SETFL, O_APPEND);  // from here on it waits for one that is slow
 }
 
 AppendFile::~AppendFile() {

@@ -12,7 +12,8 @@ namespace aloft {
 
 class AppendFile {
  public:
-  // Opens for writing at the end, and creates. EnvironmentError E0603.
+  // Opens for writing at the end, and creates. EnvironmentError E0603, for a pipe that nobody reads
+  // too.
   explicit AppendFile(Path path);
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <string>
 
+#include "base/append_file.h"
 #include "base/error.h"
 #include "base/folder.h"
 
@@ -55,6 +56,14 @@ TEST_F(FileTest, APipeWithoutAWriterIsEmpty) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(read_file(pipe), "");
   EXPECT_THROW(MappedFile{pipe}, DataError);
+}
+
+TEST_F(FileTest, APipeWithoutAReaderIsNotWaitedFor) {
+  const Path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ::alarm(20);  // it would hang
+  EXPECT_THROW(AppendFile{pipe}, EnvironmentError);
+  ::alarm(0);
 }
 
 TEST_F(FileTest, WhatTheSystemRefusesIsTheSystemsTrouble) {
