@@ -14,6 +14,14 @@ std::string problem_of_loss(double loss, std::optional<double> start_loss) {
   return "";
 }
 
+std::string setback_of_loss(double end, std::optional<double> start_loss) {
+  if (!start_loss || end <= 1.02 * *start_loss) return "";
+  return fmt::format(
+      "the run ends with a loss of {:.4g} and began with {:.4g}: it has learnt nothing; a lower "
+      "learning rate or a longer warm-up may help",
+      end, *start_loss);
+}
+
 Health::Health(const scalar::ScalerRule& rule, std::optional<double> start_loss)
     : rule_(rule), start_loss_(start_loss) {}
 

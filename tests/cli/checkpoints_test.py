@@ -131,6 +131,12 @@ class Checkpoints(unittest.TestCase):
         self.assertIn("far above", done.stderr)
         self.assertTrue((self.folder / "run" / "metrics.jsonl").exists())
 
+    def test_a_run_that_ends_above_its_start_says_so(self):
+        done = self.train("run", "--steps", 30, optimizer__lr=1, precision__level="O0",
+                          optimizer__clip_norm=0, schedule__kind="constant")
+        self.assertIn("it has learnt nothing", done.stderr)
+        self.assertNotIn("learnt nothing", self.train("good", "--steps", 30).stderr)
+
     def test_a_state_is_judged_by_its_own_weights(self):
         # The first step's loss is that of the untouched weights, whatever the update did to them.
         self.train("run", "--steps", 1, exit_code=5, optimizer__lr="1e6", precision__level="O0")

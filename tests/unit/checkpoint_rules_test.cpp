@@ -35,6 +35,12 @@ TEST(Health, FollowsTheLoss) {
   EXPECT_EQ(h.start_loss(), 4.0);
 }
 
+TEST(Health, ARunThatEndsAboveItsStartHasLearntNothing) {
+  EXPECT_EQ(setback_of_loss(9.0, {}), "");
+  EXPECT_EQ(setback_of_loss(5.6, 5.55), "");  // chance
+  EXPECT_NE(setback_of_loss(7.5, 5.55).find("7.5 and began with 5.55"), std::string::npos);
+}
+
 TEST(Health, ARunThatIsResumedIsMeasuredByItsOwnStart) {
   Health h(scalar::no_scaler(), 4.0);
   h.step(20.0, 1, false);
