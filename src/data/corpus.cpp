@@ -158,7 +158,9 @@ Corpus open_corpus(std::span<const std::string> entries, const Path& base) {
     if (corpus.skipped.size() > 3) saw += "; ...";
     throw DataError("E0511", "there is no text to train on")
         .saw(entries.empty() ? "an empty list" : saw)
-        .advice("a file that is named itself, not found in a folder, is taken whatever it holds");
+        .advice(
+            "name text files, or folders of them; Parquet, JSON lines and archives want their text "
+            "taken out first");
   }
   return corpus;
 }
