@@ -51,7 +51,9 @@ TEST(Curves, TheLastStepIsTheLastStepHoweverManyThereAre) {
   for (int i = 1; i <= 4321; ++i) text += step_line(i, i);
   const json curves = curves_of(text, 100);
   EXPECT_EQ(curves["last"], (json{{"step", 4321}, {"loss", 4321}, {"time_s", 2160.5}}));
+  EXPECT_EQ(curves["first_loss"], 1);  // not a group's mean
   EXPECT_EQ(curves_of("")["last"]["loss"], nullptr);
+  EXPECT_EQ(curves_of("")["first_loss"], nullptr);
 }
 
 TEST(Curves, SkippedStepsSitOnTheLine) {

@@ -117,6 +117,9 @@ json curves_of(std::string_view metrics, std::size_t most) {
   }
   for (const std::size_t c : {kLoss, kRate})
     out[std::string(kColumns[c]) + "_smoothed"] = centred_means(out[kColumns[c]]);
+  const auto first = std::find_if(m.columns[kLoss].begin(), m.columns[kLoss].end(),
+                                  [](double x) { return std::isfinite(x); });
+  out["first_loss"] = first == m.columns[kLoss].end() ? json(nullptr) : rounded(*first);
   out["last"] = json::object();
   for (const std::size_t c : {kStep, kLoss, kTime})
     out["last"][kColumns[c]] = steps ? rounded(m.columns[c].back()) : json(nullptr);

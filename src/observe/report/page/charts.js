@@ -13,7 +13,7 @@
   }
 
   const compact = (v) =>
-    v !== 0 && (Math.abs(v) < 1e-3 || Math.abs(v) >= 1e6) ? v.toExponential(1)
+    v !== 0 && (Math.abs(v) < 1e-5 || Math.abs(v) >= 1e6) ? v.toExponential(1)
       : Number(v.toPrecision(4)).toLocaleString("en-US", { maximumSignificantDigits: 4 });
 
   function axes(yOptions, xOptions) {
@@ -59,13 +59,14 @@
     const evaluations = curves.evaluations.map(([x, y]) => ({ x, y }));
     const unknown = curves.evaluations.filter((e) => !finite(e[1])).map((e) => whole(e[0]));
     byId("loss-note").textContent = note(
+      resumes.length ? "dotted: where the run was gone on with" : "",
       curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "", missing(curves.loss),
       unknown.length ? `validation not finite at step ${unknown.slice(0, 4).join(", ")}` +
         (unknown.length > 4 ? ` and ${unknown.length - 4} more` : "") : "");
     const validation = line("validation", evaluations, "second",
                             { pointRadius: 3.5, borderWidth: 1.6, order: 0, clip: 8 });
     return ["loss", [
-      ...(evaluations.length ? [validation] : []),
+      ...(evaluations.some((e) => finite(e.y)) ? [validation] : []),
       line("training, smoothed", xy(curves.loss_smoothed), "accent",
            { order: 1, borderWidth: 2.2, spanGaps: true }),
       line("training", xy(curves.loss), "raw", { order: 2, borderWidth: 1 }),
@@ -90,8 +91,24 @@
                                             { x: last(curves.step), y: clip }], "quiet",
                      { borderDash: [5, 4], borderWidth: 1.2, pointRadius: 0 }));
     return ["norm", sets, options(axes({ title: "norm, logarithmic", type: "logarithmic",
-                                          ticks: { maxTicksLimit: 5 } }, steps()),
+                                          afterBuildTicks: powersOfTen }, steps()),
                                   { ...stepTooltip, mode: "nearest", axis: "x" }, sets.length > 1)];
+  }
+
+  // Powers of ten, with their halves and fifths where there are few.
+  function powersOfTen(axis) {
+    const ticks = (parts) => {
+      const out = [];
+      for (let e = Math.floor(Math.log10(axis.min)); 10 ** e <= axis.max; ++e)
+        for (const part of parts) {
+          const value = Number((part * 10 ** e).toPrecision(1));
+          if (value >= axis.min && value <= axis.max) out.push({ value });
+        }
+      return out;
+    };
+    axis.ticks = [[1, 2, 5], [1, 3], [1]].map(ticks).find((t) => t.length <= 6) || ticks([1]);
+    const stride = Math.ceil(axis.ticks.length / 6);
+    axis.ticks = axis.ticks.filter((_, i) => i % stride === 0);
   }
 
   // At most six ticks, each a power of two.
@@ -167,6 +184,25 @@
       } }, true)];
   }
 
+  // A line down every chart of steps where the run was gone on with.
+  const resumed = {
+    id: "resumed",
+    beforeDatasetsDraw({ ctx, chartArea, scales, canvas }) {
+      if (canvas.id === "memory") return;
+      ctx.save();
+      ctx.strokeStyle = colour("quiet");
+      ctx.setLineDash([2, 4]);
+      for (const { step } of resumes) {
+        const x = scales.x.getPixelForValue(step);
+        ctx.beginPath();
+        ctx.moveTo(x, chartArea.top);
+        ctx.lineTo(x, chartArea.bottom);
+        ctx.stroke();
+      }
+      ctx.restore();
+    },
+  };
+
   const drawn = new Map();
   function draw() {
     for (const make of [lossChart, lrChart, throughputChart, normChart, scaleChart, memoryChart]) {
@@ -174,7 +210,8 @@
       if (!chart) continue;
       const [id, datasets, chartOptions] = chart;
       if (drawn.has(id)) drawn.get(id).destroy();
-      drawn.set(id, new Chart(byId(id), { type: "line", data: { datasets }, options: chartOptions }));
+      drawn.set(id, new Chart(byId(id), { type: "line", data: { datasets }, options: chartOptions,
+                                         plugins: [resumed] }));
     }
   }
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;

@@ -83,6 +83,11 @@ function validationTile() {
        !finite(loss));
 }
 
+// "loss_scale=dynamic(init=1024.0,growth_interval=10)" as "dynamic loss scale: init 1024, growth interval 10".
+const policyText = (words) => words.map((w) => w.replace(/^(\w+)=(\w+)(?:\((.*)\))?$/, (_, name, kind, rest) =>
+  `${kind} ${name.replace(/_/g, " ")}` +
+  (rest ? ": " + rest.replace(/[_=]/g, " ").replace(/,/g, ", ").replace(/\.0\b/g, "") : ""))).join(", ");
+
 function tiles() {
   const result = run.result || {};
   const steps = result.steps ?? curves.last.step ?? 0;
@@ -91,7 +96,7 @@ function tiles() {
   tile("Steps", planned && planned !== steps ? [whole(steps), `of ${whole(planned)}`] : whole(steps),
        skipped ? `${whole(skipped)} skipped: gradients not finite` : "none skipped");
   const loss = result.last_loss !== undefined ? result.last_loss : curves.last.loss;
-  const first = curves.loss.find(finite);
+  const first = curves.first_loss;
   tile("Training loss", finite(loss) ? digits(loss, 4) : curves.steps ? "not finite" : "–",
        finite(first) ? `of the last step; from ${digits(first, 4)}` : "", curves.steps > 0 && !finite(loss));
   validationTile();
@@ -107,7 +112,7 @@ function tiles() {
     tile("Peak memory", bytes(result.peak_rss_bytes), "resident, the whole process");
   tile("Parameters", finite(run.parameters) ? count(run.parameters) : "–",
        run.tokens ? `${count(run.tokens.train)} training tokens` : "");
-  tile("Precision", (run.policy || "–").split(" ")[0], (run.policy || "").split(" ").slice(1).join(", ").replace("loss_scale=", "loss scale "));
+  tile("Precision", (run.policy || "–").split(" ")[0], policyText((run.policy || "").split(" ").slice(1)));
 }
 
 function typeTag(name) {
@@ -206,16 +211,47 @@ function decisions() {
   show();
 }
 
+// Steps in a row with the same culprit are one row.
+function runsOfSkips() {
+  const runs = [];
+  for (const [step, culprit] of curves.skips) {
+    const before = last(runs);
+    if (before && before.culprit === culprit && before.to + 1 === step) before.to = step;
+    else runs.push({ from: step, to: step, culprit });
+  }
+  return runs;
+}
+
 function skips() {
   byId("skips-section").hidden = curves.skips.length === 0;
   const body = element("tbody");
-  for (const [step, culprit] of curves.skips)
-    body.append(row(whole(step), element("code", "", culprit || "the loss")));
-  byId("skips").replaceChildren(tableHead("step", "parameter"), body);
+  for (const { from, to, culprit } of runsOfSkips())
+    body.append(row(from === to ? whole(from) : `${whole(from)} to ${whole(to)}`, whole(to - from + 1),
+                    element("code", "", culprit || "the loss")));
+  byId("skips").replaceChildren(tableHead("step", "skipped", "parameter"), body);
+  byId("skips-note").textContent = (curves.skipped > curves.skips.length
+    ? `the last ${whole(curves.skips.length)} of ${whole(curves.skipped)}` : whole(curves.skipped)) +
+    "; the first gradient that was not finite";
+}
+
+// Where the run was gone on with, and what was changed there.
+const resumes = (run.history || []).filter((h) => finite(h.step));
+
+function history() {
+  byId("history-section").hidden = resumes.length === 0;
+  const body = element("tbody");
+  for (const h of resumes) {
+    const changes = Object.entries(h.changed || {}).map(([key, [before, now]]) =>
+      element("div", "", element("code", "", key), ` ${valueText(before)} → ${valueText(now)}`));
+    if (h.data_before) changes.push(element("div", "", "other data"));
+    body.append(row(whole(h.step), (h.at || "").replace("T", " ").replace("Z", " UTC"),
+                    element("div", "", ...(changes.length ? changes : ["nothing"]))));
+  }
+  byId("history").replaceChildren(tableHead("behind step", "when", "changed"), body);
 }
 
 function valueText(v) {
-  return typeof v === "string" ? `"${v}"` : JSON.stringify(v);
+  return typeof v === "string" ? `"${v}"` : v === undefined ? "–" : JSON.stringify(v);
 }
 
 // {a: {b: 1}} as [["a.b", 1]]; lists are values.
@@ -250,5 +286,6 @@ header();
 tiles();
 decisions();
 skips();
+history();
 sample();
 recipe();
