@@ -87,8 +87,8 @@ void expect_sum(DType type, std::int64_t half, double roundoff) {
 TEST(ChunkedHead, AddsItsChunksInF32) { expect_sum(DType::F32, 288, 1e-6); }
 TEST(ChunkedHead, AddsItsChunksInBf16) { expect_sum(DType::BF16, 544, 0x1p-7); }
 
-// A chunk of 128 MiB, fp32 sums of the weight's gradient for low types, what a product needs, and
-// two numbers a row.
+// A chunk of 128 MiB, fp32 sums of the weight's gradient for low types, what a product needs (f32
+// in AVX2's lower strips most: 27.5 MiB; 15 with AVX-512), and two numbers a row.
 TEST(ChunkedHead, ScratchDoesNotGrowWithTheRows) {
   constexpr std::int64_t kMiB = 1 << 20, kManyClasses = 50304, kWide = 768;
   const auto scratch = [](DType type, std::int64_t rows) {
@@ -99,7 +99,7 @@ TEST(ChunkedHead, ScratchDoesNotGrowWithTheRows) {
   for (const DType type : {DType::F32, DType::F16, DType::BF16}) {
     const std::int64_t sums = type == DType::F32 ? 0 : kManyClasses * kWide * 4;
     for (const std::int64_t rows : {4096, 5000, 10007, 16384, 65536})
-      EXPECT_LE(scratch(type, rows) - 16 * rows, 128 * kMiB + sums + 24 * kMiB)
+      EXPECT_LE(scratch(type, rows) - 16 * rows, 128 * kMiB + sums + 28 * kMiB)
           << name_of(type) << " " << rows;
   }
 }
