@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/output.h"
 #include "base/terminal.h"
+#include "train/validation_loss.h"
 
 namespace aloft {
 namespace {
@@ -35,16 +39,22 @@ Progress::Progress(std::int64_t last_step, bool quiet)
       terminal_(is_terminal(Output::Err)),
       started_(monotonic_seconds()) {}
 
-std::string Progress::text(const StepRecord& r, std::int64_t skips) const {
+std::string Progress::text(const StepRecord& r, std::int64_t skips, std::size_t width) const {
   const double eta = rate_.left(last_ - r.step, monotonic_seconds() - started_);
   const double mean = weight_ > 0 ? smoothed_ / weight_ : unsigned_nan(r.loss);
-  // What matters most comes first: a narrow terminal cuts the end off.
-  std::string s = fmt::format(
-      "step {}/{}  left {}  loss {:.4f} (mean {:.4f})  perplexity {:.3g}  {:.0f} tok/s", r.step,
-      last_, duration(eta), unsigned_nan(r.loss), mean, std::exp(mean), r.tokens_per_s);
-  if (skips > 0) s += fmt::format("  skipped {}", skips);
-  s += fmt::format("  lr {:.1e}  norm {:.2f}", r.lr, unsigned_nan(r.grad_norm));
-  if (r.loss_scale != 1) s += fmt::format("  scale {:g}", r.loss_scale);
+  // What matters most comes first: a narrow terminal has no room for the last ones.
+  std::vector<std::string> fields = {
+      fmt::format("step {}/{}", r.step, last_),
+      fmt::format("loss {} (mean {})", loss_text(unsigned_nan(r.loss)), loss_text(mean)),
+      "left " + duration(eta), fmt::format("{:.0f} tok/s", r.tokens_per_s)};
+  if (skips > 0) fields.push_back(fmt::format("skipped {}", skips));
+  if (std::isfinite(r.loss)) fields.push_back(fmt::format("perplexity {:.3g}", std::exp(mean)));
+  fields.push_back(fmt::format("lr {:.1e}", r.lr));
+  fields.push_back(fmt::format("norm {:.3g}", unsigned_nan(r.grad_norm)));
+  if (r.loss_scale != 1) fields.push_back(fmt::format("scale {:.10g}", r.loss_scale));
+  std::string s = fields.front();
+  for (std::size_t i = 1; i < fields.size() && s.size() + 2 + fields[i].size() < width; ++i)
+    s += "  " + fields[i];
   return s;
 }
 
@@ -52,7 +62,7 @@ std::string Progress::text(const StepRecord& r, std::int64_t skips) const {
 void Progress::show_skip(const StepRecord& r) {
   if (skips_in_row_ > kSkipsShown && skips_in_row_ % kSkipsEvery != 0) return;
   pause();
-  print_talk("step {} skipped: the gradient of {} is not finite (loss scale {:g})", r.step,
+  print_talk("step {} skipped: the gradient of {} is not finite (loss scale {:.10g})", r.step,
              r.culprit.empty() ? "the loss" : r.culprit, r.loss_scale);
   if (skips_in_row_ >= kSkipsShown) print_talk(", {} in a row", skips_in_row_);
   if (skips_in_row_ == kSkipsShown) print_talk("; every {}th is shown from now on", kSkipsEvery);
@@ -72,15 +82,13 @@ void Progress::step(const StepRecord& r, std::int64_t skips) {
   if (r.skipped) show_skip(r);
   const bool last = r.step == last_;
   if (terminal_ && (last || now - drawn_ >= kRedraw)) {
-    std::string line = text(r, skips);
-    const auto columns = static_cast<std::size_t>(terminal_width(Output::Err));
-    if (line.size() >= columns) line.resize(columns - 1);
+    const std::string line = text(r, skips, static_cast<std::size_t>(terminal_width(Output::Err)));
     print_talk("\r{:<{}}", line, width_);
     width_ = line.size();
     drawn_ = now;
     if (last) pause();
   } else if (!terminal_ && (last || printed_step_ == 0 || now - drawn_ >= kPlainEvery)) {
-    print_talk("{}\n", text(r, skips));
+    print_talk("{}\n", text(r, skips, SIZE_MAX));
     drawn_ = now;
   }
   printed_step_ = r.step;

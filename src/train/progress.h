@@ -17,7 +17,8 @@ class Progress {
   void pause();
 
  private:
-  std::string text(const StepRecord& record, std::int64_t skips) const;
+  // In less than `width` columns.
+  std::string text(const StepRecord& record, std::int64_t skips, std::size_t width) const;
   void show_skip(const StepRecord& record);
 
   std::int64_t last_;

@@ -36,9 +36,14 @@ ValidationLoss validation_loss(double loss, std::optional<double> bytes_a_token)
   return out;
 }
 
+std::string loss_text(double x) {
+  return std::abs(x) < 1e4 ? fmt::format("{:.4f}", x) : fmt::format("{:.4g}", x);
+}
+
 std::string describe(const ValidationLoss& v) {
-  std::string text = fmt::format("validation loss {:.4f} (perplexity {:.4g}", v.loss, v.perplexity);
-  if (v.bits_per_byte) text += fmt::format(", {:.4f} bits per byte", *v.bits_per_byte);
+  std::string text =
+      fmt::format("validation loss {} (perplexity {:.4g}", loss_text(v.loss), v.perplexity);
+  if (v.bits_per_byte) text += fmt::format(", {} bits per byte", loss_text(*v.bits_per_byte));
   return text + ")";
 }
 

@@ -20,6 +20,9 @@ struct ValidationLoss {
 // `bytes_a_token`: of bytes_a_validation_token().
 ValidationLoss validation_loss(double loss, std::optional<double> bytes_a_token);
 
+// A loss for people: "3.0123", "8.425e+13".
+std::string loss_text(double loss);
+
 // "validation loss 3.0123 (perplexity 20.33, 1.352 bits per byte)".
 std::string describe(const ValidationLoss& loss);
 

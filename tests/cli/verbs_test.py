@@ -1,12 +1,16 @@
 """aloft as a user meets it. Usage: verbs_test.py ALOFT REPOSITORY (the standard library only)."""
 
 import array
+import fcntl
 import json
 import math
 import os
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 from pathlib import Path
 
@@ -336,6 +340,31 @@ class Verbs(unittest.TestCase):
         self.assertIn("h.0.attn.c_attn.weight", run["decay"]["decayed"])
         self.assertLessEqual({"ln_f.weight", "ln_f.bias", "h.0.mlp.c_fc.bias"},
                              set(run["decay"]["not_decayed"]))
+
+    def test_progress_leaves_out_what_a_narrow_terminal_has_no_room_for(self):
+        for columns in (40, 80, 200):
+            ours, its = pty.openpty()
+            fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            run = subprocess.Popen([ALOFT, "train", "tiny.toml", "--out", f"wide{columns}", "--steps", "30"],
+                                   cwd=self.folder, stdout=subprocess.DEVNULL, stderr=its, env=self.environment)
+            os.close(its)
+            said = b""
+            try:
+                while part := os.read(ours, 4096):
+                    said += part
+            except OSError:
+                pass  # the last writer is gone
+            os.close(ours)
+            self.assertEqual(run.wait(), 0)
+            lines = [x.strip() for x in said.decode().replace("\n", "\r").split("\r") if x.startswith("step ")]
+            lines = [x for x in lines if "validation" not in x]
+            self.assertTrue(lines)
+            for line in lines:
+                self.assertLess(len(line), columns)
+                for field in line.split("  ")[1:]:
+                    self.assertRegex(field, r"^(loss \S+ \(mean \S+\)|left \S+|\d+ tok/s|perplexity \S+|lr \S+|"
+                                            r"norm \S+|scale \S+|skipped \d+)$")
+            self.assertEqual("norm" in lines[-1], columns == 200)
 
     def test_a_run_introduces_itself(self):
         done = self.aloft("train", "tiny.toml", "--out", "introduced", "--set", "train.epochs=0.5")
