@@ -146,6 +146,9 @@ TEST_F(Leftovers, OnlyWhatNobodyWritesAnyLongerGoes) {
   fs::last_write_time(folder_ / (".old." + alive + "-7.tmp"),
                       fs::file_time_type::clock::now() - std::chrono::hours(25));
   EXPECT_EQ(remove_leftovers(folder_.path()), 3);
+  EXPECT_FALSE(fs::exists(folder_ / (".run.json." + gone + "-0.tmp")));
+  EXPECT_FALSE(fs::exists(folder_ / ("00c0ffee.tmp" + gone + ".0")));
+  EXPECT_FALSE(fs::exists(folder_ / (".old." + alive + "-7.tmp")));
   EXPECT_TRUE(fs::exists(folder_ / (".run.json." + alive + "-0.tmp")));
   EXPECT_TRUE(fs::exists(folder_ / ("00c0ffee.tmp" + alive + ".1")));
   EXPECT_TRUE(fs::exists(folder_ / "notes.tmp"));
