@@ -365,8 +365,8 @@ class Training {
           .line("kept", saver_->newest_healthy())
           .advice("a lower learning rate or a longer warm-up; --resume goes on from what is kept");
     if (result_.exit == ExitCode::Ok && result_.steps > 0)
-      if (const std::string setback = setback_of_loss(validation_.value_or(result_.last_loss),
-                                                      health_->start_loss());
+      if (const std::string setback =
+              setback_of_loss(validation_.value_or(result_.last_loss), health_->start_loss());
           !setback.empty())
         log_warning("{}", setback);
     write_record(true);

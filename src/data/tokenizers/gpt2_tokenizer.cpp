@@ -118,11 +118,10 @@ class Gpt2Tokenizer final : public Tokenizer {
   void save(const Path& folder) const override {
     nlohmann::ordered_json vocab = nlohmann::ordered_json::object();
     for (std::size_t id = 0; id < texts_.size(); ++id) vocab.push_back({texts_[id], id});
-    const nlohmann::ordered_json json{
-        {"format", "aloft-tokenizer"},
-        {"version", 1},
-        {"kind", "gpt2"},
-        {"fingerprint", hex16(fingerprint())}};
+    const nlohmann::ordered_json json{{"format", "aloft-tokenizer"},
+                                      {"version", 1},
+                                      {"kind", "gpt2"},
+                                      {"fingerprint", hex16(fingerprint())}};
     make_folder(folder);
     write_file_atomic(folder / "vocab.json", vocab.dump() + "\n");
     write_file_atomic(folder / "merges.txt", "#version: 0.2\n" + merges_txt_);
