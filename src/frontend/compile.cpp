@@ -83,9 +83,10 @@ std::vector<InputSpec> inputs_of(const std::vector<TensorType>& types,
 
 }  // namespace
 
-// Whether the program takes `arguments`; `rows` becomes their batch where it has one.
+// Whether the program takes `arguments` as things are now; `rows` becomes their batch where it has
+// one.
 bool CompiledCall::Entry::takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
-  if (inputs.size() != arguments.size()) return false;
+  if (inputs.size() != arguments.size() || !premises->hold()) return false;
   rows = -1;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
@@ -167,7 +168,11 @@ void CompiledCall::connect(Entry& entry) {
 }
 
 void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) {
-  programs_->add(name, inputs, function_);
+  const auto premises = std::make_shared<Premises>();
+  {
+    const PremisesScope scope(premises.get());
+    programs_->add(name, inputs, function_);
+  }
   try {
     programs_->finish();
   } catch (...) {  // without its arenas none of the programs can run: the next call starts anew
@@ -177,7 +182,7 @@ void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) 
   }
   const auto same = [&](const Entry& e) { return e.name == name; };
   std::erase_if(entries_, same);
-  entries_.push_back({name, std::move(inputs)});
+  entries_.push_back({.name = name, .inputs = std::move(inputs), .premises = premises});
   for (Entry& e : entries_) connect(e);
 }
 
@@ -186,7 +191,8 @@ void CompiledCall::add(const std::vector<TensorType>& types) {
   const auto fresh_name = [&] {
     if (entries_.empty()) return options_.name;
     if (entries_.size() >= kMostPrograms)
-      throw UserError("E0315", "a compiled function is called with too many different shapes")
+      throw UserError("E0315",
+                      "a compiled function is called with too many different shapes or modes")
           .saw(list_of(types) + " after " + std::to_string(entries_.size()) + " others")
           .need("at most " + std::to_string(kMostPrograms) + " programs a function")
           .advice("pad the arguments to a few lengths, or compile one function a shape");
@@ -196,7 +202,7 @@ void CompiledCall::add(const std::vector<TensorType>& types) {
   if (rows) {
     const std::vector<InputSpec> inputs = inputs_of(types, rows);
     const auto other = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
-      return differ_in_bound(e.inputs, inputs);
+      return e.premises->hold() && differ_in_bound(e.inputs, inputs);
     });
     if (other != entries_.end() && other->whole_only)
       return add_program(fresh_name(), inputs_of(types, std::nullopt));
@@ -211,11 +217,16 @@ void CompiledCall::add(const std::vector<TensorType>& types) {
   add_program(fresh_name(), inputs_of(types, std::nullopt));
 }
 
-const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& arguments) {
-  std::int64_t rows;
+// `rows` becomes the batch, where the program has one.
+const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& arguments,
+                                                   std::int64_t& rows) {
   if (last_ < entries_.size() && entries_[last_].takes(arguments, rows)) return entries_[last_];
   for (last_ = 0; last_ < entries_.size(); ++last_)
     if (entries_[last_].takes(arguments, rows)) return entries_[last_];
+  if (programs_ && !programs_->fit_their_variables()) {  // none of them will hold again
+    programs_.reset();
+    entries_.clear();
+  }
   if (!programs_) programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
   std::vector<TensorType> types;
   for (const Tensor& t : arguments) types.push_back(actual_type(eager().cell(t)));
@@ -226,15 +237,15 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
     throw;
   }
   last_ = entries_.size() - 1;
+  entries_[last_].takes(arguments, rows);
   return entries_[last_];
 }
 
 const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& arguments) {
   check_values(arguments);
   keep_results();  // before anything is written: an argument may be a result of the last call
-  const Entry& entry = entry_for(arguments);
   std::int64_t rows = 0;
-  entry.takes(arguments, rows);
+  const Entry& entry = entry_for(arguments, rows);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
     const std::size_t bytes = actual_bytes(c);

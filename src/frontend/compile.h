@@ -10,6 +10,16 @@
 // must compute the same from its arguments each time. A length that f reads as a number, such as
 // x.dim(0).max(), is the longest batch's in every batch: take means instead.
 //
+// Values of parameters, buffers and counters are read anew in each call. What f was traced under is
+// compared before each call, and where it has changed f is compiled once more: train() and eval()
+// of the modules that it asks, requires_grad of the parameters that its optimizer trains,
+// Optimizer::set_accumulation, a precision from amp::initialize, whether a step is called under
+// NoGrad, the module path and precision around the call. Everything else that f reads from the
+// program around it is what it was while f was traced, as in torch.compile: numbers, flags and
+// strings that it captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass
+// what changes as an argument, or compile another function. What f does besides computing
+// (printing, counting, m.eval()) happens while it is traced, not in each call.
+//
 //   auto step = compile([&](Tensor x, Tensor label) {
 //     return minimize(cross_entropy(net(x), label), opt);
 //   });
@@ -25,6 +35,7 @@
 #include "base/error.h"
 #include "exec/one_caller.h"
 #include "frontend/optimizer.h"
+#include "frontend/premises.h"
 #include "frontend/programs.h"
 
 namespace aloft {
@@ -61,7 +72,7 @@ void restore(const std::vector<Tensor>& flat, std::tuple<T...>& t) {
 // The part of a compiled function that does not depend on its type.
 class CompiledCall {
  public:
-  // So many programs at most; a call that would need one more is refused.
+  // So many programs at most, of shapes times modes; a call that would need one more is refused.
   static constexpr std::size_t kMostPrograms = 16;
 
   CompiledCall(CompileOptions options, Traceable function);
@@ -92,10 +103,12 @@ class CompiledCall {
       std::shared_ptr<void> memory;
     };
     std::vector<Result> results;
+    // What it was traced under. Where that does not hold any more it takes nothing.
+    std::shared_ptr<const Premises> premises;
     bool takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
   };
 
-  const Entry& entry_for(const std::vector<Tensor>& arguments);
+  const Entry& entry_for(const std::vector<Tensor>& arguments, std::int64_t& rows);
   void add(const std::vector<TensorType>& types);
   void add_program(std::string name, std::vector<InputSpec> inputs);
   void connect(Entry& entry);

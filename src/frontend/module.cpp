@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontend/premises.h"
 #include "runtime/default_backend.h"
 
 namespace aloft::nn {
@@ -12,7 +13,7 @@ Module::Module(Module& parent, std::string_view name) : name_(name) {
     if (sibling->name_ == name_)
       throw UserError("E0701", "two modules have the name '" + path_ + "'")
           .need("distinct names among the children of a module");
-  training_ = parent.training_;
+  mode_->training = parent.mode_->training;
   parent_ = &parent;
   parent.children_.push_back(this);
 }
@@ -82,8 +83,17 @@ VariablePtr Module::parameter(std::string_view full) const {
   return nullptr;
 }
 
+bool Module::is_training() const { return read_premise(mode_, mode_->training); }
+Name Module::policy() const { return read_premise(mode_, mode_->policy); }
+
+void Module::set_policy(Name policy) {
+  mode_->policy = policy;
+  if (Premises* p = premises_of_trace()) p->sets(&mode_->policy);
+}
+
 void Module::train(bool on) {
-  training_ = on;
+  mode_->training = on;
+  if (Premises* p = premises_of_trace()) p->sets(&mode_->training);
   for (Module* child : children_) child->train(on);
 }
 

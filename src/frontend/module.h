@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,16 +29,17 @@ class Module {
   std::vector<VariablePtr> buffers() const;
   VariablePtr parameter(std::string_view full_name) const;  // null where there is none
 
-  // Train mode (dropout, batch statistics) or evaluation mode, for this module and below.
+  // Train mode (dropout, batch statistics) or evaluation mode, for this module and below. A
+  // compiled function that depends on it has a program for each.
   void train(bool on = true);
   void eval() { train(false); }
-  bool is_training() const { return training_; }
+  bool is_training() const;
   // Freezes or unfreezes parameters whose full name matches the pattern (h.*.attn.*).
   void requires_grad(bool on, std::string_view pattern = "*");
 
   // Text of the precision recipe that governs this module's ops; set by amp::initialize.
-  void set_policy(Name policy) { policy_ = policy; }
-  Name policy() const { return policy_; }
+  void set_policy(Name policy);
+  Name policy() const;
 
  protected:
   using Fill = std::function<void(float* values, std::int64_t count)>;
@@ -54,8 +56,13 @@ class Module {
   Module* parent_ = nullptr;
   std::vector<Module*> children_;  // in order of construction
   std::vector<VariablePtr> own_;
-  bool training_ = true;
-  Name policy_;
+  // What calls of this module depend on. Programs that were traced under it know it beyond the
+  // module's life.
+  struct Mode {
+    bool training = true;
+    Name policy;
+  };
+  std::shared_ptr<Mode> mode_ = std::make_shared<Mode>();
 
   void collect(StateClass cls, std::vector<VariablePtr>& into) const;
 };

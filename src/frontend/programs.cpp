@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -69,6 +70,13 @@ void Programs::finish() {
   }
   compile_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool Programs::fit_their_variables() const {
+  const auto& variables = variables_.by_id();
+  return std::all_of(plan().state.begin(), plan().state.end(), [&](const StateSlot& slot) {
+    return variables.at(slot.id)->type == slot.type;
+  });
 }
 
 void Programs::run(int program, std::span<const std::int64_t> lengths) {

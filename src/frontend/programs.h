@@ -32,6 +32,8 @@ class Programs {
   // Allocates and prepares everything added so far. Variables move into the plan's arenas.
   void finish();
   bool is_finished() const { return executor_ != nullptr; }
+  // Whether the variables still have the types that the programs were compiled for.
+  bool fit_their_variables() const;
 
   // After finish():
   Executor& executor() { return *executor_; }

@@ -2,6 +2,7 @@
 
 #include "autodiff/history.h"
 #include "base/error.h"
+#include "frontend/premises.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
 
@@ -42,8 +43,10 @@ ValueId TraceEmitter::detached(ValueId v) {
 
 TraceEmitter::Values& TraceEmitter::values_of(const VariablePtr& variable) {
   Values& values = values_[variable];
-  if (values.read.empty())
+  if (values.read.empty()) {
     values.read.push_back(graph().add_state(*variable, variables_.id_of(variable)));
+    read_premise(variable, variable->type.dtype);  // amp::initialize narrows parameters
+  }
   return values;
 }
 
@@ -70,6 +73,7 @@ std::int64_t TraceEmitter::random_key(Name op) {
 }
 
 void TraceEmitter::check_target(const Tensor& target) const {
+  if (Premises* p = premises_of_trace()) p->found_gradients();
   if (detached_.contains(target.id()))
     throw UserError("E0321", "a gradient was asked for through what is not recorded")
         .saw("a " + target.type().str() + " computed under NoGrad")

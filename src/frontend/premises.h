@@ -1,0 +1,74 @@
+// What a program was traced under: whatever its function found outside of its arguments and
+// variables' values, and its graph holds as it was then. Modes of modules (Module::train),
+// parameters that are trained (requires_grad), types and precisions, micro-batches a step. A
+// program serves a call only while all of it is as it was; else compile() traces again.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "base/name.h"
+
+namespace aloft {
+
+class Premises {
+ public:
+  // Begins with where the caller stands: module path and precision policy.
+  Premises();
+
+  // The function has read `*at`.
+  template <class T>
+  void found(std::shared_ptr<const T> at) {
+    static_assert(std::has_unique_object_representations_v<T> &&
+                  (sizeof(T) == 1 || sizeof(T) == 8));
+    const T* const value = at.get();
+    add(std::move(at), value, sizeof(T));
+  }
+  // The function has set what is there: what it reads of it from here on is its own.
+  void sets(const void* at);
+  // The function has asked for gradients, which a caller under NoGrad may not.
+  void found_gradients() { needs_gradients_ = true; }
+
+  bool hold() const;
+
+ private:
+  struct Fact {
+    std::shared_ptr<const void> at;
+    std::uint64_t was = 0;  // in its first `bytes`
+    std::size_t bytes = 0;  // 1 or 8
+  };
+  void add(std::shared_ptr<const void> at, const void* value, std::size_t bytes);
+
+  Name path_, policy_;
+  bool needs_gradients_ = false;
+  std::vector<Fact> facts_;
+  std::vector<const void*> own_;
+};
+
+// Where this thread's innermost trace keeps its premises; null outside of one, and in traces whose
+// caller answers for them (Programs).
+Premises* premises_of_trace();
+
+// Makes `premises` those of the traces that begin and end while this lives.
+class PremisesScope {
+ public:
+  explicit PremisesScope(Premises* premises);
+  ~PremisesScope();
+  PremisesScope(const PremisesScope&) = delete;
+  PremisesScope& operator=(const PremisesScope&) = delete;
+
+ private:
+  Premises* saved_;
+};
+
+// Tells a trace in progress that `member`, a part of what `owner` owns, is read, and reads it.
+template <class Owner, class T>
+const T& read_premise(const std::shared_ptr<Owner>& owner, const T& member) {
+  if (Premises* p = premises_of_trace()) p->found(std::shared_ptr<const T>(owner, &member));
+  return member;
+}
+
+}  // namespace aloft
