@@ -20,7 +20,7 @@ constexpr std::int64_t kOneThreadWork = std::int64_t{1} << 18;
 // The error of a chain of f32 additions grows with its length; beside the rounding of bf16 operands
 // that of a longer one is nothing.
 constexpr std::int64_t kF32Chain = 1024;
-constexpr std::int64_t kBf16Chain = 2048;
+constexpr std::int64_t kBf16Chain = 3072;
 
 MatmulEngine choose_engine(const MatmulSpec& s) {
   const CpuFeatures& cpu = cpu_features();
