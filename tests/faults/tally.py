@@ -88,9 +88,10 @@ def run(name, keys, attempt, short, extra=None):
         if options.list:
             print("\n".join(chosen))
             return
-        tried, failures = attempt_all(here, chosen, attempt, options.jobs)
-    show(name, options.seed, tried, failures)
-    sys.exit(1 if failures else 0)
+        ends = attempt_all(here, chosen, attempt, options.jobs)
+    failures = [(key, end) for key, end in ends if isinstance(end, Failure)]
+    show(name, options.seed, sum(end != NOT_TRIED for _, end in ends), failures)
+    sys.exit(1 if failures or len(ends) < len(chosen) else 0)
 
 
 def drawn(keys, options, draw, short):
@@ -100,7 +101,7 @@ def drawn(keys, options, draw, short):
 
 
 def attempt_all(here, keys, attempt, jobs):
-    """How many were tried, and the failures as (key, Failure)."""
+    """(key, how it ended) of each try; fewer than there are keys where somebody stops it."""
     def one(key):
         try:
             return attempt(here, key)
@@ -114,10 +115,15 @@ def attempt_all(here, keys, attempt, jobs):
         finally:
             here.clear()
 
+    ends = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        ends = list(zip(keys, pool.map(one, keys)))
-    return (sum(end != NOT_TRIED for _, end in ends),
-            [(key, end) for key, end in ends if isinstance(end, Failure)])
+        try:
+            for end in zip(keys, pool.map(one, keys)):
+                ends.append(end)
+        except KeyboardInterrupt:  # what was tried so far is counted
+            pool.shutdown(cancel_futures=True)
+            print(f"stopped: {len(keys) - len(ends)} tries are left", file=sys.stderr, flush=True)
+    return ends
 
 
 def plain(text):
