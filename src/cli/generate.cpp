@@ -145,6 +145,7 @@ ExitCode generate(const Options& o) {
       precision != PrecisionRecipe{})
     amp::prepare(*saved.model, optim::Sgd{}, precision);
   std::vector<std::vector<std::int32_t>> first;
+  first.reserve(prompts.size());
   for (const std::string& prompt : prompts) first.push_back(first_tokens(tokenizer, prompt));
 
   Generator generator(*saved.model, o.threads, o.samples);

@@ -106,6 +106,7 @@ std::string table(const std::vector<Row>& rows, std::size_t width) {
     add_row(rows[r], widths, out);
     if (r > 0) continue;
     Row line;
+    line.reserve(widths.size());
     for (const std::size_t w : widths) line.emplace_back(w, '-');
     add_row(line, widths, out);
   }

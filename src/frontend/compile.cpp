@@ -229,6 +229,7 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
   }
   if (!programs_) programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
   std::vector<TensorType> types;
+  types.reserve(arguments.size());
   for (const Tensor& t : arguments) types.push_back(actual_type(eager().cell(t)));
   try {
     add(types);

@@ -85,6 +85,7 @@ std::vector<Tensor> EagerEmitter::differentiate_tape(const Tensor& target, const
   const Tensor to = through(target);
   const Tensor from = broadcast_like(cast(through(seed), to.dtype()), to);
   std::vector<Tensor> of;
+  of.reserve(wrt.size());
   for (const Tensor& t : wrt) of.push_back(through(t));
   return differentiate(tape_, emitter, to, from, of);
 }

@@ -179,7 +179,7 @@ void CheckpointFolder::put_in_place(const Path& whole, const Path& final_path, s
 
 Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,
                             const Optimizer& optimizer) {
-  const Path final_path = folder_ / name_of_step(meta.step);
+  Path final_path = folder_ / name_of_step(meta.step);
   const Path partial = hidden(folder_, meta.step, kPartial);
   remove_quietly(partial);
   make_folder(partial);

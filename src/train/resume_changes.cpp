@@ -59,7 +59,7 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
 
 std::optional<PrecisionRecipe> settled_precision(const json& before) {
   std::vector<RecipeMistake> mistakes;
-  const PrecisionRecipe settled = precision_of_json(value_at(before, "precision"), mistakes);
+  PrecisionRecipe settled = precision_of_json(value_at(before, "precision"), mistakes);
   if (!mistakes.empty() || !settled.is_resolved()) return std::nullopt;
   return settled;
 }

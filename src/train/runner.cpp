@@ -22,7 +22,7 @@ Tensor loss_of(const models::Gpt2& model, const Tensor& tokens, const Tensor& ta
 // minimize() in its parts: the trainer writes a step's numbers down before it asks whether the run
 // is hopeless.
 StepResult train_step(const Tensor& loss, Optimizer& optimizer) {
-  const StepResult r = update_parameters(loss, scaled_gradients(loss, optimizer), optimizer);
+  StepResult r = update_parameters(loss, scaled_gradients(loss, optimizer), optimizer);
   update_scaler(r, optimizer);
   return r;
 }
