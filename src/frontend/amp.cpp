@@ -10,7 +10,7 @@
 namespace aloft::amp {
 namespace {
 
-// The optimizer's variable for the master of a parameter that is still fp32: over the parameter's
+// The master of a parameter that is still fp32: over the parameter's
 // own memory, or what is left of it beside its bf16 form.
 VariablePtr master_of(const Variable& parameter, MasterForm form) {
   auto m = std::make_shared<Variable>();
@@ -70,7 +70,6 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
         .advice("name a level, or let the recipe's trainer measure");
   check_master(spec.master, recipe);
   const std::vector<VariablePtr> parameters = model.parameters();
-  std::vector<VariablePtr> masters;
   for (const VariablePtr& p : parameters) {
     if (p->type.dtype != DType::F32)
       throw UserError("E0805", "the model was already prepared for mixed precision")
@@ -79,11 +78,11 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
     const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe);
     const bool is_low_stored = w.stored != DType::F32;
     const bool has_master = w.has_master && is_low_stored && p->requires_grad;
-    masters.push_back(has_master ? master_of(*p, spec.master) : nullptr);
+    if (has_master) p->master = master_of(*p, spec.master);
     if (is_low_stored) narrow(*p, w.stored);
   }
   model.set_policy(print_precision(recipe));
-  return Optimizer(spec, parameters, masters, scaler_rule(recipe));
+  return Optimizer(spec, parameters, scaler_rule(recipe));
 }
 
 }  // namespace aloft::amp

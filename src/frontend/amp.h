@@ -12,7 +12,7 @@
 
 namespace aloft::amp {
 
-// A parameter's master is the optimizer's variable of this name with the parameter's behind it.
+// A parameter's master has this name with the parameter's behind it.
 inline constexpr std::string_view kMasterPrefix = "optim.master.";
 
 // The model under a precision policy: call it like the model.
@@ -58,8 +58,9 @@ class Net {
   M* model_;
 };
 
-// Converts parameters to the type that the recipe stores them in (O2, O3: the low type), makes
-// fp32 masters where the recipe has them, and an optimizer with the recipe's loss scaler. UserError
+// Converts parameters to the type that the recipe stores them in (O2, O3: the low type), gives them
+// fp32 masters where the recipe has them, and makes an optimizer with the recipe's loss scaler. What
+// is saved and loaded from then on is the masters' values (models/state_dict.h). UserError
 // E0815 where the optimizer wants split masters and the recipe has no bf16 weights with masters.
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe);
 

@@ -71,16 +71,14 @@ void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
 
 }  // namespace
 
-Optimizer::Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
-                     std::vector<VariablePtr> masters, scalar::ScalerRule scaler)
+Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
+                     scalar::ScalerRule scaler)
     : spec_(std::move(spec)), scaler_(scaler) {
   ensure(spec_.rule != nullptr, "an optimizer has an update rule");
   moments_.resize(spec_.rule->moments().size());
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const VariablePtr& p = parameters[i];
+  for (const VariablePtr& p : parameters) {
     if (!p->requires_grad) continue;
     parameters_.push_back(p);
-    masters_.push_back(i < masters.size() ? masters[i] : nullptr);
     for (std::size_t k = 0; k < moments_.size(); ++k)
       moments_[k].push_back(new_variable("optim." + spec_.rule->moments()[k] + "." + p->name.str(),
                                          DType::F32, p->type.shape, StateClass::Optimizer));
@@ -102,8 +100,8 @@ Optimizer::Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
 
 std::vector<VariablePtr> Optimizer::state() const {
   std::vector<VariablePtr> all;
-  for (const VariablePtr& m : masters_)
-    if (m) all.push_back(m);
+  for (const VariablePtr& p : parameters_)
+    if (p->master) all.push_back(p->master);
   for (const auto& list : moments_) all.insert(all.end(), list.begin(), list.end());
   all.insert(all.end(), accumulators_.begin(), accumulators_.end());
   all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});

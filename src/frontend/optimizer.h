@@ -70,18 +70,18 @@ struct OptimizerSpec {
 
 class Optimizer {
  public:
-  // Creates moments for every parameter that requires a gradient, and masters for those whose
-  // storage is low and has one (amp::initialize decides; `masters` holds null elsewhere).
+  // Creates moments for every parameter that requires a gradient. A parameter with a master is
+  // updated by way of it.
   // UserError E0809 where a group's pattern matches no parameter, E0814 where its numbers are bad,
   // E0816 where an early update meets clipping or a loss scale.
-  Optimizer(OptimizerSpec spec, std::vector<VariablePtr> parameters,
-            std::vector<VariablePtr> masters, scalar::ScalerRule scaler);
+  Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
+            scalar::ScalerRule scaler);
 
   const OptimizerSpec& spec() const { return spec_; }
   const scalar::ScalerRule& scaler() const { return scaler_; }
   const std::vector<VariablePtr>& parameters() const { return parameters_; }
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
-  const VariablePtr& master(std::size_t i) const { return masters_[i]; }
+  const VariablePtr& master(std::size_t i) const { return parameters_[i]->master; }
   // moment(k, i): moment k of parameter i.
   const VariablePtr& moment(std::size_t k, std::size_t i) const { return moments_[k][i]; }
   // Everything but the parameters: masters, moments, counters, scaler, in a fixed order.
@@ -101,7 +101,7 @@ class Optimizer {
 
  private:
   OptimizerSpec spec_;
-  std::vector<VariablePtr> parameters_, masters_, accumulators_;
+  std::vector<VariablePtr> parameters_, accumulators_;
   std::vector<std::vector<VariablePtr>> moments_;
   scalar::ScalerRule scaler_;
   int accumulation_ = 1;

@@ -212,37 +212,38 @@ Gpt2Folder open_gpt2_folder(const Path& path) {
   return folder;
 }
 
-void load_gpt2(const Gpt2Folder& folder, Gpt2& model, const Optimizer* optimizer) {
+void load_gpt2(const Gpt2Folder& folder, Gpt2& model) {
   eager().let_go_of_variables();  // what it remembers of them is soon out of date
   std::vector<float> values;
-  for (const StateEntry& e : state_entries(model, optimizer)) {
-    const StoredTensor& from = folder.stored.at(e.name);
+  for (const VariablePtr& v : state_variables(model)) {
+    const StoredTensor& from = folder.stored.at(v->name.str());
     const TensorView& t = folder.file.at(from.name);
     values.resize(static_cast<std::size_t>(t.type.shape.max_numel()));
     read_floats(t, 0, values);
     if (from.transposed) values = turned_over(values, t.type.shape[0].max(), t.type.shape[1].max());
-    write_state(e, 0, values);
+    write_state(*v, 0, values);
   }
 }
 
-void save_gpt2_folder(const Path& folder, const Gpt2& model, const Optimizer* optimizer) {
+void save_gpt2_folder(const Path& folder, const Gpt2& model) {
   make_folder(folder);
-  std::map<std::string, StateEntry> by_name;
+  std::map<std::string, VariablePtr> by_name;
   std::vector<TensorEntry> tensors;
-  for (const StateEntry& e : state_entries(model, optimizer)) {
-    const std::string name = e.name == "lm_head.weight" ? e.name : "transformer." + e.name;
-    Shape shape = e.variable->type.shape;
-    if (is_projection(e.name)) std::swap(shape[0], shape[1]);
+  for (const VariablePtr& v : state_variables(model)) {
+    const std::string& own = v->name.str();
+    const std::string name = own == "lm_head.weight" ? own : "transformer." + own;
+    Shape shape = v->type.shape;
+    if (is_projection(own)) std::swap(shape[0], shape[1]);
     tensors.push_back({name, {DType::F32, shape}});
-    by_name.emplace(name, e);
+    by_name.emplace(name, v);
   }
   SafetensorsWriter writer(folder / "model.safetensors", tensors, {{"format", "pt"}});
   std::vector<float> values;
   for (const TensorEntry& t : writer.order()) {
-    const StateEntry& e = by_name.at(t.name);
+    const Variable& v = *by_name.at(t.name);
     values.resize(static_cast<std::size_t>(t.type.shape.max_numel()));
-    read_state(e, 0, values);
-    if (is_projection(e.name))
+    read_state(v, 0, values);
+    if (is_projection(v.name.str()))
       values = turned_over(values, t.type.shape[1].max(), t.type.shape[0].max());
     writer.write(std::as_bytes(std::span(values)));
   }

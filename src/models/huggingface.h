@@ -16,10 +16,6 @@
 #include "files/safetensors.h"
 #include "models/gpt2.h"
 
-namespace aloft {
-class Optimizer;
-}
-
 namespace aloft::models {
 
 struct StoredTensor {
@@ -40,10 +36,10 @@ bool is_gpt2_folder(const Path& folder);
 // before a model is built from the numbers.
 Gpt2Folder open_gpt2_folder(const Path& folder);
 
-// Into a model of the folder's config; `optimizer` where it keeps masters.
-void load_gpt2(const Gpt2Folder& folder, Gpt2& model, const Optimizer* optimizer = nullptr);
+// Into a model of the folder's config, masters included: before amp::initialize or after it.
+void load_gpt2(const Gpt2Folder& folder, Gpt2& model);
 
-// Writes a folder that transformers loads: prefix, Conv1D orientation, fp32.
-void save_gpt2_folder(const Path& folder, const Gpt2& model, const Optimizer* optimizer = nullptr);
+// Writes a folder that transformers loads: prefix, Conv1D orientation, fp32 (the masters' values).
+void save_gpt2_folder(const Path& folder, const Gpt2& model);
 
 }  // namespace aloft::models

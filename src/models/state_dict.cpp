@@ -60,22 +60,23 @@ void floats_into(DType dtype, std::byte* bytes, std::int64_t first, std::span<co
   }
 }
 
-bool is_split(const StateEntry& e) { return e.master && e.master->type.dtype == DType::U8; }
+bool is_split(const Variable& v) { return v.master && v.master->type.dtype == DType::U8; }
 
 // Everything that keeps the file from being this model's state, one line each.
 std::vector<std::string> problems_of(const Safetensors& file,
-                                     const std::vector<StateEntry>& entries) {
+                                     const std::vector<VariablePtr>& variables) {
   std::vector<std::string> problems;
   std::set<std::string> known;
-  for (const StateEntry& e : entries) {
-    if (!known.insert(e.name).second)
-      problems.push_back("'" + e.name + "' is the name of two tensors of the model");
-    const TensorView* t = file.find(e.name);
+  for (const VariablePtr& v : variables) {
+    const std::string& name = v->name.str();
+    if (!known.insert(name).second)
+      problems.push_back("'" + name + "' is the name of two tensors of the model");
+    const TensorView* t = file.find(name);
     if (!t)
-      problems.push_back("'" + e.name + "' is missing");
-    else if (t->type.shape != e.variable->type.shape || !is_float(t->type.dtype))
-      problems.push_back("'" + e.name + "' is " + t->type.str() + " instead of f32" +
-                         e.variable->type.shape.str());
+      problems.push_back("'" + name + "' is missing");
+    else if (t->type.shape != v->type.shape || !is_float(t->type.dtype))
+      problems.push_back("'" + name + "' is " + t->type.str() + " instead of f32" +
+                         v->type.shape.str());
   }
   for (const TensorView& t : file.tensors())
     if (!known.contains(t.name)) problems.push_back("'" + t.name + "' is not part of the model");
@@ -84,45 +85,36 @@ std::vector<std::string> problems_of(const Safetensors& file,
 
 }  // namespace
 
-std::vector<StateEntry> state_entries(const nn::Module& model, const Optimizer* optimizer) {
-  std::map<VariablePtr, VariablePtr> masters;
-  if (optimizer)
-    for (std::size_t i = 0; i < optimizer->parameters().size(); ++i)
-      masters[optimizer->parameters()[i]] = optimizer->master(i);
-  std::vector<StateEntry> entries;
-  for (const VariablePtr& v : model.parameters()) {
-    const auto it = masters.find(v);
-    entries.push_back({v->name.str(), v, it == masters.end() ? nullptr : it->second});
-  }
-  for (const VariablePtr& v : model.buffers()) entries.push_back({v->name.str(), v, nullptr});
-  return entries;
+std::vector<VariablePtr> state_variables(const nn::Module& model) {
+  std::vector<VariablePtr> all = model.parameters();
+  const std::vector<VariablePtr> buffers = model.buffers();
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  return all;
 }
 
 void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> to) {
   floats_at(tensor.type.dtype, tensor.bytes.data(), first, to);
 }
 
-void read_state(const StateEntry& entry, std::int64_t first, std::span<float> to) {
-  if (is_split(entry)) {
-    const auto* near = static_cast<const scalar::Bf16*>(entry.variable->data);
-    const scalar::ConstRests rests(static_cast<const std::uint8_t*>(entry.master->data),
-                                   entry.variable->type.shape.max_numel());
+void read_state(const Variable& v, std::int64_t first, std::span<float> to) {
+  if (is_split(v)) {
+    const auto* near = static_cast<const scalar::Bf16*>(v.data);
+    const scalar::ConstRests rests(static_cast<const std::uint8_t*>(v.master->data),
+                                   v.type.shape.max_numel());
     for (std::size_t k = 0; k < to.size(); ++k) {
       const std::int64_t i = first + static_cast<std::int64_t>(k);
       to[k] = scalar::joined(rests, near[i], i);
     }
     return;
   }
-  const Variable& v = entry.master ? *entry.master : *entry.variable;
-  floats_at(v.type.dtype, static_cast<const std::byte*>(v.data), first, to);
+  const Variable& full = v.master ? *v.master : v;
+  floats_at(full.type.dtype, static_cast<const std::byte*>(full.data), first, to);
 }
 
-void write_state(const StateEntry& entry, std::int64_t first, std::span<const float> from) {
-  const Variable& v = *entry.variable;
-  if (is_split(entry)) {
+void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
+  if (is_split(v)) {
     auto* near = static_cast<scalar::Bf16*>(v.data);
-    const scalar::Rests rests(static_cast<std::uint8_t*>(entry.master->data),
-                              v.type.shape.max_numel());
+    const scalar::Rests rests(static_cast<std::uint8_t*>(v.master->data), v.type.shape.max_numel());
     for (std::size_t k = 0; k < from.size(); ++k) {
       const std::int64_t i = first + static_cast<std::int64_t>(k);
       near[i] = scalar::put_split(rests, i, from[k]);
@@ -130,35 +122,33 @@ void write_state(const StateEntry& entry, std::int64_t first, std::span<const fl
     return;
   }
   floats_into(v.type.dtype, static_cast<std::byte*>(v.data), first, from);
-  if (entry.master)
-    floats_into(DType::F32, static_cast<std::byte*>(entry.master->data), first, from);
+  if (v.master) floats_into(DType::F32, static_cast<std::byte*>(v.master->data), first, from);
 }
 
-void save_state(const Path& path, const nn::Module& model, const Optimizer* optimizer,
-                const Metadata& metadata) {
-  std::map<std::string, StateEntry> by_name;
+void save_state(const Path& path, const nn::Module& model, const Metadata& metadata) {
+  std::map<std::string, VariablePtr> by_name;
   std::vector<TensorEntry> tensors;
-  for (StateEntry& e : state_entries(model, optimizer)) {
-    tensors.push_back({e.name, {DType::F32, e.variable->type.shape}});
-    by_name.emplace(e.name, std::move(e));
+  for (const VariablePtr& v : state_variables(model)) {
+    tensors.push_back({v->name.str(), {DType::F32, v->type.shape}});
+    by_name.emplace(v->name.str(), v);
   }
   SafetensorsWriter writer(path, tensors, metadata);
   std::vector<float> piece;
   for (const TensorEntry& t : writer.order()) {
-    const StateEntry& e = by_name.at(t.name);
+    const Variable& v = *by_name.at(t.name);
     const std::int64_t count = t.type.shape.max_numel();
     for (std::int64_t i = 0; i < count; i += kPiece) {
       piece.resize(static_cast<std::size_t>(std::min(kPiece, count - i)));
-      read_state(e, i, piece);
+      read_state(v, i, piece);
       writer.write(std::as_bytes(std::span(piece)));
     }
   }
   writer.finish();
 }
 
-void load_state(const Safetensors& file, nn::Module& model, const Optimizer* optimizer) {
-  const std::vector<StateEntry> entries = state_entries(model, optimizer);
-  if (const auto problems = problems_of(file, entries); !problems.empty()) {
+void load_state(const Safetensors& file, nn::Module& model) {
+  const std::vector<VariablePtr> variables = state_variables(model);
+  if (const auto problems = problems_of(file, variables); !problems.empty()) {
     DataError e("E0630", "the tensors of '" + file.name() + "' are not this model's");
     constexpr std::size_t kShown = 12;
     for (std::size_t i = 0; i < std::min(kShown, problems.size()); ++i)
@@ -169,13 +159,13 @@ void load_state(const Safetensors& file, nn::Module& model, const Optimizer* opt
   }
   eager().let_go_of_variables();  // what it remembers of them is soon out of date
   std::vector<float> piece;
-  for (const StateEntry& e : entries) {
-    const TensorView& t = file.at(e.name);
+  for (const VariablePtr& v : variables) {
+    const TensorView& t = file.at(v->name.str());
     const std::int64_t count = t.type.shape.max_numel();
     for (std::int64_t i = 0; i < count; i += kPiece) {
       piece.resize(static_cast<std::size_t>(std::min(kPiece, count - i)));
       read_floats(t, i, piece);
-      write_state(e, i, piece);
+      write_state(*v, i, piece);
     }
   }
 }

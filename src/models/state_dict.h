@@ -1,5 +1,5 @@
-// A model's state as named fp32 tensors: parameters (the fp32 master where the optimizer keeps one)
-// and buffers, whatever type and place training keeps them in. Files are safetensors.
+// A model's state as named fp32 tensors: parameters (the fp32 master where there is one) and
+// buffers, whatever type and place training keeps them in. Files are safetensors.
 #pragma once
 
 #include <cstddef>
@@ -9,33 +9,27 @@
 
 #include "files/safetensors.h"
 #include "frontend/module.h"
-#include "frontend/optimizer.h"
 
 namespace aloft::models {
 
-struct StateEntry {
-  std::string name;
-  VariablePtr variable;
-  VariablePtr master;  // f32 or remainders; null where the variable is its own master
-};
+// Parameters, then buffers, in order of construction.
+std::vector<VariablePtr> state_variables(const nn::Module& model);
 
-// Parameters, then buffers, in order of construction. `optimizer` may be null: masters are unknown.
-std::vector<StateEntry> state_entries(const nn::Module& model,
-                                      const Optimizer* optimizer = nullptr);
-
-// The logical value, fp32: `count` elements from `first` on.
-void read_state(const StateEntry& entry, std::int64_t first, std::span<float> to);
+// The variable's value in fp32, the master's where it has one: to.size() elements from `first` on.
+void read_state(const Variable& variable, std::int64_t first, std::span<float> to);
 // Sets elements [first, first + from.size()): the master, and the variable rounded from it.
-void write_state(const StateEntry& entry, std::int64_t first, std::span<const float> from);
+void write_state(Variable& variable, std::int64_t first, std::span<const float> from);
 
 // Element `i` on of a stored tensor (F64, F32, BF16, F16) as fp32.
 void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> to);
 
-void save_state(const Path& path, const nn::Module& model, const Optimizer* optimizer = nullptr,
-                const Metadata& metadata = {});
+// Before amp::initialize, after it, while a model trains: the file holds what is trained, in fp32.
+// EnvironmentError E0603, E0604; UserError E0614 where two tensors have one name.
+void save_state(const Path& path, const nn::Module& model, const Metadata& metadata = {});
 
-// Every entry must be in the file with the same shape and a float type, and nothing else may be
-// there. All problems in one DataError E0630; nothing is changed then.
-void load_state(const Safetensors& file, nn::Module& model, const Optimizer* optimizer = nullptr);
+// Sets parameters, with their masters, and buffers: the next step goes on from what was loaded.
+// Every tensor of the model must be in the file with the same shape and a float type, and nothing
+// else may be there. All problems in one DataError E0630; nothing is changed then.
+void load_state(const Safetensors& file, nn::Module& model);
 
 }  // namespace aloft::models

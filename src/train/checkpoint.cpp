@@ -73,7 +73,7 @@ void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& m
 
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
                       const Optimizer& optimizer) {
-  models::save_state(checkpoint / kFiles[0], model, &optimizer);
+  models::save_state(checkpoint / kFiles[0], model);
   std::vector<TensorView> state;
   for (const VariablePtr& v : state_variables(optimizer))
     state.push_back({v->name.str(), v->type, bytes_of(*v)});
@@ -120,7 +120,7 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   }
   if (state.tensors().size() != variables.size())
     broken(checkpoint, "it holds the state of another optimizer");
-  models::load_state(Safetensors::open(checkpoint / kFiles[0]), model, &optimizer);
+  models::load_state(Safetensors::open(checkpoint / kFiles[0]), model);
   for (const VariablePtr& v : variables) {
     const TensorView& t = state.at(v->name.str());
     if (!t.bytes.empty()) std::memcpy(v->data, t.bytes.data(), t.bytes.size());

@@ -30,6 +30,9 @@ struct Variable {
   bool is_norm = false;          // a norm's scale or shift: kept in fp32 by O1 and O2
   void* data = nullptr;          // type.max_bytes() bytes, dense, row-major
   std::shared_ptr<void> memory;  // owns data, alone or together with other variables
+  // Of a parameter in a low type: the fp32 value that is trained (f32), or what of it the low one
+  // lacks (u8, scalar/split_float.h). Null where the variable is its own.
+  std::shared_ptr<Variable> master = nullptr;
 };
 
 using VariablePtr = std::shared_ptr<Variable>;

@@ -101,7 +101,7 @@ TEST(Culprit, FollowsTheUseNotTheRegistration) {
     for (const bool is_compiled : {false, true}) {
       start();
       Apart model;
-      Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), {}, scalar::no_scaler());
+      Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), scalar::no_scaler());
       auto step = [&](Tensor x, Tensor poison) {
         Tensor loss;
         for (const char name : one.uses) {
@@ -126,7 +126,7 @@ TEST(Culprit, FollowsTheUseNotTheRegistration) {
 TEST(Culprit, IsNamedInApexLoops) {
   start();
   Apart model;
-  Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), {}, scalar::no_scaler());
+  Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), scalar::no_scaler());
   const float inf = std::numeric_limits<float>::infinity();
   const Tensor poison = from_floats({inf, 1, 1, 1}, {4});
   Emitter& e = eager_session();
@@ -169,7 +169,7 @@ TEST(GiveUp, EndsEveryLoopAtTheSameStep) {
   for (const char* loop : {"eager", "compiled", "loss only", "apex", "torch", "mindspore"}) {
     start();
     Apart model;
-    Optimizer opt(optim::Adam{.lr = 0.1}, model.parameters(), {}, giving_up_after(7));
+    Optimizer opt(optim::Adam{.lr = 0.1}, model.parameters(), giving_up_after(7));
     const std::string kind = loop;
     const auto loss_of = [&](const Tensor& poison) {
       const Tensor others = sum(use_of(model.c)) + sum(use_of(model.a));

@@ -65,7 +65,7 @@ class Histories : public testing::Test {
  protected:
   Fresh fresh_;  // before the model
   models::Mlp model_{{kWidth, 32, 3}};
-  Optimizer opt_{optim::Sgd{.lr = 0.1}, model_.parameters(), {}, scalar::no_scaler()};
+  Optimizer opt_{optim::Sgd{.lr = 0.1}, model_.parameters(), scalar::no_scaler()};
 
   Tensor loss(int seed) { return mean(square(model_(batch(seed)))); }
   std::vector<double> gradients_alone(int seed) {
@@ -134,7 +134,7 @@ TEST_F(Histories, AGradientInALossAgreesInBothModes) {
   for (const bool is_compiled : {false, true}) {
     manual_seed(5);
     models::Mlp model({kWidth, 32, 1});
-    Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), {}, scalar::no_scaler());
+    Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), scalar::no_scaler());
     auto step = [&](Tensor x) {
       const Tensor y = model(x), wrt[] = {x};
       const Tensor g = current_emitter().gradients(sum(y), full(Shape{}, 1.0, DType::F32), wrt,
@@ -189,7 +189,7 @@ TEST_F(Histories, WhatAStepHasUsedIsRefused) {
 
 TEST_F(Histories, ALossOfOtherParametersIsRefused) {
   models::Mlp other({kWidth, 3});
-  Optimizer its(optim::Sgd{.lr = 0.1}, other.parameters(), {}, scalar::no_scaler());
+  Optimizer its(optim::Sgd{.lr = 0.1}, other.parameters(), scalar::no_scaler());
   EXPECT_EQ(code_of([&] { minimize(loss(1), its); }), "E0322");
   auto step = compile([&](Tensor x) { return minimize(mean(square(model_(x))), its); });
   EXPECT_EQ(code_of([&] { step(batch(1)); }), "E0322");
@@ -201,7 +201,7 @@ TEST_F(Histories, AnUnusedParameterHasAGradientOfZeros) {
   models::Mlp unused({4, 4});
   std::vector<VariablePtr> all = model_.parameters();
   for (const VariablePtr& p : unused.parameters()) all.push_back(p);
-  Optimizer opt(optim::Sgd{.lr = 0.1}, all, {}, scalar::no_scaler());
+  Optimizer opt(optim::Sgd{.lr = 0.1}, all, scalar::no_scaler());
   const std::string before = bytes_of(*unused.parameters()[0]);
   EXPECT_GT(minimize(loss(1), opt).grad_norm.item(), 0);
   EXPECT_EQ(bytes_of(*unused.parameters()[0]), before);

@@ -139,7 +139,7 @@ TEST_P(TwoModels, TwoUpdatesOfOneModelInAStep) {
     start();
     models::Mlp model({kData, 24, 3});
     auto [net, one] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, GetParam());
-    Optimizer two(optim::Sgd{.lr = 5e-2}, model.parameters(), {}, scalar::no_scaler());
+    Optimizer two(optim::Sgd{.lr = 5e-2}, model.parameters(), scalar::no_scaler());
     auto step = [&, &net = net, &one = one](Tensor x, Tensor y) {
       const Tensor a = mean(square(net(x))), b = mean(net(y));
       const StepResult first = minimize(a, one), second = minimize(b, two);
@@ -206,8 +206,8 @@ TEST(ProgramOrder, AGradientIsTheSumOverAVariablesValues) {
   for (const bool is_compiled : {false, true}) {
     start();
     const VariablePtr w = parameter("w", many(3)), other = parameter("w", many(1));
-    Optimizer first(optim::Sgd{.lr = 1}, {w}, {}, scalar::no_scaler());
-    Optimizer both(optim::Sgd{.lr = 1}, {w, other}, {}, scalar::no_scaler());
+    Optimizer first(optim::Sgd{.lr = 1}, {w}, scalar::no_scaler());
+    Optimizer both(optim::Sgd{.lr = 1}, {w, other}, scalar::no_scaler());
     auto program = [&](Tensor x) {
       Emitter& e = current_emitter();
       const Tensor square_of_old = sum(e.state(w) * e.state(w)) * 0.5;  // gradient 3
@@ -254,7 +254,7 @@ TEST(ProgramOrder, WhatIsComputedUnderNoGradHasNoGradientInBothModes) {
   for (const bool is_compiled : {false, true}) {
     start();
     const VariablePtr w = parameter("w", many(3));
-    Optimizer opt(optim::Sgd{.lr = 1}, {w}, {}, scalar::no_scaler());
+    Optimizer opt(optim::Sgd{.lr = 1}, {w}, scalar::no_scaler());
     auto program = [&](Tensor x) {
       Tensor constant;
       {

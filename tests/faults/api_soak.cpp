@@ -62,7 +62,7 @@ void compiled(int round, const Path& folder) {
   });
   for (const auto& [x, label] : loader) step(x, label);
   const Path file = folder / "state.safetensors";
-  models::save_state(file, model, &opt);
+  models::save_state(file, model);
   models::Mlp other({kFeatures, 32, kClasses}, relu);
   models::load_state(Safetensors::open(file), other);
 }
