@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/check_optimizer.h"
 #include "precision/decide.h"
 #include "scalar/float_formats.h"
 #include "scalar/split_float.h"
@@ -70,11 +71,15 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
         .advice("name a level, or let the recipe's trainer measure");
   check_master(spec.master, recipe);
   const std::vector<VariablePtr> parameters = model.parameters();
-  for (const VariablePtr& p : parameters) {
+  for (const VariablePtr& p : parameters)
     if (p->type.dtype != DType::F32)
       throw UserError("E0805", "the model was already prepared for mixed precision")
           .saw("parameter '" + p->name.str() + "' is " + p->type.str())
           .advice("call amp::initialize once, on a fresh model");
+  // Everything that can be refused is, before a parameter changes.
+  const scalar::ScalerRule scaler = scaler_rule(recipe);
+  check_optimizer(spec, parameters, scaler);
+  for (const VariablePtr& p : parameters) {
     const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe);
     const bool is_low_stored = w.stored != DType::F32;
     const bool has_master = w.has_master && is_low_stored && p->requires_grad;
@@ -82,7 +87,7 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
     if (is_low_stored) narrow(*p, w.stored);
   }
   model.set_policy(print_precision(recipe));
-  return Optimizer(spec, parameters, scaler_rule(recipe));
+  return Optimizer(spec, parameters, scaler);
 }
 
 }  // namespace aloft::amp

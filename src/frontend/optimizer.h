@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/tensor.h"
@@ -16,10 +17,20 @@
 
 namespace aloft {
 
+// A number that an optimizer is given, by the name of its field, and where it must lie.
+struct RuleNumber {
+  enum class Range : std::uint8_t { Finite, FromZero, BelowOne };  // all: finite, in fp32 too
+  std::string_view name;
+  double value = 0;
+  Range range = Range::FromZero;  // BelowOne: from 0 too
+};
+
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
   virtual std::string kind() const = 0;
+  // Those of the formula itself; the Optimizer checks them.
+  virtual std::vector<RuleNumber> numbers() const = 0;
   // Names of the moments kept per parameter, such as {"exp_avg", "exp_avg_sq"}.
   virtual std::vector<std::string> moments() const = 0;
   // `decay` holds 1 for each parameter that decays, by `weight_decay`.
@@ -72,8 +83,8 @@ class Optimizer {
  public:
   // Creates moments for every parameter that requires a gradient. A parameter with a master is
   // updated by way of it.
-  // UserError E0809 where a group's pattern matches no parameter, E0814 where its numbers are bad,
-  // E0816 where an early update meets clipping or a loss scale.
+  // UserErrors of frontend/check_optimizer.h: E0801 (nothing to train), E0809 (a pattern matches no
+  // parameter), E0814 (a number out of range), E0816 (an early update cannot clip or skip).
   Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
             scalar::ScalerRule scaler);
 

@@ -10,6 +10,11 @@ class AdamRule : public UpdateRule {
   explicit AdamRule(AdamUpdateAttrs attrs) : attrs_(std::move(attrs)) {}
   std::string kind() const override { return attrs_.decoupled ? "adamw" : "adam"; }
   std::vector<std::string> moments() const override { return {"exp_avg", "exp_avg_sq"}; }
+  std::vector<RuleNumber> numbers() const override {
+    return {{"beta1", attrs_.beta1, RuleNumber::Range::BelowOne},
+            {"beta2", attrs_.beta2, RuleNumber::Range::BelowOne},
+            {"eps", attrs_.eps}};
+  }
   UpdateResults emit(const UpdateOperands& o, const Ints& decay,
                      double weight_decay) const override {
     AdamUpdateAttrs a = attrs_;

@@ -14,6 +14,10 @@ class SgdRule : public UpdateRule {
     return attrs_.momentum != 0 ? std::vector<std::string>{"momentum_buffer"}
                                 : std::vector<std::string>{};
   }
+  std::vector<RuleNumber> numbers() const override {
+    return {{"momentum", attrs_.momentum},
+            {"dampening", attrs_.dampening, RuleNumber::Range::Finite}};
+  }
   UpdateResults emit(const UpdateOperands& o, const Ints& decay,
                      double weight_decay) const override {
     SgdUpdateAttrs a = attrs_;

@@ -1,0 +1,124 @@
+#include "frontend/check_optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace aloft {
+namespace {
+
+// Numbers that are out of range, each with the range that it should lie in.
+class Numbers {
+ public:
+  void check(const RuleNumber& n, const std::string& where = "") {
+    using enum RuleNumber::Range;
+    const bool finite = std::isfinite(static_cast<float>(n.value));  // it is used as an fp32
+    const bool in_range =
+        finite && (n.range == Finite || n.value >= 0) && (n.range != BelowOne || n.value < 1);
+    if (in_range) return;
+    constexpr const char* kRanges[] = {"finite", "0 or more, and finite", "0 or more, below 1"};
+    wrong(std::string(n.name) + " = " + shortest(n.value) + where,
+          kRanges[static_cast<int>(n.range)]);
+  }
+  void wrong(const std::string& saw, std::string_view need) {
+    lines_.emplace_back("saw", saw);
+    lines_.emplace_back("need", need);
+  }
+  void refuse() const {
+    if (lines_.empty()) return;
+    UserError e("E0814", lines_.size() == 2 ? "a number of the optimizer is out of range"
+                                            : "numbers of the optimizer are out of range");
+    for (const auto& [label, text] : lines_) e.add_line(label, text);
+    throw e;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> lines_;
+};
+
+void check_numbers(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
+  Numbers numbers;
+  numbers.check({"lr", spec.lr});
+  for (const RuleNumber& n : spec.rule->numbers()) numbers.check(n);
+  numbers.check({"weight_decay", spec.weight_decay});
+  numbers.check({"clip_norm", spec.clip_norm});
+  for (const ParameterGroup& group : spec.groups) {
+    const std::string where = " in the group of " + in_quotes(join(group.parameters, ", "));
+    if (group.lr) numbers.check({"lr", *group.lr}, where);
+    if (group.weight_decay) numbers.check({"weight_decay", *group.weight_decay}, where);
+  }
+  const scalar::ScheduleRule& s = spec.schedule;
+  if (const std::string_view problem = problem_of(s); !problem.empty())
+    numbers.wrong("schedule " + std::string(name_of(s.kind)) + ", warmup = " +
+                      std::to_string(s.warmup) + ", total = " + std::to_string(s.total),
+                  problem);
+  if (const std::string_view problem = problem_of(scaler); !problem.empty())
+    numbers.wrong("a loss scale that is " + std::string(name_of(scaler.kind)) +
+                      ", init = " + shortest(scaler.init),
+                  problem);
+  numbers.refuse();
+}
+
+// A pattern that matches nothing is a typing error: it would do nothing.
+void need_match(const std::string& headline, const std::string& pattern,
+                const std::vector<std::string>& names) {
+  if (std::any_of(names.begin(), names.end(),
+                  [&](const std::string& name) { return glob_match(pattern, name); }))
+    return;
+  const std::string near = nearest_name(pattern, names);
+  throw UserError("E0809", headline)
+      .saw("pattern " + in_quotes(pattern))
+      .need("the name of a parameter, with * for any letters")
+      .advice("parameters here are named like " + in_quotes(near.empty() ? names[0] : near));
+}
+
+void check_patterns(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters) {
+  std::vector<std::string> names;
+  names.reserve(parameters.size());
+  for (const VariablePtr& p : parameters) names.push_back(p->name.str());
+  for (const ParameterGroup& group : spec.groups) {
+    const std::string headline = "a parameter group matches no parameter";
+    if (group.parameters.empty())
+      throw UserError("E0809", headline).saw("no pattern").need("at least one, such as \"*.bias\"");
+    for (const std::string& pattern : group.parameters) need_match(headline, pattern, names);
+  }
+  // What everybody writes holds for models without biases too.
+  const std::vector<std::string>& usual = kWeightsDecay.without;
+  for (const std::string& pattern : spec.decay.without)
+    if (std::find(usual.begin(), usual.end(), pattern) == usual.end())
+      need_match("a pattern of what does not decay matches no parameter", pattern, names);
+}
+
+// Both would have to know all gradients before the first parameter changes.
+void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
+  if (spec.update == UpdateTime::Late) return;
+  std::string seen;
+  if (spec.clip_norm > 0) seen = "clip_norm = " + shortest(spec.clip_norm);
+  if (scaler.kind != scalar::ScalerKind::None)
+    seen += (seen.empty() ? "" : ", ") + std::string("a loss scale that is ") +
+            std::string(scalar::name_of(scaler.kind));
+  if (seen.empty()) return;
+  throw UserError("E0816", "an early update can neither clip nor skip a step")
+      .saw(seen)
+      .need("clip_norm 0 and no loss scale")
+      .advice("update late, or train in bf16 or f32 without clipping");
+}
+
+}  // namespace
+
+void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
+                     const scalar::ScalerRule& scaler) {
+  ensure(spec.rule != nullptr, "an optimizer has an update rule");
+  if (std::none_of(parameters.begin(), parameters.end(),
+                   [](const VariablePtr& p) { return p->requires_grad; }))
+    throw UserError("E0801", "there is nothing to train")
+        .need("at least one parameter that requires a gradient")
+        .advice("unfreeze parameters with model.requires_grad(true, pattern)");
+  check_numbers(spec, scaler);
+  check_patterns(spec, parameters);
+  check_early(spec, scaler);
+}
+
+}  // namespace aloft

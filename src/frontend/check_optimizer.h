@@ -1,0 +1,13 @@
+// What an optimizer refuses before it holds, and amp::prepare before it changes, anything.
+#pragma once
+
+#include "frontend/optimizer.h"
+
+namespace aloft {
+
+// UserError E0801: there is nothing to train. E0809: a pattern matches no parameter, frozen ones
+// included. E0814: numbers out of range, all of them. E0816: an early update that cannot be early.
+void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
+                     const scalar::ScalerRule& scaler);
+
+}  // namespace aloft
