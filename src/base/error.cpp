@@ -22,6 +22,7 @@ void ensure(bool ok, std::string_view what_should_hold, SourceLocation where) {
       .at(std::string(where.file_name()) + ":" + std::to_string(where.line()));
 }
 
+// A star in `word` stands for any run of characters: patterns have a nearest name too.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
@@ -30,8 +31,13 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
     row.resize(name.size() + 1);
     for (std::size_t j = 0; j <= name.size(); ++j) row[j] = j;
     for (std::size_t i = 1; i <= word.size(); ++i) {
+      const bool is_any = word[i - 1] == '*';
+      if (is_any) {  // what it stands for costs nothing, nor does it itself
+        for (std::size_t j = 1; j <= name.size(); ++j) row[j] = std::min(row[j], row[j - 1]);
+        continue;
+      }
       std::size_t diagonal = row[0];
-      row[0] = i;
+      row[0] += 1;
       for (std::size_t j = 1; j <= name.size(); ++j) {
         const std::size_t substitute = diagonal + (word[i - 1] != name[j - 1]);
         diagonal = row[j];

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/check_optimizer.h"
+#include "ops/op.h"
 #include "precision/decide.h"
 #include "scalar/float_formats.h"
 #include "scalar/split_float.h"
@@ -46,6 +47,19 @@ void check_master(MasterForm form, const PrecisionRecipe& recipe) {
         .advice("precision O2:bf16, or master f32");
 }
 
+// A pattern that matches nothing would do nothing.
+void check_patterns(const PrecisionRecipe& recipe, const std::vector<VariablePtr>& parameters) {
+  std::vector<std::string> ops, names;
+  for (const OpDef& op : op_table()) ops.push_back(op.name.str());
+  for (const VariablePtr& p : parameters) names.push_back(p->name.str());
+  const std::vector<RecipeMistake> mistakes = unmatched_patterns(recipe, ops, names);
+  if (mistakes.empty()) return;
+  UserError e("E0809", "a pattern of the precision matches nothing");
+  for (const RecipeMistake& m : mistakes) e.add_line("saw", m.key + ": " + m.text);
+  e.add_line("need", "the name of an op or of a parameter, with * for any letters");
+  throw e;
+}
+
 // The same values rounded to a low type, in memory of their own.
 void narrow(Variable& v, DType to) {
   const std::shared_ptr<void> held = v.memory;
@@ -79,6 +93,7 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
   // Everything that can be refused is, before a parameter changes.
   const scalar::ScalerRule scaler = scaler_rule(recipe);
   check_optimizer(spec, parameters, scaler);
+  check_patterns(recipe, parameters);
   for (const VariablePtr& p : parameters) {
     const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe);
     const bool is_low_stored = w.stored != DType::F32;

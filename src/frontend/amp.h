@@ -59,9 +59,11 @@ class Net {
 };
 
 // Converts parameters to the type that the recipe stores them in (O2, O3: the low type), gives them
-// fp32 masters where the recipe has them, and makes an optimizer with the recipe's loss scaler. What
-// is saved and loaded from then on is the masters' values (models/state_dict.h). UserError
-// E0815 where the optimizer wants split masters and the recipe has no bf16 weights with masters.
+// fp32 masters where the recipe has them, and makes an optimizer with the recipe's loss scaler.
+// What is saved and loaded from then on is the masters' values (models/state_dict.h). Whatever is
+// refused leaves the model as it was: UserError E0815 where the optimizer wants split masters and
+// the recipe has no bf16 weights with masters, E0809 where a pattern of the recipe matches no op or
+// no parameter, and what an Optimizer refuses.
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe);
 
 // `precision`: "O0" .. "O3", "O2:fp16", "O1:bf16" or a whole recipe text (docs/precision.md).

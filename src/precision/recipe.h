@@ -91,7 +91,8 @@ PrecisionRecipe parse_precision(std::string_view text);
 // parse_precision(print_precision(r)) == r, but for auto_reason.
 std::string print_precision(const PrecisionRecipe& recipe);
 
-// Patterns that match none of the names there are: surely a slip, since they would do nothing.
+// Patterns that match none of the names there are, each with the nearest: surely a slip, since they
+// would do nothing.
 std::vector<RecipeMistake> unmatched_patterns(const PrecisionRecipe& recipe,
                                               std::span<const std::string> op_names,
                                               std::span<const std::string> parameter_names);

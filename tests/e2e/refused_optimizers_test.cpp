@@ -37,7 +37,8 @@ std::string refusal(const OptimizerSpec& spec, const std::string& precision = "O
 }
 
 void expect_words(const std::string& said, std::initializer_list<const char*> words) {
-  for (const char* word : words) EXPECT_NE(said.find(word), std::string::npos) << word << "\n" << said;
+  for (const char* word : words)
+    EXPECT_NE(said.find(word), std::string::npos) << word << "\n" << said;
 }
 
 struct BadNumber {
@@ -83,8 +84,24 @@ TEST(RefusedOptimizers, AllThatIsWrongIsSaidAtOnce) {
 }
 
 TEST(RefusedOptimizers, TheEndsOfTheRangesAreAccepted) {
-  EXPECT_EQ(refusal(optim::AdamW{.lr = 0, .beta1 = 0, .beta2 = 0, .eps = 0, .weight_decay = 0}), "");
+  EXPECT_EQ(refusal(optim::AdamW{.lr = 0, .beta1 = 0, .beta2 = 0, .eps = 0, .weight_decay = 0}),
+            "");
   EXPECT_EQ(refusal(optim::Sgd{.lr = 1e-30, .momentum = 1.5, .dampening = -1}), "");
+}
+
+// A slip in a pattern would do nothing, silently; the nearest name is told.
+TEST(RefusedOptimizers, PatternsThatMatchNothing) {
+  const optim::Sgd plain;
+  expect_words(refusal(plain, "O2 deny_ops=lineer"), {"E0809", "deny_ops", "lineer", "\"linear\""});
+  expect_words(refusal(plain, "O1 allow_ops=sofmax*"), {"E0809", "allow_ops", "\"softmax\""});
+  expect_words(refusal(plain, "O2 deny_params=up.*,dwn.*"), {"E0809", "dwn.*", "\"down.weight\""});
+  const auto without = [](std::vector<std::string> patterns) {
+    return optim::AdamW{.decay = {.norms = false, .without = std::move(patterns)}};
+  };
+  expect_words(refusal(without({"nothing.*"})), {"E0809", "nothing.*", "up.weight"});
+  expect_words(refusal(without({"up.wieght"})), {"E0809", "\"up.weight\""});
+  EXPECT_EQ(refusal(plain, "O2 deny_ops=lin* deny_params=down.*"), "");
+  EXPECT_EQ(refusal(without(kWeightsDecay.without)), "");
 }
 
 }  // namespace
