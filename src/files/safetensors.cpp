@@ -140,14 +140,14 @@ Safetensors Safetensors::parse(std::span<const std::byte> file, std::string name
   return result;
 }
 
-const TensorView* Safetensors::find(std::string_view name) const {
+const TensorView* Safetensors::find(std::string_view name) const& {
   const auto it = std::lower_bound(
       tensors_.begin(), tensors_.end(), name,
       [](const TensorView& tensor, std::string_view wanted) { return tensor.name < wanted; });
   return it != tensors_.end() && it->name == name ? &*it : nullptr;
 }
 
-const TensorView& Safetensors::at(std::string_view name) const {
+const TensorView& Safetensors::at(std::string_view name) const& {
   if (const TensorView* found = find(name)) return *found;
   std::vector<std::string> known;
   for (const TensorView& tensor : tensors_) known.push_back(tensor.name);

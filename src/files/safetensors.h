@@ -43,11 +43,18 @@ class Safetensors {
   // The same checks on bytes in memory, which must outlive the result. `name` is for messages.
   static Safetensors parse(std::span<const std::byte> file, std::string name);
 
-  const std::vector<TensorView>& tensors() const { return tensors_; }  // by name, ascending
-  const Metadata& metadata() const { return metadata_; }
-  const TensorView* find(std::string_view name) const;
-  const TensorView& at(std::string_view name) const;  // DataError E0613 names the nearest
-  const std::string& name() const { return name_; }
+  // What these give lives as long as the file does: `Safetensors::open(path).tensors()` would hand
+  // out what is gone with the end of the expression, and does not compile. Give the file a name.
+  const std::vector<TensorView>& tensors() const& { return tensors_; }  // by name, ascending
+  const Metadata& metadata() const& { return metadata_; }
+  const TensorView* find(std::string_view name) const&;
+  const TensorView& at(std::string_view name) const&;  // DataError E0613 names the nearest
+  const std::string& name() const& { return name_; }
+  void tensors() const&& = delete;
+  void metadata() const&& = delete;
+  void find(std::string_view name) const&& = delete;
+  void at(std::string_view name) const&& = delete;
+  void name() const&& = delete;
 
  private:
   std::shared_ptr<const MappedFile> file_;
