@@ -386,4 +386,5 @@ class Checkpoints(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -11,6 +11,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -103,6 +104,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests of it fail where it is ignored
     source = options.source.resolve()
     bugs = [bug for bug in load(source)
             if not options.only or any(part in bug["name"] for part in options.only)]

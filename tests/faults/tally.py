@@ -17,6 +17,7 @@ import pathlib
 import random
 import re
 import resource
+import signal
 import sys
 import time
 import traceback
@@ -80,6 +81,7 @@ def run(name, keys, attempt, short, extra=None):
     """keys(ground, options, draw) -> list of keys; attempt(ground, key) raises Failure or gives back None,
     or NOT_TRIED. The short form takes `short` keys."""
     options = arguments(extra)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in a shell's background ignore it
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     draw = random.Random(options.seed)
     with ground.Ground(pathlib.Path(options.aloft).resolve(), ROOT, options.seed) as here:
