@@ -62,8 +62,8 @@ faults: configure_all  ## ROUNDS, SHARE, SEED, MINUTES (of soak, 60): what kills
 put_back: configure_all  ## hours: each bug that was mended, put back, fails its test
 	python3 -B tests/faults/put_back.py .
 
-install: build
-	cmake --install build --prefix $(DESTDIR)$(PREFIX)
+install: build  ## into PREFIX; for a package, below DESTDIR, which CMake reads by itself
+	DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
 
 docs:  ## an index of the C++ interface, from the headers' comments
 	tools/api_index build/docs/api.md

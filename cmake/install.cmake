@@ -23,6 +23,12 @@ set_target_properties(aloft_shared PROPERTIES OUTPUT_NAME aloft EXPORT_NAME alof
                       LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR})
 
+# CMake puts DESTDIR before what it installs itself. Made absolute, it means one folder for all of
+# it, wherever a step works.
+install(CODE "if(NOT \"\$ENV{DESTDIR}\" STREQUAL \"\")
+  get_filename_component(staging \"\$ENV{DESTDIR}\" ABSOLUTE)
+  set(ENV{DESTDIR} \"\${staging}\")
+endif()")
 install(TARGETS aloft_shared EXPORT aloft LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET aloft)
   # Who builds the program can install: the library is made of the same objects.
@@ -30,7 +36,7 @@ if(TARGET aloft)
   install(TARGETS aloft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(CODE "set(from \"${PROJECT_SOURCE_DIR}\")
-set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
+set(to \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
 include(\"${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake\")")
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/aloft)
@@ -43,9 +49,13 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 # interface made from the headers.
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
         FILES_MATCHING PATTERN "*.toml")
-set(pages checkpoints errors exit-codes metrics parameter-groups precision run-directory tensorboard)
+set(pages checkpoints errors exit-codes memory metrics number-types parameter-groups precision
+          run-directory tensorboard threads)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")
 install(FILES ${pages} LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/decisions DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+        FILES_MATCHING PATTERN "*.cpp" PATTERN "*.h" PATTERN "README.md")
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   install(CODE "execute_process(
