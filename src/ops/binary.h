@@ -56,5 +56,8 @@ inline Tensor operator*(Operand a, Number auto b) { return mul(a, number_beside(
 inline Tensor operator*(Number auto a, Operand b) { return mul(number_beside(b.tensor, a), b); }
 inline Tensor operator/(Operand a, Number auto b) { return div(a, number_beside(a.tensor, b)); }
 inline Tensor operator/(Number auto a, Operand b) { return div(number_beside(b.tensor, a), b); }
+inline Tensor pow(Operand a, Number auto b) { return pow(a, number_beside(a.tensor, b)); }
+inline Tensor maximum(Operand a, Number auto b) { return maximum(a, number_beside(a.tensor, b)); }
+inline Tensor minimum(Operand a, Number auto b) { return minimum(a, number_beside(a.tensor, b)); }
 
 }  // namespace aloft

@@ -49,6 +49,19 @@ class Catalogues(unittest.TestCase):
                     problems.append(f"{project.name(path)}: no line in {project.name(catalogue)}")
         self.assertFalse(problems, project.report(problems))
 
+    def test_users_get_every_op(self):
+        """include/aloft/ops.h, and through it <aloft/aloft.h>, has the header of every op, but for those
+        that no program calls."""
+        internal = {"adam_update", "add_norm", "cache_write", "fused", "grad_stats", "learning_rate",
+                    "scaler_update", "sgd_update"}
+        ops = project.ROOT / "src" / "ops"
+        known = set(entries(ops / "catalog.inc"))
+        self.assertLessEqual(internal, known)
+        public = project.ROOT / "include" / "aloft"
+        included = re.findall(r'^#include "ops/(\w+)\.h"$', (public / "ops.h").read_text(), re.M)
+        self.assertEqual(included, sorted(known - internal))
+        self.assertIn('#include "aloft/ops.h"', (public / "aloft.h").read_text())
+
 
 if __name__ == "__main__":
     unittest.main()
