@@ -35,6 +35,7 @@
 #include "nn/sequential.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "train/checkpoints.h"
 #include "types/shape.h"
 
 namespace aloft {

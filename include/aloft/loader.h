@@ -28,12 +28,20 @@ class Loader {
     source_ = std::make_unique<ArrayLoader>(std::move(shared), options);
   }
 
-  // One epoch; the next loop goes on with the next one.
+  // Samples handed out so far, the batch in hand included: what a checkpoint keeps.
+  std::uint64_t position() const { return source_->position(); }
+  // Goes on from a position, of this data with these options: the batches are those that would have
+  // followed. Not inside a loop over it.
+  void seek(std::uint64_t position) { source_->seek(position); }
+  // Epochs handed out in full.
+  std::uint64_t epoch() const { return source_->epoch(); }
+
+  // One epoch, or the rest of one that a position or an unfinished loop lies in; the next loop goes
+  // on with the next one.
   struct End {};
   class Iterator {
    public:
-    explicit Iterator(Loader& loader)
-        : loader_(loader), left_(loader.source_->batches_per_epoch()) {
+    explicit Iterator(Loader& loader) : loader_(loader), left_(loader.source_->batches_left()) {
       fetch();
     }
     const std::pair<Tensor, Tensor>& operator*() const { return value_; }

@@ -72,6 +72,8 @@ class ArrayLoader {
   std::uint64_t position() const { return position_; }
   void seek(std::uint64_t position);
   std::uint64_t batches_per_epoch() const { return walk_.batches_per_epoch(); }
+  std::uint64_t epoch() const { return walk_.rounds_at(position_); }  // epochs handed out in full
+  std::uint64_t batches_left() const { return walk_.batches_left(position_); }  // in this epoch
 
  private:
   struct Slot;

@@ -81,6 +81,17 @@ SampleIndex BatchWalk::sample(std::uint64_t position, std::uint64_t row) const {
 
 std::uint64_t BatchWalk::batches_per_epoch() const { return (used_ + batch_ - 1) / batch_; }
 
+std::uint64_t BatchWalk::rounds_at(std::uint64_t position) const {
+  if (last_ == LastBatch::Wrap) return position / batch_ / batches_per_epoch();
+  return position / used_;
+}
+
+std::uint64_t BatchWalk::batches_left(std::uint64_t position) const {
+  if (last_ == LastBatch::Wrap)
+    return batches_per_epoch() - position / batch_ % batches_per_epoch();
+  return (used_ - position % used_ + batch_ - 1) / batch_;
+}
+
 WindowOrder::WindowOrder(std::uint64_t tokens, std::uint64_t context, OrderOptions options)
     : tokens_(tokens), context_(context), options_(options) {
   const bool partial_windows = options.sampling == Sampling::Windows && !options.shuffle;

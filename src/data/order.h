@@ -51,6 +51,10 @@ class BatchWalk {
   std::uint64_t rows_at(std::uint64_t position) const;  // 0 at the end
   SampleIndex sample(std::uint64_t position, std::uint64_t row) const;
   std::uint64_t batches_per_epoch() const;  // Wrap: rounded up
+  // Whole rounds of batches_per_epoch() handed out up to a position, and batches from it to the end
+  // of the round that it lies in: all of them at its beginning.
+  std::uint64_t rounds_at(std::uint64_t position) const;
+  std::uint64_t batches_left(std::uint64_t position) const;
 
  private:
   std::uint64_t used_;  // samples of an epoch that are handed out

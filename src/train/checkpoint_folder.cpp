@@ -105,6 +105,24 @@ std::optional<StoredCheckpoint> CheckpointFolder::newest_healthy() {
   return newest([](const CheckpointMeta& m) { return m.healthy(); });
 }
 
+std::optional<StoredCheckpoint> CheckpointFolder::to_resume() {
+  recover();
+  const auto found = newest([](const CheckpointMeta& m) {
+    if (!m.healthy())
+      log_warning("the checkpoint of step {} is passed over: {}", m.step, m.problem);
+    return m.healthy();
+  });
+  for (const std::string& p : problems_) log_warning("a checkpoint is passed over: {}", p);
+  for (const Path& p : foreign_)
+    log_warning("a checkpoint of another run is left alone: {}", p.string());
+  if (!found && !problems_.empty())
+    throw DataError("E0641", "none of the checkpoints can be used")
+        .at(folder_.string())
+        .saw(problems_.front())
+        .advice("start anew in another folder");
+  return found;
+}
+
 std::vector<StoredCheckpoint> CheckpointFolder::whole() {
   std::vector<StoredCheckpoint> all;
   for (const auto& [path, step] : entries(folder_, "", ""))

@@ -35,6 +35,9 @@ class CheckpointFolder {
   std::optional<StoredCheckpoint> newest(
       const std::function<bool(const CheckpointMeta&)>& wanted = {});
   std::optional<StoredCheckpoint> newest_healthy();
+  // The same to go on from, behind recover(), with a warning for everything that is passed over.
+  // DataError E0641 where there are checkpoints and all are damaged.
+  std::optional<StoredCheckpoint> to_resume();
   // The healthy one with the lowest validation loss, the earliest among equals.
   std::optional<StoredCheckpoint> best();
   // All whole ones, by step.

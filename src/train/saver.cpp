@@ -17,22 +17,7 @@ Saver::Saver(const RunDirectory& directory, const TrainSection& rules)
       folder_(directory.checkpoints(), directory.run()),
       last_save_(monotonic_seconds()) {}
 
-std::optional<StoredCheckpoint> Saver::to_resume() {
-  folder_.recover();
-  const auto newest = folder_.newest([](const CheckpointMeta& m) {
-    if (!m.healthy())
-      log_warning("the checkpoint of step {} is passed over: {}", m.step, m.problem);
-    return m.healthy();
-  });
-  for (const std::string& p : folder_.problems()) log_warning("a checkpoint is passed over: {}", p);
-  for (const Path& p : folder_.foreign())
-    log_warning("a checkpoint of another run is left alone: {}", p.string());
-  if (!newest && !folder_.problems().empty())
-    throw DataError("E0641", "none of the run's checkpoints can be used")
-        .saw(folder_.problems().front())
-        .advice("start anew with another --out");
-  return newest;
-}
+std::optional<StoredCheckpoint> Saver::to_resume() { return folder_.to_resume(); }
 
 bool Saver::is_due(std::int64_t step) const {
   const auto divides = [&](std::int64_t every) { return every > 0 && step % every == 0; };

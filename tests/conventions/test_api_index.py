@@ -27,7 +27,8 @@ class ApiIndex(unittest.TestCase):
         page = tool().page()
         for call in ("compile(F f", "minimize(const Tensor& loss", "manual_seed(std::uint64_t seed)",
                      "`class Linear`", "`struct Gpt2Config`", "cross_entropy(", "`class Tensor`",
-                     "`struct AdamW`"):
+                     "`struct AdamW`", "`Safetensors Safetensors::open(const Path& path)`",
+                     "`class Checkpoints`", "mse_loss(Operand x"):
             self.assertIn(call, page, call)
 
     def test_declarations(self):
@@ -45,6 +46,15 @@ int add(int a, int b = f({1, 2}));
 int lonely() { return '{'; }  // behind
 // A thing, e.g. "O0" .. "O3".
 struct Thing : Base { int x = 3; void f(); };
+class Made {
+ public:
+  // Makes one. Or not.
+  static Made make(int a);
+  static constexpr int kMost = 3;
+
+ private:
+  static int hidden();
+};
 inline constexpr int kMany[] = {1, 2};
 bool operator==(A a, B b);
 }
@@ -52,6 +62,8 @@ bool operator==(A a, B b);
         self.assertEqual(read, [("aloft", "int add(int a, int b = f({1, 2}))", "Adds"),
                                 ("aloft", "int lonely()", ""),
                                 ("aloft", "struct Thing", 'A thing, e.g. "O0" .. "O3"'),
+                                ("aloft", "class Made", ""),
+                                ("aloft", "Made Made::make(int a)", "Makes one"),
                                 ("aloft", "int kMany[]", ""),
                                 ("aloft", "bool operator==(A a, B b)", "")])
 

@@ -53,6 +53,10 @@ TEST(BatchWalk, WrapFillsEveryBatch) {
   EXPECT_EQ(walk.rows_at(16), 4u);
   EXPECT_EQ(walk.rows_at(20), 0u);
   EXPECT_EQ(walk.batches_per_epoch(), 3u);
+  for (std::uint64_t batches = 0; batches < 9; ++batches) {
+    EXPECT_EQ(walk.rounds_at(4 * batches), batches / 3);
+    EXPECT_EQ(walk.batches_left(4 * batches), 3 - batches % 3);
+  }
 }
 
 TEST(BatchWalk, KeepEndsShortAndDropLeavesOut) {
@@ -61,11 +65,19 @@ TEST(BatchWalk, KeepEndsShortAndDropLeavesOut) {
   EXPECT_EQ(keep.rows_at(10), 4u);
   EXPECT_EQ(keep.sample(10, 0), (SampleIndex{1, 0}));
   EXPECT_EQ(keep.rows_at(20), 0u);
+  EXPECT_EQ(keep.batches_left(0), 3u);
+  EXPECT_EQ(keep.batches_left(8), 1u);
+  EXPECT_EQ(keep.rounds_at(9), 0u);
+  EXPECT_EQ(keep.rounds_at(10), 1u);
+  EXPECT_EQ(keep.batches_left(10), 3u);
   const BatchWalk drop(10, 4, LastBatch::Drop, 2);
   EXPECT_EQ(drop.rows_at(4), 4u);
   EXPECT_EQ(drop.sample(8, 0), (SampleIndex{1, 0}));
   EXPECT_EQ(drop.rows_at(16), 0u);
   EXPECT_EQ(drop.batches_per_epoch(), 2u);
+  EXPECT_EQ(drop.batches_left(4), 1u);
+  EXPECT_EQ(drop.rounds_at(8), 1u);
+  EXPECT_EQ(drop.batches_left(8), 2u);
 }
 
 TEST(BatchWalk, RefusesAnEpochWithoutABatch) {

@@ -1,0 +1,64 @@
+// Checkpoints of a training loop that a program writes itself: all that the next step depends on,
+// so that a program which is ended and started anew ends with the same bits as one that ran
+// through.
+//
+//   Checkpoints checkpoints("run/checkpoints");
+//   LoopPosition at;
+//   if (const auto saved = checkpoints.load(model, opt)) at = *saved;
+//   loader.seek(at.data_position);
+//   for (...; ++at.step)
+//     ...  checkpoints.save({at.step, loader.position()}, model, opt);
+//
+// The program in examples/resume.cpp shows it whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/file.h"
+#include "frontend/module.h"
+#include "frontend/optimizer.h"
+
+namespace aloft {
+
+class CheckpointFolder;
+class FolderLock;
+
+// How far a training loop has come.
+struct LoopPosition {
+  std::int64_t step = 0;            // steps made, from 0
+  std::uint64_t data_position = 0;  // samples handed out: Loader::position()
+};
+
+// A folder of step-000500/, step-001000/, ... in the form that `aloft train` writes
+// (docs/checkpoints.md): each holds parameters with their masters, buffers, moments, sums over
+// micro-batches, the counts and the loss scale of the optimizer, this thread's random state and the
+// position. A model with several optimizers takes a folder for each.
+class Checkpoints {
+ public:
+  // Makes the folder and holds it: UserError E0821 while another program does, EnvironmentError
+  // E0603, E0604. Of its checkpoints the newest `keep` stay (0: all).
+  explicit Checkpoints(const Path& folder, std::int64_t keep = 3);
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  // Written to the disk and renamed: it is there as a whole, or not at all, and then the ones
+  // before still are. Changes no bit of what follows. UserError E0824 where the step is below 0;
+  // EnvironmentError E0603, E0604.
+  Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer);
+
+  // Restores the newest checkpoint that is whole into a model and an optimizer that were made as
+  // those that were saved: compiled programs of theirs go on from it too. Nothing where there is
+  // none. What is damaged is passed over with a warning. DataError E0641 or E0630, and nothing is
+  // changed, where all are damaged, or the newest is of another model, optimizer or precision.
+  std::optional<LoopPosition> load(nn::Module& model, Optimizer& optimizer);
+
+ private:
+  std::unique_ptr<FolderLock> lock_;
+  std::unique_ptr<CheckpointFolder> folder_;
+  std::int64_t keep_;
+};
+
+}  // namespace aloft

@@ -1,0 +1,211 @@
+// Checkpoints of a program's own loop: what is resumed ends with the bits of what ran through; what
+// is damaged or another's is never taken.
+#include "train/checkpoints.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <numeric>
+
+#include "aloft/loader.h"
+#include "base/error.h"
+#include "nn/batch_norm.h"
+#include "nn/dropout.h"
+#include "nn/linear.h"
+#include "ops/activation.h"
+#include "ops/cross_entropy.h"
+#include "ops/reshape.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "temporary_folder.h"
+#include "training.h"
+
+namespace aloft::e2e {
+namespace {
+
+// Buffers, and random numbers.
+struct Net : nn::Module {
+  nn::Linear up;
+  nn::BatchNorm2d norm{*this, "norm", 4};
+  nn::Dropout drop{*this, "drop", 0.3};
+  nn::Linear down;
+  explicit Net(std::string_view head = "down") : up(*this, "up", 6, 16), down(*this, head, 16, 3) {}
+  Tensor operator()(const Tensor& x) {
+    const std::int64_t rows = x.dim(0).max();
+    return down(drop(flatten(norm(reshape(gelu(up(x)), {rows, 4, 2, 2})), 1)));
+  }
+};
+
+ArrayData samples() {
+  ArrayData data;
+  data.features = 6;
+  for (int s = 0; s < 28; ++s) {
+    for (int f = 0; f < 6; ++f)
+      data.values.push_back(static_cast<float>((s * 7 + f * 5) % 13) / 6 - 1);
+    data.labels.push_back(s % 3);
+  }
+  return data;
+}
+
+struct Setting {
+  Mode mode;
+  const char* precision;
+  MasterForm master = MasterForm::F32;
+  int micro_batches = 1;
+};
+
+using Bytes = std::map<std::string, std::string>;
+
+// One life of a program, from what the folder holds to `end` steps, saving behind each.
+Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_t end) {
+  use_cpu();
+  manual_seed(seed);
+  Loader loader(samples(), {.batch = 4, .seed = 3});
+  Net model;
+  auto [net, opt] =
+      amp::initialize(model, optim::AdamW{.lr = 1e-2, .master = s.master}, s.precision);
+  opt.set_accumulation(s.micro_batches);
+  const auto loss = [&net = net](const Tensor& x, const Tensor& y) {
+    return cross_entropy(net(x), y);
+  };
+  const auto update = [&, &opt = opt](const Tensor& x, const Tensor& y) {
+    return minimize(loss(x, y), opt);
+  };
+  const auto add = [&, &opt = opt](const Tensor& x, const Tensor& y) {
+    return accumulate(loss(x, y), opt);
+  };
+  auto compiled_update = compile(update, {.partial_batches = false});
+  auto compiled_add = compile(add, {.partial_batches = false});
+  Checkpoints checkpoints(folder, 2);
+  LoopPosition at;
+  if (const auto saved = checkpoints.load(model, opt)) at = *saved;
+  loader.seek(at.data_position);
+  const bool is_compiled = s.mode == Mode::Compiled;
+  while (at.step < end)
+    for (const auto& [x, y] : loader) {
+      const bool is_last = (at.step + 1) % s.micro_batches == 0;
+      if (is_last)
+        is_compiled ? compiled_update(x, y) : update(x, y);
+      else
+        is_compiled ? compiled_add(x, y) : add(x, y);
+      at = {at.step + 1, loader.position()};
+      checkpoints.save(at, model, opt);
+      if (at.step == end) break;
+    }
+  return state_of(model, opt);
+}
+
+TEST(Checkpoints, WhatIsResumedEndsWithTheSameBits) {
+  for (const Setting& s :
+       {Setting{Mode::Eager, "O0"}, Setting{Mode::Compiled, "O0"}, Setting{Mode::Eager, "O2:fp16"},
+        Setting{Mode::Compiled, "O2:fp16"}, Setting{Mode::Compiled, "O2:bf16", MasterForm::Split},
+        Setting{Mode::Eager, "O2:bf16", MasterForm::F32, 3},
+        Setting{Mode::Compiled, "O1:bf16", MasterForm::F32, 3}}) {
+    SCOPED_TRACE(std::string(s.mode == Mode::Eager ? "eager " : "compiled ") + s.precision);
+    const TemporaryFolder folder;
+    const Bytes whole = live(folder / "whole", s, 1, 18);
+    // 11: in the middle of an epoch of 7 batches, and of 3 micro-batches.
+    live(folder / "cut", s, 1, 11);
+    EXPECT_TRUE(live(folder / "cut", s, 2, 18) == whole);
+  }
+}
+
+std::vector<std::string> steps_in(const Path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void damage(const Path& checkpoint) {
+  std::fstream file(checkpoint / "model.safetensors", std::ios::in | std::ios::out);
+  file.seekp(-3, std::ios::end);
+  file.put('?');
+}
+
+std::string code_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return "";
+}
+
+TEST(Checkpoints, DamagedOnesArePassedOver) {
+  const TemporaryFolder folder;
+  live(folder.path(), {Mode::Eager, "O0"}, 1, 4);
+  EXPECT_EQ(steps_in(folder.path()), (std::vector<std::string>{"step-000003", "step-000004"}));
+  damage(folder / "step-000004");
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O0");
+  const Bytes before = state_of(model, opt);
+  {
+    Checkpoints checkpoints(folder.path());
+    const auto at = checkpoints.load(model, opt);
+    ASSERT_TRUE(at);
+    EXPECT_EQ(at->step, 3);
+    EXPECT_EQ(at->data_position, 12u);
+    EXPECT_TRUE(state_of(model, opt) != before);
+  }
+  damage(folder / "step-000003");
+  const Bytes loaded = state_of(model, opt);
+  Checkpoints checkpoints(folder.path());
+  EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.load(model, opt); }), "E0641");
+  EXPECT_TRUE(state_of(model, opt) == loaded);
+}
+
+TEST(Checkpoints, WhatIsAnothersIsRefusedAndChangesNothing) {
+  const TemporaryFolder folder;
+  live(folder.path(), {Mode::Eager, "O0"}, 1, 2);
+  Checkpoints checkpoints(folder.path());
+  const auto refused = [&](std::string_view head, const OptimizerSpec& spec,
+                           const char* precision) {
+    Net model(head);
+    auto [net, opt] = amp::initialize(model, spec, precision);
+    const Bytes before = state_of(model, opt);
+    const std::string code = code_of([&, &opt = opt] { checkpoints.load(model, opt); });
+    EXPECT_EQ(code.empty(), state_of(model, opt) != before);
+    return code;
+  };
+  EXPECT_EQ(refused("head", optim::AdamW{}, "O0"), "E0641");
+  EXPECT_EQ(refused("down", optim::Sgd{}, "O0"), "E0641");
+  EXPECT_EQ(refused("down", optim::AdamW{}, "O2:bf16"), "E0641");
+  EXPECT_EQ(refused("down", optim::AdamW{.lr = 1}, "O0"), "");  // a rate may change
+}
+
+TEST(Checkpoints, OneProgramAtATimeAndNoStepBelowZero) {
+  use_cpu();
+  const TemporaryFolder folder;
+  Checkpoints checkpoints(folder / "new");
+  EXPECT_EQ(code_of([&] { Checkpoints second(folder / "new"); }), "E0821");
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{}, "O0");
+  EXPECT_FALSE(checkpoints.load(model, opt));
+  EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.save({.step = -1}, model, opt); }), "E0824");
+  EXPECT_TRUE(steps_in(folder / "new").empty());
+}
+
+// A loop that begins inside an epoch hands out the rest of it.
+TEST(Loader, GoesOnFromAPosition) {
+  use_cpu();
+  const auto epoch = [](Loader& loader) {
+    std::vector<std::vector<float>> batches;
+    for (const auto& [x, y] : loader) batches.push_back(x.to_floats());
+    return batches;
+  };
+  const ArrayLoaderOptions options{.batch = 8, .seed = 1};
+  Loader whole(samples(), options), resumed(samples(), options);
+  const auto first = epoch(whole), second = epoch(whole);
+  ASSERT_EQ(first.size(), 4u);
+  EXPECT_EQ(whole.position(), 56u);
+  EXPECT_EQ(whole.epoch(), 2u);
+  resumed.seek(16);
+  EXPECT_EQ(resumed.epoch(), 0u);
+  EXPECT_EQ(epoch(resumed), (std::vector<std::vector<float>>{first[2], first[3]}));
+  EXPECT_EQ(epoch(resumed), second);
+}
+
+}  // namespace
+}  // namespace aloft::e2e
