@@ -62,8 +62,7 @@ json json_of(const Program& p) {
               {"bounds", p.bounds},
               {"inputs", json_of(p.inputs)},
               {"outputs", json_of(p.outputs)},
-              {"activation_lower_bound", p.activation_lower_bound},
-              {"gradient_names", p.gradient_names}};
+              {"activation_lower_bound", p.activation_lower_bound}};
   for (json* list : {&out["symbols"], &out["buffers"], &out["instructions"]}) *list = json::array();
   for (Name s : p.symbols) out["symbols"].push_back(s.str());
   for (const Buffer& b : p.buffers)
@@ -196,7 +195,6 @@ Program program_from(const json& j, const Plan& plan) {
   p.inputs = named_from(j.at("inputs"), p);
   p.outputs = named_from(j.at("outputs"), p);
   p.activation_lower_bound = size_from(j.at("activation_lower_bound"));
-  p.gradient_names = j.at("gradient_names").get<std::vector<std::string>>();
   return p;
 }
 

@@ -78,8 +78,6 @@ struct Program {
   std::vector<Instruction> instructions;
   std::vector<NamedRef> inputs, outputs;
   std::size_t activation_lower_bound = 0;  // no placement could need less
-  // Gradient i (in the order grad_stats sees them) belongs to this parameter.
-  std::vector<std::string> gradient_names;
 };
 
 // A variable of the State. Programs, buffers and whoever brings the memory know it by its id; the

@@ -52,7 +52,6 @@ Plan small_plan() {
   p.inputs = {{"x", {0, row}, false}};
   p.outputs = {{"y", {3, row}, true}};
   p.activation_lower_bound = 576;
-  p.gradient_names = {"w"};
   Plan plan;
   plan.backend = "cpu";
   plan.threads = 2;
