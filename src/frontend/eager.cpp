@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "frontend/random.h"
+#include "frontend/variable_values.h"
 #include "ops/evaluate.h"
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
+#include "plan/kernel_choice.h"
 #include "runtime/default_backend.h"
 #include "runtime/isolated_run.h"
 
@@ -145,10 +147,7 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
 
 void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
   const EagerCell& c = cell(value);
-  if (c.type != variable->type)
-    throw InternalError("an update changes the type of '" + variable->name.str() + "'")
-        .saw(c.type.str())
-        .need(variable->type.str());
+  if (c.type != variable->type) throw changes_type(*variable, c.type);
   if (c.data == variable->data) return;  // it is the value
   if (const auto it = states_.find(variable.get()); it != states_.end()) {
     let_go(it->second);
@@ -223,7 +222,7 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& a
   std::vector<CellPtr> cells;
   if (!kernel.kernel) {
     const OpDef& def = op_named(op);
-    ensure(def.body != nullptr, "an op has a kernel or a body: " + op.str());
+    if (!def.body) throw nothing_computes(call, kernel.refusals);
     const Unrecorded unrecorded(recording_);
     EmitterScope scope(*this);
     const std::vector<Tensor> results = def.body(attrs, in);

@@ -223,7 +223,10 @@ StepResult minimize(const Tensor& loss, Optimizer& opt) {
 
 Tensor accumulate(const Tensor& loss, Optimizer& opt) {
   EmitterScope emitter_scope(*loss.emitter());
-  ensure(opt.accumulation() > 1, "accumulate() follows set_accumulation(2 or more)");
+  if (opt.accumulation() < 2)
+    throw UserError("E0808", "accumulate() has no sums to add to")
+        .saw("an optimizer that takes one batch an update")
+        .advice("optimizer.set_accumulation(N), with N 2 or more, before the first step");
   const std::vector<Tensor> gradients = scaled_gradients(loss, opt);
   UpdatePhase phase;
   const std::vector<Tensor> sums = add_accumulated(gradients, opt);

@@ -62,6 +62,7 @@ Tensor TraceEmitter::state(const VariablePtr& variable) {
 }
 
 void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  if (value.type() != variable->type) throw changes_type(*variable, value.type());
   values_of(variable).updated = value.id();
   graph().set_update(variables_.id_of(variable), value.id());
   if (variable == random_state()) occurrences_.clear();

@@ -26,4 +26,11 @@ UserError depends_on_none(const TensorType& target) {
       .advice("check that the optimizer was made for the model that computed the loss");
 }
 
+UserError changes_type(const Variable& variable, const TensorType& given) {
+  return UserError("E0323", "an update changes the type of '" + variable.name.str() + "'")
+      .saw(given.str())
+      .need(variable.type.str())
+      .advice("cast or reshape the new value");
+}
+
 }  // namespace aloft

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/tensor.h"
+#include "types/variable.h"
 
 namespace aloft {
 
@@ -17,5 +18,8 @@ Tensor sum_of_values(std::span<const Tensor> parts, const TensorType& type);
 
 // UserError E0322: a gradient would be zero for every variable it is asked for.
 UserError depends_on_none(const TensorType& target);
+
+// UserError E0323: a variable is given a value of another type.
+UserError changes_type(const Variable& variable, const TensorType& given);
 
 }  // namespace aloft

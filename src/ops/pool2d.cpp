@@ -33,7 +33,7 @@ Shape pooled(const A& a, const Shape& x, Infer& c) {
     c.check(2 * axis.padding <= axis.kernel, "padding = " + print_attr(a.padding),
             "at most half the kernel, so that every window has an element");
     const std::int64_t n = axis.count(x[2 + d].max());
-    c.check(n > 0,
+    c.check(n > 0 && x[2 + d].max() > 0,  // a window of nothing but padding has no element
             "a window of " + std::to_string(axis.kernel) + " does not fit into " + x[2 + d].str(),
             "an input at least as large as the window", "a smaller kernel or more padding");
     y.dims().push_back(n);

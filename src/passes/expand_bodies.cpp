@@ -27,14 +27,11 @@ PassReport run(Graph& graph, const PassContext& context) {
       const Node& node = graph.node(n);
       const OpDef* op = find_op(node.op);
       if (!op) continue;
-      const KernelChoice choice = context.choose(call_of(graph, node, context.threads));
+      const CallSpec call = call_of(graph, node, context.threads);
+      const KernelChoice choice = context.choose(call);
       if (!choice.kernel.empty()) continue;
-      if (!op->body) {
-        InternalError e("no kernel runs '" + node.op.str() + "' and it has no body");
-        e.add_line("node", print_node(graph, n));
-        for (const std::string& why : choice.refusals) e.add_line("not", why);
-        throw e;
-      }
+      if (!op->body)
+        throw nothing_computes(call, choice.refusals).line("node", print_node(graph, n));
       report.remarks.push_back({node.identity(), "runs through its body"});
       inline_body(graph, n);
       expanded = report.changed = true;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "types/call.h"
 
 namespace aloft {
@@ -19,5 +20,15 @@ struct KernelChoice {
 };
 
 using ChooseKernel = std::function<KernelChoice(const CallSpec&)>;
+
+// UserError E0324: no kernel takes the call, for the reasons given, and its op has no body.
+inline UserError nothing_computes(const CallSpec& call, const std::vector<std::string>& refusals) {
+  std::string operands;
+  for (const TensorType& t : call.in) operands += (operands.empty() ? "" : ", ") + t.str();
+  UserError e("E0324", "nothing here computes " + call.op.str() + " on these operands");
+  e.add_line("saw", operands + " " + call.attrs.str());
+  for (const std::string& why : refusals) e.add_line("not", why);
+  return e;
+}
 
 }  // namespace aloft

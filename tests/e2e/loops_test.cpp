@@ -161,5 +161,36 @@ TEST(LoopMistakes, AStepNeedsGradients) {
   EXPECT_THROW(amp::GradScaler(opt).update(), UserError);
 }
 
+template <class F>
+std::string code_of(F call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return "";
+}
+
+// What a program can get wrong has a code of its own: E9000 is for ours.
+TEST(LoopMistakes, AreNamed) {
+  use_cpu();
+  models::Mlp model({kFeatures, kClasses});
+  const VariablePtr weight = model.parameters()[0];
+  EXPECT_EQ(code_of([&] { amp::initialize(model, OptimizerSpec{}, "O0"); }), "E0819");
+  auto [net, opt] = amp::initialize(model, optim::AdamW{}, "O0");
+  const Batches b(0);
+  const auto summed = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+    return accumulate(cross_entropy(net(x), y), opt);
+  };
+  EXPECT_EQ(code_of([&] { summed(b.x, b.label); }), "E0808");
+  EXPECT_EQ(code_of([&] { compile(summed)(b.x, b.label); }), "E0808");
+  const auto widened = [&](Tensor x) {
+    x.emitter()->update(weight, x);
+    return x;
+  };
+  EXPECT_EQ(code_of([&] { widened(b.x); }), "E0323");
+  EXPECT_EQ(code_of([&] { compile(widened)(b.x); }), "E0323");
+}
+
 }  // namespace
 }  // namespace aloft::e2e

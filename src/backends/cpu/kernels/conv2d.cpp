@@ -1,6 +1,8 @@
 // conv2d and its gradients on groups of images.
 #include "ops/conv2d.h"
 
+#include <cstring>
+
 #include "backends/cpu/conv/conv_cut_grid.h"
 #include "backends/cpu/conv/conv_grid.h"
 #include "backends/cpu/conv/conv_weight_grid.h"
@@ -21,15 +23,58 @@ std::optional<Refusal> accepts_double(const CallSpec& call) {
   return std::nullopt;
 }
 
+bool has_empty_dimension(const CallSpec& call) {
+  for (const auto* list : {&call.in, &call.out})
+    for (const TensorType& t : *list)
+      for (int d = 1; d < t.shape.rank(); ++d)
+        if (t.shape[d].max() == 0) return true;
+  return false;
+}
+
 std::optional<Refusal> accepts(const CallSpec& call) {
   for (const auto* list : {&call.in, &call.out})
-    for (const TensorType& t : *list) {
+    for (const TensorType& t : *list)
       if (!has_tiles(t.dtype))
         return Refusal{std::string(name_of(t.dtype)) + " is not computed in f32"};
-      for (int d = 0; d < t.shape.rank(); ++d)
-        if (t.shape[d].max() == 0 && d > 0) return Refusal{"an empty dimension"};
-    }
+  if (has_empty_dimension(call)) return Refusal{"an empty dimension"};
   return std::nullopt;
+}
+
+// Of a convolution with nothing to sum over the bias is left, or zeros.
+std::optional<Refusal> accepts_empty(const CallSpec& call) {
+  if (!has_empty_dimension(call)) return Refusal{"no dimension is empty"};
+  return std::nullopt;
+}
+
+class EmptyConvolution : public Prepared {
+ public:
+  explicit EmptyConvolution(const CallSpec& call)
+      : element_(size_of(call.out[0].dtype)), has_bias_(call.in.size() == 3) {
+    const Shape& out = call.out[0].shape;
+    outer_ = extent_of(out[0], call);
+    channels_ = out[1].max();
+    pixels_ = out[2].max() * out[3].max();
+  }
+  void run(const RunArgs& args) const override {
+    const std::size_t plane = static_cast<std::size_t>(pixels_) * element_;
+    auto* to = static_cast<char*>(args.out[0]);
+    const auto* bias = has_bias_ ? static_cast<const char*>(args.in[2]) : nullptr;
+    for (std::int64_t i = 0, n = outer_.at(args.symbols); i < n * channels_; ++i, to += plane) {
+      if (!bias) std::memset(to, 0, plane);
+      for (std::size_t at = 0; bias && at < plane; at += element_)
+        std::memcpy(to + at, bias + static_cast<std::size_t>(i % channels_) * element_, element_);
+    }
+  }
+
+ private:
+  std::size_t element_;
+  bool has_bias_;
+  Extent outer_;
+  std::int64_t channels_ = 0, pixels_ = 0;
+};
+
+std::unique_ptr<Prepared> prepare_empty(const CallSpec& call) {
+  return std::make_unique<EmptyConvolution>(call);
 }
 
 template <class A>
@@ -119,16 +164,18 @@ std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
 
 std::vector<Kernel> conv2d_kernels() {
   std::vector<Kernel> kernels;
-  const auto add = [&](std::string_view name, std::string_view in_double, const char* op,
-                       auto prepare) {
+  const auto add = [&](std::string_view name, std::string_view empty, std::string_view in_double,
+                       const char* op, auto prepare) {
     kernels.push_back({.name = name, .op = op, .accepts = accepts, .prepare = prepare});
+    kernels.push_back(
+        {.name = empty, .op = op, .accepts = accepts_empty, .prepare = prepare_empty});
     kernels.push_back({.name = in_double, .op = op, .accepts = accepts_double, .prepare = prepare});
   };
-  add("cpu.conv2d", "cpu.conv2d.f64", "conv2d", prepare_forward);
-  add("cpu.conv2d_grad_input", "cpu.conv2d_grad_input.f64", "conv2d_grad_input",
-      prepare_grad_input);
-  add("cpu.conv2d_grad_weight", "cpu.conv2d_grad_weight.f64", "conv2d_grad_weight",
-      prepare_grad_weight);
+  add("cpu.conv2d", "cpu.conv2d.empty", "cpu.conv2d.f64", "conv2d", prepare_forward);
+  add("cpu.conv2d_grad_input", "cpu.conv2d_grad_input.empty", "cpu.conv2d_grad_input.f64",
+      "conv2d_grad_input", prepare_grad_input);
+  add("cpu.conv2d_grad_weight", "cpu.conv2d_grad_weight.empty", "cpu.conv2d_grad_weight.f64",
+      "conv2d_grad_weight", prepare_grad_weight);
   return kernels;
 }
 
