@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {
@@ -20,7 +21,7 @@ constexpr Magic kMagics[] = {
      "write its text column to a file, such as: python3 -c \"import pandas; "
      "print('\\n'.join(pandas.read_parquet('FILE')['text']))\" > text.txt"},
     {"ARROW1", "Arrow", kExtract},
-    {"\x1f\x8b", "gzip", "gunzip it first"},
+    {"\x1f\x8b\x08", "gzip", "gunzip it first"},
     {"\x28\xb5\x2f\xfd", "Zstandard", "unzstd it first"},
     {"BZh", "bzip2", "bunzip2 it first"},
     {"\xfd\x37zXZ", "xz", "unxz it first"},
@@ -53,7 +54,25 @@ bool is_json_lines(const Path& path, std::string_view start) {
   return objects >= 2;
 }
 
+bool is_of_text(char c) {
+  const auto u = static_cast<unsigned char>(c);
+  return u >= 0x20 ? u != 0x7f : c == '\n' || c == '\r' || c == '\t' || c == '\f';
+}
+
 }  // namespace
+
+bool is_likely_text(std::string_view start) {
+  constexpr std::size_t kLeast = 64;
+  constexpr double kShare = 0.95;
+  if (start.size() < kLeast) return false;
+  std::size_t good = 0;
+  for (std::size_t at = 0; at < start.size();) {
+    const utf8::Step step = utf8::step(start, at);
+    if (step.valid && is_of_text(start[at])) good += step.length;
+    at += step.length;
+  }
+  return static_cast<double>(good) >= kShare * static_cast<double>(start.size());
+}
 
 std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start) {
   for (const Magic& m : kMagics)

@@ -18,4 +18,9 @@ struct ForeignKind {
 // `start`: the first few KiB. Nothing where the file may well be text.
 std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start);
 
+// Whether bytes of an unknown kind read as text: hardly any of them is outside well-formed UTF-8,
+// or a control character that no text has. Ids of 16 bits that small vocabularies give hold zeros,
+// those of large ones are no UTF-8 for long; too few bytes say nothing.
+bool is_likely_text(std::string_view start);
+
 }  // namespace aloft

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/error.h"
 
@@ -48,6 +50,13 @@ TokenBin with_header(std::span<const std::byte> file, const Kind& kind, const st
 }
 
 }  // namespace
+
+bool has_token_bin_magic(std::span<const std::byte> file) {
+  if (file.size() < 4) return false;
+  const std::int32_t magic = field(file, 0);
+  return magic == kEvaluationMagic || std::any_of(std::begin(kKinds), std::end(kKinds),
+                                                  [&](const Kind& k) { return k.magic == magic; });
+}
 
 TokenBin parse_token_bin(std::span<const std::byte> file, const std::string& name) {
   if (file.size() >= 4) {

@@ -26,6 +26,8 @@ struct TokenBin {
 // A file that begins with one of llm.c's magic numbers must agree with its header to the byte; what
 // begins otherwise is taken as headerless. DataError E0601, E0620.
 TokenBin open_token_bin(const Path& path);
+// Whether it begins with one of those numbers.
+bool has_token_bin_magic(std::span<const std::byte> file);
 TokenBin parse_token_bin(std::span<const std::byte> file, const std::string& name);
 
 }  // namespace aloft
