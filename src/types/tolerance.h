@@ -62,6 +62,12 @@ inline Tolerance tolerance_of(DType stored, std::int64_t length = 1) {
   return t;
 }
 
+// That bound, for one result.
+inline double allowed_error(DType stored, std::int64_t length, double meaning, double scale = 0) {
+  const Tolerance t = tolerance_of(stored, length);
+  return t.relative * std::abs(meaning) + t.absolute * scale + t.floor;
+}
+
 // Behind a chain of `roundings` to a low type, relative to a result's largest magnitude. Each is as
 // good as independent of the others, so that errors add as the steps of a random walk do; the
 // largest error among a tensor's elements lies some two deviations out.

@@ -102,8 +102,8 @@ TEST(BpeSample, IsSpreadAndDoesNotDependOnThePieces) {
   EXPECT_EQ(whole.lines(), pieces.lines());
   std::size_t bytes = 0;
   for (const std::string& line : whole.lines())
-    bytes += line.size() - 2;  // the escape's three bytes
-  EXPECT_NEAR(static_cast<double>(bytes), 5000, 10);
+    bytes += line.size() - 2;                         // the escape's three bytes
+  EXPECT_NEAR(static_cast<double>(bytes), 5000, 10);  // whole lines, of at most ten bytes
   EXPECT_EQ(whole.lines().front(), "0\xE2\x90\x8A");
   EXPECT_GT(std::stoi(whole.lines().back()), 9980);
 }

@@ -94,6 +94,7 @@ TEST_F(CorpusTest, SplitByFileComesNearTheShareAndIgnoresTheOrder) {
     const CorpusSplit split = split_corpus(corpus, 0.1, seed);
     EXPECT_EQ(split.train.size() + split.validation.size(), 200u);
     EXPECT_EQ(bytes_of(split.train) + bytes_of(split.validation), total);
+    // Whole files, of at most 450 bytes: one more or less.
     EXPECT_NEAR(static_cast<double>(bytes_of(split.validation)), 0.1 * static_cast<double>(total),
                 300);
     Corpus reversed = corpus;

@@ -41,6 +41,7 @@ TEST(Permutation, LooksRandom) {
     ++count[p(0)];
     neighbours += std::abs(static_cast<int>(p(4)) - static_cast<int>(p(5))) == 1;
   }
+  // Five deviations of counts.
   for (int c : count) EXPECT_NEAR(c, kKeys / 16, 5 * std::sqrt(kKeys / 16.0));
   EXPECT_NEAR(neighbours, kKeys * 30 / 240, 5 * std::sqrt(kKeys / 8.0));
 }
@@ -135,6 +136,7 @@ TEST(WindowOrder, RandomOffsetsAreUniformUpToTheLastPossibleOne) {
     ASSERT_EQ(w.length, 8u);
     ++count[w.first];
   }
+  // Five deviations of a count.
   for (int c : count) EXPECT_NEAR(c, 1000, 5 * std::sqrt(1000.0));
 }
 

@@ -7,6 +7,7 @@
 #include "models/gpt2.h"
 #include "ops/cross_entropy.h"
 #include "optim/adam.h"
+#include "types/tolerance.h"
 
 namespace aloft::e2e {
 namespace {
@@ -82,9 +83,15 @@ TEST_P(GptPrecision, TheFusedHeadStaysWithinRoundingOfTheUnfused) {
   const Outcome plain = train<TinyGpt>(o, sentences, kLoss);
   o.skip = {};
   const Outcome fused = train<TinyGpt>(o, sentences, kLoss);
-  const bool is_wide = std::string(GetParam()) == "O0";
+  // The unfused head rounds the logits, and their gradients in every step behind.
+  const std::string precision = GetParam();
+  const DType rounded = precision == "O0"                             ? DType::F32
+                        : precision.find("fp16") != std::string::npos ? DType::F16
+                                                                      : DType::BF16;
   for (int step = 0; step < o.steps; ++step)
-    EXPECT_NEAR(fused.losses[step], plain.losses[step], is_wide ? 1e-5 : 2e-2) << step;
+    EXPECT_NEAR(fused.losses[step], plain.losses[step],
+                chain_tolerance(rounded, 2 * (step + 1)) * plain.losses[0])
+        << step;
 }
 
 TEST_P(GptPrecision, FusedNormsAndEmbeddingGradientsDoNotChangeABit) {
@@ -163,7 +170,10 @@ TEST(Gpt, DecodingWithACacheEqualsTheWholeSequence) {
       *programs.input<std::int32_t>("decode", "tokens") = ids[t];
       programs.run(decode, {});
       const float* logits = programs.output<float>("decode", "logits");
-      for (int v = 0; v < 27; ++v) EXPECT_NEAR(logits[v], whole[t * 27 + v], 2e-5) << t << " " << v;
+      // Sums of at most 4 x 32 terms, one behind the other in two layers of four products.
+      for (int v = 0; v < 27; ++v)
+        EXPECT_NEAR(logits[v], whole[t * 27 + v], 8 * allowed_error(DType::F32, 128, 1, 1))
+            << t << " " << v;
     }
   }
 }

@@ -218,6 +218,7 @@ TEST_F(InDouble, GradientsOfANetworkAreThoseOfDifferences) {
       at[i][e] = here - kStep;
       const double below = loss_of(tensors()).item();
       at[i][e] = here;
+      // A loss near 2 rounds to 2^-53 of it, and the difference is divided by 2e-6.
       EXPECT_NEAR(gradient[e], (above - below) / (2 * kStep), 1e-8) << i << " " << e;
     }
   }

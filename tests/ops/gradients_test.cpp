@@ -91,6 +91,7 @@ void check_direction(const OpDef& op, const Attrs& attrs, std::vector<HostArray>
   }
   const double numeric = (side[0] - side[1]) / (2 * kStep);
   const double noise = 1e-10 * (std::abs(side[0]) + std::abs(side[1]));
+  // The step's square times the third derivative, which the factor stands for; and the noise.
   EXPECT_NEAR(expected, numeric, 2e-6 * (1 + magnitude) + noise) << what << " operand " << operand;
 }
 
@@ -162,6 +163,7 @@ TEST(Gradients, OfGradients) {
     return interpret(graph, moved).outputs;
   };
   const auto plus = at(kStep), minus = at(-kStep), here = at(0);
+  // Values of at most 2 rounded to 2^-53, over 2e-5, and the step's square times a derivative.
   for (int i = 0; i < 5; ++i)
     EXPECT_NEAR(here.at("ddx")[i], (plus.at("dx")[i] - minus.at("dx")[i]) / (2 * kStep), 1e-7);
 }

@@ -43,6 +43,7 @@ TEST(Philox, UniformMomentsAndBuckets) {
     square += u * u;
     ++buckets[static_cast<int>(u * 16)];
   }
+  // Five deviations of the mean of n numbers.
   EXPECT_NEAR(sum / n, 0.5, 5 * 0.2887 / 1024);
   EXPECT_NEAR(square / n, 1.0 / 3, 5 * 0.2981 / 1024);
   double chi = 0;
@@ -59,6 +60,7 @@ TEST(Philox, NormalMomentsAndPairsAreUncorrelated) {
     lag += x * before;
     before = x;
   }
+  // The same for the moments.
   EXPECT_NEAR(m1 / n, 0.0, 5.0 / 512);
   EXPECT_NEAR(m2 / n, 1.0, 5.0 * 1.414 / 512);
   EXPECT_NEAR(m3 / n, 0.0, 5.0 * 3.873 / 512);

@@ -11,6 +11,7 @@
 namespace aloft {
 namespace {
 
+// Sums of a few hundred doubles: what is left of a difference of 1e-9 and more would be a mistake.
 TEST(StepRate, TheTimeLeftFollowsTheRecentSteps) {
   StepRate rate;
   EXPECT_LT(rate.left(10, 0), 0);

@@ -8,6 +8,7 @@
 #include "backends/cpu/float_buffer.h"
 #include "ops/matmul.h"
 #include "runtime/backend.h"
+#include "types/tolerance.h"
 
 namespace aloft {
 namespace {
@@ -61,11 +62,7 @@ TEST(CpuLinear, AddsTheBiasBeforeTheOneRounding) {
       for (int j = 0; j < 7; ++j) {
         double want = b[j];
         for (int k = 0; k < 20; ++k) want += x[r * 20 + k] * w[j * 20 + k];
-        EXPECT_NEAR(y[r * 7 + j], want,
-                    (d == DType::F32   ? 1e-6
-                     : d == DType::F16 ? 2e-3
-                                       : 1.6e-2))
-            << type;
+        EXPECT_NEAR(y[r * 7 + j], want, allowed_error(d, 21, want, 1)) << type;
       }
   }
 }
@@ -78,7 +75,7 @@ TEST(CpuLinear, PartialBatchComputesThePrefix) {
     for (int j = 0; j < 5; ++j) {
       double want = 0;
       for (int k = 0; k < 8; ++k) want += x[r * 8 + k] * w[j * 8 + k];
-      EXPECT_NEAR(y[r * 5 + j], want, 1e-6);
+      EXPECT_NEAR(y[r * 5 + j], want, allowed_error(DType::F32, 8, want, 1));
     }
 }
 
@@ -94,7 +91,8 @@ TEST(CpuMatmul, LeadingAxesBroadcast) {
         for (int j = 0; j < 6; ++j) {
           double want = 0;
           for (int k = 0; k < 4; ++k) want += a[(p * 3 + i) * 4 + k] * b[(q * 6 + j) * 4 + k];
-          EXPECT_NEAR(c[((p * 5 + q) * 3 + i) * 6 + j], want, 1e-6);
+          EXPECT_NEAR(c[((p * 5 + q) * 3 + i) * 6 + j], want,
+                      allowed_error(DType::F32, 4, want, 1));
         }
 }
 
@@ -110,7 +108,7 @@ TEST(CpuMatmul, WeightGradientOfAPartialBatch) {
     for (int j = 0; j < 5; ++j) {
       double want = 0;
       for (int r = 0; r < 16; ++r) want += x[r * 6 + i] * dy[r * 5 + j];
-      EXPECT_NEAR(dw[i * 5 + j], want, 0x1p-7 * std::abs(want) + 1e-5);
+      EXPECT_NEAR(dw[i * 5 + j], want, allowed_error(DType::BF16, 16, want, 1));
     }
 }
 
@@ -133,8 +131,7 @@ TEST(CpuMatmul, FewRowsReadBWhereItLies) {
             double want = 0;
             for (int k = 0; k < kK; ++k)
               want += a[i * kK + k] * b[transposed ? j * kK + k : k * kN + j];
-            const double rounding = d == DType::F32 ? 0x1p-24 : d == DType::F16 ? 0x1p-11 : 0x1p-8;
-            EXPECT_NEAR(c[i * kN + j], want, rounding * std::abs(want) + 2e-5) << type << " " << m;
+            EXPECT_NEAR(c[i * kN + j], want, allowed_error(d, kK, want, 1)) << type << " " << m;
           }
         const int before = omp_get_max_threads();
         for (const int threads : {1, 2, 4}) {
