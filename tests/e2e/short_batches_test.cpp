@@ -6,7 +6,9 @@
 #include "models/lenet.h"
 #include "models/mlp.h"
 #include "models/resnet.h"
+#include "nn/conv2d.h"
 #include "nn/norm.h"
+#include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
 #include "ops/losses.h"
@@ -124,6 +126,39 @@ TEST_P(ShortBatches, ConvolutionalNets) {
           models::ResNetConfig{.channels = 2, .classes = 5, .width = 8, .blocks = {1, 1}});
     };
     EXPECT_EQ(difference(GetParam(), s, resnet, Classify{{2, 8, 8}, 5}), "") << s.rows;
+  }
+}
+
+// Every way that a convolution is cut: by groups of images, along its channels (more weight than
+// images), strided, dilated, in groups.
+struct Convolutions : nn::Module {
+  nn::Conv2d strided{*this, "strided", 6, 64, 3, {.stride = 2, .padding = 1}};
+  nn::Conv2d grouped{*this, "grouped", 64, 256, 3, {.padding = 2, .dilation = 2, .groups = 2}};
+  nn::Conv2d heavy{*this, "heavy", 256, 512, 3, {.padding = 1, .bias = false}};
+  nn::Conv2d point{*this, "point", 512, 5, 1};
+  Tensor operator()(const Tensor& x) {
+    const Tensor y = point(relu(heavy(relu(grouped(relu(strided(x)))))));
+    return mean(y, {2, 3});
+  }
+};
+
+TEST_P(ShortBatches, EveryCutOfAConvolution) {
+  for (const Sizes& s : {Sizes{8, 3}, Sizes{19, 16}})
+    EXPECT_EQ(
+        difference(
+            GetParam(), s, [] { return std::make_unique<Convolutions>(); }, Classify{{6, 7, 7}, 5}),
+        "")
+        << s.rows << " of " << s.bound;
+}
+
+// Products around the number of rows from which the weight is packed, and across blocks of rows.
+TEST_P(ShortBatches, Products) {
+  for (const Sizes& s : {Sizes{9, 8}, Sizes{40, 7}, Sizes{40, 9}, Sizes{130, 129}, Sizes{130, 2}}) {
+    const auto make = [] {
+      return std::make_unique<models::Mlp>(std::vector<std::int64_t>{96, 257, 130, 7});
+    };
+    EXPECT_EQ(difference(GetParam(), s, make, Classify{{96}, 7}), "")
+        << s.rows << " of " << s.bound;
   }
 }
 
