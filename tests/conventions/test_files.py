@@ -91,6 +91,24 @@ class Files(unittest.TestCase):
                 problems.append(f"{project.name(path)}: its first include is not \"{wanted}\"")
         self.assertFalse(problems, project.report(problems))
 
+    def test_the_build_lists_things_once(self):
+        """Two branches that add the same line merge without a conflict."""
+        problems = []
+        for path in sorted(project.ROOT.glob("*/**/CMakeLists.txt")):
+            if path.relative_to(project.ROOT).parts[0] not in project.HAND_WRITTEN:
+                continue
+            source = re.sub(r"#[^\n]*", "", project.text(path))
+            made = []
+            for command, words in re.findall(r"^[ \t]*(\w+)\s*\(([^()]*)\)", source, re.M):
+                listed = words.split()
+                made += [listed[0]] if re.fullmatch(r"aloft_\w+|add_(executable|library)", command) else []
+                problems += [f"{project.name(path)}: {command} names {word} twice"
+                             for word in set(listed)
+                             if word.endswith((".cpp", ".py", ".h")) and listed.count(word) > 1]
+            problems += [f"{project.name(path)}: {target} is made twice"
+                         for target in set(made) if made.count(target) > 1 and "$" not in target]
+        self.assertFalse(problems, project.report(problems))
+
 
 if __name__ == "__main__":
     unittest.main()
