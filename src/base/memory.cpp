@@ -1,9 +1,11 @@
 #include "base/memory.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -96,8 +98,26 @@ MachineMemory machine_memory(const Path& root) {
   return memory;
 }
 
+MachineMemory process_memory() {
+  MachineMemory memory = machine_memory();
+  const std::string sizes = text_of("/proc/self/status");
+  constexpr std::uint64_t kUnit = 1024;
+  for (const auto& [resource, name, held] :
+       {std::tuple{RLIMIT_AS, "ulimit -v", "VmSize:"}, {RLIMIT_DATA, "ulimit -d", "VmData:"}}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) continue;
+    const std::uint64_t used = number_behind(sizes, held).value_or(0) * kUnit;
+    const std::uint64_t left = limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, used);
+    memory.available = std::min(memory.available, left);
+    if (left >= memory.total) continue;
+    memory.total = left;  // what the process has mapped so far stays mapped
+    memory.limited_by = std::string("what `") + name + "` leaves";
+  }
+  return memory;
+}
+
 void need_memory(double bytes, std::string_view what, std::string_view advice) {
-  const MachineMemory memory = machine_memory();
+  const MachineMemory memory = process_memory();
   if (memory.total == 0 || bytes <= static_cast<double>(memory.total)) return;
   throw EnvironmentError("E0401", "not enough memory")
       .need(fmt::format("{} for {}", size_text(bytes), what))
@@ -107,7 +127,7 @@ void need_memory(double bytes, std::string_view what, std::string_view advice) {
 }
 
 void warn_of_memory(double bytes, std::string_view what, std::string_view advice) {
-  const MachineMemory memory = machine_memory();
+  const MachineMemory memory = process_memory();
   if (memory.total == 0 || bytes <= static_cast<double>(memory.available)) return;
   log_warning("{} needs {}, and {} are free now ({}): the system may end this run; try {}", what,
               size_text(bytes), human_bytes(memory.available), memory.limited_by, advice);

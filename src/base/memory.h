@@ -16,8 +16,11 @@ struct MachineMemory {
   std::string limited_by;       // "the machine", "the container's limit (cgroup)"
 };
 
-// Reads /proc and the control groups, versions 1 and 2, below `root`. Zeros where nothing is known.
+// What the system has: reads /proc and the control groups, versions 1 and 2, below `root`. Zeros
+// where nothing is known.
 MachineMemory machine_memory(const Path& root = "/");
+// What this process can have: the least of that and of its own limits (`ulimit -v`, `ulimit -d`).
+MachineMemory process_memory();
 
 // EnvironmentError E0401 where `bytes` for `what` are more than there can be, with both numbers and
 // `advice`.

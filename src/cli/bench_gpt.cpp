@@ -5,6 +5,7 @@
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
 #include "scalar/philox.h"
+#include "train/memory_need.h"
 #include "train/recipe.h"
 #include "train/session.h"
 
@@ -29,14 +30,17 @@ Recipe recipe_of(const BenchOptions& o) {
   put("model.vocab", o.vocab);
   put("model.context", o.seq);
   put("train.batch", o.batch);
-  put("train.threads", o.threads);
+  if (o.threads >= 0) set.push_back({"train.threads", std::to_string(o.threads)});
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
   for (const std::string& text : o.set) set.push_back(parse_override(text));
   if (!is_recipe(o.model)) {
     models::gpt2_config(o.model);  // refuses a name that does not exist
+    for (const Override& s : set)
+      if (s.key.starts_with("data") || s.key == "train.epochs") refuse_option(o, "--set " + s.key);
     set.push_back({"model.size", "\"" + o.model + "\""});
   }
   Recipe recipe = is_recipe(o.model) ? load_recipe(o.model, set) : parse_recipe("", "bench", set);
+  settle_length_without_training(recipe);
   need_compiled(recipe);  // it is the Plan that is timed
   return recipe;
 }
@@ -64,6 +68,11 @@ class GptBench : public BenchSubject {
     batch_.rows = rows();
   }
   Programs& programs() override { return *runner_->programs(); }
+  void start() override {
+    need_memory_for(programs().plan());
+    make_values(session_);
+    runner_->start();
+  }
   double step() override {
     for (int m = 1; m < micro_batches(); ++m) runner_->accumulate(batch_);
     return runner_->step(batch_).loss;
@@ -73,7 +82,11 @@ class GptBench : public BenchSubject {
     json j = {{"model", model_},
               {"precision", print_precision(session_.recipe.precision)},
               {"batch", rows()},
-              {"seq", context()}};
+              {"seq", context()},
+              {"layers", session_.config.layers},
+              {"heads", session_.config.heads},
+              {"dim", session_.config.dim},
+              {"vocab", session_.config.vocab}};
     if (micro_batches() > 1) j["accumulate"] = micro_batches();
     return j;
   }

@@ -28,11 +28,15 @@ class LlamaBench : public ModelBench<models::Llama> {
   explicit LlamaBench(const BenchOptions& o)
       : ModelBench(o, config_of(o), optim::AdamW{.lr = 1e-3}),
         batch_(o.batch > 0 ? o.batch : kBatch),
-        tokens_(o.seq > 0 ? o.seq : kTokens) {
+        tokens_(o.seq > 0 ? o.seq : kTokens),
+        config_(config_of(o)) {
     const TensorType ids{DType::I32, Shape{batch_, tokens_}};
     compile({{"inputs", ids}, {"targets", ids}},
             [&](const std::vector<Tensor>& in) { return model_.loss(in[0], in[1]); });
-    const auto vocab = static_cast<std::uint64_t>(config_of(o).vocab);
+  }
+  void start() override {
+    ModelBench::start();
+    const auto vocab = static_cast<std::uint64_t>(config_.vocab);
     std::uint64_t drawn = 0;
     for (const char* name : {"inputs", "targets"}) {
       auto* to = programs_.input<std::int32_t>("train", name);
@@ -41,13 +45,16 @@ class LlamaBench : public ModelBench<models::Llama> {
     }
   }
   json description() const override {
-    return {{"model", "llama"}, {"precision", precision_}, {"batch", batch_}, {"seq", tokens_}};
+    return {{"model", "llama"},   {"precision", precision_},  {"batch", batch_},
+            {"seq", tokens_},     {"layers", config_.layers}, {"heads", config_.heads},
+            {"dim", config_.dim}, {"vocab", config_.vocab}};
   }
   std::string unit() const override { return "tokens"; }
   std::int64_t units_a_step() const override { return batch_ * tokens_; }
 
  private:
   std::int64_t batch_, tokens_;
+  models::LlamaConfig config_;
 };
 
 }  // namespace

@@ -110,6 +110,7 @@ class Measuring {
 }  // namespace
 
 json measure_bench(BenchSubject& subject, const BenchOptions& o, double process_start) {
+  subject.start();
   Measuring measuring(subject, o);
   measuring.run();
   return measuring.result(process_start);

@@ -18,15 +18,18 @@ struct BenchOptions {
   std::string model = "gpt2-124m", precision;
   std::vector<std::string> set;  // KEY=VALUE of the recipe
   std::int64_t batch = 0, seq = 0, layers = 0, heads = 0, dim = 0, vocab = 0;  // 0: the model's
-  int steps = 6, threads = 0;
+  int steps = 6;
+  int threads = -1;  // below zero: the recipe's
   bool as_json = false, no_limit = false;
 };
 
 class BenchSubject {
  public:
   virtual ~BenchSubject() = default;
-  virtual Programs& programs() = 0;  // with a program "train"
-  virtual double step() = 0;         // the loss
+  virtual Programs& programs() = 0;  // with a program "train", planned
+  // Makes the weights, so that steps can run. EnvironmentError E0401 where the plan does not fit.
+  virtual void start() = 0;
+  virtual double step() = 0;  // the loss
   // Model, precision, batch and whatever else says what is timed.
   virtual nlohmann::json description() const = 0;
   // Things a step gets through: "tokens" or "images", and how many.

@@ -25,16 +25,20 @@ class VisionBench : public ModelBench<Model> {
   VisionBench(const BenchOptions& o, const Config& config)
       : Base(o, config, optim::Momentum{.lr = 0.01}),
         name_(o.model),
-        batch_(o.batch > 0 ? o.batch : kBatch) {
+        batch_(o.batch > 0 ? o.batch : kBatch),
+        pixels_(batch_ * config.channels * kExtent * kExtent) {
     const TensorType images{DType::F32, Shape{batch_, config.channels, kExtent, kExtent}};
     const TensorType labels{DType::I32, Shape{batch_}};
     this->compile({{"images", images}, {"labels", labels}}, [&](const std::vector<Tensor>& in) {
       ModuleScope scope("", this->model_.policy());
       return cross_entropy(this->model_(in[0]), in[1]);
     });
+  }
+  void start() override {
+    Base::start();
     Programs& programs = this->programs_;
     float* image = programs.input<float>("train", "images");
-    for (std::int64_t i = 0; i < images.shape.max_numel(); ++i)
+    for (std::int64_t i = 0; i < pixels_; ++i)
       image[i] = static_cast<float>(scalar::random_bits({1, 0, 0, 0}, i) % 2001) / 1000.0f - 1;
     auto* label = programs.input<std::int32_t>("train", "labels");
     for (std::int64_t i = 0; i < batch_; ++i) label[i] = static_cast<std::int32_t>(i % kClasses);
@@ -47,7 +51,7 @@ class VisionBench : public ModelBench<Model> {
 
  private:
   std::string name_;
-  std::int64_t batch_;
+  std::int64_t batch_, pixels_;
 };
 
 }  // namespace

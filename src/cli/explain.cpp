@@ -18,6 +18,7 @@
 #include "graph/graph.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
+#include "train/memory_need.h"
 #include "train/run_record.h"
 #include "train/session.h"
 
@@ -46,6 +47,7 @@ void compile_recipe(const Options& o, Explained& e) {
   for (const std::string& s : o.set) overrides.push_back(parse_override(s));
   Recipe recipe = load_recipe(o.recipe, overrides);
   need_compiled(recipe);
+  settle_length_without_training(recipe);
   std::function<MeasuredRates()> measure;
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here
     measure = [] { return product_rates(); };
@@ -101,7 +103,8 @@ ExitCode precision(const Options& o) {
 ExitCode plan(const Options& o) {
   const auto e = compile(o);
   const Plan& p = e->programs().plan();
-  print_result("{}\n", o.json ? to_json(p) : print(p));
+  warn_of_memory_for(p);
+  print_result("{}\n", o.json ? to_json(p) : fitted(print(p)));
   return ExitCode::Ok;
 }
 

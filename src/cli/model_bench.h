@@ -2,12 +2,17 @@
 // precision, and the program "train", whose first output is "loss".
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/bench_step.h"
 #include "frontend/amp.h"
 #include "frontend/compile.h"
+#include "frontend/description.h"
+#include "train/memory_need.h"
 #include "train/recipe.h"
 
 namespace aloft::cli {
@@ -25,22 +30,36 @@ class ModelBench : public BenchSubject {
   template <class Config, class Method>
   ModelBench(const BenchOptions& o, const Config& config, const Method& method)
       : precision_(print_precision(parse_precision(given(o)))),
+        described_(std::in_place),
         model_(config),
         optimizer_(amp::initialize(model_, method, given(o)).second),
-        programs_(o.threads, passes_of(o)) {}
+        programs_(std::max(o.threads, 0), passes_of(o)),
+        make_values_([this, config, method, precision = given(o)] {
+          Model twin(config);
+          const Optimizer its = amp::initialize(twin, method, precision).second;
+          take_values(variables_of(model_, optimizer_), variables_of(twin, its));
+        }) {
+    described_.reset();
+  }
 
-  // `loss` of the inputs, traced and compiled; inputs can be filled from now on.
+  // `loss` of the inputs, traced and compiled; weights are made where the plan fits.
   template <class Loss>
   void compile(const std::vector<InputSpec>& inputs, const Loss& loss) {
     programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
       return results::flatten(minimize(loss(in), optimizer_));
     });
+  }
+
+  void start() override {
+    need_memory_for(programs_.plan(), "a smaller --batch or model, or a lower --precision");
+    make_values_();
     programs_.finish();
     program_ = programs_.find("train");
     loss_ = programs_.template output<float>("train", "loss");
   }
 
   std::string precision_;
+  std::optional<OnlyDescribed> described_;  // while the model and its optimizer are made
   Model model_;
   Optimizer optimizer_;
   Programs programs_;
@@ -59,6 +78,7 @@ class ModelBench : public BenchSubject {
     return {recipe.train.skip_passes};
   }
 
+  std::function<void()> make_values_;
   int program_ = -1;
   const float* loss_ = nullptr;
 };

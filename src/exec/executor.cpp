@@ -109,10 +109,11 @@ void Executor::adopt(const std::map<Name, VariablePtr>& variables) {
           .saw(v.type.str())
           .need(slot.type.str());
     if (shared_.contains(slot.id)) continue;
+    ensure(v.data != nullptr, "a variable that programs run on has a value");
     std::byte* home = arena(slot.arena) + slot.offset;
     const std::size_t bytes = v.type.max_bytes();
     if (check_ && bytes > 0) std::memset(home, 0, bytes);  // it is poison so far
-    if (v.data) move_in(home, static_cast<const std::byte*>(v.data), bytes);
+    move_in(home, static_cast<const std::byte*>(v.data), bytes);
     v.data = home;
     v.memory = arenas_[slot.arena];
     // Where a variable was before is free now. It goes back to the system in time: what is moved

@@ -27,6 +27,7 @@ VariablePtr master_of(const Variable& parameter, MasterForm form) {
   }
   const std::int64_t count = parameter.type.shape.max_numel();
   m->type = {DType::U8, {scalar::rest_bytes(count)}};
+  if (!parameter.data) return m;  // a description stays one
   nn::allocate(*m);
   const auto* from = static_cast<const float*>(parameter.data);
   const scalar::Rests rests(static_cast<std::uint8_t*>(m->data), count);
@@ -66,6 +67,7 @@ void narrow(Variable& v, DType to) {
   const auto* from = static_cast<const float*>(v.data);
   const std::int64_t count = v.type.shape.max_numel();
   v.type.dtype = to;
+  if (!from) return;
   nn::allocate(v);
   const auto round = [&](auto* out, auto rounded) {
 #pragma omp parallel for schedule(static)

@@ -110,7 +110,10 @@ void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
 
 void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
                      const scalar::ScalerRule& scaler) {
-  ensure(spec.rule != nullptr, "an optimizer has an update rule");
+  if (!spec.rule)
+    throw UserError("E0819", "the optimizer has no update rule")
+        .saw("an OptimizerSpec whose rule is null")
+        .advice("begin with optim::AdamW{...} or another of optim/, which gives a whole spec");
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const VariablePtr& p) { return p->requires_grad; }))
     throw UserError("E0801", "there is nothing to train")

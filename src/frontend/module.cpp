@@ -1,7 +1,10 @@
 #include "frontend/module.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
+#include "frontend/description.h"
 #include "frontend/premises.h"
 #include "runtime/default_backend.h"
 
@@ -29,6 +32,9 @@ std::string Module::full_name(std::string_view name) const {
 }
 
 void allocate(Variable& v) {
+  v.data = nullptr;
+  v.memory = nullptr;
+  if (is_only_described()) return;
   const std::size_t bytes = std::max<std::size_t>(v.type.max_bytes(), 1);
   v.memory = default_backend().allocate_zeroed(bytes);
   v.data = v.memory.get();
@@ -42,7 +48,7 @@ VariablePtr Module::add_parameter(std::string_view name, const Shape& shape, con
   v->cls = StateClass::Parameter;
   v->is_norm = is_norm;
   allocate(*v);
-  fill(static_cast<float*>(v->data), shape.max_numel());
+  if (v->data) fill(static_cast<float*>(v->data), shape.max_numel());
   own_.push_back(v);
   return v;
 }
@@ -54,7 +60,7 @@ VariablePtr Module::add_buffer(std::string_view name, const Shape& shape, float 
   v->cls = StateClass::Buffer;
   v->requires_grad = false;
   allocate(*v);
-  for (std::int64_t i = 0; i < shape.max_numel(); ++i) static_cast<float*>(v->data)[i] = value;
+  if (v->data) std::fill_n(static_cast<float*>(v->data), shape.max_numel(), value);
   own_.push_back(v);
   return v;
 }

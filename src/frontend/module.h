@@ -67,7 +67,7 @@ class Module {
   void collect(StateClass cls, std::vector<VariablePtr>& into) const;
 };
 
-// Memory of its own for a variable, zero-filled.
+// Memory of its own for a variable, zero-filled; none where it is only described (description.h).
 void allocate(Variable& variable);
 
 }  // namespace aloft::nn

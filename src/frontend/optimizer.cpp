@@ -40,7 +40,7 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   overflow_run = new_variable("scaler.overflow_run", DType::I32, {}, StateClass::Control);
   skipped = new_variable("scaler.skipped", DType::I64, {}, StateClass::Control);
   const scalar::ScalerState start = scalar::initial_state(scaler_);
-  std::memcpy(scale->data, &start.scale, sizeof start.scale);
+  if (scale->data) std::memcpy(scale->data, &start.scale, sizeof start.scale);
 }
 
 std::vector<VariablePtr> Optimizer::state() const {

@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include "base/error.h"
-#include "frontend/module.h"
 #include "graph/graph.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -32,7 +31,8 @@ const VariablePtr& random_state() {
     v->type = {DType::I64, {3}};
     v->cls = StateClass::Control;
     v->requires_grad = false;
-    nn::allocate(*v);
+    v->memory = default_backend().allocate_zeroed(v->type.max_bytes());  // whatever is described
+    v->data = v->memory.get();
     return v;
   }();
   return state;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -33,6 +35,16 @@ double activation_bytes(const Recipe& r) {
          (may_be_low ? 2 : 4);
 }
 
+// "the plan of a step (parameters 3.1 MiB, activations 20.0 MiB)"
+std::string described(const Plan& plan) {
+  std::string parts;
+  for (const auto& [arena, bytes] : plan.arena_bytes)
+    if (bytes > 0)
+      parts +=
+          fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(arena), human_bytes(bytes));
+  return "the plan of a step (" + parts + ")";
+}
+
 }  // namespace
 
 double least_memory(const Recipe& r, std::int64_t vocab) {
@@ -47,6 +59,20 @@ void need_memory_for(const Recipe& r, std::int64_t vocab) {
               fmt::format("{} layers of width {} on {} x {} tokens, at least", r.model.layers,
                           r.model.dim, r.train.batch, r.model.context),
               kLessMemory);
+}
+
+void need_memory_for(const Plan& plan, std::string_view advice) {
+  const auto bytes = static_cast<double>(plan.peak_bytes());
+  need_memory(bytes, described(plan), advice);
+  warn_of_memory(bytes, described(plan), advice);
+}
+
+void warn_of_memory_for(const Plan& plan, std::string_view advice) {
+  try {
+    need_memory_for(plan, advice);
+  } catch (const EnvironmentError& e) {
+    log_warning("this machine cannot run it: {}", e.what());
+  }
 }
 
 }  // namespace aloft

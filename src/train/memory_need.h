@@ -1,8 +1,10 @@
-// What a recipe needs of memory at least, known before anything is made of it.
+// What a recipe needs of memory: at least, known before anything is made of it; and to the byte, by
+// its plan.
 #pragma once
 
 #include <cstdint>
 
+#include "plan/plan.h"
 #include "train/recipe.h"
 
 namespace aloft {
@@ -17,5 +19,10 @@ double least_memory(const Recipe& recipe, std::int64_t vocab);
 
 // EnvironmentError E0401 where the machine does not have that.
 void need_memory_for(const Recipe& recipe, std::int64_t vocab);
+// The same of what the plan holds, with the advice for those who can change it; and a warning where
+// it is more than is free now.
+void need_memory_for(const Plan& plan, std::string_view advice = kLessMemory);
+// Warns where either is so.
+void warn_of_memory_for(const Plan& plan, std::string_view advice = kLessMemory);
 
 }  // namespace aloft

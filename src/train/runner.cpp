@@ -57,10 +57,13 @@ class GraphRunner : public Runner {
       const Evaluating evaluating(model);
       return results::Named{{"loss", loss(in)}};
     });
+  }
+
+  void start() override {
     programs_.finish();
     train_ = connect("train");
     evaluate_ = connect("evaluate");
-    if (optimizer.accumulation() > 1) accumulate_ = connect("accumulate");
+    if (programs_.find("accumulate") >= 0) accumulate_ = connect("accumulate");
     finite_ = programs_.output<std::int32_t>("train", "finite");
     culprit_ = programs_.output<std::int32_t>("train", "culprit");
     norm_ = programs_.output<float>("train", "grad_norm");

@@ -33,14 +33,19 @@ struct RunnerOptions {
 class Runner {
  public:
   virtual ~Runner() = default;
+  // The programs get their memory, and the variables, which have values by now, move into it: from
+  // here on it can run. EnvironmentError E0401.
+  virtual void start() {}
   // Adds a micro-batch to the accumulators; returns its loss. Only with accumulation.
   virtual double accumulate(const Batch& batch) = 0;
   virtual StepNumbers step(const Batch& batch) = 0;
   // Mean loss over the batch's counted targets, in evaluation mode.
   virtual double evaluate(const Batch& batch) = 0;
-  // The compiled programs; null in eager mode.
+  // The compiled programs, planned before start(); null in eager mode.
   virtual Programs* programs() { return nullptr; }
 };
+
+// The variables may be descriptions (frontend/description.h) until start().
 
 std::unique_ptr<Runner> graph_runner(models::Gpt2& model, Optimizer& optimizer,
                                      const RunnerOptions& options);

@@ -3,9 +3,19 @@
 #include <omp.h>
 
 #include "frontend/amp.h"
+#include "frontend/description.h"
 #include "frontend/random.h"
 
 namespace aloft {
+
+namespace {
+void make_model(Session& s) {
+  s.model = std::make_unique<models::Gpt2>(s.config);
+  s.optimizer = std::make_unique<Optimizer>(
+      amp::prepare(*s.model, optimizer_spec(s.recipe), s.recipe.precision));
+  s.optimizer->set_accumulation(static_cast<int>(s.recipe.train.accumulate));
+}
+}  // namespace
 
 Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
                      const std::function<MeasuredRates()>& measure) {
@@ -14,12 +24,18 @@ Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
   s.config = model_config(recipe, tokenizer_vocab);
   if (recipe.train.threads > 0) omp_set_num_threads(static_cast<int>(recipe.train.threads));
   s.recipe.precision = settle_precision(recipe.precision, measure);
-  manual_seed(recipe.train.seed);
-  s.model = std::make_unique<models::Gpt2>(s.config);
-  s.optimizer = std::make_unique<Optimizer>(
-      amp::prepare(*s.model, optimizer_spec(s.recipe), s.recipe.precision));
-  s.optimizer->set_accumulation(static_cast<int>(s.recipe.train.accumulate));
+  const OnlyDescribed scope;
+  make_model(s);
   return s;
+}
+
+void make_values(Session& s) {
+  manual_seed(s.recipe.train.seed);
+  Session twin;
+  twin.recipe = s.recipe;
+  twin.config = s.config;
+  make_model(twin);
+  take_values(variables_of(*s.model, *s.optimizer), variables_of(*twin.model, *twin.optimizer));
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {

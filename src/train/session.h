@@ -1,6 +1,10 @@
 // What a recipe becomes before anything runs: a settled precision, a model and its optimizer, and
 // the programs compiled from them. The training loop and every verb that explains a recipe start
 // here, so that what is explained is what is run.
+//
+// Description first, then the plan, then values:
+//   Session s = open_session(...);  const auto runner = make_runner(s);   no weight is made yet
+//   need_memory_for(runner->programs()->plan());  make_values(s);  runner->start();
 #pragma once
 
 #include <memory>
@@ -16,16 +20,21 @@ namespace aloft {
 struct Session {
   Recipe recipe;  // precision settled
   models::Gpt2Config config;
+  // Described only, until make_values().
   std::unique_ptr<models::Gpt2> model;
   std::unique_ptr<Optimizer> optimizer;
 };
 
 // `tokenizer_vocab`: pieces of the recipe's tokenizer, 0 where it has none. Sets the number of
-// OpenMP threads and the seed as the recipe says. UserErrors of recipe.h and amp.h.
+// OpenMP threads as the recipe says. UserErrors of recipe.h and amp.h.
 Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
                      const std::function<MeasuredRates()>& measure);
 
-// The runner of train.mode.
+// The runner of train.mode, with its programs planned where it has some.
 std::unique_ptr<Runner> make_runner(Session& session);
+
+// Sets the recipe's seed, and makes weights and optimizer state as it begins them. EnvironmentError
+// E0401.
+void make_values(Session& session);
 
 }  // namespace aloft

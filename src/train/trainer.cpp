@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/process.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
@@ -24,7 +23,6 @@
 #include "train/model_json.h"
 #include "train/progress.h"
 #include "train/run_directory.h"
-#include "train/run_length.h"
 #include "train/run_record.h"
 #include "train/run_sample.h"
 #include "train/run_start.h"
@@ -44,9 +42,8 @@ class Training {
   Training(const Recipe& recipe, const TrainOptions& options)
       : options_(options),
         directory_(options.out, options.resume),
-        start_(begin_run(recipe, options, directory_.found_record())),
-        session_(open_session(settled(start_.recipe, data_), vocabulary_of(recipe, data_),
-                              options.measure)) {
+        start_(begin_run(recipe, options, directory_.known())),
+        session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure)) {
     names_ = culprit_names(*optimizer_);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);
@@ -57,8 +54,11 @@ class Training {
   }
 
   TrainResult run() {
+    compile();
+    make_values(session_);
     if (options_.resume) go_on();
-    start_runner();
+    runner_->start();
+    if (const Programs* p = runner_->programs()) result_.compile_s = p->compile_seconds();
     begin_record();
     introduce();
     Metrics metrics(directory_.path(), step_);
@@ -80,11 +80,6 @@ class Training {
   }
 
  private:
-  static Recipe settled(Recipe recipe, const Dataset& data) {
-    settle_length(recipe, data.train.size());
-    return recipe;
-  }
-
   void introduce() const {
     if (options_.quiet) return;
     std::string text =
@@ -129,14 +124,12 @@ class Training {
     log_info("resuming after step {} from {}", step_, newest->path.string());
   }
 
-  void start_runner() {
+  // What the step needs is known, and refused, before any weight is made.
+  void compile() {
     runner_ = make_runner(session_);
     if (const Programs* p = runner_->programs()) {
-      result_.compile_s = p->compile_seconds();
+      need_memory_for(p->plan());
       result_.planned_peak_bytes = p->plan().peak_bytes();
-      const auto bytes = static_cast<double>(result_.planned_peak_bytes);
-      need_memory(bytes, "the plan of a step", kLessMemory);
-      warn_of_memory(bytes, "the plan of a step", kLessMemory);
     }
   }
 
@@ -341,6 +334,9 @@ class Training {
     meta.time_s = time_;
     meta.policy = model_->policy().str();
     meta.model = json_of(config_);
+    meta.recipe = json_of(recipe_);
+    meta.data = start_.data_record;
+    meta.data.erase("files");
     meta.problem = problem_;
     if (std::isfinite(result_.last_loss)) meta.last_loss = result_.last_loss;
     meta.start_loss = health_->start_loss();

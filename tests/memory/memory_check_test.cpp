@@ -111,6 +111,7 @@ TEST_P(Reserved, IsThePlannedPeakToTheByte) {
   Optimizer optimizer = amp::prepare(model, optim::AdamW{}, parse_precision("O2:bf16"));
   backend().allocated = 0;
   const auto runner = graph_runner(model, optimizer, {3, 16, 2, {}});
+  runner->start();
   EXPECT_EQ(backend().allocated, runner->programs()->plan().peak_bytes());
 }
 INSTANTIATE_TEST_SUITE_P(Once, Reserved, testing::Values(kCases[0]));

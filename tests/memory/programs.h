@@ -97,6 +97,7 @@ struct TinyGpt {
                                parse_precision(precision))) {
     optimizer.set_accumulation(accumulation);
     runner = graph_runner(model, optimizer, {kRows, model.config().context, 2, {}});
+    runner->start();
     inputs.resize(kRows * model.config().context);
     targets.resize(inputs.size());
   }
