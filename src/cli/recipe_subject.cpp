@@ -1,7 +1,11 @@
 #include "cli/recipe_subject.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "train/run_length.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -22,6 +26,21 @@ std::int64_t vocabulary_without_training(const Recipe& recipe) {
         "--set 'data.text=[\"FILE\"]' or --set model.vocab=N for the true one ({})",
         kAssumed, e.headline());
     return kAssumed;
+  }
+}
+
+void settle_length_without_training(Recipe& recipe) {
+  if (recipe.train.epochs <= 0) return;
+  try {
+    settle_length(recipe, open_data(recipe, false).train.size());
+  } catch (const DataError& e) {
+    if (e.code() != "E0510" && e.code() != "E0601") throw;
+    throw UserError("E0725", "the recipe counts in epochs, and its data is not there")
+        .saw(fmt::format("train.epochs = {:g}, and {}: {}", recipe.train.epochs, e.headline(),
+                         recipe.data.train_tokens.empty() ? join(recipe.data.text, ", ")
+                                                          : recipe.data.train_tokens))
+        .need("the number of steps, by which the schedule goes")
+        .advice("--set train.steps=N, or --set 'data.text=[\"FILE\"]'");
   }
 }
 

@@ -12,6 +12,11 @@ namespace aloft::cli {
 // is taken, and that is said.
 std::int64_t vocabulary_without_training(const Recipe& recipe);
 
+// A recipe that counts in epochs gets its steps, by which its schedule goes: they follow from its
+// tokens, which are made as training would make them where the cache has none. UserError E0725
+// where its data is not there.
+void settle_length_without_training(Recipe& recipe);
+
 // UserError E0723 where the recipe asks for eager mode: then there is no program to look at.
 void need_compiled(const Recipe& recipe);
 

@@ -75,7 +75,16 @@ class Fields {
 
 json json_of(const std::optional<double>& value) { return value ? json(*value) : json(); }
 
+// What a run that goes on is compared with, where its record was lost.
+json object_or_null(const Fields& f, const char* key) {
+  if (!f.has(key) || f.at(key).is_null()) return nullptr;
+  if (!f.at(key).is_object()) f.wrong(key, "an object");
+  return f.at(key);
+}
+
 void read_state(const Fields& f, CheckpointMeta& meta) {
+  meta.recipe = object_or_null(f, "recipe");
+  meta.data = object_or_null(f, "data");
   meta.run = f.text("run");
   meta.problem = f.text("problem");
   meta.last_loss = f.real_or_null("last_loss");
@@ -99,6 +108,8 @@ std::string manifest_text(const Manifest& manifest) {
               {"time_s", m.time_s},
               {"policy", m.policy},
               {"model", m.model},
+              {"recipe", m.recipe},
+              {"data", m.data},
               {"problem", m.problem},
               {"last_loss", json_of(m.last_loss)},
               {"start_loss", json_of(m.start_loss)},

@@ -26,6 +26,8 @@ struct CheckpointMeta {
   double time_s = 0;                 // spent in steps so far
   std::string policy;                // precision recipe's text
   nlohmann::json model;              // config, so that the folder can be loaded on its own
+  nlohmann::json recipe;             // as run.json has it; null in those of programs before
+  nlohmann::json data;               // data.json without its list of files; null likewise
   std::string problem;               // why nobody should go on from this state; "": it is healthy
   std::optional<double> last_loss;   // of the last step, where it is finite
   std::optional<double> start_loss;  // of the run's first steps, see health.h

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "data/tokenizers/utf8.h"
 #include "passes/pipeline.h"
@@ -380,6 +381,21 @@ void spread(const std::string& key, const json& value, std::vector<Leaf>& into) 
     for (const auto& [inner, v] : value.items()) spread(key + "." + inner, v, into);
 }
 
+// A key that the command line sets twice, by two options or by an option and --set: nobody can say
+// which is meant.
+void refuse_contradictions(const std::vector<Leaf>& leaves, Reader& reader) {
+  std::map<std::string, json> given;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.origin != kSetOrigin) continue;
+    const bool is_level = leaf.key == "precision" && leaf.value.is_string();
+    const std::string key = is_level ? "precision.level" : leaf.key;
+    const auto [before, is_first] = given.try_emplace(key, leaf.value);
+    if (!is_first && before->second != leaf.value)
+      reader.mistake(leaf.origin, fmt::format("{}: the command line says {} and {}", key,
+                                              json_text(before->second), json_text(leaf.value)));
+  }
+}
+
 // A path given on the command line begins where the program was started, as in every program;
 // only those of the file begin at the file.
 void anchor_paths(Recipe& r) {
@@ -472,6 +488,7 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
   for (Leaf& leaf : leaves)
     if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";
   Reader reader(recipe);
+  refuse_contradictions(leaves, reader);
   for (const Leaf& leaf : leaves) reader.read(leaf);
   try {
     apply_size(recipe);

@@ -52,7 +52,9 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
     json is = value_at(after, key);
     if (was != is) changes.push_back({std::string(key), meaning, std::move(was), std::move(is)});
   };
-  for (const RecipeField& f : recipe_fields(copy)) compare(f.key, f.on_resume);
+  for (const RecipeField& f : recipe_fields(copy))
+    if (f.key != "train.steps" || now.train.epochs == 0)  // else they follow, and the data decides
+      compare(f.key, f.on_resume);
   compare("precision", OnResume::Fixed);
   return changes;
 }

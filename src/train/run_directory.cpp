@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/leftovers.h"
+#include "base/log.h"
 #include "train/checkpoint_folder.h"
 
 namespace aloft {
@@ -58,6 +59,16 @@ void refuse_what_is_not_ours(const Path& folder, bool resume) {
   foreign(folder, names, resume);
 }
 
+// Of a run whose run.json was lost.
+json known_by(const CheckpointMeta& meta) {
+  json known = json::object();
+  if (!meta.recipe.is_null()) known["recipe"] = meta.recipe;
+  if (!meta.data.is_null()) known["data"] = meta.data;
+  log_warning("run.json was lost: this run is compared with what its checkpoint of step {} says{}",
+              meta.step, meta.recipe.is_null() ? ", which is no more than its model" : "");
+  return known;
+}
+
 std::string new_name() {
   std::random_device random;
   const std::uint64_t words[] = {random(), random(), random(), random()};
@@ -98,11 +109,12 @@ RunDirectory::RunDirectory(Path folder, bool resume) : folder_(std::move(folder)
   make_folder(folder_);
   lock_ = std::make_unique<FolderLock>(folder_ / kLock);
   refuse_what_is_not_ours(folder_, resume);  // what another process did meanwhile
-  if (has_name(record_path())) found_ = read_run_record(record_path());
+  if (has_name(record_path())) known_ = found_ = read_run_record(record_path());
   if (!found_.is_null()) {
     run_ = run_name(found_);
   } else if (const auto newest = CheckpointFolder(checkpoints()).newest(); resume && newest) {
     run_ = newest->meta.run;
+    known_ = known_by(newest->meta);
   } else {
     run_ = new_name();
   }

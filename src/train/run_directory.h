@@ -36,6 +36,9 @@ class RunDirectory {
 
   // run.json as it was found; null for a new run, or where it was lost.
   const nlohmann::json& found_record() const { return found_; }
+  // What is known of the run that goes on: run.json, or where that was lost "recipe" and "data" as
+  // its newest checkpoint carries them; null for a new run.
+  const nlohmann::json& known() const { return known_; }
   // A run's own name, which its record and all its checkpoints carry: hexadecimal, drawn when it
   // began; "" in runs of programs that knew none.
   const std::string& run() const { return run_; }
@@ -47,7 +50,7 @@ class RunDirectory {
   Path folder_;
   std::vector<Path> made_;  // the folder and those above it, innermost first
   std::unique_ptr<FolderLock> lock_;
-  nlohmann::json found_;
+  nlohmann::json found_, known_;
   std::string run_;
 };
 

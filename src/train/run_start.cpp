@@ -10,6 +10,7 @@
 #include "train/data_record.h"
 #include "train/memory_need.h"
 #include "train/resume_changes.h"
+#include "train/run_length.h"
 
 namespace aloft {
 namespace {
@@ -32,7 +33,6 @@ json read_data_record(const Path& path, bool force) {
 
 // What the schedule lacks, before anything is prepared for it.
 void check_length(const Recipe& recipe) {
-  if (recipe.train.epochs > 0) return;  // the data decides
   static_cast<void>(schedule_rule(recipe));
   const std::int64_t span = recipe.schedule.steps > 0 ? recipe.schedule.steps : recipe.train.steps;
   if (recipe.schedule.warmup > span)
@@ -42,11 +42,12 @@ void check_length(const Recipe& recipe) {
 
 class Resumption {
  public:
-  Resumption(const Recipe& recipe, const TrainOptions& options, const json& found)
+  Resumption(const Recipe& recipe, const TrainOptions& options, const json& known)
       : options_(options),
-        record_(found),
+        record_(known),
         data_record_(read_data_record(options.out / "data.json", options.force)) {
     recipe_ = recipe;
+    if (!data_record_.is_object()) data_record_ = record_.value("data", json());
   }
 
   RunStart start() {
@@ -54,6 +55,7 @@ class Resumption {
     Dataset data = open_own_data();
     json data_record = data_record_of(data);
     compare_data(data_record);
+    settle_length(recipe_, data.train.size());
     return {recipe_, std::move(data), std::move(data_record), started(), history()};
   }
 
@@ -135,15 +137,23 @@ class Resumption {
   bool is_other_data_ = false;
 };
 
+RunStart new_run(const Recipe& recipe, const TrainOptions& options) {
+  RunStart start{recipe, open_data(recipe, options.quiet), {}, "", json::array()};
+  start.data_record = data_record_of(start.data);
+  settle_length(start.recipe, start.data.train.size());
+  return start;
+}
+
 }  // namespace
 
-RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json& found) {
-  check_length(recipe);
+RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json& known) {
+  const bool counts_epochs = recipe.train.epochs > 0;  // then the data decides
+  if (!counts_epochs) check_length(recipe);
   need_memory_for(recipe, 0);  // before any text is read
-  if (options.resume && !found.is_null()) return Resumption(recipe, options, found).start();
-  Dataset data = open_data(recipe, options.quiet);
-  json data_record = data_record_of(data);
-  return {recipe, std::move(data), std::move(data_record), "", json::array()};
+  RunStart start = options.resume && !known.is_null() ? Resumption(recipe, options, known).start()
+                                                      : new_run(recipe, options);
+  if (counts_epochs) check_length(start.recipe);
+  return start;
 }
 
 void keep_data(const RunStart& start, const Path& run) {

@@ -20,10 +20,10 @@ struct RunStart {
   nlohmann::json history = nlohmann::json::array();  // of run.json: one entry a resume
 };
 
-// `found`: run.json of the run that goes on; null for a new one. UserError E0817 (another model or
-// tokenizer), E0818 (other data; options.force allows that); DataError E0643 where the directory's
-// records are damaged; the errors of open_data.
-RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const nlohmann::json& found);
+// `known`: what is known of the run that goes on (RunDirectory::known); null for a new one.
+// UserError E0817 (another model or tokenizer), E0818 (other data; options.force allows that);
+// DataError E0643 where the directory's records are damaged; the errors of open_data.
+RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const nlohmann::json& known);
 
 // Writes tokenizer/ and data.json. EnvironmentError.
 void keep_data(const RunStart& start, const Path& run);

@@ -205,9 +205,40 @@ class Checkpoints(unittest.TestCase):
         self.train("run", "--steps", 4)
         (self.folder / "run" / "run.json").unlink()
         self.train("run", "--steps", 8, exit_code=2)
-        self.train("run", "--resume", "--steps", 8, exit_code=3, model__dim=32)
+        self.train("run", "--resume", "--steps", 8, exit_code=2, model__dim=32)
         self.train("run", "--resume", "--steps", 8)
         self.same_state("run", "straight", 8)
+
+    def test_a_run_without_its_record_is_compared_with_its_checkpoints(self):
+        self.train("run", "--steps", 4)
+        for name in ("run.json", "data.json"):
+            (self.folder / "run" / name).unlink()
+        resume = ("run", "--resume", "--steps", 8)
+        said = self.train(*resume, exit_code=2, model__heads=4).stderr
+        for words in ("run.json was lost", "E0817", "model.heads: 2, now 4"):
+            self.assertIn(words, said)
+        text = self.folder / "text.txt"
+        kept = text.read_text()
+        text.write_text(kept + "more of it\n" * 40)
+        said = self.train(*resume, exit_code=2).stderr
+        for words in ("E0818", "training tokens, now"):
+            self.assertIn(words, said)
+        text.write_text(kept)
+        said = self.train(*resume, optimizer__lr=0.5e-3).stderr
+        self.assertIn("optimizer.lr: 0.001, now 0.0005", said)
+        self.assertEqual(self.record("run")["recipe"]["optimizer"]["lr"], 0.5e-3)
+
+    def test_a_lost_record_and_a_manifest_that_says_little(self):
+        self.train("run", "--steps", 4)
+        (self.folder / "run" / "run.json").unlink()
+        manifest = self.manifest("run", 4)
+        for key in ("recipe", "data", "xxh3", "run", "problem", "last_loss", "start_loss",
+                    "validation_loss", "best"):
+            del manifest[key]
+        manifest["format"] = 1
+        (self.checkpoints("run") / step(4) / "manifest.json").write_text(json.dumps(manifest))
+        said = self.train("run", "--resume", "--steps", 8).stderr
+        self.assertIn("no more than its model", said)
 
     def test_a_run_of_a_program_before_goes_on(self):
         self.train("straight", "--steps", 8)
@@ -216,7 +247,8 @@ class Checkpoints(unittest.TestCase):
         del record["run"]
         (self.folder / "run" / "run.json").write_text(json.dumps(record))
         manifest = self.manifest("run", 4)
-        for key in ("xxh3", "run", "problem", "last_loss", "start_loss", "validation_loss", "best"):
+        for key in ("recipe", "data", "xxh3", "run", "problem", "last_loss", "start_loss",
+                    "validation_loss", "best"):
             del manifest[key]
         manifest["format"] = 1
         (self.checkpoints("run") / step(4) / "manifest.json").write_text(json.dumps(manifest))
