@@ -101,7 +101,8 @@ Action bench_verb(CLI::App& app) {
   step->add_option("--dim", o->dim, "width (default: the model's)")->check(at_least(1));
   step->add_option("--vocab", o->vocab, "rows of the token table (default: the model's)")
       ->check(at_least(1));
-  step->add_option("--threads", o->threads, "0: all")->check(thread_count())->capture_default_str();
+  step->add_option("--threads", o->threads, "0: all (default: all, or the recipe's)")
+      ->check(thread_count());
   step->add_option("--set", o->set, "KEY=VALUE of the recipe, as in aloft train");
   step->add_flag("--json", o->as_json, "print an object");
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/output.h"
+#include "cli/table.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 #include "runtime/default_backend.h"
@@ -93,12 +94,14 @@ void explain_kernels(const Programs& programs, const std::string& program, bool 
       if (is_alone) list.back()["alone"] = reason->second;
       continue;
     }
-    print_result("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel, i.identity,
-                 short_list(i.in), short_list(i.out));
-    if (!how.empty()) print_result("       by: {}\n", how);
-    if (!i.members.empty()) print_result("       stands for: {}\n", fmt::join(i.members, ", "));
-    for (const std::string& why : i.refusals) print_result("       refused: {}\n", why);
-    if (is_alone) print_result("       {}\n", reason->second);
+    std::string text = fmt::format("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel,
+                                   i.identity, short_list(i.in), short_list(i.out));
+    if (!how.empty()) text += fmt::format("       by: {}\n", how);
+    if (!i.members.empty())
+      text += fmt::format("       stands for: {}\n", fmt::join(i.members, ", "));
+    for (const std::string& why : i.refusals) text += fmt::format("       refused: {}\n", why);
+    if (is_alone) text += fmt::format("       {}\n", reason->second);
+    print_result("{}", fitted(text));
   }
   if (as_json) print_result("{}\n", list.dump(2));
 }

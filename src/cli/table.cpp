@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/terminal.h"
+#include "base/text.h"
 
 namespace aloft::cli {
 namespace {
@@ -113,10 +114,35 @@ std::string table(const std::vector<Row>& rows, std::size_t width) {
   return out;
 }
 
-std::string table(const std::vector<Row>& rows) {
-  const bool terminal = is_terminal(Output::Out);
-  return table(rows,
-               terminal ? static_cast<std::size_t>(terminal_width(Output::Out)) : kPlainWidth);
+namespace {
+std::size_t width_of_stdout() {
+  return is_terminal(Output::Out) ? static_cast<std::size_t>(terminal_width(Output::Out))
+                                  : kPlainWidth;
 }
+}  // namespace
+
+std::string table(const std::vector<Row>& rows) { return table(rows, width_of_stdout()); }
+
+std::string fitted(std::string_view text, std::size_t width) {
+  std::string out;
+  for (std::string_view line : split(text, '\n')) {
+    if (columns_of(line) <= width) {
+      out.append(line) += '\n';
+      continue;
+    }
+    const std::size_t margin = std::min(line.find_first_not_of(' '), width / 2);
+    const std::size_t inner = width - std::min(margin + kGap, width / 2);
+    bool is_first = true;
+    for (const std::string& piece : wrapped(line.substr(margin), inner)) {
+      out.append(is_first ? margin : margin + kGap, ' ').append(piece) += '\n';
+      is_first = false;
+    }
+  }
+  if (!text.ends_with('\n') && !out.empty()) out.pop_back();
+  if (text.ends_with('\n')) out.pop_back();  // what stands behind the last line's end is no line
+  return out;
+}
+
+std::string fitted(std::string_view text) { return fitted(text, width_of_stdout()); }
 
 }  // namespace aloft::cli

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace aloft::cli {
@@ -14,5 +15,10 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t
 
 // The same for stdout: as wide as its terminal, or 100 columns where it is none.
 std::string table(const std::vector<std::vector<std::string>>& rows);
+
+// Lines of text, each cut where it is wider than stdout's (as above); what goes on stands two
+// columns further in than the line began.
+std::string fitted(std::string_view text);
+std::string fitted(std::string_view text, std::size_t width);
 
 }  // namespace aloft::cli

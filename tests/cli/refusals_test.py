@@ -1,8 +1,11 @@
 """What is refused before anything is made of it, and what the command line decides. Usage:
 refusals_test.py ALOFT (the standard library only)."""
 
+import array
 import json
 import os
+import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -43,10 +46,10 @@ class Refusals(unittest.TestCase):
     def tearDownClass(cls):
         cls.holder.cleanup()
 
-    def aloft(self, *arguments, exit_code=0, says=()):
+    def aloft(self, *arguments, exit_code=0, says=(), preexec_fn=None):
         done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
                               errors="replace", capture_output=True, env=self.environment,
-                              timeout=300)
+                              timeout=300, preexec_fn=preexec_fn)
         self.assertEqual(done.returncode, exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         for words in says:
             self.assertIn(words, done.stderr, arguments)
@@ -169,6 +172,56 @@ class Refusals(unittest.TestCase):
             self.aloft("train", "tiny.toml", "--out", "kinds", "--set", f"data.text={name}",
                        exit_code=3, says=["E0516", name, "try"])
         self.assertFalse((self.folder / "kinds").exists())
+
+    def test_what_is_no_token_file(self):
+        """A file without a header may hold tokens or anything: what is plainly no tokens is refused."""
+        text = "What is written once is read many times.\n" * 40
+        draw = random.Random(7).randrange
+        gpt2 = [min(int(draw(1, 50257) ** 0.9), 50256) for _ in range(4000)]
+        for name, content, advice in (
+                ("plain.txt", text.encode(), "data.text"),
+                ("cyrillic.bin", ("\u0432\u043e\u0434\u0430 " * 200).encode(), "data.text"),
+                ("latin.bin", (text * 3 + "caf\u00e9 " * 3).encode("latin-1") + b"x" * 1, "data.text"),
+                ("a.parquet", b"PAR1\x15\x04" + bytes(range(256)) + b"PAR1", "text column"),
+                ("b.npy", b"\x93NUMPY\x01\x00" + bytes(300), "data.train_tokens"),
+                ("c.gz", b"\x1f\x8b\x08\x00" + bytes(range(256)), "gunzip")):
+            content += b"\n" * (len(content) % 2)  # an odd number of bytes is refused anyway
+            (self.folder / name).write_bytes(content)
+            done = self.tokens(name, exit_code=3)
+            for words in ("E0620", name, advice):
+                self.assertIn(words, done.stderr)
+        for name, ids in (("gpt2.bin", gpt2), ("characters.bin", [draw(65) for _ in range(4000)]),
+                          ("bytes.bin", list(text.encode())), ("zeros.bin", [0] * 4000)):
+            (self.folder / name).write_bytes(array.array("H", ids).tobytes())
+            self.tokens(name)
+
+    def tokens(self, name, exit_code=0):
+        return self.aloft("train", "tiny.toml", "--out", "of-" + name, "--quiet", "--steps", 1, "--set",
+                          f"data.train_tokens={name}", "--set", "data.text=[]", "--set",
+                          "model.vocab=50257", exit_code=exit_code)
+
+    def test_a_plan_that_does_not_fit(self):
+        """Between what a recipe needs at least and what its plan needs: refused before any weight."""
+        recipe = ["--set", "model.dim=256", "--set", "model.layers=4", "--set", "model.context=512",
+                  "--set", "train.batch=16", "--set", "data.text=text.txt"]
+        plan = json.loads(self.aloft("explain", "plan", "tiny.toml", *recipe, "--json").stdout)
+        needed = sum(plan["arenas"].values())
+        least = 100 << 20
+        self.assertGreater(needed, 2 * least)
+        def limited():
+            resource.setrlimit(resource.RLIMIT_DATA, (needed - (16 << 20), needed))
+        for command in (["train", "tiny.toml", "--out", "tight", *recipe],
+                        ["bench", "step", "--model", "tiny.toml", "--no-limit", *recipe]):
+            done = self.aloft(*command, exit_code=4, preexec_fn=limited)
+            for words in ("E0401", "the plan of a step", "activations", "ulimit -d", "train.batch"):
+                self.assertIn(words, done.stderr)
+        self.assertFalse((self.folder / "tight").exists())
+        shown = self.aloft("explain", "plan", "tiny.toml", *recipe, preexec_fn=limited)
+        self.assertIn("this machine cannot run it", shown.stderr)
+        self.assertIn("arenas", shown.stdout)
+        named = self.aloft("bench", "step", "--model", "lenet", "--batch", 100000, "--no-limit",
+                           exit_code=4, preexec_fn=limited)
+        self.assertIn("--batch", named.stderr)
 
     def test_what_is_said_before_anything_is_prepared(self):
         cache = ["--set", "data.cache=fresh"]
