@@ -16,6 +16,20 @@ void CastingEmitter::note_parameter(ValueId value, const std::string& name) {
   parameters_[value] = name;
 }
 
+std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n) {
+  const Node& node = graph.node(n);
+  if (node.where.policy)
+    for (ValueId v : node.in)
+      if (const auto it = parameters_.find(v); it != parameters_.end())
+        parameters_of_path_[node.where.path].insert(it->second);
+  const bool is_ours = node.op == Name("cast") && node.where.reason;  // cast_to() says why
+  if (!is_ours) return std::nullopt;
+  const ValueId from = node.in[0], to{n, 0};
+  if (const auto it = parameters_.find(from); it != parameters_.end()) parameters_[to] = it->second;
+  const auto [it, is_new] = casts_.emplace(std::pair{from, node.out[0].dtype}, handle(to));
+  return is_new ? std::nullopt : std::optional(it->second.id());
+}
+
 void CastingEmitter::forget_values() {
   casts_.clear();
   parameters_.clear();

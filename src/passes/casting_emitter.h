@@ -8,11 +8,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "graph/graph.h"
 #include "graph/tensor.h"
 #include "ops/op.h"
 #include "precision/decide.h"
@@ -60,6 +62,10 @@ class CastingEmitter : public Emitter {
 
   // `value` is the parameter `name`: patterns of the recipe apply to ops that read it.
   void note_parameter(ValueId value, const std::string& name);
+  // Takes note of a node that the trace of `graph` emitted through an emitter such as this: casts
+  // that are there serve what follows, and parameters are known by who read them. The cast that
+  // `n` repeats, if it does.
+  std::optional<ValueId> learn(const Graph& graph, std::uint32_t n);
   // Appends every decision to `into` from now on; nullptr stops.
   void record_decisions(std::vector<DecisionRecord>* into) { decisions_ = into; }
   // Forgets values of a tape that has been dropped.

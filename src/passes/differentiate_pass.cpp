@@ -1,6 +1,9 @@
 // differentiate: replaces every `gradients` node by the backward nodes that compute it, emitted
 // before it and through the precision decision once more, with phase backward (autodiff/ has the
-// sweep itself and an example).
+// sweep itself and an example). One value is cast once to one type, by whichever phase first needs
+// it, as in eager mode: a second gradient adds up what comes back through that one cast.
+#include <algorithm>
+
 #include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "ops/broadcast.h"
@@ -52,13 +55,9 @@ void hand_over(Graph& graph, GraphEmitter& plain, ValueId v, const Tensor& g) {
   graph.replace_uses(v, g.id());
 }
 
-void expand(Graph& graph, std::uint32_t n, const PassContext& context) {
+void expand(Graph& graph, std::uint32_t n, GraphEmitter& plain, CastingEmitter& casting) {
   const Node node = graph.node(n);
-  GraphEmitter plain(graph);
   plain.insert_before(n);
-  CastingEmitter casting(plain, context.capability);
-  casting.record_decisions(context.decisions);
-  note_parameters(graph, casting);
   EmitterScope emitter_scope(casting);
   Where where = node.where;
   where.phase = Phase::Backward;
@@ -78,12 +77,20 @@ void expand(Graph& graph, std::uint32_t n, const PassContext& context) {
 }
 
 PassReport run(Graph& graph, const PassContext& context) {
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t n : graph.order())
-    if (graph.node(n).op == Name("gradients")) found.push_back(n);
+  const std::vector<std::uint32_t> traced(graph.order().begin(), graph.order().end());
+  const auto is_request = [&](std::uint32_t n) { return graph.node(n).op == Name("gradients"); };
+  if (std::none_of(traced.begin(), traced.end(), is_request)) return {false};
+  GraphEmitter plain(graph);
+  CastingEmitter casting(plain, context.capability);
+  casting.record_decisions(context.decisions);
+  note_parameters(graph, casting);
   // In order: a later gradient may go through an earlier one.
-  for (std::uint32_t n : found) expand(graph, n, context);
-  return {!found.empty()};
+  for (std::uint32_t n : traced)
+    if (is_request(n))
+      expand(graph, n, plain, casting);
+    else if (const auto same = casting.learn(graph, n))
+      graph.replace_uses({n, 0}, *same);
+  return {true};
 }
 
 }  // namespace
