@@ -149,11 +149,15 @@ void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
   const EagerCell& c = cell(value);
   if (c.type != variable->type) throw changes_type(*variable, c.type);
   if (c.data == variable->data) return;  // it is the value
-  if (const auto it = states_.find(variable.get()); it != states_.end()) {
+  let_go_of(*variable);
+  std::memmove(variable->data, c.data, c.type.max_bytes());
+}
+
+void EagerEmitter::let_go_of(Variable& variable) {
+  if (const auto it = states_.find(&variable); it != states_.end()) {
     let_go(it->second);
     states_.erase(it);
   }
-  std::memmove(variable->data, c.data, c.type.max_bytes());
 }
 
 // The variable is about to change: a value of it that somebody holds, or that a recorded op has
@@ -301,13 +305,18 @@ Tensor EagerEmitter::from_host(const TensorType& type, const void* bytes,
   return wrap(c);
 }
 
-Tensor EagerEmitter::borrow(const TensorType& type, void* data, std::shared_ptr<void> memory) {
+Tensor EagerEmitter::borrow(const TensorType& type, void* data, std::shared_ptr<void> memory,
+                            Lost hidden, std::uint64_t youngest_argument) {
   auto c = std::make_shared<EagerCell>();
   c->type = type;
   c->born = ++born_;
   c->data = data;
   c->memory = std::move(memory);
   c->is_borrowed = true;
+  if (grad_enabled() && hidden != Lost::Nothing) {
+    c->lost = hidden;
+    c->youngest_argument = youngest_argument;
+  }
   return wrap(c);
 }
 

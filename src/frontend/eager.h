@@ -10,8 +10,11 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
+#include "frontend/lost.h"
 #include "graph/graph.h"
 #include "passes/casting_emitter.h"
 #include "runtime/kernel_cache.h"
@@ -19,13 +22,6 @@
 namespace aloft {
 
 class History;
-
-// What of a value's history was dropped since it was computed.
-enum class Lost : std::uint8_t {
-  Nothing,
-  Values,      // what it was computed from, but no parameter
-  Parameters,  // ways back to parameters
-};
 
 // A value that exists: its memory and, while the tape that recorded it lives, its place there.
 struct EagerCell {
@@ -38,7 +34,10 @@ struct EagerCell {
   VariablePtr variable = nullptr;             // whose value this is, as it was when it was read
   bool is_borrowed = false;  // its owner (the variable, a program) will write the memory again
   Lost lost = Lost::Nothing;
-  std::uint64_t born = 0;       // counts cells: what is older cannot depend on it
+  std::uint64_t born = 0;  // counts cells: what is older cannot depend on it
+  // Of a compiled program's result: when its youngest argument was born. It depends on no younger.
+  std::optional<std::uint64_t> youngest_argument = std::nullopt;
+  std::uint64_t passed = 0;     // the youngest cell when a step's backward passed it on the tape
   std::int64_t first_use = -1;  // of a gradient: Emitter::first_use
 };
 
@@ -69,19 +68,28 @@ class EagerEmitter : public Emitter {
   // A tensor of host memory, copied. `lengths` where the type has symbols.
   Tensor from_host(const TensorType& type, const void* bytes,
                    const std::map<Name, std::int64_t>& lengths = {});
-  // A tensor over memory that its owner will write again, and settles before it does.
-  Tensor borrow(const TensorType& type, void* data, std::shared_ptr<void> memory);
+  // A program's result: over memory that the program will write again, and settles before it does.
+  // A gradient that would have to pass it to what it hides is refused; under NoGrad it hides
+  // nothing.
+  Tensor borrow(const TensorType& type, void* data, std::shared_ptr<void> memory, Lost hidden,
+                std::uint64_t youngest_argument);
   // Gives a borrowed value memory of its own; nothing else changes for who holds it.
   static void settle(const Tensor& t);
   const EagerCell& cell(const Tensor& t) const;
-  // The gradient that the last backward() left for a parameter; undefined if none.
+  // The sum of the gradients that each backward() left for a parameter since they were last
+  // forgotten; undefined if none.
   Tensor gradient_of(const VariablePtr& variable) const;
   void forget_gradients() { gradients_.clear(); }
+  void forget_gradients(std::span<const VariablePtr> variables) {
+    for (const VariablePtr& v : variables) gradients_.erase(v);
+  }
   // Drops the tape: a gradient that would pass what was recorded so far is refused (E0321).
   void clear_tape();
   // Somebody else is about to change or move variables: values of theirs that are still needed are
   // copied first, the others forgotten.
   void let_go_of_variables();
+  // The same for one variable, whose values the caller is about to write.
+  void let_go_of(Variable& variable);
   // Values that the tape holds now.
   std::size_t tape_size() const { return values_.size(); }
   // Gradients are emitted through the outer emitter, which inserts casts.
@@ -115,7 +123,15 @@ class EagerEmitter : public Emitter {
   void sweep();
   std::map<const void*, long> own_references() const;
   std::vector<Lost> ways_back(std::vector<bool>& reaches_parameter) const;
-  void forget_used(const History& used, const std::vector<Tensor>& wrt);
+  void forget_used(const History& used, const std::vector<Tensor>& wrt,
+                   const std::set<const Variable*>& still_wanted);
+  std::vector<bool> nodes_across_steps() const;
+  std::vector<bool> nodes_behind(const std::set<const Variable*>& variables) const;
+  std::set<const Variable*> trainable_behind(const History& history) const;
+  void forget_earlier_step(const Tensor& target, std::span<const VariablePtr> variables);
+  std::set<const Variable*> take_part(const Tensor& target, const History& history,
+                                      std::span<const VariablePtr> variables);
+  Tensor sum_of_gradients(const Tensor& a, const Tensor& b);
   void close_over_operands(std::vector<bool>& kept) const;
   void keep_only(const std::vector<bool>& kept);
   void rebuild(const std::vector<bool>& kept);
@@ -130,6 +146,12 @@ class EagerEmitter : public Emitter {
   std::array<std::int64_t, 3> random_at_ = {};  // the random state that `occurrences_` counts under
   std::uint64_t draws_begun_ = 0;               // and since when
   std::map<VariablePtr, Tensor> gradients_;
+  // Targets whose gradients were taken for some of the trainable parameters they depend on.
+  struct Part {
+    std::weak_ptr<EagerCell> target;
+    std::set<const Variable*> taken;
+  };
+  std::vector<Part> parts_;
   std::uint64_t generation_ = 1;
   std::uint64_t born_ = 0;
   int leaves_ = 0;
@@ -153,8 +175,8 @@ Tensor from_floats(const std::vector<float>& values, const Shape& shape);
 Tensor from_doubles(const std::vector<double>& values, const Shape& shape);
 Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape);
 Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape);
-// The gradient that the last backward() left for a parameter; undefined where its loss did not
-// depend on it.
+// The gradient that backward() left for a parameter: the sum over every backward() since the last
+// step or zero_grad(), in f32 where there were several. Undefined where no loss depended on it.
 Tensor grad_of(const VariablePtr& parameter);
 
 }  // namespace aloft

@@ -4,15 +4,18 @@
 // outside. A step's backward is the last use of what its target was computed from by way of the
 // step's parameters: tensors on these ways no longer keep anything, so that a loop in which losses
 // or logits are kept holds one step's values at a time. What another tensor needs stays: of two
-// losses on one forward each can be differentiated. A gradient that would have to pass what was
-// forgotten is refused, never zero.
+// losses on one forward each can be differentiated. A loss whose parameters belong to several
+// optimizers is used up when each has had its gradients, or when one of them takes the next loss.
+// A gradient that would have to pass what was forgotten is refused, never zero.
 #include <algorithm>
+#include <utility>
 
 #include "autodiff/differentiate.h"
 #include "autodiff/history.h"
 #include "base/error.h"
 #include "frontend/eager.h"
 #include "frontend/variable_values.h"
+#include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
@@ -37,6 +40,15 @@ constexpr const char* kUsed =
     "a step's backward is the last use of what it passes: compute all losses before it, or "
     "detach() what is carried over from an earlier step";
 
+constexpr const char* kFromProgram =
+    "compute the whole loss eagerly, or compile the whole step; where the result is meant as a "
+    "constant, detach() it or call the compiled function under NoGrad";
+
+// Whether what was born at `born` may be in what `leaf` was computed from.
+bool may_hide(const EagerCell& leaf, std::uint64_t born) {
+  return leaf.youngest_argument ? born <= *leaf.youngest_argument : born < leaf.born;
+}
+
 }  // namespace
 
 // The target has a place on the tape that is not a leaf's.
@@ -44,6 +56,9 @@ void EagerEmitter::check_target(const Tensor& target) const {
   const EagerCell& c = cell(target);
   const bool is_leaf = is_recorded(c) && tape_.node(c.id.node).op == Name("input");
   if (is_recorded(c) && !is_leaf) return;
+  if (c.youngest_argument)
+    throw unrecorded("a " + c.type.str() + " that a compiled function returned")
+        .advice(kFromProgram);
   if (c.lost != Lost::Nothing)
     throw unrecorded("a " + c.type.str() +
                      " whose history an earlier backward() or step used, or a dropped tape held")
@@ -53,15 +68,49 @@ void EagerEmitter::check_target(const Tensor& target) const {
       .advice("compute it from the parameters outside NoGrad, in eager mode");
 }
 
+// Nodes that were computed from parameters as they are behind a step, and from what that step's
+// backward passed: nobody detached what was carried over. Two losses on one forward are none.
+std::vector<bool> EagerEmitter::nodes_across_steps() const {
+  std::vector<std::uint64_t> passed(tape_.capacity(), UINT64_MAX);  // by which backward, first
+  std::vector<std::uint64_t> read(tape_.capacity(), 0);             // when the last parameter was
+  std::vector<bool> across(tape_.capacity(), false);
+  for (std::uint32_t n = 0; n < tape_.capacity(); ++n) {
+    const Node& node = tape_.node(n);
+    const auto c = values_.find({n, 0});
+    if (c == values_.end()) continue;
+    if (c->second->passed > 0) passed[n] = c->second->passed;
+    if (node.in.empty() && c->second->variable && is_trainable(*c->second->variable))
+      read[n] = c->second->born;
+    if (!passes_gradient(node)) continue;
+    for (ValueId v : node.in) {
+      if (!is_float(tape_.type(v).dtype)) continue;
+      passed[n] = std::min(passed[n], passed[v.node]);
+      read[n] = std::max(read[n], read[v.node]);
+    }
+    across[n] = read[n] > passed[n];
+  }
+  return across;
+}
+
 // No way of the gradient ends where a history was dropped that could hold what is asked for: a
 // parameter, or a tensor that is as old as `oldest`.
 void EagerEmitter::check_history(const History& history, std::uint64_t oldest,
                                  bool through_parameters) const {
+  const std::vector<bool> across = nodes_across_steps();
+  for (std::uint32_t n = 0; n < tape_.capacity(); ++n)
+    if (history.holds(n) && across[n])
+      throw unrecorded("a tensor computed from a " + tape_.type({n, 0}).str() +
+                       " that passes an earlier step's values")
+          .advice(kUsed);
   for (std::uint32_t n : tape_.inputs()) {
     const EagerCell& leaf = *values_.at({n, 0});
     if (!history.holds(n) || leaf.lost == Lost::Nothing) continue;
     const bool hides_parameter = through_parameters && leaf.lost == Lost::Parameters;
-    if (!hides_parameter && oldest > leaf.born) continue;
+    if (!hides_parameter && !may_hide(leaf, oldest)) continue;
+    if (leaf.youngest_argument)
+      throw unrecorded("a tensor computed from a " + leaf.type.str() +
+                       " that a compiled function returned")
+          .advice(kFromProgram);
     throw unrecorded("a tensor computed from a " + leaf.type.str() +
                      " whose history an earlier backward() or step used")
         .advice(kUsed);
@@ -97,7 +146,7 @@ std::vector<Tensor> EagerEmitter::gradients(const Tensor& target, const Tensor& 
   for (const Tensor& t : wrt) {
     const EagerCell& c = cell(t);
     is_own = is_own || t.held() == target.held();
-    if (c.lost != Lost::Nothing && !is_recorded(c)) check_target(t);
+    if (c.lost != Lost::Nothing && !c.youngest_argument && !is_recorded(c)) check_target(t);
     if (c.variable)
       through_parameters = true;
     else
@@ -118,6 +167,7 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
                                                      std::span<const VariablePtr> variables,
                                                      const Where& where) {
   check_target(target);
+  forget_earlier_step(target, variables);
   const History history(tape_, cell(target).id);
   check_history(history, UINT64_MAX, true);
   std::map<const Variable*, std::vector<std::uint32_t>> values;  // nodes, oldest first
@@ -149,7 +199,7 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
     }
   }
   parts.clear();
-  forget_used(history, wrt);
+  forget_used(history, wrt, take_part(target, history, variables));
   return results;
 }
 
@@ -167,8 +217,24 @@ void EagerEmitter::backward(const Tensor& loss) {
   EmitterScope scope(*this);
   const std::vector<Tensor> grads =
       variable_gradients(loss, full(Shape{}, 1.0, DType::F32), variables, where);
-  gradients_.clear();
-  for (std::size_t i = 0; i < variables.size(); ++i) gradients_[variables[i]] = grads[i];
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    Tensor& sum = gradients_[variables[i]];
+    sum = sum.is_defined() ? sum_of_gradients(sum, grads[i]) : grads[i];
+  }
+}
+
+// As accumulate() adds those of micro-batches: in f32.
+Tensor EagerEmitter::sum_of_gradients(const Tensor& a, const Tensor& b) {
+  const NoGrad no_grad;
+  EmitterScope emitter_scope(*this);
+  Scope scope(where_values_are_added(current_where()));
+  const DType type = cell(a).type.dtype == DType::F64 ? DType::F64 : DType::F32;
+  const auto of = [&](const Tensor& t) { return cast(Tensor(this, t.id(), t.held()), type); };
+  CellPtr c = copy_of(cell(add(of(a), of(b))));
+  c->lost = Lost::Parameters;
+  c->first_use = std::max(cell(a).first_use, cell(b).first_use);
+  leave_unrecorded(*c);
+  return wrap(c);
 }
 
 Tensor EagerEmitter::gradient_of(const VariablePtr& variable) const {
@@ -236,16 +302,79 @@ std::vector<Lost> EagerEmitter::ways_back(std::vector<bool>& reaches_parameter) 
   return lost;
 }
 
+// Which nodes a gradient passes on its way back to one of `variables`.
+std::vector<bool> EagerEmitter::nodes_behind(const std::set<const Variable*>& variables) const {
+  std::vector<bool> behind(tape_.capacity(), false);
+  if (variables.empty()) return behind;
+  for (std::uint32_t n : tape_.states())
+    behind[n] = variables.contains(values_.at({n, 0})->variable.get());
+  for (std::uint32_t n = 0; n < tape_.capacity(); ++n)
+    if (passes_gradient(tape_.node(n)))
+      for (ValueId v : tape_.node(n).in)
+        behind[n] = behind[n] || (behind[v.node] && is_float(tape_.type(v).dtype));
+  return behind;
+}
+
+std::set<const Variable*> EagerEmitter::trainable_behind(const History& history) const {
+  std::set<const Variable*> found;
+  for (std::uint32_t n : tape_.states())
+    if (const VariablePtr& v = values_.at({n, 0})->variable; history.holds(n) && is_trainable(*v))
+      found.insert(v.get());
+  return found;
+}
+
+// An optimizer that goes on to another loss leaves those that it took its part of to nobody: a loop
+// that keeps its losses holds one step's values at a time.
+void EagerEmitter::forget_earlier_step(const Tensor& target,
+                                       std::span<const VariablePtr> variables) {
+  const auto goes_on = [&](const Part& p) {
+    return std::any_of(variables.begin(), variables.end(),
+                       [&](const VariablePtr& v) { return p.taken.contains(v.get()); });
+  };
+  for (Part& p : std::exchange(parts_, {})) {
+    const CellPtr c = p.target.lock();
+    if (!c || !is_recorded(*c)) continue;
+    if (c == target.held() || !goes_on(p)) {
+      parts_.push_back(std::move(p));
+      continue;
+    }
+    const History history(tape_, c->id);
+    std::vector<Tensor> wrt;
+    for (std::uint32_t n : tape_.states())
+      if (history.holds(n)) wrt.push_back(handle({n, 0}));
+    forget_used(history, wrt, {});
+  }
+}
+
+// Notes that `variables` have had the gradients of `target`; those that have not are what it is
+// kept for.
+std::set<const Variable*> EagerEmitter::take_part(const Tensor& target, const History& history,
+                                                  std::span<const VariablePtr> variables) {
+  std::set<const Variable*> wanted = trainable_behind(history);
+  auto part = std::find_if(parts_.begin(), parts_.end(),
+                           [&](const Part& p) { return p.target.lock() == target.held(); });
+  if (part == parts_.end())
+    part = parts_.insert(part, Part{std::static_pointer_cast<EagerCell>(target.held()), {}});
+  for (const VariablePtr& v : variables) part->taken.insert(v.get());
+  for (const Variable* v : part->taken) wanted.erase(v);
+  if (wanted.empty()) parts_.erase(part);
+  return wanted;
+}
+
 // After a step's gradients with respect to `wrt`: keeps what those tensors were computed from that
-// somebody holds, that depend on a parameter, and that do not lie on the ways just used.
-void EagerEmitter::forget_used(const History& used, const std::vector<Tensor>& wrt) {
+// somebody holds, that depend on a parameter, and that do not lie on the ways just used, or do but
+// have gradients for variables that are `still_wanted`.
+void EagerEmitter::forget_used(const History& used, const std::vector<Tensor>& wrt,
+                               const std::set<const Variable*>& still_wanted) {
   std::vector<bool> spent(tape_.capacity(), false);
   for (const Tensor& t : wrt) spent[cell(t).id.node] = true;
   for (std::uint32_t n = 0; n < tape_.capacity(); ++n)
     if (used.holds(n) && passes_gradient(tape_.node(n)))
       for (ValueId v : tape_.node(n).in) spent[n] = spent[n] || spent[v.node];
+  const std::vector<bool> wanted = nodes_behind(still_wanted);
   std::vector<bool> reaches_parameter;
   ways_back(reaches_parameter);
+  const std::vector<bool> across = nodes_across_steps();
 
   const auto own = own_references();
   const auto is_result = [&](ValueId id) { return !tape_.node(id.node).in.empty(); };
@@ -253,9 +382,9 @@ void EagerEmitter::forget_used(const History& used, const std::vector<Tensor>& w
   std::vector<CellPtr> released;
   for (const auto& [id, c] : values_) {
     if (c.use_count() <= own.at(c.get()) || !is_result(id)) continue;
-    if (spent[id.node])
+    if (spent[id.node] && !wanted[id.node])
       released.push_back(c);
-    else if (reaches_parameter[id.node])
+    else if (reaches_parameter[id.node] && !across[id.node])
       kept[id.node] = true;
   }
   close_over_operands(kept);
@@ -270,6 +399,12 @@ void EagerEmitter::forget_used(const History& used, const std::vector<Tensor>& w
     c->lost = Lost::Parameters;
   }
   released.clear();
+  // A parameter's cast is no value of the step: the next forward uses it again.
+  const auto is_value = [&](const Node& node) {
+    return !node.in.empty() && !(node.op == Name("cast") && tape_.node(node.in[0].node).in.empty());
+  };
+  for (const auto& [id, c] : values_)
+    if (spent[id.node] && is_value(tape_.node(id.node)) && c->passed == 0) c->passed = born_;
   keep_only(kept);
 }
 

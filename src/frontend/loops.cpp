@@ -9,8 +9,8 @@
 namespace aloft::amp {
 namespace {
 
-// What the last backward() left, zeros for parameters that the loss does not depend on.
-std::vector<Tensor> last_gradients(const Optimizer& optimizer) {
+// The sums that backward() left, zeros for parameters that the loss does not depend on.
+std::vector<Tensor> summed_gradients(const Optimizer& optimizer) {
   std::vector<Tensor> all;
   bool any = false;
   for (const VariablePtr& p : optimizer.parameters()) {
@@ -37,14 +37,14 @@ Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer) {
 }
 
 StepResult step(const Tensor& loss, Optimizer& optimizer) {
-  StepResult result = apply_gradients(loss, last_gradients(optimizer), optimizer);
-  eager().forget_gradients();
+  StepResult result = apply_gradients(loss, summed_gradients(optimizer), optimizer);
+  eager().forget_gradients(optimizer.parameters());
   return result;
 }
 
 StepResult GradScaler::step(const Tensor& loss) {
-  last_ = update_parameters(loss, last_gradients(optimizer_), optimizer_);
-  eager().forget_gradients();
+  last_ = update_parameters(loss, summed_gradients(optimizer_), optimizer_);
+  eager().forget_gradients(optimizer_.parameters());
   return last_;
 }
 

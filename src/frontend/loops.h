@@ -10,14 +10,15 @@
 
 namespace aloft::amp {
 
-// apex: a loss times the loss scale, to call backward() on. Eager only. Each backward() replaces
-// the gradients of the one before; micro-batches are summed by Optimizer::set_accumulation().
+// apex: a loss times the loss scale, to call backward() on. Eager only. Gradients of several
+// backward() are summed, those of micro-batches for example, until a step takes them or
+// Optimizer::zero_grad() drops them.
 //
 //   amp::scale_loss(loss, opt).backward();
 //   StepResult r = amp::step(loss, opt);
 Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer);
-// One update from the gradients that backward() left; an overflow skips it and lowers the scale.
-// UserError E0808 where backward() left none.
+// One update from the gradients that backward() left for the optimizer's parameters, which are gone
+// then; an overflow skips it and lowers the scale. UserError E0808 where backward() left none.
 StepResult step(const Tensor& loss, Optimizer& optimizer);
 
 // torch.amp.GradScaler:

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "frontend/eager.h"
 #include "frontend/give_up.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
@@ -65,6 +66,11 @@ std::vector<Tensor> add_accumulated(const std::vector<Tensor>& gradients, const 
   for (std::size_t i = 0; i < gradients.size(); ++i)
     sums.push_back(add(e.state(opt.accumulators()[i]), cast(gradients[i], DType::F32)));
   return sums;
+}
+
+void empty_accumulators(const Optimizer& opt) {
+  for (const VariablePtr& sum : opt.accumulators())
+    current_emitter().update(sum, full(sum->type.shape, 0.0, DType::F32));
 }
 
 // One update op for the parameters `members`, all of one group (null: of none) and all with a
@@ -177,6 +183,12 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
     throw UserError("E0807", "the gradients are not those of the optimizer's parameters")
         .saw(std::to_string(gradients.size()) + " gradients")
         .need(std::to_string(opt.parameters().size()) + ", in the optimizer's order");
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (!gradients[i].is_defined())
+      throw UserError("E0302", "a gradient to step with is undefined")
+          .saw("an empty tensor handle for '" + opt.parameters()[i]->name.str() + "'")
+          .need("a gradient for each of the optimizer's parameters")
+          .advice("zeros, full(shape, 0), where a loss does not depend on one");
   EmitterScope emitter_scope(*loss.emitter());
   UpdatePhase phase;
   Emitter& e = current_emitter();
@@ -190,9 +202,14 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   const auto rates = learning_rates(applied, opt.spec());
   const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
   const GradStats stats = update(gradients, divisor, applied, sought, opt, rates);
-  for (const VariablePtr& sum : opt.accumulators())
-    e.update(sum, full(sum->type.shape, 0.0, DType::F32));
+  empty_accumulators(opt);
   return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
+}
+
+void Optimizer::zero_grad() {
+  UpdatePhase phase;
+  eager().forget_gradients(parameters_);
+  empty_accumulators(*this);
 }
 
 void update_scaler(const StepResult& step, Optimizer& opt) {

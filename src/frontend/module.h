@@ -37,6 +37,9 @@ class Module {
   // Freezes or unfreezes parameters whose full name matches the pattern (h.*.attn.*).
   void requires_grad(bool on, std::string_view pattern = "*");
 
+  // Drops the gradients that backward() left for its parameters.
+  void zero_grad();
+
   // Text of the precision recipe that governs this module's ops; set by amp::initialize.
   void set_policy(Name policy);
   Name policy() const;

@@ -109,6 +109,10 @@ class Optimizer {
   void set_accumulation(int micro_batches);
   int accumulation() const { return accumulation_; }
   const std::vector<VariablePtr>& accumulators() const { return accumulators_; }
+  // Drops the gradients that backward() left for these parameters, and those that accumulate()
+  // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
+  // step does so itself. In both modes, as minimize().
+  void zero_grad();
 
  private:
   OptimizerSpec spec_;

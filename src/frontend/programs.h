@@ -56,6 +56,8 @@ class Programs {
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
   // The graph of a program as lowered, and the times of its passes.
   const Graph& graph(const std::string& program) const { return graphs_.at(program); }
+  // What a gradient would miss that ends at each output of a program.
+  const std::map<std::string, Lost>& behind(const std::string& p) const { return behind_.at(p); }
   const std::vector<PassTime>& pass_times(const std::string& p) const { return times_.at(p); }
   // Every precision decision made for a program, forward and backward.
   const std::vector<DecisionRecord>& decisions(const std::string& p) const {
@@ -79,6 +81,7 @@ class Programs {
   PipelineOptions options_;
   StateTable variables_;
   std::map<std::string, Graph> graphs_;
+  std::map<std::string, std::map<std::string, Lost>> behind_;  // by program and output
   std::map<std::string, std::vector<PassTime>> times_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;
   std::map<std::string, std::vector<Watched>> watched_;

@@ -124,6 +124,20 @@ std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const
   return results;
 }
 
+Lost TraceEmitter::behind(const Tensor& t) {
+  if (detached_.contains(t.id()) || !is_float(t.dtype())) return Lost::Nothing;
+  const History history(graph(), t.id());
+  for (const auto& [variable, values] : values_) {
+    if (variable->cls != StateClass::Parameter) continue;
+    for (ValueId v : values.read)
+      if (history.holds(v.node) && read_premise(variable, variable->requires_grad))
+        return Lost::Parameters;
+  }
+  for (std::uint32_t n : graph().inputs())
+    if (history.holds(n)) return Lost::Values;
+  return Lost::Nothing;
+}
+
 std::int64_t TraceEmitter::first_use(const Tensor& gradient) const {
   const auto it = first_uses_.find(gradient.id());
   return it == first_uses_.end() ? -1 : it->second;
@@ -152,6 +166,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
       throw UserError("E0304", "result '" + output + "' was not computed by the traced function")
           .need("tensors that depend on its arguments or on parameters");
     result.graph.set_output(output, tensor.id());
+    result.behind[output] = recorder.behind(tensor);
   }
   for (const Watch& w : recorder.watches()) {
     // Where the function returns the value, that is looked at.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontend/lost.h"
 #include "graph/graph.h"
 #include "ops/graph_emitter.h"
 #include "passes/casting_emitter.h"
@@ -50,6 +51,10 @@ class TraceEmitter : public GraphEmitter {
   std::int64_t first_use(const Tensor& gradient) const override;
   void watch(const Tensor& value, std::function<void(std::int32_t)> look) override;
 
+  // What a gradient that ends at `t` would miss: whoever has the value alone sees neither the
+  // trainable parameters nor the inputs that it was computed from.
+  Lost behind(const Tensor& t);
+
   const std::vector<Watch>& watches() const { return watches_; }
 
  private:
@@ -81,6 +86,7 @@ using Traceable =
 
 struct TracedProgram {
   Graph graph;
+  std::map<std::string, Lost> behind;  // of each output
   // What is looked at after a run, by the name of its output.
   std::vector<std::pair<std::string, std::function<void(std::int32_t)>>> watches;
 };

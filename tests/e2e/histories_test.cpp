@@ -31,7 +31,8 @@ Tensor numbers(int seed, const Shape& shape) {
 
 Tensor batch(int seed) { return numbers(seed, {kRows, kWidth}); }
 
-std::vector<double> bits_of_gradients(const nn::Module& model) {
+// They are not summed with those of the backward() that follows.
+std::vector<double> bits_of_gradients(nn::Module& model) {
   std::vector<double> all;
   for (const VariablePtr& p : model.parameters()) {
     const Tensor g = grad_of(p);
@@ -40,6 +41,7 @@ std::vector<double> bits_of_gradients(const nn::Module& model) {
     const std::vector<double> v = g.to_vector();
     all.insert(all.end(), v.begin(), v.end());
   }
+  model.zero_grad();
   return all;
 }
 
@@ -176,6 +178,72 @@ TEST_F(Histories, WhatIsNotRecordedIsRefused) {
   EXPECT_EQ(code_of([&] { no_grad(batch(1)); }), "E0321");
 }
 
+std::string how_compiled_results_are_refused(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code(), "E0321");
+    return std::string(e.what()).find("compiled function returned") != std::string::npos
+               ? "as what they are"
+               : e.what();
+  }
+  return "not at all";
+}
+
+// A program's result is no constant: what it was computed from is hidden behind it.
+TEST_F(Histories, ACompiledResultHidesParameters) {
+  auto penalty = compile([&](Tensor x) { return mean(square(model_(x))); });
+  const Tensor x = batch(1);
+  const auto refused = how_compiled_results_are_refused;
+  EXPECT_EQ(refused([&] { (loss(2) + penalty(x)).backward(); }), "as what they are");
+  EXPECT_EQ(refused([&] { minimize(loss(2) + penalty(x), opt_); }), "as what they are");
+  EXPECT_EQ(refused([&] { penalty(x).backward(); }), "as what they are");
+  const auto alone = gradients_alone(2);
+  (loss(2) + detach(penalty(x))).backward();
+  EXPECT_EQ(bits_of_gradients(model_), alone);
+  const auto under_no_grad = [&] {
+    const NoGrad no_grad;
+    return penalty(x);
+  };
+  (loss(2) + under_no_grad()).backward();
+  EXPECT_EQ(bits_of_gradients(model_), alone);
+}
+
+TEST_F(Histories, ACompiledResultWithoutParametersServesALoss) {
+  models::Mlp frozen({kWidth, 3});
+  frozen.requires_grad(false);
+  auto teacher = compile([&](Tensor x) { return frozen(x); });
+  auto inside = compile([&](Tensor x) {
+    const NoGrad no_grad;
+    return model_(x);
+  });
+  const Tensor x = batch(1);
+  for (const Tensor& target : {teacher(x), inside(x)}) {
+    mse_loss(model_(x), target).backward();
+    const auto got = bits_of_gradients(model_);
+    mse_loss(model_(x), from_floats(target.to_floats(), target.shape())).backward();
+    EXPECT_EQ(bits_of_gradients(model_), got);
+  }
+}
+
+TEST_F(Histories, ACompiledResultHidesItsArguments) {
+  auto triple = compile([](Tensor x) { return x * 3.0; });
+  const Tensor one = full(Shape{}, 1.0, DType::F32);
+  Emitter& e = eager_session();
+  const auto gradient = [&](const Tensor& of, const Tensor& x) {
+    return e.gradients(of, one, std::span(&x, 1), current_where())[0].to_vector();
+  };
+  const Tensor x = from_floats({1, 2, 3}, {3});
+  const auto refused = how_compiled_results_are_refused;
+  EXPECT_EQ(refused([&] { gradient(sum(triple(x)), x); }), "as what they are");
+  EXPECT_EQ(refused([&] { gradient(sum(triple(x * x)), x); }), "as what they are");
+  // What is younger than its arguments it cannot hide, and itself it is a leaf.
+  const Tensor u = triple(x), y = from_floats({4, 5, 6}, {3});
+  EXPECT_EQ(gradient(sum(u * y), y), (std::vector<double>{3, 6, 9}));
+  EXPECT_EQ(gradient(sum(u * y), u), (std::vector<double>{4, 5, 6}));
+  EXPECT_EQ(gradient(sum(y * y), u), (std::vector<double>{0, 0, 0}));
+}
+
 TEST_F(Histories, WhatAStepHasUsedIsRefused) {
   const Tensor y = model_(batch(1));
   const Tensor a = mean(square(y));
@@ -209,6 +277,49 @@ TEST_F(Histories, AnUnusedParameterHasAGradientOfZeros) {
   EXPECT_EQ(bytes_of(*unused.parameters()[0]), before);
   loss(1).backward();
   EXPECT_FALSE(grad_of(unused.parameters()[0]).is_defined());
+}
+
+// What is carried from step to step without detach() would keep every step: refused, whether it was
+// computed before the step or behind it.
+TEST_F(Histories, AStateThatIsCarriedIsDetached) {
+  models::Mlp cell({kWidth, 32, kWidth});
+  Optimizer opt(optim::Sgd{.lr = 0.1}, cell.parameters(), {}, scalar::no_scaler());
+  for (const bool is_before : {true, false})
+    for (const bool is_detached : {true, false}) {
+      Tensor state = batch(1);
+      const auto step = [&] {
+        const Tensor y = cell(state), l = mean(square(y));
+        if (is_before) state = is_detached ? detach(y * 0.5) : y * 0.5;
+        minimize(l, opt);
+        if (!is_before) state = is_detached ? detach(y * 0.5) : y * 0.5;
+      };
+      step();
+      const std::size_t tape = eager().tape_size();
+      if (!is_detached) {
+        EXPECT_EQ(code_of(step), "E0321") << is_before;
+        continue;
+      }
+      for (int i = 0; i < 5; ++i) step();
+      EXPECT_LE(eager().tape_size(), tape);
+    }
+}
+
+// A sum that each step adds its loss to before it uses it up.
+TEST_F(Histories, ARunningSumDoesNotGrow) {
+  Tensor total = from_floats({0}, {});
+  double want = 0;
+  std::size_t most = 0, first = 0;
+  for (int i = 0; i < 50; ++i) {
+    const Tensor l = loss(i);
+    total = total + l;
+    want += l.item();
+    minimize(l, opt_);
+    most = std::max(most, eager().tape_size());
+    if (i == 3) first = most;
+  }
+  EXPECT_LE(most, first);
+  EXPECT_NEAR(total.item(), want, 1e-4);
+  EXPECT_EQ(code_of([&] { total.backward(); }), "E0321");
 }
 
 // Losses, logits and averages that a loop keeps must not keep the steps they came from.

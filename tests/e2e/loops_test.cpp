@@ -13,6 +13,7 @@
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
 #include "optim/adam.h"
+#include "optim/sgd.h"
 
 namespace aloft::e2e {
 namespace {
@@ -142,12 +143,186 @@ TEST_P(Loops, AccumulationAgreesInBothModes) {
   EXPECT_EQ(states[0], states[1]);
 }
 
+// Micro-batches as loops of PyTorch write them: gradients are summed until a step takes them.
+TEST_P(Loops, GradientsOfSeveralBackwardsAreSummed) {
+  constexpr int kParts = 4;
+  const auto trained = [](auto micro_step) {
+    use_cpu();
+    eager().clear_tape();
+    manual_seed(2);
+    models::Mlp model({kFeatures, 24, kClasses});
+    auto [net, opt] =
+        amp::initialize(model, optim::AdamW{.lr = 1e-2, .clip_norm = 0.5}, GetParam());
+    for (int i = 0; i < 3 * kParts; ++i) {
+      const Batches b(i);
+      const Tensor loss = cross_entropy(net(b.x), b.label);
+      micro_step(loss, opt, i % kParts == kParts - 1);
+    }
+    return std::pair{state_of(model, opt), opt.applied};
+  };
+  const auto apex = trained([](const Tensor& loss, Optimizer& opt, bool last) {
+    amp::scale_loss(loss * (1.0 / kParts), opt).backward();
+    if (last) amp::step(loss, opt);
+  });
+  const auto torch = trained([](const Tensor& loss, Optimizer& opt, bool last) {
+    amp::GradScaler scaler(opt);
+    scaler.scale(loss * (1.0 / kParts)).backward();
+    if (!last) return;
+    scaler.step(loss);
+    scaler.update();
+  });
+  EXPECT_EQ(apex.first, torch.first);
+  const auto ours = trained([](const Tensor& loss, Optimizer& opt, bool last) {
+    if (opt.accumulation() == 1) opt.set_accumulation(kParts);
+    last ? static_cast<void>(minimize(loss, opt)) : static_cast<void>(accumulate(loss, opt));
+  });
+  // A quarter of each gradient, or a quarter of the sum: powers of two, hence the same bits.
+  for (const auto& [name, bytes] : apex.first)
+    if (ours.first.contains(name)) {
+      EXPECT_EQ(bytes, ours.first.at(name)) << name;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Loops, testing::Values("O0", "O1:fp16", "O2:bf16"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), ':', '_');
                            return name;
                          });
+
+// Behind an exception, or where a batch is to be left out after all.
+TEST(Accumulation, ZeroGradDropsWhatWasSummed) {
+  use_cpu();
+  omp_set_num_threads(1);
+  const auto trained = [](bool with_more, bool is_compiled) {
+    eager().clear_tape();
+    manual_seed(2);
+    models::Mlp model({kFeatures, 24, kClasses});
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O0");
+    opt.set_accumulation(2);
+    auto part = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      return accumulate(cross_entropy(net(x), y), opt);
+    };
+    auto whole = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      return minimize(cross_entropy(net(x), y), opt);
+    };
+    auto compiled_part = compile(part);
+    auto compiled_whole = compile(whole);
+    const Batches a(0), b(1), c(2);
+    if (with_more) {
+      is_compiled ? compiled_part(c.x, c.label) : part(c.x, c.label);
+      cross_entropy(net(c.x), c.label).backward();
+      opt.zero_grad();
+      for (const VariablePtr& p : model.parameters()) EXPECT_FALSE(grad_of(p).is_defined());
+    }
+    is_compiled ? compiled_part(a.x, a.label) : part(a.x, a.label);
+    is_compiled ? compiled_whole(b.x, b.label) : whole(b.x, b.label);
+    return state_of(model, opt);
+  };
+  const auto want = trained(false, false);
+  for (const bool is_compiled : {false, true}) EXPECT_EQ(trained(true, is_compiled), want);
+}
+
+// Two optimizers over parts of one model, in every form that PyTorch's users write.
+class Parts : public testing::TestWithParam<bool> {};
+
+TEST_P(Parts, OfAModelHaveOptimizersOfTheirOwn) {
+  use_cpu();
+  omp_set_num_threads(1);
+  enum Form { Twice, GradientsFirst, Backward, Together };
+  const bool late = GetParam();  // what each loop keeps its losses for
+  std::vector<std::map<std::string, std::string>> states;
+  for (const Form form : {Twice, GradientsFirst, Backward, Together})
+    for (const bool is_compiled : {false, true}) {
+      if (is_compiled && form == Backward) continue;
+      eager().clear_tape();
+      manual_seed(2);
+      models::Mlp model({kFeatures, 24, kClasses});
+      const auto all = model.parameters();
+      const auto spec = optim::Sgd{.lr = 0.1};
+      Optimizer one(spec, {all[0], all[1]}, {}, scalar::no_scaler());
+      Optimizer two(spec, {all[2], all[3]}, {}, scalar::no_scaler());
+      Optimizer both(spec, all, {}, scalar::no_scaler());
+      auto step = [&](Tensor x, Tensor y) {
+        const Tensor loss = cross_entropy(model(x), y);
+        if (form == Twice) {
+          minimize(loss, one);
+          minimize(loss, two);
+        } else if (form == GradientsFirst) {
+          const auto first = scaled_gradients(loss, one), second = scaled_gradients(loss, two);
+          apply_gradients(loss, first, one);
+          apply_gradients(loss, second, two);
+        } else if (form == Backward) {
+          loss.backward();
+          amp::step(loss, one);
+          amp::step(loss, two);
+        } else {
+          minimize(loss, both);
+        }
+        return loss;
+      };
+      auto compiled = compile(step);
+      std::vector<Tensor> losses;
+      std::size_t tape = 0;
+      for (int i = 0; i < 5; ++i) {
+        const Batches b(i);
+        const Tensor loss = is_compiled ? compiled(b.x, b.label) : step(b.x, b.label);
+        if (late) losses.push_back(loss);
+        if (i == 2) tape = eager().tape_size();
+        if (i > 2) {
+          EXPECT_LE(eager().tape_size(), tape);
+        }
+      }
+      std::map<std::string, std::string> state;
+      for (const VariablePtr& v : all) state[v->name.str()] = bytes_of(*v);
+      states.push_back(state);
+    }
+  for (const auto& state : states) EXPECT_EQ(state, states[0]);
+}
+
+// An optimizer of a part that goes on leaves earlier losses, and what they came from, to nobody.
+TEST_P(Parts, AnOptimizerOfAPartDoesNotGrow) {
+  use_cpu();
+  eager().clear_tape();
+  models::Mlp model({kFeatures, 24, kClasses});
+  Optimizer head(optim::Sgd{.lr = 0.1}, {model.parameters()[2], model.parameters()[3]}, {},
+                 scalar::no_scaler());
+  std::vector<Tensor> losses;
+  for (int i = 0; i < 50; ++i) {
+    const Batches b(i);
+    losses.push_back(cross_entropy(model(b.x), b.label));
+    minimize(losses.back(), head);
+    EXPECT_LT(eager().tape_size(), 64u);
+  }
+  EXPECT_THROW(losses.front().backward(), UserError);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Parts, testing::Bool());
+
+TEST(LoopMistakes, AnUndefinedGradientIsNamedInBothModes) {
+  use_cpu();
+  models::Mlp model({kFeatures, kClasses});
+  Optimizer opt(optim::Sgd{}, model.parameters(), {}, scalar::no_scaler());
+  auto step = [&](Tensor x, Tensor y) {
+    const Tensor loss = cross_entropy(model(x), y);
+    auto gradients = scaled_gradients(loss, opt);
+    gradients[1] = Tensor();
+    return apply_gradients(loss, gradients, opt);
+  };
+  auto compiled = compile(step);
+  const Batches b(0);
+  const std::string before = bytes_of(*model.parameters()[0]);
+  for (const bool is_compiled : {false, true}) {
+    try {
+      is_compiled ? compiled(b.x, b.label) : step(b.x, b.label);
+      ADD_FAILURE() << "taken";
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code(), "E0302");
+      EXPECT_NE(std::string(e.what()).find(model.parameters()[1]->name.str()), std::string::npos);
+    }
+  }
+  EXPECT_EQ(bytes_of(*model.parameters()[0]), before);
+}
 
 TEST(LoopMistakes, AStepNeedsGradients) {
   use_cpu();
