@@ -156,7 +156,7 @@ void CompiledCall::connect(Entry& entry) {
   Executor& executor = programs_->executor();
   entry.program = programs_->find(entry.name);
   entry.has_length = !p.symbols.empty();
-  entry.whole_only = executor.is_cut_by_bound(entry.program);
+  entry.whole_only = executor.is_cut_by_bound(entry.program) || programs_->reads_bound(entry.name);
   entry.homes.clear();
   for (const InputSpec& i : entry.inputs)
     entry.homes.push_back(programs_->input<void>(entry.name, i.name));
@@ -164,7 +164,8 @@ void CompiledCall::connect(Entry& entry) {
   for (const NamedRef& r : p.outputs)
     if (!r.is_tap)
       entry.results.push_back({r.ref.type, const_cast<void*>(executor.output(entry.name, r.name)),
-                               executor.memory_of(p.buffers[r.ref.buffer])});
+                               executor.memory_of(p.buffers[r.ref.buffer]),
+                               programs_->behind(entry.name).at(r.name)});
 }
 
 void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) {
@@ -253,11 +254,13 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
     if (bytes > 0 && entry.homes[i]) std::memcpy(entry.homes[i], c.data, bytes);
   }
   programs_->run(entry.program, std::span(&rows, entry.has_length ? 1 : 0));
+  std::uint64_t youngest = 0;
+  for (const Tensor& t : arguments) youngest = std::max(youngest, eager().cell(t).born);
   for (const Entry::Result& r : entry.results) {
     TensorType type = r.type;
     for (Dim& d : type.shape.dims())
       if (!d.is_constant()) d = d.factor * rows;
-    const Tensor t = eager().borrow(type, r.data, r.memory);
+    const Tensor t = eager().borrow(type, r.data, r.memory, r.behind, youngest);
     results_.push_back(Tensor(&eager_session(), t.id(), t.held()));
   }
   return results_;

@@ -1,14 +1,15 @@
 // compile(f): f traced into a Plan, called like f. Arguments and results are eager tensors of the
 // shapes that this call has. A result is the program's own output memory while nobody else needs
 // that; one that is kept over the next call, or beyond the compiled function, gets memory of its
-// own and stays what it was.
+// own and stays what it was. It carries no gradient: an eager gradient that would have to pass it
+// is refused (E0321). Compile the whole step, or detach() a result that is meant as a constant.
 //
 // The first call compiles for its arguments' types and shapes. The first dimension of arguments
 // that agree about it is taken for a batch: the same program then serves 2 rows up to as many.
 // Where f cannot be traced so (a product of two square matrices, say), and for arguments of other
 // types or shapes, f is compiled once more (decision 17). So f may be traced several times, and
-// must compute the same from its arguments each time. A length that f reads as a number, such as
-// x.dim(0).max(), is the longest batch's in every batch: take means instead.
+// must compute the same from its arguments each time. Where f reads the batch as a number, by
+// x.dim(0).max(), it is compiled for each number of rows: with means it need not be.
 //
 // Values of parameters, buffers and counters are read anew in each call. What f was traced under is
 // compared before each call, and where it has changed f is compiled once more: train() and eval()
@@ -95,12 +96,13 @@ class CompiledCall {
     std::vector<InputSpec> inputs;
     int program = -1;
     bool has_length = false;  // the program asks for the number of rows
-    bool whole_only = false;  // fewer rows would have other bits than eagerly
+    bool whole_only = false;  // fewer rows would have other values than eagerly
     std::vector<void*> homes;
     struct Result {
       TensorType type;
       void* data = nullptr;
       std::shared_ptr<void> memory;
+      Lost behind = Lost::Nothing;
     };
     std::vector<Result> results;
     // What it was traced under. Where that does not hold any more it takes nothing.
@@ -122,31 +124,37 @@ class CompiledCall {
   std::vector<Tensor> results_;
 };
 
+// Copies share what is compiled, and a call through one of them is a call of all.
 template <class F>
 class Compiled {
  public:
   Compiled(F f, CompileOptions options)
-      : f_(std::make_shared<F>(std::move(f))), options_(std::move(options)) {}
+      : state_(std::make_shared<State>(std::move(f), std::move(options))) {}
+  // No move of its own: what was moved from can still be called.
+  Compiled(const Compiled&) = default;
+  Compiled& operator=(const Compiled&) = default;
 
   // UserError E0330 while another thread is inside, or from within f.
   template <class... Args>
   auto operator()(const Args&... args) {
-    const OneCaller::Entered entered(*caller_, options_.name);
+    State& s = *state_;
+    const OneCaller::Entered entered(s.caller, s.options.name);
     using Result = std::invoke_result_t<F&, const Args&...>;
-    if (!call_)
-      call_ = std::make_unique<CompiledCall>(options_, [f = f_](const std::vector<Tensor>& inputs) {
-        return [&]<std::size_t... I>(std::index_sequence<I...>) {
-          return results::flatten((*f)(inputs[I]...));
-        }
-        (std::index_sequence_for<Args...>{});
-      });
+    if (!s.call)
+      s.call =
+          std::make_unique<CompiledCall>(s.options, [f = &s.f](const std::vector<Tensor>& inputs) {
+            return [&]<std::size_t... I>(std::index_sequence<I...>) {
+              return results::flatten((*f)(inputs[I]...));
+            }
+            (std::index_sequence_for<Args...>{});
+          });
     Result result;
-    results::restore((*call_)({args...}), result);
+    results::restore((*s.call)({args...}), result);
     return result;
   }
   // The programs compiled so far. UserError E0315 before the first call.
   Programs& programs() {
-    Programs* programs = call_ ? call_->programs() : nullptr;
+    Programs* programs = state_->call ? state_->call->programs() : nullptr;
     if (!programs)
       throw UserError("E0315", "nothing has been compiled yet")
           .advice("call the compiled function once: its arguments' types are needed");
@@ -154,10 +162,14 @@ class Compiled {
   }
 
  private:
-  std::shared_ptr<F> f_;  // where it stays when this is moved: it is traced again for new shapes
-  CompileOptions options_;
-  std::unique_ptr<CompiledCall> call_;
-  std::unique_ptr<OneCaller> caller_ = std::make_unique<OneCaller>();
+  struct State {
+    State(F function, CompileOptions o) : f(std::move(function)), options(std::move(o)) {}
+    F f;  // traced again for new shapes
+    CompileOptions options;
+    std::unique_ptr<CompiledCall> call;
+    OneCaller caller;
+  };
+  std::shared_ptr<State> state_;
 };
 
 template <class F>

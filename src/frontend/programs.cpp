@@ -54,6 +54,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   for (auto& [output, look] : traced.watches) watched_[name].push_back({output, std::move(look)});
   graphs_[name] = std::move(traced.graph);
   behind_[name] = std::move(traced.behind);
+  reads_bound_[name] = traced.reads_bound;
   times_[name] = std::move(times);
   decisions_[name] = std::move(decisions);
   compile_seconds_ +=

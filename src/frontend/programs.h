@@ -58,6 +58,9 @@ class Programs {
   const Graph& graph(const std::string& program) const { return graphs_.at(program); }
   // What a gradient would miss that ends at each output of a program.
   const std::map<std::string, Lost>& behind(const std::string& p) const { return behind_.at(p); }
+  // Whether a program's function took the bound of a length for a number (Dim::max): it is right
+  // for the longest batch alone.
+  bool reads_bound(const std::string& p) const { return reads_bound_.at(p); }
   const std::vector<PassTime>& pass_times(const std::string& p) const { return times_.at(p); }
   // Every precision decision made for a program, forward and backward.
   const std::vector<DecisionRecord>& decisions(const std::string& p) const {
@@ -82,6 +85,7 @@ class Programs {
   StateTable variables_;
   std::map<std::string, Graph> graphs_;
   std::map<std::string, std::map<std::string, Lost>> behind_;  // by program and output
+  std::map<std::string, bool> reads_bound_;
   std::map<std::string, std::vector<PassTime>> times_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;
   std::map<std::string, std::vector<Watched>> watched_;

@@ -5,6 +5,7 @@
 #include "frontend/premises.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
+#include "types/bound_watch.h"
 
 namespace aloft {
 
@@ -21,6 +22,7 @@ Name StateTable::id_of(const VariablePtr& variable) {
 // none passes stands for it.
 std::vector<Tensor> TraceEmitter::emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                                        const Where& where) {
+  const BoundWatch inference(nullptr);
   std::vector<Tensor> operands;
   operands.reserve(in.size());
   for (const Tensor& t : in) operands.push_back(grad_enabled() ? handle(detached(t.id())) : t);
@@ -161,7 +163,11 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
   operands.reserve(inputs.size());
   for (const InputSpec& i : inputs)
     operands.push_back(emitter.handle(result.graph.add_input(i.name, i.type)));
-  for (const auto& [output, tensor] : function(operands)) {
+  const auto outputs = [&] {
+    const BoundWatch watch(&result.reads_bound);
+    return function(operands);
+  }();
+  for (const auto& [output, tensor] : outputs) {
     if (tensor.emitter() != &emitter)
       throw UserError("E0304", "result '" + output + "' was not computed by the traced function")
           .need("tensors that depend on its arguments or on parameters");

@@ -87,6 +87,7 @@ using Traceable =
 struct TracedProgram {
   Graph graph;
   std::map<std::string, Lost> behind;  // of each output
+  bool reads_bound = false;            // the function took a batch's bound for a number
   // What is looked at after a run, by the name of its output.
   std::vector<std::pair<std::string, std::function<void(std::int32_t)>>> watches;
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "types/bound_watch.h"
 
 namespace aloft {
 namespace {
@@ -38,7 +39,18 @@ Dim Dim::symbolic(Name symbol, std::int64_t bound, std::int64_t factor) {
   return d;
 }
 
-std::int64_t Dim::max() const { return is_constant() ? factor : checked_mul(factor, bound); }
+namespace {
+thread_local bool* bound_read = nullptr;
+}
+
+BoundWatch::BoundWatch(bool* note) : saved_(bound_read) { bound_read = note; }
+BoundWatch::~BoundWatch() { bound_read = saved_; }
+
+std::int64_t Dim::max() const {
+  if (is_constant()) return factor;
+  if (bound_read) *bound_read = true;
+  return checked_mul(factor, bound);
+}
 
 std::string Dim::str() const {
   if (is_constant()) return std::to_string(factor);

@@ -214,6 +214,39 @@ TEST_F(CompiledCalls, ProgramsForOtherShapesWorkOnTheSameParameters) {
   EXPECT_EQ(states(true), states(false));
 }
 
+// The number is this batch's, not the largest one's: there is a program for each.
+TEST_F(CompiledCalls, RowsThatAreReadAsANumberAreCompiledFor) {
+  auto by_number = [](Tensor x) { return sum(x) * (1.0 / static_cast<double>(x.dim(0).max())); };
+  auto by_choice = [](Tensor x) { return x.shape().max_numel() > 12 ? sum(x) : mean(x); };
+  auto number = compile(by_number);
+  auto choice = compile(by_choice);
+  for (const std::int64_t rows : {8, 4, 8, 5, 4}) {
+    const Tensor x = numbers(rows, 2);
+    EXPECT_EQ(number(x).item(), by_number(x).item()) << rows;
+    EXPECT_EQ(choice(x).item(), by_choice(x).item()) << rows;
+  }
+}
+
+// Where nobody reads it, one program serves all.
+TEST_F(CompiledCalls, RowsThatNobodyReadsAreOneProgram) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 4, 3);
+  auto step = compile([&](Tensor x) { return mean(softmax(relu(layer(x)))); });
+  for (const std::int64_t rows : {8, 4, 2, 7}) step(numbers(rows, 4));
+  EXPECT_EQ(step.programs().plan().programs.size(), 1u);
+}
+
+TEST_F(CompiledCalls, AFunctionThatWasMovedFromCanBeCalled) {
+  auto twice = compile([](Tensor x) { return x * 2.0; });
+  const Tensor x = numbers(4, 2);
+  const auto want = (x * 2.0).to_vector();
+  EXPECT_EQ(twice(x).to_vector(), want);
+  auto other = std::move(twice);
+  EXPECT_EQ(other(x).to_vector(), want);
+  EXPECT_EQ(twice(x).to_vector(), want);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(twice.programs().plan().programs.size(), 1u);
+}
+
 TEST_F(CompiledCalls, ArgumentsWithoutAValueAreRefused) {
   auto doubled = compile([](Tensor x) { return x * 2.0; });
   expect_words(refusal([&] { doubled(Tensor()); }), {"E0302", "empty tensor handle"});
