@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/check_optimizer.h"
+#include "frontend/eager.h"
 #include "ops/op.h"
 #include "precision/decide.h"
 #include "scalar/float_formats.h"
@@ -86,6 +87,7 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
     throw UserError("E0804", "'auto' precision must be resolved before a model is prepared")
         .advice("name a level, or let the recipe's trainer measure");
   check_master(spec.master, recipe);
+  eager().let_go_of_variables();  // they move, and masters take over what they leave
   const std::vector<VariablePtr> parameters = model.parameters();
   for (const VariablePtr& p : parameters)
     if (p->type.dtype != DType::F32)

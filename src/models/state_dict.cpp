@@ -112,6 +112,8 @@ void read_state(const Variable& v, std::int64_t first, std::span<float> to) {
 }
 
 void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
+  eager().let_go_of(v);
+  if (v.master) eager().let_go_of(*v.master);
   if (is_split(v)) {
     auto* near = static_cast<scalar::Bf16*>(v.data);
     const scalar::Rests rests(static_cast<std::uint8_t*>(v.master->data), v.type.shape.max_numel());

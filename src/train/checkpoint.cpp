@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "files/safetensors.h"
 #include "frontend/amp.h"
+#include "frontend/eager.h"
 #include "frontend/random.h"
 #include "models/state_dict.h"
 
@@ -123,6 +124,7 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   models::load_state(Safetensors::open(checkpoint / kFiles[0]), model);
   for (const VariablePtr& v : variables) {
     const TensorView& t = state.at(v->name.str());
+    eager().let_go_of(*v);
     if (!t.bytes.empty()) std::memcpy(v->data, t.bytes.data(), t.bytes.size());
   }
   begin_draws();
