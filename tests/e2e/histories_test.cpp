@@ -283,7 +283,7 @@ TEST_F(Histories, AnUnusedParameterHasAGradientOfZeros) {
 // computed before the step or behind it.
 TEST_F(Histories, AStateThatIsCarriedIsDetached) {
   models::Mlp cell({kWidth, 32, kWidth});
-  Optimizer opt(optim::Sgd{.lr = 0.1}, cell.parameters(), {}, scalar::no_scaler());
+  Optimizer opt(optim::Sgd{.lr = 0.1}, cell.parameters(), scalar::no_scaler());
   for (const bool is_before : {true, false})
     for (const bool is_detached : {true, false}) {
       Tensor state = batch(1);

@@ -240,9 +240,9 @@ TEST_P(Parts, OfAModelHaveOptimizersOfTheirOwn) {
       models::Mlp model({kFeatures, 24, kClasses});
       const auto all = model.parameters();
       const auto spec = optim::Sgd{.lr = 0.1};
-      Optimizer one(spec, {all[0], all[1]}, {}, scalar::no_scaler());
-      Optimizer two(spec, {all[2], all[3]}, {}, scalar::no_scaler());
-      Optimizer both(spec, all, {}, scalar::no_scaler());
+      Optimizer one(spec, {all[0], all[1]}, scalar::no_scaler());
+      Optimizer two(spec, {all[2], all[3]}, scalar::no_scaler());
+      Optimizer both(spec, all, scalar::no_scaler());
       auto step = [&](Tensor x, Tensor y) {
         const Tensor loss = cross_entropy(model(x), y);
         if (form == Twice) {
@@ -285,7 +285,7 @@ TEST_P(Parts, AnOptimizerOfAPartDoesNotGrow) {
   use_cpu();
   eager().clear_tape();
   models::Mlp model({kFeatures, 24, kClasses});
-  Optimizer head(optim::Sgd{.lr = 0.1}, {model.parameters()[2], model.parameters()[3]}, {},
+  Optimizer head(optim::Sgd{.lr = 0.1}, {model.parameters()[2], model.parameters()[3]},
                  scalar::no_scaler());
   std::vector<Tensor> losses;
   for (int i = 0; i < 50; ++i) {
@@ -302,7 +302,7 @@ INSTANTIATE_TEST_SUITE_P(All, Parts, testing::Bool());
 TEST(LoopMistakes, AnUndefinedGradientIsNamedInBothModes) {
   use_cpu();
   models::Mlp model({kFeatures, kClasses});
-  Optimizer opt(optim::Sgd{}, model.parameters(), {}, scalar::no_scaler());
+  Optimizer opt(optim::Sgd{}, model.parameters(), scalar::no_scaler());
   auto step = [&](Tensor x, Tensor y) {
     const Tensor loss = cross_entropy(model(x), y);
     auto gradients = scaled_gradients(loss, opt);
