@@ -1,6 +1,7 @@
 #include "ops/concat.h"
 
 #include "ops/constant.h"
+#include "ops/extents.h"
 #include "ops/op.h"
 #include "ops/promote.h"
 #include "ops/reshape.h"
@@ -25,7 +26,7 @@ void infer_concat(const ConcatAttrs& a, Infer& c) {
     c.need_same_dtype(0, i);
     c.check(c.shape(i).rank() == out.rank(), "the ranks differ", "tensors of one rank");
     c.check(c.shape(i)[axis].is_constant(), "the axis is symbolic", "constant lengths");
-    length += c.shape(i)[axis].max();
+    length = extent_sum(length, c.shape(i)[axis].max());
     Shape other = c.shape(i);
     other[axis] = out[axis];
     c.check(other == out, "operand " + std::to_string(i) + " does not fit",
@@ -142,7 +143,7 @@ OpDef split_op() {
             std::int64_t total = 0;
             for (std::int64_t size : a.sizes) {
               c.check(size >= 0, "a part's length is negative", "lengths >= 0");
-              total += size;
+              total = extent_sum(total, size);
               Shape out = c.shape(0);
               out[axis] = size;
               c.out(c.dtype(0), out);

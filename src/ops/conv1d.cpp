@@ -1,6 +1,8 @@
 #include "ops/conv1d.h"
 
 #include "ops/conv2d.h"
+#include "ops/extents.h"
+#include "ops/image.h"
 #include "ops/op.h"
 #include "ops/reshape.h"
 
@@ -24,11 +26,12 @@ void infer(const A& a, Infer& c) {
           std::to_string(a.groups) + " groups do not divide " + x[1].str() + " and " + w[0].str() +
               " channels",
           "a number of groups that divides both channel counts");
-  c.check(w[1].max() * a.groups == x[1].max(),
+  c.check(extent_product(w[1].max(), a.groups) == x[1].max(),
           "the weight takes " + w[1].str() + " channels a group, x has " +
               std::to_string(x[1].max() / a.groups),
           "a weight [out, in / groups, length]");
   if (c.count() == 3) c.need_shape(2, Shape{w[0]});
+  check_window(w[2].max(), x[2].max(), a.padding, a.dilation);
   const std::int64_t n = window_count(x[2].max(), w[2].max(), a.stride, a.padding, a.dilation);
   c.check(w[2].max() > 0 && n > 0, "a kernel of " + w[2].str() + " does not fit into " + x[2].str(),
           "an input at least as long as the dilated kernel", "more padding");

@@ -25,12 +25,13 @@ Shape result_shape(const Conv2dAttrs& a, const Shape& x, const Shape& w, Infer& 
           std::to_string(a.groups) + " groups do not divide " + std::to_string(in) + " and " +
               std::to_string(out) + " channels",
           "a number of groups that divides both channel counts");
-  c.check(w[1].max() * a.groups == in,
+  c.check(extent_product(w[1].max(), a.groups) == in,
           "the weight takes " + w[1].str() + " channels a group, x has " +
               std::to_string(in / a.groups),
           "a weight [out, in / groups, height, width]");
   Shape y{x[0], w[0]};
   for (int d = 0; d < 2; ++d) {
+    check_window(w[2 + d].max(), x[2 + d].max(), a.padding[d], a.dilation[d]);
     const std::int64_t n =
         window_count(x[2 + d].max(), w[2 + d].max(), a.stride[d], a.padding[d], a.dilation[d]);
     c.check(w[2 + d].max() > 0 && n > 0,

@@ -1,8 +1,10 @@
 // Checks of ops that move a window over an image [N, C, H, W]: convolution and pooling.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
+#include "ops/extents.h"
 #include "ops/infer.h"
 #include "types/attrs.h"
 
@@ -14,6 +16,13 @@ inline void check_pair(const Ints& values, std::int64_t least, std::string_view 
   c.check(values.size() == 2 && values[0] >= least && values[1] >= least,
           std::string(name) + " = " + print_attr(values),
           "two numbers (down, right) of at least " + std::to_string(least));
+}
+
+// Whether a padded image and a dilated kernel have sizes at all; UserError E0103 if not.
+inline void check_window(std::int64_t kernel, std::int64_t size, std::int64_t padding,
+                         std::int64_t dilation) {
+  extent_sum(extent_sum(size, extent_product(2, padding)),
+             extent_product(dilation, std::max<std::int64_t>(1, kernel)));
 }
 
 // Operand i has four dimensions, all but the batch constants.

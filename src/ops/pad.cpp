@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/extents.h"
 #include "ops/op.h"
 #include "ops/slice.h"
 
@@ -21,7 +22,9 @@ std::vector<OpDef> pad_ops() {
                     "counts >= 0", "slice(x, axis, start, stop)");
             Shape out = c.shape(0);
             const std::int64_t n = out[axis].max();
-            out[axis] = a.before + n + std::max<std::int64_t>(0, n - 1) * a.between + a.after;
+            const std::int64_t between =
+                extent_product(std::max<std::int64_t>(0, n - 1), a.between);
+            out[axis] = extent_sum(extent_sum(a.before, extent_sum(n, between)), a.after);
             c.out(c.dtype(0), out);
           },
       .numeric = Numeric::Follow,

@@ -30,7 +30,7 @@ Shape pooled(const A& a, const Shape& x, Infer& c) {
   Shape y{x[0], x[1]};
   for (int d = 0; d < 2; ++d) {
     const Windows& axis = d == 0 ? w.down : w.right;
-    c.check(2 * axis.padding <= axis.kernel, "padding = " + print_attr(a.padding),
+    c.check(axis.padding <= axis.kernel / 2, "padding = " + print_attr(a.padding),
             "at most half the kernel, so that every window has an element");
     const std::int64_t n = axis.count(x[2 + d].max());
     c.check(n > 0 && x[2 + d].max() > 0,  // a window of nothing but padding has no element
@@ -80,8 +80,9 @@ void for_each_share(const AvgPool2dAttrs& a, const std::vector<std::int64_t>& x,
                     const std::vector<std::int64_t>& y, const F& f) {
   const Window2d w = windows_of(a);
   for_each_window(x, y, [&](std::int64_t at, std::int64_t base, std::int64_t r, std::int64_t k) {
-    const double weight = 1 / static_cast<double>(w.down.divisor(r, x[2], a.count_include_pad) *
-                                                  w.right.divisor(k, x[3], a.count_include_pad));
+    const auto rows = static_cast<double>(w.down.divisor(r, x[2], a.count_include_pad));
+    const auto columns = static_cast<double>(w.right.divisor(k, x[3], a.count_include_pad));
+    const double weight = 1 / (rows * columns);
     for (std::int64_t i = w.down.first(r); i < w.down.last(r, x[2]); ++i)
       for (std::int64_t j = w.right.first(k); j < w.right.last(k, x[3]); ++j)
         f(at, base + i * x[3] + j, weight);

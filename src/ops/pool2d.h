@@ -56,7 +56,7 @@ struct AvgPool2dGradAttrs {
 struct Windows {
   std::int64_t kernel, stride, padding;
   std::int64_t count(std::int64_t size) const {
-    const std::int64_t room = size + 2 * padding - kernel;
+    const std::int64_t room = size - (kernel - 2 * padding);  // padding is at most half the kernel
     return room < 0 ? 0 : room / stride + 1;
   }
   std::int64_t first(std::int64_t i) const {

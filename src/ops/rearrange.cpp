@@ -1,5 +1,7 @@
 #include "ops/rearrange.h"
 
+#include <algorithm>
+
 #include "ops/broadcast.h"
 #include "ops/concat.h"
 #include "ops/op.h"
@@ -69,7 +71,9 @@ OpDef roll_op() {
         return {concat({slice(x[0], a.axis, cut), slice(x[0], a.axis, 0, cut)}, a.axis)};
       }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
-        if (g.needs(0)) g.give(0, roll(g.cotangent(0), -a.shift, a.axis));
+        if (!g.needs(0)) return;
+        const std::int64_t n = g.in(0).dim(normal_axis(a.axis, g.in(0).rank())).max();
+        g.give(0, roll(g.cotangent(0), -(a.shift % std::max<std::int64_t>(1, n)), a.axis));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(0, in, out); },
       .labels = "*",

@@ -1,6 +1,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ops/extents.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -68,6 +69,16 @@ void check_lengths(const Infer& infer) {
   }
 }
 
+// One limit for all tensors, so that no op meets a back end that has no table for its axes.
+void check_ranks(const Infer& infer) {
+  const auto check = [&](const TensorType& t, const std::string& which) {
+    infer.check(t.shape.rank() <= kMaxRank, which + " has rank " + std::to_string(t.shape.rank()),
+                "rank 0 to " + std::to_string(kMaxRank), "join neighbouring axes: reshape");
+  };
+  for (int i = 0; i < infer.count(); ++i) check(infer.in(i), "operand " + std::to_string(i));
+  for (const TensorType& t : infer.outputs()) check(t, "its result");
+}
+
 // Whatever made a shape (an attribute, a product of two), it is one that memory can hold.
 void check_sizes(const Infer& infer) {
   for (const TensorType& t : infer.outputs()) {
@@ -84,7 +95,14 @@ void check_sizes(const Infer& infer) {
 std::vector<TensorType> infer_types(const OpDef& op, const Attrs& attrs, CallTypes in,
                                     const Where& where) {
   Infer infer(op.name, in, where);
-  op.infer(attrs, infer);
+  try {
+    op.infer(attrs, infer);
+  } catch (const UserError& e) {
+    if (e.code() != "E0103") throw;
+    infer.fail("its result would be too large", "extents of 0 or more, and below 2^63 bytes",
+               "check the numbers that the shape is made of", e.code());
+  }
+  check_ranks(infer);
   check_lengths(infer);
   check_sizes(infer);
   return infer.outputs();

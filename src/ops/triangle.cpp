@@ -1,5 +1,7 @@
 #include "ops/triangle.h"
 
+#include <algorithm>
+
 #include "ops/binary.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
@@ -29,7 +31,8 @@ OpDef triangle_op(const char* name, const char* doc, Tensor (*keeps)(Operand, Op
       .meaning = Body<A>([keeps](const A& a, std::span<const Tensor> x) -> std::vector<Tensor> {
         EmitterScope scope(*x[0].emitter());
         const std::int64_t rows = x[0].dim(-2).max(), columns = x[0].dim(-1).max();
-        const Tensor row = reshape(iota(rows, DType::I32, a.diagonal), {rows, 1});
+        const std::int64_t diagonal = std::clamp(a.diagonal, -rows, columns);  // beyond: the same
+        const Tensor row = reshape(iota(rows, DType::I32, diagonal), {rows, 1});
         const Tensor mask = keeps(iota(columns), row);
         return {where(mask, x[0], scalar_like(x[0], 0))};
       }),

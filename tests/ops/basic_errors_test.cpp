@@ -2,15 +2,19 @@
 // them with a UserError, and never does anything else.
 #include "ops/activation.h"
 #include "ops/arg_reduce.h"
+#include "ops/attention_qkv.h"
 #include "ops/broadcast.h"
 #include "ops/clamp.h"
 #include "ops/concat.h"
 #include "ops/constant.h"
+#include "ops/conv1d.h"
+#include "ops/conv2d.h"
 #include "ops/gather.h"
 #include "ops/losses.h"
 #include "ops/norm.h"
 #include "ops/one_hot.h"
 #include "ops/pad.h"
+#include "ops/pool2d.h"
 #include "ops/random.h"
 #include "ops/rearrange.h"
 #include "ops/reduce.h"
@@ -25,6 +29,52 @@ namespace aloft {
 namespace {
 
 using testing::expect_refused;
+
+// Sizes that a user names are added up and multiplied: what they come to may be no size at all.
+TEST(BasicErrors, SizesBeyond63BitsAreRefused) {
+  const TensorType x{DType::F32, {4, 8}}, image{DType::F32, {1, 1, 4, 4}};
+  const TensorType signal{DType::F32, {1, 1, 4}}, kernel{DType::F32, {1, 1, 3}};
+  const TensorType wide{DType::F32, {0, INT64_MAX}};
+  const std::string need = "below 2^63 bytes";
+  expect_refused({
+      {"pad", to_attrs(PadAttrs{0, INT64_MAX, INT64_MAX}), {x}, need.c_str()},
+      {"pad", to_attrs(PadAttrs{0, 0, 0, 0, INT64_MAX}), {x}, need.c_str()},
+      {"pad", to_attrs(PadAttrs{0, INT64_MAX - 4, 0}), {x}, need.c_str()},
+      {"concat", to_attrs(ConcatAttrs{1}), {wide, wide}, need.c_str()},
+      {"split", to_attrs(SplitAttrs{0, {INT64_MAX, INT64_MAX, 6}}), {x}, need.c_str()},
+      {"tile", to_attrs(RepeatAttrs{0, INT64_MAX}), {x}, need.c_str()},
+      {"one_hot", to_attrs(OneHotAttrs{INT64_MAX}), {{DType::I32, {4}}}, need.c_str()},
+      {"conv2d", to_attrs(Conv2dAttrs{{1, 1}, {INT64_MAX, 0}}), {image, image}, need.c_str()},
+      {"conv2d",
+       to_attrs(Conv2dAttrs{{1, 1}, {0, 0}, {INT64_MAX, 1}}),
+       {image, image},
+       need.c_str()},
+      {"conv1d", to_attrs(Conv1dAttrs{1, INT64_MAX}), {signal, kernel}, need.c_str()},
+      {"max_pool2d",
+       to_attrs(MaxPool2dAttrs{{2, 2}, {}, {std::int64_t{1} << 62, 0}}),
+       {image},
+       "half the kernel"},
+      {"attention_qkv",
+       to_attrs(AttentionQkvAttrs{6148914691236517206}),
+       {{DType::F32, {2, 3, 12}}},
+       "multiple"},
+  });
+}
+
+TEST(BasicErrors, NineAxesAreRefused) {
+  const TensorType nine{DType::F32, Shape(std::vector<Dim>(9, Dim(1)))};
+  const TensorType eight{DType::F32, Shape(std::vector<Dim>(8, Dim(1)))};
+  expect_refused({
+      {"sum", {}, {nine}, "rank 0 to 8"},
+      {"max", {}, {nine}, "rank 0 to 8"},
+      {"add", {}, {nine, nine}, "rank 0 to 8"},
+      {"transpose", to_attrs(TransposeAttrs{{0, 1, 2, 3, 4, 5, 6, 7, 8}}), {nine}, "rank 0 to 8"},
+      {"reshape", to_attrs(ReshapeAttrs{nine.shape}), {eight}, "rank 0 to 8"},
+      {"full", to_attrs(FullAttrs{nine.shape}), {}, "rank 0 to 8"},
+      {"one_hot", to_attrs(OneHotAttrs{3}), {{DType::I32, eight.shape}}, "rank 0 to 8"},
+  });
+  EXPECT_EQ(infer_types(op_named("sum"), {}, std::vector{eight}, {}).size(), 1u);
+}
 
 TEST(BasicErrors, NameTheOpAndWhatWasNeeded) {
   const TensorType x{DType::F32, {4, 8}}, y{DType::F32, {4, 5}}, half{DType::F16, {4, 8}};

@@ -24,7 +24,9 @@ struct Geometry {
   Extent planes;
   std::int64_t x_plane() const { return height * width; }
   std::int64_t y_plane() const { return out_height * out_width; }
-  std::int64_t window_cost() const { return down.kernel * right.kernel; }
+  std::int64_t window_cost() const {
+    return std::min(down.kernel, height) * std::min(right.kernel, width);
+  }
 };
 
 template <class A>
@@ -134,8 +136,9 @@ void max_grad(const Geometry& g, const RunArgs& args) {
 template <class T>
 Wide<T> divisor(const Geometry& g, std::int64_t r, std::int64_t c) {
   // A window of nothing but uncounted padding has the mean 0.
-  return std::max(Wide<T>{1}, static_cast<Wide<T>>(g.down.divisor(r, g.height, g.count_padding) *
-                                                   g.right.divisor(c, g.width, g.count_padding)));
+  const auto rows = static_cast<double>(g.down.divisor(r, g.height, g.count_padding));
+  const auto columns = static_cast<double>(g.right.divisor(c, g.width, g.count_padding));
+  return std::max(Wide<T>{1}, static_cast<Wide<T>>(rows * columns));
 }
 
 template <class T>
