@@ -216,10 +216,11 @@ Tensor number_like(const Tensor& x, double value) {
 Tensor number_like(const Tensor& x, std::int64_t value) {
   EmitterScope scope(*x.emitter());
   const DType t = promoted(x.dtype(), NumberKind::Integer);
-  const HostNumber number = HostNumber::of(value);
+  // As the tensor's own numbers, it wraps around at the ends of their type.
+  const HostNumber number = is_integer(t) ? wrapped(value, t) : HostNumber::of(value);
   const Tensor near = full(Shape{}, number, t);
-  // A double does not hold every i64.
-  if (is_float(t) || HostNumber(static_cast<double>(number)).whole() == value) return near;
+  // A double does not hold every i64; of the narrower types it holds all.
+  if (t != DType::I64 || HostNumber(static_cast<double>(number)).whole() == value) return near;
   const auto rest = static_cast<double>(
       scalar::wrapping_sub(value, HostNumber(static_cast<double>(number)).whole()));
   return near + full(Shape{}, rest, t);

@@ -26,6 +26,7 @@ Tensor remainder(Operand a, Operand b);  // the sign is b's, as in Python
 // A constant of x's element type, shape [].
 Tensor scalar_like(const Tensor& x, double value);
 // A number of the program beside x, shape []: of x's type where its kind allows, see NumberKind.
+// An integer beside integers wraps around to their type.
 Tensor number_like(const Tensor& x, double value);
 Tensor number_like(const Tensor& x, std::int64_t value);
 
@@ -54,8 +55,13 @@ inline Tensor operator-(Operand a, Number auto b) { return sub(a, number_beside(
 inline Tensor operator-(Number auto a, Operand b) { return sub(number_beside(b.tensor, a), b); }
 inline Tensor operator*(Operand a, Number auto b) { return mul(a, number_beside(a.tensor, b)); }
 inline Tensor operator*(Number auto a, Operand b) { return mul(number_beside(b.tensor, a), b); }
-inline Tensor operator/(Operand a, Number auto b) { return div(a, number_beside(a.tensor, b)); }
-inline Tensor operator/(Number auto a, Operand b) { return div(number_beside(b.tensor, a), b); }
+// Quotients are of floats: the number is one from the start.
+inline Tensor operator/(Operand a, Number auto b) {
+  return div(a, number_like(a.tensor, static_cast<double>(b)));
+}
+inline Tensor operator/(Number auto a, Operand b) {
+  return div(number_like(b.tensor, static_cast<double>(a)), b);
+}
 inline Tensor pow(Operand a, Number auto b) { return pow(a, number_beside(a.tensor, b)); }
 inline Tensor maximum(Operand a, Number auto b) { return maximum(a, number_beside(a.tensor, b)); }
 inline Tensor minimum(Operand a, Number auto b) { return minimum(a, number_beside(a.tensor, b)); }

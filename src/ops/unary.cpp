@@ -4,6 +4,7 @@
 
 #include "ops/binary.h"
 #include "ops/op.h"
+#include "scalar/integers.h"
 #include "scalar/math.h"
 
 namespace aloft {
@@ -17,7 +18,8 @@ struct Row {
   double (*eval)(double);
   Tensor (*derivative)(const Tensor& x, const Tensor& y);  // null: zero almost everywhere
   const char* onnx;
-  double lo = -2, hi = 2;  // where the samples' gradients exist
+  double lo = -2, hi = 2;                         // where the samples' gradients exist
+  std::int64_t (*whole)(std::int64_t) = nullptr;  // of integers; null: floats only
 };
 
 // Operators on Tensor need the conversion to Operand; these keep the rows readable.
@@ -25,14 +27,15 @@ using T = const Tensor&;
 
 const Row kRows[] = {
     {"neg", "-x", Numeric::Follow, 1, [](double x) { return -x; },
-     [](T x, T) { return scalar_like(x, -1); }, "Neg"},
+     [](T x, T) { return scalar_like(x, -1); }, "Neg", -2, 2, scalar::wrapping_neg},
     {"abs", "|x|; its gradient at 0 is 0, at NaN NaN", Numeric::Follow, 1,
-     [](double x) { return std::abs(x); }, [](T x, T) { return sign(x); }, "Abs", 0.1, 2},
+     [](double x) { return std::abs(x); }, [](T x, T) { return sign(x); }, "Abs", 0.1, 2,
+     scalar::wrapping_abs},
     {"sign", "-1, 0 or 1; NaN stays NaN", Numeric::Follow, 1,
      [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }, nullptr, "Sign", 0.1,
-     2},
+     2, scalar::int_sign},
     {"square", "x * x", Numeric::Follow, 1, [](double x) { return x * x; },
-     [](T x, T) { return x * 2; }, ""},
+     [](T x, T) { return x * 2; }, "", -2, 2, scalar::wrapping_square},
     {"sqrt", "square root", Numeric::Follow, 1, [](double x) { return std::sqrt(x); },
      [](T, T y) { return 0.5 / y; }, "Sqrt", 0.2, 3},
     {"rsqrt", "1 / sqrt(x)", Numeric::Widen, 2, [](double x) { return 1 / std::sqrt(x); },
@@ -81,14 +84,19 @@ OpDef unary_op(const Row& row) {
       .name = row.name,
       .doc = row.doc,
       .infer =
-          [](const A&, Infer& c) {
+          [floats_only = row.whole == nullptr](const A&, Infer& c) {
             c.need_count(1);
-            c.need_float(0);
+            if (floats_only) c.need_float(0);
+            c.check(c.dtype(0) != DType::Bool, "operand 0 is bool", "a tensor of numbers",
+                    "cast it to i32 first");
             c.out(c.in(0));
           },
       .numeric = row.numeric,
-      .meaning = Eval<A>([f = row.eval](const A&, EvalCall& c) {
-        for (std::int64_t i = 0; i < c.out[0].numel(); ++i) c.out[0][i] = f(c.in[0][i]);
+      .meaning = Eval<A>([f = row.eval, whole = row.whole](const A&, EvalCall& c) {
+        const DType t = c.out[0].dtype;
+        for (std::int64_t i = 0; i < c.out[0].numel(); ++i)
+          c.out[0][i] =
+              is_integer(t) ? wrapped(whole(c.in[0][i].whole()), t) : HostNumber(f(c.in[0][i]));
       }),
       .vjp = VjpOf<A>([d = row.derivative](const A&, Vjp& g) {
         if (d && g.needs(0)) g.give(0, g.cotangent(0) * d(g.in(0), g.out(0)));
@@ -99,10 +107,13 @@ OpDef unary_op(const Row& row) {
       .fusion = Fusion::Elementwise,
       .onnx = Onnx{row.onnx, 13},
       .samples =
-          [lo = row.lo, hi = row.hi](Samples& s) {
+          [lo = row.lo, hi = row.hi, whole = row.whole != nullptr](Samples& s) {
             for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{1}, Shape{4097}, Shape{}})
               s.add(A{}, {{shape, Fill::Uniform, lo, hi}});
             s.add(A{}, {{{64}, Fill::Special}}, "special values").gradient = false;
+            if (!whole) return;
+            for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
+              s.add(A{}, {whole_numbers({5, 67}, t)}, "integers");
           },
   });
 }

@@ -1,4 +1,5 @@
-// Element-wise functions of one tensor: one table row each in unary.cpp.
+// Element-wise functions of one tensor: one table row each in unary.cpp. neg, abs, sign and square
+// take integers too and wrap around; the others take floats.
 #pragma once
 
 #include "graph/tensor.h"

@@ -23,6 +23,12 @@ constexpr Int wrapping_square_of_difference(Int a, Int b) {
   return wrapping_mul(d, d);
 }
 
+// The last of the negative numbers is its own opposite.
+constexpr Int wrapping_neg(Int a) { return wrapping_sub(0, a); }
+constexpr Int wrapping_abs(Int a) { return a < 0 ? wrapping_neg(a) : a; }
+constexpr Int wrapping_square(Int a) { return wrapping_mul(a, a); }
+constexpr Int int_sign(Int a) { return (a > 0) - (a < 0); }
+
 // A negative power is cut to an integer: 0 but for 1 and -1.
 constexpr Int wrapping_pow(Int a, Int b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;

@@ -20,6 +20,7 @@
 #include "ops/reduce.h"
 #include "ops/slice.h"
 #include "ops/sort.h"
+#include "ops/unary.h"
 #include "ops/where.h"
 
 namespace aloft {
@@ -193,6 +194,47 @@ TEST_F(NumberTypes, IntegersWrapAround) {
   // From floats, what is out of range becomes the nearest bound.
   EXPECT_EQ(cast(from_floats({1e20f, -1e20f, 2.7f, -2.7f}, {4}), I64).to_ints(),
             (Longs{kMost, kLeast, 2, -2}));
+}
+
+// As PyTorch: the number becomes one of the tensor's type, and wraps around on its way; quotients
+// are of floats, so there it is what it is.
+TEST_F(NumberTypes, NumbersOutsideATensorsTypeWrapAround) {
+  const Tensor u = cast(from_ints({1, 200}, {2}), U8), i = cast(from_ints({1, 100}, {2}), I8);
+  const Tensor n = from_ints({1, 100}, {2});
+  EXPECT_EQ((u + -3).to_ints(), (Longs{254, 197}));
+  EXPECT_EQ((u + 300).to_ints(), (Longs{45, 244}));
+  EXPECT_EQ((-3 - u).to_ints(), (Longs{252, 53}));
+  EXPECT_EQ((i + 200).to_ints(), (Longs{-55, 44}));
+  EXPECT_EQ((n + ((std::int64_t{1} << 33) + 5)).to_ints(), (Longs{6, 105}));
+  EXPECT_EQ((n * (kMost - 1)).to_ints(), (Longs{-2, -200}));
+  const auto divided = [](const Tensor& x, std::int64_t by) { return (x / by).to_vector(); };
+  EXPECT_EQ(divided(u, -3), (std::vector<double>{-1.0f / 3, -200.0f / 3}));
+  EXPECT_EQ(divided(i, 1000), (std::vector<double>{0.001f, 0.1f}));
+  EXPECT_EQ(divided(n, 10000000000), (std::vector<double>{1e-10f, 1e-8f}));
+  EXPECT_EQ((300 / cast(from_ints({3}, {1}), U8)).to_vector(), std::vector<double>{100});
+  auto program = compile([](const Tensor& x) { return (x + 300) * -3; });
+  EXPECT_EQ(program(u).to_ints(), ((u + 300) * -3).to_ints());
+}
+
+TEST_F(NumberTypes, IntegersHaveSignsAndSquares) {
+  for (const DType t : {I64, I32, I8}) {
+    SCOPED_TRACE(name_of(t));
+    const Tensor x = cast(from_ints({-7, 0, 5}, {3}), t);
+    EXPECT_EQ((-x).dtype(), t);
+    EXPECT_EQ((-x).to_ints(), (Longs{7, 0, -5}));
+    EXPECT_EQ(abs(x).to_ints(), (Longs{7, 0, 5}));
+    EXPECT_EQ(sign(x).to_ints(), (Longs{-1, 0, 1}));
+    EXPECT_EQ(square(x).to_ints(), (Longs{49, 0, 25}));
+  }
+  const Tensor least = from_int64s({kLeast, kOdd}, {2});
+  EXPECT_EQ((-least).to_ints(), (Longs{kLeast, -kOdd}));
+  EXPECT_EQ(abs(least).to_ints(), (Longs{kLeast, kOdd}));
+  EXPECT_EQ(square(from_int64s({std::int64_t{1} << 32}, {1})).to_ints(), Longs{0});
+  EXPECT_EQ((-cast(from_ints({1}, {1}), U8)).to_ints(), Longs{255});
+  EXPECT_EQ(abs(cast(from_ints({-128}, {1}), I8)).to_ints(), Longs{-128});
+  EXPECT_THROW(neg(cast(from_ints({1}, {1}), Bool)), UserError);
+  auto program = compile([](const Tensor& x) { return square(-x) + abs(x); });
+  EXPECT_EQ(program(least).to_ints(), (square(-least) + abs(least)).to_ints());
 }
 
 TEST_F(NumberTypes, CompiledIntegersAreExactToo) {

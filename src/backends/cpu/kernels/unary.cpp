@@ -82,6 +82,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <cmath>
 
+#include "scalar/integers.h"
 #include "scalar/math.h"
 
 namespace aloft::cpu {
@@ -93,7 +94,13 @@ struct Row {
   const char* name;  // "cpu.OP"
   TileF64 f64;
   std::int64_t cost;
+  TileI64 i64 = nullptr;  // null: floats only
 };
+
+template <std::int64_t (*kFunction)(std::int64_t)>
+void whole(const std::int64_t* const* in, std::int64_t* out, std::int64_t n, const double*) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = kFunction(in[0][i]);
+}
 
 #define WIDE(...)                                                           \
   [](const double* const* in, double* out, std::int64_t n, const double*) { \
@@ -103,10 +110,10 @@ struct Row {
     }                                                                       \
   }
 const Row kRows[] = {
-    {"cpu.neg", WIDE(-x), 1},
-    {"cpu.abs", WIDE(std::abs(x)), 1},
-    {"cpu.sign", WIDE(scalar::sign(x)), 1},
-    {"cpu.square", WIDE(x* x), 1},
+    {"cpu.neg", WIDE(-x), 1, whole<scalar::wrapping_neg>},
+    {"cpu.abs", WIDE(std::abs(x)), 1, whole<scalar::wrapping_abs>},
+    {"cpu.sign", WIDE(scalar::sign(x)), 1, whole<scalar::int_sign>},
+    {"cpu.square", WIDE(x* x), 1, whole<scalar::wrapping_square>},
     {"cpu.sqrt", WIDE(std::sqrt(x)), 2},
     {"cpu.rsqrt", WIDE(1 / std::sqrt(x)), 2},
     {"cpu.reciprocal", WIDE(1 / x), 1},
@@ -135,6 +142,7 @@ std::unique_ptr<Prepared> prepare(const CallSpec& call) {
   const FloatTiles tiles = HWY_DYNAMIC_DISPATCH(unary_tiles)(call.op.str());
   ElementwiseCode code{tiles.f32, row.f64, row.cost};
   code.low = tiles;
+  code.i64 = row.i64;
   return prepare_elementwise(call, code);
 }
 
