@@ -94,6 +94,36 @@ TEST_P(Functions, AreAccurateEverywhere) {
   std::printf("%-12s %.2f ulp at %g\n", f.op, worst, static_cast<double>(where));
 }
 
+// How a loop is cut and fused decides who an element's neighbours are.
+TEST_P(Functions, OfAnElementDoesNotDependOnItsNeighbours) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const char* op = GetParam().op;
+  std::vector<float> x;
+  for (int i = -2000; i <= 2000; ++i) x.push_back(static_cast<float>(i) * 0.37f);
+  const std::vector<float> alone = apply(op, {x});
+  for (const float far :
+       {1e30f, -31000.0f, kInf, std::numeric_limits<float>::quiet_NaN(), 1e-40f}) {
+    std::vector<float> among = x;
+    for (std::size_t i = 0; i < among.size(); i += 7) among[i] = far;
+    const std::vector<float> y = apply(op, {among});
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      if (i % 7 == 0) continue;
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(y[i]), std::bit_cast<std::uint32_t>(alone[i]))
+          << op << "(" << x[i] << ") beside " << far;
+    }
+  }
+}
+
+TEST_P(Functions, KeepTheSignOfZeros) {
+  const Function& f = GetParam();
+  for (const float x : {0.0f, -0.0f}) {
+    const auto want = static_cast<float>(f.exact(static_cast<double>(x)));
+    if (want != 0) continue;
+    for (const float y : apply(f.op, {std::vector<float>(33, x)}))
+      EXPECT_EQ(std::signbit(y), std::signbit(want)) << f.op << "(" << x << ") = " << y;
+  }
+}
+
 double plain(double (*f)(double), double x) { return f(x); }
 
 const Function kFunctions[] = {

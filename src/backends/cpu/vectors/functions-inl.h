@@ -42,15 +42,19 @@ HWY_INLINE FloatV polynomial(FloatV x, float top, Lower... lower) {
 // `y`, but x where x is NaN.
 HWY_INLINE FloatV keep_nan(FloatV x, FloatV y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
-// Lane by lane in double, for arguments outside a fast function's range.
+// `y`, but in double, lane by lane, where |x| is not below `limit`: for arguments outside a fast
+// function's range. What an element gives never depends on its neighbours in the vector, which
+// differ with how a loop is cut and fused.
 template <double (*kFunction)(double)>
-HWY_NOINLINE FloatV by_lane(FloatV x) {
+HWY_NOINLINE FloatV by_lane(FloatV x, FloatV y, float limit) {
   const Floats d;
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(x, d, lanes);
+  HWY_ALIGN float from[HWY_MAX_BYTES / sizeof(float)], to[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(x, d, from);
+  hn::Store(y, d, to);
   for (std::size_t i = 0; i < hn::Lanes(d); ++i)
-    lanes[i] = static_cast<float>(kFunction(static_cast<double>(lanes[i])));
-  return hn::Load(d, lanes);
+    if (!(std::abs(from[i]) < limit))
+      to[i] = static_cast<float>(kFunction(static_cast<double>(from[i])));
+  return hn::Load(d, to);
 }
 
 // a / b for normal b and what b times a quotient does not leave f32: within 1 unit in the last
@@ -150,35 +154,38 @@ HWY_INLINE FloatV log1p_of(FloatV x) {
 }
 
 // Cody-Waite reduction holds up to here.
-HWY_INLINE bool all_moderate(FloatV x) {
-  return hn::AllTrue(Floats(), hn::Lt(hn::Abs(x), constant(30000)));
+constexpr float kModerate = 30000;
+template <double (*kFunction)(double)>
+HWY_INLINE FloatV where_moderate(FloatV x, FloatV y) {
+  const bool all = hn::AllTrue(Floats(), hn::Lt(hn::Abs(x), constant(kModerate)));
+  return HWY_LIKELY(all) ? y : by_lane<kFunction>(x, y, kModerate);
+}
+// Highway's sine of -0 is +0.
+HWY_INLINE FloatV keep_zero(FloatV x, FloatV y) {
+  return hn::IfThenElse(hn::Eq(x, hn::Zero(Floats())), x, y);
 }
 HWY_INLINE FloatV sin_of(FloatV x) {
-  if (HWY_UNLIKELY(!all_moderate(x))) return by_lane<std::sin>(x);
-  return hn::Sin(Floats(), x);
+  return where_moderate<std::sin>(x, keep_zero(x, hn::Sin(Floats(), x)));
 }
-HWY_INLINE FloatV cos_of(FloatV x) {
-  if (HWY_UNLIKELY(!all_moderate(x))) return by_lane<std::cos>(x);
-  return hn::Cos(Floats(), x);
-}
+HWY_INLINE FloatV cos_of(FloatV x) { return where_moderate<std::cos>(x, hn::Cos(Floats(), x)); }
 HWY_INLINE FloatV tan_of(FloatV x) {
-  if (HWY_UNLIKELY(!all_moderate(x))) return by_lane<std::tan>(x);
-  return hn::Div(hn::Sin(Floats(), x), hn::Cos(Floats(), x));
+  const FloatV y = hn::Div(hn::Sin(Floats(), x), hn::Cos(Floats(), x));
+  return where_moderate<std::tan>(x, keep_zero(x, y));
 }
 
 HWY_INLINE FloatV tanh_of(FloatV x) {
-  // x + x^3 R(x^2) below 0.63: relative error 4.8e-9.
-  const FloatV u = hn::Mul(x, x);
+  // |x| + |x|^3 R(x^2) below 0.63: relative error 4.8e-9.
+  const FloatV a = hn::Min(constant(9.1f), hn::Abs(x));
+  const FloatV u = hn::Mul(a, a);
   const FloatV p =
       polynomial(u, -0.00566697699f, 0.0206061765f, -0.0537300071f, 0.13331331f, -0.333332781f);
-  const FloatV small = hn::MulAdd(hn::Mul(u, x), p, x);
+  const FloatV small = hn::MulAdd(hn::Mul(u, a), p, a);
   // 1 - 2 / (1 + e^2|x|) above; from 9.1 on it rounds to 1.
-  const FloatV a = hn::Min(constant(9.1f), hn::Abs(x));
   const FloatV factor = constant(2 * kLog2E), n = nearest(hn::Mul(a, factor));
   const FloatV r = hn::MulAdd(a, constant(2 * kLog2ERest), hn::MulSub(a, factor, n));
   const FloatV e = hn::Add(power_of_two(n, r), constant(1));
   const FloatV large = hn::NegMulAdd(reciprocal_of(e), constant(2), constant(1));
-  return hn::IfThenElse(hn::Lt(a, constant(0.63f)), small, hn::CopySignToAbs(large, x));
+  return hn::CopySignToAbs(hn::IfThenElse(hn::Lt(a, constant(0.63f)), small, large), x);
 }
 HWY_INLINE FloatV sinh_of(FloatV x) {
   const FloatV a = hn::Abs(x);
