@@ -4,6 +4,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows/channel_sweeps.h"
+#include "backends/cpu/rows/far_means.h"
 #include "backends/cpu/rows/norm_kernels.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "ops/batch_norm_attrs.h"
@@ -31,6 +32,12 @@ struct Channels {
   }
   void* of(void* x, std::int64_t n, std::int64_t c) const {
     return at(x, (n * channels + c) * plane, type);
+  }
+  // Sum of a channel's distances from `mean`.
+  double distances(const void* x, std::int64_t c, std::int64_t examples, float mean) const {
+    double sum = 0;
+    for (std::int64_t n = 0; n < examples; ++n) sum += sweeps.distances(of(x, n, c), mean, plane);
+    return sum;
   }
 };
 
@@ -62,17 +69,21 @@ class BatchNorm : public Prepared {
   void one_channel(const RunArgs& args, std::int64_t c, std::int64_t examples) const {
     const void* x = args.in[0];
     double new_mean = parameter(call_, args, 3, c), new_var = parameter(call_, args, 4, c);
-    double mean = new_mean, var = new_var;
+    double mean = new_mean, var = new_var, rest = 0;
     const auto count = static_cast<double>(examples * x_.plane);
     if (attrs_.training && count == 0) {  // nothing was seen: the running statistics stay
       mean = var = 0;
     } else if (attrs_.training) {
-      double sum = 0, squares = 0;
+      double sum = 0;
       for (std::int64_t n = 0; n < examples; ++n) sum += x_.sweeps.sum(x_.of(x, n, c), x_.plane);
       mean = sum / count;
-      for (std::int64_t n = 0; n < examples; ++n)
-        squares += x_.sweeps.squares(x_.of(x, n, c), static_cast<float>(mean), x_.plane);
-      var = squares / count;
+      var = variance(x, c, examples, SplitMean(mean).near);
+      if (is_far(mean, 1 / std::sqrt(var + attrs_.eps))) {
+        const float near = SplitMean(mean).near;
+        mean = near + x_.distances(x, c, examples, near) / count;
+        rest = SplitMean(mean).rest;
+        var = std::max(0.0, variance(x, c, examples, SplitMean(mean).near) - rest * rest);
+      }
       new_mean += attrs_.momentum * (mean - new_mean);
       new_var += attrs_.momentum * (var * count / std::max(count - 1, 1.0) - new_var);
     }
@@ -82,10 +93,18 @@ class BatchNorm : public Prepared {
     set_result(call_, args, 3, c, mean);
     set_result(call_, args, 4, c, rstd);
     const auto a = static_cast<float>(rstd * parameter(call_, args, 1, c));
-    const auto b = static_cast<float>(parameter(call_, args, 2, c));
+    const auto b = static_cast<float>(parameter(call_, args, 2, c) - of_rest(rest, a));
     for (std::int64_t n = 0; n < examples; ++n)
       x_.sweeps.affine(x_.of(x, n, c), static_cast<float>(mean), a, b, x_.of(args.out[0], n, c),
                        x_.plane);
+  }
+
+  // Mean square of a channel's distances from `mean`.
+  double variance(const void* x, std::int64_t c, std::int64_t examples, float mean) const {
+    double squares = 0;
+    for (std::int64_t n = 0; n < examples; ++n)
+      squares += x_.sweeps.squares(x_.of(x, n, c), mean, x_.plane);
+    return squares / static_cast<double>(examples * x_.plane);
   }
 
   CallSpec call_;
@@ -114,20 +133,24 @@ class BatchNormGrad : public Prepared {
     const void *dy = args.in[0], *x = args.in[1];
     const auto mean = static_cast<float>(parameter(call_, args, 2, c));
     const double rstd = parameter(call_, args, 3, c);
+    const auto count = static_cast<double>(examples * x_.plane);
+    double rest = 0;
+    if (training_ && is_far(mean, rstd))
+      rest = rest_of(mean, x_.distances(x, c, examples, mean) / count);
     ChannelSums sums;
     for (std::int64_t n = 0; n < examples; ++n) {
       const ChannelSums s = x_.sweeps.products(x_.of(dy, n, c), x_.of(x, n, c), mean, x_.plane);
       sums.dy += s.dy;
       sums.dy_x += s.dy_x;
     }
+    sums.dy_x -= of_rest(rest, sums.dy);
     set_result(call_, args, 1, c, sums.dy_x * rstd);
     set_result(call_, args, 2, c, sums.dy);
     const double p = rstd * parameter(call_, args, 4, c);
     double q = 0, r = 0;
     if (training_) {
-      const auto count = static_cast<double>(examples * x_.plane);
       q = -p * rstd * rstd * sums.dy_x / count;
-      r = -p * sums.dy / count;
+      r = -p * sums.dy / count - of_rest(rest, q);
     }
     for (std::int64_t n = 0; n < examples; ++n)
       x_.sweeps.combine(x_.of(dy, n, c), x_.of(x, n, c), mean, static_cast<float>(p),

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows/channel_sweeps.h"
+#include "backends/cpu/rows/far_means.h"
 #include "backends/cpu/rows/norm_kernels.h"
 #include "backends/cpu/vectors/tiles.h"
 
@@ -62,15 +63,23 @@ class GroupNorm : public Prepared {
     const auto count = static_cast<double>(length);
     const void* x = at(static_cast<const void*>(args.in[0]), t * length, g_.type);
     void* y = at(args.out[0], t * length, g_.type);
-    const auto mean = static_cast<float>(g_.sweeps.sum(x, length) / count);
-    const auto rstd =
-        static_cast<float>(1 / std::sqrt(g_.sweeps.squares(x, mean, length) / count + attrs_.eps));
-    static_cast<float*>(args.out[1])[t] = mean;
+    SplitMean mean;
+    mean.near = static_cast<float>(g_.sweeps.sum(x, length) / count);
+    double var = g_.sweeps.squares(x, mean.near, length) / count;
+    if (is_far(mean.near, 1 / std::sqrt(var + attrs_.eps))) {
+      mean = SplitMean(mean.near + g_.sweeps.distances(x, mean.near, length) / count);
+      var = g_.sweeps.squares(x, mean.near, length) / count;
+      var = std::max(0.0, var - mean.rest * mean.rest);
+    }
+    const auto rstd = static_cast<float>(1 / std::sqrt(var + attrs_.eps));
+    static_cast<float*>(args.out[1])[t] = mean.near;
     static_cast<float*>(args.out[2])[t] = rstd;
     for (std::int64_t i = 0; i < each; ++i) {
       const std::int64_t c = t % g_.groups * each + i;
-      g_.sweeps.affine(at(x, i * g_.plane, g_.type), mean, rstd * parameter(call_, args, 1, c, 1),
-                       parameter(call_, args, 2, c, 0), at(y, i * g_.plane, g_.type), g_.plane);
+      const float a = rstd * parameter(call_, args, 1, c, 1);
+      const double b = parameter(call_, args, 2, c, 0) - of_rest(mean.rest, a);
+      g_.sweeps.affine(at(x, i * g_.plane, g_.type), mean.near, a, static_cast<float>(b),
+                       at(y, i * g_.plane, g_.type), g_.plane);
     }
   }
 
@@ -127,15 +136,20 @@ class GroupNormGrad : public Prepared {
     const auto scale = [&](std::int64_t k) {
       return parameter(call_, args, 4, t % g_.groups * each + k, 1);
     };
+    const double r = rstd, count = static_cast<double>(g_.length());
+    double rest_of_mean = 0;
+    if (is_far(mean, rstd))
+      rest_of_mean = rest_of(mean, g_.sweeps.distances(in(1, 0), mean, g_.length()) / count);
     double of_dy = 0, of_product = 0;
     for (std::int64_t k = 0; k < each; ++k) {
       sums[k] = g_.sweeps.products(in(0, k), in(1, k), mean, plane);
+      sums[k].dy_x -= of_rest(rest_of_mean, sums[k].dy);
       of_dy += sums[k].dy * static_cast<double>(scale(k));
       of_product += sums[k].dy_x * static_cast<double>(scale(k));
     }
-    const double r = rstd, count = static_cast<double>(g_.length());
-    const auto q = static_cast<float>(-r * r * r * of_product / count);
-    const auto rest = static_cast<float>(-r * of_dy / count);
+    const double to_x = -r * r * r * of_product / count;
+    const auto q = static_cast<float>(to_x);
+    const auto rest = static_cast<float>(-r * of_dy / count - of_rest(rest_of_mean, to_x));
     for (std::int64_t k = 0; k < each; ++k)
       g_.sweeps.combine(in(0, k), in(1, k), mean, rstd * scale(k), q, rest,
                         at(args.out[0], t * g_.length() + k * plane, g_.type), plane);

@@ -19,6 +19,13 @@ double sum(const void* p, std::int64_t n) {
 }
 
 template <class T>
+double distances(const void* p, float mean, std::int64_t n) {
+  const T* x = static_cast<const T*>(p);
+  const FloatV m = hn::Set(Floats(), mean);
+  return sum_over(n, [&](auto at) HWY_ATTR { return at.keep(hn::Sub(at(x), m)); });
+}
+
+template <class T>
 double squares(const void* p, float mean, std::int64_t n) {
   const T* x = static_cast<const T*>(p);
   const FloatV m = hn::Set(Floats(), mean);
@@ -70,7 +77,7 @@ void combine(const void* q, const void* p, float mean, float to_dy, float to_x, 
 
 template <class T>
 ChannelSweeps sweeps_for() {
-  return {sum<T>, squares<T>, products<T>, affine<T>, combine<T>};
+  return {sum<T>, distances<T>, squares<T>, products<T>, affine<T>, combine<T>};
 }
 
 ChannelSweeps make_channel_sweeps(DType t) {

@@ -15,7 +15,8 @@ struct ChannelSums {
 // All over n elements of the kernel's type.
 struct ChannelSweeps {
   double (*sum)(const void* x, std::int64_t n) = nullptr;
-  double (*squares)(const void* x, float mean, std::int64_t n) = nullptr;  // of x - mean
+  double (*distances)(const void* x, float mean, std::int64_t n) = nullptr;  // sum of x - mean
+  double (*squares)(const void* x, float mean, std::int64_t n) = nullptr;    // of x - mean
   ChannelSums (*products)(const void* dy, const void* x, float mean, std::int64_t n) = nullptr;
   // y = (x - mean) a + b; y may be x.
   void (*affine)(const void* x, float mean, float a, float b, void* y, std::int64_t n) = nullptr;

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "backends/cpu/rows/far_means.h"
 #include "backends/cpu/vectors/sweeps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,13 +24,57 @@ double squares_in_double(const T* x, std::int64_t n, double mean) {
   return sum;
 }
 
+template <class T>
+HWY_NOINLINE double mean_of_distances(const T* x, std::int64_t n, FloatV mean) {
+  return sum_over(n, [&](auto at) HWY_ATTR { return at.keep(hn::Sub(at(x), mean)); }) /
+         static_cast<double>(n);
+}
+
+// Mean and 1 / deviation of a row far from 0, from a mean that is near the true one.
+struct FarStatistics {
+  SplitMean mean;
+  float rstd = 0;
+};
+template <class T>
+HWY_NOINLINE FarStatistics far_statistics(const T* x, std::int64_t n, float near, double eps) {
+  const Floats d;
+  const double mean = static_cast<double>(near) + mean_of_distances(x, n, hn::Set(d, near));
+  FarStatistics s{SplitMean(mean)};
+  const FloatV m = hn::Set(d, s.mean.near), rest = hn::Set(d, static_cast<float>(s.mean.rest));
+  double squares = sum_over(n, [&](auto at) HWY_ATTR {
+    const FloatV c = at.keep(hn::Sub(hn::Sub(at(x), m), rest));
+    return hn::Mul(c, c);
+  });
+  if (!std::isfinite(squares)) squares = squares_in_double(x, n, mean);
+  s.rstd = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(n) + eps));
+  return s;
+}
+
+// y = (x - mean - rest) rstd scale + shift.
+template <class T, bool kCentred, bool kFarRow>
+void normalise(const T* x, const NormForward& row, const NormStatistics& s, double rest_of_mean,
+               std::int64_t n) {
+  T* y = static_cast<T*>(row.y);
+  const float *scale = row.scale, *shift = row.shift;
+  const Floats d;
+  const FloatV mean = hn::Set(d, s.mean), rstd = hn::Set(d, s.rstd);
+  const FloatV rest = hn::Set(d, static_cast<float>(rest_of_mean));
+  for_vectors(n, [&](auto at) HWY_ATTR {
+    FloatV v = at(x);
+    if constexpr (kCentred) v = hn::Sub(v, mean);
+    if constexpr (kFarRow) v = hn::Sub(v, rest);
+    v = hn::Mul(v, rstd);
+    if (scale) v = hn::Mul(v, at(scale));
+    if (shift) v = hn::Add(v, at(shift));
+    at.put(v, y);
+  });
+}
+
 template <class T, bool kCentred, bool kSum>
 NormStatistics forward(const NormForward& row, std::int64_t n) {
   const T* x = static_cast<const T*>(row.x);
   const T* addend = static_cast<const T*>(row.addend);
   T* sum = static_cast<T*>(row.sum);
-  T* y = static_cast<T*>(row.y);
-  const float *scale = row.scale, *shift = row.shift;
   const Floats d;
   NormStatistics s;
   const auto count = static_cast<double>(n);
@@ -48,23 +93,22 @@ NormStatistics forward(const NormForward& row, std::int64_t n) {
   });
   if (HWY_UNLIKELY(!std::isfinite(squares))) squares = squares_in_double(normed, n, s.mean);
   s.rstd = static_cast<float>(1 / std::sqrt(squares / count + row.eps));
-  const FloatV rstd = hn::Set(d, s.rstd);
-  for_vectors(n, [&](auto at) HWY_ATTR {
-    FloatV v = at(normed);
-    if constexpr (kCentred) v = hn::Sub(v, mean);
-    v = hn::Mul(v, rstd);
-    if (scale) v = hn::Mul(v, at(scale));
-    if (shift) v = hn::Add(v, at(shift));
-    at.put(v, y);
-  });
+  if constexpr (kCentred)
+    if (HWY_UNLIKELY(is_far(s.mean, s.rstd))) {
+      const FarStatistics far = far_statistics(normed, n, s.mean, row.eps);
+      s = {far.mean.near, far.rstd};
+      normalise<T, true, true>(normed, row, s, far.mean.rest, n);
+      return s;
+    }
+  normalise<T, kCentred, false>(normed, row, s, 0, n);
   return s;
 }
 
 // With xhat = (x - mean) rstd and d = dy scale:
 //   dx = rstd (d - mean(d) - xhat mean(d xhat)),  dscale += dy xhat,  dshift += dy.
 // dx is rounded to its type before the residual is added to it.
-template <class T, bool kCentred>
-void backward(const NormBackward& row, std::int64_t n) {
+template <class T, bool kCentred, bool kFarRow>
+void backward_with(const NormBackward& row, double rest_of_mean, std::int64_t n) {
   const T* dy = static_cast<const T*>(row.dy);
   const T* x = static_cast<const T*>(row.x);
   const T* residual = static_cast<const T*>(row.residual);
@@ -72,8 +116,10 @@ void backward(const NormBackward& row, std::int64_t n) {
   const float* scale = row.scale;
   const Floats d;
   const FloatV mean = hn::Set(d, row.statistics.mean), rstd = hn::Set(d, row.statistics.rstd);
+  const FloatV rest = hn::Set(d, static_cast<float>(rest_of_mean));
   const auto xhat_of = [&](FloatV v) HWY_ATTR {
     if constexpr (kCentred) v = hn::Sub(v, mean);
+    if constexpr (kFarRow) v = hn::Sub(v, rest);
     return hn::Mul(v, rstd);
   };
   const Sums sums = sums_over(n, [&](auto at) HWY_ATTR {
@@ -95,6 +141,17 @@ void backward(const NormBackward& row, std::int64_t n) {
     at.put(v, dx);
     at.put(hn::Add(r, at(static_cast<const T*>(dx))), dx);
   });
+}
+
+template <class T, bool kCentred>
+void backward(const NormBackward& row, std::int64_t n) {
+  if constexpr (kCentred)
+    if (const NormStatistics& s = row.statistics; HWY_UNLIKELY(is_far(s.mean, s.rstd))) {
+      const FloatV mean = hn::Set(Floats(), s.mean);
+      const double rest = mean_of_distances(static_cast<const T*>(row.x), n, mean);
+      return backward_with<T, true, true>(row, rest_of(s.mean, rest), n);
+    }
+  backward_with<T, kCentred, false>(row, 0, n);
 }
 
 template <class T, bool kCentred>
