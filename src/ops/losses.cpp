@@ -80,7 +80,17 @@ OpDef loss_op(const char* name, const char* doc, Tensor (*each)(const A&, Tensor
 Tensor huber_each(const HuberLossAttrs& a, Tensor x, Tensor target) {
   const Tensor d = x - target, size = abs(d);
   const Tensor inside = less_equal(size, scalar_like(size, a.delta));
-  return where(inside, square(d) * 0.5, (size - a.delta / 2) * a.delta);
+  // Only what is near is squared: an infinite difference's square has no gradient to send back.
+  const Tensor near = where(inside, d, scalar_like(d, 0));
+  return where(inside, square(near) * 0.5, (size - a.delta / 2) * a.delta);
+}
+
+// log(1 + e^x) - x t as |x| (1 - t or t) + log(1 + e^-|x|): an infinite logit on its target's side
+// is not taken from itself.
+Tensor bce_each(const LossAttrs&, Tensor x, Tensor target) {
+  const Tensor positive = greater(x, scalar_like(x, 0));
+  const Tensor size = where(positive, x, -x);  // not abs(x), which has no slope at 0
+  return size * where(positive, 1 - target, target) + softplus(-size);
 }
 
 Tensor kl_each(const KlDivAttrs& a, Tensor x, Tensor target) {
@@ -162,9 +172,9 @@ std::vector<OpDef> losses_ops() {
           [](const LossAttrs&, Tensor x, Tensor target) { return abs(x - target); }, 0.1, 2),
       loss_op<HuberLossAttrs>("huber_loss", "Squares near 0, lines beyond delta.", huber_each, 0.1,
                               2),
-      loss_op<LossAttrs>(
-          "bce_with_logits", "Binary cross-entropy of sigmoid(x) against probabilities.",
-          [](const LossAttrs&, Tensor x, Tensor target) { return softplus(x) - x * target; }, 0, 1),
+      loss_op<LossAttrs>("bce_with_logits",
+                         "Binary cross-entropy of sigmoid(x) against probabilities.", bce_each, 0,
+                         1),
       loss_op<KlDivAttrs>("kl_div", "target (log(target) - x), x logarithms of probabilities.",
                           kl_each, 0.05, 1, true),
       nll_loss_op(),

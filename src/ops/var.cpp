@@ -3,12 +3,27 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/identity.h"
+#include "ops/logical.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/statistics.h"
 #include "ops/unary.h"
+#include "ops/where.h"
 
 namespace aloft {
+namespace {
+
+// x without its mean. A mean that lies far from 0 is rounded coarsely beside the distances from it,
+// so what is left of it is taken off too; the first one is as good as any number near the mean, so
+// no gradient goes through it. Infinite distances have no mean and stay as they are.
+Tensor centred(const Tensor& x, const Ints& axes) {
+  const Tensor near = x - detach(mean(x, axes, true));
+  const Tensor rest = mean(near, axes, true);
+  return near - where(is_finite(rest), rest, scalar_like(rest, 0));
+}
+
+}  // namespace
 
 std::vector<OpDef> var_ops() {
   using A = VarAttrs;
@@ -24,11 +39,19 @@ std::vector<OpDef> var_ops() {
       .numeric = Numeric::Widen,
       .meaning = Body<A>([](const A& a, std::span<const Tensor> in) -> std::vector<Tensor> {
         const Tensor x = cast(in[0], statistics_type(in[0].dtype()));
-        const Tensor squares = square(x - mean(x, a.axes, true));
+        const Tensor squares = square(centred(x, a.axes));
         const Tensor count = element_count(x, a.axes, x.dtype()) - a.correction;
         return {cast(sum(squares, a.axes, a.keep_dims) / count, in[0].dtype())};
       }),
-      .vjp = FromBody{},
+      // dx = 2 dy (x - mean) / count: the distances add up to nothing, so the mean's own gradient
+      // is 0 (and not infinity less infinity).
+      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
+        if (!g.needs(0)) return;
+        const Tensor x = cast(g.in(0), statistics_type(g.in(0).dtype()));
+        const Tensor dy = expand_reduced(cast(g.cotangent(0), x.dtype()), x, a.axes);
+        const Tensor count = element_count(x, a.axes, x.dtype()) - a.correction;
+        g.give(0, cast(centred(x, a.axes) * (dy * 2 / count), g.in(0).dtype()));
+      }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(4, in, out); },
       .labels = "*",
       .fusion = Fusion::RowReduce,

@@ -8,6 +8,10 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "frontend/eager.h"
+#include "ops/batch_norm.h"
+#include "ops/group_norm.h"
+#include "ops/layer_norm.h"
+#include "ops/var.h"
 #include "parity/case_runs.h"
 #include "types/tolerance.h"
 
@@ -91,6 +95,21 @@ INSTANTIATE_TEST_SUITE_P(PyTorch, Points,
                          [](const auto& info) {
                            return test_name(points().cases().at(info.param));
                          });
+
+// Far from 0 the mean is rounded coarsely: of equal numbers nothing may be left of that.
+TEST(FarFromZero, EqualNumbersHaveNoDistances) {
+  use_backend(cpu_backend());
+  for (const float value : {1e6f + 0.3f, 33333.7f, -1000.1f, 1e30f}) {
+    constexpr int kLength = 33;
+    const Tensor x = from_floats(std::vector<float>(2 * kLength, value), {2, 1, kLength});
+    const Tensor one = from_floats({1}, {1}), zero = from_floats({0}, {1});
+    const Tensor stay = from_floats({0}, {1}), rate = from_floats({1}, {1});
+    for (const Tensor& y :
+         {layer_norm(x, Tensor(), Tensor()), group_norm(x, 1, one, zero),
+          batch_norm(x, one, zero, stay, rate, {.training = true}).y, var(x, {2}, true)})
+      for (const double v : y.to_vector()) ASSERT_EQ(v, 0) << value;
+  }
+}
 
 }  // namespace
 }  // namespace aloft::parity

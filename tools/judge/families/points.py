@@ -2,8 +2,8 @@
 numbers, ties, empty targets, rows of equal huge logits. Values and gradients by PyTorch.
 
 In float64, and rounded to float32: what lies beyond its range is infinite. Left out is what PyTorch
-itself gets wrong (gradients of logsumexp near huge maxima), and what has no right answer (gradients
-where the result is NaN already). A case whose attributes say "compute": "bf16" holds numbers that
+itself gets wrong (gradients of logsumexp near huge maxima), and mostly what has no right answer
+(gradients where the result is NaN already). A case whose attributes say "compute": "bf16" holds numbers that
 bf16 holds too; Aloft computes it in bf16.
 
 "terms" is the magnitude of what a result adds up: its rounding errors are relative to that. "row":
@@ -83,12 +83,11 @@ def binary(r):
                       "maximum": torch.maximum, "minimum": torch.minimum,
                       "squared_difference": lambda a, b: (a - b) ** 2}.items():
         r.add(name, name, {}, {"a": a, "b": b}, run)
-    # What the others are squared or divided by leaves float32's range; modulo 0 is NaN.
+    # What the others are squared or divided by leaves float32's range.
     usual = [(x, y) for x, y in zip(a, b) if {x, y}.isdisjoint({1e-40, 1e30})]
     for name, run in {"atan2": torch.atan2, "pow": torch.pow, "mod": torch.fmod,
                       "remainder": torch.remainder}.items():
-        pairs = [p for p in usual if p[1] != 0] if name in ("mod", "remainder") else usual
-        x, y = (list(v) for v in zip(*pairs))
+        x, y = (list(v) for v in zip(*usual))
         r.add(name, name, {}, {"a": x, "b": y}, run)
     mask = np.arange(len(a)) % 3 == 0
     r.add("where", "where", {}, {"mask": mask, "a": a, "b": b},
@@ -133,10 +132,17 @@ def rows(r):
     each("prod", lambda x: x.prod(-1), tame)
     each("var", lambda x: x.var(-1), tame)
     each("var-one", lambda x: x.var(-1), [[2.0], [0.0]], op="var")
+    each("var-far", lambda x: x.var(-1), FAR, terms=0, op="var")
+    each("var-infinite", lambda x: x.var(-1), [[INF, 0, 1, 2, 3], [0, 1, -INF, 2, 3]], op="var")
     tame = [row for row in tame if 1e-40 not in row]
     each("norm", lambda x: x.norm(dim=-1), tame)
     each("norm-1", lambda x: x.norm(p=1, dim=-1), tame, op="norm", axes=[-1], order=1)
 
+
+# Far from 0: an f32 mean is rounded coarsely beside the distances from it.
+FAR = [[1e6 + 0.3] * 33, [33333.7] * 33, [1000.1] * 33, [2.0**100] * 33,
+       [1e6 + 0.25 * (i * i % 17) for i in range(33)], [-1e5 + i % 7 for i in range(33)],
+       [77.0 + 0.01 * (i % 5) for i in range(33)]]
 
 # Logits, and the class of each row.
 LOGITS = [[1e6, 1e6 + 0.5, 1e6 - 1, 1e6 + 2], [1e4, 1e4 + 0.5, 1e4 - 1, 1e4 + 2], [-1e30] * 4,
@@ -183,6 +189,14 @@ def losses(r):
     r.add("huber_loss", "huber_loss", {"delta": 1.0, "reduction": "sum"},
           {"x": [0.0, 1.0, -1.0, 2.0, 1e30, 1e-30], "y": [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]},
           lambda a, b: F.huber_loss(a, b, reduction="sum"))
+    for i, d in enumerate((INF, -INF)):
+        r.add(f"huber_loss-infinite-{i}", "huber_loss", {"delta": 2.0, "reduction": "sum"},
+              {"x": [d, 1.0], "y": [0.0, 1.5]}, lambda a, b: F.huber_loss(a, b, delta=2.0,
+                                                                         reduction="sum"))
+    # Of -inf against 1 PyTorch's loss is NaN, 0 * inf; it is infinite.
+    r.add("bce_with_logits-infinite", "bce_with_logits", {"reduction": "sum"},
+          {"x": [INF, 0.0, -0.0], "y": [0.0, 0.25, 1.0]},
+          lambda a, b: F.binary_cross_entropy_with_logits(a, b, reduction="sum"))
     r.add("kl_div", "kl_div", {"reduction": "sum"},
           {"x": [[0.0, -1.0, -200.0, -2.0]], "y": [[0.0, 1.0, 0.0, 0.5]]},
           lambda a, b: F.kl_div(a, b, reduction="sum"), no_grad=("y",))
@@ -200,6 +214,18 @@ def norms(r):
         r.add(name.replace("layer", "rms"), "rms_norm", {"eps": 1e-6}, {"x": rows, "w": one},
               lambda x, w: F.rms_norm(x, (4,), w, 1e-6), "row", 4, dy=dy[:len(rows)],
               no_grad=("w",))
+    far, ones = np.array(FAR, np.float32), np.ones(len(FAR))
+    dy = np.array([[(i * 5 + n) % 11 - 5 for i in range(33)] for n in range(len(FAR))]) / 4
+    r.add("layer_norm-far", "layer_norm", {"eps": 1e-5}, {"x": far},
+          lambda x: F.layer_norm(x, (33,), eps=1e-5), 20, 33, dy=dy)
+    far, dy, ones = far[3:], dy[3:], ones[3:]  # its own rounding shows in the others
+    r.add("group_norm-far", "group_norm", {"groups": 4, "eps": 1e-5},
+          {"x": far[None], "w": ones, "b": 0 * ones},
+          lambda x, w, b: F.group_norm(x, 4, w, b, 1e-5), 20, 33, dy=dy[None])
+    r.add("batch_norm-far", "batch_norm", {"training": True, "momentum": 0.1, "eps": 1e-5},
+          {"x": far[None], "w": ones, "b": 0 * ones, "m": 0 * ones, "v": ones},
+          lambda x, w, b, m, v: F.batch_norm(x, m.detach(), v.detach(), w, b, True, 0.1, 1e-5),
+          20, 33, dy=dy[None], no_grad=("m", "v"))
 
 
 def attention(r):
