@@ -6,6 +6,7 @@
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
+#include "ops/identity.h"
 #include "ops/op.h"
 #include "ops/promote.h"
 #include "ops/reduce.h"
@@ -46,32 +47,41 @@ Tensor pick(Vjp& g, int side, Tensor (*lost)(Operand, Operand)) {
   return where(lost(mine, other), scalar_like(dy, 0), shared);
 }
 
+// A branch of `where` that is not taken gets a zero, and where its own derivative is infinite the
+// product of both is NaN: what a formula cannot take is replaced by 1 before the formula, so that
+// gradients of these gradients hold too.
+
 // 0 to the power 0 is 1 whatever its base does: the gradient is 0, not 0 * 0^-1.
 Tensor pow_by_base(Vjp& g) {
   const Tensor& b = g.in(1);
-  const Tensor zero = scalar_like(b, 0);
-  const Tensor slope = b * pow(g.in(0), b - 1.0);
-  return g.cotangent(0) * where(equal(b, zero), zero, slope);
+  const Tensor zero = scalar_like(b, 0), flat = equal(b, zero);
+  const Tensor slope = b * pow(where(flat, scalar_like(b, 1), g.in(0)), b - 1.0);
+  return g.cotangent(0) * where(flat, zero, slope);
 }
 // 0^b stays 0 (or 1) beside every b >= 0: log(0) is not asked for there.
 Tensor pow_by_exponent(Vjp& g) {
   const Tensor &a = g.in(0), &b = g.in(1);
   const Tensor zero = scalar_like(a, 0), no = cast(zero, DType::Bool);
   const Tensor flat = where(equal(a, zero), greater_equal(b, zero), no);
-  return g.cotangent(0) * where(flat, zero, g.out(0) * log(a));
+  const Tensor slope = g.out(0) * log(where(flat, scalar_like(a, 1), a));
+  return g.cotangent(0) * where(flat, zero, slope);
 }
 
 // by / (a^2 + b^2); 0 at the origin, which has no angle.
 Tensor turned(Vjp& g, const Tensor& by) {
   const Tensor squares = square(g.in(0)) + square(g.in(1)), zero = scalar_like(squares, 0);
-  return where(equal(squares, zero), zero, g.cotangent(0) * by / squares);
+  const Tensor origin = equal(squares, zero);
+  const Tensor divisor = where(origin, scalar_like(squares, 1), squares);
+  return where(origin, zero, g.cotangent(0) * by / divisor);
 }
 
-// a / b rounded down, from the remainder: the rounded quotient may lie on the integer above.
+// a / b rounded down, from the remainder: the rounded quotient may lie on the integer above. By 0
+// it is a / 0. It is level almost everywhere, so no gradient goes through it.
 Tensor floored_quotient(const Tensor& a, const Tensor& b) {
   const Tensor m = mod(a, b), zero = scalar_like(a, 0), one = scalar_like(a, 1);
   const Tensor apart = not_equal(less(b, zero), less(m, zero));
-  return round((a - m) / b) - where(equal(m, zero), zero, where(apart, one, zero));
+  const Tensor q = round((a - m) / b) - where(equal(m, zero), zero, where(apart, one, zero));
+  return detach(where(equal(b, zero), a / b, q));
 }
 
 const Row kRows[] = {

@@ -7,6 +7,7 @@
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
+#include "ops/identity.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
@@ -41,9 +42,10 @@ void infer(const A& a, Infer& c) {
 }
 
 // What both bodies need of the targets, each of a row's shape: which rows count, which of those
-// have a class, and the mask [..., V] of the target's class.
+// have no class, and the mask [..., V] of the target's class. A row that is ignored is not wrong:
+// a factor NaN there would meet the zero of its gradient when the gradient is differentiated.
 struct Rows {
-  Tensor counts, valid, hit;
+  Tensor counts, wrong, hit;
 };
 
 Rows rows_from(const A& a, const Tensor& logits, const Tensor& targets) {
@@ -53,7 +55,8 @@ Rows rows_from(const A& a, const Tensor& logits, const Tensor& targets) {
   r.counts = not_equal(t, scalar_like(t, static_cast<double>(a.ignore_index)));
   const Tensor below = less(t, scalar_like(t, static_cast<double>(classes)));
   const Tensor none = cast(scalar_like(t, 0), DType::Bool);
-  r.valid = where(greater_equal(t, scalar_like(t, 0)), below, none);
+  const Tensor valid = where(greater_equal(t, scalar_like(t, 0)), below, none);
+  r.wrong = where(valid, none, r.counts);
   EmitterScope scope(*logits.emitter());
   const Tensor numbers = iota(classes, DType::I64);  // named: compilers order arguments differently
   r.hit = equal(expand_reduced(t, logits, {-1}), numbers);
@@ -71,11 +74,12 @@ Tensor nan_like(const Tensor& x) {
 }
 
 // The largest logit is taken off before anything is summed, and never added again: logits of 1e6
-// stand so far apart in f32 that the loss would be lost between them.
+// stand so far apart in f32 that the loss would be lost between them. What is taken off changes
+// nothing, so no gradient goes through it: it would leave rounding errors at the largest logit.
 struct Shifted {
   Tensor x, e, sum;  // x - max(x), its exponentials, and their sums [..., 1]
   explicit Shifted(const Tensor& logits)
-      : x(logits - max(logits, {-1}, true)), e(exp(x)), sum(aloft::sum(e, {-1}, true)) {}
+      : x(logits - detach(max(logits, {-1}, true))), e(exp(x)), sum(aloft::sum(e, {-1}, true)) {}
 };
 
 std::vector<Tensor> body(const A& a, std::span<const Tensor> in) {
@@ -87,7 +91,7 @@ std::vector<Tensor> body(const A& a, std::span<const Tensor> in) {
   const Tensor target = sum(where(rows.hit, shifted.x, zero), {-1});
   Tensor loss = reshape(log(shifted.sum), in[1].shape()) - target * (1 - a.label_smoothing);
   if (a.label_smoothing > 0) loss = loss - mean(shifted.x, {-1}) * a.label_smoothing;
-  loss = where(rows.valid, loss, nan_like(x));
+  loss = where(rows.wrong, nan_like(x), loss);
   Tensor total = sum(where(rows.counts, loss, zero));
   if (a.reduction == "mean") total = total / divisor(rows.counts, wide);
   return {total};
@@ -177,7 +181,7 @@ std::vector<Tensor> grad_body(const A& a, std::span<const Tensor> in) {
   if (a.label_smoothing > 0) d = d - a.label_smoothing / static_cast<double>(x.dim(-1).max());
   Tensor each = cast(in[2], wide);
   if (a.reduction == "mean") each = each / divisor(rows.counts, wide);
-  const Tensor factor = where(rows.valid, each, nan_like(x));
+  const Tensor factor = where(rows.wrong, nan_like(x), each);
   const Tensor counts = expand_reduced(rows.counts, x, {-1});
   const Tensor dx = where(counts, d * expand_reduced(factor, x, {-1}), scalar_like(x, 0));
   return {cast(dx, in[0].dtype())};

@@ -1,6 +1,7 @@
 #include "ops/logsumexp.h"
 
 #include "ops/binary.h"
+#include "ops/identity.h"
 #include "ops/logical.h"
 #include "ops/op.h"
 #include "ops/reshape.h"
@@ -10,10 +11,11 @@
 namespace aloft {
 namespace {
 
-// An infinite maximum is not subtracted: inf - inf would make a NaN out of it.
+// An infinite maximum is not subtracted: inf - inf would make a NaN out of it. The result does not
+// depend on the shift, so no gradient goes through it: only rounding errors would.
 Tensor shift_of(const Tensor& x, const Ints& axes) {
   const Tensor top = max(x, axes, true);
-  return where(is_finite(top), top, scalar_like(top, 0));
+  return detach(where(is_finite(top), top, scalar_like(top, 0)));
 }
 
 }  // namespace

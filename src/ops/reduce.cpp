@@ -9,9 +9,9 @@
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/op.h"
+#include "ops/prod_grad.h"
 #include "ops/promote.h"
 #include "ops/reshape.h"
-#include "ops/where.h"
 #include "scalar/integers.h"
 
 namespace aloft {
@@ -37,20 +37,10 @@ void extremum_vjp(const ReduceAttrs& a, Vjp& g) {
   g.give(0, hit * (dy / ties));
 }
 
-// The product of the others, also where elements are 0: with one zero only that element has a
-// gradient, with more none has.
 void prod_vjp(const ReduceAttrs& a, Vjp& g) {
   if (!g.needs(0)) return;
   const Tensor& x = g.in(0);
-  const Tensor zero = scalar_like(x, 0), one = scalar_like(x, 1);
-  const Tensor is_zero = equal(x, zero);
-  const Tensor filled = where(is_zero, one, x);
-  const Tensor zeros = sum(cast(is_zero, x.dtype()), a.axes, true);
-  const Tensor whole = prod(filled, a.axes, true);
-  const Tensor at_zero = where(equal(zeros, one), whole, zero);
-  const Tensor elsewhere = where(equal(zeros, zero), whole, zero) / filled;
-  const Tensor dy = expand_reduced(g.cotangent(0), x, a.axes);
-  g.give(0, where(is_zero, at_zero, elsewhere) * dy);
+  g.give(0, prod_grad(x, a.axes) * expand_reduced(g.cotangent(0), x, a.axes));
 }
 
 struct Row {
@@ -138,7 +128,7 @@ OpDef reduce_op(const Row& row) {
       .fusion = Fusion::RowReduce,
       .onnx = Onnx{row.onnx, 13},
       .samples =
-          [whole = row.whole != nullptr](Samples& s) {
+          [name = row.name, whole = row.whole != nullptr](Samples& s) {
             const auto one = [&](Ints axes, bool keep, Shape shape) {
               s.add(A{std::move(axes), keep}, {{std::move(shape), Fill::Distinct, -2, 2}});
             };
@@ -151,6 +141,8 @@ OpDef reduce_op(const Row& row) {
             one({}, true, {1});
             one({-1}, false, {0, 3});
             s.add(A{{-1}, false}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
+            if (name == std::string("prod"))
+              s.add(A{{-1}, false}, {{{9, 4}, Fill::Ids, 0, 4}}, "zeros");
             if (!whole) return;
             for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
               for (const Ints& axes : {Ints{}, Ints{0}, Ints{-1}, Ints{0, 2}})
