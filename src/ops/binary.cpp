@@ -223,11 +223,12 @@ Tensor number_like(const Tensor& x, double value) {
   return full(Shape{}, value, promoted(x.dtype(), NumberKind::Real));
 }
 
-Tensor number_like(const Tensor& x, std::int64_t value) {
+Tensor number_like(const Tensor& x, std::int64_t value, Ends ends) {
   EmitterScope scope(*x.emitter());
   const DType t = promoted(x.dtype(), NumberKind::Integer);
   // As the tensor's own numbers, it wraps around at the ends of their type.
-  const HostNumber number = is_integer(t) ? wrapped(value, t) : HostNumber::of(value);
+  const bool wraps = is_integer(t) && ends == Ends::Wrap;
+  const HostNumber number = wraps ? wrapped(value, t) : HostNumber::of(value);
   const Tensor near = full(Shape{}, number, t);
   // A double does not hold every i64; of the narrower types it holds all.
   if (t != DType::I64 || HostNumber(static_cast<double>(number)).whole() == value) return near;

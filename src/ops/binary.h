@@ -26,9 +26,10 @@ Tensor remainder(Operand a, Operand b);  // the sign is b's, as in Python
 // A constant of x's element type, shape [].
 Tensor scalar_like(const Tensor& x, double value);
 // A number of the program beside x, shape []: of x's type where its kind allows, see NumberKind.
-// An integer beside integers wraps around to their type.
+// An integer beside integers wraps around to their type, or becomes its nearest bound.
+enum class Ends { Wrap, Bound };
 Tensor number_like(const Tensor& x, double value);
-Tensor number_like(const Tensor& x, std::int64_t value);
+Tensor number_like(const Tensor& x, std::int64_t value, Ends ends = Ends::Wrap);
 
 // Sums `t` over the axes that broadcasting added, so that it has the shape of `like`.
 Tensor sum_to(const Tensor& t, const Tensor& like);
@@ -42,9 +43,9 @@ template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
 template <Number T>
-Tensor number_beside(const Tensor& x, T value) {
+Tensor number_beside(const Tensor& x, T value, Ends ends = Ends::Wrap) {
   if constexpr (std::is_integral_v<T>)
-    return number_like(x, static_cast<std::int64_t>(value));
+    return number_like(x, static_cast<std::int64_t>(value), ends);
   else
     return number_like(x, static_cast<double>(value));
 }
@@ -63,7 +64,12 @@ inline Tensor operator/(Number auto a, Operand b) {
   return div(number_like(b.tensor, static_cast<double>(a)), b);
 }
 inline Tensor pow(Operand a, Number auto b) { return pow(a, number_beside(a.tensor, b)); }
-inline Tensor maximum(Operand a, Number auto b) { return maximum(a, number_beside(a.tensor, b)); }
-inline Tensor minimum(Operand a, Number auto b) { return minimum(a, number_beside(a.tensor, b)); }
+// No integer is above its type's bounds, so a number beyond them compares as they do.
+inline Tensor maximum(Operand a, Number auto b) {
+  return maximum(a, number_beside(a.tensor, b, Ends::Bound));
+}
+inline Tensor minimum(Operand a, Number auto b) {
+  return minimum(a, number_beside(a.tensor, b, Ends::Bound));
+}
 
 }  // namespace aloft

@@ -212,6 +212,8 @@ TEST_F(NumberTypes, NumbersOutsideATensorsTypeWrapAround) {
   EXPECT_EQ(divided(i, 1000), (std::vector<double>{0.001f, 0.1f}));
   EXPECT_EQ(divided(n, 10000000000), (std::vector<double>{1e-10f, 1e-8f}));
   EXPECT_EQ((300 / cast(from_ints({3}, {1}), U8)).to_vector(), std::vector<double>{100});
+  EXPECT_EQ(minimum(u, 300).to_ints(), (Longs{1, 200}));
+  EXPECT_EQ(maximum(u, -3).to_ints(), (Longs{1, 200}));
   auto program = compile([](const Tensor& x) { return (x + 300) * -3; });
   EXPECT_EQ(program(u).to_ints(), ((u + 300) * -3).to_ints());
 }
