@@ -1,6 +1,10 @@
 // A GPT's training step to be timed: a recipe's, or the defaults' with a model by size.
+#include <algorithm>
 #include <functional>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/bench_step.h"
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
@@ -18,6 +22,22 @@ constexpr std::int64_t kVocab = 4096;  // of a model by its size whose vocabular
 
 bool is_recipe(const std::string& model) { return model.size() > 5 && model.ends_with(".toml"); }
 
+// What is neither a recipe nor a model that has a name here: a slip in either, or a run.
+void need_model_name(const std::string& given) {
+  std::vector<std::string> names = models::gpt2_names();
+  if (std::find(names.begin(), names.end(), given) != names.end()) return;
+  for (const char* other : {"llama", "lenet", "resnet18"}) names.emplace_back(other);
+  UserError e("E0721", "there is no such recipe, and no model of that name");
+  e.add_line("at", given);
+  if (path_exists(Path(given) / "run.json"))
+    e.add_line("saw", "a run directory; its recipe is in run.json");
+  e.add_line("need", "a recipe (*.toml), or one of " + join(names, ", "));
+  std::string near = nearest_name(given, names);
+  if (near.empty()) near = nearest_recipe(given);
+  if (!near.empty()) e.add_line("try", near);
+  throw e;
+}
+
 // The recipe that is timed: the file's own, or the defaults with the model's size.
 Recipe recipe_of(const BenchOptions& o) {
   std::vector<Override> set;
@@ -34,7 +54,7 @@ Recipe recipe_of(const BenchOptions& o) {
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
   for (const std::string& text : o.set) set.push_back(parse_override(text));
   if (!is_recipe(o.model)) {
-    models::gpt2_config(o.model);  // refuses a name that does not exist
+    need_model_name(o.model);
     for (const Override& s : set)
       if (s.key.starts_with("data") || s.key == "train.epochs") refuse_option(o, "--set " + s.key);
     set.push_back({"model.size", "\"" + o.model + "\""});

@@ -189,15 +189,17 @@ Action generate_verb(CLI::App& app) {
       ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
   app.add_option("--temperature", o->sampling.temperature, "0: always the likeliest token")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(number_between(0, 100))
       ->capture_default_str();
   app.add_option("--top-k", o->sampling.top_k, "only the k likeliest tokens; 0: all")
       ->check(at_least(0))
       ->capture_default_str();
   app.add_option("--top-p", o->sampling.top_p, "only the likeliest with this total probability")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0, 1))
       ->capture_default_str();
-  app.add_option("--seed", o->sampling.seed, "same seed, same text")->capture_default_str();
+  app.add_option("--seed", o->sampling.seed, "same seed, same text")
+      ->check(at_least(0))
+      ->capture_default_str();
   app.add_option("--checkpoint", o->checkpoint,
                  "of a run: newest, best (in validation) or a step (default: newest)");
   app.add_option("--precision", o->precision, "O0, O2:bf16, ...")->capture_default_str();

@@ -77,9 +77,9 @@ int run(int argc, char** argv) {
     cli::Action action = verb.setup(*sub);
     sub->callback([&chosen, action] { chosen = action; });
   }
-  if (argc <= 1) {  // as git does: the help, and that something was missing
+  if (argc <= 1) {  // as git does: the help, and that something is missing
     print_result(std::string_view(app.help()));
-    return static_cast<int>(ExitCode::Usage);
+    throw UserError("E0700", "there is no verb").need("one of those above");
   }
   try {
     app.parse(argc, argv);

@@ -76,7 +76,13 @@ json keys() {
   return out;
 }
 
-ExitCode recipes(const std::string& folder, bool as_json) {
+ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
+  if (is_named && !is_folder(folder))
+    throw UserError("E0721", "there is no such folder of recipes")
+        .at(folder)
+        .saw(path_exists(folder) ? "a file" : "nothing")
+        .advice(path_exists(folder) ? "aloft train " + folder + " --print-config for that one"
+                                    : "aloft recipes, for those that come with the program");
   const auto found = recipes_in(folder);
   const json all = keys();
   if (as_json) {
@@ -112,9 +118,10 @@ Action recipes_verb(CLI::App& app) {
     bool json = false;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("folder", o->folder, "where to look for recipes")->capture_default_str();
+  const CLI::Option* folder =
+      app.add_option("folder", o->folder, "where to look for recipes")->capture_default_str();
   app.add_flag("--json", o->json, "an object: recipes, and every key with default and meaning");
-  return [o] { return recipes(o->folder, o->json); };
+  return [o, folder] { return recipes(o->folder, folder->count() > 0, o->json); };
 }
 
 }  // namespace aloft::cli

@@ -12,6 +12,8 @@ namespace aloft::cli {
 
 // Checks that an option is a whole number, `least` or more.
 CLI::Validator at_least(std::int64_t least);
+// Checks that an option is a number from `least` to `most`; NaN is none.
+CLI::Validator number_between(double least, double most);
 // Checks a number of threads: 0 to kMostThreads.
 CLI::Validator thread_count();
 

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/verb.h"
@@ -9,6 +13,18 @@ CLI::Validator at_least(std::int64_t least) {
             const auto value = parse_int(text);
             if (value && *value >= least) return "";
             return "need a whole number, " + std::to_string(least) + " or more, got " + text;
+          },
+          ""};
+}
+
+CLI::Validator number_between(double least, double most) {
+  return {[least, most](std::string& text) -> std::string {
+            double value = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool is_whole = error == std::errc() && end == text.data() + text.size();
+            if (is_whole && value >= least && value <= most) return "";
+            return fmt::format("need a number from {:g} to {:g}, got {}", least, most, text);
           },
           ""};
 }

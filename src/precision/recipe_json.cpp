@@ -218,7 +218,15 @@ class Reader {
       return wrong(key, fmt::format("need a number, a word or a table, got {}", seen(value)));
     }
     if (const auto problem = problem_of(recipe_.scale_values); !problem.empty())
-      wrong(key, std::string(problem));
+      wrong(key, std::string(problem) + scale_in_words());
+  }
+
+  // The numbers that a dynamic scale has, defaults included.
+  std::string scale_in_words() const {
+    const ScalerRule& r = recipe_.scale_values;
+    if (r.kind != ScalerKind::Dynamic) return fmt::format(" (init is {:g})", r.init);
+    return fmt::format(" (init is {:g}, min {:g}, max {:g}, growth {:g}, backoff {:g})", r.init,
+                       r.min, r.max, r.growth, r.backoff);
   }
 
   bool read_scale_kind(const std::string& key, const std::string& text) {

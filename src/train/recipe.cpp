@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "data/tokenizers/bpe_tokenizer.h"
 #include "data/tokenizers/utf8.h"
 #include "passes/pipeline.h"
 #include "precision/decide.h"
@@ -91,9 +94,8 @@ class Reader {
 
   void finish() {
     if (!precision_.empty()) finish_precision();
-    if (recipe_.model.dim % recipe_.model.heads != 0)
-      mistake(origin("model.heads"), fmt::format("model.heads: {} heads do not divide dim {}",
-                                                 recipe_.model.heads, recipe_.model.dim));
+    check_heads();
+    check_tokenizer();
     if (recipe_.optimizer.betas.size() != 2)
       mistake(origin("optimizer.betas"), "optimizer.betas: need two numbers");
     for (double b : recipe_.optimizer.betas)
@@ -121,6 +123,32 @@ class Reader {
   }
 
  private:
+  void check_heads() {
+    const ModelSection& m = recipe_.model;
+    if (m.dim % m.heads == 0) return;
+    const auto from = [&](const char* key) {
+      const bool is_sizes = !m.size.empty() && !recipe_.origin.contains(key);
+      return is_sizes ? " of model.size " + m.size : "";
+    };
+    mistake(origin(recipe_.origin.contains("model.heads") ? "model.heads" : "model.dim"),
+            fmt::format("model.heads: {} heads{} do not divide dim {}{}", m.heads,
+                        from("model.heads"), m.dim, from("model.dim")));
+  }
+
+  // What a tokenizer cannot be made by, before any text is read.
+  void check_tokenizer() {
+    const TokenizerSpec& t = recipe_.data.tokenizer;
+    if (!recipe_.data.train_tokens.empty() || !t.path.empty()) return;
+    if (t.kind == "bpe" && t.vocab < kSmallestBpeVocab)
+      mistake(origin("data.tokenizer.vocab"),
+              fmt::format("data.tokenizer.vocab: {}; need {} or more, the 256 bytes and <unk>",
+                          t.vocab, kSmallestBpeVocab));
+    if (t.kind == "gpt2")
+      mistake(origin("data.tokenizer.kind"),
+              "data.tokenizer.kind: gpt2 is not made of text; need data.tokenizer.path, a folder "
+              "with vocab.json and merges.txt");
+  }
+
   void check_patience() {
     if (recipe_.train.patience > 0 && recipe_.train.eval_every == 0)
       mistake(origin("train.patience"),
@@ -225,19 +253,28 @@ class Reader {
   }
 
   void precision(const Leaf& leaf) {
+    // On the command line the order of options means nothing: there a level and a type that
+    // contradict each other are a mistake, whichever comes first.
+    const auto is_given = [&](const std::string& key) {
+      return leaf.origin == kSetOrigin && precision_origin_.contains(key) &&
+             precision_origin_.at(key) == kSetOrigin;
+    };
     if (leaf.key == "precision") {
-      if (leaf.value.is_object())
+      if (leaf.value.is_object()) {
         precision_.update(leaf.value);
-      else
-        precision_ = whole_precision(leaf);
-      if (!leaf.value.is_object()) precision_origin_.clear();
+      } else {
+        const json before = std::exchange(precision_, whole_precision(leaf));
+        for (const auto& [key, value] : before.items())
+          if (is_given(key) && !precision_.contains(key)) precision_[key] = value;
+        std::erase_if(precision_origin_, [&](const auto& o) { return !is_given(o.first); });
+      }
       precision_origin_[""] = leaf.origin;
       for (const auto& [key, origin] : leaf.inner) precision_origin_[key] = origin;
       return;
     }
     const std::string key = leaf.key.substr(std::string("precision.").size());
     // A level set on top of a recipe replaces the recipe's type, which a level may name itself.
-    if (key == "level") {
+    if (key == "level" && !is_given("type")) {
       precision_.erase("type");
       precision_origin_.erase("type");
     }
@@ -252,10 +289,17 @@ class Reader {
             leaf.key + ": no such key" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
   }
 
+  // JSON has no word for NaN and infinity.
+  static std::string shown(const json& value) {
+    if (value.is_number_float() && !std::isfinite(value.get<double>()))
+      return fmt::format("{}", value.get<double>());
+    return json_text(value);
+  }
+
   void wrong(const Leaf& leaf, const std::string& need) {
     mistake(leaf.origin,
             fmt::format("{}: need {}, got {}", leaf.key, need,
-                        leaf.value.dump(-1, ' ', false, json::error_handler_t::replace)));
+                        shown(leaf.value)));
   }
 
   // One key of a group as a leaf of its own: "optimizer.groups[1].lr".
@@ -418,17 +462,10 @@ void anchor_paths(Recipe& r) {
 }
 
 [[noreturn]] void no_such_recipe(const Path& path) {
-  UserError e("E0721", "there is no such recipe");
-  e.add_line("at", path.string());
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           path.parent_path().empty() ? "." : path.parent_path(), ignored))
-    if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
-  const std::string near = nearest_name(path.filename().string(), names);
-  e.add_line("try", near.empty() ? "a file *.toml; `aloft recipes` lists those in recipes/"
-                                 : (path.parent_path() / near).string());
-  throw e;
+  const std::string near = nearest_recipe(path);
+  throw UserError("E0721", "there is no such recipe")
+      .at(path.string())
+      .advice(near.empty() ? "a file *.toml; `aloft recipes` lists those in recipes/" : near);
 }
 
 // "[model] size" gives the numbers that no other key sets; given on the command line it beats those
@@ -452,6 +489,16 @@ void apply_size(Recipe& r) {
 }
 
 }  // namespace
+
+std::string nearest_recipe(const Path& path) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           path.parent_path().empty() ? "." : path.parent_path(), ignored))
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
+  const std::string near = nearest_name(path.filename().string(), names);
+  return near.empty() ? "" : (path.parent_path() / near).string();
+}
 
 Override parse_override(std::string_view text) {
   const auto equals = text.find('=');

@@ -98,6 +98,8 @@ struct Override {
 // nearest valid name; E0721 where there is no such file. Relative paths begin at the recipe's
 // folder; those of an override begin where the program was started.
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides = {});
+// The recipe in the folder of `path` whose name is nearest to its; "" where none is near.
+std::string nearest_recipe(const Path& path);
 Recipe parse_recipe(std::string_view toml, std::string_view name,
                     const std::vector<Override>& overrides = {});
 // "train.steps=5" -> {key, value}. UserError E0713.

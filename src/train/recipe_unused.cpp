@@ -59,13 +59,35 @@ class Search {
       report("data.validation", "data.train_tokens",
              "divides text; beside data.train_tokens it is data.validation_tokens that counts");
     }
-    if (!d.tokenizer.path.empty())
+    report_validation();
+    if (recipe_.train.sample_tokens == 0)
+      report("train.sample_every", "train.sample_tokens",
+             "does nothing where train.sample_tokens is 0");
+    if (!d.train_tokens.empty())
+      for (const char* key :
+           {"data.tokenizer.kind", "data.tokenizer.vocab", "data.tokenizer.byte_fallback"})
+        report(key, "data.train_tokens",
+               "makes a tokenizer of text; the one that made data.train_tokens is "
+               "data.tokenizer.path");
+    else if (!d.tokenizer.path.empty())
       for (const char* key : {"data.tokenizer.vocab", "data.tokenizer.byte_fallback"})
         report(key, "data.tokenizer.path", "does nothing where data.tokenizer.path names one");
     return std::move(found_);
   }
 
  private:
+  // What counts evaluations needs some.
+  void report_validation() {
+    const DataSection& d = recipe_.data;
+    const bool is_text = d.train_tokens.empty();
+    if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
+    const char* selector = is_text ? "data.validation" : "data.validation_tokens";
+    for (const char* key : {"train.patience", "train.keep_best"})
+      report(key, selector,
+             fmt::format("counts evaluations; there are none without {}",
+                         is_text ? "data.validation above 0" : "data.validation_tokens"));
+  }
+
   std::string origin(std::string_view key) const {
     const auto it = recipe_.origin.find(std::string(key));
     return it == recipe_.origin.end() ? "" : it->second;

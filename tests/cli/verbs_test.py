@@ -259,7 +259,7 @@ class Verbs(unittest.TestCase):
         self.assertIn("cpu.conv2d ", text)
         self.assertIn("by: the library", text)
         self.assertIn("not fused", text)
-        self.assertIn("E0712", self.aloft("explain", "kernels", "gpt2-124", exit_code=2).stderr)
+        self.assertIn("E0721", self.aloft("explain", "kernels", "gpt2-124", exit_code=2).stderr)
 
     def test_every_recipe_is_explained_without_its_data(self):
         for recipe in (ROOT / "recipes").glob("*.toml"):

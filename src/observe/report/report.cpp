@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "observe/report/curves.h"
 
 namespace aloft {
@@ -37,6 +38,11 @@ std::string for_script(const json& value) {
 }
 
 json read_record(const Path& path) {
+  if (!path_exists(path))
+    throw DataError("E0643", "the folder is no run")
+        .at(path.parent_path().string())
+        .saw("no run.json in it")
+        .advice("name the run directory that holds metrics.jsonl and checkpoints/");
   json record = parse_json(read_file(path));
   if (!record.is_object() || !record.contains("recipe") || !record["recipe"].is_object())
     throw DataError("E0643", "run.json is not the record of a training run")
@@ -59,7 +65,9 @@ std::string report_page_of(const Path& run) {
   json data;
   data["run"] = read_record(run / "run.json");
   const Path metrics = run / "metrics.jsonl";
-  data["curves"] = curves_of(path_exists(metrics) ? read_file(metrics) : "");
+  const bool has_metrics = path_exists(metrics);
+  if (!has_metrics) log_warning("{} is gone: the report has no curves", metrics.string());
+  data["curves"] = curves_of(has_metrics ? read_file(metrics) : "");
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
   data["sample"] = newest_sample(run / "samples");
   const std::string text = for_script(data);
