@@ -8,12 +8,14 @@
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace aloft {
 namespace {
 
 constexpr std::size_t kHeld = 8192;  // bytes kept back at most
+constexpr double kSeconds = 1;       // and for how long: readers follow a run of slow steps
 
 [[noreturn]] void fail(const Path& path, std::string_view doing, int error) {
   EnvironmentError e("E0603", "cannot write a file");
@@ -25,7 +27,7 @@ constexpr std::size_t kHeld = 8192;  // bytes kept back at most
 
 }  // namespace
 
-AppendFile::AppendFile(Path path) : path_(std::move(path)) {
+AppendFile::AppendFile(Path path) : path_(std::move(path)), flushed_(monotonic_seconds()) {
   // A pipe that nobody reads is refused; to open it would wait for a reader for ever.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC;
   do fd_ = ::open(path_.c_str(), kFlags, 0666);
@@ -44,10 +46,11 @@ AppendFile::~AppendFile() {
 
 void AppendFile::write(std::string_view bytes) {
   held_ += bytes;
-  if (held_.size() >= kHeld) flush();
+  if (held_.size() >= kHeld || monotonic_seconds() - flushed_ >= kSeconds) flush();
 }
 
 void AppendFile::flush() {
+  flushed_ = monotonic_seconds();
   std::size_t put = 0;
   int error = 0;
   while (put < held_.size() && error == 0) {

@@ -19,7 +19,8 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile();  // flushes; a failure is then lost: call flush() before
 
-  // Kept here for a while. EnvironmentError E0603, as by flush().
+  // Kept here for a while: not more than some kilobytes, and not longer than the first call that
+  // comes a second after the last flush. EnvironmentError E0603, as by flush().
   void write(std::string_view bytes);
   // Readers see what was written. EnvironmentError E0603.
   void flush();
@@ -31,6 +32,7 @@ class AppendFile {
   Path path_;
   int fd_ = -1;
   std::string held_;
+  double flushed_;  // when
 };
 
 }  // namespace aloft

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/output.h"
+#include "train/interrupt.h"
 
 namespace aloft::cli {
 namespace {
@@ -47,6 +48,10 @@ ExitCode report(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const Error& e) {
     return tell(e);
+  } catch (const Interrupted& e) {
+    print_talk(std::string_view(e.what()));
+    print_talk(std::string_view("\n"));
+    return ExitCode::Interrupted;
   } catch (const std::bad_alloc&) {
     return tell(EnvironmentError("E0401", "not enough memory")
                     .advice("a smaller batch, or `ulimit -v` and the container's limit"));

@@ -45,7 +45,7 @@ ExitCode train(const Options& o) {
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
   print_result("steps {}", r.last_step);
-  if (r.steps > 0) print_result("  loss {}", loss_text(r.last_loss));
+  if (r.steps > 0 && r.last_loss) print_result("  loss {}", loss_text(*r.last_loss));
   if (r.val_loss) print_result("  {}", describe(validation_loss(*r.val_loss, r.bytes_a_token)));
   if (r.steps > 0) print_result("  {:.0f} tokens/s", r.tokens_per_s);
   print_result("  skipped {}\n", r.skipped);

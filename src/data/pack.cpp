@@ -193,6 +193,19 @@ struct Request {
 
 std::optional<Dataset> find_dataset(const DatasetSpec& spec) { return Request(spec).cached(); }
 
+std::optional<Dataset> find_dataset(const Path& cache, std::uint64_t signature) {
+  const Path folder = cache / hex16(signature);
+  if (!path_exists(folder / kDatasetFile)) return std::nullopt;
+  try {
+    Dataset dataset = load(folder, Verify::Payload);
+    dataset.info.signature = signature;
+    dataset.info.reused = true;
+    return dataset;
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
+}
+
 Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress) {
   const Request request(spec);
   for (int tries = 1;; ++tries) {

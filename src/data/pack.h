@@ -53,6 +53,9 @@ using OnPackProgress = std::function<void(const PackProgress&)>;
 
 // What open_dataset would give, where the cache holds it whole: nothing is made.
 std::optional<Dataset> find_dataset(const DatasetSpec& spec);
+// What lies in a cache under a signature, without a look at the text: its list of files is empty.
+// Nothing where it is not there, or damaged.
+std::optional<Dataset> find_dataset(const Path& cache, std::uint64_t signature);
 
 // DataError, UserError of corpus.h, build.h and shard.h. A cache folder that is damaged is built
 // again, with a warning. Several processes may do so at once: the last one's stays.

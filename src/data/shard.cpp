@@ -127,7 +127,8 @@ Shard Shard::open(const Path& path, Verify verify) {
   Shard shard = parse(std::move(file), bytes, path.string(), verify);
   const ShardInfo& info = shard.info_;
   shard.tokens_ =
-      TokenSource::from_file(path, sizeof(Header), info.tokens, info.token_bytes, info.vocab);
+      TokenSource::from_file(path, sizeof(Header), info.tokens, info.token_bytes, info.vocab)
+          .made_by(info.fingerprint);
   return shard;
 }
 
@@ -143,7 +144,7 @@ Shard Shard::parse(std::shared_ptr<const void> owner, std::span<const std::byte>
       tokens.read(at,
                   std::span(piece).first(std::min<std::uint64_t>(piece.size(), info.tokens - at)));
   }
-  return Shard(info, std::move(tokens));
+  return Shard(info, tokens.made_by(info.fingerprint));
 }
 
 }  // namespace aloft

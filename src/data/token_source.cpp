@@ -84,6 +84,12 @@ std::uint32_t TokenSource::read_piece(std::uint64_t first, std::span<std::int32_
   return width_ == 2 ? widen<std::uint16_t>(from, out) : widen<std::uint32_t>(from, out);
 }
 
+TokenSource TokenSource::made_by(std::uint64_t tokenizer) const {
+  TokenSource source = *this;
+  source.tokenizer_ = tokenizer;
+  return source;
+}
+
 TokenSource TokenSource::with_vocab(std::int32_t vocab) const {
   TokenSource narrowed = *this;
   narrowed.vocab_ = std::min(vocab, vocab_);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ class TokenSource {
   std::uint64_t size() const { return count_; }
   std::int32_t vocab() const { return vocab_; }
   const std::string& name() const { return name_; }  // for messages: the file's path
+  // The fingerprint of the tokenizer that made them; nothing where nobody wrote it down.
+  std::optional<std::uint64_t> tokenizer() const { return tokenizer_; }
+  TokenSource made_by(std::uint64_t tokenizer) const;
 
   // XXH3 of the ids as they are stored: reads everything.
   std::uint64_t content_hash() const;
@@ -55,6 +59,7 @@ class TokenSource {
   std::uint64_t count_ = 0;
   int width_ = 2;
   std::int32_t vocab_ = 0;
+  std::optional<std::uint64_t> tokenizer_;
   std::string name_;
 };
 

@@ -38,10 +38,11 @@ class TensorBoardWriter {
 };
 
 // Removes from the event files of a folder what they say of steps after `step`, and what a crash
-// cut short; files in which no scalar is left. EnvironmentError E0603, E0606.
-void cut_events(const Path& folder, std::int64_t step);
+// cut short; files in which no scalar is left. Of `step` itself, what has a tag that begins with
+// `but` goes too, unless that is empty. EnvironmentError E0603, E0606.
+void cut_events(const Path& folder, std::int64_t step, std::string_view but = {});
 // The same of the bytes of one file; empty where no scalar is left.
-std::string events_up_to(std::string_view file, std::int64_t step);
+std::string events_up_to(std::string_view file, std::int64_t step, std::string_view but = {});
 
 // CRC-32C (Castagnoli), and TFRecord's masking of it.
 std::uint32_t crc32c(std::string_view bytes);

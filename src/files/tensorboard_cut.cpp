@@ -23,7 +23,18 @@ std::optional<std::uint64_t> varint(std::string_view bytes, std::size_t& at) {
 struct Event {
   std::int64_t step = 0;
   bool is_scalar = false;
+  std::string_view tag;  // of its first value
 };
+
+// The first field `wanted` of a message that consists of fields with a length; "" where that is not
+// what begins it.
+std::string_view first_field(std::string_view bytes, std::uint64_t wanted) {
+  std::size_t at = 0;
+  const auto key = varint(bytes, at);
+  const auto length = key ? varint(bytes, at) : std::nullopt;
+  if (!length || *key != (wanted << 3 | 2) || *length > bytes.size() - at) return {};
+  return bytes.substr(at, *length);
+}
 
 // The fields of an Event that matter; nothing where it is none.
 std::optional<Event> read_event(std::string_view bytes) {
@@ -45,8 +56,11 @@ std::optional<Event> read_event(std::string_view bytes) {
       case 2: {
         const auto length = varint(bytes, at);
         if (!length || *length > bytes.size() - at) return std::nullopt;
+        if (field == 5) {  // Summary: values; Value: its tag comes first
+          event.is_scalar = true;
+          event.tag = first_field(first_field(bytes.substr(at, *length), 1), 1);
+        }
         at += *length;
-        event.is_scalar |= field == 5;
         break;
       }
       case 5:
@@ -81,9 +95,9 @@ std::optional<std::string_view> record_at(std::string_view file, std::size_t at)
   return file.substr(at, kHead + length + kTail);
 }
 
-void cut_file(const Path& path, std::int64_t step) {
+void cut_file(const Path& path, std::int64_t step, std::string_view but) {
   const std::string file = read_file(path, kMostBytes);
-  const std::string kept = events_up_to(file, step);
+  const std::string kept = events_up_to(file, step, but);
   std::error_code ignored;
   if (kept.empty())
     std::filesystem::remove(path, ignored);
@@ -93,7 +107,7 @@ void cut_file(const Path& path, std::int64_t step) {
 
 }  // namespace
 
-std::string events_up_to(std::string_view file, std::int64_t step) {
+std::string events_up_to(std::string_view file, std::int64_t step, std::string_view but) {
   std::string kept;
   bool has_scalar = false;
   for (std::size_t at = 0; at < file.size();) {
@@ -102,15 +116,17 @@ std::string events_up_to(std::string_view file, std::int64_t step) {
     at += record->size();
     const auto event = read_event(record->substr(12, record->size() - 16));
     if (!event || event->step > step) continue;
+    if (!but.empty() && event->step == step && event->tag.starts_with(but)) continue;
     kept += *record;
     has_scalar |= event->is_scalar;
   }
   return has_scalar ? kept : std::string();
 }
 
-void cut_events(const Path& folder, std::int64_t step) {
+void cut_events(const Path& folder, std::int64_t step, std::string_view but) {
   for (const Path& path : list_folder(folder))
-    if (path.filename().string().starts_with(kEventFile) && is_file(path)) cut_file(path, step);
+    if (path.filename().string().starts_with(kEventFile) && is_file(path))
+      cut_file(path, step, but);
 }
 
 }  // namespace aloft

@@ -28,7 +28,9 @@ std::string data_line(const Dataset& data) {
   text += data.validation
               ? ", " + human_count(static_cast<double>(data.validation->size())) + " for validation"
               : ", none for validation";
-  if (data.tokenizer) text += fmt::format("; {} tokenizer", data.tokenizer->kind());
+  text += data.tokenizer ? fmt::format("; {} tokenizer", data.tokenizer->kind())
+                         : "; no tokenizer (data.tokenizer.path), so no samples, and "
+                           "`aloft generate` cannot write text";
   if (const auto bytes = bytes_a_validation_token(data))
     text += fmt::format(", {:.2f} bytes a token", *bytes);
   return line("data", text);

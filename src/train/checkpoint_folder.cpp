@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace aloft {
 namespace {
@@ -120,7 +121,18 @@ std::optional<StoredCheckpoint> CheckpointFolder::to_resume() {
         .at(folder_.string())
         .saw(problems_.front())
         .advice("start anew in another folder");
+  if (!found && !foreign_.empty() && whole().empty()) refuse_others();
   return found;
+}
+
+void CheckpointFolder::refuse_others() const {
+  const Path& first = foreign_.front();
+  throw UserError("E0825", "the checkpoints are not those of the run that run.json names")
+      .at(first.string())
+      .saw("run " + in_quotes(read_manifest(first).meta.run))
+      .need("run " + in_quotes(run_.value_or("")))
+      .advice("move run.json away: a run goes on from what its checkpoints carry, too; or bring "
+              "the right one back");
 }
 
 std::vector<StoredCheckpoint> CheckpointFolder::whole() {

@@ -36,7 +36,8 @@ class CheckpointFolder {
       const std::function<bool(const CheckpointMeta&)>& wanted = {});
   std::optional<StoredCheckpoint> newest_healthy();
   // The same to go on from, behind recover(), with a warning for everything that is passed over.
-  // DataError E0641 where there are checkpoints and all are damaged.
+  // DataError E0641 where there are checkpoints and all are damaged; UserError E0825 where all that
+  // are whole are another run's.
   std::optional<StoredCheckpoint> to_resume();
   // The healthy one with the lowest validation loss, the earliest among equals.
   std::optional<StoredCheckpoint> best();
@@ -55,6 +56,7 @@ class CheckpointFolder {
   void prune(const KeepPolicy& policy, std::int64_t saved);
 
  private:
+  [[noreturn]] void refuse_others() const;
   bool is_ours(const CheckpointMeta& meta) const { return !run_ || meta.run == *run_; }
   std::optional<CheckpointMeta> checked(const Path& checkpoint, std::int64_t step);
   void put_in_place(const Path& whole, const Path& final_path, std::int64_t step);

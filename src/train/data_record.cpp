@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <map>
 
 #include "base/error.h"
@@ -63,9 +64,12 @@ std::vector<std::string> file_differences(const json& before, const json& now) {
   return lines;
 }
 
-std::string tokens_in(const json& record) {
-  const json tokens = member(member(record, "train"), "tokens");
-  return tokens.is_number_unsigned() ? tokens.dump() : "an unknown number of";
+// "4000 (hash 0123456789abcdef)"
+std::string described(const json& part) {
+  if (part.is_null()) return "none";
+  if (!part.is_object()) return json_text(part);
+  return fmt::format("{} (hash {})", json_text(member(part, "tokens")),
+                     json_text(member(part, "xxh3")));
 }
 
 }  // namespace
@@ -75,6 +79,7 @@ json data_record_of(const Dataset& data) {
       {"train", identity_of(data.train)}, {"validation", nullptr}, {"tokenizer", nullptr}};
   if (data.validation) record["validation"] = identity_of(*data.validation);
   if (data.tokenizer) record["tokenizer"] = hex16(data.tokenizer->fingerprint());
+  if (data.info.signature != 0) record["signature"] = hex16(data.info.signature);
   record["files"] = files_of(data.info);
   record["train_bytes"] = data.info.train_bytes;
   record["validation_bytes"] = data.info.validation_bytes;
@@ -91,14 +96,31 @@ json parse_data_record(std::string_view text, const std::string& name) {
 }
 
 bool is_same_data(const json& before, const json& now) {
-  for (const char* key : {"train", "validation", "tokenizer"})
+  for (const char* key : {"train", "validation"})
     if (member(before, key) != member(now, key)) return false;
-  return true;
+  // Tokens of others whose tokenizer was found later are the same tokens.
+  const json tokenizer = member(before, "tokenizer");
+  return tokenizer.is_null() || tokenizer == member(now, "tokenizer");
+}
+
+std::uint64_t signature_in(const json& record) {
+  const json signature = member(record, "signature");
+  if (!signature.is_string()) return 0;
+  const auto text = signature.get<std::string>();
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
 std::vector<std::string> data_differences(const json& before, const json& now) {
   std::vector<std::string> lines = file_differences(before, now);
-  lines.push_back(fmt::format("{} training tokens, now {}", tokens_in(before), tokens_in(now)));
+  if (!before.is_object()) return lines;
+  const std::pair<const char*, const char*> parts[] = {{"train", "training tokens"},
+                                                       {"validation", "validation tokens"},
+                                                       {"tokenizer", "the tokenizer"}};
+  for (const auto& [key, name] : parts)
+    if (const json was = member(before, key), is = member(now, key); was != is)
+      lines.push_back(fmt::format("{}: {}, now {}", name, described(was), described(is)));
   return lines;
 }
 

@@ -2,6 +2,7 @@
 // which files they were made, so that it goes on with the same or says what is different.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -19,8 +20,11 @@ nlohmann::json parse_data_record(std::string_view text, const std::string& name)
 // Whether what decides what is learnt is the same: the tokens and the tokenizer.
 bool is_same_data(const nlohmann::json& before, const nlohmann::json& now);
 
-// How the files differ, a few of them by name ("a new file: b.txt"), and the numbers of training
-// tokens. Both are objects; what one lacks or spells otherwise is not compared.
+// The signature of packed text (data/pack.h); 0 where the record has none.
+std::uint64_t signature_in(const nlohmann::json& record);
+
+// How the files differ, a few of them by name ("a new file: b.txt"), and each part of the tokens
+// and the tokenizer that is another one, with its hash. What one lacks is not compared.
 std::vector<std::string> data_differences(const nlohmann::json& before, const nlohmann::json& now);
 
 }  // namespace aloft

@@ -6,6 +6,7 @@ namespace aloft {
 namespace {
 
 volatile std::sig_atomic_t asking = 0;  // the signal that asked first
+int depth = 0;
 
 void on_signal(int signal) {
   if (asking == 0) asking = signal;
@@ -16,7 +17,8 @@ void on_signal(int signal) {
 
 }  // namespace
 
-InterruptScope::InterruptScope() {
+InterruptScope::InterruptScope() : is_outermost_(depth++ == 0) {
+  if (!is_outermost_) return;
   asking = 0;
   struct sigaction handler {};
   handler.sa_handler = on_signal;
@@ -28,10 +30,16 @@ InterruptScope::InterruptScope() {
 }
 
 InterruptScope::~InterruptScope() {
+  --depth;
+  if (!is_outermost_) return;
   for (int i = 0; i < 3; ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 bool InterruptScope::asked() { return asking != 0; }
+
+void InterruptScope::leave_if_asked() {
+  if (asked()) throw Interrupted(signal_name());
+}
 
 const char* InterruptScope::signal_name() {
   return asking == SIGINT    ? "SIGINT"

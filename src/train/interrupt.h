@@ -4,9 +4,23 @@
 #pragma once
 
 #include <csignal>
+#include <exception>
+#include <string>
 
 namespace aloft {
 
+// Thrown where a signal has asked for the end and there is nothing to save yet: exit Interrupted.
+class Interrupted : public std::exception {
+ public:
+  explicit Interrupted(const char* signal)
+      : text_("interrupted by " + std::string(signal) + ": nothing was begun, nothing is left") {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+// Scopes may be nested: the outermost one begins and ends it.
 class InterruptScope {
  public:
   InterruptScope();
@@ -14,11 +28,14 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
   static bool asked();
+  // Throws Interrupted where it has been asked.
+  static void leave_if_asked();
   // "SIGTERM", of the signal that asked; "" before.
   static const char* signal_name();
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  const bool is_outermost_;
   struct sigaction before_[3];
 };
 

@@ -14,25 +14,25 @@ using nlohmann::json;
 // JSON has no infinity and no NaN: they become null.
 json number(double v) { return std::isfinite(v) ? json(v) : json(nullptr); }
 
-// Takes what lies beyond `step` away from a run's record; the path of its lines. They were on the
+// Takes what lies beyond away from a run's record; the path of its lines. They were on the
 // disk before the checkpoint was: that some are gone is somebody else's doing, and said.
-Path cut_back(const Path& folder, std::int64_t step) {
-  cut_events(folder, step);
+Path cut_back(const Path& folder, ResumedAt at) {
+  cut_events(folder, at.step, at.is_evaluated ? "" : "validation/");
   Path path = folder / "metrics.jsonl";
   const std::string text = path_exists(path) ? read_file(path, std::uint64_t{8} << 30) : "";
-  const KeptLines lines = step > 0 ? lines_up_to(text, step) : KeptLines();  // 0: it starts anew
+  const KeptLines lines = at.step > 0 ? lines_up_to(text, at) : KeptLines();  // 0: it starts anew
   if (lines.damaged > 0)
     log_warning("{} lines of {} are damaged and are left out", lines.damaged, path.string());
-  if (lines.steps < step)
-    log_warning("{} has no line of {} of the {} steps so far", path.string(), step - lines.steps,
-                step);
+  if (lines.steps < at.step)
+    log_warning("{} has no line of {} of the {} steps so far", path.string(), at.step - lines.steps,
+                at.step);
   if (lines.text != text) write_file_atomic(path, lines.text);
   return path;
 }
 
 }  // namespace
 
-KeptLines lines_up_to(std::string_view text, std::int64_t step) {
+KeptLines lines_up_to(std::string_view text, ResumedAt last) {
   KeptLines out;
   for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos;
        at = end + 1) {  // behind the last end lies a line that a crash cut short
@@ -41,17 +41,20 @@ KeptLines lines_up_to(std::string_view text, std::int64_t step) {
     const auto at_step = j.is_object() ? j.find("step") : j.end();
     if (at_step == j.end() || !at_step->is_number_integer()) {
       ++out.damaged;
-    } else if (at_step->get<std::int64_t>() <= step) {
-      out.text += line;
-      out.steps += j.contains("loss");
+      continue;
     }
+    const auto step = at_step->get<std::int64_t>();
+    const bool is_later_evaluation =
+        step == last.step && !last.is_evaluated && j.contains("val_loss");
+    if (step > last.step || is_later_evaluation) continue;
+    out.text += line;
+    out.steps += j.contains("loss");
   }
   return out;
 }
 
-Metrics::Metrics(const Path& folder, std::int64_t resumed_step)
-    : file_(cut_back(folder, resumed_step)), board_(folder) {
-  if (resumed_step > 0) board_.restart_at(resumed_step + 1);
+Metrics::Metrics(const Path& folder, ResumedAt at) : file_(cut_back(folder, at)), board_(folder) {
+  if (at.step > 0) board_.restart_at(at.step + 1);
 }
 
 void Metrics::line(const std::string& text) { file_.write(text + "\n"); }

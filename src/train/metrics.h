@@ -20,20 +20,26 @@ struct StepRecord {
   double tokens_per_s = 0, time_s = 0;
 };
 
-// Whole lines of metrics.jsonl of steps up to `step`.
+// Where a run goes on: behind so many steps, and whether its state was evaluated there before it
+// was saved. What an evaluation that came after the save wrote is written again, or never.
+struct ResumedAt {
+  std::int64_t step = 0;
+  bool is_evaluated = true;
+};
+
+// Whole lines of metrics.jsonl of steps up to there.
 struct KeptLines {
   std::string text;
   std::int64_t steps = 0;    // that have a line of their own
   std::int64_t damaged = 0;  // lines that were none
 };
-KeptLines lines_up_to(std::string_view text, std::int64_t step);
+KeptLines lines_up_to(std::string_view text, ResumedAt at);
 
 class Metrics {
  public:
-  // Appends to FOLDER/metrics.jsonl and to an event file of its own. A run that resumes after
-  // `resumed_step` steps first cuts everything later off these files. EnvironmentError E0603,
-  // E0606.
-  Metrics(const Path& folder, std::int64_t resumed_step);
+  // Appends to FOLDER/metrics.jsonl and to an event file of its own. A run that goes on first cuts
+  // everything later off these files. EnvironmentError E0603, E0606.
+  Metrics(const Path& folder, ResumedAt at);
 
   void step(const StepRecord& record);
   void evaluation(std::int64_t step, const ValidationLoss& loss);

@@ -3,8 +3,11 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/open_tokens.h"
+#include "train/interrupt.h"
 #include "train/trainer.h"
 
 namespace aloft {
@@ -13,15 +16,51 @@ namespace {
 // Ids from here on say nothing about the vocabulary: what a file of 16-bit ids could hold at most.
 constexpr std::int32_t kUnknownVocab = 65536;
 
+// The tokenizer that `aloft data build` left beside a shard, where it is the one that made it.
+std::shared_ptr<const Tokenizer> tokenizer_beside(const TokenSource& tokens) {
+  const Path folder = Path(tokens.name()).parent_path();
+  if (!tokens.tokenizer() || !path_exists(folder / kTokenizerFile)) return nullptr;
+  try {
+    std::shared_ptr<const Tokenizer> found = load_tokenizer(folder);
+    return found->fingerprint() == *tokens.tokenizer() ? found : nullptr;
+  } catch (const DataError& e) {
+    log_warning("the tokenizer beside {} cannot be used: {}", tokens.name(), e.headline());
+    return nullptr;
+  }
+}
+
+// Ids mean something only with the tokenizer that made them; files of others do not name theirs.
+void need_made_by(const TokenSource& tokens, std::optional<std::uint64_t> tokenizer,
+                  const std::string& whose) {
+  if (!tokens.tokenizer() || !tokenizer || *tokens.tokenizer() == *tokenizer) return;
+  DataError e("E0523", "the tokens were made by another tokenizer");
+  e.add_line("at", tokens.name());
+  e.add_line("saw", "a shard of the tokenizer " + hex16(*tokens.tokenizer()));
+  e.add_line("need", hex16(*tokenizer) + ", that of " + whose);
+  e.add_line("try", tokenizer_beside(tokens)
+                        ? "the right one lies beside the shard: data.tokenizer.path = " +
+                              in_quotes(Path(tokens.name()).parent_path().string())
+                        : "name the tokenizer that made them, or make the tokens anew");
+  throw e;
+}
+
 Dataset open_given_tokens(const Recipe& recipe) {
   const auto open = [&](const std::string& path) { return open_tokens(recipe.folder / path); };
   Dataset data{nullptr, open(recipe.data.train_tokens), std::nullopt, {}};
+  if (!recipe.data.tokenizer.path.empty()) {
+    const Path path = recipe.folder / recipe.data.tokenizer.path;
+    data.tokenizer = load_tokenizer(path);
+    need_made_by(data.train, data.tokenizer->fingerprint(), path.string());
+  } else {
+    data.tokenizer = tokenizer_beside(data.train);
+  }
   if (!recipe.data.validation_tokens.empty()) {
     data.validation = open(recipe.data.validation_tokens);
+    need_made_by(*data.validation,
+                 data.tokenizer ? data.tokenizer->fingerprint() : data.train.tokenizer(),
+                 "the training tokens, " + data.train.name());
     data.info.validation_tokens = data.validation->size();
   }
-  if (!recipe.data.tokenizer.path.empty())
-    data.tokenizer = load_tokenizer(recipe.folder / recipe.data.tokenizer.path);
   data.info.folder = (recipe.folder / recipe.data.train_tokens).parent_path();
   data.info.train_tokens = data.train.size();
   return data;
@@ -68,6 +107,11 @@ void say_skipped(const std::vector<SkippedFile>& skipped, bool quiet) {
 
 }  // namespace
 
+std::optional<Dataset> cached_data(const Recipe& recipe, std::uint64_t signature) {
+  if (signature == 0 || !recipe.data.train_tokens.empty()) return std::nullopt;
+  return find_dataset(dataset_spec(recipe).cache, signature);
+}
+
 std::optional<Dataset> cached_data(const Recipe& recipe) {
   return find_dataset(dataset_spec(recipe));
 }
@@ -77,11 +121,14 @@ Dataset open_data(const Recipe& recipe, bool quiet) {
   const DatasetSpec spec = dataset_spec(recipe);
   make_folder(spec.cache);
   std::string stage;
+  const InterruptScope interrupts;
   Dataset data = open_dataset(spec, [&](const PackProgress& p) {
+    InterruptScope::leave_if_asked();
     if (quiet || stage == p.stage) return;
     stage = p.stage;
     log_info("preparing data: {}", stage);
   });
+  InterruptScope::leave_if_asked();
   say_skipped(data.info.skipped, quiet);
   return data;
 }

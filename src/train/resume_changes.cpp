@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -32,8 +34,13 @@ std::string shown(const json& value) {
   return text;
 }
 
-UserError other_run() {
-  return {"E0817", "this recipe cannot go on with the run: its weights would mean something else"};
+// What a key that must stay decides of what a checkpoint holds.
+std::string_view why_fixed(std::string_view key) {
+  if (key == "precision")
+    return "the checkpoint's weights, sums and loss scale are of its precision";
+  if (key.starts_with("optimizer.")) return "the checkpoint's moments are of its update rule";
+  if (key.starts_with("data.")) return "another tokenizer gives every id another meaning";
+  return "the weights would mean something else";
 }
 
 }  // namespace
@@ -67,28 +74,30 @@ std::optional<PrecisionRecipe> settled_precision(const json& before) {
 }
 
 void refuse_fixed(const std::vector<RecipeChange>& changes) {
-  UserError e = other_run();
-  bool any = false;
+  UserError e("E0817", "this recipe cannot go on with the run");
+  std::vector<std::string_view> reasons;
   for (const RecipeChange& c : changes)
     if (c.meaning == OnResume::Fixed) {
       e.add_line("saw", c.str());
-      any = true;
+      const std::string_view why = why_fixed(c.key);
+      if (std::find(reasons.begin(), reasons.end(), why) == reasons.end()) reasons.push_back(why);
     }
+  for (const std::string_view why : reasons) e.add_line("because", std::string(why));
+  const bool any = !reasons.empty();
   e.add_line("try", "the values that the run had, or a new run: another --out, without --resume");
   if (any) throw e;
 }
 
-void say_changes(const std::vector<RecipeChange>& changes, const Recipe& now) {
-  bool is_span_changed = false;
-  for (const RecipeChange& c : changes) {
+void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now) {
+  for (const RecipeChange& c : changes)
     if (c.meaning == OnResume::Changes)
       log_warning("from here on the training is another one: {}", c.str());
-    is_span_changed |= c.key == "train.steps" || c.key == "train.epochs";
-  }
-  if (is_span_changed && now.schedule.kind != "constant" && now.schedule.kind != "step" &&
-      now.schedule.steps == 0)
-    log_warning("the run has another length, and so the schedule of the learning rate ({})",
-                now.schedule.kind);
+  const RecipeChange length = {"train.steps", OnResume::Free, value_at(before, "train.steps"),
+                               now.train.steps};
+  if (length.before != length.now && now.schedule.kind != "constant" &&
+      now.schedule.kind != "step" && now.schedule.steps == 0)
+    log_warning("the run has another length, and so the schedule of the learning rate ({}): {}",
+                now.schedule.kind, length.str());
 }
 
 }  // namespace aloft

@@ -7,6 +7,12 @@
 
 namespace aloft {
 
+// How far a run has come: updates made, and windows handed out for them.
+struct RunPlace {
+  std::int64_t step = 0;
+  std::uint64_t windows = 0;
+};
+
 // Tokens that an update trains on: batch x accumulate x context.
 std::int64_t tokens_a_step(const Recipe& recipe);
 
@@ -14,7 +20,8 @@ std::int64_t tokens_a_step(const Recipe& recipe);
 double epochs_of(const Recipe& recipe, std::uint64_t train_tokens);
 
 // A recipe that counts in epochs gets the steps that hand out that many times every window of the
-// data, rounded up and at least one; any other stays as it is.
-void settle_length(Recipe& recipe, std::uint64_t train_tokens);
+// data, rounded up and at least one; any other stays as it is. A run that has come to `place` with
+// batches of another size gets the steps that it has made and those that hand out the rest.
+void settle_length(Recipe& recipe, std::uint64_t train_tokens, RunPlace place = {});
 
 }  // namespace aloft

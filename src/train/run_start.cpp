@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "data/order.h"
 #include "train/data_record.h"
 #include "train/memory_need.h"
 #include "train/resume_changes.h"
@@ -42,20 +43,24 @@ void check_length(const Recipe& recipe) {
 
 class Resumption {
  public:
-  Resumption(const Recipe& recipe, const TrainOptions& options, const json& known)
+  Resumption(const Recipe& recipe, const TrainOptions& options, const json& known,
+             const CheckpointMeta* from)
       : options_(options),
         record_(known),
         data_record_(read_data_record(options.out / "data.json", options.force)) {
     recipe_ = recipe;
     if (!data_record_.is_object()) data_record_ = record_.value("data", json());
+    if (!data_record_.is_object() && from) data_record_ = lost_data_record(*from);
+    if (from) place_ = {from->step, from->data_position};
   }
 
   RunStart start() {
     compare_recipes();
     Dataset data = open_own_data();
-    json data_record = data_record_of(data);
-    compare_data(data_record);
-    settle_length(recipe_, data.train.size());
+    json data_record = is_text_gone_ ? data_record_ : data_record_of(data);
+    compare_data(data_record, data.info);
+    settle_length(recipe_, data.train.size(), place_);
+    if (is_compared_) say_changes(changes_, record_["recipe"], recipe_);
     return {recipe_, std::move(data), std::move(data_record), started(), history()};
   }
 
@@ -68,13 +73,35 @@ class Resumption {
       if (const auto settled = settled_precision(before)) recipe_.precision = *settled;
     changes_ = recipe_changes(before, recipe_);
     refuse_fixed(changes_);
-    say_changes(changes_, recipe_);
+    is_compared_ = true;
+  }
+
+  static json lost_data_record(const CheckpointMeta& from) {
+    log_warning("data.json is gone: the data is compared with what {} says",
+                from.data.is_object() ? fmt::format("the checkpoint of step {}", from.step)
+                                      : "run.json, which is no more than its number of tokens");
+    return from.data;
   }
 
   Path own_tokenizer() const { return options_.out / "tokenizer"; }
 
-  // With the run's tokenizer, whatever the recipe would make of today's text.
+  // The run's own tokens, also where the text that they were made of is gone.
   Dataset open_own_data() {
+    try {
+      return open_todays_data();
+    } catch (const DataError& e) {
+      if (e.code() != "E0510" && e.code() != "E0511") throw;
+      std::optional<Dataset> kept = cached_data(recipe_, signature_in(data_record_));
+      if (!kept || !is_same_data(data_record_, data_record_of(*kept))) throw;
+      log_warning("{}: the run goes on with its own tokens, which lie in {}", e.headline(),
+                  kept->info.folder.string());
+      is_text_gone_ = true;
+      return *std::move(kept);
+    }
+  }
+
+  // With the run's tokenizer, whatever the recipe would make of today's text.
+  Dataset open_todays_data() {
     Recipe recipe = recipe_;
     if (!path_exists(own_tokenizer() / kTokenizerFile)) return open_data(recipe, options_.quiet);
     if (!recipe.data.tokenizer.path.empty()) refuse_other_tokenizer();
@@ -99,16 +126,30 @@ class Resumption {
         .advice("leave data.tokenizer as it was, or begin a new run");
   }
 
-  void compare_data(const json& now) {
-    if (!data_record_.is_object() || is_same_data(data_record_, now)) return;
+  void compare_data(const json& now, const DatasetInfo& info) {
+    if (data_record_.is_object() ? is_same_data(data_record_, now) : has_known_counts(info)) return;
     UserError e("E0818", "the data of the run is not what it was");
     for (const RecipeChange& c : changes_)
       if (c.meaning == OnResume::Data) e.add_line("saw", c.str());
     for (const std::string& line : data_differences(data_record_, now)) e.add_line("saw", line);
+    if (!data_record_.is_object())
+      e.add_line("saw", fmt::format("tokens {} in run.json, now {}", json_text(known_counts()),
+                                    json_text(counts_of(info))));
     e.add_line("try", "bring the data back as it was, or --force to go on with the new one");
     if (!options_.force) throw e;
     log_warning("{}: going on with the new data, as --force says", e.headline());
     is_other_data_ = true;
+  }
+
+  // Where the record of the data is gone: what run.json says of it.
+  json known_counts() const {
+    return record_.is_object() ? record_.value("tokens", json()) : json();
+  }
+  static json counts_of(const DatasetInfo& info) {
+    return {{"train", info.train_tokens}, {"validation", info.validation_tokens}};
+  }
+  bool has_known_counts(const DatasetInfo& info) const {
+    return known_counts().is_null() || known_counts() == counts_of(info);
   }
 
   std::string started() const {
@@ -124,8 +165,9 @@ class Resumption {
       if (const auto it = record_.find("history"); it != record_.end() && it->is_array()) all = *it;
     json entry = {{"at", utc_timestamp()}, {"aloft", ALOFT_VERSION}, {"changed", json::object()}};
     for (const RecipeChange& c : changes_) entry["changed"][c.key] = {c.before, c.now};
-    if (is_other_data_) entry["data_before"] = data_record_;
-    if (is_other_data_) entry["data_before"].erase("files");
+    if (is_other_data_)
+      entry["data_before"] = data_record_.is_object() ? data_record_ : known_counts();
+    if (is_other_data_ && data_record_.is_object()) entry["data_before"].erase("files");
     all.push_back(std::move(entry));
     return all;
   }
@@ -134,7 +176,8 @@ class Resumption {
   json record_, data_record_;
   Recipe recipe_;
   std::vector<RecipeChange> changes_;
-  bool is_other_data_ = false;
+  RunPlace place_;
+  bool is_compared_ = false, is_other_data_ = false, is_text_gone_ = false;
 };
 
 RunStart new_run(const Recipe& recipe, const TrainOptions& options) {
@@ -146,13 +189,18 @@ RunStart new_run(const Recipe& recipe, const TrainOptions& options) {
 
 }  // namespace
 
-RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json& known) {
+RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json& known,
+                   const CheckpointMeta* from) {
   const bool counts_epochs = recipe.train.epochs > 0;  // then the data decides
   if (!counts_epochs) check_length(recipe);
   need_memory_for(recipe, 0);  // before any text is read
-  RunStart start = options.resume && !known.is_null() ? Resumption(recipe, options, known).start()
-                                                      : new_run(recipe, options);
+  RunStart start = options.resume && !known.is_null()
+                       ? Resumption(recipe, options, known, from).start()
+                       : new_run(recipe, options);
   if (counts_epochs) check_length(start.recipe);
+  // A context that the text does not fill, before a plan is made for it.
+  const auto context = static_cast<std::uint64_t>(recipe.model.context);
+  static_cast<void>(WindowOrder(start.data.train.size(), context, {}));
   return start;
 }
 

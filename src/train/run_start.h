@@ -3,10 +3,12 @@
 //
 // A run goes on with its own tokenizer and its own tokens. data.json of the directory says what
 // they were: sizes and hashes of the tokens, the tokenizer's fingerprint, the files of the text.
+// Where the text is gone, the tokens that were made of it are taken from the cache.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
+#include "train/manifest.h"
 #include "train/recipe.h"
 #include "train/trainer.h"
 
@@ -20,10 +22,12 @@ struct RunStart {
   nlohmann::json history = nlohmann::json::array();  // of run.json: one entry a resume
 };
 
-// `known`: what is known of the run that goes on (RunDirectory::known); null for a new one.
-// UserError E0817 (another model or tokenizer), E0818 (other data; options.force allows that);
-// DataError E0643 where the directory's records are damaged; the errors of open_data.
-RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const nlohmann::json& known);
+// `known`: what is known of the run that goes on (RunDirectory::known); null for a new one. `from`:
+// the checkpoint that it goes on from; null where there is none. UserError E0817 (another model or
+// tokenizer), E0818 (other data; options.force allows that); DataError E0643 where the directory's
+// records are damaged; the errors of open_data.
+RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const nlohmann::json& known,
+                   const CheckpointMeta* from);
 
 // Writes tokenizer/ and data.json. EnvironmentError.
 void keep_data(const RunStart& start, const Path& run);

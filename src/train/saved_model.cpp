@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "files/safetensors.h"
@@ -15,6 +16,27 @@ namespace aloft {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
+
+// The fingerprint of the tokenizer that a run learnt with; "" where its records do not say.
+std::string learnt_with(const CheckpointMeta& meta, const Path& run) {
+  json record = meta.data;
+  if (!record.is_object() && path_exists(run / "data.json"))
+    record = parse_json(read_file(run / "data.json"));
+  const auto tokenizer = record.is_object() ? record.find("tokenizer") : record.end();
+  return tokenizer != record.end() && tokenizer->is_string() ? tokenizer->get<std::string>() : "";
+}
+
+// Another tokenizer, be it of the same size, turns every id into another text.
+void need_own_tokenizer(const Tokenizer& found, const Path& folder, const std::string& wanted) {
+  const std::string fingerprint = hex16(found.fingerprint());
+  if (wanted.empty() || wanted == fingerprint) return;
+  throw DataError("E0523", "the tokenizer is not the one that the model has learnt with")
+      .at(folder.string())
+      .saw(fingerprint)
+      .need(wanted + ", as the run's records say")
+      .advice("bring the run's own tokenizer/ back");
+}
 
 SavedModel open_checkpoint(const Path& checkpoint) {
   const CheckpointMeta meta = check_checkpoint(checkpoint);
@@ -22,8 +44,10 @@ SavedModel open_checkpoint(const Path& checkpoint) {
   saved.model = std::make_unique<models::Gpt2>(model_of_json(meta.model));
   models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);
   const Path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
-  if (path_exists(run / "tokenizer" / kTokenizerFile))
+  if (path_exists(run / "tokenizer" / kTokenizerFile)) {
     saved.tokenizer = load_tokenizer(run / "tokenizer");
+    need_own_tokenizer(*saved.tokenizer, run / "tokenizer", learnt_with(meta, run));
+  }
   return saved;
 }
 

@@ -40,7 +40,7 @@ void Saver::prune(std::int64_t step) {
 
 std::string Saver::newest_healthy() {
   const auto newest = folder_.newest_healthy();
-  return newest ? newest->path.string() : "none";
+  return newest ? newest->path.string() : "";
 }
 
 }  // namespace aloft

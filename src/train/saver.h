@@ -18,8 +18,9 @@ class Saver {
   Saver(const RunDirectory& directory, const TrainSection& rules);
 
   // Brings the folder in order, and finds where the run goes on: its newest healthy checkpoint.
-  // Nothing where it has saved none, and begins anew. Says which ones it passes over. DataError
-  // E0641 where there are checkpoints and all of them are damaged.
+  // Nothing where it has saved none, or none that is healthy, and begins anew. Says which ones it
+  // passes over. DataError E0641 where there are checkpoints and all of them are damaged; UserError
+  // E0825 where all that are whole are another run's.
   std::optional<StoredCheckpoint> to_resume();
 
   // Whether a run that stands behind `step` steps saves now: by the step's number or by the clock.
@@ -32,7 +33,7 @@ class Saver {
   // last save has not come to it.
   void prune(std::int64_t step);
 
-  // The newest healthy checkpoint, for advice; "none".
+  // The newest healthy checkpoint, for advice; "" where there is none.
   std::string newest_healthy();
 
  private:

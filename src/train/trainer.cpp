@@ -42,27 +42,30 @@ class Training {
   Training(const Recipe& recipe, const TrainOptions& options)
       : options_(options),
         directory_(options.out, options.resume),
-        start_(begin_run(recipe, options, directory_.known())),
+        saver_(directory_, recipe.train),
+        from_(options.resume ? saver_.to_resume() : std::nullopt),
+        start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
         session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure)) {
     names_ = culprit_names(*optimizer_);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);
     if (data_.validation) data_.validation = data_.validation->with_vocab(vocab);
     result_.bytes_a_token = bytes_a_validation_token(data_);
-    saver_.emplace(directory_, recipe_.train);
     health_.emplace(optimizer_->scaler());
   }
 
   TrainResult run() {
+    if (from_) take_over(*from_);
+    if (has_nothing_to_do()) return stay_as_it_is();
     compile();
     make_values(session_);
     if (options_.resume) go_on();
     runner_->start();
     if (const Programs* p = runner_->programs()) result_.compile_s = p->compile_seconds();
+    InterruptScope::leave_if_asked();
     begin_record();
     introduce();
-    Metrics metrics(directory_.path(), step_);
-    const InterruptScope interrupts;
+    Metrics metrics(directory_.path(), {step_, validation_ || evaluation_is_written_});
     try {
       loop(metrics);
       finish(metrics);
@@ -99,14 +102,9 @@ class Training {
     return o;
   }
 
-  void go_on() {
-    const auto newest = saver_->to_resume();
-    if (!newest) {
-      log_info("no checkpoint in {}: starting anew", directory_.checkpoints().string());
-      return;
-    }
-    const CheckpointMeta meta =
-        load_checkpoint(newest->path, json_of(config_), *model_, *optimizer_);
+  void take_over(const StoredCheckpoint& from) {
+    const CheckpointMeta& meta = from.meta;
+    result_.checkpoint = from.path;
     step_ = meta.step;
     position_ = meta.data_position;
     tokens_ = meta.tokens;
@@ -114,14 +112,46 @@ class Training {
     best_ = meta.best;
     validation_ = meta.validation_loss;
     if (validation_) result_.val_loss = validation_;
-    if (meta.last_loss) result_.last_loss = *meta.last_loss;
+    result_.last_loss = meta.last_loss;
     health_.emplace(optimizer_->scaler(), meta.start_loss);
     unsaved_ = false;
     // Programs before wrote no validation loss into a checkpoint; the line is there.
     evaluation_is_written_ = meta.format == 1;
-    result_.checkpoint = newest->path;
-    result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
-    log_info("resuming after step {} from {}", step_, newest->path.string());
+  }
+
+  // A run that has ended, or is longer than it shall be now.
+  bool has_nothing_to_do() const {
+    const json& found = directory_.found_record();
+    const bool is_finished = found.is_object() && found.value("finished", json()) == true;
+    return step_ > recipe_.train.steps || (step_ > 0 && is_over() && is_finished);
+  }
+
+  // Nothing is written but the report, which may show more than it did.
+  TrainResult stay_as_it_is() {
+    log_warning("nothing to do: the run stands behind step {} of {}{}", step_,
+                recipe_.train.steps,
+                patience_is_over(best_, recipe_.train.patience) ? "; its patience is over" : "");
+    result_.last_step = step_;
+    if (const json& found = directory_.found_record(); found.is_object())
+      if (const json& result = found.value("result", json()); result.is_object())
+        if (const json skipped = result.value("skipped", json()); skipped.is_number_integer())
+          result_.skipped = skipped;
+    saver_.prune(step_);
+    if (options_.report && !directory_.found_record().is_null()) options_.report(directory_.path());
+    return result_;
+  }
+
+  void go_on() {
+    if (from_) {
+      load_checkpoint(from_->path, json_of(config_), *model_, *optimizer_);
+      result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
+      log_info("resuming after step {} from {}", step_, from_->path.string());
+    } else if (directory_.found_record().is_null()) {
+      log_info("no checkpoint in {}: starting anew", directory_.checkpoints().string());
+    } else {
+      log_warning("{} holds no healthy checkpoint: the run begins anew, and so do its metrics",
+                  directory_.checkpoints().string());
+    }
   }
 
   // What the step needs is known, and refused, before any weight is made.
@@ -157,7 +187,7 @@ class Training {
       return found["result"];
     json result = {{"steps", step_},
                    {"skipped", result_.skipped},
-                   {"last_loss", result_.last_loss},
+                   {"last_loss", last_loss_record()},
                    {"median_step_s", result_.median_step_s},
                    {"tokens_per_s", result_.tokens_per_s},
                    {"peak_rss_bytes", peak_rss_bytes()}};
@@ -166,6 +196,11 @@ class Training {
     if (best_) result["best"] = {{"step", best_->step}, {"val_loss", best_->loss}};
     if (patience_is_over(best_, recipe_.train.patience)) result["stopped_early"] = true;
     return result;
+  }
+
+  // Null where no step was made.
+  json last_loss_record() const {
+    return result_.last_loss ? json(*result_.last_loss) : json();
   }
 
   // run.json: what was known at the start, and how the run stands.
@@ -251,7 +286,7 @@ class Training {
       }
       if (is_due(recipe_.train.sample_every)) sample_if_finite();
       // Last: what was due at this step is in what a run that goes on from here has behind it.
-      if (step_ < recipe_.train.steps && (saver_->is_due(step_) || is_best())) save(metrics);
+      if (step_ < recipe_.train.steps && (saver_.is_due(step_) || is_best())) save(metrics);
     }
     progress.pause();
     result_.last_step = step_;
@@ -338,11 +373,11 @@ class Training {
     meta.data = start_.data_record;
     meta.data.erase("files");
     meta.problem = problem_;
-    if (std::isfinite(result_.last_loss)) meta.last_loss = result_.last_loss;
+    if (result_.last_loss && std::isfinite(*result_.last_loss)) meta.last_loss = result_.last_loss;
     meta.start_loss = health_->start_loss();
     if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
     meta.best = best_;
-    result_.checkpoint = saver_->save(meta, *model_, *optimizer_);
+    result_.checkpoint = saver_.save(meta, *model_, *optimizer_);
     unsaved_ = false;
   }
 
@@ -353,22 +388,32 @@ class Training {
         result_.exit = ExitCode::Interrupted;
     }
     save(metrics);
-    if (result_.steps == 0) saver_->prune(step_);
+    if (result_.steps == 0) saver_.prune(step_);
     metrics.flush();
     if (result_.exit == ExitCode::Ok && !problem_.empty())
-      throw DivergedError("E0822", "the run has ended, and its model is worth nothing")
-          .saw(problem_)
-          .line("kept", saver_->newest_healthy())
-          .advice("a lower learning rate or a longer warm-up; --resume goes on from what is kept");
+      refuse_to_succeed();
     if (result_.exit == ExitCode::Ok && result_.steps > 0)
       if (const std::string setback =
-              setback_of_loss(validation_.value_or(result_.last_loss), health_->start_loss());
+              setback_of_loss(validation_.value_or(*result_.last_loss), health_->start_loss());
           !setback.empty())
         log_warning("{}", setback);
     write_record(true);
+    if (result_.exit == ExitCode::Interrupted && problem_.empty())
+      log_info("the checkpoint is {}: the same command with --resume goes on from there",
+               result_.checkpoint.string());
     runner_.reset();  // the training arenas go; the generator makes its own
     if (result_.exit == ExitCode::Ok) sample_if_finite();
     if (options_.report) options_.report(directory_.path());
+  }
+
+  [[noreturn]] void refuse_to_succeed() {
+    const std::string kept = saver_.newest_healthy();
+    throw DivergedError("E0822", "the run has ended, and its model is worth nothing")
+        .saw(problem_)
+        .line("kept", kept.empty() ? "nothing that is healthy" : kept)
+        .advice(fmt::format("a lower learning rate or a longer warm-up; --resume {}",
+                            kept.empty() ? "begins the run anew, and its metrics with it"
+                                         : "goes on from what is kept"));
   }
 
   // A run that cannot go on saves what is healthy, and shows what it did. What fails now is said,
@@ -393,8 +438,9 @@ class Training {
   void rescue(Metrics& metrics) {
     if (!unsaved_ || !runner_) return;
     if (inside_ == Inside::Update) {
+      const std::string kept = saver_.newest_healthy();
       log_warning("step {} was cut short: the newest checkpoint is {}", step_ + 1,
-                  saver_->newest_healthy());
+                  kept.empty() ? "none" : kept);
       return;
     }
     if (inside_ == Inside::MicroBatches) undo_micro_batches();
@@ -433,7 +479,10 @@ class Training {
   enum class Inside { Nothing, MicroBatches, Update };
 
   const TrainOptions& options_;
+  const InterruptScope interrupts_;
   RunDirectory directory_;
+  Saver saver_;
+  const std::optional<StoredCheckpoint> from_;  // where a run goes on
   RunStart start_;
   Dataset& data_ = start_.data;
   Session session_;
@@ -442,7 +491,6 @@ class Training {
   std::unique_ptr<models::Gpt2>& model_ = session_.model;
   std::unique_ptr<Optimizer>& optimizer_ = session_.optimizer;
   std::unique_ptr<Runner> runner_;
-  std::optional<Saver> saver_;
   std::optional<Health> health_;
   std::vector<std::string> names_;
   json record_;

@@ -32,7 +32,8 @@ struct TrainResult {
   std::int64_t steps = 0;      // made by this call
   std::int64_t last_step = 0;  // of the whole run, resumed ones included
   std::int64_t skipped = 0;
-  double first_loss = 0, last_loss = 0;
+  double first_loss = 0;            // of this call's steps
+  std::optional<double> last_loss;  // of the whole run's; nothing where it has made none
   std::optional<double> val_loss;       // the newest
   std::optional<double> bytes_a_token;  // of the validation part: bytes_a_validation_token()
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;
@@ -43,9 +44,10 @@ struct TrainResult {
 
 // Runs a recipe from the start, or on from its newest healthy checkpoint, until its last step,
 // until its patience is over, or until SIGINT, SIGTERM or SIGHUP (the step is finished, a
-// checkpoint saved, exit Interrupted). Whatever is thrown on the way, what is healthy is saved
-// first. DivergedError E0810 when the loss scaler gives up, E0822 when the run's end is worth
-// nothing; the errors of data, recipe, files and run directory.
+// checkpoint saved, exit Interrupted; before the first step Interrupted is thrown). Whatever is
+// thrown on the way, what is healthy is saved first. DivergedError E0810 when the loss scaler gives
+// up, E0822 when the run's end is worth nothing; the errors of data, recipe, files and run
+// directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 
 // Replaces `auto` by the better measured type, with the reason; the same recipe otherwise. Warns
@@ -57,10 +59,14 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
 Path default_cache();
 
 // Opens the recipe's data: its text, or the token files that it names instead. Says which files of
-// a folder or glob were left out; where `quiet`, only those that cannot be opened.
+// a folder or glob were left out; where `quiet`, only those that cannot be opened. DataError E0523
+// where a tokenizer is given that did not make the tokens; Interrupted (interrupt.h), and what was
+// half made is removed.
 Dataset open_data(const Recipe& recipe, bool quiet);
-// The same of a text, where the cache holds it already: nothing is made.
+// The same of a text, where the cache holds it already: nothing is made. By its signature, without
+// a look at the text.
 std::optional<Dataset> cached_data(const Recipe& recipe);
+std::optional<Dataset> cached_data(const Recipe& recipe, std::uint64_t signature);
 // Ids that the model must have at least; 0 where the recipe's model.vocab alone can say it.
 // UserError E0722 where nothing does.
 std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data);

@@ -125,7 +125,9 @@ class Refusals(unittest.TestCase):
                                  ({"tokens": {}}, [["text.txt", {"a": 1}, 3]])):
                 data.write_text(json.dumps({**json.loads(kept[data]), part: value,
                                             "files": files}))
-                self.aloft(*again, exit_code=2, says=["E0818", "training tokens, now"])
+                name = {"train": "training tokens:", "validation": "validation tokens:",
+                        "tokenizer": "the tokenizer:"}[part]
+                self.aloft(*again, exit_code=2, says=["E0818", name])
         data.write_text(kept[data])
 
     def test_the_command_line_beats_the_file(self):
@@ -162,6 +164,31 @@ class Refusals(unittest.TestCase):
         shown = self.aloft("train", "betas.toml", "--print-config", "--set", "optimizer.kind=sgd")
         (self.folder / "shown.toml").write_text(shown.stdout)
         self.aloft("train", "shown.toml", "--print-config")
+
+    def test_numbers_that_are_none(self):
+        for option, value in (("--temperature", "nan"), ("--temperature", "inf"), ("--top-p", "nan"),
+                              ("--top-p", "-1"), ("--top-p", "0.5x"), ("--seed", "-1")):
+            self.aloft("generate", "run", "--prompt", "a", option, value, exit_code=2,
+                       says=["E0700", option, "need a", value])
+        self.aloft("generate", "run", "--prompt", "a", "--tokens", 2, "--temperature", "0.5",
+                   "--top-p", "0.5", "--seed", 2)
+
+    def test_slips_are_met_with_names(self):
+        self.aloft("explain", "precision", "tiny.tml", exit_code=2, says=["E0721", "try   tiny.toml"])
+        self.aloft("explain", "precision", "run", exit_code=2,
+                   says=["E0721", "run directory", "llama", "lenet", "resnet18"])
+        self.aloft("bench", "step", "--model", "lenett", exit_code=2, says=["E0721", "try   lenet"])
+        self.aloft("recipes", "tiny.toml", exit_code=2, says=["E0721", "--print-config"])
+        self.aloft("recipes", "nowhere", exit_code=2, says=["E0721"])
+        done = self.aloft(exit_code=2, says=["error E0700"])
+        self.assertIn("train", done.stdout)
+
+    def test_what_would_not_go_on(self):
+        again = ["train", "tiny.toml", "--out", "run", "--resume", "--set"]
+        for setting, why in (("optimizer.kind=sgd", "moments"), ("precision.level=O0", "precision"),
+                             ("model.heads=4", "weights"), ("data.tokenizer.kind=char", "id")):
+            done = self.aloft(*again, setting, exit_code=2, says=["E0817", why])
+            self.assertEqual("weights would mean" in done.stderr, setting.startswith("model"))
 
     def test_what_is_no_text(self):
         for name, content in (("a.parquet", b"PAR1\x15\x04" + b"x" * 99 + b"PAR1"),
@@ -233,6 +260,13 @@ class Refusals(unittest.TestCase):
             self.assertIn(words, huge.stderr)
         self.assertFalse((self.folder / "fresh").exists())
         self.assertFalse((self.folder / "huge").exists())
+        self.aloft("train", "tiny.toml", "--out", "long", "--set", "model.context=5000", exit_code=3,
+                   says=["E0531", "context 5000"])
+        self.assertFalse((self.folder / "long").exists())
+        for setting in ("data.tokenizer.kind=gpt2", 'data.tokenizer={kind="bpe",vocab=20}'):
+            done = self.aloft("train", "tiny.toml", "--out", "long", "--set", setting, exit_code=2,
+                              says=["E0710", "data.tokenizer."])
+            self.assertNotIn("preparing", done.stderr)
         warm = self.aloft("train", "tiny.toml", "--out", "warm", "--set", "schedule.warmup=50")
         self.assertIn("schedule.warmup is 50", warm.stderr)
 

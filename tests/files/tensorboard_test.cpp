@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "base/error.h"
 #include "files/judge_python.h"
@@ -153,6 +155,30 @@ TEST(TensorBoard, WhatLiesBeyondAStepOrIsTornIsCut) {
       EXPECT_EQ(left, kept.substr(0, left.size()));
     }
   }
+}
+
+TEST(TensorBoard, AnEvaluationOfTheLastStepIsCutByItsTag) {
+  TemporaryFolder folder;
+  Path path;
+  {
+    TensorBoardWriter writer(folder.path(), 1);
+    for (int step = 5; step <= 6; ++step)
+      for (const char* tag : {"train/loss", "validation/loss"}) writer.scalar(tag, 1, step, 2);
+    path = writer.path();
+  }
+  cut_events(folder.path(), 6, "validation/");
+  std::vector<std::string> tags;
+  for (const Point& p : Reader(read_file(path)).points()) tags.push_back(p.tag);
+  EXPECT_EQ(tags, (std::vector<std::string>{"", "train/loss", "validation/loss", "train/loss"}));
+}
+
+TEST(AppendFile, HoldsNothingBackForLong) {
+  TemporaryFolder folder;
+  AppendFile file(folder / "log");
+  file.write("one\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+  file.write("two\n");
+  EXPECT_EQ(read_file(folder / "log"), "one\ntwo\n");
 }
 
 TEST(AppendFile, KeepsWhatTheDiskDidNotTakeAndSaysSo) {

@@ -130,11 +130,57 @@ TEST(Recipe, CountsInStepsOrInEpochs) {
   EXPECT_DOUBLE_EQ(epochs_of(r, 16 * 100 + 1), 2.52);
   settle_length(r, 3);
   EXPECT_EQ(r.train.steps, 1);
+  // Where it goes on: with the same batch to the same end, with another one to the same windows.
+  for (std::int64_t step : {0, 1, 7, 20, 21}) {
+    settle_length(r, 1601, {step, static_cast<std::uint64_t>(12 * step)});
+    EXPECT_EQ(r.train.steps, 21) << step;
+  }
+  settle_length(r, 1601, {10, 24});  // by batches of 2 and 4: 226 windows are left
+  EXPECT_EQ(r.train.steps, 10 + 19);
+  settle_length(r, 1601, {300, 300});  // beyond the end
+  EXPECT_EQ(r.train.steps, 300);
   r = parse_recipe("[train]\nepochs = 2\n", "r.toml", {{"train.steps", "7"}});
   settle_length(r, 1601);
   EXPECT_EQ(r.train.steps, 7);
   EXPECT_NE(mistakes_of("[train]\nepochs = -1\n").find("train.epochs"), std::string::npos);
   EXPECT_NE(mistakes_of("[train]\nepochs = \"2\"\n").find("train.epochs"), std::string::npos);
+}
+
+TEST(Recipe, WhatHasNoEffectOrCannotBeIsAMistake) {
+  const auto expect = [](const std::vector<Override>& set, const std::string& part) {
+    const std::string said = mistakes_of("", set);
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  };
+  const Override none{"data.validation", "0"}, every{"train.eval_every", "5"};
+  expect({none, every, {"train.patience", "3"}}, "train.patience counts evaluations");
+  expect({none, {"train.keep_best", "3"}}, "train.keep_best counts evaluations");
+  expect({{"data.train_tokens", "a.bin"}, {"train.keep_best", "3"}}, "data.validation_tokens");
+  expect({{"train.sample_every", "3"}, {"train.sample_tokens", "0"}}, "train.sample_every does");
+  expect({{"data.train_tokens", "a.bin"}, {"data.tokenizer.kind", "char"}},
+         "data.tokenizer.kind makes a tokenizer of text");
+  expect({{"data.tokenizer.vocab", "256"}}, "data.tokenizer.vocab: 256; need 257 or more");
+  expect({{"data.tokenizer.kind", "gpt2"}}, "need data.tokenizer.path");
+  expect({{"optimizer.lr", "nan"}}, "optimizer.lr: need 0 to 1000000, got nan");
+  expect({{"model.size", "gpt2-124m"}, {"model.dim", "64"}},
+         "--set model.heads: 12 heads of model.size gpt2-124m do not divide dim 64");
+  expect({{"precision", "{level = \"O2:fp16\", loss_scale = {init = 1e9}}"}}, "init is 1e+09, min");
+}
+
+TEST(Recipe, TheOrderOfTheCommandLineMeansNothing) {
+  const Override type{"precision.type", "fp16"};
+  for (const char* key : {"precision.level", "precision"}) {
+    const Override level{key, "O2"}, other{key, "O2:bf16"};
+    for (const std::vector<Override>& set : {std::vector{type, level}, std::vector{level, type}})
+      EXPECT_EQ(print_precision(parse_recipe("", "r.toml", set).precision), "O2:f16") << key;
+    for (const std::vector<Override>& set : {std::vector{type, other}, std::vector{other, type}})
+      EXPECT_NE(mistakes_of("", set).find("the level names a type already"), std::string::npos)
+          << key;
+  }
+  // What the file says is replaced.
+  EXPECT_EQ(print_precision(parse_recipe("[precision]\ntype = \"fp16\"\n", "r.toml",
+                                         {{"precision.level", "O2:bf16"}})
+                                .precision),
+            "O2:bf16");
 }
 
 TEST(Recipe, WrongSizesAndHostileTextAreMistakesLikeOthers) {

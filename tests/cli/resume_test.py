@@ -1,0 +1,247 @@
+"""What a run says and keeps when it goes on: its lines, its length, its data, its tokenizer."""
+import json
+import re
+import shutil
+import signal
+import subprocess
+
+from program import ALOFT, ProgramTest, main
+
+BPE = ("--set", "data.tokenizer.kind=bpe", "--set", "data.tokenizer.vocab=300")
+
+
+def settings(**keys):
+    return [word for key, value in keys.items()
+            for word in ("--set", f"{key.replace('__', '.')}={value}")]
+
+
+class Resume(ProgramTest):
+    def setUp(self):
+        for path in self.folder.iterdir():
+            if path.name not in ("text.txt", "tiny.toml", "cache"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (self.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+
+    def train(self, out, *rest, exit_code=0, **keys):
+        """What it says."""
+        return self.aloft("train", "tiny.toml", "--out", out, *rest, *settings(**keys),
+                          exit_code=exit_code).stderr.decode()
+
+    def says(self, text, *words):
+        for word in words:
+            self.assertIn(word, text)
+
+    def record(self, out="run"):
+        return json.loads((self.folder / out / "run.json").read_text())
+
+    def change_record(self, **keys):
+        record = self.record()
+        for key, value in keys.items():
+            record[key] = value
+            if value is None:
+                del record[key]
+        (self.folder / "run" / "run.json").write_text(json.dumps(record))
+
+    def lines(self, out="run"):
+        text = (self.folder / out / "metrics.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def shards(self, *words, **keys):
+        """A folder of the cache: shards, and the tokenizer that made them."""
+        done = self.aloft("data", "build", "tiny.toml", "--json", *words, *settings(**keys))
+        return json.loads(done.stdout)["folder"]
+
+    # The record.
+
+    def test_an_evaluation_behind_the_save_is_recorded_once(self):
+        self.train("run", "--steps", 12, train__checkpoint_every=6)
+        for _ in range(3):
+            shutil.rmtree(self.folder / "run" / "checkpoints" / "step-000012")
+            self.train("run", "--resume", "--steps", 12, train__eval_every=6,
+                       train__checkpoint_every=100)
+        self.assertEqual([r["step"] for r in self.lines() if "val_loss" in r], [6, 12])
+        events = b"".join(p.read_bytes() for p in (self.folder / "run").glob("events.out*"))
+        self.assertEqual(events.count(b"validation/loss"), 2)
+
+    def test_a_record_of_another_run_is_no_reason_to_begin_anew(self):
+        self.train("run")
+        metrics = self.folder / "run" / "metrics.jsonl"
+        kept = metrics.read_bytes()
+        for run in ("0123456789abcdef", None):
+            self.change_record(run=run)
+            before = (self.folder / "run" / "run.json").read_bytes()
+            said = self.train("run", "--resume", "--steps", 8, exit_code=2)
+            self.says(said, "E0825", "step-000004", "move run.json away")
+            self.assertEqual((self.folder / "run" / "run.json").read_bytes(), before)
+            self.assertEqual(metrics.read_bytes(), kept)
+        (self.folder / "run" / "run.json").unlink()  # as advised
+        self.train("run", "--resume", "--steps", 8)
+        self.assertEqual([r["step"] for r in self.lines() if "loss" in r], list(range(1, 9)))
+
+    def test_where_nothing_healthy_was_kept_that_is_said(self):
+        said = self.train("run", "--steps", 1, exit_code=5, optimizer__lr="1e6",
+                          precision__level="O0")
+        self.says(said, "E0822", "nothing that is healthy", "begins the run anew")
+        said = self.train("run", "--resume", "--quiet", "--steps", 2, precision__level="O0")
+        self.says(said, "no healthy checkpoint", "begins anew")
+
+    def test_the_report_says_that_the_metrics_are_gone(self):
+        self.train("run")
+        (self.folder / "run" / "metrics.jsonl").unlink()
+        said = self.aloft("report", "run").stderr.decode()
+        self.says(said, "metrics.jsonl is gone", "no curves")
+        said = self.aloft("report", "cache", exit_code=3).stderr.decode()
+        self.says(said, "E0643", "no run.json", "cache")
+
+    # How long it is.
+
+    def test_epochs_are_seen_whatever_the_batch(self):
+        self.train("run", train__epochs=1, train__batch=2, schedule__kind="cosine")
+        tokens = json.loads((self.folder / "run" / "data.json").read_text())["train"]["tokens"]
+        windows = (tokens - 1) // 8
+        first = -(-windows // 2)
+        self.assertEqual(self.record()["result"]["steps"], first)
+        said = self.train("run", "--resume", train__epochs=2, train__batch=4,
+                          schedule__kind="cosine")
+        steps = first - (-(2 * windows - 2 * first) // 4)
+        self.assertEqual(self.record()["result"]["steps"], steps)
+        self.assertGreaterEqual(self.lines()[-2]["tokens"], 2 * windows * 8)
+        self.says(said, "another length", f"train.steps: {first}, now {steps}")
+        again = self.train("run", "--resume", train__epochs=2, train__batch=4,
+                           schedule__kind="cosine")
+        self.assertNotIn("another length", again)
+
+    def test_a_run_with_nothing_to_do_says_so_and_stays(self):
+        self.train("run", "--steps", 6)
+        files = {p: p.read_bytes() for p in (self.folder / "run").rglob("*")
+                 if p.is_file() and p.name != "report.html"}
+        for steps in (3, 6):
+            said = self.train("run", "--resume", "--steps", steps)
+            self.says(said, "nothing to do", f"behind step 6 of {steps}")
+            self.assertNotIn("precision    ", said)  # no banner
+            for path, content in files.items():
+                self.assertEqual(path.read_bytes(), content, path)
+
+    def test_a_run_of_no_steps_has_no_loss(self):
+        self.train("run", "--steps", 0)
+        self.assertIsNone(self.record()["result"]["last_loss"])
+
+    # Its data.
+
+    def other_words(self):
+        text = self.folder / "text.txt"
+        text.write_text(text.read_text().replace("fox", "cat"))
+
+    def test_other_words_of_the_same_length_are_named_by_part_and_hash(self):
+        self.train("run")
+        self.other_words()
+        said = self.train("run", "--resume", "--steps", 8, exit_code=2)
+        self.says(said, "E0818", "training tokens: 1408 (hash ", "validation tokens: 352 (hash ")
+        self.assertEqual(len(set(re.findall(r'hash "([0-9a-f]{16})"', said))), 4)
+
+    def test_without_the_record_of_the_data_the_checkpoint_knows_it(self):
+        self.train("run")
+        (self.folder / "run" / "data.json").unlink()
+        self.other_words()
+        said = self.train("run", "--resume", "--steps", 8, exit_code=2)
+        self.says(said, "data.json is gone", "the checkpoint of step 4", "E0818")
+
+    def test_without_any_record_of_the_data_its_size_is_compared(self):
+        self.train("run")
+        (self.folder / "run" / "data.json").unlink()
+        manifest = self.folder / "run" / "checkpoints" / "step-000004" / "manifest.json"
+        old = json.loads(manifest.read_text())
+        for key in ("recipe", "data", "xxh3", "run", "problem", "last_loss", "start_loss",
+                    "validation_loss", "best"):
+            del old[key]
+        manifest.write_text(json.dumps({**old, "format": 1}))
+        self.change_record(run=None)
+        with (self.folder / "text.txt").open("a") as text:
+            text.write("more of it\n" * 9)
+        said = self.train("run", "--resume", "--steps", 8, exit_code=2)
+        self.says(said, "data.json is gone", "run.json", "E0818", '"train":1408')
+        self.train("run", "--resume", "--steps", 8, "--force")
+
+    def test_a_run_goes_on_with_its_own_tokens_when_the_text_is_gone(self):
+        self.train("straight", "--steps", 8)
+        self.train("run")
+        (self.folder / "text.txt").rename(self.folder / "elsewhere.txt")
+        self.says(self.train("run", "--resume", "--steps", 8), "no such text", "its own tokens")
+        state = [(self.folder / out / "checkpoints" / "step-000008" / "model.safetensors").read_bytes()
+                 for out in ("straight", "run")]
+        self.assertTrue(state[0] == state[1])
+        shutil.rmtree(self.folder / "cache")
+        self.says(self.train("run", "--resume", "--steps", 9, exit_code=3), "E0510")
+
+    # Its tokenizer.
+
+    def two_tokenizers(self):
+        (self.folder / "other.txt").write_text(
+            "zebras yawn while wombats and vipers quarrel about xylophones under a mango tree\n" * 40)
+        return self.shards(*BPE), self.shards(*BPE, data__text="other.txt")
+
+    def test_tokens_want_the_tokenizer_that_made_them(self):
+        one, two = self.two_tokenizers()
+        tokens = {"data__train_tokens": f"{one}/train.shard"}
+        said = self.train("run", exit_code=3, data__tokenizer__path=two, **tokens)
+        self.says(said, "E0523", "train.shard", "beside the shard", one)
+        said = self.train("run", exit_code=3, data__validation_tokens=f"{two}/validation.shard",
+                          **tokens)
+        self.says(said, "E0523", "validation.shard")
+        self.train("run", data__validation_tokens=f"{one}/validation.shard", **tokens)
+        self.aloft("generate", "run", "--prompt", "the", "--tokens", 3)
+        shutil.copy(f"{one}/train.shard", self.folder / "alone.shard")
+        said = self.train("alone", data__train_tokens="alone.shard")
+        self.says(said, "no tokenizer (data.tokenizer.path)", "`aloft generate`")
+
+    def test_a_model_wants_the_tokenizer_that_it_learnt_with(self):
+        self.two_tokenizers()
+        self.train("run", *BPE)
+        self.train("two", *BPE, data__text="other.txt")
+        shutil.rmtree(self.folder / "run" / "tokenizer")
+        shutil.copytree(self.folder / "two" / "tokenizer", self.folder / "run" / "tokenizer")
+        for command in (["generate", "run", "--prompt", "the"],
+                        ["score", "run", "--tokens", "none", "--out", "none"]):
+            self.says(self.aloft(*command, exit_code=3).stderr.decode(), "E0523", "run/tokenizer")
+
+    # How it is ended.
+
+    def start(self, *words, until):
+        run = subprocess.Popen([ALOFT, "train", "tiny.toml", "--out", "run", *words],
+                               cwd=self.folder, env=self.environment, text=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        for line in run.stderr:
+            if until in line:
+                return run
+        self.fail(f"it ended with {run.wait()} before it said {until}")
+
+    def test_a_signal_while_data_is_prepared_leaves_nothing(self):
+        (self.folder / "big.txt").write_text("".join(
+            f"{n} quick brown foxes jump over {n * n} lazy dogs\n" for n in range(400000)))
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with self.subTest(number.name):
+                run = self.start(*BPE, "--set", "data.text=big.txt", until="preparing data: train")
+                run.send_signal(number)
+                with run.stderr:
+                    said = run.stderr.read()
+                self.assertEqual(run.wait(120), 130, said)
+                self.says(said, f"interrupted by {number.name}")
+                self.assertNotIn("error", said)
+                self.assertFalse((self.folder / "run").exists())
+                self.assertFalse([p for p in (self.folder / "cache" / "aloft").iterdir()
+                                  if ".tmp" in p.name])
+
+    def test_an_interrupted_run_says_how_to_go_on(self):
+        run = self.start("--steps", "1000000", until="step 1")
+        run.send_signal(signal.SIGINT)
+        with run.stderr:
+            said = run.stderr.read()
+        self.assertEqual(run.wait(120), 130)
+        newest = sorted((self.folder / "run" / "checkpoints").iterdir())[-1].name
+        self.says(said, f"run/checkpoints/{newest}", "with --resume goes on")
+
+
+if __name__ == "__main__":
+    main()
