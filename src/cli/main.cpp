@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
   }
   if (argc <= 1) {  // as git does: the help, and that something is missing
     print_result(std::string_view(app.help()));
+    flush_results();
     throw UserError("E0700", "there is no verb").need("one of those above");
   }
   try {

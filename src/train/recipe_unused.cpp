@@ -82,10 +82,14 @@ class Search {
     const bool is_text = d.train_tokens.empty();
     if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
     const char* selector = is_text ? "data.validation" : "data.validation_tokens";
-    for (const char* key : {"train.patience", "train.keep_best"})
-      report(key, selector,
-             fmt::format("counts evaluations; there are none without {}",
-                         is_text ? "data.validation above 0" : "data.validation_tokens"));
+    const auto asked = [&](const char* key, std::int64_t count) {
+      if (count > 0)
+        report(key, selector,
+               fmt::format("counts evaluations; there are none without {}",
+                           is_text ? "data.validation above 0" : "data.validation_tokens"));
+    };
+    asked("train.patience", recipe_.train.patience);
+    asked("train.keep_best", recipe_.train.keep_best);
   }
 
   std::string origin(std::string_view key) const {

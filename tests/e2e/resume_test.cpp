@@ -188,6 +188,7 @@ TEST_P(Resume, AfterAnotherRunInTheProcessItDrawsWhatAFreshProcessDraws) {
 TEST_F(SmallRun, ALoadedCheckpointBeginsTheDrawsAnew) {
   const Recipe recipe = this->recipe({"model.dropout=0.5"});
   Session session = open_session(recipe, 17, {});
+  make_values(session);
   const nlohmann::json config = {{"kind", "small"}};
   CheckpointMeta meta;
   meta.policy = session.model->policy().str();

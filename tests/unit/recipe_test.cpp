@@ -155,6 +155,7 @@ TEST(Recipe, WhatHasNoEffectOrCannotBeIsAMistake) {
   expect({none, every, {"train.patience", "3"}}, "train.patience counts evaluations");
   expect({none, {"train.keep_best", "3"}}, "train.keep_best counts evaluations");
   expect({{"data.train_tokens", "a.bin"}, {"train.keep_best", "3"}}, "data.validation_tokens");
+  EXPECT_EQ(parse_recipe("", "r.toml", {none, {"train.keep_best", "0"}}).train.keep_best, 0);
   expect({{"train.sample_every", "3"}, {"train.sample_tokens", "0"}}, "train.sample_every does");
   expect({{"data.train_tokens", "a.bin"}, {"data.tokenizer.kind", "char"}},
          "data.tokenizer.kind makes a tokenizer of text");
