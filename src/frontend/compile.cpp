@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "frontend/random.h"
 
 namespace aloft {
 
@@ -160,6 +161,10 @@ void CompiledCall::connect(Entry& entry) {
   entry.homes.clear();
   for (const InputSpec& i : entry.inputs)
     entry.homes.push_back(programs_->input<void>(entry.name, i.name));
+  entry.draw_states.clear();
+  for (const Draw& d : entry.draws)
+    entry.draw_states.push_back(
+        d.input.empty() ? nullptr : programs_->input<std::int64_t>(entry.name, d.input));
   entry.results.clear();
   for (const NamedRef& r : p.outputs)
     if (!r.is_tap)
@@ -170,9 +175,10 @@ void CompiledCall::connect(Entry& entry) {
 
 void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) {
   const auto premises = std::make_shared<Premises>();
+  std::vector<Draw> draws;
   {
     const PremisesScope scope(premises.get());
-    programs_->add(name, inputs, function_);
+    programs_->add(name, inputs, function_, &draws);
   }
   try {
     programs_->finish();
@@ -183,7 +189,8 @@ void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) 
   }
   const auto same = [&](const Entry& e) { return e.name == name; };
   std::erase_if(entries_, same);
-  entries_.push_back({.name = name, .inputs = std::move(inputs), .premises = premises});
+  entries_.push_back(
+      {.name = name, .inputs = std::move(inputs), .draws = std::move(draws), .premises = premises});
   for (Entry& e : entries_) connect(e);
 }
 
@@ -243,6 +250,26 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
   return entries_[last_];
 }
 
+// Its draws count as eager ones do: those before its update of the random state go on from what
+// was drawn already, those behind it begin anew.
+void CompiledCall::run(const Entry& entry, std::int64_t rows) {
+  const std::span<const std::int64_t> lengths(&rows, entry.has_length ? 1 : 0);
+  if (entry.draws.empty()) return programs_->run(entry.program, lengths);
+  const DrawCounts& before = eager().draws();
+  for (std::size_t i = 0; i < entry.draws.size(); ++i) {
+    const Draw& d = entry.draws[i];
+    if (!entry.draw_states[i]) continue;
+    const auto at = before.empty() ? before.end() : before.find({d.where.path, d.op});
+    write_draw_state(d, at == before.end() ? 0 : at->second, entry.draw_states[i]);
+  }
+  const std::int64_t step = random_position();
+  programs_->run(entry.program, lengths);
+  const bool has_advanced = random_position() != step;
+  DrawCounts& now = eager().draws();
+  for (const Draw& d : entry.draws)
+    if (d.behind_update == has_advanced) ++now[{d.where.path, d.op}];
+}
+
 const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& arguments) {
   check_values(arguments);
   keep_results();  // before anything is written: an argument may be a result of the last call
@@ -253,7 +280,7 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
     const std::size_t bytes = actual_bytes(c);
     if (bytes > 0 && entry.homes[i]) std::memcpy(entry.homes[i], c.data, bytes);
   }
-  programs_->run(entry.program, std::span(&rows, entry.has_length ? 1 : 0));
+  run(entry, rows);
   std::uint64_t youngest = 0;
   for (const Tensor& t : arguments) youngest = std::max(youngest, eager().cell(t).born);
   for (const Entry::Result& r : entry.results) {

@@ -98,6 +98,8 @@ class CompiledCall {
     bool has_length = false;  // the program asks for the number of rows
     bool whole_only = false;  // fewer rows would have other values than eagerly
     std::vector<void*> homes;
+    std::vector<Draw> draws;
+    std::vector<std::int64_t*> draw_states;  // null: this draw takes none from the host
     struct Result {
       TensorType type;
       void* data = nullptr;
@@ -115,6 +117,7 @@ class CompiledCall {
   void add_program(std::string name, std::vector<InputSpec> inputs);
   void connect(Entry& entry);
   void keep_results();
+  void run(const Entry& entry, std::int64_t rows);
 
   CompileOptions options_;
   Traceable function_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
 #include "ops/evaluate.h"
@@ -175,18 +176,20 @@ void EagerEmitter::let_go_of_variables() {
   states_.clear();
 }
 
-// Counts ops at one place since the random state last changed or was set: what comes behind a step
-// draws other numbers anyway, and a loop must not depend on what ran before it.
-std::int64_t EagerEmitter::random_key(Name op) {
+DrawCounts& EagerEmitter::draws() {
   const auto* now = static_cast<const std::int64_t*>(random_state()->data);
   if (draws_begun_ != draws_begun() ||
       !std::equal(random_at_.begin(), random_at_.end(), now, now + 3)) {
-    occurrences_.clear();
+    draws_.clear();
     draws_begun_ = draws_begun();
     std::copy(now, now + 3, random_at_.begin());
   }
+  return draws_;
+}
+
+std::int64_t EagerEmitter::random_key(Name op) {
   const Where& w = current_where();
-  return random_key_of(w, op, occurrences_[{w.path, op}]++);
+  return random_key_of(w, op, draws()[{w.path, op}]++);
 }
 
 namespace {
@@ -367,6 +370,15 @@ Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape) 
 }
 
 Tensor grad_of(const VariablePtr& parameter) {
+  if (!parameter)
+    throw UserError("E0323", "the gradient of no parameter is asked for")
+        .saw("an empty VariablePtr, as Module::parameter() gives for a name that it does not know")
+        .need("a parameter of the model")
+        .advice("compare the name with those of model.parameters()");
+  if (!eager().has_gradients())
+    throw UserError("E0808", "there is no gradient of " + in_quotes(parameter->name.str()))
+        .saw("no backward() since the last step")
+        .advice("call backward() on the loss first; gradients are gone after amp::step()");
   const Tensor g = eager().gradient_of(parameter);
   return g.is_defined() ? in_session(g) : g;
 }

@@ -14,6 +14,7 @@
 #include <set>
 #include <vector>
 
+#include "frontend/draws.h"
 #include "frontend/lost.h"
 #include "graph/graph.h"
 #include "passes/casting_emitter.h"
@@ -79,10 +80,17 @@ class EagerEmitter : public Emitter {
   // The sum of the gradients that each backward() left for a parameter since they were last
   // forgotten; undefined if none.
   Tensor gradient_of(const VariablePtr& variable) const;
+  bool has_gradients() const { return !gradients_.empty(); }
   void forget_gradients() { gradients_.clear(); }
   void forget_gradients(std::span<const VariablePtr> variables) {
     for (const VariablePtr& v : variables) gradients_.erase(v);
   }
+  // Whether every loss whose gradient a parameter holds was computed from `variable`, which is no
+  // parameter, such as a loss scale.
+  bool gradient_comes_by(const VariablePtr& parameter, const VariablePtr& variable) const;
+  // What has been drawn at each place since the random state last changed or was set: what comes
+  // behind a step draws other numbers anyway, and a loop must not depend on what ran before it.
+  DrawCounts& draws();
   // Drops the tape: a gradient that would pass what was recorded so far is refused (E0321).
   void clear_tape();
   // Somebody else is about to change or move variables: values of theirs that are still needed are
@@ -142,10 +150,12 @@ class EagerEmitter : public Emitter {
   Graph tape_;
   std::map<ValueId, CellPtr> values_;
   std::map<const Variable*, CellPtr> states_;  // each variable's value as it is now
-  std::map<std::pair<Name, Name>, int> occurrences_;
-  std::array<std::int64_t, 3> random_at_ = {};  // the random state that `occurrences_` counts under
+  DrawCounts draws_;
+  std::array<std::int64_t, 3> random_at_ = {};  // the random state that `draws_` counts under
   std::uint64_t draws_begun_ = 0;               // and since when
   std::map<VariablePtr, Tensor> gradients_;
+  // For each gradient, the variables but parameters that all its losses depend on.
+  std::map<VariablePtr, std::vector<VariablePtr>> gradients_by_;
   // Targets whose gradients were taken for some of the trainable parameters they depend on.
   struct Part {
     std::weak_ptr<EagerCell> target;
@@ -177,6 +187,7 @@ Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape);
 Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape);
 // The gradient that backward() left for a parameter: the sum over every backward() since the last
 // step or zero_grad(), in f32 where there were several. Undefined where no loss depended on it.
+// UserError E0325 for no parameter (Module::parameter knows no such name).
 Tensor grad_of(const VariablePtr& parameter);
 
 }  // namespace aloft

@@ -28,6 +28,10 @@ namespace {
 constexpr std::size_t kFewBytes = std::size_t{32} << 20;
 constexpr std::uint32_t kFewNodes = 4096;
 
+bool is_in(const std::vector<VariablePtr>& list, const VariablePtr& v) {
+  return std::find(list.begin(), list.end(), v) != list.end();
+}
+
 bool is_trainable(const Variable& v) { return v.cls == StateClass::Parameter && v.requires_grad; }
 
 UserError unrecorded(const std::string& saw) {
@@ -206,12 +210,11 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
 void EagerEmitter::backward(const Tensor& loss) {
   check_target(loss);
   const History history(tape_, cell(loss).id);
-  std::vector<VariablePtr> variables;
+  std::vector<VariablePtr> variables, others;
   for (std::uint32_t n : tape_.states()) {
     const VariablePtr& v = values_.at({n, 0})->variable;
-    if (history.holds(n) && is_trainable(*v) &&
-        std::find(variables.begin(), variables.end(), v) == variables.end())
-      variables.push_back(v);
+    std::vector<VariablePtr>& list = is_trainable(*v) ? variables : others;
+    if (history.holds(n) && !is_in(list, v)) list.push_back(v);
   }
   Where where = current_where();
   EmitterScope scope(*this);
@@ -219,6 +222,11 @@ void EagerEmitter::backward(const Tensor& loss) {
       variable_gradients(loss, full(Shape{}, 1.0, DType::F32), variables, where);
   for (std::size_t i = 0; i < variables.size(); ++i) {
     Tensor& sum = gradients_[variables[i]];
+    std::vector<VariablePtr>& by = gradients_by_[variables[i]];
+    if (sum.is_defined())
+      std::erase_if(by, [&](const VariablePtr& v) { return !is_in(others, v); });
+    else
+      by = others;
     sum = sum.is_defined() ? sum_of_gradients(sum, grads[i]) : grads[i];
   }
 }
@@ -235,6 +243,12 @@ Tensor EagerEmitter::sum_of_gradients(const Tensor& a, const Tensor& b) {
   c->first_use = std::max(cell(a).first_use, cell(b).first_use);
   leave_unrecorded(*c);
   return wrap(c);
+}
+
+bool EagerEmitter::gradient_comes_by(const VariablePtr& parameter,
+                                     const VariablePtr& variable) const {
+  const auto it = gradients_by_.find(parameter);
+  return it != gradients_by_.end() && is_in(it->second, variable);
 }
 
 Tensor EagerEmitter::gradient_of(const VariablePtr& variable) const {
@@ -468,7 +482,7 @@ void EagerEmitter::reset() {
 }
 
 void EagerEmitter::clear_tape() {
-  occurrences_.clear();
+  draws_.clear();
   if (tape_.capacity() > 0) keep_only(std::vector<bool>(tape_.capacity(), false));
   states_.clear();
 }

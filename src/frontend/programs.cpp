@@ -32,11 +32,11 @@ Programs::Programs(int threads, PipelineOptions options) : options_(std::move(op
 }
 
 void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
-                   const Traceable& function) {
+                   const Traceable& function, std::vector<Draw>* draws) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<DecisionRecord> decisions;
   StateTable variables = variables_;
-  TracedProgram traced = trace(name, inputs, function, variables, &decisions);
+  TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
   PassContext context;
   context.form = Form::Cast;
   context.choose = chooser();
@@ -52,6 +52,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   variables_ = std::move(variables);
   watched_[name].clear();
   for (auto& [output, look] : traced.watches) watched_[name].push_back({output, std::move(look)});
+  counts_[name] = std::move(traced.counts);
   graphs_[name] = std::move(traced.graph);
   behind_[name] = std::move(traced.behind);
   reads_bound_[name] = traced.reads_bound;
@@ -66,7 +67,9 @@ void Programs::finish() {
   eager().let_go_of_variables();  // they move
   executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables_.by_id());
   watched_by_index_.clear();
+  counts_by_index_.clear();
   for (const Program& p : executor_->plan().programs) {
+    counts_by_index_.push_back(counts_[p.name]);
     watched_by_index_.push_back(watched_[p.name]);
     for (Watched& w : watched_by_index_.back()) w.at = output<std::int32_t>(p.name, w.output);
   }
@@ -83,7 +86,9 @@ bool Programs::fit_their_variables() const {
 
 void Programs::run(int program, std::span<const std::int64_t> lengths) {
   eager().let_go_of_variables();
+  CountedRun counted(counts_by_index_[program]);
   executor_->run(program, lengths);
+  counted.keep();
   for (const Watched& w : watched_by_index_[program]) w.look(*w.at);
 }
 

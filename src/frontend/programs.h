@@ -26,9 +26,11 @@ class Programs {
   explicit Programs(int threads = 0, PipelineOptions options = {});
 
   // Traces, compiles and adds a program; replaces one of the same name. Where it throws, the
-  // programs are as they were.
-  void add(const std::string& name, const std::vector<InputSpec>& inputs,
-           const Traceable& function);
+  // programs are as they were. With `draws`, which receives them, the program's random draws take
+  // their states from inputs that the caller fills (frontend/draws.h); without, all of them read
+  // the random state, and two runs draw the same numbers unless the program advances it.
+  void add(const std::string& name, const std::vector<InputSpec>& inputs, const Traceable& function,
+           std::vector<Draw>* draws = nullptr);
   // Allocates and prepares everything added so far. Variables move into the plan's arenas.
   void finish();
   bool is_finished() const { return executor_ != nullptr; }
@@ -50,7 +52,8 @@ class Programs {
     return static_cast<const T*>(executor_->output(program, name));
   }
   // One run, then a look at what the traced function watches: DivergedError E0810 where a step in
-  // it was one too many without finite gradients.
+  // it was one too many without finite gradients. UserError E0802, before anything is changed,
+  // where it is not the turn of a micro-batch or step in it.
   void run(int program, std::span<const std::int64_t> lengths);
 
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
@@ -89,7 +92,9 @@ class Programs {
   std::map<std::string, std::vector<PassTime>> times_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;
   std::map<std::string, std::vector<Watched>> watched_;
+  std::map<std::string, std::vector<HostCount>> counts_;
   std::vector<std::vector<Watched>> watched_by_index_;  // after finish()
+  std::vector<std::vector<HostCount>> counts_by_index_;
   std::unique_ptr<Executor> executor_;
   double compile_seconds_ = 0;
 };

@@ -53,6 +53,8 @@ void begin_draws() { ++begun; }
 
 std::uint64_t draws_begun() { return begun; }
 
+std::int64_t random_position() { return values()[1] * (std::int64_t{1} << 20) + values()[2]; }
+
 std::uint64_t current_seed() { return static_cast<std::uint64_t>(values()[0]); }
 
 void draw_normal(std::string_view identity, double deviation, float* values, std::int64_t count) {

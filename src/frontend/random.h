@@ -21,6 +21,9 @@ void begin_draws();
 // Calls of begin_draws() on this thread so far.
 std::uint64_t draws_begun();
 
+// A number for this thread's step and micro-batch: another one once they have advanced.
+std::int64_t random_position();
+
 // values[i] = deviation * the i-th normal number of the seed and `identity`, drawn by the back
 // end's kernel of random_normal, so in parallel; the same numbers on any number of threads.
 void draw_normal(std::string_view identity, double deviation, float* values, std::int64_t count);

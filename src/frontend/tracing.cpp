@@ -26,6 +26,7 @@ std::vector<Tensor> TraceEmitter::emit(Name op, const Attrs& attrs, std::span<co
   std::vector<Tensor> operands;
   operands.reserve(in.size());
   for (const Tensor& t : in) operands.push_back(grad_enabled() ? handle(detached(t.id())) : t);
+  if (draws_) take_draw_state(op, operands);
   std::vector<Tensor> results = GraphEmitter::emit(op, attrs, operands, where);
   if (!grad_enabled())
     for (const Tensor& t : results)
@@ -72,7 +73,27 @@ void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
 
 std::int64_t TraceEmitter::random_key(Name op) {
   const Where& w = current_where();
-  return random_key_of(w, op, occurrences_[{w.path, op}]++);
+  const int occurrence = occurrences_[{w.path, op}]++;
+  const std::int64_t key = random_key_of(w, op, occurrence);
+  if (draws_)
+    draws_->push_back(
+        {w, op, occurrence, key,
+         values_[random_state()].updated.is_valid() || values_[random_state()].read.size() > 1});
+  return key;
+}
+
+// The op that the last key was asked for: where it would read the random state as it is when the
+// program begins, it reads an input.
+void TraceEmitter::take_draw_state(Name op, std::vector<Tensor>& operands) {
+  if (draws_->empty()) return;
+  Draw& draw = draws_->back();
+  if (draw.op != op || draw.behind_update || !draw.input.empty()) return;
+  const std::vector<ValueId>& read = values_[random_state()].read;
+  for (Tensor& t : operands)
+    if (!read.empty() && t.id() == read[0]) {
+      draw.input = "draw" + std::to_string(draws_->size() - 1);
+      t = handle(graph().add_input(draw.input, random_state()->type));
+    }
 }
 
 void TraceEmitter::check_target(const Tensor& target) const {
@@ -152,10 +173,11 @@ void TraceEmitter::watch(const Tensor& value, std::function<void(std::int32_t)> 
 
 TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
                     const Traceable& function, StateTable& variables,
-                    std::vector<DecisionRecord>* decisions) {
+                    std::vector<DecisionRecord>* decisions, std::vector<Draw>* draws) {
   TracedProgram result;
+  const HostCountScope counted(&result.counts);
   result.graph.name = name;
-  TraceEmitter recorder(result.graph, variables);
+  TraceEmitter recorder(result.graph, variables, draws);
   CastingEmitter emitter(recorder, Capability{});
   emitter.record_decisions(decisions);
   EmitterScope scope(emitter);

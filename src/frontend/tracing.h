@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "frontend/draws.h"
+#include "frontend/host_count.h"
 #include "frontend/lost.h"
 #include "graph/graph.h"
 #include "ops/graph_emitter.h"
@@ -35,7 +37,10 @@ struct Watch {
 // Records nodes. A variable that is read behind its update has the new value, as in eager mode.
 class TraceEmitter : public GraphEmitter {
  public:
-  TraceEmitter(Graph& graph, StateTable& variables) : GraphEmitter(graph), variables_(variables) {}
+  // Draws from the random state take their states from inputs, and are listed in `draws`; null:
+  // they read the variable.
+  TraceEmitter(Graph& graph, StateTable& variables, std::vector<Draw>* draws = nullptr)
+      : GraphEmitter(graph), variables_(variables), draws_(draws) {}
 
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
@@ -66,6 +71,7 @@ class TraceEmitter : public GraphEmitter {
   Values& values_of(const VariablePtr& variable);
   void check_target(const Tensor& target) const;
   ValueId detached(ValueId v);
+  void take_draw_state(Name op, std::vector<Tensor>& operands);
 
   StateTable& variables_;
   std::map<VariablePtr, Values> values_;
@@ -73,6 +79,7 @@ class TraceEmitter : public GraphEmitter {
   std::map<ValueId, std::int64_t> first_uses_;
   std::map<std::pair<Name, Name>, int> occurrences_;  // since the random state's last update
   std::vector<Watch> watches_;
+  std::vector<Draw>* draws_;
 };
 
 struct InputSpec {
@@ -90,13 +97,15 @@ struct TracedProgram {
   bool reads_bound = false;            // the function took a batch's bound for a number
   // What is looked at after a run, by the name of its output.
   std::vector<std::pair<std::string, std::function<void(std::int32_t)>>> watches;
+  std::vector<HostCount> counts;  // before a run
 };
 
 // Traces through a CastingEmitter, as eager calls go through one: the graph has the types that the
 // precision policies decide. `variables` receives those that the function reads; the decisions are
-// appended to `decisions`, where given.
+// appended to `decisions`, its random draws to `draws`, where given (TraceEmitter).
 TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
                     const Traceable& function, StateTable& variables,
-                    std::vector<DecisionRecord>* decisions = nullptr);
+                    std::vector<DecisionRecord>* decisions = nullptr,
+                    std::vector<Draw>* draws = nullptr);
 
 }  // namespace aloft

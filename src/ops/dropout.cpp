@@ -18,7 +18,7 @@ void infer(const A& a, Infer& c) {
 }
 
 void evaluate(const A& a, EvalCall& c) {
-  const auto word = [&](int i) { return static_cast<std::uint64_t>(c.in[1][i]); };
+  const auto word = [&](int i) { return static_cast<std::uint64_t>(c.in[1][i].whole()); };
   const scalar::RandomKey key{word(0), word(1), word(2), static_cast<std::uint64_t>(a.key)};
   const double factor = 1 / (1 - a.p);
   for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {

@@ -12,8 +12,8 @@ void need_rng(Infer& c, int i) {
 }
 
 scalar::RandomKey key_of(const HostArray& rng, std::int64_t identity) {
-  return {static_cast<std::uint64_t>(rng[0]), static_cast<std::uint64_t>(rng[1]),
-          static_cast<std::uint64_t>(rng[2]), static_cast<std::uint64_t>(identity)};
+  const auto word = [&](int i) { return static_cast<std::uint64_t>(rng[i].whole()); };
+  return {word(0), word(1), word(2), static_cast<std::uint64_t>(identity)};
 }
 
 SampleInput rng_sample() { return ids({3}, 0, 1000, DType::I64); }

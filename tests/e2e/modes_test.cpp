@@ -9,6 +9,7 @@
 #include "nn/sequential.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
+#include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "optim/sgd.h"
@@ -218,6 +219,97 @@ TEST_F(Modes, TheModuleAroundACallCounts) {
     manual_seed(4);
     EXPECT_EQ(compiled(x).to_vector(), eagerly) << place;
   }
+}
+
+// --- random draws
+
+// Calls of either kind, in any order, draw what as many eager calls draw.
+TEST_F(Modes, CompiledCallsDrawOnAsEagerOnesDo) {
+  nn::Module root;
+  nn::Dropout one(root, "one", 0.5), two(root, "two", 0.25);
+  const auto f = [&](Tensor x) { return two(one(one(x))) + one(x); };
+  const Tensor x = numbers({8, 20});
+  const auto calls = [&](const std::vector<bool>& is_compiled) {
+    auto compiled = compile(f);
+    manual_seed(5);
+    std::vector<std::vector<double>> results;
+    for (const bool c : is_compiled) results.push_back((c ? compiled(x) : f(x)).to_vector());
+    return results;
+  };
+  const auto eagerly = calls({false, false, false, false});
+  for (std::size_t i = 1; i < eagerly.size(); ++i) EXPECT_NE(eagerly[i], eagerly[0]);
+  EXPECT_EQ(calls({true, true, true, true}), eagerly);
+  EXPECT_EQ(calls({true, false, true, false}), eagerly);
+  EXPECT_EQ(calls({false, true, false, true}), eagerly);
+}
+
+TEST_F(Modes, FunctionsThatShareADropoutDrawInTurn) {
+  nn::Module root;
+  nn::Dropout drop(root, "drop", 0.5);
+  const auto f = [&](Tensor x) { return drop(x); };
+  const auto g = [&](Tensor x) { return drop(x) * 2.0; };
+  auto compiled_f = compile(f);
+  auto compiled_g = compile(g);
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(9);
+    for (const std::int64_t rows : {8, 3, 8}) {
+      const Tensor x = numbers({rows, 20});
+      results[is_compiled].push_back((is_compiled ? compiled_f(x) : f(x)).to_vector());
+      if (rows == 3) manual_seed(9);  // begins anew
+      results[is_compiled].push_back((is_compiled ? compiled_g(x) : g(x)).to_vector());
+    }
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_F(Modes, DrawsAroundAndBehindAStep) {
+  for (const char* precision : {"O0", "O1:bf16"}) {
+    std::vector<std::vector<double>> results[2];
+    std::map<std::string, std::string> states[2];
+    for (const bool is_compiled : {false, true}) {
+      manual_seed(3);
+      Net model;
+      auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.01}, precision);
+      const auto forward = [&, &net = net](Tensor x) { return net(x); };
+      const auto step = [&, &net = net, &opt = opt](Tensor x) {
+        minimize(mean(net(x)), opt);
+        return std::vector<Tensor>{net(x), net(x)};  // of the next step's numbers
+      };
+      auto compiled_forward = compile(forward);
+      auto compiled_step = compile(step);
+      const Tensor x = numbers({8, 4});
+      for (int i = 0; i < 4; ++i) {
+        for (int k = 0; k < i; ++k)
+          results[is_compiled].push_back(
+              (is_compiled ? compiled_forward(x) : forward(x)).to_vector());
+        for (const Tensor& t : is_compiled ? compiled_step(x) : step(x))
+          results[is_compiled].push_back(t.to_vector());
+      }
+      states[is_compiled] = state_of(model, opt);
+    }
+    EXPECT_EQ(results[0], results[1]) << precision;
+    EXPECT_EQ(states[0], states[1]) << precision;
+  }
+}
+
+TEST_F(Modes, RandomTensorsDrawOnToo) {
+  const auto f = [](Tensor x) {
+    const Tensor rng = current_emitter().state(random_state());
+    return x + random_uniform(rng, {4, 6}) + random_normal(rng, {4, 6}) * 0.5 +
+           random_uniform(rng, {4, 6});
+  };
+  auto compiled = compile(f, {.partial_batches = false});
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(6);
+    for (int i = 0; i < 3; ++i) {
+      const Tensor x = numbers({4, 6});
+      results[is_compiled].push_back((is_compiled ? compiled(x) : f(x)).to_vector());
+    }
+  }
+  EXPECT_NE(results[0][0], results[0][1]);
+  EXPECT_EQ(results[0], results[1]);
 }
 
 }  // namespace
