@@ -62,6 +62,24 @@ void check_patterns(const PrecisionRecipe& recipe, const std::vector<VariablePtr
   throw e;
 }
 
+// A master of a parameter that was frozen when the model was prepared, from what is stored.
+VariablePtr late_master_of(const Variable& parameter, MasterForm form) {
+  Variable wide = parameter;
+  wide.type.dtype = DType::F32;
+  nn::allocate(wide);
+  auto* to = static_cast<float*>(wide.data);
+  const auto widen = [&](const auto* from, auto widened) {
+    for (std::int64_t i = 0; i < wide.type.shape.max_numel(); ++i) to[i] = widened(from[i]);
+  };
+  if (parameter.type.dtype == DType::BF16)
+    widen(static_cast<const scalar::Bf16*>(parameter.data),
+          [](scalar::Bf16 x) { return scalar::f32_of(x); });
+  else
+    widen(static_cast<const scalar::F16*>(parameter.data),
+          [](scalar::F16 x) { return scalar::f32_of(x); });
+  return master_of(wide, form);
+}
+
 // The same values rounded to a low type, in memory of their own.
 void narrow(Variable& v, DType to) {
   const std::shared_ptr<void> held = v.memory;
@@ -106,7 +124,12 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
     if (is_low_stored) narrow(*p, w.stored);
   }
   model.set_policy(print_precision(recipe));
-  return Optimizer(spec, parameters, scaler);
+  Optimizer optimizer(spec, parameters, scaler);
+  optimizer.set_late_master([form = spec.master, recipe](const Variable& p) -> VariablePtr {
+    const bool has_master = weight_storage(p.name.str(), p.is_norm, recipe).has_master;
+    return has_master && p.type.dtype != DType::F32 ? late_master_of(p, form) : nullptr;
+  });
+  return optimizer;
 }
 
 }  // namespace aloft::amp

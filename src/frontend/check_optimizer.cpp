@@ -108,6 +108,12 @@ void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
 
 }  // namespace
 
+UserError nothing_to_train() {
+  return UserError("E0801", "there is nothing to train")
+      .need("at least one parameter that requires a gradient")
+      .advice("unfreeze parameters with model.requires_grad(true, pattern)");
+}
+
 void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
                      const scalar::ScalerRule& scaler) {
   if (!spec.rule)
@@ -116,9 +122,7 @@ void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& 
         .advice("begin with optim::AdamW{...} or another of optim/, which gives a whole spec");
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const VariablePtr& p) { return p->requires_grad; }))
-    throw UserError("E0801", "there is nothing to train")
-        .need("at least one parameter that requires a gradient")
-        .advice("unfreeze parameters with model.requires_grad(true, pattern)");
+    throw nothing_to_train();
   check_numbers(spec, scaler);
   check_patterns(spec, parameters);
   check_early(spec, scaler);

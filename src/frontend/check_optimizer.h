@@ -1,6 +1,7 @@
 // What an optimizer refuses before it holds, and amp::prepare before it changes, anything.
 #pragma once
 
+#include "base/error.h"
 #include "frontend/optimizer.h"
 
 namespace aloft {
@@ -10,5 +11,8 @@ namespace aloft {
 // E0819: no update rule.
 void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
                      const scalar::ScalerRule& scaler);
+
+// E0801, also for a step in which everything is frozen.
+UserError nothing_to_train();
 
 }  // namespace aloft

@@ -9,8 +9,20 @@
 namespace aloft::amp {
 namespace {
 
+// A step divides by the loss scale.
+void check_scaled(const std::vector<Tensor>& gradients, const Optimizer& optimizer) {
+  if (optimizer.scaler().kind == scalar::ScalerKind::None) return;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (const VariablePtr& p = optimizer.parameters()[i];
+        gradients[i].is_defined() && !eager().gradient_comes_by(p, optimizer.scale))
+      throw UserError("E0808", "the gradients are not those of a scaled loss")
+          .saw("a gradient of '" + p->name.str() + "' by a backward() without the loss scale")
+          .need("amp::scale_loss(loss, optimizer).backward(), as a step divides by the scale");
+}
+
 // The sums that backward() left, zeros for parameters that the loss does not depend on.
-std::vector<Tensor> summed_gradients(const Optimizer& optimizer) {
+std::vector<Tensor> summed_gradients(Optimizer& whole) {
+  const Optimizer& optimizer = whole.trained();
   std::vector<Tensor> all;
   bool any = false;
   for (const VariablePtr& p : optimizer.parameters()) {
@@ -21,6 +33,7 @@ std::vector<Tensor> summed_gradients(const Optimizer& optimizer) {
     throw UserError("E0808", "there are no gradients to step with")
         .need("a backward() before every step")
         .advice("call amp::scale_loss(loss, optimizer).backward() first");
+  check_scaled(all, optimizer);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!all[i].is_defined()) {
       const TensorType& type = optimizer.parameters()[i]->type;

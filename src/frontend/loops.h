@@ -18,7 +18,8 @@ namespace aloft::amp {
 //   StepResult r = amp::step(loss, opt);
 Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer);
 // One update from the gradients that backward() left for the optimizer's parameters, which are gone
-// then; an overflow skips it and lowers the scale. UserError E0808 where backward() left none.
+// then; an overflow skips it and lowers the scale. UserError E0808 where backward() left none, or
+// those of a loss that was not scaled though the optimizer has a loss scale.
 StepResult step(const Tensor& loss, Optimizer& optimizer);
 
 // torch.amp.GradScaler:

@@ -161,11 +161,12 @@ GradStats update_early(const std::vector<Tensor>& gradients, const Tensor& divis
 std::vector<std::string> culprit_names(const Optimizer& opt) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < opt.parameters().size(); ++i)
-    names.push_back(opt.parameters()[parameter_of(i, opt)]->name.str());
+    if (const VariablePtr& p = opt.parameters()[parameter_of(i, opt)]; p->requires_grad)
+      names.push_back(p->name.str());
   return names;
 }
 
-std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& opt) {
+std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& opt) {
   if (loss.rank() != 0)
     throw UserError("E0803", "minimize() needs a scalar loss")
         .saw(loss.type().str())
@@ -175,10 +176,11 @@ std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& opt) {
   w.phase = Phase::Backward;
   Emitter& e = *loss.emitter();
   EmitterScope scope(e);
-  return e.variable_gradients(loss, e.state(opt.scale), opt.parameters(), w);
+  return e.variable_gradients(loss, e.state(opt.scale), opt.trained().parameters(), w);
 }
 
-StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& opt) {
+StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& whole) {
+  const Optimizer& opt = whole.trained();
   if (gradients.size() != opt.parameters().size())
     throw UserError("E0807", "the gradients are not those of the optimizer's parameters")
         .saw(std::to_string(gradients.size()) + " gradients")
@@ -196,13 +198,14 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   const Ints sought = backward_order(gradients, opt);
   Tensor divisor = scale;
   if (opt.accumulation() > 1) {
+    whole.count_last_micro_batch();
     gradients = add_accumulated(gradients, opt);
     divisor = scale * static_cast<double>(opt.accumulation());
   }
   const auto rates = learning_rates(applied, opt.spec());
   const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
   const GradStats stats = update(gradients, divisor, applied, sought, opt, rates);
-  empty_accumulators(opt);
+  empty_accumulators(whole);
   return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
 }
 
@@ -210,6 +213,7 @@ void Optimizer::zero_grad() {
   UpdatePhase phase;
   eager().forget_gradients(parameters_);
   empty_accumulators(*this);
+  count_none();
 }
 
 void update_scaler(const StepResult& step, Optimizer& opt) {
@@ -238,15 +242,17 @@ StepResult minimize(const Tensor& loss, Optimizer& opt) {
   return apply_gradients(loss, scaled_gradients(loss, opt), opt);
 }
 
-Tensor accumulate(const Tensor& loss, Optimizer& opt) {
+Tensor accumulate(const Tensor& loss, Optimizer& whole) {
   EmitterScope emitter_scope(*loss.emitter());
-  if (opt.accumulation() < 2)
+  if (whole.accumulation() < 2)
     throw UserError("E0808", "accumulate() has no sums to add to")
         .saw("an optimizer that takes one batch an update")
         .advice("optimizer.set_accumulation(N), with N 2 or more, before the first step");
-  const std::vector<Tensor> gradients = scaled_gradients(loss, opt);
+  const std::vector<Tensor> gradients = scaled_gradients(loss, whole);
+  const Optimizer& opt = whole.trained();
   UpdatePhase phase;
   const std::vector<Tensor> sums = add_accumulated(gradients, opt);
+  whole.count_micro_batch();
   for (std::size_t i = 0; i < sums.size(); ++i)
     current_emitter().update(opt.accumulators()[i], sums[i]);
   advance_micro_batch();

@@ -107,8 +107,24 @@ void Module::train(bool on) {
 }
 
 void Module::requires_grad(bool on, std::string_view pattern) {
-  for (const VariablePtr& v : parameters())
-    if (glob_match(pattern, v->name.str())) v->requires_grad = on;
+  std::vector<std::string> names;
+  bool matches = pattern == "*";  // a module without parameters may be frozen too
+  for (const VariablePtr& v : parameters()) {
+    names.push_back(v->name.str());
+    if (!glob_match(pattern, names.back())) continue;
+    matches = true;
+    v->requires_grad = on;
+    if (Premises* p = premises_of_trace()) p->sets(&v->requires_grad);
+  }
+  if (matches) return;
+  UserError e("E0809", "a pattern of what is frozen or unfrozen matches no parameter");
+  e.add_line("saw", "pattern " + in_quotes(pattern));
+  e.add_line("need", "the name of a parameter, with * for any letters");
+  const std::string near = nearest_name(pattern, names);
+  if (!names.empty())
+    e.add_line("try",
+               "parameters here are named like " + in_quotes(near.empty() ? names[0] : near));
+  throw e;
 }
 
 }  // namespace aloft::nn

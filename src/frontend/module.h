@@ -34,7 +34,7 @@ class Module {
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const;
-  // Freezes or unfreezes parameters whose full name matches the pattern (h.*.attn.*).
+  // From the next step on (un)freezes parameters of such names (h.*.attn.*); E0809 where none is.
   void requires_grad(bool on, std::string_view pattern = "*");
 
   // Drops the gradients that backward() left for its parameters.

@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/check_optimizer.h"
+#include "frontend/host_count.h"
 #include "frontend/module.h"
+#include "frontend/premises.h"
 
 namespace aloft {
 namespace {
@@ -20,6 +22,11 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
   return v;
 }
 
+VariablePtr new_sum(const Variable& parameter) {
+  return new_variable("accumulated." + parameter.name.str(), DType::F32, parameter.type.shape,
+                      StateClass::Gradient);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
@@ -27,13 +34,9 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
     : spec_(std::move(spec)), scaler_(scaler) {
   check_optimizer(spec_, parameters, scaler_);
   moments_.resize(spec_.rule->moments().size());
-  for (const VariablePtr& p : parameters) {
-    if (!p->requires_grad) continue;
-    parameters_.push_back(p);
-    for (std::size_t k = 0; k < moments_.size(); ++k)
-      moments_[k].push_back(new_variable("optim." + spec_.rule->moments()[k] + "." + p->name.str(),
-                                         DType::F32, p->type.shape, StateClass::Optimizer));
-  }
+  for (const VariablePtr& p : parameters)
+    if (p->requires_grad) take(parameters_.size(), p);
+  given_ = parameters;
   applied = new_variable("optim.applied", DType::I64, {}, StateClass::Control);
   scale = new_variable("scaler.scale", DType::F32, {}, StateClass::Control);
   good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);
@@ -41,6 +44,48 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   skipped = new_variable("scaler.skipped", DType::I64, {}, StateClass::Control);
   const scalar::ScalerState start = scalar::initial_state(scaler_);
   if (scale->data) std::memcpy(scale->data, &start.scale, sizeof start.scale);
+}
+
+// As parameter `at`.
+void Optimizer::take(std::size_t at, const VariablePtr& p) {
+  const auto i = static_cast<std::ptrdiff_t>(at);
+  parameters_.insert(parameters_.begin() + i, p);
+  for (std::size_t k = 0; k < moments_.size(); ++k)
+    moments_[k].insert(moments_[k].begin() + i,
+                       new_variable("optim." + spec_.rule->moments()[k] + "." + p->name.str(),
+                                    DType::F32, p->type.shape, StateClass::Optimizer));
+  if (micro_->per_step > 1) accumulators_.insert(accumulators_.begin() + i, new_sum(*p));
+}
+
+const Optimizer& Optimizer::trained() {
+  std::vector<std::size_t> frozen;
+  std::size_t at = 0;
+  for (const VariablePtr& p : given_) {
+    const bool is_ours = at < parameters_.size() && parameters_[at] == p;
+    if (!read_premise(p, p->requires_grad)) {
+      if (is_ours) frozen.push_back(at++);
+      continue;
+    }
+    if (!is_ours) {
+      if (!p->master && late_master_) p->master = late_master_(*p);
+      take(at, p);
+    }
+    ++at;
+  }
+  trained_.reset();
+  if (frozen.empty()) return *this;
+  if (frozen.size() == parameters_.size()) throw nothing_to_train();
+  auto part = std::make_shared<Optimizer>(*this);
+  for (std::size_t k = frozen.size(); k-- > 0;) part->leave_out(frozen[k]);
+  trained_ = std::move(part);
+  return *trained_;
+}
+
+void Optimizer::leave_out(std::size_t at) {
+  const auto i = static_cast<std::ptrdiff_t>(at);
+  parameters_.erase(parameters_.begin() + i);
+  for (auto& list : moments_) list.erase(list.begin() + i);
+  if (!accumulators_.empty()) accumulators_.erase(accumulators_.begin() + i);
 }
 
 std::vector<VariablePtr> Optimizer::state() const {
@@ -65,17 +110,51 @@ bool Optimizer::decays(std::size_t i) const {
   return !glob_match_any(spec_.decay.without, parameters_[i]->name.str());
 }
 
+int Optimizer::accumulation() const {
+  return static_cast<int>(read_premise(micro_, micro_->per_step));
+}
+
+namespace {
+UserError wrong_turn(const std::string& headline, int done, std::int64_t per_step) {
+  return UserError("E0802", headline)
+      .saw(std::to_string(done) + " micro-batches in accumulate() since the last step")
+      .need(std::to_string(per_step - 1) + ", then minimize() with the last, as set_accumulation(" +
+            std::to_string(per_step) + ") says");
+}
+}  // namespace
+
+void Optimizer::count_micro_batch() {
+  count_on_host({{micro_, &micro_->done}, [n = micro_->per_step](int done) {
+                   if (done + 1 >= n)
+                     throw wrong_turn("accumulate() where the last micro-batch is due", done, n);
+                   return done + 1;
+                 }});
+}
+
+void Optimizer::count_last_micro_batch() {
+  count_on_host({{micro_, &micro_->done}, [n = micro_->per_step](int done) {
+                   if (done + 1 != n)
+                     throw wrong_turn("a step before the last micro-batch", done, n);
+                   return 0;
+                 }});
+}
+
+void Optimizer::count_none() {
+  if (micro_->per_step > 1)
+    count_on_host({{micro_, &micro_->done}, [](int) { return 0; }});
+}
+
 void Optimizer::set_accumulation(int micro_batches) {
   if (micro_batches < 1)
     throw UserError("E0802",
                     "the number of accumulated micro-batches is " + std::to_string(micro_batches))
         .need("1 or more");
-  accumulation_ = micro_batches;
+  micro_->per_step = micro_batches;
+  micro_->done = 0;
+  if (Premises* p = premises_of_trace()) p->sets(&micro_->per_step);
   accumulators_.clear();
   if (micro_batches == 1) return;
-  for (const VariablePtr& p : parameters_)
-    accumulators_.push_back(new_variable("accumulated." + p->name.str(), DType::F32, p->type.shape,
-                                         StateClass::Gradient));
+  for (const VariablePtr& p : parameters_) accumulators_.push_back(new_sum(*p));
 }
 
 }  // namespace aloft

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -90,11 +91,21 @@ class Optimizer {
 
   const OptimizerSpec& spec() const { return spec_; }
   const scalar::ScalerRule& scaler() const { return scaler_; }
+  // Those that it has moments for: all that required a gradient when it was made or in a step.
   const std::vector<VariablePtr>& parameters() const { return parameters_; }
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
   const VariablePtr& master(std::size_t i) const { return parameters_[i]->master; }
   // moment(k, i): moment k of parameter i.
   const VariablePtr& moment(std::size_t k, std::size_t i) const { return moments_[k][i]; }
+  // This optimizer over the parameters that require a gradient now, for one step: those frozen
+  // since are left out and keep their moments, those unfrozen since get moments, and a master from
+  // their stored values where the precision has one. Valid until the next call. UserError E0801
+  // where everything is frozen.
+  const Optimizer& trained();
+  // What makes the master of a parameter that is unfrozen later; null for none.
+  void set_late_master(std::function<VariablePtr(const Variable&)> make) {
+    late_master_ = std::move(make);
+  }
   // Everything but the parameters: masters, moments, counters, scaler, in a fixed order.
   std::vector<VariablePtr> state() const;
 
@@ -106,20 +117,38 @@ class Optimizer {
   const ParameterGroup* group(std::size_t i) const;
   bool decays(std::size_t i) const;
   // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
+  // Calls of accumulate() and minimize() are counted, and refused with E0802 where it is not their
+  // turn; set_accumulation() begins anew.
   void set_accumulation(int micro_batches);
-  int accumulation() const { return accumulation_; }
+  int accumulation() const;
   const std::vector<VariablePtr>& accumulators() const { return accumulators_; }
   // Drops the gradients that backward() left for these parameters, and those that accumulate()
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
   // step does so itself. In both modes, as minimize().
   void zero_grad();
+  // For minimize.cpp: the gradients of a micro-batch are added to the sums, or taken with them, or
+  // all are dropped.
+  void count_micro_batch();
+  void count_last_micro_batch();
+  void count_none();
 
  private:
+  void take(std::size_t at, const VariablePtr& parameter);
+  void leave_out(std::size_t at);
+
   OptimizerSpec spec_;
+  std::vector<VariablePtr> given_;  // frozen ones too
   std::vector<VariablePtr> parameters_, accumulators_;
+  std::function<VariablePtr(const Variable&)> late_master_;
+  std::shared_ptr<const Optimizer> trained_;  // where something is frozen
   std::vector<std::vector<VariablePtr>> moments_;
   scalar::ScalerRule scaler_;
-  int accumulation_ = 1;
+  // Programs know it beyond the optimizer's life.
+  struct MicroBatches {
+    std::int64_t per_step = 1;
+    int done = 0;  // since the last step
+  };
+  std::shared_ptr<MicroBatches> micro_ = std::make_shared<MicroBatches>();
 };
 
 // What a training step tells. Read after the step has run.
@@ -138,8 +167,10 @@ struct StepResult {
 // One whole update in one call: scale, gradients, finite check, global norm, clipping, update,
 // loss scaler, counters. An overflowed step changes no parameter, moment or counter, without the
 // host taking part in the decision. In eager mode it has run when it returns. A parameter that the
-// loss does not depend on has a gradient of zeros (and still decays); UserError E0322 where it
-// depends on none of the optimizer's, E0321 where it cannot be differentiated any more. The step
+// loss does not depend on has a gradient of zeros (and still decays), a frozen one has none and
+// stays what it is; UserError E0322 where it
+// depends on none of the optimizer's, E0321 where it cannot be differentiated any more, E0802 where
+// set_accumulation() asks for more micro-batches before it. The step
 // that overflows as the last of ScalerRule::give_up_after in a row ends in DivergedError E0810: in
 // eager mode from here, else from the call of the compiled program.
 //
@@ -150,8 +181,9 @@ StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 
 // The parts of minimize(), for loops that look between them (frontend/loops.h).
 //
-// Gradients of loss x loss scale, one for each of the optimizer's parameters, in its order.
-std::vector<Tensor> scaled_gradients(const Tensor& loss, const Optimizer& optimizer);
+// Gradients of loss x loss scale, one for each parameter that Optimizer::trained() has, in its
+// order.
+std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& optimizer);
 // Finite check, global norm, clipping, update, count of applied updates.
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_gradients,
                              Optimizer& optimizer);
@@ -163,12 +195,13 @@ StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> scaled_gradie
                            Optimizer& optimizer);
 
 // With accumulation: adds this micro-batch's gradients to the accumulators. The last micro-batch
-// goes through minimize(), which adds its own and starts over.
+// goes through minimize(), which adds its own and starts over. UserError E0802 without
+// set_accumulation(2 or more), and where the last micro-batch is due.
 Tensor accumulate(const Tensor& loss, Optimizer& optimizer);
 
-// The parameters by name, as StepResult::culprit numbers them. The first gradient that was not
-// finite is the one that the backward pass completes first: of the parameter used last, and of one
-// that is used several times, by its first use.
+// The trained parameters by name, as StepResult::culprit numbers them. The first gradient that was
+// not finite is the one that the backward pass completes first: of the parameter used last, and of
+// one that is used several times, by its first use.
 std::vector<std::string> culprit_names(const Optimizer& optimizer);
 
 }  // namespace aloft

@@ -1,0 +1,268 @@
+// What a training step asks for and whom it trains: micro-batches are counted, scaled losses are
+// recognised, parameters may be frozen and unfrozen between steps, indices are in range.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "e2e/training.h"
+#include "frontend/loops.h"
+#include "nn/embedding.h"
+#include "nn/linear.h"
+#include "ops/binary.h"
+#include "ops/cross_entropy.h"
+#include "ops/embedding.h"
+#include "ops/linear_cross_entropy.h"
+#include "ops/reduce.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+
+namespace aloft::e2e {
+namespace {
+
+class StepRules : public testing::Test {
+ protected:
+  void SetUp() override {
+    use_cpu();
+    omp_set_num_threads(1);
+    eager().clear_tape();
+    eager().forget_gradients();
+    manual_seed(1);
+  }
+};
+
+struct Net : nn::Module {
+  nn::Linear in{*this, "in", 4, 6};
+  nn::Linear out{*this, "out", 6, 3};
+  Tensor operator()(Tensor x) { return out(in(x)); }
+};
+
+Tensor numbers(const Shape& shape, float first = 1) {
+  std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i) / 8;
+  return from_floats(values, shape);
+}
+Tensor labels() { return from_ints({0, 2, 1, 2}, {4}); }
+
+template <class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void expect_words(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << word << text;
+}
+
+// --- micro-batches
+
+TEST_F(StepRules, MicroBatchesAreCounted) {
+  for (const bool is_compiled : {false, true}) {
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O0");
+    const auto loss = [&, &net = net](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
+    const auto part = [&, &opt = opt](Tensor x, Tensor y) { return accumulate(loss(x, y), opt); };
+    const auto whole = [&, &opt = opt](Tensor x, Tensor y) { return minimize(loss(x, y), opt); };
+    auto compiled_part = compile(part);
+    auto compiled_whole = compile(whole);
+    const Tensor x = numbers({4, 4}), y = labels();
+    const auto accumulates = [&] { is_compiled ? compiled_part(x, y) : part(x, y); };
+    const auto steps = [&] { is_compiled ? compiled_whole(x, y) : whole(x, y); };
+
+    expect_words(refusal(accumulates), {"E0802", "set_accumulation"});
+    steps();
+    opt.set_accumulation(4);
+    const auto before = state_of(model, opt);
+    expect_words(refusal(steps), {"E0802", "0 micro-batches", "3, then minimize()"});
+    EXPECT_EQ(state_of(model, opt), before) << is_compiled;
+    accumulates();
+    expect_words(refusal(steps), {"E0802", "1 micro-batches"});
+    accumulates();
+    accumulates();
+    const auto full = state_of(model, opt);
+    expect_words(refusal(accumulates), {"E0802", "3 micro-batches"});
+    EXPECT_EQ(state_of(model, opt), full) << is_compiled;
+    steps();
+    EXPECT_NE(bytes_of(*model.in.weight), before.at("in.weight"));
+    expect_words(refusal(steps), {"E0802", "0 micro-batches"});
+    accumulates();
+    opt.set_accumulation(1);  // begins anew, with one batch a step
+    steps();
+    expect_words(refusal(accumulates), {"E0802"});
+  }
+}
+
+TEST_F(StepRules, AProgramMayHoldAWholeStep) {
+  std::map<std::string, std::string> states[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(1);
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.1}, "O0");
+    opt.set_accumulation(2);
+    const auto step = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      accumulate(cross_entropy(net(x), y), opt);
+      return minimize(cross_entropy(net(x * 2.0), y), opt);
+    };
+    auto compiled = compile(step);
+    for (int i = 0; i < 3; ++i)
+      is_compiled ? compiled(numbers({4, 4}), labels()) : step(numbers({4, 4}), labels());
+    accumulate(cross_entropy(net(numbers({4, 4})), labels()), opt);
+    const std::string before = bytes_of(*model.in.weight);
+    if (is_compiled) {  // refused as a whole: the count is what it was
+      expect_words(refusal([&] { compiled(numbers({4, 4}), labels()); }), {"E0802"});
+      EXPECT_EQ(bytes_of(*model.in.weight), before);
+    }
+    minimize(cross_entropy(net(numbers({4, 4})), labels()), opt);
+    states[is_compiled] = state_of(model, opt);
+  }
+  EXPECT_EQ(states[0], states[1]);
+}
+
+// --- scaled losses
+
+TEST_F(StepRules, AStepWantsItsOwnScaleInTheLoss) {
+  Net model, other;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O1:fp16");
+  auto [net2, opt2] = amp::initialize(other, optim::Sgd{.lr = 0.1}, "O1:fp16");
+  const auto loss = [&, &net = net] { return cross_entropy(net(numbers({4, 4})), labels()); };
+  *static_cast<float*>(opt.scale->data) = 8;
+  const std::string before = bytes_of(*model.in.weight);
+  Tensor l = loss();
+  l.backward();
+  expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }), {"E0808", "scale_loss"});
+  expect_words(refusal([&, &opt = opt] { amp::GradScaler(opt).step(l); }), {"E0808"});
+  l = loss();
+  amp::scale_loss(l, opt2).backward();
+  expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }), {"E0808"});
+  EXPECT_EQ(bytes_of(*model.in.weight), before);
+  l = loss();
+  (amp::scale_loss(l, opt) + amp::scale_loss(loss(), opt) * 0.5).backward();
+  amp::step(l, opt);
+  EXPECT_NE(bytes_of(*model.in.weight), before);
+
+  Net plain;  // nothing is scaled here
+  auto [net3, opt3] = amp::initialize(plain, optim::Sgd{.lr = 0.1}, "O1:bf16");
+  l = cross_entropy(net3(numbers({4, 4})), labels());
+  l.backward();
+  amp::step(l, opt3);
+}
+
+// --- frozen parameters
+
+struct Frozen {
+  std::map<std::string, std::string> state;
+  std::vector<double> norms;
+};
+
+// Eight steps; before some of them parameters are frozen or unfrozen.
+Frozen train(const char* precision, bool is_compiled, const std::map<int, std::string>& changes,
+             MasterForm master = MasterForm::F32) {
+  manual_seed(1);
+  eager().clear_tape();
+  Net model;
+  if (changes.contains(-1)) model.requires_grad(false, changes.at(-1));
+  auto [net, opt] = amp::initialize(
+      model, optim::AdamW{.lr = 0.1, .weight_decay = 0.1, .clip_norm = 1, .master = master},
+      precision);
+  const auto step = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+    return minimize(cross_entropy(net(x), y), opt);
+  };
+  auto compiled = compile(step);
+  Frozen f;
+  for (int i = 0; i < 8; ++i) {
+    if (const auto c = changes.find(i); c != changes.end())
+      model.requires_grad(c->second[0] == '+', c->second.substr(1));
+    std::map<std::string, std::string> before;
+    for (const VariablePtr& p : model.parameters()) before[p->name.str()] = bytes_of(*p);
+    const Tensor x = numbers({4, 4}, static_cast<float>(i)), y = labels();
+    const StepResult r = is_compiled ? compiled(x, y) : step(x, y);
+    f.norms.push_back(r.grad_norm.item());
+    for (const VariablePtr& p : model.parameters())
+      EXPECT_EQ(bytes_of(*p) != before.at(p->name.str()), p->requires_grad && !r.skipped())
+          << p->name.str() << " in step " << i << " " << precision;
+  }
+  f.state = state_of(model, opt);
+  return f;
+}
+
+TEST_F(StepRules, ParametersAreFrozenAndUnfrozenBetweenSteps) {
+  const std::map<int, std::string> changes[] = {{{2, "-in.*"}, {5, "+in.*"}},
+                                                {{-1, "in.*"}, {3, "+in.weight"}, {6, "+*"}},
+                                                {{1, "-out.bias"}, {4, "-in.*"}}};
+  for (const char* precision : {"O0", "O1:bf16", "O2:fp16", "O3:bf16"})
+    for (const auto& c : changes) {
+      const Frozen eagerly = train(precision, false, c), compiled = train(precision, true, c);
+      EXPECT_EQ(eagerly.state, compiled.state) << precision;
+      EXPECT_EQ(eagerly.norms, compiled.norms) << precision;
+    }
+  const Frozen split = train("O2:bf16", true, changes[1], MasterForm::Split);
+  const Frozen whole = train("O2:bf16", true, changes[1]);
+  EXPECT_EQ(split.norms, whole.norms);
+}
+
+TEST_F(StepRules, AnUnfrozenParameterTrainsAsOneThatNeverWas) {
+  // Frozen and unfrozen again before the first step: nothing has happened.
+  for (const char* precision : {"O0", "O3:bf16"}) {
+    const Frozen never = train(precision, true, {});
+    const Frozen was = train(precision, true, {{-1, "in.*"}, {0, "+*"}});
+    EXPECT_EQ(never.state, was.state) << precision;
+    EXPECT_EQ(never.norms, was.norms) << precision;
+  }
+}
+
+TEST_F(StepRules, TheLoopsOfOtherSystemsFreezeToo) {
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O1:fp16");
+  *static_cast<float*>(opt.scale->data) = 8;
+  model.requires_grad(false, "in.*");
+  const std::string in = bytes_of(*model.in.weight), out = bytes_of(*model.out.weight);
+  const Tensor loss = cross_entropy(net(numbers({4, 4})), labels());
+  amp::scale_loss(loss, opt).backward();
+  amp::step(loss, opt);
+  EXPECT_EQ(bytes_of(*model.in.weight), in);
+  EXPECT_NE(bytes_of(*model.out.weight), out);
+}
+
+TEST_F(StepRules, EverythingFrozenOrNothingMatchedIsRefused) {
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O0");
+  expect_words(refusal([&] { model.requires_grad(false, "nope.*"); }), {"E0809", "nope.*", "in."});
+  for (const VariablePtr& p : model.parameters()) EXPECT_TRUE(p->requires_grad);
+  model.requires_grad(false);
+  const Tensor loss = cross_entropy(net(numbers({4, 4})), labels());
+  expect_words(refusal([&, &opt = opt] { minimize(loss, opt); }), {"E0801"});
+  nn::Module empty;
+  empty.requires_grad(false);
+}
+
+// --- names and ranges
+
+TEST_F(StepRules, GradientsThatAreNotThereAreNamed) {
+  Net model;
+  expect_words(refusal([&] { grad_of(model.parameter("nope")); }), {"E0323", "parameter("});
+  expect_words(refusal([&] { grad_of(model.in.weight); }), {"E0808", "in.weight", "backward()"});
+  mean(model(numbers({4, 4}))).backward();
+  EXPECT_TRUE(grad_of(model.in.weight).is_defined());
+}
+
+TEST_F(StepRules, IndicesOutOfRangeAreRefusedEagerly) {
+  const Tensor x = numbers({3, 4}), table = numbers({5, 2});
+  expect_words(refusal([&] {
+                 cross_entropy(x, from_ints({0, 4, 1}, {3}));
+               }),
+               {"E0214", "4 as number 1 of 3", "0 to 3", "-100"});
+  expect_words(refusal([&] { cross_entropy(x, from_ints({0, 1, -1}, {3})); }), {"E0214", "-1"});
+  expect_words(refusal([&] {
+                 linear_cross_entropy(numbers({3, 2}), table, from_int64s({0, 5, 1}, {3}));
+               }),
+               {"E0214", "0 to 4"});
+  expect_words(refusal([&] { embedding(table, from_ints({0, 5}, {2})); }), {"E0214", "an id"});
+  EXPECT_EQ(cross_entropy(x, from_ints({0, -100, 3}, {3})).shape(), Shape{});
+  EXPECT_EQ(embedding(table, from_ints({0, 4}, {2})).shape(), (Shape{2, 2}));
+  EXPECT_EQ(embedding(table, from_ints({}, {0})).shape(), (Shape{0, 2}));
+}
+
+}  // namespace
+}  // namespace aloft::e2e
