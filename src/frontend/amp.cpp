@@ -66,6 +66,7 @@ void check_patterns(const PrecisionRecipe& recipe, const std::vector<VariablePtr
 VariablePtr late_master_of(const Variable& parameter, MasterForm form) {
   Variable wide = parameter;
   wide.type.dtype = DType::F32;
+  if (!parameter.data) return master_of(wide, form);  // of a description
   nn::allocate(wide);
   auto* to = static_cast<float*>(wide.data);
   const auto widen = [&](const auto* from, auto widened) {

@@ -371,14 +371,10 @@ Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape) 
 
 Tensor grad_of(const VariablePtr& parameter) {
   if (!parameter)
-    throw UserError("E0323", "the gradient of no parameter is asked for")
+    throw UserError("E0325", "the gradient of no parameter is asked for")
         .saw("an empty VariablePtr, as Module::parameter() gives for a name that it does not know")
         .need("a parameter of the model")
         .advice("compare the name with those of model.parameters()");
-  if (!eager().has_gradients())
-    throw UserError("E0808", "there is no gradient of " + in_quotes(parameter->name.str()))
-        .saw("no backward() since the last step")
-        .advice("call backward() on the loss first; gradients are gone after amp::step()");
   const Tensor g = eager().gradient_of(parameter);
   return g.is_defined() ? in_session(g) : g;
 }

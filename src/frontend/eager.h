@@ -80,7 +80,6 @@ class EagerEmitter : public Emitter {
   // The sum of the gradients that each backward() left for a parameter since they were last
   // forgotten; undefined if none.
   Tensor gradient_of(const VariablePtr& variable) const;
-  bool has_gradients() const { return !gradients_.empty(); }
   void forget_gradients() { gradients_.clear(); }
   void forget_gradients(std::span<const VariablePtr> variables) {
     for (const VariablePtr& v : variables) gradients_.erase(v);

@@ -118,8 +118,9 @@ namespace {
 UserError wrong_turn(const std::string& headline, int done, std::int64_t per_step) {
   return UserError("E0802", headline)
       .saw(std::to_string(done) + " micro-batches in accumulate() since the last step")
-      .need(std::to_string(per_step - 1) + ", then minimize() with the last, as set_accumulation(" +
-            std::to_string(per_step) + ") says");
+      .need(std::to_string(per_step - 1) +
+            ", then minimize() with the last: the optimizer.set_accumulation(" +
+            std::to_string(per_step) + ")");
 }
 }  // namespace
 
@@ -140,8 +141,7 @@ void Optimizer::count_last_micro_batch() {
 }
 
 void Optimizer::count_none() {
-  if (micro_->per_step > 1)
-    count_on_host({{micro_, &micro_->done}, [](int) { return 0; }});
+  if (micro_->per_step > 1) count_on_host({{micro_, &micro_->done}, [](int) { return 0; }});
 }
 
 void Optimizer::set_accumulation(int micro_batches) {

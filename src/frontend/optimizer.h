@@ -195,8 +195,8 @@ StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> scaled_gradie
                            Optimizer& optimizer);
 
 // With accumulation: adds this micro-batch's gradients to the accumulators. The last micro-batch
-// goes through minimize(), which adds its own and starts over. UserError E0802 without
-// set_accumulation(2 or more), and where the last micro-batch is due.
+// goes through minimize(), which adds its own and starts over. UserError E0808 without
+// set_accumulation(2 or more), E0802 where the last micro-batch is due.
 Tensor accumulate(const Tensor& loss, Optimizer& optimizer);
 
 // The trained parameters by name, as StepResult::culprit numbers them. The first gradient that was

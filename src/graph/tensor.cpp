@@ -10,7 +10,9 @@ Emitter& (*default_emitter)() = nullptr;
 Emitter& emitter_of(const Tensor& t) {
   if (!t.is_defined())
     throw UserError("E0302", "an empty tensor handle was used")
-        .need("a tensor made by an op, by an input or from host memory");
+        .need("a tensor made by an op, by an input or from host memory")
+        .advice(
+            "assign it first; grad_of() gives an empty one where no backward() left a gradient");
   return *t.emitter();
 }
 }  // namespace

@@ -5,6 +5,7 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/check_indices.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
@@ -210,7 +211,10 @@ OpDef cross_entropy_grad_op() {
 std::vector<OpDef> cross_entropy_ops() { return {cross_entropy_op(), cross_entropy_grad_op()}; }
 
 Tensor cross_entropy(Operand logits, Operand targets, const CrossEntropyAttrs& attrs) {
-  return emit_one("cross_entropy", to_attrs(attrs), {logits, targets});
+  const Tensor loss = emit_one("cross_entropy", to_attrs(attrs), {logits, targets});
+  check_indices("cross_entropy", "a target", targets, logits.tensor.dim(-1).max(),
+                attrs.ignore_index);
+  return loss;
 }
 
 }  // namespace aloft

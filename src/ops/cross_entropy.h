@@ -24,7 +24,7 @@ struct CrossEntropyAttrs {
 // logits [..., V], integer targets [...] -> the loss, f32 []. A row loses
 //   logsumexp(x) - (1 - s) x[target] - s mean(x),   s = label_smoothing.
 // Where no row counts the mean is 0 with a gradient of 0 (PyTorch gives NaN): nothing to learn is
-// not a failure. A target outside [0, V) that is not ignore_index makes loss and gradient NaN.
+// not a failure. Any other target outside [0, V): eager UserError E0214, compiled NaN.
 Tensor cross_entropy(Operand logits, Operand targets, const CrossEntropyAttrs& attrs = {});
 
 }  // namespace aloft

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/binary.h"
+#include "ops/check_indices.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -177,7 +178,11 @@ std::vector<OpDef> embedding_ops() {
   return {embedding_op(), embedding_grad_op(), embedding_grad_add_op()};
 }
 
-Tensor embedding(Operand table, Operand ids) { return emit_one("embedding", {}, {table, ids}); }
+Tensor embedding(Operand table, Operand ids) {
+  const Tensor result = emit_one("embedding", {}, {table, ids});
+  check_indices("embedding", "an id", ids, table.tensor.dim(0).max());
+  return result;
+}
 Tensor embedding_grad(Operand dy, Operand ids, std::int64_t rows) {
   return emit_one("embedding_grad", to_attrs(EmbeddingGradAttrs{rows}), {dy, ids});
 }

@@ -12,8 +12,8 @@ struct EmbeddingGradAttrs {
   }
 };
 
-// table [V, D], ids of any integer shape -> [ids..., D]. An id outside [0, V) reads nothing and
-// gives a row of NaN, which no loss survives unnoticed; whoever feeds ids checks their range first.
+// table [V, D], ids of any integer shape -> [ids..., D]. An id outside [0, V) is UserError
+// E0214 in eager mode; a compiled program gives a row of NaN, and skips a step that meets it.
 Tensor embedding(Operand table, Operand ids);
 // dy [ids..., D] added into a table [rows, D] of zeros, in the order of the ids; an id outside the
 // table adds nothing. The sum of a row is accumulated in fp32 or wider.

@@ -2,6 +2,7 @@
 
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/check_indices.h"
 #include "ops/matmul.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
@@ -212,7 +213,10 @@ std::vector<OpDef> linear_cross_entropy_ops() {
 
 Tensor linear_cross_entropy(Operand x, Operand weight, Operand targets,
                             const CrossEntropyAttrs& attrs) {
-  return emit_one("linear_cross_entropy", to_attrs(attrs), {x, weight, targets});
+  const Tensor loss = emit_one("linear_cross_entropy", to_attrs(attrs), {x, weight, targets});
+  check_indices("linear_cross_entropy", "a target", targets, weight.tensor.dim(0).max(),
+                attrs.ignore_index);
+  return loss;
 }
 
 LossAndGradients linear_cross_entropy_sweep(Operand x, Operand weight, Operand targets,
