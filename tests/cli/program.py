@@ -36,14 +36,17 @@ sample_tokens = 0
 
 
 class ProgramTest(unittest.TestCase):
+    RECIPE = TINY
+    ENVIRONMENT = {}  # of a test's own, besides
+
     @classmethod
     def setUpClass(cls):
         cls.holder = tempfile.TemporaryDirectory()
         cls.folder = Path(cls.holder.name)
         (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        (cls.folder / "tiny.toml").write_text(TINY)
+        (cls.folder / "tiny.toml").write_text(cls.RECIPE)
         cls.environment = {**os.environ, "XDG_CACHE_HOME": str(cls.folder / "cache"),
-                           "OMP_NUM_THREADS": "1"}
+                           "OMP_NUM_THREADS": "1", **cls.ENVIRONMENT}
 
     @classmethod
     def tearDownClass(cls):
@@ -62,12 +65,13 @@ class ProgramTest(unittest.TestCase):
         return [json.loads(line) for line in cls.aloft(*arguments).stdout.splitlines()]
 
     @classmethod
-    def on_terminal(cls, *arguments, columns=80):
-        """What a terminal shows of stdout: bytes, lines ended by a carriage return too."""
+    def on_terminal(cls, *arguments, columns=80, stream="stdout"):
+        """What a terminal shows of one stream: bytes, lines ended by a carriage return too."""
         ours, its = pty.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: its}
         child = subprocess.Popen([ALOFT, *map(str, arguments)], cwd=cls.folder, env=cls.environment,
-                                 stdout=its, stderr=subprocess.DEVNULL)
+                                 **streams)
         os.close(its)
         shown = b""
         while True:

@@ -1,5 +1,5 @@
 """What is refused before anything is made of it, and what the command line decides. Usage:
-refusals_test.py ALOFT (the standard library only)."""
+refusals_test.py ALOFT REPOSITORY (the standard library only)."""
 
 import array
 import json
@@ -7,12 +7,8 @@ import os
 import random
 import resource
 import subprocess
-import sys
-import tempfile
-import unittest
-from pathlib import Path
 
-ALOFT = sys.argv[1]
+from program import ALOFT, ProgramTest, main
 
 TINY = """[model]
 layers = 1
@@ -32,19 +28,13 @@ sample_tokens = 0
 """
 
 
-class Refusals(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory()
-        cls.folder = Path(cls.holder.name)
-        (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        (cls.folder / "tiny.toml").write_text(TINY)
-        cls.environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        cls("aloft").aloft("train", "tiny.toml", "--out", "run", "--quiet")
+class Refusals(ProgramTest):
+    RECIPE = TINY
 
     @classmethod
-    def tearDownClass(cls):
-        cls.holder.cleanup()
+    def setUpClass(cls):
+        super().setUpClass()
+        cls("aloft").aloft("train", "tiny.toml", "--out", "run", "--quiet")
 
     def aloft(self, *arguments, exit_code=0, says=(), preexec_fn=None):
         done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
@@ -291,4 +281,4 @@ class Refusals(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()

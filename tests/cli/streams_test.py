@@ -1,5 +1,6 @@
 """Streams that are closed or full, paths that the system refuses, calls that fail: every end is an
-exit status with a message, never a signal. Usage: streams_test.py ALOFT (the standard library only).
+exit status with a message, never a signal. Usage: streams_test.py ALOFT REPOSITORY (the
+standard library only).
 """
 
 import json
@@ -8,12 +9,8 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
-import tempfile
-import unittest
-from pathlib import Path
 
-ALOFT = sys.argv[1]
+from program import ALOFT, ProgramTest, main
 
 TINY = """[model]
 layers = 1
@@ -31,20 +28,14 @@ sample_tokens = 4
 """
 
 
-class Streams(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory()
-        cls.folder = Path(cls.holder.name)
-        (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        (cls.folder / "tiny.toml").write_text(TINY)
-        # One thread, and no second start of the program for its spin.
-        cls.environment = {**os.environ, "OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"}
-        assert cls.run_aloft(cls, "train", "tiny.toml", "--out", "run", "--quiet").returncode == 0
+class Streams(ProgramTest):
+    RECIPE = TINY
+    ENVIRONMENT = {"GOMP_SPINCOUNT": "1000"}  # no second start of the program for its spin
 
     @classmethod
-    def tearDownClass(cls):
-        cls.holder.cleanup()
+    def setUpClass(cls):
+        super().setUpClass()
+        assert cls.run_aloft(cls, "train", "tiny.toml", "--out", "run", "--quiet").returncode == 0
 
     def run_aloft(self, *arguments, before=(), **more):
         more.setdefault("stdout", subprocess.PIPE)
@@ -158,4 +149,4 @@ class Streams(unittest.TestCase):
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()

@@ -1,4 +1,4 @@
-"""Tables fit: 100 columns in a pipe, the terminal's own on a terminal."""
+"""What is shown fits: 100 columns in a pipe, the terminal's own on a terminal."""
 from program import ROOT, ProgramTest, main
 
 TABLES = [["ops"], ["passes"], ["recipes", ROOT / "recipes"], ["doctor"],
@@ -32,6 +32,20 @@ class Terminal(ProgramTest):
         (narrow, more), (wide, fewer) = letters(80), letters(400)
         self.assertEqual(narrow, wide)
         self.assertGreater(more, fewer)
+
+    def test_progress_leaves_out_what_a_narrow_terminal_has_no_room_for(self):
+        for columns in (40, 80, 200):
+            said = self.on_terminal("train", "tiny.toml", "--out", f"wide{columns}", "--steps", 30,
+                                    columns=columns, stream="stderr")
+            lines = [x.strip() for x in said.decode().replace("\n", "\r").split("\r") if x.startswith("step ")]
+            lines = [x for x in lines if "validation" not in x]
+            self.assertTrue(lines)
+            for line in lines:
+                self.assertLess(len(line), columns)
+                for field in line.split("  ")[1:]:
+                    self.assertRegex(field, r"^(loss \S+ \(mean \S+\)|left \S+|\d+ tok/s|perplexity \S+|lr \S+|"
+                                            r"norm \S+|scale \S+|skipped \d+)$")
+            self.assertEqual("norm" in lines[-1], columns == 200)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,13 @@
 """aloft as a user meets it. Usage: verbs_test.py ALOFT REPOSITORY (the standard library only)."""
 
 import array
-import fcntl
 import json
 import math
 import os
-import pty
-import struct
 import subprocess
-import sys
-import tempfile
-import termios
-import unittest
 from pathlib import Path
 
-ALOFT, ROOT = sys.argv[1], Path(sys.argv[2])
+from program import ALOFT, ROOT, ProgramTest, main
 
 TINY = """# A model of a few kilobytes.
 [model]
@@ -36,19 +29,8 @@ sample_tokens = 8
 """
 
 
-class Verbs(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory()
-        cls.folder = Path(cls.holder.name)
-        (cls.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        (cls.folder / "tiny.toml").write_text(TINY)
-        cls.environment = {**os.environ, "XDG_CACHE_HOME": str(cls.folder / "cache"),
-                           "OMP_NUM_THREADS": "1"}
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.holder.cleanup()
+class Verbs(ProgramTest):
+    RECIPE = TINY
 
     def aloft(self, *arguments, exit_code=0):
         done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
@@ -341,31 +323,6 @@ class Verbs(unittest.TestCase):
         self.assertLessEqual({"ln_f.weight", "ln_f.bias", "h.0.mlp.c_fc.bias"},
                              set(run["decay"]["not_decayed"]))
 
-    def test_progress_leaves_out_what_a_narrow_terminal_has_no_room_for(self):
-        for columns in (40, 80, 200):
-            ours, its = pty.openpty()
-            fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            run = subprocess.Popen([ALOFT, "train", "tiny.toml", "--out", f"wide{columns}", "--steps", "30"],
-                                   cwd=self.folder, stdout=subprocess.DEVNULL, stderr=its, env=self.environment)
-            os.close(its)
-            said = b""
-            try:
-                while part := os.read(ours, 4096):
-                    said += part
-            except OSError:
-                pass  # the last writer is gone
-            os.close(ours)
-            self.assertEqual(run.wait(), 0)
-            lines = [x.strip() for x in said.decode().replace("\n", "\r").split("\r") if x.startswith("step ")]
-            lines = [x for x in lines if "validation" not in x]
-            self.assertTrue(lines)
-            for line in lines:
-                self.assertLess(len(line), columns)
-                for field in line.split("  ")[1:]:
-                    self.assertRegex(field, r"^(loss \S+ \(mean \S+\)|left \S+|\d+ tok/s|perplexity \S+|lr \S+|"
-                                            r"norm \S+|scale \S+|skipped \d+)$")
-            self.assertEqual("norm" in lines[-1], columns == 200)
-
     def test_a_run_introduces_itself(self):
         done = self.aloft("train", "tiny.toml", "--out", "introduced", "--set", "train.epochs=0.5")
         for said in ("gpt2: 1 layers, dim 16, 2 heads, context 8, vocabulary 256", "training tokens",
@@ -459,4 +416,4 @@ class Verbs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()
