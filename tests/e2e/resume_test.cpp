@@ -9,6 +9,7 @@
 
 #include "e2e/small_run.h"
 #include "frontend/eager.h"
+#include "start_program.h"
 #include "train/checkpoint.h"
 #include "train/session.h"
 
@@ -147,20 +148,6 @@ TEST_P(Resume, ThreadsDoNotChangeABit) {
   }
 }
 
-// Starts the program itself: a process that has drawn nothing yet.
-pid_t start(const std::vector<std::string>& words) {
-  std::vector<char*> arguments;
-  for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
-  arguments.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::freopen("/dev/null", "w", stdout);
-    execv(arguments[0], arguments.data());
-    _exit(99);
-  }
-  return child;
-}
-
 // The run that is made anew from step 5 draws step 6 at the very random state at which the run
 // before it in this process drew last.
 TEST_P(Resume, AfterAnotherRunInTheProcessItDrawsWhatAFreshProcessDraws) {
@@ -176,7 +163,7 @@ TEST_P(Resume, AfterAnotherRunInTheProcessItDrawsWhatAFreshProcessDraws) {
       "--resume",    "--quiet"};
   for (const std::string& s : set) words.insert(words.end(), {"--set", s});
   int status = 0;
-  ASSERT_GT(waitpid(start(words), &status, 0), 0);
+  ASSERT_GT(waitpid(start_program(words), &status, 0), 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   for (const char* out : {"here", "elsewhere"}) {
     expect_same_state("straight", out, name(6));
@@ -207,7 +194,7 @@ TEST_F(SmallRun, ALoadedCheckpointBeginsTheDrawsAnew) {
 
 // Runs the program and interrupts it once it has saved a checkpoint; its exit code.
 int interrupted(const std::vector<std::string>& words, const fs::path& checkpoint) {
-  const pid_t child = start(words);
+  const pid_t child = start_program(words);
   int status = 0;
   pid_t ended = 0;
   while (!fs::exists(checkpoint) && (ended = waitpid(child, &status, WNOHANG)) == 0)

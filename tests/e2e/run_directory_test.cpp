@@ -11,6 +11,7 @@
 #include "base/folder.h"
 #include "e2e/small_run.h"
 #include "files/tensorboard.h"
+#include "start_program.h"
 
 namespace aloft::e2e {
 namespace {
@@ -143,15 +144,7 @@ TEST_F(RunDirectory, TheHistoryOfResumesIsKept) {
 // The program itself, killed once `checkpoint` is there and `late` has passed.
 void kill_after(const std::vector<std::string>& words, const fs::path& checkpoint,
                 std::chrono::microseconds late) {
-  std::vector<char*> arguments;
-  for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
-  arguments.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::freopen("/dev/null", "w", stdout);
-    execv(arguments[0], arguments.data());
-    _exit(99);
-  }
+  const pid_t child = start_program(words);
   int status = 0;
   while (!fs::exists(checkpoint) && waitpid(child, &status, WNOHANG) == 0)
     std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "start_program.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -24,15 +24,9 @@ constexpr bool is_sanitized = ALOFT_SANITIZED;
 
 // Runs the program with its output in `out`; its peak of resident bytes.
 double run(const std::vector<std::string>& arguments, const Path& out) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (!std::freopen(out.c_str(), "w", stdout)) _exit(1);
-    std::vector<char*> argv{const_cast<char*>(ALOFT_PROGRAM)};
-    for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-    argv.push_back(nullptr);
-    execv(ALOFT_PROGRAM, argv.data());
-    _exit(1);
-  }
+  std::vector<std::string> words{ALOFT_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const pid_t child = start_program(words, out);
   int status = -1;
   rusage usage{};
   EXPECT_EQ(wait4(child, &status, 0, &usage), child);
