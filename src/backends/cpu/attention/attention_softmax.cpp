@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/vectors/low_lanes.h"
+
 #define ALOFT_VECTORS \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,f16c,fma")))
 
@@ -210,13 +212,6 @@ ALOFT_VECTORS void cotangents_of(const CotangentsBlock& x) {
 
 // ---- results ----
 
-ALOFT_VECTORS inline void store_low(std::uint16_t* to, __mmask16 mask, __m512 v, DType type) {
-  const __m256i bits = type == DType::BF16
-                           ? reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v))
-                           : _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  _mm256_mask_storeu_epi16(to, mask, bits);
-}
-
 // v[i] becomes column i of the 16 x 16 that the 16 vectors are.
 ALOFT_VECTORS inline void transpose(__m512 (&v)[16]) {
   __m512 t[16];
@@ -251,13 +246,6 @@ ALOFT_VECTORS inline void transpose(__m512 (&v)[16]) {
   }
 }
 
-ALOFT_VECTORS inline __m512 load_low(const std::uint16_t* p, __mmask16 mask, DType type) {
-  const __m256i bits = _mm256_maskz_loadu_epi16(mask, p);
-  return type == DType::BF16
-             ? _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))
-             : _mm512_cvtph_ps(bits);
-}
-
 }  // namespace
 
 void bf16_attention_weights(const WeightsBlock& x) {
@@ -290,8 +278,8 @@ ALOFT_VECTORS void bf16_attention_store(const RowsOut& x) {
     auto* to = static_cast<std::uint16_t*>(x.to) + r * x.stride;
     const __m512 factor = _mm512_set1_ps(x.factors[r * x.step]);
     for (std::int64_t j = 0; j < x.width; j += 16)
-      store_low(to + j, below(x.width - j), _mm512_mul_ps(_mm512_loadu_ps(from + j), factor),
-                x.type);
+      store_lanes(to + j, below(x.width - j), _mm512_mul_ps(_mm512_loadu_ps(from + j), factor),
+                  x.type);
   }
 }
 
@@ -307,8 +295,8 @@ ALOFT_VECTORS void bf16_attention_store_turned(const RowsOut& x) {
       transpose(v);
       const std::int64_t rows = std::min<std::int64_t>(16, x.count - q);
       for (std::int64_t i = 0; i < rows; ++i)
-        store_low(to + (q + i) * x.stride + w, below(x.width - w), _mm512_mul_ps(v[i], factor),
-                  x.type);
+        store_lanes(to + (q + i) * x.stride + w, below(x.width - w), _mm512_mul_ps(v[i], factor),
+                    x.type);
     }
 }
 
@@ -320,8 +308,8 @@ ALOFT_VECTORS void bf16_attention_dots(const void* x, std::int64_t x_row, const 
     const auto* b = static_cast<const std::uint16_t*>(y) + t * y_row;
     __m512 sum = _mm512_setzero_ps();
     for (std::int64_t j = 0; j < width; j += 16)
-      sum = _mm512_fmadd_ps(load_low(a + j, below(width - j), type),
-                            load_low(b + j, below(width - j), type), sum);
+      sum = _mm512_fmadd_ps(load_lanes(a + j, below(width - j), type),
+                            load_lanes(b + j, below(width - j), type), sum);
     delta[t] = _mm512_reduce_add_ps(sum);
   }
 }

@@ -4,30 +4,19 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include <array>
 #include <utility>
 
 #include "backends/cpu/rounding.h"
+#include "backends/cpu/vectors/low_lanes.h"
 #include "backends/cpu/vectors/tiles.h"
-
-#define ALOFT_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 
 namespace aloft::cpu {
 namespace {
 
 constexpr int kBlockRows = static_cast<int>(kBf16Blocks.rows);
 
-// 16 values of C of any type.
-ALOFT_BF16 inline __m512 load_half(const VectorStrip& s, const void* c, __mmask16 mask) {
-  if (s.c_type == DType::F32) return _mm512_maskz_loadu_ps(mask, c);
-  const __m256i half = _mm256_maskz_loadu_epi16(mask, c);
-  if (s.c_type == DType::F16) return _mm512_cvtph_ps(half);
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-}
-
-ALOFT_BF16 inline void store_lines(const VectorStrip& s, void* c, __m512 x, __m512 y) {
+ALOFT_LANES inline void store_lines(const VectorStrip& s, void* c, __m512 x, __m512 y) {
   if (s.c_type == DType::F32) {
     _mm512_stream_ps(static_cast<float*>(c), x);
     _mm512_stream_ps(static_cast<float*>(c) + 16, y);
@@ -42,18 +31,9 @@ ALOFT_BF16 inline void store_lines(const VectorStrip& s, void* c, __m512 x, __m5
   _mm512_stream_si512(static_cast<__m512i*>(c), line);
 }
 
-ALOFT_BF16 inline void store_half(const VectorStrip& s, void* c, __mmask16 mask, __m512 x) {
-  if (s.c_type == DType::F32)
-    _mm512_mask_storeu_ps(c, mask, x);
-  else if (s.c_type == DType::BF16)
-    _mm256_mask_storeu_epi16(c, mask, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
-  else
-    _mm256_mask_storeu_epi16(c, mask, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-}
-
 // Rounds a row of sums into C.
-ALOFT_BF16 inline void finish_row(const VectorStrip& s, std::int64_t row, __m512 x, __m512 y,
-                                  std::uint32_t mask, bool lines) {
+ALOFT_LANES inline void finish_row(const VectorStrip& s, std::int64_t row, __m512 x, __m512 y,
+                                   std::uint32_t mask, bool lines) {
   const auto low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
   if (s.bias) {
     x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(low, s.bias));
@@ -62,16 +42,16 @@ ALOFT_BF16 inline void finish_row(const VectorStrip& s, std::int64_t row, __m512
   void *left = at(s.c, row * s.ldc, s.c_type), *right = at(s.c, row * s.ldc + 16, s.c_type);
   if (lines) return store_lines(s, left, x, y);
   if (s.accumulate) {
-    x = _mm512_add_ps(x, load_half(s, left, low));
-    y = _mm512_add_ps(y, load_half(s, right, high));
+    x = _mm512_add_ps(x, load_lanes(left, low, s.c_type));
+    y = _mm512_add_ps(y, load_lanes(right, high, s.c_type));
   }
-  store_half(s, left, low, x);
-  if (high) store_half(s, right, high, y);
+  store_lanes(left, low, x, s.c_type);
+  if (high) store_lanes(right, high, y, s.c_type);
 }
 
 template <int kRowsHere, bool kBlocks>
-ALOFT_BF16 void run_block(const VectorStrip& s, std::int64_t row, std::uint32_t mask, bool lines,
-                          Fetching& fetching) {
+ALOFT_LANES void run_block(const VectorStrip& s, std::int64_t row, std::uint32_t mask, bool lines,
+                           Fetching& fetching) {
   __m512 left[kRowsHere], right[kRowsHere];
   ALOFT_UNROLL
   for (int r = 0; r < kRowsHere; ++r) left[r] = right[r] = _mm512_setzero_ps();
