@@ -1,5 +1,6 @@
-// Weight gradients in strips against sums in double: windows of every kind, images in one part and
-// in several, odd numbers of pixels, the same bits on any threads and whatever the bound.
+// Weight gradients by unfolding, in strips and as one product, against sums in double: windows of
+// every kind, images in one part and in several, odd numbers of pixels, the same bits on any
+// threads and whatever the bound.
 #include "backends/cpu/conv/conv_weight_strips.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/conv/conv_weight_product.h"
 #include "backends/cpu/float_buffer.h"
 
 namespace aloft::cpu {
@@ -67,23 +69,25 @@ double expected(const ConvSpec& s, const std::vector<double>& x, const std::vect
   return sum;
 }
 
+template <class Gradient>
 FloatBuffer run(ConvSpec s, const std::vector<double>& x, const std::vector<double>& dy,
                 std::int64_t images, int threads) {
   s.threads = threads;
-  ConvWeightStrips strips(s);
+  Gradient gradient(s);
   FloatBuffer x_(s.type, x), dy_(s.type, dy), result(s.type, s.weight_size());
-  FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(strips.scratch_bytes()) / 4 + 1);
+  FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(gradient.scratch_bytes()) / 4 + 1);
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
-  strips.run({x_.data(), dy_.data(), nullptr, result.data(), scratch.data()}, images);
+  gradient.run({x_.data(), dy_.data(), nullptr, result.data(), scratch.data()}, images);
   omp_set_num_threads(before);
   result.expect_guards();
   scratch.expect_guards();
   return result;
 }
 
-TEST(ConvWeightStrips, AreRightAndTheSameBitsOnAnyThreadsAndOfAnyBound) {
-  if (!cpu_features().avx512_bf16) GTEST_SKIP() << "this processor has no bf16 products";
+// The gradients over fewer and fewer images, and their bits on more threads.
+template <class Gradient, class AlsoEqual>
+void expect_right(const AlsoEqual& also_equal) {
   for (const Geometry& g : kGeometries) {
     const ConvSpec s = spec_of(g);
     const auto x = random_values(s.images * s.x_size(), s.type, 1);
@@ -93,7 +97,7 @@ TEST(ConvWeightStrips, AreRightAndTheSameBitsOnAnyThreadsAndOfAnyBound) {
       auto poisoned = x, poisoned_dy = dy;
       std::fill(poisoned.begin() + images * s.x_size(), poisoned.end(), std::nan(""));
       std::fill(poisoned_dy.begin() + images * s.y_size(), poisoned_dy.end(), std::nan(""));
-      FloatBuffer one = run(s, poisoned, poisoned_dy, images, 1);
+      FloatBuffer one = run<Gradient>(s, poisoned, poisoned_dy, images, 1);
       // One rounding to bf16, and sums of products under one in f32.
       const double sums = 0x1p-22 * std::sqrt(1.0 + images * s.out_height * s.out_width) * 8;
       for (std::int64_t i = 0; i < s.weight_size(); ++i) {
@@ -101,12 +105,25 @@ TEST(ConvWeightStrips, AreRightAndTheSameBitsOnAnyThreadsAndOfAnyBound) {
         ASSERT_NEAR(one.get(i), want, 0x1p-8 * std::abs(want) + sums) << g.name << " " << i;
       }
       for (const int threads : {2, 4})
-        EXPECT_EQ(run(s, poisoned, poisoned_dy, images, threads).copy(), one.copy()) << g.name;
-      ConvSpec just = s;
-      just.images = images;
-      EXPECT_EQ(run(just, poisoned, poisoned_dy, images, 2).copy(), one.copy()) << g.name;
+        EXPECT_EQ(run<Gradient>(s, poisoned, poisoned_dy, images, threads).copy(), one.copy())
+            << g.name;
+      also_equal(g, poisoned, poisoned_dy, images, one.copy());
     }
   }
+}
+
+TEST(ConvWeightStrips, AreRightAndTheSameBitsOnAnyThreadsAndOfAnyBound) {
+  if (!cpu_features().avx512_bf16) GTEST_SKIP() << "this processor has no bf16 products";
+  expect_right<ConvWeightStrips>(
+      [](const Geometry& g, const auto& x, const auto& dy, std::int64_t images, const auto& bits) {
+        ConvSpec just = spec_of(g);
+        just.images = images;
+        EXPECT_EQ(run<ConvWeightStrips>(just, x, dy, images, 2).copy(), bits) << g.name;
+      });
+}
+
+TEST(ConvWeightProduct, IsRightAndTheSameBitsOnAnyThreads) {
+  expect_right<ConvWeightProduct>([](const auto&...) {});
 }
 
 TEST(ConvWeightStrips, NanAndInfinityReachTheTapsThatSeeThem) {
@@ -116,7 +133,7 @@ TEST(ConvWeightStrips, NanAndInfinityReachTheTapsThatSeeThem) {
   const auto dy = random_values(s.images * s.y_size(), s.type, 2);
   x[3 * s.height * s.width] =
       std::numeric_limits<double>::infinity();  // image 0, channel 3, a corner
-  FloatBuffer got = run(s, x, dy, s.images, 2);
+  FloatBuffer got = run<ConvWeightStrips>(s, x, dy, s.images, 2);
   for (std::int64_t i = 0; i < s.weight_size(); ++i) {
     const double want = expected(s, x, dy, s.images, i);
     EXPECT_EQ(std::isfinite(got.get(i)), std::isfinite(want)) << i;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "backends/cpu/conv/conv_spec.h"
+#include "backends/cpu/conv/unfold.h"
 #include "backends/cpu/matmul/matmul_grid.h"
 
 namespace aloft::cpu {
@@ -23,10 +24,11 @@ class ConvWeightProduct {
 
  private:
   ConvSpec spec_;
+  Unfold unfold_;
   std::int64_t pixels_ = 0;  // of y, all images of the bound
   ScratchLayout layout_;
   std::unique_ptr<MatmulGrid> grid_;
-  std::size_t dy_at_ = 0, x_at_ = 0, grid_at_ = 0;
+  std::size_t dy_at_ = 0, x_at_ = 0, patches_at_ = 0, patch_bytes_ = 0, grid_at_ = 0;
 };
 
 }  // namespace aloft::cpu

@@ -17,16 +17,6 @@ namespace {
 constexpr std::int64_t kPartPixels = 2048, kPartBytes = std::int64_t{1} << 20;
 constexpr std::int64_t kItemsAThread = 4, kLeastChannels = 28;
 
-Window window_of(const ConvSpec& s) {
-  Window w;
-  w.channels = s.in, w.height = s.height, w.width = s.width;
-  w.kernel[0] = s.kernel_height, w.kernel[1] = s.kernel_width;
-  w.out[0] = s.out_height, w.out[1] = s.out_width;
-  for (int d = 0; d < 2; ++d)
-    w.dilation[d] = s.dilation[d], w.stride[d] = s.stride[d], w.padding[d] = s.padding[d];
-  return w;
-}
-
 }  // namespace
 
 bool ConvWeightStrips::suits(const ConvSpec& s) {

@@ -8,23 +8,23 @@
 namespace aloft::cpu {
 namespace {
 
-// What is copied so often that the length should be known: a call takes longer than a short copy.
-template <class Copy>
-void with_length(std::int64_t length, const Copy& copy) {
-  switch (length) {
-    case 4:
-      return copy([](const std::uint16_t* from, std::uint16_t* to) { std::memcpy(to, from, 8); });
-    case 8:
-      return copy([](const std::uint16_t* from, std::uint16_t* to) { std::memcpy(to, from, 16); });
-    case 16:
-      return copy([](const std::uint16_t* from, std::uint16_t* to) { std::memcpy(to, from, 32); });
-    case 32:
-      return copy([](const std::uint16_t* from, std::uint16_t* to) { std::memcpy(to, from, 64); });
-    default:
-      return copy([length](const std::uint16_t* from, std::uint16_t* to) {
-        std::memcpy(to, from, length * sizeof(*to));
-      });
+template <int kLength>
+struct CopyOf {
+  void operator()(const std::uint16_t* from, std::uint16_t* to) const {
+    std::memcpy(to, from, kLength * sizeof(*to));
   }
+};
+
+// What is copied so often that the length should be known: a call takes longer than a short copy.
+template <class Use>
+void with_copy_of(std::int64_t length, const Use& use) {
+  if (length == 4) return use(CopyOf<4>());
+  if (length == 8) return use(CopyOf<8>());
+  if (length == 16) return use(CopyOf<16>());
+  if (length == 32) return use(CopyOf<32>());
+  use([length](const std::uint16_t* from, std::uint16_t* to) {
+    std::memcpy(to, from, length * sizeof(*to));
+  });
 }
 
 // A row of an image with its padding, columns sorted by their remainder.
@@ -37,6 +37,16 @@ void cut_sorted(const Window& w, std::int64_t phase, const std::uint16_t* from, 
 }
 
 }  // namespace
+
+Window window_of(const ConvSpec& s) {
+  Window w;
+  w.channels = s.in, w.height = s.height, w.width = s.width;
+  w.kernel[0] = s.kernel_height, w.kernel[1] = s.kernel_width;
+  w.out[0] = s.out_height, w.out[1] = s.out_width;
+  for (int d = 0; d < 2; ++d)
+    w.dilation[d] = s.dilation[d], w.stride[d] = s.stride[d], w.padding[d] = s.padding[d];
+  return w;
+}
 
 Unfold::Unfold(const Window& window, std::int64_t images, std::int64_t rows) : w_(window) {
   const std::int64_t columns =
@@ -63,7 +73,7 @@ void Unfold::cut(const std::uint16_t* x, const ResultRows& part, std::int64_t k0
   // A stride of one leaves columns where they are; what the window never reaches is left out.
   const std::int64_t pad = w_.padding[1], there = std::min(w_.width, pitch_ - pad);
   std::memset(patch, 0, count * channel_ * sizeof(*patch));
-  with_length(there, [&](const auto& copy) {
+  with_copy_of(there, [&](const auto& copy) {
     for (std::int64_t c = 0; c < count; ++c)
       for (std::int64_t i = 0; i < part.images; ++i) {
         const std::uint16_t* plane =
@@ -84,7 +94,7 @@ void Unfold::lines(const std::uint16_t* patch, const ResultRows& part, std::int6
                    std::int64_t k1, std::uint16_t* lines, std::int64_t ld) const {
   const std::int64_t window = w_.kernel[0] * w_.kernel[1], first = channel_of(k0);
   const std::int64_t step = w_.stride[0] * pitch_, run = w_.out[1];
-  with_length(run, [&](const auto& copy) {
+  with_copy_of(run, [&](const auto& copy) {
     for (std::int64_t k = k0; k < k1; ++k) {
       const std::int64_t row = k % window / w_.kernel[1] * w_.dilation[0];
       const std::int64_t column = k % w_.kernel[1] * w_.dilation[1];

@@ -1,14 +1,15 @@
 // The unfolded images of a convolution, a piece at a time: X[k, p] is what tap k (channel, row and
-// column of the window) sees where result pixel p is made, zero in the padding. It never exists
-// whole: a thread cuts out the part of the images that some rows of results see, with its padding
-// ("a patch"), and takes lines of X from there.
+// column of the window) sees where result pixel p is made, zero in the padding. A thread cuts out
+// the part of the images that some rows of results see, with its padding ("a patch"), and takes
+// lines of X from there.
 //
 // A patch is [channel][image][row][column] of bf16, the columns sorted by column % stride, so that
 // result pixels beside each other see elements beside each other, whatever the stride.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "backends/cpu/conv/conv_spec.h"
 
 namespace aloft::cpu {
 
@@ -20,6 +21,8 @@ struct Window {
   std::int64_t taps() const { return channels * kernel[0] * kernel[1]; }
   std::int64_t pixels() const { return out[0] * out[1]; }  // of results, an image
 };
+// What the convolution's own results see of x.
+Window window_of(const ConvSpec& spec);
 
 // Rows of results: [row, row + rows) of one image, or all rows of several.
 struct ResultRows {

@@ -2,6 +2,7 @@
 #include "ops/conv2d.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "backends/cpu/conv/conv_cut_grid.h"
 #include "backends/cpu/conv/conv_grid.h"
@@ -98,19 +99,14 @@ ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& 
 }
 
 template <class Grid>
-constexpr bool cut_by_bound_ = true;
-template <>
-constexpr bool cut_by_bound_<ConvWeightStrips> = false;
-
-template <class Grid>
 class Convolution : public Prepared {
  public:
   Convolution(const ConvSpec& spec, Extent images, const char* how)
       : grid_(spec), images_(images), how_(how) {}
   std::size_t scratch_bytes() const override { return grid_.scratch_bytes(); }
   std::string how() const override { return how_; }
-  // The library works by groups of images.
-  bool is_cut_by_bound() const override { return cut_by_bound_<Grid>; }
+  // All others work by groups of images, or by parts of all their pixels.
+  bool is_cut_by_bound() const override { return !std::is_same_v<Grid, ConvWeightStrips>; }
   void run(const RunArgs& args) const override {
     grid_.run({args.in[0], args.in[1], args.in.size() > 2 ? args.in[2] : nullptr, args.out[0],
                args.scratch},
