@@ -89,6 +89,7 @@ void narrow(Variable& v, DType to) {
   v.type.dtype = to;
   if (!from) return;
   nn::allocate(v);
+  ++v.version;
   const auto round = [&](auto* out, auto rounded) {
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < count; ++i) out[i] = rounded(from[i]);

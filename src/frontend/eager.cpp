@@ -117,10 +117,10 @@ Tensor EagerEmitter::handle(ValueId v) { return wrap(values_.at(v)); }
 
 namespace {
 // Whether `c`, read earlier, still is the variable: a compiled program may have moved it into an
-// arena or written it since.
+// arena, or a program or another thread written it since.
 bool is_current(const EagerCell& c, const Variable& v) {
   if (c.type != v.type) return false;
-  return c.data == v.data ||
+  return (c.data == v.data && c.version == v.version) ||
          (v.type.max_bytes() <= kCopied && std::memcmp(c.data, v.data, v.type.max_bytes()) == 0);
 }
 }  // namespace
@@ -135,6 +135,7 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
     c->memory = variable->memory;
     c->born = ++born_;
     c->variable = variable;
+    c->version = variable->version;
     c->is_borrowed = true;
     // Small state is copied at once: that is cheaper than to find out whether it is needed later.
     if (variable->type.max_bytes() <= kCopied) own(*c);
@@ -159,6 +160,7 @@ void EagerEmitter::let_go_of(Variable& variable) {
     let_go(it->second);
     states_.erase(it);
   }
+  ++variable.version;
 }
 
 // The variable is about to change: a value of it that somebody holds, or that a recorded op has

@@ -33,6 +33,7 @@ struct EagerCell {
   std::uint64_t generation = 0;               // of the tape that `id` belongs to; 0: not recorded
   std::map<Name, std::int64_t> lengths = {};  // actual values of the symbols in `type`
   VariablePtr variable = nullptr;             // whose value this is, as it was when it was read
+  std::uint64_t version = 0;                  // the variable's, then
   bool is_borrowed = false;  // its owner (the variable, a program) will write the memory again
   Lost lost = Lost::Nothing;
   std::uint64_t born = 0;  // counts cells: what is older cannot depend on it
@@ -95,7 +96,7 @@ class EagerEmitter : public Emitter {
   // Somebody else is about to change or move variables: values of theirs that are still needed are
   // copied first, the others forgotten.
   void let_go_of_variables();
-  // The same for one variable, whose values the caller is about to write.
+  // The same for one variable, whose values the caller is about to write; raises its version.
   void let_go_of(Variable& variable);
   // Values that the tape holds now.
   std::size_t tape_size() const { return values_.size(); }
@@ -124,6 +125,7 @@ class EagerEmitter : public Emitter {
   std::vector<Tensor> differentiate_tape(const Tensor& target, const Tensor& seed,
                                          const std::vector<Tensor>& wrt, const Where& where);
   void check_target(const Tensor& target) const;
+  static bool is_overwritten(const EagerCell& c);
   void check_history(const History& history, std::uint64_t oldest, bool through_parameters) const;
   // Only where no caller holds the number of a value: numbers change.
   void sweep_if_grown();

@@ -72,6 +72,13 @@ void EagerEmitter::check_target(const Tensor& target) const {
       .advice("compute it from the parameters outside NoGrad, in eager mode");
 }
 
+// A variable's value that was read, and that somebody whom this session does not know (another
+// thread) has written over before it was copied.
+bool EagerEmitter::is_overwritten(const EagerCell& c) {
+  return c.variable && c.is_borrowed && c.data == c.variable->data &&
+         c.version != c.variable->version;
+}
+
 // Nodes that were computed from parameters as they are behind a step, and from what that step's
 // backward passed: nobody detached what was carried over. Two losses on one forward are none.
 std::vector<bool> EagerEmitter::nodes_across_steps() const {
@@ -106,6 +113,11 @@ void EagerEmitter::check_history(const History& history, std::uint64_t oldest,
       throw unrecorded("a tensor computed from a " + tape_.type({n, 0}).str() +
                        " that passes an earlier step's values")
           .advice(kUsed);
+  for (std::uint32_t n : tape_.states())
+    if (const EagerCell& c = *values_.at({n, 0}); history.holds(n) && is_overwritten(c))
+      throw unrecorded("a tensor computed from '" + c.variable->name.str() +
+                       "', which another thread has written since")
+          .advice("compute losses again after another thread has trained the model");
   for (std::uint32_t n : tape_.inputs()) {
     const EagerCell& leaf = *values_.at({n, 0});
     if (!history.holds(n) || leaf.lost == Lost::Nothing) continue;

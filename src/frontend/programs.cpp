@@ -68,8 +68,10 @@ void Programs::finish() {
   executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables_.by_id());
   watched_by_index_.clear();
   counts_by_index_.clear();
+  written_.clear();
   for (const Program& p : executor_->plan().programs) {
     counts_by_index_.push_back(counts_[p.name]);
+    written_.push_back(written_by(p.name));
     watched_by_index_.push_back(watched_[p.name]);
     for (Watched& w : watched_by_index_.back()) w.at = output<std::int32_t>(p.name, w.output);
   }
@@ -84,9 +86,19 @@ bool Programs::fit_their_variables() const {
   });
 }
 
+std::vector<Variable*> Programs::written_by(const std::string& program) const {
+  std::vector<Variable*> all;
+  for (const StateUpdate& u : graphs_.at(program).updates()) {
+    Variable* v = variables_.by_id().at(u.id).get();
+    if (v->cls == StateClass::Parameter || v->cls == StateClass::Buffer) all.push_back(v);
+  }
+  return all;
+}
+
 void Programs::run(int program, std::span<const std::int64_t> lengths) {
   eager().let_go_of_variables();
   CountedRun counted(counts_by_index_[program]);
+  for (Variable* v : written_[program]) ++v->version;
   executor_->run(program, lengths);
   counted.keep();
   for (const Watched& w : watched_by_index_[program]) w.look(*w.at);

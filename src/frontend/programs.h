@@ -76,6 +76,9 @@ class Programs {
   // the caller reads as f32, and nobody cast it back.
   void check_output(std::string_view program, std::string_view name, std::size_t bytes) const;
 
+  // Variables whose values eager code may have at hand: parameters and buffers.
+  std::vector<Variable*> written_by(const std::string& program) const;
+
   // A result that the host looks at behind each run.
   struct Watched {
     std::string output;
@@ -93,8 +96,10 @@ class Programs {
   std::map<std::string, std::vector<DecisionRecord>> decisions_;
   std::map<std::string, std::vector<Watched>> watched_;
   std::map<std::string, std::vector<HostCount>> counts_;
-  std::vector<std::vector<Watched>> watched_by_index_;  // after finish()
+  // After finish(), by index.
+  std::vector<std::vector<Watched>> watched_by_index_;
   std::vector<std::vector<HostCount>> counts_by_index_;
+  std::vector<std::vector<Variable*>> written_;
   std::unique_ptr<Executor> executor_;
   double compile_seconds_ = 0;
 };

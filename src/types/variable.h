@@ -2,6 +2,7 @@
 // loss scaler, the random state. Graphs refer to it by name; a Plan decides where it lies.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/name.h"
@@ -33,6 +34,9 @@ struct Variable {
   // Of a parameter in a low type: the fp32 value that is trained (f32), or what of it the low one
   // lacks (u8, scalar/split_float.h). Null where the variable is its own.
   std::shared_ptr<Variable> master = nullptr;
+  // How often the values were written. Whoever writes them raises it: an eager session knows by it
+  // that what it read, or computed from what it read, is out of date.
+  std::uint64_t version = 0;
 };
 
 using VariablePtr = std::shared_ptr<Variable>;

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/error.h"
 #include "e2e/training.h"
 #include "models/mlp.h"
 #include "models/state_dict.h"
@@ -78,6 +79,39 @@ double fresh_loss(Trained& t) {
   return loss;
 }
 
+TEST_P(WrittenValues, AreSeenWhereAnotherThreadTrained) {
+  Trained t(GetParam());
+  for (const bool grad : {true, false}) {
+    const auto loss = [&] {
+      const NoGrad no_grad;
+      return t.loss().item();
+    };
+    const Tensor held = t.loss();
+    const double before = grad ? t.loss().item() : loss();
+    elsewhere([&] {
+      for (int i = 0; i < 12; ++i) t.step();  // some are skipped until the loss scale fits
+    });
+    const double after = grad ? t.loss().item() : loss();
+    EXPECT_NE(after, before);
+    EXPECT_EQ(after, fresh_loss(t));
+  }
+}
+
+// The other thread could not save the values that this one's loss was computed from.
+TEST_P(WrittenValues, AHeldLossOfOverwrittenValuesIsRefused) {
+  Trained t(GetParam());
+  const Tensor held = t.loss();
+  elsewhere([&] { t.step(); });
+  try {
+    held.backward();
+    ADD_FAILURE() << "taken";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code(), "E0321");
+    EXPECT_NE(std::string(e.what()).find("another thread"), std::string::npos) << e.what();
+  }
+  t.loss().backward();
+}
+
 TEST_P(WrittenValues, AreSeenWhereTheyWereWrittenByHand) {
   Trained t(GetParam());
   t.loss().backward();
@@ -102,7 +136,10 @@ TEST_P(WrittenValues, AreSeenBehindACompiledStep) {
   step(x);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(t.loss().item(), fresh_loss(t));
-    step(x);
+    if (i == 1)
+      elsewhere([&] { step(x); });
+    else
+      step(x);
   }
 }
 

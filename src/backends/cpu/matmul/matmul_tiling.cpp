@@ -55,8 +55,10 @@ std::int64_t group_of(std::int64_t batch, std::int64_t bytes) {
 MatmulTiling choose_strips(const MatmulExtent& e, const StripKind& kind, int threads) {
   constexpr std::int64_t kPanel = 32, kLeastBand = 64, kLeastShare = 256, kItemsAThread = 4;
   MatmulTiling t;
-  t.wave_k =
-      even_part(std::max<std::int64_t>(e.k, 1), kind.pass_k ? kind.pass_k : kPassK, kind.unit_k);
+  // Parts of equal length would be others for another bound, where K is the batch.
+  t.wave_k = kind.pass_k
+                 ? std::min(kind.pass_k, round_up(std::max<std::int64_t>(e.k, 1), kind.unit_k))
+                 : even_part(std::max<std::int64_t>(e.k, 1), kPassK, kind.unit_k);
   t.pass_k = t.wave_k;
   t.tn = kPanel;
   t.wave_n = round_up(e.n, kPanel);
