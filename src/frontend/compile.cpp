@@ -250,8 +250,8 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
   return entries_[last_];
 }
 
-// Its draws count as eager ones do: those before its update of the random state go on from what
-// was drawn already, those behind it begin anew.
+// Its draws count as eager ones do: those before its first update of the random state go on from
+// what was drawn already, those behind one begin anew.
 void CompiledCall::run(const Entry& entry, std::int64_t rows) {
   const std::span<const std::int64_t> lengths(&rows, entry.has_length ? 1 : 0);
   if (entry.draws.empty()) return programs_->run(entry.program, lengths);
@@ -267,7 +267,7 @@ void CompiledCall::run(const Entry& entry, std::int64_t rows) {
   const bool has_advanced = random_position() != step;
   DrawCounts& now = eager().draws();
   for (const Draw& d : entry.draws)
-    if (d.behind_update == has_advanced) ++now[{d.where.path, d.op}];
+    if (has_advanced ? !d.before_update : !d.behind_update) ++now[{d.where.path, d.op}];
 }
 
 const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& arguments) {

@@ -20,7 +20,8 @@ struct Draw {
   Name op;
   int occurrence = 0;    // at that place in the program, since its last update of the random state
   std::int64_t key = 0;  // as traced
-  bool behind_update = false;  // the program has updated the random state before it
+  bool behind_update = false;  // the program has updated the random state before it,
+  bool before_update = false;  // or does so later
   std::string input = {};      // where it takes its state; empty: it reads another
 };
 

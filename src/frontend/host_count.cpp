@@ -11,7 +11,7 @@ void count_on_host(HostCount count) {
   if (collected)
     collected->push_back(std::move(count));
   else
-    *count.at = count.next(*count.at);
+    count.at() = count.next(count.at());
 }
 
 HostCountScope::HostCountScope(std::vector<HostCount>* into) : saved_(collected) {
@@ -22,8 +22,8 @@ HostCountScope::~HostCountScope() { collected = saved_; }
 CountedRun::CountedRun(std::span<HostCount> counts) : counts_(counts) {
   try {
     for (HostCount& c : counts_) {
-      const int next = c.next(*c.at);
-      c.before = std::exchange(*c.at, next);
+      const std::int32_t next = c.next(c.at());
+      c.before = std::exchange(c.at(), next);
       ++done_;
     }
   } catch (...) {
@@ -33,7 +33,7 @@ CountedRun::CountedRun(std::span<HostCount> counts) : counts_(counts) {
 }
 
 void CountedRun::take_back() {
-  for (; done_ > 0; --done_) *counts_[done_ - 1].at = counts_[done_ - 1].before;
+  for (; done_ > 0; --done_) counts_[done_ - 1].at() = counts_[done_ - 1].before;
 }
 
 }  // namespace aloft

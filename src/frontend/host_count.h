@@ -1,17 +1,20 @@
-// Counts that the host keeps over calls of programs.
+// Counts that the host keeps over calls of programs, in variables that no program reads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
+
+#include "types/variable.h"
 
 namespace aloft {
 
 struct HostCount {
-  std::shared_ptr<int> at;
-  std::function<int(int now)> next;  // throws where the count forbids what comes
-  int before = 0;                    // of the run that is going on
+  VariablePtr in;                                      // i32[]
+  std::function<std::int32_t(std::int32_t now)> next;  // throws where it forbids what comes
+  std::int32_t before = 0;                             // of the run that is going on
+  std::int32_t& at() const { return *static_cast<std::int32_t*>(in->data); }
 };
 
 // Changes the count: at once in eager mode, before each run of the program in a traced function.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/check_optimizer.h"
+#include "frontend/eager.h"
 #include "frontend/host_count.h"
 #include "frontend/module.h"
 #include "frontend/premises.h"
@@ -94,6 +95,7 @@ std::vector<VariablePtr> Optimizer::state() const {
     if (p->master) all.push_back(p->master);
   for (const auto& list : moments_) all.insert(all.end(), list.begin(), list.end());
   all.insert(all.end(), accumulators_.begin(), accumulators_.end());
+  if (micro_->done) all.push_back(micro_->done);
   all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});
   return all;
 }
@@ -115,7 +117,7 @@ int Optimizer::accumulation() const {
 }
 
 namespace {
-UserError wrong_turn(const std::string& headline, int done, std::int64_t per_step) {
+UserError wrong_turn(const std::string& headline, std::int32_t done, std::int64_t per_step) {
   return UserError("E0802", headline)
       .saw(std::to_string(done) + " micro-batches in accumulate() since the last step")
       .need(std::to_string(per_step - 1) +
@@ -125,7 +127,7 @@ UserError wrong_turn(const std::string& headline, int done, std::int64_t per_ste
 }  // namespace
 
 void Optimizer::count_micro_batch() {
-  count_on_host({{micro_, &micro_->done}, [n = micro_->per_step](int done) {
+  count_on_host({micro_->done, [n = micro_->per_step](std::int32_t done) {
                    if (done + 1 >= n)
                      throw wrong_turn("accumulate() where the last micro-batch is due", done, n);
                    return done + 1;
@@ -133,7 +135,7 @@ void Optimizer::count_micro_batch() {
 }
 
 void Optimizer::count_last_micro_batch() {
-  count_on_host({{micro_, &micro_->done}, [n = micro_->per_step](int done) {
+  count_on_host({micro_->done, [n = micro_->per_step](std::int32_t done) {
                    if (done + 1 != n)
                      throw wrong_turn("a step before the last micro-batch", done, n);
                    return 0;
@@ -141,7 +143,15 @@ void Optimizer::count_last_micro_batch() {
 }
 
 void Optimizer::count_none() {
-  if (micro_->per_step > 1) count_on_host({{micro_, &micro_->done}, [](int) { return 0; }});
+  if (micro_->per_step > 1) count_on_host({micro_->done, [](std::int32_t) { return 0; }});
+}
+
+void Optimizer::drop_micro_batches() {
+  for (const VariablePtr& sum : accumulators_) {
+    eager().let_go_of(*sum);
+    std::memset(sum->data, 0, sum->type.max_bytes());
+  }
+  if (micro_->done) std::memset(micro_->done->data, 0, sizeof(std::int32_t));
 }
 
 void Optimizer::set_accumulation(int micro_batches) {
@@ -149,11 +159,13 @@ void Optimizer::set_accumulation(int micro_batches) {
     throw UserError("E0802",
                     "the number of accumulated micro-batches is " + std::to_string(micro_batches))
         .need("1 or more");
+  if (micro_->done && micro_batches == micro_->per_step) return drop_micro_batches();
   micro_->per_step = micro_batches;
-  micro_->done = 0;
   if (Premises* p = premises_of_trace()) p->sets(&micro_->per_step);
   accumulators_.clear();
+  micro_->done.reset();
   if (micro_batches == 1) return;
+  micro_->done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
   for (const VariablePtr& p : parameters_) accumulators_.push_back(new_sum(*p));
 }
 

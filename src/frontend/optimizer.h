@@ -106,7 +106,8 @@ class Optimizer {
   void set_late_master(std::function<VariablePtr(const Variable&)> make) {
     late_master_ = std::move(make);
   }
-  // Everything but the parameters: masters, moments, counters, scaler, in a fixed order.
+  // Everything but the parameters: masters, moments, counters, scaler, in a fixed order; with
+  // set_accumulation() the sums and the number of micro-batches in them too.
   std::vector<VariablePtr> state() const;
 
   // Control state.
@@ -126,6 +127,11 @@ class Optimizer {
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
   // step does so itself. In both modes, as minimize().
   void zero_grad();
+  // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
+  static constexpr const char* kMicroBatches = "optim.micro_batches";
+  const VariablePtr& micro_batches() const { return micro_->done; }
+  // As zero_grad() for the sums, from outside of programs: at once.
+  void drop_micro_batches();
   // For minimize.cpp: the gradients of a micro-batch are added to the sums, or taken with them, or
   // all are dropped.
   void count_micro_batch();
@@ -146,7 +152,7 @@ class Optimizer {
   // Programs know it beyond the optimizer's life.
   struct MicroBatches {
     std::int64_t per_step = 1;
-    int done = 0;  // since the last step
+    VariablePtr done;  // i32[]: since the last step; null with one a step
   };
   std::shared_ptr<MicroBatches> micro_ = std::make_shared<MicroBatches>();
 };

@@ -68,7 +68,10 @@ void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
   if (value.type() != variable->type) throw changes_type(*variable, value.type());
   values_of(variable).updated = value.id();
   graph().set_update(variables_.id_of(variable), value.id());
-  if (variable == random_state()) occurrences_.clear();
+  if (variable != random_state()) return;
+  occurrences_.clear();
+  if (draws_)
+    for (Draw& d : *draws_) d.before_update = true;
 }
 
 std::int64_t TraceEmitter::random_key(Name op) {
@@ -76,9 +79,12 @@ std::int64_t TraceEmitter::random_key(Name op) {
   const int occurrence = occurrences_[{w.path, op}]++;
   const std::int64_t key = random_key_of(w, op, occurrence);
   if (draws_)
-    draws_->push_back(
-        {w, op, occurrence, key,
-         values_[random_state()].updated.is_valid() || values_[random_state()].read.size() > 1});
+    draws_->push_back({.where = w,
+                       .op = op,
+                       .occurrence = occurrence,
+                       .key = key,
+                       .behind_update = values_[random_state()].updated.is_valid() ||
+                                        values_[random_state()].read.size() > 1});
   return key;
 }
 

@@ -22,11 +22,18 @@ using nlohmann::json;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFiles[] = {"model.safetensors", "state.safetensors"};
 
+// Sums of gradients and their number: of a step's state before its last micro-batch only.
+bool sums_micro_batches(const Optimizer& optimizer, const Variable& v) {
+  return v.cls == StateClass::Gradient || &v == optimizer.micro_batches().get();
+}
+
 // Everything of the run that is neither a parameter with its master nor a buffer.
-std::vector<VariablePtr> state_variables(const Optimizer& optimizer) {
+std::vector<VariablePtr> state_variables(const Optimizer& optimizer, bool with_micro_batches) {
   std::vector<VariablePtr> all;
   for (const VariablePtr& v : optimizer.state())
-    if (!v->name.str().starts_with(amp::kMasterPrefix)) all.push_back(v);
+    if (!v->name.str().starts_with(amp::kMasterPrefix) &&
+        (with_micro_batches || !sums_micro_batches(optimizer, *v)))
+      all.push_back(v);
   all.push_back(random_state());
   return all;
 }
@@ -70,13 +77,28 @@ void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& m
            "its model is " + meta.model.dump() + ", this run's is " + model_config.dump());
 }
 
+std::int32_t count_in(std::span<const std::byte> i32) {
+  std::int32_t n = 0;
+  if (i32.size() == sizeof n) std::memcpy(&n, i32.data(), sizeof n);
+  return n;
+}
+
+void check_micro_batches(const Path& checkpoint, const TensorView& sums, const Optimizer& now) {
+  const std::int32_t saved = count_in(sums.bytes);
+  if (saved < 1 || saved >= now.accumulation())
+    broken(checkpoint, fmt::format("it was saved behind micro-batch {} of a step, and a step has "
+                                   "{} of them now",
+                                   saved, now.accumulation()));
+}
+
 }  // namespace
 
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
                       const Optimizer& optimizer) {
   models::save_state(checkpoint / kFiles[0], model);
   std::vector<TensorView> state;
-  for (const VariablePtr& v : state_variables(optimizer))
+  const VariablePtr& sums = optimizer.micro_batches();
+  for (const VariablePtr& v : state_variables(optimizer, sums && count_in(bytes_of(*sums)) > 0))
     state.push_back({v->name.str(), v->type, bytes_of(*v)});
   write_safetensors(checkpoint / kFiles[1], state);
   Manifest manifest{meta, {}};
@@ -112,7 +134,9 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   CheckpointMeta meta = check_checkpoint(checkpoint);
   check_fit(checkpoint, meta, model_config, model);
   const Safetensors state = Safetensors::open(checkpoint / kFiles[1]);
-  const std::vector<VariablePtr> variables = state_variables(optimizer);
+  const TensorView* sums = state.find(Optimizer::kMicroBatches);
+  if (sums) check_micro_batches(checkpoint, *sums, optimizer);
+  const std::vector<VariablePtr> variables = state_variables(optimizer, sums != nullptr);
   for (const VariablePtr& v : variables) {
     const TensorView* t = state.find(v->name.str());
     if (!t || t->type != v->type)
@@ -127,6 +151,7 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
     eager().let_go_of(*v);
     if (!t.bytes.empty()) std::memcpy(v->data, t.bytes.data(), t.bytes.size());
   }
+  if (!sums) optimizer.drop_micro_batches();
   begin_draws();
   return meta;
 }

@@ -451,8 +451,7 @@ class Training {
 
   // Between micro-batches nothing but the sums and the random numbers has moved.
   void undo_micro_batches() {
-    for (const VariablePtr& sum : optimizer_->accumulators())
-      std::memset(sum->data, 0, sum->type.max_bytes());
+    optimizer_->drop_micro_batches();
     std::memcpy(random_state()->data, random_before_.data(), sizeof random_before_);
     begin_draws();
     inside_ = Inside::Nothing;

@@ -156,6 +156,24 @@ TEST(Checkpoints, DamagedOnesArePassedOver) {
   EXPECT_TRUE(state_of(model, opt) == loaded);
 }
 
+// Behind a step the sums are nothing: a loop goes on with other micro-batches. Between them it
+// cannot.
+TEST(Checkpoints, MicroBatchesChangeBetweenSteps) {
+  const Setting three{Mode::Compiled, "O0", MasterForm::F32, 3};
+  const TemporaryFolder folder;
+  live(folder / "step", three, 1, 9);
+  live(folder / "middle", three, 1, 11);
+  const auto load = [&](const char* cut, int micro_batches) {
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O0");
+    opt.set_accumulation(micro_batches);
+    return Checkpoints(folder / cut).load(model, opt)->step;
+  };
+  for (const int n : {1, 2, 3, 4}) EXPECT_EQ(load("step", n), 9) << n;
+  for (const int n : {1, 2}) EXPECT_EQ(code_of([&] { load("middle", n); }), "E0641") << n;
+  EXPECT_EQ(load("middle", 3), 11);
+}
+
 TEST(Checkpoints, WhatIsAnothersIsRefusedAndChangesNothing) {
   const TemporaryFolder folder;
   live(folder.path(), {Mode::Eager, "O0"}, 1, 2);

@@ -134,9 +134,15 @@ TEST_F(StepRules, AStepWantsItsOwnScaleInTheLoss) {
   expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }), {"E0808", "scale_loss"});
   expect_words(refusal([&, &opt = opt] { amp::GradScaler(opt).step(l); }), {"E0808"});
   l = loss();
+  amp::scale_loss(l, opt).backward();  // added to what the first one left
+  expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }),
+               {"E0808", "without the loss scale"});
+  opt.zero_grad();
+  l = loss();
   amp::scale_loss(l, opt2).backward();
   expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }), {"E0808"});
   EXPECT_EQ(bytes_of(*model.in.weight), before);
+  opt.zero_grad();
   l = loss();
   (amp::scale_loss(l, opt) + amp::scale_loss(loss(), opt) * 0.5).backward();
   amp::step(l, opt);
