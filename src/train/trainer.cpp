@@ -397,12 +397,12 @@ class Training {
               setback_of_loss(validation_.value_or(*result_.last_loss), health_->start_loss());
           !setback.empty())
         log_warning("{}", setback);
-    write_record(true);
+    runner_.reset();  // the training arenas go; the generator makes its own
+    if (result_.exit == ExitCode::Ok) sample_if_finite();
+    write_record(true);  // with nothing left to do
     if (result_.exit == ExitCode::Interrupted && problem_.empty())
       log_info("the checkpoint is {}: the same command with --resume goes on from there",
                result_.checkpoint.string());
-    runner_.reset();  // the training arenas go; the generator makes its own
-    if (result_.exit == ExitCode::Ok) sample_if_finite();
     if (options_.report) options_.report(directory_.path());
   }
 
