@@ -207,6 +207,15 @@ class Pretended(unittest.TestCase):
              "--aloft", self.folder / "aloft", *options], stdout=subprocess.PIPE, text=True,
             stderr=subprocess.STDOUT, env=dict(os.environ, JUDGE_PYTHON=sys.executable))
 
+    def test_without_the_program_nothing_is_measured(self):
+        tool = [sys.executable, "-B", ROOT / "tools" / "bench_peers", "--json", self.folder / "r.json",
+                "--aloft", self.folder / "nothing"]
+        got = subprocess.run(tool, capture_output=True, text=True, timeout=60, check=False,
+                             env=dict(os.environ, JUDGE_PYTHON=sys.executable))
+        self.assertEqual(got.returncode, 1)
+        self.assertIn("is not built: make build", got.stderr)
+        self.assertEqual(got.stdout, "")
+
     def test_a_run_that_is_killed_leaves_the_file_as_it_was(self):
         path = self.folder / "results" / "r.json"
         done = self.start(path, {"aloft": [7]}, "--rounds", "1")
