@@ -43,6 +43,16 @@ std::string_view why_fixed(std::string_view key) {
   return "the weights would mean something else";
 }
 
+// A line of say_changes.
+std::string line_of(std::string_view key, const json& before, const json& now) {
+  return fmt::format("\n  {}: {} -> {}", key, shown(before), shown(now));
+}
+
+// Whether the schedule's length is that of the run.
+bool spans_the_run(const ScheduleSection& schedule) {
+  return schedule.kind != "constant" && schedule.kind != "step" && schedule.steps == 0;
+}
+
 }  // namespace
 
 std::string RecipeChange::str() const {
@@ -89,15 +99,16 @@ void refuse_fixed(const std::vector<RecipeChange>& changes) {
 }
 
 void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now) {
+  std::string lines;
   for (const RecipeChange& c : changes)
-    if (c.meaning == OnResume::Changes)
-      log_warning("from here on the training is another one: {}", c.str());
-  const RecipeChange length = {"train.steps", OnResume::Free, value_at(before, "train.steps"),
-                               now.train.steps};
-  if (length.before != length.now && now.schedule.kind != "constant" &&
-      now.schedule.kind != "step" && now.schedule.steps == 0)
-    log_warning("the run has another length, and so the schedule of the learning rate ({}): {}",
-                now.schedule.kind, length.str());
+    if (c.meaning == OnResume::Changes) lines += line_of(c.key, c.before, c.now);
+  const json steps = value_at(before, "train.steps"), steps_now = now.train.steps;
+  if (steps != steps_now && spans_the_run(now.schedule))
+    lines += line_of("train.steps", steps, steps_now) +
+             fmt::format(" (another length, and so another {} schedule of the learning rate)",
+                         now.schedule.kind);
+  if (!lines.empty())
+    log_warning("from here on the run trains with other settings than before:{}", lines);
 }
 
 }  // namespace aloft

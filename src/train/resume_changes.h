@@ -28,8 +28,9 @@ std::optional<PrecisionRecipe> settled_precision(const nlohmann::json& before);
 
 // UserError E0817 where a Fixed key differs; each is listed.
 void refuse_fixed(const std::vector<RecipeChange>& changes);
-// Says every change but the Free ones to the person at the terminal, and how a schedule that spans
-// train.steps changes with them: `now` knows its length (run_length.h), `before` is of run.json.
+// Says what changes the training to the person at the terminal: one warning, a line a key. With it
+// train.steps, where a schedule spans them: `now` knows its length (run_length.h), `before` is of
+// run.json.
 void say_changes(const std::vector<RecipeChange>& changes, const nlohmann::json& before,
                  const Recipe& now);
 

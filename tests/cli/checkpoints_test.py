@@ -225,7 +225,7 @@ class Checkpoints(unittest.TestCase):
             self.assertIn(words, said)
         text.write_text(kept)
         said = self.train(*resume, optimizer__lr=0.5e-3).stderr
-        self.assertIn("optimizer.lr: 0.001, now 0.0005", said)
+        self.assertIn("optimizer.lr: 0.001 -> 0.0005", said)
         self.assertEqual(self.record("run")["recipe"]["optimizer"]["lr"], 0.5e-3)
 
     def test_a_lost_record_and_a_manifest_that_says_little(self):

@@ -106,10 +106,25 @@ class Resume(ProgramTest):
         steps = first - (-(2 * windows - 2 * first) // 4)
         self.assertEqual(self.record()["result"]["steps"], steps)
         self.assertGreaterEqual(self.lines()[-2]["tokens"], 2 * windows * 8)
-        self.says(said, "another length", f"train.steps: {first}, now {steps}")
+        self.says(said, "another length", f"train.steps: {first} -> {steps}")
         again = self.train("run", "--resume", train__epochs=2, train__batch=4,
                            schedule__kind="cosine")
         self.assertNotIn("another length", again)
+
+    def test_what_changes_the_training_is_said_once(self):
+        self.train("run", "--steps", 4, schedule__kind="cosine")
+        said = self.train("run", "--resume", "--steps", 8, optimizer__lr="5e-4", train__batch=4,
+                          train__eval_every=3, train__seed=9, schedule__kind="cosine")
+        head = "warning: from here on the run trains with other settings than before:"
+        lines = said[said.index(head):].splitlines()
+        self.assertEqual(lines[:4], [head, "  optimizer.lr: 0.001 -> 0.0005", "  train.batch: 2 -> 4",
+                                     "  train.seed: 1 -> 9"])
+        self.assertRegex(lines[4], r"^  train\.steps: 4 -> 8 \(another length, .*cosine schedule")
+        self.assertEqual(said.count(" -> "), 4)
+        again = self.train("run", "--resume", "--steps", 12, optimizer__lr="5e-4", train__batch=4,
+                           train__seed=9, schedule__kind="cosine", schedule__steps=8)
+        self.says(again, "  schedule.steps: 0 -> 8")
+        self.assertEqual(again.count(" -> "), 1)
 
     def test_a_run_with_nothing_to_do_says_so_and_stays(self):
         self.train("run", "--steps", 6)
