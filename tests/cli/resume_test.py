@@ -126,6 +126,23 @@ class Resume(ProgramTest):
         self.says(again, "  schedule.steps: 0 -> 8")
         self.assertEqual(again.count(" -> "), 1)
 
+    def test_another_number_of_micro_batches_goes_on(self):
+        """Between steps there are no sums of gradients, and a checkpoint has none to fit."""
+        for mode in ("graph", "eager"):
+            with self.subTest(mode):
+                self.train(mode, "--steps", 4, train__mode=mode)
+                before = 1
+                for steps, parts in ((8, 3), (12, 2), (16, 1)):
+                    said = self.train(mode, "--resume", "--steps", steps, train__mode=mode,
+                                      train__accumulate=parts)
+                    self.says(said, f"\n  train.accumulate: {before} -> {parts}\n")
+                    self.assertEqual(self.record(mode)["history"][-1]["changed"]["train.accumulate"],
+                                     [before, parts])
+                    before = parts
+                tokens = [0] + [r["tokens"] for r in self.lines(mode) if "loss" in r]
+                self.assertEqual([b - a for a, b in zip(tokens, tokens[1:])],
+                                 [16] * 4 + [48] * 4 + [32] * 4 + [16] * 4)
+
     def test_a_run_with_nothing_to_do_says_so_and_stays(self):
         self.train("run", "--steps", 6)
         files = {p: p.read_bytes() for p in (self.folder / "run").rglob("*")
