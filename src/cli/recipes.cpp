@@ -17,21 +17,27 @@ namespace {
 
 using nlohmann::json;
 
-std::string first_comment(const Path& path) {
+// The paragraph of comment that a recipe begins with; a line that stands further in is a command.
+std::string description_of(const Path& path) {
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);)
-    if (!trim(line).empty())
-      return line[0] == '#' ? std::string(trim(std::string_view(line).substr(1))) : "";
-  return "";
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    if (text.empty() && trim(line).empty()) continue;
+    if (!line.starts_with('#') || (!text.empty() && line.starts_with("#  "))) break;
+    const std::string_view words = trim(std::string_view(line).substr(1));
+    if (words.empty()) break;
+    text.append(text.empty() ? "" : " ").append(words);
+  }
+  return text;
 }
 
-// The recipes in `folder`, by name: (path, first comment line).
+// The recipes in `folder`, by name: (path, description).
 std::vector<std::pair<std::string, std::string>> recipes_in(const Path& folder) {
   std::vector<std::pair<std::string, std::string>> found;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     if (entry.path().extension() == ".toml")
-      found.emplace_back(entry.path().string(), first_comment(entry.path()));
+      found.emplace_back(entry.path().string(), description_of(entry.path()));
   std::sort(found.begin(), found.end());
   return found;
 }

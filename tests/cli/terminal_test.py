@@ -1,4 +1,6 @@
 """What is shown fits: 100 columns in a pipe, the terminal's own on a terminal."""
+import json
+
 from program import ROOT, ProgramTest, main
 
 TABLES = [["ops"], ["passes"], ["recipes", ROOT / "recipes"], ["doctor"],
@@ -32,6 +34,23 @@ class Terminal(ProgramTest):
         (narrow, more), (wide, fewer) = letters(80), letters(400)
         self.assertEqual(narrow, wide)
         self.assertGreater(more, fewer)
+
+    def test_a_recipe_is_described_in_whole(self):
+        folder = self.folder / "described"
+        folder.mkdir()
+        sentence = "A model of a few kilobytes that learns a sentence about a fox and a dog, and"
+        (folder / "long.toml").write_text(f"# {sentence}\n# then writes it.\n#   aloft train long.toml\n"
+                                          "# And more.\n[model]\n")
+        (folder / "short.toml").write_text("\n# Short.\n\n# Apart.\n")
+        (folder / "without.toml").write_text("[model]\n# layers\n")
+        listed = json.loads(self.aloft("recipes", folder, "--json").stdout)["recipes"]
+        self.assertEqual([r["summary"] for r in listed], [sentence + " then writes it.", "Short.", ""])
+        for columns in (60, 80, 200):
+            shown = self.on_terminal("recipes", "described", columns=columns).decode()
+            words = " ".join(shown[:shown.index("default")].split())
+            words = words.replace("described/long.toml ", "")
+            self.assertIn(sentence + " then writes it.", words)
+            self.assertIn("Short.", words)
 
     def test_progress_leaves_out_what_a_narrow_terminal_has_no_room_for(self):
         for columns in (40, 80, 200):
