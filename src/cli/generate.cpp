@@ -45,7 +45,9 @@ std::vector<std::string> prompts_of(const Options& o) {
   constexpr std::uint64_t kMost = 1 << 26;
   std::vector<std::string> prompts;
   const std::string text = read_file(o.prompts, kMost);
-  for (std::string_view line : split(text, '\n')) {
+  std::vector<std::string_view> lines = split(text, '\n');
+  if (lines.back().empty()) lines.pop_back();  // behind the last line's end there is none
+  for (std::string_view line : lines) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty()) prompts.push_back(unescaped(line));
   }
@@ -53,6 +55,9 @@ std::vector<std::string> prompts_of(const Options& o) {
     throw UserError("E0812", "the file holds no prompt")
         .at(o.prompts)
         .need("one a line, \\n within for a new line");
+  if (const std::size_t blank = lines.size() - prompts.size(); blank > 0)
+    log_warning("{}: {} empty line{} passed over; an empty prompt is --prompt \"\"", o.prompts,
+                blank, blank == 1 ? " is" : "s are");
   return prompts;
 }
 
@@ -180,8 +185,9 @@ Action generate_verb(CLI::App& app) {
       ->required();
   const CLI::Option* prompt =
       app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");
-  app.add_option("--prompts", o->prompts,
-                 "file with a prompt a line; \\n, \\t, \\\\ within as in C");
+  app.add_option(
+      "--prompts", o->prompts,
+      "file with a prompt a line; \\n, \\t, \\\\ within as in C; empty lines are passed over");
   app.add_option("--samples", o->samples, "texts a prompt, drawn with seed, seed + 1, ...")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -55,6 +55,21 @@ class Generate(ProgramTest):
         plain = self.text("--prompts", "prompts.txt", "--tokens", 4, "--temperature", 0)
         self.assertEqual(plain.count(b"---\n"), 1)
 
+    def test_empty_lines_of_prompts_are_passed_over_and_counted(self):
+        (self.folder / "gaps.txt").write_bytes(b"\nthe\n\r\n \n\nover\n")
+        done = self.aloft("generate", "run", "--prompts", "gaps.txt", "--tokens", 3, "--json")
+        prompts = [json.loads(line)["prompt"] for line in done.stdout.splitlines()]
+        self.assertEqual(prompts, ["the", " ", "over"])  # a space is a prompt
+        self.assertIn(b"warning: gaps.txt: 3 empty lines are passed over", done.stderr)
+        for text, said in ((b"the\n\n", True), (b"the\n", False), (b"the", False)):
+            (self.folder / "gaps.txt").write_bytes(text)
+            done = self.aloft("generate", "run", "--prompts", "gaps.txt", "--tokens", 3)
+            self.assertEqual(b"1 empty line is passed over" in done.stderr, said, text)
+        self.assertIn("empty lines are passed over", self.words_of_help())
+
+    def words_of_help(self):
+        return " ".join(self.aloft("generate", "--help").stdout.decode().split())
+
     def test_one_kind_of_prompt(self):
         for arguments in ([], ["--prompt", "a", "--prompts", "prompts.txt"]):
             done = self.aloft("generate", "run", *arguments, exit_code=2)
