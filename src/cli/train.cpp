@@ -72,6 +72,11 @@ Action train_verb(CLI::App& app) {
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
   app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");
+  app.footer(
+      app.get_footer() +
+      "\n\nA run begins from new weights, or with --resume from its own. It cannot begin from a\n"
+      "Hugging Face folder: `aloft generate` and `aloft score` read one, and a C++ program\n"
+      "trains from one (recipes/README.md).");
   return [o] { return train(*o); };
 }
 

@@ -4,6 +4,7 @@ import array
 import json
 import math
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -51,6 +52,17 @@ class Verbs(ProgramTest):
             self.assertIn("Example:", self.aloft(verb, "--help").stdout, verb)
             for inner in nested.get(verb, []):
                 self.assertIn("Example:", self.aloft(verb, inner, "--help").stdout, inner)
+
+    def test_train_says_what_a_run_begins_from(self):
+        said = " ".join(self.aloft("train", "--help").stdout.split())
+        self.assertRegex(said, "cannot begin from a Hugging Face folder: .*generate.*score.*C\\+\\+")
+        self.assertRegex(said, r"recipes/README\.md")
+        page = (ROOT / "recipes" / "README.md").read_text()
+        calls = re.findall(r"\bmodels::(\w+_gpt2\w*)", page)
+        header = (ROOT / "src" / "models" / "huggingface.h").read_text()
+        self.assertEqual(set(calls), {"open_gpt2_folder", "load_gpt2", "save_gpt2_folder"})
+        for call in calls:
+            self.assertRegex(header, rf"\b{call}\(")
 
     def test_wrong_usage_is_2(self):
         for arguments in [("tran",), ("train",), ("ops", "--jsn"), ("explain",),
