@@ -36,6 +36,12 @@ double unavoidable_update_bytes(const Plan& plan) {
   return bytes;
 }
 
+void add_no_limit(json& j, const char* why) {
+  j["limit_ms"] = j["limit_fraction"] = nullptr;
+  j["limit_normal_ms"] = j["limit_normal_fraction"] = nullptr;
+  j["limit_missing"] = why;
+}
+
 StepLimit::StepLimit(const Plan& plan, const Program& program)
     : program_(program), update_bytes_(unavoidable_update_bytes(plan)) {
   for (const Instruction& ins : program.instructions) {
@@ -106,12 +112,8 @@ json StepLimit::products() const {
 }
 
 void StepLimit::add_to(json& j, double step_ms, const Profile& profile) const {
-  if (has_half_) {
-    j["limit_ms"] = j["limit_fraction"] = nullptr;
-    j["limit_normal_ms"] = j["limit_normal_fraction"] = nullptr;
-    j["limit_missing"] = "the library has no f16 product on this processor to compare with";
-    return;
-  }
+  if (has_half_)
+    return add_no_limit(j, "the library has no f16 product on this processor to compare with");
   const Totals products_limit = products_ms(profile);
   const double update_limit_ms = update_ms(profile);
   const double limit_ms = products_limit.zeros_ms + update_limit_ms;

@@ -18,6 +18,9 @@ namespace aloft::cli {
 // read and written once; a parameter written, and read where no full master stands for it.
 double unavoidable_update_bytes(const Plan& plan);
 
+// Null for each figure of the limit, and why there is none.
+void add_no_limit(nlohmann::json& j, const char* why);
+
 class StepLimit {
  public:
   StepLimit(const Plan& plan, const Program& program);

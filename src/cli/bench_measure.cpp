@@ -71,11 +71,8 @@ class Measuring {
          {"ops", profile_.by_op()},
          {"loss", loss_}});
     if (limit_) limit_->add_to(j, step_ms, profile_);
-    if (subject_.micro_batches() > 1) {
-      j["limit_ms"] = j["limit_fraction"] = nullptr;
-      j["limit_normal_ms"] = j["limit_normal_fraction"] = nullptr;
-      j["limit_missing"] = "a step runs several programs, and the limit is that of one";
-    }
+    if (subject_.micro_batches() > 1)
+      add_no_limit(j, "a step runs several programs, and the limit is that of one");
     return j;
   }
 

@@ -116,9 +116,12 @@ class Verbs(ProgramTest):
             self.assertLessEqual(j["limit_fraction"], 1)
             self.assertLessEqual(j["limit_ms"], j["step_ms"])
             self.assertAlmostEqual(j["limit_ms"], j["matmul_limit_ms"] + j["update_limit_ms"])
-        half = timed("O2:fp16")
-        self.assertIsNone(half["limit_fraction"])
-        self.assertIn("no f16 product", half["limit_missing"])
+        for j, why in ((timed("O2:fp16"), "no f16 product"),
+                       (timed("O0", "--set", "train.accumulate=2"), "several programs")):
+            for key in ("limit_ms", "limit_fraction", "limit_normal_ms", "limit_normal_fraction"):
+                self.assertIsNone(j[key], why)
+            self.assertIn(why, j["limit_missing"])
+            self.assertNotIn("matmul_limit_ms", j)
 
     def test_what_was_probably_meant(self):
         for arguments, meant in [(("tran",), "train"), (("explain", "presicion", "tiny.toml"), "precision"),
