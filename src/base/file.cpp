@@ -118,6 +118,14 @@ std::string read_file(const Path& path, std::uint64_t limit) {
   return out;
 }
 
+std::string kernel_text(const Path& path) {
+  try {
+    return read_file(path, 1 << 20);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 std::uint64_t size_of_file(const Path& path) {
   struct stat info {};
   Descriptor file(open_to_read(path, info));

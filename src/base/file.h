@@ -22,6 +22,9 @@ inline constexpr std::uint64_t kDefaultReadLimit = std::uint64_t{1} << 30;
 // nothing of that size is allocated); EnvironmentError E0606 (the system does not give it).
 std::string read_file(const Path& path, std::uint64_t limit = kDefaultReadLimit);
 
+// A file of the kernel (/proc, /sys), which is small and says no size; "" where it cannot be read.
+std::string kernel_text(const Path& path);
+
 // Bytes of a regular file. DataError E0601, EnvironmentError E0606.
 std::uint64_t size_of_file(const Path& path);
 

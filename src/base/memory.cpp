@@ -14,14 +14,6 @@
 namespace aloft {
 namespace {
 
-std::string text_of(const Path& path) {
-  try {
-    return read_file(path, 1 << 20);
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 // The number behind "NAME:" or "NAME " at the start of a line.
 std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view name) {
   for (std::string_view line : split(text, '\n')) {
@@ -33,9 +25,9 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> number_in(const Path& path) {
-  const auto n = parse_int(trim(text_of(path)));
-  return n && *n >= 0 ? std::optional(static_cast<std::uint64_t>(*n)) : std::nullopt;
+// The same of a file of the kernel; without a name, the number that a line begins with.
+std::optional<std::uint64_t> number_in(const Path& path, std::string_view name = "") {
+  return number_behind(kernel_text(path), name);
 }
 
 // The files that a version of control groups has.
@@ -52,14 +44,13 @@ void apply_group(MachineMemory& memory, const Path& root, const GroupFiles& file
   Path at = Path(group).relative_path();
   for (;;) {
     const Path folder = root / files.mount / at;
-    if (const auto limit = number_in(folder / files.limit); limit && *limit < memory.total) {
-      memory.total = *limit;
-      memory.limited_by = "the container's limit (cgroup)";
-    }
     if (const auto limit = number_in(folder / files.limit)) {
+      if (*limit < memory.total) {
+        memory.total = *limit;
+        memory.limited_by = "the container's limit (cgroup)";
+      }
       const std::uint64_t used = number_in(folder / files.used).value_or(0);
-      const std::uint64_t cached =
-          number_behind(text_of(folder / "memory.stat"), files.cached).value_or(0);
+      const std::uint64_t cached = number_in(folder / "memory.stat", files.cached).value_or(0);
       const std::uint64_t held = used - std::min(used, cached);
       memory.available = std::min(memory.available, *limit - std::min(*limit, held));
     }
@@ -77,7 +68,7 @@ std::string size_text(double bytes) {
 
 MachineMemory machine_memory(const Path& root) {
   constexpr std::uint64_t kUnit = 1024;
-  const std::string info = text_of(root / "proc/meminfo");
+  const std::string info = kernel_text(root / "proc/meminfo");
   const auto total = number_behind(info, "MemTotal:");
   if (!total) return {};
   MachineMemory memory;
@@ -86,7 +77,7 @@ MachineMemory machine_memory(const Path& root) {
                       number_behind(info, "SwapFree:").value_or(0)) *
                      kUnit;
   memory.limited_by = "the machine";
-  const std::string groups = text_of(root / "proc/self/cgroup");
+  const std::string groups = kernel_text(root / "proc/self/cgroup");
   for (std::string_view line : split(groups, '\n')) {
     const auto parts = split(line, ':');
     if (parts.size() < 3) continue;
@@ -100,7 +91,7 @@ MachineMemory machine_memory(const Path& root) {
 
 MachineMemory process_memory() {
   MachineMemory memory = machine_memory();
-  const std::string sizes = text_of("/proc/self/status");
+  const std::string sizes = kernel_text("/proc/self/status");
   constexpr std::uint64_t kUnit = 1024;
   for (const auto& [resource, name, held] :
        {std::tuple{RLIMIT_AS, "ulimit -v", "VmSize:"}, {RLIMIT_DATA, "ulimit -d", "VmData:"}}) {

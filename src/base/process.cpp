@@ -9,23 +9,10 @@
 #include <cstdio>
 #include <sstream>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 
 namespace aloft {
-namespace {
-
-// A small file of the kernel, which has no size; "" where it cannot be read.
-std::string kernel_text(const Path& path) {
-  try {
-    return read_file(path, 1 << 16);
-  } catch (const Error&) {
-    return "";
-  }
-}
-
-}  // namespace
 
 std::uint64_t peak_rss_bytes() {
   rusage usage{};

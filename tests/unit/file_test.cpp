@@ -44,6 +44,13 @@ TEST_F(FileTest, WritesReadsMapsAndReplaces) {
   }
 }
 
+TEST_F(FileTest, WhatTheKernelDoesNotSayIsEmpty) {
+  EXPECT_NE(kernel_text("/proc/self/status").find("VmSize:"), std::string::npos);
+  EXPECT_EQ(kernel_text("/proc/self/no-such-file"), "");
+  EXPECT_EQ(kernel_text("/proc/self"), "");
+  EXPECT_EQ(kernel_text("/dev/zero"), "");  // endless
+}
+
 TEST_F(FileTest, NoDeviceOrPipeIsReplaced) {
   const Path pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

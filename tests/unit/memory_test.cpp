@@ -47,7 +47,7 @@ TEST(MachineMemory, IsTheContainersInBothVersionsOfControlGroups) {
   two.put("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 104857600\n");
   two.put("sys/fs/cgroup/a/b/memory.max", "max\n");
   EXPECT_EQ(two.memory().total, 1000 * kMiB);
-  EXPECT_EQ(two.memory().available, 600 * kMiB);
+  EXPECT_EQ(two.memory().available, 600 * kMiB);  // what is cached and idle counts as free
   EXPECT_NE(two.memory().limited_by.find("container"), std::string::npos);
 
   const System one;
@@ -57,6 +57,21 @@ TEST(MachineMemory, IsTheContainersInBothVersionsOfControlGroups) {
   one.put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
   EXPECT_EQ(one.memory().total, 100 * kMiB);
   EXPECT_EQ(one.memory().available, 0u);
+}
+
+TEST(MachineMemory, WhatIsNoNumberLimitsNothing) {
+  const System system;
+  system.put("proc/self/cgroup", "0::/a\n");
+  for (const char* text : {"max\n", "", "-1\n", "x 104857600\n", "99999999999999999999\n"}) {
+    system.put("sys/fs/cgroup/a/memory.max", text);
+    EXPECT_EQ(system.memory().total, 4000 * kMiB) << text;
+    EXPECT_EQ(system.memory().available, 2000 * kMiB) << text;
+  }
+  // A limit above what the machine has still holds for what is free.
+  system.put("sys/fs/cgroup/a/memory.max", "8388608000\n");
+  system.put("sys/fs/cgroup/a/memory.current", "8283750400\n");
+  EXPECT_EQ(system.memory().total, 4000 * kMiB);
+  EXPECT_EQ(system.memory().available, 100 * kMiB);
 }
 
 TEST(MachineMemory, MoreThanThereIsIsRefusedWithBothNumbers) {
