@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/at_offset.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -155,16 +156,9 @@ InputFile::~InputFile() {
 }
 
 std::size_t InputFile::read_at(std::uint64_t offset, std::span<char> out) const {
-  std::size_t used = 0;
-  while (used < out.size()) {
-    const ssize_t got =
-        ::pread(fd_, out.data() + used, out.size() - used, static_cast<off_t>(offset + used));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refuse_reading(path_, errno);
-    if (got == 0) break;
-    used += static_cast<std::size_t>(got);
-  }
-  return used;
+  const Moved moved = pread_all(fd_, offset, out);
+  if (moved.error != 0) refuse_reading(path_, moved.error);
+  return moved.bytes;
 }
 
 MappedFile::MappedFile(const Path& path) {
@@ -247,13 +241,7 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
   ensure(fd_ >= 0, "a file is written before it is committed");
   ensure(offset <= written_ && bytes.size() <= written_ - offset,
          "write_at replaces bytes written before");
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) fail("write", errno);
-    offset += static_cast<std::uint64_t>(put);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
+  if (const int error = pwrite_all(fd_, offset, bytes).error; error != 0) fail("write", error);
 }
 
 void AtomicFile::commit() {

@@ -10,10 +10,12 @@
 #include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/at_offset.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -28,15 +30,7 @@ constexpr std::size_t kLongest = 4096;  // of a lock file
 
 std::string text_of(int fd) {
   std::string text(kLongest, '\0');
-  std::size_t used = 0;
-  while (used < text.size()) {
-    const ssize_t got =
-        ::pread(fd, text.data() + used, text.size() - used, static_cast<off_t>(used));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    used += static_cast<std::size_t>(got);
-  }
-  text.resize(used);
+  text.resize(pread_all(fd, 0, text).bytes);
   return text;
 }
 
@@ -172,13 +166,8 @@ bool FolderLock::try_once() {
 void FolderLock::write_holder() const {
   const std::string text = lock_text({this_process(), utc_timestamp()});
   if (::ftruncate(fd_, 0) != 0) throw cannot_lock(file_, "truncate", errno);
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t put =
-        ::pwrite(fd_, text.data() + done, text.size() - done, static_cast<off_t>(done));
-    if (put < 0 && errno != EINTR) throw cannot_lock(file_, "write", errno);
-    done += put > 0 ? static_cast<std::size_t>(put) : 0;
-  }
+  if (const int error = pwrite_all(fd_, 0, std::as_bytes(std::span(text))).error; error != 0)
+    throw cannot_lock(file_, "write", error);
 }
 
 FolderLock::~FolderLock() {

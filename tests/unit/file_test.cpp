@@ -1,14 +1,18 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <string>
 
 #include "base/append_file.h"
+#include "base/at_offset.h"
 #include "base/error.h"
 #include "base/folder.h"
 
@@ -89,6 +93,34 @@ TEST_F(FileTest, WhatTheSystemRefusesIsTheSystemsTrouble) {
   EXPECT_EQ(file.read_at(2, some), 6u);
   EXPECT_EQ(std::string(some, 6), "234567");
   EXPECT_EQ(file.read_at(8, some), 2u);
+}
+
+TEST_F(FileTest, ReadsAndWritesAtAPlaceGoOnAndSayWhatEndsThem) {
+  const int fd = ::open((folder / "a").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(fd, 0);
+  const auto ten = std::as_bytes(std::span("0123456789", 10));
+  EXPECT_EQ(pwrite_all(fd, 2, ten).bytes, 10u);
+  char some[8];
+  EXPECT_EQ(pread_all(fd, 4, some).bytes, 8u);
+  EXPECT_EQ(std::string(some, 8), "23456789");
+  const Moved end = pread_all(fd, 8, some);
+  EXPECT_EQ(end.bytes, 4u);
+  EXPECT_EQ(end.error, 0);
+  // The system takes a part, and no more when it is asked again.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit fifteen = before;
+  fifteen.rlim_cur = 15;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &fifteen), 0);
+  const Moved cut = pwrite_all(fd, 10, ten);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(cut.bytes, 5u);
+  EXPECT_EQ(cut.error, EFBIG);
+  ::close(fd);
+  EXPECT_EQ(pread_all(fd, 0, some).error, EBADF);
+  EXPECT_EQ(pwrite_all(fd, 0, ten).error, EBADF);
 }
 
 TEST_F(FileTest, KeepsPermissionsAndTheOldContentUntilCommit) {
