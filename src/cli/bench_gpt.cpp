@@ -118,7 +118,7 @@ class GptBench : public BenchSubject {
     std::int64_t vocab = is_recipe ? vocabulary_without_training(recipe) : 0;
     if (vocab == 0) vocab = recipe.model.vocab > 0 ? recipe.model.vocab : kVocab;
     std::function<MeasuredRates()> measure;
-    if (!recipe.precision.is_resolved()) measure = [] { return product_rates(); };
+    if (!recipe.precision.is_resolved()) measure = [] { return shown_product_rates(); };
     return open_session(recipe, vocab, measure);
   }
   std::int64_t rows() const { return session_.recipe.train.batch; }

@@ -59,16 +59,20 @@ MeasuredRates product_rates(const Path& cache) {
   json all = remembered(cache / kFile);
   MeasuredRates rates;
   if (const auto it = all.find(key); it != all.end())
-    rates = {rate_in(*it, "f32_gflops"), rate_in(*it, "bf16_gflops")};
+    rates = {rate_in(*it, "f32_gflops"), rate_in(*it, "bf16_gflops"),
+             "as measured before (" + (cache / kFile).string() + ")"};
   const bool is_known = rates.f32_gflops > 0 && rates.bf16_gflops > 0;
   if (!is_known) {
     const cpu::MatmulRates now = cpu::measure_matmul_rates();
-    rates = {now.f32_gflops, now.bf16_gflops};
+    rates = {now.f32_gflops, now.bf16_gflops, "measured now"};
     remember(cache, std::move(all), key, rates);
   }
-  log_info("products here: f32 {:.0f}, bf16 {:.0f} GFLOP/s ({:.2f}x), {}", rates.f32_gflops,
-           rates.bf16_gflops, rates.bf16_gflops / rates.f32_gflops,
-           is_known ? "as measured before (" + (cache / kFile).string() + ")" : "measured now");
+  return rates;
+}
+
+MeasuredRates shown_product_rates() {
+  MeasuredRates rates = product_rates();
+  log_info("products here: {}", describe(rates));
   return rates;
 }
 

@@ -8,8 +8,11 @@
 namespace aloft::cli {
 
 // The rates in `cache` (a folder; default: the user's), measured and written there if they are not
-// those of this processor, library and number of threads. Says in a line what they are. A cache
-// that cannot be read or written costs a tenth of a second, nothing else.
+// those of this processor, library and number of threads. A cache that cannot be read or written
+// costs a tenth of a second, nothing else.
 MeasuredRates product_rates(const Path& cache = default_cache());
+
+// The same, said in a line: for verbs that show no banner (train/banner.h).
+MeasuredRates shown_product_rates();
 
 }  // namespace aloft::cli

@@ -64,6 +64,17 @@ std::string precision_line(const Recipe& r) {
   return line("precision", fmt::format("{}, {} ({})", print_precision(r.precision), scale, why));
 }
 
+// What a low precision was weighed by on this machine.
+std::string products_line(const Session& s) {
+  if (!s.rates) return "";
+  std::string text = line("products", describe(*s.rates));
+  if (s.recipe.precision.level != Level::O0 && s.recipe.precision.low == DType::F16)
+    text += line("",
+                 "fp16 is stored in 16 bits and summed in fp32; what multiplies it here: "
+                 "aloft explain kernels");
+  return text;
+}
+
 std::string memory_line(const BannerFacts& f) {
   const std::string threads = fmt::format("{} thread{}", f.threads, f.threads == 1 ? "" : "s");
   if (f.planned_bytes == 0) return line("memory", "not planned in eager mode; " + threads);
@@ -89,7 +100,7 @@ std::string checkpoint_line(const TrainSection& t) {
 std::string start_banner(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   return model_line(f.session) + data_line(f.data) + length_line(f) + precision_line(r) +
-         memory_line(f) + checkpoint_line(r.train) +
+         products_line(f.session) + memory_line(f) + checkpoint_line(r.train) +
          line("to look at",
               fmt::format("{}: metrics.jsonl on the way, report.html at the end", f.out.string()));
 }

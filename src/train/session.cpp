@@ -23,7 +23,9 @@ Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
   s.recipe = recipe;
   s.config = model_config(recipe, tokenizer_vocab);
   if (recipe.train.threads > 0) omp_set_num_threads(static_cast<int>(recipe.train.threads));
-  s.recipe.precision = settle_precision(recipe.precision, measure);
+  std::function<MeasuredRates()> noted;
+  if (measure) noted = [&] { return s.rates.emplace(measure()); };
+  s.recipe.precision = settle_precision(recipe.precision, noted);
   const OnlyDescribed scope;
   make_model(s);
   return s;

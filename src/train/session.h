@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "frontend/optimizer.h"
 #include "models/gpt2.h"
@@ -18,7 +19,8 @@
 namespace aloft {
 
 struct Session {
-  Recipe recipe;  // precision settled
+  Recipe recipe;                       // precision settled
+  std::optional<MeasuredRates> rates;  // what was measured for that
   models::Gpt2Config config;
   // Described only, until make_values().
   std::unique_ptr<models::Gpt2> model;

@@ -6,6 +6,18 @@
 
 namespace aloft {
 
+namespace {
+double ratio_of(const MeasuredRates& rates) {
+  return rates.f32_gflops > 0 ? rates.bf16_gflops / rates.f32_gflops : 0;
+}
+}  // namespace
+
+std::string describe(const MeasuredRates& rates) {
+  return fmt::format("f32 {:.0f}, bf16 {:.0f} GFLOP/s ({:.2f}x){}{}", rates.f32_gflops,
+                     rates.bf16_gflops, ratio_of(rates), rates.source.empty() ? "" : ", ",
+                     rates.source);
+}
+
 PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
                                  const std::function<MeasuredRates()>& measure) {
   const bool wants_low = recipe.level_is_auto || recipe.level != Level::O0;
@@ -15,17 +27,13 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
                         recipe.low_is_auto ? DType::BF16 : recipe.low, "nothing was measured");
   }
   const MeasuredRates rates = measure();
-  const double ratio = rates.f32_gflops > 0 ? rates.bf16_gflops / rates.f32_gflops : 0;
+  const double ratio = ratio_of(rates);
   const std::string numbers =
       fmt::format("bf16 {:.0f} GFLOP/s, f32 {:.0f} GFLOP/s on a large product ({:.2f}x)",
                   rates.bf16_gflops, rates.f32_gflops, ratio);
   if (recipe.is_resolved()) {
     if (recipe.low == DType::BF16 && ratio <= 1)
       log_warning("bf16 is no faster than fp32 on this machine: {}. O0 may train faster.", numbers);
-    if (recipe.low == DType::F16)
-      log_info(
-          "fp16 is stored in 16 bits and summed in fp32; what multiplies it on this machine: "
-          "aloft explain kernels");
     return recipe;
   }
   // Half-width storage pays a little even where the products are no faster; the bar leaves room
@@ -34,9 +42,7 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
   const bool low_pays = ratio >= kWorthIt;
   const Level level = recipe.level_is_auto ? (low_pays ? Level::O2 : Level::O0) : recipe.level;
   const DType low = recipe.low_is_auto ? DType::BF16 : recipe.low;
-  PrecisionRecipe settled = resolve_auto(recipe, level, low, numbers);
-  log_info("auto precision: {} because {}", print_precision(settled), numbers);
-  return settled;
+  return resolve_auto(recipe, level, low, numbers);
 }
 
 }  // namespace aloft

@@ -15,7 +15,10 @@ namespace aloft {
 // What a measurement found for `auto` precision: GFLOP/s of a large product.
 struct MeasuredRates {
   double f32_gflops = 0, bf16_gflops = 0;
+  std::string source = {};  // "measured now", "as measured before (FILE)"
 };
+// "f32 410, bf16 1210 GFLOP/s (2.95x), measured now"
+std::string describe(const MeasuredRates& rates);
 
 struct TrainOptions {
   Path out;  // run directory

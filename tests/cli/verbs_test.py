@@ -362,6 +362,21 @@ class Verbs(ProgramTest):
         self.assertIn("leave one of them out",
                       self.aloft("train", "both.toml", "--out", "both", exit_code=2).stderr)
 
+    def test_the_first_line_says_what_is_trained(self):
+        self.aloft("data", "build", "tiny.toml")  # nothing is left to prepare
+        done = self.aloft("train", "tiny.toml", "--out", "first-line")
+        said = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
+        self.assertRegex(said[0], "^model +gpt2: 1 layers")
+        [products] = [line for line in said if "GFLOP/s" in line]
+        self.assertRegex(products, r"^products +f32 \d+, bf16 \d+ GFLOP/s \([\d.]+x\), "
+                                   "(measured now|as measured before)")
+        for level, low, half in (("O0", False, False), ("O2:fp16", True, True), ("auto", True, False)):
+            said = self.aloft("train", "tiny.toml", "--out", level.replace(":", "-"), "--set",
+                              f'precision.level="{level}"').stderr
+            self.assertEqual("\nproducts " in said, low, said)
+            self.assertEqual("what multiplies it here: aloft explain kernels" in said, half, said)
+            self.assertRegex(said, "^(warning: .*\n)*model +gpt2")
+
     def test_low_precision_generates_and_scores_like_fp32(self):
         self.aloft("train", "tiny.toml", "--out", "spoken", "--steps", "120", "--set",
                    "optimizer.lr=1e-2", "--set", "train.eval_every=0")
