@@ -70,7 +70,12 @@ void encode_parts(const Corpus& corpus, std::span<const TextPart> parts, const T
   writer.finish();
 }
 
-std::size_t files_in(std::span<const TextPart> parts) { return parts.size(); }
+// Of the numbers in dataset.json, by which nobody else would find them damaged.
+std::uint64_t seal_of(const DatasetInfo& i) {
+  const std::uint64_t numbers[] = {i.files, i.train_files, i.validation_files, i.train_bytes,
+                                   i.validation_bytes};
+  return hash64(std::as_bytes(std::span(numbers)));
+}
 
 // Out of the way under another name: whoever finds the same damage never meets a folder that is
 // half removed.
@@ -107,12 +112,19 @@ void build(const DatasetSpec& spec, const Corpus& corpus, const Path& folder,
   if (!split.validation.empty())
     encode_parts(corpus, split.validation, *tokenizer, "validation",
                  scratch.path() / "validation.shard", on_progress);
+  DatasetInfo info;
+  info.files = corpus.files.size();
+  info.train_files = split.train.size();
+  info.validation_files = split.validation.size();
+  info.train_bytes = bytes_of(split.train);
+  info.validation_bytes = bytes_of(split.validation);
   Json json{{"format", "aloft-dataset"}, {"version", kCacheVersion}};
-  json["files"] = corpus.files.size();
-  json["train_files"] = files_in(split.train);
-  json["validation_files"] = files_in(split.validation);
-  json["train_bytes"] = bytes_of(split.train);
-  json["validation_bytes"] = bytes_of(split.validation);
+  json["files"] = info.files;
+  json["train_files"] = info.train_files;
+  json["validation_files"] = info.validation_files;
+  json["train_bytes"] = info.train_bytes;
+  json["validation_bytes"] = info.validation_bytes;
+  json["xxh3"] = hex16(seal_of(info));
   write_file_atomic(scratch.path() / kDatasetFile, json.dump(2) + "\n");
   install(scratch.path(), folder);
 }
@@ -143,6 +155,11 @@ Dataset load(const Path& folder, Verify verify) {
   info.validation_files = number("validation_files");
   info.train_bytes = number("train_bytes");
   info.validation_bytes = number("validation_bytes");
+  // Earlier versions wrote no hash.
+  if (json.contains("xxh3") && json["xxh3"] != nlohmann::json(hex16(seal_of(info))))
+    throw DataError("E0514", "a cached data set is damaged")
+        .at((folder / kDatasetFile).string())
+        .saw("numbers that are not those of its hash");
   info.train_tokens = dataset.train.size();
   if (info.validation_files > 0) {
     dataset.validation = open("validation.shard");
@@ -204,6 +221,11 @@ std::optional<Dataset> find_dataset(const Path& cache, std::uint64_t signature) 
   } catch (const DataError&) {
     return std::nullopt;
   }
+}
+
+std::optional<Dataset> open_packed(const Path& folder, Verify verify) {
+  if (!path_exists(folder / kDatasetFile)) return std::nullopt;
+  return load(folder, verify);
 }
 
 Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress) {

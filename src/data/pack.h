@@ -57,6 +57,10 @@ std::optional<Dataset> find_dataset(const DatasetSpec& spec);
 // Nothing where it is not there, or damaged.
 std::optional<Dataset> find_dataset(const Path& cache, std::uint64_t signature);
 
+// What open_dataset left in `folder`, without the list of files; nothing where there is no
+// dataset.json. DataError E0514 and those of shard.h and tokenizer.h where it is damaged.
+std::optional<Dataset> open_packed(const Path& folder, Verify verify = Verify::Payload);
+
 // DataError, UserError of corpus.h, build.h and shard.h. A cache folder that is damaged is built
 // again, with a warning. Several processes may do so at once: the last one's stays.
 Dataset open_dataset(const DatasetSpec& spec, const OnPackProgress& on_progress = {});

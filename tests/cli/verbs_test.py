@@ -223,11 +223,49 @@ class Verbs(ProgramTest):
         self.assertEqual(built["train_tokens"] + built["validation_tokens"],
                          (self.folder / "text.txt").stat().st_size)
         shard = self.parsed("data", "info", built["folder"], "--json")
-        self.assertEqual(shard["tokens"], built["train_tokens"])
+        self.assertEqual(shard["train_tokens"], built["train_tokens"])
+        self.assertEqual(shard["shards"]["train"]["tokens"], built["train_tokens"])
         damaged = bytearray((Path(built["folder"]) / "train.shard").read_bytes())
         damaged[-1] ^= 1
         (self.folder / "damaged.shard").write_bytes(damaged)
         self.assertIn("E0521", self.aloft("data", "info", "damaged.shard", exit_code=3).stderr)
+
+    def test_data_is_shown_to_people_in_rows(self):
+        def rows(*arguments):
+            text = self.aloft("data", *arguments).stdout
+            self.assertNotRegex(text, r'[{}"\[\]]', text)  # no JSON
+            return dict(re.split(r"  +", line, maxsplit=1) for line in text.splitlines())
+
+        built = rows("build", "tiny.toml")
+        train = "1,408 tokens (80.0 %) of 1.38 KiB of text"
+        validation = "352 tokens (20.0 %) of 352 B of text"
+        for shown in (built, rows("info", built["folder"])):
+            self.assertEqual(shown["training"], train + " in 1 file")
+            self.assertEqual(shown["validation"], validation + " in 1 file")
+            self.assertEqual((shown["text files"], shown["tokenizer"], shown["vocabulary"]),
+                             ("1", "byte", "256"))
+        self.assertEqual(shown["kind"], "data folder")
+        self.assertRegex(shown["shards"], r"^train\.shard \(.*iB\), validation\.shard \(")
+        shard = rows("info", Path(built["folder"]) / "train.shard")
+        self.assertEqual((shard["kind"], shard["tokens"], shard["vocabulary"]),
+                         ("aloft shard", "1,408", "256"))
+        self.assertIn("every id", shard["checked"])
+        self.aloft("train", "tiny.toml", "--out", "informed", "--set", "train.eval_every=0")
+        run = rows("info", "informed")
+        self.assertEqual((run["kind"], run["text"], run["text files"], run["tokenizer"]),
+                         ("data of a run", "text.txt", "1", "byte"))
+        self.assertEqual((run["training"], run["validation"]), (train, validation))
+        # Without its record a folder is what its shard says; with another one it is damaged.
+        bare = self.folder / "bare"
+        bare.mkdir()
+        for file in Path(built["folder"]).iterdir():
+            (bare / file.name).write_bytes(file.read_bytes())
+        record = bare / "dataset.json"
+        record.write_text(record.read_text().replace('"train_bytes": 1408', '"train_bytes": 1409'))
+        self.assertIn("E0514", self.aloft("data", "info", "bare", exit_code=3).stderr)
+        record.unlink()
+        self.assertIn("no dataset.json", self.aloft("data", "info", "bare").stderr)
+        self.assertEqual(rows("info", "bare")["kind"], "aloft shard")
 
     def test_explain(self):
         decisions = self.parsed("explain", "precision", "tiny.toml", "--json")

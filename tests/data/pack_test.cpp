@@ -96,6 +96,35 @@ TEST_F(PackTest, DamageIsRepaired) {
   }
 }
 
+TEST_F(PackTest, ANumberThatWasChangedIsDamage) {
+  spec.tokenizer = {.kind = "byte"};
+  const Dataset made = open_dataset(spec);
+  const Path record = file(made, "dataset.json");
+  const std::string good = read_file(record);
+  const auto opened = open_packed(made.info.folder);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->info.files, 20u);
+  EXPECT_EQ(opened->info.train_bytes, made.info.train_bytes);
+  EXPECT_EQ(opened->info.validation_tokens, made.validation->size());
+  std::size_t digits = 0;
+  for (std::size_t at = good.find("\"files\""); at < good.find("\"xxh3\""); ++at) {
+    if (good[at] < '0' || good[at] > '9') continue;
+    std::string changed = good;
+    changed[at] = good[at] == '9' ? '8' : '9';
+    TemporaryFolder::put(record, changed);
+    EXPECT_THROW(open_packed(made.info.folder), DataError) << changed;
+    ++digits;
+  }
+  EXPECT_GT(digits, 8u);
+  // As versions before wrote it.
+  const std::size_t hash = good.find(",\n  \"xxh3\"");
+  ASSERT_NE(hash, std::string::npos);
+  TemporaryFolder::put(record, good.substr(0, hash) + "\n}\n");
+  EXPECT_TRUE(open_packed(made.info.folder));
+  std::filesystem::remove(record);
+  EXPECT_FALSE(open_packed(made.info.folder));
+}
+
 TEST_F(PackTest, AFailedBuildLeavesNothing) {
   CharAlphabet alphabet;
   alphabet.add("abc");
