@@ -35,8 +35,8 @@ struct TrainResult {
   std::int64_t steps = 0;      // made by this call
   std::int64_t last_step = 0;  // of the whole run, resumed ones included
   std::int64_t skipped = 0;
-  double first_loss = 0;            // of this call's steps
-  std::optional<double> last_loss;  // of the whole run's; nothing where it has made none
+  double first_loss = 0;                // of this call's steps
+  std::optional<double> last_loss;      // of the whole run's; nothing where it has made none
   std::optional<double> val_loss;       // the newest
   std::optional<double> bytes_a_token;  // of the validation part: bytes_a_validation_token()
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;
