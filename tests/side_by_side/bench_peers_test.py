@@ -89,10 +89,13 @@ class Pretended(unittest.TestCase):
         self.assertEqual((got["met"], got["target"]), (True, ">= 1"))
 
     def test_a_time_that_cannot_be_is_no_figure(self):
-        less = rows.Figure("start less two steps", "ms", lambda r: 5 - 2 * r["aloft"]["step_ms"],
-                           rows.at_most(9), rows.at_most(9))
-        got = self.compare({"aloft": [10, 1, 1]}, figures=[less])
-        self.assertIn("-15 ms is below 0", got["figures"][0]["missing"])
+        def got(**least):
+            less = rows.Figure("start less two steps", "ms", lambda r: 5 - 2 * r["aloft"]["step_ms"],
+                               rows.at_most(9), rows.at_most(9), **least)
+            return self.compare({"aloft": [10, 1, 1]}, figures=[less])["figures"][0]
+        self.assertIn("-15 ms is below 0", got()["missing"])
+        (self.folder / "log").unlink()
+        self.assertEqual(got(least=None)["low"], -15)  # of what may be
 
     def test_a_limit_that_is_beaten_is_a_defect_and_no_round_is_left_out(self):
         def round_(limit, step):

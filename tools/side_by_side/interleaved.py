@@ -49,8 +49,9 @@ def verdict(figure, rounds, missing, has_amx):
     if not values:
         why = "; ".join(f"{name}: {words}" for name, words in missing.items())
         return got | {"missing": why or "no round ended"}
-    if min(values) < 0:
-        return got | {"missing": f"{min(values):.4g} {figure.unit} is below 0: a program's times are wrong"}
+    if figure.least is not None and min(values) < figure.least:
+        return got | {"missing": f"{min(values):.4g} {figure.unit} is below {figure.least:g}: a program's "
+                                 "times are wrong"}
     if figure.most is not None and max(values) > figure.most:
         got["beaten"] = sum(value > figure.most for value in values)
     middle = statistics.median(values)
