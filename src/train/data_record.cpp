@@ -83,7 +83,7 @@ json data_record_of(const Dataset& data) {
   record["files"] = files_of(data.info);
   record["train_bytes"] = data.info.train_bytes;
   record["validation_bytes"] = data.info.validation_bytes;
-  return record;
+  return parse_json(json_text(record));  // names of files as data.json keeps them
 }
 
 json parse_data_record(std::string_view text, const std::string& name) {

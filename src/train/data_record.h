@@ -12,6 +12,7 @@
 
 namespace aloft {
 
+// As it reads back from the file.
 nlohmann::json data_record_of(const Dataset& data);
 
 // An object of anybody's making. DataError E0643, at `name`, where the text is none.

@@ -51,7 +51,8 @@ std::string RecipeChange::str() const {
 
 std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) {
   Recipe copy = now, defaults;
-  const json after = json_of(now), plain = json_of(defaults);
+  // As the record has it: paths may be bytes that it cannot keep.
+  const json after = parse_json(json_text(json_of(now))), plain = json_of(defaults);
   std::vector<RecipeChange> changes;
   const auto compare = [&](std::string_view key, OnResume meaning) {
     json was = value_at(before, key);

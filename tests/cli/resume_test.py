@@ -1,5 +1,6 @@
 """What a run says and keeps when it goes on: its lines, its length, its data, its tokenizer."""
 import json
+import os
 import re
 import shutil
 import signal
@@ -92,6 +93,22 @@ class Resume(ProgramTest):
         self.says(said, "metrics.jsonl is gone", "no curves")
         said = self.aloft("report", "cache", exit_code=3).stderr.decode()
         self.says(said, "E0643", "no run.json", "cache")
+
+    def test_paths_that_are_not_utf8(self):
+        there = os.path.join(os.fsencode(self.folder), b"caf\xe9")
+        os.mkdir(there)
+        for name in (b"text.txt", b"tiny.toml"):
+            shutil.copy(os.path.join(os.fsencode(self.folder), name), there)
+        for steps in ("4", "8"):
+            done = subprocess.run([ALOFT, "train", "tiny.toml", "--out", "run", "--resume", "--steps",
+                                   steps, "--set", "data.text=text.txt"], cwd=there,
+                                  env=self.environment, capture_output=True, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"starting anew", done.stderr)
+        with open(os.path.join(there, b"run", b"run.json"), "rb") as file:
+            record = json.load(file)
+        self.assertIn("caf\ufffd", record["recipe"]["data"]["text"][0])
+        self.assertEqual([entry["changed"] for entry in record["history"]], [{"train.steps": [4, 8]}])
 
     # How long it is.
 

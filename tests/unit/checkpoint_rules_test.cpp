@@ -176,6 +176,16 @@ TEST(ManifestText, ReadsBackAsItWas) {
   EXPECT_FALSE(again.meta.healthy());
 }
 
+TEST(ManifestText, BytesOfAPathThatAreNotUtf8AreReplacedBeforeTheyAreHashed) {
+  Manifest m = example();
+  m.meta.recipe["data"]["text"] = nlohmann::json::array({"caf\xe9.txt"});
+  m.meta.data["tokenizer"] = "\xff";
+  const std::string text = manifest_text(m);
+  const Manifest again = parse_manifest(text, "there");
+  EXPECT_EQ(manifest_text(again), text);
+  EXPECT_EQ(again.meta.recipe["data"]["text"][0], "caf\xef\xbf\xbd.txt");
+}
+
 // Every byte, with every bit flipped: it is refused, or says what it said.
 TEST(ManifestText, NoFlippedBitIsBelieved) {
   const std::string text = manifest_text(example());
