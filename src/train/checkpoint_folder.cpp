@@ -43,6 +43,15 @@ std::vector<std::pair<Path, std::int64_t>> entries(const Path& folder, std::stri
   return found;
 }
 
+// By the recipe that it was saved under; that of the run may have lost the key since.
+bool was_kept_for_good(const CheckpointMeta& meta) {
+  const nlohmann::json train =
+      meta.recipe.is_object() ? meta.recipe.value("train", nlohmann::json()) : nlohmann::json();
+  if (!train.is_object()) return false;
+  const nlohmann::json every = train.value("keep_every", nlohmann::json());
+  return every.is_number_integer() && every > 0 && meta.step % every.get<std::int64_t>() == 0;
+}
+
 void remove_quietly(const Path& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -227,12 +236,18 @@ Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,
   return final_path;
 }
 
-void CheckpointFolder::prune(const KeepPolicy& policy, std::int64_t saved) {
-  if (policy.newest <= 0) return;
+std::vector<std::int64_t> CheckpointFolder::removable(const KeepPolicy& policy,
+                                                      std::int64_t saved) {
+  if (policy.newest <= 0) return {};
   std::vector<KeptCheckpoint> all;
   for (const StoredCheckpoint& c : whole())
-    all.push_back({c.meta.step, c.meta.healthy(), c.meta.validation_loss});
-  for (const std::int64_t step : checkpoints_to_remove(std::move(all), policy, saved)) {
+    all.push_back(
+        {c.meta.step, c.meta.healthy(), c.meta.validation_loss, was_kept_for_good(c.meta)});
+  return checkpoints_to_remove(std::move(all), policy, saved);
+}
+
+void CheckpointFolder::prune(const KeepPolicy& policy, std::int64_t saved) {
+  for (const std::int64_t step : removable(policy, saved)) {
     // Renamed first: a removal that is cut short leaves nothing that looks damaged.
     const Path path = folder_ / name_of_step(step), removed = hidden(folder_, step, kRemoved);
     remove_quietly(removed);

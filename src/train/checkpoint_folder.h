@@ -52,7 +52,10 @@ class CheckpointFolder {
   // EnvironmentError E0603, E0604; the old one is there then.
   Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
 
-  // Removes what the policy does not keep; `saved` is the step that was written last.
+  // Steps of what the policy does not keep; `saved` is the step that was written last. What was
+  // saved at a step of the train.keep_every of its own recipe stays, whatever the policy says now.
+  std::vector<std::int64_t> removable(const KeepPolicy& policy, std::int64_t saved);
+  // Removes it.
   void prune(const KeepPolicy& policy, std::int64_t saved);
 
  private:

@@ -26,9 +26,8 @@ std::vector<std::int64_t> checkpoints_to_remove(std::vector<KeptCheckpoint> all,
   };
   keep_first(healthy, policy.newest);
   keep_first(measured, policy.best);
-  if (policy.every > 0)
-    for (const KeptCheckpoint& c : healthy)
-      if (c.step % policy.every == 0) stays.insert(c.step);
+  for (const KeptCheckpoint& c : healthy)
+    if (c.for_good || (policy.every > 0 && c.step % policy.every == 0)) stays.insert(c.step);
   std::vector<std::int64_t> gone;
   for (const KeptCheckpoint& c : all)
     if (!stays.contains(c.step)) gone.push_back(c.step);

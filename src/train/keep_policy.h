@@ -12,6 +12,7 @@ struct KeptCheckpoint {
   std::int64_t step = 0;
   bool healthy = true;
   std::optional<double> validation_loss = {};
+  bool for_good = false;  // the rules that it was saved under keep it for good
 };
 
 struct KeepPolicy {
@@ -22,7 +23,8 @@ struct KeepPolicy {
 
 // Steps of the checkpoints that go, of `all` in any order. What stays: `saved` (the one just
 // written), the newest healthy one whatever the policy says, and what the policy keeps, which are
-// healthy ones. Of equal validation losses the earlier is the better.
+// healthy ones; so do those that were kept for good once, whatever it says now. Of equal validation
+// losses the earlier is the better.
 std::vector<std::int64_t> checkpoints_to_remove(std::vector<KeptCheckpoint> all, KeepPolicy policy,
                                                 std::int64_t saved);
 

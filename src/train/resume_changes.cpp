@@ -67,6 +67,13 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
   return changes;
 }
 
+std::vector<RecipeChange> keep_changes(const json& before, const Recipe& now) {
+  std::vector<RecipeChange> changes = recipe_changes(before, now);
+  std::erase_if(changes,
+                [](const RecipeChange& c) { return !c.key.starts_with("train.keep_"); });
+  return changes;
+}
+
 std::optional<PrecisionRecipe> settled_precision(const json& before) {
   std::vector<RecipeMistake> mistakes;
   PrecisionRecipe settled = precision_of_json(value_at(before, "precision"), mistakes);

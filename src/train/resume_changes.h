@@ -23,6 +23,10 @@ struct RecipeChange {
 // that the record lacks is one that an earlier version did not have: it had its default.
 std::vector<RecipeChange> recipe_changes(const nlohmann::json& before, const Recipe& now);
 
+// Those of them that decide which checkpoints stay. `before`: the recipe that the newest one was
+// saved under.
+std::vector<RecipeChange> keep_changes(const nlohmann::json& before, const Recipe& now);
+
 // The precision in which the run computes; nothing where the record does not say.
 std::optional<PrecisionRecipe> settled_precision(const nlohmann::json& before);
 

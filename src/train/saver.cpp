@@ -34,8 +34,10 @@ Path Saver::save(const CheckpointMeta& meta, const nn::Module& model, const Opti
   return saved;
 }
 
-void Saver::prune(std::int64_t step) {
-  folder_.prune({rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every}, step);
+void Saver::prune(std::int64_t step) { folder_.prune(policy(), step); }
+
+std::vector<std::int64_t> Saver::removable(std::int64_t step) {
+  return folder_.removable(policy(), step);
 }
 
 std::string Saver::newest_healthy() {

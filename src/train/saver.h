@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "train/checkpoint_folder.h"
 #include "train/recipe.h"
@@ -30,13 +31,19 @@ class Saver {
   Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
 
   // Removes what need not stay beside the checkpoint of `step`: a run that was killed behind its
-  // last save has not come to it.
+  // last save has not come to it. Only where the rules are those of that save.
   void prune(std::int64_t step);
+  // Steps of the checkpoints that would go.
+  std::vector<std::int64_t> removable(std::int64_t step);
 
   // The newest healthy checkpoint, for advice; "" where there is none.
   std::string newest_healthy();
 
  private:
+  KeepPolicy policy() const {
+    return {rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every};
+  }
+
   TrainSection rules_;
   CheckpointFolder folder_;
   double last_save_, took_ = 0;

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
@@ -22,6 +23,7 @@
 #include "train/metrics.h"
 #include "train/model_json.h"
 #include "train/progress.h"
+#include "train/resume_changes.h"
 #include "train/run_directory.h"
 #include "train/run_record.h"
 #include "train/run_sample.h"
@@ -126,7 +128,8 @@ class Training {
     return step_ > recipe_.train.steps || (step_ > 0 && is_over() && is_finished);
   }
 
-  // Nothing is written but the report, which may show more than it did.
+  // Nothing is written but the report, which may show more than it did, and nothing removed but
+  // what the last save would have.
   TrainResult stay_as_it_is() {
     log_warning("nothing to do: the run stands behind step {} of {}{}", step_,
                 recipe_.train.steps,
@@ -136,9 +139,33 @@ class Training {
       if (const json& result = found.value("result", json()); result.is_object())
         if (const json skipped = result.value("skipped", json()); skipped.is_number_integer())
           result_.skipped = skipped;
-    saver_.prune(step_);
+    end_pruning();
     if (options_.report && !directory_.found_record().is_null()) options_.report(directory_.path());
     return result_;
+  }
+
+  // The recipe that the checkpoint was saved under; null where nothing says it.
+  json recipe_of_save() const {
+    const json& own = from_->meta.recipe;  // those of programs before have none
+    return own.is_object() ? own : directory_.known().value("recipe", json());
+  }
+
+  // A run that was killed behind its last save has not come to it. Other rules wait for a save.
+  void end_pruning() {
+    const json before = recipe_of_save();
+    if (before.is_object() && keep_changes(before, recipe_).empty()) saver_.prune(step_);
+  }
+
+  // An option that was forgotten must not cost a checkpoint without a word.
+  void say_what_the_next_save_removes() {
+    const std::vector<RecipeChange> changed = keep_changes(recipe_of_save(), recipe_);
+    if (changed.empty()) return;
+    const std::vector<std::int64_t> steps = saver_.removable(step_);
+    if (steps.empty()) return;
+    std::vector<std::string> rules;
+    for (const RecipeChange& c : changed) rules.push_back(c.str());
+    log_warning("the next save removes checkpoints that the run has kept so far, of step {}: {}",
+                fmt::join(steps, ", "), join(rules, "; "));
   }
 
   void go_on() {
@@ -146,6 +173,7 @@ class Training {
       load_checkpoint(from_->path, json_of(config_), *model_, *optimizer_);
       result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
       log_info("resuming after step {} from {}", step_, from_->path.string());
+      say_what_the_next_save_removes();
     } else if (directory_.found_record().is_null()) {
       log_info("no checkpoint in {}: starting anew", directory_.checkpoints().string());
     } else {
@@ -388,7 +416,7 @@ class Training {
         result_.exit = ExitCode::Interrupted;
     }
     save(metrics);
-    if (result_.steps == 0) saver_.prune(step_);
+    if (result_.steps == 0 && from_) end_pruning();
     metrics.flush();
     if (result_.exit == ExitCode::Ok && !problem_.empty())
       refuse_to_succeed();

@@ -172,6 +172,30 @@ class Checkpoints(unittest.TestCase):
         self.assertIn("E0823", self.aloft("generate", "run", "--prompt", "a", "--checkpoint", "7",
                                           exit_code=2).stderr)
 
+    def test_a_forgotten_rule_costs_no_checkpoint_without_a_word(self):
+        often = dict(train__checkpoint_every=2, train__keep_best=0)
+        self.train("all", "--steps", 12, train__keep_checkpoints=0, **often)
+        self.train("all", "--resume", "--steps", 12)  # nothing to do
+        self.assertEqual(self.steps("all"), [2, 4, 6, 8, 10, 12])
+        said = self.train("all", "--resume", "--steps", 13, train__keep_best=0).stderr
+        self.assertIn("of step 2, 4, 6: train.keep_checkpoints: 0, now 3", said)
+        self.assertEqual(self.steps("all"), [10, 12, 13])
+        self.train("good", "--steps", 12, train__keep_checkpoints=1, train__keep_every=4, **often)
+        said = self.train("good", "--resume", "--steps", 14, train__keep_checkpoints=1, **often).stderr
+        self.assertNotIn("removes", said)
+        self.assertEqual(self.steps("good"), [4, 8, 12, 14])
+
+    def test_what_a_killed_save_left_to_remove_goes_by_its_own_rules(self):
+        one = dict(train__keep_checkpoints=1, train__keep_best=0)
+        self.train("run", "--steps", 2, **one)
+        shutil.copytree(self.checkpoints("run") / step(2), self.folder / "kept")
+        self.train("run", "--resume", "--steps", 4, **one)
+        shutil.copytree(self.folder / "kept", self.checkpoints("run") / step(2))
+        self.train("run", "--resume", "--steps", 4, train__keep_best=0, train__keep_checkpoints=2)
+        self.assertEqual(self.steps("run"), [2, 4])
+        self.train("run", "--resume", "--steps", 4, **one)
+        self.assertEqual(self.steps("run"), [4])
+
     def test_patience_ends_a_run_that_learns_nothing(self):
         flat = dict(optimizer__lr=0, optimizer__weight_decay=0, train__eval_every=2,
                     train__patience=2)

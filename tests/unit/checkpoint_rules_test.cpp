@@ -113,6 +113,12 @@ TEST(KeepPolicy, TheBestStayAndSoDoThoseOfEvery) {
       (Steps{1, 3}));  // what diverged is never the best
 }
 
+TEST(KeepPolicy, WhatWasKeptForGoodStaysUnderOtherRules) {
+  std::vector<KeptCheckpoint> run = {{100}, {150}, {200}, {250, false}, {300}};
+  for (KeptCheckpoint& c : run) c.for_good = c.step < 300 && c.step != 150;
+  EXPECT_EQ(checkpoints_to_remove(run, {.newest = 1, .best = 0}, 300), (Steps{150, 250}));
+}
+
 TEST(KeepPolicy, WhatWasJustSavedStays) {
   EXPECT_EQ(checkpoints_to_remove({{3}, {12}}, {.newest = 1, .best = 0}, 3), Steps{});
 }
