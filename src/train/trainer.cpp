@@ -297,8 +297,12 @@ class Training {
   void loop(Metrics& metrics) {
     TokenLoader loader(data_.train, loader_options());
     Progress progress(recipe_.train.steps, options_.quiet);
-    // The step was made and saved, and its evaluation interrupted.
-    if (step_ > 0 && is_due(recipe_.train.eval_every)) evaluate(metrics);
+    // The step was made and saved, and its evaluation interrupted. What is the best is saved as
+    // such: its checkpoint without a loss would make room for others.
+    if (step_ > 0 && is_due(recipe_.train.eval_every)) {
+      evaluate(metrics);
+      if (is_best()) save(metrics);
+    }
     while (!is_over() && !InterruptScope::asked()) {
       const StepRecord r = one_step(loader);
       if (result_.steps++ == 0) result_.first_loss = r.loss;

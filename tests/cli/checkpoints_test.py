@@ -172,6 +172,16 @@ class Checkpoints(unittest.TestCase):
         self.assertIn("E0823", self.aloft("generate", "run", "--prompt", "a", "--checkpoint", "7",
                                           exit_code=2).stderr)
 
+    def test_the_best_stays_where_a_resume_evaluates_it_first(self):
+        self.train("run", "--steps", 12, train__checkpoint_every=6)
+        shutil.rmtree(self.checkpoints("run") / step(12))
+        self.assertIsNone(self.manifest("run", 6)["validation_loss"])
+        # From here on no weight changes: of equal losses the first is the best.
+        self.train("run", "--resume", "--steps", 30, train__eval_every=6, train__checkpoint_every=3,
+                   train__keep_checkpoints=1, optimizer__lr=0, optimizer__weight_decay=0)
+        self.assertEqual(self.record("run")["result"]["best"]["step"], 6)
+        self.assertEqual(self.steps("run"), [6, 30])
+
     def test_a_forgotten_rule_costs_no_checkpoint_without_a_word(self):
         often = dict(train__checkpoint_every=2, train__keep_best=0)
         self.train("all", "--steps", 12, train__keep_checkpoints=0, **often)
