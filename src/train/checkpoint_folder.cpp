@@ -140,8 +140,9 @@ void CheckpointFolder::refuse_others() const {
       .at(first.string())
       .saw("run " + in_quotes(read_manifest(first).meta.run))
       .need("run " + in_quotes(run_.value_or("")))
-      .advice("move run.json away: a run goes on from what its checkpoints carry, too; or bring "
-              "the right one back");
+      .advice(
+          "move run.json away: a run goes on from what its checkpoints carry, too; or bring "
+          "the right one back");
 }
 
 std::vector<StoredCheckpoint> CheckpointFolder::whole() {

@@ -69,8 +69,7 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
 
 std::vector<RecipeChange> keep_changes(const json& before, const Recipe& now) {
   std::vector<RecipeChange> changes = recipe_changes(before, now);
-  std::erase_if(changes,
-                [](const RecipeChange& c) { return !c.key.starts_with("train.keep_"); });
+  std::erase_if(changes, [](const RecipeChange& c) { return !c.key.starts_with("train.keep_"); });
   return changes;
 }
 

@@ -131,8 +131,7 @@ class Training {
   // Nothing is written but the report, which may show more than it did, and nothing removed but
   // what the last save would have.
   TrainResult stay_as_it_is() {
-    log_warning("nothing to do: the run stands behind step {} of {}{}", step_,
-                recipe_.train.steps,
+    log_warning("nothing to do: the run stands behind step {} of {}{}", step_, recipe_.train.steps,
                 patience_is_over(best_, recipe_.train.patience) ? "; its patience is over" : "");
     result_.last_step = step_;
     if (const json& found = directory_.found_record(); found.is_object())
@@ -227,9 +226,7 @@ class Training {
   }
 
   // Null where no step was made.
-  json last_loss_record() const {
-    return result_.last_loss ? json(*result_.last_loss) : json();
-  }
+  json last_loss_record() const { return result_.last_loss ? json(*result_.last_loss) : json(); }
 
   // run.json: what was known at the start, and how the run stands.
   void write_record(bool finished, const Error* error = nullptr) {
@@ -422,8 +419,7 @@ class Training {
     save(metrics);
     if (result_.steps == 0 && from_) end_pruning();
     metrics.flush();
-    if (result_.exit == ExitCode::Ok && !problem_.empty())
-      refuse_to_succeed();
+    if (result_.exit == ExitCode::Ok && !problem_.empty()) refuse_to_succeed();
     if (result_.exit == ExitCode::Ok && result_.steps > 0)
       if (const std::string setback =
               setback_of_loss(validation_.value_or(*result_.last_loss), health_->start_loss());
