@@ -105,6 +105,7 @@ ExitCode report_failure(const std::exception_ptr& thrown) noexcept {
 
 void watch_over_the_end() {
   std::signal(SIGBUS, on_bus_error);
+  std::signal(SIGXFSZ, SIG_IGN);  // above `ulimit -f` a write fails, as on a full disk
   std::set_terminate(on_terminate);
   std::atexit(on_exit_of_others);
 }

@@ -105,6 +105,13 @@ class Streams(ProgramTest):
         done = self.run_aloft("train", name, "--out", os.fsdecode(b"o\xff"), "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_a_limit_on_the_size_of_files_is_4(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+        done = self.run_aloft(*self.fresh(), preexec_fn=limited)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^error E0603: (.|\n)*File too large")
+
     def test_threads(self):
         for arguments in (["generate", "run", "--prompt", "a"], ["train", "tiny.toml"],
                           ["score", "run", "--tokens", "t", "--out", "o"], ["bench", "step"]):

@@ -15,7 +15,6 @@ Afterwards, without the fault, the same work gives the same bits as if nothing h
 import os
 import re
 import resource
-import signal
 
 import ground
 import tally
@@ -127,7 +126,6 @@ def attempt(here, key):
 
 def limit_files(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writes fail, as on a full disk
 
 
 def check_end(outcome, struck, error):
