@@ -1,5 +1,7 @@
 #include "train/saver.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
@@ -14,10 +16,22 @@ bool is_due_by_clock(double seconds_since, double minutes, double took) {
 
 Saver::Saver(const RunDirectory& directory, const TrainSection& rules)
     : rules_(rules),
-      folder_(directory.checkpoints(), directory.run()),
+      place_(directory.checkpoints()),
+      folder_(place_, directory.run()),
+      saved_before_(saved_step(directory.found_record())),
       last_save_(monotonic_seconds()) {}
 
-std::optional<StoredCheckpoint> Saver::to_resume() { return folder_.to_resume(); }
+std::optional<StoredCheckpoint> Saver::to_resume(bool force) {
+  std::optional<StoredCheckpoint> found = folder_.to_resume();
+  const bool all_gone = !found && saved_before_ > 0 && !folder_.newest();
+  if (all_gone && !force)
+    throw DataError("E0826", "the checkpoints of the run are gone")
+        .at(place_.string())
+        .saw(fmt::format("none, and run.json says that one of step {} was saved", saved_before_))
+        .need("what was moved away, or the disk that they lie on")
+        .advice("bring them back; or --force: the run begins anew, and so do its metrics");
+  return found;
+}
 
 bool Saver::is_due(std::int64_t step) const {
   const auto divides = [&](std::int64_t every) { return every > 0 && step % every == 0; };

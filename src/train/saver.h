@@ -21,8 +21,9 @@ class Saver {
   // Brings the folder in order, and finds where the run goes on: its newest healthy checkpoint.
   // Nothing where it has saved none, or none that is healthy, and begins anew. Says which ones it
   // passes over. DataError E0641 where there are checkpoints and all of them are damaged; UserError
-  // E0825 where all that are whole are another run's.
-  std::optional<StoredCheckpoint> to_resume();
+  // E0825 where all that are whole are another run's; DataError E0826, unless `force`, where there
+  // are none and run.json says that one was saved.
+  std::optional<StoredCheckpoint> to_resume(bool force);
 
   // Whether a run that stands behind `step` steps saves now: by the step's number or by the clock.
   bool is_due(std::int64_t step) const;
@@ -45,7 +46,9 @@ class Saver {
   }
 
   TrainSection rules_;
+  Path place_;
   CheckpointFolder folder_;
+  std::int64_t saved_before_;  // as run.json says
   double last_save_, took_ = 0;
 };
 

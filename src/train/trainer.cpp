@@ -45,7 +45,7 @@ class Training {
       : options_(options),
         directory_(options.out, options.resume),
         saver_(directory_, recipe.train),
-        from_(options.resume ? saver_.to_resume() : std::nullopt),
+        from_(options.resume ? saver_.to_resume(options.force) : std::nullopt),
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
         session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure)) {
     names_ = culprit_names(*optimizer_);
@@ -173,7 +173,7 @@ class Training {
       result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
       log_info("resuming after step {} from {}", step_, from_->path.string());
       say_what_the_next_save_removes();
-    } else if (directory_.found_record().is_null()) {
+    } else if (directory_.known().is_null()) {
       log_info("no checkpoint in {}: starting anew", directory_.checkpoints().string());
     } else {
       log_warning("{} holds no healthy checkpoint: the run begins anew, and so do its metrics",
@@ -194,6 +194,7 @@ class Training {
   void begin_record() {
     record_ = run_record(session_, data_.info, runner_->programs(), options_.machine);
     record_["run"] = directory_.run();
+    record_["saved"] = from_ ? json(from_->meta.step) : json();
     if (!start_.started.empty()) record_["started"] = start_.started;
     if (!start_.history.empty()) start_.history.back()["step"] = step_;
     record_["history"] = start_.history;
@@ -408,6 +409,8 @@ class Training {
     meta.best = best_;
     result_.checkpoint = saver_.save(meta, *model_, *optimizer_);
     unsaved_ = false;
+    record_["saved"] = step_;  // a run that finds no checkpoint any more does not begin anew
+    write_record(false);
   }
 
   void finish(Metrics& metrics) {

@@ -20,7 +20,7 @@ struct MeasuredRates {
 struct TrainOptions {
   Path out;  // run directory
   bool resume = false;
-  bool force = false;  // resume although the data is another one
+  bool force = false;  // resume although the data is another one, or all checkpoints are gone
   bool quiet = false;
   std::string machine;                          // description for run.json
   std::function<MeasuredRates()> measure;       // asked at most once

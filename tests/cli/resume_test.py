@@ -86,6 +86,32 @@ class Resume(ProgramTest):
         said = self.train("run", "--resume", "--quiet", "--steps", 2, precision__level="O0")
         self.says(said, "no healthy checkpoint", "begins anew")
 
+    def test_checkpoints_that_are_gone_are_no_reason_to_begin_anew(self):
+        self.train("run", train__checkpoint_every=2)
+        run, kept = self.folder / "run", {}
+        (run / "checkpoints").rename(self.folder / "elsewhere")
+        self.assertEqual(self.record()["saved"], 4)
+        # As it ends, as a kill leaves it, as a program before wrote it.
+        for saved, result in ((4, self.record()["result"]), (4, None), (None, self.record()["result"])):
+            self.change_record(finished=result is not None, saved=saved, result=result)
+            kept = {name: (run / name).read_bytes() for name in ("run.json", "metrics.jsonl")}
+            said = self.train("run", "--resume", "--steps", 8, exit_code=3)
+            self.says(said, "E0826", "of step 4 was saved", "--force")
+            (run / "checkpoints").mkdir(exist_ok=True)
+            for name, content in kept.items():
+                self.assertEqual((run / name).read_bytes(), content)
+        said = self.train("run", "--resume", "--force", "--steps", 8)
+        self.says(said, "the run begins anew")
+        self.assertEqual([r["step"] for r in self.lines() if "loss" in r], list(range(1, 9)))
+
+    def test_a_run_that_was_killed_before_it_saved_begins_anew_by_itself(self):
+        run = self.start("--steps", "1000000", until="step 1")
+        run.kill()
+        run.stderr.close()
+        run.wait(120)
+        self.assertIsNone(self.record()["saved"])
+        self.says(self.train("run", "--resume", "--steps", 2), "begins anew")
+
     def test_the_report_says_that_the_metrics_are_gone(self):
         self.train("run")
         (self.folder / "run" / "metrics.jsonl").unlink()
