@@ -21,7 +21,8 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
       {Fixed, "model.heads", "attention heads; divides dim", &m.heads, 1, 1024},
       {Fixed, "model.dim", "width", &m.dim, 1, 65536},
       {Fixed, "model.context", "longest sequence, in tokens", &m.context, 1, 1 << 20},
-      {Free, "model.vocab", "rows of the token table; 0: the tokenizer's", &m.vocab, 0, 1 << 24},
+      {Free,  // what it comes to is compared with the checkpoint's model
+       "model.vocab", "rows of the token table; 0: the tokenizer's", &m.vocab, 0, 1 << 24},
       {Changes, "model.dropout", "probability", &m.dropout, 0, 0.99},
       {Free, "model.init_std", "standard deviation of the first weights", &m.init_std, 0, 10},
       {Fixed, "model.norm_eps", "layer norm's epsilon", &m.norm_eps, 1e-12, 1},

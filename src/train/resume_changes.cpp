@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kTheSameOrNew =
+    "the values that the run had, or a new run: another --out, without --resume";
+
 // The value at "train.batch" of a recipe's JSON; null where there is none.
 json value_at(const json& recipe, std::string_view key) {
   const json* at = &recipe;
@@ -91,8 +94,16 @@ void refuse_fixed(const std::vector<RecipeChange>& changes) {
     }
   for (const std::string_view why : reasons) e.add_line("because", std::string(why));
   const bool any = !reasons.empty();
-  e.add_line("try", "the values that the run had, or a new run: another --out, without --resume");
+  e.add_line("try", kTheSameOrNew);
   if (any) throw e;
+}
+
+void refuse_other_model(const std::vector<std::string>& differences) {
+  UserError e("E0817", "this recipe cannot go on with the run: it comes to another model");
+  for (const std::string& line : differences) e.add_line("saw", line);
+  e.add_line("because", "the checkpoint's weights would mean something else");
+  e.add_line("try", kTheSameOrNew);
+  if (!differences.empty()) throw e;
 }
 
 void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now) {

@@ -32,6 +32,8 @@ std::optional<PrecisionRecipe> settled_precision(const nlohmann::json& before);
 
 // UserError E0817 where a Fixed key differs; each is listed.
 void refuse_fixed(const std::vector<RecipeChange>& changes);
+// The same of what the recipe comes to: `differences` of the checkpoint's model (checkpoint.h).
+void refuse_other_model(const std::vector<std::string>& differences);
 // Says every change but the Free ones to the person at the terminal, and how a schedule that spans
 // train.steps changes with them: `now` knows its length (run_length.h), `before` is of run.json.
 void say_changes(const std::vector<RecipeChange>& changes, const nlohmann::json& before,

@@ -48,6 +48,8 @@ class Training {
         from_(options.resume ? saver_.to_resume(options.force) : std::nullopt),
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
         session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure)) {
+    if (from_)
+      refuse_other_model(model_differences(from_->meta, json_of(config_), model_->policy().str()));
     names_ = culprit_names(*optimizer_);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);

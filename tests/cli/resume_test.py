@@ -136,6 +136,15 @@ class Resume(ProgramTest):
         self.assertIn("caf\ufffd", record["recipe"]["data"]["text"][0])
         self.assertEqual([entry["changed"] for entry in record["history"]], [{"train.steps": [4, 8]}])
 
+    def test_a_forgotten_size_of_the_vocabulary_is_named(self):
+        self.train("run", model__vocab=300)
+        said = self.train("run", "--resume", "--steps", 8, exit_code=2)
+        self.says(said, "E0817", "model.vocab: 300, now 256", "the values that the run had")
+        self.assertNotIn("move", said)
+        self.train("run", "--resume", "--steps", 8, model__vocab=300)
+        self.train("same")
+        self.train("same", "--resume", "--steps", 8, model__vocab=256)
+
     # How long it is.
 
     def test_epochs_are_seen_whatever_the_batch(self):
