@@ -61,6 +61,8 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
     json was = value_at(before, key);
     if (was.is_null()) was = value_at(plain, key);
     json is = value_at(after, key);
+    for (json* value : {&was, &is})
+      if (value->is_object()) value->erase("auto_reason");  // why `auto` chose it decides nothing
     if (was != is) changes.push_back({std::string(key), meaning, std::move(was), std::move(is)});
   };
   for (const RecipeField& f : recipe_fields(copy))

@@ -145,6 +145,18 @@ class Resume(ProgramTest):
         self.train("same")
         self.train("same", "--resume", "--steps", 8, model__vocab=256)
 
+    def test_what_auto_chose_may_be_named(self):
+        self.train("run", precision__level="auto")
+        chosen = self.record()["recipe"]["precision"]
+        self.assertIn("auto_reason", chosen)
+        named = f"{chosen['level']}:{chosen['type']}"
+        self.train("run", "--resume", "--steps", 6, precision__level=named)
+        self.assertEqual(self.record()["history"][-1]["changed"], {"train.steps": [4, 6]})
+        self.train("run", "--resume", "--steps", 8, precision__level="auto")
+        other = "O1" if chosen["level"] != "O1" else "O2"
+        self.says(self.train("run", "--resume", "--steps", 9, precision__level=other, exit_code=2),
+                  "E0817", "precision")
+
     # How long it is.
 
     def test_epochs_are_seen_whatever_the_batch(self):
