@@ -104,8 +104,8 @@ class Resumption {
   Dataset open_todays_data() {
     Recipe recipe = recipe_;
     if (!path_exists(own_tokenizer() / kTokenizerFile)) return open_data(recipe, options_.quiet);
-    if (!recipe.data.tokenizer.path.empty()) refuse_other_tokenizer();
-    if (recipe.data.train_tokens.empty())
+    const bool is_given_gone = !recipe.data.tokenizer.path.empty() && !has_given_tokenizer();
+    if (recipe.data.train_tokens.empty() && !is_given_gone)
       if (auto cached = cached_data(recipe)) {
         const std::string made = hex16(cached->tokenizer->fingerprint());
         if (made == hex16(load_tokenizer(own_tokenizer())->fingerprint()))
@@ -116,10 +116,19 @@ class Resumption {
     return open_data(recipe, options_.quiet);
   }
 
-  void refuse_other_tokenizer() const {
+  // Whether the tokenizer that the recipe names is there, and the run's; another one is refused.
+  bool has_given_tokenizer() const {
     const Path given = recipe_.folder / recipe_.data.tokenizer.path;
     const auto own = load_tokenizer(own_tokenizer());
-    if (load_tokenizer(given)->fingerprint() == own->fingerprint()) return;
+    std::unique_ptr<Tokenizer> found;
+    try {
+      found = load_tokenizer(given);
+    } catch (const DataError& e) {
+      log_warning("data.tokenizer.path, {}: {}: the run goes on with its own, {}", given.string(),
+                  e.headline(), own_tokenizer().string());
+      return false;
+    }
+    if (found->fingerprint() == own->fingerprint()) return true;
     throw UserError("E0817", "this recipe cannot go on with the run: its tokenizer is another one")
         .saw(given.string())
         .need("the run's own, " + own_tokenizer().string())

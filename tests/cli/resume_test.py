@@ -258,6 +258,25 @@ class Resume(ProgramTest):
         said = self.train("alone", data__train_tokens="alone.shard")
         self.says(said, "no tokenizer (data.tokenizer.path)", "`aloft generate`")
 
+    def test_a_tokenizer_that_is_gone_is_replaced_by_the_runs_own(self):
+        one, two = self.two_tokenizers()
+        for name, tokens in (("text", {}), ("tokens", {"data__train_tokens": f"{one}/train.shard"})):
+            with self.subTest(name):
+                shutil.copytree(one, self.folder / "named")
+                named = {"data__tokenizer__path": "named", "data__tokenizer__kind": "bpe", **tokens}
+                self.train(f"straight-{name}", "--steps", 8, **named)
+                self.train(name, **named)
+                shutil.rmtree(self.folder / "named")
+                self.says(self.train(name, "--resume", "--steps", 8, **named), "data.tokenizer.path",
+                          f"goes on with its own, {name}/tokenizer")
+                state = [(self.folder / out / "checkpoints" / "step-000008" / "model.safetensors")
+                         .read_bytes() for out in (f"straight-{name}", name)]
+                self.assertTrue(state[0] == state[1])
+                shutil.copytree(two, self.folder / "named")
+                said = self.train(name, "--resume", "--steps", 9, exit_code=2, **named)
+                self.says(said, "E0817", "its tokenizer is another one")
+                shutil.rmtree(self.folder / "named")
+
     def test_a_model_wants_the_tokenizer_that_it_learnt_with(self):
         self.two_tokenizers()
         self.train("run", *BPE)
