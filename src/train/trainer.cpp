@@ -303,6 +303,7 @@ class Training {
       evaluate(metrics);
       if (is_best()) save(metrics);
     }
+    if (step_ > 0 && is_due(recipe_.train.sample_every) && lacks_sample()) sample();
     while (!is_over() && !InterruptScope::asked()) {
       const StepRecord r = one_step(loader);
       if (result_.steps++ == 0) result_.first_loss = r.loss;
@@ -316,9 +317,10 @@ class Training {
         progress.pause();
         evaluate(metrics);
       }
-      if (is_due(recipe_.train.sample_every)) sample_if_finite();
-      // Last: what was due at this step is in what a run that goes on from here has behind it.
+      // What was due at this step is in what a run that goes on from here has behind it, but the
+      // sample: that takes long, changes nothing, and is drawn then where it is missing.
       if (step_ < recipe_.train.steps && (saver_.is_due(step_) || is_best())) save(metrics);
+      if (is_due(recipe_.train.sample_every)) sample();
     }
     progress.pause();
     result_.last_step = step_;
@@ -431,7 +433,7 @@ class Training {
           !setback.empty())
         log_warning("{}", setback);
     runner_.reset();  // the training arenas go; the generator makes its own
-    if (result_.exit == ExitCode::Ok) sample_if_finite();
+    if (result_.exit == ExitCode::Ok && !sample()) result_.exit = ExitCode::Interrupted;
     write_record(true);  // with nothing left to do
     if (result_.exit == ExitCode::Interrupted && problem_.empty())
       log_info("the checkpoint is {}: the same command with --resume goes on from there",
@@ -490,20 +492,25 @@ class Training {
     inside_ = Inside::Nothing;
   }
 
-  // A model that cannot be sampled is no reason to lose the run's end.
-  void sample_if_finite() {
+  bool samples() const { return recipe_.train.sample_tokens > 0 && data_.tokenizer; }
+  Path sample_path() const { return directory_.samples() / fmt::format("step-{:06}.txt", step_); }
+  bool lacks_sample() const { return samples() && !path_exists(sample_path()); }
+
+  // Shows what the state writes; false where a signal came first. A model that cannot be sampled is
+  // no reason to lose the run's end.
+  bool sample() {
+    if (!samples()) return true;
     try {
-      sample();
+      result_.sample = draw_run_sample(*model_, *data_.tokenizer, recipe_.train.sample_tokens,
+                                       recipe_.train.seed);
+    } catch (const Interrupted&) {
+      return false;
     } catch (const DivergedError& e) {
       log_warning("no sample: {}", e.what());
+      return true;
     }
-  }
-
-  void sample() {
-    if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
-    result_.sample =
-        draw_run_sample(*model_, *data_.tokenizer, recipe_.train.sample_tokens, recipe_.train.seed);
-    write_file_atomic(directory_.samples() / fmt::format("step-{:06}.txt", step_), result_.sample);
+    write_file_atomic(sample_path(), result_.sample);
+    return true;
   }
 
   // Where an error would find the state: between steps; in a step, before anything but sums and

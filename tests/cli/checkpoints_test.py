@@ -392,6 +392,26 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual(self.steps(out)[-1], last)
             self.assertEqual(self.manifest(out, last)["problem"], "")
 
+    def test_a_signal_does_not_wait_for_a_sample(self):
+        """Of a million tokens: on the way, and at the end."""
+        for out, steps in (("way", 1000), ("end", 2)):
+            with self.subTest(out):
+                run = self.start(out, "--steps", steps, train__sample_every=2, train__sample_tokens=1 << 20,
+                                 train__checkpoint_every=2)
+                time.sleep(0.1)
+                begun = time.monotonic()
+                run.send_signal(signal.SIGTERM)
+                self.assertEqual(run.wait(120), 130)
+                self.assertLess(time.monotonic() - begun, 20)
+                self.assertEqual(self.steps(out), [2])
+                self.assertFalse(self.record(out)["finished"])
+                sample = self.folder / out / "samples" / f"{step(2)}.txt"
+                self.assertFalse(sample.exists())
+                self.train(out, "--resume", "--steps", steps // 500 + 2, train__sample_every=2,
+                           train__sample_tokens=3)
+                self.assertTrue(sample.exists())
+                self.assertTrue(self.record(out)["finished"])
+
     def test_stopped_at_any_moment_it_goes_on_to_the_bit(self):
         settings = dict(train__eval_every=1, train__eval_batches=0, train__checkpoint_every=7,
                         train__steps=60, train__accumulate=2)
