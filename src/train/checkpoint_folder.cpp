@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "train/data_record.h"
 
 namespace aloft {
 namespace {
@@ -154,10 +155,11 @@ std::vector<StoredCheckpoint> CheckpointFolder::whole() {
 
 std::optional<StoredCheckpoint> CheckpointFolder::best() {
   std::optional<StoredCheckpoint> best;
-  for (StoredCheckpoint& c : whole())
-    if (c.meta.healthy() && c.meta.validation_loss &&
-        (!best || *c.meta.validation_loss < *best->meta.validation_loss))
-      best = std::move(c);
+  for (StoredCheckpoint& c : whole()) {
+    if (!c.meta.healthy() || !c.meta.validation_loss) continue;
+    const bool is_first = !best || validation_name(best->meta.data) != validation_name(c.meta.data);
+    if (is_first || *c.meta.validation_loss < *best->meta.validation_loss) best = std::move(c);
+  }
   return best;
 }
 
@@ -242,8 +244,8 @@ std::vector<std::int64_t> CheckpointFolder::removable(const KeepPolicy& policy,
   if (policy.newest <= 0) return {};
   std::vector<KeptCheckpoint> all;
   for (const StoredCheckpoint& c : whole())
-    all.push_back(
-        {c.meta.step, c.meta.healthy(), c.meta.validation_loss, was_kept_for_good(c.meta)});
+    all.push_back({c.meta.step, c.meta.healthy(), c.meta.validation_loss, was_kept_for_good(c.meta),
+                   validation_name(c.meta.data)});
   return checkpoints_to_remove(std::move(all), policy, saved);
 }
 

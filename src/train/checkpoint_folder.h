@@ -39,7 +39,8 @@ class CheckpointFolder {
   // DataError E0641 where there are checkpoints and all are damaged; UserError E0825 where all that
   // are whole are another run's.
   std::optional<StoredCheckpoint> to_resume();
-  // The healthy one with the lowest validation loss, the earliest among equals.
+  // The healthy one with the lowest validation loss, the earliest among equals; of those that were
+  // validated on the data of the last, where --force has changed it on the way.
   std::optional<StoredCheckpoint> best();
   // All whole ones, by step.
   std::vector<StoredCheckpoint> whole();

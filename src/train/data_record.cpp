@@ -103,6 +103,14 @@ bool is_same_data(const json& before, const json& now) {
   return tokenizer.is_null() || tokenizer == member(now, "tokenizer");
 }
 
+std::string validation_name(const json& record) {
+  return record.is_object() ? json_text(member(record, "validation")) : "";
+}
+
+bool is_same_validation(const json& before, const json& now) {
+  return !before.is_object() || validation_name(before) == validation_name(now);
+}
+
 std::uint64_t signature_in(const json& record) {
   const json signature = member(record, "signature");
   if (!signature.is_string()) return 0;

@@ -21,6 +21,12 @@ nlohmann::json parse_data_record(std::string_view text, const std::string& name)
 // Whether what decides what is learnt is the same: the tokens and the tokenizer.
 bool is_same_data(const nlohmann::json& before, const nlohmann::json& now);
 
+// The same of validation alone: whether losses measured on it can be compared. Nothing known of
+// `before` is no difference.
+bool is_same_validation(const nlohmann::json& before, const nlohmann::json& now);
+// Text that is the same for the same validation; "" where the record does not say.
+std::string validation_name(const nlohmann::json& record);
+
 // The signature of packed text (data/pack.h); 0 where the record has none.
 std::uint64_t signature_in(const nlohmann::json& record);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace aloft {
@@ -12,12 +13,13 @@ struct KeptCheckpoint {
   std::int64_t step = 0;
   bool healthy = true;
   std::optional<double> validation_loss = {};
-  bool for_good = false;  // the rules that it was saved under keep it for good
+  bool for_good = false;          // the rules that it was saved under keep it for good
+  std::string validated_on = {};  // losses on the same validation data can be compared
 };
 
 struct KeepPolicy {
   std::int64_t newest = 3;  // so many of the newest healthy ones; 0: all checkpoints
-  std::int64_t best = 1;    // so many with the lowest validation loss
+  std::int64_t best = 1;    // so many with the lowest validation loss, of each validation data
   std::int64_t every = 0;   // those of steps that this divides; 0: none
 };
 

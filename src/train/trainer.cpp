@@ -17,6 +17,7 @@
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "train/banner.h"
+#include "train/data_record.h"
 #include "train/health.h"
 #include "train/interrupt.h"
 #include "train/memory_need.h"
@@ -113,7 +114,7 @@ class Training {
     position_ = meta.data_position;
     tokens_ = meta.tokens;
     time_ = meta.time_s;
-    best_ = meta.best;
+    if (is_same_validation(meta.data, start_.data_record)) best_ = meta.best;
     validation_ = meta.validation_loss;
     if (validation_) result_.val_loss = validation_;
     result_.last_loss = meta.last_loss;

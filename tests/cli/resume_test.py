@@ -1,6 +1,7 @@
 """What a run says and keeps when it goes on: its lines, its length, its data, its tokenizer."""
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -202,6 +203,32 @@ class Resume(ProgramTest):
         said = self.train("run", "--resume", "--steps", 8, exit_code=2)
         self.says(said, "E0818", "training tokens: 1408 (hash ", "validation tokens: 352 (hash ")
         self.assertEqual(len(set(re.findall(r'hash "([0-9a-f]{16})"', said))), 4)
+
+    def test_with_other_data_the_best_loss_is_another_one(self):
+        rules = {"train__eval_every": 2, "train__patience": 3, "train__keep_checkpoints": 1}
+        self.train("run", "--steps", 8, optimizer__lr=0.01, **rules)
+        best = self.record()["result"]["best"]
+        draw = random.Random(3)
+        (self.folder / "text.txt").write_text("".join(chr(draw.randrange(33, 127)) for _ in range(2000)))
+        self.train("run", "--resume", "--force", "--steps", 20, optimizer__lr=0.001, **rules)
+        after = self.record()["result"]
+        losses = {r["step"]: r["val_loss"] for r in self.lines() if "val_loss" in r and r["step"] > 8}
+        self.assertGreater(min(losses.values()), best["val_loss"])  # noise
+        self.assertEqual(after["best"]["step"], min(losses, key=losses.get))
+        kept = sorted(p.name for p in (self.folder / "run" / "checkpoints").iterdir())
+        for step in (best["step"], after["best"]["step"], after["steps"]):
+            self.assertIn(f"step-{step:06}", kept)
+        # As a kill leaves it before anything was saved on the new data: its record names that already.
+        for name in kept:
+            if name > "step-000008":
+                shutil.rmtree(self.folder / "run" / "checkpoints" / name)
+        self.train("run", "--resume", "--steps", 20, optimizer__lr=0.001, **rules)
+        self.assertGreater(self.record()["result"]["best"]["step"], best["step"])
+
+    def test_another_number_of_batches_for_validation_is_said(self):
+        self.train("run", train__eval_batches=1)
+        self.says(self.train("run", "--resume", "--steps", 8, train__eval_batches=2),
+                  "train.eval_batches: 1")
 
     def test_without_the_record_of_the_data_the_checkpoint_knows_it(self):
         self.train("run")

@@ -119,6 +119,14 @@ TEST(KeepPolicy, WhatWasKeptForGoodStaysUnderOtherRules) {
   EXPECT_EQ(checkpoints_to_remove(run, {.newest = 1, .best = 0}, 300), (Steps{150, 250}));
 }
 
+// Losses on other data say nothing about which is better: each has its best.
+TEST(KeepPolicy, TheBestOfEachValidationDataStay) {
+  const std::vector<KeptCheckpoint> run = {
+      {1, true, 0.5, false, "old"}, {2, true, 0.4, false, "old"}, {3, true, 2.5, false, "new"},
+      {4, true, 2.4, false, "new"}, {5, true, 2.6, false, "new"}, {6}};
+  EXPECT_EQ(checkpoints_to_remove(run, {.newest = 1, .best = 1}, 6), (Steps{1, 3, 5}));
+}
+
 TEST(KeepPolicy, WhatWasJustSavedStays) {
   EXPECT_EQ(checkpoints_to_remove({{3}, {12}}, {.newest = 1, .best = 0}, 3), Steps{});
 }
