@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -61,7 +62,16 @@ class Training {
 
   TrainResult run() {
     if (from_) take_over(*from_);
-    if (has_nothing_to_do()) return stay_as_it_is();
+    if (has_nothing_to_do())
+      stay_as_it_is();
+    else
+      train();
+    if (behind_the_end_) std::rethrow_exception(behind_the_end_);
+    return result_;
+  }
+
+ private:
+  void train() {
     compile();
     make_values(session_);
     if (options_.resume) go_on();
@@ -84,10 +94,8 @@ class Training {
       leave(metrics, InternalError(error.what()));
       throw;
     }
-    return result_;
   }
 
- private:
   void introduce() const {
     if (options_.quiet) return;
     std::string text =
@@ -128,12 +136,13 @@ class Training {
   bool has_nothing_to_do() const {
     const json& found = directory_.found_record();
     const bool is_finished = found.is_object() && found.value("finished", json()) == true;
-    return step_ > recipe_.train.steps || (step_ > 0 && is_over() && is_finished);
+    return step_ > recipe_.train.steps ||
+           (step_ > 0 && is_over() && is_finished && !lacks_sample());
   }
 
   // Nothing is written but the report, which may show more than it did, and nothing removed but
   // what the last save would have.
-  TrainResult stay_as_it_is() {
+  void stay_as_it_is() {
     log_warning("nothing to do: the run stands behind step {} of {}{}", step_, recipe_.train.steps,
                 patience_is_over(best_, recipe_.train.patience) ? "; its patience is over" : "");
     result_.last_step = step_;
@@ -142,8 +151,7 @@ class Training {
         if (const json skipped = result.value("skipped", json()); skipped.is_number_integer())
           result_.skipped = skipped;
     end_pruning();
-    if (options_.report && !directory_.found_record().is_null()) options_.report(directory_.path());
-    return result_;
+    if (!directory_.found_record().is_null()) report();
   }
 
   // The recipe that the checkpoint was saved under; null where nothing says it.
@@ -434,12 +442,34 @@ class Training {
           !setback.empty())
         log_warning("{}", setback);
     runner_.reset();  // the training arenas go; the generator makes its own
-    if (result_.exit == ExitCode::Ok && !sample()) result_.exit = ExitCode::Interrupted;
+    if (result_.exit == ExitCode::Ok)
+      behind_the_end("the last sample", [&] {
+        if (!sample()) result_.exit = ExitCode::Interrupted;
+      });
     write_record(true);  // with nothing left to do
     if (result_.exit == ExitCode::Interrupted && problem_.empty())
       log_info("the checkpoint is {}: the same command with --resume goes on from there",
                result_.checkpoint.string());
-    if (options_.report) options_.report(directory_.path());
+    report();
+  }
+
+  // What follows the end of a run that is saved cannot undo it: what fails there is said, and where
+  // it is not for what lies in the directory, also by the program's exit status.
+  template <class Act>
+  void behind_the_end(const char* what, const Act& act) {
+    try {
+      act();
+    } catch (const DataError& e) {
+      log_warning("{} cannot be made: {}", what, e.what());
+    } catch (const std::exception& e) {
+      if (behind_the_end_) return log_warning("{} cannot be made: {}", what, e.what());
+      log_warning("{} cannot be made; the run stands as it is saved", what);
+      behind_the_end_ = std::current_exception();
+    }
+  }
+
+  void report() {
+    if (options_.report) behind_the_end("the report", [&] { options_.report(directory_.path()); });
   }
 
   [[noreturn]] void refuse_to_succeed() {
@@ -543,6 +573,7 @@ class Training {
   bool evaluation_is_written_ = false;
   bool unsaved_ = true;
   std::string problem_;  // of the state that was saved last
+  std::exception_ptr behind_the_end_;
   Inside inside_ = Inside::Nothing;
   std::array<std::int64_t, 3> random_before_ = {};
   StepRate rate_;

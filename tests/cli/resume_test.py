@@ -113,6 +113,37 @@ class Resume(ProgramTest):
         self.assertIsNone(self.record()["saved"])
         self.says(self.train("run", "--resume", "--steps", 2), "begins anew")
 
+    def test_a_sample_or_report_that_cannot_be_written_leaves_a_run_finished(self):
+        self.train("straight", "--steps", 4, train__sample_tokens=4)
+        for name in ("samples/step-000004.txt", "report.html"):
+            with self.subTest(name):
+                self.train("run", "--steps", 2, train__sample_tokens=4)
+                there = self.folder / "run" / name
+                there.unlink(missing_ok=True)
+                (there / "x").mkdir(parents=True)  # nothing can be put in its place
+                said = self.train("run", "--resume", "--steps", 4, train__sample_tokens=4, exit_code=4)
+                self.says(said, "cannot be made; the run stands as it is saved", there.name)
+                self.assertRegex(said, "(?m)^error E0603")
+                self.assertTrue(self.record()["finished"])
+                self.assertEqual(self.record()["result"]["steps"], 4)
+                shutil.rmtree(there)
+                self.train("run", "--resume", "--steps", 4, train__sample_tokens=4)
+                self.assertTrue(self.record()["finished"])
+                self.assertTrue((self.folder / "run" / "report.html").is_file())
+                self.assertEqual(*((self.folder / out / "samples" / "step-000004.txt").read_bytes()
+                                   for out in ("straight", "run")))
+                shutil.rmtree(self.folder / "run")
+
+    def test_a_report_shows_the_beginning_of_a_long_sample(self):
+        self.train("run", train__sample_tokens=4)
+        (self.folder / "run" / "samples" / "step-000009.txt").write_text("once " * 300_000)
+        self.aloft("report", "run")
+        page = (self.folder / "run" / "report.html").read_text()
+        self.assertGreater(page.count("once "), 200_000)
+        self.says(page, "step-000009.txt has the rest")
+        self.train("run", "--resume", "--steps", 6)
+        self.assertTrue(self.record()["finished"])
+
     def test_the_report_says_that_the_metrics_are_gone(self):
         self.train("run")
         (self.folder / "run" / "metrics.jsonl").unlink()
