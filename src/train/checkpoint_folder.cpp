@@ -142,8 +142,8 @@ void CheckpointFolder::refuse_others() const {
       .saw("run " + in_quotes(read_manifest(first).meta.run))
       .need("run " + in_quotes(run_.value_or("")))
       .advice(
-          "move run.json away: a run goes on from what its checkpoints carry, too; or bring "
-          "the right one back");
+          "bring the right one back; or move run.json away: a run goes on from what its "
+          "checkpoints carry, and `aloft generate` takes a checkpoint's folder, too");
 }
 
 std::vector<StoredCheckpoint> CheckpointFolder::whole() {

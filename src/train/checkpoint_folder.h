@@ -47,6 +47,8 @@ class CheckpointFolder {
   // What was met and could not be used: damaged ones, a line each, and those of other runs.
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<Path>& foreign() const { return foreign_; }
+  // UserError E0825, where there are some of others.
+  [[noreturn]] void refuse_others() const;
 
   // Writes step-N. One of this run with that name is replaced, and at no moment is there neither
   // the old nor the new one; anything else of that name steps aside (step-000500.aside-1).
@@ -60,7 +62,6 @@ class CheckpointFolder {
   void prune(const KeepPolicy& policy, std::int64_t saved);
 
  private:
-  [[noreturn]] void refuse_others() const;
   bool is_ours(const CheckpointMeta& meta) const { return !run_ || meta.run == *run_; }
   std::optional<CheckpointMeta> checked(const Path& checkpoint, std::int64_t step);
   void put_in_place(const Path& whole, const Path& final_path, std::int64_t step);

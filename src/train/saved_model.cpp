@@ -62,11 +62,9 @@ SavedModel open_huggingface(const Path& folder) {
   return saved;
 }
 
-std::string run_of(const Path& record) { return run_name(parse_json(read_file(record))); }
-
 // The checkpoint of a run that `which` means.
 Path chosen_checkpoint(const Path& run, const std::string& which) {
-  CheckpointFolder folder(run / "checkpoints", run_of(run / "run.json"));
+  CheckpointFolder folder(run / "checkpoints", run_name(read_run_record(run / "run.json")));
   std::optional<StoredCheckpoint> found;
   if (which == "best") {
     found = folder.best();
@@ -81,6 +79,7 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
   for (const std::string& p : folder.problems()) log_warning("a checkpoint is passed over: {}", p);
   if (found) return found->path;
   const std::vector<StoredCheckpoint> all = folder.whole();
+  if (all.empty() && !folder.foreign().empty()) folder.refuse_others();
   if (all.empty()) throw DataError("E0641", "the run has no whole checkpoint").at(run.string());
   std::string steps;
   for (const StoredCheckpoint& c : all)

@@ -45,9 +45,9 @@ struct TrainResult {
 // Runs a recipe from the start, or on from its newest healthy checkpoint, until its last step,
 // until its patience is over, or until SIGINT, SIGTERM or SIGHUP (the step is finished, a
 // checkpoint saved, exit Interrupted; before the first step Interrupted is thrown). Whatever is
-// thrown on the way, what is healthy is saved first; what is thrown of the last sample and the
-// report comes behind the end, and run.json says finished. DivergedError E0810 when the loss scaler gives
-// up, E0822 when the run's end is worth nothing; the errors of data, recipe, files and run
+// thrown on the way, what is healthy is saved first; what is thrown of the last sample or of the
+// report comes behind the end, and run.json says finished. DivergedError E0810 when the loss scaler
+// gives up, E0822 when the run's end is worth nothing; the errors of data, recipe, files and run
 // directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 

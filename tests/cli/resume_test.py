@@ -59,7 +59,7 @@ class Resume(ProgramTest):
         self.train("run", "--steps", 12, train__checkpoint_every=6)
         for _ in range(3):
             shutil.rmtree(self.folder / "run" / "checkpoints" / "step-000012")
-            self.train("run", "--resume", "--steps", 12, train__eval_every=6,
+            self.train("run", "--resume", "--steps", 12, train__eval_every=6, train__keep_best=0,
                        train__checkpoint_every=100)
         self.assertEqual([r["step"] for r in self.lines() if "val_loss" in r], [6, 12])
         events = b"".join(p.read_bytes() for p in (self.folder / "run").glob("events.out*"))
@@ -76,6 +76,14 @@ class Resume(ProgramTest):
             self.says(said, "E0825", "step-000004", "move run.json away")
             self.assertEqual((self.folder / "run" / "run.json").read_bytes(), before)
             self.assertEqual(metrics.read_bytes(), kept)
+            for verb in (["generate", "run", "--prompt", "the"],
+                         ["score", "run", "--tokens", "none", "--out", "none"]):
+                self.says(self.aloft(*verb, exit_code=2).stderr.decode(), "E0825", "move run.json away")
+        self.aloft("generate", "run/checkpoints/step-000004", "--prompt", "the", "--tokens", 3)
+        (self.folder / "run" / "run.json").write_text('{"run": "0123')
+        for verb in (["generate", "run", "--prompt", "the"],
+                     ["score", "run", "--tokens", "none", "--out", "none"]):
+            self.says(self.aloft(*verb, exit_code=3).stderr.decode(), "E0643", "run/run.json")
         (self.folder / "run" / "run.json").unlink()  # as advised
         self.train("run", "--resume", "--steps", 8)
         self.assertEqual([r["step"] for r in self.lines() if "loss" in r], list(range(1, 9)))
