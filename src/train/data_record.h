@@ -31,7 +31,11 @@ std::string validation_name(const nlohmann::json& record);
 std::uint64_t signature_in(const nlohmann::json& record);
 
 // How the files differ, a few of them by name ("a new file: b.txt"), and each part of the tokens
-// and the tokenizer that is another one, with its hash. What one lacks is not compared.
+// and the tokenizer that is another one, with its hash. What one lacks is not compared. Where all
+// sizes are the same, files that were written since are named.
 std::vector<std::string> data_differences(const nlohmann::json& before, const nlohmann::json& now);
+// The same of the files alone: `now` cannot be made tokens of.
+std::vector<std::string> file_differences(const nlohmann::json& before,
+                                          const std::vector<CorpusFile>& now);
 
 }  // namespace aloft

@@ -90,6 +90,7 @@ class Resumption {
     try {
       return open_todays_data();
     } catch (const DataError& e) {
+      if (e.code() == "E0501") refuse_characters(e);
       if (e.code() != "E0510" && e.code() != "E0511") throw;
       std::optional<Dataset> kept = cached_data(recipe_, signature_in(data_record_));
       if (!kept || !is_same_data(data_record_, data_record_of(*kept))) throw;
@@ -98,6 +99,19 @@ class Resumption {
       is_text_gone_ = true;
       return *std::move(kept);
     }
+  }
+
+  // The run's tokenizer has no ids for today's text: no --force helps.
+  [[noreturn]] void refuse_characters(const DataError& why) const {
+    UserError e("E0818", "the data of the run is not what it was");
+    e.add_line("saw", why.headline());
+    for (const std::string& line : file_differences(data_record_, files_of_text(recipe_)))
+      e.add_line("saw", line);
+    e.add_line("need",
+               "the characters that the run's tokenizer knows, " + own_tokenizer().string());
+    e.add_line("try",
+               "bring the data back as it was, leave new characters out, or begin a new run");
+    throw e;
   }
 
   // With the run's tokenizer, whatever the recipe would make of today's text.

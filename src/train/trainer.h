@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "data/pack.h"
@@ -32,8 +33,8 @@ struct TrainResult {
   std::int64_t steps = 0;      // made by this call
   std::int64_t last_step = 0;  // of the whole run, resumed ones included
   std::int64_t skipped = 0;
-  double first_loss = 0;            // of this call's steps
-  std::optional<double> last_loss;  // of the whole run's; nothing where it has made none
+  double first_loss = 0;                // of this call's steps
+  std::optional<double> last_loss;      // of the whole run's; nothing where it has made none
   std::optional<double> val_loss;       // the newest
   std::optional<double> bytes_a_token;  // of the validation part: bytes_a_validation_token()
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;
@@ -68,6 +69,9 @@ Dataset open_data(const Recipe& recipe, bool quiet);
 // a look at the text.
 std::optional<Dataset> cached_data(const Recipe& recipe);
 std::optional<Dataset> cached_data(const Recipe& recipe, std::uint64_t signature);
+// The files of the recipe's text as they are now; none where it names token files instead.
+// DataError of data/corpus.h.
+std::vector<CorpusFile> files_of_text(const Recipe& recipe);
 // Ids that the model must have at least; 0 where the recipe's model.vocab alone can say it.
 // UserError E0722 where nothing does.
 std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data);

@@ -243,6 +243,20 @@ class Resume(ProgramTest):
         self.says(said, "E0818", "training tokens: 1408 (hash ", "validation tokens: 352 (hash ")
         self.assertEqual(len(set(re.findall(r'hash "([0-9a-f]{16})"', said))), 4)
 
+    def test_characters_that_the_run_does_not_know_are_other_data(self):
+        char = {"data__tokenizer__kind": "char"}
+        self.train("run", **char)
+        text = self.folder / "text.txt"
+        kept = text.read_text()
+        for content, words in ((kept + "\u00e9t\u00e9\n", "text.txt had 1760 bytes, now 1766"),
+                               (kept.replace("fox", "F_X"), "text.txt has as many bytes, and was")):
+            text.write_text(content, encoding="utf-8")
+            for force in ([], ["--force"]):
+                said = self.train("run", "--resume", "--steps", 8, *force, exit_code=2, **char)
+                self.says(said, "error E0818", "does not know", words, "run/tokenizer")
+        text.write_text(kept)
+        self.train("run", "--resume", "--steps", 8, **char)
+
     def test_with_other_data_the_best_loss_is_another_one(self):
         rules = {"train__eval_every": 2, "train__patience": 3, "train__keep_checkpoints": 1}
         self.train("run", "--steps", 8, optimizer__lr=0.01, **rules)
