@@ -85,13 +85,15 @@ std::optional<PrecisionRecipe> settled_precision(const json& before) {
   return settled;
 }
 
-void refuse_fixed(const std::vector<RecipeChange>& changes) {
+void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint) {
   UserError e("E0817", "this recipe cannot go on with the run");
   std::vector<std::string_view> reasons;
   for (const RecipeChange& c : changes)
     if (c.meaning == OnResume::Fixed) {
       e.add_line("saw", c.str());
-      const std::string_view why = why_fixed(c.key);
+      const std::string_view why =
+          has_checkpoint ? why_fixed(c.key)
+                         : "the run is recorded as another one; it has nothing to go on from yet";
       if (std::find(reasons.begin(), reasons.end(), why) == reasons.end()) reasons.push_back(why);
     }
   for (const std::string_view why : reasons) e.add_line("because", std::string(why));

@@ -30,8 +30,9 @@ std::vector<RecipeChange> keep_changes(const nlohmann::json& before, const Recip
 // The precision in which the run computes; nothing where the record does not say.
 std::optional<PrecisionRecipe> settled_precision(const nlohmann::json& before);
 
-// UserError E0817 where a Fixed key differs; each is listed.
-void refuse_fixed(const std::vector<RecipeChange>& changes);
+// UserError E0817 where a Fixed key differs; each is listed, with what it decides of the checkpoint
+// that the run goes on from, if there is one.
+void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint = true);
 // The same of what the recipe comes to: `differences` of the checkpoint's model (checkpoint.h).
 void refuse_other_model(const std::vector<std::string>& differences);
 // Says every change but the Free ones to the person at the terminal, and how a schedule that spans

@@ -46,6 +46,7 @@ class Resumption {
   Resumption(const Recipe& recipe, const TrainOptions& options, const json& known,
              const CheckpointMeta* from)
       : options_(options),
+        has_checkpoint_(from != nullptr),
         record_(known),
         data_record_(read_data_record(options.out / "data.json", options.force)) {
     recipe_ = recipe;
@@ -72,7 +73,7 @@ class Resumption {
     if (!recipe_.precision.is_resolved())
       if (const auto settled = settled_precision(before)) recipe_.precision = *settled;
     changes_ = recipe_changes(before, recipe_);
-    refuse_fixed(changes_);
+    refuse_fixed(changes_, has_checkpoint_);
     is_compared_ = true;
   }
 
@@ -196,6 +197,7 @@ class Resumption {
   }
 
   const TrainOptions& options_;
+  const bool has_checkpoint_;
   json record_, data_record_;
   Recipe recipe_;
   std::vector<RecipeChange> changes_;

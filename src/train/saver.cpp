@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace aloft {
 
@@ -50,8 +51,14 @@ Path Saver::save(const CheckpointMeta& meta, const nn::Module& model, const Opti
 
 void Saver::prune(std::int64_t step) { folder_.prune(policy(), step); }
 
-std::vector<std::int64_t> Saver::removable(std::int64_t step) {
-  return folder_.removable(policy(), step);
+void Saver::announce_removals(std::int64_t step, const std::vector<RecipeChange>& changed) {
+  if (changed.empty()) return;
+  const std::vector<std::int64_t> steps = folder_.removable(policy(), step);
+  if (steps.empty()) return;
+  std::vector<std::string> rules;
+  for (const RecipeChange& c : changed) rules.push_back(c.str());
+  log_warning("the next save removes checkpoints that the run has kept so far, of step {}: {}",
+              fmt::join(steps, ", "), join(rules, "; "));
 }
 
 std::string Saver::newest_healthy() {

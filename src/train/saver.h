@@ -6,6 +6,7 @@
 
 #include "train/checkpoint_folder.h"
 #include "train/recipe.h"
+#include "train/resume_changes.h"
 #include "train/run_directory.h"
 
 namespace aloft {
@@ -34,8 +35,9 @@ class Saver {
   // Removes what need not stay beside the checkpoint of `step`: a run that was killed behind its
   // last save has not come to it. Only where the rules are those of that save.
   void prune(std::int64_t step);
-  // Steps of the checkpoints that would go.
-  std::vector<std::int64_t> removable(std::int64_t step);
+  // Says which checkpoints the next save will remove, beside that of `step`, where the rules differ
+  // from those of the save before: an option that was forgotten costs none without a word.
+  void announce_removals(std::int64_t step, const std::vector<RecipeChange>& changed);
 
   // The newest healthy checkpoint, for advice; "" where there is none.
   std::string newest_healthy();

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "base/text.h"
+#include "base/system_failure.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
@@ -89,6 +89,9 @@ class Training {
       throw;
     } catch (const std::bad_alloc&) {
       leave(metrics, EnvironmentError("E0401", "out of memory"));
+      throw;
+    } catch (const std::system_error& error) {
+      leave(metrics, system_error(error));
       throw;
     } catch (const std::exception& error) {
       leave(metrics, InternalError(error.what()));
@@ -166,24 +169,12 @@ class Training {
     if (before.is_object() && keep_changes(before, recipe_).empty()) saver_.prune(step_);
   }
 
-  // An option that was forgotten must not cost a checkpoint without a word.
-  void say_what_the_next_save_removes() {
-    const std::vector<RecipeChange> changed = keep_changes(recipe_of_save(), recipe_);
-    if (changed.empty()) return;
-    const std::vector<std::int64_t> steps = saver_.removable(step_);
-    if (steps.empty()) return;
-    std::vector<std::string> rules;
-    for (const RecipeChange& c : changed) rules.push_back(c.str());
-    log_warning("the next save removes checkpoints that the run has kept so far, of step {}: {}",
-                fmt::join(steps, ", "), join(rules, "; "));
-  }
-
   void go_on() {
     if (from_) {
       load_checkpoint(from_->path, json_of(config_), *model_, *optimizer_);
       result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
       log_info("resuming after step {} from {}", step_, from_->path.string());
-      say_what_the_next_save_removes();
+      saver_.announce_removals(step_, keep_changes(recipe_of_save(), recipe_));
     } else if (directory_.known().is_null()) {
       log_info("no checkpoint in {}: starting anew", directory_.checkpoints().string());
     } else {

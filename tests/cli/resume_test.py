@@ -88,6 +88,16 @@ class Resume(ProgramTest):
         self.train("run", "--resume", "--steps", 8)
         self.assertEqual([r["step"] for r in self.lines() if "loss" in r], list(range(1, 9)))
 
+    def test_without_a_checkpoint_nothing_is_said_of_its_weights(self):
+        self.train("run")
+        shutil.rmtree(self.folder / "run" / "checkpoints")
+        self.change_record(saved=None, result=None, finished=False)  # as a kill before the first save
+        for change in ({"model__heads": 4}, {"precision__level": "O0"}, {"optimizer__kind": "sgd"}):
+            said = self.train("run", "--resume", exit_code=2, **change)
+            self.says(said, "E0817", next(iter(change)).split("__")[0], "nothing to go on from yet")
+            self.assertNotIn("checkpoint's", said)
+            self.assertNotIn("weights would", said)
+
     def test_where_nothing_healthy_was_kept_that_is_said(self):
         said = self.train("run", "--steps", 1, exit_code=5, optimizer__lr="1e6",
                           precision__level="O0")
