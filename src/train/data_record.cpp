@@ -41,7 +41,6 @@ std::vector<std::string> differences_by(By by, const json& before, const json& n
   std::map<std::string, std::pair<json, json>> files;  // name -> then, now
   const auto collect = [&](const json& record, auto when) {
     const json list = member(record, "files");
-    if (!list.is_array()) return;
     for (const json& f : list)
       if (f.is_array() && f.size() == 3 && f[0].is_string() && f[1].is_number_unsigned())
         files[f[0].get<std::string>()].*when = f[static_cast<std::size_t>(by)];
@@ -69,9 +68,9 @@ std::vector<std::string> differences_by(By by, const json& before, const json& n
 }
 
 std::vector<std::string> differences_of_files(const json& before, const json& now) {
+  if (!member(before, "files").is_array() || !member(now, "files").is_array()) return {};
   std::vector<std::string> lines = differences_by(By::Size, before, now);
-  const bool both_say = member(before, "files").is_array() && member(now, "files").is_array();
-  return lines.empty() && both_say ? differences_by(By::Time, before, now) : lines;
+  return lines.empty() ? differences_by(By::Time, before, now) : lines;
 }
 
 // "4000 (hash 0123456789abcdef)"

@@ -102,8 +102,11 @@ class Resume(ProgramTest):
         said = self.train("run", "--steps", 1, exit_code=5, optimizer__lr="1e6",
                           precision__level="O0")
         self.says(said, "E0822", "nothing that is healthy", "begins the run anew")
-        said = self.train("run", "--resume", "--quiet", "--steps", 2, precision__level="O0")
-        self.says(said, "no healthy checkpoint", "begins anew")
+        shutil.copytree(self.folder / "run", self.folder / "lost")
+        (self.folder / "lost" / "run.json").unlink()
+        for out in ("run", "lost"):
+            said = self.train(out, "--resume", "--quiet", "--steps", 2, precision__level="O0")
+            self.says(said, "no healthy checkpoint", "begins anew")
 
     def test_checkpoints_that_are_gone_are_no_reason_to_begin_anew(self):
         self.train("run", train__checkpoint_every=2)
@@ -299,6 +302,7 @@ class Resume(ProgramTest):
         self.other_words()
         said = self.train("run", "--resume", "--steps", 8, exit_code=2)
         self.says(said, "data.json is gone", "the checkpoint of step 4", "E0818")
+        self.assertNotIn("a new file", said)  # it does not say which there were
 
     def test_without_any_record_of_the_data_its_size_is_compared(self):
         self.train("run")
