@@ -3,6 +3,7 @@
 
 #include <ctime>
 
+#include "base/json.h"
 #include "base/output.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
@@ -110,7 +111,7 @@ Action bench_verb(CLI::App& app) {
     const auto subject = open_bench(*o);
     const json j = measure_bench(*subject, *o, start);
     if (o->as_json)
-      print_result("{}\n", j.dump());
+      print_result("{}\n", json_text(j));
     else
       print_table(j);
     return ExitCode::Ok;

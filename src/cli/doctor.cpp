@@ -12,6 +12,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/measure.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/table.h"
@@ -128,7 +129,7 @@ ExitCode doctor(bool as_json) {
     rows.push_back({f.what, f.state, f.saw, f.advice});
   }
   if (as_json)
-    print_result("{}\n", list.dump(2));
+    print_result("{}\n", json_text(list, 2));
   else
     print_result("{}", table(rows));
   return failed ? ExitCode::Environment : ExitCode::Ok;

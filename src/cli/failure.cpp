@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
 
 #include "base/output.h"
+#include "base/system_failure.h"
 #include "train/interrupt.h"
 
 namespace aloft::cli {
@@ -23,24 +23,6 @@ ExitCode tell(const Error& e) {
   print_talk(std::string_view(e.what()));
   print_talk(std::string_view("\n"));
   return e.exit_code();
-}
-
-// A path that the standard library could not use: no rights, a circle of links, a name too long.
-EnvironmentError path_error(const std::filesystem::filesystem_error& e) {
-  EnvironmentError error("E0606", "the system does not give access to a file or folder");
-  if (!e.path1().empty()) error.add_line("file", e.path1().string());
-  if (!e.path2().empty()) error.add_line("and", e.path2().string());
-  error.add_line("saw", e.code().message());
-  return error;
-}
-
-EnvironmentError system_error(const std::system_error& e) {
-  if (e.code() == std::errc::resource_unavailable_try_again)
-    return EnvironmentError("E0406", "the system does not make a thread")
-        .saw(e.code().message())
-        .advice(
-            "--threads with a smaller number, or look at `ulimit -u` and the container's limit");
-  return EnvironmentError("E0606", "the system does not give access to something").saw(e.what());
 }
 
 ExitCode report(const std::exception_ptr& thrown) {
@@ -55,8 +37,6 @@ ExitCode report(const std::exception_ptr& thrown) {
   } catch (const std::bad_alloc&) {
     return tell(EnvironmentError("E0401", "not enough memory")
                     .advice("a smaller batch, or `ulimit -v` and the container's limit"));
-  } catch (const std::filesystem::filesystem_error& e) {
-    return tell(path_error(e));
   } catch (const std::system_error& e) {
     return tell(system_error(e));
   } catch (const std::exception& e) {
@@ -105,6 +85,7 @@ ExitCode report_failure(const std::exception_ptr& thrown) noexcept {
 
 void watch_over_the_end() {
   std::signal(SIGBUS, on_bus_error);
+  std::signal(SIGXFSZ, SIG_IGN);  // above `ulimit -f` a write fails, as on a full disk
   std::set_terminate(on_terminate);
   std::atexit(on_exit_of_others);
 }

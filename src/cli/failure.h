@@ -13,8 +13,8 @@ namespace aloft::cli {
 ExitCode report_failure(const std::exception_ptr& thrown) noexcept;
 
 // From now on the program ends with an exit status, not a signal, where an exception reaches nobody
-// (a parallel region); and where a library calls exit() by itself, as OpenMP does when it gets no
-// thread, the status is Environment. To be called once.
+// (a parallel region) or a file would grow beyond `ulimit -f`; and where a library calls exit() by
+// itself, as OpenMP does when it gets no thread, the status is Environment. To be called once.
 void watch_over_the_end();
 // The program is about to end by itself.
 void expect_the_end() noexcept;

@@ -153,7 +153,8 @@ ExitCode generate(const Options& o) {
   first.reserve(prompts.size());
   for (const std::string& prompt : prompts) first.push_back(first_tokens(tokenizer, prompt));
 
-  Generator generator(*saved.model, o.threads, o.samples);
+  Generator generator(*saved.model, o.threads, o.samples,
+                      "fewer --samples, a smaller model, or a machine with more memory");
   DrawOptions draw{o.tokens, tokenizer.vocab_size(), std::nullopt, o.sampling};
   if (!o.past_end) draw.end = tokenizer.end_of_text();
   Writer writer(tokenizer, o.as_json, o.samples > 1 || prompts.size() > 1);

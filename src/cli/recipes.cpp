@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/table.h"
@@ -94,7 +95,7 @@ ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
   if (as_json) {
     json list = json::array();
     for (const auto& [path, text] : found) list.push_back({{"path", path}, {"summary", text}});
-    print_result("{}\n", json{{"recipes", list}, {"keys", all}}.dump(2));
+    print_result("{}\n", json_text({{"recipes", list}, {"keys", all}}, 2));
     return ExitCode::Ok;
   }
   std::vector<std::vector<std::string>> rows{{"recipe", "what"}};

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/output.h"
 #include "cli/verb.h"
 #include "files/safetensors.h"
@@ -15,6 +16,7 @@
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "optim/sgd.h"
+#include "train/memory_need.h"
 #include "train/saved_model.h"
 
 namespace aloft::cli {
@@ -127,6 +129,7 @@ class Scorer {
     const TensorType type{DType::I32, {q.batch, q.length}};
     programs.add("score", {{"tokens", type}, {"targets", type}},
                  [&](const std::vector<Tensor>& in) { return compute(in[0], in[1]); });
+    need_memory_for(programs.plan(), "fewer or shorter rows of --tokens, or no --grads");
     programs.finish();
     std::copy(q.tokens.begin(), q.tokens.end(), programs.input<std::int32_t>("score", "tokens"));
     std::copy(q.targets.begin(), q.targets.end(), programs.input<std::int32_t>("score", "targets"));
@@ -203,7 +206,7 @@ ExitCode score(const Options& o) {
   Answer a = o.mode == "eager" ? scorer.eagerly(q) : scorer.compiled(q);
   write_answer(o.out, q, a, saved);
   if (o.as_json)
-    print_result("{}\n", nlohmann::json{{"loss", a.loss}, {"out", o.out}}.dump());
+    print_result("{}\n", json_text({{"loss", a.loss}, {"out", o.out}}));
   else
     print_result("loss {:.6f}\nwritten {}\n", a.loss, o.out);
   return ExitCode::Ok;

@@ -61,6 +61,16 @@ FileSeal seal_of(const Path& file) {
       .advice("resume from an older checkpoint: move this folder away");
 }
 
+// It is whole, and of something else than what it is loaded into: nobody is to move it away.
+[[noreturn]] void unfit(const Path& checkpoint, const std::string& what,
+                        const std::vector<std::string>& seen = {}) {
+  DataError e("E0641", "the checkpoint cannot be used: " + what);
+  e.add_line("at", checkpoint.string());
+  for (const std::string& line : seen) e.add_line("saw", line);
+  e.add_line("try", "the model, precision and optimizer that it was saved with");
+  throw e;
+}
+
 // What a model's config says about the meaning of its weights. Dropout is training's business.
 json meaning_of(json config) {
   if (config.is_object()) config.erase("dropout");
@@ -69,12 +79,8 @@ json meaning_of(json config) {
 
 void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& model_config,
                const nn::Module& model) {
-  if (const std::string now = model.policy().str(); meta.policy != now)
-    broken(checkpoint,
-           "it was trained in precision '" + meta.policy + "', this run is '" + now + "'");
-  if (meaning_of(meta.model) != meaning_of(model_config))
-    broken(checkpoint,
-           "its model is " + meta.model.dump() + ", this run's is " + model_config.dump());
+  const auto differences = model_differences(meta, model_config, model.policy().str());
+  if (!differences.empty()) unfit(checkpoint, "it is of another model or precision", differences);
 }
 
 std::int32_t count_in(std::span<const std::byte> i32) {
@@ -86,12 +92,31 @@ std::int32_t count_in(std::span<const std::byte> i32) {
 void check_micro_batches(const Path& checkpoint, const TensorView& sums, const Optimizer& now) {
   const std::int32_t saved = count_in(sums.bytes);
   if (saved < 1 || saved >= now.accumulation())
-    broken(checkpoint, fmt::format("it was saved behind micro-batch {} of a step, and a step has "
-                                   "{} of them now",
-                                   saved, now.accumulation()));
+    unfit(checkpoint, fmt::format("it was saved behind micro-batch {} of a step, and a step has "
+                                  "{} of them now",
+                                  saved, now.accumulation()));
 }
 
 }  // namespace
+
+std::vector<std::string> model_differences(const CheckpointMeta& meta, const json& model_config,
+                                           const std::string& policy) {
+  std::vector<std::string> lines;
+  if (meta.policy != policy)
+    lines.push_back(fmt::format("precision: {}, now {}", meta.policy, policy));
+  const json before = meaning_of(meta.model), now = meaning_of(model_config);
+  if (before == now) return lines;
+  if (!before.is_object() || !now.is_object()) {
+    lines.push_back(fmt::format("model: {}, now {}", json_text(before), json_text(now)));
+    return lines;
+  }
+  json all = before;
+  all.update(now);
+  for (const auto& [key, value] : all.items())
+    if (const json was = before.value(key, json()), is = now.value(key, json()); was != is)
+      lines.push_back(fmt::format("model.{}: {}, now {}", key, json_text(was), json_text(is)));
+  return lines;
+}
 
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
                       const Optimizer& optimizer) {
@@ -140,11 +165,11 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   for (const VariablePtr& v : variables) {
     const TensorView* t = state.find(v->name.str());
     if (!t || t->type != v->type)
-      broken(checkpoint, "'" + v->name.str() + "' is " + (t ? t->type.str() : "missing") +
-                             ", this run needs " + v->type.str());
+      unfit(checkpoint, "'" + v->name.str() + "' is " + (t ? t->type.str() : "missing") +
+                            ", this run needs " + v->type.str());
   }
   if (state.tensors().size() != variables.size())
-    broken(checkpoint, "it holds the state of another optimizer");
+    unfit(checkpoint, "it holds the state of another optimizer");
   models::load_state(Safetensors::open(checkpoint / kFiles[0]), model);
   for (const VariablePtr& v : variables) {
     const TensorView& t = state.at(v->name.str());

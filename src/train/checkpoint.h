@@ -6,6 +6,9 @@
 // they lie, which stay, and what killed saves leave: checkpoint_folder.h.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/file.h"
 #include "frontend/module.h"
 #include "frontend/optimizer.h"
@@ -21,6 +24,12 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
 // nothing is changed then.
 CheckpointMeta load_checkpoint(const Path& checkpoint, const nlohmann::json& model_config,
                                nn::Module& model, Optimizer& optimizer);
+
+// How the model that a checkpoint was trained as differs from this one in what its weights mean,
+// and in its precision: "model.vocab: 300, now 256". Empty where it does not.
+std::vector<std::string> model_differences(const CheckpointMeta& meta,
+                                           const nlohmann::json& model_config,
+                                           const std::string& policy);
 
 // Reads the manifest alone. DataError E0601, E0641.
 Manifest read_manifest(const Path& checkpoint);

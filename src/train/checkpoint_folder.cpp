@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "train/data_record.h"
 
 namespace aloft {
 namespace {
@@ -41,6 +42,15 @@ std::vector<std::pair<Path, std::int64_t>> entries(const Path& folder, std::stri
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });
   return found;
+}
+
+// By the recipe that it was saved under; that of the run may have lost the key since.
+bool was_kept_for_good(const CheckpointMeta& meta) {
+  const nlohmann::json train =
+      meta.recipe.is_object() ? meta.recipe.value("train", nlohmann::json()) : nlohmann::json();
+  if (!train.is_object()) return false;
+  const nlohmann::json every = train.value("keep_every", nlohmann::json());
+  return every.is_number_integer() && every > 0 && meta.step % every.get<std::int64_t>() == 0;
 }
 
 void remove_quietly(const Path& path) {
@@ -131,8 +141,9 @@ void CheckpointFolder::refuse_others() const {
       .at(first.string())
       .saw("run " + in_quotes(read_manifest(first).meta.run))
       .need("run " + in_quotes(run_.value_or("")))
-      .advice("move run.json away: a run goes on from what its checkpoints carry, too; or bring "
-              "the right one back");
+      .advice(
+          "bring the right one back; or move run.json away: a run goes on from what its "
+          "checkpoints carry, and `aloft generate` takes a checkpoint's folder, too");
 }
 
 std::vector<StoredCheckpoint> CheckpointFolder::whole() {
@@ -144,10 +155,11 @@ std::vector<StoredCheckpoint> CheckpointFolder::whole() {
 
 std::optional<StoredCheckpoint> CheckpointFolder::best() {
   std::optional<StoredCheckpoint> best;
-  for (StoredCheckpoint& c : whole())
-    if (c.meta.healthy() && c.meta.validation_loss &&
-        (!best || *c.meta.validation_loss < *best->meta.validation_loss))
-      best = std::move(c);
+  for (StoredCheckpoint& c : whole()) {
+    if (!c.meta.healthy() || !c.meta.validation_loss) continue;
+    const bool is_first = !best || validation_name(best->meta.data) != validation_name(c.meta.data);
+    if (is_first || *c.meta.validation_loss < *best->meta.validation_loss) best = std::move(c);
+  }
   return best;
 }
 
@@ -227,12 +239,18 @@ Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,
   return final_path;
 }
 
-void CheckpointFolder::prune(const KeepPolicy& policy, std::int64_t saved) {
-  if (policy.newest <= 0) return;
+std::vector<std::int64_t> CheckpointFolder::removable(const KeepPolicy& policy,
+                                                      std::int64_t saved) {
+  if (policy.newest <= 0) return {};
   std::vector<KeptCheckpoint> all;
   for (const StoredCheckpoint& c : whole())
-    all.push_back({c.meta.step, c.meta.healthy(), c.meta.validation_loss});
-  for (const std::int64_t step : checkpoints_to_remove(std::move(all), policy, saved)) {
+    all.push_back({c.meta.step, c.meta.healthy(), c.meta.validation_loss, was_kept_for_good(c.meta),
+                   validation_name(c.meta.data)});
+  return checkpoints_to_remove(std::move(all), policy, saved);
+}
+
+void CheckpointFolder::prune(const KeepPolicy& policy, std::int64_t saved) {
+  for (const std::int64_t step : removable(policy, saved)) {
     // Renamed first: a removal that is cut short leaves nothing that looks damaged.
     const Path path = folder_ / name_of_step(step), removed = hidden(folder_, step, kRemoved);
     remove_quietly(removed);

@@ -39,24 +39,29 @@ class CheckpointFolder {
   // DataError E0641 where there are checkpoints and all are damaged; UserError E0825 where all that
   // are whole are another run's.
   std::optional<StoredCheckpoint> to_resume();
-  // The healthy one with the lowest validation loss, the earliest among equals.
+  // The healthy one with the lowest validation loss, the earliest among equals; of those that were
+  // validated on the data of the last, where --force has changed it on the way.
   std::optional<StoredCheckpoint> best();
   // All whole ones, by step.
   std::vector<StoredCheckpoint> whole();
   // What was met and could not be used: damaged ones, a line each, and those of other runs.
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<Path>& foreign() const { return foreign_; }
+  // UserError E0825, where there are some of others.
+  [[noreturn]] void refuse_others() const;
 
   // Writes step-N. One of this run with that name is replaced, and at no moment is there neither
   // the old nor the new one; anything else of that name steps aside (step-000500.aside-1).
   // EnvironmentError E0603, E0604; the old one is there then.
   Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
 
-  // Removes what the policy does not keep; `saved` is the step that was written last.
+  // Steps of what the policy does not keep; `saved` is the step that was written last. What was
+  // saved at a step of the train.keep_every of its own recipe stays, whatever the policy says now.
+  std::vector<std::int64_t> removable(const KeepPolicy& policy, std::int64_t saved);
+  // Removes it.
   void prune(const KeepPolicy& policy, std::int64_t saved);
 
  private:
-  [[noreturn]] void refuse_others() const;
   bool is_ours(const CheckpointMeta& meta) const { return !run_ || meta.run == *run_; }
   std::optional<CheckpointMeta> checked(const Path& checkpoint, std::int64_t step);
   void put_in_place(const Path& whole, const Path& final_path, std::int64_t step);

@@ -19,11 +19,11 @@ json identity_of(const TokenSource& tokens) {
 }
 
 // Where files are many, their number and bytes must do.
-json files_of(const DatasetInfo& info) {
+json files_record(const std::vector<CorpusFile>& files) {
   constexpr std::size_t kMost = 20000;
   json list = json::array();
-  if (info.text.size() > kMost) return list;
-  for (const CorpusFile& f : info.text) list.push_back({f.name, f.size, f.modified});
+  if (files.size() > kMost) return list;
+  for (const CorpusFile& f : files) list.push_back({f.name, f.size, f.modified});
   return list;
 }
 
@@ -34,14 +34,16 @@ json member(const json& of, const char* key) {
   return it == of.end() ? json() : *it;
 }
 
-std::vector<std::string> file_differences(const json& before, const json& now) {
+// By their sizes, or by when they were written.
+enum class By { Size = 1, Time = 2 };
+
+std::vector<std::string> differences_by(By by, const json& before, const json& now) {
   std::map<std::string, std::pair<json, json>> files;  // name -> then, now
   const auto collect = [&](const json& record, auto when) {
     const json list = member(record, "files");
-    if (!list.is_array()) return;
     for (const json& f : list)
       if (f.is_array() && f.size() == 3 && f[0].is_string() && f[1].is_number_unsigned())
-        files[f[0].get<std::string>()].*when = f[1];
+        files[f[0].get<std::string>()].*when = f[static_cast<std::size_t>(by)];
   };
   collect(before, &std::pair<json, json>::first);
   collect(now, &std::pair<json, json>::second);
@@ -56,12 +58,19 @@ std::vector<std::string> file_differences(const json& before, const json& now) {
       continue;
     }
     lines.push_back(then.is_null() ? "a new file: " + name
-                    : is.is_null()
-                        ? "a file that is gone: " + name
+                    : is.is_null() ? "a file that is gone: " + name
+                    : by == By::Time
+                        ? name + " has as many bytes, and was written since"
                         : fmt::format("{} had {} bytes, now {}", name, then.dump(), is.dump()));
   }
   if (more > 0) lines.push_back(fmt::format("and {} more", more));
   return lines;
+}
+
+std::vector<std::string> differences_of_files(const json& before, const json& now) {
+  if (!member(before, "files").is_array() || !member(now, "files").is_array()) return {};
+  std::vector<std::string> lines = differences_by(By::Size, before, now);
+  return lines.empty() ? differences_by(By::Time, before, now) : lines;
 }
 
 // "4000 (hash 0123456789abcdef)"
@@ -80,10 +89,10 @@ json data_record_of(const Dataset& data) {
   if (data.validation) record["validation"] = identity_of(*data.validation);
   if (data.tokenizer) record["tokenizer"] = hex16(data.tokenizer->fingerprint());
   if (data.info.signature != 0) record["signature"] = hex16(data.info.signature);
-  record["files"] = files_of(data.info);
+  record["files"] = files_record(data.info.text);
   record["train_bytes"] = data.info.train_bytes;
   record["validation_bytes"] = data.info.validation_bytes;
-  return record;
+  return parse_json(json_text(record));  // names of files as data.json keeps them
 }
 
 json parse_data_record(std::string_view text, const std::string& name) {
@@ -103,6 +112,14 @@ bool is_same_data(const json& before, const json& now) {
   return tokenizer.is_null() || tokenizer == member(now, "tokenizer");
 }
 
+std::string validation_name(const json& record) {
+  return record.is_object() ? json_text(member(record, "validation")) : "";
+}
+
+bool is_same_validation(const json& before, const json& now) {
+  return !before.is_object() || validation_name(before) == validation_name(now);
+}
+
 std::uint64_t signature_in(const json& record) {
   const json signature = member(record, "signature");
   if (!signature.is_string()) return 0;
@@ -113,7 +130,7 @@ std::uint64_t signature_in(const json& record) {
 }
 
 std::vector<std::string> data_differences(const json& before, const json& now) {
-  std::vector<std::string> lines = file_differences(before, now);
+  std::vector<std::string> lines = differences_of_files(before, now);
   if (!before.is_object()) return lines;
   const std::pair<const char*, const char*> parts[] = {{"train", "training tokens"},
                                                        {"validation", "validation tokens"},
@@ -122,6 +139,10 @@ std::vector<std::string> data_differences(const json& before, const json& now) {
     if (const json was = member(before, key), is = member(now, key); was != is)
       lines.push_back(fmt::format("{}: {}, now {}", name, described(was), described(is)));
   return lines;
+}
+
+std::vector<std::string> file_differences(const json& before, const std::vector<CorpusFile>& now) {
+  return differences_of_files(before, parse_json(json_text({{"files", files_record(now)}})));
 }
 
 }  // namespace aloft

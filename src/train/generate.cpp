@@ -1,14 +1,18 @@
 #include "train/generate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "ops/cast.h"
 #include "precision/decide.h"
 #include "scalar/philox.h"
+#include "train/memory_need.h"
 
 namespace aloft {
 namespace {
@@ -18,6 +22,20 @@ DType cache_type(const models::Gpt2& model) {
   if (!model.policy()) return DType::F32;
   const PrecisionRecipe recipe = parse_precision(model.policy().str());
   return recipe.level == Level::O0 ? DType::F32 : recipe.type_in(Phase::Forward);
+}
+
+// The cache is made before there is a plan of it.
+models::Gpt2Cache make_cache(const models::Gpt2& model, std::int64_t rows,
+                             std::string_view less_memory) {
+  const models::Gpt2Config& c = model.config();
+  const DType type = cache_type(model);
+  const double values = 2.0 * static_cast<double>(c.layers) * static_cast<double>(rows) *
+                        static_cast<double>(c.context) * static_cast<double>(c.dim);
+  if (!less_memory.empty())
+    need_memory(values * static_cast<double>(size_of(type)),
+                fmt::format("the keys and values of {} texts of {} tokens", rows, c.context),
+                less_memory);
+  return model.make_cache(rows, c.context, type);
 }
 
 // Tokens of a prompt that are fed at once: enough to read the weights seldom, few enough for the
@@ -61,9 +79,10 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
   return order[count - 1];
 }
 
-Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows)
+Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows,
+                     std::string_view less_memory)
     : model_(model),
-      cache_(model.make_cache(rows, model.config().context, cache_type(model))),
+      cache_(make_cache(model, rows, less_memory)),
       programs_(threads),
       stretch_(std::min(kStretch, cache_.longest)),
       sequences_(static_cast<std::size_t>(rows)) {
@@ -79,6 +98,7 @@ Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows)
     return std::vector<std::pair<std::string, Tensor>>{
         {"logits", cast(model_.decode(in[0], cache_), DType::F32)}};
   });
+  if (!less_memory.empty()) need_memory_for(programs_.plan(), less_memory);
   programs_.finish();
   decode_ = programs_.find("decode");
   prefill_ = programs_.find("prefill");

@@ -33,8 +33,10 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
 class Generator {
  public:
   // Compiles for `rows` sequences of up to the model's context. The model's parameters move into
-  // the generator's arenas; they keep their values.
-  explicit Generator(models::Gpt2& model, int threads = 0, std::int64_t rows = 1);
+  // the generator's arenas; they keep their values. With advice for less memory, what does not fit
+  // is refused before it is made: EnvironmentError E0401. (A training run has its weights at hand.)
+  explicit Generator(models::Gpt2& model, int threads = 0, std::int64_t rows = 1,
+                     std::string_view less_memory = "");
 
   std::int64_t rows() const { return static_cast<std::int64_t>(sequences_.size()); }
 

@@ -1,6 +1,7 @@
-// SIGINT, SIGTERM and SIGHUP while training: the first asks for an orderly end, a second SIGINT or
-// SIGTERM ends at once (a terminal that closes may send SIGHUP twice). A signal that was ignored
-// when the program started, as nohup does, stays ignored.
+// SIGINT, SIGTERM and SIGHUP while training: the first asks for an orderly end. Another SIGINT, or
+// another SIGTERM or SIGHUP a second later at least, ends at once; what comes sooner is the first
+// one once more, as schedulers and wrappers send it. A signal that was ignored when the program
+// started, as nohup does, stays ignored throughout.
 #pragma once
 
 #include <csignal>

@@ -18,10 +18,11 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
 constexpr const char* kHash = "xxh3";
 
 // Of everything but itself. A JSON object is sorted by key and its numbers are written so that they
-// read back as they were: the text of what was read is the text of what was written.
+// read back as they were: the text of what was read is the text of what was written. Paths in it
+// may be any bytes; they are written, and so hashed, as run.json has them.
 std::string hash_of(json manifest) {
   manifest.erase(kHash);
-  return hex16(hash64(manifest.dump()));
+  return hex16(hash64(json_text(manifest)));
 }
 
 class Fields {
@@ -122,7 +123,7 @@ std::string manifest_text(const Manifest& manifest) {
   for (const auto& [file, seal] : manifest.files)
     out["files"][file] = {{"bytes", seal.bytes}, {"xxh3", hex16(seal.hash)}};
   out[kHash] = hash_of(out);
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& name) {

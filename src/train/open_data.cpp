@@ -116,6 +116,11 @@ std::optional<Dataset> cached_data(const Recipe& recipe) {
   return find_dataset(dataset_spec(recipe));
 }
 
+std::vector<CorpusFile> files_of_text(const Recipe& recipe) {
+  if (!recipe.data.train_tokens.empty()) return {};
+  return open_corpus(recipe.data.text, recipe.folder).files;
+}
+
 Dataset open_data(const Recipe& recipe, bool quiet) {
   if (!recipe.data.train_tokens.empty()) return open_given_tokens(recipe);
   const DatasetSpec spec = dataset_spec(recipe);

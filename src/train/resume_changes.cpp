@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kTheSameOrNew =
+    "the values that the run had, or a new run: another --out, without --resume";
+
 // The value at "train.batch" of a recipe's JSON; null where there is none.
 json value_at(const json& recipe, std::string_view key) {
   const json* at = &recipe;
@@ -61,18 +64,27 @@ std::string RecipeChange::str() const {
 
 std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) {
   Recipe copy = now, defaults;
-  const json after = json_of(now), plain = json_of(defaults);
+  // As the record has it: paths may be bytes that it cannot keep.
+  const json after = parse_json(json_text(json_of(now))), plain = json_of(defaults);
   std::vector<RecipeChange> changes;
   const auto compare = [&](std::string_view key, OnResume meaning) {
     json was = value_at(before, key);
     if (was.is_null()) was = value_at(plain, key);
     json is = value_at(after, key);
+    for (json* value : {&was, &is})
+      if (value->is_object()) value->erase("auto_reason");  // why `auto` chose it decides nothing
     if (was != is) changes.push_back({std::string(key), meaning, std::move(was), std::move(is)});
   };
   for (const RecipeField& f : recipe_fields(copy))
     if (f.key != "train.steps" || now.train.epochs == 0)  // else they follow, and the data decides
       compare(f.key, f.on_resume);
   compare("precision", OnResume::Fixed);
+  return changes;
+}
+
+std::vector<RecipeChange> keep_changes(const json& before, const Recipe& now) {
+  std::vector<RecipeChange> changes = recipe_changes(before, now);
+  std::erase_if(changes, [](const RecipeChange& c) { return !c.key.starts_with("train.keep_"); });
   return changes;
 }
 
@@ -83,19 +95,29 @@ std::optional<PrecisionRecipe> settled_precision(const json& before) {
   return settled;
 }
 
-void refuse_fixed(const std::vector<RecipeChange>& changes) {
+void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint) {
   UserError e("E0817", "this recipe cannot go on with the run");
   std::vector<std::string_view> reasons;
   for (const RecipeChange& c : changes)
     if (c.meaning == OnResume::Fixed) {
       e.add_line("saw", c.str());
-      const std::string_view why = why_fixed(c.key);
+      const std::string_view why =
+          has_checkpoint ? why_fixed(c.key)
+                         : "the run is recorded as another one; it has nothing to go on from yet";
       if (std::find(reasons.begin(), reasons.end(), why) == reasons.end()) reasons.push_back(why);
     }
   for (const std::string_view why : reasons) e.add_line("because", std::string(why));
   const bool any = !reasons.empty();
-  e.add_line("try", "the values that the run had, or a new run: another --out, without --resume");
+  e.add_line("try", kTheSameOrNew);
   if (any) throw e;
+}
+
+void refuse_other_model(const std::vector<std::string>& differences) {
+  UserError e("E0817", "this recipe cannot go on with the run: it comes to another model");
+  for (const std::string& line : differences) e.add_line("saw", line);
+  e.add_line("because", "the checkpoint's weights would mean something else");
+  e.add_line("try", kTheSameOrNew);
+  if (!differences.empty()) throw e;
 }
 
 void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now) {

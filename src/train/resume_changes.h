@@ -23,11 +23,18 @@ struct RecipeChange {
 // that the record lacks is one that an earlier version did not have: it had its default.
 std::vector<RecipeChange> recipe_changes(const nlohmann::json& before, const Recipe& now);
 
+// Those of them that decide which checkpoints stay. `before`: the recipe that the newest one was
+// saved under.
+std::vector<RecipeChange> keep_changes(const nlohmann::json& before, const Recipe& now);
+
 // The precision in which the run computes; nothing where the record does not say.
 std::optional<PrecisionRecipe> settled_precision(const nlohmann::json& before);
 
-// UserError E0817 where a Fixed key differs; each is listed.
-void refuse_fixed(const std::vector<RecipeChange>& changes);
+// UserError E0817 where a Fixed key differs; each is listed, with what it decides of the checkpoint
+// that the run goes on from, if there is one.
+void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint = true);
+// The same of what the recipe comes to: `differences` of the checkpoint's model (checkpoint.h).
+void refuse_other_model(const std::vector<std::string>& differences);
 // Says what changes the training to the person at the terminal: one warning, a line a key. With it
 // train.steps, where a schedule spans them: `now` knows its length (run_length.h), `before` is of
 // run.json.

@@ -1,5 +1,6 @@
 #include "train/run_directory.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -99,6 +100,22 @@ json read_run_record(const Path& path) {
 std::string run_name(const json& record) {
   const auto name = record.is_object() ? record.find("run") : record.end();
   return name != record.end() && name->is_string() ? name->get<std::string>() : "";
+}
+
+std::int64_t saved_step(const json& record) {
+  const auto number = [](const json& of, const char* key) -> std::int64_t {
+    const json value = of.is_object() ? of.value(key, json()) : json();
+    return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+  };
+  if (!record.is_object()) return 0;
+  if (record.contains("saved")) return number(record, "saved");
+  // Programs before did not write it: but for errors a run ended behind a save, and a resume came
+  // behind one.
+  std::int64_t step = 0;
+  if (!record.contains("error")) step = number(record.value("result", json()), "steps");
+  if (const json history = record.value("history", json()); history.is_array())
+    for (const json& entry : history) step = std::max(step, number(entry, "step"));
+  return step;
 }
 
 RunDirectory::RunDirectory(Path folder, bool resume) : folder_(std::move(folder)) {

@@ -6,6 +6,7 @@
 // it is touched. While an object lives, no other process trains there.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -61,5 +62,8 @@ nlohmann::json read_run_record(const Path& path);
 
 // The name of the run whose run.json this is; "" where it has none.
 std::string run_name(const nlohmann::json& record);
+
+// The step of a checkpoint that was saved, as run.json says; 0 where it says of none.
+std::int64_t saved_step(const nlohmann::json& record);
 
 }  // namespace aloft

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "train/generate.h"
+#include "train/interrupt.h"
 
 namespace aloft {
 namespace {
@@ -39,7 +40,8 @@ std::string draw_run_sample(models::Gpt2& model, const Tokenizer& tokenizer, std
   o.tokens = tokens;
   o.ids = tokenizer.vocab_size();
   o.sampling = {.temperature = 0.8, .top_k = 40, .seed = seed};
-  return tokenizer.decode(draw_texts(generator, sample_start(tokenizer), o)[0].tokens);
+  const auto leave = [](std::int64_t, std::int32_t) { InterruptScope::leave_if_asked(); };
+  return tokenizer.decode(draw_texts(generator, sample_start(tokenizer), o, leave)[0].tokens);
 }
 
 }  // namespace aloft

@@ -11,7 +11,7 @@ namespace aloft {
 
 // `tokens` tokens behind a new line, drawn at temperature 0.8 from the 40 likeliest, always the
 // same for the same weights and seed. Leaves the model in training mode. DivergedError E0813 where
-// its logits are not finite.
+// its logits are not finite; Interrupted (interrupt.h) where a signal asks for the end meanwhile.
 std::string draw_run_sample(models::Gpt2& model, const Tokenizer& tokenizer, std::int64_t tokens,
                             std::uint64_t seed);
 

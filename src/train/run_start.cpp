@@ -46,6 +46,7 @@ class Resumption {
   Resumption(const Recipe& recipe, const TrainOptions& options, const json& known,
              const CheckpointMeta* from)
       : options_(options),
+        has_checkpoint_(from != nullptr),
         record_(known),
         data_record_(read_data_record(options.out / "data.json", options.force)) {
     recipe_ = recipe;
@@ -72,7 +73,7 @@ class Resumption {
     if (!recipe_.precision.is_resolved())
       if (const auto settled = settled_precision(before)) recipe_.precision = *settled;
     changes_ = recipe_changes(before, recipe_);
-    refuse_fixed(changes_);
+    refuse_fixed(changes_, has_checkpoint_);
     is_compared_ = true;
   }
 
@@ -90,6 +91,7 @@ class Resumption {
     try {
       return open_todays_data();
     } catch (const DataError& e) {
+      if (e.code() == "E0501") refuse_characters(e);
       if (e.code() != "E0510" && e.code() != "E0511") throw;
       std::optional<Dataset> kept = cached_data(recipe_, signature_in(data_record_));
       if (!kept || !is_same_data(data_record_, data_record_of(*kept))) throw;
@@ -100,12 +102,25 @@ class Resumption {
     }
   }
 
+  // The run's tokenizer has no ids for today's text: no --force helps.
+  [[noreturn]] void refuse_characters(const DataError& why) const {
+    UserError e("E0818", "the data of the run is not what it was");
+    e.add_line("saw", why.headline());
+    for (const std::string& line : file_differences(data_record_, files_of_text(recipe_)))
+      e.add_line("saw", line);
+    e.add_line("need",
+               "the characters that the run's tokenizer knows, " + own_tokenizer().string());
+    e.add_line("try",
+               "bring the data back as it was, leave new characters out, or begin a new run");
+    throw e;
+  }
+
   // With the run's tokenizer, whatever the recipe would make of today's text.
   Dataset open_todays_data() {
     Recipe recipe = recipe_;
     if (!path_exists(own_tokenizer() / kTokenizerFile)) return open_data(recipe, options_.quiet);
-    if (!recipe.data.tokenizer.path.empty()) refuse_other_tokenizer();
-    if (recipe.data.train_tokens.empty())
+    const bool is_given_gone = !recipe.data.tokenizer.path.empty() && !has_given_tokenizer();
+    if (recipe.data.train_tokens.empty() && !is_given_gone)
       if (auto cached = cached_data(recipe)) {
         const std::string made = hex16(cached->tokenizer->fingerprint());
         if (made == hex16(load_tokenizer(own_tokenizer())->fingerprint()))
@@ -116,10 +131,19 @@ class Resumption {
     return open_data(recipe, options_.quiet);
   }
 
-  void refuse_other_tokenizer() const {
+  // Whether the tokenizer that the recipe names is there, and the run's; another one is refused.
+  bool has_given_tokenizer() const {
     const Path given = recipe_.folder / recipe_.data.tokenizer.path;
     const auto own = load_tokenizer(own_tokenizer());
-    if (load_tokenizer(given)->fingerprint() == own->fingerprint()) return;
+    std::unique_ptr<Tokenizer> found;
+    try {
+      found = load_tokenizer(given);
+    } catch (const DataError& e) {
+      log_warning("data.tokenizer.path, {}: {}: the run goes on with its own, {}", given.string(),
+                  e.headline(), own_tokenizer().string());
+      return false;
+    }
+    if (found->fingerprint() == own->fingerprint()) return true;
     throw UserError("E0817", "this recipe cannot go on with the run: its tokenizer is another one")
         .saw(given.string())
         .need("the run's own, " + own_tokenizer().string())
@@ -173,6 +197,7 @@ class Resumption {
   }
 
   const TrainOptions& options_;
+  const bool has_checkpoint_;
   json record_, data_record_;
   Recipe recipe_;
   std::vector<RecipeChange> changes_;

@@ -3,7 +3,8 @@
 //
 // A run goes on with its own tokenizer and its own tokens. data.json of the directory says what
 // they were: sizes and hashes of the tokens, the tokenizer's fingerprint, the files of the text.
-// Where the text is gone, the tokens that were made of it are taken from the cache.
+// Where the text is gone, the tokens that were made of it are taken from the cache; where the
+// tokenizer that the recipe names is gone, the run's own is.
 #pragma once
 
 #include <nlohmann/json.hpp>

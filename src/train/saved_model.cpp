@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "files/safetensors.h"
 #include "models/state_dict.h"
 #include "train/checkpoint_folder.h"
@@ -38,10 +39,17 @@ void need_own_tokenizer(const Tokenizer& found, const Path& folder, const std::s
       .advice("bring the run's own tokenizer/ back");
 }
 
+// The model, its weights to be loaded; refused before they are made where they do not fit.
+std::unique_ptr<models::Gpt2> make_model(const models::Gpt2Config& config) {
+  need_memory(4.0 * static_cast<double>(config.parameter_count()), "the weights of the model",
+              "a smaller model, or a machine with more memory");
+  return std::make_unique<models::Gpt2>(config);
+}
+
 SavedModel open_checkpoint(const Path& checkpoint) {
   const CheckpointMeta meta = check_checkpoint(checkpoint);
   SavedModel saved;
-  saved.model = std::make_unique<models::Gpt2>(model_of_json(meta.model));
+  saved.model = make_model(model_of_json(meta.model));
   models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);
   const Path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
   if (path_exists(run / "tokenizer" / kTokenizerFile)) {
@@ -54,7 +62,7 @@ SavedModel open_checkpoint(const Path& checkpoint) {
 SavedModel open_huggingface(const Path& folder) {
   const models::Gpt2Folder found = models::open_gpt2_folder(folder);
   SavedModel saved;
-  saved.model = std::make_unique<models::Gpt2>(found.config);
+  saved.model = make_model(found.config);
   models::load_gpt2(found, *saved.model);
   saved.stored = found.stored;
   if (path_exists(folder / "vocab.json") && path_exists(folder / "merges.txt"))
@@ -62,11 +70,9 @@ SavedModel open_huggingface(const Path& folder) {
   return saved;
 }
 
-std::string run_of(const Path& record) { return run_name(parse_json(read_file(record))); }
-
 // The checkpoint of a run that `which` means.
 Path chosen_checkpoint(const Path& run, const std::string& which) {
-  CheckpointFolder folder(run / "checkpoints", run_of(run / "run.json"));
+  CheckpointFolder folder(run / "checkpoints", run_name(read_run_record(run / "run.json")));
   std::optional<StoredCheckpoint> found;
   if (which == "best") {
     found = folder.best();
@@ -81,6 +87,7 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
   for (const std::string& p : folder.problems()) log_warning("a checkpoint is passed over: {}", p);
   if (found) return found->path;
   const std::vector<StoredCheckpoint> all = folder.whole();
+  if (all.empty() && !folder.foreign().empty()) folder.refuse_others();
   if (all.empty()) throw DataError("E0641", "the run has no whole checkpoint").at(run.string());
   std::string steps;
   for (const StoredCheckpoint& c : all)

@@ -21,8 +21,9 @@ struct SavedModel {
 
 // Of a run directory, `which` says the checkpoint: "newest" (the newest healthy one; "" too),
 // "best" (the lowest validation loss), or a step's number. UserError E0718 where `path` is none of
-// these, E0823 where the run has no such checkpoint or `path` is no run; DataError of checkpoint.h
-// and huggingface.h.
+// these, E0823 where the run has no such checkpoint or `path` is no run, E0825 where its run.json
+// is of another run; EnvironmentError E0401 where the weights do not fit; DataError of
+// checkpoint.h, run_directory.h and huggingface.h.
 SavedModel open_saved_model(const Path& path, const std::string& which = "");
 
 }  // namespace aloft

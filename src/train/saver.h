@@ -2,9 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "train/checkpoint_folder.h"
 #include "train/recipe.h"
+#include "train/resume_changes.h"
 #include "train/run_directory.h"
 
 namespace aloft {
@@ -20,8 +22,9 @@ class Saver {
   // Brings the folder in order, and finds where the run goes on: its newest healthy checkpoint.
   // Nothing where it has saved none, or none that is healthy, and begins anew. Says which ones it
   // passes over. DataError E0641 where there are checkpoints and all of them are damaged; UserError
-  // E0825 where all that are whole are another run's.
-  std::optional<StoredCheckpoint> to_resume();
+  // E0825 where all that are whole are another run's; DataError E0826, unless `force`, where there
+  // are none and run.json says that one was saved.
+  std::optional<StoredCheckpoint> to_resume(bool force);
 
   // Whether a run that stands behind `step` steps saves now: by the step's number or by the clock.
   bool is_due(std::int64_t step) const;
@@ -30,15 +33,24 @@ class Saver {
   Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
 
   // Removes what need not stay beside the checkpoint of `step`: a run that was killed behind its
-  // last save has not come to it.
+  // last save has not come to it. Only where the rules are those of that save.
   void prune(std::int64_t step);
+  // Says which checkpoints the next save will remove, beside that of `step`, where the rules differ
+  // from those of the save before: an option that was forgotten costs none without a word.
+  void announce_removals(std::int64_t step, const std::vector<RecipeChange>& changed);
 
   // The newest healthy checkpoint, for advice; "" where there is none.
   std::string newest_healthy();
 
  private:
+  KeepPolicy policy() const {
+    return {rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every};
+  }
+
   TrainSection rules_;
+  Path place_;
   CheckpointFolder folder_;
+  std::int64_t saved_before_;  // as run.json says
   double last_save_, took_ = 0;
 };
 

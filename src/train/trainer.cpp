@@ -6,22 +6,26 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/system_failure.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "train/banner.h"
+#include "train/data_record.h"
 #include "train/health.h"
 #include "train/interrupt.h"
 #include "train/memory_need.h"
 #include "train/metrics.h"
 #include "train/model_json.h"
 #include "train/progress.h"
+#include "train/resume_changes.h"
 #include "train/run_directory.h"
 #include "train/run_record.h"
 #include "train/run_sample.h"
@@ -43,9 +47,11 @@ class Training {
       : options_(options),
         directory_(options.out, options.resume),
         saver_(directory_, recipe.train),
-        from_(options.resume ? saver_.to_resume() : std::nullopt),
+        from_(options.resume ? saver_.to_resume(options.force) : std::nullopt),
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
         session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure)) {
+    if (from_)
+      refuse_other_model(model_differences(from_->meta, json_of(config_), model_->policy().str()));
     names_ = culprit_names(*optimizer_);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);
@@ -56,7 +62,16 @@ class Training {
 
   TrainResult run() {
     if (from_) take_over(*from_);
-    if (has_nothing_to_do()) return stay_as_it_is();
+    if (has_nothing_to_do())
+      stay_as_it_is();
+    else
+      train();
+    if (behind_the_end_) std::rethrow_exception(behind_the_end_);
+    return result_;
+  }
+
+ private:
+  void train() {
     compile();
     make_values(session_);
     if (options_.resume) go_on();
@@ -75,14 +90,15 @@ class Training {
     } catch (const std::bad_alloc&) {
       leave(metrics, EnvironmentError("E0401", "out of memory"));
       throw;
+    } catch (const std::system_error& error) {
+      leave(metrics, system_error(error));
+      throw;
     } catch (const std::exception& error) {
       leave(metrics, InternalError(error.what()));
       throw;
     }
-    return result_;
   }
 
- private:
   void introduce() const {
     if (options_.quiet) return;
     std::string text =
@@ -109,7 +125,7 @@ class Training {
     position_ = meta.data_position;
     tokens_ = meta.tokens;
     time_ = meta.time_s;
-    best_ = meta.best;
+    if (is_same_validation(meta.data, start_.data_record)) best_ = meta.best;
     validation_ = meta.validation_loss;
     if (validation_) result_.val_loss = validation_;
     result_.last_loss = meta.last_loss;
@@ -123,22 +139,34 @@ class Training {
   bool has_nothing_to_do() const {
     const json& found = directory_.found_record();
     const bool is_finished = found.is_object() && found.value("finished", json()) == true;
-    return step_ > recipe_.train.steps || (step_ > 0 && is_over() && is_finished);
+    return step_ > recipe_.train.steps ||
+           (step_ > 0 && is_over() && is_finished && !lacks_sample());
   }
 
-  // Nothing is written but the report, which may show more than it did.
-  TrainResult stay_as_it_is() {
-    log_warning("nothing to do: the run stands behind step {} of {}{}", step_,
-                recipe_.train.steps,
+  // Nothing is written but the report, which may show more than it did, and nothing removed but
+  // what the last save would have.
+  void stay_as_it_is() {
+    log_warning("nothing to do: the run stands behind step {} of {}{}", step_, recipe_.train.steps,
                 patience_is_over(best_, recipe_.train.patience) ? "; its patience is over" : "");
     result_.last_step = step_;
     if (const json& found = directory_.found_record(); found.is_object())
       if (const json& result = found.value("result", json()); result.is_object())
         if (const json skipped = result.value("skipped", json()); skipped.is_number_integer())
           result_.skipped = skipped;
-    saver_.prune(step_);
-    if (options_.report && !directory_.found_record().is_null()) options_.report(directory_.path());
-    return result_;
+    end_pruning();
+    if (!directory_.found_record().is_null()) report();
+  }
+
+  // The recipe that the checkpoint was saved under; null where nothing says it.
+  json recipe_of_save() const {
+    const json& own = from_->meta.recipe;  // those of programs before have none
+    return own.is_object() ? own : directory_.known().value("recipe", json());
+  }
+
+  // A run that was killed behind its last save has not come to it. Other rules wait for a save.
+  void end_pruning() {
+    const json before = recipe_of_save();
+    if (before.is_object() && keep_changes(before, recipe_).empty()) saver_.prune(step_);
   }
 
   void go_on() {
@@ -146,7 +174,8 @@ class Training {
       load_checkpoint(from_->path, json_of(config_), *model_, *optimizer_);
       result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
       log_info("resuming after step {} from {}", step_, from_->path.string());
-    } else if (directory_.found_record().is_null()) {
+      saver_.announce_removals(step_, keep_changes(recipe_of_save(), recipe_));
+    } else if (directory_.known().is_null()) {
       log_info("no checkpoint in {}: starting anew", directory_.checkpoints().string());
     } else {
       log_warning("{} holds no healthy checkpoint: the run begins anew, and so do its metrics",
@@ -167,6 +196,7 @@ class Training {
   void begin_record() {
     record_ = run_record(session_, data_.info, runner_->programs(), options_.machine);
     record_["run"] = directory_.run();
+    record_["saved"] = from_ ? json(from_->meta.step) : json();
     if (!start_.started.empty()) record_["started"] = start_.started;
     if (!start_.history.empty()) start_.history.back()["step"] = step_;
     record_["history"] = start_.history;
@@ -199,9 +229,7 @@ class Training {
   }
 
   // Null where no step was made.
-  json last_loss_record() const {
-    return result_.last_loss ? json(*result_.last_loss) : json();
-  }
+  json last_loss_record() const { return result_.last_loss ? json(*result_.last_loss) : json(); }
 
   // run.json: what was known at the start, and how the run stands.
   void write_record(bool finished, const Error* error = nullptr) {
@@ -269,8 +297,13 @@ class Training {
   void loop(Metrics& metrics) {
     TokenLoader loader(data_.train, loader_options());
     Progress progress(recipe_.train.steps, options_.quiet);
-    // The step was made and saved, and its evaluation interrupted.
-    if (step_ > 0 && is_due(recipe_.train.eval_every)) evaluate(metrics);
+    // The step was made and saved, and its evaluation interrupted. What is the best is saved as
+    // such: its checkpoint without a loss would make room for others.
+    if (step_ > 0 && is_due(recipe_.train.eval_every)) {
+      evaluate(metrics);
+      if (is_best()) save(metrics);
+    }
+    if (step_ > 0 && is_due(recipe_.train.sample_every) && lacks_sample()) sample();
     while (!is_over() && !InterruptScope::asked()) {
       const StepRecord r = one_step(loader);
       if (result_.steps++ == 0) result_.first_loss = r.loss;
@@ -284,9 +317,10 @@ class Training {
         progress.pause();
         evaluate(metrics);
       }
-      if (is_due(recipe_.train.sample_every)) sample_if_finite();
-      // Last: what was due at this step is in what a run that goes on from here has behind it.
+      // What was due at this step is in what a run that goes on from here has behind it, but the
+      // sample: that takes long, changes nothing, and is drawn then where it is missing.
       if (step_ < recipe_.train.steps && (saver_.is_due(step_) || is_best())) save(metrics);
+      if (is_due(recipe_.train.sample_every)) sample();
     }
     progress.pause();
     result_.last_step = step_;
@@ -379,6 +413,8 @@ class Training {
     meta.best = best_;
     result_.checkpoint = saver_.save(meta, *model_, *optimizer_);
     unsaved_ = false;
+    record_["saved"] = step_;  // a run that finds no checkpoint any more does not begin anew
+    write_record(false);
   }
 
   void finish(Metrics& metrics) {
@@ -388,22 +424,43 @@ class Training {
         result_.exit = ExitCode::Interrupted;
     }
     save(metrics);
-    if (result_.steps == 0) saver_.prune(step_);
+    if (result_.steps == 0 && from_) end_pruning();
     metrics.flush();
-    if (result_.exit == ExitCode::Ok && !problem_.empty())
-      refuse_to_succeed();
+    if (result_.exit == ExitCode::Ok && !problem_.empty()) refuse_to_succeed();
     if (result_.exit == ExitCode::Ok && result_.steps > 0)
       if (const std::string setback =
               setback_of_loss(validation_.value_or(*result_.last_loss), health_->start_loss());
           !setback.empty())
         log_warning("{}", setback);
     runner_.reset();  // the training arenas go; the generator makes its own
-    if (result_.exit == ExitCode::Ok) sample_if_finite();
+    if (result_.exit == ExitCode::Ok)
+      behind_the_end("the last sample", [&] {
+        if (!sample()) result_.exit = ExitCode::Interrupted;
+      });
     write_record(true);  // with nothing left to do
     if (result_.exit == ExitCode::Interrupted && problem_.empty())
       log_info("the checkpoint is {}: the same command with --resume goes on from there",
                result_.checkpoint.string());
-    if (options_.report) options_.report(directory_.path());
+    report();
+  }
+
+  // What follows the end of a run that is saved cannot undo it: what fails there is said, and where
+  // it is not for what lies in the directory, also by the program's exit status.
+  template <class Act>
+  void behind_the_end(const char* what, const Act& act) {
+    try {
+      act();
+    } catch (const DataError& e) {
+      log_warning("{} cannot be made: {}", what, e.what());
+    } catch (const std::exception& e) {
+      if (behind_the_end_) return log_warning("{} cannot be made: {}", what, e.what());
+      log_warning("{} cannot be made; the run stands as it is saved", what);
+      behind_the_end_ = std::current_exception();
+    }
+  }
+
+  void report() {
+    if (options_.report) behind_the_end("the report", [&] { options_.report(directory_.path()); });
   }
 
   [[noreturn]] void refuse_to_succeed() {
@@ -457,20 +514,25 @@ class Training {
     inside_ = Inside::Nothing;
   }
 
-  // A model that cannot be sampled is no reason to lose the run's end.
-  void sample_if_finite() {
+  bool samples() const { return recipe_.train.sample_tokens > 0 && data_.tokenizer; }
+  Path sample_path() const { return directory_.samples() / fmt::format("step-{:06}.txt", step_); }
+  bool lacks_sample() const { return samples() && !path_exists(sample_path()); }
+
+  // Shows what the state writes; false where a signal came first. A model that cannot be sampled is
+  // no reason to lose the run's end.
+  bool sample() {
+    if (!samples()) return true;
     try {
-      sample();
+      result_.sample = draw_run_sample(*model_, *data_.tokenizer, recipe_.train.sample_tokens,
+                                       recipe_.train.seed);
+    } catch (const Interrupted&) {
+      return false;
     } catch (const DivergedError& e) {
       log_warning("no sample: {}", e.what());
+      return true;
     }
-  }
-
-  void sample() {
-    if (recipe_.train.sample_tokens == 0 || !data_.tokenizer) return;
-    result_.sample =
-        draw_run_sample(*model_, *data_.tokenizer, recipe_.train.sample_tokens, recipe_.train.seed);
-    write_file_atomic(directory_.samples() / fmt::format("step-{:06}.txt", step_), result_.sample);
+    write_file_atomic(sample_path(), result_.sample);
+    return true;
   }
 
   // Where an error would find the state: between steps; in a step, before anything but sums and
@@ -502,6 +564,7 @@ class Training {
   bool evaluation_is_written_ = false;
   bool unsaved_ = true;
   std::string problem_;  // of the state that was saved last
+  std::exception_ptr behind_the_end_;
   Inside inside_ = Inside::Nothing;
   std::array<std::int64_t, 3> random_before_ = {};
   StepRate rate_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "data/pack.h"
@@ -23,7 +24,7 @@ std::string describe(const MeasuredRates& rates);
 struct TrainOptions {
   Path out;  // run directory
   bool resume = false;
-  bool force = false;  // resume although the data is another one
+  bool force = false;  // resume although the data is another one, or all checkpoints are gone
   bool quiet = false;
   std::string machine;                          // description for run.json
   std::function<MeasuredRates()> measure;       // asked at most once
@@ -48,8 +49,9 @@ struct TrainResult {
 // Runs a recipe from the start, or on from its newest healthy checkpoint, until its last step,
 // until its patience is over, or until SIGINT, SIGTERM or SIGHUP (the step is finished, a
 // checkpoint saved, exit Interrupted; before the first step Interrupted is thrown). Whatever is
-// thrown on the way, what is healthy is saved first. DivergedError E0810 when the loss scaler gives
-// up, E0822 when the run's end is worth nothing; the errors of data, recipe, files and run
+// thrown on the way, what is healthy is saved first; what is thrown of the last sample or of the
+// report comes behind the end, and run.json says finished. DivergedError E0810 when the loss scaler
+// gives up, E0822 when the run's end is worth nothing; the errors of data, recipe, files and run
 // directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 
@@ -70,6 +72,9 @@ Dataset open_data(const Recipe& recipe, bool quiet);
 // a look at the text.
 std::optional<Dataset> cached_data(const Recipe& recipe);
 std::optional<Dataset> cached_data(const Recipe& recipe, std::uint64_t signature);
+// The files of the recipe's text as they are now; none where it names token files instead.
+// DataError of data/corpus.h.
+std::vector<CorpusFile> files_of_text(const Recipe& recipe);
 // Ids that the model must have at least; 0 where the recipe's model.vocab alone can say it.
 // UserError E0722 where nothing does.
 std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data);

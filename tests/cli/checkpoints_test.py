@@ -172,6 +172,40 @@ class Checkpoints(unittest.TestCase):
         self.assertIn("E0823", self.aloft("generate", "run", "--prompt", "a", "--checkpoint", "7",
                                           exit_code=2).stderr)
 
+    def test_the_best_stays_where_a_resume_evaluates_it_first(self):
+        self.train("run", "--steps", 12, train__checkpoint_every=6)
+        shutil.rmtree(self.checkpoints("run") / step(12))
+        self.assertIsNone(self.manifest("run", 6)["validation_loss"])
+        # From here on no weight changes: of equal losses the first is the best.
+        self.train("run", "--resume", "--steps", 30, train__eval_every=6, train__checkpoint_every=3,
+                   train__keep_checkpoints=1, optimizer__lr=0, optimizer__weight_decay=0)
+        self.assertEqual(self.record("run")["result"]["best"]["step"], 6)
+        self.assertEqual(self.steps("run"), [6, 30])
+
+    def test_a_forgotten_rule_costs_no_checkpoint_without_a_word(self):
+        often = dict(train__checkpoint_every=2, train__keep_best=0)
+        self.train("all", "--steps", 12, train__keep_checkpoints=0, **often)
+        self.train("all", "--resume", "--steps", 12)  # nothing to do
+        self.assertEqual(self.steps("all"), [2, 4, 6, 8, 10, 12])
+        said = self.train("all", "--resume", "--steps", 13, train__keep_best=0).stderr
+        self.assertIn("of step 2, 4, 6: train.keep_checkpoints: 0, now 3", said)
+        self.assertEqual(self.steps("all"), [10, 12, 13])
+        self.train("good", "--steps", 12, train__keep_checkpoints=1, train__keep_every=4, **often)
+        said = self.train("good", "--resume", "--steps", 14, train__keep_checkpoints=1, **often).stderr
+        self.assertNotIn("removes", said)
+        self.assertEqual(self.steps("good"), [4, 8, 12, 14])
+
+    def test_what_a_killed_save_left_to_remove_goes_by_its_own_rules(self):
+        one = dict(train__keep_checkpoints=1, train__keep_best=0)
+        self.train("run", "--steps", 2, **one)
+        shutil.copytree(self.checkpoints("run") / step(2), self.folder / "kept")
+        self.train("run", "--resume", "--steps", 4, **one)
+        shutil.copytree(self.folder / "kept", self.checkpoints("run") / step(2))
+        self.train("run", "--resume", "--steps", 4, train__keep_best=0, train__keep_checkpoints=2)
+        self.assertEqual(self.steps("run"), [2, 4])
+        self.train("run", "--resume", "--steps", 4, **one)
+        self.assertEqual(self.steps("run"), [4])
+
     def test_patience_ends_a_run_that_learns_nothing(self):
         flat = dict(optimizer__lr=0, optimizer__weight_decay=0, train__eval_every=2,
                     train__patience=2)
@@ -273,14 +307,17 @@ class Checkpoints(unittest.TestCase):
         for name, left in [("partial", [".partial"]), ("old", [".old"]),
                            ("both", [".old", ".partial"]), ("pruned", [".removed"])]:
             self.train(name, "--steps", 2)
-            shutil.copy(self.folder / "straight" / "run.json", self.folder / name / "run.json")
-            shutil.rmtree(self.checkpoints(name) / step(2))
+            wanted = [step(2), step(4)]
+            if name != "pruned":
+                shutil.copy(self.folder / "straight" / "run.json", self.folder / name / "run.json")
+                shutil.rmtree(self.checkpoints(name) / step(2))
+                wanted = [step(4)]
             for ending in left:
                 shutil.copytree(whole, self.checkpoints(name) / f".{step(4)}{ending}")
             (self.checkpoints(name) / f".{step(3)}.partial").mkdir()  # half of one
             self.train(name, "--resume")
             self.same_state(name, "straight", 4)
-            self.assertEqual(self.names(name), [step(4)], name)
+            self.assertEqual(self.names(name), wanted, name)
 
     def test_what_killed_programs_leave_goes(self):
         self.train("run")
@@ -354,6 +391,26 @@ class Checkpoints(unittest.TestCase):
             last = self.lines(out)[-1]["step"]
             self.assertEqual(self.steps(out)[-1], last)
             self.assertEqual(self.manifest(out, last)["problem"], "")
+
+    def test_a_signal_does_not_wait_for_a_sample(self):
+        """Of a million tokens: on the way, and at the end."""
+        for out, steps in (("way", 1000), ("end", 2)):
+            with self.subTest(out):
+                run = self.start(out, "--steps", steps, train__sample_every=2, train__sample_tokens=1 << 20,
+                                 train__checkpoint_every=2)
+                time.sleep(0.1)
+                begun = time.monotonic()
+                run.send_signal(signal.SIGTERM)
+                self.assertEqual(run.wait(120), 130)
+                self.assertLess(time.monotonic() - begun, 20)
+                self.assertEqual(self.steps(out), [2])
+                self.assertFalse(self.record(out)["finished"])
+                sample = self.folder / out / "samples" / f"{step(2)}.txt"
+                self.assertFalse(sample.exists())
+                self.train(out, "--resume", "--steps", steps // 500 + 2, train__sample_every=2,
+                           train__sample_tokens=3)
+                self.assertTrue(sample.exists())
+                self.assertTrue(self.record(out)["finished"])
 
     def test_stopped_at_any_moment_it_goes_on_to_the_bit(self):
         settings = dict(train__eval_every=1, train__eval_batches=0, train__checkpoint_every=7,

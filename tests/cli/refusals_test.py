@@ -241,6 +241,26 @@ class Refusals(ProgramTest):
                            exit_code=4, preexec_fn=limited)
         self.assertIn("--batch", named.stderr)
 
+    def test_a_model_that_does_not_fit_is_not_used(self):
+        """Of 19 million parameters: weights, keys and values, the plan of a score."""
+        self.aloft("train", "tiny.toml", "--out", "wide", "--set", "model.dim=512", "--set",
+                   "model.layers=6", "--set", "model.context=256", "--set", "train.batch=1", "--set",
+                   "data.validation=0", "--steps", 0)
+        header = b'{"tokens":{"dtype":"I32","shape":[64,256],"data_offsets":[0,65536]}} '
+        (self.folder / "many.safetensors").write_bytes(
+            len(header).to_bytes(8, "little") + header + bytes(65536))
+        generate = ["generate", "wide", "--prompt", "a", "--tokens", 1]
+        score = ["score", "wide", "--tokens", "many.safetensors", "--out", "wide.s"]
+        for command, mib, words in (
+                (generate, 64, ["the weights of the model", "more memory"]),
+                (score, 64, ["the weights of the model"]),
+                ([*generate, "--samples", 256], 1024, ["keys and values of 256 texts", "--samples"]),
+                (score, 250, ["the plan of a step", "--tokens"])):
+            def limited(most=mib << 20):
+                resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+            self.aloft(*command, exit_code=4, preexec_fn=limited, says=["E0401", *words])
+        self.aloft(*generate)
+
     def test_what_is_said_before_anything_is_prepared(self):
         cache = ["--set", "data.cache=fresh"]
         taken = self.aloft("train", "tiny.toml", "--out", "run", *cache, exit_code=2)

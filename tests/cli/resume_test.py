@@ -1,5 +1,7 @@
 """What a run says and keeps when it goes on: its lines, its length, its data, its tokenizer."""
 import json
+import os
+import random
 import re
 import shutil
 import signal
@@ -57,7 +59,7 @@ class Resume(ProgramTest):
         self.train("run", "--steps", 12, train__checkpoint_every=6)
         for _ in range(3):
             shutil.rmtree(self.folder / "run" / "checkpoints" / "step-000012")
-            self.train("run", "--resume", "--steps", 12, train__eval_every=6,
+            self.train("run", "--resume", "--steps", 12, train__eval_every=6, train__keep_best=0,
                        train__checkpoint_every=100)
         self.assertEqual([r["step"] for r in self.lines() if "val_loss" in r], [6, 12])
         events = b"".join(p.read_bytes() for p in (self.folder / "run").glob("events.out*"))
@@ -74,16 +76,94 @@ class Resume(ProgramTest):
             self.says(said, "E0825", "step-000004", "move run.json away")
             self.assertEqual((self.folder / "run" / "run.json").read_bytes(), before)
             self.assertEqual(metrics.read_bytes(), kept)
+            for verb in (["generate", "run", "--prompt", "the"],
+                         ["score", "run", "--tokens", "none", "--out", "none"]):
+                self.says(self.aloft(*verb, exit_code=2).stderr.decode(), "E0825", "move run.json away")
+        self.aloft("generate", "run/checkpoints/step-000004", "--prompt", "the", "--tokens", 3)
+        (self.folder / "run" / "run.json").write_text('{"run": "0123')
+        for verb in (["generate", "run", "--prompt", "the"],
+                     ["score", "run", "--tokens", "none", "--out", "none"]):
+            self.says(self.aloft(*verb, exit_code=3).stderr.decode(), "E0643", "run/run.json")
         (self.folder / "run" / "run.json").unlink()  # as advised
         self.train("run", "--resume", "--steps", 8)
         self.assertEqual([r["step"] for r in self.lines() if "loss" in r], list(range(1, 9)))
+
+    def test_without_a_checkpoint_nothing_is_said_of_its_weights(self):
+        self.train("run")
+        shutil.rmtree(self.folder / "run" / "checkpoints")
+        self.change_record(saved=None, result=None, finished=False)  # as a kill before the first save
+        for change in ({"model__heads": 4}, {"precision__level": "O0"}, {"optimizer__kind": "sgd"}):
+            said = self.train("run", "--resume", exit_code=2, **change)
+            self.says(said, "E0817", next(iter(change)).split("__")[0], "nothing to go on from yet")
+            self.assertNotIn("checkpoint's", said)
+            self.assertNotIn("weights would", said)
 
     def test_where_nothing_healthy_was_kept_that_is_said(self):
         said = self.train("run", "--steps", 1, exit_code=5, optimizer__lr="1e6",
                           precision__level="O0")
         self.says(said, "E0822", "nothing that is healthy", "begins the run anew")
-        said = self.train("run", "--resume", "--quiet", "--steps", 2, precision__level="O0")
-        self.says(said, "no healthy checkpoint", "begins anew")
+        shutil.copytree(self.folder / "run", self.folder / "lost")
+        (self.folder / "lost" / "run.json").unlink()
+        for out in ("run", "lost"):
+            said = self.train(out, "--resume", "--quiet", "--steps", 2, precision__level="O0")
+            self.says(said, "no healthy checkpoint", "begins anew")
+
+    def test_checkpoints_that_are_gone_are_no_reason_to_begin_anew(self):
+        self.train("run", train__checkpoint_every=2)
+        run, kept = self.folder / "run", {}
+        (run / "checkpoints").rename(self.folder / "elsewhere")
+        self.assertEqual(self.record()["saved"], 4)
+        # As it ends, as a kill leaves it, as a program before wrote it.
+        for saved, result in ((4, self.record()["result"]), (4, None), (None, self.record()["result"])):
+            self.change_record(finished=result is not None, saved=saved, result=result)
+            kept = {name: (run / name).read_bytes() for name in ("run.json", "metrics.jsonl")}
+            said = self.train("run", "--resume", "--steps", 8, exit_code=3)
+            self.says(said, "E0826", "of step 4 was saved", "--force")
+            (run / "checkpoints").mkdir(exist_ok=True)
+            for name, content in kept.items():
+                self.assertEqual((run / name).read_bytes(), content)
+        said = self.train("run", "--resume", "--force", "--steps", 8)
+        self.says(said, "the run begins anew")
+        self.assertEqual([r["step"] for r in self.lines() if "loss" in r], list(range(1, 9)))
+
+    def test_a_run_that_was_killed_before_it_saved_begins_anew_by_itself(self):
+        run = self.start("--steps", "1000000", until="step 1")
+        run.kill()
+        run.stderr.close()
+        run.wait(120)
+        self.assertIsNone(self.record()["saved"])
+        self.says(self.train("run", "--resume", "--steps", 2), "begins anew")
+
+    def test_a_sample_or_report_that_cannot_be_written_leaves_a_run_finished(self):
+        self.train("straight", "--steps", 4, train__sample_tokens=4)
+        for name in ("samples/step-000004.txt", "report.html"):
+            with self.subTest(name):
+                self.train("run", "--steps", 2, train__sample_tokens=4)
+                there = self.folder / "run" / name
+                there.unlink(missing_ok=True)
+                (there / "x").mkdir(parents=True)  # nothing can be put in its place
+                said = self.train("run", "--resume", "--steps", 4, train__sample_tokens=4, exit_code=4)
+                self.says(said, "cannot be made; the run stands as it is saved", there.name)
+                self.assertRegex(said, "(?m)^error E0603")
+                self.assertTrue(self.record()["finished"])
+                self.assertEqual(self.record()["result"]["steps"], 4)
+                shutil.rmtree(there)
+                self.train("run", "--resume", "--steps", 4, train__sample_tokens=4)
+                self.assertTrue(self.record()["finished"])
+                self.assertTrue((self.folder / "run" / "report.html").is_file())
+                self.assertEqual(*((self.folder / out / "samples" / "step-000004.txt").read_bytes()
+                                   for out in ("straight", "run")))
+                shutil.rmtree(self.folder / "run")
+
+    def test_a_report_shows_the_beginning_of_a_long_sample(self):
+        self.train("run", train__sample_tokens=4)
+        (self.folder / "run" / "samples" / "step-000009.txt").write_text("once " * 300_000)
+        self.aloft("report", "run")
+        page = (self.folder / "run" / "report.html").read_text()
+        self.assertGreater(page.count("once "), 200_000)
+        self.says(page, "step-000009.txt has the rest")
+        self.train("run", "--resume", "--steps", 6)
+        self.assertTrue(self.record()["finished"])
 
     def test_the_report_says_that_the_metrics_are_gone(self):
         self.train("run")
@@ -92,6 +172,43 @@ class Resume(ProgramTest):
         self.says(said, "metrics.jsonl is gone", "no curves")
         said = self.aloft("report", "cache", exit_code=3).stderr.decode()
         self.says(said, "E0643", "no run.json", "cache")
+
+    def test_paths_that_are_not_utf8(self):
+        there = os.path.join(os.fsencode(self.folder), b"caf\xe9")
+        os.mkdir(there)
+        for name in (b"text.txt", b"tiny.toml"):
+            shutil.copy(os.path.join(os.fsencode(self.folder), name), there)
+        for steps in ("4", "8"):
+            done = subprocess.run([ALOFT, "train", "tiny.toml", "--out", "run", "--resume", "--steps",
+                                   steps, "--set", "data.text=text.txt"], cwd=there,
+                                  env=self.environment, capture_output=True, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"starting anew", done.stderr)
+        with open(os.path.join(there, b"run", b"run.json"), "rb") as file:
+            record = json.load(file)
+        self.assertIn("caf\ufffd", record["recipe"]["data"]["text"][0])
+        self.assertEqual([entry["changed"] for entry in record["history"]], [{"train.steps": [4, 8]}])
+
+    def test_a_forgotten_size_of_the_vocabulary_is_named(self):
+        self.train("run", model__vocab=300)
+        said = self.train("run", "--resume", "--steps", 8, exit_code=2)
+        self.says(said, "E0817", "model.vocab: 300, now 256", "the values that the run had")
+        self.assertNotIn("move", said)
+        self.train("run", "--resume", "--steps", 8, model__vocab=300)
+        self.train("same")
+        self.train("same", "--resume", "--steps", 8, model__vocab=256)
+
+    def test_what_auto_chose_may_be_named(self):
+        self.train("run", precision__level="auto")
+        chosen = self.record()["recipe"]["precision"]
+        self.assertIn("auto_reason", chosen)
+        named = f"{chosen['level']}:{chosen['type']}"
+        self.train("run", "--resume", "--steps", 6, precision__level=named)
+        self.assertEqual(self.record()["history"][-1]["changed"], {"train.steps": [4, 6]})
+        self.train("run", "--resume", "--steps", 8, precision__level="auto")
+        other = "O1" if chosen["level"] != "O1" else "O2"
+        self.says(self.train("run", "--resume", "--steps", 9, precision__level=other, exit_code=2),
+                  "E0817", "precision")
 
     # How long it is.
 
@@ -171,12 +288,53 @@ class Resume(ProgramTest):
         self.says(said, "E0818", "training tokens: 1408 (hash ", "validation tokens: 352 (hash ")
         self.assertEqual(len(set(re.findall(r'hash "([0-9a-f]{16})"', said))), 4)
 
+    def test_characters_that_the_run_does_not_know_are_other_data(self):
+        char = {"data__tokenizer__kind": "char"}
+        self.train("run", **char)
+        text = self.folder / "text.txt"
+        kept = text.read_text()
+        for content, words in ((kept + "\u00e9t\u00e9\n", "text.txt had 1760 bytes, now 1766"),
+                               (kept.replace("fox", "F_X"), "text.txt has as many bytes, and was")):
+            text.write_text(content, encoding="utf-8")
+            for force in ([], ["--force"]):
+                said = self.train("run", "--resume", "--steps", 8, *force, exit_code=2, **char)
+                self.says(said, "error E0818", "does not know", words, "run/tokenizer")
+        text.write_text(kept)
+        self.train("run", "--resume", "--steps", 8, **char)
+
+    def test_with_other_data_the_best_loss_is_another_one(self):
+        rules = {"train__eval_every": 2, "train__patience": 3, "train__keep_checkpoints": 1}
+        self.train("run", "--steps", 8, optimizer__lr=0.01, **rules)
+        best = self.record()["result"]["best"]
+        draw = random.Random(3)
+        (self.folder / "text.txt").write_text("".join(chr(draw.randrange(33, 127)) for _ in range(2000)))
+        self.train("run", "--resume", "--force", "--steps", 20, optimizer__lr=0.001, **rules)
+        after = self.record()["result"]
+        losses = {r["step"]: r["val_loss"] for r in self.lines() if "val_loss" in r and r["step"] > 8}
+        self.assertGreater(min(losses.values()), best["val_loss"])  # noise
+        self.assertEqual(after["best"]["step"], min(losses, key=losses.get))
+        kept = sorted(p.name for p in (self.folder / "run" / "checkpoints").iterdir())
+        for step in (best["step"], after["best"]["step"], after["steps"]):
+            self.assertIn(f"step-{step:06}", kept)
+        # As a kill leaves it before anything was saved on the new data: its record names that already.
+        for name in kept:
+            if name > "step-000008":
+                shutil.rmtree(self.folder / "run" / "checkpoints" / name)
+        self.train("run", "--resume", "--steps", 20, optimizer__lr=0.001, **rules)
+        self.assertGreater(self.record()["result"]["best"]["step"], best["step"])
+
+    def test_another_number_of_batches_for_validation_is_said(self):
+        self.train("run", train__eval_batches=1)
+        self.says(self.train("run", "--resume", "--steps", 8, train__eval_batches=2),
+                  "train.eval_batches: 1")
+
     def test_without_the_record_of_the_data_the_checkpoint_knows_it(self):
         self.train("run")
         (self.folder / "run" / "data.json").unlink()
         self.other_words()
         said = self.train("run", "--resume", "--steps", 8, exit_code=2)
         self.says(said, "data.json is gone", "the checkpoint of step 4", "E0818")
+        self.assertNotIn("a new file", said)  # it does not say which there were
 
     def test_without_any_record_of_the_data_its_size_is_compared(self):
         self.train("run")
@@ -225,6 +383,25 @@ class Resume(ProgramTest):
         shutil.copy(f"{one}/train.shard", self.folder / "alone.shard")
         said = self.train("alone", data__train_tokens="alone.shard")
         self.says(said, "no tokenizer (data.tokenizer.path)", "`aloft generate`")
+
+    def test_a_tokenizer_that_is_gone_is_replaced_by_the_runs_own(self):
+        one, two = self.two_tokenizers()
+        for name, tokens in (("text", {}), ("tokens", {"data__train_tokens": f"{one}/train.shard"})):
+            with self.subTest(name):
+                shutil.copytree(one, self.folder / "named")
+                named = {"data__tokenizer__path": "named", "data__tokenizer__kind": "bpe", **tokens}
+                self.train(f"straight-{name}", "--steps", 8, **named)
+                self.train(name, **named)
+                shutil.rmtree(self.folder / "named")
+                self.says(self.train(name, "--resume", "--steps", 8, **named), "data.tokenizer.path",
+                          f"goes on with its own, {name}/tokenizer")
+                state = [(self.folder / out / "checkpoints" / "step-000008" / "model.safetensors")
+                         .read_bytes() for out in (f"straight-{name}", name)]
+                self.assertTrue(state[0] == state[1])
+                shutil.copytree(two, self.folder / "named")
+                said = self.train(name, "--resume", "--steps", 9, exit_code=2, **named)
+                self.says(said, "E0817", "its tokenizer is another one")
+                shutil.rmtree(self.folder / "named")
 
     def test_a_model_wants_the_tokenizer_that_it_learnt_with(self):
         self.two_tokenizers()

@@ -105,6 +105,28 @@ class Streams(ProgramTest):
         done = self.run_aloft("train", name, "--out", os.fsdecode(b"o\xff"), "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_a_limit_on_the_size_of_files_is_4(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+        done = self.run_aloft(*self.fresh(), preexec_fn=limited)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^error E0603: (.|\n)*File too large")
+
+    def test_results_in_json_name_paths_of_any_bytes(self):
+        odd = os.fsdecode(b"r\xff")
+        (self.folder / odd).mkdir()
+        recipe = f"{odd}/{odd}.toml"
+        (self.folder / recipe).write_text(TINY.replace('["text.txt"]', '["../text.txt"]'))
+        header = b'{"tokens":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]}}'
+        (self.folder / "two.safetensors").write_bytes(
+            len(header).to_bytes(8, "little") + header + bytes([65, 0, 0, 0, 66, 0, 0, 0]))
+        for arguments in (["recipes", odd, "--json"],
+                          ["score", "run", "--tokens", "two.safetensors", "--out", odd + ".s", "--json"],
+                          ["bench", "step", "--model", recipe, "--steps", 2, "--no-limit", "--json"]):
+            done = self.run_aloft(*arguments)
+            self.assertEqual(done.returncode, 0, (arguments, done.stderr))
+            self.assertIn("r\ufffd", json.dumps(json.loads(done.stdout), ensure_ascii=False))
+
     def test_threads(self):
         for arguments in (["generate", "run", "--prompt", "a"], ["train", "tiny.toml"],
                           ["score", "run", "--tokens", "t", "--out", "o"], ["bench", "step"]):
@@ -143,6 +165,11 @@ class Streams(ProgramTest):
                 tries += 1
                 if done.returncode not in (0, 4):
                     bad.append(f"{call} {error} at {number}: {done.returncode} {done.stderr[-300:]}")
+                record = self.folder / "new" / "run.json"
+                noted = json.loads(record.read_text()).get("error") if record.exists() else None
+                if noted and "error E" in done.stderr and noted["code"] not in done.stderr:
+                    bad.append(f"{call} {error} at {number}: run.json notes {noted['code']}, the "
+                               f"program says {done.stderr[-300:]}")
         print(f"one failing call: {tries} tries, {len(bad)} failures")
         self.assertFalse(bad, "\n".join(bad))
 

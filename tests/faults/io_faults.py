@@ -12,10 +12,10 @@ Afterwards, without the fault, the same work gives the same bits as if nothing h
   short    every read and write moves fewer bytes than asked for, or is interrupted: same bits
   order    in a clean run each file is on the disk before it gets its name, its folder behind that
 """
+import json
 import os
 import re
 import resource
-import signal
 
 import ground
 import tally
@@ -117,6 +117,7 @@ def attempt(here, key):
         call, number, error, how = rest
         outcome, struck = tracing.failing(place, arguments, call, int(number), error, how == "ever")
     check_end(outcome, struck, error)
+    check_record(place, outcome)
     left_out = error in OF_THE_FILE and "not readable" in outcome.err
     if outcome.code == 0 and not left_out:
         compare(here, place, scenario, outcome, "although a call failed, exit 0")
@@ -127,7 +128,6 @@ def attempt(here, key):
 
 def limit_files(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writes fail, as on a full disk
 
 
 def check_end(outcome, struck, error):
@@ -144,6 +144,14 @@ def check_end(outcome, struck, error):
     if names and not any(name in outcome.err for name in names):
         raise tally.Failure("the message does not name the file",
                             f"one of {sorted(set(names))}\n{outcome.text()}")
+
+
+def check_record(place, outcome):
+    """The error that run.json has is the one that the program ended with."""
+    record = place.run / "run.json"
+    noted = json.loads(record.read_text()).get("error") if record.exists() else None
+    if noted and "error E" in outcome.err and noted["code"] not in outcome.err:
+        raise tally.Failure(f"run.json notes {noted['code']} for another error", outcome.text())
 
 
 def file_names(line):

@@ -17,7 +17,8 @@ import ground
 import tally
 import tracing
 
-LONG = ("--steps", 96, "--set", "train.checkpoint_every=8", "--set", "train.eval_every=16")
+LONG = ("--steps", 96, "--set", "train.checkpoint_every=8", "--set", "train.eval_every=16",
+        "--set", "train.sample_every=24")
 ONE = ("--set", "train.keep_checkpoints=1")
 # name -> (state it begins in, arguments, whether a run was there before)
 SCENARIOS = {
@@ -79,7 +80,7 @@ def at_moments(here, seed):
     for _ in range(draw.randint(1, 3)):
         before = whole_checkpoints(here, place, "done-long")
         process = place.start(*ground.RESUME, *LONG)
-        time.sleep(draw.uniform(0, 0.09))
+        time.sleep(draw.uniform(0, 0.12))
         process.kill()
         process.communicate()
         check_kept(here, place, before, "done-long")

@@ -113,6 +113,20 @@ TEST(KeepPolicy, TheBestStayAndSoDoThoseOfEvery) {
       (Steps{1, 3}));  // what diverged is never the best
 }
 
+TEST(KeepPolicy, WhatWasKeptForGoodStaysUnderOtherRules) {
+  std::vector<KeptCheckpoint> run = {{100}, {150}, {200}, {250, false}, {300}};
+  for (KeptCheckpoint& c : run) c.for_good = c.step < 300 && c.step != 150;
+  EXPECT_EQ(checkpoints_to_remove(run, {.newest = 1, .best = 0}, 300), (Steps{150, 250}));
+}
+
+// Losses on other data say nothing about which is better: each has its best.
+TEST(KeepPolicy, TheBestOfEachValidationDataStay) {
+  const std::vector<KeptCheckpoint> run = {
+      {1, true, 0.5, false, "old"}, {2, true, 0.4, false, "old"}, {3, true, 2.5, false, "new"},
+      {4, true, 2.4, false, "new"}, {5, true, 2.6, false, "new"}, {6}};
+  EXPECT_EQ(checkpoints_to_remove(run, {.newest = 1, .best = 1}, 6), (Steps{1, 3, 5}));
+}
+
 TEST(KeepPolicy, WhatWasJustSavedStays) {
   EXPECT_EQ(checkpoints_to_remove({{3}, {12}}, {.newest = 1, .best = 0}, 3), Steps{});
 }
@@ -174,6 +188,16 @@ TEST(ManifestText, ReadsBackAsItWas) {
   EXPECT_EQ(again.meta.start_loss, m.meta.start_loss);
   EXPECT_EQ(again.meta.data_position, 40u);
   EXPECT_FALSE(again.meta.healthy());
+}
+
+TEST(ManifestText, BytesOfAPathThatAreNotUtf8AreReplacedBeforeTheyAreHashed) {
+  Manifest m = example();
+  m.meta.recipe["data"]["text"] = nlohmann::json::array({"caf\xe9.txt"});
+  m.meta.data["tokenizer"] = "\xff";
+  const std::string text = manifest_text(m);
+  const Manifest again = parse_manifest(text, "there");
+  EXPECT_EQ(manifest_text(again), text);
+  EXPECT_EQ(again.meta.recipe["data"]["text"][0], "caf\xef\xbf\xbd.txt");
 }
 
 // Every byte, with every bit flipped: it is refused, or says what it said.

@@ -52,11 +52,18 @@ json read_record(const Path& path) {
   return record;
 }
 
+// A page shows the beginning of a sample; the file has all of it.
 std::string newest_sample(const Path& folder) {
+  constexpr std::size_t kShown = 1 << 20;
   Path newest;
   for (const Path& path : list_folder(folder))
     if (path.extension() == ".txt") newest = path;
-  return newest.empty() ? "" : read_file(newest, 1 << 20);
+  if (newest.empty()) return "";
+  std::string text(kShown + 1, '\0');
+  text.resize(InputFile(newest).read_at(0, text));
+  if (text.size() <= kShown) return text;
+  text.resize(kShown);
+  return text + "\n... (" + newest.filename().string() + " has the rest)";
 }
 
 }  // namespace
