@@ -211,7 +211,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
 
 void Optimizer::zero_grad() {
   UpdatePhase phase;
-  eager().forget_gradients(parameters_);
+  eager().forget_gradients(parameters());
   empty_accumulators(*this);
   count_none();
 }

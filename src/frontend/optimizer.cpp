@@ -32,88 +32,95 @@ VariablePtr new_sum(const Variable& parameter) {
 
 Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
                      scalar::ScalerRule scaler)
-    : spec_(std::move(spec)), scaler_(scaler) {
-  check_optimizer(spec_, parameters, scaler_);
-  moments_.resize(spec_.rule->moments().size());
+    : content_(std::make_shared<Content>()) {
+  check_optimizer(spec, parameters, scaler);
+  content_->spec = std::move(spec);
+  content_->scaler = scaler;
+  content_->given = parameters;
+  content_->moments.resize(this->spec().rule->moments().size());
   for (const VariablePtr& p : parameters)
-    if (p->requires_grad) take(parameters_.size(), p);
-  given_ = parameters;
+    if (p->requires_grad) take(content_->parameters.size(), p);
   applied = new_variable("optim.applied", DType::I64, {}, StateClass::Control);
   scale = new_variable("scaler.scale", DType::F32, {}, StateClass::Control);
   good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);
   overflow_run = new_variable("scaler.overflow_run", DType::I32, {}, StateClass::Control);
   skipped = new_variable("scaler.skipped", DType::I64, {}, StateClass::Control);
-  const scalar::ScalerState start = scalar::initial_state(scaler_);
+  const scalar::ScalerState start = scalar::initial_state(scaler);
   if (scale->data) std::memcpy(scale->data, &start.scale, sizeof start.scale);
 }
 
 // As parameter `at`.
 void Optimizer::take(std::size_t at, const VariablePtr& p) {
+  Content& c = *content_;
   const auto i = static_cast<std::ptrdiff_t>(at);
-  parameters_.insert(parameters_.begin() + i, p);
-  for (std::size_t k = 0; k < moments_.size(); ++k)
-    moments_[k].insert(moments_[k].begin() + i,
-                       new_variable("optim." + spec_.rule->moments()[k] + "." + p->name.str(),
-                                    DType::F32, p->type.shape, StateClass::Optimizer));
-  if (micro_->per_step > 1) accumulators_.insert(accumulators_.begin() + i, new_sum(*p));
+  c.parameters.insert(c.parameters.begin() + i, p);
+  for (std::size_t k = 0; k < c.moments.size(); ++k)
+    c.moments[k].insert(c.moments[k].begin() + i,
+                        new_variable("optim." + c.spec.rule->moments()[k] + "." + p->name.str(),
+                                     DType::F32, p->type.shape, StateClass::Optimizer));
+  if (micro().per_step > 1) c.accumulators.insert(c.accumulators.begin() + i, new_sum(*p));
 }
 
 const Optimizer& Optimizer::trained() {
+  Content& c = *content_;
   std::vector<std::size_t> frozen;
   std::size_t at = 0;
-  for (const VariablePtr& p : given_) {
-    const bool is_ours = at < parameters_.size() && parameters_[at] == p;
+  for (const VariablePtr& p : c.given) {
+    const bool is_ours = at < c.parameters.size() && c.parameters[at] == p;
     if (!read_premise(p, p->requires_grad)) {
       if (is_ours) frozen.push_back(at++);
       continue;
     }
     if (!is_ours) {
-      if (!p->master && late_master_) p->master = late_master_(*p);
+      if (!p->master && c.late_master) p->master = c.late_master(*p);
       take(at, p);
     }
     ++at;
   }
-  trained_.reset();
+  c.trained.reset();
   if (frozen.empty()) return *this;
-  if (frozen.size() == parameters_.size()) throw nothing_to_train();
-  auto part = std::make_shared<Optimizer>(*this);
+  if (frozen.size() == c.parameters.size()) throw nothing_to_train();
+  const auto part = std::make_shared<Optimizer>(*this);
+  part->content_ = std::make_shared<Content>(c);
   for (std::size_t k = frozen.size(); k-- > 0;) part->leave_out(frozen[k]);
-  trained_ = std::move(part);
-  return *trained_;
+  c.trained = part;
+  return *part;
 }
 
 void Optimizer::leave_out(std::size_t at) {
+  Content& c = *content_;
   const auto i = static_cast<std::ptrdiff_t>(at);
-  parameters_.erase(parameters_.begin() + i);
-  for (auto& list : moments_) list.erase(list.begin() + i);
-  if (!accumulators_.empty()) accumulators_.erase(accumulators_.begin() + i);
+  c.parameters.erase(c.parameters.begin() + i);
+  for (auto& list : c.moments) list.erase(list.begin() + i);
+  if (!c.accumulators.empty()) c.accumulators.erase(c.accumulators.begin() + i);
 }
 
 std::vector<VariablePtr> Optimizer::state() const {
+  const Content& c = *content_;
   std::vector<VariablePtr> all;
-  for (const VariablePtr& p : parameters_)
+  for (const VariablePtr& p : c.parameters)
     if (p->master) all.push_back(p->master);
-  for (const auto& list : moments_) all.insert(all.end(), list.begin(), list.end());
-  all.insert(all.end(), accumulators_.begin(), accumulators_.end());
-  if (micro_->done) all.push_back(micro_->done);
+  for (const auto& list : c.moments) all.insert(all.end(), list.begin(), list.end());
+  all.insert(all.end(), c.accumulators.begin(), c.accumulators.end());
+  if (micro().done) all.push_back(micro().done);
   all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});
   return all;
 }
 
 const ParameterGroup* Optimizer::group(std::size_t i) const {
-  for (const ParameterGroup& group : spec_.groups)
-    if (glob_match_any(group.parameters, parameters_[i]->name.str())) return &group;
+  for (const ParameterGroup& group : spec().groups)
+    if (glob_match_any(group.parameters, parameters()[i]->name.str())) return &group;
   return nullptr;
 }
 
 bool Optimizer::decays(std::size_t i) const {
   if (const ParameterGroup* own = group(i); own && own->weight_decay) return true;
-  if (parameters_[i]->is_norm && !spec_.decay.norms) return false;
-  return !glob_match_any(spec_.decay.without, parameters_[i]->name.str());
+  if (parameters()[i]->is_norm && !spec().decay.norms) return false;
+  return !glob_match_any(spec().decay.without, parameters()[i]->name.str());
 }
 
 int Optimizer::accumulation() const {
-  return static_cast<int>(read_premise(micro_, micro_->per_step));
+  return static_cast<int>(read_premise(content_->micro, micro().per_step));
 }
 
 namespace {
@@ -127,7 +134,7 @@ UserError wrong_turn(const std::string& headline, std::int32_t done, std::int64_
 }  // namespace
 
 void Optimizer::count_micro_batch() {
-  count_on_host({micro_->done, [n = micro_->per_step](std::int32_t done) {
+  count_on_host({micro().done, [n = micro().per_step](std::int32_t done) {
                    if (done + 1 >= n)
                      throw wrong_turn("accumulate() where the last micro-batch is due", done, n);
                    return done + 1;
@@ -135,7 +142,7 @@ void Optimizer::count_micro_batch() {
 }
 
 void Optimizer::count_last_micro_batch() {
-  count_on_host({micro_->done, [n = micro_->per_step](std::int32_t done) {
+  count_on_host({micro().done, [n = micro().per_step](std::int32_t done) {
                    if (done + 1 != n)
                      throw wrong_turn("a step before the last micro-batch", done, n);
                    return 0;
@@ -143,15 +150,15 @@ void Optimizer::count_last_micro_batch() {
 }
 
 void Optimizer::count_none() {
-  if (micro_->per_step > 1) count_on_host({micro_->done, [](std::int32_t) { return 0; }});
+  if (micro().per_step > 1) count_on_host({micro().done, [](std::int32_t) { return 0; }});
 }
 
 void Optimizer::drop_micro_batches() {
-  for (const VariablePtr& sum : accumulators_) {
+  for (const VariablePtr& sum : content_->accumulators) {
     eager().let_go_of(*sum);
     std::memset(sum->data, 0, sum->type.max_bytes());
   }
-  if (micro_->done) std::memset(micro_->done->data, 0, sizeof(std::int32_t));
+  if (micro().done) std::memset(micro().done->data, 0, sizeof(std::int32_t));
 }
 
 void Optimizer::set_accumulation(int micro_batches) {
@@ -159,14 +166,14 @@ void Optimizer::set_accumulation(int micro_batches) {
     throw UserError("E0802",
                     "the number of accumulated micro-batches is " + std::to_string(micro_batches))
         .need("1 or more");
-  if (micro_->done && micro_batches == micro_->per_step) return drop_micro_batches();
-  micro_->per_step = micro_batches;
-  if (Premises* p = premises_of_trace()) p->sets(&micro_->per_step);
-  accumulators_.clear();
-  micro_->done.reset();
+  if (micro().done && micro_batches == micro().per_step) return drop_micro_batches();
+  micro().per_step = micro_batches;
+  if (Premises* p = premises_of_trace()) p->sets(&micro().per_step);
+  content_->accumulators.clear();
+  micro().done.reset();
   if (micro_batches == 1) return;
-  micro_->done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
-  for (const VariablePtr& p : parameters_) accumulators_.push_back(new_sum(*p));
+  micro().done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
+  for (const VariablePtr& p : parameters()) content_->accumulators.push_back(new_sum(*p));
 }
 
 }  // namespace aloft

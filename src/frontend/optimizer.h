@@ -80,6 +80,7 @@ struct OptimizerSpec {
   UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
 };
 
+// Copies are one optimizer, as copies of a tensor are one tensor: they share everything below.
 class Optimizer {
  public:
   // Creates moments for every parameter that requires a gradient. A parameter with a master is
@@ -88,15 +89,18 @@ class Optimizer {
   // parameter), E0814 (a number out of range), E0816 (an early update cannot clip or skip).
   Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
             scalar::ScalerRule scaler);
+  // No move of its own: what was moved from is the same optimizer still.
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
 
-  const OptimizerSpec& spec() const { return spec_; }
-  const scalar::ScalerRule& scaler() const { return scaler_; }
+  const OptimizerSpec& spec() const { return content_->spec; }
+  const scalar::ScalerRule& scaler() const { return content_->scaler; }
   // Those that it has moments for: all that required a gradient when it was made or in a step.
-  const std::vector<VariablePtr>& parameters() const { return parameters_; }
+  const std::vector<VariablePtr>& parameters() const { return content_->parameters; }
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
-  const VariablePtr& master(std::size_t i) const { return parameters_[i]->master; }
+  const VariablePtr& master(std::size_t i) const { return parameters()[i]->master; }
   // moment(k, i): moment k of parameter i.
-  const VariablePtr& moment(std::size_t k, std::size_t i) const { return moments_[k][i]; }
+  const VariablePtr& moment(std::size_t k, std::size_t i) const { return content_->moments[k][i]; }
   // This optimizer over the parameters that require a gradient now, for one step: those frozen
   // since are left out and keep their moments, those unfrozen since get moments, and a master from
   // their stored values where the precision has one. Valid until the next call. UserError E0801
@@ -104,7 +108,7 @@ class Optimizer {
   const Optimizer& trained();
   // What makes the master of a parameter that is unfrozen later; null for none.
   void set_late_master(std::function<VariablePtr(const Variable&)> make) {
-    late_master_ = std::move(make);
+    content_->late_master = std::move(make);
   }
   // Everything but the parameters: masters, moments, counters, scaler, in a fixed order; with
   // set_accumulation() the sums and the number of micro-batches in them too.
@@ -122,14 +126,14 @@ class Optimizer {
   // turn; set_accumulation() begins anew.
   void set_accumulation(int micro_batches);
   int accumulation() const;
-  const std::vector<VariablePtr>& accumulators() const { return accumulators_; }
+  const std::vector<VariablePtr>& accumulators() const { return content_->accumulators; }
   // Drops the gradients that backward() left for these parameters, and those that accumulate()
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
   // step does so itself. In both modes, as minimize().
   void zero_grad();
   // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
   static constexpr const char* kMicroBatches = "optim.micro_batches";
-  const VariablePtr& micro_batches() const { return micro_->done; }
+  const VariablePtr& micro_batches() const { return micro().done; }
   // As zero_grad() for the sums, from outside of programs: at once.
   void drop_micro_batches();
   // For minimize.cpp: the gradients of a micro-batch are added to the sums, or taken with them, or
@@ -139,22 +143,27 @@ class Optimizer {
   void count_none();
 
  private:
-  void take(std::size_t at, const VariablePtr& parameter);
-  void leave_out(std::size_t at);
-
-  OptimizerSpec spec_;
-  std::vector<VariablePtr> given_;  // frozen ones too
-  std::vector<VariablePtr> parameters_, accumulators_;
-  std::function<VariablePtr(const Variable&)> late_master_;
-  std::shared_ptr<const Optimizer> trained_;  // where something is frozen
-  std::vector<std::vector<VariablePtr>> moments_;
-  scalar::ScalerRule scaler_;
   // Programs know it beyond the optimizer's life.
   struct MicroBatches {
     std::int64_t per_step = 1;
     VariablePtr done;  // i32[]: since the last step; null with one a step
   };
-  std::shared_ptr<MicroBatches> micro_ = std::make_shared<MicroBatches>();
+  struct Content {
+    OptimizerSpec spec;
+    scalar::ScalerRule scaler;
+    std::vector<VariablePtr> given;  // frozen ones too
+    std::vector<VariablePtr> parameters, accumulators;
+    std::vector<std::vector<VariablePtr>> moments;
+    std::function<VariablePtr(const Variable&)> late_master;
+    std::shared_ptr<const Optimizer> trained;  // where something is frozen
+    std::shared_ptr<MicroBatches> micro = std::make_shared<MicroBatches>();
+  };
+
+  MicroBatches& micro() const { return *content_->micro; }
+  void take(std::size_t at, const VariablePtr& parameter);
+  void leave_out(std::size_t at);
+
+  std::shared_ptr<Content> content_;
 };
 
 // What a training step tells. Read after the step has run.

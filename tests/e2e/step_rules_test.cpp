@@ -1,5 +1,6 @@
-// What a training step asks for and whom it trains: micro-batches are counted, scaled losses are
-// recognised, parameters may be frozen and unfrozen between steps, indices are in range.
+// What a training step asks for and whom it trains: micro-batches are counted, copies of an
+// optimizer are one, scaled losses are recognised, parameters may be frozen and unfrozen between
+// steps, indices are in range.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -118,6 +119,44 @@ TEST_F(StepRules, AProgramMayHoldAWholeStep) {
     states[is_compiled] = state_of(model, opt);
   }
   EXPECT_EQ(states[0], states[1]);
+}
+
+// --- copies
+
+TEST_F(StepRules, CopiesAreOneOptimizer) {
+  const auto trained = [](bool by_copies, bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    model.requires_grad(false, "in.*");
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.1}, "O0");
+    Optimizer copy = opt, source = opt;
+    const auto part = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      return accumulate(cross_entropy(net(x), y), by_copies ? source : opt);
+    };
+    const Optimizer moved = std::move(source);  // which stays what it was
+    // As loops write it whose function outlives them.
+    auto whole = [net = net, its = copy](Tensor x, Tensor y) mutable {
+      return minimize(cross_entropy(net(x), y), its);
+    };
+    auto compiled_part = compile(part);
+    auto compiled_whole = compile(whole);
+    opt.set_accumulation(2);
+    for (int i = 0; i < 4; ++i) {
+      if (i == 2) model.requires_grad(true);  // one of them takes the parameters, all have them
+      const Tensor x = numbers({4, 4}, static_cast<float>(i)), y = labels();
+      is_compiled ? compiled_part(x, y) : part(x, y);
+      if (!by_copies)
+        minimize(cross_entropy(net(x), y), opt);
+      else
+        is_compiled ? compiled_whole(x, y) : whole(x, y);
+    }
+    EXPECT_EQ(moved.parameters(), opt.parameters());
+    EXPECT_EQ(copy.state(), opt.state());
+    return state_of(model, opt);
+  };
+  const auto want = trained(false, false);
+  for (const bool is_compiled : {false, true}) EXPECT_EQ(trained(true, is_compiled), want);
 }
 
 // --- scaled losses
