@@ -58,7 +58,7 @@ void Optimizer::take(std::size_t at, const VariablePtr& p) {
     c.moments[k].insert(c.moments[k].begin() + i,
                         new_variable("optim." + c.spec.rule->moments()[k] + "." + p->name.str(),
                                      DType::F32, p->type.shape, StateClass::Optimizer));
-  if (micro().per_step > 1) c.accumulators.insert(c.accumulators.begin() + i, new_sum(*p));
+  c.sums.insert(c.sums.begin() + i, sums_micro_batches() ? new_sum(*p) : nullptr);
 }
 
 const Optimizer& Optimizer::trained() {
@@ -92,7 +92,7 @@ void Optimizer::leave_out(std::size_t at) {
   const auto i = static_cast<std::ptrdiff_t>(at);
   c.parameters.erase(c.parameters.begin() + i);
   for (auto& list : c.moments) list.erase(list.begin() + i);
-  if (!c.accumulators.empty()) c.accumulators.erase(c.accumulators.begin() + i);
+  c.sums.erase(c.sums.begin() + i);
 }
 
 std::vector<VariablePtr> Optimizer::state() const {
@@ -101,8 +101,8 @@ std::vector<VariablePtr> Optimizer::state() const {
   for (const VariablePtr& p : c.parameters)
     if (p->master) all.push_back(p->master);
   for (const auto& list : c.moments) all.insert(all.end(), list.begin(), list.end());
-  all.insert(all.end(), c.accumulators.begin(), c.accumulators.end());
-  if (micro().done) all.push_back(micro().done);
+  all.insert(all.end(), accumulators().begin(), accumulators().end());
+  if (const VariablePtr done = micro_batches()) all.push_back(done);
   all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});
   return all;
 }
@@ -150,15 +150,22 @@ void Optimizer::count_last_micro_batch() {
 }
 
 void Optimizer::count_none() {
-  if (micro().per_step > 1) count_on_host({micro().done, [](std::int32_t) { return 0; }});
+  if (accumulation() > 1) count_on_host({micro().done, [](std::int32_t) { return 0; }});
+}
+
+const std::vector<VariablePtr>& Optimizer::accumulators() const {
+  static const std::vector<VariablePtr> none;
+  return sums_micro_batches() ? content_->sums : none;
 }
 
 void Optimizer::drop_micro_batches() {
-  for (const VariablePtr& sum : content_->accumulators) {
+  for (const VariablePtr& sum : content_->sums) {
+    if (!sum || !sum->data) continue;
     eager().let_go_of(*sum);
     std::memset(sum->data, 0, sum->type.max_bytes());
   }
-  if (micro().done) std::memset(micro().done->data, 0, sizeof(std::int32_t));
+  if (const VariablePtr& done = micro().done; done && done->data)
+    std::memset(done->data, 0, sizeof(std::int32_t));
 }
 
 void Optimizer::set_accumulation(int micro_batches) {
@@ -166,14 +173,18 @@ void Optimizer::set_accumulation(int micro_batches) {
     throw UserError("E0802",
                     "the number of accumulated micro-batches is " + std::to_string(micro_batches))
         .need("1 or more");
-  if (micro().done && micro_batches == micro().per_step) return drop_micro_batches();
+  Content& c = *content_;
+  drop_micro_batches();
   micro().per_step = micro_batches;
   if (Premises* p = premises_of_trace()) p->sets(&micro().per_step);
-  content_->accumulators.clear();
-  micro().done.reset();
-  if (micro_batches == 1) return;
-  micro().done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
-  for (const VariablePtr& p : parameters()) content_->accumulators.push_back(new_sum(*p));
+  c.trained.reset();  // it knows other sums
+  for (std::size_t i = 0; i < c.sums.size(); ++i) {
+    VariablePtr& sum = c.sums[i];
+    if (!sums_micro_batches() && sum.use_count() == 1) sum.reset();  // no program has it
+    if (sums_micro_batches() && !sum) sum = new_sum(*c.parameters[i]);
+  }
+  if (sums_micro_batches() && !micro().done)
+    micro().done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
 }
 
 }  // namespace aloft

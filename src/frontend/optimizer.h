@@ -123,17 +123,17 @@ class Optimizer {
   bool decays(std::size_t i) const;
   // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
   // Calls of accumulate() and minimize() are counted, and refused with E0802 where it is not their
-  // turn; set_accumulation() begins anew.
+  // turn; set_accumulation() begins anew, with sums of zeros.
   void set_accumulation(int micro_batches);
   int accumulation() const;
-  const std::vector<VariablePtr>& accumulators() const { return content_->accumulators; }
+  const std::vector<VariablePtr>& accumulators() const;  // none with one micro-batch a step
   // Drops the gradients that backward() left for these parameters, and those that accumulate()
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
   // step does so itself. In both modes, as minimize().
   void zero_grad();
   // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
   static constexpr const char* kMicroBatches = "optim.micro_batches";
-  const VariablePtr& micro_batches() const { return micro().done; }
+  VariablePtr micro_batches() const { return sums_micro_batches() ? micro().done : nullptr; }
   // As zero_grad() for the sums, from outside of programs: at once.
   void drop_micro_batches();
   // For minimize.cpp: the gradients of a micro-batch are added to the sums, or taken with them, or
@@ -146,13 +146,15 @@ class Optimizer {
   // Programs know it beyond the optimizer's life.
   struct MicroBatches {
     std::int64_t per_step = 1;
-    VariablePtr done;  // i32[]: since the last step; null with one a step
+    VariablePtr done;  // i32[]: since the last step; null until there are several a step
   };
   struct Content {
     OptimizerSpec spec;
     scalar::ScalerRule scaler;
     std::vector<VariablePtr> given;  // frozen ones too
-    std::vector<VariablePtr> parameters, accumulators;
+    // Of each parameter: itself, its sum or null, its moments. A sum is made once: programs that
+    // were traced under a number of micro-batches hold again when that number is set again.
+    std::vector<VariablePtr> parameters, sums;
     std::vector<std::vector<VariablePtr>> moments;
     std::function<VariablePtr(const Variable&)> late_master;
     std::shared_ptr<const Optimizer> trained;  // where something is frozen
@@ -160,6 +162,7 @@ class Optimizer {
   };
 
   MicroBatches& micro() const { return *content_->micro; }
+  bool sums_micro_batches() const { return micro().per_step > 1; }
   void take(std::size_t at, const VariablePtr& parameter);
   void leave_out(std::size_t at);
 

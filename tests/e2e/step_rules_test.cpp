@@ -121,6 +121,43 @@ TEST_F(StepRules, AProgramMayHoldAWholeStep) {
   EXPECT_EQ(states[0], states[1]);
 }
 
+// Programs that were traced under a number of micro-batches hold again when it is set again, over
+// sums and a count that began anew.
+TEST_F(StepRules, MicroBatchesChangeBetweenSteps) {
+  const auto trained = [](bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.1}, "O0");
+    const auto loss = [&net = net](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
+    const auto part = [&, &opt = opt](Tensor x, Tensor y) { return accumulate(loss(x, y), opt); };
+    const auto whole = [&, &opt = opt](Tensor x, Tensor y) { return minimize(loss(x, y), opt); };
+    auto compiled_part = compile(part);
+    auto compiled_whole = compile(whole);
+    float first = 0;
+    const auto call = [&](bool is_last) {
+      const Tensor x = numbers({4, 4}, first++), y = labels();
+      if (is_last)
+        is_compiled ? compiled_whole(x, y) : whole(x, y);
+      else
+        is_compiled ? compiled_part(x, y) : part(x, y);
+    };
+    for (const int n : {3, 2, 1, 3, 2, 3}) {
+      opt.set_accumulation(n);
+      EXPECT_EQ(opt.accumulators().empty(), n == 1);
+      EXPECT_EQ(opt.micro_batches() == nullptr, n == 1);
+      if (n == 3) call(false);  // is dropped: the number of micro-batches is set once more
+      opt.set_accumulation(n);
+      for (int i = 1; i <= n; ++i) call(i == n);
+    }
+    if (is_compiled) {
+      EXPECT_EQ(compiled_whole.programs().plan().programs.size(), 3u);  // not six
+    }
+    return state_of(model, opt);
+  };
+  EXPECT_EQ(trained(true), trained(false));
+}
+
 // --- copies
 
 TEST_F(StepRules, CopiesAreOneOptimizer) {
