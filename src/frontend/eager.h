@@ -83,6 +83,7 @@ class EagerEmitter : public Emitter {
   Tensor gradient_of(const VariablePtr& variable) const;
   void forget_gradients() { gradients_.clear(); }
   void forget_gradients(std::span<const VariablePtr> variables) {
+    if (gradients_.empty()) return;
     for (const VariablePtr& v : variables) gradients_.erase(v);
   }
   // Whether every loss whose gradient a parameter holds was computed from `variable`, which is no
@@ -187,7 +188,8 @@ Tensor from_doubles(const std::vector<double>& values, const Shape& shape);
 Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape);
 Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape);
 // The gradient that backward() left for a parameter: the sum over every backward() since the last
-// step or zero_grad(), in f32 where there were several. Undefined where no loss depended on it.
+// step of an optimizer that has it, or zero_grad(), in f32 where there were several; a compiled step
+// counts. Undefined where no loss depended on it.
 // UserError E0325 for no parameter (Module::parameter knows no such name).
 Tensor grad_of(const VariablePtr& parameter);
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "frontend/eager.h"
 #include "frontend/give_up.h"
+#include "frontend/host_count.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
 #include "ops/binary.h"
@@ -206,12 +206,13 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
   const GradStats stats = update(gradients, divisor, applied, sought, opt, rates);
   empty_accumulators(whole);
+  forget_left_gradients(whole.given());
   return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
 }
 
 void Optimizer::zero_grad() {
   UpdatePhase phase;
-  eager().forget_gradients(parameters());
+  forget_left_gradients(given());
   empty_accumulators(*this);
   count_none();
 }

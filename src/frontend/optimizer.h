@@ -95,6 +95,8 @@ class Optimizer {
 
   const OptimizerSpec& spec() const { return content_->spec; }
   const scalar::ScalerRule& scaler() const { return content_->scaler; }
+  // All that it was made for, frozen ones too.
+  const std::vector<VariablePtr>& given() const { return content_->given; }
   // Those that it has moments for: all that required a gradient when it was made or in a step.
   const std::vector<VariablePtr>& parameters() const { return content_->parameters; }
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
@@ -129,7 +131,7 @@ class Optimizer {
   const std::vector<VariablePtr>& accumulators() const;  // none with one micro-batch a step
   // Drops the gradients that backward() left for these parameters, and those that accumulate()
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
-  // step does so itself. In both modes, as minimize().
+  // step does so itself. In both modes, as minimize(): a compiled function does so in each call.
   void zero_grad();
   // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
   static constexpr const char* kMicroBatches = "optim.micro_batches";
@@ -151,7 +153,7 @@ class Optimizer {
   struct Content {
     OptimizerSpec spec;
     scalar::ScalerRule scaler;
-    std::vector<VariablePtr> given;  // frozen ones too
+    std::vector<VariablePtr> given;
     // Of each parameter: itself, its sum or null, its moments. A sum is made once: programs that
     // were traced under a number of micro-batches hold again when that number is set again.
     std::vector<VariablePtr> parameters, sums;
@@ -192,6 +194,9 @@ struct StepResult {
 // that overflows as the last of ScalerRule::give_up_after in a row ends in DivergedError E0810: in
 // eager mode from here, else from the call of the compiled program.
 //
+// Gradients that backward() left for the optimizer's parameters are gone then: of other losses, they
+// are no part of the step.
+//
 // It is the last use of what the loss was computed from by way of the optimizer's parameters. What
 // another loss that is held was computed from stays: minimize(a, one), minimize(b, two) with both
 // losses computed before takes both gradients at the old parameters.
@@ -202,7 +207,7 @@ StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 // Gradients of loss x loss scale, one for each parameter that Optimizer::trained() has, in its
 // order.
 std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& optimizer);
-// Finite check, global norm, clipping, update, count of applied updates.
+// Finite check, global norm, clipping, update, count of applied updates. Drops what backward() left.
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_gradients,
                              Optimizer& optimizer);
 // The loss scaler's next state and the next step's random numbers. It never throws E0810: whoever
