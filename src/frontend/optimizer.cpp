@@ -1,6 +1,8 @@
 #include "frontend/optimizer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -23,6 +25,17 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
   return v;
 }
 
+constexpr const char* kApplied = "optim.applied";
+
+// The name of a count that this parameter shares with others.
+std::string count_name(const Variable& parameter) {
+  return std::string(kApplied) + "." + parameter.name.str();
+}
+
+std::int64_t number_in(const Variable& i64) {
+  return i64.data ? *static_cast<const std::int64_t*>(i64.data) : 0;  // none in a description
+}
+
 VariablePtr new_sum(const Variable& parameter) {
   return new_variable("accumulated." + parameter.name.str(), DType::F32, parameter.type.shape,
                       StateClass::Gradient);
@@ -40,7 +53,7 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   content_->moments.resize(this->spec().rule->moments().size());
   for (const VariablePtr& p : parameters)
     if (p->requires_grad) take(content_->parameters.size(), p);
-  applied = new_variable("optim.applied", DType::I64, {}, StateClass::Control);
+  applied = new_variable(kApplied, DType::I64, {}, StateClass::Control);
   scale = new_variable("scaler.scale", DType::F32, {}, StateClass::Control);
   good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);
   overflow_run = new_variable("scaler.overflow_run", DType::I32, {}, StateClass::Control);
@@ -58,12 +71,13 @@ void Optimizer::take(std::size_t at, const VariablePtr& p) {
     c.moments[k].insert(c.moments[k].begin() + i,
                         new_variable("optim." + c.spec.rule->moments()[k] + "." + p->name.str(),
                                      DType::F32, p->type.shape, StateClass::Optimizer));
+  c.counts.insert(c.counts.begin() + i, nullptr);
   c.sums.insert(c.sums.begin() + i, sums_micro_batches() ? new_sum(*p) : nullptr);
 }
 
 const Optimizer& Optimizer::trained() {
   Content& c = *content_;
-  std::vector<std::size_t> frozen;
+  std::vector<std::size_t> frozen, late;
   std::size_t at = 0;
   for (const VariablePtr& p : c.given) {
     const bool is_ours = at < c.parameters.size() && c.parameters[at] == p;
@@ -74,12 +88,16 @@ const Optimizer& Optimizer::trained() {
     if (!is_ours) {
       if (!p->master && c.late_master) p->master = c.late_master(*p);
       take(at, p);
+      late.push_back(at);
     }
     ++at;
   }
   c.trained.reset();
-  if (frozen.empty()) return *this;
   if (frozen.size() == c.parameters.size()) throw nothing_to_train();
+  if (!late.empty() && (number_in(*applied) > 0 || has_step_in_trace())) share_count(late, nullptr);
+  count_apart(frozen);
+  read_premise(c.modes, modes().regroupings);
+  if (frozen.empty()) return *this;
   const auto part = std::make_shared<Optimizer>(*this);
   part->content_ = std::make_shared<Content>(c);
   for (std::size_t k = frozen.size(); k-- > 0;) part->leave_out(frozen[k]);
@@ -92,7 +110,53 @@ void Optimizer::leave_out(std::size_t at) {
   const auto i = static_cast<std::ptrdiff_t>(at);
   c.parameters.erase(c.parameters.begin() + i);
   for (auto& list : c.moments) list.erase(list.begin() + i);
+  c.counts.erase(c.counts.begin() + i);
   c.sums.erase(c.sums.begin() + i);
+}
+
+// Whether the function that is being traced has made a step before it froze or unfroze parameters
+// itself. Its program alone then knows where counts stand; it runs once, as parameters are grouped
+// anew.
+bool Optimizer::has_step_in_trace() const {
+  const Premises* p = premises_of_trace();
+  return p && p->has_found(&modes().regroupings);
+}
+
+// Of parameters that have shared a count those in `frozen` are left out now and the others are not:
+// from here on their counts differ. As in torch.optim, where each parameter has a count; what comes
+// and goes together shares one, so that one op updates all of it.
+void Optimizer::count_apart(const std::vector<std::size_t>& frozen) {
+  if (frozen.empty()) return;
+  struct Sharing {
+    std::vector<std::size_t> trained, frozen;
+  };
+  // By count; null: those that share `applied`, which goes on in any case.
+  std::map<VariablePtr, Sharing> all;
+  for (std::size_t i = 0; i < parameters().size(); ++i) {
+    Sharing& sharing = all[content_->counts[i]];
+    const bool is_frozen = std::binary_search(frozen.begin(), frozen.end(), i);
+    (is_frozen ? sharing.frozen : sharing.trained).push_back(i);
+  }
+  for (const auto& [count, sharing] : all) {
+    if (sharing.frozen.empty() || (count && sharing.trained.empty())) continue;
+    // The one whose name the count bears keeps it.
+    const bool bears_frozen =
+        count && std::any_of(sharing.frozen.begin(), sharing.frozen.end(), [&](std::size_t i) {
+          return count->name == count_name(*parameters()[i]);
+        });
+    share_count(bears_frozen ? sharing.trained : sharing.frozen, count ? count : applied);
+  }
+}
+
+// Gives `members` a count of their own, which begins where `from` stands; null: at 0.
+void Optimizer::share_count(const std::vector<std::size_t>& members, const VariablePtr& from) {
+  const VariablePtr count =
+      new_variable(count_name(*parameters()[members[0]]), DType::I64, {}, StateClass::Control);
+  for (const std::size_t i : members) content_->counts[i] = count;
+  ++modes().regroupings;
+  if (!from) return;
+  if (count->data) std::memcpy(count->data, from->data, count->type.max_bytes());
+  if (has_step_in_trace()) current_emitter().update(count, current_emitter().state(from));
 }
 
 std::vector<VariablePtr> Optimizer::state() const {
@@ -103,6 +167,8 @@ std::vector<VariablePtr> Optimizer::state() const {
   for (const auto& list : c.moments) all.insert(all.end(), list.begin(), list.end());
   all.insert(all.end(), accumulators().begin(), accumulators().end());
   if (const VariablePtr done = micro_batches()) all.push_back(done);
+  for (const VariablePtr& own : c.counts)
+    if (own && std::find(all.begin(), all.end(), own) == all.end()) all.push_back(own);
   all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});
   return all;
 }
@@ -120,7 +186,7 @@ bool Optimizer::decays(std::size_t i) const {
 }
 
 int Optimizer::accumulation() const {
-  return static_cast<int>(read_premise(content_->micro, micro().per_step));
+  return static_cast<int>(read_premise(content_->modes, modes().per_step));
 }
 
 namespace {
@@ -134,7 +200,7 @@ UserError wrong_turn(const std::string& headline, std::int32_t done, std::int64_
 }  // namespace
 
 void Optimizer::count_micro_batch() {
-  count_on_host({micro().done, [n = micro().per_step](std::int32_t done) {
+  count_on_host({modes().done, [n = modes().per_step](std::int32_t done) {
                    if (done + 1 >= n)
                      throw wrong_turn("accumulate() where the last micro-batch is due", done, n);
                    return done + 1;
@@ -142,7 +208,7 @@ void Optimizer::count_micro_batch() {
 }
 
 void Optimizer::count_last_micro_batch() {
-  count_on_host({micro().done, [n = micro().per_step](std::int32_t done) {
+  count_on_host({modes().done, [n = modes().per_step](std::int32_t done) {
                    if (done + 1 != n)
                      throw wrong_turn("a step before the last micro-batch", done, n);
                    return 0;
@@ -150,7 +216,7 @@ void Optimizer::count_last_micro_batch() {
 }
 
 void Optimizer::count_none() {
-  if (accumulation() > 1) count_on_host({micro().done, [](std::int32_t) { return 0; }});
+  if (accumulation() > 1) count_on_host({modes().done, [](std::int32_t) { return 0; }});
 }
 
 const std::vector<VariablePtr>& Optimizer::accumulators() const {
@@ -164,7 +230,7 @@ void Optimizer::drop_micro_batches() {
     eager().let_go_of(*sum);
     std::memset(sum->data, 0, sum->type.max_bytes());
   }
-  if (const VariablePtr& done = micro().done; done && done->data)
+  if (const VariablePtr& done = modes().done; done && done->data)
     std::memset(done->data, 0, sizeof(std::int32_t));
 }
 
@@ -175,16 +241,16 @@ void Optimizer::set_accumulation(int micro_batches) {
         .need("1 or more");
   Content& c = *content_;
   drop_micro_batches();
-  micro().per_step = micro_batches;
-  if (Premises* p = premises_of_trace()) p->sets(&micro().per_step);
+  modes().per_step = micro_batches;
+  if (Premises* p = premises_of_trace()) p->sets(&modes().per_step);
   c.trained.reset();  // it knows other sums
   for (std::size_t i = 0; i < c.sums.size(); ++i) {
     VariablePtr& sum = c.sums[i];
     if (!sums_micro_batches() && sum.use_count() == 1) sum.reset();  // no program has it
     if (sums_micro_batches() && !sum) sum = new_sum(*c.parameters[i]);
   }
-  if (sums_micro_batches() && !micro().done)
-    micro().done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
+  if (sums_micro_batches() && !modes().done)
+    modes().done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
 }
 
 }  // namespace aloft

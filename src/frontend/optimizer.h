@@ -105,8 +105,8 @@ class Optimizer {
   const VariablePtr& moment(std::size_t k, std::size_t i) const { return content_->moments[k][i]; }
   // This optimizer over the parameters that require a gradient now, for one step: those frozen
   // since are left out and keep their moments, those unfrozen since get moments, and a master from
-  // their stored values where the precision has one. Valid until the next call. UserError E0801
-  // where everything is frozen.
+  // their stored values where the precision has one. From then on they count their own updates.
+  // Valid until the next call. UserError E0801 where everything is frozen.
   const Optimizer& trained();
   // What makes the master of a parameter that is unfrozen later; null for none.
   void set_late_master(std::function<VariablePtr(const Variable&)> make) {
@@ -119,6 +119,13 @@ class Optimizer {
   // Control state.
   VariablePtr applied;                                   // i64[]: updates applied
   VariablePtr scale, good_steps, overflow_run, skipped;  // the scaler's, see scalar/loss_scaler.h
+
+  // i64[]: the updates that parameter i has had, which its rule goes by: `applied`, or where it was
+  // frozen during some of those a count of its own, which it shares with those that come and go
+  // with it.
+  const VariablePtr& applied_to(std::size_t i) const {
+    return content_->counts[i] ? content_->counts[i] : applied;
+  }
 
   // The group of parameter i, or null for those that no group takes.
   const ParameterGroup* group(std::size_t i) const;
@@ -135,7 +142,7 @@ class Optimizer {
   void zero_grad();
   // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
   static constexpr const char* kMicroBatches = "optim.micro_batches";
-  VariablePtr micro_batches() const { return sums_micro_batches() ? micro().done : nullptr; }
+  VariablePtr micro_batches() const { return sums_micro_batches() ? modes().done : nullptr; }
   // As zero_grad() for the sums, from outside of programs: at once.
   void drop_micro_batches();
   // For minimize.cpp: the gradients of a micro-batch are added to the sums, or taken with them, or
@@ -145,28 +152,33 @@ class Optimizer {
   void count_none();
 
  private:
-  // Programs know it beyond the optimizer's life.
-  struct MicroBatches {
+  // What programs were traced under, and know beyond the optimizer's life.
+  struct Modes {
     std::int64_t per_step = 1;
-    VariablePtr done;  // i32[]: since the last step; null until there are several a step
+    VariablePtr done;  // i32[]: micro-batches since the last step; null until a step has several
+    std::int64_t regroupings = 0;  // of the parameters, by the count that they share
   };
   struct Content {
     OptimizerSpec spec;
     scalar::ScalerRule scaler;
     std::vector<VariablePtr> given;
-    // Of each parameter: itself, its sum or null, its moments. A sum is made once: programs that
-    // were traced under a number of micro-batches hold again when that number is set again.
-    std::vector<VariablePtr> parameters, sums;
+    // Of each parameter: itself, its own count or null, its sum or null, its moments. A sum is made
+    // once: programs that were traced under a number of micro-batches hold again when that number
+    // is set again.
+    std::vector<VariablePtr> parameters, counts, sums;
     std::vector<std::vector<VariablePtr>> moments;
     std::function<VariablePtr(const Variable&)> late_master;
     std::shared_ptr<const Optimizer> trained;  // where something is frozen
-    std::shared_ptr<MicroBatches> micro = std::make_shared<MicroBatches>();
+    std::shared_ptr<Modes> modes = std::make_shared<Modes>();
   };
 
-  MicroBatches& micro() const { return *content_->micro; }
-  bool sums_micro_batches() const { return micro().per_step > 1; }
+  Modes& modes() const { return *content_->modes; }
+  bool sums_micro_batches() const { return modes().per_step > 1; }
   void take(std::size_t at, const VariablePtr& parameter);
   void leave_out(std::size_t at);
+  void count_apart(const std::vector<std::size_t>& frozen);
+  void share_count(const std::vector<std::size_t>& members, const VariablePtr& from);
+  bool has_step_in_trace() const;
 
   std::shared_ptr<Content> content_;
 };
@@ -194,8 +206,8 @@ struct StepResult {
 // that overflows as the last of ScalerRule::give_up_after in a row ends in DivergedError E0810: in
 // eager mode from here, else from the call of the compiled program.
 //
-// Gradients that backward() left for the optimizer's parameters are gone then: of other losses, they
-// are no part of the step.
+// Gradients that backward() left for the optimizer's parameters are gone then: of other losses,
+// they are no part of the step.
 //
 // It is the last use of what the loss was computed from by way of the optimizer's parameters. What
 // another loss that is held was computed from stays: minimize(a, one), minimize(b, two) with both
@@ -207,7 +219,8 @@ StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 // Gradients of loss x loss scale, one for each parameter that Optimizer::trained() has, in its
 // order.
 std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& optimizer);
-// Finite check, global norm, clipping, update, count of applied updates. Drops what backward() left.
+// Finite check, global norm, clipping, update, count of applied updates. Drops what backward()
+// left.
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_gradients,
                              Optimizer& optimizer);
 // The loss scaler's next state and the next step's random numbers. It never throws E0810: whoever

@@ -294,6 +294,78 @@ TEST_F(StepRules, AnUnfrozenParameterTrainsAsOneThatNeverWas) {
   }
 }
 
+// Adam's correction of its moments, and the first update of a momentum, are those of a parameter's
+// own updates, as in torch.optim: the bits of optimizers that know nothing of each other.
+TEST_F(StepRules, EachParameterCountsItsOwnUpdates) {
+  const OptimizerSpec specs[] = {optim::AdamW{.lr = 0.1},
+                                 optim::AdamW{.lr = 0.1, .update = UpdateTime::Early},
+                                 optim::Sgd{.lr = 0.1, .momentum = 0.9, .dampening = 0.5}};
+  const auto weights = [](const OptimizerSpec& spec, bool late, bool apart, bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    const auto all = model.parameters();
+    Optimizer in(spec, {all[0], all[1]}, scalar::no_scaler());
+    Optimizer out(spec, {all[2], all[3]}, scalar::no_scaler());
+    if (late) model.requires_grad(false, "in.*");
+    Optimizer both(spec, all, scalar::no_scaler());
+    const auto step = [&](Tensor x, Tensor y) {
+      const Tensor loss = cross_entropy(model(x), y);
+      if (!apart) minimize(loss, both);
+      if (apart && all[0]->requires_grad) minimize(loss, in);
+      if (apart && all[2]->requires_grad) minimize(loss, out);
+      return loss;
+    };
+    auto compiled = compile(step);
+    int i = 0;
+    for (const char* now :
+         {"out.*", "out.*", "*", "in.*", "*", "out.*", "*", "in.*", "*", "out.*"}) {
+      model.requires_grad(false);
+      model.requires_grad(true, now);
+      const Tensor x = numbers({4, 4}, static_cast<float>(i++)), y = labels();
+      is_compiled ? compiled(x, y) : step(x, y);
+    }
+    if (is_compiled) {  // what comes and goes does not compile for ever
+      EXPECT_LE(compiled.programs().plan().programs.size(), 5u);
+    }
+    std::vector<std::string> bytes;
+    for (const VariablePtr& p : all) bytes.push_back(bytes_of(*p));
+    return bytes;
+  };
+  for (const OptimizerSpec& spec : specs) {
+    const auto want = weights(spec, false, true, false);
+    for (const bool late : {false, true})
+      for (const bool is_compiled : {false, true})
+        EXPECT_EQ(weights(spec, late, false, is_compiled), want)
+            << spec.rule->kind() << (late ? " late" : "") << (is_compiled ? " compiled" : "");
+  }
+}
+
+// A function that freezes and unfreezes between its steps.
+TEST_F(StepRules, CountsAreThoseOfEagerStepsWithinAProgramToo) {
+  const auto trained = [](const char* first, bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    model.requires_grad(first[0] == '+', "in.*");
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.1}, "O0");
+    const auto step = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      model.requires_grad(first[0] == '+', "in.*");
+      minimize(cross_entropy(net(x), y), opt);
+      model.requires_grad(first[0] != '+', "in.*");
+      return minimize(cross_entropy(net(x), y), opt);
+    };
+    auto compiled = compile(step, {.partial_batches = false});
+    for (int i = 0; i < 4; ++i) {
+      const Tensor x = numbers({4, 4}, static_cast<float>(i)), y = labels();
+      is_compiled ? compiled(x, y) : step(x, y);
+    }
+    return state_of(model, opt);
+  };
+  for (const char* first : {"+ then -", "- then +"})
+    EXPECT_EQ(trained(first, true), trained(first, false)) << first;
+}
+
 TEST_F(StepRules, TheLoopsOfOtherSystemsFreezeToo) {
   Net model;
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O1:fp16");
