@@ -27,11 +27,6 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
 
 constexpr const char* kApplied = "optim.applied";
 
-// The name of a count that this parameter shares with others.
-std::string count_name(const Variable& parameter) {
-  return std::string(kApplied) + "." + parameter.name.str();
-}
-
 std::int64_t number_in(const Variable& i64) {
   return i64.data ? *static_cast<const std::int64_t*>(i64.data) : 0;  // none in a description
 }
@@ -68,11 +63,15 @@ void Optimizer::take(std::size_t at, const VariablePtr& p) {
   const auto i = static_cast<std::ptrdiff_t>(at);
   c.parameters.insert(c.parameters.begin() + i, p);
   for (std::size_t k = 0; k < c.moments.size(); ++k)
-    c.moments[k].insert(c.moments[k].begin() + i,
-                        new_variable("optim." + c.spec.rule->moments()[k] + "." + p->name.str(),
-                                     DType::F32, p->type.shape, StateClass::Optimizer));
+    c.moments[k].insert(
+        c.moments[k].begin() + i,
+        new_variable(moment_name(k, *p), DType::F32, p->type.shape, StateClass::Optimizer));
   c.counts.insert(c.counts.begin() + i, nullptr);
   c.sums.insert(c.sums.begin() + i, sums_micro_batches() ? new_sum(*p) : nullptr);
+}
+
+void Optimizer::give_master(Variable& p) const {
+  if (!p.master && content_->late_master) p.master = content_->late_master(p);
 }
 
 const Optimizer& Optimizer::trained() {
@@ -86,7 +85,7 @@ const Optimizer& Optimizer::trained() {
       continue;
     }
     if (!is_ours) {
-      if (!p->master && c.late_master) p->master = c.late_master(*p);
+      give_master(*p);
       take(at, p);
       late.push_back(at);
     }
@@ -139,13 +138,15 @@ void Optimizer::count_apart(const std::vector<std::size_t>& frozen) {
   }
   for (const auto& [count, sharing] : all) {
     if (sharing.frozen.empty() || (count && sharing.trained.empty())) continue;
-    // The one whose name the count bears keeps it.
-    const bool bears_frozen =
-        count && std::any_of(sharing.frozen.begin(), sharing.frozen.end(), [&](std::size_t i) {
-          return count->name == count_name(*parameters()[i]);
-        });
-    share_count(bears_frozen ? sharing.trained : sharing.frozen, count ? count : applied);
+    const bool keep = count && is_named_for(*count, sharing.frozen);
+    share_count(keep ? sharing.trained : sharing.frozen, count ? count : applied);
   }
+}
+
+// A count bears the name of the first that had it: who keeps it where a group is parted.
+bool Optimizer::is_named_for(const Variable& count, const std::vector<std::size_t>& members) const {
+  return std::any_of(members.begin(), members.end(),
+                     [&](std::size_t i) { return count.name == count_name(*parameters()[i]); });
 }
 
 // Gives `members` a count of their own, which begins where `from` stands; null: at 0.
@@ -157,6 +158,49 @@ void Optimizer::share_count(const std::vector<std::size_t>& members, const Varia
   if (!from) return;
   if (count->data) std::memcpy(count->data, from->data, count->type.max_bytes());
   if (has_step_in_trace()) current_emitter().update(count, current_emitter().state(from));
+}
+
+std::string Optimizer::count_name(const Variable& parameter) {
+  return std::string(kOwnCount) + parameter.name.str();
+}
+
+std::string Optimizer::moment_name(std::size_t k, const Variable& parameter) const {
+  return "optim." + spec().rule->moments()[k] + "." + parameter.name.str();
+}
+
+Optimizer Optimizer::with(const std::vector<VariablePtr>& late) const {
+  Optimizer draft = *this;
+  draft.content_ = std::make_shared<Content>(*content_);
+  draft.content_->trained.reset();
+  std::size_t at = 0;
+  for (const VariablePtr& p : given()) {
+    const bool is_ours = at < draft.parameters().size() && draft.parameters()[at] == p;
+    if (!is_ours && std::find(late.begin(), late.end(), p) == late.end()) continue;
+    if (!is_ours) draft.take(at, p);
+    ++at;
+  }
+  return draft;
+}
+
+void Optimizer::become(const Optimizer& draft) {
+  *content_ = *draft.content_;
+  for (const VariablePtr& p : parameters()) give_master(*p);
+  ++modes().regroupings;  // programs that left the late ones out did not part their counts
+}
+
+void Optimizer::set_counts(const std::vector<std::optional<std::int64_t>>& own) {
+  // Those that share a count go on to, as far as their numbers are the same.
+  std::map<std::pair<VariablePtr, std::int64_t>, std::vector<std::size_t>> all;
+  for (std::size_t i = 0; i < parameters().size(); ++i)
+    if (const VariablePtr& count = content_->counts[i]; count || own[i])
+      all[{count, own[i].value_or(number_in(*applied))}].push_back(i);
+  for (const auto& [group, members] : all) {
+    const auto& [count, updates] = group;
+    if (!count || !is_named_for(*count, members)) share_count(members, nullptr);
+    Variable& its = *content_->counts[members[0]];
+    eager().let_go_of(its);
+    std::memcpy(its.data, &updates, sizeof updates);
+  }
 }
 
 std::vector<VariablePtr> Optimizer::state() const {

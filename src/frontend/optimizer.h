@@ -151,6 +151,20 @@ class Optimizer {
   void count_last_micro_batch();
   void count_none();
 
+  // For checkpoints of runs that unfroze parameters on their way. What they call moment k of a
+  // parameter, and the count of updates that it has for itself.
+  static constexpr std::string_view kOwnCount = "optim.applied.";
+  static std::string count_name(const Variable& parameter);
+  std::string moment_name(std::size_t k, const Variable& parameter) const;
+  // A draft of this optimizer: as it would be with moments for `late` too, given parameters that it
+  // has none for.
+  Optimizer with(const std::vector<VariablePtr>& late) const;
+  // Makes of this optimizer what the draft is, with masters for what is late.
+  void become(const Optimizer& draft);
+  // Sets applied_to() of every parameter, once `applied` is set: where there is a number to it, for
+  // itself.
+  void set_counts(const std::vector<std::optional<std::int64_t>>& own);
+
  private:
   // What programs were traced under, and know beyond the optimizer's life.
   struct Modes {
@@ -177,6 +191,8 @@ class Optimizer {
   void take(std::size_t at, const VariablePtr& parameter);
   void leave_out(std::size_t at);
   void count_apart(const std::vector<std::size_t>& frozen);
+  void give_master(Variable& parameter) const;
+  bool is_named_for(const Variable& count, const std::vector<std::size_t>& members) const;
   void share_count(const std::vector<std::size_t>& members, const VariablePtr& from);
   bool has_step_in_trace() const;
 

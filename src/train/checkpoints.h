@@ -50,9 +50,11 @@ class Checkpoints {
   Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer);
 
   // Restores the newest checkpoint that is whole into a model and an optimizer that were made as
-  // those that were saved: compiled programs of theirs go on from it too. Nothing where there is
-  // none. What is damaged is passed over with a warning. DataError E0641 or E0630, and nothing is
-  // changed, where all are damaged, or the newest is of another model, optimizer or precision.
+  // those that were saved: compiled programs of theirs go on from it too. Which parameters are
+  // frozen is the program's to say, before or behind it; what was unfrozen on the way has its
+  // moments then. Nothing where there is none. What is damaged is passed over with a warning.
+  // DataError E0641 or E0630, and nothing is changed, where all are damaged, or the newest is of
+  // another model, optimizer or precision.
   std::optional<LoopPosition> load(nn::Module& model, Optimizer& optimizer);
 
  private:
