@@ -139,6 +139,7 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
           {Optimizer::count_name(*optimizer.parameters()[i]), own->type, bytes_of(*own)});
   write_safetensors(checkpoint / kFiles[1], state);
   Manifest manifest{meta, {}};
+  manifest.meta.draws = eager().draws();
   for (const char* file : kFiles) manifest.files[file] = seal_of(checkpoint / file);
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));
   sync_folder(checkpoint);
@@ -201,7 +202,8 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   }
   optimizer.set_counts(counts);
   if (!sums) optimizer.drop_micro_batches();
-  begin_draws();
+  eager().draws() = meta.draws;
+  eager().forget_gradients(optimizer.given());  // of weights that are no more
   return meta;
 }
 

@@ -19,8 +19,8 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
                       const Optimizer& optimizer);
 
 // Restores everything that write_checkpoint wrote, also of parameters that were unfrozen before it
-// was saved and are frozen here. DataError E0641: hashes or contents do not fit; nothing is changed
-// then.
+// was saved and are frozen here; drops the gradients that backward() left. DataError E0641: hashes
+// or contents do not fit; nothing is changed then.
 CheckpointMeta load_checkpoint(const Path& checkpoint, const nlohmann::json& model_config,
                                nn::Module& model, Optimizer& optimizer);
 

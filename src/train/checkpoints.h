@@ -33,8 +33,12 @@ struct LoopPosition {
 
 // A folder of step-000500/, step-001000/, ... in the form that `aloft train` writes
 // (docs/checkpoints.md): each holds parameters with their masters, buffers, moments, sums over
-// micro-batches, the counts and the loss scale of the optimizer, this thread's random state and the
-// position. A model with several optimizers takes a folder for each.
+// micro-batches, the counts and the loss scale of the optimizer, this thread's random state with
+// what has been drawn under it, and the position. A model with several optimizers takes a folder
+// for each.
+//
+// Gradients that backward() left are not in it, and load() drops them: a loop that sums them over
+// micro-batches saves behind its steps, or sums by accumulate(), which can be resumed in between.
 class Checkpoints {
  public:
   // Makes the folder and holds it: UserError E0821 while another program does, EnvironmentError

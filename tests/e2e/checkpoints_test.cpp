@@ -13,6 +13,7 @@
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
+#include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/reshape.h"
 #include "optim/adam.h"
@@ -175,6 +176,34 @@ TEST(Checkpoints, WhatIsRefusedUnfreezesNothing) {
               s.has_moments ? "" : "E0641");
     EXPECT_EQ(state_of(model, opt) == before, !s.has_moments);
     EXPECT_EQ(model.up.weight->master != nullptr, s.has_moments);
+  }
+}
+
+// What a program draws between its last step and the save moves on what it draws behind it.
+TEST(Checkpoints, DrawsUnderTheSavedStateGoOn) {
+  use_cpu();
+  for (const bool is_compiled : {false, true}) {
+    const TemporaryFolder folder;
+    Checkpoints checkpoints(folder.path());
+    manual_seed(1);
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O0");
+    const Tensor x = full({4, 6}, 1), y = from_ints({0, 2, 1, 2}, {4});
+    const auto preview = [&model](const Tensor& t) { return model.drop(t); };
+    auto compiled = compile(preview);
+    const auto drawn = [&] { return (is_compiled ? compiled(x) : preview(x)).to_vector(); };
+    minimize(cross_entropy(net(x), y), opt);
+    const auto first = drawn();
+    checkpoints.save({.step = 1}, model, opt);
+    const auto second = drawn(), third = drawn();
+    EXPECT_TRUE(first != second && second != third && first != third);
+    manual_seed(2);
+    drawn();
+    cross_entropy(net(x), y).backward();
+    checkpoints.load(model, opt);
+    EXPECT_EQ(drawn(), second);
+    EXPECT_EQ(drawn(), third);
+    for (const VariablePtr& p : model.parameters()) EXPECT_FALSE(grad_of(p).is_defined());
   }
 }
 
