@@ -129,8 +129,10 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
   sweep_if_grown();
   CellPtr& c = states_[variable.get()];
   if (!c || !is_current(*c, *variable)) {
+    if (c) state_bytes_ -= kept_bytes(*c);
     c = std::make_shared<EagerCell>();
     c->type = variable->type;
+    state_bytes_ += kept_bytes(*c);
     c->data = variable->data;
     c->memory = variable->memory;
     c->born = ++born_;
@@ -158,6 +160,7 @@ void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
 void EagerEmitter::let_go_of(Variable& variable) {
   if (const auto it = states_.find(&variable); it != states_.end()) {
     let_go(it->second);
+    state_bytes_ -= kept_bytes(*it->second);
     states_.erase(it);
   }
   ++variable.version;
@@ -176,6 +179,7 @@ void EagerEmitter::let_go_of_variables() {
   if (tape_.capacity() > 0) sweep();
   for (const auto& [variable, c] : states_) let_go(c);
   states_.clear();
+  state_bytes_ = 0;
 }
 
 DrawCounts& EagerEmitter::draws() {

@@ -82,9 +82,7 @@ class EagerEmitter : public Emitter {
   // forgotten; undefined if none.
   Tensor gradient_of(const VariablePtr& variable) const;
   void forget_gradients() { gradients_.clear(); }
-  void forget_gradients(std::span<const VariablePtr> variables) {
-    for (const VariablePtr& v : variables) gradients_.erase(v);
-  }
+  void forget_gradients(std::span<const VariablePtr> variables);
   // Whether every loss whose gradient a parameter holds was computed from `variable`, which is no
   // parameter, such as a loss scale.
   bool gradient_comes_by(const VariablePtr& parameter, const VariablePtr& variable) const;
@@ -129,6 +127,8 @@ class EagerEmitter : public Emitter {
   void check_history(const History& history, std::uint64_t oldest, bool through_parameters) const;
   // Only where no caller holds the number of a value: numbers change.
   void sweep_if_grown();
+  static std::size_t kept_bytes(const EagerCell& c);
+  void drop_dead_states();
   void sweep();
   std::map<const void*, long> own_references() const;
   std::vector<Lost> ways_back(std::vector<bool>& reaches_parameter) const;
@@ -151,12 +151,17 @@ class EagerEmitter : public Emitter {
   Graph tape_;
   std::map<ValueId, CellPtr> values_;
   std::map<const Variable*, CellPtr> states_;  // each variable's value as it is now
+  std::size_t state_bytes_ = 0;                // that they keep
+  std::size_t drop_states_at_bytes_ = 0;
   DrawCounts draws_;
   std::array<std::int64_t, 3> random_at_ = {};  // the random state that `draws_` counts under
   std::uint64_t draws_begun_ = 0;               // and since when
-  std::map<VariablePtr, Tensor> gradients_;
-  // For each gradient, the variables but parameters that all its losses depend on.
-  std::map<VariablePtr, std::vector<VariablePtr>> gradients_by_;
+  // What backward() left for parameters. It keeps no variable: those of a model that is gone go.
+  struct LeftGradient {
+    Tensor sum;
+    std::vector<std::weak_ptr<Variable>> by;  // variables but parameters that all losses depend on
+  };
+  std::map<std::weak_ptr<Variable>, LeftGradient, std::owner_less<>> gradients_;
   // Targets whose gradients were taken for some of the trainable parameters they depend on.
   struct Part {
     std::weak_ptr<EagerCell> target;
@@ -187,8 +192,9 @@ Tensor from_doubles(const std::vector<double>& values, const Shape& shape);
 Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape);
 Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape);
 // The gradient that backward() left for a parameter: the sum over every backward() since the last
-// step or zero_grad(), in f32 where there were several. Undefined where no loss depended on it.
-// UserError E0325 for no parameter (Module::parameter knows no such name).
+// step of an optimizer that has it, or zero_grad(), in f32 where there were several; a compiled
+// step counts. Undefined where no loss depended on it. UserError E0325 for no parameter
+// (Module::parameter knows no such name).
 Tensor grad_of(const VariablePtr& parameter);
 
 }  // namespace aloft

@@ -27,6 +27,8 @@ namespace {
 // Below these a sweep is not worth its time.
 constexpr std::size_t kFewBytes = std::size_t{32} << 20;
 constexpr std::uint32_t kFewNodes = 4096;
+// What a value costs beside its own bytes, about.
+constexpr std::size_t kCellBytes = 1024;
 
 bool is_in(const std::vector<VariablePtr>& list, const VariablePtr& v) {
   return std::find(list.begin(), list.end(), v) != list.end();
@@ -232,15 +234,22 @@ void EagerEmitter::backward(const Tensor& loss) {
   EmitterScope scope(*this);
   const std::vector<Tensor> grads =
       variable_gradients(loss, full(Shape{}, 1.0, DType::F32), variables, where);
+  std::erase_if(gradients_, [](const auto& left) { return left.first.expired(); });
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    Tensor& sum = gradients_[variables[i]];
-    std::vector<VariablePtr>& by = gradients_by_[variables[i]];
-    if (sum.is_defined())
-      std::erase_if(by, [&](const VariablePtr& v) { return !is_in(others, v); });
-    else
-      by = others;
-    sum = sum.is_defined() ? sum_of_gradients(sum, grads[i]) : grads[i];
+    LeftGradient& left = gradients_[variables[i]];
+    if (left.sum.is_defined()) {
+      std::erase_if(left.by, [&](const auto& v) { return !is_in(others, v.lock()); });
+      left.sum = sum_of_gradients(left.sum, grads[i]);
+    } else {
+      left = {grads[i], {others.begin(), others.end()}};
+    }
   }
+}
+
+void EagerEmitter::forget_gradients(std::span<const VariablePtr> variables) {
+  if (gradients_.empty()) return;
+  for (const VariablePtr& v : variables)
+    if (const auto it = gradients_.find(v); it != gradients_.end()) gradients_.erase(it);
 }
 
 // As accumulate() adds those of micro-batches: in f32.
@@ -259,13 +268,14 @@ Tensor EagerEmitter::sum_of_gradients(const Tensor& a, const Tensor& b) {
 
 bool EagerEmitter::gradient_comes_by(const VariablePtr& parameter,
                                      const VariablePtr& variable) const {
-  const auto it = gradients_by_.find(parameter);
-  return it != gradients_by_.end() && is_in(it->second, variable);
+  const auto it = gradients_.find(parameter);
+  return it != gradients_.end() && std::any_of(it->second.by.begin(), it->second.by.end(),
+                                               [&](const auto& v) { return v.lock() == variable; });
 }
 
 Tensor EagerEmitter::gradient_of(const VariablePtr& variable) const {
   const auto it = gradients_.find(variable);
-  return it == gradients_.end() ? Tensor() : it->second;
+  return it == gradients_.end() ? Tensor() : it->second.sum;
 }
 
 // References of ours to each cell: whoever has more is held outside.
@@ -283,7 +293,21 @@ void EagerEmitter::close_over_operands(std::vector<bool>& kept) const {
       for (ValueId v : tape_.node(n).in) kept[v.node] = true;
 }
 
+std::size_t EagerEmitter::kept_bytes(const EagerCell& c) { return c.type.max_bytes() + kCellBytes; }
+
+// Variables that nobody else has any more: where nothing is recorded, no sweep comes by them.
+void EagerEmitter::drop_dead_states() {
+  std::erase_if(states_, [&](const auto& entry) {
+    const EagerCell& c = *entry.second;
+    const bool is_dead = c.variable.use_count() == 1 && !is_recorded(c);
+    if (is_dead) state_bytes_ -= kept_bytes(c);
+    return is_dead;
+  });
+  drop_states_at_bytes_ = std::max(kFewBytes, 2 * state_bytes_);
+}
+
 void EagerEmitter::sweep_if_grown() {
+  if (state_bytes_ >= drop_states_at_bytes_) drop_dead_states();
   if (tape_bytes_ < sweep_at_bytes_ && tape_.capacity() < sweep_at_nodes_) return;
   sweep();
   sweep_at_bytes_ = std::max(kFewBytes, 2 * tape_bytes_);
@@ -450,8 +474,10 @@ void EagerEmitter::keep_only(const std::vector<bool>& kept) {
 void EagerEmitter::rebuild(const std::vector<bool>& kept) {
   // Variables that nobody else has any more.
   std::erase_if(states_, [&](const auto& entry) {
-    const CellPtr& c = entry.second;
-    return c->variable.use_count() == 1 && (!is_recorded(*c) || !kept[c->id.node]);
+    const EagerCell& c = *entry.second;
+    const bool is_dead = c.variable.use_count() == 1 && (!is_recorded(c) || !kept[c.id.node]);
+    if (is_dead) state_bytes_ -= kept_bytes(c);
+    return is_dead;
   });
   if (std::find(kept.begin(), kept.end(), true) == kept.end()) {
     reset();
@@ -497,6 +523,7 @@ void EagerEmitter::clear_tape() {
   draws_.clear();
   if (tape_.capacity() > 0) keep_only(std::vector<bool>(tape_.capacity(), false));
   states_.clear();
+  state_bytes_ = 0;
 }
 
 }  // namespace aloft

@@ -2,22 +2,29 @@
 
 #include <utility>
 
+#include "frontend/eager.h"
+
 namespace aloft {
 namespace {
-thread_local std::vector<HostCount>* collected = nullptr;
+thread_local HostPart* collected = nullptr;
 }
 
 void count_on_host(HostCount count) {
   if (collected)
-    collected->push_back(std::move(count));
+    collected->counts.push_back(std::move(count));
   else
     count.at() = count.next(count.at());
 }
 
-HostCountScope::HostCountScope(std::vector<HostCount>* into) : saved_(collected) {
-  collected = into;
+void forget_left_gradients(std::span<const VariablePtr> parameters) {
+  if (collected)
+    collected->forgotten.insert(collected->forgotten.end(), parameters.begin(), parameters.end());
+  else
+    eager().forget_gradients(parameters);
 }
-HostCountScope::~HostCountScope() { collected = saved_; }
+
+HostPartScope::HostPartScope(HostPart* into) : saved_(collected) { collected = into; }
+HostPartScope::~HostPartScope() { collected = saved_; }
 
 CountedRun::CountedRun(std::span<HostCount> counts) : counts_(counts) {
   try {

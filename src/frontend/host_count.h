@@ -1,4 +1,5 @@
-// Counts that the host keeps over calls of programs, in variables that no program reads.
+// What the host does with each run of a program, beside the program: counts that it keeps in
+// variables which no program reads, gradients of backward() that it drops.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,25 @@ struct HostCount {
 // Where `next` throws, that program does not run and no count of it has changed.
 void count_on_host(HostCount count);
 
-// Where this thread's innermost trace collects its counts.
-class HostCountScope {
+// Drops the gradients that backward() left for `parameters` with the thread that calls: at once in
+// eager mode, behind each run of the program in a traced function.
+void forget_left_gradients(std::span<const VariablePtr> parameters);
+
+struct HostPart {
+  std::vector<HostCount> counts;
+  std::vector<VariablePtr> forgotten;
+};
+
+// Where this thread's innermost trace collects them.
+class HostPartScope {
  public:
-  explicit HostCountScope(std::vector<HostCount>* into);
-  ~HostCountScope();
-  HostCountScope(const HostCountScope&) = delete;
-  HostCountScope& operator=(const HostCountScope&) = delete;
+  explicit HostPartScope(HostPart* into);
+  ~HostPartScope();
+  HostPartScope(const HostPartScope&) = delete;
+  HostPartScope& operator=(const HostPartScope&) = delete;
 
  private:
-  std::vector<HostCount>* saved_;
+  HostPart* saved_;
 };
 
 // One run's counts: made before it, they are taken back where it is not kept.

@@ -50,15 +50,11 @@ Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer) {
 }
 
 StepResult step(const Tensor& loss, Optimizer& optimizer) {
-  StepResult result = apply_gradients(loss, summed_gradients(optimizer), optimizer);
-  eager().forget_gradients(optimizer.parameters());
-  return result;
+  return apply_gradients(loss, summed_gradients(optimizer), optimizer);
 }
 
 StepResult GradScaler::step(const Tensor& loss) {
-  last_ = update_parameters(loss, summed_gradients(optimizer_), optimizer_);
-  eager().forget_gradients(optimizer_.parameters());
-  return last_;
+  return last_ = update_parameters(loss, summed_gradients(optimizer_), optimizer_);
 }
 
 void GradScaler::update() {

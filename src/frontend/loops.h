@@ -45,8 +45,9 @@ namespace aloft {
 
 // MindSpore: f's loss together with its (scaled) gradients, for apply_gradients(). In both modes.
 //
-//   auto grad_fn = value_and_grad([&](Tensor x, Tensor y) { return cross_entropy(net(x), y); },
-//   opt); auto step = compile([&](Tensor x, Tensor y) {
+//   auto loss_fn = [&](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
+//   auto grad_fn = value_and_grad(loss_fn, opt);
+//   auto step = compile([&](Tensor x, Tensor y) {
 //     auto [loss, gradients] = grad_fn(x, y);
 //     return apply_gradients(loss, gradients, opt);
 //   });

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "frontend/eager.h"
 #include "frontend/give_up.h"
+#include "frontend/host_count.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
 #include "ops/binary.h"
@@ -73,8 +73,27 @@ void empty_accumulators(const Optimizer& opt) {
     current_emitter().update(sum, full(sum->type.shape, 0.0, DType::F32));
 }
 
-// One update op for the parameters `members`, all of one group (null: of none) and all with a
-// master, or all without.
+// How many updates parameters have had: the optimizer's own count, first, and those that some
+// parameters have for themselves.
+using Counts = std::vector<std::pair<VariablePtr, Tensor>>;
+
+Counts counts_of(const Optimizer& opt, const Tensor& applied) {
+  Counts counts = {{opt.applied, applied}};
+  for (std::size_t i = 0; i < opt.parameters().size(); ++i) {
+    const auto is_its = [&](const auto& c) { return c.first == opt.applied_to(i); };
+    if (std::none_of(counts.begin(), counts.end(), is_its))
+      counts.emplace_back(opt.applied_to(i), current_emitter().state(opt.applied_to(i)));
+  }
+  return counts;
+}
+
+void count_update(const Counts& counts, const Tensor& finite) {
+  for (const auto& [count, updates] : counts)
+    current_emitter().update(count, count_applied(updates, finite));
+}
+
+// One update op for the parameters `members`, all of one group (null: of none), all with a master
+// or all without, all of which have had `applied` updates.
 void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tensor>& gradients,
                 const GradStats& stats, const Tensor& lr, const Tensor& applied,
                 const Optimizer& opt, const ParameterGroup* group) {
@@ -119,9 +138,9 @@ std::map<const ParameterGroup*, Tensor> learning_rates(const Tensor& applied,
 }
 
 // All statistics first, then the parameters of each group: those that have a master and those that
-// are their own go through one update op each.
+// are their own, and those of each count, go through one update op each.
 GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& divisor,
-                      const Tensor& applied, const Ints& sought, const Optimizer& opt,
+                      const Counts& counts, const Ints& sought, const Optimizer& opt,
                       const std::map<const ParameterGroup*, Tensor>& rates) {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < gradients.size(); ++i) all.push_back(gradients[parameter_of(i, opt)]);
@@ -129,13 +148,16 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
   std::vector<const ParameterGroup*> groups = {nullptr};
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
   for (const ParameterGroup* group : groups)
-    for (const bool has_master : {false, true}) {
-      std::vector<std::size_t> members;
-      for (std::size_t i = 0; i < opt.parameters().size(); ++i)
-        if (opt.group(i) == group && (opt.master(i) != nullptr) == has_master) members.push_back(i);
-      apply_rule(members, gradients, stats, rates.at(group), applied, opt, group);
-    }
-  current_emitter().update(opt.applied, count_applied(applied, stats.finite));
+    for (const bool has_master : {false, true})
+      for (const auto& [count, updates] : counts) {
+        std::vector<std::size_t> members;
+        for (std::size_t i = 0; i < opt.parameters().size(); ++i)
+          if (opt.group(i) == group && (opt.master(i) != nullptr) == has_master &&
+              opt.applied_to(i) == count)
+            members.push_back(i);
+        apply_rule(members, gradients, stats, rates.at(group), updates, opt, group);
+      }
+  count_update(counts, stats.finite);
   return stats;
 }
 
@@ -143,16 +165,18 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
 // another gradient, so that the compiled step need not either (the pass hoist-updates). The step
 // counts as applied: its finite gradients were.
 GradStats update_early(const std::vector<Tensor>& gradients, const Tensor& divisor,
-                       const Tensor& applied, const Ints& sought, const Optimizer& opt,
+                       const Counts& counts, const Ints& sought, const Optimizer& opt,
                        const std::map<const ParameterGroup*, Tensor>& rates) {
   std::vector<Tensor> squares;
   for (std::size_t k = 0; k < gradients.size(); ++k) {
     const std::size_t i = parameter_of(k, opt);
     squares.push_back(grad_squares({&gradients[i], 1}));
     const GradStats own = grad_verdict(divisor, {&squares.back(), 1});
-    apply_rule({i}, gradients, own, rates.at(opt.group(i)), applied, opt, opt.group(i));
+    const auto updates = std::find_if(counts.begin(), counts.end(),
+                                      [&](const auto& c) { return c.first == opt.applied_to(i); });
+    apply_rule({i}, gradients, own, rates.at(opt.group(i)), updates->second, opt, opt.group(i));
   }
-  current_emitter().update(opt.applied, count_applied(applied, full({}, 1, DType::I32)));
+  count_update(counts, full({}, 1, DType::I32));
   return grad_verdict(divisor, squares, 0, sought);
 }
 
@@ -204,14 +228,15 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   }
   const auto rates = learning_rates(applied, opt.spec());
   const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
-  const GradStats stats = update(gradients, divisor, applied, sought, opt, rates);
+  const GradStats stats = update(gradients, divisor, counts_of(opt, applied), sought, opt, rates);
   empty_accumulators(whole);
+  forget_left_gradients(whole.given());
   return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
 }
 
 void Optimizer::zero_grad() {
   UpdatePhase phase;
-  eager().forget_gradients(parameters_);
+  forget_left_gradients(given());
   empty_accumulators(*this);
   count_none();
 }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/description.h"
-#include "frontend/eager.h"
+#include "frontend/host_count.h"
 #include "frontend/premises.h"
 #include "runtime/default_backend.h"
 
@@ -98,7 +98,7 @@ void Module::set_policy(Name policy) {
   if (Premises* p = premises_of_trace()) p->sets(&mode_->policy);
 }
 
-void Module::zero_grad() { eager().forget_gradients(parameters()); }
+void Module::zero_grad() { forget_left_gradients(parameters()); }
 
 void Module::train(bool on) {
   mode_->training = on;

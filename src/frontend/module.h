@@ -37,7 +37,8 @@ class Module {
   // From the next step on (un)freezes parameters of such names (h.*.attn.*); E0809 where none is.
   void requires_grad(bool on, std::string_view pattern = "*");
 
-  // Drops the gradients that backward() left for its parameters.
+  // Drops the gradients that backward() left for its parameters; a compiled function does so in
+  // each call.
   void zero_grad();
 
   // Text of the precision recipe that governs this module's ops; set by amp::initialize.

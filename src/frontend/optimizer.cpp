@@ -1,6 +1,8 @@
 #include "frontend/optimizer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -23,6 +25,12 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
   return v;
 }
 
+constexpr const char* kApplied = "optim.applied";
+
+std::int64_t number_in(const Variable& i64) {
+  return i64.data ? *static_cast<const std::int64_t*>(i64.data) : 0;  // none in a description
+}
+
 VariablePtr new_sum(const Variable& parameter) {
   return new_variable("accumulated." + parameter.name.str(), DType::F32, parameter.type.shape,
                       StateClass::Gradient);
@@ -32,88 +40,197 @@ VariablePtr new_sum(const Variable& parameter) {
 
 Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
                      scalar::ScalerRule scaler)
-    : spec_(std::move(spec)), scaler_(scaler) {
-  check_optimizer(spec_, parameters, scaler_);
-  moments_.resize(spec_.rule->moments().size());
+    : content_(std::make_shared<Content>()) {
+  check_optimizer(spec, parameters, scaler);
+  content_->spec = std::move(spec);
+  content_->scaler = scaler;
+  content_->given = parameters;
+  content_->moments.resize(this->spec().rule->moments().size());
   for (const VariablePtr& p : parameters)
-    if (p->requires_grad) take(parameters_.size(), p);
-  given_ = parameters;
-  applied = new_variable("optim.applied", DType::I64, {}, StateClass::Control);
+    if (p->requires_grad) take(content_->parameters.size(), p);
+  applied = new_variable(kApplied, DType::I64, {}, StateClass::Control);
   scale = new_variable("scaler.scale", DType::F32, {}, StateClass::Control);
   good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);
   overflow_run = new_variable("scaler.overflow_run", DType::I32, {}, StateClass::Control);
   skipped = new_variable("scaler.skipped", DType::I64, {}, StateClass::Control);
-  const scalar::ScalerState start = scalar::initial_state(scaler_);
+  const scalar::ScalerState start = scalar::initial_state(scaler);
   if (scale->data) std::memcpy(scale->data, &start.scale, sizeof start.scale);
 }
 
 // As parameter `at`.
 void Optimizer::take(std::size_t at, const VariablePtr& p) {
+  Content& c = *content_;
   const auto i = static_cast<std::ptrdiff_t>(at);
-  parameters_.insert(parameters_.begin() + i, p);
-  for (std::size_t k = 0; k < moments_.size(); ++k)
-    moments_[k].insert(moments_[k].begin() + i,
-                       new_variable("optim." + spec_.rule->moments()[k] + "." + p->name.str(),
-                                    DType::F32, p->type.shape, StateClass::Optimizer));
-  if (micro_->per_step > 1) accumulators_.insert(accumulators_.begin() + i, new_sum(*p));
+  c.parameters.insert(c.parameters.begin() + i, p);
+  for (std::size_t k = 0; k < c.moments.size(); ++k)
+    c.moments[k].insert(
+        c.moments[k].begin() + i,
+        new_variable(moment_name(k, *p), DType::F32, p->type.shape, StateClass::Optimizer));
+  c.counts.insert(c.counts.begin() + i, nullptr);
+  c.sums.insert(c.sums.begin() + i, sums_micro_batches() ? new_sum(*p) : nullptr);
+}
+
+void Optimizer::give_master(Variable& p) const {
+  if (!p.master && content_->late_master) p.master = content_->late_master(p);
 }
 
 const Optimizer& Optimizer::trained() {
-  std::vector<std::size_t> frozen;
+  Content& c = *content_;
+  std::vector<std::size_t> frozen, late;
   std::size_t at = 0;
-  for (const VariablePtr& p : given_) {
-    const bool is_ours = at < parameters_.size() && parameters_[at] == p;
+  for (const VariablePtr& p : c.given) {
+    const bool is_ours = at < c.parameters.size() && c.parameters[at] == p;
     if (!read_premise(p, p->requires_grad)) {
       if (is_ours) frozen.push_back(at++);
       continue;
     }
     if (!is_ours) {
-      if (!p->master && late_master_) p->master = late_master_(*p);
+      give_master(*p);
       take(at, p);
+      late.push_back(at);
     }
     ++at;
   }
-  trained_.reset();
+  c.trained.reset();
+  if (frozen.size() == c.parameters.size()) throw nothing_to_train();
+  if (!late.empty() && (number_in(*applied) > 0 || has_step_in_trace())) share_count(late, nullptr);
+  count_apart(frozen);
+  read_premise(c.modes, modes().regroupings);
   if (frozen.empty()) return *this;
-  if (frozen.size() == parameters_.size()) throw nothing_to_train();
-  auto part = std::make_shared<Optimizer>(*this);
+  const auto part = std::make_shared<Optimizer>(*this);
+  part->content_ = std::make_shared<Content>(c);
   for (std::size_t k = frozen.size(); k-- > 0;) part->leave_out(frozen[k]);
-  trained_ = std::move(part);
-  return *trained_;
+  c.trained = part;
+  return *part;
 }
 
 void Optimizer::leave_out(std::size_t at) {
+  Content& c = *content_;
   const auto i = static_cast<std::ptrdiff_t>(at);
-  parameters_.erase(parameters_.begin() + i);
-  for (auto& list : moments_) list.erase(list.begin() + i);
-  if (!accumulators_.empty()) accumulators_.erase(accumulators_.begin() + i);
+  c.parameters.erase(c.parameters.begin() + i);
+  for (auto& list : c.moments) list.erase(list.begin() + i);
+  c.counts.erase(c.counts.begin() + i);
+  c.sums.erase(c.sums.begin() + i);
+}
+
+// Whether the function that is being traced has made a step before it froze or unfroze parameters
+// itself. Its program alone then knows where counts stand; it runs once, as parameters are grouped
+// anew.
+bool Optimizer::has_step_in_trace() const {
+  const Premises* p = premises_of_trace();
+  return p && p->has_found(&modes().regroupings);
+}
+
+// Of parameters that have shared a count those in `frozen` are left out now and the others are not:
+// from here on their counts differ. As in torch.optim, where each parameter has a count; what comes
+// and goes together shares one, so that one op updates all of it.
+void Optimizer::count_apart(const std::vector<std::size_t>& frozen) {
+  if (frozen.empty()) return;
+  struct Sharing {
+    std::vector<std::size_t> trained, frozen;
+  };
+  // By count; null: those that share `applied`, which goes on in any case.
+  std::map<VariablePtr, Sharing> all;
+  for (std::size_t i = 0; i < parameters().size(); ++i) {
+    Sharing& sharing = all[content_->counts[i]];
+    const bool is_frozen = std::binary_search(frozen.begin(), frozen.end(), i);
+    (is_frozen ? sharing.frozen : sharing.trained).push_back(i);
+  }
+  for (const auto& [count, sharing] : all) {
+    if (sharing.frozen.empty() || (count && sharing.trained.empty())) continue;
+    const bool keep = count && is_named_for(*count, sharing.frozen);
+    share_count(keep ? sharing.trained : sharing.frozen, count ? count : applied);
+  }
+}
+
+// A count bears the name of the first that had it: who keeps it where a group is parted.
+bool Optimizer::is_named_for(const Variable& count, const std::vector<std::size_t>& members) const {
+  return std::any_of(members.begin(), members.end(),
+                     [&](std::size_t i) { return count.name == count_name(*parameters()[i]); });
+}
+
+// Gives `members` a count of their own, which begins where `from` stands; null: at 0.
+void Optimizer::share_count(const std::vector<std::size_t>& members, const VariablePtr& from) {
+  const VariablePtr count =
+      new_variable(count_name(*parameters()[members[0]]), DType::I64, {}, StateClass::Control);
+  for (const std::size_t i : members) content_->counts[i] = count;
+  ++modes().regroupings;
+  if (!from) return;
+  if (count->data) std::memcpy(count->data, from->data, count->type.max_bytes());
+  if (has_step_in_trace()) current_emitter().update(count, current_emitter().state(from));
+}
+
+std::string Optimizer::count_name(const Variable& parameter) {
+  return std::string(kOwnCount) + parameter.name.str();
+}
+
+std::string Optimizer::moment_name(std::size_t k, const Variable& parameter) const {
+  return "optim." + spec().rule->moments()[k] + "." + parameter.name.str();
+}
+
+Optimizer Optimizer::with(const std::vector<VariablePtr>& late) const {
+  Optimizer draft = *this;
+  draft.content_ = std::make_shared<Content>(*content_);
+  draft.content_->trained.reset();
+  std::size_t at = 0;
+  for (const VariablePtr& p : given()) {
+    const bool is_ours = at < draft.parameters().size() && draft.parameters()[at] == p;
+    if (!is_ours && std::find(late.begin(), late.end(), p) == late.end()) continue;
+    if (!is_ours) draft.take(at, p);
+    ++at;
+  }
+  return draft;
+}
+
+void Optimizer::become(const Optimizer& draft) {
+  *content_ = *draft.content_;
+  for (const VariablePtr& p : parameters()) give_master(*p);
+  ++modes().regroupings;  // programs that left the late ones out did not part their counts
+}
+
+void Optimizer::set_counts(const std::vector<std::optional<std::int64_t>>& own) {
+  // Those that share a count go on to, as far as their numbers are the same.
+  std::map<std::pair<VariablePtr, std::int64_t>, std::vector<std::size_t>> all;
+  for (std::size_t i = 0; i < parameters().size(); ++i)
+    if (const VariablePtr& count = content_->counts[i]; count || own[i])
+      all[{count, own[i].value_or(number_in(*applied))}].push_back(i);
+  for (const auto& [group, members] : all) {
+    const auto& [count, updates] = group;
+    if (!count || !is_named_for(*count, members)) share_count(members, nullptr);
+    Variable& its = *content_->counts[members[0]];
+    eager().let_go_of(its);
+    std::memcpy(its.data, &updates, sizeof updates);
+  }
 }
 
 std::vector<VariablePtr> Optimizer::state() const {
+  const Content& c = *content_;
   std::vector<VariablePtr> all;
-  for (const VariablePtr& p : parameters_)
+  for (const VariablePtr& p : c.parameters)
     if (p->master) all.push_back(p->master);
-  for (const auto& list : moments_) all.insert(all.end(), list.begin(), list.end());
-  all.insert(all.end(), accumulators_.begin(), accumulators_.end());
-  if (micro_->done) all.push_back(micro_->done);
+  for (const auto& list : c.moments) all.insert(all.end(), list.begin(), list.end());
+  all.insert(all.end(), accumulators().begin(), accumulators().end());
+  if (const VariablePtr done = micro_batches()) all.push_back(done);
+  for (const VariablePtr& own : c.counts)
+    if (own && std::find(all.begin(), all.end(), own) == all.end()) all.push_back(own);
   all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});
   return all;
 }
 
 const ParameterGroup* Optimizer::group(std::size_t i) const {
-  for (const ParameterGroup& group : spec_.groups)
-    if (glob_match_any(group.parameters, parameters_[i]->name.str())) return &group;
+  for (const ParameterGroup& group : spec().groups)
+    if (glob_match_any(group.parameters, parameters()[i]->name.str())) return &group;
   return nullptr;
 }
 
 bool Optimizer::decays(std::size_t i) const {
   if (const ParameterGroup* own = group(i); own && own->weight_decay) return true;
-  if (parameters_[i]->is_norm && !spec_.decay.norms) return false;
-  return !glob_match_any(spec_.decay.without, parameters_[i]->name.str());
+  if (parameters()[i]->is_norm && !spec().decay.norms) return false;
+  return !glob_match_any(spec().decay.without, parameters()[i]->name.str());
 }
 
 int Optimizer::accumulation() const {
-  return static_cast<int>(read_premise(micro_, micro_->per_step));
+  return static_cast<int>(read_premise(content_->modes, modes().per_step));
 }
 
 namespace {
@@ -127,7 +244,7 @@ UserError wrong_turn(const std::string& headline, std::int32_t done, std::int64_
 }  // namespace
 
 void Optimizer::count_micro_batch() {
-  count_on_host({micro_->done, [n = micro_->per_step](std::int32_t done) {
+  count_on_host({modes().done, [n = modes().per_step](std::int32_t done) {
                    if (done + 1 >= n)
                      throw wrong_turn("accumulate() where the last micro-batch is due", done, n);
                    return done + 1;
@@ -135,7 +252,7 @@ void Optimizer::count_micro_batch() {
 }
 
 void Optimizer::count_last_micro_batch() {
-  count_on_host({micro_->done, [n = micro_->per_step](std::int32_t done) {
+  count_on_host({modes().done, [n = modes().per_step](std::int32_t done) {
                    if (done + 1 != n)
                      throw wrong_turn("a step before the last micro-batch", done, n);
                    return 0;
@@ -143,15 +260,22 @@ void Optimizer::count_last_micro_batch() {
 }
 
 void Optimizer::count_none() {
-  if (micro_->per_step > 1) count_on_host({micro_->done, [](std::int32_t) { return 0; }});
+  if (accumulation() > 1) count_on_host({modes().done, [](std::int32_t) { return 0; }});
+}
+
+const std::vector<VariablePtr>& Optimizer::accumulators() const {
+  static const std::vector<VariablePtr> none;
+  return sums_micro_batches() ? content_->sums : none;
 }
 
 void Optimizer::drop_micro_batches() {
-  for (const VariablePtr& sum : accumulators_) {
+  for (const VariablePtr& sum : content_->sums) {
+    if (!sum || !sum->data) continue;
     eager().let_go_of(*sum);
     std::memset(sum->data, 0, sum->type.max_bytes());
   }
-  if (micro_->done) std::memset(micro_->done->data, 0, sizeof(std::int32_t));
+  if (const VariablePtr& done = modes().done; done && done->data)
+    std::memset(done->data, 0, sizeof(std::int32_t));
 }
 
 void Optimizer::set_accumulation(int micro_batches) {
@@ -159,14 +283,18 @@ void Optimizer::set_accumulation(int micro_batches) {
     throw UserError("E0802",
                     "the number of accumulated micro-batches is " + std::to_string(micro_batches))
         .need("1 or more");
-  if (micro_->done && micro_batches == micro_->per_step) return drop_micro_batches();
-  micro_->per_step = micro_batches;
-  if (Premises* p = premises_of_trace()) p->sets(&micro_->per_step);
-  accumulators_.clear();
-  micro_->done.reset();
-  if (micro_batches == 1) return;
-  micro_->done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
-  for (const VariablePtr& p : parameters_) accumulators_.push_back(new_sum(*p));
+  Content& c = *content_;
+  drop_micro_batches();
+  modes().per_step = micro_batches;
+  if (Premises* p = premises_of_trace()) p->sets(&modes().per_step);
+  c.trained.reset();  // it knows other sums
+  for (std::size_t i = 0; i < c.sums.size(); ++i) {
+    VariablePtr& sum = c.sums[i];
+    if (!sums_micro_batches() && sum.use_count() == 1) sum.reset();  // no program has it
+    if (sums_micro_batches() && !sum) sum = new_sum(*c.parameters[i]);
+  }
+  if (sums_micro_batches() && !modes().done)
+    modes().done = new_variable(kMicroBatches, DType::I32, {}, StateClass::Control);
 }
 
 }  // namespace aloft

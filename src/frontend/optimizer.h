@@ -80,6 +80,7 @@ struct OptimizerSpec {
   UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
 };
 
+// Copies are one optimizer, as copies of a tensor are one tensor: they share everything below.
 class Optimizer {
  public:
   // Creates moments for every parameter that requires a gradient. A parameter with a master is
@@ -88,23 +89,28 @@ class Optimizer {
   // parameter), E0814 (a number out of range), E0816 (an early update cannot clip or skip).
   Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
             scalar::ScalerRule scaler);
+  // No move of its own: what was moved from is the same optimizer still.
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
 
-  const OptimizerSpec& spec() const { return spec_; }
-  const scalar::ScalerRule& scaler() const { return scaler_; }
+  const OptimizerSpec& spec() const { return content_->spec; }
+  const scalar::ScalerRule& scaler() const { return content_->scaler; }
+  // All that it was made for, frozen ones too.
+  const std::vector<VariablePtr>& given() const { return content_->given; }
   // Those that it has moments for: all that required a gradient when it was made or in a step.
-  const std::vector<VariablePtr>& parameters() const { return parameters_; }
+  const std::vector<VariablePtr>& parameters() const { return content_->parameters; }
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
-  const VariablePtr& master(std::size_t i) const { return parameters_[i]->master; }
+  const VariablePtr& master(std::size_t i) const { return parameters()[i]->master; }
   // moment(k, i): moment k of parameter i.
-  const VariablePtr& moment(std::size_t k, std::size_t i) const { return moments_[k][i]; }
+  const VariablePtr& moment(std::size_t k, std::size_t i) const { return content_->moments[k][i]; }
   // This optimizer over the parameters that require a gradient now, for one step: those frozen
   // since are left out and keep their moments, those unfrozen since get moments, and a master from
-  // their stored values where the precision has one. Valid until the next call. UserError E0801
-  // where everything is frozen.
+  // their stored values where the precision has one. From then on they count their own updates.
+  // Valid until the next call. UserError E0801 where everything is frozen.
   const Optimizer& trained();
   // What makes the master of a parameter that is unfrozen later; null for none.
   void set_late_master(std::function<VariablePtr(const Variable&)> make) {
-    late_master_ = std::move(make);
+    content_->late_master = std::move(make);
   }
   // Everything but the parameters: masters, moments, counters, scaler, in a fixed order; with
   // set_accumulation() the sums and the number of micro-batches in them too.
@@ -114,22 +120,29 @@ class Optimizer {
   VariablePtr applied;                                   // i64[]: updates applied
   VariablePtr scale, good_steps, overflow_run, skipped;  // the scaler's, see scalar/loss_scaler.h
 
+  // i64[]: the updates that parameter i has had, which its rule goes by: `applied`, or where it was
+  // frozen during some of those a count of its own, which it shares with those that come and go
+  // with it.
+  const VariablePtr& applied_to(std::size_t i) const {
+    return content_->counts[i] ? content_->counts[i] : applied;
+  }
+
   // The group of parameter i, or null for those that no group takes.
   const ParameterGroup* group(std::size_t i) const;
   bool decays(std::size_t i) const;
   // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
   // Calls of accumulate() and minimize() are counted, and refused with E0802 where it is not their
-  // turn; set_accumulation() begins anew.
+  // turn; set_accumulation() begins anew, with sums of zeros.
   void set_accumulation(int micro_batches);
   int accumulation() const;
-  const std::vector<VariablePtr>& accumulators() const { return accumulators_; }
+  const std::vector<VariablePtr>& accumulators() const;  // none with one micro-batch a step
   // Drops the gradients that backward() left for these parameters, and those that accumulate()
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
-  // step does so itself. In both modes, as minimize().
+  // step does so itself. In both modes, as minimize(): a compiled function does so in each call.
   void zero_grad();
   // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
   static constexpr const char* kMicroBatches = "optim.micro_batches";
-  const VariablePtr& micro_batches() const { return micro_->done; }
+  VariablePtr micro_batches() const { return sums_micro_batches() ? modes().done : nullptr; }
   // As zero_grad() for the sums, from outside of programs: at once.
   void drop_micro_batches();
   // For minimize.cpp: the gradients of a micro-batch are added to the sums, or taken with them, or
@@ -138,23 +151,52 @@ class Optimizer {
   void count_last_micro_batch();
   void count_none();
 
+  // For checkpoints of runs that unfroze parameters on their way. What they call moment k of a
+  // parameter, and the count of updates that it has for itself.
+  static constexpr std::string_view kOwnCount = "optim.applied.";
+  static std::string count_name(const Variable& parameter);
+  std::string moment_name(std::size_t k, const Variable& parameter) const;
+  // A draft of this optimizer: as it would be with moments for `late` too, given parameters that it
+  // has none for.
+  Optimizer with(const std::vector<VariablePtr>& late) const;
+  // Makes of this optimizer what the draft is, with masters for what is late.
+  void become(const Optimizer& draft);
+  // Sets applied_to() of every parameter, once `applied` is set: where there is a number to it, for
+  // itself.
+  void set_counts(const std::vector<std::optional<std::int64_t>>& own);
+
  private:
+  // What programs were traced under, and know beyond the optimizer's life.
+  struct Modes {
+    std::int64_t per_step = 1;
+    VariablePtr done;  // i32[]: micro-batches since the last step; null until a step has several
+    std::int64_t regroupings = 0;  // of the parameters, by the count that they share
+  };
+  struct Content {
+    OptimizerSpec spec;
+    scalar::ScalerRule scaler;
+    std::vector<VariablePtr> given;
+    // Of each parameter: itself, its own count or null, its sum or null, its moments. A sum is made
+    // once: programs that were traced under a number of micro-batches hold again when that number
+    // is set again.
+    std::vector<VariablePtr> parameters, counts, sums;
+    std::vector<std::vector<VariablePtr>> moments;
+    std::function<VariablePtr(const Variable&)> late_master;
+    std::shared_ptr<const Optimizer> trained;  // where something is frozen
+    std::shared_ptr<Modes> modes = std::make_shared<Modes>();
+  };
+
+  Modes& modes() const { return *content_->modes; }
+  bool sums_micro_batches() const { return modes().per_step > 1; }
   void take(std::size_t at, const VariablePtr& parameter);
   void leave_out(std::size_t at);
+  void count_apart(const std::vector<std::size_t>& frozen);
+  void give_master(Variable& parameter) const;
+  bool is_named_for(const Variable& count, const std::vector<std::size_t>& members) const;
+  void share_count(const std::vector<std::size_t>& members, const VariablePtr& from);
+  bool has_step_in_trace() const;
 
-  OptimizerSpec spec_;
-  std::vector<VariablePtr> given_;  // frozen ones too
-  std::vector<VariablePtr> parameters_, accumulators_;
-  std::function<VariablePtr(const Variable&)> late_master_;
-  std::shared_ptr<const Optimizer> trained_;  // where something is frozen
-  std::vector<std::vector<VariablePtr>> moments_;
-  scalar::ScalerRule scaler_;
-  // Programs know it beyond the optimizer's life.
-  struct MicroBatches {
-    std::int64_t per_step = 1;
-    VariablePtr done;  // i32[]: since the last step; null with one a step
-  };
-  std::shared_ptr<MicroBatches> micro_ = std::make_shared<MicroBatches>();
+  std::shared_ptr<Content> content_;
 };
 
 // What a training step tells. Read after the step has run.
@@ -180,6 +222,9 @@ struct StepResult {
 // that overflows as the last of ScalerRule::give_up_after in a row ends in DivergedError E0810: in
 // eager mode from here, else from the call of the compiled program.
 //
+// Gradients that backward() left for the optimizer's parameters are gone then: of other losses,
+// they are no part of the step.
+//
 // It is the last use of what the loss was computed from by way of the optimizer's parameters. What
 // another loss that is held was computed from stays: minimize(a, one), minimize(b, two) with both
 // losses computed before takes both gradients at the old parameters.
@@ -190,7 +235,8 @@ StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 // Gradients of loss x loss scale, one for each parameter that Optimizer::trained() has, in its
 // order.
 std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& optimizer);
-// Finite check, global norm, clipping, update, count of applied updates.
+// Finite check, global norm, clipping, update, count of applied updates. Drops what backward()
+// left.
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_gradients,
                              Optimizer& optimizer);
 // The loss scaler's next state and the next step's random numbers. It never throws E0810: whoever

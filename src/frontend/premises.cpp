@@ -20,13 +20,14 @@ bool is_still(const void* at, std::uint64_t was) {
 Premises::Premises() : path_(current_where().path), policy_(current_where().policy) {}
 
 void Premises::add(std::shared_ptr<const void> at, const void* value, std::size_t bytes) {
-  const auto is_known = [&](const Fact& f) { return f.at.get() == at.get(); };
-  if (std::find(own_.begin(), own_.end(), at.get()) != own_.end() ||
-      std::any_of(facts_.begin(), facts_.end(), is_known))
-    return;
+  if (std::find(own_.begin(), own_.end(), at.get()) != own_.end() || has_found(at.get())) return;
   Fact fact{std::move(at), 0, bytes};
   std::memcpy(&fact.was, value, bytes);
   facts_.push_back(std::move(fact));
+}
+
+bool Premises::has_found(const void* at) const {
+  return std::any_of(facts_.begin(), facts_.end(), [&](const Fact& f) { return f.at.get() == at; });
 }
 
 void Premises::sets(const void* at) { own_.push_back(at); }

@@ -27,6 +27,7 @@ class Premises {
     const T* const value = at.get();
     add(std::move(at), value, sizeof(T));
   }
+  bool has_found(const void* at) const;
   // The function has set what is there: what it reads of it from here on is its own.
   void sets(const void* at);
   // The function has asked for gradients, which a caller under NoGrad may not.

@@ -52,7 +52,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   variables_ = std::move(variables);
   watched_[name].clear();
   for (auto& [output, look] : traced.watches) watched_[name].push_back({output, std::move(look)});
-  counts_[name] = std::move(traced.counts);
+  host_[name] = std::move(traced.host);
   graphs_[name] = std::move(traced.graph);
   behind_[name] = std::move(traced.behind);
   reads_bound_[name] = traced.reads_bound;
@@ -67,10 +67,10 @@ void Programs::finish() {
   eager().let_go_of_variables();  // they move
   executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables_.by_id());
   watched_by_index_.clear();
-  counts_by_index_.clear();
+  host_by_index_.clear();
   written_.clear();
   for (const Program& p : executor_->plan().programs) {
-    counts_by_index_.push_back(counts_[p.name]);
+    host_by_index_.push_back(host_[p.name]);
     written_.push_back(written_by(p.name));
     watched_by_index_.push_back(watched_[p.name]);
     for (Watched& w : watched_by_index_.back()) w.at = output<std::int32_t>(p.name, w.output);
@@ -97,10 +97,12 @@ std::vector<Variable*> Programs::written_by(const std::string& program) const {
 
 void Programs::run(int program, std::span<const std::int64_t> lengths) {
   eager().let_go_of_variables();
-  CountedRun counted(counts_by_index_[program]);
+  HostPart& host = host_by_index_[program];
+  CountedRun counted(host.counts);
   for (Variable* v : written_[program]) ++v->version;
   executor_->run(program, lengths);
   counted.keep();
+  eager().forget_gradients(host.forgotten);
   for (const Watched& w : watched_by_index_[program]) w.look(*w.at);
 }
 

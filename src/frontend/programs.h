@@ -95,10 +95,10 @@ class Programs {
   std::map<std::string, std::vector<PassTime>> times_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;
   std::map<std::string, std::vector<Watched>> watched_;
-  std::map<std::string, std::vector<HostCount>> counts_;
+  std::map<std::string, HostPart> host_;
   // After finish(), by index.
   std::vector<std::vector<Watched>> watched_by_index_;
-  std::vector<std::vector<HostCount>> counts_by_index_;
+  std::vector<HostPart> host_by_index_;
   std::vector<std::vector<Variable*>> written_;
   std::unique_ptr<Executor> executor_;
   double compile_seconds_ = 0;

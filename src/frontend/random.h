@@ -15,8 +15,8 @@ const VariablePtr& random_state();
 // Starts this thread's over: {seed, 0, 0}.
 void manual_seed(std::uint64_t seed);
 std::uint64_t current_seed();
-// The state was set from outside (a seed, a checkpoint), perhaps to what it was: what is drawn from
-// here on is numbered anew, as by a thread that has drawn nothing yet.
+// The state was set from outside (a seed, a step that is undone), perhaps to what it was: what is
+// drawn from here on is numbered anew, as by a thread that has drawn nothing yet.
 void begin_draws();
 // Calls of begin_draws() on this thread so far.
 std::uint64_t draws_begun();

@@ -181,7 +181,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
                     const Traceable& function, StateTable& variables,
                     std::vector<DecisionRecord>* decisions, std::vector<Draw>* draws) {
   TracedProgram result;
-  const HostCountScope counted(&result.counts);
+  const HostPartScope host(&result.host);
   result.graph.name = name;
   TraceEmitter recorder(result.graph, variables, draws);
   CastingEmitter emitter(recorder, Capability{});

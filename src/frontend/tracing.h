@@ -97,7 +97,7 @@ struct TracedProgram {
   bool reads_bound = false;            // the function took a batch's bound for a number
   // What is looked at after a run, by the name of its output.
   std::vector<std::pair<std::string, std::function<void(std::int32_t)>>> watches;
-  std::vector<HostCount> counts;  // before a run
+  HostPart host;  // of each run
 };
 
 // Traces through a CastingEmitter, as eager calls go through one: the graph has the types that the

@@ -52,9 +52,10 @@ class Tensor {
   std::vector<std::int64_t> to_ints() const;
   // The value of a tensor with one element.
   double item() const;
-  // Gradients of this scalar with respect to every recorded parameter that requires one; they take
-  // the place of those that the backward() before left. Eager only; results are read with
-  // grad_of(parameter). UserError E0321, E0322 as for Emitter::variable_gradients.
+  // Gradients of this scalar with respect to every recorded parameter that requires one, added to
+  // those that backward() left before: until an optimizer's step, or zero_grad(). Eager only;
+  // results are read with grad_of(parameter). UserError E0321, E0322 as for
+  // Emitter::variable_gradients.
   void backward() const;
 
   Emitter* emitter() const { return emitter_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -27,11 +28,13 @@ bool sums_micro_batches(const Optimizer& optimizer, const Variable& v) {
   return v.cls == StateClass::Gradient || &v == optimizer.micro_batches().get();
 }
 
-// Everything of the run that is neither a parameter with its master nor a buffer.
+// Everything of the run that is neither a parameter with its master nor a buffer; but for the
+// counts that parameters share, which are written for each.
 std::vector<VariablePtr> state_variables(const Optimizer& optimizer, bool with_micro_batches) {
   std::vector<VariablePtr> all;
   for (const VariablePtr& v : optimizer.state())
     if (!v->name.str().starts_with(amp::kMasterPrefix) &&
+        !v->name.str().starts_with(Optimizer::kOwnCount) &&
         (with_micro_batches || !sums_micro_batches(optimizer, *v)))
       all.push_back(v);
   all.push_back(random_state());
@@ -97,6 +100,36 @@ void check_micro_batches(const Path& checkpoint, const TensorView& sums, const O
                                   saved, now.accumulation()));
 }
 
+// Given parameters that the run had unfrozen when it was saved, and this one has not yet.
+std::vector<VariablePtr> late_in(const Safetensors& state, const Optimizer& optimizer) {
+  const std::vector<VariablePtr>& ours = optimizer.parameters();
+  const bool has_moments = !optimizer.spec().rule->moments().empty();
+  std::vector<VariablePtr> late;
+  for (const VariablePtr& p : optimizer.given()) {
+    if (std::find(ours.begin(), ours.end(), p) != ours.end()) continue;
+    const bool is_late = has_moments ? state.find(optimizer.moment_name(0, *p)) != nullptr
+                                     : p->requires_grad || state.find(Optimizer::count_name(*p));
+    if (is_late) late.push_back(p);
+  }
+  return late;
+}
+
+// Of each parameter the number of updates that it had for itself.
+std::vector<std::optional<std::int64_t>> own_counts(const Path& checkpoint,
+                                                    const Safetensors& state,
+                                                    const Optimizer& optimizer) {
+  std::vector<std::optional<std::int64_t>> counts;
+  for (const VariablePtr& p : optimizer.parameters()) {
+    counts.emplace_back();
+    const TensorView* t = state.find(Optimizer::count_name(*p));
+    if (!t) continue;
+    if (t->type != TensorType{DType::I64, Shape{}})
+      broken(checkpoint, "'" + t->name + "' is " + t->type.str() + ", not one number");
+    std::memcpy(&counts.back().emplace(), t->bytes.data(), sizeof(std::int64_t));
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::vector<std::string> model_differences(const CheckpointMeta& meta, const json& model_config,
@@ -125,8 +158,13 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
   const VariablePtr& sums = optimizer.micro_batches();
   for (const VariablePtr& v : state_variables(optimizer, sums && count_in(bytes_of(*sums)) > 0))
     state.push_back({v->name.str(), v->type, bytes_of(*v)});
+  for (std::size_t i = 0; i < optimizer.parameters().size(); ++i)
+    if (const VariablePtr& own = optimizer.applied_to(i); own != optimizer.applied)
+      state.push_back(
+          {Optimizer::count_name(*optimizer.parameters()[i]), own->type, bytes_of(*own)});
   write_safetensors(checkpoint / kFiles[1], state);
   Manifest manifest{meta, {}};
+  manifest.meta.draws = eager().draws();
   for (const char* file : kFiles) manifest.files[file] = seal_of(checkpoint / file);
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));
   sync_folder(checkpoint);
@@ -161,23 +199,36 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   const Safetensors state = Safetensors::open(checkpoint / kFiles[1]);
   const TensorView* sums = state.find(Optimizer::kMicroBatches);
   if (sums) check_micro_batches(checkpoint, *sums, optimizer);
-  const std::vector<VariablePtr> variables = state_variables(optimizer, sums != nullptr);
+  // Refused, a checkpoint changes nothing: what the run had beyond this one is drafted first.
+  const std::vector<VariablePtr> late = late_in(state, optimizer);
+  const Optimizer draft = late.empty() ? optimizer : optimizer.with(late);
+  const std::vector<VariablePtr> variables = state_variables(draft, sums != nullptr);
   for (const VariablePtr& v : variables) {
     const TensorView* t = state.find(v->name.str());
     if (!t || t->type != v->type)
       unfit(checkpoint, "'" + v->name.str() + "' is " + (t ? t->type.str() : "missing") +
                             ", this run needs " + v->type.str());
   }
-  if (state.tensors().size() != variables.size())
+  const auto counts = own_counts(checkpoint, state, draft);
+  const auto counted = std::count_if(counts.begin(), counts.end(),
+                                     [](const auto& count) { return count.has_value(); });
+  if (state.tensors().size() != variables.size() + static_cast<std::size_t>(counted))
     unfit(checkpoint, "it holds the state of another optimizer");
-  models::load_state(Safetensors::open(checkpoint / kFiles[0]), model);
+  const Safetensors weights = Safetensors::open(checkpoint / kFiles[0]);
+  models::load_state(weights, model);
+  if (!late.empty()) {
+    optimizer.become(draft);
+    models::load_state(weights, model);  // into the masters that they have now
+  }
   for (const VariablePtr& v : variables) {
     const TensorView& t = state.at(v->name.str());
     eager().let_go_of(*v);
     if (!t.bytes.empty()) std::memcpy(v->data, t.bytes.data(), t.bytes.size());
   }
+  optimizer.set_counts(counts);
   if (!sums) optimizer.drop_micro_batches();
-  begin_draws();
+  eager().draws() = meta.draws;
+  eager().forget_gradients(optimizer.given());  // of weights that are no more
   return meta;
 }
 

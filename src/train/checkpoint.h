@@ -1,6 +1,7 @@
 // Checkpoints: a folder step-000500/ with
 //   model.safetensors   parameters and buffers by name, fp32 (the master where there is one)
-//   state.safetensors   moments, accumulators, counters, loss scaler, random state
+//   state.safetensors   moments, accumulators, counters, loss scaler, random state; for parameters
+//                       that were frozen for some updates, how many they have had
 //   manifest.json       what it is, and size and hash of both files and of itself (manifest.h)
 // Written beside, flushed to the disk and renamed: a folder with its final name is whole. Where
 // they lie, which stay, and what killed saves leave: checkpoint_folder.h.
@@ -20,8 +21,9 @@ namespace aloft {
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
                       const Optimizer& optimizer);
 
-// Restores everything that write_checkpoint wrote. DataError E0641: hashes or contents do not fit;
-// nothing is changed then.
+// Restores everything that write_checkpoint wrote, also of parameters that were unfrozen before it
+// was saved and are frozen here; drops the gradients that backward() left. DataError E0641: hashes
+// or contents do not fit; nothing is changed then.
 CheckpointMeta load_checkpoint(const Path& checkpoint, const nlohmann::json& model_config,
                                nn::Module& model, Optimizer& optimizer);
 

@@ -33,8 +33,12 @@ struct LoopPosition {
 
 // A folder of step-000500/, step-001000/, ... in the form that `aloft train` writes
 // (docs/checkpoints.md): each holds parameters with their masters, buffers, moments, sums over
-// micro-batches, the counts and the loss scale of the optimizer, this thread's random state and the
-// position. A model with several optimizers takes a folder for each.
+// micro-batches, the counts and the loss scale of the optimizer, this thread's random state with
+// what has been drawn under it, and the position. A model with several optimizers takes a folder
+// for each.
+//
+// Gradients that backward() left are not in it, and load() drops them: a loop that sums them over
+// micro-batches saves behind its steps, or sums by accumulate(), which can be resumed in between.
 class Checkpoints {
  public:
   // Makes the folder and holds it: UserError E0821 while another program does, EnvironmentError
@@ -50,9 +54,11 @@ class Checkpoints {
   Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer);
 
   // Restores the newest checkpoint that is whole into a model and an optimizer that were made as
-  // those that were saved: compiled programs of theirs go on from it too. Nothing where there is
-  // none. What is damaged is passed over with a warning. DataError E0641 or E0630, and nothing is
-  // changed, where all are damaged, or the newest is of another model, optimizer or precision.
+  // those that were saved: compiled programs of theirs go on from it too. Which parameters are
+  // frozen is the program's to say, before or behind it; what was unfrozen on the way has its
+  // moments then. Nothing where there is none. What is damaged is passed over with a warning.
+  // DataError E0641 or E0630, and nothing is changed, where all are damaged, or the newest is of
+  // another model, optimizer or precision.
   std::optional<LoopPosition> load(nn::Module& model, Optimizer& optimizer);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -62,6 +63,12 @@ class Fields {
     return *value;
   }
   Fields object(const char* key) const { return {at(key), place_ + "." + key}; }
+  std::vector<Fields> list(const char* key) const {
+    if (!at(key).is_array()) wrong(key, "a list");
+    std::vector<Fields> all;
+    for (const json& one : at(key)) all.emplace_back(one, place_ + "." + key);
+    return all;
+  }
 
   [[noreturn]] void wrong(const std::string& key, const std::string& need) const {
     throw DataError("E0641", "the checkpoint cannot be used: its manifest is damaged")
@@ -83,7 +90,25 @@ json object_or_null(const Fields& f, const char* key) {
   return f.at(key);
 }
 
+json json_of(const DrawCounts& draws) {
+  json all = json::array();
+  for (const auto& [place, count] : draws)
+    all.push_back(json{{"path", place.first.str()}, {"op", place.second.str()}, {"count", count}});
+  return all;
+}
+
+void read_draws(const Fields& f, DrawCounts& draws) {
+  if (!f.has("draws")) return;
+  for (const Fields& one : f.list("draws")) {
+    const std::uint64_t count = one.count("count");
+    if (count < 1 || count > std::numeric_limits<int>::max())
+      one.wrong("count", "a number of draws, 1 or more");
+    draws[{one.text("path"), one.text("op")}] = static_cast<int>(count);
+  }
+}
+
 void read_state(const Fields& f, CheckpointMeta& meta) {
+  read_draws(f, meta.draws);
   meta.recipe = object_or_null(f, "recipe");
   meta.data = object_or_null(f, "data");
   meta.run = f.text("run");
@@ -115,6 +140,7 @@ std::string manifest_text(const Manifest& manifest) {
               {"last_loss", json_of(m.last_loss)},
               {"start_loss", json_of(m.start_loss)},
               {"validation_loss", json_of(m.validation_loss)},
+              {"draws", json_of(m.draws)},
               {"best", nullptr}};
   if (m.best)
     out["best"] = {{"loss", m.best->loss},

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "frontend/draws.h"
 #include "train/best_validation.h"
 
 namespace aloft {
@@ -33,6 +34,7 @@ struct CheckpointMeta {
   std::optional<double> start_loss;  // of the run's first steps, see health.h
   std::optional<double> validation_loss;  // of this very state, where it was evaluated
   std::optional<BestValidation> best;     // null before the first evaluation
+  DrawCounts draws;  // under the random state as it is; none in those of programs before
   bool healthy() const { return problem.empty(); }
 };
 

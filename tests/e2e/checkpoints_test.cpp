@@ -13,6 +13,7 @@
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
+#include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/reshape.h"
 #include "optim/adam.h"
@@ -52,9 +53,32 @@ struct Setting {
   const char* precision;
   MasterForm master = MasterForm::F32;
   int micro_batches = 1;
+  bool freezes = false;     // other parameters at other times
+  bool has_moments = true;  // AdamW; else plain gradient descent
 };
 
+OptimizerSpec spec_of(const Setting& s) {
+  if (s.has_moments) return optim::AdamW{.lr = 1e-2, .master = s.master};
+  return optim::Sgd{.lr = 1e-2, .master = s.master};
+}
+
+// Before the step of this batch: one part late, the other left out for a while.
+void freeze(nn::Module& model, std::int64_t batch) {
+  model.requires_grad(true);
+  if (batch < 6) model.requires_grad(false, "up.*");
+  if (batch >= 9 && batch < 12) model.requires_grad(false, "down.*");
+}
+
 using Bytes = std::map<std::string, std::string>;
+
+std::string code_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return "";
+}
 
 // One life of a program, from what the folder holds to `end` steps, saving behind each.
 Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_t end) {
@@ -62,8 +86,8 @@ Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_
   manual_seed(seed);
   Loader loader(samples(), {.batch = 4, .seed = 3});
   Net model;
-  auto [net, opt] =
-      amp::initialize(model, optim::AdamW{.lr = 1e-2, .master = s.master}, s.precision);
+  if (s.freezes) freeze(model, 0);
+  auto [net, opt] = amp::initialize(model, spec_of(s), s.precision);
   opt.set_accumulation(s.micro_batches);
   const auto loss = [&net = net](const Tensor& x, const Tensor& y) {
     return cross_entropy(net(x), y);
@@ -84,6 +108,7 @@ Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_
   while (at.step < end)
     for (const auto& [x, y] : loader) {
       const bool is_last = (at.step + 1) % s.micro_batches == 0;
+      if (s.freezes) freeze(model, at.step - at.step % s.micro_batches);
       if (is_last)
         is_compiled ? compiled_update(x, y) : update(x, y);
       else
@@ -110,6 +135,78 @@ TEST(Checkpoints, WhatIsResumedEndsWithTheSameBits) {
   }
 }
 
+TEST(Checkpoints, WhatFreezesAndUnfreezesIsResumed) {
+  const MasterForm split = MasterForm::Split, f32 = MasterForm::F32;
+  for (const Setting& s :
+       {Setting{Mode::Eager, "O0", f32, 1, true}, Setting{Mode::Compiled, "O0", f32, 1, true},
+        Setting{Mode::Eager, "O2:bf16", f32, 3, true},
+        Setting{Mode::Compiled, "O2:bf16", split, 1, true},
+        Setting{Mode::Compiled, "O2:fp16", f32, 3, true},
+        Setting{Mode::Eager, "O2:bf16", f32, 1, true, false},
+        Setting{Mode::Compiled, "O2:bf16", split, 1, true, false}}) {
+    SCOPED_TRACE(std::string(s.mode == Mode::Eager ? "eager " : "compiled ") + s.precision);
+    const TemporaryFolder folder;
+    const Bytes whole = live(folder / "whole", s, 1, 18);
+    for (const int cut : {4, 7, 11, 16}) {
+      const Path life = folder / ("cut" + std::to_string(cut));
+      live(life, s, 1, cut);
+      EXPECT_TRUE(live(life, s, 2, 18) == whole) << cut;
+      for (const char* file : {"model.safetensors", "state.safetensors"})
+        EXPECT_TRUE(read_file(life / "step-000018" / file, 1 << 26) ==
+                    read_file(folder / "whole" / "step-000018" / file, 1 << 26))
+            << cut << " " << file;
+    }
+  }
+}
+
+// A checkpoint that is passed over, or is another's, leaves late parameters as they were too.
+TEST(Checkpoints, WhatIsRefusedUnfreezesNothing) {
+  const Setting late{Mode::Eager, "O2:bf16", MasterForm::F32, 1, true};
+  const TemporaryFolder folder;
+  live(folder.path(), late, 1, 7);
+  Setting other = late;
+  other.has_moments = false;
+  Checkpoints checkpoints(folder.path());
+  for (const Setting& s : {other, late}) {
+    Net model;
+    freeze(model, 0);
+    auto [net, opt] = amp::initialize(model, spec_of(s), s.precision);
+    const Bytes before = state_of(model, opt);
+    EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.load(model, opt); }),
+              s.has_moments ? "" : "E0641");
+    EXPECT_EQ(state_of(model, opt) == before, !s.has_moments);
+    EXPECT_EQ(model.up.weight->master != nullptr, s.has_moments);
+  }
+}
+
+// What a program draws between its last step and the save moves on what it draws behind it.
+TEST(Checkpoints, DrawsUnderTheSavedStateGoOn) {
+  use_cpu();
+  for (const bool is_compiled : {false, true}) {
+    const TemporaryFolder folder;
+    Checkpoints checkpoints(folder.path());
+    manual_seed(1);
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O0");
+    const Tensor x = full({4, 6}, 1), y = from_ints({0, 2, 1, 2}, {4});
+    const auto preview = [&model](const Tensor& t) { return model.drop(t); };
+    auto compiled = compile(preview);
+    const auto drawn = [&] { return (is_compiled ? compiled(x) : preview(x)).to_vector(); };
+    minimize(cross_entropy(net(x), y), opt);
+    const auto first = drawn();
+    checkpoints.save({.step = 1}, model, opt);
+    const auto second = drawn(), third = drawn();
+    EXPECT_TRUE(first != second && second != third && first != third);
+    manual_seed(2);
+    drawn();
+    cross_entropy(net(x), y).backward();
+    checkpoints.load(model, opt);
+    EXPECT_EQ(drawn(), second);
+    EXPECT_EQ(drawn(), third);
+    for (const VariablePtr& p : model.parameters()) EXPECT_FALSE(grad_of(p).is_defined());
+  }
+}
+
 std::vector<std::string> steps_in(const Path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -122,15 +219,6 @@ void damage(const Path& checkpoint) {
   std::fstream file(checkpoint / "model.safetensors", std::ios::in | std::ios::out);
   file.seekp(-3, std::ios::end);
   file.put('?');
-}
-
-std::string code_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return "";
 }
 
 TEST(Checkpoints, DamagedOnesArePassedOver) {

@@ -1,8 +1,11 @@
 // The eager tape forgets what nobody can differentiate any more, and nothing else.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "e2e/training.h"
+#include "frontend/loops.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -80,6 +83,43 @@ INSTANTIATE_TEST_SUITE_P(All, EagerTape, testing::Values("O0", "O1:bf16", "O2:fp
                            std::replace(name.begin(), name.end(), ':', '_');
                            return name;
                          });
+
+// A session remembers the variables that it has read and the gradients that backward() left, but
+// keeps no model alive by it.
+TEST(DeadModels, AreNotKeptByWhatBackwardLeft) {
+  use_cpu();
+  eager().clear_tape();
+  eager().forget_gradients();
+  const auto weight_of_model_with_gradients = [] {
+    models::Mlp model({4, 3, 2});
+    auto [net, opt] = amp::initialize(model, optim::AdamW{}, "O2:fp16");
+    model.requires_grad(false, "0.bias");  // a variable but no parameter that is trained
+    amp::scale_loss(mean(net(full({2, 4}, 1))), opt).backward();
+    EXPECT_TRUE(grad_of(model.parameters()[0]).is_defined());
+    return std::weak_ptr<Variable>(model.parameters()[0]);
+  };
+  const auto first = weight_of_model_with_gradients();
+  weight_of_model_with_gradients();
+  EXPECT_TRUE(first.expired());
+}
+
+TEST(DeadModels, AreNotKeptByEvaluation) {
+  use_cpu();
+  eager().clear_tape();
+  const NoGrad no_grad;
+  const models::Mlp living({4, 3, 2});
+  const auto want = living(full({2, 4}, 1)).to_vector();
+  std::vector<std::weak_ptr<Variable>> weights;  // of 4 MB each
+  for (int i = 0; i < 24; ++i) {
+    const models::Mlp model({1024, 1024, 1});
+    model(full({1, 1024}, 1));
+    weights.push_back(model.parameters()[0]);
+    EXPECT_EQ(living(full({2, 4}, 1)).to_vector(), want);
+  }
+  EXPECT_LT(
+      std::count_if(weights.begin(), weights.end(), [](const auto& w) { return !w.expired(); }),
+      12);
+}
 
 // As in PyTorch there is no gradient of several numbers at once: which of them would be a guess.
 TEST(Backward, StartsFromOneNumber) {

@@ -223,6 +223,63 @@ TEST(Accumulation, ZeroGradDropsWhatWasSummed) {
   for (const bool is_compiled : {false, true}) EXPECT_EQ(trained(true, is_compiled), want);
 }
 
+// Gradients that a loop looks at between its steps are those of the loss that it looks at.
+TEST(LeftGradients, EveryStepDropsThemInBothModes) {
+  use_cpu();
+  omp_set_num_threads(1);
+  enum Drops { Itself, TheStep, TheCompiledStep, ACompiledCall };
+  const auto seen = [](Drops drops) {
+    eager().clear_tape();
+    eager().forget_gradients();
+    manual_seed(2);
+    models::Mlp model({kFeatures, 24, kClasses});
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O0");
+    const auto loss = [&net = net](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
+    const auto step = [&, &opt = opt](Tensor x, Tensor y) { return minimize(loss(x, y), opt); };
+    auto compiled = compile(step);
+    auto optimizer_drops = compile([&, &opt = opt](Tensor x) {
+      opt.zero_grad();
+      return x * 2.0;
+    });
+    auto module_drops = compile([&](Tensor x) {
+      model.zero_grad();
+      return x * 2.0;
+    });
+    std::vector<std::vector<double>> all;
+    for (int i = 0; i < 4; ++i) {
+      const Batches b(i);
+      loss(b.x, b.label).backward();
+      for (const VariablePtr& p : model.parameters()) all.push_back(grad_of(p).to_vector());
+      if (drops == Itself) eager().forget_gradients(model.parameters());
+      if (drops == ACompiledCall) {
+        i % 2 == 0 ? optimizer_drops(b.x) : module_drops(b.x);
+        for (const VariablePtr& p : model.parameters()) EXPECT_FALSE(grad_of(p).is_defined()) << i;
+      }
+      if (drops == TheCompiledStep)
+        compiled(b.x, b.label);
+      else
+        step(b.x, b.label);
+      for (const VariablePtr& p : model.parameters()) EXPECT_FALSE(grad_of(p).is_defined());
+    }
+    return all;
+  };
+  const auto want = seen(Itself);
+  for (const Drops drops : {TheStep, TheCompiledStep, ACompiledCall}) EXPECT_EQ(seen(drops), want);
+}
+
+TEST(LeftGradients, AStepLeavesThoseOfOthersParameters) {
+  use_cpu();
+  eager().clear_tape();
+  eager().forget_gradients();
+  models::Mlp model({kFeatures, 24, kClasses});
+  const auto all = model.parameters();
+  Optimizer head(optim::Sgd{.lr = 0.1}, {all[2], all[3]}, scalar::no_scaler());
+  const Batches b(0);
+  cross_entropy(model(b.x), b.label).backward();
+  minimize(cross_entropy(model(b.x), b.label), head);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(grad_of(all[i]).is_defined(), i < 2) << i;
+}
+
 // Two optimizers over parts of one model, in every form that PyTorch's users write.
 class Parts : public testing::TestWithParam<bool> {};
 

@@ -1,5 +1,6 @@
-// What a training step asks for and whom it trains: micro-batches are counted, scaled losses are
-// recognised, parameters may be frozen and unfrozen between steps, indices are in range.
+// What a training step asks for and whom it trains: micro-batches are counted, copies of an
+// optimizer are one, scaled losses are recognised, parameters may be frozen and unfrozen between
+// steps, indices are in range.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -120,6 +121,81 @@ TEST_F(StepRules, AProgramMayHoldAWholeStep) {
   EXPECT_EQ(states[0], states[1]);
 }
 
+// Programs that were traced under a number of micro-batches hold again when it is set again, over
+// sums and a count that began anew.
+TEST_F(StepRules, MicroBatchesChangeBetweenSteps) {
+  const auto trained = [](bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.1}, "O0");
+    const auto loss = [&net = net](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
+    const auto part = [&, &opt = opt](Tensor x, Tensor y) { return accumulate(loss(x, y), opt); };
+    const auto whole = [&, &opt = opt](Tensor x, Tensor y) { return minimize(loss(x, y), opt); };
+    auto compiled_part = compile(part);
+    auto compiled_whole = compile(whole);
+    float first = 0;
+    const auto call = [&](bool is_last) {
+      const Tensor x = numbers({4, 4}, first++), y = labels();
+      if (is_last)
+        is_compiled ? compiled_whole(x, y) : whole(x, y);
+      else
+        is_compiled ? compiled_part(x, y) : part(x, y);
+    };
+    for (const int n : {3, 2, 1, 3, 2, 3}) {
+      opt.set_accumulation(n);
+      EXPECT_EQ(opt.accumulators().empty(), n == 1);
+      EXPECT_EQ(opt.micro_batches() == nullptr, n == 1);
+      if (n == 3) call(false);  // is dropped: the number of micro-batches is set once more
+      opt.set_accumulation(n);
+      for (int i = 1; i <= n; ++i) call(i == n);
+    }
+    if (is_compiled) {
+      EXPECT_EQ(compiled_whole.programs().plan().programs.size(), 3u);  // not six
+    }
+    return state_of(model, opt);
+  };
+  EXPECT_EQ(trained(true), trained(false));
+}
+
+// --- copies
+
+TEST_F(StepRules, CopiesAreOneOptimizer) {
+  const auto trained = [](bool by_copies, bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    model.requires_grad(false, "in.*");
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.1}, "O0");
+    Optimizer copy = opt, source = opt;
+    const auto part = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      return accumulate(cross_entropy(net(x), y), by_copies ? source : opt);
+    };
+    const Optimizer moved = std::move(source);  // which stays what it was
+    // As loops write it whose function outlives them.
+    auto whole = [net = net, its = copy](Tensor x, Tensor y) mutable {
+      return minimize(cross_entropy(net(x), y), its);
+    };
+    auto compiled_part = compile(part);
+    auto compiled_whole = compile(whole);
+    opt.set_accumulation(2);
+    for (int i = 0; i < 4; ++i) {
+      if (i == 2) model.requires_grad(true);  // one of them takes the parameters, all have them
+      const Tensor x = numbers({4, 4}, static_cast<float>(i)), y = labels();
+      is_compiled ? compiled_part(x, y) : part(x, y);
+      if (!by_copies)
+        minimize(cross_entropy(net(x), y), opt);
+      else
+        is_compiled ? compiled_whole(x, y) : whole(x, y);
+    }
+    EXPECT_EQ(moved.parameters(), opt.parameters());
+    EXPECT_EQ(copy.state(), opt.state());
+    return state_of(model, opt);
+  };
+  const auto want = trained(false, false);
+  for (const bool is_compiled : {false, true}) EXPECT_EQ(trained(true, is_compiled), want);
+}
+
 // --- scaled losses
 
 TEST_F(StepRules, AStepWantsItsOwnScaleInTheLoss) {
@@ -216,6 +292,78 @@ TEST_F(StepRules, AnUnfrozenParameterTrainsAsOneThatNeverWas) {
     EXPECT_EQ(never.state, was.state) << precision;
     EXPECT_EQ(never.norms, was.norms) << precision;
   }
+}
+
+// Adam's correction of its moments, and the first update of a momentum, are those of a parameter's
+// own updates, as in torch.optim: the bits of optimizers that know nothing of each other.
+TEST_F(StepRules, EachParameterCountsItsOwnUpdates) {
+  const OptimizerSpec specs[] = {optim::AdamW{.lr = 0.1},
+                                 optim::AdamW{.lr = 0.1, .update = UpdateTime::Early},
+                                 optim::Sgd{.lr = 0.1, .momentum = 0.9, .dampening = 0.5}};
+  const auto weights = [](const OptimizerSpec& spec, bool late, bool apart, bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    const auto all = model.parameters();
+    Optimizer in(spec, {all[0], all[1]}, scalar::no_scaler());
+    Optimizer out(spec, {all[2], all[3]}, scalar::no_scaler());
+    if (late) model.requires_grad(false, "in.*");
+    Optimizer both(spec, all, scalar::no_scaler());
+    const auto step = [&](Tensor x, Tensor y) {
+      const Tensor loss = cross_entropy(model(x), y);
+      if (!apart) minimize(loss, both);
+      if (apart && all[0]->requires_grad) minimize(loss, in);
+      if (apart && all[2]->requires_grad) minimize(loss, out);
+      return loss;
+    };
+    auto compiled = compile(step);
+    int i = 0;
+    for (const char* now :
+         {"out.*", "out.*", "*", "in.*", "*", "out.*", "*", "in.*", "*", "out.*"}) {
+      model.requires_grad(false);
+      model.requires_grad(true, now);
+      const Tensor x = numbers({4, 4}, static_cast<float>(i++)), y = labels();
+      is_compiled ? compiled(x, y) : step(x, y);
+    }
+    if (is_compiled) {  // what comes and goes does not compile for ever
+      EXPECT_LE(compiled.programs().plan().programs.size(), 5u);
+    }
+    std::vector<std::string> bytes;
+    for (const VariablePtr& p : all) bytes.push_back(bytes_of(*p));
+    return bytes;
+  };
+  for (const OptimizerSpec& spec : specs) {
+    const auto want = weights(spec, false, true, false);
+    for (const bool late : {false, true})
+      for (const bool is_compiled : {false, true})
+        EXPECT_EQ(weights(spec, late, false, is_compiled), want)
+            << spec.rule->kind() << (late ? " late" : "") << (is_compiled ? " compiled" : "");
+  }
+}
+
+// A function that freezes and unfreezes between its steps.
+TEST_F(StepRules, CountsAreThoseOfEagerStepsWithinAProgramToo) {
+  const auto trained = [](const char* first, bool is_compiled) {
+    manual_seed(1);
+    eager().clear_tape();
+    Net model;
+    model.requires_grad(first[0] == '+', "in.*");
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.1}, "O0");
+    const auto step = [&, &net = net, &opt = opt](Tensor x, Tensor y) {
+      model.requires_grad(first[0] == '+', "in.*");
+      minimize(cross_entropy(net(x), y), opt);
+      model.requires_grad(first[0] != '+', "in.*");
+      return minimize(cross_entropy(net(x), y), opt);
+    };
+    auto compiled = compile(step, {.partial_batches = false});
+    for (int i = 0; i < 4; ++i) {
+      const Tensor x = numbers({4, 4}, static_cast<float>(i)), y = labels();
+      is_compiled ? compiled(x, y) : step(x, y);
+    }
+    return state_of(model, opt);
+  };
+  for (const char* first : {"+ then -", "- then +"})
+    EXPECT_EQ(trained(first, true), trained(first, false)) << first;
 }
 
 TEST_F(StepRules, TheLoopsOfOtherSystemsFreezeToo) {

@@ -176,6 +176,7 @@ Manifest example() {
   m.meta.start_loss = 4.158883083359672;
   m.meta.validation_loss = 2.04;
   m.meta.best = {2.04, 400, 0};
+  m.meta.draws = {{{"h.0.drop", "dropout"}, 2}, {{"", "random_normal"}, 1}};
   m.files = {{"model.safetensors", {4096, 0xfedcba9876543210}}, {"state.safetensors", {0, 7}}};
   return m;
 }
@@ -186,6 +187,7 @@ TEST(ManifestText, ReadsBackAsItWas) {
   EXPECT_EQ(again.files, m.files);
   EXPECT_EQ(again.meta.best, m.meta.best);
   EXPECT_EQ(again.meta.start_loss, m.meta.start_loss);
+  EXPECT_EQ(again.meta.draws, m.meta.draws);
   EXPECT_EQ(again.meta.data_position, 40u);
   EXPECT_FALSE(again.meta.healthy());
 }
