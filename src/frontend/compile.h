@@ -4,12 +4,13 @@
 // own and stays what it was. It carries no gradient: an eager gradient that would have to pass it
 // is refused (E0321). Compile the whole step, or detach() a result that is meant as a constant.
 //
-// The first call compiles for its arguments' types and shapes. The first dimension of arguments
-// that agree about it is taken for a batch: the same program then serves 2 rows up to as many.
-// Where f cannot be traced so (a product of two square matrices, say), and for arguments of other
-// types or shapes, f is compiled once more (decision 17). So f may be traced several times, and
-// must compute the same from its arguments each time. Where f reads the batch as a number, by
-// x.dim(0).max(), it is compiled for each number of rows: with means it need not be.
+// The first call compiles for its arguments' number, types and shapes. The first dimension of
+// arguments that agree about it is taken for a batch: the same program then serves 2 rows up to as
+// many. Where f cannot be traced so (a product of two square matrices, say), for arguments of other
+// types or shapes, and for a call that leaves out arguments which f has defaults for, f is compiled
+// once more (decision 17). So f may be traced several times, and must compute the same from its
+// arguments each time. Where f reads the batch as a number, by x.dim(0).max(), it is compiled for
+// each number of rows: with means it need not be.
 //
 // Values of parameters, buffers and counters are read anew in each call. What f was traced under is
 // compared before each call, and where it has changed f is compiled once more: train() and eval()
@@ -143,14 +144,12 @@ class Compiled {
     State& s = *state_;
     const OneCaller::Entered entered(s.caller, s.options.name);
     using Result = std::invoke_result_t<F&, const Args&...>;
+    s.trace = &spread<Args...>;
     if (!s.call)
-      s.call =
-          std::make_unique<CompiledCall>(s.options, [f = &s.f](const std::vector<Tensor>& inputs) {
-            return [&]<std::size_t... I>(std::index_sequence<I...>) {
-              return results::flatten((*f)(inputs[I]...));
-            }
-            (std::index_sequence_for<Args...>{});
-          });
+      s.call = std::make_unique<CompiledCall>(s.options,
+                                              [state = &s](const std::vector<Tensor>& inputs) {
+                                                return state->trace(state->f, inputs);
+                                              });
     Result result;
     results::restore((*s.call)({args...}), result);
     return result;
@@ -168,10 +167,21 @@ class Compiled {
   struct State {
     State(F function, CompileOptions o) : f(std::move(function)), options(std::move(o)) {}
     F f;  // traced again for new shapes
+    // f called with as many inputs as the present call has: it may leave out arguments.
+    results::Named (*trace)(F& f, const std::vector<Tensor>& inputs) = nullptr;
     CompileOptions options;
     std::unique_ptr<CompiledCall> call;
     OneCaller caller;
   };
+
+  template <class... Args>
+  static results::Named spread(F& f, const std::vector<Tensor>& inputs) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return results::flatten(f(inputs[I]...));
+    }
+    (std::index_sequence_for<Args...>{});
+  }
+
   std::shared_ptr<State> state_;
 };
 

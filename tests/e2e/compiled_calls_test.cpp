@@ -10,6 +10,7 @@
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/concat.h"
+#include "ops/constant.h"
 #include "ops/cumsum.h"
 #include "ops/gather.h"
 #include "ops/matmul.h"
@@ -105,6 +106,39 @@ TEST_F(CompiledCalls, RowsMayDifferWhereTheFunctionMeansThat) {
   sums(numbers(8, 3), numbers(8, 3));
   EXPECT_EQ(sums(numbers(1, 3), numbers(8, 3)).to_vector(),
             add_up(numbers(1, 3), numbers(8, 3)).to_vector());
+}
+
+// Each call means the arguments that it has: none that an earlier one had, none that it has not.
+TEST_F(CompiledCalls, ArgumentsMayBeLeftOut) {
+  const auto masked = [](Tensor x, Tensor mask = Tensor(), Tensor shift = Tensor()) {
+    Tensor y = mask.is_defined() ? x * mask : x * 1.0;
+    return shift.is_defined() ? y + shift : y;
+  };
+  for (const int first : {1, 2, 3}) {
+    auto compiled = compile(masked);
+    for (const std::int64_t rows : {8, 3, 1})
+      for (const int count : {first, 1, 3, 2}) {
+        const Tensor x = numbers(rows, 3), mask = numbers(rows, 3, 5), shift = numbers(rows, 3, -4);
+        const Tensor got = count == 1   ? compiled(x)
+                           : count == 2 ? compiled(x, mask)
+                                        : compiled(x, mask, shift);
+        const Tensor want = count == 1   ? masked(x)
+                            : count == 2 ? masked(x, mask)
+                                         : masked(x, mask, shift);
+        EXPECT_EQ(got.to_vector(), want.to_vector()) << count << " of " << rows << " rows";
+      }
+    EXPECT_EQ(compiled.programs().plan().programs.size(), 6u);  // each of some rows, and of one
+  }
+}
+
+TEST_F(CompiledCalls, AFunctionWithoutArgumentsIsAnotherThanOneWith) {
+  const auto twice = [](Tensor x = full({2, 2}, 3.0)) { return x * 2.0; };
+  auto compiled = compile(twice);
+  const Tensor x = numbers(4, 3);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(compiled(x).to_vector(), twice(x).to_vector());
+    EXPECT_EQ(compiled().to_vector(), std::vector<double>(4, 6.0));
+  }
 }
 
 TEST_F(CompiledCalls, ProductsOfSquareMatricesCompile) {
