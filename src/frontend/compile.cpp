@@ -128,7 +128,7 @@ void check_values(const std::vector<Tensor>& arguments) {
     if (!arguments[i].is_defined() || !arguments[i].held())
       throw UserError(arguments[i].is_defined() ? "E0304" : "E0302",
                       "argument " + std::to_string(i) + " of a compiled function has no value")
-          .saw(arguments[i].is_defined() ? "a tensor of a function that is being traced"
+          .saw(arguments[i].is_defined() ? "a tensor of a function that is being traced, or was"
                                          : "an empty tensor handle")
           .need("tensors that from_floats() made or eager code computed");
 }

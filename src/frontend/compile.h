@@ -20,7 +20,8 @@
 // program around it is what it was while f was traced, as in torch.compile: numbers, flags and
 // strings that it captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass
 // what changes as an argument, or compile another function. What f does besides computing
-// (printing, counting, m.eval()) happens while it is traced, not in each call.
+// (printing, counting, m.eval()) happens while it is traced, not in each call. Its tensors belong
+// to one trace: one that f keeps for later, in a member of a model say, is refused there (E0304).
 //
 //   auto step = compile([&](Tensor x, Tensor label) {
 //     return minimize(cross_entropy(net(x), label), opt);

@@ -1,7 +1,9 @@
 // Calls of compiled functions: which shapes they take, what becomes of their results.
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <functional>
+#include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "e2e/training.h"
@@ -374,6 +376,72 @@ TEST_F(CompiledCalls, FunctionsThatMoveAreTracedAgain) {
   first(numbers(2, 2));
   auto second = std::move(first);
   EXPECT_EQ(second(numbers(2, 5)).to_vector(), (numbers(2, 5) * 3.0).to_vector());
+}
+
+// --- tensors of a trace
+
+// Behind its trace a tensor is nobody's: it is refused wherever it is used, and never taken for a
+// tensor of another trace.
+TEST_F(CompiledCalls, ATensorThatAFunctionKeepsIsRefused) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 4, 4);
+  auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.1}, "O0");
+  Tensor kept;
+  const auto f = [&, &net = net](Tensor x) {
+    if (!kept.is_defined()) kept = full({4}, 2.0);
+    return net(x) * kept;
+  };
+  auto compiled = compile(f);
+  const Tensor x = numbers(8, 4);
+  const auto want = compiled(x).to_vector();
+  for (const std::int64_t rows : {1, 9})
+    expect_words(refusal([&] { compiled(numbers(rows, 4)); }), {"E0304"});
+  for (const auto& use : std::vector<std::function<void()>>{
+           [&] { kept.to_vector(); },
+           [&] { kept.to_ints(); },
+           [&] { kept.type(); },
+           [&] { kept * 2.0; },
+           [&] { kept + numbers(1, 4); },
+           [&] { sum(kept).backward(); },
+           [&] { kept.backward(); },
+           [&] { compiled(kept); },
+           [&, &opt = opt] { minimize(kept, opt); },
+           [&] { current_emitter().update(layer.bias, kept); },
+       })
+    expect_words(refusal(use), {"E0304"});
+  EXPECT_EQ(compiled(x).to_vector(), want);
+  kept = Tensor();
+  EXPECT_EQ(compiled(numbers(1, 4)).to_vector(), (layer(numbers(1, 4)) * 2.0).to_vector());
+}
+
+TEST_F(CompiledCalls, ASecondAttemptHasNoTensorsOfTheFirst) {
+  Tensor kept;
+  auto product = compile([&](Tensor a) {
+    if (!kept.is_defined()) kept = a * 2.0;
+    return matmul(kept, a);  // of square matrices: traced twice
+  });
+  expect_words(refusal([&] { product(numbers(5, 5)); }), {"E0304"});
+}
+
+// What is no operand of an op, but an update's value or a gradient's.
+TEST_F(CompiledCalls, OutsideTensorsAreRefusedInATrace) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 4, 4);
+  const Tensor outside = numbers(1, 4), one = full(Shape{}, 1.0);
+  const auto gradients = [](Tensor target, Tensor seed, Tensor wrt) {
+    const std::span<const Tensor> of(&wrt, 1);
+    return current_emitter().gradients(target, seed, of, current_where())[0];
+  };
+  using F = std::function<Tensor(Tensor)>;
+  for (const F& f : {
+           F([&](Tensor x) {
+             current_emitter().update(layer.bias, reshape(outside, {4}));
+             return x;
+           }),
+           F([&](Tensor x) { return gradients(sum(x * x), full(Shape{}, 1.0), outside); }),
+           F([&](Tensor x) { return gradients(sum(x * x), one, x); }),
+       })
+    expect_words(refusal([&] { compile(f)(numbers(8, 4)); }), {"E0304"});
 }
 
 // --- no rows
