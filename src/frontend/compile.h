@@ -15,8 +15,8 @@
 // Values of parameters, buffers and counters are read anew in each call. What f was traced under is
 // compared before each call, and where it has changed f is compiled once more: train() and eval()
 // of the modules that it asks, requires_grad of the parameters that its optimizer trains,
-// Optimizer::set_accumulation, a precision from amp::initialize, whether a step is called under
-// NoGrad, the module path and precision around the call. Everything else that f reads from the
+// Optimizer::set_accumulation, a precision from amp::initialize, NoGrad around the call where that
+// matters, the module path and precision around the call. Everything else that f reads from the
 // program around it is what it was while f was traced, as in torch.compile: numbers, flags and
 // strings that it captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass
 // what changes as an argument, or compile another function. What f does besides computing
@@ -109,14 +109,19 @@ class CompiledCall {
       Lost behind = Lost::Nothing;
     };
     std::vector<Result> results;
-    // What it was traced under. Where that does not hold any more it takes nothing.
-    std::shared_ptr<const Premises> premises;
-    bool takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
+    std::shared_ptr<const Premises> premises;  // what it was traced under
+    // Whether it is for such arguments; `rows` becomes their batch where it has one.
+    bool fits(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
+    // And for a call as things are now.
+    bool takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
+      return inputs.size() == arguments.size() && premises->hold() && fits(arguments, rows);
+    }
   };
 
   const Entry& entry_for(const std::vector<Tensor>& arguments, std::int64_t& rows);
   void add(const std::vector<TensorType>& types);
-  void add_program(std::string name, std::vector<InputSpec> inputs);
+  void add_program(std::string name, std::vector<InputSpec> inputs,
+                   const std::shared_ptr<Premises>& premises);
   void connect(Entry& entry);
   void keep_results();
   void run(const Entry& entry, std::int64_t rows);

@@ -209,6 +209,18 @@ TEST_F(Histories, ACompiledResultHidesParameters) {
   EXPECT_EQ(bits_of_gradients(model_), alone);
 }
 
+// Under NoGrad a trace sees no parameters that its results hide: that holds for such calls alone.
+TEST_F(Histories, ACompiledResultHidesParametersBehindACallUnderNoGrad) {
+  auto penalty = compile([&](Tensor x) { return mean(square(model_(x))); });
+  const Tensor x = batch(1);
+  {
+    const NoGrad no_grad;
+    penalty(x);
+  }
+  EXPECT_EQ(how_compiled_results_are_refused([&] { (loss(2) + penalty(x)).backward(); }),
+            "as what they are");
+}
+
 TEST_F(Histories, ACompiledResultWithoutParametersServesALoss) {
   models::Mlp frozen({kWidth, 3});
   frozen.requires_grad(false);

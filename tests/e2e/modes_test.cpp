@@ -9,6 +9,7 @@
 #include "nn/sequential.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
+#include "ops/matmul.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
@@ -157,6 +158,50 @@ TEST_F(Modes, AFunctionMaySetTheModeItself) {
   EXPECT_EQ(traces, 1);
 }
 
+// What it finds in the next call is what it left, as eagerly.
+TEST_F(Modes, AFunctionMayLeaveAnotherModeThanItFound) {
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(2);
+    nn::Module root;
+    nn::Dropout drop(root, "drop", 0.5);
+    const auto f = [&](Tensor x) {
+      const Tensor a = drop(x);
+      drop.eval();
+      const Tensor b = drop(x);
+      drop.train();
+      return a + b;
+    };
+    auto compiled = compile(f);
+    drop.eval();
+    for (int i = 0; i < 4; ++i) {
+      const Tensor x = numbers({8, 6}, static_cast<float>(i));
+      results[is_compiled].push_back((is_compiled ? compiled(x) : f(x)).to_vector());
+    }
+    if (is_compiled) EXPECT_EQ(compiled.programs().plan().programs.size(), 2u);
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+// A product of square matrices is traced twice, and the first trace comes to eval().
+TEST_F(Modes, ASecondTraceBeginsInTheModesOfTheFirst) {
+  std::vector<double> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(2);
+    nn::Module root;
+    nn::Dropout drop(root, "drop", 0.5);
+    const auto f = [&](Tensor x) {
+      const Tensor y = drop(x);
+      drop.eval();
+      return matmul(y, drop(x));
+    };
+    const Tensor x = numbers({6, 6});
+    results[is_compiled] = (is_compiled ? compile(f)(x) : f(x)).to_vector();
+    EXPECT_FALSE(drop.is_training());
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 TEST_F(Modes, AFunctionOutlivesItsModules) {
   auto root = std::make_unique<nn::Module>();
   auto drop = std::make_unique<nn::Dropout>(*root, "drop", 0.5);
@@ -204,6 +249,29 @@ TEST_F(Modes, AStepUnderNoGradIsRefusedAsEagerly) {
   EXPECT_EQ(bytes_of(*layer.weight), before);
   compiled(x);
   EXPECT_NE(bytes_of(*layer.weight), before);
+}
+
+TEST_F(Modes, AStepThatAllowsItselfGradientsRunsUnderNoGrad) {
+  std::map<std::string, std::string> states[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(3);
+    nn::Module root;
+    nn::Linear layer(root, "layer", 4, 2);
+    auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.01}, "O0");
+    const auto step = [&, &net = net, &opt = opt](Tensor x) {
+      const WithGrad with_grad;
+      return minimize(mean(net(x)), opt);
+    };
+    auto compiled = compile(step);
+    for (int i = 0; i < 3; ++i) {
+      const NoGrad no_grad;
+      const Tensor x = numbers({8, 4}, static_cast<float>(i));
+      is_compiled ? compiled(x) : step(x);
+    }
+    if (is_compiled) EXPECT_EQ(compiled.programs().plan().programs.size(), 1u);
+    states[is_compiled] = state_of(layer, opt);
+  }
+  EXPECT_EQ(states[0], states[1]);
 }
 
 TEST_F(Modes, TheModuleAroundACallCounts) {
