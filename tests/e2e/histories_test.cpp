@@ -269,6 +269,28 @@ TEST_F(Histories, WhatAStepHasUsedIsRefused) {
   (sum(detach(y)) + loss(2)).backward();
 }
 
+// A generator's loss has discriminator's parameters behind it and stays for their optimizer, until
+// the generator's goes on: what depends on it then, or is part of it, would be lost with it.
+TEST_F(Histories, ALossThatGoesWithAnEarlierStepIsRefused) {
+  models::Mlp other({3, 8, 1});
+  Optimizer its(optim::Sgd{.lr = 0.1}, other.parameters(), scalar::no_scaler());
+  const auto adversarial = [&](int seed) { return mean(square(other(model_(batch(seed))))); };
+  {
+    const Tensor first = adversarial(1);
+    minimize(first, opt_);
+    const Tensor total = first * 0.9 + adversarial(2);
+    EXPECT_EQ(code_of([&] { minimize(total, opt_); }), "E0321");
+    EXPECT_EQ(code_of([&] { total.backward(); }), "E0321");
+    EXPECT_GT(minimize(first, its).grad_norm.item(), 0);  // nothing was forgotten
+    EXPECT_GT(minimize(detach(first) * 0.9 + adversarial(2), opt_).grad_norm.item(), 0);
+  }
+  const Tensor part = adversarial(1), total = part + loss(2);
+  minimize(total, opt_);
+  EXPECT_EQ(code_of([&] { minimize(part, opt_); }), "E0321");
+  EXPECT_GT(minimize(total, its).grad_norm.item(), 0);
+  EXPECT_GT(minimize(adversarial(3), opt_).grad_norm.item(), 0);
+}
+
 TEST_F(Histories, ALossOfOtherParametersIsRefused) {
   models::Mlp other({kWidth, 3});
   Optimizer its(optim::Sgd{.lr = 0.1}, other.parameters(), scalar::no_scaler());
