@@ -342,6 +342,26 @@ TEST_F(CompiledCalls, ViewsOfResultsStayWhatTheyWere) {
   EXPECT_EQ(view.to_vector(), (numbers(4, 6) * 2.0).to_vector());
 }
 
+// A variable's new value, returned in another shape, is not the variable's memory.
+TEST_F(CompiledCalls, AViewOfAnUpdatedVariableStaysWhatItWas) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 3, 2);
+  auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.1}, "O0");
+  auto step = compile([&, &net = net, &opt = opt](Tensor x) {
+    minimize(mean(net(x) * net(x)), opt);
+    return std::make_tuple(flatten(current_emitter().state(layer.weight)),
+                           current_emitter().state(layer.weight));
+  });
+  const Tensor x = numbers(8, 3);
+  const auto [flat, whole] = step(x);
+  const auto then = flat.to_vector();
+  EXPECT_EQ(whole.to_vector(), then);
+  minimize(mean(net(x) * net(x)), opt);
+  EXPECT_NE(current_emitter().state(layer.weight).to_vector(), then);
+  EXPECT_EQ(flat.to_vector(), then);
+  EXPECT_EQ(whole.to_vector(), then);
+}
+
 TEST_F(CompiledCalls, AResultMayBeTheNextArgument) {
   auto next = compile([](Tensor x, Tensor y) { return std::make_tuple(x + y, x * 0.5, y - 1.0); });
   Tensor a = numbers(5, 7), b = numbers(5, 7, -2), c;
