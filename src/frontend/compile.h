@@ -16,12 +16,13 @@
 // compared before each call, and where it has changed f is compiled once more: train() and eval()
 // of the modules that it asks, requires_grad of the parameters that its optimizer trains,
 // Optimizer::set_accumulation, a precision from amp::initialize, NoGrad around the call where that
-// matters, the module path and precision around the call. Everything else that f reads from the
-// program around it is what it was while f was traced, as in torch.compile: numbers, flags and
-// strings that it captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass
-// what changes as an argument, or compile another function. What f does besides computing
-// (printing, counting, m.eval()) happens while it is traced, not in each call. Its tensors belong
-// to one trace: one that f keeps for later, in a member of a model say, is refused there (E0304).
+// matters, the module path and precision around the call, the thread that calls a step (its random
+// state is the one that draws and advances). Everything else that f reads from the program around
+// it is what it was while f was traced, as in torch.compile: numbers, flags and strings that it
+// captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass what changes as
+// an argument, or compile another function. What f does besides computing (printing, counting,
+// m.eval()) happens while it is traced, not in each call. Its tensors belong to one trace: one that
+// f keeps for later, in a member of a model say, is refused there (E0304).
 //
 //   auto step = compile([&](Tensor x, Tensor label) {
 //     return minimize(cross_entropy(net(x), label), opt);

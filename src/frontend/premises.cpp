@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/random.h"
 #include "graph/scope.h"
 
 namespace aloft {
@@ -34,6 +35,8 @@ void Premises::add(std::shared_ptr<const void> at, const void* value, std::size_
 
 void Premises::sets(const void* at) { own_.push_back(at); }
 
+void Premises::found_random_state() { random_state_ = random_state(); }
+
 void Premises::remember(std::shared_ptr<void> at, std::size_t bytes) {
   sets(at.get());
   const auto is_known = [&](const Setting& s) { return s.at == at; };
@@ -52,6 +55,7 @@ bool Premises::hold() const {
   if (!(now.path == path_ && now.policy == policy_)) return false;
   // A trace under NoGrad does not know what a gradient of its results would miss.
   if (grad_enabled() ? !has_gradients_ : needs_gradients_) return false;
+  if (random_state_ && random_state_ != random_state()) return false;
   return std::all_of(facts_.begin(), facts_.end(), [](const Fact& f) {
     return f.bytes == 1 ? is_still<std::uint8_t>(f.at.get(), f.was)
                         : is_still<std::uint64_t>(f.at.get(), f.was);

@@ -1,7 +1,8 @@
 // What a program was traced under: whatever its function found outside of its arguments and
 // variables' values, and its graph holds as it was then. Modes of modules (Module::train),
-// parameters that are trained (requires_grad), types and precisions, micro-batches a step. A
-// program serves a call only while all of it is as it was; else compile() traces again.
+// parameters that are trained (requires_grad), types and precisions, micro-batches a step, the
+// thread whose random state the program advances. A program serves a call only while
+// all of it is as it was; else compile() traces again.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/name.h"
+#include "types/variable.h"
 
 namespace aloft {
 
@@ -38,6 +40,8 @@ class Premises {
   // The function has asked for gradients, which a caller under NoGrad may not, unless the function
   // sees to that itself.
   void found_gradients() { needs_gradients_ = has_gradients_; }
+  // The function reads or advances the random state of the thread that traces it.
+  void found_random_state();
 
   bool hold() const;
   // Makes what the function has set what it was before, for another attempt to trace it.
@@ -60,6 +64,7 @@ class Premises {
   Name path_, policy_;
   bool has_gradients_;  // where tracing began
   bool needs_gradients_ = false;
+  VariablePtr random_state_;  // null: any thread's
   std::vector<Fact> facts_;
   std::vector<const void*> own_;
   std::vector<Setting> settings_;

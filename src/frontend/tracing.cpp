@@ -119,6 +119,13 @@ void TraceEmitter::take_draw_state(Name op, std::vector<Tensor>& operands) {
     }
 }
 
+bool TraceEmitter::uses_random_state() {
+  const auto it = values_.find(random_state());
+  if (it == values_.end() || it->second.read.empty()) return false;
+  const Values& v = it->second;
+  return v.updated.is_valid() || v.read.size() > 1 || graph().use_count(v.read[0]) > 0;
+}
+
 void TraceEmitter::check_target(const Tensor& target) const {
   check_own(target);
   if (Premises* p = premises_of_trace()) p->found_gradients();
@@ -242,6 +249,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
     result.graph.set_output(output, tensor.id());
     result.behind[output] = recorder.behind(tensor);
   }
+  if (Premises* p = premises_of_trace(); p && recorder.uses_random_state()) p->found_random_state();
   for (const Watch& w : recorder.watches()) {
     // Where the function returns the value, that is looked at.
     std::string at;

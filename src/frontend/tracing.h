@@ -66,6 +66,9 @@ class TraceEmitter : public GraphEmitter {
   std::int64_t first_use(const Tensor& gradient) const override;
   void watch(const Tensor& value, std::function<void(std::int32_t)> look) override;
 
+  // Whether the program itself reads the random state or gives it a value: draws that take their
+  // states from inputs do not.
+  bool uses_random_state();
   // What a gradient that ends at `t` would miss: whoever has the value alone sees neither the
   // trainable parameters nor the inputs that it was computed from.
   Lost behind(const Tensor& t);

@@ -2,6 +2,9 @@
 // a change computes what eager code computes.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <thread>
+
 #include "e2e/training.h"
 #include "nn/batch_norm.h"
 #include "nn/dropout.h"
@@ -32,6 +35,14 @@ Tensor numbers(const Shape& shape, float first = 1) {
   std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i) / 8;
   return from_floats(values, shape);
+}
+
+void elsewhere(const std::function<void()>& f) {
+  std::thread other([&] {
+    omp_set_num_threads(1);
+    f();
+  });
+  other.join();
 }
 
 TEST_F(Modes, DropoutFollowsTrainAndEval) {
@@ -359,6 +370,55 @@ TEST_F(Modes, DrawsAroundAndBehindAStep) {
     EXPECT_EQ(results[0], results[1]) << precision;
     EXPECT_EQ(states[0], states[1]) << precision;
   }
+}
+
+// Every thread has a random state of its own: a step draws from, and advances, that of its caller.
+TEST_F(Modes, StepsDrawFromTheCallingThread) {
+  std::vector<double> losses[2];
+  std::vector<std::int64_t> positions[2];
+  std::map<std::string, std::string> states[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(3);
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.01}, "O0");
+    const auto step = [&, &net = net, &opt = opt](Tensor x) { return minimize(mean(net(x)), opt); };
+    auto compiled = compile(step);
+    const auto call = [&] {
+      const Tensor x = numbers({8, 4});
+      losses[is_compiled].push_back((is_compiled ? compiled(x) : step(x)).loss());
+      positions[is_compiled].push_back(random_position());
+    };
+    call();
+    for (const std::uint64_t seed : {3, 8})
+      elsewhere([&] {
+        manual_seed(seed);
+        call();
+        call();
+      });
+    call();
+    states[is_compiled] = state_of(model, opt);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(positions[0], positions[1]);
+  EXPECT_EQ(states[0], states[1]);
+}
+
+// What only draws takes its numbers from whoever calls.
+TEST_F(Modes, AFunctionThatOnlyDrawsServesAllThreads) {
+  nn::Module root;
+  nn::Dropout drop(root, "drop", 0.5);
+  auto compiled = compile([&](Tensor x) { return drop(x); });
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true})
+    for (const std::uint64_t seed : {4, 5})
+      elsewhere([&] {
+        manual_seed(seed);
+        const Tensor x = numbers({8, 20});
+        results[is_compiled].push_back((is_compiled ? compiled(x) : drop(x)).to_vector());
+      });
+  EXPECT_NE(results[0][0], results[0][1]);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(compiled.programs().plan().programs.size(), 1u);
 }
 
 TEST_F(Modes, RandomTensorsDrawOnToo) {
