@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
+#include "types/bound_watch.h"
 
 namespace aloft {
 
@@ -68,7 +69,7 @@ std::optional<std::int64_t> common_rows(const std::vector<TensorType>& types) {
     if (rows && *rows != t.shape[0].factor) return std::nullopt;
     rows = t.shape[0].factor;
   }
-  return rows && *rows >= 2 ? rows : std::nullopt;
+  return rows && *rows >= kLeastBatch ? rows : std::nullopt;
 }
 
 std::vector<InputSpec> inputs_of(const std::vector<TensorType>& types,
@@ -96,7 +97,7 @@ bool CompiledCall::Entry::fits(const std::vector<Tensor>& arguments, std::int64_
       if (want.shape[d].is_constant()) {
         if (n != want.shape[d].factor) return false;
       } else {
-        const std::int64_t bound = want.shape[d].bound, least = whole_only ? bound : 2;
+        const std::int64_t bound = want.shape[d].bound, least = whole_only ? bound : kLeastBatch;
         if (n < least || n > bound || (rows >= 0 && n != rows)) return false;
         rows = n;
       }

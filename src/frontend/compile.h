@@ -9,8 +9,8 @@
 // many. Where f cannot be traced so (a product of two square matrices, say), for arguments of other
 // types or shapes, and for a call that leaves out arguments which f has defaults for, f is compiled
 // once more (decision 17). So f may be traced several times, and must compute the same from its
-// arguments each time. Where f reads the batch as a number, by x.dim(0).max(), it is compiled for
-// each number of rows: with means it need not be.
+// arguments each time. Where f reads the batch as a number, by x.dim(0).max() or x.dim(0) == 8, it
+// is compiled for each number of rows: with means it need not be.
 //
 // Values of parameters, buffers and counters are read anew in each call. What f was traced under is
 // compared before each call, and where it has changed f is compiled once more: train() and eval()

@@ -81,6 +81,7 @@ Tensor TraceEmitter::state(const VariablePtr& variable) {
 }
 
 void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  const BoundWatch inference(nullptr);
   if (const TensorType type = type_of(value); type != variable->type)
     throw changes_type(*variable, type);
   values_of(variable).updated = value.id();

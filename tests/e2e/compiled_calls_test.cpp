@@ -263,6 +263,48 @@ TEST_F(CompiledCalls, RowsThatAreReadAsANumberAreCompiledFor) {
   }
 }
 
+// Compared with a number, or with a length that is one.
+TEST_F(CompiledCalls, RowsThatAreComparedAreCompiledFor) {
+  nn::Module root;
+  nn::Linear table(root, "table", 2, 8);  // 8 rows
+  using F = std::function<Tensor(Tensor)>;
+  const F functions[] = {
+      [](Tensor x) { return x.dim(0) == 8 ? x * 2.0 : x + 1.0; },
+      [](Tensor x) { return x.dim(0) != 4 ? x * 2.0 : x + 1.0; },
+      [](Tensor x) {
+        return x.shape() == Shape{8, 2} ? x * 2.0 : x + 1.0;
+      },
+      [](Tensor x) {
+        return x.type() == TensorType{DType::F32, {4, 2}} ? x * 2.0 : x + 1.0;
+      },
+      [](Tensor x) { return flatten(x).dim(0) == 16 ? x * 2.0 : x + 1.0; },
+      [&](Tensor x) {
+        const Tensor weight = current_emitter().state(table.weight);
+        return x.shape() == weight.shape() ? x * weight : x + 1.0;
+      },
+  };
+  using Rows = std::vector<std::int64_t>;
+  for (std::size_t i = 0; i < std::size(functions); ++i)
+    for (const Rows& order : {Rows{8, 4, 8, 5, 9, 8, 1, 4}, Rows{4, 8, 4, 9, 8}}) {
+      auto compiled = compile(functions[i]);
+      for (const std::int64_t rows : order) {
+        const Tensor x = numbers(rows, 2);
+        EXPECT_EQ(compiled(x).to_vector(), functions[i](x).to_vector()) << i << ", " << rows;
+      }
+    }
+}
+
+// A batch is never one row, nor what is no multiple of its rows: no reason for more programs.
+TEST_F(CompiledCalls, RowsThatCannotBeMeantAreOneProgram) {
+  auto f = compile([](Tensor x) {
+    const bool may_broadcast = x.dim(0) == 1 || flatten(x).dim(0) == 3;
+    return x.dim(1) == 2 && !may_broadcast ? x * 2.0 : x;
+  });
+  for (const std::int64_t rows : {8, 4, 2, 7})
+    EXPECT_EQ(f(numbers(rows, 2)).to_vector(), (numbers(rows, 2) * 2.0).to_vector());
+  EXPECT_EQ(f.programs().plan().programs.size(), 1u);
+}
+
 // Where nobody reads it, one program serves all.
 TEST_F(CompiledCalls, RowsThatNobodyReadsAreOneProgram) {
   nn::Module root;
