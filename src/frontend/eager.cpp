@@ -197,9 +197,10 @@ DrawCounts& EagerEmitter::draws() {
   return draws_;
 }
 
-std::int64_t EagerEmitter::random_key(Name op) {
+std::int64_t EagerEmitter::random_key(Name op, const Tensor& rng) {
   const Where& w = current_where();
-  return random_key_of(w, op, draws()[{w.path, op}]++);
+  const bool counts = cell(rng).variable == random_state();
+  return random_key_of(w, op, counts ? draws()[{w.path, op}]++ : 0);
 }
 
 namespace {

@@ -25,7 +25,7 @@ class EndedTrace : public Emitter {
   Tensor current(const Tensor&) override { refuse(); }
   Tensor state(const VariablePtr&) override { refuse(); }
   void update(const VariablePtr&, const Tensor&) override { refuse(); }
-  std::int64_t random_key(Name) override { refuse(); }
+  std::int64_t random_key(Name, const Tensor&) override { refuse(); }
   Tensors gradients(const Tensor&, const Tensor&, Span, const Where&) override { refuse(); }
   Tensors variable_gradients(const Tensor&, const Tensor&, std::span<const VariablePtr>,
                              const Where&) override {

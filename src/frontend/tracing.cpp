@@ -1,5 +1,7 @@
 #include "frontend/tracing.h"
 
+#include <algorithm>
+
 #include "autodiff/history.h"
 #include "base/error.h"
 #include "frontend/ended_trace.h"
@@ -92,8 +94,11 @@ void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
     for (Draw& d : *draws_) d.before_update = true;
 }
 
-std::int64_t TraceEmitter::random_key(Name op) {
+std::int64_t TraceEmitter::random_key(Name op, const Tensor& rng) {
   const Where& w = current_where();
+  const std::vector<ValueId>& states = values_[random_state()].read;
+  if (std::find(states.begin(), states.end(), rng.id()) == states.end())
+    return random_key_of(w, op, 0);
   const int occurrence = occurrences_[{w.path, op}]++;
   const std::int64_t key = random_key_of(w, op, occurrence);
   if (draws_)

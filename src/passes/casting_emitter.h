@@ -42,7 +42,9 @@ class CastingEmitter : public Emitter {
   Tensor current(const Tensor& t) override { return adopt(inner_->current(t)); }
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
-  std::int64_t random_key(Name op) override { return inner_->random_key(op); }
+  std::int64_t random_key(Name op, const Tensor& rng) override {
+    return inner_->random_key(op, rng);
+  }
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
   std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,

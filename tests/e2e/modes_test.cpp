@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <thread>
+#include <vector>
 
+#include "base/error.h"
 #include "e2e/training.h"
 #include "nn/batch_norm.h"
 #include "nn/dropout.h"
@@ -12,6 +14,7 @@
 #include "nn/sequential.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
+#include "ops/dropout.h"
 #include "ops/matmul.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
@@ -370,6 +373,42 @@ TEST_F(Modes, DrawsAroundAndBehindAStep) {
     EXPECT_EQ(results[0], results[1]) << precision;
     EXPECT_EQ(states[0], states[1]) << precision;
   }
+}
+
+// An rng of the caller's: what is drawn from it follows from it and from the place alone, whatever
+// was drawn before.
+TEST_F(Modes, AnRngThatIsPassedIsAllThatCounts) {
+  const auto f = [](Tensor x, Tensor rng) {
+    return dropout(x, rng, 0.5) + random_uniform(rng, {4, 6}) + random_normal(rng, {4, 6}) +
+           dropout(x, current_emitter().state(random_state()), 0.5);
+  };
+  auto compiled = compile(f, {.partial_batches = false});
+  const Tensor x = numbers({4, 6}), rng = from_int64s({7, 0, 0}, {3});
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(6);
+    for (const std::int64_t seed : {7, 7, 8, 7}) {
+      const Tensor own = from_int64s({seed, 0, 0}, {3});
+      results[is_compiled].push_back((is_compiled ? compiled(x, own) : f(x, own)).to_vector());
+    }
+    const auto drawn = random_normal(rng, {4, 6}).to_vector();
+    EXPECT_EQ(random_normal(rng, {4, 6}).to_vector(), drawn);
+    EXPECT_EQ(compile([](Tensor r) { return random_normal(r, {4, 6}); })(rng).to_vector(), drawn);
+    EXPECT_NE(random_normal(from_int64s({8, 0, 0}, {3}), {4, 6}).to_vector(), drawn);
+  }
+  EXPECT_NE(results[0][0], results[0][1]);  // the random state counts on
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_F(Modes, AnEmptyRngIsRefused) {
+  for (const auto& draw : std::vector<std::function<void()>>{
+           [] { random_uniform(Tensor(), {2}); },
+           [] {
+             dropout(numbers({2, 2}), Tensor(), 0.5);
+           },
+           [] { dropout(Tensor(), current_emitter().state(random_state()), 0.5); },
+       })
+    EXPECT_THROW(draw(), UserError);
 }
 
 // Every thread has a random state of its own: a step draws from, and advances, that of its caller.
