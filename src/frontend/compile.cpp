@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
+#include "types/bound_watch.h"
 
 namespace aloft {
 
@@ -68,7 +69,7 @@ std::optional<std::int64_t> common_rows(const std::vector<TensorType>& types) {
     if (rows && *rows != t.shape[0].factor) return std::nullopt;
     rows = t.shape[0].factor;
   }
-  return rows && *rows >= 2 ? rows : std::nullopt;
+  return rows && *rows >= kLeastBatch ? rows : std::nullopt;
 }
 
 std::vector<InputSpec> inputs_of(const std::vector<TensorType>& types,
@@ -84,10 +85,8 @@ std::vector<InputSpec> inputs_of(const std::vector<TensorType>& types,
 
 }  // namespace
 
-// Whether the program takes `arguments` as things are now; `rows` becomes their batch where it has
-// one.
-bool CompiledCall::Entry::takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
-  if (inputs.size() != arguments.size() || !premises->hold()) return false;
+bool CompiledCall::Entry::fits(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
+  if (inputs.size() != arguments.size()) return false;
   rows = -1;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
@@ -98,7 +97,7 @@ bool CompiledCall::Entry::takes(const std::vector<Tensor>& arguments, std::int64
       if (want.shape[d].is_constant()) {
         if (n != want.shape[d].factor) return false;
       } else {
-        const std::int64_t bound = want.shape[d].bound, least = whole_only ? bound : 2;
+        const std::int64_t bound = want.shape[d].bound, least = whole_only ? bound : kLeastBatch;
         if (n < least || n > bound || (rows >= 0 && n != rows)) return false;
         rows = n;
       }
@@ -128,7 +127,7 @@ void check_values(const std::vector<Tensor>& arguments) {
     if (!arguments[i].is_defined() || !arguments[i].held())
       throw UserError(arguments[i].is_defined() ? "E0304" : "E0302",
                       "argument " + std::to_string(i) + " of a compiled function has no value")
-          .saw(arguments[i].is_defined() ? "a tensor of a function that is being traced"
+          .saw(arguments[i].is_defined() ? "a tensor of a function that is being traced, or was"
                                          : "an empty tensor handle")
           .need("tensors that from_floats() made or eager code computed");
 }
@@ -173,8 +172,8 @@ void CompiledCall::connect(Entry& entry) {
                                programs_->behind(entry.name).at(r.name)});
 }
 
-void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs) {
-  const auto premises = std::make_shared<Premises>();
+void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs,
+                               const std::shared_ptr<Premises>& premises) {
   std::vector<Draw> draws;
   {
     const PremisesScope scope(premises.get());
@@ -206,23 +205,28 @@ void CompiledCall::add(const std::vector<TensorType>& types) {
           .advice("pad the arguments to a few lengths, or compile one function a shape");
     return options_.name + "." + std::to_string(entries_.size() + 1);
   };
+  const auto as_they_are = [&] {
+    add_program(fresh_name(), inputs_of(types, std::nullopt), std::make_shared<Premises>());
+  };
   const auto rows = options_.partial_batches ? common_rows(types) : std::nullopt;
   if (rows) {
     const std::vector<InputSpec> inputs = inputs_of(types, rows);
     const auto other = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
       return e.premises->hold() && differ_in_bound(e.inputs, inputs);
     });
-    if (other != entries_.end() && other->whole_only)
-      return add_program(fresh_name(), inputs_of(types, std::nullopt));
+    if (other != entries_.end() && other->whole_only) return as_they_are();
+    const auto premises = std::make_shared<Premises>();
     try {
-      return add_program(other != entries_.end() ? other->name : fresh_name(), inputs);
+      return add_program(other != entries_.end() ? other->name : fresh_name(), inputs, premises);
     } catch (const Error& e) {
       const bool is_of_f = e.exit_code() == ExitCode::Usage || e.exit_code() == ExitCode::Internal;
       if (!is_of_f || e.code() == "E0315") throw;
-      // f's first dimension is no batch (a kernel may be what refuses it): for these rows alone.
+      // f's first dimension is no batch (a kernel may be what refuses it): for these rows alone,
+      // from the modes that this attempt found.
+      premises->restore();
     }
   }
-  add_program(fresh_name(), inputs_of(types, std::nullopt));
+  as_they_are();
 }
 
 // `rows` becomes the batch, where the program has one.
@@ -246,7 +250,8 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
     throw;
   }
   last_ = entries_.size() - 1;
-  entries_[last_].takes(arguments, rows);
+  // Also where f itself has left other modes than it found: this call's were those that it found.
+  ensure(entries_[last_].fits(arguments, rows), "a program takes the call it was compiled for");
   return entries_[last_];
 }
 

@@ -4,22 +4,25 @@
 // own and stays what it was. It carries no gradient: an eager gradient that would have to pass it
 // is refused (E0321). Compile the whole step, or detach() a result that is meant as a constant.
 //
-// The first call compiles for its arguments' types and shapes. The first dimension of arguments
-// that agree about it is taken for a batch: the same program then serves 2 rows up to as many.
-// Where f cannot be traced so (a product of two square matrices, say), and for arguments of other
-// types or shapes, f is compiled once more (decision 17). So f may be traced several times, and
-// must compute the same from its arguments each time. Where f reads the batch as a number, by
-// x.dim(0).max(), it is compiled for each number of rows: with means it need not be.
+// The first call compiles for its arguments' number, types and shapes. The first dimension of
+// arguments that agree about it is taken for a batch: the same program then serves 2 rows up to as
+// many. Where f cannot be traced so (a product of two square matrices, say), for arguments of other
+// types or shapes, and for a call that leaves out arguments which f has defaults for, f is compiled
+// once more (decision 17). So f may be traced several times, and must compute the same from its
+// arguments each time. Where f reads the batch as a number, by x.dim(0).max() or x.dim(0) == 8, it
+// is compiled for each number of rows: with means it need not be.
 //
 // Values of parameters, buffers and counters are read anew in each call. What f was traced under is
 // compared before each call, and where it has changed f is compiled once more: train() and eval()
 // of the modules that it asks, requires_grad of the parameters that its optimizer trains,
-// Optimizer::set_accumulation, a precision from amp::initialize, whether a step is called under
-// NoGrad, the module path and precision around the call. Everything else that f reads from the
-// program around it is what it was while f was traced, as in torch.compile: numbers, flags and
-// strings that it captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass
-// what changes as an argument, or compile another function. What f does besides computing
-// (printing, counting, m.eval()) happens while it is traced, not in each call.
+// Optimizer::set_accumulation, a precision from amp::initialize, NoGrad around the call where that
+// matters, the module path and precision around the call, the thread that calls a step (its random
+// state is the one that draws and advances). Everything else that f reads from the program around
+// it is what it was while f was traced, as in torch.compile: numbers, flags and strings that it
+// captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass what changes as
+// an argument, or compile another function. What f does besides computing (printing, counting,
+// m.eval()) happens while it is traced, not in each call. Its tensors belong to one trace: one that
+// f keeps for later, in a member of a model say, is refused there (E0304).
 //
 //   auto step = compile([&](Tensor x, Tensor label) {
 //     return minimize(cross_entropy(net(x), label), opt);
@@ -107,14 +110,19 @@ class CompiledCall {
       Lost behind = Lost::Nothing;
     };
     std::vector<Result> results;
-    // What it was traced under. Where that does not hold any more it takes nothing.
-    std::shared_ptr<const Premises> premises;
-    bool takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
+    std::shared_ptr<const Premises> premises;  // what it was traced under
+    // Whether it is for such arguments; `rows` becomes their batch where it has one.
+    bool fits(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
+    // And for a call as things are now.
+    bool takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
+      return inputs.size() == arguments.size() && premises->hold() && fits(arguments, rows);
+    }
   };
 
   const Entry& entry_for(const std::vector<Tensor>& arguments, std::int64_t& rows);
   void add(const std::vector<TensorType>& types);
-  void add_program(std::string name, std::vector<InputSpec> inputs);
+  void add_program(std::string name, std::vector<InputSpec> inputs,
+                   const std::shared_ptr<Premises>& premises);
   void connect(Entry& entry);
   void keep_results();
   void run(const Entry& entry, std::int64_t rows);
@@ -143,14 +151,12 @@ class Compiled {
     State& s = *state_;
     const OneCaller::Entered entered(s.caller, s.options.name);
     using Result = std::invoke_result_t<F&, const Args&...>;
+    s.trace = &spread<Args...>;
     if (!s.call)
-      s.call =
-          std::make_unique<CompiledCall>(s.options, [f = &s.f](const std::vector<Tensor>& inputs) {
-            return [&]<std::size_t... I>(std::index_sequence<I...>) {
-              return results::flatten((*f)(inputs[I]...));
-            }
-            (std::index_sequence_for<Args...>{});
-          });
+      s.call = std::make_unique<CompiledCall>(s.options,
+                                              [state = &s](const std::vector<Tensor>& inputs) {
+                                                return state->trace(state->f, inputs);
+                                              });
     Result result;
     results::restore((*s.call)({args...}), result);
     return result;
@@ -168,10 +174,21 @@ class Compiled {
   struct State {
     State(F function, CompileOptions o) : f(std::move(function)), options(std::move(o)) {}
     F f;  // traced again for new shapes
+    // f called with as many inputs as the present call has: it may leave out arguments.
+    results::Named (*trace)(F& f, const std::vector<Tensor>& inputs) = nullptr;
     CompileOptions options;
     std::unique_ptr<CompiledCall> call;
     OneCaller caller;
   };
+
+  template <class... Args>
+  static results::Named spread(F& f, const std::vector<Tensor>& inputs) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return results::flatten(f(inputs[I]...));
+    }
+    (std::index_sequence_for<Args...>{});
+  }
+
   std::shared_ptr<State> state_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontend/ended_trace.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
 #include "ops/evaluate.h"
@@ -28,8 +29,15 @@ constexpr std::uint32_t kUnrecorded = 1u << 31;
 
 EagerEmitter::EagerEmitter(KernelCache& kernels) : kernels_(kernels) { tape_.name = "tape"; }
 
+namespace {
+[[noreturn]] void no_value(const Tensor& t) {
+  ensure(t.is_defined(), "an eager tensor holds its value");
+  throw is_of_another_trace();
+}
+}  // namespace
+
 const EagerCell& EagerEmitter::cell(const Tensor& t) const {
-  ensure(t.held() != nullptr, "an eager tensor holds its value");
+  if (t.held() == nullptr) no_value(t);
   return *static_cast<const EagerCell*>(t.held().get());
 }
 
@@ -104,7 +112,7 @@ void EagerEmitter::join(const CellPtr& c) {
 
 Tensor EagerEmitter::current(const Tensor& t) {
   auto c = std::static_pointer_cast<EagerCell>(t.held());
-  ensure(c != nullptr, "an eager tensor holds its value");
+  if (c == nullptr) no_value(t);
   if (is_recorded(*c)) return wrap(c);
   if (is_recording())
     join(c);
@@ -193,9 +201,10 @@ DrawCounts& EagerEmitter::draws() {
   return draws_;
 }
 
-std::int64_t EagerEmitter::random_key(Name op) {
+std::int64_t EagerEmitter::random_key(Name op, const Tensor& rng) {
   const Where& w = current_where();
-  return random_key_of(w, op, draws()[{w.path, op}]++);
+  const bool counts = cell(rng).variable == random_state();
+  return random_key_of(w, op, counts ? draws()[{w.path, op}]++ : 0);
 }
 
 namespace {

@@ -55,7 +55,7 @@ class EagerEmitter : public Emitter {
   Tensor current(const Tensor& t) override;
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
-  std::int64_t random_key(Name op) override;
+  std::int64_t random_key(Name op, const Tensor& rng) override;
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
   std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,

@@ -186,6 +186,7 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
                                                      const Where& where) {
   check_target(target);
   forget_earlier_step(target, variables);
+  check_target(target);  // it is not forgotten, and has the number that it has now
   const History history(tape_, cell(target).id);
   check_history(history, UINT64_MAX, true);
   std::map<const Variable*, std::vector<std::uint32_t>> values;  // nodes, oldest first
@@ -374,17 +375,28 @@ std::set<const Variable*> EagerEmitter::trainable_behind(const History& history)
 }
 
 // An optimizer that goes on to another loss leaves those that it took its part of to nobody: a loop
-// that keeps its losses holds one step's values at a time.
+// that keeps its losses holds one step's values at a time. A target that would go with them, being
+// a part of one or carried over from one, is refused before anything is forgotten.
 void EagerEmitter::forget_earlier_step(const Tensor& target,
                                        std::span<const VariablePtr> variables) {
-  const auto goes_on = [&](const Part& p) {
-    return std::any_of(variables.begin(), variables.end(),
+  const auto is_left = [&](const Part& p, const CellPtr& loss) {
+    return loss != target.held() &&
+           std::any_of(variables.begin(), variables.end(),
                        [&](const VariablePtr& v) { return p.taken.contains(v.get()); });
   };
+  for (const Part& p : parts_) {
+    const CellPtr c = p.target.lock();
+    if (!c || !is_recorded(*c) || !is_left(p, c)) continue;
+    const ValueId id = cell(target).id;
+    check_history(History(tape_, id), UINT64_MAX, true);
+    if (History(tape_, c->id).holds(id.node))
+      throw unrecorded("a " + tape_.type(id).str() + " that is part of an earlier step's loss")
+          .advice(kUsed);
+  }
   for (Part& p : std::exchange(parts_, {})) {
     const CellPtr c = p.target.lock();
     if (!c || !is_recorded(*c)) continue;
-    if (c == target.held() || !goes_on(p)) {
+    if (!is_left(p, c)) {
       parts_.push_back(std::move(p));
       continue;
     }

@@ -93,16 +93,12 @@ VariablePtr Module::parameter(std::string_view full) const {
 bool Module::is_training() const { return read_premise(mode_, mode_->training); }
 Name Module::policy() const { return read_premise(mode_, mode_->policy); }
 
-void Module::set_policy(Name policy) {
-  mode_->policy = policy;
-  if (Premises* p = premises_of_trace()) p->sets(&mode_->policy);
-}
+void Module::set_policy(Name policy) { set_premise(mode_, mode_->policy, policy); }
 
 void Module::zero_grad() { forget_left_gradients(parameters()); }
 
 void Module::train(bool on) {
-  mode_->training = on;
-  if (Premises* p = premises_of_trace()) p->sets(&mode_->training);
+  set_premise(mode_, mode_->training, on);
   for (Module* child : children_) child->train(on);
 }
 
@@ -113,8 +109,7 @@ void Module::requires_grad(bool on, std::string_view pattern) {
     names.push_back(v->name.str());
     if (!glob_match(pattern, names.back())) continue;
     matches = true;
-    v->requires_grad = on;
-    if (Premises* p = premises_of_trace()) p->sets(&v->requires_grad);
+    set_premise(v, v->requires_grad, on);
   }
   if (matches) return;
   UserError e("E0809", "a pattern of what is frozen or unfrozen matches no parameter");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/random.h"
 #include "graph/scope.h"
 
 namespace aloft {
@@ -17,7 +18,10 @@ bool is_still(const void* at, std::uint64_t was) {
 }
 }  // namespace
 
-Premises::Premises() : path_(current_where().path), policy_(current_where().policy) {}
+Premises::Premises()
+    : path_(current_where().path),
+      policy_(current_where().policy),
+      has_gradients_(grad_enabled()) {}
 
 void Premises::add(std::shared_ptr<const void> at, const void* value, std::size_t bytes) {
   if (std::find(own_.begin(), own_.end(), at.get()) != own_.end() || has_found(at.get())) return;
@@ -32,10 +36,27 @@ bool Premises::has_found(const void* at) const {
 
 void Premises::sets(const void* at) { own_.push_back(at); }
 
+void Premises::found_random_state() { random_state_ = random_state(); }
+
+void Premises::remember(std::shared_ptr<void> at, std::size_t bytes) {
+  sets(at.get());
+  const auto is_known = [&](const Setting& s) { return s.at == at; };
+  if (std::any_of(settings_.begin(), settings_.end(), is_known)) return;
+  Setting setting{std::move(at), 0, bytes};
+  std::memcpy(&setting.before, setting.at.get(), bytes);
+  settings_.push_back(std::move(setting));
+}
+
+void Premises::restore() const {
+  for (const Setting& s : settings_) std::memcpy(s.at.get(), &s.before, s.bytes);
+}
+
 bool Premises::hold() const {
   const Where& now = current_where();
-  if (!(now.path == path_ && now.policy == policy_) || (needs_gradients_ && !grad_enabled()))
-    return false;
+  if (!(now.path == path_ && now.policy == policy_)) return false;
+  // A trace under NoGrad does not know what a gradient of its results would miss.
+  if (grad_enabled() ? !has_gradients_ : needs_gradients_) return false;
+  if (random_state_ && random_state_ != random_state()) return false;
   return std::all_of(facts_.begin(), facts_.end(), [](const Fact& f) {
     return f.bytes == 1 ? is_still<std::uint8_t>(f.at.get(), f.was)
                         : is_still<std::uint64_t>(f.at.get(), f.was);

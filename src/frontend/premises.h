@@ -1,7 +1,8 @@
 // What a program was traced under: whatever its function found outside of its arguments and
 // variables' values, and its graph holds as it was then. Modes of modules (Module::train),
-// parameters that are trained (requires_grad), types and precisions, micro-batches a step. A
-// program serves a call only while all of it is as it was; else compile() traces again.
+// parameters that are trained (requires_grad), types and precisions, micro-batches a step, the
+// thread whose random state the program advances. A program serves a call only while
+// all of it is as it was; else compile() traces again.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/name.h"
+#include "types/variable.h"
 
 namespace aloft {
 
@@ -30,10 +32,21 @@ class Premises {
   bool has_found(const void* at) const;
   // The function has set what is there: what it reads of it from here on is its own.
   void sets(const void* at);
-  // The function has asked for gradients, which a caller under NoGrad may not.
-  void found_gradients() { needs_gradients_ = true; }
+  // The same where the function is about to set it, so that restore() knows what was there.
+  template <class T>
+  void sets(std::shared_ptr<T> at) {
+    static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 1 || sizeof(T) == 8));
+    remember(std::move(at), sizeof(T));
+  }
+  // The function has asked for gradients, which a caller under NoGrad may not, unless the function
+  // sees to that itself.
+  void found_gradients() { needs_gradients_ = has_gradients_; }
+  // The function reads or advances the random state of the thread that traces it.
+  void found_random_state();
 
   bool hold() const;
+  // Makes what the function has set what it was before, for another attempt to trace it.
+  void restore() const;
 
  private:
   struct Fact {
@@ -41,12 +54,21 @@ class Premises {
     std::uint64_t was = 0;  // in its first `bytes`
     std::size_t bytes = 0;  // 1 or 8
   };
+  struct Setting {
+    std::shared_ptr<void> at;
+    std::uint64_t before = 0;
+    std::size_t bytes = 0;
+  };
   void add(std::shared_ptr<const void> at, const void* value, std::size_t bytes);
+  void remember(std::shared_ptr<void> at, std::size_t bytes);
 
   Name path_, policy_;
+  bool has_gradients_;  // where tracing began
   bool needs_gradients_ = false;
+  VariablePtr random_state_;  // null: any thread's
   std::vector<Fact> facts_;
   std::vector<const void*> own_;
+  std::vector<Setting> settings_;
 };
 
 // Where this thread's innermost trace keeps its premises; null outside of one, and in traces whose
@@ -70,6 +92,13 @@ template <class Owner, class T>
 const T& read_premise(const std::shared_ptr<Owner>& owner, const T& member) {
   if (Premises* p = premises_of_trace()) p->found(std::shared_ptr<const T>(owner, &member));
   return member;
+}
+
+// Sets `member`, a part of what `owner` owns, and tells a trace in progress.
+template <class Owner, class T>
+void set_premise(const std::shared_ptr<Owner>& owner, T& member, T value) {
+  if (Premises* p = premises_of_trace()) p->sets(std::shared_ptr<T>(owner, &member));
+  member = value;
 }
 
 }  // namespace aloft

@@ -1,7 +1,10 @@
 #include "frontend/tracing.h"
 
+#include <algorithm>
+
 #include "autodiff/history.h"
 #include "base/error.h"
+#include "frontend/ended_trace.h"
 #include "frontend/premises.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
@@ -16,6 +19,21 @@ Name StateTable::id_of(const VariablePtr& variable) {
   by_id_[id] = variable;
   ids_[variable] = id;
   return id;
+}
+
+void TraceEmitter::check_own(const Tensor& t) const {
+  const bool is_own = !t.held().owner_before(front_) && !front_.owner_before(t.held());
+  if (!is_own) throw is_of_another_trace();
+}
+
+TensorType TraceEmitter::type_of(const Tensor& t) const {
+  check_own(t);
+  return GraphEmitter::type_of(t);
+}
+
+Tensor TraceEmitter::current(const Tensor& t) {
+  check_own(t);
+  return t;
 }
 
 // What was computed under NoGrad has no gradient: where it is used with gradients on, a copy that
@@ -65,7 +83,9 @@ Tensor TraceEmitter::state(const VariablePtr& variable) {
 }
 
 void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
-  if (value.type() != variable->type) throw changes_type(*variable, value.type());
+  const BoundWatch inference(nullptr);
+  if (const TensorType type = type_of(value); type != variable->type)
+    throw changes_type(*variable, type);
   values_of(variable).updated = value.id();
   graph().set_update(variables_.id_of(variable), value.id());
   if (variable != random_state()) return;
@@ -74,8 +94,11 @@ void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
     for (Draw& d : *draws_) d.before_update = true;
 }
 
-std::int64_t TraceEmitter::random_key(Name op) {
+std::int64_t TraceEmitter::random_key(Name op, const Tensor& rng) {
   const Where& w = current_where();
+  const std::vector<ValueId>& states = values_[random_state()].read;
+  if (std::find(states.begin(), states.end(), rng.id()) == states.end())
+    return random_key_of(w, op, 0);
   const int occurrence = occurrences_[{w.path, op}]++;
   const std::int64_t key = random_key_of(w, op, occurrence);
   if (draws_)
@@ -102,7 +125,15 @@ void TraceEmitter::take_draw_state(Name op, std::vector<Tensor>& operands) {
     }
 }
 
+bool TraceEmitter::uses_random_state() {
+  const auto it = values_.find(random_state());
+  if (it == values_.end() || it->second.read.empty()) return false;
+  const Values& v = it->second;
+  return v.updated.is_valid() || v.read.size() > 1 || graph().use_count(v.read[0]) > 0;
+}
+
 void TraceEmitter::check_target(const Tensor& target) const {
+  check_own(target);
   if (Premises* p = premises_of_trace()) p->found_gradients();
   if (detached_.contains(target.id()))
     throw UserError("E0321", "a gradient was asked for through what is not recorded")
@@ -113,8 +144,9 @@ void TraceEmitter::check_target(const Tensor& target) const {
 std::vector<Tensor> TraceEmitter::gradients(const Tensor& target, const Tensor& seed,
                                             std::span<const Tensor> wrt, const Where& where) {
   check_target(target);
+  check_own(seed);
   std::vector<Tensor> of;  // as the ops that used them saw them
-  for (const Tensor& t : wrt) of.push_back(handle(detached(t.id())));
+  for (const Tensor& t : wrt) of.push_back(handle(detached(current(t).id())));
   return GraphEmitter::gradients(target, seed, of, where);
 }
 
@@ -122,6 +154,7 @@ std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const
                                                      std::span<const VariablePtr> variables,
                                                      const Where& where) {
   check_target(target);
+  check_own(seed);
   const History history(graph(), target.id());
   std::vector<std::vector<Tensor>> values;  // of each variable, those that the target depends on
   std::vector<Tensor> wrt;
@@ -173,9 +206,27 @@ std::int64_t TraceEmitter::first_use(const Tensor& gradient) const {
 }
 
 void TraceEmitter::watch(const Tensor& value, std::function<void(std::int32_t)> look) {
-  ensure(value.type() == TensorType{DType::I32, Shape{}}, "what is watched is an i32[]");
+  ensure(type_of(value) == TensorType{DType::I32, Shape{}}, "what is watched is an i32[]");
   watches_.push_back({value.id(), std::move(look)});
 }
+
+namespace {
+// The emitter that a traced function meets, while it is traced.
+class Front {
+ public:
+  Front() : emitter_(std::make_shared<CastingEmitter>(ended_trace(), Capability{})) {}
+  ~Front() {
+    emitter_->record_decisions(nullptr);
+    emitter_->pass_on_to(ended_trace());
+  }
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+  const std::shared_ptr<CastingEmitter>& emitter() const { return emitter_; }
+
+ private:
+  std::shared_ptr<CastingEmitter> emitter_;
+};
+}  // namespace
 
 TracedProgram trace(const std::string& name, const std::vector<InputSpec>& inputs,
                     const Traceable& function, StateTable& variables,
@@ -183,8 +234,10 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
   TracedProgram result;
   const HostPartScope host(&result.host);
   result.graph.name = name;
-  TraceEmitter recorder(result.graph, variables, draws);
-  CastingEmitter emitter(recorder, Capability{});
+  const Front front;
+  CastingEmitter& emitter = *front.emitter();
+  TraceEmitter recorder(result.graph, variables, front.emitter(), draws);
+  emitter.pass_on_to(recorder);
   emitter.record_decisions(decisions);
   EmitterScope scope(emitter);
   std::vector<Tensor> operands;
@@ -202,6 +255,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
     result.graph.set_output(output, tensor.id());
     result.behind[output] = recorder.behind(tensor);
   }
+  if (Premises* p = premises_of_trace(); p && recorder.uses_random_state()) p->found_random_state();
   for (const Watch& w : recorder.watches()) {
     // Where the function returns the value, that is looked at.
     std::string at;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,16 +39,25 @@ struct Watch {
 class TraceEmitter : public GraphEmitter {
  public:
   // Draws from the random state take their states from inputs, and are listed in `draws`; null:
-  // they read the variable.
-  TraceEmitter(Graph& graph, StateTable& variables, std::vector<Draw>* draws = nullptr)
-      : GraphEmitter(graph), variables_(variables), draws_(draws) {}
+  // they read the variable. The tensors keep `front`, which is the emitter that the function meets:
+  // it can say that the trace has ended as long as there is one of them.
+  TraceEmitter(Graph& graph, StateTable& variables, std::shared_ptr<Emitter> front,
+               std::vector<Draw>* draws = nullptr)
+      : GraphEmitter(graph), front_(std::move(front)), variables_(variables), draws_(draws) {}
 
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
+  // UserError E0304 for a tensor of another trace, or of none.
+  TensorType type_of(const Tensor& t) const override;
+  Tensor current(const Tensor& t) override;
+  // It holds no value: null, but with an owner.
+  Tensor handle(ValueId v) override {
+    return Tensor(this, v, std::shared_ptr<void>(front_, nullptr));
+  }
   bool is_recording() const override { return grad_enabled(); }
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
-  std::int64_t random_key(Name op) override;
+  std::int64_t random_key(Name op, const Tensor& rng) override;
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
   std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,
@@ -56,6 +66,9 @@ class TraceEmitter : public GraphEmitter {
   std::int64_t first_use(const Tensor& gradient) const override;
   void watch(const Tensor& value, std::function<void(std::int32_t)> look) override;
 
+  // Whether the program itself reads the random state or gives it a value: draws that take their
+  // states from inputs do not.
+  bool uses_random_state();
   // What a gradient that ends at `t` would miss: whoever has the value alone sees neither the
   // trainable parameters nor the inputs that it was computed from.
   Lost behind(const Tensor& t);
@@ -69,10 +82,12 @@ class TraceEmitter : public GraphEmitter {
     ValueId updated = {};
   };
   Values& values_of(const VariablePtr& variable);
+  void check_own(const Tensor& t) const;
   void check_target(const Tensor& target) const;
   ValueId detached(ValueId v);
   void take_draw_state(Name op, std::vector<Tensor>& operands);
 
+  std::shared_ptr<Emitter> front_;
   StateTable& variables_;
   std::map<VariablePtr, Values> values_;
   std::map<ValueId, ValueId> detached_;  // of values computed under NoGrad, once they are used

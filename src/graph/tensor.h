@@ -86,9 +86,9 @@ class Emitter {
   virtual Tensor state(const VariablePtr& variable) = 0;
   // Declares `value` the variable's value from here on: what state() gives to calls that follow.
   virtual void update(const VariablePtr& variable, const Tensor& value) = 0;
-  // A key for an op that draws random numbers: hash of module path, op and occurrence. Equal for
-  // equal programs, in both modes.
-  virtual std::int64_t random_key(Name op) = 0;
+  // A key for an op that draws random numbers from `rng`: hash of module path, op and, where it is
+  // the random state that steps advance, occurrence. Equal for equal programs, in both modes.
+  virtual std::int64_t random_key(Name op, const Tensor& rng) = 0;
   // Gradients of `target` times `seed` (a float scalar or target's shape) with respect to `wrt`,
   // one each, zero where target does not depend on it. While tracing this records one `gradients`
   // node, which the pass `differentiate` expands. The gradients can be differentiated again.

@@ -1,6 +1,7 @@
 #include "ops/dropout.h"
 
 #include "ops/op.h"
+#include "ops/random.h"
 #include "scalar/philox.h"
 
 namespace aloft {
@@ -57,7 +58,7 @@ std::vector<OpDef> dropout_ops() {
 }
 
 Tensor dropout(Operand x, Operand rng, double p) {
-  const A attrs{p, x.tensor.emitter()->random_key("dropout")};
+  const A attrs{p, draw_key("dropout", rng)};
   return emit_one("dropout", to_attrs(attrs), {x, rng});
 }
 

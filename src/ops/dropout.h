@@ -20,7 +20,7 @@ struct DropoutAttrs {
 };
 
 // x, rng i64[3] = {seed, step, micro-batch} (frontend/random.h) -> x / (1 - p) where kept, else 0.
-// The gradient drops the same elements.
+// The gradient drops the same elements. What follows from `rng`: ops/random.h.
 Tensor dropout(Operand x, Operand rng, double p);
 
 }  // namespace aloft

@@ -44,7 +44,7 @@ std::int64_t random_key_of(const Where& where, Name op, int occurrence) {
   return static_cast<std::int64_t>(identity_hash(probe.identity()) >> 12);
 }
 
-std::int64_t GraphEmitter::random_key(Name op) {
+std::int64_t GraphEmitter::random_key(Name op, const Tensor&) {
   const Where& w = current_where();
   return random_key_of(w, op, graph_.next_occurrence(w, op));
 }

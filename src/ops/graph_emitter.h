@@ -24,7 +24,8 @@ class GraphEmitter : public Emitter {
   std::int64_t first_use(const Tensor& gradient) const override;
   void watch(const Tensor& value, std::function<void(std::int32_t)> look) override;
 
-  std::int64_t random_key(Name op) override;
+  // Counts every draw.
+  std::int64_t random_key(Name op, const Tensor& rng) override;
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
   // Both are UserError E0301: while tracing there is no value to look at.

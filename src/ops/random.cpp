@@ -90,15 +90,18 @@ OpDef normal_op() {
 
 std::vector<OpDef> random_ops() { return {uniform_op(), normal_op()}; }
 
+std::int64_t draw_key(Name op, Operand rng) {
+  if (!rng.tensor.is_defined()) return 0;  // emitting the op says so
+  return rng.tensor.emitter()->random_key(op, rng.tensor);
+}
+
 Tensor random_uniform(Operand rng, const Shape& shape, double low, double high, DType dtype) {
-  const std::int64_t key = rng.tensor.emitter()->random_key("random_uniform");
-  return emit_one("random_uniform", to_attrs(RandomUniformAttrs{shape, low, high, dtype, key}),
-                  {rng});
+  const RandomUniformAttrs attrs{shape, low, high, dtype, draw_key("random_uniform", rng)};
+  return emit_one("random_uniform", to_attrs(attrs), {rng});
 }
 Tensor random_normal(Operand rng, const Shape& shape, double mean, double deviation, DType dtype) {
-  const std::int64_t key = rng.tensor.emitter()->random_key("random_normal");
-  return emit_one("random_normal", to_attrs(RandomNormalAttrs{shape, mean, deviation, dtype, key}),
-                  {rng});
+  const RandomNormalAttrs attrs{shape, mean, deviation, dtype, draw_key("random_normal", rng)};
+  return emit_one("random_normal", to_attrs(attrs), {rng});
 }
 
 }  // namespace aloft

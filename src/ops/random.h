@@ -1,6 +1,9 @@
 // Random tensors. Every number is a function of the random state `rng` (i64[3]: seed,
 // step, micro-batch), of the call's key and of the element's index: recomputation, thread counts
-// and resumed runs draw the same ones.
+// and resumed runs draw the same ones. The key is the place's: module path and op. From the
+// thread's random_state() (frontend/random.h) a place draws other numbers each time, until the
+// state changes. From any other rng, an argument for example, it draws the same numbers each time:
+// whoever draws twice from one passes a second one.
 #pragma once
 
 #include "ops/declared.h"
@@ -38,7 +41,9 @@ struct RandomNormalAttrs {
   }
 };
 
-// The builders take a key from the current place in the program.
+// The key of a draw of `op` from `rng` at the current place in the program.
+std::int64_t draw_key(Name op, Operand rng);
+
 Tensor random_uniform(Operand rng, const Shape& shape, double low = 0, double high = 1,
                       DType dtype = DType::F32);
 Tensor random_normal(Operand rng, const Shape& shape, double mean = 0, double deviation = 1,

@@ -30,6 +30,11 @@ std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n
   return is_new ? std::nullopt : std::optional(it->second.id());
 }
 
+void CastingEmitter::pass_on_to(Emitter& inner) {
+  inner_ = &inner;
+  forget_values();
+}
+
 void CastingEmitter::forget_values() {
   casts_.clear();
   parameters_.clear();
@@ -63,20 +68,20 @@ void CastingEmitter::count_cached(std::map<const void*, long>& references) const
 }
 
 Tensor CastingEmitter::state(const VariablePtr& variable) {
-  const Tensor t = inner_.state(variable);
+  const Tensor t = inner_->state(variable);
   if (variable->cls == StateClass::Parameter) note_parameter(t.id(), variable->name.str());
   return adopt(t);
 }
 
 void CastingEmitter::update(const VariablePtr& variable, const Tensor& value) {
   // A variable keeps its type whatever a policy made of its new value.
-  inner_.update(variable,
-                cast_to(value, variable->type.dtype, current_where(), "a variable keeps its type"));
+  inner_->update(
+      variable, cast_to(value, variable->type.dtype, current_where(), "a variable keeps its type"));
 }
 
 std::vector<Tensor> CastingEmitter::gradients(const Tensor& target, const Tensor& seed,
                                               std::span<const Tensor> wrt, const Where& where) {
-  std::vector<Tensor> results = inner_.gradients(target, seed, wrt, where);
+  std::vector<Tensor> results = inner_->gradients(target, seed, wrt, where);
   for (Tensor& t : results) t = adopt(t);
   return results;
 }
@@ -84,7 +89,7 @@ std::vector<Tensor> CastingEmitter::gradients(const Tensor& target, const Tensor
 std::vector<Tensor> CastingEmitter::variable_gradients(const Tensor& target, const Tensor& seed,
                                                        std::span<const VariablePtr> variables,
                                                        const Where& where) {
-  std::vector<Tensor> results = inner_.variable_gradients(target, seed, variables, where);
+  std::vector<Tensor> results = inner_->variable_gradients(target, seed, variables, where);
   for (Tensor& t : results) t = adopt(t);
   return results;
 }
@@ -97,11 +102,11 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
   Where w = where;
   w.pass = w.pass ? w.pass : Name("insert-casts");
   w.reason = reason;
-  Tensor result = adopt(inner_.emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
+  Tensor result = adopt(inner_->emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
   if (const auto it = parameters_.find(t.id()); it != parameters_.end())
     parameters_[result.id()] = it->second;
   // A cast that is not recorded has no gradient: it must not serve an op that is.
-  if (inner_.is_recording()) casts_[key] = result;
+  if (inner_->is_recording()) casts_[key] = result;
   return result;
 }
 
@@ -174,7 +179,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
                                          const Where& at) {
   const OpDef& op = op_named(name);
   std::vector<Tensor> operands;
-  for (const Tensor& t : in) operands.push_back(inner_.current(t));
+  for (const Tensor& t : in) operands.push_back(inner_->current(t));
   Where where = at;
   const bool wide = is_wide(op, operands, at);
   if (wide) where.policy = kWidePolicy;
@@ -199,7 +204,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
     attrs.set(kSplitAttr, std::string(split));
   }
   if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d, split});
-  std::vector<Tensor> out = inner_.emit(name, attrs, operands, where);
+  std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.
   const bool wide_by_itself =

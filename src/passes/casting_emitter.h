@@ -32,33 +32,35 @@ struct DecisionRecord {
 
 class CastingEmitter : public Emitter {
  public:
-  CastingEmitter(Emitter& inner, Capability capability) : inner_(inner), capability_(capability) {}
+  CastingEmitter(Emitter& inner, Capability capability) : inner_(&inner), capability_(capability) {}
 
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
-  TensorType type_of(const Tensor& t) const override { return inner_.type_of(t); }
-  bool is_recording() const override { return inner_.is_recording(); }
-  Tensor handle(ValueId v) override { return adopt(inner_.handle(v)); }
-  Tensor current(const Tensor& t) override { return adopt(inner_.current(t)); }
+  TensorType type_of(const Tensor& t) const override { return inner_->type_of(t); }
+  bool is_recording() const override { return inner_->is_recording(); }
+  Tensor handle(ValueId v) override { return adopt(inner_->handle(v)); }
+  Tensor current(const Tensor& t) override { return adopt(inner_->current(t)); }
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
-  std::int64_t random_key(Name op) override { return inner_.random_key(op); }
+  std::int64_t random_key(Name op, const Tensor& rng) override {
+    return inner_->random_key(op, rng);
+  }
   std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,
                                 std::span<const Tensor> wrt, const Where& where) override;
   std::vector<Tensor> variable_gradients(const Tensor& target, const Tensor& seed,
                                          std::span<const VariablePtr> variables,
                                          const Where& where) override;
   std::int64_t first_use(const Tensor& gradient) const override {
-    return inner_.first_use(gradient);
+    return inner_->first_use(gradient);
   }
   void watch(const Tensor& value, std::function<void(std::int32_t)> look) override {
-    inner_.watch(value, std::move(look));
+    inner_->watch(value, std::move(look));
   }
-  std::vector<double> read(const Tensor& t) const override { return inner_.read(t); }
+  std::vector<double> read(const Tensor& t) const override { return inner_->read(t); }
   std::vector<std::int64_t> read_integers(const Tensor& t) const override {
-    return inner_.read_integers(t);
+    return inner_->read_integers(t);
   }
-  void backward(const Tensor& loss) override { inner_.backward(loss); }
+  void backward(const Tensor& loss) override { inner_->backward(loss); }
 
   // `value` is the parameter `name`: patterns of the recipe apply to ops that read it.
   void note_parameter(ValueId value, const std::string& name);
@@ -68,6 +70,8 @@ class CastingEmitter : public Emitter {
   std::optional<ValueId> learn(const Graph& graph, std::uint32_t n);
   // Appends every decision to `into` from now on; nullptr stops.
   void record_decisions(std::vector<DecisionRecord>* into) { decisions_ = into; }
+  // Ops go to `inner` from here on. Values that the one before knew are forgotten.
+  void pass_on_to(Emitter& inner);
   // Forgets values of a tape that has been dropped.
   void forget_values();
   // Values have new numbers; those without one are forgotten.
@@ -83,7 +87,7 @@ class CastingEmitter : public Emitter {
   Tensor adopt(const Tensor& t) { return Tensor(this, t.id(), t.held()); }
   const PrecisionRecipe& recipe_of(Name policy);
 
-  Emitter& inner_;
+  Emitter* inner_;
   Capability capability_;
   std::map<Name, PrecisionRecipe> recipes_;
   std::map<std::pair<ValueId, DType>, Tensor> casts_;

@@ -14,14 +14,15 @@ namespace aloft {
 namespace {
 
 // Copies every returned value or update that is still a variable's or an input's own memory, or
-// that serves two purposes: afterwards each such value has a buffer of its own.
+// that serves two purposes, be it in another shape: afterwards each such value has a buffer of its
+// own.
 void separate_results(Graph& graph) {
   GraphEmitter emitter(graph);
   std::map<ValueId, int> claimed;
-  const auto is_source = [&](ValueId v) {
+  const auto is_taken = [&](ValueId v) {
     while (graph.node(v.node).op == Name("reshape")) v = graph.node(v.node).in[0];
     const Name op = graph.node(v.node).op;
-    return op == Name("state") || op == Name("input");
+    return op == Name("state") || op == Name("input") || claimed[v]++ > 0;
   };
   const auto copy = [&](ValueId v) {
     Where where = graph.node(v.node).where;
@@ -31,9 +32,9 @@ void separate_results(Graph& graph) {
     return identity(emitter.handle(v)).id();
   };
   for (const StateUpdate& u : std::vector(graph.updates()))
-    if (is_source(u.value) || claimed[u.value]++) graph.set_update(u.id, copy(u.value));
+    if (is_taken(u.value)) graph.set_update(u.id, copy(u.value));
   for (const GraphOutput& o : std::vector(graph.outputs()))
-    if (is_source(o.value) || claimed[o.value]++) graph.set_output(o.name, copy(o.value), o.is_tap);
+    if (is_taken(o.value)) graph.set_output(o.name, copy(o.value), o.is_tap);
 }
 
 class Lowering {

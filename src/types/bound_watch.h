@@ -1,7 +1,14 @@
-// Finds out whether somebody takes the bound of a symbolic length for the length itself (Dim::max).
+// Finds out whether somebody takes the bound of a symbolic length for the length itself: asks for
+// it (Dim::max), or compares the length with a number that it may be.
 #pragma once
 
+#include <cstdint>
+
 namespace aloft {
+
+// So many rows at least does a symbol stand for where notes are heeded (frontend/compile.h): fewer
+// may mean something else, and are no batch.
+inline constexpr std::int64_t kLeastBatch = 2;
 
 // Notes, while it lives on this thread, that somebody took a symbol's bound for its length: what is
 // computed from the number holds for the longest batch alone. The innermost one notes; one without

@@ -52,6 +52,16 @@ std::int64_t Dim::max() const {
   return checked_mul(factor, bound);
 }
 
+bool Dim::equals_bound(const Dim& a, const Dim& b) {
+  if (!bound_read || a.is_constant() == b.is_constant()) return false;
+  const Dim &number = a.is_constant() ? a : b, &length = a.is_constant() ? b : a;
+  if (length.factor == 0 || number.factor % length.factor != 0) return false;
+  const std::int64_t value = number.factor / length.factor;  // of the symbol
+  if (value < kLeastBatch || value > length.bound) return false;
+  *bound_read = true;
+  return value == length.bound;
+}
+
 std::string Dim::str() const {
   if (is_constant()) return std::to_string(factor);
   std::string s = factor == 1 ? "" : std::to_string(factor) + "*";

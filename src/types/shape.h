@@ -29,7 +29,15 @@ struct Dim {
   std::int64_t max() const;  // largest extent; UserError E0103 beyond 63 bits
   std::string str() const;
 
-  friend bool operator==(const Dim&, const Dim&) = default;
+  // A number is no symbol, but in a function that is being traced (types/bound_watch.h): there it
+  // is compared with the symbol's bound, which is then taken for the length as by max().
+  friend bool operator==(const Dim& a, const Dim& b) {
+    if (a.symbol == b.symbol) return a.factor == b.factor && a.bound == b.bound;
+    return equals_bound(a, b);
+  }
+
+ private:
+  static bool equals_bound(const Dim& a, const Dim& b);
 };
 
 // Product of two dimensions; at most one may be symbolic (UserError E0101 otherwise).

@@ -1,7 +1,9 @@
 // Calls of compiled functions: which shapes they take, what becomes of their results.
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <functional>
+#include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "e2e/training.h"
@@ -10,6 +12,7 @@
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/concat.h"
+#include "ops/constant.h"
 #include "ops/cumsum.h"
 #include "ops/gather.h"
 #include "ops/matmul.h"
@@ -105,6 +108,39 @@ TEST_F(CompiledCalls, RowsMayDifferWhereTheFunctionMeansThat) {
   sums(numbers(8, 3), numbers(8, 3));
   EXPECT_EQ(sums(numbers(1, 3), numbers(8, 3)).to_vector(),
             add_up(numbers(1, 3), numbers(8, 3)).to_vector());
+}
+
+// Each call means the arguments that it has: none that an earlier one had, none that it has not.
+TEST_F(CompiledCalls, ArgumentsMayBeLeftOut) {
+  const auto masked = [](Tensor x, Tensor mask = Tensor(), Tensor shift = Tensor()) {
+    Tensor y = mask.is_defined() ? x * mask : x * 1.0;
+    return shift.is_defined() ? y + shift : y;
+  };
+  for (const int first : {1, 2, 3}) {
+    auto compiled = compile(masked);
+    for (const std::int64_t rows : {8, 3, 1})
+      for (const int count : {first, 1, 3, 2}) {
+        const Tensor x = numbers(rows, 3), mask = numbers(rows, 3, 5), shift = numbers(rows, 3, -4);
+        const Tensor got = count == 1   ? compiled(x)
+                           : count == 2 ? compiled(x, mask)
+                                        : compiled(x, mask, shift);
+        const Tensor want = count == 1   ? masked(x)
+                            : count == 2 ? masked(x, mask)
+                                         : masked(x, mask, shift);
+        EXPECT_EQ(got.to_vector(), want.to_vector()) << count << " of " << rows << " rows";
+      }
+    EXPECT_EQ(compiled.programs().plan().programs.size(), 6u);  // each of some rows, and of one
+  }
+}
+
+TEST_F(CompiledCalls, AFunctionWithoutArgumentsIsAnotherThanOneWith) {
+  const auto twice = [](Tensor x = full({2, 2}, 3.0)) { return x * 2.0; };
+  auto compiled = compile(twice);
+  const Tensor x = numbers(4, 3);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(compiled(x).to_vector(), twice(x).to_vector());
+    EXPECT_EQ(compiled().to_vector(), std::vector<double>(4, 6.0));
+  }
 }
 
 TEST_F(CompiledCalls, ProductsOfSquareMatricesCompile) {
@@ -227,6 +263,48 @@ TEST_F(CompiledCalls, RowsThatAreReadAsANumberAreCompiledFor) {
   }
 }
 
+// Compared with a number, or with a length that is one.
+TEST_F(CompiledCalls, RowsThatAreComparedAreCompiledFor) {
+  nn::Module root;
+  nn::Linear table(root, "table", 2, 8);  // 8 rows
+  using F = std::function<Tensor(Tensor)>;
+  const F functions[] = {
+      [](Tensor x) { return x.dim(0) == 8 ? x * 2.0 : x + 1.0; },
+      [](Tensor x) { return x.dim(0) != 4 ? x * 2.0 : x + 1.0; },
+      [](Tensor x) {
+        return x.shape() == Shape{8, 2} ? x * 2.0 : x + 1.0;
+      },
+      [](Tensor x) {
+        return x.type() == TensorType{DType::F32, {4, 2}} ? x * 2.0 : x + 1.0;
+      },
+      [](Tensor x) { return flatten(x).dim(0) == 16 ? x * 2.0 : x + 1.0; },
+      [&](Tensor x) {
+        const Tensor weight = current_emitter().state(table.weight);
+        return x.shape() == weight.shape() ? x * weight : x + 1.0;
+      },
+  };
+  using Rows = std::vector<std::int64_t>;
+  for (std::size_t i = 0; i < std::size(functions); ++i)
+    for (const Rows& order : {Rows{8, 4, 8, 5, 9, 8, 1, 4}, Rows{4, 8, 4, 9, 8}}) {
+      auto compiled = compile(functions[i]);
+      for (const std::int64_t rows : order) {
+        const Tensor x = numbers(rows, 2);
+        EXPECT_EQ(compiled(x).to_vector(), functions[i](x).to_vector()) << i << ", " << rows;
+      }
+    }
+}
+
+// A batch is never one row, nor what is no multiple of its rows: no reason for more programs.
+TEST_F(CompiledCalls, RowsThatCannotBeMeantAreOneProgram) {
+  auto f = compile([](Tensor x) {
+    const bool may_broadcast = x.dim(0) == 1 || flatten(x).dim(0) == 3;
+    return x.dim(1) == 2 && !may_broadcast ? x * 2.0 : x;
+  });
+  for (const std::int64_t rows : {8, 4, 2, 7})
+    EXPECT_EQ(f(numbers(rows, 2)).to_vector(), (numbers(rows, 2) * 2.0).to_vector());
+  EXPECT_EQ(f.programs().plan().programs.size(), 1u);
+}
+
 // Where nobody reads it, one program serves all.
 TEST_F(CompiledCalls, RowsThatNobodyReadsAreOneProgram) {
   nn::Module root;
@@ -306,6 +384,26 @@ TEST_F(CompiledCalls, ViewsOfResultsStayWhatTheyWere) {
   EXPECT_EQ(view.to_vector(), (numbers(4, 6) * 2.0).to_vector());
 }
 
+// A variable's new value, returned in another shape, is not the variable's memory.
+TEST_F(CompiledCalls, AViewOfAnUpdatedVariableStaysWhatItWas) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 3, 2);
+  auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.1}, "O0");
+  auto step = compile([&, &net = net, &opt = opt](Tensor x) {
+    minimize(mean(net(x) * net(x)), opt);
+    return std::make_tuple(flatten(current_emitter().state(layer.weight)),
+                           current_emitter().state(layer.weight));
+  });
+  const Tensor x = numbers(8, 3);
+  const auto [flat, whole] = step(x);
+  const auto then = flat.to_vector();
+  EXPECT_EQ(whole.to_vector(), then);
+  minimize(mean(net(x) * net(x)), opt);
+  EXPECT_NE(current_emitter().state(layer.weight).to_vector(), then);
+  EXPECT_EQ(flat.to_vector(), then);
+  EXPECT_EQ(whole.to_vector(), then);
+}
+
 TEST_F(CompiledCalls, AResultMayBeTheNextArgument) {
   auto next = compile([](Tensor x, Tensor y) { return std::make_tuple(x + y, x * 0.5, y - 1.0); });
   Tensor a = numbers(5, 7), b = numbers(5, 7, -2), c;
@@ -340,6 +438,72 @@ TEST_F(CompiledCalls, FunctionsThatMoveAreTracedAgain) {
   first(numbers(2, 2));
   auto second = std::move(first);
   EXPECT_EQ(second(numbers(2, 5)).to_vector(), (numbers(2, 5) * 3.0).to_vector());
+}
+
+// --- tensors of a trace
+
+// Behind its trace a tensor is nobody's: it is refused wherever it is used, and never taken for a
+// tensor of another trace.
+TEST_F(CompiledCalls, ATensorThatAFunctionKeepsIsRefused) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 4, 4);
+  auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.1}, "O0");
+  Tensor kept;
+  const auto f = [&, &net = net](Tensor x) {
+    if (!kept.is_defined()) kept = full({4}, 2.0);
+    return net(x) * kept;
+  };
+  auto compiled = compile(f);
+  const Tensor x = numbers(8, 4);
+  const auto want = compiled(x).to_vector();
+  for (const std::int64_t rows : {1, 9})
+    expect_words(refusal([&] { compiled(numbers(rows, 4)); }), {"E0304"});
+  for (const auto& use : std::vector<std::function<void()>>{
+           [&] { kept.to_vector(); },
+           [&] { kept.to_ints(); },
+           [&] { kept.type(); },
+           [&] { kept * 2.0; },
+           [&] { kept + numbers(1, 4); },
+           [&] { sum(kept).backward(); },
+           [&] { kept.backward(); },
+           [&] { compiled(kept); },
+           [&, &opt = opt] { minimize(kept, opt); },
+           [&] { current_emitter().update(layer.bias, kept); },
+       })
+    expect_words(refusal(use), {"E0304"});
+  EXPECT_EQ(compiled(x).to_vector(), want);
+  kept = Tensor();
+  EXPECT_EQ(compiled(numbers(1, 4)).to_vector(), (layer(numbers(1, 4)) * 2.0).to_vector());
+}
+
+TEST_F(CompiledCalls, ASecondAttemptHasNoTensorsOfTheFirst) {
+  Tensor kept;
+  auto product = compile([&](Tensor a) {
+    if (!kept.is_defined()) kept = a * 2.0;
+    return matmul(kept, a);  // of square matrices: traced twice
+  });
+  expect_words(refusal([&] { product(numbers(5, 5)); }), {"E0304"});
+}
+
+// What is no operand of an op, but an update's value or a gradient's.
+TEST_F(CompiledCalls, OutsideTensorsAreRefusedInATrace) {
+  nn::Module root;
+  nn::Linear layer(root, "layer", 4, 4);
+  const Tensor outside = numbers(1, 4), one = full(Shape{}, 1.0);
+  const auto gradients = [](Tensor target, Tensor seed, Tensor wrt) {
+    const std::span<const Tensor> of(&wrt, 1);
+    return current_emitter().gradients(target, seed, of, current_where())[0];
+  };
+  using F = std::function<Tensor(Tensor)>;
+  for (const F& f : {
+           F([&](Tensor x) {
+             current_emitter().update(layer.bias, reshape(outside, {4}));
+             return x;
+           }),
+           F([&](Tensor x) { return gradients(sum(x * x), full(Shape{}, 1.0), outside); }),
+           F([&](Tensor x) { return gradients(sum(x * x), one, x); }),
+       })
+    expect_words(refusal([&] { compile(f)(numbers(8, 4)); }), {"E0304"});
 }
 
 // --- no rows

@@ -209,6 +209,18 @@ TEST_F(Histories, ACompiledResultHidesParameters) {
   EXPECT_EQ(bits_of_gradients(model_), alone);
 }
 
+// Under NoGrad a trace sees no parameters that its results hide: that holds for such calls alone.
+TEST_F(Histories, ACompiledResultHidesParametersBehindACallUnderNoGrad) {
+  auto penalty = compile([&](Tensor x) { return mean(square(model_(x))); });
+  const Tensor x = batch(1);
+  {
+    const NoGrad no_grad;
+    penalty(x);
+  }
+  EXPECT_EQ(how_compiled_results_are_refused([&] { (loss(2) + penalty(x)).backward(); }),
+            "as what they are");
+}
+
 TEST_F(Histories, ACompiledResultWithoutParametersServesALoss) {
   models::Mlp frozen({kWidth, 3});
   frozen.requires_grad(false);
@@ -255,6 +267,28 @@ TEST_F(Histories, WhatAStepHasUsedIsRefused) {
   // Looking at them, and going on from a copy, is fine.
   EXPECT_EQ(y.to_vector().size(), static_cast<std::size_t>(kRows * 3));
   (sum(detach(y)) + loss(2)).backward();
+}
+
+// A generator's loss has discriminator's parameters behind it and stays for their optimizer, until
+// the generator's goes on: what depends on it then, or is part of it, would be lost with it.
+TEST_F(Histories, ALossThatGoesWithAnEarlierStepIsRefused) {
+  models::Mlp other({3, 8, 1});
+  Optimizer its(optim::Sgd{.lr = 0.1}, other.parameters(), scalar::no_scaler());
+  const auto adversarial = [&](int seed) { return mean(square(other(model_(batch(seed))))); };
+  {
+    const Tensor first = adversarial(1);
+    minimize(first, opt_);
+    const Tensor total = first * 0.9 + adversarial(2);
+    EXPECT_EQ(code_of([&] { minimize(total, opt_); }), "E0321");
+    EXPECT_EQ(code_of([&] { total.backward(); }), "E0321");
+    EXPECT_GT(minimize(first, its).grad_norm.item(), 0);  // nothing was forgotten
+    EXPECT_GT(minimize(detach(first) * 0.9 + adversarial(2), opt_).grad_norm.item(), 0);
+  }
+  const Tensor part = adversarial(1), total = part + loss(2);
+  minimize(total, opt_);
+  EXPECT_EQ(code_of([&] { minimize(part, opt_); }), "E0321");
+  EXPECT_GT(minimize(total, its).grad_norm.item(), 0);
+  EXPECT_GT(minimize(adversarial(3), opt_).grad_norm.item(), 0);
 }
 
 TEST_F(Histories, ALossOfOtherParametersIsRefused) {

@@ -2,6 +2,11 @@
 // a change computes what eager code computes.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
 #include "e2e/training.h"
 #include "nn/batch_norm.h"
 #include "nn/dropout.h"
@@ -9,6 +14,8 @@
 #include "nn/sequential.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
+#include "ops/dropout.h"
+#include "ops/matmul.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
@@ -31,6 +38,14 @@ Tensor numbers(const Shape& shape, float first = 1) {
   std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i) / 8;
   return from_floats(values, shape);
+}
+
+void elsewhere(const std::function<void()>& f) {
+  std::thread other([&] {
+    omp_set_num_threads(1);
+    f();
+  });
+  other.join();
 }
 
 TEST_F(Modes, DropoutFollowsTrainAndEval) {
@@ -157,6 +172,50 @@ TEST_F(Modes, AFunctionMaySetTheModeItself) {
   EXPECT_EQ(traces, 1);
 }
 
+// What it finds in the next call is what it left, as eagerly.
+TEST_F(Modes, AFunctionMayLeaveAnotherModeThanItFound) {
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(2);
+    nn::Module root;
+    nn::Dropout drop(root, "drop", 0.5);
+    const auto f = [&](Tensor x) {
+      const Tensor a = drop(x);
+      drop.eval();
+      const Tensor b = drop(x);
+      drop.train();
+      return a + b;
+    };
+    auto compiled = compile(f);
+    drop.eval();
+    for (int i = 0; i < 4; ++i) {
+      const Tensor x = numbers({8, 6}, static_cast<float>(i));
+      results[is_compiled].push_back((is_compiled ? compiled(x) : f(x)).to_vector());
+    }
+    if (is_compiled) EXPECT_EQ(compiled.programs().plan().programs.size(), 2u);
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+// A product of square matrices is traced twice, and the first trace comes to eval().
+TEST_F(Modes, ASecondTraceBeginsInTheModesOfTheFirst) {
+  std::vector<double> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(2);
+    nn::Module root;
+    nn::Dropout drop(root, "drop", 0.5);
+    const auto f = [&](Tensor x) {
+      const Tensor y = drop(x);
+      drop.eval();
+      return matmul(y, drop(x));
+    };
+    const Tensor x = numbers({6, 6});
+    results[is_compiled] = (is_compiled ? compile(f)(x) : f(x)).to_vector();
+    EXPECT_FALSE(drop.is_training());
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 TEST_F(Modes, AFunctionOutlivesItsModules) {
   auto root = std::make_unique<nn::Module>();
   auto drop = std::make_unique<nn::Dropout>(*root, "drop", 0.5);
@@ -204,6 +263,29 @@ TEST_F(Modes, AStepUnderNoGradIsRefusedAsEagerly) {
   EXPECT_EQ(bytes_of(*layer.weight), before);
   compiled(x);
   EXPECT_NE(bytes_of(*layer.weight), before);
+}
+
+TEST_F(Modes, AStepThatAllowsItselfGradientsRunsUnderNoGrad) {
+  std::map<std::string, std::string> states[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(3);
+    nn::Module root;
+    nn::Linear layer(root, "layer", 4, 2);
+    auto [net, opt] = amp::initialize(layer, optim::Sgd{.lr = 0.01}, "O0");
+    const auto step = [&, &net = net, &opt = opt](Tensor x) {
+      const WithGrad with_grad;
+      return minimize(mean(net(x)), opt);
+    };
+    auto compiled = compile(step);
+    for (int i = 0; i < 3; ++i) {
+      const NoGrad no_grad;
+      const Tensor x = numbers({8, 4}, static_cast<float>(i));
+      is_compiled ? compiled(x) : step(x);
+    }
+    if (is_compiled) EXPECT_EQ(compiled.programs().plan().programs.size(), 1u);
+    states[is_compiled] = state_of(layer, opt);
+  }
+  EXPECT_EQ(states[0], states[1]);
 }
 
 TEST_F(Modes, TheModuleAroundACallCounts) {
@@ -291,6 +373,91 @@ TEST_F(Modes, DrawsAroundAndBehindAStep) {
     EXPECT_EQ(results[0], results[1]) << precision;
     EXPECT_EQ(states[0], states[1]) << precision;
   }
+}
+
+// An rng of the caller's: what is drawn from it follows from it and from the place alone, whatever
+// was drawn before.
+TEST_F(Modes, AnRngThatIsPassedIsAllThatCounts) {
+  const auto f = [](Tensor x, Tensor rng) {
+    return dropout(x, rng, 0.5) + random_uniform(rng, {4, 6}) + random_normal(rng, {4, 6}) +
+           dropout(x, current_emitter().state(random_state()), 0.5);
+  };
+  auto compiled = compile(f, {.partial_batches = false});
+  const Tensor x = numbers({4, 6}), rng = from_int64s({7, 0, 0}, {3});
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(6);
+    for (const std::int64_t seed : {7, 7, 8, 7}) {
+      const Tensor own = from_int64s({seed, 0, 0}, {3});
+      results[is_compiled].push_back((is_compiled ? compiled(x, own) : f(x, own)).to_vector());
+    }
+    const auto drawn = random_normal(rng, {4, 6}).to_vector();
+    EXPECT_EQ(random_normal(rng, {4, 6}).to_vector(), drawn);
+    EXPECT_EQ(compile([](Tensor r) { return random_normal(r, {4, 6}); })(rng).to_vector(), drawn);
+    EXPECT_NE(random_normal(from_int64s({8, 0, 0}, {3}), {4, 6}).to_vector(), drawn);
+  }
+  EXPECT_NE(results[0][0], results[0][1]);  // the random state counts on
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_F(Modes, AnEmptyRngIsRefused) {
+  for (const auto& draw : std::vector<std::function<void()>>{
+           [] { random_uniform(Tensor(), {2}); },
+           [] {
+             dropout(numbers({2, 2}), Tensor(), 0.5);
+           },
+           [] { dropout(Tensor(), current_emitter().state(random_state()), 0.5); },
+       })
+    EXPECT_THROW(draw(), UserError);
+}
+
+// Every thread has a random state of its own: a step draws from, and advances, that of its caller.
+TEST_F(Modes, StepsDrawFromTheCallingThread) {
+  std::vector<double> losses[2];
+  std::vector<std::int64_t> positions[2];
+  std::map<std::string, std::string> states[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(3);
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.01}, "O0");
+    const auto step = [&, &net = net, &opt = opt](Tensor x) { return minimize(mean(net(x)), opt); };
+    auto compiled = compile(step);
+    const auto call = [&] {
+      const Tensor x = numbers({8, 4});
+      losses[is_compiled].push_back((is_compiled ? compiled(x) : step(x)).loss());
+      positions[is_compiled].push_back(random_position());
+    };
+    call();
+    for (const std::uint64_t seed : {3, 8})
+      elsewhere([&] {
+        manual_seed(seed);
+        call();
+        call();
+      });
+    call();
+    states[is_compiled] = state_of(model, opt);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(positions[0], positions[1]);
+  EXPECT_EQ(states[0], states[1]);
+}
+
+// What only draws takes its numbers from whoever calls.
+TEST_F(Modes, AFunctionThatOnlyDrawsServesAllThreads) {
+  nn::Module root;
+  nn::Dropout drop(root, "drop", 0.5);
+  auto compiled = compile([&](Tensor x) { return drop(x); });
+  std::vector<std::vector<double>> results[2];
+  for (const bool is_compiled : {false, true})
+    for (const std::uint64_t seed : {4, 5})
+      elsewhere([&] {
+        manual_seed(seed);
+        const Tensor x = numbers({8, 20});
+        results[is_compiled].push_back((is_compiled ? compiled(x) : drop(x)).to_vector());
+      });
+  EXPECT_NE(results[0][0], results[0][1]);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(compiled.programs().plan().programs.size(), 1u);
 }
 
 TEST_F(Modes, RandomTensorsDrawOnToo) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 namespace aloft {
 namespace {
@@ -13,9 +15,16 @@ PassContext every_op_has_a_kernel() {
   context.choose = [](const CallSpec& call) {
     KernelChoice choice;
     choice.kernel = "test." + call.op.str();
+    choice.is_view = call.op == Name("reshape");
     return choice;
   };
   return context;
+}
+
+int buffer_of(const Program& program, std::string_view output) {
+  for (const NamedRef& r : program.outputs)
+    if (r.name == output) return r.ref.buffer;
+  return -1;
 }
 
 // The old values of both variables are read last: neither update can be written in place.
@@ -36,6 +45,34 @@ TEST(LowerToPlan, SeveralUpdatesAreCopiedAtTheEnd) {
   EXPECT_EQ(std::count_if(all.begin(), all.end(),
                           [](const Instruction& i) { return i.call.op == Name("identity"); }),
             2);
+  Plan plan;
+  add_program(plan, std::move(lowered.program), lowered.state);
+  EXPECT_NO_THROW(verify(plan));
+}
+
+// What is returned of a variable's new value, or returned twice, in whatever shape, is not where
+// the variable or the other result lies.
+TEST(LowerToPlan, ViewsOfWhatIsTakenAreCopied) {
+  const Graph graph = parse_graph(R"(graph g {
+  %0 = state {name="a", class="buffer"} : f32[2,3]
+  %1 = exp(%0) : f32[2,3]
+  %2 = reshape(%1) {shape=[6]} : f32[6]
+  %3 = reshape(%2) {shape=[3,2]} : f32[3,2]
+  %4 = neg(%0) : f32[2,3]
+  %5 = reshape(%4) {shape=[6]} : f32[6]
+  return new=%2 again=%3 other=%5 same=%4
+  update "a"=%1
+}
+)");
+  Lowered lowered = lower_to_plan(graph, every_op_has_a_kernel());
+  const Program& p = lowered.program;
+  std::set<int> buffers;
+  for (const char* name : {"new", "again", "other", "same"}) {
+    const int b = buffer_of(p, name);
+    EXPECT_EQ(p.buffers.at(static_cast<std::size_t>(b)).arena, Arena::Activations) << name;
+    buffers.insert(b);
+  }
+  EXPECT_EQ(buffers.size(), 4u);
   Plan plan;
   add_program(plan, std::move(lowered.program), lowered.state);
   EXPECT_NO_THROW(verify(plan));

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "types/attrs.h"
+#include "types/bound_watch.h"
 #include "types/shape.h"
 #include "types/step_program.h"
 
@@ -42,6 +43,33 @@ TEST(Dim, ProductOfTwoSymbolsIsRefused) {
   EXPECT_EQ((b * Dim(256)).max(), 2048);
   EXPECT_THROW(b * t, UserError);
   EXPECT_THROW(Dim(std::int64_t{1} << 40) * Dim(std::int64_t{1} << 40), UserError);
+}
+
+// Outside of a traced function a length is itself. Within one it is as long as the batch that is
+// traced, and who compares it with a number that another batch may have is noted.
+TEST(Dim, ComparesWithNumbersWhereSomebodyWatches) {
+  const Dim rows = Dim::symbolic("B", 8), items = Dim::symbolic("B", 8, 3);
+  EXPECT_FALSE(rows == 8);
+  EXPECT_FALSE((Shape{rows, 4} == Shape{8, 4}));
+  const auto compare = [](const auto& a, const auto& b) {
+    bool noted = false;
+    const BoundWatch watch(&noted);
+    const bool equal = a == b;
+    EXPECT_EQ(b == a, equal);
+    return std::pair{equal, noted};
+  };
+  const std::pair same{true, true}, other{false, true}, never{false, false}, itself{true, false};
+  EXPECT_EQ(compare(rows, Dim(8)), same);
+  EXPECT_EQ(compare(items, Dim(24)), same);
+  EXPECT_EQ(compare(Shape{rows, 4}, Shape{8, 4}), same);
+  EXPECT_EQ(compare(rows, Dim(5)), other);
+  EXPECT_EQ(compare(items, Dim(6)), other);
+  for (const std::int64_t n : {0, 1, 9, -8}) EXPECT_EQ(compare(rows, Dim(n)), never) << n;
+  for (const std::int64_t n : {8, 3, 27}) EXPECT_EQ(compare(items, Dim(n)), never) << n;
+  EXPECT_EQ(compare(rows, Dim::symbolic("T", 8)), never);
+  EXPECT_EQ(compare(rows, items), never);
+  EXPECT_EQ(compare(rows, Dim::symbolic("B", 8)), itself);
+  EXPECT_EQ(compare(Dim(8), Dim(8)), itself);
 }
 
 struct Everything {
