@@ -65,8 +65,7 @@ Action train_verb(CLI::App& app) {
   auto* resume = app.add_flag("--resume", o->resume,
                               "go on from the newest whole checkpoint, if there is one");
   app.add_flag("--force", o->force,
-               "with --resume: go on although the data is another one, or begin anew where the "
-               "checkpoints are gone")
+               "go on although the data is another one; begin anew without checkpoints")
       ->needs(resume);
   app.add_option("--mode", o->mode, "graph or eager (train.mode)")
       ->check(CLI::IsMember({"graph", "eager"}));

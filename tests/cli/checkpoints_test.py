@@ -58,7 +58,7 @@ class Checkpoints(unittest.TestCase):
         return [ALOFT, "train", "tiny.toml", "--out", out, "--quiet", *map(str, rest), *sets]
 
     def aloft(self, *arguments, exit_code=0):
-        done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
+        done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True, errors="replace",
                               capture_output=True, env=self.environment, timeout=300)
         self.assertEqual(done.returncode, exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done
