@@ -187,7 +187,7 @@ Action generate_verb(CLI::App& app) {
   const CLI::Option* prompt =
       app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");
   app.add_option("--prompts", o->prompts,
-                 "file, a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over");
+                 "a prompt a line (\\n, \\t, \\\\ as in C); empty lines are passed over");
   app.add_option("--samples", o->samples, "texts a prompt, drawn with seed, seed + 1, ...")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
