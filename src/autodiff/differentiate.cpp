@@ -62,12 +62,14 @@ class Sweep {
     if (!wanted) return;
     for (std::uint32_t i = 0; i < node.out.size(); ++i) out.push_back(emitter_.handle({n, i}));
 
+    const OpDef& op = op_named(node.op);
     Where where = node.where;
     where.phase = Phase::Backward;
     where.pass = "differentiate";
     where.reason = {};
+    // A loss is f32, and so are the steps of its body: no policy counts its rows in f16.
+    if (op.is_loss && op.gradient == OpDef::Gradient::FromBody) where.policy = {};
     Scope scope(where);
-    const OpDef& op = op_named(node.op);
     if (op.gradient == OpDef::Gradient::FromBody) {
       through_body(op, node, in, cotangents);
       return;

@@ -12,6 +12,7 @@
 #include "ops/prod_grad.h"
 #include "ops/promote.h"
 #include "ops/reshape.h"
+#include "ops/statistics.h"
 #include "scalar/integers.h"
 
 namespace aloft {
@@ -26,15 +27,32 @@ std::vector<int> normal_axes(const Ints& axes, int rank) {
   return out;
 }
 
+// dy / count in the count's type, and of dy's type again.
+Tensor over_count(const Tensor& dy, const Tensor& count) {
+  const AsWritten as_written;
+  return cast(cast(dy, count.dtype()) / count, dy.dtype());
+}
+
+void mean_vjp(const ReduceAttrs& a, Vjp& g) {
+  if (!g.needs(0)) return;
+  const Tensor& x = g.in(0);
+  const Tensor count = element_count(x, a.axes, statistics_type(x.dtype()));
+  const Tensor each = expand_reduced(over_count(g.cotangent(0), count), x, a.axes);
+  g.give(0, broadcast_like(each, x));
+}
+
 // The gradient of max and min is shared by the ties.
 void extremum_vjp(const ReduceAttrs& a, Vjp& g) {
   if (!g.needs(0)) return;
   const Tensor& x = g.in(0);
   const Tensor y = expand_reduced(g.out(0), x, a.axes);
-  const Tensor hit = cast(equal(x, y), x.dtype());
-  const Tensor ties = sum(hit, a.axes, true);
+  const Tensor hit = cast(equal(x, y), statistics_type(x.dtype()));
+  const Tensor ties = [&] {
+    const AsWritten as_written;
+    return sum(hit, a.axes, true);
+  }();
   const Tensor dy = expand_reduced(g.cotangent(0), x, a.axes);
-  g.give(0, hit * (dy / ties));
+  g.give(0, cast(hit, dy.dtype()) * over_count(dy, ties));
 }
 
 void prod_vjp(const ReduceAttrs& a, Vjp& g) {
@@ -63,12 +81,7 @@ const Row kRows[] = {
      },
      "ReduceSum", scalar::wrapping_add},
     {"mean", "Mean over axes.", Numeric::Widen, 0, [](double s, double v) { return s + v; },
-     [](const ReduceAttrs& a, Vjp& g) {
-       if (!g.needs(0)) return;
-       const Tensor each = g.cotangent(0) / element_count(g.in(0), a.axes, g.in(0).dtype());
-       g.give(0, broadcast_like(expand_reduced(each, g.in(0), a.axes), g.in(0)));
-     },
-     "ReduceMean", nullptr, true},
+     mean_vjp, "ReduceMean", nullptr, true},
     {"max", "Largest element over axes; NaN where one is NaN; ties share the gradient.",
      Numeric::Follow, -std::numeric_limits<double>::infinity(),
      [](double s, double v) { return std::isnan(s) || s > v ? s : v; }, extremum_vjp, "ReduceMax",

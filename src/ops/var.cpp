@@ -47,6 +47,7 @@ std::vector<OpDef> var_ops() {
       // is 0 (and not infinity less infinity).
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (!g.needs(0)) return;
+        const AsWritten as_written;
         const Tensor x = cast(g.in(0), statistics_type(g.in(0).dtype()));
         const Tensor dy = expand_reduced(cast(g.cotangent(0), x.dtype()), x, a.axes);
         const Tensor count = element_count(x, a.axes, x.dtype()) - a.correction;

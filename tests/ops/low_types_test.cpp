@@ -1,0 +1,106 @@
+// Results that bf16 and f16 hold, of steps that they do not hold: counts beyond their range, sums
+// of many, squares, exponents. Eagerly, compiled, and in a module that a precision governs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "backends/cpu/cpu_backend.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
+#include "ops/identity.h"
+#include "ops/losses.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
+#include "ops/var.h"
+#include "types/tolerance.h"
+
+namespace aloft {
+namespace {
+
+using Function = std::function<Tensor(const Tensor&)>;
+
+Tensor gradient(const Tensor& y, const Tensor& x) {
+  return y.emitter()->gradients(y, scalar_like(y, 1), std::vector{x}, {})[0];
+}
+
+// The first element of x's gradient, which is the same number eagerly and compiled. f's call
+// stands in a module under `precision`; "": under none.
+double first_gradient(const Function& f, const Tensor& x, const char* precision = "") {
+  const auto step = [&](const Tensor& t) {
+    const Tensor y = [&] {
+      ModuleScope scope("module", precision);
+      return f(t);
+    }();
+    return cast(gradient(y, t) * 1.0, DType::F64);
+  };
+  const double eagerly = step(x).to_vector()[0];
+  auto program = compile(step, {.partial_batches = false});
+  EXPECT_EQ(program(x).to_vector()[0], eagerly) << "compiled, under '" << precision << "'";
+  return eagerly;
+}
+
+// Within `roundings` of the low type.
+void expect_near(double got, double want, DType low, int roundings = 1) {
+  EXPECT_NEAR(got, want, roundings * allowed_error(low, 1, want)) << name_of(low);
+}
+
+class LowTypes : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+};
+
+constexpr const char* kLow[] = {"O2:fp16", "O3:fp16"};
+
+TEST_F(LowTypes, AMeanOfManyHasAGradient) {
+  const Function f = [](const Tensor& x) { return mean(x); };
+  const Shape shape{128, 784};
+  const double want = 1.0 / (128 * 784);
+  expect_near(first_gradient(f, full(shape, 0.5, DType::F16)), want, DType::F16);
+  for (const char* precision : kLow)
+    expect_near(first_gradient(f, full(shape, 0.5), precision), want, DType::F16);
+}
+
+TEST_F(LowTypes, ManyTiesShareTheGradientOfTheLargest) {
+  for (const Function& f : {Function([](const Tensor& x) { return max(x); }),
+                            Function([](const Tensor& x) { return min(x); })}) {
+    const double want = 1.0 / (1 << 16);
+    expect_near(first_gradient(f, full({1 << 16}, 3, DType::F16)), want, DType::F16);
+    for (const char* precision : kLow)
+      expect_near(first_gradient(f, full({1 << 16}, 3), precision), want, DType::F16);
+    // bf16 counts to 256.
+    expect_near(first_gradient(f, full({257}, 3, DType::BF16)), 1.0 / 257, DType::BF16);
+  }
+}
+
+TEST_F(LowTypes, LossesOfManyRowsHaveGradients) {
+  constexpr int kRows = 70000;
+  const Function likelihood = [](const Tensor& x) {
+    return nll_loss(x, full({kRows}, 0, DType::I32));
+  };
+  const Function squares = [](const Tensor& x) { return mse_loss(x, detach(-x)); };
+  for (const char* precision : kLow) {
+    const double row = first_gradient(likelihood, full({kRows, 2}, -1), precision);
+    expect_near(row, -1.0 / kRows, DType::F16);
+    const double element = first_gradient(squares, full({2 * kRows}, 1), precision);
+    expect_near(element, 2.0 / kRows, DType::F16, 2);
+  }
+}
+
+TEST_F(LowTypes, AVarianceOfManyHasAGradient) {
+  constexpr int kCount = 100000;
+  std::vector<float> values(kCount, -1);
+  for (int i = 0; i < kCount; i += 2) values[i] = 1;
+  const Function f = [](const Tensor& x) { return var(x) * 1024; };
+  const Tensor x = from_floats(values, {kCount});
+  const double want = 2.0 * 1024 / (kCount - 1);
+  expect_near(first_gradient(f, cast(x, DType::F16)), want, DType::F16, 2);
+  for (const char* precision : kLow)
+    expect_near(first_gradient(f, x, precision), want, DType::F16, 2);
+}
+
+}  // namespace
+}  // namespace aloft
