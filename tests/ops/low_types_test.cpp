@@ -12,6 +12,7 @@
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
+#include "ops/logsumexp.h"
 #include "ops/losses.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
@@ -100,6 +101,20 @@ TEST_F(LowTypes, AVarianceOfManyHasAGradient) {
   expect_near(first_gradient(f, cast(x, DType::F16)), want, DType::F16, 2);
   for (const char* precision : kLow)
     expect_near(first_gradient(f, x, precision), want, DType::F16, 2);
+}
+
+TEST_F(LowTypes, LogSumExpOfManyIsFinite) {
+  constexpr int kCount = 70000;
+  const Function f = [](const Tensor& x) { return logsumexp(x); };
+  const Tensor zeros = full({1, kCount}, 0, DType::F16);
+  expect_near(f(zeros).item(), std::log(kCount), DType::F16);
+  expect_near(first_gradient(f, zeros), 1.0 / kCount, DType::F16);
+  for (const char* precision : kLow)
+    expect_near(first_gradient(f, full({1, kCount}, 0), precision), 1.0 / kCount, DType::F16);
+  const double far = -6.90625;  // and ln(1,000) = 6.90776
+  expect_near(f(full({1, 1000}, far, DType::BF16)).item(), far + std::log(1000), DType::BF16);
+  auto program = compile(f, {.partial_batches = false});
+  EXPECT_EQ(program(zeros).item(), f(zeros).item());
 }
 
 }  // namespace
