@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
+#include "ops/logical.h"
 #include "ops/op.h"
 #include "ops/promote.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
+#include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
 #include "scalar/integers.h"
@@ -51,28 +54,57 @@ Tensor pick(Vjp& g, int side, Tensor (*lost)(Operand, Operand)) {
 // product of both is NaN: what a formula cannot take is replaced by 1 before the formula, so that
 // gradients of these gradients hold too.
 
-// 0 to the power 0 is 1 whatever its base does: the gradient is 0, not 0 * 0^-1.
+// What a gradient is made of, in the type of statistics: a square leaves the range of f16, and an
+// exponent less 1 the digits of bf16.
+struct WidePair {
+  AsWritten as_written;
+  Tensor a, b, dy;
+  explicit WidePair(const Vjp& g) {
+    const DType type = statistics_type(g.in(0).dtype());
+    a = cast(g.in(0), type);
+    b = cast(g.in(1), type);
+    dy = cast(g.cotangent(0), type);
+  }
+};
+
+double least_normal(DType t) {
+  return t == DType::F64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+}
+
+// 0 to the power 0 is 1 whatever its base does: the gradient is 0, not 0 * 0^-1, and so it is of
+// bases whose reciprocal is infinite. Of others 0 * a^-1 is 0 too, with a slope along b.
 Tensor pow_by_base(Vjp& g) {
-  const Tensor& b = g.in(1);
-  const Tensor zero = scalar_like(b, 0), flat = equal(b, zero);
-  const Tensor slope = b * pow(where(flat, scalar_like(b, 1), g.in(0)), b - 1.0);
-  return g.cotangent(0) * where(flat, zero, slope);
+  const WidePair p(g);
+  const Tensor zero = scalar_like(p.b, 0), no = cast(zero, DType::Bool);
+  const Tensor divides = greater_equal(abs(p.a), scalar_like(p.a, least_normal(p.a.dtype())));
+  const Tensor flat = where(divides, no, equal(p.b, zero));
+  const Tensor slope = p.b * pow(where(flat, scalar_like(p.b, 1), p.a), p.b - 1.0);
+  return cast(p.dy * where(flat, zero, slope), g.cotangent(0).dtype());
 }
 // 0^b stays 0 (or 1) beside every b >= 0: log(0) is not asked for there.
 Tensor pow_by_exponent(Vjp& g) {
-  const Tensor &a = g.in(0), &b = g.in(1);
-  const Tensor zero = scalar_like(a, 0), no = cast(zero, DType::Bool);
-  const Tensor flat = where(equal(a, zero), greater_equal(b, zero), no);
-  const Tensor slope = g.out(0) * log(where(flat, scalar_like(a, 1), a));
-  return g.cotangent(0) * where(flat, zero, slope);
+  const WidePair p(g);
+  const Tensor zero = scalar_like(p.a, 0), no = cast(zero, DType::Bool);
+  const Tensor flat = where(equal(p.a, zero), greater_equal(p.b, zero), no);
+  const Tensor y = cast(g.out(0), p.a.dtype());
+  const Tensor slope = y * log(where(flat, scalar_like(p.a, 1), p.a));
+  return cast(p.dy * where(flat, zero, slope), g.cotangent(0).dtype());
 }
 
-// by / (a^2 + b^2); 0 at the origin, which has no angle.
-Tensor turned(Vjp& g, const Tensor& by) {
-  const Tensor squares = square(g.in(0)) + square(g.in(1)), zero = scalar_like(squares, 0);
-  const Tensor origin = equal(squares, zero);
-  const Tensor divisor = where(origin, scalar_like(squares, 1), squares);
-  return where(origin, zero, g.cotangent(0) * by / divisor);
+// One side over a^2 + b^2; 0 at the origin, which has no angle. Both are divided by the larger one
+// first, so that no square leaves the range; which one that is changes nothing, so no gradient goes
+// through it.
+Tensor turned(Vjp& g, int side) {
+  const WidePair p(g);
+  const Tensor larger = detach(maximum(abs(p.a), abs(p.b)));
+  const Tensor zero = scalar_like(larger, 0), one = scalar_like(larger, 1);
+  const Tensor origin = equal(larger, zero);
+  const Tensor finite = is_finite(larger);
+  const Tensor unit = where(origin, one, where(finite, larger, one));
+  const Tensor a = p.a / unit, b = p.b / unit;
+  const Tensor divisor = where(origin, one, square(a) + square(b));
+  const Tensor turn = p.dy * (side == 0 ? a : b) / divisor / unit;
+  return cast(where(origin, zero, turn), g.cotangent(0).dtype());
 }
 
 // a / b rounded down, from the remainder: the rounded quotient may lie on the integer above. By 0
@@ -111,8 +143,8 @@ const Row kRows[] = {
      [](Vjp& g) { return g.cotangent(0) * (g.in(1) - g.in(0)) * 2; }, "", -2, 2,
      scalar::wrapping_square_of_difference},
     {"atan2", "angle of the point (b, a), in (-pi, pi]", Numeric::Widen,
-     [](double a, double b) { return std::atan2(a, b); }, [](Vjp& g) { return turned(g, g.in(1)); },
-     [](Vjp& g) { return -turned(g, g.in(0)); }, "", 0.3, 2},
+     [](double a, double b) { return std::atan2(a, b); }, [](Vjp& g) { return turned(g, 1); },
+     [](Vjp& g) { return -turned(g, 0); }, "", 0.3, 2},
     {"mod", "a less the multiple of b towards 0: its sign is a's", Numeric::Follow,
      [](double a, double b) { return std::fmod(a, b); }, [](Vjp& g) { return g.cotangent(0); },
      [](Vjp& g) {

@@ -117,5 +117,23 @@ TEST_F(LowTypes, LogSumExpOfManyIsFinite) {
   EXPECT_EQ(program(zeros).item(), f(zeros).item());
 }
 
+TEST_F(LowTypes, AnglesHaveGradientsAtEveryDistance) {
+  // d atan2(a, b) / da = b / (a^2 + b^2), and along b that of a with the other sign.
+  const Function by_a = [](const Tensor& x) { return sum(atan2(x, detach(x))); };
+  const Function by_b = [](const Tensor& x) { return sum(atan2(detach(x), x)); };
+  const auto at = [&](double distance, DType type) {
+    const Tensor x = full({3}, distance, type);
+    const double want = 1 / (2 * x.to_vector()[0]);
+    expect_near(first_gradient(by_a, x), want, type, 2);
+    expect_near(first_gradient(by_b, x), -want, type, 2);
+  };
+  for (const double distance : {1e-4, 1.0, 200.0, 6e4}) at(distance, DType::F16);
+  for (const double distance : {1e-37, 1e-23, 1e20, 2e37}) {
+    at(distance, DType::F32);
+    at(distance, DType::BF16);
+  }
+  for (const double distance : {1e-300, 1e300}) at(distance, DType::F64);
+}
+
 }  // namespace
 }  // namespace aloft

@@ -22,6 +22,7 @@
 #include "ops/sample_inputs.h"
 #include "ops/var.h"
 #include "scalar/philox.h"
+#include "types/tolerance.h"
 
 namespace aloft {
 namespace {
@@ -239,6 +240,19 @@ TEST_F(SecondGradientsInF32, HolesOfFormulasAreNoNaN) {
   finite(second(sum(atan2(zero, other)), zero, w), "atan2");
   const Tensor rows = from_floats({0, 0, 3, 4}, {2, 2}), v = from_floats({1, 2, 3, 4}, {2, 2});
   finite(second(sum(norm(rows, {1})), rows, v), "norm");
+}
+
+// Whatever the exponent is, also 0, the slope of a^b along a changes along b: by 1 / a there.
+TEST_F(SecondGradientsInF32, ASlopeThatIsZeroHasASlope) {
+  const Tensor a = from_floats({2, 0, 4}, {3}), b = from_floats({0, 0, 0}, {3});
+  const Tensor y = pow(a, b);
+  Emitter& e = *y.emitter();
+  const Tensor slope = e.gradients(sum(y), scalar_like(y, 1), std::vector{a}, {})[0];
+  EXPECT_EQ(slope.to_vector(), (std::vector<double>{0, 0, 0}));
+  const Tensor mixed = e.gradients(sum(slope), scalar_like(slope, 1), std::vector{b}, {})[0];
+  const std::vector<double> got = mixed.to_vector(), want = {0.5, 0, 0.25};
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], allowed_error(DType::F32, 1, want[i]));
 }
 
 }  // namespace
