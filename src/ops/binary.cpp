@@ -16,6 +16,7 @@
 #include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
+#include "scalar/float_formats.h"
 #include "scalar/integers.h"
 
 namespace aloft {
@@ -244,6 +245,24 @@ Tensor squared_difference(Operand a, Operand b) { return emit_binary("squared_di
 Tensor atan2(Operand a, Operand b) { return emit_float_binary("atan2", a, b); }
 Tensor mod(Operand a, Operand b) { return emit_binary("mod", a, b); }
 Tensor remainder(Operand a, Operand b) { return emit_binary("remainder", a, b); }
+
+Tensor pow_number(const Operand& a, std::int64_t b) {
+  const DType t = a.tensor.dtype();
+  if (is_low(t)) return pow_number(a, static_cast<double>(b));
+  if (reaches(t, b)) return pow(a, number_like(a.tensor, b));
+  const Operand wide = as_type(a, DType::I64);
+  return as_type(pow(wide, number_like(wide.tensor, b)), t).tensor;
+}
+
+Tensor pow_number(const Operand& a, double b) {
+  const DType t = a.tensor.dtype();
+  const double near =
+      t == DType::BF16 ? scalar::f64_of(scalar::bf16_of(b)) : scalar::f64_of(scalar::f16_of(b));
+  if (!is_low(t) || near == b) return pow(a, number_like(a.tensor, b));
+  const Operand wide = as_type(a, DType::F32);
+  const Tensor y = pow(wide, number_like(wide.tensor, b));
+  return current_where().policy ? y : as_type(y, t).tensor;  // a policy says what results are
+}
 
 Tensor scalar_like(const Tensor& x, double value) {
   EmitterScope scope(*x.emitter());

@@ -42,12 +42,21 @@ inline Tensor operator/(Operand a, Operand b) { return div(a, b); }
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
+// A number as one of its kind.
+template <Number T>
+constexpr auto number_of(T value) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<std::int64_t>(value);
+  else
+    return static_cast<double>(value);
+}
+
 template <Number T>
 Tensor number_beside(const Tensor& x, T value, Ends ends = Ends::Wrap) {
   if constexpr (std::is_integral_v<T>)
-    return number_like(x, static_cast<std::int64_t>(value), ends);
+    return number_like(x, number_of(value), ends);
   else
-    return number_like(x, static_cast<double>(value));
+    return number_like(x, number_of(value));
 }
 
 inline Tensor operator+(Operand a, Number auto b) { return add(a, number_beside(a.tensor, b)); }
@@ -63,7 +72,11 @@ inline Tensor operator/(Operand a, Number auto b) {
 inline Tensor operator/(Number auto a, Operand b) {
   return div(number_like(b.tensor, static_cast<double>(a)), b);
 }
-inline Tensor pow(Operand a, Number auto b) { return pow(a, number_beside(a.tensor, b)); }
+// The power is of a's type, its exponent what the program says: it neither wraps around nor is it
+// rounded to a low type.
+Tensor pow_number(const Operand& a, std::int64_t b);
+Tensor pow_number(const Operand& a, double b);
+inline Tensor pow(Operand a, Number auto b) { return pow_number(a, number_of(b)); }
 // No integer is above its type's bounds, so a number beyond them compares as they do.
 inline Tensor maximum(Operand a, Number auto b) {
   return maximum(a, number_beside(a.tensor, b, Ends::Bound));

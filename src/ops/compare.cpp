@@ -72,6 +72,14 @@ std::vector<OpDef> compare_ops() {
   return all;
 }
 
+Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, std::int64_t b) {
+  const Operand wide = reaches(a.tensor.dtype(), b) ? a : as_type(a, DType::I64);
+  return compare(wide, number_like(wide.tensor, b));
+}
+Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, double b) {
+  return compare(a, number_like(a.tensor, b));
+}
+
 #define COMPARE(name)                   \
   Tensor name(Operand a, Operand b) {   \
     meet(a, b);                         \

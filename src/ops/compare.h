@@ -13,18 +13,17 @@ Tensor less_equal(Operand a, Operand b);
 Tensor greater(Operand a, Operand b);
 Tensor greater_equal(Operand a, Operand b);
 
-// With a number of the program, which becomes one of a's type where its kind allows.
-inline Tensor equal(Operand a, Number auto b) { return equal(a, number_beside(a.tensor, b)); }
-inline Tensor not_equal(Operand a, Number auto b) {
-  return not_equal(a, number_beside(a.tensor, b));
-}
-inline Tensor less(Operand a, Number auto b) { return less(a, number_beside(a.tensor, b)); }
-inline Tensor less_equal(Operand a, Number auto b) {
-  return less_equal(a, number_beside(a.tensor, b));
-}
-inline Tensor greater(Operand a, Number auto b) { return greater(a, number_beside(a.tensor, b)); }
+// With a number of the program, which becomes one of a's type where its kind allows. It never wraps
+// around: where a's integers do not reach it, both are compared in i64.
+Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, std::int64_t b);
+Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, double b);
+inline Tensor equal(Operand a, Number auto b) { return compared(equal, a, number_of(b)); }
+inline Tensor not_equal(Operand a, Number auto b) { return compared(not_equal, a, number_of(b)); }
+inline Tensor less(Operand a, Number auto b) { return compared(less, a, number_of(b)); }
+inline Tensor less_equal(Operand a, Number auto b) { return compared(less_equal, a, number_of(b)); }
+inline Tensor greater(Operand a, Number auto b) { return compared(greater, a, number_of(b)); }
 inline Tensor greater_equal(Operand a, Number auto b) {
-  return greater_equal(a, number_beside(a.tensor, b));
+  return compared(greater_equal, a, number_of(b));
 }
 
 }  // namespace aloft

@@ -14,6 +14,10 @@ Operand as_type(Operand x, DType t) {
   return x;
 }
 
+bool reaches(DType t, std::int64_t value) {
+  return !is_integer(t) || wrapped(value, t).whole() == value;
+}
+
 void meet(Operand& a, Operand& b) {
   const DType t = promoted(a.tensor.dtype(), b.tensor.dtype());
   a = as_type(a, t);

@@ -2,6 +2,8 @@
 // casts are not the user's: a precision policy may leave them out again.
 #pragma once
 
+#include <cstdint>
+
 #include "ops/declared.h"
 #include "types/promote.h"
 
@@ -9,6 +11,8 @@ namespace aloft {
 
 // The operand in another type, its place in the user's program kept.
 Operand as_type(Operand x, DType t);
+// Whether a tensor of type t can hold the integer without wrapping around; of no integers: yes.
+bool reaches(DType t, std::int64_t value);
 // Gives both the type that they meet in.
 void meet(Operand& a, Operand& b);
 

@@ -135,5 +135,20 @@ TEST_F(LowTypes, AnglesHaveGradientsAtEveryDistance) {
   for (const double distance : {1e-300, 1e300}) at(distance, DType::F64);
 }
 
+TEST_F(LowTypes, ExponentsAreNotRounded) {
+  for (const DType low : {DType::BF16, DType::F16}) {
+    const double exponent = low == DType::BF16 ? 3.3 : 2.2003;
+    const Tensor x = full({3}, 100, low);
+    const Function f = [&](const Tensor& t) { return sum(pow(t, exponent)); };
+    expect_near(pow(x, exponent).to_vector()[0], std::pow(100, exponent), low);
+    EXPECT_EQ(name_of(pow(x, exponent).dtype()), name_of(low));
+    expect_near(first_gradient(f, x), exponent * std::pow(100, exponent - 1), low, 2);
+    EXPECT_EQ(pow(x, 2).to_vector(), (x * x).to_vector());
+  }
+  const Function f = [](const Tensor& t) { return sum(pow(t, 3.3)) * 0x1p-20; };
+  expect_near(first_gradient(f, full({3}, 100), "O2:bf16"), 0x1p-20 * 3.3 * std::pow(100, 2.3),
+              DType::BF16, 2);
+}
+
 }  // namespace
 }  // namespace aloft

@@ -218,6 +218,46 @@ TEST_F(NumberTypes, NumbersOutsideATensorsTypeWrapAround) {
   EXPECT_EQ(program(u).to_ints(), ((u + 300) * -3).to_ints());
 }
 
+// Nor do they in comparisons and as exponents, where the result would be that of another number.
+TEST_F(NumberTypes, NumbersOutsideATensorsTypeAreComparedAsTheyAre) {
+  const Tensor u = cast(from_ints({1, 200}, {2}), U8), i = cast(from_ints({0, -100}, {2}), I8);
+  const Tensor n = from_ints({1, -1}, {2});
+  const auto answers = [](const Tensor& x, std::int64_t b) {
+    return std::vector<Longs>{equal(x, b).to_ints(),   not_equal(x, b).to_ints(),
+                              less(x, b).to_ints(),    less_equal(x, b).to_ints(),
+                              greater(x, b).to_ints(), greater_equal(x, b).to_ints()};
+  };
+  const Longs yes = {1, 1}, no = {0, 0};
+  const std::vector<Longs> below = {no, yes, yes, yes, no, no}, above = {no, yes, no, no, yes, yes};
+  EXPECT_EQ(answers(u, 256), below);
+  EXPECT_EQ(answers(u, 300), below);  // not as 255, which 255 would equal
+  EXPECT_EQ(answers(u, -1), above);
+  EXPECT_EQ(answers(i, 200), below);
+  EXPECT_EQ(answers(i, -129), above);
+  EXPECT_EQ(answers(n, std::int64_t{1} << 32), below);
+  EXPECT_EQ(not_equal(cast(from_ints({156, 3}, {2}), U8), -100).to_ints(), yes);
+  EXPECT_EQ(greater(u, 1).to_ints(), (Longs{0, 1}));
+  EXPECT_EQ(less(cast(from_ints({0, 1}, {2}), Bool), 2).to_ints(), yes);
+  auto program = compile([](const Tensor& x) { return less(x, 256); });
+  EXPECT_EQ(program(u).to_ints(), yes);
+}
+
+TEST_F(NumberTypes, ExponentsOutsideATensorsTypeAreWhatTheyAre) {
+  const auto power = [](DType t, int base, std::int64_t exponent) {
+    const Tensor y = pow(cast(from_ints({base}, {1}), t), exponent);
+    EXPECT_EQ(name_of(y.dtype()), name_of(t));
+    return y.to_ints();
+  };
+  EXPECT_EQ(power(U8, 2, 256), Longs{0});
+  EXPECT_EQ(power(I8, 3, 128), Longs{1});
+  EXPECT_EQ(power(I8, 3, 3), Longs{27});
+  EXPECT_EQ(power(I32, 2, std::int64_t{1} << 32), Longs{0});
+  EXPECT_EQ(power(U8, 2, -1), Longs{0});
+  EXPECT_EQ(power(U8, 1, -1), Longs{1});
+  auto program = compile([](const Tensor& x) { return pow(x, 256); });
+  EXPECT_EQ(program(cast(from_ints({2}, {1}), U8)).to_ints(), Longs{0});
+}
+
 TEST_F(NumberTypes, IntegersHaveSignsAndSquares) {
   for (const DType t : {I64, I32, I8}) {
     SCOPED_TRACE(name_of(t));
