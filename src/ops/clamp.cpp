@@ -61,6 +61,8 @@ std::vector<OpDef> clamp_ops() {
             for (const DType t : {DType::I64, DType::I32, DType::I8, DType::U8})
               s.add(A{2, std::numeric_limits<double>::infinity()}, {whole_numbers({67}, t)},
                     "integers");
+            s.add(A{200, 300}, {whole_numbers({67}, DType::I8)}, "above the type");
+            s.add(A{-10, -1}, {whole_numbers({67}, DType::U8)}, "below the type");
           },
   })};
 }

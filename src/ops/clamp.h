@@ -17,7 +17,8 @@ struct ClampAttrs {
   }
 };
 
-// low where x is below it, high where x is above it; NaN stays. low <= high.
+// low where x is below it, high where x is above it; NaN stays. low <= high. What an integer type
+// does not reach becomes its own nearest bound.
 Tensor clamp(Operand x, double low, double high);
 
 }  // namespace aloft

@@ -291,6 +291,8 @@ TEST_F(NumberTypes, CompiledIntegersAreExactToo) {
 TEST_F(NumberTypes, BoundsOfIntegersAreIntegers) {
   EXPECT_THROW(clamp(from_ints({1}, {1}), 0.5, 2), UserError);
   EXPECT_EQ(clamp(from_ints({-5, 5}, {2}), -2, 3).to_ints(), (Longs{-2, 3}));
+  EXPECT_EQ(clamp(cast(from_ints({5}, {1}), I8), 200, 300).to_ints(), Longs{127});
+  EXPECT_EQ(clamp(cast(from_ints({3}, {1}), U8), -10, -1).to_ints(), Longs{0});
 }
 
 }  // namespace

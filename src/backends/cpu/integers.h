@@ -1,4 +1,5 @@
-// Reading operands that hold integers of any type: ids, targets, positions.
+// Integers of any type: their bounds, and reading operands that hold them (ids, targets,
+// positions).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,16 @@ inline std::int64_t integer_at(DType t, const void* p, std::int64_t i) {
     default:  // u8, bool
       return static_cast<const std::uint8_t*>(p)[i];
   }
+}
+
+constexpr std::int64_t least_of(DType t) {
+  return t == DType::I64 ? INT64_MIN : t == DType::I32 ? INT32_MIN : t == DType::I8 ? INT8_MIN : 0;
+}
+constexpr std::int64_t most_of(DType t) {
+  return t == DType::I64   ? INT64_MAX
+         : t == DType::I32 ? INT32_MAX
+         : t == DType::I8  ? INT8_MAX
+                           : UINT8_MAX;
 }
 
 }  // namespace aloft::cpu

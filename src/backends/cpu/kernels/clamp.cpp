@@ -28,6 +28,9 @@ TileF32 clamp_function() { return clamp_tile; }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <algorithm>
+
+#include "backends/cpu/integers.h"
 #include "scalar/integers.h"
 
 namespace aloft::cpu {
@@ -48,7 +51,12 @@ void clamp_whole(const std::int64_t* const* in, std::int64_t* out, std::int64_t 
 }
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  const auto a = from_attrs<ClampAttrs>(call.attrs);
+  auto a = from_attrs<ClampAttrs>(call.attrs);
+  if (const DType t = call.in[0].dtype; is_integer(t)) {  // beyond the type's own, these are bounds
+    const auto least = static_cast<double>(least_of(t)), most = static_cast<double>(most_of(t));
+    a.low = std::clamp(a.low, least, most);
+    a.high = std::clamp(a.high, least, most);
+  }
   ElementwiseCode code{HWY_DYNAMIC_DISPATCH(clamp_function)(), clamp_wide, 1, {a.low, a.high}};
   code.i64 = clamp_whole;
   return prepare_elementwise(call, code);

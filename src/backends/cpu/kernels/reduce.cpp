@@ -8,6 +8,7 @@
 
 #include <limits>
 
+#include "backends/cpu/integers.h"
 #include "backends/cpu/rows/axis_view.h"
 #include "backends/cpu/rows/integer_reduction.h"
 #include "backends/cpu/rows/reduction.h"
@@ -155,16 +156,6 @@ void fold_integers(std::int64_t* into, const std::int64_t* x, std::int64_t n) {
 }
 constexpr std::int64_t larger_integer(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 constexpr std::int64_t smaller_integer(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-
-std::int64_t least_of(DType t) {
-  return t == DType::I64 ? INT64_MIN : t == DType::I32 ? INT32_MIN : t == DType::I8 ? INT8_MIN : 0;
-}
-std::int64_t most_of(DType t) {
-  return t == DType::I64   ? INT64_MAX
-         : t == DType::I32 ? INT32_MAX
-         : t == DType::I8  ? INT8_MAX
-                           : UINT8_MAX;
-}
 
 std::unique_ptr<Prepared> prepare_integers(const CallSpec& call, const Ints& axes) {
   const DType t = call.in[0].dtype;
