@@ -11,6 +11,8 @@
 #include "ops/batch_norm.h"
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
+#include "ops/reduce.h"
+#include "ops/transpose.h"
 #include "ops/var.h"
 #include "parity/case_runs.h"
 #include "types/tolerance.h"
@@ -109,6 +111,18 @@ TEST(FarFromZero, EqualNumbersHaveNoDistances) {
           batch_norm(x, one, zero, stay, rate, {.training = true}).y, var(x, {2}, true)})
       for (const double v : y.to_vector()) ASSERT_EQ(v, 0) << value;
   }
+}
+
+TEST(Products, AreThoseOfDoubleAlongEveryAxis) {
+  use_backend(cpu_backend());
+  const std::vector<float> factors = {1e30f, 1e30f, 1e-30f, 1e-30f, 2, 2, 2, 2};
+  const std::vector<double> want = {1, 16};
+  const std::vector<double> rows = prod(from_floats(factors, {2, 4}), {1}).to_vector();
+  const std::vector<double> columns =
+      prod(transpose(from_floats(factors, {2, 4}), {1, 0}), {0}).to_vector();
+  EXPECT_EQ(columns, rows);
+  for (std::size_t i = 0; i < want.size(); ++i)  // the factors are rounded, and the product
+    EXPECT_NEAR(rows[i], want[i], 5 * unit_roundoff(DType::F32) * want[i]);
 }
 
 }  // namespace

@@ -143,8 +143,7 @@ ReductionCode code_of(const std::string& op) {
     return {HWY_DYNAMIC_DISPATCH(max_fold)(), plain<double, larger>(), larger, -kInf, as_it_is};
   if (op == "min")
     return {HWY_DYNAMIC_DISPATCH(min_fold)(), plain<double, smaller>(), smaller, kInf, as_it_is};
-  if (op == "prod")
-    return {plain<float, multiply>(), plain<double, multiply>(), multiply, 1, as_it_is};
+  if (op == "prod") return {{}, plain<double, multiply>(), multiply, 1, as_it_is};
   if (op == "any") return {plain<float, either>(), plain<double, either>(), either, 0, as_it_is};
   return {plain<float, both>(), plain<double, both>(), both, 1, as_it_is};
 }

@@ -61,7 +61,8 @@ class Reduction : public Prepared, public ColumnReduction {
       : axes_(call.in[0].shape, named_axes(axes, call.in[0].shape.rank()), call),
         code_(code),
         in_(call.in[0].dtype),
-        out_(call.out[0].dtype) {
+        out_(call.out[0].dtype),
+        in_f32_(is_light(in_) && code.f32.row != nullptr) {
     inner_is_reduced_ = axes_.is_marked(axes_.count() - 1);
     for (int g = 0; g < axes_.count(); ++g)
       (axes_.is_marked(g) ? reduced_ : kept_) *= axes_.bound(g);
@@ -70,7 +71,7 @@ class Reduction : public Prepared, public ColumnReduction {
 
   std::optional<ColumnFold> column_fold() const override {
     const bool leading = !inner_is_reduced_ && axes_.count() <= 2;
-    if (!leading || !is_light(in_) || code_.before_f32 != nullptr || code_.start != 0)
+    if (!leading || !in_f32_ || code_.before_f32 != nullptr || code_.start != 0)
       return std::nullopt;
     return ColumnFold{code_.f32.rows, kept_, pieces_of(false, reduced_, kept_)};
   }
@@ -93,7 +94,7 @@ class Reduction : public Prepared, public ColumnReduction {
   }
 
   void run(const RunArgs& args) const override {
-    if (is_light(in_))
+    if (in_f32_)
       run_as<float>(args, code_.f32, code_.before_f32);
     else
       run_as<double>(args, code_.f64, code_.before_f64);
@@ -226,6 +227,7 @@ class Reduction : public Prepared, public ColumnReduction {
   GroupedAxes axes_;
   ReductionCode code_;
   DType in_, out_;
+  bool in_f32_;
   bool inner_is_reduced_ = false;
   std::int64_t reduced_ = 1, kept_ = 1;  // at the bound
   bool kept_varies_ = false;

@@ -17,7 +17,7 @@ struct Fold {
 };
 
 struct ReductionCode {
-  Fold<float> f32;   // f32, bf16, f16; also 8-bit integers and bool
+  Fold<float> f32;   // f32, bf16, f16; also 8-bit integers and bool; null: these in double too
   Fold<double> f64;  // f64 and wider integers
   double (*combine)(double, double);
   double start = 0;
