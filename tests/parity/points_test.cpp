@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "frontend/eager.h"
 #include "ops/batch_norm.h"
+#include "ops/cast.h"
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
 #include "ops/reduce.h"
@@ -111,6 +112,22 @@ TEST(FarFromZero, EqualNumbersHaveNoDistances) {
           batch_norm(x, one, zero, stay, rate, {.training = true}).y, var(x, {2}, true)})
       for (const double v : y.to_vector()) ASSERT_EQ(v, 0) << value;
   }
+}
+
+// Sums that leave f32's range are made in double.
+TEST(FarFromZero, EqualHugeNumbersHaveAMean) {
+  use_backend(cpu_backend());
+  constexpr int kLength = 768;
+  const Tensor one = from_floats({1}, {1}), zero = from_floats({0}, {1});
+  const Tensor stay = from_floats({0}, {1}), rate = from_floats({1}, {1});
+  for (const float value : {1e37f, -3e38f})
+    for (const DType type : {DType::F32, DType::BF16}) {
+      const std::vector<float> values(2 * kLength, value);
+      const Tensor x = cast(from_floats(values, {2, 1, kLength}), type);
+      for (const Tensor& y : {layer_norm(x, Tensor(), Tensor()), group_norm(x, 1, one, zero),
+                              batch_norm(x, one, zero, stay, rate, {.training = true}).y})
+        for (const double v : y.to_vector()) ASSERT_EQ(v, 0) << value << " " << name_of(type);
+    }
 }
 
 TEST(Products, AreThoseOfDoubleAlongEveryAxis) {

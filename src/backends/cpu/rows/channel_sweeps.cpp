@@ -15,7 +15,11 @@ namespace aloft::cpu::HWY_NAMESPACE {
 template <class T>
 double sum(const void* p, std::int64_t n) {
   const T* x = static_cast<const T*>(p);
-  return sum_over(n, [&](auto at) HWY_ATTR { return at(x); });
+  double total = sum_over(n, [&](auto at) HWY_ATTR { return at(x); });
+  if (HWY_LIKELY(std::isfinite(total))) return total;
+  total = 0;  // a sum that leaves f32's range
+  for (std::int64_t i = 0; i < n; ++i) total += static_cast<double>(scalar::f32_of(x[i]));
+  return total;
 }
 
 template <class T>

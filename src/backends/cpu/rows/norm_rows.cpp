@@ -13,7 +13,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-// In double, for rows whose squares leave f32's range.
+// In double, for rows whose sums or squares leave f32's range.
+template <class T>
+double sum_in_double(const T* x, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(scalar::f32_of(x[i]));
+  return sum;
+}
 template <class T>
 double squares_in_double(const T* x, std::int64_t n, double mean) {
   double sum = 0;
@@ -85,7 +91,11 @@ NormStatistics forward(const NormForward& row, std::int64_t n) {
     return at(static_cast<const T*>(sum));
   };
   const T* normed = kSum ? sum : x;
-  if constexpr (kCentred) s.mean = static_cast<float>(sum_over(n, first) / count);
+  if constexpr (kCentred) {
+    double total = sum_over(n, first);
+    if (HWY_UNLIKELY(!std::isfinite(total))) total = sum_in_double(normed, n);
+    s.mean = static_cast<float>(total / count);
+  }
   const FloatV mean = hn::Set(d, s.mean);
   double squares = sum_over(n, [&](auto at) HWY_ATTR {
     const FloatV c = kCentred ? at.keep(hn::Sub(at(normed), mean)) : first(at);
