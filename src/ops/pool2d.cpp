@@ -94,12 +94,16 @@ struct Geometry {
   Ints kernel, stride, padding;
 };
 
+// A stride beside which nothing else adds up in 63 bits.
+constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
+
 std::vector<Geometry> geometries() {
-  return {{{2, 3, 6, 6}, {2, 2}, {}, {0, 0}},      {{1, 2, 8, 7}, {3, 3}, {2, 2}, {1, 1}},
-          {{1, 2, 7, 9}, {3, 2}, {1, 2}, {0, 0}},  {{1, 2, 4, 4}, {2, 2}, {2, 2}, {1, 1}},
-          {{1, 1, 1, 1}, {1, 1}, {}, {0, 0}},      {{1, 1, 1, 4097}, {1, 3}, {1, 2}, {0, 1}},
-          {{2, 17, 5, 5}, {2, 3}, {1, 1}, {1, 1}}, {{0, 3, 4, 4}, {2, 2}, {}, {0, 0}},
-          {{2, 2, 5, 7}, {2, 2}, {}, {0, 0}},      {{1, 1, 66, 71}, {2, 2}, {}, {0, 0}}};
+  return {{{2, 3, 6, 6}, {2, 2}, {}, {0, 0}},          {{1, 2, 8, 7}, {3, 3}, {2, 2}, {1, 1}},
+          {{1, 2, 7, 9}, {3, 2}, {1, 2}, {0, 0}},      {{1, 2, 4, 4}, {2, 2}, {2, 2}, {1, 1}},
+          {{1, 1, 1, 1}, {1, 1}, {}, {0, 0}},          {{1, 1, 1, 4097}, {1, 3}, {1, 2}, {0, 1}},
+          {{2, 17, 5, 5}, {2, 3}, {1, 1}, {1, 1}},     {{0, 3, 4, 4}, {2, 2}, {}, {0, 0}},
+          {{2, 2, 5, 7}, {2, 2}, {}, {0, 0}},          {{1, 1, 66, 71}, {2, 2}, {}, {0, 0}},
+          {{1, 1, 4, 5}, {1, 1}, {kFar, kFar}, {0, 0}}};
 }
 
 Shape result_of(const Geometry& g) {
@@ -111,7 +115,8 @@ SampleInput distinct(const Shape& x) { return {x, Fill::Distinct, -2, 2}; }
 
 Cost cost_of_windows(const Ints& kernel, CallTypes in, CallTypes out, const Shape& pooled) {
   Cost c = elementwise_cost(0, in, out);
-  c.flops = static_cast<double>(pooled.max_numel() * kernel[0] * kernel[1]);
+  c.flops = static_cast<double>(pooled.max_numel());
+  for (const std::int64_t extent : kernel) c.flops *= static_cast<double>(extent);
   return c;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ops/op.h"
+#include "ops/pool2d.h"
 #include "ops/sample_inputs.h"
 
 namespace aloft {
@@ -48,6 +49,14 @@ TEST(Samples, HoldALengthThatNothingDivides) {
     EXPECT_NE(has_long_sample(op), is_excused)
         << op.name.str() << (is_excused ? " has one: take it off the list" : " has no 4,097");
   }
+}
+
+// What a call costs is counted as it is, also where the count is no integer of 63 bits.
+TEST(Costs, OfHugeWindowsAreHuge) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  const AvgPool2dAttrs pool{{kHuge, kHuge}, {}, {kHuge / 2, kHuge / 2}};
+  const TensorType x{DType::F32, {1, 1, 4, 4}}, y{DType::F32, {1, 1, 1, 1}};
+  EXPECT_EQ(op_named("avg_pool2d").cost(to_attrs(pool), {&x, 1}, {&y, 1}).flops, 0x1p80);
 }
 
 }  // namespace

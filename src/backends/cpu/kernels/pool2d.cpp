@@ -67,7 +67,7 @@ struct Holders {
 };
 Holders holders_of(const Windows& w, std::int64_t i, std::int64_t count) {
   const std::int64_t from = i + w.padding - w.kernel + 1;
-  return {from <= 0 ? 0 : (from + w.stride - 1) / w.stride,
+  return {from <= 0 ? 0 : (from - 1) / w.stride + 1,
           std::min(count, (i + w.padding) / w.stride + 1)};
 }
 
