@@ -15,6 +15,10 @@ using A = GatherAttrs;
 Cost cost(const A&, CallTypes in, CallTypes out) {
   return {0, static_cast<double>(2 * out[0].max_bytes() + in[1].max_bytes())};
 }
+// Of what adds its third operand.
+Cost cost_of_adding(const A& a, CallTypes in, CallTypes out) {
+  return {static_cast<double>(in[2].shape.max_numel()), cost(a, in, out).bytes};
+}
 
 // Where `id` points along an axis of n elements; -1: outside.
 std::int64_t place_of_id(double id, std::int64_t n) {
@@ -127,7 +131,7 @@ OpDef scatter_add_op() {
         if (g.needs(0)) g.give(0, g.cotangent(0));
         if (g.needs(2)) g.give(2, gather(g.cotangent(0), g.in(1), a.axis));
       }),
-      .cost = cost,
+      .cost = cost_of_adding,
       .labels = "*",
       .fusion = Fusion::Opaque,
       .onnx = Onnx{"ScatterElements", 16},
@@ -213,7 +217,7 @@ OpDef index_add_op() {
         if (g.needs(0)) g.give(0, g.cotangent(0));
         if (g.needs(2)) g.give(2, take(g.cotangent(0), g.in(1), a.axis));
       }),
-      .cost = cost,
+      .cost = cost_of_adding,
       .labels = "*",
       .fusion = Fusion::Opaque,
       .onnx = no_onnx(),

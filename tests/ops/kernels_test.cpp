@@ -3,63 +3,26 @@
 // and an outermost dimension that is a symbol below its bound.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "ops/evaluate.h"
 #include "ops/graph_emitter.h"
+#include "ops/kernel_case.h"
 #include "ops/kernel_run.h"
 #include "ops/sample_inputs.h"
 
 namespace aloft {
 namespace {
 
+using testing::Case;
 using testing::case_text;
 using testing::compare;
-using testing::make_inputs;
+using testing::make_case;
 using testing::run_kernel;
 using testing::RunOptions;
 using testing::samples_of;
-
-struct Case {
-  const OpDef& op;
-  const Sample& sample;
-  std::vector<HostArray> in;
-  CallSpec call;
-  std::vector<HostArray> want;
-  DType dtype = DType::F32;  // of the float operands
-  std::int64_t length = 1;
-  double scale = 0;
-};
-
-// Nullopt where the op does not take these types.
-std::optional<Case> make_case(const OpDef& op, const Sample& sample, DType dtype) {
-  Case c{op, sample, make_inputs(sample, dtype, 7), {}, {}};
-  c.dtype = dtype;
-  c.call.op = op.name;
-  c.call.attrs = sample.attrs;
-  for (const HostArray& a : c.in) c.call.in.push_back({a.dtype, Shape::of(a.shape)});
-  try {
-    c.call.out = infer_types(op, sample.attrs, c.call.in, {});
-  } catch (const UserError&) {
-    return std::nullopt;
-  }
-  c.want = evaluate_op(op, sample.attrs, c.in,
-                       sample.rounds_between_ops ? Rounding::ToDType : Rounding::None);
-  const bool sums = op.fusion == Fusion::Opaque || op.fusion == Fusion::RowReduce;
-  if (!sums && op.body != nullptr) c.length = 16;  // terms of the body may cancel
-  for (const auto* list : {&c.in, &c.want})
-    for (const HostArray& a : *list) {
-      if (!is_float(a.dtype) || (!sums && c.length == 1)) continue;
-      if (sums) c.length = std::max(c.length, a.numel());
-      for (double v : a.values)
-        if (std::isfinite(v) && std::abs(v) < 1e30) c.scale = std::max(c.scale, std::abs(v));
-    }
-  return c;
-}
 
 void check_threads_and_sharing(const Case& c, const Kernel& kernel,
                                const testing::RunResult& first) {
@@ -143,7 +106,7 @@ bool check_symbolic(const Case& c) {
   const auto result = run_kernel(*choice.kernel, *call, c.in, options);
   EXPECT_EQ(result.problem, "") << "with a symbolic outer dimension";
   for (std::size_t o = 0; o < c.want.size(); ++o)
-    EXPECT_EQ(compare(result.out[o], c.want[o], c.length, c.scale, c.sample, c.dtype), "")
+    EXPECT_EQ(compare(result.out[o], c.want[o], c.lengths[o], c.scale, c.sample, c.dtype), "")
         << "output " << o << " with a symbolic outer dimension";
   return true;
 }
@@ -170,7 +133,7 @@ TEST_P(Kernels, EqualTheMeaning) {
       const auto first = run_kernel(*choice.kernel, c->call, c->in, {.threads = 1});
       EXPECT_EQ(first.problem, "");
       for (std::size_t o = 0; o < c->want.size(); ++o)
-        EXPECT_EQ(compare(first.out[o], c->want[o], c->length, c->scale, sample, dtype), "")
+        EXPECT_EQ(compare(first.out[o], c->want[o], c->lengths[o], c->scale, sample, dtype), "")
             << "output " << o;
       check_threads_and_sharing(*c, *choice.kernel, first);
       check_symbolic(*c);
@@ -200,7 +163,7 @@ TEST_P(KernelsOfAnyNumbers, EqualTheMeaningOnSpecialValues) {
       const auto result = run_kernel(*choice.kernel, c->call, c->in, {.threads = 2});
       EXPECT_EQ(result.problem, "");
       for (std::size_t o = 0; o < c->want.size(); ++o)
-        EXPECT_EQ(compare(result.out[o], c->want[o], c->length, c->scale, sample, dtype), "")
+        EXPECT_EQ(compare(result.out[o], c->want[o], c->lengths[o], c->scale, sample, dtype), "")
             << "output " << o;
     }
   }
@@ -235,7 +198,8 @@ TEST_P(Kernels, EqualTheMeaningOnRandomCalls) {
     const auto result = run_kernel(*choice.kernel, c->call, c->in, {.threads = 2});
     EXPECT_EQ(result.problem, "");
     for (std::size_t o = 0; o < c->want.size(); ++o)
-      EXPECT_EQ(compare(result.out[o], c->want[o], c->length, c->scale, c->sample, c->dtype), "")
+      EXPECT_EQ(compare(result.out[o], c->want[o], c->lengths[o], c->scale, c->sample, c->dtype),
+                "")
           << "output " << o;
   }
 }
