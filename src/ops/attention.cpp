@@ -247,6 +247,11 @@ OpDef attention_grad_op() {
                 in.push_back({lse_shape(q), Fill::Normal, 0, 0, 1, DType::F32, true});
               s.add(shape.attrs, in).inner_roundings = kInnerRoundings;
             }
+            const SampleShape small{{true, 0.5}, 1, 3, 4, 2, 1, 2};
+            auto in = qkv_of(small);
+            const SampleInput o = in[0], lse{lse_shape(o.shape), Fill::Uniform, 4, 6};
+            in.insert(in.end(), {o, lse, o, {lse_shape(o.shape)}});
+            s.add(small.attrs, all_in_f64(in), "all in f64").inner_roundings = kInnerRoundings;
           },
       .products = [](const auto& a, CallTypes in, CallTypes) { return products_of(a, in, true); },
       .keep_inputs = {4, 6},

@@ -191,6 +191,11 @@ OpDef attention_qkv_grad_op() {
               if (x.length == 7) in.push_back({lse, Fill::Normal, 0, 0, 1, DType::F32, true});
               s.add(x.attrs, in).inner_roundings = kInnerRoundings;
             }
+            const A small{2, 1, true, 0.5};
+            const Shape qkv{1, 3, small.all_heads() * 2}, lse = lse_shape(small, qkv);
+            const SampleInput o{output_shape(small, qkv)};
+            s.add(small, all_in_f64({{qkv}, o, {lse, Fill::Uniform, 4, 6}, o, {lse}}), "all in f64")
+                .inner_roundings = kInnerRoundings;
           },
       .products = [](const A& a, CallTypes in, CallTypes) { return products_of(a, in, true); },
       .keep_inputs = {2, 4},

@@ -125,8 +125,7 @@ void add_samples(Samples& s, bool grad) {
   one({}, {3, 4097}, 0, 4097, DType::I32, "");
   one({}, {70, 33}, 0, 33, DType::I32, "");
   Sample& f64 = one({-100, 0.1}, {3, 4}, 0, 4, DType::I32, "all in f64");
-  for (SampleInput& in : f64.in)
-    if (is_float(in.dtype)) in.dtype = DType::F64, in.fixed_dtype = true;
+  f64.in = all_in_f64(std::move(f64.in));
   one({}, {5, 4}, -1, 6, DType::I32, "targets outside the classes").gradient = false;
   const auto logits = [&](A a, SampleInput x, std::string note) {
     Sample& sample = one(a, x.shape, 0, 8, DType::I32, std::move(note));

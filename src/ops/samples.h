@@ -67,4 +67,11 @@ inline SampleInput whole_numbers(Shape shape, DType dtype) {
   return {std::move(shape), Fill::Whole, 0, 0, 1, dtype, true};
 }
 
+// For gradients of gradients, which are checked where every float is a double.
+inline std::vector<SampleInput> all_in_f64(std::vector<SampleInput> in) {
+  for (SampleInput& x : in)
+    if (is_float(x.dtype)) x.dtype = DType::F64, x.fixed_dtype = true;
+  return in;
+}
+
 }  // namespace aloft
