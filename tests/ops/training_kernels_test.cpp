@@ -97,7 +97,8 @@ TEST(TrainingKernels, CrossEntropyOfAWholeVocabulary) {
       sum += grad.out[0][r * classes + i];
       magnitude += std::abs(grad.out[0][r * classes + i]);
     }
-    EXPECT_NEAR(sum, 0, allowed_error(DType::F32, classes, magnitude, magnitude)) << "row " << r;
+    // Each element is off by its own roundings, and by the row's sum of exponentials.
+    EXPECT_NEAR(sum, 0, allowed_error(DType::F32, 1, magnitude)) << "row " << r;
     if (r == 3)
       EXPECT_EQ(magnitude, 0);
     else

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/conv/conv_weight_product.h"
 #include "backends/cpu/float_buffer.h"
+#include "types/tolerance.h"
 
 namespace aloft::cpu {
 namespace {
@@ -98,11 +99,11 @@ void expect_right(const AlsoEqual& also_equal) {
       std::fill(poisoned.begin() + images * s.x_size(), poisoned.end(), std::nan(""));
       std::fill(poisoned_dy.begin() + images * s.y_size(), poisoned_dy.end(), std::nan(""));
       FloatBuffer one = run<Gradient>(s, poisoned, poisoned_dy, images, 1);
-      // One rounding to bf16, and sums of products under one in f32.
-      const double sums = 0x1p-22 * std::sqrt(1.0 + images * s.out_height * s.out_width) * 8;
+      const std::int64_t products = images * s.out_height * s.out_width;  // of numbers in (-1, 1)
       for (std::int64_t i = 0; i < s.weight_size(); ++i) {
         const double want = expected(s, x, dy, images, i);
-        ASSERT_NEAR(one.get(i), want, 0x1p-8 * std::abs(want) + sums) << g.name << " " << i;
+        ASSERT_NEAR(one.get(i), want, allowed_error(DType::BF16, products, want, 1))
+            << g.name << " " << i;
       }
       for (const int threads : {2, 4})
         EXPECT_EQ(run<Gradient>(s, poisoned, poisoned_dy, images, threads).copy(), one.copy())

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/float_buffer.h"
 #include "backends/cpu/isa.h"
+#include "types/tolerance.h"
 
 namespace aloft::cpu {
 namespace {
@@ -53,14 +54,13 @@ FloatBuffer run(const Case& c, int threads) {
   return out;
 }
 
-// Rounding of the result, plus f32 sums of k products in (-1, 1).
+// Of a sum of k products in (-1, 1), and of what it is added to.
 double tolerance(const MatmulSpec& s, double want) {
-  const double rounding = s.c == DType::BF16 ? 0x1p-8 : s.c == DType::F16 ? 0x1p-11 : 0x1p-24;
-  double sums = 0x1p-23 * std::sqrt(static_cast<double>(s.k) + 1) * 16;
+  double allowed = allowed_error(s.c, s.k + 1, want, 1);
   // Two of the four products of halves are rounded below f16's own precision.
   if (s.a == DType::F16 && s.b == DType::F16 && s.c == DType::F16)
-    sums += 0x1p-17 * std::sqrt(static_cast<double>(s.k));
-  return rounding * std::abs(want) + sums;
+    allowed += 0x1p-17 * std::sqrt(static_cast<double>(s.k));
+  return allowed;
 }
 
 void expect_right_at(const Case& c, FloatBuffer& got, std::int64_t b, std::int64_t i,
