@@ -6,6 +6,7 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/check_indices.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/op.h"
@@ -202,7 +203,9 @@ Tensor kl_div(Operand x, Operand target, const std::string& reduction, bool log_
   return emit_one("kl_div", to_attrs(KlDivAttrs{log_target, reduction}), {x, target});
 }
 Tensor nll_loss(Operand x, Operand target, const NllLossAttrs& attrs) {
-  return emit_one("nll_loss", to_attrs(attrs), {x, target});
+  const Tensor loss = emit_one("nll_loss", to_attrs(attrs), {x, target});
+  check_indices("nll_loss", "a target", target, x.tensor.dim(-1).max(), attrs.ignore_index);
+  return loss;
 }
 
 }  // namespace aloft

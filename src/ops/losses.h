@@ -60,8 +60,8 @@ Tensor bce_with_logits(Operand x, Operand target, const std::string& reduction =
 // target (log(target) - x), 0 where the target is 0; x holds logarithms of probabilities.
 Tensor kl_div(Operand x, Operand target, const std::string& reduction = "mean",
               bool log_target = false);
-// -x[target] of rows x [..., classes] of log-probabilities. Where no row counts the mean is 0; a
-// target that is no class and not ignore_index makes the loss NaN.
+// -x[target] of rows x [..., classes] of log-probabilities. Where no row counts the mean is 0. A
+// target that is no class and not ignore_index: eager UserError E0214, compiled NaN.
 Tensor nll_loss(Operand x, Operand target, const NllLossAttrs& attrs = {});
 
 }  // namespace aloft

@@ -190,10 +190,10 @@ T d_softsign(T x) {
   const T d = T(1) + std::abs(x);
   return T(1) / (d * d);
 }
-// -1, 0, 1; NaN stays NaN.
+// -1, 0, 1; +0 of -0, and NaN stays NaN.
 template <Real T>
 T sign(T x) {
-  return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
+  return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x;
 }
 
 }  // namespace aloft::scalar

@@ -12,6 +12,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
 #include "ops/linear_cross_entropy.h"
+#include "ops/losses.h"
 #include "ops/reduce.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -408,6 +409,10 @@ TEST_F(StepRules, IndicesOutOfRangeAreRefusedEagerly) {
                }),
                {"E0214", "4 as number 1 of 3", "0 to 3", "-100"});
   expect_words(refusal([&] { cross_entropy(x, from_ints({0, 1, -1}, {3})); }), {"E0214", "-1"});
+  expect_words(refusal([&] {
+                 nll_loss(x, from_ints({0, 4, -100}, {3}));
+               }),
+               {"E0214", "nll_loss", "4 as number 1 of 3", "0 to 3"});
   expect_words(refusal([&] {
                  linear_cross_entropy(numbers({3, 2}), table, from_int64s({0, 5, 1}, {3}));
                }),

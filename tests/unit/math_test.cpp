@@ -54,6 +54,11 @@ TEST(ScalarMath, FloatAgreesWithDouble) {
     }
 }
 
+TEST(ScalarMath, ZerosHaveNoSign) {
+  for (const double zero : {0.0, -0.0}) EXPECT_FALSE(std::signbit(sign(zero))) << zero;
+  EXPECT_FALSE(std::signbit(sign(-0.0f)));
+}
+
 TEST(ScalarMath, NanStaysNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Row& row : kRows) {

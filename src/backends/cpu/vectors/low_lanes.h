@@ -20,7 +20,8 @@ ALOFT_LANES inline __m512 load_lanes(const void* p, __mmask16 mask, DType type) 
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(low), 16));
 }
 
-// Rounded to the nearest, ties to even.
+// Rounded to the nearest, ties to even. What f32 holds only as a denormal becomes 0 in bf16, as the
+// processor's instruction has it; in f16 it is below every number anyway.
 ALOFT_LANES inline void store_lanes(void* p, __mmask16 mask, __m512 v, DType type) {
   if (type == DType::F32)
     _mm512_mask_storeu_ps(p, mask, v);
