@@ -69,8 +69,8 @@ inline double allowed_error(DType stored, std::int64_t length, double meaning, d
 }
 
 // Behind a chain of `roundings` to a low type, relative to a result's largest magnitude. Each is as
-// good as independent of the others, so that errors add as the steps of a random walk do; the
-// largest error among a tensor's elements lies some two deviations out.
+// good as independent of the others, so that errors add as the steps of a random walk do. One that
+// is spread evenly over [-u, u] has the deviation u / sqrt(3): the bound lies 3.5 deviations out.
 inline double chain_tolerance(DType rounded_to, int roundings) {
   return 2 * unit_roundoff(rounded_to) * std::sqrt(static_cast<double>(roundings));
 }
