@@ -192,7 +192,9 @@ TEST_F(Modes, AFunctionMayLeaveAnotherModeThanItFound) {
       const Tensor x = numbers({8, 6}, static_cast<float>(i));
       results[is_compiled].push_back((is_compiled ? compiled(x) : f(x)).to_vector());
     }
-    if (is_compiled) EXPECT_EQ(compiled.programs().plan().programs.size(), 2u);
+    if (is_compiled) {
+      EXPECT_EQ(compiled.programs().plan().programs.size(), 2u);
+    }
   }
   EXPECT_EQ(results[0], results[1]);
 }
@@ -282,7 +284,9 @@ TEST_F(Modes, AStepThatAllowsItselfGradientsRunsUnderNoGrad) {
       const Tensor x = numbers({8, 4}, static_cast<float>(i));
       is_compiled ? compiled(x) : step(x);
     }
-    if (is_compiled) EXPECT_EQ(compiled.programs().plan().programs.size(), 1u);
+    if (is_compiled) {
+      EXPECT_EQ(compiled.programs().plan().programs.size(), 1u);
+    }
     states[is_compiled] = state_of(layer, opt);
   }
   EXPECT_EQ(states[0], states[1]);
