@@ -47,8 +47,10 @@ struct Tolerance {
 };
 
 // `length`: how many terms a result sums; 1 for an element-wise function. Errors of a sum grow with
-// the square root of its length (rounding errors are as good as independent); elementary functions
-// are within 4 units in the last place (8 roundoffs) of f32, and a chain of a few stays within 16.
+// the square root of its length (rounding errors are as good as independent, and partial sums stay
+// near the largest term: of a long chain whose partial sums outgrow it, bound those); elementary
+// functions are within 4 units in the last place (8 roundoffs) of f32, and a chain of a few stays
+// within 16.
 inline Tolerance tolerance_of(DType stored, std::int64_t length = 1) {
   if (!is_float(stored)) return {};
   const double compute = unit_roundoff(stored == DType::F64 ? DType::F64 : DType::F32);
