@@ -9,6 +9,7 @@
 #include "e2e/training.h"
 #include "nn/batch_norm.h"
 #include "nn/linear.h"
+#include "numbers.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/concat.h"
@@ -23,6 +24,7 @@
 #include "ops/sort.h"
 #include "ops/transpose.h"
 #include "optim/sgd.h"
+#include "refusal.h"
 
 namespace aloft::e2e {
 namespace {
@@ -37,34 +39,13 @@ class CompiledCalls : public testing::Test {
   }
 };
 
-// rows x columns numbers that begin with `first`.
-Tensor numbers(std::int64_t rows, std::int64_t columns, float first = 1) {
-  std::vector<float> values(static_cast<std::size_t>(rows * columns));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i) / 8;
-  return from_floats(values, {rows, columns});
-}
-
-// What() of the UserError that `call` ends in; empty where it does not.
-template <class Call>
-std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
-
-void expect_words(const std::string& text, std::initializer_list<const char*> words) {
-  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << word << text;
-}
-
 // --- arguments
 
 TEST_F(CompiledCalls, BatchesThatDifferAreRefusedAsEagerDoes) {
   const auto add_up = [](Tensor x, Tensor y) { return x + y; };
   auto compiled = compile(add_up);
-  const auto x8 = numbers(8, 3), x4 = numbers(4, 3), y8 = numbers(8, 3, 50), y4 = numbers(4, 3, 60);
+  const auto x8 = numbers({8, 3}), x4 = numbers({4, 3}), y8 = numbers({8, 3}, 50),
+             y4 = numbers({4, 3}, 60);
   expect_words(refusal([&] { add_up(x4, y8); }), {"E0203"});
   // Before anything was compiled, and behind calls of either size.
   expect_words(refusal([&] { compiled(x4, y8); }), {"E0203", "f32[4,3]", "f32[8,3]"});
@@ -86,11 +67,11 @@ TEST_F(CompiledCalls, ARefusedStepChangesNoParameter) {
     const Tensor d = net(x) - y;
     return minimize(mean(d * d), opt);
   });
-  step(numbers(8, 3), numbers(8, 2));
+  step(numbers({8, 3}), numbers({8, 2}));
   const std::string before = bytes_of(*layer.weight);
-  expect_words(refusal([&] { step(numbers(4, 3), numbers(8, 2)); }), {"E0203"});
+  expect_words(refusal([&] { step(numbers({4, 3}), numbers({8, 2})); }), {"E0203"});
   EXPECT_EQ(bytes_of(*layer.weight), before);
-  step(numbers(4, 3), numbers(4, 2));
+  step(numbers({4, 3}), numbers({4, 2}));
   EXPECT_NE(bytes_of(*layer.weight), before);
 }
 
@@ -98,16 +79,16 @@ TEST_F(CompiledCalls, RowsMayDifferWhereTheFunctionMeansThat) {
   const auto rows_of = [](Tensor table, Tensor which) { return gather(table, which, 0); };
   auto compiled = compile(rows_of);
   for (const std::int64_t n : {3, 5, 2}) {
-    const Tensor table = numbers(5, 4);
+    const Tensor table = numbers({5, 4});
     const Tensor which = from_ints(std::vector<std::int32_t>(n * 4, 2), {n, 4});
     EXPECT_EQ(compiled(table, which).to_vector(), rows_of(table, which).to_vector()) << n;
   }
   // One row is broadcast, also by a program that knows the same function for equal batches.
   const auto add_up = [](Tensor x, Tensor y) { return x + y; };
   auto sums = compile(add_up);
-  sums(numbers(8, 3), numbers(8, 3));
-  EXPECT_EQ(sums(numbers(1, 3), numbers(8, 3)).to_vector(),
-            add_up(numbers(1, 3), numbers(8, 3)).to_vector());
+  sums(numbers({8, 3}), numbers({8, 3}));
+  EXPECT_EQ(sums(numbers({1, 3}), numbers({8, 3})).to_vector(),
+            add_up(numbers({1, 3}), numbers({8, 3})).to_vector());
 }
 
 // Each call means the arguments that it has: none that an earlier one had, none that it has not.
@@ -120,7 +101,8 @@ TEST_F(CompiledCalls, ArgumentsMayBeLeftOut) {
     auto compiled = compile(masked);
     for (const std::int64_t rows : {8, 3, 1})
       for (const int count : {first, 1, 3, 2}) {
-        const Tensor x = numbers(rows, 3), mask = numbers(rows, 3, 5), shift = numbers(rows, 3, -4);
+        const Tensor x = numbers({rows, 3}), mask = numbers({rows, 3}, 5),
+                     shift = numbers({rows, 3}, -4);
         const Tensor got = count == 1   ? compiled(x)
                            : count == 2 ? compiled(x, mask)
                                         : compiled(x, mask, shift);
@@ -136,7 +118,7 @@ TEST_F(CompiledCalls, ArgumentsMayBeLeftOut) {
 TEST_F(CompiledCalls, AFunctionWithoutArgumentsIsAnotherThanOneWith) {
   const auto twice = [](Tensor x = full({2, 2}, 3.0)) { return x * 2.0; };
   auto compiled = compile(twice);
-  const Tensor x = numbers(4, 3);
+  const Tensor x = numbers({4, 3});
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(compiled(x).to_vector(), twice(x).to_vector());
     EXPECT_EQ(compiled().to_vector(), std::vector<double>(4, 6.0));
@@ -150,11 +132,11 @@ TEST_F(CompiledCalls, ProductsOfSquareMatricesCompile) {
   auto compiled = compile(product);
   auto compiled_turned = compile(turned);
   auto compiled_flat = compile(flat);
-  const Tensor a = numbers(5, 5), b = numbers(5, 5, -3);
+  const Tensor a = numbers({5, 5}), b = numbers({5, 5}, -3);
   EXPECT_EQ(compiled(a, b).to_vector(), product(a, b).to_vector());
   EXPECT_EQ(compiled_turned(a, b).to_vector(), turned(a, b).to_vector());
   EXPECT_EQ(compiled_flat(a).to_vector(), flat(a).to_vector());
-  const Tensor c = numbers(7, 7), d = numbers(7, 7, -3);
+  const Tensor c = numbers({7, 7}), d = numbers({7, 7}, -3);
   EXPECT_EQ(compiled(c, d).to_vector(), product(c, d).to_vector());
   EXPECT_EQ(compiled(a, b).to_vector(), product(a, b).to_vector());
 }
@@ -204,7 +186,7 @@ TEST_F(CompiledCalls, TheFirstDimensionMayGoAnywhere) {
   for (const F f : functions) {
     auto compiled = compile(f);
     for (const std::int64_t rows : {8, 5, 8, 3, 9}) {
-      const Tensor x = numbers(rows, 4, -2), y = compiled(x);
+      const Tensor x = numbers({rows, 4}, -2), y = compiled(x);
       EXPECT_EQ(y.shape(), f(x).shape()) << index;
       EXPECT_EQ(y.to_vector(), f(x).to_vector()) << index << " with " << rows << " rows";
     }
@@ -218,16 +200,17 @@ TEST_F(CompiledCalls, OtherShapesAreCompiledForUpToALimit) {
     ++traces;
     return x * 2.0;
   });
-  for (const std::int64_t rows : {8, 5, 8, 2}) doubled(numbers(rows, 3));
+  for (const std::int64_t rows : {8, 5, 8, 2}) doubled(numbers({rows, 3}));
   EXPECT_EQ(traces, 1);  // fewer rows: the same program
-  EXPECT_EQ(doubled(numbers(12, 3)).dim(0), Dim(12));
-  doubled(numbers(8, 3));
+  EXPECT_EQ(doubled(numbers({12, 3})).dim(0), Dim(12));
+  doubled(numbers({8, 3}));
   EXPECT_EQ(traces, 2);  // a larger batch's program serves the smaller ones too
   EXPECT_EQ(doubled.programs().plan().programs.size(), 1u);
   for (std::int64_t columns = 4; columns < 19; ++columns)
-    EXPECT_EQ(doubled(numbers(2, columns)).to_vector(), (numbers(2, columns) * 2.0).to_vector());
-  expect_words(refusal([&] { doubled(numbers(2, 19)); }), {"E0315", "16", "f32[2,19]"});
-  EXPECT_EQ(doubled(numbers(6, 3)).to_vector(), (numbers(6, 3) * 2.0).to_vector());
+    EXPECT_EQ(doubled(numbers({2, columns})).to_vector(),
+              (numbers({2, columns}) * 2.0).to_vector());
+  expect_words(refusal([&] { doubled(numbers({2, 19})); }), {"E0315", "16", "f32[2,19]"});
+  EXPECT_EQ(doubled(numbers({6, 3})).to_vector(), (numbers({6, 3}) * 2.0).to_vector());
 }
 
 TEST_F(CompiledCalls, ProgramsForOtherShapesWorkOnTheSameParameters) {
@@ -242,7 +225,7 @@ TEST_F(CompiledCalls, ProgramsForOtherShapesWorkOnTheSameParameters) {
     };
     auto compiled = compile(step);
     for (const std::int64_t rows : {4, 9, 1, 3, 12, 1, 4}) {
-      const Tensor x = numbers(rows, 3), y = numbers(rows, 2, -1);
+      const Tensor x = numbers({rows, 3}), y = numbers({rows, 2}, -1);
       is_compiled ? compiled(x, y) : step(x, y);
     }
     return state_of(layer, opt);
@@ -257,7 +240,7 @@ TEST_F(CompiledCalls, RowsThatAreReadAsANumberAreCompiledFor) {
   auto number = compile(by_number);
   auto choice = compile(by_choice);
   for (const std::int64_t rows : {8, 4, 8, 5, 4}) {
-    const Tensor x = numbers(rows, 2);
+    const Tensor x = numbers({rows, 2});
     EXPECT_EQ(number(x).item(), by_number(x).item()) << rows;
     EXPECT_EQ(choice(x).item(), by_choice(x).item()) << rows;
   }
@@ -288,7 +271,7 @@ TEST_F(CompiledCalls, RowsThatAreComparedAreCompiledFor) {
     for (const Rows& order : {Rows{8, 4, 8, 5, 9, 8, 1, 4}, Rows{4, 8, 4, 9, 8}}) {
       auto compiled = compile(functions[i]);
       for (const std::int64_t rows : order) {
-        const Tensor x = numbers(rows, 2);
+        const Tensor x = numbers({rows, 2});
         EXPECT_EQ(compiled(x).to_vector(), functions[i](x).to_vector()) << i << ", " << rows;
       }
     }
@@ -301,7 +284,7 @@ TEST_F(CompiledCalls, RowsThatCannotBeMeantAreOneProgram) {
     return x.dim(1) == 2 && !may_broadcast ? x * 2.0 : x;
   });
   for (const std::int64_t rows : {8, 4, 2, 7})
-    EXPECT_EQ(f(numbers(rows, 2)).to_vector(), (numbers(rows, 2) * 2.0).to_vector());
+    EXPECT_EQ(f(numbers({rows, 2})).to_vector(), (numbers({rows, 2}) * 2.0).to_vector());
   EXPECT_EQ(f.programs().plan().programs.size(), 1u);
 }
 
@@ -310,13 +293,13 @@ TEST_F(CompiledCalls, RowsThatNobodyReadsAreOneProgram) {
   nn::Module root;
   nn::Linear layer(root, "layer", 4, 3);
   auto step = compile([&](Tensor x) { return mean(softmax(relu(layer(x)))); });
-  for (const std::int64_t rows : {8, 4, 2, 7}) step(numbers(rows, 4));
+  for (const std::int64_t rows : {8, 4, 2, 7}) step(numbers({rows, 4}));
   EXPECT_EQ(step.programs().plan().programs.size(), 1u);
 }
 
 TEST_F(CompiledCalls, AFunctionThatWasMovedFromCanBeCalled) {
   auto twice = compile([](Tensor x) { return x * 2.0; });
-  const Tensor x = numbers(4, 2);
+  const Tensor x = numbers({4, 2});
   const auto want = (x * 2.0).to_vector();
   EXPECT_EQ(twice(x).to_vector(), want);
   auto other = std::move(twice);
@@ -329,7 +312,7 @@ TEST_F(CompiledCalls, ArgumentsWithoutAValueAreRefused) {
   auto doubled = compile([](Tensor x) { return x * 2.0; });
   expect_words(refusal([&] { doubled(Tensor()); }), {"E0302", "empty tensor handle"});
   auto outer = compile([&](Tensor x) { return doubled(x); });
-  expect_words(refusal([&] { outer(numbers(2, 2)); }), {"E0304", "traced"});
+  expect_words(refusal([&] { outer(numbers({2, 2})); }), {"E0304", "traced"});
   expect_words(refusal([&] { compile([](Tensor x) { return x; }).programs(); }), {"E0315"});
 }
 
@@ -339,12 +322,12 @@ TEST_F(CompiledCalls, AFunctionThatFailsCanBeCalledAgain) {
     if (fails) throw UserError("E0203", "not now");
     return x * 2.0;
   });
-  expect_words(refusal([&] { f(numbers(2, 2)); }), {"not now", "f32[2,2]"});
+  expect_words(refusal([&] { f(numbers({2, 2})); }), {"not now", "f32[2,2]"});
   fails = false;
-  EXPECT_EQ(f(numbers(2, 2)).to_vector(), (numbers(2, 2) * 2.0).to_vector());
+  EXPECT_EQ(f(numbers({2, 2})).to_vector(), (numbers({2, 2}) * 2.0).to_vector());
   fails = true;
-  expect_words(refusal([&] { f(numbers(2, 3)); }), {"not now"});
-  EXPECT_EQ(f(numbers(2, 2)).to_vector(), (numbers(2, 2) * 2.0).to_vector());
+  expect_words(refusal([&] { f(numbers({2, 3})); }), {"not now"});
+  EXPECT_EQ(f(numbers({2, 2})).to_vector(), (numbers({2, 2}) * 2.0).to_vector());
 }
 
 // --- results
@@ -355,33 +338,33 @@ TEST_F(CompiledCalls, ResultsStayWhatTheyWere) {
   {
     auto compiled = compile(twice);
     for (const std::int64_t rows : {6, 6, 3, 9, 1, 0, 6})
-      kept.push_back(compiled(numbers(rows, 50, static_cast<float>(kept.size()))));
+      kept.push_back(compiled(numbers({rows, 50}, static_cast<float>(kept.size()))));
   }
   std::vector<std::vector<Tensor>> other;  // over whatever was freed
-  for (int i = 0; i < 20; ++i) other.push_back(twice(numbers(9, 50, -7)));
+  for (int i = 0; i < 20; ++i) other.push_back(twice(numbers({9, 50}, -7)));
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const std::int64_t rows[] = {6, 6, 3, 9, 1, 0, 6};
-    const auto expected = twice(numbers(rows[i], 50, static_cast<float>(i)));
+    const auto expected = twice(numbers({rows[i], 50}, static_cast<float>(i)));
     for (std::size_t k = 0; k < expected.size(); ++k)
       EXPECT_EQ(kept[i][k].to_vector(), expected[k].to_vector()) << i << " " << k;
   }
 }
 
 TEST_F(CompiledCalls, AResultOfATemporaryIsValid) {
-  const Tensor t = compile([](Tensor x) { return x * 3.0; })(numbers(300, 50));
-  const Tensor other = numbers(300, 50, -1) * 5.0;
-  EXPECT_EQ(t.to_vector(), (numbers(300, 50) * 3.0).to_vector());
+  const Tensor t = compile([](Tensor x) { return x * 3.0; })(numbers({300, 50}));
+  const Tensor other = numbers({300, 50}, -1) * 5.0;
+  EXPECT_EQ(t.to_vector(), (numbers({300, 50}) * 3.0).to_vector());
 }
 
 TEST_F(CompiledCalls, ViewsOfResultsStayWhatTheyWere) {
   auto doubled = compile([](Tensor x) { return x * 2.0; });
   Tensor view;
   {
-    const Tensor y = doubled(numbers(4, 6));
+    const Tensor y = doubled(numbers({4, 6}));
     view = reshape(y, {6, 4});
   }
-  doubled(numbers(4, 6, 100));
-  EXPECT_EQ(view.to_vector(), (numbers(4, 6) * 2.0).to_vector());
+  doubled(numbers({4, 6}, 100));
+  EXPECT_EQ(view.to_vector(), (numbers({4, 6}) * 2.0).to_vector());
 }
 
 // A variable's new value, returned in another shape, is not the variable's memory.
@@ -394,7 +377,7 @@ TEST_F(CompiledCalls, AViewOfAnUpdatedVariableStaysWhatItWas) {
     return std::make_tuple(flatten(current_emitter().state(layer.weight)),
                            current_emitter().state(layer.weight));
   });
-  const Tensor x = numbers(8, 3);
+  const Tensor x = numbers({8, 3});
   const auto [flat, whole] = step(x);
   const auto then = flat.to_vector();
   EXPECT_EQ(whole.to_vector(), then);
@@ -406,7 +389,7 @@ TEST_F(CompiledCalls, AViewOfAnUpdatedVariableStaysWhatItWas) {
 
 TEST_F(CompiledCalls, AResultMayBeTheNextArgument) {
   auto next = compile([](Tensor x, Tensor y) { return std::make_tuple(x + y, x * 0.5, y - 1.0); });
-  Tensor a = numbers(5, 7), b = numbers(5, 7, -2), c;
+  Tensor a = numbers({5, 7}), b = numbers({5, 7}, -2), c;
   Tensor ea = a, eb = b, ec;
   for (int i = 0; i < 5; ++i) {
     std::tie(a, b, c) = next(b, a);
@@ -423,11 +406,11 @@ TEST_F(CompiledCalls, ResultsHaveTheTypeThatTheyAre) {
   const auto f = [&](Tensor x) { return gelu(layer(x)); };
   auto compiled = compile(f);
   for (const std::int64_t rows : {8, 5, 8, 2}) {
-    const Tensor x = numbers(rows, 4, -1), y = compiled(x);
+    const Tensor x = numbers({rows, 4}, -1), y = compiled(x);
     EXPECT_EQ(y.shape(), (Shape{rows, 3}));
     EXPECT_EQ(y.dim(0).max(), rows);
     EXPECT_EQ(y.to_vector(), f(x).to_vector());
-    EXPECT_EQ((y + numbers(rows, 3)).to_vector(), (f(x) + numbers(rows, 3)).to_vector());
+    EXPECT_EQ((y + numbers({rows, 3})).to_vector(), (f(x) + numbers({rows, 3})).to_vector());
     EXPECT_EQ(mean(y * y, {0}).to_vector(), mean(f(x) * f(x), {0}).to_vector());
   }
 }
@@ -435,9 +418,9 @@ TEST_F(CompiledCalls, ResultsHaveTheTypeThatTheyAre) {
 TEST_F(CompiledCalls, FunctionsThatMoveAreTracedAgain) {
   const double factor = 3;
   auto first = compile([factor](Tensor x) { return x * factor; });
-  first(numbers(2, 2));
+  first(numbers({2, 2}));
   auto second = std::move(first);
-  EXPECT_EQ(second(numbers(2, 5)).to_vector(), (numbers(2, 5) * 3.0).to_vector());
+  EXPECT_EQ(second(numbers({2, 5})).to_vector(), (numbers({2, 5}) * 3.0).to_vector());
 }
 
 // --- tensors of a trace
@@ -454,16 +437,18 @@ TEST_F(CompiledCalls, ATensorThatAFunctionKeepsIsRefused) {
     return net(x) * kept;
   };
   auto compiled = compile(f);
-  const Tensor x = numbers(8, 4);
+  const Tensor x = numbers({8, 4});
   const auto want = compiled(x).to_vector();
   for (const std::int64_t rows : {1, 9})
-    expect_words(refusal([&] { compiled(numbers(rows, 4)); }), {"E0304"});
+    expect_words(refusal([&] { compiled(numbers({rows, 4})); }), {"E0304"});
   for (const auto& use : std::vector<std::function<void()>>{
            [&] { kept.to_vector(); },
            [&] { kept.to_ints(); },
            [&] { kept.type(); },
            [&] { kept * 2.0; },
-           [&] { kept + numbers(1, 4); },
+           [&] {
+             kept + numbers({1, 4});
+           },
            [&] { sum(kept).backward(); },
            [&] { kept.backward(); },
            [&] { compiled(kept); },
@@ -473,7 +458,7 @@ TEST_F(CompiledCalls, ATensorThatAFunctionKeepsIsRefused) {
     expect_words(refusal(use), {"E0304"});
   EXPECT_EQ(compiled(x).to_vector(), want);
   kept = Tensor();
-  EXPECT_EQ(compiled(numbers(1, 4)).to_vector(), (layer(numbers(1, 4)) * 2.0).to_vector());
+  EXPECT_EQ(compiled(numbers({1, 4})).to_vector(), (layer(numbers({1, 4})) * 2.0).to_vector());
 }
 
 TEST_F(CompiledCalls, ASecondAttemptHasNoTensorsOfTheFirst) {
@@ -482,14 +467,14 @@ TEST_F(CompiledCalls, ASecondAttemptHasNoTensorsOfTheFirst) {
     if (!kept.is_defined()) kept = a * 2.0;
     return matmul(kept, a);  // of square matrices: traced twice
   });
-  expect_words(refusal([&] { product(numbers(5, 5)); }), {"E0304"});
+  expect_words(refusal([&] { product(numbers({5, 5})); }), {"E0304"});
 }
 
 // What is no operand of an op, but an update's value or a gradient's.
 TEST_F(CompiledCalls, OutsideTensorsAreRefusedInATrace) {
   nn::Module root;
   nn::Linear layer(root, "layer", 4, 4);
-  const Tensor outside = numbers(1, 4), one = full(Shape{}, 1.0);
+  const Tensor outside = numbers({1, 4}), one = full(Shape{}, 1.0);
   const auto gradients = [](Tensor target, Tensor seed, Tensor wrt) {
     const std::span<const Tensor> of(&wrt, 1);
     return current_emitter().gradients(target, seed, of, current_where())[0];
@@ -503,7 +488,7 @@ TEST_F(CompiledCalls, OutsideTensorsAreRefusedInATrace) {
            F([&](Tensor x) { return gradients(sum(x * x), full(Shape{}, 1.0), outside); }),
            F([&](Tensor x) { return gradients(sum(x * x), one, x); }),
        })
-    expect_words(refusal([&] { compile(f)(numbers(8, 4)); }), {"E0304"});
+    expect_words(refusal([&] { compile(f)(numbers({8, 4})); }), {"E0304"});
 }
 
 // --- no rows
@@ -515,7 +500,7 @@ TEST_F(CompiledCalls, NoRowsLeaveRunningStatisticsAlone) {
     const auto f = [&](Tensor x) { return norm(x); };
     auto compiled = compile(f);
     const auto call = [&](std::int64_t rows) {
-      const Tensor x = reshape(numbers(rows, 12), {rows, 3, 2, 2});
+      const Tensor x = reshape(numbers({rows, 12}), {rows, 3, 2, 2});
       return is_compiled ? compiled(x) : f(x);
     };
     call(4);

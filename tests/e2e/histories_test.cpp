@@ -6,6 +6,7 @@
 #include "e2e/training.h"
 #include "frontend/loops.h"
 #include "models/mlp.h"
+#include "numbers.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
@@ -21,15 +22,7 @@ namespace {
 
 constexpr std::int64_t kRows = 8, kWidth = 20;
 
-Tensor numbers(int seed, const Shape& shape) {
-  std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] =
-        static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 101) % 23) / 23 - 0.5f;
-  return from_floats(values, shape);
-}
-
-Tensor batch(int seed) { return numbers(seed, {kRows, kWidth}); }
+Tensor batch(int seed) { return spread(seed, {kRows, kWidth}); }
 
 // They are not summed with those of the backward() that follows.
 std::vector<double> bits_of_gradients(nn::Module& model) {

@@ -12,6 +12,7 @@
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/sequential.h"
+#include "numbers.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/dropout.h"
@@ -33,12 +34,6 @@ class Modes : public testing::Test {
     manual_seed(1);
   }
 };
-
-Tensor numbers(const Shape& shape, float first = 1) {
-  std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i) / 8;
-  return from_floats(values, shape);
-}
 
 void elsewhere(const std::function<void()>& f) {
   std::thread other([&] {

@@ -8,6 +8,7 @@
 #include "frontend/loops.h"
 #include "nn/embedding.h"
 #include "nn/linear.h"
+#include "numbers.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
@@ -16,6 +17,7 @@
 #include "ops/reduce.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "refusal.h"
 
 namespace aloft::e2e {
 namespace {
@@ -37,26 +39,7 @@ struct Net : nn::Module {
   Tensor operator()(Tensor x) { return out(in(x)); }
 };
 
-Tensor numbers(const Shape& shape, float first = 1) {
-  std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i) / 8;
-  return from_floats(values, shape);
-}
 Tensor labels() { return from_ints({0, 2, 1, 2}, {4}); }
-
-template <class Call>
-std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "";
-}
-
-void expect_words(const std::string& text, std::initializer_list<const char*> words) {
-  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << word << text;
-}
 
 // --- micro-batches
 

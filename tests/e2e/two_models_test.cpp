@@ -7,6 +7,7 @@
 #include "files/safetensors.h"
 #include "models/mlp.h"
 #include "models/state_dict.h"
+#include "numbers.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
 #include "ops/dropout.h"
@@ -21,14 +22,6 @@ namespace aloft::e2e {
 namespace {
 
 constexpr std::int64_t kRows = 8, kNoise = 6, kData = 20;
-
-Tensor numbers(int seed, const Shape& shape) {
-  std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] =
-        static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 101) % 23) / 23 - 0.5f;
-  return from_floats(values, shape);
-}
 
 void start() {
   use_cpu();
@@ -70,7 +63,7 @@ struct Gan {
     };
     auto compiled = compile(step);
     for (int i = 0; i < steps; ++i) {
-      const Tensor noise = numbers(i, {kRows, kNoise}), real = numbers(i + 50, {kRows, kData});
+      const Tensor noise = spread(i, {kRows, kNoise}), real = spread(i + 50, {kRows, kData});
       for (const Tensor& t : is_compiled ? compiled(noise, real) : step(noise, real))
         if (losses) losses->push_back(t.item());
     }
@@ -118,7 +111,7 @@ TEST_P(TwoModels, OneBesideAnotherIsAsAlone) {
       };
       auto compiled = compile(step);
       for (int i = 0; i < 4; ++i) {
-        const Tensor x = numbers(i, {kRows, kData});
+        const Tensor x = spread(i, {kRows, kData});
         is_compiled ? compiled(x) : step(x);
       }
       State now;
@@ -149,7 +142,7 @@ TEST_P(TwoModels, TwoUpdatesOfOneModelInAStep) {
     };
     auto compiled = compile(step);
     for (int i = 0; i < 4; ++i) {
-      const Tensor x = numbers(i, {kRows, kData}), y = numbers(i + 9, {kRows, kData});
+      const Tensor x = spread(i, {kRows, kData}), y = spread(i + 9, {kRows, kData});
       for (const Tensor& t : is_compiled ? compiled(x, y) : step(x, y))
         norms[is_compiled].push_back(t.item());
     }
@@ -242,7 +235,7 @@ TEST(ProgramOrder, DrawsAgreeInBothModes) {
     };
     auto compiled = compile(step);
     for (int i = 0; i < 3; ++i) {
-      const Tensor x = numbers(i, {kRows, kData});
+      const Tensor x = spread(i, {kRows, kData});
       for (const Tensor& t : is_compiled ? compiled(x) : step(x))
         drawn[is_compiled].push_back(t.item());
     }

@@ -9,6 +9,7 @@
 #include "e2e/training.h"
 #include "models/mlp.h"
 #include "models/state_dict.h"
+#include "numbers.h"
 #include "ops/binary.h"
 #include "ops/losses.h"
 #include "ops/reduce.h"
@@ -20,21 +21,13 @@ namespace {
 
 constexpr std::int64_t kWidth = 20;
 
-Tensor numbers(int seed, const Shape& shape) {
-  std::vector<float> values(static_cast<std::size_t>(shape.max_numel()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] =
-        static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 101) % 23) / 23 - 0.5f;
-  return from_floats(values, shape);
-}
-
 struct Trained {
   models::Mlp model{{kWidth, 32, 3}};
   std::pair<amp::Net<models::Mlp>, Optimizer> prepared;
 
   explicit Trained(const char* precision)
       : prepared(amp::initialize(model, optim::Sgd{.lr = 0.5}, precision)) {}
-  Tensor loss() { return mean(square(prepared.first(numbers(1, {8, kWidth})))); }
+  Tensor loss() { return mean(square(prepared.first(spread(1, {8, kWidth})))); }
   void step() { minimize(loss(), prepared.second); }
   std::vector<double> gradients() const {
     std::vector<double> all;
@@ -132,7 +125,7 @@ TEST_P(WrittenValues, AreSeenBehindACompiledStep) {
   Trained t(GetParam());
   auto step = compile(
       [&](Tensor x) { return minimize(mean(square(t.prepared.first(x))), t.prepared.second); });
-  const Tensor x = numbers(1, {8, kWidth});
+  const Tensor x = spread(1, {8, kWidth});
   step(x);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(t.loss().item(), fresh_loss(t));
@@ -146,7 +139,7 @@ TEST_P(WrittenValues, AreSeenBehindACompiledStep) {
 // What was computed before the model was prepared: masters take over memory that it read.
 TEST_P(WrittenValues, InitializeKeepsWhatIsHeld) {
   models::Mlp model({kWidth, 32, 3});
-  const auto loss = [&] { return mean(square(model(numbers(1, {8, kWidth})))); };
+  const auto loss = [&] { return mean(square(model(spread(1, {8, kWidth})))); };
   loss().backward();
   const VariablePtr w = model.parameters()[0];
   const auto want = grad_of(w).to_vector();
@@ -154,7 +147,7 @@ TEST_P(WrittenValues, InitializeKeepsWhatIsHeld) {
   const auto values = weights.to_vector();
   eager().forget_gradients();
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.5}, GetParam());
-  minimize(mean(square(net(numbers(2, {8, kWidth})))), opt);
+  minimize(mean(square(net(spread(2, {8, kWidth})))), opt);
   EXPECT_EQ(weights.to_vector(), values);
   held.backward();
   EXPECT_EQ(grad_of(w).to_vector(), want);

@@ -1,0 +1,29 @@
+// What a call that is to be refused says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+
+#include "base/error.h"
+
+namespace aloft::e2e {
+
+// What() of the UserError that `call` ends in; empty where it does not.
+template <class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+inline void expect_words(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words)
+    EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
+}
+
+}  // namespace aloft::e2e
