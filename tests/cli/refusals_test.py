@@ -8,28 +8,11 @@ import random
 import resource
 import subprocess
 
-from program import ALOFT, ProgramTest, main
-
-TINY = """[model]
-layers = 1
-dim = 16
-heads = 2
-context = 8
-[data]
-text = ["text.txt"]
-cache = "cache"
-tokenizer = { kind = "byte" }
-[precision]
-level = "O2:bf16"
-[train]
-batch = 2
-steps = 4
-sample_tokens = 0
-"""
+from program import ALOFT, TINY, ProgramTest, main
 
 
 class Refusals(ProgramTest):
-    RECIPE = TINY
+    RECIPE = TINY.replace("validation = 0.2", 'cache = "cache"')
 
     @classmethod
     def setUpClass(cls):
@@ -128,7 +111,7 @@ class Refusals(ProgramTest):
                          ["model.layers"], "2")
         done = self.aloft("explain", "precision", "tiny.toml", "--precision", "O0")
         self.assertEqual(done.stdout.splitlines()[0], "O0")
-        (self.folder / "sum.toml").write_text(TINY.replace("batch = 2", "batch = 2\naccumulate = 3"))
+        (self.folder / "sum.toml").write_text(self.RECIPE.replace("batch = 2", "batch = 2\naccumulate = 3"))
         timed = json.loads(self.aloft("bench", "step", "--model", "sum.toml", "--steps", 2, "--json",
                                       "--no-limit").stdout)
         self.assertEqual(timed["accumulate"], 3)
@@ -151,7 +134,7 @@ class Refusals(ProgramTest):
                         ["explain", "plan", "tiny.toml", "--set", "train.mode=eager"]):
             self.aloft(*command, exit_code=2)
         # What the file says of a kind that the command line replaces is left in peace.
-        (self.folder / "betas.toml").write_text(TINY + "[optimizer]\nbetas = [0.8, 0.9]\n")
+        (self.folder / "betas.toml").write_text(self.RECIPE + "[optimizer]\nbetas = [0.8, 0.9]\n")
         shown = self.aloft("train", "betas.toml", "--print-config", "--set", "optimizer.kind=sgd")
         (self.folder / "shown.toml").write_text(shown.stdout)
         self.aloft("train", "shown.toml", "--print-config")

@@ -10,26 +10,11 @@ import resource
 import shutil
 import subprocess
 
-from program import ALOFT, ProgramTest, main
-
-TINY = """[model]
-layers = 1
-dim = 16
-heads = 2
-context = 8
-[data]
-text = ["text.txt"]
-cache = "cache"
-tokenizer = { kind = "byte" }
-[train]
-batch = 2
-steps = 4
-sample_tokens = 4
-"""
+from program import ALOFT, TINY, ProgramTest, main
 
 
 class Streams(ProgramTest):
-    RECIPE = TINY
+    RECIPE = TINY.replace("validation = 0.2", 'cache = "cache"').replace("tokens = 0", "tokens = 4")
     ENVIRONMENT = {"GOMP_SPINCOUNT": "1000"}  # no second start of the program for its spin
 
     @classmethod
@@ -101,7 +86,7 @@ class Streams(ProgramTest):
                     expected = (4,)
                 self.assertIn(done.returncode, expected, (arguments, done.stderr))
         name = os.fsdecode(b"r\xff\xfe.toml")
-        (self.folder / name).write_text(TINY)
+        (self.folder / name).write_text(self.RECIPE)
         done = self.run_aloft("train", name, "--out", os.fsdecode(b"o\xff"), "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -116,7 +101,7 @@ class Streams(ProgramTest):
         odd = os.fsdecode(b"r\xff")
         (self.folder / odd).mkdir()
         recipe = f"{odd}/{odd}.toml"
-        (self.folder / recipe).write_text(TINY.replace('["text.txt"]', '["../text.txt"]'))
+        (self.folder / recipe).write_text(self.RECIPE.replace('["text.txt"]', '["../text.txt"]'))
         header = b'{"tokens":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]}}'
         (self.folder / "two.safetensors").write_bytes(
             len(header).to_bytes(8, "little") + header + bytes([65, 0, 0, 0, 66, 0, 0, 0]))

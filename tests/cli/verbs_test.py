@@ -8,30 +8,11 @@ import re
 import subprocess
 from pathlib import Path
 
-from program import ALOFT, ROOT, ProgramTest, main
-
-TINY = """# A model of a few kilobytes.
-[model]
-layers = 1
-dim = 16
-heads = 2
-context = 8
-[data]
-text = ["text.txt"]
-tokenizer = { kind = "byte" }
-validation = 0.2
-[precision]
-level = "O2:bf16"
-[train]
-batch = 2
-steps = 4
-eval_every = 2
-sample_tokens = 8
-"""
+from program import ALOFT, ROOT, TINY, ProgramTest, main
 
 
 class Verbs(ProgramTest):
-    RECIPE = TINY
+    RECIPE = TINY.replace("sample_tokens = 0", "eval_every = 2\nsample_tokens = 8")
 
     def aloft(self, *arguments, exit_code=0):
         done = subprocess.run([ALOFT, *map(str, arguments)], cwd=self.folder, text=True,
@@ -137,7 +118,7 @@ class Verbs(ProgramTest):
             self.assertIn("0 or more", self.aloft("train", "tiny.toml", option, -3, exit_code=2).stderr)
 
     def test_every_mistake_of_a_recipe_at_once(self):
-        lines = TINY.splitlines()
+        lines = self.RECIPE.splitlines()
         wrong = [line.replace("layers", "leyers").replace("batch = 2", 'batch = "two"')
                  .replace('level = "O2:bf16"', 'level = "O7"').replace("heads = 2", "heads = -2")
                  for line in lines]
@@ -307,7 +288,7 @@ class Verbs(ProgramTest):
 
     def test_paths_of_set_begin_where_the_user_is(self):
         (self.folder / "elsewhere").mkdir()
-        (self.folder / "elsewhere" / "there.toml").write_text(TINY)
+        (self.folder / "elsewhere" / "there.toml").write_text(self.RECIPE)
         arguments = ["elsewhere/there.toml", "--json"]
         self.aloft("data", "build", *arguments, exit_code=3)  # text.txt does not lie beside it
         built = self.parsed("data", "build", *arguments, "--set", "data.text=text.txt")
@@ -396,7 +377,7 @@ class Verbs(ProgramTest):
         # Quiet is quiet, and two lengths are one too many.
         quiet = self.aloft("train", "tiny.toml", "--out", "quiet", "--quiet")
         self.assertNotIn("training tokens", quiet.stderr)
-        (self.folder / "both.toml").write_text(TINY + "epochs = 2\n")
+        (self.folder / "both.toml").write_text(self.RECIPE + "epochs = 2\n")
         self.assertIn("leave one of them out",
                       self.aloft("train", "both.toml", "--out", "both", exit_code=2).stderr)
 
