@@ -11,6 +11,7 @@
 #include "scalar/philox.h"
 #include "train/memory_need.h"
 #include "train/recipe.h"
+#include "train/recipe_unused.h"
 #include "train/session.h"
 
 namespace aloft::cli {
@@ -60,6 +61,7 @@ Recipe recipe_of(const BenchOptions& o) {
     set.push_back({"model.size", "\"" + o.model + "\""});
   }
   Recipe recipe = is_recipe(o.model) ? load_recipe(o.model, set) : parse_recipe("", "bench", set);
+  refuse_unread(recipe, is_read_by_a_step, "a step is compiled");
   settle_length_without_training(recipe);
   need_compiled(recipe);  // it is the Plan that is timed
   return recipe;

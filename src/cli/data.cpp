@@ -15,10 +15,12 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/recipe_subject.h"
 #include "cli/verb.h"
 #include "data/open_tokens.h"
 #include "data/tokenizer.h"
 #include "train/data_record.h"
+#include "train/recipe_unused.h"
 #include "train/run_directory.h"
 #include "train/trainer.h"
 
@@ -158,7 +160,9 @@ json packed_info(const Dataset& data) {
 ExitCode build(const Options& o) {
   std::vector<Override> overrides;
   for (const std::string& s : o.set) overrides.push_back(parse_override(s));
-  const Dataset data = open_data(load_recipe(o.recipe, overrides), false);
+  const Recipe recipe = load_recipe(o.recipe, overrides);
+  refuse_unread(recipe, is_read_for_tokens, "tokens are made");
+  const Dataset data = open_data(recipe, false);
   json out = packed_info(data);
   out["reused"] = data.info.reused;
   out["skipped_files"] = data.info.skipped.size();

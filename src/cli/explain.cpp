@@ -19,6 +19,7 @@
 #include "passes/pass.h"
 #include "plan/plan.h"
 #include "train/memory_need.h"
+#include "train/recipe_unused.h"
 #include "train/run_record.h"
 #include "train/session.h"
 
@@ -47,6 +48,7 @@ void compile_recipe(const Options& o, Explained& e) {
   for (const std::string& s : o.set) overrides.push_back(parse_override(s));
   Recipe recipe = load_recipe(o.recipe, overrides);
   need_compiled(recipe);
+  refuse_unread(recipe, is_read_by_a_step, "a step is compiled");
   settle_length_without_training(recipe);
   std::function<MeasuredRates()> measure;
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here

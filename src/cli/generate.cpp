@@ -26,7 +26,16 @@ struct Options {
   int threads = 0;
   SamplingOptions sampling;
   bool past_end = false, as_json = false;
+  std::vector<std::string> draws;  // the options given that mean something only where it is drawn
 };
+
+// Nothing is drawn at temperature 0. A script that tries several may leave the others where they
+// are, so this is said and not refused.
+void say_unused(const Options& o) {
+  if (o.sampling.temperature > 0 || o.draws.empty()) return;
+  log_warning("{} {} nothing at --temperature 0, which always takes the likeliest token",
+              join(o.draws, ", "), o.draws.size() == 1 ? "does" : "do");
+}
 
 // A line of a file of prompts: \n, \t and \\ in it are a line end, a tab and a backslash.
 std::string unescaped(std::string_view line) {
@@ -139,6 +148,7 @@ ExitCode generate(const Options& o) {
     throw UserError("E0700", o.has_prompt ? "two kinds of prompt" : "there is no prompt")
         .need("--prompt TEXT, or --prompts FILE with one a line");
   const std::vector<std::string> prompts = prompts_of(o);
+  say_unused(o);
   if (o.threads > 0) omp_set_num_threads(o.threads);
   SavedModel saved = open_saved_model(o.model, o.checkpoint);
   if (!saved.tokenizer)
@@ -212,8 +222,10 @@ Action generate_verb(CLI::App& app) {
   app.add_option("--threads", o->threads, "0: all")->check(thread_count())->capture_default_str();
   app.add_flag("--past-end", o->past_end, "go on where the model ends the text");
   app.add_flag("--json", o->as_json, "an object a line: prompt, text, tokens, ended, seed");
-  return [o, prompt] {
+  return [o, prompt, &app] {
     o->has_prompt = prompt->count() > 0;
+    for (const char* option : {"--top-k", "--top-p", "--seed"})
+      if (app.count(option) > 0) o->draws.emplace_back(option);
     return generate(*o);
   };
 }

@@ -53,4 +53,17 @@ void need_compiled(const Recipe& recipe) {
       .advice("--set train.mode=graph");
 }
 
+void refuse_unread(const Recipe& recipe, bool (*is_read)(std::string_view key),
+                   std::string_view what) {
+  std::vector<std::string> unread;
+  for (const auto& [key, origin] : recipe.origin)
+    if (origin == kSetOrigin && !key.starts_with("precision.") && !is_read(key))
+      unread.push_back(key);
+  if (unread.empty()) return;
+  throw UserError("E0724", fmt::format("--set {} mean{} nothing here", join(unread, ", "),
+                                       unread.size() == 1 ? "s" : ""))
+      .saw(fmt::format("{}, and no run is made", what))
+      .advice("leave it out; `aloft train` reads it");
+}
+
 }  // namespace aloft::cli

@@ -1,7 +1,8 @@
-// What verbs that compile a recipe without training share.
+// What verbs that read a recipe without training share.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "train/recipe.h"
 
@@ -19,5 +20,10 @@ void settle_length_without_training(Recipe& recipe);
 
 // UserError E0723 where the recipe asks for eager mode: then there is no program to look at.
 void need_compiled(const Recipe& recipe);
+
+// UserError E0724 where the command line sets keys that nothing reads here (recipe_unused.h);
+// `what` is made of a recipe instead of a run: "a step is compiled". The file may have them.
+void refuse_unread(const Recipe& recipe, bool (*is_read)(std::string_view key),
+                   std::string_view what);
 
 }  // namespace aloft::cli

@@ -35,6 +35,8 @@ const std::vector<Condition>& conditions() {
       {"schedule.gamma", "schedule.kind", {"step"}},
       {"schedule.decay", "schedule.kind", {"wsd"}},
       {"schedule.final_lr", "schedule.kind", {"linear", "cosine", "step", "wsd"}},
+      {"schedule.steps", "schedule.kind", {"linear", "cosine", "one-cycle", "wsd"}},
+      {"train.skip_passes", "train.mode", {"graph"}},
       {"data.tokenizer.vocab", "data.tokenizer.kind", {"bpe"}},
       {"data.tokenizer.byte_fallback", "data.tokenizer.kind", {"char"}},
   };
@@ -58,8 +60,14 @@ class Search {
       report("data.text", "data.train_tokens", "is not read where data.train_tokens is given");
       report("data.validation", "data.train_tokens",
              "divides text; beside data.train_tokens it is data.validation_tokens that counts");
+      report("data.cache", "data.train_tokens",
+             "is where text is packed; data.train_tokens is read where it lies");
     }
     report_validation();
+    report_kept();
+    if (recipe_.optimizer.weight_decay == 0)
+      report("optimizer.no_decay", "optimizer.weight_decay",
+             "does nothing where optimizer.weight_decay is 0");
     if (recipe_.train.sample_tokens == 0)
       report("train.sample_every", "train.sample_tokens",
              "does nothing where train.sample_tokens is 0");
@@ -81,15 +89,27 @@ class Search {
     const DataSection& d = recipe_.data;
     const bool is_text = d.train_tokens.empty();
     if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
-    const char* selector = is_text ? "data.validation" : "data.validation_tokens";
+    const char* selector = is_text ? "data.validation" : "data.train_tokens";
     const auto asked = [&](const char* key, std::int64_t count) {
       if (count > 0)
         report(key, selector,
                fmt::format("counts evaluations; there are none without {}",
                            is_text ? "data.validation above 0" : "data.validation_tokens"));
     };
+    asked("train.eval_every", recipe_.train.eval_every);
+    asked("train.eval_batches", recipe_.train.eval_batches);
     asked("train.patience", recipe_.train.patience);
     asked("train.keep_best", recipe_.train.keep_best);
+  }
+
+  // What keeps checkpoints besides the newest has nothing to do where every one is kept.
+  void report_kept() {
+    if (recipe_.train.keep_checkpoints > 0) return;
+    for (const auto& [key, count] : {std::pair{"train.keep_best", recipe_.train.keep_best},
+                                     std::pair{"train.keep_every", recipe_.train.keep_every}})
+      if (count > 0)
+        report(key, "train.keep_checkpoints",
+               "does nothing where train.keep_checkpoints is 0, which keeps every checkpoint");
   }
 
   std::string origin(std::string_view key) const {
@@ -110,7 +130,23 @@ class Search {
   std::vector<UnusedKey> found_;
 };
 
+// What decides when a run stops to look, what it keeps and in which order it reads: nothing that a
+// step is compiled from.
+constexpr std::string_view kOfTheRun[] = {
+    "data.validation_tokens",   "data.sampling",          "train.eval_every",
+    "train.eval_batches",       "train.patience",         "train.checkpoint_every",
+    "train.checkpoint_minutes", "train.keep_checkpoints", "train.keep_best",
+    "train.keep_every",         "train.sample_every",     "train.sample_tokens"};
+
 }  // namespace
+
+bool is_read_by_a_step(std::string_view key) {
+  return std::find(std::begin(kOfTheRun), std::end(kOfTheRun), key) == std::end(kOfTheRun);
+}
+
+bool is_read_for_tokens(std::string_view key) {
+  return key.starts_with("data.") && key != "data.sampling";
+}
 
 std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool replaced) {
   return Search(recipe, replaced).unused();

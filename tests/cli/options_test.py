@@ -149,6 +149,27 @@ class Options(program.ProgramTest):
         for key in ("data.text=text.txt", "optimizer.lr=1", "train.batch=3"):
             self.aloft("explain", "plan", "lenet", "--set", key, exit_code=2)
 
+    def test_what_only_a_run_reads_is_refused_without_one(self):
+        recipe = self.write("watched.toml", **{"train.eval_every": "2", "train.keep_best": "3"})
+        asked = ("--set", "train.eval_every=5", "--set", "train.keep_best=2")
+        for command in COMMANDS[1:]:
+            place = ["--model", recipe] if command[0] == "bench" else [recipe]
+            said = self.aloft(*command, *place, *asked, exit_code=2).stderr.decode()
+            self.assertIn("E0724: --set train.eval_every, train.keep_best mean nothing here", said)
+            self.shown(command, recipe)  # the file's own are left in peace
+        self.aloft("bench", "step", "--model", "gpt2-124m", *asked, exit_code=2)
+        said = self.aloft("data", "build", recipe, "--set", "train.batch=3", "--set", "precision=O0",
+                          exit_code=2).stderr.decode()
+        self.assertIn("E0724: --set precision, train.batch mean nothing here", said)
+        self.aloft("data", "build", recipe, "--set", "data.validation=0.1")
+
+    def test_what_nothing_is_drawn_by_is_said(self):
+        run = self.trained(self.write("drawn.toml"))
+        draw = ("generate", run, "--prompt", "the", "--tokens", 2, "--seed", 3, "--top-k", 4)
+        self.assertNotIn("does nothing", self.aloft(*draw).stderr.decode())
+        said = self.aloft(*draw, "--temperature", 0).stderr.decode()
+        self.assertIn("--top-k, --seed do nothing at --temperature 0", said)
+
     # A recipe that counts in epochs.
 
     def test_epochs_are_the_steps_that_they_make(self):

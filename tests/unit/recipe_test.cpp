@@ -14,6 +14,9 @@
 #include "precision/recipe_json.h"
 #include "temporary_folder.h"
 #include "train/generate.h"
+#include "train/recipe_fields.h"
+#include "train/recipe_unused.h"
+#include "train/resume_changes.h"
 #include "train/run_length.h"
 #include "train/session.h"
 #include "train/toml_text.h"
@@ -165,6 +168,62 @@ TEST(Recipe, WhatHasNoEffectOrCannotBeIsAMistake) {
   expect({{"model.size", "gpt2-124m"}, {"model.dim", "64"}},
          "--set model.heads: 12 heads of model.size gpt2-124m do not divide dim 64");
   expect({{"precision", "{level = \"O2:fp16\", loss_scale = {init = 1e9}}"}}, "init is 1e+09, min");
+}
+
+TEST(Recipe, WhatAnotherKeySwitchesOffIsAMistake) {
+  struct Pair {
+    Override off, key;
+    const char* said;
+  };
+  const Pair pairs[] = {
+      {{"data.validation", "0"}, {"train.eval_every", "5"}, " counts evaluations; there are none"},
+      {{"data.validation", "0"}, {"train.eval_batches", "5"}, " counts evaluations; there are"},
+      {{"data.train_tokens", "a.bin"}, {"train.eval_every", "5"}, " counts evaluations; there are"},
+      {{"data.train_tokens", "a.bin"}, {"data.cache", "c"}, " is where text is packed"},
+      {{"train.keep_checkpoints", "0"},
+       {"train.keep_best", "2"},
+       " does nothing where train.keep_"},
+      {{"train.keep_checkpoints", "0"}, {"train.keep_every", "9"}, " does nothing where train.kee"},
+      {{"train.mode", "eager"}, {"train.skip_passes", "cse"}, " does nothing where train.mode is"},
+      {{"schedule.kind", "step"}, {"schedule.steps", "9"}, " does nothing where schedule.kind is"},
+      {{"optimizer.weight_decay", "0"}, {"optimizer.no_decay", "w*"}, " does nothing where optim"}};
+  for (const auto& [off, key, said] : pairs) {
+    const std::string mistake = mistakes_of("", {off, key});
+    EXPECT_NE(mistake.find("--set " + key.key + said), std::string::npos) << key.key << mistake;
+    // The key alone is right, and what a file says of it is left in peace by the command line.
+    const Override on{"schedule.kind", "cosine"};  // of schedule.steps
+    EXPECT_EQ(mistakes_of("", {on, key}), "none") << key.key;
+    const bool is_number = key.value.find_first_not_of("0123456789") == std::string::npos;
+    const std::string file = key.key + " = " + (is_number ? key.value : "\"" + key.value + "\"");
+    EXPECT_EQ(mistakes_of(file, {off}), "none") << key.key;
+    EXPECT_NE(
+        print_config(parse_recipe(file, "r.toml", {off})).find("# " + key.key + " is not used"),
+        std::string::npos)
+        << key.key;
+  }
+}
+
+TEST(Recipe, EveryKeyIsReadByARunAndSomeByNothingElse) {
+  Recipe recipe;
+  std::vector<std::string> run_only;
+  for (const RecipeField& f : recipe_fields(recipe))
+    if (!is_read_by_a_step(f.key)) run_only.emplace_back(f.key);
+  EXPECT_EQ(run_only.size(), 12u);  // each name there is a key's
+  for (const char* key : {"train.eval_every", "train.keep_best", "data.sampling"})
+    EXPECT_NE(std::find(run_only.begin(), run_only.end(), key), run_only.end()) << key;
+  EXPECT_TRUE(is_read_by_a_step("train.batch") && is_read_by_a_step("data.validation"));
+  EXPECT_TRUE(is_read_for_tokens("data.validation") && !is_read_for_tokens("train.batch"));
+}
+
+TEST(Recipe, EveryKeyThatIsNotFreeSaysWhatItMeansForARunThatGoesOn) {
+  constexpr std::size_t kRoom = 96;  // on a line of its own, indented by 4
+  Recipe recipe;
+  for (const RecipeField& f : recipe_fields(recipe)) {
+    EXPECT_EQ(meaning_on_resume(f.key).empty(), f.on_resume == OnResume::Free) << f.key;
+    EXPECT_LE(meaning_on_resume(f.key).size(), kRoom) << f.key;
+  }
+  EXPECT_FALSE(meaning_on_resume("precision").empty());
+  EXPECT_TRUE(meaning_on_resume("train.nothing").empty());
 }
 
 TEST(Recipe, TheOrderOfTheCommandLineMeansNothing) {
