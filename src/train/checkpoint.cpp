@@ -130,6 +130,25 @@ std::vector<std::optional<std::int64_t>> own_counts(const Path& checkpoint,
   return counts;
 }
 
+// How many sums of gradients an earlier version wrote beside a step's end: zeros, and no number of
+// micro-batches in them. Nothing of them is needed.
+std::size_t zeros_of_before(const Path& checkpoint, const Safetensors& state,
+                            const Optimizer& optimizer) {
+  std::size_t count = 0;
+  for (const VariablePtr& p : optimizer.given()) {
+    const TensorView* sum = state.find("accumulated." + p->name.str());
+    if (!sum) continue;
+    // What is not zero would be lost, and nothing says which micro-batches it is of.
+    if (std::any_of(sum->bytes.begin(), sum->bytes.end(),
+                    [](std::byte b) { return b != std::byte{}; }))
+      unfit(checkpoint,
+            "it was saved between the micro-batches of a step, by a version that did "
+            "not count them");
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 std::vector<std::string> model_differences(const CheckpointMeta& meta, const json& model_config,
@@ -212,7 +231,8 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   const auto counts = own_counts(checkpoint, state, draft);
   const auto counted = std::count_if(counts.begin(), counts.end(),
                                      [](const auto& count) { return count.has_value(); });
-  if (state.tensors().size() != variables.size() + static_cast<std::size_t>(counted))
+  const std::size_t passed_over = sums ? 0 : zeros_of_before(checkpoint, state, draft);
+  if (state.tensors().size() != variables.size() + static_cast<std::size_t>(counted) + passed_over)
     unfit(checkpoint, "it holds the state of another optimizer");
   const Safetensors weights = Safetensors::open(checkpoint / kFiles[0]);
   models::load_state(weights, model);

@@ -9,6 +9,8 @@
 
 #include "aloft/loader.h"
 #include "base/error.h"
+#include "base/hash.h"
+#include "files/safetensors.h"
 #include "nn/batch_norm.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
@@ -19,6 +21,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "temporary_folder.h"
+#include "train/checkpoint.h"
 #include "training.h"
 
 namespace aloft::e2e {
@@ -260,6 +263,50 @@ TEST(Checkpoints, MicroBatchesChangeBetweenSteps) {
   for (const int n : {1, 2, 3, 4}) EXPECT_EQ(load("step", n), 9) << n;
   for (const int n : {1, 2}) EXPECT_EQ(code_of([&] { load("middle", n); }), "E0641") << n;
   EXPECT_EQ(load("middle", 3), 11);
+}
+
+// Adds tensors of `value` to a checkpoint's state, as if it had been written with them.
+void add_sums(const Path& checkpoint, const std::vector<TensorType>& types, float value) {
+  const Path file = checkpoint / "state.safetensors";
+  std::vector<std::vector<float>> values;
+  {
+    const Safetensors state = Safetensors::open(file);
+    std::vector<TensorView> all = state.tensors();
+    std::erase_if(all, [](const TensorView& t) { return t.name.starts_with("accumulated."); });
+    const char* const names[] = {"accumulated.up.weight", "accumulated.down.bias"};
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const auto count = static_cast<std::size_t>(types[i].shape.max_numel());
+      values.emplace_back(count).back() = value;
+      all.push_back({names[i], types[i], std::as_bytes(std::span(values.back()))});
+    }
+    write_safetensors(checkpoint / "with-sums", all);
+  }
+  std::filesystem::rename(checkpoint / "with-sums", file);
+  Manifest manifest = read_manifest(checkpoint);
+  const std::string bytes = read_file(file, 1 << 20);
+  manifest.files["state.safetensors"] = {bytes.size(), hash64(bytes)};
+  std::ofstream(checkpoint / "manifest.json") << manifest_text(manifest);
+}
+
+// An earlier version wrote sums of zeros behind a step, and did not count what is in them.
+TEST(Checkpoints, SumsOfZerosThatNobodyCountedArePassedOver) {
+  const std::vector<TensorType> sums{{DType::F32, Shape{16, 6}}, {DType::F32, Shape{3}}};
+  for (const int micro_batches : {1, 3}) {
+    const TemporaryFolder folder;
+    live(folder.path(), {Mode::Compiled, "O0", MasterForm::F32, 3}, 1, 9);
+    const auto load = [&](float value) {
+      Net model;
+      auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O0");
+      opt.set_accumulation(micro_batches);
+      std::filesystem::remove_all(folder / "step-000008");
+      if (value != 7) add_sums(folder / "step-000009", sums, value);
+      Checkpoints(folder.path()).load(model, opt);
+      return state_of(model, opt);
+    };
+    const Bytes without = load(7);  // as it is
+    EXPECT_TRUE(load(0) == without);
+    EXPECT_EQ(code_of([&] { load(0.5f); }), "E0641");  // what would be lost
+  }
 }
 
 TEST(Checkpoints, WhatIsAnothersIsRefusedAndChangesNothing) {
