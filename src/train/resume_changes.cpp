@@ -30,25 +30,79 @@ json value_at(const json& recipe, std::string_view key) {
   return *at;
 }
 
-std::string shown(const json& value) {
+std::string shown(const json& value, std::size_t most = 120) {
   std::string text = json_text(value);
-  constexpr std::size_t kMost = 120;
-  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  if (text.size() > most) text = text.substr(0, most - 3) + "...";
   return text;
 }
 
-// What a key that must stay decides of what a checkpoint holds.
-std::string_view why_fixed(std::string_view key) {
-  if (key == "precision")
-    return "the checkpoint's weights, sums and loss scale are of its precision";
-  if (key.starts_with("optimizer.")) return "the checkpoint's moments are of its update rule";
-  if (key.starts_with("data.")) return "another tokenizer gives every id another meaning";
-  return "the weights would mean something else";
-}
+constexpr std::string_view kOtherWeights = "the weights would mean something else";
+constexpr std::string_view kOtherIds = "another tokenizer gives every id another meaning";
+constexpr std::string_view kOtherCurve =
+    "the rate goes on along another curve, from where this step lies";
 
-// A line of say_changes.
-std::string line_of(std::string_view key, const json& before, const json& now) {
-  return fmt::format("\n  {}: {} -> {}", key, shown(before), shown(now));
+struct Meaning {
+  std::string_view key, text;
+};
+
+// What another value means for a run that goes on: of keys that change it, what becomes of it from
+// here on; of keys that are refused, why. Those that change nothing have no row.
+constexpr Meaning kMeanings[] = {
+    {"model.family", kOtherWeights},
+    {"model.layers", kOtherWeights},
+    {"model.heads", "the weights would mean something else: they would be cut into other heads"},
+    {"model.dim", kOtherWeights},
+    {"model.context", kOtherWeights},
+    {"model.dropout", "so much is left out in every step; the weights go on as they are"},
+    {"model.norm_eps", kOtherWeights},
+    {"model.bias", kOtherWeights},
+    {"model.tied", kOtherWeights},
+    {"data.text", "the run's place in the data lies in other text"},
+    {"data.train_tokens", "the run's place in the data lies in other tokens"},
+    {"data.validation_tokens", "validation losses do not compare with those before"},
+    {"data.tokenizer.kind", kOtherIds},
+    {"data.tokenizer.vocab", kOtherIds},
+    {"data.tokenizer.path", kOtherIds},
+    {"data.tokenizer.byte_fallback", kOtherIds},
+    {"data.validation", "what the run has learnt from is validated on, or the other way round"},
+    {"data.sampling", "samples are chosen another way: some come again, others later or never"},
+    {"precision", "the checkpoint's weights, sums and loss scale are of its precision"},
+    {"optimizer.kind", "the checkpoint's moments are of its update rule"},
+    {"optimizer.lr", "the peak of the learning rate; its schedule goes on"},
+    {"optimizer.betas", "the moments go on, and forget faster or slower"},
+    {"optimizer.eps", "the moments go on; small gradients move weights more or less"},
+    {"optimizer.weight_decay", "weights shrink by another share in every update"},
+    {"optimizer.momentum", "the sum of past gradients goes on, and fades faster or slower"},
+    {"optimizer.nesterov", "the sum of past gradients goes on, and is applied another way"},
+    {"optimizer.clip_norm", "gradients are scaled down from another norm on; 0: never"},
+    {"optimizer.no_decay", "other parameters are spared weight decay"},
+    {"optimizer.master", "the same masters, kept in another form"},
+    {"optimizer.update",
+     "when in a step a parameter moves; by how much stays, where gradients are finite"},
+    {"optimizer.groups", "other parameters have a rate or a decay of their own"},
+    {"schedule.kind", kOtherCurve},
+    {"schedule.steps", kOtherCurve},
+    {"schedule.warmup", kOtherCurve},
+    {"schedule.final_lr", kOtherCurve},
+    {"schedule.step_size", kOtherCurve},
+    {"schedule.gamma", kOtherCurve},
+    {"schedule.decay", kOtherCurve},
+    {"train.batch", "gradients are of more or fewer sequences; the data goes on where it was"},
+    {"train.accumulate", "gradients are of more or fewer sequences; the data goes on where it was"},
+    {"train.eval_batches", "validation losses do not compare with those before"},
+    {"train.seed", "the samples' order is another: some come again; dropout's draws go on"},
+    {"train.skip_passes", "the same step, compiled another way: last bits may differ"},
+};
+
+// A line of say_changes, and a second one where it would be too long.
+std::string line_of(std::string_view key, const json& before, const json& now,
+                    std::string_view meaning) {
+  constexpr std::size_t kValue = 32, kLine = 100;
+  const std::string change =
+      fmt::format("  {}: {} -> {}", key, shown(before, kValue), shown(now, kValue));
+  if (meaning.empty()) return "\n" + change;
+  const bool fits = change.size() + 2 + meaning.size() <= kLine;
+  return fmt::format("\n{}:{}{}", change, fits ? " " : "\n    ", meaning);
 }
 
 // Whether the schedule's length is that of the run.
@@ -60,6 +114,12 @@ bool spans_the_run(const ScheduleSection& schedule) {
 
 std::string RecipeChange::str() const {
   return fmt::format("{}: {}, now {}", key, shown(before), shown(now));
+}
+
+std::string_view meaning_on_resume(std::string_view key) {
+  for (const Meaning& m : kMeanings)
+    if (m.key == key) return m.text;
+  return "";
 }
 
 std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) {
@@ -102,7 +162,7 @@ void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint)
     if (c.meaning == OnResume::Fixed) {
       e.add_line("saw", c.str());
       const std::string_view why =
-          has_checkpoint ? why_fixed(c.key)
+          has_checkpoint ? meaning_on_resume(c.key)
                          : "the run is recorded as another one; it has nothing to go on from yet";
       if (std::find(reasons.begin(), reasons.end(), why) == reasons.end()) reasons.push_back(why);
     }
@@ -120,17 +180,33 @@ void refuse_other_model(const std::vector<std::string>& differences) {
   if (!differences.empty()) throw e;
 }
 
-void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now) {
+void say_other_data(std::string_view headline, const std::vector<RecipeChange>& changes) {
   std::string lines;
   for (const RecipeChange& c : changes)
-    if (c.meaning == OnResume::Changes) lines += line_of(c.key, c.before, c.now);
+    if (c.meaning == OnResume::Data)
+      lines += line_of(c.key, c.before, c.now, meaning_on_resume(c.key));
+  log_warning("{}: going on with the new data, as --force says{}{}", headline,
+              lines.empty() ? "" : ":", lines);
+}
+
+void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now,
+                 std::optional<std::int64_t> step) {
+  std::string lines;
+  // A run that begins anew has nothing that would go on otherwise.
+  const auto meaning = [&](std::string_view key) { return step ? meaning_on_resume(key) : ""; };
+  for (const RecipeChange& c : changes)
+    if (c.meaning == OnResume::Changes) lines += line_of(c.key, c.before, c.now, meaning(c.key));
   const json steps = value_at(before, "train.steps"), steps_now = now.train.steps;
   if (steps != steps_now && spans_the_run(now.schedule))
-    lines += line_of("train.steps", steps, steps_now) +
-             fmt::format(" (another length, and so another {} schedule of the learning rate)",
-                         now.schedule.kind);
-  if (!lines.empty())
-    log_warning("from here on the run trains with other settings than before:{}", lines);
+    lines += line_of("train.steps", steps, steps_now,
+                     fmt::format("another length, and so another {} schedule of the learning rate",
+                                 now.schedule.kind));
+  if (lines.empty()) return;
+  if (step)
+    log_warning("from step {} on the run trains with other settings than before:{}", *step + 1,
+                lines);
+  else
+    log_warning("the run begins anew with other settings than before:{}", lines);
 }
 
 }  // namespace aloft

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/recipe.h"
@@ -35,10 +36,16 @@ std::optional<PrecisionRecipe> settled_precision(const nlohmann::json& before);
 void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint = true);
 // The same of what the recipe comes to: `differences` of the checkpoint's model (checkpoint.h).
 void refuse_other_model(const std::vector<std::string>& differences);
-// Says what changes the training to the person at the terminal: one warning, a line a key. With it
-// train.steps, where a schedule spans them: `now` knows its length (run_length.h), `before` is of
-// run.json.
+// Says that --force goes on with other data, and what the keys that name it mean by that.
+void say_other_data(std::string_view headline, const std::vector<RecipeChange>& changes);
+// Says what changes the training to the person at the terminal: one warning, a line a key with what
+// it means behind `step`, from which the run goes on; nothing: it begins anew. With it train.steps,
+// where a schedule spans them: `now` knows its length (run_length.h), `before` is of run.json.
 void say_changes(const std::vector<RecipeChange>& changes, const nlohmann::json& before,
-                 const Recipe& now);
+                 const Recipe& now, std::optional<std::int64_t> step);
+
+// What another value of the key means for a run that goes on, or why it is refused; "" where it
+// means nothing (OnResume::Free).
+std::string_view meaning_on_resume(std::string_view key);
 
 }  // namespace aloft

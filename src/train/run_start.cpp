@@ -61,7 +61,9 @@ class Resumption {
     json data_record = is_text_gone_ ? data_record_ : data_record_of(data);
     compare_data(data_record, data.info);
     settle_length(recipe_, data.train.size(), place_);
-    if (is_compared_) say_changes(changes_, record_["recipe"], recipe_);
+    if (is_compared_)
+      say_changes(changes_, record_["recipe"], recipe_,
+                  has_checkpoint_ ? std::optional(place_.step) : std::nullopt);
     return {recipe_, std::move(data), std::move(data_record), started(), history()};
   }
 
@@ -154,14 +156,15 @@ class Resumption {
     if (data_record_.is_object() ? is_same_data(data_record_, now) : has_known_counts(info)) return;
     UserError e("E0818", "the data of the run is not what it was");
     for (const RecipeChange& c : changes_)
-      if (c.meaning == OnResume::Data) e.add_line("saw", c.str());
+      if (c.meaning == OnResume::Data)
+        e.add_line("saw", fmt::format("{}: {}", c.str(), meaning_on_resume(c.key)));
     for (const std::string& line : data_differences(data_record_, now)) e.add_line("saw", line);
     if (!data_record_.is_object())
       e.add_line("saw", fmt::format("tokens {} in run.json, now {}", json_text(known_counts()),
                                     json_text(counts_of(info))));
     e.add_line("try", "bring the data back as it was, or --force to go on with the new one");
     if (!options_.force) throw e;
-    log_warning("{}: going on with the new data, as --force says", e.headline());
+    say_other_data(e.headline(), changes_);
     is_other_data_ = true;
   }
 

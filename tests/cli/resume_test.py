@@ -232,16 +232,47 @@ class Resume(ProgramTest):
         self.train("run", "--steps", 4, schedule__kind="cosine")
         said = self.train("run", "--resume", "--steps", 8, optimizer__lr="5e-4", train__batch=4,
                           train__eval_every=3, train__seed=9, schedule__kind="cosine")
-        head = "warning: from here on the run trains with other settings than before:"
+        head = "warning: from step 5 on the run trains with other settings than before:"
         lines = said[said.index(head):].splitlines()
-        self.assertEqual(lines[:4], [head, "  optimizer.lr: 0.001 -> 0.0005", "  train.batch: 2 -> 4",
-                                     "  train.seed: 1 -> 9"])
-        self.assertRegex(lines[4], r"^  train\.steps: 4 -> 8 \(another length, .*cosine schedule")
+        self.assertEqual(lines[0], head)
+        for line, start in zip(lines[1:], (r"  optimizer\.lr: 0\.001 -> 0\.0005: the peak of the learning",
+                                           r"  train\.batch: 2 -> 4: gradients are of more or fewer seq",
+                                           r"  train\.seed: 1 -> 9: the samples' order is another: ",
+                                           r"  train\.steps: 4 -> 8: another length, .*cosine schedule")):
+            self.assertRegex(line, "^" + start)
+            self.assertLessEqual(len(line), 100)
         self.assertEqual(said.count(" -> "), 4)
         again = self.train("run", "--resume", "--steps", 12, optimizer__lr="5e-4", train__batch=4,
                            train__seed=9, schedule__kind="cosine", schedule__steps=8)
         self.says(again, "  schedule.steps: 0 -> 8")
         self.assertEqual(again.count(" -> "), 1)
+
+    def test_a_long_change_takes_two_lines(self):
+        self.train("run")
+        said = self.train("run", "--resume", "--steps", 8,
+                          optimizer__no_decay=json.dumps(["h.0.attn.c_attn.*", "h.0.attn.c_proj.*"]))
+        lines = said[said.index("  optimizer.no_decay"):].splitlines()
+        self.assertRegex(lines[0], r'^  optimizer\.no_decay: \["\*\.bias","bias"\] -> \["h\.0.*\.\.\.:$')
+        self.assertEqual(lines[1], "    other parameters are spared weight decay")
+        self.assertLessEqual(len(lines[0]), 100)
+
+    def test_a_run_that_begins_anew_does_not_go_on_otherwise(self):
+        self.train("run")
+        shutil.rmtree(self.folder / "run" / "checkpoints")
+        self.change_record(saved=None, result=None, finished=False)
+        said = self.train("run", "--resume", "--steps", 8, train__seed=2)
+        self.says(said, "the run begins anew with other settings than before:\n  train.seed: 1 -> 2\n")
+
+    def test_other_data_is_said_with_its_meaning(self):
+        self.train("run")
+        said = self.train("run", "--resume", "--steps", 8, exit_code=2, data__validation="0.4")
+        meaning = "what the run has learnt from is validated on, or the other way round"
+        self.says(said, "E0818", f"data.validation: 0.2, now 0.4: {meaning}")
+        said = self.train("run", "--resume", "--force", "--steps", 8, data__validation="0.4")
+        self.says(said, "as --force says:\n  data.validation: 0.2 -> 0.4", meaning)
+        for line in said.splitlines():
+            if " -> " in line or meaning in line:
+                self.assertLessEqual(len(line), 100)
 
     def test_another_number_of_micro_batches_goes_on(self):
         """Between steps there are no sums of gradients, and a checkpoint has none to fit."""
@@ -252,7 +283,7 @@ class Resume(ProgramTest):
                 for steps, parts in ((8, 3), (12, 2), (16, 1)):
                     said = self.train(mode, "--resume", "--steps", steps, train__mode=mode,
                                       train__accumulate=parts)
-                    self.says(said, f"\n  train.accumulate: {before} -> {parts}\n")
+                    self.says(said, f"\n  train.accumulate: {before} -> {parts}: gradients are of more")
                     self.assertEqual(self.record(mode)["history"][-1]["changed"]["train.accumulate"],
                                      [before, parts])
                     before = parts
