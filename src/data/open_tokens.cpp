@@ -20,7 +20,7 @@ void refuse_what_is_no_token_file(const Path& path, std::string_view bytes) {
   throw DataError("E0620", "not a usable .bin file of tokens")
       .at(path.string())
       .saw(kind ? kind->name : "text: " + in_quotes(start.substr(0, 40)))
-      .need("a shard of aloft data pack, a file of llm.c, or uint16 ids as nanoGPT writes them")
+      .need("a shard of `aloft data build`, a file of llm.c, or uint16 ids as nanoGPT writes them")
       .advice(kind ? kind->advice : "name it as data.text, with a tokenizer");
 }
 
