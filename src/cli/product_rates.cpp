@@ -1,12 +1,12 @@
 #include "cli/product_rates.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/isa.h"
-#include "backends/cpu/measure.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -43,8 +43,16 @@ json remembered(const Path& file) {
   return json::object();
 }
 
-void remember(const Path& cache, json all, const std::string& key, const MeasuredRates& rates) {
-  all[key] = {{"f32_gflops", rates.f32_gflops}, {"bf16_gflops", rates.bf16_gflops}};
+// Whether a remembered rate was measured in quiet; versions before did not ask.
+bool was_quiet(const json& entry) {
+  const auto it = entry.find("spread");
+  return it != entry.end() && it->is_number() && it->get<double>() <= cpu::kQuietSpread;
+}
+
+void remember(const Path& cache, json all, const std::string& key, const cpu::MatmulRates& rates) {
+  all[key] = {{"f32_gflops", rates.f32_gflops},
+              {"bf16_gflops", rates.bf16_gflops},
+              {"spread", rates.spread}};
   try {
     make_folder(cache);
     write_file_atomic(cache / kFile, json_text(all, 2) + "\n");
@@ -54,19 +62,20 @@ void remember(const Path& cache, json all, const std::string& key, const Measure
 
 }  // namespace
 
-MeasuredRates product_rates(const Path& cache) {
+MeasuredRates product_rates(const Path& cache, const std::function<cpu::MatmulRates()>& measure) {
   const std::string key = measured_on();
   json all = remembered(cache / kFile);
-  MeasuredRates rates;
-  if (const auto it = all.find(key); it != all.end())
-    rates = {rate_in(*it, "f32_gflops"), rate_in(*it, "bf16_gflops"),
-             "as measured before (" + (cache / kFile).string() + ")"};
-  const bool is_known = rates.f32_gflops > 0 && rates.bf16_gflops > 0;
-  if (!is_known) {
-    const cpu::MatmulRates now = cpu::measure_matmul_rates();
-    rates = {now.f32_gflops, now.bf16_gflops, "measured now"};
-    remember(cache, std::move(all), key, rates);
+  if (const auto it = all.find(key); it != all.end() && was_quiet(*it)) {
+    const MeasuredRates rates{rate_in(*it, "f32_gflops"), rate_in(*it, "bf16_gflops"),
+                              "as measured before (" + (cache / kFile).string() + ")"};
+    if (rates.f32_gflops > 0 && rates.bf16_gflops > 0) return rates;
   }
+  const cpu::MatmulRates now = measure();
+  MeasuredRates rates{now.f32_gflops, now.bf16_gflops, "measured now"};
+  if (now.spread <= cpu::kQuietSpread)
+    remember(cache, std::move(all), key, now);
+  else
+    rates.source += fmt::format(", not kept: repeats differ by {:.0f} %", 100 * now.spread);
   return rates;
 }
 

@@ -2,15 +2,21 @@
 // whether low precision pays here must not change from one start to the next.
 #pragma once
 
+#include <functional>
+
+#include "backends/cpu/measure.h"
 #include "base/file.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
 
 // The rates in `cache` (a folder; default: the user's), measured and written there if they are not
-// those of this processor, library and number of threads. A cache that cannot be read or written
-// costs a tenth of a second, nothing else.
-MeasuredRates product_rates(const Path& cache = default_cache());
+// those of this processor, library and number of threads. Rates of a disturbed machine are used
+// this once, and that is said: the next start measures again. A cache that cannot be read or
+// written costs a tenth of a second, nothing else.
+MeasuredRates product_rates(
+    const Path& cache = default_cache(),
+    const std::function<cpu::MatmulRates()>& measure = [] { return cpu::measure_matmul_rates(); });
 
 // The same, said in a line: for verbs that show no banner (train/banner.h).
 MeasuredRates shown_product_rates();

@@ -174,37 +174,42 @@ double best_layout_ms(const MatmulProblem& p, int runs) {
   return product.zeros_ms();
 }
 
+double spread_of(std::span<const double> least_ms) {
+  if (least_ms.empty()) return 0;
+  const auto [least, most] = std::minmax_element(least_ms.begin(), least_ms.end());
+  return *most / *least - 1;
+}
+
 MatmulRates measure_matmul_rates(int rounds) {
   // Both layouts of both types take turns, and the least time of each counts: a neighbour that
   // takes the machine for a while takes it from all of them, and never makes one faster.
-  struct Candidate {
-    LibraryMatmul product;
-    double least_ms = std::numeric_limits<double>::infinity();
+  constexpr int kShares = 3;
+  struct Type {
+    std::vector<LibraryMatmul> products;
+    std::array<double, kShares> least_ms;
+    double ms() const { return *std::min_element(least_ms.begin(), least_ms.end()); }
   };
   const bool bf16 = cpu_features().avx512_bf16;
   MatmulProblem p{1, 512, 1024, 512, DType::F32, false, true};
-  std::vector<Candidate> f32, low;
-  for (const auto layout : {LibraryLayout::Plain, LibraryLayout::PackedB}) {
-    p.type = DType::F32;
-    f32.push_back({LibraryMatmul(p, layout, Operands::Normal)});
-    p.type = DType::BF16;
-    if (bf16) low.push_back({LibraryMatmul(p, layout, Operands::Normal)});
+  std::vector<Type> types(bf16 ? 2 : 1);
+  for (Type& t : types) {
+    p.type = &t == types.data() ? DType::F32 : DType::BF16;
+    t.least_ms.fill(std::numeric_limits<double>::infinity());
+    for (const auto layout : {LibraryLayout::Plain, LibraryLayout::PackedB})
+      t.products.emplace_back(p, layout, Operands::Normal).run();  // fetches and sets up
   }
-  for (int round = 0; round <= std::max(1, rounds); ++round)
-    for (std::vector<Candidate>* type : {&f32, &low})
-      for (Candidate& c : *type) {
-        const double ms = timed([&] { c.product.run(); });
-        if (round > 0) c.least_ms = std::min(c.least_ms, ms);  // the first run fetches and sets up
+  rounds = std::max(kShares, rounds);
+  for (int round = 0; round < rounds; ++round)
+    for (Type& t : types)
+      for (LibraryMatmul& product : t.products) {
+        double& least = t.least_ms[static_cast<std::size_t>(round * kShares / rounds)];
+        least = std::min(least, timed([&] { product.run(); }));
       }
-  const auto rate = [&](const std::vector<Candidate>& all) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const Candidate& c : all) least = std::min(least, c.least_ms);
-    return p.flops() / least / 1e6;
-  };
   MatmulRates rates;
-  rates.f32_gflops = rate(f32);
+  rates.f32_gflops = p.flops() / types.front().ms() / 1e6;
   // What bf16 is computed in where there are no products of its own.
-  rates.bf16_gflops = bf16 ? rate(low) : rates.f32_gflops;
+  rates.bf16_gflops = p.flops() / types.back().ms() / 1e6;
+  for (const Type& t : types) rates.spread = std::max(rates.spread, spread_of(t.least_ms));
   return rates;
 }
 

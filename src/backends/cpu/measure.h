@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,10 +86,18 @@ double best_layout_ms(const MatmulProblem& problem, int runs = 9);
 
 struct MatmulRates {
   double f32_gflops = 0, bf16_gflops = 0;
+  double spread = 0;  // of the worse type: spread_of() its repeated measurements
 };
 // The library's rates on a product of 512 x 1024 x 512 normal numbers, the types in turns: a tenth
 // of a second, and steady, because the decision whether low precision pays hangs on their ratio.
+// The rounds are three measurements of the same, one behind the other.
 MatmulRates measure_matmul_rates(int rounds = 12);
+
+// By what part the slowest of several measurements of the same thing lies above the fastest.
+double spread_of(std::span<const double> least_ms);
+// Above this somebody else had the machine meanwhile: what was measured holds for that moment. The
+// bar of `auto` precision leaves as much room.
+inline constexpr double kQuietSpread = 0.05;
 
 // Bytes a second, in GB, that an update in place moves (two arrays read, one written back) over
 // arrays far larger than the caches, on all threads of the pool.
