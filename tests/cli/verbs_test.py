@@ -193,6 +193,17 @@ class Verbs(ProgramTest):
             self.assertIn(f["state"], ("ok", "warn"), f)
             self.assertTrue(f["state"] == "ok" or f["advice"], f)
 
+    def test_a_check_that_fails_is_an_error(self):
+        (self.folder / "no-folder").write_text("")
+        for form in ([], ["--json"]):
+            done = subprocess.run([ALOFT, "doctor", *form], capture_output=True, text=True,
+                                  env={**self.environment, "XDG_CACHE_HOME": str(self.folder / "no-folder")})
+            self.assertEqual(done.returncode, 4)
+            self.assertIn("error E0407", done.stderr)
+            self.assertIn("saw   cache folder: ", done.stderr)
+            self.assertIn("try   set XDG_CACHE_HOME", done.stderr)
+            self.assertIn("huge pages", done.stdout)  # the whole table, still
+
     def test_waiting_threads(self):
         """A short spin, unless the environment says how to wait."""
         for given, words in (({}, "spin 1000 times, then sleep"),
