@@ -1,4 +1,4 @@
-// A kernel: says whether it takes a call, is prepared once per Plan, runs many times.
+// A kernel: says whether it takes a call, is prepared once for it in a process, runs many times.
 // prepare() may allocate, build library primitives and throw; run() may do none of these.
 #pragma once
 

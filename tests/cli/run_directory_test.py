@@ -52,6 +52,11 @@ class RunDirectory(ProgramTest):
             said = {key for key, cells in rows.items() if cells[1].startswith((kind, "both"))}
             self.same(said, seen, "metrics.md")
 
+    def test_the_machine_is_its_processor_and_threads(self):
+        self.assertIn("name, and how many threads", table("run-directory.md", "key")["machine"][2])
+        record = json.loads((self.runs[0] / "run.json").read_text())
+        self.assertRegex(record["machine"], r"^.+, \d+ threads$")
+
     def test_lines_that_are_gone_are_said(self):
         for name, keep in (("whole", 99), ("cut", 3), ("none", 0)):
             with self.subTest(name):

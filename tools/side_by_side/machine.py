@@ -70,7 +70,8 @@ def revision(aloft):
     mark where the program is older than its sources."""
     commit = said("git", "rev-parse", "--short=12", "HEAD")
     changed = said("git", "status", "--porcelain", "--untracked-files=no", "--",
-                   ":!docs/benchmarks", ":!docs/benchmarks.md")
+                   ":!docs/benchmarks", ":!docs/benchmarks.md", ":!docs/results",
+                   ":!docs/results.md")
     return (commit or "unknown") + "+" * bool(changed) + "?" * is_stale(aloft)
 
 
