@@ -74,6 +74,26 @@ void need_match(const std::string& headline, const std::string& pattern,
       .advice("parameters here are named like " + in_quotes(near.empty() ? names[0] : near));
 }
 
+// The first group that matches takes a parameter: one to which those before leave none does
+// nothing.
+void need_something_left(const std::vector<ParameterGroup>& groups,
+                         const std::vector<std::string>& names) {
+  std::vector<bool> taken(names.size(), false);
+  for (const ParameterGroup& group : groups) {
+    bool takes = false;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (taken[i] || !glob_match_any(group.parameters, names[i])) continue;
+      takes = true;
+      taken[i] = true;
+    }
+    if (!takes)
+      throw UserError("E0809", "a parameter group takes no parameter")
+          .saw("patterns " + join(group.parameters, ", "))
+          .need("a parameter that no group before it takes: the first that matches does")
+          .advice("put this group before the wider one");
+  }
+}
+
 void check_patterns(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters) {
   std::vector<std::string> names;
   names.reserve(parameters.size());
@@ -84,6 +104,7 @@ void check_patterns(const OptimizerSpec& spec, const std::vector<VariablePtr>& p
       throw UserError("E0809", headline).saw("no pattern").need("at least one, such as \"*.bias\"");
     for (const std::string& pattern : group.parameters) need_match(headline, pattern, names);
   }
+  need_something_left(spec.groups, names);
   // What everybody writes holds for models without biases too.
   const std::vector<std::string>& usual = kWeightsDecay.without;
   for (const std::string& pattern : spec.decay.without)

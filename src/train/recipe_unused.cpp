@@ -65,6 +65,8 @@ class Search {
     }
     report_validation();
     report_kept();
+    if (recipe_.optimizer.lr == 0)
+      report("schedule.final_lr", "optimizer.lr", "is a part of optimizer.lr, which is 0");
     if (recipe_.optimizer.weight_decay == 0)
       report("optimizer.no_decay", "optimizer.weight_decay",
              "does nothing where optimizer.weight_decay is 0");

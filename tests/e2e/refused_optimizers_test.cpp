@@ -100,6 +100,13 @@ TEST(RefusedOptimizers, PatternsThatMatchNothing) {
   };
   expect_words(refusal(without({"nothing.*"})), {"E0809", "nothing.*", "up.weight"});
   expect_words(refusal(without({"up.wieght"})), {"E0809", "\"up.weight\""});
+  const auto groups = [](std::vector<ParameterGroup> all) {
+    return optim::AdamW{.groups = std::move(all)};
+  };
+  const ParameterGroup wide{.parameters = {"up.*"}, .lr = 1e-4};
+  const ParameterGroup narrow{.parameters = {"up.bias"}, .lr = 1e-5};
+  expect_words(refusal(groups({wide, narrow})), {"E0809", "up.bias", "before the wider one"});
+  EXPECT_EQ(refusal(groups({narrow, wide})), "");
   EXPECT_EQ(refusal(plain, "O2 deny_ops=lin* deny_params=down.*"), "");
   EXPECT_EQ(refusal(without(kWeightsDecay.without)), "");
 }

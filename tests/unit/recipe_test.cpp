@@ -203,6 +203,14 @@ TEST(Recipe, WhatAnotherKeySwitchesOffIsAMistake) {
   }
 }
 
+TEST(Recipe, ARateOfNothingEndsAtNothing) {
+  const Override cosine{"schedule.kind", "cosine"}, end{"schedule.final_lr", "1e-4"};
+  const std::string said = mistakes_of("", {cosine, end, {"optimizer.lr", "0"}});
+  EXPECT_NE(said.find("schedule.final_lr is a part of optimizer.lr, which is 0"), std::string::npos)
+      << said;
+  EXPECT_EQ(mistakes_of("", {cosine, end}), "none");
+}
+
 TEST(Recipe, EveryKeyIsReadByARunAndSomeByNothingElse) {
   Recipe recipe;
   std::vector<std::string> run_only;
