@@ -297,9 +297,7 @@ class Reader {
   }
 
   void wrong(const Leaf& leaf, const std::string& need) {
-    mistake(leaf.origin,
-            fmt::format("{}: need {}, got {}", leaf.key, need,
-                        shown(leaf.value)));
+    mistake(leaf.origin, fmt::format("{}: need {}, got {}", leaf.key, need, shown(leaf.value)));
   }
 
   // One key of a group as a leaf of its own: "optimizer.groups[1].lr".

@@ -33,8 +33,7 @@ void settle_length(Recipe& recipe, std::uint64_t train_tokens, RunPlace place) {
   // Whole windows, so that a run that goes on with the batch it had ends where it would have.
   const double windows = std::ceil(recipe.train.epochs * windows_of(recipe, train_tokens));
   const double left = std::max(0.0, windows - static_cast<double>(place.windows));
-  const double steps =
-      static_cast<double>(place.step) + std::ceil(left / windows_a_step(recipe));
+  const double steps = static_cast<double>(place.step) + std::ceil(left / windows_a_step(recipe));
   constexpr double kMost = 1e15;  // train.steps itself takes no more
   recipe.train.steps = static_cast<std::int64_t>(std::clamp(steps, 1.0, kMost));
   recipe.origin["train.steps"] = "train.epochs";
