@@ -66,8 +66,8 @@ MeasuredRates product_rates(const Path& cache, const std::function<cpu::MatmulRa
   const std::string key = measured_on();
   json all = remembered(cache / kFile);
   if (const auto it = all.find(key); it != all.end() && was_quiet(*it)) {
-    const MeasuredRates rates{rate_in(*it, "f32_gflops"), rate_in(*it, "bf16_gflops"),
-                              "as measured before (" + (cache / kFile).string() + ")"};
+    MeasuredRates rates{rate_in(*it, "f32_gflops"), rate_in(*it, "bf16_gflops"),
+                        "as measured before (" + (cache / kFile).string() + ")"};
     if (rates.f32_gflops > 0 && rates.bf16_gflops > 0) return rates;
   }
   const cpu::MatmulRates now = measure();

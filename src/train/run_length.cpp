@@ -9,7 +9,8 @@ namespace {
 // An epoch's windows, as data/order.h cuts them.
 double windows_of(const Recipe& recipe, std::uint64_t train_tokens) {
   if (train_tokens == 0) return 0;
-  return static_cast<double>((train_tokens - 1) / static_cast<std::uint64_t>(recipe.model.context));
+  const std::uint64_t whole = (train_tokens - 1) / static_cast<std::uint64_t>(recipe.model.context);
+  return static_cast<double>(whole);
 }
 
 double windows_a_step(const Recipe& recipe) {
