@@ -19,6 +19,6 @@ inline constexpr int kMostProdDirections = 7;
 // d prod(x, axes) / d x, in x's shape: for each element the product of the others. With directions
 // v1, v2, ... (each of x's shape) the derivative of that along v1, then along v2, ...
 // More than kMostProdDirections of them: UserError E0203.
-Tensor prod_grad(Operand x, const Ints& axes, const std::vector<Tensor>& directions = {});
+Tensor prod_grad(Operand x, const Ints& axes, const std::vector<Tensor>& directions);
 
 }  // namespace aloft

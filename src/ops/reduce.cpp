@@ -58,7 +58,7 @@ void extremum_vjp(const ReduceAttrs& a, Vjp& g) {
 void prod_vjp(const ReduceAttrs& a, Vjp& g) {
   if (!g.needs(0)) return;
   const Tensor& x = g.in(0);
-  g.give(0, prod_grad(x, a.axes) * expand_reduced(g.cotangent(0), x, a.axes));
+  g.give(0, prod_grad(x, a.axes, {}) * expand_reduced(g.cotangent(0), x, a.axes));
 }
 
 struct Row {
