@@ -2,22 +2,28 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "exec/memory_check.h"
 #include "exec/move_in.h"
+#include "exec/places.h"
 
 namespace aloft {
 
-namespace {
+// What executors share that work on the same variables.
+struct Executor::Place {
+  // By a variable's address. It grows under hold_places().
+  std::map<const void*, OneCaller> writers;
+};
+
 // What keeps an arena: a variable's memory that ends in one tells where the variable is placed.
-struct ArenaOwner {
+struct Executor::ArenaOwner {
   std::shared_ptr<void> memory;
-  std::weak_ptr<void> place;  // alive while programs count on the variables staying there
+  std::weak_ptr<Place> place;  // alive while programs count on the variables staying there
   void operator()(void*) {}
 };
-}  // namespace
 
 // One instruction with its addresses filled in.
 struct Executor::Step {
@@ -32,17 +38,21 @@ struct Executor::Ready {
   const Program* program = nullptr;
   std::vector<Step> steps;
   std::vector<void*> buffers;
+  std::vector<OneCaller*> writes;  // of variables; those of the optimizer go with its parameters'
 };
 
 Executor::~Executor() = default;
 
 Executor::Executor(Plan plan, KernelCache& kernels, const std::map<Name, VariablePtr>& variables)
-    : plan_(std::move(plan)), kernels_(kernels), place_(std::make_shared<char>()) {
+    : plan_(std::move(plan)), kernels_(kernels), place_(std::make_shared<Place>()) {
   verify(plan_);
   if (is_memory_check_wanted()) check_ = std::make_unique<MemoryCheck>(plan_);
-  find_shared(variables);
-  allocate_arenas();
-  adopt(variables);
+  {
+    const auto held = hold_places();  // two that share variables must agree on who places them
+    find_shared(variables);
+    allocate_arenas();
+    adopt(variables);
+  }
   for (const Program& p : plan_.programs) prepare(p);
 }
 
@@ -61,10 +71,9 @@ std::shared_ptr<void> Executor::memory_of(const Buffer& buffer) const {
 void Executor::find_shared(const std::map<Name, VariablePtr>& variables) {
   for (const auto& [id, v] : variables)
     if (const auto* owner = std::get_deleter<ArenaOwner>(v->memory))
-      if (std::shared_ptr<void> place = owner->place.lock()) {
-        shared_[id] = v->data;
+      if (std::shared_ptr<Place> place = owner->place.lock()) {
+        shared_[id] = {v->data, std::move(place)};
         held_.push_back(v->memory);
-        held_.push_back(std::move(place));
       }
 }
 
@@ -93,7 +102,7 @@ void Executor::allocate_arenas() {
 void* Executor::address_of(const Buffer& buffer) const {
   if (!shared_.empty())
     if (const StateSlot* slot = plan_.variable_in(buffer))
-      if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second;
+      if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second.data;
   return buffer.bytes ? arena(buffer.arena) + buffer.offset : arena(buffer.arena);
 }
 
@@ -146,7 +155,22 @@ void Executor::prepare(const Program& program) {
     }
     step.values.assign(step.lengths.size(), 0);
   }
+  find_writes(*ready);
   programs_.push_back(std::move(ready));
+}
+
+void Executor::find_writes(Ready& ready) {
+  const auto held = hold_places();
+  std::set<OneCaller*> writes;
+  for (const Instruction& ins : ready.program->instructions)
+    for (const BufferRef& r : ins.out) {
+      const StateSlot* slot = plan_.variable_in(ready.program->buffers[r.buffer]);
+      if (!slot || slot->cls == StateClass::Optimizer || slot->cls == StateClass::Control) continue;
+      const auto other = shared_.find(slot->id);
+      Place& place = other == shared_.end() ? *place_ : *other->second.place;
+      writes.insert(&place.writers[ready.buffers[r.buffer]]);
+    }
+  ready.writes.assign(writes.begin(), writes.end());
 }
 
 bool Executor::is_cut_by_bound(int program) const {
@@ -184,9 +208,33 @@ const void* Executor::output(std::string_view program, std::string_view name) co
   return ref ? programs_[p]->buffers[ref->buffer] : nullptr;
 }
 
-void Executor::run(int index, std::span<const std::int64_t> lengths) {
-  Ready& ready = *programs_[index];
-  const OneCaller::Entered entered(caller_, ready.program->name);
+Executor::Turn::Turn(Executor& executor, int program)
+    : ready_(*executor.programs_[program]), entered_(executor.caller_, ready_.program->name) {
+  while (writes_ < ready_.writes.size()) {
+    if (!ready_.writes[writes_]->try_enter()) refuse();
+    ++writes_;
+  }
+}
+
+Executor::Turn::~Turn() {
+  while (writes_ > 0) ready_.writes[--writes_]->leave();
+}
+
+void Executor::Turn::refuse() {
+  while (writes_ > 0) ready_.writes[--writes_]->leave();
+  throw UserError("E0330", "the program '" + ready_.program->name +
+                               "' writes variables that another program is writing")
+      .saw("a run of another program that trains them, on another thread")
+      .need("one writer of a model at a time")
+      .advice("train a model on one thread, or take turns with a mutex");
+}
+
+void Executor::run(int program, std::span<const std::int64_t> lengths) {
+  run(Turn(*this, program), lengths);
+}
+
+void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths) {
+  Ready& ready = turn.ready_;
   ensure(lengths.size() == ready.program->symbols.size(), "every length has a value");
   for (std::size_t i = 0; i < lengths.size(); ++i)
     if (lengths[i] < 0 || lengths[i] > ready.program->bounds[i])

@@ -23,10 +23,12 @@ class MemoryCheck;
 
 class Executor {
  public:
-  // Allocates the plan's arenas (EnvironmentError E0401) and moves the variables into them: their
-  // values are copied, their `data` from now on points into the arenas. A variable that another
-  // executor's programs already work on stays in its place, and both work on it there. Every state
-  // slot of the plan needs a variable of its id and type.
+  // Allocates the plan's arenas (EnvironmentError E0401; where the machine can never have that
+  // much, before any of them is there) and moves the variables into them: their values are copied,
+  // their `data` from now on points into the arenas. A variable that another executor's programs
+  // already work on stays in its place, and both work on it there. Threads whose programs share
+  // variables may make executors at the same time. Every state slot of the plan needs a variable of
+  // its id and type.
   Executor(Plan plan, KernelCache& kernels, const std::map<Name, VariablePtr>& variables);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -44,8 +46,12 @@ class Executor {
   // Whether fewer rows than its bounds may give other bits than a program for just so many
   // (Prepared::is_cut_by_bound).
   bool is_cut_by_bound(int program) const;
-  // `lengths` in the order of Program::symbols, each within its bound. UserError E0330 while
-  // another thread runs a program of this executor: they share its arenas.
+  // A program's turn to run. UserError E0330 while somebody else has one: of a program of this
+  // executor, which share its arenas; or of another's that writes a parameter, a buffer or a sum of
+  // gradients which this program writes as well.
+  class Turn;
+  // `lengths` in the order of Program::symbols, each within its bound.
+  void run(const Turn& turn, std::span<const std::int64_t> lengths);
   void run(int program, std::span<const std::int64_t> lengths);
 
   // The observer must outlive its attachment; nullptr detaches.
@@ -61,7 +67,14 @@ class Executor {
  private:
   struct Step;
   struct Ready;
+  struct Place;
+  struct ArenaOwner;
+  struct Shared {
+    void* data = nullptr;
+    std::shared_ptr<Place> place;
+  };
   void prepare(const Program& program);
+  void find_writes(Ready& ready);
   void allocate_arenas();
   void find_shared(const std::map<Name, VariablePtr>& variables);
   void adopt(const std::map<Name, VariablePtr>& variables);
@@ -70,13 +83,28 @@ class Executor {
   Plan plan_;
   KernelCache& kernels_;
   std::map<Arena, std::shared_ptr<void>> arenas_;
-  std::shared_ptr<void> place_;              // alive: our arenas' variables must not move
-  std::map<Name, void*> shared_;             // by id: variables that stay where others placed them
-  std::vector<std::shared_ptr<void>> held_;  // their memory and their places
+  std::shared_ptr<Place> place_;             // alive: our arenas' variables must not move
+  std::map<Name, Shared> shared_;            // by id: variables that stay where others placed them
+  std::vector<std::shared_ptr<void>> held_;  // their memory
   std::vector<std::unique_ptr<Ready>> programs_;
   Observer* observer_ = nullptr;
   OneCaller caller_;
   std::unique_ptr<MemoryCheck> check_;
+};
+
+class Executor::Turn {
+ public:
+  Turn(Executor& executor, int program);
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  friend class Executor;
+  [[noreturn]] void refuse();
+  Ready& ready_;
+  const OneCaller::Entered entered_;
+  std::size_t writes_ = 0;  // so many of the variables that it writes are ours
 };
 
 }  // namespace aloft

@@ -1,6 +1,7 @@
 #include "frontend/compile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
@@ -137,18 +138,61 @@ void check_values(const std::vector<Tensor>& arguments) {
 CompiledCall::CompiledCall(CompileOptions options, Traceable function)
     : options_(std::move(options)), function_(std::move(function)) {}
 
+namespace {
+// This thread's number, which no other gets when it has ended, as its std::thread::id.
+std::uint64_t this_thread() {
+  static std::atomic<std::uint64_t> last = 0;
+  thread_local const std::uint64_t mine = ++last;
+  return mine;
+}
+}  // namespace
+
 CompiledCall::~CompiledCall() {
+  if (caller_ != this_thread()) return;  // another thread may be reading its results: see below
   try {
-    keep_results();
+    settle_results();
   } catch (const Error&) {
     // No memory for a copy: the results hold the program's, which nobody writes any more.
   }
 }
 
-void CompiledCall::keep_results() {
+void CompiledCall::settle_results() {
   for (const Tensor& t : results_)
     if (t.held().use_count() > 1) EagerEmitter::settle(t);
+}
+
+// What lies in the programs' memory is about to be overwritten. Results of another thread are not
+// touched, which may be reading them: they keep that memory, and the programs get another.
+void CompiledCall::keep_results() {
+  const std::uint64_t thread = this_thread();
+  if (caller_ == thread) {
+    settle_results();
+  } else {
+    has_several_callers_ = caller_ != 0;
+    const bool are_held = std::any_of(results_.begin(), results_.end(),
+                                      [](const Tensor& t) { return t.held().use_count() > 1; });
+    if (are_held && programs_) finish();
+    caller_ = thread;
+  }
+  results_.clear();  // the last holder of each: what other threads did with it is done
+}
+
+// Of several threads, one may read while another calls: its results are no part of the program.
+void CompiledCall::hand_over() {
+  if (!has_several_callers_) return;
+  settle_results();
   results_.clear();
+}
+
+void CompiledCall::finish() {
+  try {
+    programs_->finish();
+  } catch (...) {  // without its arenas none of the programs can run: the next call starts anew
+    programs_.reset();
+    entries_.clear();
+    throw;
+  }
+  for (Entry& e : entries_) connect(e);
 }
 
 void CompiledCall::connect(Entry& entry) {
@@ -179,18 +223,11 @@ void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs,
     const PremisesScope scope(premises.get());
     programs_->add(name, inputs, function_, &draws);
   }
-  try {
-    programs_->finish();
-  } catch (...) {  // without its arenas none of the programs can run: the next call starts anew
-    programs_.reset();
-    entries_.clear();
-    throw;
-  }
   const auto same = [&](const Entry& e) { return e.name == name; };
   std::erase_if(entries_, same);
   entries_.push_back(
       {.name = name, .inputs = std::move(inputs), .draws = std::move(draws), .premises = premises});
-  for (Entry& e : entries_) connect(e);
+  finish();
 }
 
 // With the batch as a symbol where that can be; a program for fewer rows is replaced.

@@ -1,8 +1,10 @@
 // compile(f): f traced into a Plan, called like f. Arguments and results are eager tensors of the
 // shapes that this call has. A result is the program's own output memory while nobody else needs
 // that; one that is kept over the next call, or beyond the compiled function, gets memory of its
-// own and stays what it was. It carries no gradient: an eager gradient that would have to pass it
-// is refused (E0321). Compile the whole step, or detach() a result that is meant as a constant.
+// own and stays what it was. Once a second thread has called the function, in turn, every call
+// returns copies: one thread may read its results while another one calls. It carries no gradient:
+// an eager gradient that would have to pass it is refused (E0321). Compile the whole step, or
+// detach() a result that is meant as a constant.
 //
 // The first call compiles for its arguments' number, types and shapes. The first dimension of
 // arguments that agree about it is taken for a batch: the same program then serves 2 rows up to as
@@ -80,7 +82,7 @@ class CompiledCall {
   static constexpr std::size_t kMostPrograms = 16;
 
   CompiledCall(CompileOptions options, Traceable function);
-  ~CompiledCall();  // results that are still held get memory of their own
+  ~CompiledCall();  // results of this thread that are still held get memory of their own
   CompiledCall(const CompiledCall&) = delete;
   CompiledCall& operator=(const CompiledCall&) = delete;
 
@@ -89,6 +91,9 @@ class CompiledCall {
   // kMostPrograms, and whatever f itself refuses, with the arguments' types; nothing has been
   // copied then.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& arguments);
+  // The caller has its results, and others may call. EnvironmentError E0401 where they are to be
+  // copied.
+  void hand_over();
   // Every program compiled so far; null before the first call.
   Programs* programs() { return programs_.get(); }
 
@@ -124,6 +129,8 @@ class CompiledCall {
   void add_program(std::string name, std::vector<InputSpec> inputs,
                    const std::shared_ptr<Premises>& premises);
   void connect(Entry& entry);
+  void finish();
+  void settle_results();
   void keep_results();
   void run(const Entry& entry, std::int64_t rows);
 
@@ -131,8 +138,10 @@ class CompiledCall {
   Traceable function_;
   std::unique_ptr<Programs> programs_;
   std::vector<Entry> entries_;
-  std::size_t last_ = 0;  // the entry that ran last
-  std::vector<Tensor> results_;
+  std::size_t last_ = 0;              // the entry that ran last
+  std::vector<Tensor> results_;       // in the programs' memory
+  std::uint64_t caller_ = 0;          // the thread of the last call, whose results they are
+  bool has_several_callers_ = false;  // so far
 };
 
 // Copies share what is compiled, and a call through one of them is a call of all.
@@ -145,7 +154,8 @@ class Compiled {
   Compiled(const Compiled&) = default;
   Compiled& operator=(const Compiled&) = default;
 
-  // UserError E0330 while another thread is inside, or from within f.
+  // UserError E0330 while another thread is inside, or from within f; behind a call, its results
+  // are read in peace, whoever calls next.
   template <class... Args>
   auto operator()(const Args&... args) {
     State& s = *state_;
@@ -159,6 +169,7 @@ class Compiled {
                                               });
     Result result;
     results::restore((*s.call)({args...}), result);
+    s.call->hand_over();
     return result;
   }
   // The programs compiled so far. UserError E0315 before the first call.

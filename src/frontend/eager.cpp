@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "exec/places.h"
 #include "frontend/ended_trace.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
@@ -135,6 +136,7 @@ bool is_current(const EagerCell& c, const Variable& v) {
 
 Tensor EagerEmitter::state(const VariablePtr& variable) {
   sweep_if_grown();
+  const auto held = hold_places();  // another thread's program may be placing it
   CellPtr& c = states_[variable.get()];
   if (!c || !is_current(*c, *variable)) {
     if (c) state_bytes_ -= kept_bytes(*c);
@@ -160,6 +162,8 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
 void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
   const EagerCell& c = cell(value);
   if (c.type != variable->type) throw changes_type(*variable, c.type);
+  // A program that several threads call may be moving the random states of all of them.
+  const auto held = variable == random_state() ? hold_places() : std::unique_lock<std::mutex>();
   if (c.data == variable->data) return;  // it is the value
   let_go_of(*variable);
   std::memmove(variable->data, c.data, c.type.max_bytes());
@@ -191,12 +195,11 @@ void EagerEmitter::let_go_of_variables() {
 }
 
 DrawCounts& EagerEmitter::draws() {
-  const auto* now = static_cast<const std::int64_t*>(random_state()->data);
-  if (draws_begun_ != draws_begun() ||
-      !std::equal(random_at_.begin(), random_at_.end(), now, now + 3)) {
+  const std::array<std::int64_t, 3> now = random_numbers();
+  if (draws_begun_ != draws_begun() || random_at_ != now) {
     draws_.clear();
     draws_begun_ = draws_begun();
-    std::copy(now, now + 3, random_at_.begin());
+    random_at_ = now;
   }
   return draws_;
 }

@@ -96,11 +96,12 @@ std::vector<Variable*> Programs::written_by(const std::string& program) const {
 }
 
 void Programs::run(int program, std::span<const std::int64_t> lengths) {
+  const Executor::Turn turn(*executor_, program);  // before anything of the variables is touched
   eager().let_go_of_variables();
   HostPart& host = host_by_index_[program];
   CountedRun counted(host.counts);
   for (Variable* v : written_[program]) ++v->version;
-  executor_->run(program, lengths);
+  executor_->run(turn, lengths);
   counted.keep();
   eager().forget_gradients(host.forgotten);
   for (const Watched& w : watched_by_index_[program]) w.look(*w.at);

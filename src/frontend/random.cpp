@@ -2,7 +2,10 @@
 
 #include <omp.h>
 
+#include <cstring>
+
 #include "base/error.h"
+#include "exec/places.h"
 #include "graph/graph.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -13,8 +16,6 @@
 
 namespace aloft {
 namespace {
-
-std::int64_t* values() { return static_cast<std::int64_t*>(random_state()->data); }
 
 // 1 at `index`, else 0: i64[3].
 Tensor unit(std::int64_t index) {
@@ -44,8 +45,11 @@ thread_local std::uint64_t begun = 0;
 
 void manual_seed(std::uint64_t seed) {
   // 52 bits: exact in a double, so that the host's evaluation draws the same numbers.
-  values()[0] = static_cast<std::int64_t>(seed & ((std::uint64_t{1} << 52) - 1));
-  values()[1] = values()[2] = 0;
+  const std::int64_t start[3] = {static_cast<std::int64_t>(seed & ((std::uint64_t{1} << 52) - 1))};
+  {
+    const auto held = hold_places();  // a program that several threads call may move the state
+    std::memcpy(random_state()->data, start, sizeof start);
+  }
   begin_draws();
 }
 
@@ -53,9 +57,19 @@ void begin_draws() { ++begun; }
 
 std::uint64_t draws_begun() { return begun; }
 
-std::int64_t random_position() { return values()[1] * (std::int64_t{1} << 20) + values()[2]; }
+std::array<std::int64_t, 3> random_numbers() {
+  std::array<std::int64_t, 3> now;
+  const auto held = hold_places();
+  std::memcpy(now.data(), random_state()->data, sizeof now);
+  return now;
+}
 
-std::uint64_t current_seed() { return static_cast<std::uint64_t>(values()[0]); }
+std::int64_t random_position() {
+  const auto now = random_numbers();
+  return now[1] * (std::int64_t{1} << 20) + now[2];
+}
+
+std::uint64_t current_seed() { return static_cast<std::uint64_t>(random_numbers()[0]); }
 
 void draw_normal(std::string_view identity, double deviation, float* values, std::int64_t count) {
   if (count == 0) return;

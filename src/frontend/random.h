@@ -2,6 +2,7 @@
 // take it as an operand; the training step advances it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -15,6 +16,8 @@ const VariablePtr& random_state();
 // Starts this thread's over: {seed, 0, 0}.
 void manual_seed(std::uint64_t seed);
 std::uint64_t current_seed();
+// The numbers of the state as they are.
+std::array<std::int64_t, 3> random_numbers();
 // The state was set from outside (a seed, a step that is undone), perhaps to what it was: what is
 // drawn from here on is numbered anew, as by a thread that has drawn nothing yet.
 void begin_draws();

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <latch>
+#include <mutex>
 #include <thread>
 
 #include "base/error.h"
@@ -19,6 +21,7 @@
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
@@ -213,6 +216,215 @@ TEST(OneProgram, RefusesASecondCaller) {
   EXPECT_GT(right, 0);
   const double got = program(floats({48, 48}, 3)).item();
   EXPECT_EQ(got, want[3]);
+}
+
+std::vector<Tensor> doubled(const Tensor& x) { return {x * 2.0, sum(x)}; }
+
+std::vector<std::vector<double>> values_of(const std::vector<Tensor>& list) {
+  std::vector<std::vector<double>> values;
+  for (const Tensor& t : list) values.push_back(t.to_vector());
+  return values;
+}
+
+// What a call has returned is read while other threads call: each value is the call's own, or the
+// call was refused. In turns, none is.
+TEST(OneProgram, WhatACallReturnsIsItsOwn) {
+  use_cpu();
+  constexpr int kThreads = 4, kRounds = 100;
+  for (const bool in_turns : {false, true}) {
+    auto program = compile(doubled);
+    std::mutex turn;
+    std::atomic<int> wrong = 0, refused = 0, other = 0;
+    std::latch start(kThreads);
+    const auto call = [&](const Tensor& x) {
+      std::unique_lock<std::mutex> lock(turn, std::defer_lock);
+      if (in_turns) lock.lock();
+      return program(x);
+    };
+    const auto work = [&](int i) {
+      omp_set_num_threads(1);
+      const Tensor x = floats({64, 64}, i);
+      const auto want = values_of(doubled(x));
+      start.arrive_and_wait();
+      for (int right = 0; right < kRounds;) try {
+          const std::vector<Tensor> got = call(x);
+          wrong += values_of(got) != want;
+          ++right;
+        } catch (const UserError& e) {
+          (e.code() == "E0330" ? refused : other) += 1;
+          std::this_thread::yield();
+        }
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, i);
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(wrong, 0) << in_turns;
+    EXPECT_EQ(other, 0) << in_turns;
+    EXPECT_TRUE(refused == 0 || !in_turns);
+  }
+}
+
+// Those of the only caller so far lie in the program's memory, and stay there.
+TEST(OneProgram, ResultsThatAreHeldStayWhereAnotherThreadBegins) {
+  use_cpu();
+  std::vector<Tensor> held;
+  std::vector<std::vector<double>> want;
+  {
+    auto program = compile(doubled);
+    held = program(floats({64, 64}, 0));
+    want = values_of(held);
+    std::atomic<bool> is_over = false;
+    int wrong = 0;
+    std::atomic<int> wrong_there = 0;
+    std::thread other([&] {
+      for (int step = 1; step < 20; ++step)
+        wrong_there += values_of(program(floats({64, 64}, step))) !=
+                       values_of(doubled(floats({64, 64}, step)));
+      is_over = true;
+    });
+    while (!is_over) wrong += values_of(held) != want;
+    other.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(wrong_there, 0);
+    EXPECT_EQ(values_of(program(floats({64, 64}, 7))), values_of(doubled(floats({64, 64}, 7))));
+  }
+  EXPECT_EQ(values_of(held), want);
+}
+
+// --- one model
+
+struct Wide : nn::Module {
+  nn::Linear up{*this, "up", 16, 1024}, down{*this, "down", 1024, 1024};
+  Tensor operator()(const Tensor& x) { return down(relu(up(x))); }
+};
+
+using Forward = std::function<Tensor(const Tensor&)>;
+
+// One of the programs places the model's variables, and all work on them there.
+TEST(OneModel, FirstCallsMeet) {
+  use_cpu();
+  constexpr int kThreads = 4;
+  const Tensor x = floats({4, 16}, 1);
+  for (int round = 0; round < 8; ++round) {
+    Wide model;
+    const NoGrad no_grad;
+    const auto want = model(x).to_vector();
+    std::vector<Forward> programs;  // the first is eager
+    const Forward net = [&](const Tensor& in) { return model(in); };
+    for (int i = 0; i < kThreads; ++i) programs.push_back(i == 0 ? net : compile(net));
+    std::atomic<int> wrong = 0;
+    std::latch start(kThreads);
+    std::vector<std::thread> threads;
+    for (const Forward& program : programs)
+      threads.emplace_back([&] {
+        omp_set_num_threads(1);
+        const NoGrad nothing_recorded;
+        const Tensor own = floats({4, 16}, 1);
+        start.arrive_and_wait();
+        for (int call = 0; call < 20; ++call) wrong += program(own).to_vector() != want;
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(wrong, 0);
+    eager().update(model.down.weight, full(model.down.weight->type.shape, 0.25));
+    const auto changed = model(x).to_vector();
+    EXPECT_NE(changed, want);
+    for (const Forward& program : programs) EXPECT_EQ(program(x).to_vector(), changed);
+  }
+}
+
+// Does something once, in the middle of a run.
+class Amid : public Observer {
+ public:
+  explicit Amid(std::function<void()> what) : what_(std::move(what)) {}
+  void before(std::string_view /*program*/, int /*instruction*/) override {
+    if (what_) std::exchange(what_, nullptr)();
+  }
+  void after(std::string_view /*program*/, int /*instruction*/,
+             std::span<void* const> /*out*/) override {}
+
+ private:
+  std::function<void()> what_;
+};
+
+// A step of another program amid one of `step`, on another thread: the code of what it throws.
+template <class Step>
+std::string code_amid(Step& step, const std::function<void()>& other) {
+  std::string code = "not called";
+  Amid amid([&] {
+    std::thread([&] {
+      try {
+        other();
+        code = "";
+      } catch (const Error& e) {
+        code = e.code();
+      }
+    }).join();
+  });
+  step.programs().executor().attach(&amid);
+  step(floats({8, 24}, 1), labels({8}, 1, 10));
+  step.programs().executor().attach(nullptr);
+  return code;
+}
+
+TEST(OneModel, AStepAmidAnotherIsRefused) {
+  use_cpu();
+  omp_set_num_threads(1);
+  Net<48> one, two;
+  const auto spec = optim::AdamW{.lr = 1e-2};
+  auto [net, opt] = amp::initialize(one, spec, "O0");
+  auto [net_two, opt_two] = amp::initialize(two, spec, "O0");
+  const auto trains = [](auto& model, Optimizer& optimizer) {
+    return [&](const Tensor& x, const Tensor& y) {
+      return minimize(cross_entropy(model(x), y), optimizer);
+    };
+  };
+  auto step = compile(trains(net, opt)), again = compile(trains(net, opt)),
+       apart = compile(trains(net_two, opt_two));
+  auto both = compile([&](const Tensor& x) { return one(x) + two(x); });
+  both(floats({8, 24}, 1));  // it has placed the variables of both
+  const auto call = [](auto& program) {
+    return [&] { program(floats({8, 24}, 2), labels({8}, 2, 10)); };
+  };
+  for (auto* program : {&step, &again}) call (*program)();
+  EXPECT_EQ(code_amid(step, call(again)), "E0330");
+  EXPECT_EQ(code_amid(step, call(apart)), "");
+  call(again)();
+  const auto count = [](const VariablePtr& v) {
+    return *static_cast<const std::int64_t*>(v->data);
+  };
+  EXPECT_EQ(count(opt.applied), 5);
+  EXPECT_EQ(count(opt_two.applied), 1);
+}
+
+// Also where a program moves for another thread, a step goes on from the last one.
+TEST(OneModel, ThreadsTakeStepsInTurn) {
+  use_cpu();
+  omp_set_num_threads(1);
+  std::map<std::string, std::string> alone;
+  for (const bool on_two : {false, true}) {
+    manual_seed(3);
+    Wide model;
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O2:bf16");
+    auto step = compile([&net = net, &opt = opt](const Tensor& x, const Tensor& y) {
+      return minimize(cross_entropy(net(x), y), opt);
+    });
+    std::vector<StepResult> held;
+    const auto one = [&](int i) {
+      omp_set_num_threads(1);
+      held.push_back(step(floats({8, 16}, i), labels({8}, i, 10)));
+    };
+    for (int i = 0; i < 4; ++i) {
+      if (on_two && i % 2 == 1)
+        std::thread(one, i).join();
+      else
+        one(i);
+    }
+    auto state = state_of(model, opt);
+    if (!on_two)
+      alone = std::move(state);
+    else
+      EXPECT_EQ(state, alone);
+  }
 }
 
 TEST(OneProgram, DoesNotCallItself) {
