@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "exec/memory_check.h"
 #include "exec/move_in.h"
@@ -83,6 +84,10 @@ void Executor::allocate_arenas() {
       {Arena::Gradients, true}, {Arena::Activations, true}, {Arena::Staging, true}};
   for (const StateSlot& slot : plan_.state)
     if (!shared_.contains(slot.id)) is_used[slot.arena] = true;
+  double needed = 0;
+  for (const auto& [arena, bytes] : plan_.arena_bytes)
+    if (is_used[arena]) needed += static_cast<double>(bytes);
+  need_memory(needed, arenas_text(plan_), "a smaller batch or model, or a lower precision");
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (bytes > 0 && is_used[arena]) {
       std::shared_ptr<void> memory;

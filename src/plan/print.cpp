@@ -115,4 +115,13 @@ std::string print(const Plan& plan) {
   return out;
 }
 
+std::string arenas_text(const Plan& plan) {
+  std::string parts;
+  for (const auto& [arena, bytes] : plan.arena_bytes)
+    if (bytes > 0)
+      parts +=
+          fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(arena), human_bytes(bytes));
+  return "the plan of a step (" + parts + ")";
+}
+
 }  // namespace aloft

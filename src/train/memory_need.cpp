@@ -35,16 +35,6 @@ double activation_bytes(const Recipe& r) {
          (may_be_low ? 2 : 4);
 }
 
-// "the plan of a step (parameters 3.1 MiB, activations 20.0 MiB)"
-std::string described(const Plan& plan) {
-  std::string parts;
-  for (const auto& [arena, bytes] : plan.arena_bytes)
-    if (bytes > 0)
-      parts +=
-          fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(arena), human_bytes(bytes));
-  return "the plan of a step (" + parts + ")";
-}
-
 }  // namespace
 
 double least_memory(const Recipe& r, std::int64_t vocab) {
@@ -63,8 +53,8 @@ void need_memory_for(const Recipe& r, std::int64_t vocab) {
 
 void need_memory_for(const Plan& plan, std::string_view advice) {
   const auto bytes = static_cast<double>(plan.peak_bytes());
-  need_memory(bytes, described(plan), advice);
-  warn_of_memory(bytes, described(plan), advice);
+  need_memory(bytes, arenas_text(plan), advice);
+  warn_of_memory(bytes, arenas_text(plan), advice);
 }
 
 void warn_of_memory_for(const Plan& plan, std::string_view advice) {

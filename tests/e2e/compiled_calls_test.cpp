@@ -330,6 +330,22 @@ TEST_F(CompiledCalls, AFunctionThatFailsCanBeCalledAgain) {
   EXPECT_EQ(f(numbers({2, 2})).to_vector(), (numbers({2, 2}) * 2.0).to_vector());
 }
 
+// --- memory
+
+// What the machine can never hold is refused before any of it is asked for, with what it would be.
+TEST_F(CompiledCalls, APlanLargerThanTheMachineIsRefused) {
+  const auto table = [](Tensor x) { return sum(x) + full({1 << 24, 1 << 24}, 1.0); };
+  auto compiled = compile(table, {.name = "table"});
+  for (int i = 0; i < 2; ++i) try {
+      compiled(numbers(2, 2));
+      FAIL() << "no machine has that";
+    } catch (const EnvironmentError& e) {
+      EXPECT_EQ(e.code(), "E0401");
+      expect_words(e.what(), {"the plan of a step", "activations", "1.00 PiB", "in all", "free",
+                              "a smaller batch or model", "'table' for f32[2,2]"});
+    }
+}
+
 // --- results
 
 TEST_F(CompiledCalls, ResultsStayWhatTheyWere) {
