@@ -1,7 +1,8 @@
 // A training that is ended in the middle and started anew, in a new process or as here in a new
 // model, ends with the same bits as one that ran through: weights with their fp32 masters, the
 // optimizer's moments, step count, loss scale, dropout's random numbers and the order of the data
-// all go on. What it takes is Checkpoints: load() at the start, save() now and then.
+// all go on. What it takes is Checkpoints: load() at the start, save() now and then, and step(),
+// by which it knows a state that has diverged: nobody goes on from that.
 #include <aloft/aloft.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -43,7 +44,9 @@ std::string train(const Path& folder, std::uint64_t seed, std::int64_t end) {
   double loss = 0;
   while (at.step < end)
     for (const auto& [x, label] : loader) {  // the rest of the epoch, then whole ones
-      loss = step(x, label).loss();
+      const StepResult result = step(x, label);
+      loss = result.loss();
+      checkpoints.step(result, opt);
       at = {at.step + 1, loader.position()};
       if (at.step % kSaveEvery == 0) checkpoints.save(at, model, opt);
       if (at.step == end) break;

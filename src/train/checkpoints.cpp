@@ -1,9 +1,11 @@
 #include "train/checkpoints.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/folder_lock.h"
+#include "base/log.h"
 #include "train/checkpoint_folder.h"
 
 namespace aloft {
@@ -16,8 +18,62 @@ Checkpoints::Checkpoints(const Path& folder, std::int64_t keep) : keep_(keep) {
 
 Checkpoints::~Checkpoints() = default;
 
-Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
-                       const Optimizer& optimizer) {
+namespace {
+
+template <class Bits>
+bool has_all_ones(const Variable& v, Bits exponent) {
+  const auto* values = static_cast<const Bits*>(v.data);
+  const std::int64_t count = v.type.shape.max_numel();
+  bool found = false;
+  for (std::int64_t i = 0; i < count; ++i) found |= (values[i] & exponent) == exponent;
+  return found;
+}
+
+// Whether an infinity or a NaN is among the values.
+bool is_ruined(const Variable& v) {
+  switch (v.type.dtype) {
+    case DType::F32:
+      return has_all_ones<std::uint32_t>(v, 0x7f800000);
+    case DType::BF16:
+      return has_all_ones<std::uint16_t>(v, 0x7f80);
+    case DType::F16:
+      return has_all_ones<std::uint16_t>(v, 0x7c00);
+    case DType::F64:
+      return has_all_ones<std::uint64_t>(v, 0x7ff0000000000000);
+    default:
+      return false;
+  }
+}
+
+// What a state shows of itself, without any loss: "" where nothing is wrong.
+std::string problem_of_values(const Optimizer& optimizer) {
+  std::vector<VariablePtr> all = optimizer.given();
+  const std::vector<VariablePtr> others = optimizer.state();
+  all.insert(all.end(), others.begin(), others.end());
+  for (const VariablePtr& v : all)
+    if (is_ruined(*v)) return "'" + v->name.str() + "' has values that are not finite";
+  return "";
+}
+
+// A loop that tells no losses: its last step was made, or skipped by the search of a loss scale.
+std::string problem_of_last_step(const Optimizer& optimizer) {
+  const scalar::ScalerRule& rule = optimizer.scaler();
+  const auto skipped = *static_cast<const std::int32_t*>(optimizer.overflow_run->data);
+  const auto scale = *static_cast<const float*>(optimizer.scale->data);
+  const bool searching = rule.kind == scalar::ScalerKind::Dynamic && scale > rule.min;
+  return skipped == 0 || searching ? "" : "the gradients of the last step were not finite";
+}
+
+}  // namespace
+
+void Checkpoints::step(const StepResult& result, const Optimizer& optimizer) {
+  if (!health_) health_.emplace(optimizer.scaler(), start_loss_);
+  last_loss_ = result.loss();
+  health_->step(*last_loss_, result.loss_scale.item(), result.skipped());
+}
+
+Path Checkpoints::save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
+                       std::optional<double> loss) {
   if (at.step < 0)
     throw UserError("E0824", "a checkpoint is of a step that cannot be")
         .saw("step " + std::to_string(at.step))
@@ -26,6 +82,15 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
   meta.step = at.step;
   meta.data_position = at.data_position;
   meta.policy = model.policy().str();
+  meta.problem = problem_of_values(optimizer);
+  if (meta.healthy())
+    meta.problem = health_ ? health_->problem(loss) : problem_of_last_step(optimizer);
+  if (meta.healthy() && loss && !health_) meta.problem = problem_of_loss(*loss, start_loss_);
+  if (!meta.healthy())
+    log_warning("step {}: {}: the checkpoint is marked, and no loop goes on from it by itself",
+                at.step, meta.problem);
+  if (last_loss_ && std::isfinite(*last_loss_)) meta.last_loss = last_loss_;
+  meta.start_loss = health_ ? health_->start_loss() : start_loss_;
   Path saved = folder_->save(meta, model, optimizer);
   folder_->prune({.newest = keep_, .best = 0}, at.step);
   return saved;
@@ -35,6 +100,9 @@ std::optional<LoopPosition> Checkpoints::load(nn::Module& model, Optimizer& opti
   const auto newest = folder_->to_resume();
   if (!newest) return std::nullopt;
   const CheckpointMeta meta = load_checkpoint(newest->path, nlohmann::json(), model, optimizer);
+  start_loss_ = meta.start_loss;
+  last_loss_.reset();
+  health_.reset();
   return LoopPosition{meta.step, meta.data_position};
 }
 

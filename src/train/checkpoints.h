@@ -7,6 +7,7 @@
 //   if (const auto saved = checkpoints.load(model, opt)) at = *saved;
 //   loader.seek(at.data_position);
 //   for (...; ++at.step)
+//     ...  checkpoints.step(result, opt);
 //     ...  checkpoints.save({at.step, loader.position()}, model, opt);
 //
 // The program in examples/resume.cpp shows it whole.
@@ -19,6 +20,7 @@
 #include "base/file.h"
 #include "frontend/module.h"
 #include "frontend/optimizer.h"
+#include "train/health.h"
 
 namespace aloft {
 
@@ -48,14 +50,23 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  // Written to the disk and renamed: it is there as a whole, or not at all, and then the ones
-  // before still are. Changes no bit of what follows. UserError E0824 where the step is below 0;
-  // EnvironmentError E0603, E0604.
-  Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer);
+  // How a step went, told behind each: save() judges the state by its loss, too. For losses that
+  // training lowers; where they may rise far above the first one (networks that play against each
+  // other), leave it out.
+  void step(const StepResult& result, const Optimizer& optimizer);
 
-  // Restores the newest checkpoint that is whole into a model and an optimizer that were made as
-  // those that were saved: compiled programs of theirs go on from it too. Which parameters are
-  // frozen is the program's to say, before or behind it; what was unfrozen on the way has its
+  // Written to the disk and renamed: it is there as a whole, or not at all, and then the ones
+  // before still are. Changes no bit of what follows. A state that is not healthy
+  // (docs/checkpoints.md) is saved with a mark, and said: load() passes it over, and no healthy one
+  // makes room for it. `loss`: of the state as it is now, where the program has measured it; a
+  // step's is that of the weights before its update. UserError E0824 where the step is below 0;
+  // EnvironmentError E0603, E0604.
+  Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
+            std::optional<double> loss = {});
+
+  // Restores the newest healthy checkpoint that is whole into a model and an optimizer that were
+  // made as those that were saved: compiled programs of theirs go on from it too. Which parameters
+  // are frozen is the program's to say, before or behind it; what was unfrozen on the way has its
   // moments then. Nothing where there is none. What is damaged is passed over with a warning.
   // DataError E0641 or E0630, and nothing is changed, where all are damaged, or the newest is of
   // another model, optimizer or precision.
@@ -65,6 +76,9 @@ class Checkpoints {
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<CheckpointFolder> folder_;
   std::int64_t keep_;
+  std::optional<Health> health_;      // once a step was told
+  std::optional<double> last_loss_;   // of the last step that was told
+  std::optional<double> start_loss_;  // of the run that is gone on with
 };
 
 }  // namespace aloft

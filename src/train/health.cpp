@@ -8,7 +8,7 @@ namespace aloft {
 
 std::string problem_of_loss(double loss, std::optional<double> start_loss) {
   if (!std::isfinite(loss)) return std::isnan(loss) ? "the loss is NaN" : "the loss is infinite";
-  if (start_loss && loss > 2 * *start_loss + 1)
+  if (start_loss && loss > *start_loss + std::abs(*start_loss) + 1)  // one below 0 may rise, too
     return fmt::format("the loss is {:.4g}, far above the {:.4g} that the run started with", loss,
                        *start_loss);
   return "";

@@ -1,8 +1,9 @@
 // Whether a training state is worth going on from. A state is healthy while
 //   - its loss is finite and not far above the loss that the run started with (at most twice that
-//     plus one): of the last step, and of the state itself, which is measured before a checkpoint,
-//     because a step's loss is that of the weights before its update. A step that was skipped has
-//     changed no weight: its loss counts only where the state's own is not known;
+//     plus one; of one below 0, at most 1): of the last step, and of the state itself, which is
+//     measured before a checkpoint, because a step's loss is that of the weights before its update.
+//     A step that was skipped has changed no weight: its loss counts only where the state's own is
+//     not known;
 //   - its newest validation loss is finite;
 //   - not more than kStraySkips steps in a row were skipped without reason. The search of a dynamic
 //     loss scale is a reason: finite losses, and a scale that can still fall.

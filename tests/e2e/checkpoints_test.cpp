@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 #include <numeric>
 
 #include "aloft/loader.h"
@@ -15,6 +16,7 @@
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
+#include "ops/binary.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/reshape.h"
@@ -245,6 +247,79 @@ TEST(Checkpoints, DamagedOnesArePassedOver) {
   Checkpoints checkpoints(folder.path());
   EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.load(model, opt); }), "E0641");
   EXPECT_TRUE(state_of(model, opt) == loaded);
+}
+
+// What a life does behind its third step, and whether it tells its losses.
+struct Ruin {
+  const char* name;
+  bool tells = false;
+  float x = 1;          // a factor on the batches
+  double lr = 0.01;     // of the steps behind the third
+  bool weight = false;  // one is infinite
+  std::optional<double> measured = {};
+};
+
+// Five steps behind three healthy ones, each of them saved: the newest that is healthy.
+std::int64_t newest_behind(const Path& folder, const Ruin& ruin, std::vector<std::string>& steps) {
+  manual_seed(1);
+  const auto inf = std::numeric_limits<float>::infinity();
+  Loader loader(samples(), {.batch = 4, .seed = 3});
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.01}, "O0");
+  Optimizer ruined({.rule = opt.spec().rule, .lr = ruin.lr}, model.parameters(), opt.scaler());
+  Bytes healthy;
+  {
+    Checkpoints checkpoints(folder, 2);
+    LoopPosition at;
+    while (at.step < 8)
+      for (const auto& [x, y] : loader) {
+        const bool is_well = at.step < 3;
+        Optimizer& now = is_well ? opt : ruined;
+        const StepResult r = minimize(cross_entropy(net(is_well ? x : x * ruin.x), y), now);
+        if (ruin.tells) checkpoints.step(r, now);
+        if (!is_well && ruin.weight) static_cast<float*>(model.up.weight->data)[1] = -inf;
+        at = {at.step + 1, loader.position()};
+        checkpoints.save(at, model, now, is_well ? std::nullopt : ruin.measured);
+        if (at.step == 3) healthy = state_of(model, opt);
+        if (at.step == 8) break;
+      }
+  }
+  steps = steps_in(folder);
+  Net resumed;
+  auto [again, again_opt] = amp::initialize(resumed, optim::Sgd{.lr = 0.01}, "O0");
+  const auto at = Checkpoints(folder, 2).load(resumed, again_opt);
+  if (at && at->step == 3) {
+    EXPECT_TRUE(state_of(resumed, again_opt) == healthy);
+  }
+  return at ? at->step : 0;
+}
+
+TEST(Checkpoints, WhatHasDivergedIsMarkedAndPushesNothingOut) {
+  use_cpu();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<std::string> kept{"step-000002", "step-000003", "step-000008"};
+  for (const Ruin& ruin :
+       {Ruin{.name = "skipped, told", .tells = true, .x = inf}, Ruin{.name = "skipped", .x = inf},
+        Ruin{.name = "a weight", .weight = true}, Ruin{.name = "measured", .measured = kNan},
+        Ruin{.name = "measured, told", .tells = true, .measured = 1e5}}) {
+    SCOPED_TRACE(ruin.name);
+    const TemporaryFolder folder;
+    std::vector<std::string> steps;
+    EXPECT_EQ(newest_behind(folder.path(), ruin, steps), 3);
+    EXPECT_EQ(steps, kept);
+  }
+  // Far above the start: that of the last step shows what the one before it has done.
+  const TemporaryFolder folder;
+  std::vector<std::string> steps;
+  const Ruin far{.name = "far above", .tells = true, .lr = 1e5};
+  EXPECT_LE(newest_behind(folder.path(), far, steps), 4);
+  for (const bool is_told : {false, true}) {
+    const TemporaryFolder well;
+    const Ruin none{.name = "none", .tells = is_told};
+    EXPECT_EQ(newest_behind(well.path(), none, steps), 8);
+    EXPECT_EQ(steps, (std::vector<std::string>{"step-000007", "step-000008"}));
+  }
 }
 
 // Behind a step the sums are nothing: a loop goes on with other micro-batches. Between them it

@@ -35,6 +35,17 @@ TEST(Health, FollowsTheLoss) {
   EXPECT_EQ(h.start_loss(), 4.0);
 }
 
+// A negative log-likelihood of a density, say.
+TEST(Health, ALossBelowZeroMayRiseToo) {
+  Health h(scalar::no_scaler());
+  for (const double loss : {-5.0, -4.0, 0.9}) {
+    h.step(loss, 1, false);
+    EXPECT_EQ(h.problem(), "");
+  }
+  h.step(1.1, 1, false);
+  EXPECT_NE(h.problem().find("far above the -5"), std::string::npos);
+}
+
 TEST(Health, ARunThatEndsAboveItsStartHasLearntNothing) {
   EXPECT_EQ(setback_of_loss(9.0, {}), "");
   EXPECT_EQ(setback_of_loss(5.6, 5.55), "");  // chance
