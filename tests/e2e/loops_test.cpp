@@ -286,12 +286,12 @@ class Parts : public testing::TestWithParam<bool> {};
 TEST_P(Parts, OfAModelHaveOptimizersOfTheirOwn) {
   use_cpu();
   omp_set_num_threads(1);
-  enum Form { Twice, GradientsFirst, Backward, Together };
+  enum Form { Twice, GradientsFirst, Backward, ZeroedBetween, Together };
   const bool late = GetParam();  // what each loop keeps its losses for
   std::vector<std::map<std::string, std::string>> states;
-  for (const Form form : {Twice, GradientsFirst, Backward, Together})
+  for (const Form form : {Twice, GradientsFirst, Backward, ZeroedBetween, Together})
     for (const bool is_compiled : {false, true}) {
-      if (is_compiled && form == Backward) continue;
+      if (is_compiled && (form == Backward || form == ZeroedBetween)) continue;
       eager().clear_tape();
       manual_seed(2);
       models::Mlp model({kFeatures, 24, kClasses});
@@ -309,9 +309,10 @@ TEST_P(Parts, OfAModelHaveOptimizersOfTheirOwn) {
           const auto first = scaled_gradients(loss, one), second = scaled_gradients(loss, two);
           apply_gradients(loss, first, one);
           apply_gradients(loss, second, two);
-        } else if (form == Backward) {
+        } else if (form == Backward || form == ZeroedBetween) {
           loss.backward();
           amp::step(loss, one);
+          if (form == ZeroedBetween) one.zero_grad();
           amp::step(loss, two);
         } else {
           minimize(loss, both);
