@@ -1,8 +1,9 @@
 #include "exec/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <set>
+#include <deque>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -13,10 +14,11 @@
 
 namespace aloft {
 
-// What executors share that work on the same variables.
+// What executors share that work on the same variables: which of those are being written, a bit
+// each. It grows under hold_places().
 struct Executor::Place {
-  // By a variable's address. It grows under hold_places().
-  std::map<const void*, OneCaller> writers;
+  std::map<const void*, std::size_t> bits;  // by a variable's address
+  std::deque<std::atomic<std::uint64_t>> writing;
 };
 
 // What keeps an arena: a variable's memory that ends in one tells where the variable is placed.
@@ -39,7 +41,12 @@ struct Executor::Ready {
   const Program* program = nullptr;
   std::vector<Step> steps;
   std::vector<void*> buffers;
-  std::vector<OneCaller*> writes;  // of variables; those of the optimizer go with its parameters'
+  // Bits of the variables that it writes; those of the optimizer go with its parameters'.
+  struct Writes {
+    std::atomic<std::uint64_t>* word;
+    std::uint64_t bits;
+  };
+  std::vector<Writes> writes;
 };
 
 Executor::~Executor() = default;
@@ -166,16 +173,20 @@ void Executor::prepare(const Program& program) {
 
 void Executor::find_writes(Ready& ready) {
   const auto held = hold_places();
-  std::set<OneCaller*> writes;
+  constexpr std::size_t kBits = 64;
+  std::map<std::atomic<std::uint64_t>*, std::uint64_t> writes;
   for (const Instruction& ins : ready.program->instructions)
     for (const BufferRef& r : ins.out) {
       const StateSlot* slot = plan_.variable_in(ready.program->buffers[r.buffer]);
       if (!slot || slot->cls == StateClass::Optimizer || slot->cls == StateClass::Control) continue;
       const auto other = shared_.find(slot->id);
       Place& place = other == shared_.end() ? *place_ : *other->second.place;
-      writes.insert(&place.writers[ready.buffers[r.buffer]]);
+      const std::size_t bit =
+          place.bits.try_emplace(ready.buffers[r.buffer], place.bits.size()).first->second;
+      while (place.writing.size() * kBits <= bit) place.writing.emplace_back(0);
+      writes[&place.writing[bit / kBits]] |= std::uint64_t{1} << bit % kBits;
     }
-  ready.writes.assign(writes.begin(), writes.end());
+  for (const auto& [word, bits] : writes) ready.writes.push_back({word, bits});
 }
 
 bool Executor::is_cut_by_bound(int program) const {
@@ -215,18 +226,24 @@ const void* Executor::output(std::string_view program, std::string_view name) co
 
 Executor::Turn::Turn(Executor& executor, int program)
     : ready_(*executor.programs_[program]), entered_(executor.caller_, ready_.program->name) {
-  while (writes_ < ready_.writes.size()) {
-    if (!ready_.writes[writes_]->try_enter()) refuse();
-    ++writes_;
+  for (std::size_t i = 0; i < ready_.writes.size(); ++i) {
+    const auto [word, bits] = ready_.writes[i];
+    const std::uint64_t before = word->fetch_or(bits, std::memory_order_acquire);
+    if ((before & bits) == 0) continue;
+    word->fetch_and(~bits | before, std::memory_order_release);
+    leave(i);
+    refuse();
   }
 }
 
-Executor::Turn::~Turn() {
-  while (writes_ > 0) ready_.writes[--writes_]->leave();
+Executor::Turn::~Turn() { leave(ready_.writes.size()); }
+
+void Executor::Turn::leave(std::size_t words) {
+  for (std::size_t i = 0; i < words; ++i)
+    ready_.writes[i].word->fetch_and(~ready_.writes[i].bits, std::memory_order_release);
 }
 
-void Executor::Turn::refuse() {
-  while (writes_ > 0) ready_.writes[--writes_]->leave();
+void Executor::Turn::refuse() const {
   throw UserError("E0330", "the program '" + ready_.program->name +
                                "' writes variables that another program is writing")
       .saw("a run of another program that trains them, on another thread")

@@ -101,10 +101,10 @@ class Executor::Turn {
 
  private:
   friend class Executor;
-  [[noreturn]] void refuse();
+  void leave(std::size_t words);
+  [[noreturn]] void refuse() const;
   Ready& ready_;
   const OneCaller::Entered entered_;
-  std::size_t writes_ = 0;  // so many of the variables that it writes are ours
 };
 
 }  // namespace aloft

@@ -1,4 +1,4 @@
-// A door that one caller passes at a time; a second one is refused, never made to wait.
+// A program's inputs, results and arenas are one memory: one caller works with it at a time.
 #pragma once
 
 #include <atomic>
@@ -11,17 +11,14 @@ namespace aloft {
 
 class OneCaller {
  public:
-  bool try_enter() { return !inside_.exchange(true, std::memory_order_acquire); }
-  void leave() { inside_.store(false, std::memory_order_release); }
-
-  // A program's inputs, results and arenas are one memory. While alive, a second caller (another
-  // thread, or the program itself) is refused: UserError E0330.
+  // While alive, a second caller (another thread, or the program itself) is refused: UserError
+  // E0330.
   class Entered {
    public:
     Entered(OneCaller& door, std::string_view program) : door_(door) {
-      if (!door_.try_enter()) refuse(program);
+      if (door_.inside_.exchange(true, std::memory_order_acquire)) refuse(program);
     }
-    ~Entered() { door_.leave(); }
+    ~Entered() { door_.inside_.store(false, std::memory_order_release); }
     Entered(const Entered&) = delete;
     Entered& operator=(const Entered&) = delete;
 
