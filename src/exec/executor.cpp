@@ -246,7 +246,7 @@ void Executor::Turn::leave(std::size_t words) {
 void Executor::Turn::refuse() const {
   throw UserError("E0330", "the program '" + ready_.program->name +
                                "' writes variables that another program is writing")
-      .saw("a run of another program that trains them, on another thread")
+      .saw("a run of another program that trains them, which has not ended")
       .need("one writer of a model at a time")
       .advice("train a model on one thread, or take turns with a mutex");
 }

@@ -319,6 +319,13 @@ TEST(Checkpoints, WhatHasDivergedIsMarkedAndPushesNothingOut) {
     const Ruin none{.name = "none", .tells = is_told};
     EXPECT_EQ(newest_behind(well.path(), none, steps), 8);
     EXPECT_EQ(steps, (std::vector<std::string>{"step-000007", "step-000008"}));
+    // The loss that the run began with goes on with it.
+    Checkpoints checkpoints(well.path());
+    Net model;
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.01}, "O0");
+    checkpoints.load(model, opt);
+    checkpoints.save({.step = 9}, model, opt, 1e5);
+    EXPECT_EQ(checkpoints.load(model, opt)->step, is_told ? 8 : 9);
   }
 }
 
