@@ -337,7 +337,7 @@ TEST_F(CompiledCalls, APlanLargerThanTheMachineIsRefused) {
   const auto table = [](Tensor x) { return sum(x) + full({1 << 24, 1 << 24}, 1.0); };
   auto compiled = compile(table, {.name = "table"});
   for (int i = 0; i < 2; ++i) try {
-      compiled(numbers(2, 2));
+      compiled(numbers({2, 2}));
       FAIL() << "no machine has that";
     } catch (const EnvironmentError& e) {
       EXPECT_EQ(e.code(), "E0401");
