@@ -33,8 +33,8 @@ void evaluate(const A& a, EvalCall& c) {
 
 void samples(Samples& s) {
   const auto one = [&](A a, DType p, DType g, bool finite, std::int64_t applied) {
-    a.count = 4;
-    a.decay = {1, 0, 1, 1};
+    a.count = 5;
+    a.decay = {1, 0, 1, 1, 0};
     s.add(a, update_sample(a.layout(), p, g, finite, applied)).gradient = false;
   };
   const auto [f32, bf16, f16] = std::tuple{DType::F32, DType::BF16, DType::F16};

@@ -140,6 +140,8 @@ const SampleShape kSamples[] = {
     {{true, 0}, 1, 129, 129, 1, 1, 64}, {{false, 0}, 1, 1, 4097, 1, 1, 4},
 };
 
+const SampleShape kSpecial[] = {{{}, 2, 5, 7, 2, 1, 4}, {{}, 1, 70, 133, 1, 1, 16}};
+
 std::vector<SampleInput> qkv_of(const SampleShape& s) {
   const Shape q{s.batch, s.queries, s.heads, s.width}, k{s.batch, s.keys, s.kv, s.width};
   return {{q}, {k}, {k}};
@@ -157,6 +159,10 @@ void samples(Samples& s) {
   Sample& longer = s.add(A{}, qkv_of({{}, 1, 530, 540, 1, 1, 3}), "kernels cut long queries");
   longer.gradient = false;
   longer.inner_roundings = kInnerRoundings;
+  // Values that a mask hides reach no result of a kernel, and by 0 * inf those of the meaning.
+  s.add_special(A{true}, qkv_of({{}, 2, 5, 7, 2, 1, 4}), {0, 1}, kInnerRoundings);
+  for (const SampleShape& shape : kSpecial)
+    s.add_special(A{false}, qkv_of(shape), {0, 1, 2}, kInnerRoundings);
 }
 
 std::vector<Product> products_of(const AttentionAttrs& a, CallTypes in, bool backward) {
@@ -252,6 +258,14 @@ OpDef attention_grad_op() {
             const SampleInput o = in[0], lse{lse_shape(o.shape), Fill::Uniform, 4, 6};
             in.insert(in.end(), {o, lse, o, {lse_shape(o.shape)}});
             s.add(small.attrs, all_in_f64(in), "all in f64").inner_roundings = kInnerRoundings;
+            // Those of q and k go with those of lse: attention's own results have them together.
+            for (const SampleShape& shape : kSpecial) {
+              auto in = qkv_of(shape);
+              const Shape q = in[0].shape;
+              in.insert(in.end(),
+                        {{q}, {lse_shape(q), Fill::Uniform, 4, 6, 1, DType::F32, true}, {q}});
+              s.add_special(A{false}, in, {2, 3, 5}, kInnerRoundings);
+            }
           },
       .products = [](const auto& a, CallTypes in, CallTypes) { return products_of(a, in, true); },
       .keep_inputs = {4, 6},
@@ -306,7 +320,11 @@ OpDef attention_cached_op() {
             one({{true, 0.5}, 1, 4, 17, 4, 2, 3}, 5);
             one({{}, 1, 3, 3, 1, 1, 16}, 0);
             one({{}, 1, 1, 300, 2, 2, 64}, 257);
+            one({{}, 1, 1, 4097, 1, 1, 4}, 4090);
             one({{}, 0, 1, 9, 2, 2, 4}, 3);
+            auto all_seen = qkv_of({{}, 2, 1, 9, 2, 1, 4});
+            all_seen.push_back(ids({}, 8, 9));
+            s.add_special(C{}, all_seen, {0, 1, 2}, kInnerRoundings);
           },
       .keep_inputs = {3},
   });

@@ -107,10 +107,10 @@ struct SampleShape {
   std::int64_t batch, length, width;
 };
 
-const SampleShape kSamples[] = {{{2, 0, true}, 2, 5, 4},      {{2, 1, false}, 1, 7, 8},
-                                {{4, 2, true, 0.5}, 1, 6, 3}, {{1, 0, true}, 1, 1, 1},
-                                {{2, 0, true}, 0, 4, 4},      {{2, 0, true}, 2, 0, 4},
-                                {{3, 0, true}, 1, 133, 16},   {{2, 1, true}, 1, 65, 64}};
+const SampleShape kSamples[] = {
+    {{2, 0, true}, 2, 5, 4},    {{2, 1, false}, 1, 7, 8},  {{4, 2, true, 0.5}, 1, 6, 3},
+    {{1, 0, true}, 1, 1, 1},    {{2, 0, true}, 0, 4, 4},   {{2, 0, true}, 2, 0, 4},
+    {{3, 0, true}, 1, 133, 16}, {{2, 1, true}, 1, 65, 64}, {{1, 0, true}, 1, 17, 4097}};
 
 std::vector<Product> products_of(const A& a, CallTypes in, bool backward) {
   const Shape& x = in[0].shape;
@@ -136,6 +136,7 @@ OpDef attention_qkv_op() {
             for (const SampleShape& x : kSamples)
               s.add(x.attrs, {{{x.batch, x.length, x.attrs.all_heads() * x.width}}})
                   .inner_roundings = kInnerRoundings;
+            s.add_special(A{2, 1, false}, {{{1, 37, 4 * 8}}}, {0}, kInnerRoundings);
           },
       .products = [](const A& a, CallTypes in, CallTypes) { return products_of(a, in, false); },
   });
@@ -196,6 +197,12 @@ OpDef attention_qkv_grad_op() {
             const SampleInput o{output_shape(small, qkv)};
             s.add(small, all_in_f64({{qkv}, o, {lse, Fill::Uniform, 4, 6}, o, {lse}}), "all in f64")
                 .inner_roundings = kInnerRoundings;
+            const A open{2, 1, false};
+            const Shape x{1, 37, open.all_heads() * 8}, y = output_shape(open, x);
+            s.add_special(
+                open,
+                {{x}, {y}, {lse_shape(open, x), Fill::Uniform, 4, 6, 1, DType::F32, true}, {y}},
+                {1, 3}, kInnerRoundings);
           },
       .products = [](const A& a, CallTypes in, CallTypes) { return products_of(a, in, true); },
       .keep_inputs = {2, 4},

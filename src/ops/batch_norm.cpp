@@ -239,6 +239,7 @@ void grad_samples(Samples& s) {
   for (bool training : {true, false}) {
     one(training, {4, 3, 3, 5});
     one(training, {7, 5});
+    one(training, {1, 2, 17});
     one(training, {5, 3, 2}, DType::F64).note = "all in f64";
     one(training, {3, 1, 4097});
     one(training, {2, 4097, 1});
@@ -247,6 +248,9 @@ void grad_samples(Samples& s) {
     kept.in[4].fixed_dtype = true;
   }
   one(false, {0, 3, 2});
+  const Shape x{3, 4, 17};
+  s.add_special(BatchNormGradAttrs{true}, one(true, x).in, {0, 1});
+  s.add_special(BatchNormGradAttrs{false}, one(false, x).in, {0, 1, 4});
 }
 
 OpDef batch_norm_grad_op() {

@@ -75,6 +75,7 @@ OpDef element_count_op() {
             s.add(A{{}, DType::F32}, {{{3, 17}}});
             s.add(A{{-1}, DType::F32}, {{{3, 17}}});
             s.add(A{{0}, DType::I32}, {{{0, 4}}});
+            s.add(A{{-1}, DType::F32}, {{{1, 4097}}});
           },
   });
 }

@@ -32,7 +32,7 @@ std::vector<OpDef> cast_ops() {
       .samples =
           [](Samples& s) {
             for (DType to : {DType::F32, DType::BF16, DType::F16, DType::F64})
-              for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{4097}})
+              for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{1}, Shape{4097}})
                 s.add(A{to}, {{shape}}).gradient = to == DType::F64;
             s.add(A{DType::I32}, {{{17}, Fill::Normal, 0, 0, 100}}).gradient = false;
             s.add(A{DType::F32}, {ids({17}, -50, 50)}).gradient = false;

@@ -32,6 +32,7 @@ OpDef full_op() {
             s.add(A{{3, 17}, 1.5, DType::F32}, {});
             s.add(A{{}, -2, DType::BF16}, {});
             s.add(A{{0}, 1, DType::F16}, {});
+            s.add(A{{1}, 0.25, DType::F32}, {});
             s.add(A{{4097}, 7, DType::I32}, {});
           },
   });
@@ -64,6 +65,7 @@ OpDef iota_op() {
           [](Samples& s) {
             s.add(A{17}, {});
             s.add(A{0}, {});
+            s.add(A{1}, {});
             s.add(A{4097, 5, -3, DType::I64}, {});
             s.add(A{9, 1, 2, DType::F32}, {});
             s.add(A{9, (std::int64_t{1} << 53) + 1, 2, DType::I64}, {});

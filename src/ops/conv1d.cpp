@@ -60,6 +60,8 @@ void samples(Samples& s) {
   one({}, {1, 1, 1}, {1, 1, 1}, true);
   one({3, 0}, {1, 1, 4097}, {2, 1, 5}, false);
   one({}, {0, 2, 4}, {3, 2, 2}, true);
+  // In pairs of channels, as conv2d's.
+  s.add_special(A{}, {{{2, 4, 17}}, {{6, 4, 3}}, {{6}}}, {0, 1, 2});
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ OpDef gather_op() {
             s.add(A{1}, {{{2, 5, 3}}, ids({2, 7, 3}, 0, 5)});
             s.add(A{0}, {{{4097}}, ids({17}, 0, 4097)});
             s.add(A{0}, {{{5}}, ids({0}, 0, 5)});
+            s.add(A{0}, {{{1}}, ids({1}, 0, 1)});
             s.add(A{0}, {{{3, 4}}, ids({9, 4}, -2, 5)}, "ids outside").gradient = false;
           },
       .keep_inputs = {1},
@@ -142,6 +143,7 @@ OpDef scatter_add_op() {
             s.add(A{1}, {{{2, 5, 3}}, ids({2, 7, 3}, 0, 5), {{2, 7, 3}}});
             s.add(A{0}, {{{4097}}, ids({17}, 0, 4097), {{17}}});
             s.add(A{0}, {{{5}}, ids({0}, 0, 5), {{0}}});
+            s.add(A{0}, {{{1}}, ids({1}, 0, 1), {{1}}});
             s.add(A{0}, {{{3, 4}}, ids({9, 4}, -2, 5), {{9, 4}}}, "ids outside").gradient = false;
           },
       .keep_inputs = {1},
@@ -189,6 +191,7 @@ OpDef take_op() {
             s.add(A{1}, {{{2, 5, 3}}, ids({}, 0, 5)});
             s.add(A{0}, {{{4097}}, ids({17}, 0, 4097)});
             s.add(A{0}, {{{5}}, ids({0}, 0, 5)});
+            s.add(A{0}, {{{1}}, ids({1}, 0, 1)});
             s.add(A{0}, {{{3, 4}}, ids({9}, -2, 5)}, "ids outside").gradient = false;
           },
       .keep_inputs = {1},
@@ -228,6 +231,7 @@ OpDef index_add_op() {
             s.add(A{1}, {{{2, 5, 3}}, ids({7}, 0, 5), {{2, 7, 3}}});
             s.add(A{0}, {{{4097}}, ids({17}, 0, 4097), {{17}}});
             s.add(A{0}, {{{5}}, ids({0}, 0, 5), {{0}}});
+            s.add(A{0}, {{{1}}, ids({1}, 0, 1), {{1}}});
             s.add(A{0}, {{{3, 4}}, ids({9}, -2, 5), {{9, 4}}}, "ids outside").gradient = false;
           },
       .keep_inputs = {1},

@@ -88,6 +88,7 @@ void samples(Samples& s) {
   one(4, {2, 4, 5}, 1);
   one(2, {3, 4, 5}, 0);
   one(1, {3, 5}, 2);
+  one(2, {3, 4, 17}, 1);
   one(2, {0, 4, 3}, 2);
   one(2, {1, 2, 4097}, 2);
   Sample& kept = one(2, {2, 4, 3, 3}, 2);
@@ -167,6 +168,7 @@ void grad_samples(Samples& s) {
   one(1, {3, 4, 7}, true, false);
   one(2, {3, 4, 5}, false, false);
   one(1, {3, 5}, true, true);
+  one(2, {3, 4, 17}, true, false);
   one(2, {0, 4, 3}, true, true);
   one(2, {1, 2, 4097}, true, true);
 }

@@ -29,7 +29,7 @@ OpDef copy_op(const char* name, const char* doc, bool passes_gradient, const cha
       .onnx = Onnx{onnx, 13},
       .samples =
           [](Samples& s) {
-            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{}, Shape{4097}})
+            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{}, Shape{1}, Shape{4097}})
               s.add(A{}, {{shape}});
             s.add(A{}, {ids({17}, -9, 9, DType::I64)}).gradient = false;
             s.add(A{}, {{{64}, Fill::Special}}, "special values").gradient = false;

@@ -185,11 +185,13 @@ void grad_samples(Samples& s) {
   one(2, {4, 3, 5}, true, true);
   one(1, {5}, true, true);
   one(1, {0, 4}, true, true);
+  one(1, {2, 1}, true, true);
   one(1, {2, 4097}, true, true);
   one(1, {131, 33}, true, true);
   Sample& kept = one(1, {3, 17}, true, true);
   kept.note = "scale in f32";
   kept.in[4].fixed_dtype = true;
+  s.add_special(LayerNormGradAttrs{1, true}, one(1, {5, 33}, true, true).in, {0, 1, 4});
 }
 
 OpDef layer_norm_grad_op() {

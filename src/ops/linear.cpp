@@ -67,6 +67,7 @@ void samples(Samples& s) {
   one({0, 4}, 3, true);
   one({2, 4097}, 3, true);
   one({33, 64}, 70, false);
+  s.add_special(A{}, {{{5, 3, 40}}, {{33, 40}}, {{33}}}, {0, 1, 2});
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ OpDef one_operand_op(const char* name, const char* doc, bool of_floats, bool (*f
       .onnx = Onnx{onnx, 10},
       .samples =
           [of_floats](Samples& s) {
-            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{4097}, Shape{}})
+            for (const Shape& shape : {Shape{3, 17}, Shape{0}, Shape{1}, Shape{4097}, Shape{}})
               s.add(A{}, {of_floats ? SampleInput{shape, Fill::Special}
                                     : ids(shape, 0, 2, DType::Bool)});
           },

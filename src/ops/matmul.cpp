@@ -113,6 +113,7 @@ void samples(Samples& s) {
   one(false, false, {2, 4097}, {4097, 3});
   one(false, false, {33, 64}, {64, 70});
   s.add(MatmulAttrs{}, {{{4, 8}, Fill::Special}, {{8, 3}}}, "special values").gradient = false;
+  s.add_special(MatmulAttrs{}, {{{17, 40}}, {{40, 33}}}, {0, 1});
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ std::vector<OpDef> one_hot_ops() {
             s.add(A{3, DType::I32}, {ids({0}, 0, 3)});
             s.add(A{4097, DType::F16}, {ids({2}, 0, 4097)});
             s.add(A{4, DType::F32}, {ids({}, 0, 4)});
+            s.add(A{1, DType::F32}, {ids({1}, 0, 1)});
           },
   })};
 }

@@ -47,6 +47,7 @@ OpDef uniform_op() {
             s.add(A{{4097}, -2, 2, DType::BF16, 8}, {rng_sample()});
             s.add(A{{0}, 0, 1, DType::F16, 9}, {rng_sample()});
             s.add(A{{}, 0, 1, DType::F32, 1}, {rng_sample()});
+            s.add(A{{1}, 0, 1, DType::F32, 2}, {rng_sample()});
           },
       .keep_inputs = {0},
   });
@@ -81,6 +82,7 @@ OpDef normal_op() {
             s.add(A{{4097}, 1, 0.02, DType::BF16, 8}, {rng_sample()});
             s.add(A{{0}, 0, 1, DType::F16, 9}, {rng_sample()});
             s.add(A{{}, 0, 1, DType::F32, 1}, {rng_sample()});
+            s.add(A{{1}, 0, 1, DType::F32, 2}, {rng_sample()});
           },
       .keep_inputs = {0},
   });

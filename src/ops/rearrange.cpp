@@ -85,6 +85,7 @@ OpDef roll_op() {
             s.add(A{-1, -20}, {{{3, 17}}});
             s.add(A{1, 0}, {{{2, 5, 3}}});
             s.add(A{0, 3}, {{{0, 2}}});
+            s.add(A{0, 3}, {{{1}}});
             s.add(A{0, 4096}, {{{4097}}});
           },
   });
@@ -136,6 +137,7 @@ OpDef repeating_op(const char* name, const char* doc, int behind) {
             s.add(A{0, 2}, {{{0, 2}}});
             s.add(A{0, 2}, {{{4097}}});
             s.add(A{0, 1}, {{{5}}});
+            s.add(A{0, 3}, {{{1}}});
           },
   });
 }

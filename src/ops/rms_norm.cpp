@@ -127,20 +127,21 @@ std::vector<Tensor> grad_body(const NoAttrs&, std::span<const Tensor> in) {
 }
 
 void grad_samples(Samples& s) {
-  const auto one = [&](Shape x, bool scale, bool kept, DType statistics = DType::F32) {
+  const auto one = [&](Shape x, bool scale, bool kept, DType statistics = DType::F32) -> Sample& {
     const bool fixed = statistics == DType::F64;
     std::vector<SampleInput> in = {{x, Fill::Normal, 0, 0, 1, statistics, fixed},
                                    {x, Fill::Normal, 0, 0, 2, statistics, fixed}};
     in.push_back({rows_of(x), Fill::Uniform, 0.5, 1.5, 1, statistics, true});
     if (scale) in.push_back({Shape{x[-1]}, Fill::Uniform, 0.5, 1.5, 1, statistics, kept});
-    s.add(NoAttrs{}, std::move(in), kept ? "scale in a fixed type" : "");
+    return s.add(NoAttrs{}, std::move(in), kept ? "scale in a fixed type" : "");
   };
-  for (const Shape& x :
-       {Shape{3, 17}, Shape{2, 3, 8}, Shape{5}, Shape{0, 4}, Shape{2, 4097}, Shape{131, 33}})
+  for (const Shape& x : {Shape{3, 17}, Shape{2, 3, 8}, Shape{5}, Shape{0, 4}, Shape{2, 1},
+                         Shape{2, 4097}, Shape{131, 33}})
     one(x, true, false);
   one({3, 8}, false, false);
   one({3, 17}, true, true);
   one({3, 5}, true, true, DType::F64);
+  s.add_special(NoAttrs{}, one({5, 33}, true, false).in, {0, 1, 3});
 }
 
 OpDef rms_norm_grad_op() {

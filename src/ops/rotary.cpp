@@ -57,8 +57,11 @@ void samples(Samples& s) {
   one({}, {2, 3, 1, 34}, {2, 3}, 1024, DType::I64);
   one({500, true, true}, {2, 3, 5, 2}, {2, 3}, 17);
   one({}, {1, 1, 1, 4098}, {1}, 50);
+  one({}, {1, 4097, 1, 2}, {4097}, 5000);
   one({}, {1, 17, 3, 0}, {17}, 50);
   one({}, {0, 3, 2, 4}, {3}, 50);
+  for (const bool interleaved : {false, true})
+    s.add_special(A{10000, interleaved}, {{{2, 5, 3, 34}}, ids({5}, 0, 50)}, {0});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // against finite differences, kernels against the meaning, and the support matrix.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ enum class Fill {
   Ids,       // integers in [lo, hi)
   Distinct,  // a random permutation of evenly spaced values in [lo, hi): no ties
   Special,   // normal values mixed with inf, -inf, NaN, denormals, -0, the largest finite
+  InRange,   // the same but for the largest, and rarer: no sum of products leaves f32's range
   Constant,  // `lo` everywhere
   Whole,     // integers over the whole range of their type, bounds and neighbours of 2^53 included
 };
@@ -51,6 +53,17 @@ class Samples {
   }
   Sample& add_erased(Attrs attrs, std::vector<SampleInput> in, std::string note) {
     return all_.emplace_back(Sample{std::move(attrs), std::move(in), std::move(note)});
+  }
+  // One for each operand of `of`, in which special values are where numbers of `in` were.
+  template <class A>
+  void add_special(const A& attrs, std::vector<SampleInput> in, std::initializer_list<int> of,
+                   double inner_roundings = 0) {
+    for (const int i : of) {
+      Sample& sample = add(attrs, in, "special values in operand " + std::to_string(i));
+      sample.in[static_cast<std::size_t>(i)].fill = Fill::InRange;
+      sample.gradient = false;
+      sample.inner_roundings = inner_roundings;
+    }
   }
   const std::vector<Sample>& all() const { return all_; }
 

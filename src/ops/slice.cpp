@@ -56,6 +56,7 @@ std::vector<OpDef> slice_ops() {
             s.add(A{1, 0, 2, 1}, {{{2, 5, 3}}});
             s.add(A{1, 2, 2}, {{{3, 17}}}, "nothing");
             s.add(A{0, 0, 3}, {{{0, 4}}});
+            s.add(A{0, 0, 3}, {{{1}}});
             s.add(A{0, 17, 4000, 2}, {{{4097}}});
             s.add(A{1, 1, 4}, {ids({3, 5}, 0, 9, DType::I64)}).gradient = false;
           },

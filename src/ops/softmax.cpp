@@ -93,6 +93,8 @@ void grad_samples(Samples& s) {
   add({1}, {2, 5, 3}, "an inner axis");
   add({0}, {5});
   add({0}, {7, 300}, "an outer axis");
+  for (const std::int64_t axis : {0, 1})
+    s.add_special(A{axis}, {{{7, 17}}, {{7, 17}, Fill::Uniform, -1, 1}}, {0, 1});
 }
 
 // From dy and the op's own result y.

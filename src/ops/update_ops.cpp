@@ -108,17 +108,18 @@ std::vector<SampleInput> update_sample(const UpdateLayout& l, DType parameter, D
   };
   std::vector<SampleInput> in = {scalar(DType::F32, 0.0625), scalar(DType::F32, 0.25),
                                  scalar(DType::I32, finite), scalar(DType::I64, applied)};
-  const Shape shapes[] = {{5, 7}, {4097}, {}, {0, 3}};
+  const Shape shapes[] = {{5, 7}, {4097}, {}, {0, 3}, {1, 17}};
+  const auto shape = [&](int i) { return shapes[i % std::ssize(shapes)]; };
   const auto add = [&](DType dtype, bool positive) {
     for (int i = 0; i < l.count; ++i)
-      in.push_back({shapes[i % 4], positive ? Fill::Uniform : Fill::Normal, 0, 1, 1, dtype, true});
+      in.push_back({shape(i), positive ? Fill::Uniform : Fill::Normal, 0, 1, 1, dtype, true});
   };
   add(parameter, false);
   add(gradient, false);
   if (l.is_split)
     for (int i = 0; i < l.count; ++i)
       in.push_back(
-          {{scalar::rest_bytes(shapes[i % 4].max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
+          {{scalar::rest_bytes(shape(i).max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
   else if (l.has_master)
     add(DType::F32, false);
   if (l.moments > 0) add(DType::F32, false);

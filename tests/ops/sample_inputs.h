@@ -15,6 +15,13 @@ std::vector<HostArray> make_inputs(const Sample& sample, DType dtype, std::uint6
 // All samples of an op.
 std::vector<Sample> samples_of(const OpDef& op);
 
+// The samples whose float operands all hold special values, where others hold numbers. None of an
+// op that sums products: where the terms leave f32's range, whether the end is inf or NaN is a
+// matter of their order, which the meaning in double does not have. Those have samples of their
+// own.
+std::vector<Sample> special_samples_of(const OpDef& op);
+bool sums_products(const OpDef& op);
+
 // A stream of small random numbers, and of small types: ranks to 4, extents from 0 to 3.
 struct Draw {
   std::uint64_t n = 0;

@@ -1,8 +1,10 @@
-// Samples are what every check of an op runs on: they hold a length that no vector divides and no
-// block holds. Special values ops_kernels puts into all of them.
+// Samples are what every check of an op runs on: they hold nothing, one, what fills no vector and
+// what no vector divides and no block holds; and special values, where ops_kernels does not put
+// them into all of them.
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "ops/op.h"
 #include "ops/pool2d.h"
@@ -11,43 +13,58 @@
 namespace aloft {
 namespace {
 
-constexpr std::int64_t kLong = 4097;
-
-// Ops whose samples have no such length, and why.
-const std::map<std::string, std::string> kShort = {
-    {"attention_cached", "a cache of 300 is cut as one of 4,097 is"},
-    {"attention_qkv", "attention's, which has it"},
-    {"attention_qkv_grad", "attention_grad's, which has it"},
-    {"scaler_update", "works on single numbers"},
-    {"learning_rate", "works on single numbers"},
-    {"count_applied", "works on single numbers"},
-    {"grad_verdict", "works on single numbers"},
-    {"element_count", "gives a single number"},
+struct Short {
+  std::set<std::int64_t> lacks;
+  const char* why;
 };
 
-bool is_long(const Shape& shape) {
-  for (const Dim& d : shape)
-    if (d.max() >= kLong) return true;
-  return false;
-}
+const std::int64_t kLengths[] = {0, 1, 17, 4097};
 
-bool has_long_sample(const OpDef& op) {
+// Ops whose samples lack some of these lengths, and why.
+const std::map<std::string, Short> kShort = {
+    {"count_applied", {{0, 1, 17, 4097}, "works on single numbers"}},
+    {"learning_rate", {{0, 1, 17, 4097}, "works on single numbers"}},
+    {"scaler_update", {{0, 1, 17, 4097}, "works on single numbers"}},
+};
+
+std::set<std::int64_t> lengths_of(const OpDef& op) {
+  std::set<std::int64_t> lengths;
+  const auto add = [&](const Shape& s) {
+    for (const Dim& d : s) lengths.insert(d.max());
+  };
   for (const Sample& sample : testing::samples_of(op)) {
     std::vector<TensorType> in;
     for (const SampleInput& i : sample.in) in.push_back({i.dtype, i.shape});
-    for (const TensorType& t : in)
-      if (is_long(t.shape)) return true;
-    for (const TensorType& t : infer_types(op, sample.attrs, in, {}))
-      if (is_long(t.shape)) return true;
+    for (const TensorType& t : in) add(t.shape);
+    for (const TensorType& t : infer_types(op, sample.attrs, in, {})) add(t.shape);
   }
-  return false;
+  return lengths;
 }
 
-TEST(Samples, HoldALengthThatNothingDivides) {
+TEST(Samples, HoldLengthsThatKernelsStumbleOver) {
   for (const OpDef& op : op_table()) {
-    const bool is_excused = kShort.contains(op.name.str());
-    EXPECT_NE(has_long_sample(op), is_excused)
-        << op.name.str() << (is_excused ? " has one: take it off the list" : " has no 4,097");
+    const std::set<std::int64_t> has = lengths_of(op);
+    std::set<std::int64_t> lacks;
+    for (const std::int64_t n : kLengths)
+      if (!has.contains(n)) lacks.insert(n);
+    const auto excused = kShort.find(op.name.str());
+    if (excused == kShort.end())
+      EXPECT_TRUE(lacks.empty()) << op.name.str() << " lacks " << *lacks.begin();
+    else
+      EXPECT_EQ(lacks, excused->second.lacks) << op.name.str() << ": " << excused->second.why;
+  }
+}
+
+// Of their own, or those that ops_kernels fills with them.
+TEST(Samples, HoldSpecialValues) {
+  for (const OpDef& op : op_table()) {
+    bool takes_floats = false, has = !testing::special_samples_of(op).empty();
+    for (const Sample& sample : testing::samples_of(op))
+      for (const SampleInput& in : sample.in) {
+        takes_floats |= is_float(in.dtype);
+        has |= in.fill == Fill::Special || in.fill == Fill::InRange;
+      }
+    EXPECT_EQ(has, takes_floats) << op.name.str();
   }
 }
 

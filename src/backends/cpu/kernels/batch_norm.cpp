@@ -147,11 +147,14 @@ class BatchNormGrad : public Prepared {
     set_result(call_, args, 1, c, sums.dy_x * rstd);
     set_result(call_, args, 2, c, sums.dy);
     const double p = rstd * parameter(call_, args, 4, c);
-    double q = 0, r = 0;
-    if (training_) {
-      q = -p * rstd * rstd * sums.dy_x / count;
-      r = -p * sums.dy / count - of_rest(rest, q);
+    if (!training_) {  // whatever x is: 0 times an infinity would be NaN
+      for (std::int64_t n = 0; n < examples; ++n)
+        x_.sweeps.affine(x_.of(dy, n, c), 0, static_cast<float>(p), 0, x_.of(args.out[0], n, c),
+                         x_.plane);
+      return;
     }
+    const double q = -p * rstd * rstd * sums.dy_x / count;
+    const double r = -p * sums.dy / count - of_rest(rest, q);
     for (std::int64_t n = 0; n < examples; ++n)
       x_.sweeps.combine(x_.of(dy, n, c), x_.of(x, n, c), mean, static_cast<float>(p),
                         static_cast<float>(q), static_cast<float>(r), x_.of(args.out[0], n, c),
