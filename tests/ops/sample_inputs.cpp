@@ -146,6 +146,11 @@ bool sums_products(const OpDef& op) {
   return ops.contains(op.name.str());
 }
 
+bool has_slope(const OpDef& op) {
+  static const std::set<std::string> steps = {"ceil", "floor", "round", "sign"};
+  return op.gradient != OpDef::Gradient::None && !steps.contains(op.name.str());
+}
+
 std::vector<Sample> special_samples_of(const OpDef& op) {
   std::vector<Sample> special;
   if (sums_products(op)) return special;

@@ -22,6 +22,9 @@ std::vector<Sample> samples_of(const OpDef& op);
 std::vector<Sample> special_samples_of(const OpDef& op);
 bool sums_products(const OpDef& op);
 
+// Whether gradients pass the op, and are not 0 wherever they exist.
+bool has_slope(const OpDef& op);
+
 // A stream of small random numbers, and of small types: ranks to 4, extents from 0 to 3.
 struct Draw {
   std::uint64_t n = 0;

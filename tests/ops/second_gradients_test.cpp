@@ -65,6 +65,7 @@ class Twice {
       if (!first[i].is_defined() || in[i].dtype != DType::F64) continue;
       const std::string name = std::to_string(i);
       graph_.set_output("g" + name, first[i].id());
+      has_first_ = true;
       const Tensor w = input("w" + name, random_like(in[i], 10 + i));
       const auto second = differentiate(graph_, emitter_, first[i], w, operands);
       for (std::size_t k = 0; k < in.size(); ++k)
@@ -72,6 +73,8 @@ class Twice {
           graph_.set_output("h" + name + "_" + std::to_string(k), second[k].id());
     }
   }
+
+  bool has_first() const { return has_first_; }
 
   // <second gradient, direction> and its counterpart by differences, for operand k.
   void check(std::size_t k, const std::string& what) {
@@ -102,6 +105,7 @@ class Twice {
     return emitter_.handle(graph_.add_input(Name(name), {a.dtype, Shape::of(a.shape)}));
   }
 
+  bool has_first_ = false;
   Graph graph_;
   GraphEmitter emitter_{graph_};
   std::map<Name, HostArray> values_;
@@ -111,7 +115,7 @@ class SecondGradients : public ::testing::TestWithParam<Name> {};
 
 TEST_P(SecondGradients, MatchDifferencesOfTheFirst) {
   const OpDef& op = op_named(GetParam());
-  int checked = 0, refused = 0;
+  int checked = 0;
   for (const Sample& sample : samples_of(op)) {
     if (!sample.gradient) continue;
     const auto in = make_inputs(sample, DType::F64, 7);
@@ -124,27 +128,21 @@ TEST_P(SecondGradients, MatchDifferencesOfTheFirst) {
     if (elements > kMostElements || !is_double) continue;
     const std::size_t outs = evaluate_op(op, sample.attrs, in).size();
     for (std::size_t out = 0; out < outs; ++out) {
-      std::optional<Twice> twice;
-      try {
-        twice.emplace(op, sample.attrs, in, out);
-      } catch (const UserError&) {
-        ++refused;  // the op's gradient has none, and says so
-        continue;
-      }
+      Twice twice(op, sample.attrs, in, out);
       for (std::size_t k = 0; k < in.size(); ++k)
-        if (in[k].dtype == DType::F64) {
-          twice->check(k, case_text(op, sample, in));
+        if (in[k].dtype == DType::F64 && in[k].numel() > 0 && twice.has_first()) {
+          twice.check(k, case_text(op, sample, in));
           ++checked;
         }
     }
   }
-  EXPECT_GT(checked + refused, 0) << "no sample is small and in double throughout";
+  EXPECT_GT(checked, 0) << "no sample is small and in double throughout";
 }
 
 std::vector<Name> ops_with_gradients() {
   std::vector<Name> names;
   for (const OpDef& op : op_table())
-    if (op.gradient != OpDef::Gradient::None) names.push_back(op.name);
+    if (testing::has_slope(op)) names.push_back(op.name);
   return names;
 }
 
