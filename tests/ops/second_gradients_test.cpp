@@ -210,6 +210,8 @@ TEST_F(SecondGradientsInF32, NothingGoesThroughTheLargestElement) {
     mean += std::exp(static_cast<double>(values[i])) / sum * static_cast<double>(along[i]);
   const double want =
       std::exp(static_cast<double>(values[5])) / sum * (static_cast<double>(along[5]) - mean);
+  // 32 roundoffs of f32: the table's 16 of a chain, for the exponentials and for what they
+  // multiply.
   const auto near = [&](double got) { return std::abs(got - want) < 2e-6 * std::abs(want); };
   const Tensor x = from_floats(values, {1, kElements}), w = from_floats(along, {1, kElements});
   const double by_logsumexp = second(logsumexp(x, {-1}), x, w)[5];
