@@ -1,6 +1,9 @@
-"""What make installs before it builds: the program and the demo need no test tools."""
+"""What make installs before it builds: the program and the demo need no test tools. And what make install
+runs (tests/consumer shows what then lies where)."""
 
+import os
 import re
+import subprocess
 import unittest
 
 import project
@@ -18,6 +21,14 @@ def recipes_of(target):
     return "".join(recipes_of(t) for t in needs) + recipe
 
 
+def commands_of(*arguments):
+    """What make would run, line by line."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "DESTDIR", "PREFIX")}
+    done = subprocess.run(["make", "-n", *arguments], cwd=project.ROOT, env=environment, check=True,
+                          capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
 class Makefile(unittest.TestCase):
     def test_the_program_needs_no_test_tools(self):
         for target in ("build", "demo", "results"):
@@ -28,6 +39,17 @@ class Makefile(unittest.TestCase):
         for target in ("test", "bench", "avx2"):
             self.assertRegex(recipes_of(target), r"tools/setup[^\n]* test", target)
             self.assertIn("ALOFT_TESTS=ON", recipes_of(target), target)
+
+    def test_install_builds_what_build_builds_and_no_more(self):
+        built = commands_of("build")
+        self.assertRegex(built[-1], r"^cmake --build --preset rel --target aloft -j \d+$")
+        self.assertNotRegex("\n".join(built), "ALOFT_(TESTS|BENCH)|ctest|run_tests")
+        installed = commands_of("install", "DESTDIR=/a stage", "PREFIX=/opt/aloft")
+        self.assertEqual(installed[:-1], built)
+        self.assertEqual(installed[-1], "DESTDIR='/a stage' cmake --install build --prefix '/opt/aloft'")
+
+    def test_install_goes_to_usr_local(self):
+        self.assertEqual(commands_of("install")[-1], "DESTDIR='' cmake --install build --prefix '/usr/local'")
 
 
 if __name__ == "__main__":
