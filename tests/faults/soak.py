@@ -17,7 +17,7 @@ import ground
 import tally
 
 SECONDS = 3600
-SHORT = 6
+SHORT = 10
 CHAIN = 12  # programs in one folder
 LIMIT_BYTES = 48 << 20  # of a tiny run; it takes some 25 MiB
 
@@ -31,6 +31,8 @@ def keys(here, options, draw):
     if options.minutes is not None:
         here.seconds = options.minutes * 60
     here.until = time.monotonic() + here.seconds
+    # One at a time, each has half of the time, else all of it.
+    here.api_seconds = here.seconds / (2 if options.jobs < 2 else 1)
     api = ["api"] if api_program(here).exists() else []
     # More than there is time for: a chain that would begin too late is not tried.
     return api + [f"runs/{draw.randrange(1 << 30)}" for _ in range(int(here.seconds * 2) + 1)]
@@ -51,7 +53,7 @@ def attempt(here, key):
 
 
 def soak_api(here):
-    seconds = getattr(here, "seconds", SHORT)
+    seconds = getattr(here, "api_seconds", SHORT)
     done = subprocess.run([api_program(here), str(seconds)], capture_output=True, text=True,
                           timeout=seconds * 2 + 120, env=here.empty().environment)
     if done.returncode:
