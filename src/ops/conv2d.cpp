@@ -124,7 +124,7 @@ OpDef conv2d_op() {
   return define<A>({
       .name = "conv2d",
       .doc = "Two-dimensional convolution with stride, padding, dilation and groups; NCHW. Sums in "
-             "fp32 or wider.",
+             "fp32 or wider. In bf16 an infinity may be NaN, beside the windows that hold it too.",
       .infer =
           [](const A& a, Infer& c) {
             c.need_count(2, 3);

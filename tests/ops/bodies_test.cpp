@@ -109,7 +109,9 @@ TEST_P(Bodies, EqualTheMeaning) {
 
 TEST_P(Bodies, EqualTheMeaningOnSpecialValues) {
   const OpDef& op = op_named(GetParam());
-  check(op, special_samples_of(op));
+  const auto special = special_samples_of(op);
+  const bool has_kernels = !cpu_backend().candidates(op.name).empty();
+  EXPECT_TRUE(check(op, special) > 0 || has_kernels || special.empty()) << "no sample was run";
 }
 
 std::vector<Name> ops_with_bodies() {

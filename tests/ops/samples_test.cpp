@@ -1,6 +1,5 @@
-// Samples are what every check of an op runs on: they hold nothing, one, what fills no vector and
-// what no vector divides and no block holds; and special values, where ops_kernels does not put
-// them into all of them.
+// Samples are what every check of an op runs on: they hold nothing, one, what fills no vector, what
+// no vector divides and no block holds; and special values, of their own or put in by ops_kernels.
 #include <gtest/gtest.h>
 
 #include <map>
