@@ -118,6 +118,8 @@ class Report(ProgramTest):
             [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--hide-scrollbars", f"--user-data-dir={profile}", f"--window-size={width},1000", "--dump-dom",
              page.as_uri()], capture_output=True, text=True, timeout=120)
+        if not done.stdout.strip():
+            self.skipTest(f"{BROWSER} does not start")
         probe = re.search(r'<pre id="probe"[^>]*>(.*?)</pre>', done.stdout, re.S)
         self.assertTrue(probe, f"the page's scripts failed: {done.stderr[-2000:]}")
         return json.loads(html.unescape(probe[1]))
