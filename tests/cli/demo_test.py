@@ -20,6 +20,7 @@ class Demo(ProgramTest):
     def setUpClass(cls):
         super().setUpClass()
         recipe = cls.RECIPE.replace('"text.txt"', json.dumps(str(cls.folder / "text.txt")))
+        recipe += '[schedule]\nkind = "cosine"\n'
         (cls.folder / "demo.toml").write_text(recipe.replace("steps = 4", "steps = 30"))
         # Nothing is found but Python; the program notes how it was called, and becomes the real one.
         (cls.folder / "bin").mkdir()
