@@ -3,8 +3,10 @@
 #include <numbers>
 
 #include "ops/binary.h"
+#include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/op.h"
+#include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
 #include "scalar/math.h"
@@ -182,7 +184,9 @@ OpDef activation_grad_op(const Row& row) {
             double alpha = 1;
             if constexpr (std::is_same_v<Attributes, A>) alpha = a.alpha;
             (void)a;
-            return {in[0] * f(in[1], alpha)};
+            const DType wide = statistics_type(in[1].dtype());  // as the kernel does
+            const Tensor x = cast(in[1], wide);
+            return {cast(cast(in[0], wide) * f(x, alpha), in[1].dtype())};
           }),
       .vjp = FromBody{},
       .cost = [flops = row.flops](const Attributes&, CallTypes in,

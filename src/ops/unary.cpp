@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "ops/binary.h"
+#include "ops/cast.h"
 #include "ops/op.h"
+#include "ops/statistics.h"
 #include "scalar/integers.h"
 #include "scalar/math.h"
 
@@ -78,6 +80,16 @@ const Row kRows[] = {
      [](double x) { return std::nearbyint(x); }, nullptr, "Round", 0.1, 0.4},
 };
 
+// dy times the slope: where the op itself widens, a slope leaves the range of f16 (1 / x below
+// 1.5e-5) before it meets dy.
+Tensor gradient(Vjp& g, Numeric numeric, Tensor (*slope)(T x, T y)) {
+  const Tensor& x = g.in(0);
+  if (numeric != Numeric::Widen || !is_low(x.dtype())) return g.cotangent(0) * slope(x, g.out(0));
+  const AsWritten as_written;
+  const auto wide = [](T t) { return cast(t, DType::F32); };
+  return cast(wide(g.cotangent(0)) * slope(wide(x), wide(g.out(0))), x.dtype());
+}
+
 OpDef unary_op(const Row& row) {
   using A = NoAttrs;
   return define<A>({
@@ -98,8 +110,8 @@ OpDef unary_op(const Row& row) {
           c.out[0][i] =
               is_integer(t) ? wrapped(whole(c.in[0][i].whole()), t) : HostNumber(f(c.in[0][i]));
       }),
-      .vjp = VjpOf<A>([d = row.derivative](const A&, Vjp& g) {
-        if (d && g.needs(0)) g.give(0, g.cotangent(0) * d(g.in(0), g.out(0)));
+      .vjp = VjpOf<A>([d = row.derivative, numeric = row.numeric](const A&, Vjp& g) {
+        if (d && g.needs(0)) g.give(0, gradient(g, numeric, d));
       }),
       .cost = [flops = row.flops](const A&, CallTypes in,
                                   CallTypes out) { return elementwise_cost(flops, in, out); },

@@ -23,6 +23,12 @@ Tensor centred(const Tensor& x, const Ints& axes) {
   return near - where(is_finite(rest), rest, scalar_like(rest, 0));
 }
 
+// Never below 0: of no more values than `correction` the variance is infinite, or 0 / 0.
+Tensor degrees_of_freedom(const VarAttrs& a, const Tensor& x) {
+  const Tensor count = element_count(x, a.axes, x.dtype()) - a.correction;
+  return maximum(count, scalar_like(count, 0));
+}
+
 }  // namespace
 
 std::vector<OpDef> var_ops() {
@@ -40,7 +46,7 @@ std::vector<OpDef> var_ops() {
       .meaning = Body<A>([](const A& a, std::span<const Tensor> in) -> std::vector<Tensor> {
         const Tensor x = cast(in[0], statistics_type(in[0].dtype()));
         const Tensor squares = square(centred(x, a.axes));
-        const Tensor count = element_count(x, a.axes, x.dtype()) - a.correction;
+        const Tensor count = degrees_of_freedom(a, x);
         return {cast(sum(squares, a.axes, a.keep_dims) / count, in[0].dtype())};
       }),
       // dx = 2 dy (x - mean) / count: the distances add up to nothing, so the mean's own gradient
@@ -50,7 +56,7 @@ std::vector<OpDef> var_ops() {
         const AsWritten as_written;
         const Tensor x = cast(g.in(0), statistics_type(g.in(0).dtype()));
         const Tensor dy = expand_reduced(cast(g.cotangent(0), x.dtype()), x, a.axes);
-        const Tensor count = element_count(x, a.axes, x.dtype()) - a.correction;
+        const Tensor count = degrees_of_freedom(a, x);
         g.give(0, cast(centred(x, a.axes) * (dy * 2 / count), g.in(0).dtype()));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(4, in, out); },

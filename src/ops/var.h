@@ -1,4 +1,5 @@
-// Variance over axes.
+// Variance over axes. Of no more values than `correction`: infinite, or NaN where all are equal
+// or there is none.
 #pragma once
 
 #include "ops/declared.h"

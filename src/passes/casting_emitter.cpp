@@ -204,6 +204,8 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
     attrs.set(kSplitAttr, std::string(split));
   }
   if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d, split});
+  // Those that were cast are ours, the others its own: the body of an op takes operands of one.
+  for (Tensor& t : operands) t = inner_->current(t);
   std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.

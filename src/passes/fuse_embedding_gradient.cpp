@@ -53,7 +53,7 @@ PassReport run(Graph& g, const PassContext&) {
 }  // namespace
 
 const Pass fuse_embedding_gradient{"fuse-embedding-gradient",
-                                   "an embedding's gradient is added in place to a tied head's",
+                                   "an embedding's gradient is added in place to a tied head's; a -0 may stay",
                                    Form::Differentiated,
                                    std::nullopt,
                                    true,

@@ -52,7 +52,7 @@ struct Pass {
   std::string_view name, summary;
   Form needs;                 // at least this form
   std::optional<Form> gives;  // nullopt: keeps the form
-  bool keeps_bits;            // results are the same to the bit
+  bool keeps_bits;            // results are the same to the bit, the sign of a zero aside
   PassReport (*run)(Graph&, const PassContext&);
 };
 

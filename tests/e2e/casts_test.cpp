@@ -15,9 +15,13 @@
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
+#include "ops/conv1d.h"
+#include "ops/lerp.h"
 #include "ops/losses.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
+#include "ops/reshape.h"
+#include "ops/slice.h"
 #include "ops/softmax.h"
 #include "ops/unary.h"
 #include "ops/where.h"
@@ -283,6 +287,29 @@ TEST_P(Casts, SecondGradientsAgreeInBothModes) {
     for (std::size_t i = 0; i < eagerly.size(); ++i)  // f16 has no number for some of them
       EXPECT_TRUE(eagerly[i] == compiled[i] || (std::isnan(eagerly[i]) && std::isnan(compiled[i])))
           << k << " at " << i << ": " << eagerly[i] << ", compiled " << compiled[i];
+  }
+}
+
+// Ops that are made of others take operands of which the policy has cast some.
+TEST_P(Casts, OpsWithoutKernelsTakeCastOperands) {
+  use_cpu();
+  manual_seed(5);
+  Layers m;
+  amp::initialize(m, optim::Sgd{.lr = 0.1}, GetParam());
+  const std::function<Tensor(Tensor)> layers[] = {
+      [&](Tensor x) { return lerp(x, m.a(x), full({}, 0.5)); },
+      [&](Tensor x) {
+        const Tensor w = reshape(slice(relu(m.a(x)), 0, 0, 4), {4, 1, kWidth});
+        return conv1d(relu(reshape(x, {kRows, 1, kWidth})), w, Tensor());
+      },
+  };
+  for (const auto& layer : layers) {
+    const auto f = [&](Tensor x) {
+      ModuleScope scope("", m.policy());
+      return layer(x);
+    };
+    const Tensor x = numbers(7);
+    EXPECT_EQ(compile(f)(x).to_vector(), f(x).to_vector());
   }
 }
 

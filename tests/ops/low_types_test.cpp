@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
+#include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
@@ -133,6 +134,19 @@ TEST_F(LowTypes, AnglesHaveGradientsAtEveryDistance) {
     at(distance, DType::BF16);
   }
   for (const double distance : {1e-300, 1e300}) at(distance, DType::F64);
+}
+
+TEST_F(LowTypes, SlopesMayLeaveTheRangeBeforeTheyMeetTheCotangent) {
+  const Tensor x = full({3}, 1e-5, DType::F16);  // 1 / x is beyond f16
+  const Function f = [](const Tensor& t) { return sum(log(t) * 0x1p-7); };
+  expect_near(first_gradient(f, x), 0x1p-7 / x.to_vector()[0], DType::F16);
+}
+
+TEST_F(LowTypes, SecondGradientsOfActivationsAreRoundedOnce) {
+  const Tensor x = full({3}, 2.5, DType::BF16);
+  const Function slope = [](const Tensor& t) { return sum(gradient(sum(silu(t)), t)); };
+  const double s = 1 / (1 + std::exp(-2.5));
+  expect_near(first_gradient(slope, x), s * (1 - s) * (2 + 2.5 * (1 - 2 * s)), DType::BF16);
 }
 
 TEST_F(LowTypes, ExponentsAreNotRounded) {

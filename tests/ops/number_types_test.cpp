@@ -179,6 +179,26 @@ TEST_F(NumberTypes, SixtyFourBitsAreExact) {
       (Longs{4052555153018976267, -4052555153018976267, kLeast, 1, 1}));
 }
 
+TEST_F(NumberTypes, IntegersBecomeFloatsInOneRounding) {
+  constexpr std::int64_t k60 = std::int64_t{1} << 60, k52 = std::int64_t{1} << 52;
+  // Ties of the float type, and what lies one beside them, beyond what a double tells apart.
+  const Longs near_ties = {k60 + (k60 >> 24),
+                           k60 + (k60 >> 24) + 1,
+                           k60 + 3 * (k60 >> 24) - 1,
+                           -(k60 + (k60 >> 24) + 1),
+                           9007199791611905,
+                           kLeast,
+                           7};
+  const Tensor x = from_int64s(near_ties, {7});
+  const std::vector<double> f32 = {
+      0x1p60, 0x1p60 + 0x1p37, 0x1p60 + 0x1p37, -0x1p60 - 0x1p37, 9007200328482816, -0x1p63, 7};
+  EXPECT_EQ(cast(x, DType::F32).to_vector(), f32);
+  EXPECT_EQ(compile([](Tensor t) { return cast(t, DType::F32); })(x).to_vector(), f32);
+  const Tensor y = from_int64s({k60 + k52, k60 + k52 + 1, -k60 - k52 - 1}, {3});
+  EXPECT_EQ(cast(y, DType::BF16).to_vector(),
+            (std::vector<double>{0x1p60, 0x1p60 + 0x1p53, -0x1p60 - 0x1p53}));
+}
+
 TEST_F(NumberTypes, IntegersWrapAround) {
   const Tensor x = from_int64s({kMost, kLeast}, {2});
   EXPECT_EQ((x + 1).to_ints(), (Longs{kLeast, kLeast + 1}));

@@ -10,6 +10,7 @@
 #include "frontend/eager.h"
 #include "ops/batch_norm.h"
 #include "ops/cast.h"
+#include "ops/constant.h"
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
 #include "ops/reduce.h"
@@ -128,6 +129,16 @@ TEST(FarFromZero, EqualHugeNumbersHaveAMean) {
                               batch_norm(x, one, zero, stay, rate, {.training = true}).y})
         for (const double v : y.to_vector()) ASSERT_EQ(v, 0) << value << " " << name_of(type);
     }
+}
+
+// As PyTorch has it: never negative, and of nothing at all no number.
+TEST(Variances, OfNoMoreValuesThanTheirCorrection) {
+  const Tensor x = from_floats({1, 2, 3, 7}, {2, 2});
+  const std::vector<double> infinite(2, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(var(x, {1}, false, 3).to_vector(), infinite);
+  EXPECT_EQ(var(x, {1}, false, 2).to_vector(), infinite);
+  for (const double v : var(from_floats({}, {3, 0}), {1}).to_vector()) EXPECT_TRUE(std::isnan(v));
+  EXPECT_TRUE(std::isnan(var(full({1}, 4.0)).item()));
 }
 
 TEST(Products, AreThoseOfDoubleAlongEveryAxis) {

@@ -1,7 +1,9 @@
 // cast between all types: directly where f32 lies on one side or holds the values on the way,
-// through double otherwise; integers among themselves in 64 bits, cut to the width.
+// through double otherwise, rounded once; integers among themselves in 64 bits, cut to the width.
 #include "ops/cast.h"
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/elements/elementwise.h"
@@ -41,11 +43,34 @@ class Cast : public Prepared, public TileOp {
       narrow(static_cast<const float*>(src), to_, dst, n);
     } else if (is_low(from_) && to_ == DType::F32) {
       widen(from_, src, static_cast<float*>(dst), n);
+    } else if (from_ == DType::I64 && has_tiles(to_)) {
+      round_once(static_cast<const std::int64_t*>(src), dst, n);
     } else if (is_light(from_) && to_ != DType::F64) {
       by_tiles<float>(src, dst, n);
     } else {
       by_tiles<double>(src, dst, n);
     }
+  }
+
+  // Through doubles that are rounded to odd: what they lose still tells on which side of a tie the
+  // integer lies, so that the second rounding is the only one.
+  void round_once(const std::int64_t* src, void* dst, std::int64_t n) const {
+    alignas(64) double buffer[kTile];
+    for (std::int64_t i = 0; i < n; i += kTile) {
+      const std::int64_t m = std::min(kTile, n - i);
+      for (std::int64_t j = 0; j < m; ++j) buffer[j] = to_odd(src[i + j]);
+      close_f64(to_, buffer, at(dst, i, to_), m);
+    }
+  }
+  static double to_odd(std::int64_t v) {
+    constexpr std::uint64_t kExact = std::uint64_t{1} << 53;
+    const std::uint64_t size = v < 0 ? -static_cast<std::uint64_t>(v) : v;
+    if (size <= kExact) return static_cast<double>(v);
+    const int lost = std::bit_width(size) - 53;
+    const std::uint64_t kept = size >> lost;
+    const bool is_exact = kept << lost == size;
+    const double odd = std::ldexp(static_cast<double>(is_exact ? kept : kept | 1), lost);
+    return v < 0 ? -odd : odd;
   }
 
   template <class T>
