@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -22,6 +23,7 @@ using nlohmann::json;
 
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFiles[] = {"model.safetensors", "state.safetensors"};
+constexpr const char* kTrained = "trained";  // in the metadata of the state
 
 // Sums of gradients and their number: of a step's state before its last micro-batch only.
 bool sums_micro_batches(const Optimizer& optimizer, const Variable& v) {
@@ -100,17 +102,42 @@ void check_micro_batches(const Path& checkpoint, const TensorView& sums, const O
                                   saved, now.accumulation()));
 }
 
+bool has_moments(const Optimizer& optimizer) { return !optimizer.spec().rule->moments().empty(); }
+
+// Of a rule that keeps no moments nothing else in the state tells which parameters it trains.
+Metadata said_beside_state(const Optimizer& optimizer) {
+  if (has_moments(optimizer)) return {};
+  json names = json::array();
+  for (const VariablePtr& p : optimizer.parameters()) names.push_back(p->name.str());
+  return {{kTrained, json_text(names)}};
+}
+
+// Nothing in states of programs before, which did not say it.
+std::optional<std::set<std::string>> said_to_be_trained(const Path& checkpoint,
+                                                        const Safetensors& state) {
+  const auto said = state.metadata().find(kTrained);
+  if (said == state.metadata().end()) return std::nullopt;
+  const json names = parse_json(said->second);
+  const bool is_list =
+      names.is_array() &&
+      std::all_of(names.begin(), names.end(), [](const json& name) { return name.is_string(); });
+  if (!is_list) broken(checkpoint, "its list of trained parameters is damaged");
+  return names.get<std::set<std::string>>();
+}
+
 // Given parameters that the run had unfrozen when it was saved, and this one has not yet.
-std::vector<VariablePtr> late_in(const Safetensors& state, const Optimizer& optimizer) {
+std::vector<VariablePtr> late_in(const Path& checkpoint, const Safetensors& state,
+                                 const Optimizer& optimizer) {
   const std::vector<VariablePtr>& ours = optimizer.parameters();
-  const bool has_moments = !optimizer.spec().rule->moments().empty();
+  const auto trained = said_to_be_trained(checkpoint, state);
+  const auto was_trained = [&](const Variable& p) {
+    if (has_moments(optimizer)) return state.find(optimizer.moment_name(0, p)) != nullptr;
+    if (trained) return trained->contains(p.name.str());
+    return p.requires_grad || state.find(Optimizer::count_name(p)) != nullptr;
+  };
   std::vector<VariablePtr> late;
-  for (const VariablePtr& p : optimizer.given()) {
-    if (std::find(ours.begin(), ours.end(), p) != ours.end()) continue;
-    const bool is_late = has_moments ? state.find(optimizer.moment_name(0, *p)) != nullptr
-                                     : p->requires_grad || state.find(Optimizer::count_name(*p));
-    if (is_late) late.push_back(p);
-  }
+  for (const VariablePtr& p : optimizer.given())
+    if (std::find(ours.begin(), ours.end(), p) == ours.end() && was_trained(*p)) late.push_back(p);
   return late;
 }
 
@@ -181,7 +208,7 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
     if (const VariablePtr& own = optimizer.applied_to(i); own != optimizer.applied)
       state.push_back(
           {Optimizer::count_name(*optimizer.parameters()[i]), own->type, bytes_of(*own)});
-  write_safetensors(checkpoint / kFiles[1], state);
+  write_safetensors(checkpoint / kFiles[1], state, said_beside_state(optimizer));
   Manifest manifest{meta, {}};
   manifest.meta.draws = eager().draws();
   for (const char* file : kFiles) manifest.files[file] = seal_of(checkpoint / file);
@@ -219,7 +246,7 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   const TensorView* sums = state.find(Optimizer::kMicroBatches);
   if (sums) check_micro_batches(checkpoint, *sums, optimizer);
   // Refused, a checkpoint changes nothing: what the run had beyond this one is drafted first.
-  const std::vector<VariablePtr> late = late_in(state, optimizer);
+  const std::vector<VariablePtr> late = late_in(checkpoint, state, optimizer);
   const Optimizer draft = late.empty() ? optimizer : optimizer.with(late);
   const std::vector<VariablePtr> variables = state_variables(draft, sums != nullptr);
   for (const VariablePtr& v : variables) {

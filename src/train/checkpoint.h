@@ -1,7 +1,8 @@
 // Checkpoints: a folder step-000500/ with
 //   model.safetensors   parameters and buffers by name, fp32 (the master where there is one)
 //   state.safetensors   moments, accumulators, counters, loss scaler, random state; for parameters
-//                       that were frozen for some updates, how many they have had
+//                       that were frozen for some updates, how many they have had; of a rule
+//                       without moments, the names of the parameters that it trains
 //   manifest.json       what it is, and size and hash of both files and of itself (manifest.h)
 // Written beside, flushed to the disk and renamed: a folder with its final name is whole. Where
 // they lie, which stay, and what killed saves leave: checkpoint_folder.h.

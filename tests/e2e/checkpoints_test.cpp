@@ -60,6 +60,7 @@ struct Setting {
   int micro_batches = 1;
   bool freezes = false;     // other parameters at other times
   bool has_moments = true;  // AdamW; else plain gradient descent
+  std::int64_t thaw = 6;    // where it freezes: the batch from which on the first part is trained
 };
 
 OptimizerSpec spec_of(const Setting& s) {
@@ -68,9 +69,9 @@ OptimizerSpec spec_of(const Setting& s) {
 }
 
 // Before the step of this batch: one part late, the other left out for a while.
-void freeze(nn::Module& model, std::int64_t batch) {
+void freeze(nn::Module& model, const Setting& s, std::int64_t batch) {
   model.requires_grad(true);
-  if (batch < 6) model.requires_grad(false, "up.*");
+  if (batch < s.thaw) model.requires_grad(false, "up.*");
   if (batch >= 9 && batch < 12) model.requires_grad(false, "down.*");
 }
 
@@ -91,7 +92,7 @@ Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_
   manual_seed(seed);
   Loader loader(samples(), {.batch = 4, .seed = 3});
   Net model;
-  if (s.freezes) freeze(model, 0);
+  if (s.freezes) freeze(model, s, -1);
   auto [net, opt] = amp::initialize(model, spec_of(s), s.precision);
   opt.set_accumulation(s.micro_batches);
   const auto loss = [&net = net](const Tensor& x, const Tensor& y) {
@@ -113,7 +114,7 @@ Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_
   while (at.step < end)
     for (const auto& [x, y] : loader) {
       const bool is_last = (at.step + 1) % s.micro_batches == 0;
-      if (s.freezes) freeze(model, at.step - at.step % s.micro_batches);
+      if (s.freezes) freeze(model, s, at.step - at.step % s.micro_batches);
       if (is_last)
         is_compiled ? compiled_update(x, y) : update(x, y);
       else
@@ -148,7 +149,11 @@ TEST(Checkpoints, WhatFreezesAndUnfreezesIsResumed) {
         Setting{Mode::Compiled, "O2:bf16", split, 1, true},
         Setting{Mode::Compiled, "O2:fp16", f32, 3, true},
         Setting{Mode::Eager, "O2:bf16", f32, 1, true, false},
-        Setting{Mode::Compiled, "O2:bf16", split, 1, true, false}}) {
+        Setting{Mode::Compiled, "O2:bf16", split, 1, true, false},
+        // Unfrozen before the first step, of a rule that keeps nothing for a parameter.
+        Setting{Mode::Eager, "O0", f32, 1, true, false, 0},
+        Setting{Mode::Eager, "O2:bf16", f32, 3, true, false, 0},
+        Setting{Mode::Compiled, "O2:bf16", split, 1, true, false, 0}}) {
     SCOPED_TRACE(std::string(s.mode == Mode::Eager ? "eager " : "compiled ") + s.precision);
     const TemporaryFolder folder;
     const Bytes whole = live(folder / "whole", s, 1, 18);
@@ -174,7 +179,7 @@ TEST(Checkpoints, WhatIsRefusedUnfreezesNothing) {
   Checkpoints checkpoints(folder.path());
   for (const Setting& s : {other, late}) {
     Net model;
-    freeze(model, 0);
+    freeze(model, s, -1);
     auto [net, opt] = amp::initialize(model, spec_of(s), s.precision);
     const Bytes before = state_of(model, opt);
     EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.load(model, opt); }),
