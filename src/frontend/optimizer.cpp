@@ -74,6 +74,14 @@ void Optimizer::give_master(Variable& p) const {
   if (!p.master && content_->late_master) p.master = content_->late_master(p);
 }
 
+// A low one without a master may get one yet, by another optimizer that has it.
+const VariablePtr& Optimizer::master(std::size_t i) const {
+  const VariablePtr& p = parameters()[i];
+  if (Premises* trace = premises_of_trace(); trace && !p->master && p->type.dtype != DType::F32)
+    trace->found_none({p, &p->master});
+  return p->master;
+}
+
 const Optimizer& Optimizer::trained() {
   Content& c = *content_;
   std::vector<std::size_t> frozen, late;

@@ -100,7 +100,7 @@ class Optimizer {
   // Those that it has moments for: all that required a gradient when it was made or in a step.
   const std::vector<VariablePtr>& parameters() const { return content_->parameters; }
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
-  const VariablePtr& master(std::size_t i) const { return parameters()[i]->master; }
+  const VariablePtr& master(std::size_t i) const;
   // moment(k, i): moment k of parameter i.
   const VariablePtr& moment(std::size_t k, std::size_t i) const { return content_->moments[k][i]; }
   // This optimizer over the parameters that require a gradient now, for one step: those frozen

@@ -30,6 +30,11 @@ void Premises::add(std::shared_ptr<const void> at, const void* value, std::size_
   facts_.push_back(std::move(fact));
 }
 
+void Premises::found_none(std::shared_ptr<const VariablePtr> at) {
+  const VariablePtr* const variable = at.get();
+  add(std::move(at), variable, 0);
+}
+
 bool Premises::has_found(const void* at) const {
   return std::any_of(facts_.begin(), facts_.end(), [&](const Fact& f) { return f.at.get() == at; });
 }
@@ -58,8 +63,9 @@ bool Premises::hold() const {
   if (grad_enabled() ? !has_gradients_ : needs_gradients_) return false;
   if (random_state_ && random_state_ != random_state()) return false;
   return std::all_of(facts_.begin(), facts_.end(), [](const Fact& f) {
-    return f.bytes == 1 ? is_still<std::uint8_t>(f.at.get(), f.was)
-                        : is_still<std::uint64_t>(f.at.get(), f.was);
+    if (f.bytes == 1) return is_still<std::uint8_t>(f.at.get(), f.was);
+    if (f.bytes == 8) return is_still<std::uint64_t>(f.at.get(), f.was);
+    return *static_cast<const VariablePtr*>(f.at.get()) == nullptr;
   });
 }
 

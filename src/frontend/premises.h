@@ -29,6 +29,8 @@ class Premises {
     const T* const value = at.get();
     add(std::move(at), value, sizeof(T));
   }
+  // The same of a variable that may be there later, and is not.
+  void found_none(std::shared_ptr<const VariablePtr> at);
   bool has_found(const void* at) const;
   // The function has set what is there: what it reads of it from here on is its own.
   void sets(const void* at);
@@ -52,7 +54,7 @@ class Premises {
   struct Fact {
     std::shared_ptr<const void> at;
     std::uint64_t was = 0;  // in its first `bytes`
-    std::size_t bytes = 0;  // 1 or 8
+    std::size_t bytes = 0;  // 1 or 8; 0: it is a VariablePtr, which was null
   };
   struct Setting {
     std::shared_ptr<void> at;

@@ -153,6 +153,39 @@ TEST_P(TwoModels, TwoUpdatesOfOneModelInAStep) {
   EXPECT_TRUE(states[0] == states[1]);
 }
 
+// The one unfreezes a part and gives it masters; programs of the other were compiled without them.
+TEST(TwoOptimizers, AMasterThatOneGivesIsTheOthersToo) {
+  for (const char* precision : {"O2:bf16", "O2:fp16", "O3:bf16"}) {
+    State states[2];
+    for (const bool is_compiled : {false, true}) {
+      start();
+      models::Mlp model({kData, 24, 3});
+      model.requires_grad(false, "1.*");
+      auto [net, one] = amp::initialize(model, optim::Sgd{.lr = 1e-2}, precision);
+      model.requires_grad(true);
+      Optimizer two(optim::Sgd{.lr = 5e-2}, model.parameters(), scalar::no_scaler());
+      const auto step_of = [&net = net](Optimizer& opt) {
+        return [&](Tensor x) { return minimize(mean(square(net(x))), opt).loss_tensor; };
+      };
+      auto first = step_of(one), second = step_of(two);
+      auto compiled_first = compile(first), compiled_second = compile(second);
+      for (int i = 0; i < 8; ++i) {
+        const Tensor x = spread(i, {kRows, kData});
+        if (i % 2 == 0)
+          is_compiled ? compiled_second(x) : second(x);
+        else
+          is_compiled ? compiled_first(x) : first(x);
+      }
+      if (is_compiled) {
+        EXPECT_LE(compiled_second.programs().plan().programs.size(), 2u);
+      }
+      append(states[is_compiled], model, one);
+      append(states[is_compiled], model, two);
+    }
+    EXPECT_TRUE(states[0] == states[1]) << precision;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, TwoModels, testing::Values("O0", "O1:bf16"), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), ':', '_');
