@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "train/checkpoint.h"
@@ -25,6 +26,8 @@ class CheckpointFolder {
  public:
   // `run`: whose checkpoints count; nothing: those of any run. The folder may be missing.
   explicit CheckpointFolder(Path folder, std::optional<std::string> run = {});
+  // From here on only those of this run count.
+  void belong_to(std::string run) { run_ = std::move(run); }
 
   // Ends what killed saves began: of a step without a whole checkpoint, a whole replacement or its
   // predecessor takes the place; everything else that is half is removed. Only while nobody else

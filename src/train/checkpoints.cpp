@@ -7,6 +7,7 @@
 #include "base/folder_lock.h"
 #include "base/log.h"
 #include "train/checkpoint_folder.h"
+#include "train/run_directory.h"
 
 namespace aloft {
 
@@ -72,13 +73,33 @@ void Checkpoints::step(const StepResult& result, const Optimizer& optimizer) {
   health_->step(*last_loss_, result.loss_scale.item(), result.skipped());
 }
 
+void Checkpoints::belong_to(const std::string& run) {
+  run_ = run;
+  folder_->belong_to(run);
+}
+
+// Of a training that load() did not begin. The next load() could not tell it from an older one in
+// the same folder.
+void Checkpoints::begin_run() {
+  folder_->recover();
+  if (const auto others = folder_->newest())
+    throw UserError("E0827", "the folder holds the checkpoints of another training")
+        .at(others->path.string())
+        .saw("a training that has not begun with load()")
+        .need("a folder without whole checkpoints")
+        .advice("load() before the first step, to go on with it; or another folder, to begin anew");
+  belong_to(new_run_name());
+}
+
 Path Checkpoints::save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
                        std::optional<double> loss) {
   if (at.step < 0)
     throw UserError("E0824", "a checkpoint is of a step that cannot be")
         .saw("step " + std::to_string(at.step))
         .need("the number of steps made, 0 or more");
+  if (!run_) begin_run();
   CheckpointMeta meta;
+  meta.run = *run_;
   meta.step = at.step;
   meta.data_position = at.data_position;
   meta.policy = model.policy().str();
@@ -98,8 +119,13 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model, const Op
 
 std::optional<LoopPosition> Checkpoints::load(nn::Module& model, Optimizer& optimizer) {
   const auto newest = folder_->to_resume();
-  if (!newest) return std::nullopt;
+  if (!newest) {
+    // Begun anew from states that nobody goes on from, it is their training still.
+    if (const auto marked = folder_->newest()) belong_to(marked->meta.run);
+    return std::nullopt;
+  }
   const CheckpointMeta meta = load_checkpoint(newest->path, nlohmann::json(), model, optimizer);
+  belong_to(meta.run);
   start_loss_ = meta.start_loss;
   last_loss_.reset();
   health_.reset();

@@ -39,6 +39,9 @@ struct LoopPosition {
 // what has been drawn under it, and the position. A model with several optimizers takes a folder
 // for each.
 //
+// They belong to one training, whose name they carry: load() goes on with that of what it loads,
+// else the first save() draws one. Those of others are neither counted nor removed.
+//
 // Gradients that backward() left are not in it, and load() drops them: a loop that sums them over
 // micro-batches saves behind its steps, or sums by accumulate(), which can be resumed in between.
 class Checkpoints {
@@ -60,7 +63,8 @@ class Checkpoints {
   // (docs/checkpoints.md) is saved with a mark, and said: load() passes it over, and no healthy one
   // makes room for it. `loss`: of the state as it is now, where the program has measured it; a
   // step's is that of the weights before its update. UserError E0824 where the step is below 0;
-  // EnvironmentError E0603, E0604.
+  // E0827, and nothing is written, where the folder holds another training's checkpoints, with
+  // which load() did not go on. EnvironmentError E0603, E0604.
   Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
             std::optional<double> loss = {});
 
@@ -73,8 +77,12 @@ class Checkpoints {
   std::optional<LoopPosition> load(nn::Module& model, Optimizer& optimizer);
 
  private:
+  void belong_to(const std::string& run);
+  void begin_run();
+
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<CheckpointFolder> folder_;
+  std::optional<std::string> run_;  // the training's name, once it has saved or loaded
   std::int64_t keep_;
   std::optional<Health> health_;      // once a step was told
   std::optional<double> last_loss_;   // of the last step that was told

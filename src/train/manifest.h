@@ -20,7 +20,7 @@ inline constexpr int kCheckpointFormat = 2;
 
 struct CheckpointMeta {
   int format = kCheckpointFormat;
-  std::string run;                   // RunDirectory::run()
+  std::string run;                   // RunDirectory::run(), or that of Checkpoints
   std::int64_t step = 0;             // attempted steps
   std::uint64_t data_position = 0;   // TokenLoader::seek
   std::int64_t tokens = 0;           // trained on so far

@@ -70,7 +70,9 @@ json known_by(const CheckpointMeta& meta) {
   return known;
 }
 
-std::string new_name() {
+}  // namespace
+
+std::string new_run_name() {
   std::random_device random;
   const std::uint64_t words[] = {random(), random(), random(), random()};
   Hasher hasher;
@@ -78,8 +80,6 @@ std::string new_name() {
   hasher.update(utc_timestamp() + lock_text({this_process(), ""}));
   return hex16(hasher.digest());
 }
-
-}  // namespace
 
 json parse_run_record(std::string_view text, const std::string& name) {
   json record = parse_json(text);
@@ -133,7 +133,7 @@ RunDirectory::RunDirectory(Path folder, bool resume) : folder_(std::move(folder)
     run_ = newest->meta.run;
     known_ = known_by(newest->meta);
   } else {
-    run_ = new_name();
+    run_ = new_run_name();
   }
   for (const Path& place : {folder_, checkpoints(), samples(), tokenizer()})
     remove_leftovers(place);

@@ -60,6 +60,9 @@ class RunDirectory {
 nlohmann::json parse_run_record(std::string_view text, const std::string& name);
 nlohmann::json read_run_record(const Path& path);
 
+// A name that no other run has: hexadecimal, drawn.
+std::string new_run_name();
+
 // The name of the run whose run.json this is; "" where it has none.
 std::string run_name(const nlohmann::json& record);
 

@@ -433,6 +433,83 @@ TEST(Checkpoints, OneProgramAtATimeAndNoStepBelowZero) {
   EXPECT_TRUE(steps_in(folder / "new").empty());
 }
 
+// A training of plain steps in a folder: the step that it began behind.
+std::int64_t trained(Checkpoints& checkpoints, bool loads, std::int64_t end) {
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.01}, "O0");
+  LoopPosition at;
+  if (loads) at = checkpoints.load(model, opt).value_or(LoopPosition{});
+  const std::int64_t from = at.step;
+  while (at.step < end) {
+    ++at.step;
+    checkpoints.save(at, model, opt);
+  }
+  return from;
+}
+
+std::string run_of(const Path& checkpoint) { return read_manifest(checkpoint).meta.run; }
+
+// Begun anew without load(), it would be told from the older one by steps alone.
+TEST(Checkpoints, AFolderBelongsToOneTraining) {
+  use_cpu();
+  const TemporaryFolder folder;
+  const auto train = [&](bool loads, std::int64_t end) {
+    Checkpoints checkpoints(folder.path(), 2);
+    return trained(checkpoints, loads, end);
+  };
+  EXPECT_EQ(train(true, 4), 0);  // nothing there
+  const std::string name = run_of(folder / "step-000004");
+  EXPECT_FALSE(name.empty());
+  const std::vector<std::string> before = steps_in(folder.path());
+  for (const std::int64_t end : {1, 4, 9}) {
+    EXPECT_EQ(code_of([&] { train(false, end); }), "E0827");
+    EXPECT_EQ(steps_in(folder.path()), before);
+  }
+  EXPECT_EQ(train(true, 6), 4);
+  EXPECT_EQ(steps_in(folder.path()), (std::vector<std::string>{"step-000005", "step-000006"}));
+  EXPECT_EQ(run_of(folder / "step-000006"), name);
+  // Of a killed save of the older one: whole, and not yet in its place.
+  std::filesystem::remove_all(folder / "step-000005");
+  std::filesystem::rename(folder / "step-000006", folder / ".step-000006.partial");
+  EXPECT_EQ(code_of([&] { train(false, 1); }), "E0827");
+  std::filesystem::remove_all(folder / "step-000006");
+  EXPECT_EQ(train(false, 1), 0);
+  EXPECT_NE(run_of(folder / "step-000001"), name);
+}
+
+// Another's, brought here later, is neither counted nor removed.
+TEST(Checkpoints, OnlyThoseOfTheTrainingMakeRoom) {
+  use_cpu();
+  const TemporaryFolder folder;
+  Checkpoints ours(folder / "ours", 2), others(folder / "others", 2);
+  trained(others, false, 2);
+  EXPECT_EQ(trained(ours, false, 4), 0);
+  std::filesystem::copy(folder / "others" / "step-000001", folder / "ours" / "step-000001");
+  EXPECT_EQ(trained(ours, true, 6), 4);
+  EXPECT_EQ(steps_in(folder / "ours"),
+            (std::vector<std::string>{"step-000001", "step-000005", "step-000006"}));
+}
+
+// Programs before drew no name: what they left goes on.
+TEST(Checkpoints, ThoseWithoutANameGoOn) {
+  use_cpu();
+  const TemporaryFolder folder;
+  {
+    Checkpoints checkpoints(folder.path(), 2);
+    trained(checkpoints, true, 3);
+  }
+  for (const std::string& step : steps_in(folder.path())) {
+    Manifest manifest = read_manifest(folder / step);
+    manifest.meta.run = "";
+    std::ofstream(folder / step / "manifest.json") << manifest_text(manifest);
+  }
+  Checkpoints checkpoints(folder.path(), 2);
+  EXPECT_EQ(code_of([&] { trained(checkpoints, false, 4); }), "E0827");
+  EXPECT_EQ(trained(checkpoints, true, 5), 3);
+  EXPECT_EQ(steps_in(folder.path()), (std::vector<std::string>{"step-000004", "step-000005"}));
+  EXPECT_EQ(trained(checkpoints, true, 6), 5);
+}
+
 // A loop that begins inside an epoch hands out the rest of it.
 TEST(Loader, GoesOnFromAPosition) {
   use_cpu();
