@@ -291,10 +291,16 @@ void Optimizer::set_accumulation(int micro_batches) {
     throw UserError("E0802",
                     "the number of accumulated micro-batches is " + std::to_string(micro_batches))
         .need("1 or more");
+  // A program would do it once, while it is traced, and not in each call.
+  if (premises_of_trace())
+    throw UserError("E0802", "set_accumulation() is called while the function is being traced")
+        .need("a call outside of it: it begins anew at once, whatever the program does")
+        .advice(
+            "call it before the compiled function, which is then compiled for that number; to "
+            "drop what was summed, optimizer.zero_grad() works in both");
   Content& c = *content_;
   drop_micro_batches();
   modes().per_step = micro_batches;
-  if (Premises* p = premises_of_trace()) p->sets(&modes().per_step);
   c.trained.reset();  // it knows other sums
   for (std::size_t i = 0; i < c.sums.size(); ++i) {
     VariablePtr& sum = c.sums[i];

@@ -132,7 +132,8 @@ class Optimizer {
   bool decays(std::size_t i) const;
   // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
   // Calls of accumulate() and minimize() are counted, and refused with E0802 where it is not their
-  // turn; set_accumulation() begins anew, with sums of zeros.
+  // turn; set_accumulation() begins anew, with sums of zeros, at once: not in a compiled function
+  // (E0802).
   void set_accumulation(int micro_batches);
   int accumulation() const;
   const std::vector<VariablePtr>& accumulators() const;  // none with one micro-batch a step

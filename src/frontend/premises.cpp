@@ -39,12 +39,10 @@ bool Premises::has_found(const void* at) const {
   return std::any_of(facts_.begin(), facts_.end(), [&](const Fact& f) { return f.at.get() == at; });
 }
 
-void Premises::sets(const void* at) { own_.push_back(at); }
-
 void Premises::found_random_state() { random_state_ = random_state(); }
 
 void Premises::remember(std::shared_ptr<void> at, std::size_t bytes) {
-  sets(at.get());
+  own_.push_back(at.get());
   const auto is_known = [&](const Setting& s) { return s.at == at; };
   if (std::any_of(settings_.begin(), settings_.end(), is_known)) return;
   Setting setting{std::move(at), 0, bytes};

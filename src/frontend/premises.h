@@ -32,9 +32,8 @@ class Premises {
   // The same of a variable that may be there later, and is not.
   void found_none(std::shared_ptr<const VariablePtr> at);
   bool has_found(const void* at) const;
-  // The function has set what is there: what it reads of it from here on is its own.
-  void sets(const void* at);
-  // The same where the function is about to set it, so that restore() knows what was there.
+  // The function is about to set what is there: what it reads of it from here on is its own, and
+  // restore() knows what was there.
   template <class T>
   void sets(std::shared_ptr<T> at) {
     static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 1 || sizeof(T) == 8));

@@ -425,5 +425,32 @@ TEST(LoopMistakes, AreNamed) {
   EXPECT_EQ(code_of([&] { compile(widened)(b.x); }), "E0323");
 }
 
+// A function that is traced does once what a program should do in each call.
+TEST(LoopMistakes, WhatAProgramCannotDoIsRefusedInItsTrace) {
+  use_cpu();
+  models::Mlp model({kFeatures, kClasses});
+  auto [net, opt] = amp::initialize(model, optim::AdamW{}, "O0");
+  const Batches b(0);
+  const auto said = [&](auto call) -> std::string {
+    try {
+      compile([&](Tensor x, Tensor y) { return call(x, y); })(b.x, b.label);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const auto loss = [&net = net](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
+  opt.set_accumulation(2);
+  accumulate(loss(b.x, b.label), opt);
+  const auto sums = state_of(model, opt);
+  const std::string begins_anew = said([&, &opt = opt](Tensor x, Tensor y) {
+    opt.set_accumulation(2);
+    return accumulate(loss(x, y), opt);
+  });
+  EXPECT_NE(begins_anew.find("E0802: set_accumulation()"), std::string::npos) << begins_anew;
+  EXPECT_EQ(state_of(model, opt), sums);
+  opt.set_accumulation(1);
+}
+
 }  // namespace
 }  // namespace aloft::e2e
