@@ -10,6 +10,7 @@ Error::Error(ExitCode exit, std::string code, std::string headline)
 }
 
 void Error::add_line(std::string_view label, std::string_view text) {
+  if (text.empty()) return;  // nobody knows, a place for example
   text_ += "\n  ";
   text_ += label;
   text_.append(label.size() < 6 ? 6 - label.size() : 1, ' ');

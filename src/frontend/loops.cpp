@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "frontend/eager.h"
 #include "frontend/give_up.h"
+#include "frontend/premises.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
 
@@ -22,6 +23,11 @@ void check_scaled(const std::vector<Tensor>& gradients, const Optimizer& optimiz
 
 // The sums that backward() left, zeros for parameters that the loss does not depend on.
 std::vector<Tensor> summed_gradients(Optimizer& whole) {
+  if (premises_of_trace())
+    throw UserError("E0305", "a step with the gradients of backward() in a function that is traced")
+        .saw("amp::step() or GradScaler::step() in a compiled function")
+        .need("gradients of the function's own, which backward() cannot leave there")
+        .advice("return minimize(loss, optimizer) from the function, or run eagerly");
   const Optimizer& optimizer = whole.trained();
   std::vector<Tensor> all;
   bool any = false;

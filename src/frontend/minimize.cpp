@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "frontend/give_up.h"
@@ -92,8 +93,15 @@ void count_update(const Counts& counts, const Tensor& finite) {
     current_emitter().update(count, count_applied(updates, finite));
 }
 
-// One update op for the parameters `members`, all of one group (null: of none), all with a master
-// or all without, all of which have had `applied` updates.
+// How a parameter's master is kept: F32, U8 (split); nothing where it is its own. An optimizer of
+// several models may meet all of them.
+std::optional<DType> master_form(const Optimizer& opt, std::size_t i) {
+  const VariablePtr& master = opt.master(i);
+  return master ? std::optional(master->type.dtype) : std::nullopt;
+}
+
+// One update op for the parameters `members`, all of one group (null: of none), all with masters of
+// one form or all without, all of which have had `applied` updates.
 void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tensor>& gradients,
                 const GradStats& stats, const Tensor& lr, const Tensor& applied,
                 const Optimizer& opt, const ParameterGroup* group) {
@@ -137,8 +145,8 @@ std::map<const ParameterGroup*, Tensor> learning_rates(const Tensor& applied,
   return rates;
 }
 
-// All statistics first, then the parameters of each group: those that have a master and those that
-// are their own, and those of each count, go through one update op each.
+// All statistics first, then the parameters of each group: those that are their own and those with
+// masters of each form, and those of each count, go through one update op each.
 GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& divisor,
                       const Counts& counts, const Ints& sought, const Optimizer& opt,
                       const std::map<const ParameterGroup*, Tensor>& rates) {
@@ -148,12 +156,12 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
   std::vector<const ParameterGroup*> groups = {nullptr};
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
   for (const ParameterGroup* group : groups)
-    for (const bool has_master : {false, true})
+    for (const auto form :
+         {std::optional<DType>(), std::optional(DType::F32), std::optional(DType::U8)})
       for (const auto& [count, updates] : counts) {
         std::vector<std::size_t> members;
         for (std::size_t i = 0; i < opt.parameters().size(); ++i)
-          if (opt.group(i) == group && (opt.master(i) != nullptr) == has_master &&
-              opt.applied_to(i) == count)
+          if (opt.group(i) == group && master_form(opt, i) == form && opt.applied_to(i) == count)
             members.push_back(i);
         apply_rule(members, gradients, stats, rates.at(group), updates, opt, group);
       }

@@ -68,9 +68,8 @@ std::vector<double> GraphEmitter::read(const Tensor& t) const { no_value_yet(t);
 std::vector<std::int64_t> GraphEmitter::read_integers(const Tensor& t) const { no_value_yet(t); }
 
 void GraphEmitter::no_value_yet(const Tensor& t) const {
-  const Where& w = graph_.node(t.id().node).where;
   throw UserError("E0301", "a tensor's value was asked for while the function is being traced")
-      .at(w.file.str() + ":" + std::to_string(w.line))
+      .at(place_of(graph_.node(t.id().node).where))
       .saw("a " + type_of(t).str() + " that has no value yet")
       .need("control flow that does not depend on a tensor's value")
       .advice(
@@ -79,9 +78,8 @@ void GraphEmitter::no_value_yet(const Tensor& t) const {
 }
 
 void GraphEmitter::backward(const Tensor& loss) {
-  const Where& w = graph_.node(loss.id().node).where;
   throw UserError("E0305", "backward() was called while the function is being traced")
-      .at(w.file.str() + ":" + std::to_string(w.line))
+      .at(place_of(graph_.node(loss.id().node).where))
       .advice(
           "return minimize(loss, optimizer), or scaled_gradients(loss, optimizer), from the "
           "function");

@@ -450,6 +450,44 @@ TEST(LoopMistakes, WhatAProgramCannotDoIsRefusedInItsTrace) {
   EXPECT_NE(begins_anew.find("E0802: set_accumulation()"), std::string::npos) << begins_anew;
   EXPECT_EQ(state_of(model, opt), sums);
   opt.set_accumulation(1);
+
+  const std::string steps =
+      said([&, &opt = opt](Tensor x, Tensor y) { return amp::step(loss(x, y), opt).loss_tensor; });
+  EXPECT_NE(steps.find("E0305"), std::string::npos) << steps;
+  EXPECT_NE(steps.find("minimize(loss, optimizer)"), std::string::npos) << steps;
+  amp::GradScaler scaler(opt);
+  scaler.scale(loss(b.x, b.label)).backward();  // what it left changes nothing of that
+  EXPECT_EQ(
+      said([&, &opt = opt](Tensor x, Tensor y) { return amp::step(loss(x, y), opt).loss_tensor; }),
+      steps);
+  EXPECT_NE(said([&](Tensor x, Tensor y) { return scaler.step(loss(x, y)).loss_tensor; }), "");
+}
+
+// Nothing is said of a place that nobody knows, an argument's.
+TEST(LoopMistakes, AnArgumentIsMadeNowhere) {
+  use_cpu();
+  const Tensor one = from_floats({1}, {});
+  const auto said = [&](auto call) -> std::string {
+    try {
+      compile(call)(one);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const auto reads = [](Tensor x) { return x * x.to_vector()[0]; };
+  const auto reads_a_result = [](Tensor x) { return x * (x * 2.0).to_vector()[0]; };
+  const auto goes_back = [](Tensor x) {
+    x.backward();
+    return x;
+  };
+  const std::pair<std::string, const char*> all[] = {{said(reads), "E0301"},
+                                                     {said(goes_back), "E0305"}};
+  for (const auto& [text, code] : all) {
+    EXPECT_NE(text.find(code), std::string::npos) << text;
+    EXPECT_EQ(text.find("\n  at "), std::string::npos) << text;
+  }
+  EXPECT_NE(said(reads_a_result).find("loops_test.cpp:"), std::string::npos);
 }
 
 }  // namespace

@@ -186,6 +186,39 @@ TEST(TwoOptimizers, AMasterThatOneGivesIsTheOthersToo) {
   }
 }
 
+// Models of any precision under one optimizer: each keeps its masters in its own form.
+TEST(TwoOptimizers, OneTrainsModelsWithMastersOfAnyForm) {
+  State want;
+  for (const MasterForm form : {MasterForm::F32, MasterForm::Split})
+    for (const bool is_compiled : {false, true}) {
+      start();
+      models::Mlp a({kData, 24, 3}), b({kData, 10, 3}), c({kData, 3});
+      const optim::AdamW rule{.lr = 1e-2};
+      OptimizerSpec spec = rule;
+      spec.master = form;
+      auto [net_a, opt_a] = amp::initialize(a, spec, "O2:bf16");
+      auto [net_b, opt_b] = amp::initialize(b, rule, "O2:bf16");
+      auto [net_c, opt_c] = amp::initialize(c, rule, "O2:fp16");
+      std::vector<VariablePtr> all;
+      for (const nn::Module* m : {static_cast<nn::Module*>(&a), static_cast<nn::Module*>(&b),
+                                  static_cast<nn::Module*>(&c)})
+        for (const VariablePtr& p : m->parameters()) all.push_back(p);
+      Optimizer opt(rule, all, scalar::no_scaler());
+      const auto step = [&, &net_a = net_a, &net_b = net_b, &net_c = net_c](Tensor x) {
+        return minimize(mean(square(net_a(x) + net_b(x) + net_c(x))), opt).loss_tensor;
+      };
+      auto compiled = compile(step);
+      for (int i = 0; i < 4; ++i) {
+        const Tensor x = spread(i, {kRows, kData});
+        is_compiled ? compiled(x) : step(x);
+      }
+      State now;
+      for (const VariablePtr& p : all) now.push_back(bytes_of(*p));
+      if (want.empty()) want = now;
+      EXPECT_TRUE(now == want) << static_cast<int>(form) << is_compiled;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, TwoModels, testing::Values("O0", "O1:bf16"), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), ':', '_');
