@@ -42,6 +42,7 @@ class Tensor {
   DType dtype() const { return type().dtype; }
   Shape shape() const { return type().shape; }
   int rank() const { return shape().rank(); }
+  // Negative indices count from the back. UserError E0107 where there is no such axis.
   Dim dim(int i) const { return shape()[i]; }
 
   // The values, converted to double, in row-major order; waits for nothing: an eager op has
@@ -78,6 +79,9 @@ class Emitter {
   virtual TensorType type_of(const Tensor& t) const = 0;
   // Whether what is emitted now can be differentiated later.
   virtual bool is_recording() const { return true; }
+  // Whether precision policies say here of what types operands and results are; elsewhere they are
+  // of the types that are written.
+  virtual bool decides_types() const { return false; }
   // A handle on a value that this emitter made before.
   virtual Tensor handle(ValueId v) = 0;
   // `t` as this emitter knows it now (an eager tape may have been dropped since t was made).

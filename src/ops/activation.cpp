@@ -41,16 +41,18 @@ Tensor by_sign(T x, T below, T above) { return where(greater(x, constant(x, 0)),
 // exp(x) for x < 0; bounded elsewhere, so that the branch not taken stays finite.
 Tensor exp_below(T x) { return exp(minimum(x, constant(x, 0))); }
 
+// Slopes are made in x's type, their constants too.
 Tensor d_gelu(T x, double) {
-  const Tensor below = (erf(x * (std::numbers::sqrt2 / 2)) + 1) * 0.5;
-  const Tensor density = exp(square(x) * -0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  const Tensor below = (erf(x * constant(x, std::numbers::sqrt2 / 2)) + 1) * 0.5;
+  const Tensor scale = constant(x, std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  const Tensor density = exp(square(x) * -0.5) * scale;
   return below + x * density;
 }
 Tensor d_gelu_tanh(T x, double) {
-  const double k = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
+  const Tensor k = constant(x, 2 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
   const Tensor x2 = square(x);
-  const Tensor s = sigmoid(x * (x2 * 0.044715 + 1) * (2 * k));
-  return s + x * s * (1 - s) * (x2 * (3 * 0.044715) + 1) * (2 * k);
+  const Tensor s = sigmoid(x * (x2 * constant(x, 0.044715) + 1) * k);
+  return s + x * s * (1 - s) * (x2 * constant(x, 3 * 0.044715) + 1) * k;
 }
 Tensor d_silu(T x, double) {
   const Tensor s = sigmoid(x);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
@@ -16,7 +17,6 @@
 #include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
-#include "scalar/float_formats.h"
 #include "scalar/integers.h"
 
 namespace aloft {
@@ -246,23 +246,48 @@ Tensor atan2(Operand a, Operand b) { return emit_float_binary("atan2", a, b); }
 Tensor mod(Operand a, Operand b) { return emit_binary("mod", a, b); }
 Tensor remainder(Operand a, Operand b) { return emit_binary("remainder", a, b); }
 
+std::int64_t signed_of(std::uint64_t value) {
+  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw UserError("E0314", "a number beside a tensor is above the largest 64-bit integer")
+        .saw(std::to_string(value))
+        .need("at most " + std::to_string(std::numeric_limits<std::int64_t>::max()))
+        .advice("write it as a double, or cast it to a signed integer if it is meant to wrap");
+  return static_cast<std::int64_t>(value);
+}
+
+Tensor with_number(Name op, const Operand& a, double b, Side side) {
+  const auto put = [&](const Operand& x) {
+    const Operand n(number_like(x.tensor, b), x.loc);
+    if (side == Side::Left) return emit_one(op, {}, {n, x});
+    return emit_one(op, {}, {x, n});
+  };
+  const DType t = a.tensor.dtype();
+  if (!is_float(t)) return put(as_type(a, promoted(t, NumberKind::Real)));
+  if (holds(t, b)) return put(a);
+  // A policy says what types are, and keeps the number all the same.
+  if (current_where().policy && a.tensor.emitter()->decides_types()) {
+    EmitterScope scope(*a.tensor.emitter());
+    const Operand n(full(Shape{}, b), a.loc);
+    return side == Side::Left ? emit_one(op, {}, {n, a}) : emit_one(op, {}, {a, n});
+  }
+  return as_type(put(as_type(a, DType::F32)), t).tensor;
+}
+
+Tensor with_number(Name op, const Operand& a, std::int64_t b, Side side, Ends ends) {
+  if (is_low(a.tensor.dtype())) return with_number(op, a, static_cast<double>(b), side);
+  Operand x = a, n(number_like(a.tensor, b, ends), a.loc);
+  meet(x, n);
+  return side == Side::Left ? emit_one(op, {}, {n, x}) : emit_one(op, {}, {x, n});
+}
+
 Tensor pow_number(const Operand& a, std::int64_t b) {
   const DType t = a.tensor.dtype();
-  if (is_low(t)) return pow_number(a, static_cast<double>(b));
-  if (reaches(t, b)) return pow(a, number_like(a.tensor, b));
+  if (reaches(t, b)) return with_number("pow", a, b);
   const Operand wide = as_type(a, DType::I64);
   return as_type(pow(wide, number_like(wide.tensor, b)), t).tensor;
 }
 
-Tensor pow_number(const Operand& a, double b) {
-  const DType t = a.tensor.dtype();
-  const double near =
-      t == DType::BF16 ? scalar::f64_of(scalar::bf16_of(b)) : scalar::f64_of(scalar::f16_of(b));
-  if (!is_low(t) || near == b) return pow(a, number_like(a.tensor, b));
-  const Operand wide = as_type(a, DType::F32);
-  const Tensor y = pow(wide, number_like(wide.tensor, b));
-  return current_where().policy ? y : as_type(y, t).tensor;  // a policy says what results are
-}
+Tensor pow_number(const Operand& a, double b) { return with_number("pow", a, b); }
 
 Tensor scalar_like(const Tensor& x, double value) {
   EmitterScope scope(*x.emitter());

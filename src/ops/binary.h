@@ -42,35 +42,43 @@ inline Tensor operator/(Operand a, Operand b) { return div(a, b); }
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
-// A number as one of its kind.
+// A number as one of its kind. UserError E0314 above the largest i64, which no tensor holds.
+std::int64_t signed_of(std::uint64_t value);
 template <Number T>
 constexpr auto number_of(T value) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_unsigned_v<T> && sizeof(T) >= sizeof(std::int64_t))
+    return signed_of(value);
+  else if constexpr (std::is_integral_v<T>)
     return static_cast<std::int64_t>(value);
   else
     return static_cast<double>(value);
 }
 
-template <Number T>
-Tensor number_beside(const Tensor& x, T value, Ends ends = Ends::Wrap) {
-  if constexpr (std::is_integral_v<T>)
-    return number_like(x, number_of(value), ends);
-  else
-    return number_like(x, number_of(value));
-}
+// `op` of a tensor and a number of the program. What a's low type (bf16, f16) does not hold exactly
+// is not rounded to it: the op is computed in f32, and its result is rounded once.
+enum class Side { Left, Right };  // of the op, where the number stands
+Tensor with_number(Name op, const Operand& a, double b, Side side = Side::Right);
+Tensor with_number(Name op, const Operand& a, std::int64_t b, Side side = Side::Right,
+                   Ends ends = Ends::Wrap);
 
-inline Tensor operator+(Operand a, Number auto b) { return add(a, number_beside(a.tensor, b)); }
-inline Tensor operator+(Number auto a, Operand b) { return add(number_beside(b.tensor, a), b); }
-inline Tensor operator-(Operand a, Number auto b) { return sub(a, number_beside(a.tensor, b)); }
-inline Tensor operator-(Number auto a, Operand b) { return sub(number_beside(b.tensor, a), b); }
-inline Tensor operator*(Operand a, Number auto b) { return mul(a, number_beside(a.tensor, b)); }
-inline Tensor operator*(Number auto a, Operand b) { return mul(number_beside(b.tensor, a), b); }
+inline Tensor operator+(Operand a, Number auto b) { return with_number("add", a, number_of(b)); }
+inline Tensor operator+(Number auto a, Operand b) {
+  return with_number("add", b, number_of(a), Side::Left);
+}
+inline Tensor operator-(Operand a, Number auto b) { return with_number("sub", a, number_of(b)); }
+inline Tensor operator-(Number auto a, Operand b) {
+  return with_number("sub", b, number_of(a), Side::Left);
+}
+inline Tensor operator*(Operand a, Number auto b) { return with_number("mul", a, number_of(b)); }
+inline Tensor operator*(Number auto a, Operand b) {
+  return with_number("mul", b, number_of(a), Side::Left);
+}
 // Quotients are of floats: the number is one from the start.
 inline Tensor operator/(Operand a, Number auto b) {
-  return div(a, number_like(a.tensor, static_cast<double>(b)));
+  return with_number("div", a, static_cast<double>(b));
 }
 inline Tensor operator/(Number auto a, Operand b) {
-  return div(number_like(b.tensor, static_cast<double>(a)), b);
+  return with_number("div", b, static_cast<double>(a), Side::Left);
 }
 // The power is of a's type, its exponent what the program says: it neither wraps around nor is it
 // rounded to a low type.
@@ -78,11 +86,17 @@ Tensor pow_number(const Operand& a, std::int64_t b);
 Tensor pow_number(const Operand& a, double b);
 inline Tensor pow(Operand a, Number auto b) { return pow_number(a, number_of(b)); }
 // No integer is above its type's bounds, so a number beyond them compares as they do.
-inline Tensor maximum(Operand a, Number auto b) {
-  return maximum(a, number_beside(a.tensor, b, Ends::Bound));
+inline Tensor maximum(Operand a, std::integral auto b) {
+  return with_number("maximum", a, number_of(b), Side::Right, Ends::Bound);
 }
-inline Tensor minimum(Operand a, Number auto b) {
-  return minimum(a, number_beside(a.tensor, b, Ends::Bound));
+inline Tensor maximum(Operand a, std::floating_point auto b) {
+  return with_number("maximum", a, number_of(b));
+}
+inline Tensor minimum(Operand a, std::integral auto b) {
+  return with_number("minimum", a, number_of(b), Side::Right, Ends::Bound);
+}
+inline Tensor minimum(Operand a, std::floating_point auto b) {
+  return with_number("minimum", a, number_of(b));
 }
 
 }  // namespace aloft

@@ -43,8 +43,8 @@ std::vector<OpDef> clamp_ops() {
         if (!g.needs(0)) return;
         const Tensor &x = g.in(0), &dy = g.cotangent(0);
         const Tensor zero = scalar_like(dy, 0);
-        const Tensor above = where(greater(x, scalar_like(x, a.low)), dy, zero);
-        g.give(0, where(less(x, scalar_like(x, a.high)), above, zero));
+        const Tensor above = where(greater(x, a.low), dy, zero);
+        g.give(0, where(less(x, a.high), above, zero));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(2, in, out); },
       .labels = "... -> ...",

@@ -73,11 +73,13 @@ std::vector<OpDef> compare_ops() {
 }
 
 Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, std::int64_t b) {
+  if (is_low(a.tensor.dtype())) return compared(compare, a, static_cast<double>(b));
   const Operand wide = reaches(a.tensor.dtype(), b) ? a : as_type(a, DType::I64);
   return compare(wide, number_like(wide.tensor, b));
 }
 Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, double b) {
-  return compare(a, number_like(a.tensor, b));
+  const Operand wide = holds(a.tensor.dtype(), b) ? a : as_type(a, DType::F32);
+  return compare(wide, number_like(wide.tensor, b));
 }
 
 #define COMPARE(name)                   \

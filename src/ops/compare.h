@@ -14,7 +14,8 @@ Tensor greater(Operand a, Operand b);
 Tensor greater_equal(Operand a, Operand b);
 
 // With a number of the program, which becomes one of a's type where its kind allows. It never wraps
-// around: where a's integers do not reach it, both are compared in i64.
+// around, nor is it rounded to bf16 or f16: where a's type does not reach it, both are compared in
+// i64 or f32.
 Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, std::int64_t b);
 Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, double b);
 inline Tensor equal(Operand a, Number auto b) { return compared(equal, a, number_of(b)); }

@@ -1,7 +1,10 @@
 #include "ops/promote.h"
 
+#include <cmath>
+
 #include "ops/cast.h"
 #include "ops/op.h"
+#include "scalar/float_formats.h"
 
 namespace aloft {
 
@@ -16,6 +19,13 @@ Operand as_type(Operand x, DType t) {
 
 bool reaches(DType t, std::int64_t value) {
   return !is_integer(t) || wrapped(value, t).whole() == value;
+}
+
+bool holds(DType t, double value) {
+  if (!is_low(t) || std::isnan(value)) return true;
+  const double near = t == DType::BF16 ? scalar::f64_of(scalar::bf16_of(value))
+                                       : scalar::f64_of(scalar::f16_of(value));
+  return near == value;
 }
 
 void meet(Operand& a, Operand& b) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ops/cast.h"
+#include "ops/constant.h"
+#include "ops/promote.h"
 
 namespace aloft {
 
@@ -12,12 +14,34 @@ const PrecisionRecipe& CastingEmitter::recipe_of(Name policy) {
   return recipes_.emplace(policy, parse_precision(policy.str())).first->second;
 }
 
+void CastingEmitter::note_number(Name op, const Attrs& attrs, ValueId value) {
+  if (op != Name("full")) return;
+  const auto a = from_attrs<FullAttrs>(attrs);
+  if (a.dtype == DType::F32 && a.shape.rank() == 0) numbers_[value] = a.value;
+}
+
+void CastingEmitter::keep_numbers(Decision& d, std::span<const Tensor> in) const {
+  DType low = d.cast_inputs.value_or(DType::F32);
+  for (const Tensor& t : in)
+    if (!d.cast_inputs && is_low(type_of(t).dtype)) low = type_of(t).dtype;
+  for (const Tensor& t : in) {
+    const auto it = numbers_.find(t.id());
+    if (it == numbers_.end()) continue;
+    d.cast_inputs = low;
+    if (holds(low, it->second)) continue;
+    d.compute = d.cast_inputs.emplace(DType::F32);
+    d.reason = "computed in f32, where a number that is not of the low type keeps its value";
+    return;
+  }
+}
+
 void CastingEmitter::note_parameter(ValueId value, const std::string& name) {
   parameters_[value] = name;
 }
 
 std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n) {
   const Node& node = graph.node(n);
+  note_number(node.op, node.attrs, {n, 0});
   if (node.where.policy)
     for (ValueId v : node.in)
       if (const auto it = parameters_.find(v); it != parameters_.end())
@@ -39,6 +63,7 @@ void CastingEmitter::forget_values() {
   casts_.clear();
   parameters_.clear();
   wide_.clear();
+  numbers_.clear();
 }
 
 void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
@@ -61,6 +86,10 @@ void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
   for (const ValueId id : wide_)
     if (const ValueId now = find(id); now.is_valid()) wide.insert(now);
   wide_ = std::move(wide);
+  std::map<ValueId, double> numbers;
+  for (const auto& [id, number] : numbers_)
+    if (const ValueId now = find(id); now.is_valid()) numbers.emplace(now, number);
+  numbers_ = std::move(numbers);
 }
 
 void CastingEmitter::count_cached(std::map<const void*, long>& references) const {
@@ -119,15 +148,17 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   q.is_norm = op.is_norm;
   q.is_loss = op.is_loss;
   q.capability = capability_;
-  std::vector<DType> types;
+  std::vector<DType> types, numbers;
   auto& of_path = parameters_of_path_[where.path];
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (const auto it = parameters_.find(in[i].id()); it != parameters_.end())
       of_path.insert(it->second);
     const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
                                 static_cast<int>(i)) != op.keep_inputs.end();
-    if (!kept) types.push_back(type_of(in[i]).dtype);
+    if (!kept) (numbers_.contains(in[i].id()) ? numbers : types).push_back(type_of(in[i]).dtype);
   }
+  if (std::none_of(types.begin(), types.end(), is_float))
+    types.insert(types.end(), numbers.begin(), numbers.end());
   q.inputs = types;
   const std::vector<std::string_view> parameters(of_path.begin(), of_path.end());
   q.parameters = parameters;
@@ -185,6 +216,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   if (wide) where.policy = kWidePolicy;
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
+  if (d.applies && !numbers_.empty()) keep_numbers(d, operands);
   if (wide) d.reason = "works on a loss, or on what was asked for in f32";
   if (d.applies && d.cast_inputs)
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -207,6 +239,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   // Those that were cast are ours, the others its own: the body of an op takes operands of one.
   for (Tensor& t : operands) t = inner_->current(t);
   std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
+  for (const Tensor& t : out) note_number(name, attrs, t.id());
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.
   const bool wide_by_itself =

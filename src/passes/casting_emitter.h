@@ -4,7 +4,9 @@
 // through it: the same decisions everywhere.
 //
 // What a cast to f32 in the model's own code asks for is kept: ops of the forward pass that work on
-// its result, or on a loss, are governed by "O0" (kWidePolicy) until a product takes them down.
+// its result, or on a loss, are governed by "O0" (kWidePolicy) until a product takes them down. A
+// number beside a tensor has no say in the types, and is not rounded to a low one: an op that would
+// do that is computed in f32, and its result stored as decided.
 #pragma once
 
 #include <map>
@@ -38,6 +40,7 @@ class CastingEmitter : public Emitter {
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override { return inner_->type_of(t); }
   bool is_recording() const override { return inner_->is_recording(); }
+  bool decides_types() const override { return true; }
   Tensor handle(ValueId v) override { return adopt(inner_->handle(v)); }
   Tensor current(const Tensor& t) override { return adopt(inner_->current(t)); }
   Tensor state(const VariablePtr& variable) override;
@@ -80,6 +83,9 @@ class CastingEmitter : public Emitter {
   void count_cached(std::map<const void*, long>& references) const;
 
  private:
+  void note_number(Name op, const Attrs& attrs, ValueId value);
+  // Has operands cast to f32 where a number among them would be rounded else.
+  void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
   bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
   bool moves_wide(const OpDef& op, std::span<const Tensor> in) const;
@@ -93,6 +99,7 @@ class CastingEmitter : public Emitter {
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
   std::map<ValueId, std::string> parameters_;
   std::map<Name, std::set<std::string>> parameters_of_path_;
+  std::map<ValueId, double> numbers_;  // f32 constants without axes
   std::set<ValueId> wide_;  // losses, what was asked for in f32, and what was computed from them
   std::vector<DecisionRecord>* decisions_ = nullptr;
 };

@@ -88,6 +88,14 @@ Dim Shape::numel() const {
   return n;
 }
 
+void Shape::refuse_axis(int i) const {
+  throw UserError("E0107", "a shape has no axis " + std::to_string(i))
+      .saw(str() + ", rank " + std::to_string(rank()))
+      .need(rank() == 0
+                ? "a tensor with axes"
+                : "an axis from " + std::to_string(-rank()) + " to " + std::to_string(rank() - 1));
+}
+
 std::int64_t Shape::max_numel() const {
   std::int64_t n = 1;
   for (const Dim& d : dims_) {

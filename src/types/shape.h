@@ -51,9 +51,9 @@ class Shape {
   static Shape of(const std::vector<std::int64_t>& extents);
 
   int rank() const { return static_cast<int>(dims_.size()); }
-  // Negative indices count from the back.
-  const Dim& operator[](int i) const { return dims_[i < 0 ? i + rank() : i]; }
-  Dim& operator[](int i) { return dims_[i < 0 ? i + rank() : i]; }
+  // Negative indices count from the back. UserError E0107 where there is no such axis.
+  const Dim& operator[](int i) const { return dims_[place_of(i)]; }
+  Dim& operator[](int i) { return dims_[place_of(i)]; }
   const std::vector<Dim>& dims() const { return dims_; }
   std::vector<Dim>& dims() { return dims_; }
   auto begin() const { return dims_.begin(); }
@@ -68,6 +68,13 @@ class Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 
  private:
+  std::size_t place_of(int i) const {
+    const auto place = static_cast<std::size_t>(i < 0 ? i + rank() : i);
+    if (place >= dims_.size()) refuse_axis(i);
+    return place;
+  }
+  [[noreturn]] void refuse_axis(int i) const;
+
   std::vector<Dim> dims_;
 };
 

@@ -11,10 +11,14 @@
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/clamp.h"
+#include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
+#include "ops/lerp.h"
 #include "ops/logsumexp.h"
 #include "ops/losses.h"
+#include "ops/norm.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
 #include "ops/var.h"
@@ -162,6 +166,107 @@ TEST_F(LowTypes, ExponentsAreNotRounded) {
   const Function f = [](const Tensor& t) { return sum(pow(t, 3.3)) * 0x1p-20; };
   expect_near(first_gradient(f, full({3}, 100), "O2:bf16"), 0x1p-20 * 3.3 * std::pow(100, 2.3),
               DType::BF16, 2);
+}
+
+double first(const Tensor& x) { return x.to_vector()[0]; }
+
+// The first result of f, the same eagerly and compiled, of x's type.
+double first_result(const Function& f, const Tensor& x) {
+  const Tensor y = f(x);
+  EXPECT_EQ(name_of(y.dtype()), name_of(x.dtype()));
+  auto program = compile(f, {.partial_batches = false});
+  EXPECT_EQ(program(x).to_vector(), y.to_vector());
+  return first(y);
+}
+
+TEST_F(LowTypes, NumbersAreNotRounded) {
+  const auto at = [](double value, DType type, const Function& f) {
+    return first_result(f, full({3}, value, type));
+  };
+  const DType F16 = DType::F16, BF = DType::BF16;
+  expect_near(at(1000, F16, [](const Tensor& h) { return h / 1e5; }), 0.01, F16);
+  expect_near(at(1000, F16, [](const Tensor& h) { return 1e5 / h; }), 100, F16);
+  expect_near(at(1000, F16, [](const Tensor& h) { return h * 1e-8; }), 1e-5, F16);
+  expect_near(at(0.0009765625, F16, [](const Tensor& h) { return h * 1e5; }), 97.65625, F16);
+  expect_near(at(60000, F16, [](const Tensor& h) { return h - 100000; }), -40000, F16);
+  expect_near(at(60000, F16, [](const Tensor& h) { return 100000 - h; }), 40000, F16);
+  expect_near(at(-40000, F16, [](const Tensor& h) { return h + 1e5; }), 60000, F16);
+  expect_near(at(-40000, F16, [](const Tensor& h) { return 1e5 + h; }), 60000, F16);
+  EXPECT_EQ(at(1, F16, [](const Tensor& mask) { return (1.0 - mask) * -1e9; }), 0);
+  EXPECT_EQ(at(1000, F16, [](const Tensor& h) { return maximum(h, -1e5) + minimum(h, 1e5); }),
+            2000);
+  EXPECT_EQ(at(5, BF, [](const Tensor& h) { return h * 257; }), 1288);  // 1,285
+  EXPECT_EQ(at(5, BF, [](const Tensor& h) { return 257 * h; }), 1288);
+  EXPECT_EQ(at(256, BF, [](const Tensor& h) { return h - 257; }), -1);
+  EXPECT_EQ(at(256, BF, [](const Tensor& h) { return h * 2 + 1; }), 512);
+}
+
+TEST_F(LowTypes, NumbersAreComparedAsTheyAre) {
+  const Tensor h = full({3}, 0.1, DType::F16), far = full({3}, 256, DType::BF16);
+  const auto answer = [](const Tensor& yes) { return first(cast(yes, DType::F32)) != 0; };
+  EXPECT_TRUE(answer(less(h, 0.1)));  // 0.09998
+  EXPECT_FALSE(answer(equal(h, 0.1)));
+  EXPECT_TRUE(answer(less(far, 257)));
+  EXPECT_FALSE(answer(greater_equal(far, 257)));
+  EXPECT_TRUE(answer(equal(far, 256)));
+  auto program = compile([](const Tensor& x) { return less(x, 0.1); }, {.partial_batches = false});
+  EXPECT_TRUE(answer(program(h)));
+  // 0.3 is 0.30005 in f16: within the bounds, so the gradient passes.
+  const Function clamped = [](const Tensor& x) { return sum(clamp(x, 0.3, 1.0)); };
+  EXPECT_EQ(first_gradient(clamped, full({3}, 0.3, DType::F16)), 1);
+}
+
+TEST_F(LowTypes, GradientsTakeNumbersAsTheyAre) {
+  const Tensor x = full({3}, 1000, DType::F16);
+  const Function divided = [](const Tensor& h) { return sum(h / 1e5) * 1024; };
+  expect_near(first_gradient(divided, x), 1024 / 1e5, DType::F16, 2);
+  const Function under = [](const Tensor& h) { return sum(1e5 / h); };
+  expect_near(first_gradient(under, x), -0.1, DType::F16, 2);
+}
+
+// In a module, whatever its operand's type: a policy's low type is as narrow.
+TEST_F(LowTypes, NumbersAreNotRoundedUnderAPrecision) {
+  const Function f = [](const Tensor& h) { return h / 1e5; };
+  for (const char* precision : {"O0", "O1:fp16", "O2:fp16", "O3:fp16"})
+    for (const DType type : {DType::F32, DType::F16}) {
+      SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(type)));
+      const Tensor x = full({3}, 1000, type);
+      const auto in_module = [&](const Function& op) {
+        return [=](const Tensor& h) {
+          ModuleScope scope("module", precision);
+          return op(h);
+        };
+      };
+      const Tensor y = in_module(f)(x);
+      const Tensor exact = in_module([](const Tensor& h) { return h / 2; })(x);
+      EXPECT_EQ(name_of(y.dtype()), name_of(exact.dtype()));
+      auto program = compile(in_module(f), {.partial_batches = false});
+      EXPECT_EQ(program(x).to_vector(), y.to_vector());
+      expect_near(first(y), 0.01, DType::F16);
+      const Function loss = [&](const Tensor& h) { return sum(f(h)) * 1024; };
+      expect_near(first_gradient(loss, x, precision), 1024 / 1e5, DType::F16, 2);
+      const Function power = [](const Tensor& h) { return sum(pow(h, 1.2003)); };
+      expect_near(first_gradient(power, x, precision), 1.2003 * std::pow(1000, 0.2003), DType::F16,
+                  2);
+    }
+}
+
+TEST_F(LowTypes, TheGradientOfASmallNormIsADirection) {
+  const Tensor x = cast(from_floats({4e-6f, 3e-6f}, {2}), DType::F16);
+  const Function f = [](const Tensor& t) { return norm(t); };
+  EXPECT_NEAR(first_gradient(f, x), 0.8, 0.02);                         // both are denormal
+  EXPECT_EQ(first_gradient(f, from_floats({4e-30f, 3e-30f}, {2})), 0);  // of the norm 0
+  for (const char* precision : kLow) EXPECT_NEAR(first_gradient(f, x, precision), 0.8, 0.02);
+}
+
+TEST_F(LowTypes, WhatLiesBetweenFarNumbersIsFinite) {
+  const Tensor far = full({3}, 60000, DType::F16), half = full({}, 0.5, DType::F16);
+  const Function f = [&](const Tensor& x) { return lerp(x, -detach(x), full({}, 0.5, x.dtype())); };
+  EXPECT_EQ(first_result(f, far), 0);
+  EXPECT_EQ(first(lerp(far, -far, half)), 0);
+  const Function loss = [&](const Tensor& x) { return sum(f(x)); };
+  EXPECT_EQ(first_gradient(loss, far), 0.5);
+  for (const char* precision : kLow) EXPECT_EQ(first_gradient(loss, far, precision), 0.5);
 }
 
 }  // namespace

@@ -315,5 +315,28 @@ TEST_F(NumberTypes, BoundsOfIntegersAreIntegers) {
   EXPECT_EQ(clamp(cast(from_ints({3}, {1}), U8), -10, -1).to_ints(), Longs{0});
 }
 
+// Not as the negative number of the same bits.
+TEST_F(NumberTypes, NumbersAboveTheLargestIntegerAreRefused) {
+  constexpr std::uint64_t kAbove = std::uint64_t{1} << 63;
+  const auto refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const UserError& e) {
+      return e.code();
+    }
+    return std::string("computed");
+  };
+  const Tensor n = from_int64s({5}, {1}), x = from_floats({1, 2}, {2});
+  EXPECT_EQ(refused([&] { less(n, std::numeric_limits<std::uint64_t>::max()); }), "E0314");
+  EXPECT_EQ(refused([&] { minimum(n, kAbove); }), "E0314");
+  EXPECT_EQ(refused([&] { return n + kAbove; }), "E0314");
+  EXPECT_EQ(refused([&] { return x * kAbove; }), "E0314");
+  EXPECT_EQ(refused([&] { return kAbove - x; }), "E0314");
+  EXPECT_EQ(refused([&] { pow(n, kAbove); }), "E0314");
+  EXPECT_EQ(equal(n + (kAbove - 1), from_int64s({kLeast + 4}, {1})).to_ints(), Longs{1});
+  EXPECT_EQ((x / kAbove).to_vector(), (std::vector<double>{0x1p-63, 0x1p-62}));
+  EXPECT_EQ((x * std::size_t{3}).to_vector(), (std::vector<double>{3, 6}));
+}
+
 }  // namespace
 }  // namespace aloft

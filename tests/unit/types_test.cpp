@@ -27,6 +27,23 @@ TEST(TensorType, RefusesSizesBeyond63Bits) {
 }
 
 // Text in which a symbol could be read in two ways must not become one.
+TEST(Shape, HasNoAxisBeyondItsRank) {
+  const Shape shape{2, 3}, scalar;
+  EXPECT_EQ(shape[1], Dim(3));
+  EXPECT_EQ(shape[-2], Dim(2));
+  const auto code = [](const Shape& s, int axis) {
+    try {
+      return s[axis].str();
+    } catch (const UserError& e) {
+      return e.code();
+    }
+  };
+  EXPECT_EQ(code(shape, 2), "E0107");
+  EXPECT_EQ(code(shape, -3), "E0107");
+  EXPECT_EQ(code(scalar, 0), "E0107");
+  EXPECT_EQ(code(scalar, -1), "E0107");
+}
+
 TEST(Dim, SymbolsAreNames) {
   for (const char* text : {"B*C<=8", "1*3*B<=8", "2B<=8", "<=8", "a b<=8", "B[<=8"})
     EXPECT_THROW(parse_dim(text), UserError) << text;
