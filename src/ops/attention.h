@@ -28,7 +28,8 @@ struct AttentionCachedAttrs {
 
 // q [B, T, H, D], k and v [B, S, KV, D] -> o [B, T, H, D] = softmax(scale q k^T) v.
 // The op's second output is the log-sum-exp of each row of scores, f32 [B, H, T]. The gradient
-// takes its weights from it: as exact as scores in f32 are, within 2^-24 of the largest.
+// takes its weights from it: as exact as scores in f32 are, so its relative error is about 2^-24
+// times the largest |score| (2e-4 at scores of 3,500, 0.3 % at 35,000, 2 % at 350,000).
 // There is no dropout on the weights: a model that wants it drops the output.
 Tensor attention(Operand q, Operand k, Operand v, const AttentionAttrs& attrs = {});
 

@@ -1,7 +1,9 @@
 #include "ops/lerp.h"
 
 #include "ops/binary.h"
+#include "ops/cast.h"
 #include "ops/op.h"
+#include "ops/statistics.h"
 
 namespace aloft {
 
@@ -20,7 +22,11 @@ std::vector<OpDef> lerp_ops() {
           },
       .numeric = Numeric::Follow,
       .meaning = Body<A>([](const A&, std::span<const Tensor> x) -> std::vector<Tensor> {
-        return {x[0] + x[2] * (x[1] - x[0])};
+        // The difference of two f16 may leave their range, where what lies between does not.
+        const AsWritten as_written;
+        const DType low = x[0].dtype(), type = statistics_type(low);
+        const Tensor a = cast(x[0], type), b = cast(x[1], type), weight = cast(x[2], type);
+        return {cast(a + weight * (b - a), low)};
       }),
       .vjp = FromBody{},
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(3, in, out); },

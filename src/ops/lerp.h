@@ -5,7 +5,7 @@
 
 namespace aloft {
 
-// a + weight * (b - a), with numpy broadcasting of all three.
+// a + weight * (b - a), with numpy broadcasting of all three; of bf16 and f16 computed in f32.
 Tensor lerp(Operand a, Operand b, Operand weight);
 
 }  // namespace aloft

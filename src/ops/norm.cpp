@@ -32,13 +32,17 @@ std::vector<OpDef> norm_ops() {
       }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (!g.needs(0)) return;
-        const Tensor& x = g.in(0);
-        const Tensor dy = expand_reduced(g.cotangent(0), x, a.axes);
-        if (a.order == 1) return g.give(0, sign(x) * dy);
-        const Tensor y = expand_reduced(g.out(0), x, a.axes);
-        // Where the norm is 0 nothing is divided by it, so that no gradient of this is NaN.
+        const AsWritten as_written;
+        const DType low = g.in(0).dtype(), type = statistics_type(low);
+        const Tensor x = cast(g.in(0), type);
+        const Tensor dy = expand_reduced(cast(g.cotangent(0), type), x, a.axes);
+        if (a.order == 1) return g.give(0, cast(sign(x) * dy, low));
+        const Tensor y = expand_reduced(cast(g.out(0), type), x, a.axes);
+        // Where the norm is 0 nothing is divided by it, so that no gradient of this is NaN. x / y
+        // is at most 1, where dy / y leaves the range.
         const Tensor zero = scalar_like(y, 0), none = equal(y, zero);
-        g.give(0, x * where(none, zero, dy / where(none, scalar_like(y, 1), y)));
+        const Tensor direction = x / where(none, scalar_like(y, 1), y);
+        g.give(0, cast(direction * where(none, zero, dy), low));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(2, in, out); },
       .labels = "*",

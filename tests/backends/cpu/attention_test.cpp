@@ -151,6 +151,46 @@ TEST(CpuAttention, BothDirectionsAreTheFormulas) {
       }
 }
 
+// Scores whose products with the scale are rounded by far more than 1. Each query meets one key
+// with a score above 0, itself, so the weights are 1 and 0 and every value that comes out is v's.
+void check_far(DType type, double size, std::int64_t width) {
+  constexpr std::int64_t kRows = 70;  // more than one block
+  const TensorType q{type, {1, kRows, 1, width}}, lse{DType::F32, {1, 1, kRows}};
+  const std::int64_t count = kRows * width;
+  Values values(count), ones(count, 1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double sign = i / width % 2 == 0 ? 1 : -1;
+    values[i] = sign * size * (1 + 0.001 * static_cast<double>((i * 7919) % 997));
+  }
+  const auto filled = [&](const Values& v) { return std::make_unique<FloatBuffer>(type, v); };
+  const auto empty = [&] { return std::make_unique<FloatBuffer>(type, count); };
+  Buffers in, out, grads;
+  for (const auto* v : {&values, &values, &ones}) in.push_back(filled(*v));
+  out.push_back(empty()), out.push_back(std::make_unique<FloatBuffer>(DType::F32, kRows));
+  run("attention", true, {q, q, q}, {q, lse}, in, out);
+  const auto finite = [&](FloatBuffer& b, const char* what) {
+    std::int64_t not_finite = 0;
+    for (std::int64_t i = 0; i < count; ++i) not_finite += !std::isfinite(b.get(i));
+    EXPECT_EQ(not_finite, 0) << what;
+  };
+  expect_near("o", *out[0], ones, type == DType::F32 ? 1e-5 : 0x1p-7);
+  for (auto* b : {&out[0], &out[1]}) in.push_back(std::move(*b));
+  in.push_back(filled(Values(count, 1e-8)));
+  for (int i = 0; i < 3; ++i) grads.push_back(empty());
+  run("attention_grad", true, {q, q, q, q, lse, q}, {q, q, q}, in, grads);
+  finite(*grads[0], "dq"), finite(*grads[1], "dk"), finite(*grads[2], "dv");
+}
+
+TEST(CpuAttention, FarScoresHaveFiniteResults) {
+  for (const DType type : {DType::F32, DType::BF16, DType::F16})
+    for (const double size : {1e3, 1e4, 3e4})
+      for (const std::int64_t width : {8, 12, 16, 24, 32, 40}) {
+        SCOPED_TRACE(std::string(name_of(type)) + " " + std::to_string(size) + " width " +
+                     std::to_string(width));
+        check_far(type, size, width);
+      }
+}
+
 TEST(CpuAttention, TheSameBitsOnAnyThreads) {
   const int before = omp_get_max_threads();
   for (const DType type : {DType::F32, DType::BF16, DType::F16}) {

@@ -27,9 +27,9 @@ void cotangents_of(float* s, float* dp, float scale, const BlockMask& mask, cons
     const std::int64_t plain = mask.rows_before(j), until = mask.rows_until(j);
     const FloatV columns = columns_from(j), log_sum = hn::LoadU(d, lse + j),
                  row_sum = hn::LoadU(d, delta + j);
-    const auto row = [&](std::int64_t r, bool masked) HWY_ATTR {
+    const auto row = [&](std::int64_t r, bool masked, auto shifted) HWY_ATTR {
       float *at = s + r * kBlock + j, *dp_at = dp + r * kBlock + j;
-      FloatV p = exp_below(hn::MulSub(hn::LoadU(d, at), factor, log_sum));
+      FloatV p = exp_below(shifted(hn::LoadU(d, at)));
       FloatV ds = hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, dp_at), row_sum)), factor);
       if (masked) {
         p = hn::IfThenElseZero(mask.seen(r, columns), p);
@@ -38,8 +38,14 @@ void cotangents_of(float* s, float* dp, float scale, const BlockMask& mask, cons
       hn::StoreU(p, d, at);
       hn::StoreU(ds, d, dp_at);
     };
-    for (std::int64_t r = 0; r < plain; ++r) row(r, false);
-    for (std::int64_t r = plain; r < until; ++r) row(r, true);
+    const auto rows = [&](auto shifted) HWY_ATTR {
+      for (std::int64_t r = 0; r < plain; ++r) row(r, false, shifted);
+      for (std::int64_t r = plain; r < until; ++r) row(r, true, shifted);
+    };
+    if (const auto far = is_far(log_sum); hn::AllFalse(d, far))
+      rows([&](FloatV x) HWY_ATTR { return hn::MulSub(x, factor, log_sum); });
+    else
+      rows([&](FloatV x) HWY_ATTR { return shifted_score(x, factor, log_sum, far); });
   }
 }
 

@@ -40,19 +40,23 @@ void weights_of(float* s, float scale, const BlockMask& mask, const Running& run
       top = hn::Max(top, hn::IfThenElse(mask.seen(r, columns), scaled(r), none));
     const FloatV alpha = exp_below(hn::Sub(before, top));
     FloatV sum = hn::Mul(hn::LoadU(d, run.sum + j), alpha);
-    const auto weight = [&](std::int64_t r) HWY_ATTR {
-      return exp_below(hn::MulSub(hn::LoadU(d, s + r * kBlock + j), factor, top));
+    const auto weigh = [&](auto shifted) HWY_ATTR {
+      for (std::int64_t r = 0; r < plain; ++r) {
+        const FloatV p = exp_below(shifted(hn::LoadU(d, s + r * kBlock + j)));
+        sum = hn::Add(sum, p);
+        hn::StoreU(p, d, s + r * kBlock + j);
+      }
+      for (std::int64_t r = plain; r < until; ++r) {
+        const FloatV p = hn::IfThenElseZero(mask.seen(r, columns),
+                                            exp_below(shifted(hn::LoadU(d, s + r * kBlock + j))));
+        sum = hn::Add(sum, p);
+        hn::StoreU(p, d, s + r * kBlock + j);
+      }
     };
-    for (std::int64_t r = 0; r < plain; ++r) {
-      const FloatV p = weight(r);
-      sum = hn::Add(sum, p);
-      hn::StoreU(p, d, s + r * kBlock + j);
-    }
-    for (std::int64_t r = plain; r < until; ++r) {
-      const FloatV p = hn::IfThenElseZero(mask.seen(r, columns), weight(r));
-      sum = hn::Add(sum, p);
-      hn::StoreU(p, d, s + r * kBlock + j);
-    }
+    if (const auto far = is_far(top); hn::AllFalse(d, far))
+      weigh([&](FloatV x) HWY_ATTR { return hn::MulSub(x, factor, top); });
+    else
+      weigh([&](FloatV x) HWY_ATTR { return shifted_score(x, factor, top, far); });
     hn::StoreU(top, d, run.top + j);
     hn::StoreU(alpha, d, run.alpha + j);
     hn::StoreU(sum, d, run.sum + j);

@@ -142,12 +142,22 @@ ALOFT_VECTORS void weights_of(const WeightsBlock& x) {
 
 // ---- backward ----
 
+// Where half a unit in the last place of a sum's logarithm is 1 and more, a fused product's
+// exponential could leave f32: products are rounded first, as the largest was (log_sums).
+constexpr float kFar = 0x1p24f;
+ALOFT_VECTORS inline __mmask16 is_far(__m512 x) {
+  const __m512 size = _mm512_abs_ps(x);
+  const __m512 inf = _mm512_set1_ps(std::numeric_limits<float>::infinity());
+  return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(size, _mm512_set1_ps(kFar), _CMP_GE_OQ), size,
+                                 inf, _CMP_LT_OQ);
+}
+
 // A row of 32 queries: the two vectors of P and of dS.
 struct CotangentRow {
   __m512 p[2], ds[2];
 };
 
-template <bool kMasked>
+template <bool kMasked, bool kAnyFar>
 ALOFT_VECTORS inline CotangentRow cotangent_row(const CotangentsBlock& x, std::int64_t r) {
   CotangentRow row;
   if (r >= x.keys) {
@@ -159,8 +169,10 @@ ALOFT_VECTORS inline CotangentRow cotangent_row(const CotangentsBlock& x, std::i
     const std::int64_t at = r * 32 + 16 * v;
     __mmask16 seen = 0xffff;
     if constexpr (kMasked) seen = static_cast<__mmask16>(~below(x.first + r - 16 * v));
-    const __m512 e = _mm512_fmsub_ps(_mm512_loadu_ps(x.scores + at), _mm512_set1_ps(x.scale),
-                                     _mm512_loadu_ps(x.lse + 16 * v));
+    const __m512 lse = _mm512_loadu_ps(x.lse + 16 * v), scale = _mm512_set1_ps(x.scale);
+    const __m512 score = _mm512_loadu_ps(x.scores + at);
+    __m512 e = _mm512_fmsub_ps(score, scale, lse);
+    if constexpr (kAnyFar) e = _mm512_mask_sub_ps(e, is_far(lse), _mm512_mul_ps(score, scale), lse);
     row.p[v] = exp2_of(_mm512_mul_ps(e, _mm512_set1_ps(kLog2e)), seen);
     const __m512 d = _mm512_sub_ps(_mm512_loadu_ps(x.dp + at), _mm512_loadu_ps(x.delta + 16 * v));
     row.ds[v] = kMasked ? _mm512_maskz_mul_ps(seen, row.p[v], d) : _mm512_mul_ps(row.p[v], d);
@@ -199,15 +211,17 @@ ALOFT_VECTORS inline void store_cotangents(const CotangentsBlock& x, std::int64_
   }
 }
 
-template <int kPlanes>
+template <int kPlanes, bool kAnyFar>
 ALOFT_VECTORS void cotangents_of(const CotangentsBlock& x) {
   const std::int64_t rows = (x.keys + 31) / 32 * 32;
   // Rows that every query sees come first.
   const std::int64_t plain = std::clamp<std::int64_t>(1 - x.first, 0, x.keys) / 2 * 2;
   for (std::int64_t r = 0; r < plain; r += 2)
-    store_cotangents<kPlanes>(x, r, cotangent_row<false>(x, r), cotangent_row<false>(x, r + 1));
+    store_cotangents<kPlanes>(x, r, cotangent_row<false, kAnyFar>(x, r),
+                              cotangent_row<false, kAnyFar>(x, r + 1));
   for (std::int64_t r = plain; r < rows; r += 2)
-    store_cotangents<kPlanes>(x, r, cotangent_row<true>(x, r), cotangent_row<true>(x, r + 1));
+    store_cotangents<kPlanes>(x, r, cotangent_row<true, kAnyFar>(x, r),
+                              cotangent_row<true, kAnyFar>(x, r + 1));
 }
 
 // ---- results ----
@@ -260,16 +274,20 @@ ALOFT_VECTORS void bf16_attention_log_sums(const float* top, const float* sum, f
   for (int j = 0; j < 32; j += 16) {
     const __m512 s = _mm512_loadu_ps(sum + j);
     _mm512_storeu_ps(to + j, _mm512_div_ps(_mm512_set1_ps(1.0f), s));
-    _mm512_storeu_ps(lse + j,
-                     _mm512_fmadd_ps(_mm512_loadu_ps(top + j), _mm512_set1_ps(scale), log_of(s)));
+    const __m512 t = _mm512_loadu_ps(top + j), factor = _mm512_set1_ps(scale);
+    const __m512 product = _mm512_mul_ps(t, factor), log = log_of(s);
+    // A far product is rounded alone, as the backward pass rounds it.
+    const __m512 fused = _mm512_fmadd_ps(t, factor, log);
+    _mm512_storeu_ps(lse + j, _mm512_mask_add_ps(fused, is_far(product), product, log));
   }
 }
 
-void bf16_attention_cotangents(const CotangentsBlock& x) {
+ALOFT_VECTORS void bf16_attention_cotangents(const CotangentsBlock& x) {
+  const bool far = (is_far(_mm512_loadu_ps(x.lse)) | is_far(_mm512_loadu_ps(x.lse + 16))) != 0;
   if (x.planes == 2)
-    cotangents_of<2>(x);
+    far ? cotangents_of<2, true>(x) : cotangents_of<2, false>(x);
   else
-    cotangents_of<1>(x);
+    far ? cotangents_of<1, true>(x) : cotangents_of<1, false>(x);
 }
 
 ALOFT_VECTORS void bf16_attention_store(const RowsOut& x) {
