@@ -14,10 +14,16 @@ const PrecisionRecipe& CastingEmitter::recipe_of(Name policy) {
   return recipes_.emplace(policy, parse_precision(policy.str())).first->second;
 }
 
-void CastingEmitter::note_number(Name op, const Attrs& attrs, ValueId value) {
-  if (op != Name("full")) return;
+void CastingEmitter::note_number(Name op, const Attrs& attrs, ValueId value, const Where& where) {
+  if (op != Name("full") || !where.policy) return;
   const auto a = from_attrs<FullAttrs>(attrs);
-  if (a.dtype == DType::F32 && a.shape.rank() == 0) numbers_[value] = a.value;
+  if (a.dtype != DType::F32 || a.shape.rank() > 0) return;
+  if (holds(DType::BF16, a.value) && holds(DType::F16, a.value)) return;
+  if (!inner_->is_recording()) {  // serves the call that follows, and no gradient
+    numbers_.erase(passing_number_);
+    passing_number_ = value;
+  }
+  numbers_[value] = a.value;
 }
 
 void CastingEmitter::keep_numbers(Decision& d, std::span<const Tensor> in) const {
@@ -41,7 +47,7 @@ void CastingEmitter::note_parameter(ValueId value, const std::string& name) {
 
 std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n) {
   const Node& node = graph.node(n);
-  note_number(node.op, node.attrs, {n, 0});
+  note_number(node.op, node.attrs, {n, 0}, node.where);
   if (node.where.policy)
     for (ValueId v : node.in)
       if (const auto it = parameters_.find(v); it != parameters_.end())
@@ -239,7 +245,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   // Those that were cast are ours, the others its own: the body of an op takes operands of one.
   for (Tensor& t : operands) t = inner_->current(t);
   std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
-  for (const Tensor& t : out) note_number(name, attrs, t.id());
+  for (const Tensor& t : out) note_number(name, attrs, t.id(), where);
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.
   const bool wide_by_itself =

@@ -83,7 +83,7 @@ class CastingEmitter : public Emitter {
   void count_cached(std::map<const void*, long>& references) const;
 
  private:
-  void note_number(Name op, const Attrs& attrs, ValueId value);
+  void note_number(Name op, const Attrs& attrs, ValueId value, const Where& where);
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
@@ -99,7 +99,8 @@ class CastingEmitter : public Emitter {
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
   std::map<ValueId, std::string> parameters_;
   std::map<Name, std::set<std::string>> parameters_of_path_;
-  std::map<ValueId, double> numbers_;  // f32 constants without axes
+  std::map<ValueId, double> numbers_;  // f32 constants without axes that a low type does not hold
+  ValueId passing_number_;
   std::set<ValueId> wide_;  // losses, what was asked for in f32, and what was computed from them
   std::vector<DecisionRecord>* decisions_ = nullptr;
 };
