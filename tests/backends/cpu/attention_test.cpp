@@ -151,8 +151,8 @@ TEST(CpuAttention, BothDirectionsAreTheFormulas) {
       }
 }
 
-// Scores whose products with the scale are rounded by far more than 1. Each query meets one key
-// with a score above 0, itself, so the weights are 1 and 0 and every value that comes out is v's.
+// Scores whose products with the scale are rounded by up to more than 1: the largest differs from
+// the others by far more, so that each query's weights are 1 and 0. All values are 1.
 void check_far(DType type, double size, std::int64_t width) {
   constexpr std::int64_t kRows = 70;  // more than one block
   const TensorType q{type, {1, kRows, 1, width}}, lse{DType::F32, {1, 1, kRows}};
@@ -175,10 +175,15 @@ void check_far(DType type, double size, std::int64_t width) {
   };
   expect_near("o", *out[0], ones, type == DType::F32 ? 1e-5 : 0x1p-7);
   for (auto* b : {&out[0], &out[1]}) in.push_back(std::move(*b));
-  in.push_back(filled(Values(count, 1e-8)));
+  in.push_back(filled(Values(count, 0.125)));
   for (int i = 0; i < 3; ++i) grads.push_back(empty());
   run("attention_grad", true, {q, q, q, q, lse, q}, {q, q, q}, in, grads);
   finite(*grads[0], "dq"), finite(*grads[1], "dk"), finite(*grads[2], "dv");
+  // The weights, made again, sum to 1 as well as the logarithm of their sum is known.
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; i += width) sum += grads[2]->get(i) / 0.125;
+  EXPECT_GT(sum, 0.3 * kRows);
+  EXPECT_LT(sum, 3.0 * kRows);
 }
 
 TEST(CpuAttention, FarScoresHaveFiniteResults) {
