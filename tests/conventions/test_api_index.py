@@ -28,7 +28,10 @@ class ApiIndex(unittest.TestCase):
         for call in ("compile(F f", "minimize(const Tensor& loss", "manual_seed(std::uint64_t seed)",
                      "`class Linear`", "`struct Gpt2Config`", "cross_entropy(", "`class Tensor`",
                      "`struct AdamW`", "`Safetensors Safetensors::open(const Path& path)`",
-                     "`class Checkpoints`", "mse_loss(Operand x"):
+                     "`class Checkpoints`", "mse_loss(Operand x",
+                     "`double AdamW::beta1, beta2`", "`bool ArrayLoaderOptions::shuffle` | anew in each epoch",
+                     "`const ArrayBatch* ArrayLoader::next()` | nullptr after the last epoch",
+                     "`bool CompileOptions::partial_batches` | The first dimension"):
             self.assertIn(call, page, call)
 
     def test_declarations(self):
@@ -51,9 +54,18 @@ class Made {
   // Makes one. Or not.
   static Made make(int a);
   static constexpr int kMost = 3;
+  Made(const Made&) = delete;
+  int size() const { return size_; }  // of all
+  // Two lines
+  // before.
+  std::map<int, int> seen = {{1, 2}}, more = {};
+  template <class T> T as() const;
+  struct Inner { int deep; };
+  bool operator()(int x) const;
 
  private:
   static int hidden();
+  int size_ = 0;
 };
 inline constexpr int kMany[] = {1, 2};
 bool operator==(A a, B b);
@@ -62,8 +74,13 @@ bool operator==(A a, B b);
         self.assertEqual(read, [("aloft", "int add(int a, int b = f({1, 2}))", "Adds"),
                                 ("aloft", "int lonely()", ""),
                                 ("aloft", "struct Thing", 'A thing, e.g. "O0" .. "O3"'),
+                                ("aloft", "int Thing::x", ""),
+                                ("aloft", "void Thing::f()", ""),
                                 ("aloft", "class Made", ""),
                                 ("aloft", "Made Made::make(int a)", "Makes one"),
+                                ("aloft", "int Made::size() const", "of all"),
+                                ("aloft", "std::map<int, int> Made::seen, more", "Two lines before"),
+                                ("aloft", "bool Made::operator()(int x) const", ""),
                                 ("aloft", "int kMany[]", ""),
                                 ("aloft", "bool operator==(A a, B b)", "")])
 
