@@ -1,6 +1,7 @@
 #include "optim/sgd.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ops/sgd_update.h"
 
 namespace aloft::optim {
@@ -35,8 +36,7 @@ class SgdRule : public UpdateRule {
 Sgd::operator OptimizerSpec() const {
   if (nesterov && (momentum <= 0 || dampening != 0))
     throw UserError("E0806", "Nesterov momentum needs a momentum and no dampening")
-        .saw("momentum = " + std::to_string(momentum) +
-             ", dampening = " + std::to_string(dampening));
+        .saw("momentum = " + shortest(momentum) + ", dampening = " + shortest(dampening));
   SgdUpdateAttrs a;
   a.momentum = momentum;
   a.dampening = dampening;

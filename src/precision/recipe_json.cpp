@@ -51,7 +51,7 @@ class Reader {
     if (const auto level = table.find("level"); level != table.end()) read_level(*level);
     for (const auto& [key, value] : table.items())
       if (key != "level") read_key(key, value);
-    check_matmul();
+    check_matmul(table.contains("level"));
     return recipe_;
   }
 
@@ -111,6 +111,8 @@ class Reader {
     } else if (head.size() == 2 && head[0] == '0' && head[1] >= '0' && head[1] <= '3') {
       wrong("level", fmt::format("{} starts with a zero: write the letter O, \"O{}\"",
                                  in_quotes(head), head[1]));
+    } else if (head.size() == 2 && head[0] == 'o' && head[1] >= '4' && head[1] <= '9') {
+      wrong("level", fmt::format("no precision level {}: one of O0, O1, O2, O3", in_quotes(head)));
     } else {
       static const std::vector<std::string> names = {"O0",   "O1",   "O2",   "O3",
                                                      "auto", "fp16", "bf16", "fp32"};
@@ -167,17 +169,19 @@ class Reader {
           fmt::format("no way to multiply fp32 {}: {}", in_quotes(text), suggestion(text, names)));
   }
 
-  void check_matmul() {
+  void check_matmul(bool has_level) {
     if (recipe_.matmul == F32Products::F32) return;
     const bool fits = recipe_.level == Level::O0 || recipe_.level == Level::O1;
     if (recipe_.level_is_auto)
       wrong("matmul", fmt::format("{} needs a level that is settled: O0, or O1 for what stays fp32",
                                   name_of(recipe_.matmul)));
     else if (!fits)
-      wrong("matmul",
-            fmt::format("{} splits products of fp32, and {} multiplies {}: use level O0 "
-                        "(or O1), or leave the key out",
-                        name_of(recipe_.matmul), name_of(recipe_.level), name_of(recipe_.low)));
+      wrong("matmul", fmt::format("{} splits products of fp32, and {} multiplies {}: {} level O0 "
+                                  "(or O1), or leave the key out",
+                                  name_of(recipe_.matmul),
+                                  has_level ? std::string(name_of(recipe_.level))
+                                            : "O2, which a table without a level means,",
+                                  name_of(recipe_.low), has_level ? "use" : "add"));
   }
 
   void read_patterns(const std::string& key, const json& value, std::vector<std::string>& into) {

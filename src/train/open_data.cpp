@@ -71,7 +71,7 @@ Dataset open_given_tokens(const Recipe& recipe) {
 Path default_cache() {
   const char* base = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  return (base && *base ? Path(base) : Path(home ? home : "/tmp") / ".cache") / "aloft";
+  return (base && *base ? Path(base) : Path(home && *home ? home : "/tmp") / ".cache") / "aloft";
 }
 
 namespace {

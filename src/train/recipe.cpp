@@ -104,6 +104,8 @@ class Reader {
     check_master();
     check_skipped_passes();
     check_update();
+    check_nesterov();
+    check_groups();
     check_patience();
     check_length();
     for (const UnusedKey& u : unused_keys(recipe_)) mistake(origin(u.key), u.key + " " + u.why);
@@ -153,6 +155,23 @@ class Reader {
     if (recipe_.train.patience > 0 && recipe_.train.eval_every == 0)
       mistake(origin("train.patience"),
               "train.patience: counts evaluations; need train.eval_every above 0");
+  }
+
+  void check_nesterov() {
+    const OptimizerSection& o = recipe_.optimizer;
+    if (o.kind == "momentum" && o.nesterov && o.momentum == 0)
+      mistake(origin("optimizer.nesterov"),
+              fmt::format("optimizer.nesterov: needs optimizer.momentum above 0, which is 0 ({})",
+                          origin("optimizer.momentum")));
+  }
+
+  // A group is there for a rate or a decay of its own, or to keep its parameters from one behind
+  // it.
+  void check_groups() {
+    const std::vector<ParameterGroup>& groups = recipe_.optimizer.groups;
+    for (std::size_t i = groups.size(); i-- > 0 && !groups[i].lr && !groups[i].weight_decay;)
+      mistake(origin(kGroups),
+              fmt::format("{}[{}]: does nothing; need lr or weight_decay", kGroups, i));
   }
 
   void check_master() {
@@ -234,6 +253,8 @@ class Reader {
     const json resolved = json_of(recipe_.precision);  // items() borrows it
     for (const auto& [key, value] : resolved.items())
       recipe_.origin["precision." + key] = from(key);
+    if (!precision_.contains("level"))
+      recipe_.origin["precision.level"] = "a [precision] that names no level, " + from("");
   }
 
   std::string origin(const std::string& key) const {
@@ -460,6 +481,16 @@ void anchor_paths(Recipe& r) {
 }
 
 [[noreturn]] void no_such_recipe(const Path& path) {
+  if (path_exists(path / "run.json"))
+    throw UserError("E0721", "this is a run directory, not a recipe")
+        .at(path.string())
+        .need("the recipe file (*.toml) that the run was made by")
+        .advice("aloft train RECIPE.toml --resume --out " + path.string());
+  if (is_folder(path))
+    throw UserError("E0721", "this is a folder, not a recipe")
+        .at(path.string())
+        .need("a file *.toml")
+        .advice("aloft recipes " + path.string() + " lists those in it");
   const std::string near = nearest_recipe(path);
   throw UserError("E0721", "there is no such recipe")
       .at(path.string())

@@ -56,7 +56,7 @@ struct ScheduleSection {
   std::string kind = "constant";
   std::int64_t steps = 0;  // updates that it spans; 0: train.steps
   std::int64_t warmup = 0;
-  double final_lr = -1;  // below zero: a tenth of lr (cosine, linear, wsd)
+  double final_lr = -1;  // below zero: a tenth of lr (cosine, linear, wsd), 0 of step
   std::int64_t step_size = 1000, decay = 0;
   double gamma = 0.1;
 };

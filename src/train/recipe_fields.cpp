@@ -24,7 +24,7 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
       {Free,  // what it comes to is compared with the checkpoint's model
        "model.vocab", "rows of the token table; 0: the tokenizer's", &m.vocab, 0, 1 << 24},
       {Changes, "model.dropout", "probability", &m.dropout, 0, 0.99},
-      {Free, "model.init_std", "standard deviation of the first weights", &m.init_std, 0, 10},
+      {Fixed, "model.init_std", "standard deviation of the first weights", &m.init_std, 0, 10},
       {Fixed, "model.norm_eps", "layer norm's epsilon", &m.norm_eps, 1e-12, 1},
       {Fixed, "model.bias", "biases in projections and norms", &m.bias},
       {Fixed, "model.tied", "the head is the token table", &m.tied},
@@ -82,7 +82,8 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
        {"constant", "linear", "cosine", "step", "one-cycle", "wsd"}},
       {Changes, "schedule.steps", "updates that it spans; 0: train.steps", &s.steps, 0, kMany},
       {Changes, "schedule.warmup", "updates of linear warm-up", &s.warmup, 0, kMany},
-      {Changes, "schedule.final_lr", "at the end; below zero: a tenth of lr", &s.final_lr, -1, 1e6},
+      {Changes, "schedule.final_lr", "at the end; below zero: a tenth of lr (step: no end)",
+       &s.final_lr, -1, 1e6},
       {Changes, "schedule.step_size", "updates between drops (step)", &s.step_size, 1, kMany},
       {Changes, "schedule.gamma", "factor of a drop (step)", &s.gamma, 0, 1},
       {Changes, "schedule.decay", "updates of the final decay (wsd); 0: a fifth", &s.decay, 0,

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include "base/error.h"
 #include "frontend/amp.h"
 #include "frontend/description.h"
 #include "frontend/random.h"
@@ -9,10 +10,25 @@
 namespace aloft {
 
 namespace {
+// The keys that hold name patterns, and where each was set.
+std::string places_of_patterns(const Recipe& recipe) {
+  std::string out;
+  for (const char* key : {"optimizer.no_decay", "optimizer.groups", "precision.allow_ops",
+                          "precision.deny_ops", "precision.allow_params", "precision.deny_params"})
+    if (const auto it = recipe.origin.find(key); it != recipe.origin.end())
+      out += (out.empty() ? "" : ", ") + it->first + " (" + it->second + ")";
+  return out;
+}
+
 void make_model(Session& s) {
   s.model = std::make_unique<models::Gpt2>(s.config);
-  s.optimizer = std::make_unique<Optimizer>(
-      amp::prepare(*s.model, optimizer_spec(s.recipe), s.recipe.precision));
+  try {
+    s.optimizer = std::make_unique<Optimizer>(
+        amp::prepare(*s.model, optimizer_spec(s.recipe), s.recipe.precision));
+  } catch (UserError& e) {
+    if (e.code() == "E0809") e.add_line("at", places_of_patterns(s.recipe));
+    throw;
+  }
   s.optimizer->set_accumulation(static_cast<int>(s.recipe.train.accumulate));
 }
 }  // namespace
