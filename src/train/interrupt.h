@@ -5,6 +5,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 #include <exception>
 #include <string>
 
@@ -29,6 +30,9 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
   static bool asked();
+  // The step that is finished before the end, which the first signal then says on stderr (and at
+  // which level talk is heard); 0: none is.
+  static void finishes(std::int64_t step);
   // Throws Interrupted where it has been asked.
   static void leave_if_asked();
   // "SIGTERM", of the signal that asked; "" before.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/output.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "train/validation_loss.h"
 
 namespace aloft {
@@ -18,6 +20,7 @@ namespace {
 
 constexpr double kRedraw = 0.1;      // seconds
 constexpr double kPlainEvery = 5.0;  // seconds
+constexpr double kLongStep = 2.0;    // seconds
 constexpr double kSmoothing = 0.95;
 constexpr int kSkipsShown = 20, kSkipsEvery = 100;  // of skips in a row
 
@@ -39,6 +42,31 @@ Progress::Progress(std::int64_t last_step, bool quiet)
       terminal_(is_terminal(Output::Err)),
       started_(monotonic_seconds()) {}
 
+Progress::~Progress() {
+  waiting_ = {};
+  pause();
+}
+
+void Progress::draw(const std::string& line) {
+  print_talk("\r{:<{}}", line, width_);
+  width_ = line.size();
+  std::fflush(stderr);
+}
+
+void Progress::begin(std::int64_t step) {
+  if (!terminal_ || quiet_ || printed_step_ > 0) return;
+  waiting_ = std::jthread([this, step](const std::stop_token& done) { show_waiting(step, done); });
+}
+
+void Progress::show_waiting(std::int64_t step, const std::stop_token& done) {
+  const double begun = monotonic_seconds();
+  std::unique_lock lock(mutex_);
+  const auto never = [] { return false; };
+  while (!wake_.wait_for(lock, done, std::chrono::seconds(1), never) && !done.stop_requested())
+    if (const double seconds = monotonic_seconds() - begun; seconds >= kLongStep)
+      draw(fmt::format("step {}/{} running, {} so far", step, last_, human_seconds(seconds)));
+}
+
 std::string Progress::text(const StepRecord& r, std::int64_t skips, std::size_t width) const {
   const double eta = rate_.left(last_ - r.step, monotonic_seconds() - started_);
   const double mean = weight_ > 0 ? smoothed_ / weight_ : unsigned_nan(r.loss);
@@ -46,7 +74,7 @@ std::string Progress::text(const StepRecord& r, std::int64_t skips, std::size_t 
   std::vector<std::string> fields = {
       fmt::format("step {}/{}", r.step, last_),
       fmt::format("loss {} (mean {})", loss_text(unsigned_nan(r.loss)), loss_text(mean)),
-      "left " + duration(eta), fmt::format("{:.0f} tok/s", r.tokens_per_s)};
+      "left " + duration(eta), fmt::format("{:.0f} tok/s", tokens_per_s_)};
   if (skips > 0) fields.push_back(fmt::format("skipped {}", skips));
   if (std::isfinite(r.loss)) fields.push_back(fmt::format("perplexity {:.3g}", std::exp(mean)));
   fields.push_back(fmt::format("lr {:.1e}", r.lr));
@@ -75,16 +103,19 @@ void Progress::step(const StepRecord& r, std::int64_t skips) {
     weight_ = kSmoothing * weight_ + (1 - kSmoothing);
   }
   if (quiet_) return;
+  waiting_ = {};
   const double now = monotonic_seconds();
   rate_.add(time_ < 0 ? now - started_ : r.time_s - time_);
+  tokens_per_s_ =
+      time_ < 0 ? r.tokens_per_s : static_cast<double>(r.tokens - tokens_) / rate_.median();
+  tokens_ = r.tokens;
   time_ = r.time_s;
   skips_in_row_ = r.skipped ? skips_in_row_ + 1 : 0;
   if (r.skipped) show_skip(r);
   const bool last = r.step == last_;
   if (terminal_ && (last || now - drawn_ >= kRedraw)) {
     const std::string line = text(r, skips, static_cast<std::size_t>(terminal_width(Output::Err)));
-    print_talk("\r{:<{}}", line, width_);
-    width_ = line.size();
+    draw(line);
     drawn_ = now;
     if (last) pause();
   } else if (!terminal_ && (last || printed_step_ == 0 || now - drawn_ >= kPlainEvery)) {

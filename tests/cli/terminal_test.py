@@ -66,6 +66,12 @@ class Terminal(ProgramTest):
                                             r"norm \S+|scale \S+|skipped \d+)$")
             self.assertEqual("norm" in lines[-1], columns == 200)
 
+    def test_a_first_step_that_lasts_is_shown_to_run(self):
+        said = self.on_terminal("train", "tiny.toml", "--out", "slow", "--steps", 1, "--set",
+                                "train.accumulate=40000", stream="stderr").decode()
+        self.assertRegex(said, r"\rstep 1/1 running, \d+ s so far")
+        self.assertLess(said.index("running"), said.index("step 1/1  loss"))
+
 
 if __name__ == "__main__":
     main()

@@ -34,6 +34,20 @@ TEST(InterruptDeathTest, WhatComesTwiceWithinMillisecondsAsksOnce) {
   EXPECT_EXIT(survive(200, {SIGTERM, SIGTERM, SIGHUP}), testing::ExitedWithCode(kAlive), "");
 }
 
+TEST(InterruptDeathTest, TheFirstIsAnsweredAtOnce) {
+  const auto in_step = [](int signal) {
+    const InterruptScope scope;
+    InterruptScope::finishes(1204);
+    std::raise(signal);
+    ::_exit(kAlive);
+  };
+  EXPECT_EXIT(in_step(SIGINT), testing::ExitedWithCode(kAlive),
+              "SIGINT: finishing step 1204, then saving; Ctrl-C again ends now, without saving\n");
+  EXPECT_EXIT(in_step(SIGTERM), testing::ExitedWithCode(kAlive),
+              "SIGTERM: finishing step 1204, then saving; another one ends now, without saving\n");
+  EXPECT_EXIT(survive(0, {SIGINT, SIGINT}), testing::ExitedWithCode(kAlive), "coming to an end");
+}
+
 TEST(InterruptDeathTest, ASecondOneThatIsMeantEndsAtOnce) {
   EXPECT_EXIT(survive(100, {SIGINT, SIGINT}), testing::KilledBySignal(SIGINT), "");
   EXPECT_EXIT(survive(100, {SIGTERM, SIGINT}), testing::KilledBySignal(SIGINT), "");
