@@ -117,8 +117,7 @@ class Listing {
 void add_entry(Listing& listing, const std::string& entry, const Path& base) {
   const Path path = base / entry;
   const auto missing = [&](const std::string& saw) {
-    return DataError("E0510", "no such text")
-        .at(in_quotes(entry))
+    return DataError("E0510", "no such text: " + in_quotes(entry))
         .saw(saw)
         .need("a file, a folder or a glob that matches some")
         .advice("paths are relative to " + fs::absolute(base.empty() ? "." : base).string());
@@ -141,6 +140,23 @@ void add_entry(Listing& listing, const std::string& entry, const Path& base) {
 
 }  // namespace
 
+namespace {
+
+// Files that were named or found, none of which gives a byte.
+std::string what_is_empty(const Corpus& corpus) {
+  std::vector<std::string> seen;
+  for (const CorpusFile& file : corpus.files) seen.push_back(file.path.string() + ": empty");
+  for (const SkippedFile& file : corpus.skipped)
+    seen.push_back(file.path.string() + ": " + file.why);
+  if (seen.empty()) return "no file that may hold text";
+  const std::size_t shown = std::min<std::size_t>(3, seen.size());
+  const std::string more = seen.size() > shown ? "; ..." : "";
+  seen.resize(shown);
+  return join(seen, "; ") + more;
+}
+
+}  // namespace
+
 std::uint64_t Corpus::bytes() const {
   std::uint64_t sum = 0;
   for (const CorpusFile& file : files) sum += file.size;
@@ -152,12 +168,8 @@ Corpus open_corpus(std::span<const std::string> entries, const Path& base) {
   Listing listing(corpus);
   for (const std::string& entry : entries) add_entry(listing, entry, base);
   if (corpus.bytes() == 0) {
-    std::string saw = std::to_string(corpus.files.size()) + " empty files named";
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, corpus.skipped.size()); ++i)
-      saw += "; " + corpus.skipped[i].path.string() + ": " + corpus.skipped[i].why;
-    if (corpus.skipped.size() > 3) saw += "; ...";
     throw DataError("E0511", "there is no text to train on")
-        .saw(entries.empty() ? "an empty list" : saw)
+        .saw(entries.empty() ? "an empty list" : what_is_empty(corpus))
         .advice(
             "name text files, or folders of them; Parquet, JSON lines and archives want their text "
             "taken out first");

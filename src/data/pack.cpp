@@ -55,7 +55,12 @@ void encode_parts(const Corpus& corpus, std::span<const TextPart> parts, const T
         corpus, parts[i], [&](std::string_view text) { return tokenizer.safe_cut(text); },
         [&](std::string_view text) {
           ids.clear();
-          tokenizer.encode_to(text, ids);
+          try {
+            tokenizer.encode_to(text, ids);
+          } catch (DataError& e) {
+            e.add_line("in", corpus.files.at(parts[i].file).path.string());
+            throw;
+          }
           writer.write(ids);
           progress.done_bytes += text.size();
           progress.tokens += ids.size();

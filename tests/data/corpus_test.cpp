@@ -79,6 +79,12 @@ TEST_F(CorpusTest, WhatIsNamedItselfIsTaken) {
   EXPECT_EQ(code_of({"/dev/null"}), "E0510");
   std::filesystem::create_directories(folder / "empty_folder");
   EXPECT_EQ(code_of({"empty_folder"}), "E0511");
+  try {
+    open({"none", "empty_folder"});
+    ADD_FAILURE();
+  } catch (const DataError& e) {
+    EXPECT_NE(std::string(e.what()).find("none: empty\n"), std::string::npos) << e.what();
+  }
 }
 
 TEST_F(CorpusTest, SplitByFileComesNearTheShareAndIgnoresTheOrder) {
