@@ -3,6 +3,8 @@
 
 #include "base/log.h"
 #include "base/output.h"
+#include "base/terminal.h"
+#include "base/text.h"
 #include "cli/machine.h"
 #include "cli/product_rates.h"
 #include "cli/verb.h"
@@ -20,6 +22,13 @@ struct Options {
   std::int64_t steps = -1, threads = -1;
   bool resume = false, force = false, print_config = false, quiet = false;
 };
+
+// The last model is not always the one to take.
+void print_best(const BestValidation& best, const TrainSection& train, const Path& run) {
+  const bool is_kept = train.keep_best > 0 || train.keep_checkpoints == 0;
+  print_result("best validation loss {} at step {}{}\n", loss_text(best.loss), grouped(best.step),
+               is_kept ? ": aloft generate " + in_shell(run.string()) + " --checkpoint best" : "");
+}
 
 ExitCode train(const Options& o) {
   std::vector<Override> overrides;
@@ -47,8 +56,9 @@ ExitCode train(const Options& o) {
   print_result("steps {}", r.last_step);
   if (r.steps > 0 && r.last_loss) print_result("  loss {}", loss_text(*r.last_loss));
   if (r.val_loss) print_result("  {}", describe(validation_loss(*r.val_loss, r.bytes_a_token)));
-  if (r.steps > 0) print_result("  {:.0f} tokens/s", r.tokens_per_s);
+  if (r.steps > 0) print_result("  {:.0f} tokens/s in the median step", r.tokens_per_s);
   print_result("  skipped {}\n", r.skipped);
+  if (r.best && r.best->step != r.last_step) print_best(*r.best, recipe.train, t.out);
   print_result("run directory {}\n", t.out.string());
   if (!r.sample.empty()) print_result("sample:\n{}\n", r.sample);
   return r.exit;

@@ -41,11 +41,13 @@ std::string length_line(const BannerFacts& f) {
   const std::int64_t each = tokens_a_step(r);
   std::string batch = fmt::format("{} x {}", r.train.batch, r.model.context);
   if (r.train.accumulate > 1) batch += fmt::format(" x {} micro-batches", r.train.accumulate);
+  const std::int64_t tokens = f.tokens_before + each * (r.train.steps - f.begin.step);
+  const bool is_one_size = f.tokens_before == each * f.begin.step;
   std::string text = fmt::format(
-      "{} steps of {} tokens ({}): {} tokens, {:.3g} epochs", grouped(r.train.steps), grouped(each),
-      batch, human_count(static_cast<double>(each) * static_cast<double>(r.train.steps)),
-      epochs_of(r, f.data.train.size()));
-  if (f.first_step > 0) text += fmt::format("; going on behind step {}", grouped(f.first_step));
+      "{} steps{} of {} tokens ({}): {} tokens, {:.3g} epochs", grouped(r.train.steps),
+      is_one_size ? "" : fmt::format(", from {} on", grouped(f.begin.step + 1)), grouped(each),
+      batch, human_count(static_cast<double>(tokens)), epochs_of(r, f.data.train.size(), f.begin));
+  if (f.begin.step > 0) text += fmt::format("; going on behind step {}", grouped(f.begin.step));
   return line("run", text);
 }
 
@@ -82,15 +84,17 @@ std::string memory_line(const BannerFacts& f) {
                                     human_bytes(f.planned_bytes), threads, f.compile_s));
 }
 
-std::string checkpoint_line(const TrainSection& t) {
+std::string checkpoint_line(const TrainSection& t, bool has_validation) {
   std::string text;
+  const bool keeps_best = has_validation && t.keep_best > 0;
   if (t.checkpoint_every > 0) text += fmt::format("every {} steps, ", grouped(t.checkpoint_every));
   if (t.keep_every > 0) text += fmt::format("every {} steps for good, ", grouped(t.keep_every));
   if (t.checkpoint_minutes > 0) text += fmt::format("every {:g} minutes, ", t.checkpoint_minutes);
+  if (keeps_best && t.eval_every > 0) text += "at every better validation, ";
   text += "at the end, and when interrupted";
   text += t.keep_checkpoints > 0 ? fmt::format("; the newest {} are kept", t.keep_checkpoints)
                                  : "; all are kept";
-  if (t.keep_checkpoints > 0 && t.keep_best > 0)
+  if (t.keep_checkpoints > 0 && keeps_best)
     text += t.keep_best == 1 ? " and the best" : fmt::format(" and the best {}", t.keep_best);
   return line("checkpoints", text);
 }
@@ -100,7 +104,8 @@ std::string checkpoint_line(const TrainSection& t) {
 std::string start_banner(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   return model_line(f.session) + data_line(f.data) + length_line(f) + precision_line(r) +
-         products_line(f.session) + memory_line(f) + checkpoint_line(r.train) +
+         products_line(f.session) + memory_line(f) +
+         checkpoint_line(r.train, f.data.validation.has_value()) +
          line("to look at",
               fmt::format("{}: metrics.jsonl on the way, report.html at the end", f.out.string()));
 }

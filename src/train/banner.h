@@ -6,6 +6,7 @@
 #include <string>
 
 #include "data/pack.h"
+#include "train/run_length.h"
 #include "train/session.h"
 
 namespace aloft {
@@ -14,7 +15,8 @@ struct BannerFacts {
   const Session& session;
   const Dataset& data;
   Path out;                         // the run directory
-  std::int64_t first_step = 0;      // steps made before: of a resumed run
+  RunPlace begin = {};              // where a resumed run stands
+  std::int64_t tokens_before = 0;   // that it was trained on
   std::uint64_t planned_bytes = 0;  // 0: nothing is planned, as in eager mode
   double compile_s = 0;
   int threads = 1;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "ops/cast.h"
 #include "precision/decide.h"
 #include "scalar/philox.h"
@@ -52,7 +53,7 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
   });
   if (bad != logits.end())
     throw DivergedError("E0813", "the model's logits are not finite")
-        .saw(std::to_string(*bad) + " for token " + std::to_string(bad - logits.begin()))
+        .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
         .need("numbers below infinity")
         .advice("generate from an earlier checkpoint, or with --precision O0");
   std::vector<std::int32_t> order(logits.size());

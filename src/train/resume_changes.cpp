@@ -54,6 +54,7 @@ constexpr Meaning kMeanings[] = {
     {"model.dim", kOtherWeights},
     {"model.context", kOtherWeights},
     {"model.dropout", "so much is left out in every step; the weights go on as they are"},
+    {"model.init_std", "the weights were drawn with it when the run began; it changes none now"},
     {"model.norm_eps", kOtherWeights},
     {"model.bias", kOtherWeights},
     {"model.tied", kOtherWeights},
@@ -108,6 +109,51 @@ std::string line_of(std::string_view key, const json& before, const json& now,
 // Whether the schedule's length is that of the run.
 bool spans_the_run(const ScheduleSection& schedule) {
   return schedule.kind != "constant" && schedule.kind != "step" && schedule.steps == 0;
+}
+
+// The recipe's [schedule], lr and length as the record has them, all else as it is now; nothing
+// where the record does not read as that.
+std::optional<Recipe> rates_before(const json& before, const Recipe& now) {
+  Recipe was = now;
+  for (const RecipeField& f : recipe_fields(was)) {
+    const bool decides = f.key.starts_with("schedule.") || f.key == "optimizer.lr";
+    if (!decides && f.key != "train.steps") continue;
+    const json value = value_at(before, f.key);
+    if (value.is_null()) continue;
+    const auto take = [&]<class T>(T* target) {
+      constexpr bool is_text = std::is_same_v<T, std::string>;
+      if constexpr (is_text || std::is_arithmetic_v<T>) {
+        if (is_text ? !value.is_string() : !value.is_number()) return false;
+        value.get_to(*target);
+        return true;
+      } else {
+        return false;
+      }
+    };
+    if (!std::visit(take, f.target)) return std::nullopt;
+  }
+  if (!scalar::parse_schedule_kind(was.schedule.kind)) return std::nullopt;
+  return was;
+}
+
+double rate_at(const Recipe& r, std::int64_t applied) {
+  return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), applied);
+}
+
+// What the changes come to for the next update's rate; "" where none of them touches it.
+std::string rate_line(const std::vector<RecipeChange>& changes, const json& before,
+                      const Recipe& now, std::int64_t applied) {
+  const bool touches = std::any_of(changes.begin(), changes.end(), [](const RecipeChange& c) {
+    return c.key == "optimizer.lr" || c.key.starts_with("schedule.") || c.key == "train.steps";
+  });
+  const auto was = touches ? rates_before(before, now) : std::nullopt;
+  if (!was) return "";
+  try {
+    return fmt::format("\n  the rate of the next update: {:.4g}, and would have been {:.4g}",
+                       rate_at(now, applied), rate_at(*was, applied));
+  } catch (const UserError&) {  // a record that was edited: a schedule that never ran
+    return "";
+  }
 }
 
 }  // namespace
@@ -190,10 +236,10 @@ void say_other_data(std::string_view headline, const std::vector<RecipeChange>& 
 }
 
 void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now,
-                 std::optional<std::int64_t> step) {
+                 std::optional<StandingRun> stands) {
   std::string lines;
   // A run that begins anew has nothing that would go on otherwise.
-  const auto meaning = [&](std::string_view key) { return step ? meaning_on_resume(key) : ""; };
+  const auto meaning = [&](std::string_view key) { return stands ? meaning_on_resume(key) : ""; };
   for (const RecipeChange& c : changes)
     if (c.meaning == OnResume::Changes) lines += line_of(c.key, c.before, c.now, meaning(c.key));
   const json steps = value_at(before, "train.steps"), steps_now = now.train.steps;
@@ -202,9 +248,9 @@ void say_changes(const std::vector<RecipeChange>& changes, const json& before, c
                      fmt::format("another length, and so another {} schedule of the learning rate",
                                  now.schedule.kind));
   if (lines.empty()) return;
-  if (step)
-    log_warning("from step {} on the run trains with other settings than before:{}", *step + 1,
-                lines);
+  if (stands)
+    log_warning("from step {} on the run trains with other settings than before:{}{}",
+                stands->step + 1, lines, rate_line(changes, before, now, stands->applied));
   else
     log_warning("the run begins anew with other settings than before:{}", lines);
 }

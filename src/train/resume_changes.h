@@ -38,11 +38,16 @@ void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint 
 void refuse_other_model(const std::vector<std::string>& differences);
 // Says that --force goes on with other data, and what the keys that name it mean by that.
 void say_other_data(std::string_view headline, const std::vector<RecipeChange>& changes);
+// Where a run stands that goes on: steps made, and updates applied, which skipped ones are not.
+struct StandingRun {
+  std::int64_t step = 0, applied = 0;
+};
 // Says what changes the training to the person at the terminal: one warning, a line a key with what
-// it means behind `step`, from which the run goes on; nothing: it begins anew. With it train.steps,
-// where a schedule spans them: `now` knows its length (run_length.h), `before` is of run.json.
+// it means where the run stands, and what the next update's rate is and would have been; nothing
+// there: it begins anew. With it train.steps, where a schedule spans them: `now` knows its length
+// (run_length.h), `before` is of run.json.
 void say_changes(const std::vector<RecipeChange>& changes, const nlohmann::json& before,
-                 const Recipe& now, std::optional<std::int64_t> step);
+                 const Recipe& now, std::optional<StandingRun> stands);
 
 // What another value of the key means for a run that goes on, or why it is refused; "" where it
 // means nothing (OnResume::Free).

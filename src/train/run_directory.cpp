@@ -47,6 +47,11 @@ std::vector<std::string> contents(const Path& folder) {
 
 // Before anything is made or changed. `resume` without a record wants a checkpoint to go on from.
 void refuse_what_is_not_ours(const Path& folder, bool resume) {
+  if (is_file(folder))
+    throw UserError("E0820", "the run directory is a file")
+        .at(folder.string())
+        .need("a folder that does not exist or is empty")
+        .advice("another --out");
   if (!is_folder(folder)) return;  // make_folder says what is in the way
   if (has_name(folder / "run.json")) {
     if (resume) return;

@@ -23,10 +23,11 @@ std::int64_t tokens_a_step(const Recipe& recipe) {
   return recipe.train.batch * recipe.train.accumulate * recipe.model.context;
 }
 
-double epochs_of(const Recipe& recipe, std::uint64_t train_tokens) {
+double epochs_of(const Recipe& recipe, std::uint64_t train_tokens, RunPlace place) {
   const double windows = windows_of(recipe, train_tokens);
   if (windows == 0) return 0;
-  return static_cast<double>(recipe.train.steps) * windows_a_step(recipe) / windows;
+  const auto left = static_cast<double>(recipe.train.steps - place.step);
+  return (static_cast<double>(place.windows) + left * windows_a_step(recipe)) / windows;
 }
 
 void settle_length(Recipe& recipe, std::uint64_t train_tokens, RunPlace place) {

@@ -16,8 +16,8 @@ struct RunPlace {
 // Tokens that an update trains on: batch x accumulate x context.
 std::int64_t tokens_a_step(const Recipe& recipe);
 
-// Passes over `train_tokens` tokens that train.steps make.
-double epochs_of(const Recipe& recipe, std::uint64_t train_tokens);
+// Passes over `train_tokens` tokens that train.steps make, of which `place` is behind the run.
+double epochs_of(const Recipe& recipe, std::uint64_t train_tokens, RunPlace place = {});
 
 // A recipe that counts in epochs gets the steps that hand out that many times every window of the
 // data, rounded up and at least one; any other stays as it is. A run that has come to `place` with

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/order.h"
 #include "train/data_record.h"
 #include "train/memory_need.h"
@@ -35,10 +36,28 @@ json read_data_record(const Path& path, bool force) {
 // What the schedule lacks, before anything is prepared for it.
 void check_length(const Recipe& recipe) {
   static_cast<void>(schedule_rule(recipe));
-  const std::int64_t span = recipe.schedule.steps > 0 ? recipe.schedule.steps : recipe.train.steps;
-  if (recipe.schedule.warmup > span)
+  const ScheduleSection& s = recipe.schedule;
+  if (s.warmup > recipe.train.steps)
     log_warning("schedule.warmup is {} updates and the run {}: the learning rate stays below {:g}",
-                recipe.schedule.warmup, span, recipe.optimizer.lr);
+                s.warmup, recipe.train.steps, recipe.optimizer.lr);
+  else if (s.steps > 0 && s.warmup > s.steps)
+    log_warning(
+        "schedule.warmup is {} updates and schedule.steps {}: behind the warm-up nothing is left "
+        "of the schedule, and the rate drops to its end at once",
+        s.warmup, s.steps);
+}
+
+// A step that reads the whole text several times over is rarely meant.
+void warn_of_few_windows(const Recipe& recipe, std::uint64_t train_tokens) {
+  const auto windows = static_cast<std::int64_t>((train_tokens - 1) /
+                                                 static_cast<std::uint64_t>(recipe.model.context));
+  const std::int64_t a_step = recipe.train.batch * recipe.train.accumulate;
+  if (recipe.data.sampling == "random" || windows >= a_step) return;
+  log_warning(
+      "the training text is {} window{} of {} tokens and a step takes {}: every step reads all of "
+      "it more than once; more text, a smaller train.batch or model.context, or data.sampling = "
+      "random",
+      windows, windows == 1 ? "" : "s", recipe.model.context, a_step);
 }
 
 class Resumption {
@@ -61,10 +80,7 @@ class Resumption {
     json data_record = is_text_gone_ ? data_record_ : data_record_of(data);
     compare_data(data_record, data.info);
     settle_length(recipe_, data.train.size(), place_);
-    if (is_compared_)
-      say_changes(changes_, record_["recipe"], recipe_,
-                  has_checkpoint_ ? std::optional(place_.step) : std::nullopt);
-    return {recipe_, std::move(data), std::move(data_record), started(), history()};
+    return {recipe_, std::move(data), std::move(data_record), started(), history(), changes_};
   }
 
  private:
@@ -76,7 +92,6 @@ class Resumption {
       if (const auto settled = settled_precision(before)) recipe_.precision = *settled;
     changes_ = recipe_changes(before, recipe_);
     refuse_fixed(changes_, has_checkpoint_);
-    is_compared_ = true;
   }
 
   static json lost_data_record(const CheckpointMeta& from) {
@@ -108,6 +123,10 @@ class Resumption {
   [[noreturn]] void refuse_characters(const DataError& why) const {
     UserError e("E0818", "the data of the run is not what it was");
     e.add_line("saw", why.headline());
+    // Its lines that say which, and in which file: "  saw   U+2603".
+    for (const std::string_view line : split(why.what(), '\n'))
+      for (const std::string_view label : {"  saw ", "  in "})
+        if (line.starts_with(label)) e.add_line("saw", trim(line.substr(label.size())));
     for (const std::string& line : file_differences(data_record_, files_of_text(recipe_)))
       e.add_line("saw", line);
     e.add_line("need",
@@ -205,11 +224,11 @@ class Resumption {
   Recipe recipe_;
   std::vector<RecipeChange> changes_;
   RunPlace place_;
-  bool is_compared_ = false, is_other_data_ = false, is_text_gone_ = false;
+  bool is_other_data_ = false, is_text_gone_ = false;
 };
 
 RunStart new_run(const Recipe& recipe, const TrainOptions& options) {
-  RunStart start{recipe, open_data(recipe, options.quiet), {}, "", json::array()};
+  RunStart start{recipe, open_data(recipe, options.quiet), {}, "", json::array(), {}};
   start.data_record = data_record_of(start.data);
   settle_length(start.recipe, start.data.train.size());
   return start;
@@ -229,6 +248,7 @@ RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json
   // A context that the text does not fill, before a plan is made for it.
   const auto context = static_cast<std::uint64_t>(recipe.model.context);
   static_cast<void>(WindowOrder(start.data.train.size(), context, {}));
+  warn_of_few_windows(start.recipe, start.data.train.size());
   return start;
 }
 

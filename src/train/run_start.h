@@ -11,6 +11,7 @@
 
 #include "train/manifest.h"
 #include "train/recipe.h"
+#include "train/resume_changes.h"
 #include "train/trainer.h"
 
 namespace aloft {
@@ -21,6 +22,7 @@ struct RunStart {
   nlohmann::json data_record;                        // data.json
   std::string started;                               // when the run was first begun
   nlohmann::json history = nlohmann::json::array();  // of run.json: one entry a resume
+  std::vector<RecipeChange> changes;                 // of the recipe, to be said when it goes on
 };
 
 // `known`: what is known of the run that goes on (RunDirectory::known); null for a new one. `from`:

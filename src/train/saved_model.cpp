@@ -1,5 +1,7 @@
 #include "train/saved_model.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -12,6 +14,7 @@
 #include "train/checkpoint_folder.h"
 #include "train/model_json.h"
 #include "train/run_directory.h"
+#include "train/validation_loss.h"
 
 namespace aloft {
 namespace {
@@ -48,6 +51,10 @@ std::unique_ptr<models::Gpt2> make_model(const models::Gpt2Config& config) {
 
 SavedModel open_checkpoint(const Path& checkpoint) {
   const CheckpointMeta meta = check_checkpoint(checkpoint);
+  log_info("reading {}{}", checkpoint.string(),
+           meta.validation_loss
+               ? fmt::format(", validation loss {}", loss_text(*meta.validation_loss))
+               : "");
   SavedModel saved;
   saved.model = make_model(model_of_json(meta.model));
   models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);

@@ -67,6 +67,7 @@ class Training {
     else
       train();
     if (behind_the_end_) std::rethrow_exception(behind_the_end_);
+    result_.best = best_;
     return result_;
   }
 
@@ -101,8 +102,9 @@ class Training {
 
   void introduce() const {
     if (options_.quiet) return;
+    const RunPlace place{step_, position_};
     std::string text =
-        start_banner({session_, data_, options_.out, step_, result_.planned_peak_bytes,
+        start_banner({session_, data_, options_.out, place, tokens_, result_.planned_peak_bytes,
                       result_.compile_s, omp_get_max_threads()});
     text.pop_back();
     log_info("{}", text);
@@ -146,8 +148,12 @@ class Training {
   // Nothing is written but the report, which may show more than it did, and nothing removed but
   // what the last save would have.
   void stay_as_it_is() {
-    log_warning("nothing to do: the run stands behind step {} of {}{}", step_, recipe_.train.steps,
-                patience_is_over(best_, recipe_.train.patience) ? "; its patience is over" : "");
+    const TrainSection& t = recipe_.train;
+    std::string way = fmt::format("to go on: --steps above {}", step_);
+    if (t.epochs > 0) way = "to go on: a larger train.epochs";
+    if (step_ < t.steps && patience_is_over(best_, t.patience))
+      way = "its patience is over; to go on: a larger train.patience";
+    log_warning("nothing to do: the run stands behind step {} of {}; {}", step_, t.steps, way);
     result_.last_step = step_;
     if (const json& found = directory_.found_record(); found.is_object())
       if (const json& result = found.value("result", json()); result.is_object())
@@ -181,6 +187,10 @@ class Training {
       log_warning("{} holds no healthy checkpoint: the run begins anew, and so do its metrics",
                   directory_.checkpoints().string());
     }
+    if (const json& known = directory_.known(); known.is_object() && known.contains("recipe"))
+      say_changes(
+          start_.changes, known["recipe"], recipe_,
+          from_ ? std::optional(StandingRun{step_, step_ - result_.skipped}) : std::nullopt);
   }
 
   // What the step needs is known, and refused, before any weight is made.
@@ -305,6 +315,8 @@ class Training {
     }
     if (step_ > 0 && is_due(recipe_.train.sample_every) && lacks_sample()) sample();
     while (!is_over() && !InterruptScope::asked()) {
+      InterruptScope::finishes(step_ + 1);
+      progress.begin(step_ + 1);
       const StepRecord r = one_step(loader);
       if (result_.steps++ == 0) result_.first_loss = r.loss;
       result_.last_loss = r.loss;
@@ -322,6 +334,7 @@ class Training {
       if (step_ < recipe_.train.steps && (saver_.is_due(step_) || is_best())) save(metrics);
       if (is_due(recipe_.train.sample_every)) sample();
     }
+    InterruptScope::finishes(0);
     progress.pause();
     result_.last_step = step_;
     if (!is_over()) {

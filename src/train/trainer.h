@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "data/pack.h"
+#include "train/best_validation.h"
 #include "train/recipe.h"
 
 namespace aloft {
@@ -39,6 +40,7 @@ struct TrainResult {
   double first_loss = 0;                // of this call's steps
   std::optional<double> last_loss;      // of the whole run's; nothing where it has made none
   std::optional<double> val_loss;       // the newest
+  std::optional<BestValidation> best;   // of the whole run
   std::optional<double> bytes_a_token;  // of the validation part: bytes_a_validation_token()
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;
   std::uint64_t planned_peak_bytes = 0;

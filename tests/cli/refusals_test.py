@@ -149,10 +149,18 @@ class Refusals(ProgramTest):
 
     def test_slips_are_met_with_names(self):
         self.aloft("explain", "precision", "tiny.tml", exit_code=2, says=["E0721", "try   tiny.toml"])
-        self.aloft("explain", "precision", "run", exit_code=2,
+        self.aloft("explain", "plan", "run", exit_code=2,
                    says=["E0721", "run directory", "llama", "lenet", "resnet18"])
+        self.aloft("explain", "precision", "run", "--precision", "O0", exit_code=2, says=["E0724"])
         self.aloft("bench", "step", "--model", "lenett", exit_code=2, says=["E0721", "try   lenet"])
         self.aloft("recipes", "tiny.toml", exit_code=2, says=["E0721", "--print-config"])
+        self.aloft("train", "run", exit_code=2,
+                   says=["this is a run directory, not a recipe", "--resume --out run"])
+        self.aloft("train", "cache", exit_code=2, says=["this is a folder, not a recipe"])
+        self.aloft("train", "tiny.toml", "--out", "tiny.toml", exit_code=2,
+                   says=["E0820", "the run directory is a file"])
+        self.aloft("train", "tiny.toml", "--out", "no", "--set", 'optimizer.no_decay=["wtee.*"]',
+                   exit_code=2, says=["E0809", "optimizer.no_decay (--set)"])
         self.aloft("recipes", "nowhere", exit_code=2, says=["E0721"])
         done = self.aloft(exit_code=2, says=["error E0700"])
         self.assertIn("train", done.stdout)

@@ -242,10 +242,27 @@ class Resume(ProgramTest):
             self.assertRegex(line, "^" + start)
             self.assertLessEqual(len(line), 100)
         self.assertEqual(said.count(" -> "), 4)
+        # Behind 4 of 4 updates the old curve is at its end, a tenth of 0.001; the new one is halfway.
+        self.says(said, "\n  the rate of the next update: 0.000275, and would have been 0.0001\n")
         again = self.train("run", "--resume", "--steps", 12, optimizer__lr="5e-4", train__batch=4,
                            train__seed=9, schedule__kind="cosine", schedule__steps=8)
         self.says(again, "  schedule.steps: 0 -> 8")
         self.assertEqual(again.count(" -> "), 1)
+
+    def test_the_weights_were_drawn_already(self):
+        self.train("run")
+        said = self.train("run", "--resume", "--steps", 8, model__init_std=0.5, exit_code=2)
+        self.says(said, "E0817", "model.init_std: 0.02, now 0.5", "the weights were drawn with it")
+        self.assertEqual(self.record()["recipe"]["model"]["init_std"], 0.02)
+
+    def test_the_banner_counts_what_was_trained_by_other_batches(self):
+        self.train("run", "--steps", 6)
+        said = self.train("run", "--resume", "--steps", 10, train__batch=4, train__accumulate=2)
+        tokens = 6 * 16 + 4 * 64
+        self.assertEqual(self.lines()[-2]["tokens"], tokens)
+        windows = (json.loads((self.folder / "run" / "data.json").read_text())["train"]["tokens"] - 1) // 8
+        self.says(said, "10 steps, from 7 on of 64 tokens (4 x 8 x 2 micro-batches): "
+                  f"{tokens} tokens, {tokens / 8 / windows:.3g} epochs; going on behind step 6")
 
     def test_a_long_change_takes_two_lines(self):
         self.train("run")
@@ -296,8 +313,9 @@ class Resume(ProgramTest):
         files = {p: p.read_bytes() for p in (self.folder / "run").rglob("*")
                  if p.is_file() and p.name != "report.html"}
         for steps in (3, 6):
-            said = self.train("run", "--resume", "--steps", steps)
-            self.says(said, "nothing to do", f"behind step 6 of {steps}")
+            said = self.train("run", "--resume", "--steps", steps, optimizer__lr="5e-4")
+            self.says(said, "nothing to do", f"behind step 6 of {steps}; to go on: --steps above 6")
+            self.assertNotIn("other settings", said)
             self.assertNotIn("precision    ", said)  # no banner
             for path, content in files.items():
                 self.assertEqual(path.read_bytes(), content, path)
@@ -330,6 +348,7 @@ class Resume(ProgramTest):
             for force in ([], ["--force"]):
                 said = self.train("run", "--resume", "--steps", 8, *force, exit_code=2, **char)
                 self.says(said, "error E0818", "does not know", words, "run/tokenizer")
+                self.assertRegex(said, r"saw   U\+00(E9|46)\n  saw   \S*text.txt\n")
         text.write_text(kept)
         self.train("run", "--resume", "--steps", 8, **char)
 
@@ -387,7 +406,7 @@ class Resume(ProgramTest):
         self.train("straight", "--steps", 8)
         self.train("run")
         (self.folder / "text.txt").rename(self.folder / "elsewhere.txt")
-        self.says(self.train("run", "--resume", "--steps", 8), "no such text", "its own tokens")
+        self.says(self.train("run", "--resume", "--steps", 8), "no such text: \"text.txt\": the run", "its own tokens")
         state = [(self.folder / out / "checkpoints" / "step-000008" / "model.safetensors").read_bytes()
                  for out in ("straight", "run")]
         self.assertTrue(state[0] == state[1])
@@ -479,6 +498,7 @@ class Resume(ProgramTest):
         with run.stderr:
             said = run.stderr.read()
         self.assertEqual(run.wait(120), 130)
+        self.assertRegex(said, r"SIGINT: finishing step \d+, then saving; Ctrl-C again ends now")
         newest = sorted((self.folder / "run" / "checkpoints").iterdir())[-1].name
         self.says(said, f"run/checkpoints/{newest}", "with --resume goes on")
 

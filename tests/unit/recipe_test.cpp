@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 #include "train/run_length.h"
 #include "train/session.h"
 #include "train/toml_text.h"
+#include "train/trainer.h"
 
 namespace aloft {
 namespace {
@@ -140,6 +142,8 @@ TEST(Recipe, CountsInStepsOrInEpochs) {
   }
   settle_length(r, 1601, {10, 24});  // by batches of 2 and 4: 226 windows are left
   EXPECT_EQ(r.train.steps, 10 + 19);
+  // What is behind the run counts as it was.
+  EXPECT_DOUBLE_EQ(epochs_of(r, 1601, {10, 24}), (24 + 19 * 12) / 100.0);
   settle_length(r, 1601, {300, 300});  // beyond the end
   EXPECT_EQ(r.train.steps, 300);
   r = parse_recipe("[train]\nepochs = 2\n", "r.toml", {{"train.steps", "7"}});
@@ -331,6 +335,17 @@ weight_decay = 0.5
   EXPECT_EQ(set.optimizer.groups, (std::vector<ParameterGroup>{{{"wte.*"}, 0.5, {}}}));
 }
 
+// One that stands before another keeps its parameters from it; the last would do nothing.
+TEST(Recipe, AGroupHasARateOrADecayOrKeepsParametersFromAnother) {
+  const char* const spare = "[[optimizer.groups]]\nparameters = [\"wte.*\"]\n";
+  const char* const rest = "[[optimizer.groups]]\nparameters = [\"*\"]\nlr = 1e-4\n";
+  EXPECT_EQ(mistakes_of(std::string(spare) + rest), "none");
+  const std::string said = mistakes_of(std::string(rest) + spare);
+  EXPECT_NE(said.find("optimizer.groups[1]: does nothing; need lr or weight_decay"),
+            std::string::npos)
+      << said;
+}
+
 TEST(Recipe, MistakesInGroupsHaveTheirLines) {
   const std::string said = mistakes_of(R"([[optimizer.groups]]
 paramters = ["wte.*"]
@@ -393,6 +408,63 @@ TEST(Recipe, AScheduleMaySpanMoreStepsThanTheRun) {
   EXPECT_NE(rate(shorter, 9), rate(whole, 9));
 }
 
+double rate_of(const Recipe& r, int update) {
+  return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), update);
+}
+
+// torch.optim.lr_scheduler.StepLR(lr=1e-3, step_size=5): a drop every 5 updates, without an end.
+TEST(Recipe, DropsGoOnUnlessALowestRateIsGiven) {
+  const std::vector<Override> step = {{"schedule.kind", "step"}, {"schedule.step_size", "5"}};
+  const Recipe r = parse_recipe("", "r.toml", step);
+  for (int update = 0; update < 20; ++update)
+    EXPECT_DOUBLE_EQ(rate_of(r, update), 1e-3 * std::pow(0.1, update / 5)) << update;
+  std::vector<Override> ended = step;
+  ended.push_back({"schedule.final_lr", "5e-5"});
+  EXPECT_DOUBLE_EQ(rate_of(parse_recipe("", "r.toml", ended), 12), 5e-5);
+  // The curves that fall to an end have a tenth of the rate for it.
+  for (const char* kind : {"cosine", "linear", "wsd"})
+    EXPECT_NEAR(rate_of(parse_recipe("", "r.toml", {{"schedule.kind", kind}}), 400), 1e-4, 1e-12)
+        << kind;
+}
+
+TEST(Recipe, AScheduleThatDoesNotWorkOutNamesItsKeys) {
+  const auto said = [](const std::string& text, const std::vector<Override>& set) -> std::string {
+    try {
+      schedule_rule(parse_recipe(text, "r.toml", set));
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  const std::string above = said("[schedule]\nkind = \"cosine\"\n", {{"schedule.final_lr", "0.1"}});
+  EXPECT_NE(above.find("schedule.final_lr = 0.1 (--set), above optimizer.lr = 0.001 (default)"),
+            std::string::npos)
+      << above;
+  const std::string longer =
+      said("[schedule]\nkind = \"wsd\"\ndecay = 9\n", {{"train.steps", "4"}});
+  EXPECT_NE(longer.find("schedule.decay = 9 (r.toml:3)"), std::string::npos) << longer;
+  EXPECT_EQ((longer + above).find("min_factor"), std::string::npos);
+}
+
+TEST(Recipe, ALevelThatNobodyNamedIsSaid) {
+  const Recipe r = parse_recipe("", "r.toml", {{"precision.keep_norms_fp32", "true"}});
+  EXPECT_EQ(r.origin.at("precision.level"), "a [precision] that names no level, --set");
+  const std::string said = mistakes_of("", {{"precision.matmul", "bf16x3"}});
+  EXPECT_NE(said.find("O2, which a table without a level means,"), std::string::npos) << said;
+  EXPECT_NE(said.find("add level O0"), std::string::npos) << said;
+  EXPECT_NE(mistakes_of("", {{"precision.level", "O4"}}).find("one of O0, O1, O2, O3"),
+            std::string::npos);
+}
+
+TEST(Recipe, NesterovWithoutMomentumHasItsLine) {
+  const std::string said =
+      mistakes_of("[optimizer]\nkind = \"momentum\"\nmomentum = 0\nnesterov = true\n");
+  EXPECT_NE(said.find("r.toml:4 optimizer.nesterov: needs optimizer.momentum above 0, which is 0 "
+                      "(r.toml:3)"),
+            std::string::npos)
+      << said;
+}
+
 TEST(Recipe, PathsOfTheFileBeginAtTheFileAndOverridesWhereTheUserIs) {
   TemporaryFolder folder;
   folder.put(folder / "r.toml", kRecipe);
@@ -411,6 +483,15 @@ TEST(Recipe, PathsOfTheFileBeginAtTheFileAndOverridesWhereTheUserIs) {
 }
 
 // Weights decay; biases do not, and neither do the scales and shifts of norms.
+// Not a folder below wherever the program was started.
+TEST(Cache, AnEmptyHomeIsNone) {
+  ::setenv("XDG_CACHE_HOME", "", 1);
+  ::setenv("HOME", "", 1);
+  EXPECT_EQ(default_cache(), Path("/tmp/.cache/aloft"));
+  ::setenv("HOME", "/home/somebody", 1);
+  EXPECT_EQ(default_cache(), Path("/home/somebody/.cache/aloft"));
+}
+
 TEST(Recipe, NormsAndBiasesDoNotDecay) {
   use_backend(cpu_backend());
   const Recipe recipe = parse_recipe(kRecipe, "r.toml", {{"data.tokenizer", "byte"}});
