@@ -47,6 +47,17 @@ TEST(Curves, SmoothingTakesNoiseAwayAndPassesOverWhatIsNotFinite) {
     EXPECT_NEAR(curves["loss_smoothed"][i].get<double>(), 3, 0.05) << i;
 }
 
+// Losses that jump where the run was gone on with: no mean lies between.
+TEST(Curves, SmoothingDoesNotReachAcrossAResume) {
+  std::string text;
+  for (int i = 1; i <= 1000; ++i) text += step_line(i, i <= 400 ? 2 : i <= 403 ? 5 : 9);
+  const std::vector<double> resumes = {403, 400, 400, 0, 5000};
+  const json curves = curves_of(text, 2000, resumes);
+  EXPECT_EQ(curves["loss_smoothed"], curves["loss"]);
+  EXPECT_NE(curves_of(text)["loss_smoothed"], curves["loss"]);
+  EXPECT_EQ(curves_of("", 2000, resumes)["loss_smoothed"], json::array());
+}
+
 TEST(Curves, TheLastStepIsTheLastStepHoweverManyThereAre) {
   std::string text;
   for (int i = 1; i <= 4321; ++i) text += step_line(i, i);

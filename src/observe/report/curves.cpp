@@ -48,14 +48,36 @@ json entry(const std::vector<double>& column, std::size_t from, std::size_t to, 
   return count ? rounded(sum / static_cast<double>(count)) : json(nullptr);
 }
 
-// Means over windows that are centred, shrinking towards both ends: a straight line stays where it
-// is, so the curve neither lags nor leads. Null where the column is.
-json centred_means(const json& column) {
+struct Stretch {
+  std::ptrdiff_t begin, end;
+};
+
+// The entries between one resume and the next: what is smoothed across one shows what never was.
+std::vector<Stretch> stretches_of(const json& steps, std::vector<double> resumes) {
+  std::sort(resumes.begin(), resumes.end());
+  std::vector<Stretch> out;
+  std::ptrdiff_t begin = 0, at = 0;
+  const auto count = static_cast<std::ptrdiff_t>(steps.size());
+  for (const double resume : resumes) {
+    while (at < count && !(steps[static_cast<std::size_t>(at)].get<double>() > resume)) ++at;
+    if (at > begin) out.push_back({begin, at});
+    begin = at;
+  }
+  if (count > begin) out.push_back({begin, count});
+  return out;
+}
+
+// Means over windows that are centred, shrinking towards both ends of a stretch: a straight line
+// stays where it is, so the curve neither lags nor leads. Null where the column is.
+json centred_means(const json& column, const std::vector<Stretch>& stretches) {
   const auto count = static_cast<std::ptrdiff_t>(column.size());
   const std::ptrdiff_t most = std::clamp<std::ptrdiff_t>(count / 40, 1, 25);
   json out = json::array();
+  std::size_t stretch = 0;
   for (std::ptrdiff_t i = 0; i < count; ++i) {
-    const std::ptrdiff_t reach = std::min({most, i, count - 1 - i});
+    while (i >= stretches[stretch].end) ++stretch;
+    const auto [begin, end] = stretches[stretch];
+    const std::ptrdiff_t reach = std::min({most, i - begin, end - 1 - i});
     double sum = 0;
     int finite = 0;
     for (std::ptrdiff_t j = i - reach; j <= i + reach; ++j)
@@ -105,7 +127,7 @@ Metrics read(std::string_view text) {
 
 }  // namespace
 
-json curves_of(std::string_view metrics, std::size_t most) {
+json curves_of(std::string_view metrics, std::size_t most, const std::vector<double>& resumes) {
   Metrics m = read(metrics);
   const std::size_t steps = m.columns[kStep].size();
   const std::size_t group = most ? std::max<std::size_t>(1, (steps + most - 1) / most) : 1;
@@ -115,8 +137,9 @@ json curves_of(std::string_view metrics, std::size_t most) {
     for (std::size_t i = 0; i < steps; i += group)
       column.push_back(entry(m.columns[c], i, std::min(i + group, steps), kAveraged[c]));
   }
+  const std::vector<Stretch> stretches = stretches_of(out["step"], resumes);
   for (const std::size_t c : {kLoss, kRate})
-    out[std::string(kColumns[c]) + "_smoothed"] = centred_means(out[kColumns[c]]);
+    out[std::string(kColumns[c]) + "_smoothed"] = centred_means(out[kColumns[c]], stretches);
   const auto first = std::find_if(m.columns[kLoss].begin(), m.columns[kLoss].end(),
                                   [](double x) { return std::isfinite(x); });
   out["first_loss"] = first == m.columns[kLoss].end() ? json(nullptr) : rounded(*first);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <vector>
 
 namespace aloft {
 
@@ -14,7 +15,9 @@ namespace aloft {
 // finite is null. More than `most` steps are gathered into groups of equal size, which stand at
 // their middle: means, but the last of loss_scale and time_s; every evaluation stays, and the
 // newest kMostSkips skips. Lines that are not JSON (a crash cut them short) are left out.
-nlohmann::json curves_of(std::string_view metrics, std::size_t most = 2000);
+// `resumes`: the steps behind which the run was gone on with; no window reaches across one.
+nlohmann::json curves_of(std::string_view metrics, std::size_t most = 2000,
+                         const std::vector<double>& resumes = {});
 
 inline constexpr std::size_t kMostSkips = 1000;
 

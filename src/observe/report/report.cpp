@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/folder.h"
@@ -52,6 +53,17 @@ json read_record(const Path& path) {
   return record;
 }
 
+// The steps behind which the run was gone on with.
+std::vector<double> resumes_of(const json& run) {
+  std::vector<double> steps;
+  if (const auto history = run.find("history"); history != run.end() && history->is_array())
+    for (const json& entry : *history)
+      if (entry.is_object())
+        if (const auto step = entry.find("step"); step != entry.end() && step->is_number())
+          steps.push_back(step->get<double>());
+  return steps;
+}
+
 // A page shows the beginning of a sample; the file has all of it.
 std::string newest_sample(const Path& folder) {
   constexpr std::size_t kShown = 1 << 20;
@@ -74,7 +86,7 @@ std::string report_page_of(const Path& run) {
   const Path metrics = run / "metrics.jsonl";
   const bool has_metrics = path_exists(metrics);
   if (!has_metrics) log_warning("{} is gone: the report has no curves", metrics.string());
-  data["curves"] = curves_of(has_metrics ? read_file(metrics) : "");
+  data["curves"] = curves_of(has_metrics ? read_file(metrics) : "", 2000, resumes_of(data["run"]));
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
   data["sample"] = newest_sample(run / "samples");
   const std::string text = for_script(data);

@@ -9,7 +9,7 @@
     return { label, data: points, borderColor: colour(name), backgroundColor: colour(name),
              borderWidth: 1.6, pointHitRadius: 6,
              pointRadius: points.filter((p) => finite(p.y)).length < 3 ? 3 : 0,  // no line to see
-             spanGaps: false, ...more };
+             spanGaps: false, clip: 4, ...more };  // markers at the edge stay whole
   }
 
   const compact = (v) =>
@@ -48,10 +48,11 @@
   const steps = () => ({ title: "step", min: 0, max: Math.max(1, curves.last.step || 0) });
 
   // What a curve leaves out: an empty frame says why it is empty.
-  function missing(ys) {
-    const known = ys.filter(finite).length;
+  function missing(ys, what) {
+    const known = ys.filter(finite).length, of = whole(ys.length), n = whole(ys.length - known);
     return known === ys.length ? "" : known === 0 ? "never finite"
-      : `not finite at ${whole(ys.length - known)} of ${whole(ys.length)} points`;
+      : curves.group > 1 ? `${what} finite in no step of ${n} of ${of} points`
+        : `${what} not finite in ${n} of ${of} steps`;
   }
   const note = (...parts) => parts.filter(Boolean).join("; ");
 
@@ -60,7 +61,7 @@
     const unknown = curves.evaluations.filter((e) => !finite(e[1])).map((e) => whole(e[0]));
     byId("loss-note").textContent = note(
       resumes.length ? "dotted: where the run was gone on with" : "",
-      curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "", missing(curves.loss),
+      curves.group > 1 ? `each point is the mean of ${curves.group} steps` : "", missing(curves.loss, "loss"),
       unknown.length ? `validation not finite at step ${unknown.slice(0, 4).join(", ")}` +
         (unknown.length > 4 ? ` and ${unknown.length - 4} more` : "") : "");
     const validation = line("validation", evaluations, "second",
@@ -84,7 +85,7 @@
 
   function normChart() {
     const clip = run.recipe.optimizer && run.recipe.optimizer.clip_norm;
-    byId("norm-note").textContent = note("before clipping", missing(curves.grad_norm));
+    byId("norm-note").textContent = note("before clipping", missing(curves.grad_norm, "norm"));
     const sets = [line("gradient norm", xy(curves.grad_norm), "fourth", { borderWidth: 1.4 })];
     if (clip > 0 && curves.step.length > 1)
       sets.push(line(`clipped to ${clip}`, [{ x: curves.step[0], y: clip },
