@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
@@ -57,7 +58,8 @@ void print_table(const json& j) {
   print_result("  {:>10.1f} ms in ops with matrix products, update at {:.1f} GB/s\n",
                j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
   print_limit(j);
-  print_result("  where the time goes, ms a step:\n");
+  print_result("  where the time goes, ms a step: the mean of {} profiled steps of {:.2f} ms\n",
+               j["profiled_steps"].dump(), j["profiled_step_ms"].get<double>());
   for (const json& row : j["ops"]) {
     const double ms = row["ms"].get<double>();
     if (ms < 0.01 * j["step_ms"].get<double>()) break;
@@ -109,6 +111,11 @@ Action bench_verb(CLI::App& app) {
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
   return [o, start] {
     const auto subject = open_bench(*o);
+    if (load_a_processor() > kBusy)
+      log_warning(
+          "other programs run (load {:.1f} a processor): rates will be lower than the machine's, "
+          "and steps differ from one another",
+          load_a_processor());
     const json j = measure_bench(*subject, *o, start);
     if (o->as_json)
       print_result("{}\n", json_text(j));

@@ -1,6 +1,8 @@
 // A small Llama's training step to be timed: AdamW on made-up tokens.
 #include <omp.h>
 
+#include <numeric>
+
 #include "cli/model_bench.h"
 #include "models/llama.h"
 #include "optim/adam.h"
@@ -18,6 +20,7 @@ models::LlamaConfig config_of(const BenchOptions& o) {
   const auto put = [](std::int64_t given, std::int64_t& to) { to = given > 0 ? given : to; };
   put(o.layers, c.layers);
   put(o.heads, c.heads);
+  c.kv_heads = std::gcd(c.heads, c.kv_heads);  // no option sets it: it goes with any --heads
   put(o.dim, c.dim);
   put(o.vocab, c.vocab);
   return c;

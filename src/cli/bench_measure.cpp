@@ -68,6 +68,8 @@ class Measuring {
          {"update_ms", update_ms},
          {"update_bytes", bytes},
          {"optimizer_gb_s", update_ms > 0 ? bytes / update_ms / 1e6 : 0},
+         {"profiled_steps", profile_times_.size()},
+         {"profiled_step_ms", median(profile_times_) * 1e3},
          {"ops", profile_.by_op()},
          {"loss", loss_}});
     if (limit_) limit_->add_to(j, step_ms, profile_);
@@ -90,7 +92,11 @@ class Measuring {
   void profile(int steps) {
     Executor& executor = subject_.programs().executor();
     executor.attach(&profile_);
-    for (int i = 0; i < std::max(1, steps); ++i) subject_.step();
+    for (int i = 0; i < std::max(1, steps); ++i) {
+      const double start = steady_seconds();
+      subject_.step();
+      profile_times_.push_back(steady_seconds() - start);
+    }
     executor.attach(nullptr);
   }
 
@@ -99,7 +105,7 @@ class Measuring {
   const Program& program_;
   Profile profile_;
   std::optional<StepLimit> limit_;
-  std::vector<double> times_;
+  std::vector<double> times_, profile_times_;
   double first_ = 0, loss_ = 0;
   std::uint64_t rss_ = 0;
 };

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/machine.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
@@ -49,12 +50,12 @@ Finding threads() {
 }
 
 Finding load() {
-  double averages[1] = {0};
-  if (getloadavg(averages, 1) != 1) return {"load", "warn", "unknown", "the system does not say"};
+  const double load = load_a_processor();
+  if (load < 0) return {"load", "warn", "unknown", "the system does not say"};
   const double cores = std::max(1u, std::thread::hardware_concurrency());
-  const bool busy = averages[0] > 0.5 * cores;
+  const bool busy = load > kBusy;
   return {
-      "load", busy ? "warn" : "ok", fmt::format("{:.1f} on {:.0f} processors", averages[0], cores),
+      "load", busy ? "warn" : "ok", fmt::format("{:.1f} on {:.0f} processors", load * cores, cores),
       busy ? "other programs run: measured rates will be lower, and threads lose time waiting for "
              "one another; fewer of them (OMP_NUM_THREADS) may be faster"
            : ""};

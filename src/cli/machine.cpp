@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -18,6 +20,12 @@ std::string machine_name() {
       break;
     }
   return fmt::format("{}, {} threads", name, std::thread::hardware_concurrency());
+}
+
+double load_a_processor() {
+  double averages[1] = {0};
+  if (getloadavg(averages, 1) != 1) return -1;
+  return averages[0] / std::max(1u, std::thread::hardware_concurrency());
 }
 
 }  // namespace aloft::cli
