@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "cli/bench_step.h"
 #include "cli/explain_kernels.h"
 #include "cli/product_rates.h"
@@ -20,6 +21,7 @@
 #include "plan/plan.h"
 #include "train/memory_need.h"
 #include "train/recipe_unused.h"
+#include "train/run_directory.h"
 #include "train/run_record.h"
 #include "train/session.h"
 
@@ -86,19 +88,68 @@ std::unique_ptr<Explained> compile(const Options& o) {
   return made;
 }
 
+// Which key of the recipe denies or allows an op, and where it was set.
+std::string reason_of(const json& decision, const PrecisionRecipe& recipe, const Recipe* from) {
+  std::string reason = decision.at("reason");
+  const bool denied = reason.starts_with("the recipe denies it");
+  if (!denied && !reason.starts_with("the recipe allows it")) return reason;
+  const auto& ops = denied ? recipe.deny_ops : recipe.allow_ops;
+  const bool by_op = glob_match_any(ops, decision.at("op").get<std::string>());
+  const std::string key = std::string(denied ? "deny_" : "allow_") + (by_op ? "ops" : "params");
+  reason += fmt::format(" ({} = {}", key,
+                        join(by_op    ? ops
+                             : denied ? recipe.deny_params
+                                      : recipe.allow_params,
+                             ", "));
+  if (from)
+    if (const auto it = from->origin.find("precision." + key); it != from->origin.end())
+      reason += ", " + it->second;
+  return reason + ")";
+}
+
+bool is_run(const Options& o) { return path_exists(Path(o.recipe) / "run.json"); }
+
+// What a run decided when it was compiled, as its record says.
+json decisions_of_run(const Options& o, std::string& policy) {
+  if (!o.precision.empty() || !o.set.empty() || o.program != "train")
+    throw UserError("E0724", "a run has decided already")
+        .at(o.recipe)
+        .saw("an option that would have it compiled otherwise")
+        .advice("name the recipe instead");
+  const json record = read_run_record(Path(o.recipe) / "run.json");
+  policy = record.value("policy", "");
+  const auto decisions = record.find("precision_decisions");
+  if (decisions == record.end() || !decisions->is_array())
+    throw UserError("E0723", "the run's record holds no decisions")
+        .at(o.recipe)
+        .saw("a run in eager mode, or of a program before")
+        .advice("name the recipe instead");
+  return *decisions;
+}
+
 ExitCode precision(const Options& o) {
-  const auto e = compile(o);
-  const json decisions = decisions_record(e->programs().decisions(o.program));
+  std::string policy;
+  std::unique_ptr<Explained> e;
+  json decisions;
+  if (is_run(o)) {
+    decisions = decisions_of_run(o, policy);
+  } else {
+    e = compile(o);
+    policy = e->precision;
+    decisions = decisions_record(e->programs().decisions(o.program));
+  }
   if (o.json) {
     print_result("{}\n", decisions.dump(2));
     return ExitCode::Ok;
   }
+  const PrecisionRecipe recipe = parse_precision(policy);
+  const Recipe* from = e && !e->model ? &e->session.recipe : nullptr;
   std::vector<std::vector<std::string>> rows{
       {"op", "place", "phase", "compute", "accumulate", "store", "reason"}};
   for (const json& d : decisions)
-    rows.push_back(
-        {d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"], d["reason"]});
-  print_result("{}\n{}", e->precision, table(rows));
+    rows.push_back({d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"],
+                    reason_of(d, recipe, from)});
+  print_result("{}\n{}", policy, table(rows));
   return ExitCode::Ok;
 }
 
@@ -152,7 +203,9 @@ Action explain_verb(CLI::App& app) {
   for (const Subject& s : kSubjects) {
     CLI::App* sub = app.add_subcommand(s.name, s.summary);
     sub->add_option("recipe", o->recipe,
-                    "recipe file (*.toml), or a model that aloft bench step knows by name")
+                    s.run == precision
+                        ? "recipe (*.toml), model that aloft bench step knows by name, or run"
+                        : "recipe file (*.toml), or a model that aloft bench step knows by name")
         ->required();
     sub->add_option("--precision", o->precision, "O0, O1, O2:bf16 ...; beats the recipe's");
     sub->add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");

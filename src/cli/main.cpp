@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/output.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "cli/failure.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
@@ -57,6 +58,13 @@ std::string meant(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
+// CLI11 says what it did not expect backwards.
+std::string headline_of(const CLI::ParseError& e, const CLI::App& app) {
+  const std::vector<std::string> rest = app.remaining(true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&e) == nullptr || rest.empty()) return e.what();
+  return "not expected here: " + join(rest, " ");
+}
+
 // OpenMP takes any number from the environment.
 void check_threads() {
   if (omp_get_max_threads() <= kMostThreads) return;
@@ -91,10 +99,12 @@ int run(int argc, char** argv) {
       print_result(std::string_view(text.str()));
       return 0;
     }
-    const auto verbs = app.get_subcommands();
-    UserError wrong("E0700", e.what());
+    std::string verb;
+    for (const CLI::App* at = &app; !at->get_subcommands().empty(); verb += at->get_name() + " ")
+      at = at->get_subcommands()[0];
+    UserError wrong("E0700", headline_of(e, app));
     if (const std::string near = meant(app, argc, argv); !near.empty()) wrong.add_line("try", near);
-    wrong.add_line("try", "aloft " + (verbs.empty() ? "" : verbs[0]->get_name() + " ") + "--help");
+    wrong.add_line("try", "aloft " + verb + "--help");
     throw wrong;
   }
   check_threads();

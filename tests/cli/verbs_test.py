@@ -101,6 +101,7 @@ class Verbs(ProgramTest):
         self.assertEqual(timed("O3:bf16", "--no-limit")["update_bytes"], 22 * (weights + norms))
         for j in (whole, timed("O2:bf16")):
             self.assertGreater(j["limit_fraction"], 0)
+            self.assertGreaterEqual(j["profiled_step_ms"], 0.5 * sum(op["ms"] for op in j["ops"]))
             self.assertLessEqual(j["limit_fraction"], 1)
             self.assertLessEqual(j["limit_ms"], j["step_ms"])
             self.assertAlmostEqual(j["limit_ms"], j["matmul_limit_ms"] + j["update_limit_ms"])
@@ -123,6 +124,17 @@ class Verbs(ProgramTest):
             self.assertIn(meant, done.stderr.split("try", 1)[1], arguments)
         for option in ("--steps", "--threads"):
             self.assertIn("0 or more", self.aloft("train", "tiny.toml", option, -3, exit_code=2).stderr)
+        said = self.aloft("explain", "precision", "tiny.toml", "3", "--stepz", exit_code=2).stderr
+        self.assertIn("not expected here: 3 --stepz\n", said)
+        self.assertIn("aloft explain precision --help", said)
+
+    def test_the_warm_up_is_judged_by_the_run(self):
+        curve = ("--set", "schedule.kind=cosine", "--set", "schedule.warmup=6", "--set", "schedule.steps=3")
+        said = self.aloft("train", "tiny.toml", "--out", "over", "--steps", 8, *curve).stderr
+        self.assertIn("schedule.warmup is 6 updates and schedule.steps 3: behind the warm-up nothing is", said)
+        self.assertNotIn("stays below", said)
+        said = self.aloft("train", "tiny.toml", "--out", "under", "--steps", 4, *curve).stderr
+        self.assertIn("schedule.warmup is 6 updates and the run 4: the learning rate stays below 0.001", said)
 
     def test_every_mistake_of_a_recipe_at_once(self):
         lines = self.RECIPE.splitlines()
@@ -192,6 +204,13 @@ class Verbs(ProgramTest):
         for f in findings:
             self.assertIn(f["state"], ("ok", "warn"), f)
             self.assertTrue(f["state"] == "ok" or f["advice"], f)
+
+    def test_steps_that_read_all_of_the_text_are_warned_of(self):
+        words = "warning: the training text is 1 window of 1024 tokens and a step takes 8"
+        wide = ("--steps", 1, "--set", "model.context=1024", "--set", "train.batch=8")
+        self.assertIn(words, self.aloft("train", "tiny.toml", "--out", "few", *wide).stderr)
+        anywhere = self.aloft("train", "tiny.toml", "--out", "many", *wide, "--set", "data.sampling=random")
+        self.assertNotIn(words[:40], anywhere.stderr)
 
     def test_a_check_that_fails_is_an_error(self):
         (self.folder / "no-folder").write_text("")
@@ -271,6 +290,12 @@ class Verbs(ProgramTest):
         by_op = {d["op"]: d for d in decisions}
         self.assertEqual(by_op["linear"]["compute"], "bf16")
         self.assertTrue(all(d["reason"] for d in decisions))
+        self.aloft("train", "tiny.toml", "--out", "decided", "--steps", 1)
+        self.assertEqual(self.parsed("explain", "precision", "decided", "--json"), decisions)
+        self.assertIn("O2:bf16\n", self.aloft("explain", "precision", "decided").stdout)
+        denied = self.aloft("explain", "precision", "tiny.toml", "--set",
+                            'precision.deny_params=["wte.*"]').stdout
+        self.assertIn("f32 (deny_params = wte.*, --set)", " ".join(denied.split()))
         plan = self.parsed("explain", "plan", "tiny.toml", "--json")
         self.assertEqual({p["name"] for p in plan["programs"]}, {"train", "evaluate"})
         text = self.aloft("explain", "plan", "tiny.toml").stdout
@@ -346,6 +371,8 @@ class Verbs(ProgramTest):
         self.assertIn("E0643", self.aloft("data", "info", "texts", exit_code=3).stderr)
         done = self.aloft("data", "info", "texts/a.txt", exit_code=3)
         self.assertNotIn("remove", done.stderr)
+        done = self.aloft("train", "tiny.toml", "--set", 'data.text=["texts/empty.txt"]', exit_code=3)
+        self.assertRegex(done.stderr, r"E0511.*\n  saw   \S*texts/empty.txt: empty\n")
         # What may be text and cannot be opened is said even to who wants to hear nothing.
         (texts / "circle.txt").symlink_to("circle.txt")
         said = self.aloft("train", "tiny.toml", "--set", 'data.text=["texts"]', "--out", "left-out",
@@ -392,6 +419,12 @@ class Verbs(ProgramTest):
         self.assertIn("bits per byte", done.stdout)
         self.assertEqual(json.loads((self.folder / "introduced" / "run.json").read_text())
                          ["recipe"]["train"]["steps"], 44)
+        self.assertIn("tokens/s in the median step", done.stdout)
+        self.assertIn("; the newest 3 are kept and the best\n", done.stderr)
+        alone = self.aloft("train", "tiny.toml", "--out", "alone", "--set", "data.validation=0").stderr
+        self.assertIn("; the newest 3 are kept\n", alone)
+        self.assertNotIn("better validation", alone)
+        self.assertIn("at every better validation, at the end", done.stderr)
         # Quiet is quiet, and two lengths are one too many.
         quiet = self.aloft("train", "tiny.toml", "--out", "quiet", "--quiet")
         self.assertNotIn("training tokens", quiet.stderr)
