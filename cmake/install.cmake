@@ -48,7 +48,7 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 # What a user reads: recipes, the pages about what the program says and leaves, an index of the C++
 # interface made from the headers.
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
-        FILES_MATCHING PATTERN "*.toml")
+        FILES_MATCHING PATTERN "*.toml" PATTERN "README.md")
 set(pages checkpoints errors exit-codes memory metrics number-types parameter-groups precision
           run-directory tensorboard threads)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")

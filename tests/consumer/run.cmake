@@ -12,7 +12,7 @@ if(NOT inputs MATCHES "libaloft[.]so")
   message(FATAL_ERROR "the target aloft does not build the shared library that is installed")
 endif()
 step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix})
-foreach(file share/aloft/recipes/gpt-cpp.toml share/doc/aloft/metrics.md
+foreach(file share/aloft/recipes/gpt-cpp.toml share/aloft/recipes/README.md share/doc/aloft/metrics.md
         share/doc/aloft/api.md share/doc/aloft/number-types.md share/doc/aloft/examples/mlp.cpp)
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "not installed: ${file}")
