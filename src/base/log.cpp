@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "base/terminal.h"
+
 namespace aloft {
 namespace {
 std::atomic<LogLevel> current{LogLevel::Info};
@@ -17,7 +19,7 @@ void log_line(LogLevel level, std::string_view text) {
   std::string line;
   if (level == LogLevel::Error) line = "error: ";
   if (level == LogLevel::Warning) line = "warning: ";
-  line += text;
+  line = fit_for(Output::Err, line.append(text));
   line += '\n';
   std::fwrite(line.data(), 1, line.size(), stderr);  // one call: stdio locks it
 }

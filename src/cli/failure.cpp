@@ -12,6 +12,7 @@
 
 #include "base/output.h"
 #include "base/system_failure.h"
+#include "base/terminal.h"
 #include "train/interrupt.h"
 
 namespace aloft::cli {
@@ -20,7 +21,7 @@ namespace {
 std::atomic<bool> is_end_expected = false;
 
 ExitCode tell(const Error& e) {
-  print_talk(std::string_view(e.what()));
+  print_talk(std::string_view(fit_for(Output::Err, e.what())));
   print_talk(std::string_view("\n"));
   return e.exit_code();
 }

@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/output.h"
 #include "base/process.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/failure.h"
 #include "cli/verb.h"
@@ -86,7 +87,7 @@ int run(int argc, char** argv) {
     sub->callback([&chosen, action] { chosen = action; });
   }
   if (argc <= 1) {  // as git does: the help, and that something is missing
-    print_result(std::string_view(app.help()));
+    print_result(std::string_view(fit_for(Output::Out, app.help())));
     flush_results();
     throw UserError("E0700", "there is no verb").need("one of those above");
   }
@@ -96,7 +97,7 @@ int run(int argc, char** argv) {
     if (e.get_exit_code() == 0) {  // --help, --version
       std::ostringstream text;
       app.exit(e, text, text);
-      print_result(std::string_view(text.str()));
+      print_result(std::string_view(fit_for(Output::Out, text.str())));
       return 0;
     }
     std::string verb;

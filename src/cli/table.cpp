@@ -17,44 +17,6 @@ constexpr std::size_t kNarrowest = 12;  // no column is cut to less
 // The last column holds words and gives way first, as far as they read well.
 constexpr std::size_t kNarrowWords = 30;
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-// Columns that a text takes: one a character.
-std::size_t columns_of(std::string_view text) {
-  return text.size() -
-         static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_character));
-}
-
-// The bytes of the first `columns` characters.
-std::size_t bytes_of(std::string_view text, std::size_t columns) {
-  std::size_t at = 0;
-  for (; at < text.size(); ++at)
-    if (!continues_character(text[at]) && columns-- == 0) break;
-  return at;
-}
-
-// `text` in lines of at most `width` columns: cut at spaces, else behind a sign that ends a part of
-// a name, else anywhere.
-std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-  std::vector<std::string> lines;
-  while (columns_of(text) > width) {
-    const std::size_t most = bytes_of(text, width);
-    const std::size_t space = text.rfind(' ', most);
-    std::size_t cut = most, next = most;
-    if (space != std::string_view::npos && space > 0) {
-      cut = space;
-      next = space + 1;
-    } else if (const auto sign = text.substr(0, most).find_last_of("/.,:;|_-");
-               sign != std::string_view::npos && sign > 0) {
-      cut = next = sign + 1;
-    }
-    lines.emplace_back(text.substr(0, cut));
-    text.remove_prefix(next);
-  }
-  lines.emplace_back(text);
-  return lines;
-}
-
 std::vector<std::size_t> widths_of(const std::vector<Row>& rows, std::size_t most) {
   std::vector<std::size_t> width;
   for (const Row& row : rows) {

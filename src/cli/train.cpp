@@ -1,4 +1,6 @@
 // aloft train RECIPE
+#include <fmt/format.h>
+
 #include <csignal>
 
 #include "base/log.h"
@@ -22,6 +24,14 @@ struct Options {
   std::int64_t steps = -1, threads = -1;
   bool resume = false, force = false, print_config = false, quiet = false;
 };
+
+std::string summary(const TrainResult& r) {
+  std::string text = fmt::format("steps {}", r.last_step);
+  if (r.steps > 0 && r.last_loss) text += "  loss " + loss_text(*r.last_loss);
+  if (r.val_loss) text += "  " + describe(validation_loss(*r.val_loss, r.bytes_a_token));
+  if (r.steps > 0) text += fmt::format("  {:.0f} tokens/s in the median step", r.tokens_per_s);
+  return text + fmt::format("  skipped {}", r.skipped);
+}
 
 // The last model is not always the one to take.
 void print_best(const BestValidation& best, const TrainSection& train, const Path& run) {
@@ -53,11 +63,7 @@ ExitCode train(const Options& o) {
   t.measure = [] { return product_rates(); };
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
-  print_result("steps {}", r.last_step);
-  if (r.steps > 0 && r.last_loss) print_result("  loss {}", loss_text(*r.last_loss));
-  if (r.val_loss) print_result("  {}", describe(validation_loss(*r.val_loss, r.bytes_a_token)));
-  if (r.steps > 0) print_result("  {:.0f} tokens/s in the median step", r.tokens_per_s);
-  print_result("  skipped {}\n", r.skipped);
+  print_result("{}\n", fit_for(Output::Out, summary(r)));
   if (r.best && r.best->step != r.last_step) print_best(*r.best, recipe.train, t.out);
   print_result("run directory {}\n", t.out.string());
   if (!r.sample.empty()) print_result("sample:\n{}\n", r.sample);

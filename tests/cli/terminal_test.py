@@ -1,7 +1,10 @@
 """What is shown fits: 100 columns in a pipe, the terminal's own on a terminal."""
 import json
+import os
+import pty
+import subprocess
 
-from program import ROOT, ProgramTest, main
+from program import ALOFT, ROOT, ProgramTest, main
 
 TABLES = [["ops"], ["passes"], ["recipes", ROOT / "recipes"], ["doctor"],
           ["explain", "precision", "tiny.toml"]]
@@ -67,10 +70,37 @@ class Terminal(ProgramTest):
             self.assertEqual("norm" in lines[-1], columns == 200)
 
     def test_a_first_step_that_lasts_is_shown_to_run(self):
-        said = self.on_terminal("train", "tiny.toml", "--out", "slow", "--steps", 1, "--set",
-                                "train.accumulate=40000", stream="stderr").decode()
-        self.assertRegex(said, r"\rstep 1/1 running, \d+ s so far")
-        self.assertLess(said.index("running"), said.index("step 1/1  loss"))
+        ours, its = pty.openpty()
+        child = subprocess.Popen([ALOFT, "train", "tiny.toml", "--out", "slow", "--set",
+                                  "train.accumulate=1000000"], cwd=self.folder, env=self.environment,
+                                 stdout=subprocess.DEVNULL, stderr=its)
+        os.close(its)
+        said = b""
+        try:
+            while b" so far" not in said:
+                said += os.read(ours, 1 << 16)  # fails where the program has ended
+        finally:
+            child.kill()
+            child.wait()
+            os.close(ours)
+        self.assertRegex(said, rb"\rstep 1/4 running, \d+ s so far")
+
+    def test_what_is_said_breaks_between_words(self):
+        def letters(text):  # times differ, and a path may be wider than the terminal
+            text = text[text.index("model  "):text.index("step 1/")]
+            return "".join(c for c in text if c.isalpha())
+        train = ["train", "tiny.toml", "--set", "data.validation=0.1"]
+        piped = self.aloft(*train, "--out", "piped").stderr.decode()
+        shown = self.on_terminal(*train, "--out", "shown", columns=60, stream="stderr").decode()
+        banner = shown[shown.index("model  "):shown.index("step 1/")].replace("\r", "")
+        for line in banner.splitlines():
+            self.assertLessEqual(len(line), 60, line)
+        self.assertEqual(letters(shown), letters(piped.replace("piped", "shown")))
+        self.assertIn("\n             ", banner)  # below what stands behind the label
+        self.assertRegex(banner, r"tokens for\s+validation|training\s+tokens, \S+\s+for validation")
+        shown = self.on_terminal("train", "--help", columns=60).decode().replace("\r", "")
+        self.assertEqual(shown.split(), self.aloft("train", "--help").stdout.decode().split())
+        self.assertLessEqual(len(widest(shown.encode())), 60)
 
 
 if __name__ == "__main__":
