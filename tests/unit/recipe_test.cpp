@@ -517,6 +517,11 @@ TEST(Sampling, LogitsThatAreNotNumbersAreRefused) {
     EXPECT_EQ(sample_token(std::vector<float>{-inf, 1, -inf}, o, 0), 1);
     EXPECT_THROW(sample_token(std::vector<float>{0, nan, 1}, o, 0), DivergedError);
     EXPECT_THROW(sample_token(std::vector<float>{0, inf, 1}, o, 0), DivergedError);
+    try {
+      sample_token(std::vector<float>{0, -nan, 1}, o, 0);
+    } catch (const DivergedError& e) {
+      EXPECT_NE(std::string(e.what()).find("saw   nan for token 1\n"), std::string::npos);
+    }
   }
 }
 
