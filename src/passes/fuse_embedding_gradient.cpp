@@ -52,11 +52,12 @@ PassReport run(Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass fuse_embedding_gradient{"fuse-embedding-gradient",
-                                   "an embedding's gradient is added in place to a tied head's; a -0 may stay",
-                                   Form::Differentiated,
-                                   std::nullopt,
-                                   true,
-                                   run};
+const Pass fuse_embedding_gradient{
+    "fuse-embedding-gradient",
+    "an embedding's gradient is added to a tied head's in place; -0 may stay",
+    Form::Differentiated,
+    std::nullopt,
+    true,
+    run};
 
 }  // namespace aloft
