@@ -24,6 +24,7 @@ foreach(page IN LISTS pages)
   get_filename_component(folder ${page} DIRECTORY)
   file(STRINGS ${page} lines REGEX "\\]\\([^)#:]+[#)]")
   foreach(line IN LISTS lines)
+    string(REGEX REPLACE "`[^`]*`" "" line "${line}")  # a function's declaration is no link
     string(REGEX MATCHALL "\\]\\([^)#:]+[#)]" links "${line}")
     foreach(link IN LISTS links)
       string(REGEX REPLACE "^..(.+).$" "\\1" link "${link}")
