@@ -23,7 +23,8 @@ def recipes_of(target):
 
 def commands_of(*arguments):
     """What make would run, line by line."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "DESTDIR", "PREFIX")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "DESTDIR",
+                                                                "PREFIX")}
     done = subprocess.run(["make", "-n", *arguments], cwd=project.ROOT, env=environment, check=True,
                           capture_output=True, text=True)
     return done.stdout.splitlines()
