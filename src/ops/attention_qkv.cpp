@@ -30,7 +30,11 @@ void check_operands(const A& a, Infer& c) {
   const Shape& s = c.shape(0);
   c.check(s[1].is_constant() && s[2].is_constant(), "a dimension other than the batch is symbolic",
           "constant length and width");
-  c.check(s[2].max() > 0 && a.heads <= s[2].max() && s[2].max() % a.all_heads() == 0,
+  const std::int64_t width = s[2].max();
+  c.check(a.heads <= width && a.kv() <= (width - a.heads) / 2,
+          "the last dimension is " + s[2].str() + ", which is less than its heads",
+          "a multiple of heads + 2 kv_heads");
+  c.check(width % a.all_heads() == 0,
           "the last dimension is " + s[2].str() + ", which holds no whole number of heads",
           "(heads + 2 kv_heads) times the width of a head: a multiple of " +
               std::to_string(a.all_heads()));

@@ -16,6 +16,9 @@ from pathlib import Path
 
 ALOFT, ROOT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 
+# Sanitizers reserve more memory than any limit that a test would set.
+IS_SANITIZED = any(name in ALOFT.read_bytes() for name in (b"__asan_init", b"__tsan_init"))
+
 TINY = """# A model of a few kilobytes.
 [model]
 layers = 1

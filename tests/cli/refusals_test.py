@@ -7,8 +7,9 @@ import os
 import random
 import resource
 import subprocess
+import unittest
 
-from program import ALOFT, TINY, ProgramTest, main
+from program import ALOFT, IS_SANITIZED, TINY, ProgramTest, main
 
 
 class Refusals(ProgramTest):
@@ -209,6 +210,7 @@ class Refusals(ProgramTest):
                           f"data.train_tokens={name}", "--set", "data.text=[]", "--set",
                           "model.vocab=50257", exit_code=exit_code)
 
+    @unittest.skipIf(IS_SANITIZED, "a sanitizer needs more memory than the limit")
     def test_a_plan_that_does_not_fit(self):
         """Between what a recipe needs at least and what its plan needs: refused before any weight."""
         recipe = ["--set", "model.dim=256", "--set", "model.layers=4", "--set", "model.context=512",
@@ -232,6 +234,7 @@ class Refusals(ProgramTest):
                            exit_code=4, preexec_fn=limited)
         self.assertIn("--batch", named.stderr)
 
+    @unittest.skipIf(IS_SANITIZED, "a sanitizer needs more memory than the limit")
     def test_a_model_that_does_not_fit_is_not_used(self):
         """Of 19 million parameters: weights, keys and values, the plan of a score."""
         self.aloft("train", "tiny.toml", "--out", "wide", "--set", "model.dim=512", "--set",
