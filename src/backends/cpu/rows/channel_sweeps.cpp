@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "backends/cpu/rows/sums_in_double.h"
 #include "backends/cpu/vectors/sweeps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,11 +16,8 @@ namespace aloft::cpu::HWY_NAMESPACE {
 template <class T>
 double sum(const void* p, std::int64_t n) {
   const T* x = static_cast<const T*>(p);
-  double total = sum_over(n, [&](auto at) HWY_ATTR { return at(x); });
-  if (HWY_LIKELY(std::isfinite(total))) return total;
-  total = 0;  // a sum that leaves f32's range
-  for (std::int64_t i = 0; i < n; ++i) total += static_cast<double>(scalar::f32_of(x[i]));
-  return total;
+  const double total = sum_over(n, [&](auto at) HWY_ATTR { return at(x); });
+  return HWY_LIKELY(std::isfinite(total)) ? total : sum_in_double(x, n);
 }
 
 template <class T>
@@ -33,17 +31,12 @@ template <class T>
 double squares(const void* p, float mean, std::int64_t n) {
   const T* x = static_cast<const T*>(p);
   const FloatV m = hn::Set(Floats(), mean);
-  double total = sum_over(n, [&](auto at) HWY_ATTR {
+  const double total = sum_over(n, [&](auto at) HWY_ATTR {
     const FloatV c = at.keep(hn::Sub(at(x), m));
     return hn::Mul(c, c);
   });
-  if (HWY_LIKELY(std::isfinite(total))) return total;
-  total = 0;  // squares that leave f32's range
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double c = static_cast<double>(scalar::f32_of(x[i])) - static_cast<double>(mean);
-    total += c * c;
-  }
-  return total;
+  return HWY_LIKELY(std::isfinite(total)) ? total
+                                          : squares_in_double(x, n, static_cast<double>(mean));
 }
 
 template <class T>

@@ -8,27 +8,11 @@
 #include <cmath>
 
 #include "backends/cpu/rows/far_means.h"
+#include "backends/cpu/rows/sums_in_double.h"
 #include "backends/cpu/vectors/sweeps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
-
-// In double, for rows whose sums or squares leave f32's range.
-template <class T>
-double sum_in_double(const T* x, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(scalar::f32_of(x[i]));
-  return sum;
-}
-template <class T>
-double squares_in_double(const T* x, std::int64_t n, double mean) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double c = static_cast<double>(scalar::f32_of(x[i])) - mean;
-    sum += c * c;
-  }
-  return sum;
-}
 
 template <class T>
 HWY_NOINLINE double mean_of_distances(const T* x, std::int64_t n, FloatV mean) {
