@@ -15,6 +15,9 @@ struct RunPlace {
 
 // Tokens that an update trains on: batch x accumulate x context.
 std::int64_t tokens_a_step(const Recipe& recipe);
+std::int64_t windows_a_step(const Recipe& recipe);
+// Those of an epoch, as data/order.h cuts them.
+std::int64_t windows_of(const Recipe& recipe, std::uint64_t train_tokens);
 
 // Passes over `train_tokens` tokens that train.steps make, of which `place` is behind the run.
 double epochs_of(const Recipe& recipe, std::uint64_t train_tokens, RunPlace place = {});

@@ -49,9 +49,8 @@ void check_length(const Recipe& recipe) {
 
 // A step that reads the whole text several times over is rarely meant.
 void warn_of_few_windows(const Recipe& recipe, std::uint64_t train_tokens) {
-  const auto windows = static_cast<std::int64_t>((train_tokens - 1) /
-                                                 static_cast<std::uint64_t>(recipe.model.context));
-  const std::int64_t a_step = recipe.train.batch * recipe.train.accumulate;
+  const std::int64_t windows = windows_of(recipe, train_tokens);
+  const std::int64_t a_step = windows_a_step(recipe);
   if (recipe.data.sampling == "random" || windows >= a_step) return;
   log_warning(
       "the training text is {} window{} of {} tokens and a step takes {}: every step reads all of "
