@@ -255,11 +255,15 @@ std::int64_t signed_of(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
+namespace {
+Tensor beside(Name op, const Operand& x, const Operand& number, Side side) {
+  return side == Side::Left ? emit_one(op, {}, {number, x}) : emit_one(op, {}, {x, number});
+}
+}  // namespace
+
 Tensor with_number(Name op, const Operand& a, double b, Side side) {
   const auto put = [&](const Operand& x) {
-    const Operand n(number_like(x.tensor, b), x.loc);
-    if (side == Side::Left) return emit_one(op, {}, {n, x});
-    return emit_one(op, {}, {x, n});
+    return beside(op, x, Operand(number_like(x.tensor, b), x.loc), side);
   };
   const DType t = a.tensor.dtype();
   if (!is_float(t)) return put(as_type(a, promoted(t, NumberKind::Real)));
@@ -267,8 +271,7 @@ Tensor with_number(Name op, const Operand& a, double b, Side side) {
   // A policy says what types are, and keeps the number all the same.
   if (current_where().policy && a.tensor.emitter()->decides_types()) {
     EmitterScope scope(*a.tensor.emitter());
-    const Operand n(full(Shape{}, b), a.loc);
-    return side == Side::Left ? emit_one(op, {}, {n, a}) : emit_one(op, {}, {a, n});
+    return beside(op, a, Operand(full(Shape{}, b), a.loc), side);
   }
   return as_type(put(as_type(a, DType::F32)), t).tensor;
 }
@@ -277,7 +280,7 @@ Tensor with_number(Name op, const Operand& a, std::int64_t b, Side side, Ends en
   if (is_low(a.tensor.dtype())) return with_number(op, a, static_cast<double>(b), side);
   Operand x = a, n(number_like(a.tensor, b, ends), a.loc);
   meet(x, n);
-  return side == Side::Left ? emit_one(op, {}, {n, x}) : emit_one(op, {}, {x, n});
+  return beside(op, x, n, side);
 }
 
 Tensor pow_number(const Operand& a, std::int64_t b) {
