@@ -22,6 +22,7 @@
 #include "ops/reshape.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "refusal.h"
 #include "temporary_folder.h"
 #include "train/checkpoint.h"
 #include "training.h"
@@ -76,15 +77,6 @@ void freeze(nn::Module& model, const Setting& s, std::int64_t batch) {
 }
 
 using Bytes = std::map<std::string, std::string>;
-
-std::string code_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return "";
-}
 
 // One life of a program, from what the folder holds to `end` steps, saving behind each.
 Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_t end) {

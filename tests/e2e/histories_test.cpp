@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/loops.h"
 #include "models/mlp.h"
@@ -36,15 +37,6 @@ std::vector<double> bits_of_gradients(nn::Module& model) {
   }
   model.zero_grad();
   return all;
-}
-
-std::string code_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return "nothing was thrown";
 }
 
 struct Fresh {

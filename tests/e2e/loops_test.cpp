@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
@@ -392,16 +393,6 @@ TEST(LoopMistakes, AStepNeedsGradients) {
   const Tensor loss = cross_entropy(net(b.x), b.label);
   EXPECT_THROW(amp::step(loss, opt), UserError);
   EXPECT_THROW(amp::GradScaler(opt).update(), UserError);
-}
-
-template <class F>
-std::string code_of(F call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return "";
 }
 
 // What a program can get wrong has a code of its own: E9000 is for ours.

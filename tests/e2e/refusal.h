@@ -1,4 +1,4 @@
-// What a call that is to be refused says.
+// What a call that is to be refused says, and the code that it ends in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,6 +17,17 @@ std::string refusal(Call call) {
     call();
   } catch (const UserError& e) {
     return e.what();
+  }
+  return "";
+}
+
+// The code of the Error that `call` ends in; empty where it does not.
+template <class Call>
+std::string code_of(Call call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
   }
   return "";
 }
