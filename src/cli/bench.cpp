@@ -111,11 +111,11 @@ Action bench_verb(CLI::App& app) {
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
   return [o, start] {
     const auto subject = open_bench(*o);
-    if (load_a_processor() > kBusy)
+    if (const double load = load_a_processor(); load > kBusy)
       log_warning(
           "other programs run (load {:.1f} a processor): rates will be lower than the machine's, "
           "and steps differ from one another",
-          load_a_processor());
+          load);
     const json j = measure_bench(*subject, *o, start);
     if (o->as_json)
       print_result("{}\n", json_text(j));

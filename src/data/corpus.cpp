@@ -138,10 +138,6 @@ void add_entry(Listing& listing, const std::string& entry, const Path& base) {
     throw missing("no match");
 }
 
-}  // namespace
-
-namespace {
-
 // Files that were named or found, none of which gives a byte.
 std::string what_is_empty(const Corpus& corpus) {
   std::vector<std::string> seen;

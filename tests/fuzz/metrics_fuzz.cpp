@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const KeptLines again = lines_up_to(kept.text, {3, false});
   ensure(again.text == kept.text && again.damaged == 0, "what is kept stays");
   for (const std::size_t most : {2, 2000}) {
-    const auto curves = curves_of(text, most);
+    const auto curves = curves_of(text, {}, most);
     ensure(curves["loss"].size() == curves["step"].size(), "columns are of one length");
     ensure(!json_text(curves).empty(), "it can be written into a page");
   }

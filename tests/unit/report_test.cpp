@@ -27,7 +27,7 @@ TEST(Curves, SmoothingDoesNotLag) {
     std::string text;
     constexpr int kSteps = 1000;
     for (int i = 1; i <= kSteps; ++i) text += step_line(i, 10 - 0.009 * i);
-    const json curves = curves_of(text, most);
+    const json curves = curves_of(text, {}, most);
     ASSERT_EQ(curves["step"].size(), std::min<std::size_t>(kSteps, most));
     for (std::size_t i = 0; i < curves["step"].size(); ++i) {
       const double x = curves["step"][i];
@@ -52,16 +52,16 @@ TEST(Curves, SmoothingDoesNotReachAcrossAResume) {
   std::string text;
   for (int i = 1; i <= 1000; ++i) text += step_line(i, i <= 400 ? 2 : i <= 403 ? 5 : 9);
   const std::vector<double> resumes = {403, 400, 400, 0, 5000};
-  const json curves = curves_of(text, 2000, resumes);
+  const json curves = curves_of(text, resumes);
   EXPECT_EQ(curves["loss_smoothed"], curves["loss"]);
   EXPECT_NE(curves_of(text)["loss_smoothed"], curves["loss"]);
-  EXPECT_EQ(curves_of("", 2000, resumes)["loss_smoothed"], json::array());
+  EXPECT_EQ(curves_of("", resumes)["loss_smoothed"], json::array());
 }
 
 TEST(Curves, TheLastStepIsTheLastStepHoweverManyThereAre) {
   std::string text;
   for (int i = 1; i <= 4321; ++i) text += step_line(i, i);
-  const json curves = curves_of(text, 100);
+  const json curves = curves_of(text, {}, 100);
   EXPECT_EQ(curves["last"], (json{{"step", 4321}, {"loss", 4321}, {"time_s", 2160.5}}));
   EXPECT_EQ(curves["first_loss"], 1);  // not a group's mean
   EXPECT_EQ(curves_of("")["last"]["loss"], nullptr);
@@ -77,7 +77,7 @@ TEST(Curves, SkippedStepsSitOnTheLine) {
   const json whole = curves_of(text);
   EXPECT_EQ(whole["skips"], json::parse(R"([[3, "h.0.weight", 1024], [500, "h.0.weight", 512],
                                             [501, "h.0.weight", 256]])"));
-  const json grouped = curves_of(text, 50);
+  const json grouped = curves_of(text, {}, 50);
   for (const json& skip : grouped["skips"]) {
     double on_line = 0;  // the value of the last point at or before it
     for (std::size_t i = 0; i < grouped["step"].size(); ++i)
@@ -96,7 +96,7 @@ TEST(Curves, StepsThatNoRunReachesAreLeftOut) {
   std::string text;
   for (const char* step : {"1e308", "1e308", "1e308", "-1e308", "1e999", "null", "\"x\"", "[1]"})
     text += std::string("{\"step\":") + step + ",\"loss\":1,\"skipped\":true}\n";
-  const json curves = curves_of(text + step_line(4, 2, 1, true), 2);
+  const json curves = curves_of(text + step_line(4, 2, 1, true), {}, 2);
   EXPECT_EQ(curves["step"], json::parse("[4]"));
   EXPECT_EQ(curves["skips"].size(), 1u);
 }

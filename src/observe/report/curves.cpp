@@ -127,7 +127,7 @@ Metrics read(std::string_view text) {
 
 }  // namespace
 
-json curves_of(std::string_view metrics, std::size_t most, const std::vector<double>& resumes) {
+json curves_of(std::string_view metrics, const std::vector<double>& resumes, std::size_t most) {
   Metrics m = read(metrics);
   const std::size_t steps = m.columns[kStep].size();
   const std::size_t group = most ? std::max<std::size_t>(1, (steps + most - 1) / most) : 1;

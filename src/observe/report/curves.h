@@ -16,8 +16,8 @@ namespace aloft {
 // their middle: means, but the last of loss_scale and time_s; every evaluation stays, and the
 // newest kMostSkips skips. Lines that are not JSON (a crash cut them short) are left out.
 // `resumes`: the steps behind which the run was gone on with; no window reaches across one.
-nlohmann::json curves_of(std::string_view metrics, std::size_t most = 2000,
-                         const std::vector<double>& resumes = {});
+nlohmann::json curves_of(std::string_view metrics, const std::vector<double>& resumes = {},
+                         std::size_t most = 2000);
 
 inline constexpr std::size_t kMostSkips = 1000;
 

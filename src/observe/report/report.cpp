@@ -86,7 +86,7 @@ std::string report_page_of(const Path& run) {
   const Path metrics = run / "metrics.jsonl";
   const bool has_metrics = path_exists(metrics);
   if (!has_metrics) log_warning("{} is gone: the report has no curves", metrics.string());
-  data["curves"] = curves_of(has_metrics ? read_file(metrics) : "", 2000, resumes_of(data["run"]));
+  data["curves"] = curves_of(has_metrics ? read_file(metrics) : "", resumes_of(data["run"]));
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
   data["sample"] = newest_sample(run / "samples");
   const std::string text = for_script(data);
