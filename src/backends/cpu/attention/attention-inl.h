@@ -145,13 +145,10 @@ inline BlockMask mask_of(bool causal, std::int64_t first_key, std::int64_t keys,
   return m;
 }
 
-// From 2^24 on a rounded score is up to 1 and more away from the exact product that a fused
-// multiply-subtract makes: its exponential could leave f32. There the product is rounded first, as
-// the largest one, or the sum's logarithm, was.
 HWY_INLINE hn::Mask<Floats> is_far(FloatV shift) {
   const Floats d;
   const FloatV size = hn::Abs(shift);
-  return hn::And(hn::Ge(size, hn::Set(d, 0x1p24f)), hn::Lt(size, hn::Inf(d)));
+  return hn::And(hn::Ge(size, hn::Set(d, kFarScore)), hn::Lt(size, hn::Inf(d)));
 }
 // score factor - shift, with the far lanes' product rounded.
 HWY_INLINE FloatV shifted_score(FloatV score, FloatV factor, FloatV shift, hn::Mask<Floats> far) {

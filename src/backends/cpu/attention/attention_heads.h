@@ -10,6 +10,11 @@
 
 namespace aloft::cpu {
 
+// From 2^24 on a rounded score is up to 1 and more away from the exact product that a fused
+// multiply-subtract makes: its exponential could leave f32. There products are rounded first, as
+// the largest one, or the sum's logarithm, was.
+constexpr float kFarScore = 0x1p24f;
+
 // Rows of `width` elements, `row` elements apart.
 struct HeadRows {
   const void* data;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/attention/attention_heads.h"
 #include "backends/cpu/vectors/low_lanes.h"
 
 #define ALOFT_VECTORS \
@@ -142,14 +143,11 @@ ALOFT_VECTORS void weights_of(const WeightsBlock& x) {
 
 // ---- backward ----
 
-// Where half a unit in the last place of a sum's logarithm is 1 and more, a fused product's
-// exponential could leave f32: products are rounded first, as the largest was (log_sums).
-constexpr float kFar = 0x1p24f;
 ALOFT_VECTORS inline __mmask16 is_far(__m512 x) {
   const __m512 size = _mm512_abs_ps(x);
   const __m512 inf = _mm512_set1_ps(std::numeric_limits<float>::infinity());
-  return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(size, _mm512_set1_ps(kFar), _CMP_GE_OQ), size,
-                                 inf, _CMP_LT_OQ);
+  return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(size, _mm512_set1_ps(kFarScore), _CMP_GE_OQ),
+                                 size, inf, _CMP_LT_OQ);
 }
 
 // A row of 32 queries: the two vectors of P and of dS.
