@@ -169,6 +169,9 @@ ExitCode build(const Options& o) {
   out["skipped"] = json::array();
   for (const SkippedFile& f : data.info.skipped)
     out["skipped"].push_back({{"path", f.path.string()}, {"why", f.why}});
+  out["doubtful"] = json::array();
+  for (const DoubtfulFile& f : data.info.doubtful)
+    out["doubtful"].push_back({{"path", f.path.string()}, {"why", f.why}});
   print_object(out, o.json);
   return ExitCode::Ok;
 }

@@ -40,35 +40,51 @@ bool is_link_to_folder(const Path& path) {
   return fs::is_symlink(path, ignored) && reason_closed(path).empty() && is_folder(path);
 }
 
+std::optional<ForeignKind> kind_of_no_text(const Path& path, std::string_view start) {
+  auto kind = other_encoding(start);
+  return kind ? kind : foreign_kind(path, start);
+}
+
 // Why a found file is left out; empty: it is not.
 std::string reason_to_skip(const Path& path) {
   if (!is_file(path)) return "not a regular file";
   const std::string start = start_of(path);
   if (start.empty()) return "empty";
-  if (const auto kind = foreign_kind(path, start)) return kind->name + ", not text";
+  if (const auto kind = kind_of_no_text(path, start)) return kind->name + ", not plain text";
   return start.find('\0') != std::string_view::npos ? "binary (it has zero bytes)" : "";
 }
 
-// What a user named is taken, but for what is known to be no text.
-void refuse_foreign(const Path& path) {
-  const auto kind = foreign_kind(path, start_of(path));
-  if (!kind) return;
-  throw DataError("E0516", "data.text names a file that is not text")
-      .at(path.string())
-      .saw(kind->name)
-      .advice(kind->advice);
+// What a user named is taken, but for what is known to be no text. What may be none is returned.
+std::optional<DoubtfulFile> look_at_named(const Path& path) {
+  const std::string start = start_of(path);
+  if (const auto kind = kind_of_no_text(path, start))
+    throw DataError("E0516", "data.text names a file that is not plain text")
+        .at(path.string())
+        .saw(kind->name)
+        .need("text in UTF-8")
+        .advice(kind->advice);
+  const auto doubt = doubt_of_text(start);
+  return doubt ? std::optional(DoubtfulFile{path, doubt->name, doubt->advice}) : std::nullopt;
 }
 
 class Listing {
  public:
   explicit Listing(Corpus& out) : out_(out) {}
 
-  void add_file(const Path& path, const std::string& name) {
+  // False: it is there already.
+  bool add_file(const Path& path, const std::string& name) {
     std::error_code failed;
     const Path canonical = fs::canonical(path, failed);
-    if (!seen_.insert(failed ? path : canonical).second) return;
+    if (!seen_.insert(failed ? path : canonical).second) return false;
     out_.files.push_back(
         {path, name, size_of_file(path), fs::last_write_time(path).time_since_epoch().count()});
+    return true;
+  }
+
+  void add_named(const Path& path) {
+    auto doubtful = look_at_named(path);
+    if (add_file(path, path.filename().string()) && doubtful)
+      out_.doubtful.push_back(*std::move(doubtful));
   }
 
   void add_found(const Path& path, const Path& root) {
@@ -122,10 +138,7 @@ void add_entry(Listing& listing, const std::string& entry, const Path& base) {
         .need("a file, a folder or a glob that matches some")
         .advice("paths are relative to " + fs::absolute(base.empty() ? "." : base).string());
   };
-  if (is_file(path)) {
-    refuse_foreign(path);
-    return listing.add_file(path, path.filename().string());
-  }
+  if (is_file(path)) return listing.add_named(path);
   if (is_folder(path)) return listing.add_found(path, path);
   if (path_exists(path)) throw missing("something that is neither a file nor a folder");
   if (!is_glob(entry)) throw missing("nothing at " + path.string());

@@ -187,6 +187,7 @@ struct Request {
     dataset.info.signature = signature;
     dataset.info.reused = reused;
     dataset.info.skipped = corpus.skipped;
+    dataset.info.doubtful = corpus.doubtful;
     dataset.info.text = corpus.files;
     return dataset;
   }

@@ -34,7 +34,8 @@ struct DatasetInfo {
   std::uint64_t train_bytes = 0, validation_bytes = 0;
   std::uint64_t train_tokens = 0, validation_tokens = 0;
   std::vector<SkippedFile> skipped;
-  std::vector<CorpusFile> text;  // all files that were taken
+  std::vector<DoubtfulFile> doubtful;  // that were taken
+  std::vector<CorpusFile> text;        // all files that were taken
 };
 
 struct Dataset {

@@ -1,5 +1,7 @@
 #include "data/text_kind.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -54,29 +56,81 @@ bool is_json_lines(const Path& path, std::string_view start) {
   return objects >= 2;
 }
 
+// The first header of a tar archive names its format here.
+bool is_tar(std::string_view start) {
+  constexpr std::size_t kPlace = 257;
+  return start.size() > kPlace && start.substr(kPlace).starts_with("ustar");
+}
+
+// "[", an object and its first key: no prose begins so.
+bool is_array_of_objects(std::string_view start) {
+  for (const char c : {'[', '{', '"'}) {
+    start = trim(start);
+    if (!start.starts_with(c)) return false;
+    start.remove_prefix(1);
+  }
+  return true;
+}
+
 bool is_of_text(char c) {
   const auto u = static_cast<unsigned char>(c);
   return u >= 0x20 ? u != 0x7f : c == '\n' || c == '\r' || c == '\t' || c == '\f';
 }
 
-}  // namespace
-
-bool is_likely_text(std::string_view start) {
-  constexpr std::size_t kLeast = 64;
-  constexpr double kShare = 0.95;
-  if (start.size() < kLeast) return false;
+// By how much of it bytes read as text, as is_likely_text() asks.
+constexpr double kShareOfText = 0.95;
+double share_of_text(std::string_view start) {
   std::size_t good = 0;
   for (std::size_t at = 0; at < start.size();) {
     const utf8::Step step = utf8::step(start, at);
     if (step.valid && is_of_text(start[at])) good += step.length;
     at += step.length;
   }
-  return static_cast<double>(good) >= kShare * static_cast<double>(start.size());
+  return static_cast<double>(good) / static_cast<double>(start.size());
+}
+
+}  // namespace
+
+bool is_likely_text(std::string_view start) {
+  constexpr std::size_t kLeast = 64;
+  return start.size() >= kLeast && share_of_text(start) >= kShareOfText;
+}
+
+std::optional<ForeignKind> other_encoding(std::string_view start) {
+  using namespace std::string_view_literals;
+  // The marks of UTF-32 first: one of them begins with one of UTF-16.
+  constexpr std::pair<std::string_view, const char*> kMarks[] = {{"\xff\xfe\0\0"sv, "UTF-32"},
+                                                                 {"\0\0\xfe\xff"sv, "UTF-32"},
+                                                                 {"\xff\xfe"sv, "UTF-16"},
+                                                                 {"\xfe\xff"sv, "UTF-16"}};
+  for (const auto& [mark, name] : kMarks)
+    if (start.starts_with(mark))
+      return ForeignKind{
+          name, fmt::format("make UTF-8 of it: iconv -f {} -t UTF-8 FILE > text.txt", name)};
+  return std::nullopt;
+}
+
+std::optional<ForeignKind> doubt_of_text(std::string_view start) {
+  constexpr double kPercent = 100;
+  if (start.empty()) return std::nullopt;
+  if (const std::size_t zero = start.find('\0'); zero != std::string_view::npos)
+    return ForeignKind{fmt::format("byte {} is zero", zero), "take its text out first"};
+  if (const double share = share_of_text(start); share < kShareOfText)
+    return ForeignKind{
+        fmt::format("{:.0f} % of its first {} bytes are no UTF-8, or control characters",
+                    kPercent * (1 - share), start.size()),
+        "make UTF-8 of it (iconv -f ENCODING -t UTF-8), or take its text out first"};
+  if (is_array_of_objects(start))
+    return ForeignKind{"it begins as a JSON array of objects, whose keys and braces are learnt too",
+                       "write the text of its objects to a file"};
+  return std::nullopt;
 }
 
 std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start) {
   for (const Magic& m : kMagics)
     if (start.starts_with(m.bytes)) return ForeignKind{std::string(m.name), std::string(m.advice)};
+  if (is_tar(start))
+    return ForeignKind{"tar", "unpack it first, and name the folder or the files in it"};
   if (is_json_lines(path, start))
     return ForeignKind{
         "JSON lines",

@@ -18,6 +18,14 @@ struct ForeignKind {
 // `start`: the first few KiB. Nothing where the file may well be text.
 std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start);
 
+// Text in UTF-16 or UTF-32 that says so by its first bytes. Not for files that may hold token ids:
+// those begin with any bytes.
+std::optional<ForeignKind> other_encoding(std::string_view start);
+
+// Why a file that begins so may not be meant as text, although it is of no kind that is known to be
+// none: a zero byte, many bytes that are no UTF-8, a JSON array. Name: what was seen.
+std::optional<ForeignKind> doubt_of_text(std::string_view start);
+
 // Whether bytes of an unknown kind read as text: hardly any of them is outside well-formed UTF-8,
 // or a control character that no text has. Ids of 16 bits that small vocabularies give hold zeros,
 // those of large ones are no UTF-8 for long; too few bytes say nothing.

@@ -91,9 +91,10 @@ DatasetSpec dataset_spec(const Recipe& recipe) {
   return spec;
 }
 
+constexpr int kShown = 10;
+
 // What is no text is rarely meant to be; what cannot be opened is missed.
 void say_skipped(const std::vector<SkippedFile>& skipped, bool quiet) {
-  constexpr int kShown = 10;
   int shown[2] = {0, 0};
   for (const SkippedFile& s : skipped) {
     if (quiet && !s.is_closed) continue;
@@ -105,7 +106,26 @@ void say_skipped(const std::vector<SkippedFile>& skipped, bool quiet) {
   }
 }
 
+// Bytes can be learnt whatever they mean: what was named is taken, and said.
+void say_doubtful(const std::vector<DoubtfulFile>& doubtful) {
+  int shown = 0;
+  for (const DoubtfulFile& f : doubtful) {
+    if (++shown > kShown) {
+      log_warning("more files may be no text: `aloft data build --json` lists them");
+      break;
+    }
+    log_warning(
+        "{} may be no text: {}. Its bytes are trained on as they are; if that is not meant: {}",
+        f.path.string(), f.why, f.advice);
+  }
+}
+
 }  // namespace
+
+void say_odd_files(const Dataset& data, bool quiet) {
+  say_skipped(data.info.skipped, quiet);
+  say_doubtful(data.info.doubtful);
+}
 
 std::optional<Dataset> cached_data(const Recipe& recipe, std::uint64_t signature) {
   if (signature == 0 || !recipe.data.train_tokens.empty()) return std::nullopt;
@@ -134,7 +154,7 @@ Dataset open_data(const Recipe& recipe, bool quiet) {
     log_info("preparing data: {}", stage);
   });
   InterruptScope::leave_if_asked();
-  say_skipped(data.info.skipped, quiet);
+  say_odd_files(data, quiet);
   return data;
 }
 

@@ -143,8 +143,10 @@ class Resumption {
     if (recipe.data.train_tokens.empty() && !is_given_gone)
       if (auto cached = cached_data(recipe)) {
         const std::string made = hex16(cached->tokenizer->fingerprint());
-        if (made == hex16(load_tokenizer(own_tokenizer())->fingerprint()))
+        if (made == hex16(load_tokenizer(own_tokenizer())->fingerprint())) {
+          say_odd_files(*cached, options_.quiet);
           return *std::move(cached);
+        }
       }
     recipe.data.tokenizer.path = std::filesystem::absolute(own_tokenizer()).string();
     recipe.data.tokenizer.kind.clear();

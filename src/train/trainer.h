@@ -65,13 +65,16 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
 // Where packed data lies unless a recipe says otherwise: XDG_CACHE_HOME or ~/.cache, /aloft.
 Path default_cache();
 
-// Opens the recipe's data: its text, or the token files that it names instead. Says which files of
-// a folder or glob were left out; where `quiet`, only those that cannot be opened. DataError E0523
+// Opens the recipe's data: its text, or the token files that it names instead, and says which files
+// of it are odd (say_odd_files). DataError E0523
 // where a tokenizer is given that did not make the tokens; Interrupted (interrupt.h), and what was
 // half made is removed.
 Dataset open_data(const Recipe& recipe, bool quiet);
-// The same of a text, where the cache holds it already: nothing is made. By its signature, without
-// a look at the text.
+// Says which files of a folder or glob were left out (where `quiet`, only those that cannot be
+// opened), and which were taken because they were named although they may be no text.
+void say_odd_files(const Dataset& data, bool quiet);
+// The same of a text, where the cache holds it already: nothing is made or said. By its signature,
+// without a look at the text.
 std::optional<Dataset> cached_data(const Recipe& recipe);
 std::optional<Dataset> cached_data(const Recipe& recipe, std::uint64_t signature);
 // The files of the recipe's text as they are now; none where it names token files instead.

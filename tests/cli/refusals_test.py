@@ -4,10 +4,13 @@ refusals_test.py ALOFT REPOSITORY (the standard library only)."""
 import array
 import json
 import os
+import pickle
 import random
+import re
 import resource
 import subprocess
 import unittest
+from pathlib import Path
 
 from program import ALOFT, IS_SANITIZED, TINY, ProgramTest, main
 
@@ -177,11 +180,40 @@ class Refusals(ProgramTest):
         for name, content in (("a.parquet", b"PAR1\x15\x04" + b"x" * 99 + b"PAR1"),
                               ("b.jsonl", b'{"text": "one"}\n{"text": "two"}\n' * 20),
                               ("c.txt", b'{"text": "one"}\n{"text": "two"}\n' * 20),
-                              ("d.gz", b"\x1f\x8b\x08" + b"y" * 99)):
+                              ("d.gz", b"\x1f\x8b\x08" + b"y" * 99),
+                              ("e.tar", b"x" * 257 + b"ustar" + b"z" * 999),
+                              ("f.txt", ("\ufeff" + "one and two\n" * 40).encode("utf-16-le"))):
             (self.folder / name).write_bytes(content)
-            self.aloft("train", "tiny.toml", "--out", "kinds", "--set", f"data.text={name}",
-                       exit_code=3, says=["E0516", name, "try"])
+            done = self.aloft("train", "tiny.toml", "--out", "kinds", "--set", f"data.text={name}",
+                              exit_code=3, says=["E0516", name, "try"])
+            self.assertEqual("iconv -f UTF-16 -t UTF-8" in done.stderr, name == "f.txt")
         self.assertFalse((self.folder / "kinds").exists())
+
+    def test_what_may_be_no_text_is_taken_and_said(self):
+        """Bytes can be learnt: a named file of no known kind is taken. Said once by each start, not by one
+        of plain text."""
+        drawn = random.Random(3).randbytes(20000)
+        objects = json.dumps([{"text": "the quick brown fox"}] * 99)
+        for name, content, why in (
+                ("drawn.bin", drawn, f"byte {drawn.index(0)} is zero"),
+                ("kept.pkl", pickle.dumps(["one", "two"] * 99), "is zero"),
+                ("koi.txt", ("\u0432\u043e\u0434\u0430 " * 200).encode("koi8-r"),
+                 "80 % of its first 1000 bytes are no UTF-8"),
+                ("list.json", objects.encode(), "JSON array"),
+                ("text.txt", None, None)):
+            if content:
+                (self.folder / name).write_bytes(content)
+            given = ["tiny.toml", "--set", f"data.text={name}"]
+            run = ["train", *given, "--out", f"odd-{name}", "--quiet"]
+            for command in (run, [*run, "--resume", "--steps", 5], ["data", "build", *given]):
+                done = self.aloft(*command)
+                lines = [line for line in done.stderr.splitlines() if "may be no text" in line]
+                self.assertEqual(len(lines), 1 if why else 0, (command, done.stderr))
+                if why:
+                    self.assertRegex(lines[0], f"^warning: .*{re.escape(name)} may be no text: .*{why}"
+                                               r".*if that is not meant: \w+")
+            listed = json.loads(self.aloft("data", "build", *given, "--json").stdout)["doubtful"]
+            self.assertEqual([Path(f["path"]).name for f in listed], [name] if why else [])
 
     def test_what_is_no_token_file(self):
         """A file without a header may hold tokens or anything: what is plainly no tokens is refused."""

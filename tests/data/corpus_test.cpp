@@ -79,12 +79,44 @@ TEST_F(CorpusTest, WhatIsNamedItselfIsTaken) {
   EXPECT_EQ(code_of({"/dev/null"}), "E0510");
   std::filesystem::create_directories(folder / "empty_folder");
   EXPECT_EQ(code_of({"empty_folder"}), "E0511");
+  // Said, where it does not read as text; what does is not.
+  put("short", "caf\xC3\xA9");
+  put("cut",
+      std::string(8191, 'x') + "\xE2\x82\xAC");  // a character across the end of what is seen
+  put("latin", "caf\xE9 cr\xE8me");
+  put("list.json", " [\n{ \"text\": \"one\"}]");
+  put("brackets", "[1] {\"a\"} is no list");
+  const Corpus corpus =
+      open({"data.bin", "short", "cut", "latin", "list.json", "brackets", "data.bin"});
+  ASSERT_EQ(corpus.doubtful.size(), 3u);
+  EXPECT_EQ(corpus.doubtful[0].path, folder / "data.bin");
+  EXPECT_EQ(corpus.doubtful[0].why, "byte 0 is zero");
+  EXPECT_EQ(corpus.doubtful[1].why,
+            "20 % of its first 10 bytes are no UTF-8, or control characters");
+  EXPECT_EQ(corpus.doubtful[2].path, folder / "list.json");
   try {
     open({"none", "empty_folder"});
     ADD_FAILURE();
   } catch (const DataError& e) {
     EXPECT_NE(std::string(e.what()).find("none: empty\n"), std::string::npos) << e.what();
   }
+}
+
+TEST_F(CorpusTest, WhatIsKnownToBeNoUtf8TextIsRefused) {
+  const std::string tar = std::string(257, 'x') + "ustar";
+  for (const std::string_view text :
+       {std::string_view("\xFF\xFEh\0i\0", 6), std::string_view("\xFE\xFF\0h\0i", 6),
+        std::string_view("\xFF\xFE\0\0h\0\0\0", 8), std::string_view("\0\0\xFE\xFF\0\0\0h", 8),
+        std::string_view(tar)}) {
+    put("named", text);
+    EXPECT_EQ(code_of({"named"}), "E0516");
+  }
+  put("t/a.txt", "found");
+  put("t/b.txt", "\xFF\xFE\x41\x04");  // no zero byte among these
+  const Corpus corpus = open({"t"});
+  EXPECT_EQ(names(corpus), (Entries{"a.txt"}));
+  ASSERT_EQ(corpus.skipped.size(), 1u);
+  EXPECT_EQ(corpus.skipped[0].why, "UTF-16, not plain text");
 }
 
 TEST_F(CorpusTest, SplitByFileComesNearTheShareAndIgnoresTheOrder) {

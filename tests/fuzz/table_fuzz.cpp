@@ -12,8 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace aloft;
   static const TemporaryFolder folder;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto kind = foreign_kind("fuzz.txt", text))
-    ensure(!kind->name.empty() && !kind->advice.empty(), "a refusal says what to do");
+  for (const auto& kind :
+       {foreign_kind("fuzz.txt", text), other_encoding(text), doubt_of_text(text)})
+    if (kind) ensure(!kind->name.empty() && !kind->advice.empty(), "it is said what to do");
   const Path table = folder / "table.csv";
   TemporaryFolder::put(table, text);
   try {
