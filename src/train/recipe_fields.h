@@ -16,7 +16,8 @@ void to_json(nlohmann::json& json, const ParameterGroup& group);
 
 // What another value means for a run that goes on from a checkpoint (resume_changes.h).
 enum class OnResume {
-  Free,     // nothing that is learnt depends on it
+  Free,     // nothing that is learnt depends on it, and nothing that the run leaves
+  Course,   // nothing that is learnt, but when the run ends or what it leaves: said, and recorded
   Changes,  // the training goes on otherwise from here: said, and recorded
   Data,     // allowed where the data behind it is the same
   Fixed,    // the weights or their state would mean something else: refused

@@ -91,6 +91,15 @@ constexpr Meaning kMeanings[] = {
     {"train.batch", "gradients are of more or fewer sequences; the data goes on where it was"},
     {"train.accumulate", "gradients are of more or fewer sequences; the data goes on where it was"},
     {"train.eval_batches", "validation losses do not compare with those before"},
+    {"train.eval_every", "validated at other steps; patience and keep_best go by them"},
+    {"train.patience", "evaluations without a better loss, past ones too, end the run; 0: never"},
+    {"train.checkpoint_every", "checkpoints at other steps"},
+    {"train.checkpoint_minutes", "checkpoints at other times"},
+    {"train.keep_checkpoints", "so many of the newest stay, the next save removes others; 0: all"},
+    {"train.keep_best", "so many of lowest validation loss stay; 0: the best goes like any other"},
+    {"train.keep_every", "those of other steps stay for good from here on; 0: none"},
+    {"train.sample_every", "samples at other steps; 0: at the end alone"},
+    {"train.sample_tokens", "samples of another length; 0: none"},
     {"train.seed", "the samples' order is another: some come again; dropout's draws go on"},
     {"train.skip_passes", "the same step, compiled another way: last bits may differ"},
 };
@@ -237,22 +246,28 @@ void say_other_data(std::string_view headline, const std::vector<RecipeChange>& 
 
 void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now,
                  std::optional<StandingRun> stands) {
-  std::string lines;
   // A run that begins anew has nothing that would go on otherwise.
   const auto meaning = [&](std::string_view key) { return stands ? meaning_on_resume(key) : ""; };
-  for (const RecipeChange& c : changes)
-    if (c.meaning == OnResume::Changes) lines += line_of(c.key, c.before, c.now, meaning(c.key));
+  const auto lines_of = [&](OnResume which) {
+    std::string text;
+    for (const RecipeChange& c : changes)
+      if (c.meaning == which) text += line_of(c.key, c.before, c.now, meaning(c.key));
+    return text;
+  };
+  const std::string course = lines_of(OnResume::Course);
+  std::string lines = lines_of(OnResume::Changes);
   const json steps = value_at(before, "train.steps"), steps_now = now.train.steps;
   if (steps != steps_now && spans_the_run(now.schedule))
     lines += line_of("train.steps", steps, steps_now,
                      fmt::format("another length, and so another {} schedule of the learning rate",
                                  now.schedule.kind));
-  if (lines.empty()) return;
-  if (stands)
-    log_warning("from step {} on the run trains with other settings than before:{}{}",
-                stands->step + 1, lines, rate_line(changes, before, now, stands->applied));
-  else
-    log_warning("the run begins anew with other settings than before:{}", lines);
+  const std::string begin = stands ? fmt::format("from step {} on the run", stands->step + 1)
+                                   : "the run begins anew, and";
+  if (!lines.empty())
+    log_warning("{} trains with other settings than before:{}{}", begin, lines,
+                stands ? rate_line(changes, before, now, stands->applied) : "");
+  if (!course.empty())
+    log_warning("{} is validated, saved or sampled by other rules than before:{}", begin, course);
 }
 
 }  // namespace aloft

@@ -44,8 +44,9 @@ struct StandingRun {
 };
 // Says what changes the training to the person at the terminal: one warning, a line a key with what
 // it means where the run stands, and what the next update's rate is and would have been; nothing
-// there: it begins anew. With it train.steps, where a schedule spans them: `now` knows its length
-// (run_length.h), `before` is of run.json.
+// there: it begins anew. A second warning says the same of what changes its course alone. With it
+// train.steps, where a schedule spans them: `now` knows its length (run_length.h), `before` is of
+// run.json.
 void say_changes(const std::vector<RecipeChange>& changes, const nlohmann::json& before,
                  const Recipe& now, std::optional<StandingRun> stands);
 

@@ -241,11 +241,14 @@ class Resume(ProgramTest):
                                            r"  train\.steps: 4 -> 8: another length, .*cosine schedule")):
             self.assertRegex(line, "^" + start)
             self.assertLessEqual(len(line), 100)
-        self.assertEqual(said.count(" -> "), 4)
+        self.assertEqual(lines[5], "  the rate of the next update: 0.000275, and would have been 0.0001")
+        self.assertEqual(lines[6], "warning: from step 5 on the run is validated, saved or sampled by other "
+                                   "rules than before:")
+        self.assertRegex(lines[7], r"^  train\.eval_every: 0 -> 3: validated at other steps")
+        self.assertEqual(said.count(" -> "), 5)
         # Behind 4 of 4 updates the old curve is at its end, a tenth of 0.001; the new one is halfway.
-        self.says(said, "\n  the rate of the next update: 0.000275, and would have been 0.0001\n")
         again = self.train("run", "--resume", "--steps", 12, optimizer__lr="5e-4", train__batch=4,
-                           train__seed=9, schedule__kind="cosine", schedule__steps=8)
+                           train__seed=9, train__eval_every=3, schedule__kind="cosine", schedule__steps=8)
         self.says(again, "  schedule.steps: 0 -> 8")
         self.assertEqual(again.count(" -> "), 1)
 
@@ -278,7 +281,31 @@ class Resume(ProgramTest):
         shutil.rmtree(self.folder / "run" / "checkpoints")
         self.change_record(saved=None, result=None, finished=False)
         said = self.train("run", "--resume", "--steps", 8, train__seed=2)
-        self.says(said, "the run begins anew with other settings than before:\n  train.seed: 1 -> 2\n")
+        self.says(said, "the run begins anew, and trains with other settings than before:\n"
+                        "  train.seed: 1 -> 2\n")
+
+    def test_what_changes_the_course_alone_is_said(self):
+        """When it ends, and what it leaves: a line each. Threads and mode change neither."""
+        self.train("run", "--steps", 6, train__eval_every=2)
+        rules = {"train__eval_every": 1, "train__patience": 30, "train__checkpoint_every": 5,
+                 "train__checkpoint_minutes": 1, "train__keep_checkpoints": 2, "train__keep_best": 0,
+                 "train__keep_every": 7, "train__sample_every": 9, "train__sample_tokens": 4}
+        said = self.train("run", "--resume", "--steps", 8, train__threads=1, train__mode="eager", **rules)
+        head = ("warning: from step 7 on the run is validated, saved or sampled by other rules than "
+                "before:\n")
+        lines = said[said.index(head) + len(head):].splitlines()
+        end = next(i for i, line in enumerate(lines) if not line.startswith("  "))
+        said_of = " ".join(line.strip() for line in lines[:end])
+        for key, value in rules.items():
+            self.assertRegex(said_of, rf"{key.replace('__', '.')}: \d+\.?\d* -> {value}\.?\d*: \w+ \w+")
+        self.says(said_of, "30: evaluations without a better loss, past ones too, end the run",
+                  "0: the best goes like any other")
+        self.assertNotIn("trains with other settings", said)
+        self.assertEqual(said.count(" -> "), len(rules))
+        for line in lines[:end]:
+            self.assertLessEqual(len(line), 100)
+        again = self.train("run", "--resume", "--steps", 10, **rules)
+        self.assertNotIn(" -> ", again)
 
     def test_other_data_is_said_with_its_meaning(self):
         self.train("run")
