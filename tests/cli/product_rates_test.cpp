@@ -1,10 +1,12 @@
-// Which measured rates are kept for the next start.
+// How long measured rates are kept.
 #include "cli/product_rates.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "temporary_folder.h"
 
 namespace aloft::cli {
@@ -13,27 +15,75 @@ namespace {
 TEST(ProductRates, MeasurementsOfTheSameSpread) {
   EXPECT_EQ(cpu::spread_of({}), 0);
   EXPECT_EQ(cpu::spread_of(std::array{2.0}), 0);
+  EXPECT_DOUBLE_EQ(cpu::spread_of(std::array{3.0, 2.0}), 0.5);
   EXPECT_DOUBLE_EQ(cpu::spread_of(std::array{2.0, 3.0, 2.5}), 0.5);
-  EXPECT_DOUBLE_EQ(cpu::spread_of(std::array{3.0, 2.0, 2.0}), 0.5);
+  // Three reached what the machine can do; how long others had it does not matter.
+  EXPECT_DOUBLE_EQ(cpu::spread_of(std::array{9.0, 2.0, 2.5, 8.0, 2.25}), 0.25);
   const cpu::MatmulRates here = cpu::measure_matmul_rates(3);
   EXPECT_TRUE(here.f32_gflops > 0 && here.bf16_gflops > 0 && here.spread >= 0);
 }
 
-TEST(ProductRates, ThoseOfADisturbedMachineAreUsedOnce) {
-  const TemporaryFolder folder;
-  const auto at_start = [&](double rate, double spread) {
-    return product_rates(folder.path(), [=] { return cpu::MatmulRates{rate, 2 * rate, spread}; });
-  };
-  const MeasuredRates disturbed = at_start(10, 0.31);
-  EXPECT_EQ(disturbed.f32_gflops, 10);
-  EXPECT_EQ(disturbed.source, "measured now, not kept: repeats differ by 31 %");
-  const MeasuredRates quiet = at_start(40, cpu::kQuietSpread);
-  EXPECT_EQ(quiet.f32_gflops, 40);
-  EXPECT_EQ(quiet.source, "measured now");
-  const MeasuredRates again = at_start(7, 0);
+// Starts of a program with one cache, between which time passes.
+class Starts {
+ public:
+  MeasuredRates at(double f32, double bf16, double spread) {
+    return product_rates(folder_.path(), [&] {
+      ++measured;
+      return cpu::MatmulRates{f32, bf16, spread};
+    });
+  }
+  // The file as it were, had it been written by so many minutes earlier.
+  void pass(double minutes) {
+    auto all = parse_json(read_file(file, 1 << 20));
+    for (auto& entry : all)
+      if (entry.contains("unsettled_at"))
+        entry["unsettled_at"] = entry["unsettled_at"].get<double>() - 60 * minutes;
+    TemporaryFolder::put(file, all.dump());
+  }
+  int measured = 0;
+
+ private:
+  TemporaryFolder folder_;
+
+ public:
+  const Path file = folder_ / "product-rates.json";
+};
+
+TEST(ProductRates, ThoseOfABusyMachineAreMeasuredOnceMoreAndLater) {
+  Starts start;
+  const MeasuredRates first = start.at(10, 30, 0.31);
+  EXPECT_EQ(first.source, "measured now, the machine was busy: repeats differed by 31 %");
+  start.pass(9);
+  const MeasuredRates soon = start.at(40, 20, 0);
+  EXPECT_EQ(soon.f32_gflops, 10);
+  EXPECT_EQ(soon.source.find("as measured before ("), 0u);
+  EXPECT_NE(soon.source.find(", the machine was busy: repeats differed by 31 %"),
+            std::string::npos);
+  start.pass(2);
+  const MeasuredRates later = start.at(40, 20, 0.2);
+  EXPECT_EQ(later.f32_gflops, 40);
+  EXPECT_EQ(later.bf16_gflops, 30);  // the better of both: nothing makes a product too fast
+  EXPECT_EQ(later.source, "measured now");
+  start.pass(1e6);
+  const MeasuredRates at_last = start.at(7, 7, 0);
+  EXPECT_EQ(at_last.f32_gflops, 40);
+  EXPECT_EQ(at_last.bf16_gflops, 30);
+  EXPECT_EQ(start.measured, 2);
+  // A clock that was set back leaves nothing waiting for years.
+  Starts ahead;
+  ahead.at(10, 30, 0.31);
+  ahead.pass(-1e6);
+  EXPECT_EQ(ahead.at(40, 80, 0).f32_gflops, 40);
+}
+
+TEST(ProductRates, ThoseOfAQuietMachineAreMeasuredOnce) {
+  Starts start;
+  EXPECT_EQ(start.at(40, 80, cpu::kQuietSpread).source, "measured now");
+  const MeasuredRates again = start.at(7, 14, 0);
   EXPECT_EQ(again.f32_gflops, 40);
   EXPECT_EQ(again.bf16_gflops, 80);
-  EXPECT_EQ(again.source.find("as measured before ("), 0u);
+  EXPECT_EQ(again.source, "as measured before (" + start.file.string() + ")");
+  EXPECT_EQ(start.measured, 1);
 }
 
 TEST(ProductRates, ThoseThatNobodySaysWereMeasuredInQuietAreMeasuredAgain) {

@@ -174,43 +174,51 @@ double best_layout_ms(const MatmulProblem& p, int runs) {
   return product.zeros_ms();
 }
 
-double spread_of(std::span<const double> least_ms) {
-  if (least_ms.empty()) return 0;
-  const auto [least, most] = std::minmax_element(least_ms.begin(), least_ms.end());
-  return *most / *least - 1;
+double spread_of(std::span<const double> ms) {
+  constexpr std::size_t kThird = 2;
+  if (ms.empty()) return 0;
+  std::vector<double> sorted(ms.begin(), ms.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[std::min(kThird, sorted.size() - 1)] / sorted.front() - 1;
 }
 
 MatmulRates measure_matmul_rates(int rounds) {
-  // Both layouts of both types take turns, and the least time of each counts: a neighbour that
-  // takes the machine for a while takes it from all of them, and never makes one faster.
-  constexpr int kShares = 3;
+  // Both layouts of both types take turns: a neighbour that takes the machine for a while takes it
+  // from all of them, and never makes one faster.
+  constexpr int kLeastRounds = 4;
+  constexpr double kMostMs = 500;
   struct Type {
     std::vector<LibraryMatmul> products;
-    std::array<double, kShares> least_ms;
-    double ms() const { return *std::min_element(least_ms.begin(), least_ms.end()); }
+    std::vector<double> ms;  // of the faster layout, by round
   };
   const bool bf16 = cpu_features().avx512_bf16;
   MatmulProblem p{1, 512, 1024, 512, DType::F32, false, true};
   std::vector<Type> types(bf16 ? 2 : 1);
   for (Type& t : types) {
     p.type = &t == types.data() ? DType::F32 : DType::BF16;
-    t.least_ms.fill(std::numeric_limits<double>::infinity());
     for (const auto layout : {LibraryLayout::Plain, LibraryLayout::PackedB})
       t.products.emplace_back(p, layout, Operands::Normal).run();  // fetches and sets up
   }
-  rounds = std::max(kShares, rounds);
-  for (int round = 0; round < rounds; ++round)
-    for (Type& t : types)
-      for (LibraryMatmul& product : t.products) {
-        double& least = t.least_ms[static_cast<std::size_t>(round * kShares / rounds)];
+  const double start = milliseconds();
+  double spread = 0;
+  for (int round = 1; round <= std::max(kLeastRounds, rounds); ++round) {
+    spread = 0;
+    for (Type& t : types) {
+      double least = std::numeric_limits<double>::infinity();
+      for (LibraryMatmul& product : t.products)
         least = std::min(least, timed([&] { product.run(); }));
-      }
-  MatmulRates rates;
-  rates.f32_gflops = p.flops() / types.front().ms() / 1e6;
+      t.ms.push_back(least);
+      spread = std::max(spread, spread_of(t.ms));
+    }
+    if (round < kLeastRounds) continue;
+    const bool agree = 2 * round >= rounds && spread <= kQuietSpread;
+    if (agree || milliseconds() - start > kMostMs) break;
+  }
+  const auto gflops = [&](const Type& t) {
+    return p.flops() / *std::min_element(t.ms.begin(), t.ms.end()) / 1e6;
+  };
   // What bf16 is computed in where there are no products of its own.
-  rates.bf16_gflops = p.flops() / types.back().ms() / 1e6;
-  for (const Type& t : types) rates.spread = std::max(rates.spread, spread_of(t.least_ms));
-  return rates;
+  return {gflops(types.front()), gflops(types.back()), spread};
 }
 
 double measure_stream_rate(int rounds) {

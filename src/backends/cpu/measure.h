@@ -86,17 +86,19 @@ double best_layout_ms(const MatmulProblem& problem, int runs = 9);
 
 struct MatmulRates {
   double f32_gflops = 0, bf16_gflops = 0;
-  double spread = 0;  // of the worse type: spread_of() its repeated measurements
+  double spread = 0;  // of the worse type: spread_of() its rounds
 };
 // The library's rates on a product of 512 x 1024 x 512 normal numbers, the types in turns: a tenth
 // of a second, and steady, because the decision whether low precision pays hangs on their ratio.
-// The rounds are three measurements of the same, one behind the other.
+// Each rate is that of the least time, which a busy machine does not lower. Ends early where rounds
+// agree, and on a machine so busy that they would take half a second.
 MatmulRates measure_matmul_rates(int rounds = 12);
 
-// By what part the slowest of several measurements of the same thing lies above the fastest.
-double spread_of(std::span<const double> least_ms);
-// Above this somebody else had the machine meanwhile: what was measured holds for that moment. The
-// bar of `auto` precision leaves as much room.
+// By what part the third of repeated measurements, from the least on, lies above the least: little
+// where several reached what the machine can do. Of fewer, the last.
+double spread_of(std::span<const double> ms);
+// Above this somebody else had the machine all the while: it may do better. The bar of `auto`
+// precision leaves as much room.
 inline constexpr double kQuietSpread = 0.05;
 
 // Bytes a second, in GB, that an update in place moves (two arrays read, one written back) over
