@@ -69,14 +69,36 @@ class Demo(ProgramTest):
             if len(cells) == 3:
                 rows[cells[0]] = cells[1:]
         self.assertEqual(list(rows), ["time of a step", "tokens per second", "planned memory",
-                                      "resident at the peak", f"loss of steps 3 to {STEPS}"])
-        for column, name in enumerate(("demo-O0", "demo")):
+                                      "resident at the peak", f"loss of steps 3 to {STEPS}",
+                                      f"perplexity, step {STEPS}"])
+        for column, name in enumerate(("demo-O0", "demo-O2-bf16")):
             run, lines = self.run_of(name)
             losses = [r["loss"] for r in lines if "loss" in r and r["step"] <= STEPS]
             self.assertEqual(len(losses), STEPS)
             self.assertEqual(rows[f"loss of steps 3 to {STEPS}"][column], f"{sum(losses[2:]) / 10:.4f}")
             self.assertEqual(rows["planned memory"][column],
                              f"{run['memory']['peak_bytes'] / 2**20:,.0f} MiB")
+            self.assertEqual(rows[f"perplexity, step {STEPS}"][column],
+                             f"{run['result']['val_perplexity']:.2f}")
+
+    def test_both_precisions_are_validated_alike(self):
+        """On the same text behind the same steps, which are the first ones of the whole run."""
+        runs = {name: self.run_of(name) for name in ("demo", "demo-O0", "demo-O2-bf16")}
+        short = [runs[name][0]["recipe"] for name in ("demo-O0", "demo-O2-bf16")]
+        for recipe in short:
+            self.assertNotEqual(recipe.pop("precision"), {})
+        self.assertEqual(*short)
+        perplexities = []
+        for name in ("demo-O0", "demo-O2-bf16"):
+            [evaluated] = [line for line in runs[name][1] if "val_loss" in line]
+            self.assertEqual(evaluated["step"], STEPS)
+            perplexities.append(evaluated["val_perplexity"])
+        self.assertNotEqual(*perplexities)
+        self.assertAlmostEqual(*perplexities, delta=0.02 * perplexities[0])
+        first, again = ([r["loss"] for r in runs[name][1] if "loss" in r and r["step"] <= STEPS]
+                        for name in ("demo", "demo-O2-bf16"))
+        self.assertEqual(first, again)
+        self.assertIn("of the same validation text", self.out)
 
     def test_it_ends_with_perplexity_and_a_report(self):
         run, _ = self.run_of("demo")
