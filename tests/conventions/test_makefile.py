@@ -41,6 +41,16 @@ class Makefile(unittest.TestCase):
             self.assertRegex(recipes_of(target), r"tools/setup[^\n]* test", target)
             self.assertIn("ALOFT_TESTS=ON", recipes_of(target), target)
 
+    def test_what_tests_run_is_installed_for_them(self):
+        """A test skips where its program is missing: on a fresh machine `make test` must have installed it."""
+        lines = (line.split() for line in project.text(project.ROOT / "tools" / "packages.txt").splitlines()
+                 if not line.startswith("#"))
+        packages = {words[1]: words[0] for words in lines}
+        for program in ("chromium", "strace", "valgrind"):
+            uses = [path for path in (project.ROOT / "tests").rglob("*.py") if program in project.text(path)]
+            self.assertTrue(uses, f"no test runs {program}: tools/packages.txt and this list need not name it")
+            self.assertEqual(packages.get(program), "test", program)
+
     def test_install_builds_what_build_builds_and_no_more(self):
         built = commands_of("build")
         self.assertRegex(built[-1], r"^cmake --build --preset rel --target aloft -j \d+$")
