@@ -19,7 +19,8 @@ foreach(file share/aloft/recipes/gpt-cpp.toml share/aloft/recipes/README.md shar
   endif()
 endforeach()
 # What the installed pages link to is installed.
-file(GLOB pages ${prefix}/share/doc/aloft/*.md ${prefix}/share/doc/aloft/examples/*.md)
+file(GLOB pages ${prefix}/share/doc/aloft/*.md ${prefix}/share/doc/aloft/examples/*.md
+     ${prefix}/share/aloft/recipes/*.md)
 foreach(page IN LISTS pages)
   get_filename_component(folder ${page} DIRECTORY)
   file(STRINGS ${page} lines REGEX "\\]\\([^)#:]+[#)]")
