@@ -13,10 +13,13 @@
 
 namespace aloft {
 
+// Hands out the samples of an ArrayData as tensors, epoch by epoch, in an order that is a function
+// of options and position alone. What data and options must satisfy: data/array_loader.h.
 class Loader {
  public:
   // `sample` is the shape of one x, such as {1, 8, 8}; empty: a plain vector. The last batch of an
-  // epoch has fewer rows where the batch does not divide the samples.
+  // epoch has fewer rows where the batch does not divide the samples. UserError E0313 where shape,
+  // features, labels or targets do not fit one another, E0530 where there is no batch at all.
   Loader(ArrayData data, ArrayLoaderOptions options, Shape sample = {})
       : sample_(std::move(sample)) {
     auto shared = std::make_shared<const ArrayData>(std::move(data));
@@ -64,6 +67,7 @@ class Loader {
     std::uint64_t left_;
     std::pair<Tensor, Tensor> value_;
   };
+  // For a range-based for: each element is a pair {x, y}.
   Iterator begin() { return Iterator(*this); }
   End end() const { return {}; }
 

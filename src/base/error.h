@@ -30,12 +30,13 @@ enum class ExitCode : int {
 // what() is the whole text: a headline and one indented line a fact.
 class Error : public std::exception {
  public:
+  // `code` as in docs/errors.md, `headline` what is wrong, in a line.
   Error(ExitCode exit, std::string code, std::string headline);
 
   const char* what() const noexcept override { return text_.c_str(); }
-  const std::string& code() const { return code_; }
-  const std::string& headline() const { return headline_; }
-  ExitCode exit_code() const { return exit_; }
+  const std::string& code() const { return code_; }          // such as "E0203"
+  const std::string& headline() const { return headline_; }  // without code and facts
+  ExitCode exit_code() const { return exit_; }               // what `aloft` ends with for it
 
   // Appends a labelled fact: "  label  text".
   void add_line(std::string_view label, std::string_view text);
@@ -68,6 +69,7 @@ class ErrorChain : public Error {
 // Wrong input from the user: a recipe, an option, a shape, a call (exit 2).
 class UserError : public internal::ErrorChain<UserError> {
  public:
+  // Facts are chained behind it: .saw(...).need(...).advice(...).
   UserError(std::string code, std::string headline)
       : ErrorChain(ExitCode::Usage, std::move(code), std::move(headline)) {}
 };
@@ -75,6 +77,7 @@ class UserError : public internal::ErrorChain<UserError> {
 // A file or a byte stream that cannot be used as it is (exit 3).
 class DataError : public internal::ErrorChain<DataError> {
  public:
+  // Facts are chained behind it: .saw(...).need(...).advice(...).
   DataError(std::string code, std::string headline)
       : ErrorChain(ExitCode::Data, std::move(code), std::move(headline)) {}
 };
@@ -82,6 +85,7 @@ class DataError : public internal::ErrorChain<DataError> {
 // Device, memory, disk, network (exit 4).
 class EnvironmentError : public internal::ErrorChain<EnvironmentError> {
  public:
+  // Facts are chained behind it: .saw(...).need(...).advice(...).
   EnvironmentError(std::string code, std::string headline)
       : ErrorChain(ExitCode::Environment, std::move(code), std::move(headline)) {}
 };
@@ -89,6 +93,7 @@ class EnvironmentError : public internal::ErrorChain<EnvironmentError> {
 // Training that cannot go on (exit 5).
 class DivergedError : public internal::ErrorChain<DivergedError> {
  public:
+  // Facts are chained behind it: .saw(...).need(...).advice(...).
   DivergedError(std::string code, std::string headline)
       : ErrorChain(ExitCode::Diverged, std::move(code), std::move(headline)) {}
 };
@@ -96,6 +101,7 @@ class DivergedError : public internal::ErrorChain<DivergedError> {
 // Our bug (exit 70).
 class InternalError : public internal::ErrorChain<InternalError> {
  public:
+  // Its code is E9000.
   explicit InternalError(std::string headline)
       : ErrorChain(ExitCode::Internal, "E9000", std::move(headline)) {}
 };

@@ -13,14 +13,16 @@
 
 namespace aloft {
 
+// Samples in memory, each with a label or with numbers to predict.
 struct ArrayData {
-  std::int64_t features = 0;  // numbers a sample
-  std::vector<float> values;  // [samples, features], row by row
-  std::vector<std::int32_t> labels;
+  std::int64_t features = 0;         // numbers a sample
+  std::vector<float> values;         // [samples, features], row by row
+  std::vector<std::int32_t> labels;  // [samples]; empty where there are targets
   // Instead of labels, where numbers are to be predicted: so many a sample, row by row.
   std::int64_t outputs = 0;
   std::vector<float> targets;  // [samples, outputs]
 
+  // How many there are, by the targets or the labels.
   std::int64_t samples() const {
     return static_cast<std::int64_t>(outputs > 0 ? targets.size() / outputs : labels.size());
   }
@@ -31,8 +33,9 @@ struct ArrayData {
 // is taken as a heading. DataError E0515 names the line.
 ArrayData read_labelled_csv(const Path& path, float scale = 1);
 
+// Data to train on, and the rest to judge by.
 struct ArraySplit {
-  ArrayData train, held_out;
+  ArrayData train, held_out;  // disjoint, together all samples, in their order
 };
 // `held_out` samples chosen by the seed. UserError E0512 unless 0 <= held_out < samples.
 ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint64_t seed);
@@ -43,34 +46,40 @@ struct ArrayBatch {
   std::span<const float> features;       // [batch, features]
   std::span<const std::int32_t> labels;  // [batch]; empty where there are targets
   std::span<const float> targets;        // [batch, outputs]
-  std::int64_t rows = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t position_after = 0;
+  std::int64_t rows = 0;                 // samples in it, at most the batch
+  std::uint64_t epoch = 0;               // of its first sample, from 0
+  std::uint64_t position_after = 0;      // samples handed out, this batch included
 };
 
+// The label of padding: cross_entropy's ignore_index, so that it counts for nothing.
 inline constexpr std::int32_t kIgnoredLabel = -100;
 
+// How an ArrayLoader, or a Loader, goes through the data.
 struct ArrayLoaderOptions {
-  std::int64_t batch = 1;
-  bool shuffle = true;  // anew in each epoch
-  std::uint64_t seed = 0;
-  LastBatch last = LastBatch::Keep;
-  std::uint64_t epochs = 0;    // 0: without end
-  std::uint64_t position = 0;  // samples already handed out
-  int prefetch = 2;
+  std::int64_t batch = 1;            // samples a batch
+  bool shuffle = true;               // anew in each epoch
+  std::uint64_t seed = 0;            // of the shuffling
+  LastBatch last = LastBatch::Keep;  // what becomes of an epoch's last, partial batch
+  std::uint64_t epochs = 0;          // 0: without end
+  std::uint64_t position = 0;        // samples already handed out
+  int prefetch = 2;                  // batches that a thread makes ready ahead, at least 1
 };
 
-// The sequence of batches is a function of the data, the options and the position alone.
+// Hands out batches of host memory; Loader (aloft/loader.h) makes tensors of them. The sequence of
+// batches is a function of the data, the options and the position alone.
 class ArrayLoader {
  public:
-  // UserError E0530 (order.h), E0313: the numbers of features and of labels or targets do not
-  // agree.
+  // Begins at options.position. UserError E0530 (order.h), E0313: the numbers of features and of
+  // labels or targets do not agree.
   ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptions options);
   ~ArrayLoader();
 
   const ArrayBatch* next();  // nullptr after the last epoch
+  // Samples handed out so far.
   std::uint64_t position() const { return position_; }
+  // Goes on from a position: the batches are those that would have followed it.
   void seek(std::uint64_t position);
+  // The partial last one counts, unless it is dropped.
   std::uint64_t batches_per_epoch() const { return walk_.batches_per_epoch(); }
   std::uint64_t epoch() const { return walk_.rounds_at(position_); }  // epochs handed out in full
   std::uint64_t batches_left() const { return walk_.batches_left(position_); }  // in this epoch

@@ -19,26 +19,30 @@
 
 namespace aloft {
 
+// What a file says about itself, free text by name: its "__metadata__".
 using Metadata = std::map<std::string, std::string>;
 
 // A tensor's bytes, row-major, little endian. Not necessarily aligned to the element: other
 // programs' files need not be. Constant dimensions only.
 struct TensorView {
-  std::string name;
-  TensorType type;
-  std::span<const std::byte> bytes;
+  std::string name;                  // in the file
+  TensorType type;                   // constant dimensions
+  std::span<const std::byte> bytes;  // type.max_bytes() of them, the file's own memory
 };
 
+// The longest header that is read, in bytes, as in Hugging Face's own reader.
 inline constexpr std::uint64_t kSafetensorsHeaderLimit = 100'000'000;
 
-// The names of the format, such as "F32" and "BOOL".
+// The name of an element type in the format, such as "F32" and "BOOL"; the type of a name, or
+// nothing where Aloft has none for it.
 std::string_view safetensors_name(DType dtype);
 std::optional<DType> parse_safetensors_dtype(std::string_view name);
 
+// A file of named tensors to read, checked as a whole when it is opened. Copies share the map.
 class Safetensors {
  public:
-  // Maps the file. DataError E0601, E0610 (the header), E0611 (a tensor's entry), E0612 (the layout
-  // of the data).
+  // Maps the file; nothing is copied. DataError E0601, E0610 (the header), E0611 (a tensor's
+  // entry), E0612 (the layout of the data).
   static Safetensors open(const Path& path);
   // The same checks on bytes in memory, which must outlive the result. `name` is for messages.
   static Safetensors parse(std::span<const std::byte> file, std::string name);
@@ -46,10 +50,10 @@ class Safetensors {
   // What these give lives as long as the file does: `Safetensors::open(path).tensors()` would hand
   // out what is gone with the end of the expression, and does not compile. Give the file a name.
   const std::vector<TensorView>& tensors() const& { return tensors_; }  // by name, ascending
-  const Metadata& metadata() const& { return metadata_; }
-  const TensorView* find(std::string_view name) const&;
+  const Metadata& metadata() const& { return metadata_; }               // free text by name
+  const TensorView* find(std::string_view name) const&;                 // null where there is none
   const TensorView& at(std::string_view name) const&;  // DataError E0613 names the nearest
-  const std::string& name() const& { return name_; }
+  const std::string& name() const& { return name_; }   // the path, for messages
   void tensors() const&& = delete;
   void metadata() const&& = delete;
   void find(std::string_view name) const&& = delete;
@@ -63,9 +67,10 @@ class Safetensors {
   Metadata metadata_;
 };
 
+// A tensor that is to be written.
 struct TensorEntry {
-  std::string name;
-  TensorType type;
+  std::string name;  // UTF-8, its own
+  TensorType type;   // constant dimensions
 };
 
 // Writes tensor after tensor in the order of the data: larger elements first, so that all are
@@ -73,12 +78,16 @@ struct TensorEntry {
 // UserError E0614: names that repeat or are not UTF-8, symbolic dimensions.
 class SafetensorsWriter {
  public:
+  // What is at `path` stays until finish(). EnvironmentError E0603.
   SafetensorsWriter(const Path& path, std::vector<TensorEntry> tensors, const Metadata& metadata);
 
+  // The tensors in the order in which write() takes their bytes.
   const std::vector<TensorEntry>& order() const { return order_; }
   // Bytes of order()[0], then order()[1], ...; cut as one likes.
   void write(std::span<const std::byte> bytes);
-  void finish();  // InternalError where bytes are missing; the file appears here
+  // The file appears here, on the disk. InternalError where bytes are missing, EnvironmentError
+  // E0603.
+  void finish();
 
  private:
   AtomicFile file_;
@@ -86,7 +95,8 @@ class SafetensorsWriter {
   std::uint64_t remaining_ = 0;
 };
 
-// The whole at once: what lies in memory already.
+// The whole at once: what lies in memory already. UserError E0614 and EnvironmentError E0603 as
+// above.
 void write_safetensors(const Path& path, std::span<const TensorView> tensors,
                        const Metadata& metadata = {});
 

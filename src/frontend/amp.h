@@ -19,8 +19,8 @@ inline constexpr std::string_view kMasterPrefix = "optim.master.";
 template <class M>
 class Net {
  public:
-  explicit Net(M& model) : model_(&model) {}
-  // Up to three arguments, with the caller's line for models that take operands.
+  explicit Net(M& model) : model_(&model) {}  // as initialize() makes it; keeps a reference
+  // What the model gives for up to three arguments, computed in the recipe's types.
   template <class A>
   auto operator()(const A& a, SourceLocation at = SourceLocation::current()) const {
     return call(at, a);
@@ -35,6 +35,8 @@ class Net {
       const A& a, const B& b, const C& c, SourceLocation at = SourceLocation::current()) const {
     return call(at, a, b, c);
   }
+
+  // The model itself: parameters, train(), eval().
   M& model() const { return *model_; }
   M* operator->() const { return model_; }
 
@@ -63,10 +65,13 @@ class Net {
 // What is saved and loaded from then on is the masters' values (models/state_dict.h). Whatever is
 // refused leaves the model as it was: UserError E0815 where the optimizer wants split masters and
 // the recipe has no bf16 weights with masters, E0809 where a pattern of the recipe matches no op or
-// no parameter, and what an Optimizer refuses.
+// no parameter, E0804 where the recipe says "auto", E0805 where the model was prepared before, and
+// what an Optimizer refuses.
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe);
 
-// `precision`: "O0" .. "O3", "O2:fp16", "O1:bf16" or a whole recipe text (docs/precision.md).
+// prepare() with a recipe's text, and the model to call from then on. `precision`: "O0" .. "O3",
+// "O2:fp16", "O1:bf16" or a whole recipe text (docs/precision.md). UserError E0711 where it is
+// none, and what prepare() refuses.
 template <class M>
 std::pair<Net<M>, Optimizer> initialize(M& model, const OptimizerSpec& spec,
                                         std::string_view precision) {

@@ -46,17 +46,19 @@
 
 namespace aloft {
 
+// How compile() compiles; the defaults suit a training step.
 struct CompileOptions {
-  std::string name = "program";
+  std::string name = "program";  // of the program, in messages
   // The first dimension of the arguments may be a batch: later calls may bring fewer rows (a
   // partial last batch) and run the same program. False: every number of rows is compiled for.
   bool partial_batches = true;
-  int threads = 0;
+  int threads = 0;              // 0: as many as OpenMP has
   PipelineOptions passes = {};  // passes to leave out, a look at each one's result
 };
 
 // What a compiled function may return: a tensor, a StepResult, a vector or a tuple of tensors.
 namespace results {
+// Inside: how compile() takes a result apart and puts it together again.
 using Named = std::vector<std::pair<std::string, Tensor>>;
 Named flatten(const Tensor& t);
 Named flatten(const StepResult& r);
@@ -75,7 +77,7 @@ void restore(const std::vector<Tensor>& flat, std::tuple<T...>& t) {
 }
 }  // namespace results
 
-// The part of a compiled function that does not depend on its type.
+// Inside: the part of a compiled function that does not depend on its type.
 class CompiledCall {
  public:
   // So many programs at most, of shapes times modes; a call that would need one more is refused.
@@ -144,18 +146,22 @@ class CompiledCall {
   bool has_several_callers_ = false;  // so far
 };
 
+// What compile() returns, to be called like the function that it was made from.
 // Copies share what is compiled, and a call through one of them is a call of all.
 template <class F>
 class Compiled {
  public:
+  // As compile() makes it. Nothing is traced before the first call.
   Compiled(F f, CompileOptions options)
       : state_(std::make_shared<State>(std::move(f), std::move(options))) {}
   // No move of its own: what was moved from can still be called.
   Compiled(const Compiled&) = default;
   Compiled& operator=(const Compiled&) = default;
 
-  // UserError E0330 while another thread is inside, or from within f; behind a call, its results
-  // are read in peace, whoever calls next.
+  // Runs the program for these arguments, tensors all, and gives what f returns; the first call of
+  // their types and shapes traces f and compiles it. Behind a call, its results are read in peace,
+  // whoever calls next. UserError E0330 while another thread is inside, or from within f; E0302 or
+  // E0304 where an argument has no value, E0315 beyond 16 programs.
   template <class... Args>
   auto operator()(const Args&... args) {
     State& s = *state_;
@@ -203,6 +209,8 @@ class Compiled {
   std::shared_ptr<State> state_;
 };
 
+// f, a function of tensors, to be traced and compiled by its first call. f returns a tensor, a
+// StepResult, or a vector or tuple of tensors. What f throws comes from the call that traces it.
 template <class F>
 Compiled<F> compile(F f, CompileOptions options = {}) {
   return Compiled<F>(std::move(f), std::move(options));

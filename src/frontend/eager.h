@@ -24,7 +24,8 @@ namespace aloft {
 
 class History;
 
-// A value that exists: its memory and, while the tape that recorded it lives, its place there.
+// Inside: a value that exists: its memory and, while the tape that recorded it lives, its place
+// there.
 struct EagerCell {
   TensorType type;
   std::shared_ptr<void> memory = nullptr;
@@ -43,6 +44,7 @@ struct EagerCell {
   std::int64_t first_use = -1;  // of a gradient: Emitter::first_use
 };
 
+// Inside: executes ops as they are called and records them on a tape.
 class EagerEmitter : public Emitter {
  public:
   explicit EagerEmitter(KernelCache& kernels);
@@ -178,19 +180,21 @@ class EagerEmitter : public Emitter {
   bool recording_ = true;
 };
 
-// Makes `backend` the one that eager calls and compiled programs run on.
+// Makes `backend` the one that eager calls and compiled programs run on. <aloft/aloft.h> has done
+// so with cpu_backend().
 void use_backend(const Backend& backend);
 
-// This thread's eager session: an EagerEmitter behind a CastingEmitter.
+// Inside: this thread's eager session, an EagerEmitter behind a CastingEmitter.
 EagerEmitter& eager();
 CastingEmitter& eager_session();
 
-// Host memory to tensor: f32, f64 (for checks of gradients), i32, i64. UserError E0313 where the
-// number of values is not the shape's.
+// A tensor of the program's own numbers, row by row, copied: f32, f64, i32, i64. UserError E0313
+// where the number of values is not the shape's.
 Tensor from_floats(const std::vector<float>& values, const Shape& shape);
 Tensor from_doubles(const std::vector<double>& values, const Shape& shape);
 Tensor from_ints(const std::vector<std::int32_t>& values, const Shape& shape);
 Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape);
+
 // The gradient that backward() left for a parameter: the sum over every backward() since the last
 // step of an optimizer that has it, or zero_grad(), in f32 where there were several; a compiled
 // step counts. Undefined where no loss depended on it. UserError E0325 for no parameter

@@ -29,10 +29,15 @@ StepResult step(const Tensor& loss, Optimizer& optimizer);
 //   scaler.update();
 class GradScaler {
  public:
-  explicit GradScaler(Optimizer& optimizer) : optimizer_(optimizer) {}
+  explicit GradScaler(Optimizer& optimizer) : optimizer_(optimizer) {}  // has to outlive it
+  // The loss times the loss scale, f32[].
   Tensor scale(const Tensor& loss) const { return scale_loss(loss, optimizer_); }
+  // One update from the gradients that backward() left, as amp::step, but for the scale. UserError
+  // E0808 where there are none, or those of a loss that was not scaled.
   StepResult step(const Tensor& loss);
-  void update();  // UserError E0808 without a step before it
+  // The next loss scale and random numbers. UserError E0808 without a step before it, DivergedError
+  // E0810 where it was one too many without finite gradients.
+  void update();
 
  private:
   Optimizer& optimizer_;

@@ -13,6 +13,8 @@
 
 namespace aloft::nn {
 
+// What models and layers are made of: derive from it (or from nn::Layer), take parent and name in
+// the constructor, and have children and parameters as members.
 class Module {
  public:
   Module() = default;                             // a root
@@ -21,8 +23,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  const std::string& path() const { return path_; }  // "h.3.attn"
-  const std::string& name() const { return name_; }  // "attn"
+  const std::string& path() const { return path_; }  // from the root, such as "h.3.attn"
+  const std::string& name() const { return name_; }  // its own, such as "attn"
 
   // Parameters and buffers of this module and below, in order of construction.
   std::vector<VariablePtr> parameters() const;
@@ -34,7 +36,8 @@ class Module {
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const;
-  // From the next step on (un)freezes parameters of such names (h.*.attn.*); E0809 where none is.
+  // From the next step on (un)freezes parameters of such names (h.*.attn.*). UserError E0809 where
+  // none is.
   void requires_grad(bool on, std::string_view pattern = "*");
 
   // Drops the gradients that backward() left for its parameters; a compiled function does so in
@@ -71,7 +74,8 @@ class Module {
   void collect(StateClass cls, std::vector<VariablePtr>& into) const;
 };
 
-// Memory of its own for a variable, zero-filled; none where it is only described (description.h).
+// Inside: memory of its own for a variable, zero-filled; none where it is only described
+// (description.h).
 void allocate(Variable& variable);
 
 }  // namespace aloft::nn

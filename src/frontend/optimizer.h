@@ -18,7 +18,7 @@
 
 namespace aloft {
 
-// A number that an optimizer is given, by the name of its field, and where it must lie.
+// Inside: a number that an optimizer is given, by the name of its field, and where it must lie.
 struct RuleNumber {
   enum class Range : std::uint8_t { Finite, FromZero, BelowOne };  // all: finite, in fp32 too
   std::string_view name;
@@ -26,6 +26,7 @@ struct RuleNumber {
   Range range = Range::FromZero;  // BelowOne: from 0 too
 };
 
+// Inside: the formula of an update; optim/ has them.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -42,8 +43,8 @@ class UpdateRule {
 // Parameters with numbers of their own; what a group leaves out is the optimizer's. A rate follows
 // the same schedule. A weight decay of a group's own holds for every parameter in it.
 struct ParameterGroup {
-  std::vector<std::string> parameters;  // name patterns, such as "h.*.attn.*"
-  std::optional<double> lr, weight_decay;
+  std::vector<std::string> parameters;     // name patterns, such as "h.*.attn.*"
+  std::optional<double> lr, weight_decay;  // unset: the optimizer's
   bool operator==(const ParameterGroup&) const = default;
 };
 
@@ -65,36 +66,44 @@ struct Decay {
   bool norms = true;                      // scales and shifts of norms decay too
   std::vector<std::string> without = {};  // name patterns of parameters that do not decay
 };
+// All but norms' scales and shifts and biases.
 inline const Decay kWeightsDecay{.norms = false, .without = {"*.bias", "bias"}};
 
+// What an optimizer is made from. optim::Adam, AdamW, Sgd and Momentum turn into one; a program
+// seldom writes it out.
 struct OptimizerSpec {
-  std::shared_ptr<const UpdateRule> rule;
-  double lr = 1e-3;
-  double weight_decay = 0;
-  double clip_norm = 0;  // largest global L2 norm of the gradients; 0: no clipping
-  scalar::ScheduleRule schedule;
-  Decay decay = {};
+  std::shared_ptr<const UpdateRule> rule;  // the formula; UserError E0819 where there is none
+  double lr = 1e-3;                        // base rate, times the schedule's factor
+  double weight_decay = 0;                 // what it does is the rule's: L2, or decoupled
+  double clip_norm = 0;           // largest global L2 norm of the gradients; 0: no clipping
+  scalar::ScheduleRule schedule;  // of the rate, over the updates applied; constant
+  Decay decay = {};               // which parameters weight_decay holds for; all
   // The first group with a pattern that matches takes a parameter.
   std::vector<ParameterGroup> groups = {};
   MasterForm master = MasterForm::F32;   // Split: O2 with bf16 weights only
   UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
 };
 
-// Copies are one optimizer, as copies of a tensor are one tensor: they share everything below.
+// The state of an update rule over a model's parameters, and its loss scaler: what minimize() steps
+// with. Copies are one optimizer, as copies of a tensor are one tensor: they share everything
+// below.
 class Optimizer {
  public:
   // Creates moments for every parameter that requires a gradient. A parameter with a master is
   // updated by way of it.
   // UserErrors of frontend/check_optimizer.h: E0801 (nothing to train), E0809 (a pattern matches no
-  // parameter), E0814 (a number out of range), E0816 (an early update cannot clip or skip).
+  // parameter), E0814 (a number out of range), E0816 (an early update cannot clip or skip), E0819
+  // (no update rule).
   Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
             scalar::ScalerRule scaler);
   // No move of its own: what was moved from is the same optimizer still.
   Optimizer(const Optimizer&) = default;
   Optimizer& operator=(const Optimizer&) = default;
 
+  // What it was made with.
   const OptimizerSpec& spec() const { return content_->spec; }
   const scalar::ScalerRule& scaler() const { return content_->scaler; }
+
   // All that it was made for, frozen ones too.
   const std::vector<VariablePtr>& given() const { return content_->given; }
   // Those that it has moments for: all that required a gradient when it was made or in a step.
@@ -108,17 +117,20 @@ class Optimizer {
   // their stored values where the precision has one. From then on they count their own updates.
   // Valid until the next call. UserError E0801 where everything is frozen.
   const Optimizer& trained();
-  // What makes the master of a parameter that is unfrozen later; null for none.
+
+  // Inside: what makes the master of a parameter that is unfrozen later; null for none.
   void set_late_master(std::function<VariablePtr(const Variable&)> make) {
     content_->late_master = std::move(make);
   }
+
   // Everything but the parameters: masters, moments, counters, scaler, in a fixed order; with
   // set_accumulation() the sums and the number of micro-batches in them too.
   std::vector<VariablePtr> state() const;
 
-  // Control state.
-  VariablePtr applied;                                   // i64[]: updates applied
-  VariablePtr scale, good_steps, overflow_run, skipped;  // the scaler's, see scalar/loss_scaler.h
+  VariablePtr applied;  // i64[]: updates applied; skipped steps do not count
+  // The loss scaler's: the scale f32[], and i32[], i32[], i64[], see ScalerState
+  // (scalar/loss_scaler.h).
+  VariablePtr scale, good_steps, overflow_run, skipped;
 
   // i64[]: the updates that parameter i has had, which its rule goes by: `applied`, or where it was
   // frozen during some of those a count of its own, which it shares with those that come and go
@@ -129,7 +141,9 @@ class Optimizer {
 
   // The group of parameter i, or null for those that no group takes.
   const ParameterGroup* group(std::size_t i) const;
+  // Whether the weight decay holds for parameter i.
   bool decays(std::size_t i) const;
+
   // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
   // Calls of accumulate() and minimize() are counted, and refused with E0802 where it is not their
   // turn; set_accumulation() begins anew, with sums of zeros, at once: not in a compiled function
@@ -141,19 +155,20 @@ class Optimizer {
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
   // step does so itself. In both modes, as minimize(): a compiled function does so in each call.
   void zero_grad();
-  // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
   static constexpr const char* kMicroBatches = "optim.micro_batches";
+  // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.
   VariablePtr micro_batches() const { return sums_micro_batches() ? modes().done : nullptr; }
   // As zero_grad() for the sums, from outside of programs: at once.
   void drop_micro_batches();
-  // For minimize.cpp: the gradients of a micro-batch are added to the sums, or taken with them, or
-  // all are dropped.
+
+  // Inside: for minimize.cpp. The gradients of a micro-batch are added to the sums, or taken with
+  // them, or all are dropped.
   void count_micro_batch();
   void count_last_micro_batch();
   void count_none();
 
-  // For checkpoints of runs that unfroze parameters on their way. What they call moment k of a
-  // parameter, and the count of updates that it has for itself.
+  // Inside: for checkpoints of runs that unfroze parameters on their way. What they call moment k
+  // of a parameter, and the count of updates that it has for itself.
   static constexpr std::string_view kOwnCount = "optim.applied.";
   static std::string count_name(const Variable& parameter);
   std::string moment_name(std::size_t k, const Variable& parameter) const;
@@ -202,14 +217,16 @@ class Optimizer {
 
 // What a training step tells. Read after the step has run.
 struct StepResult {
-  Tensor loss_tensor;    // f32[]
+  Tensor loss_tensor;    // f32[]: the loss that the step was given
   Tensor grad_norm;      // f32[]: before clipping
   Tensor learning_rate;  // f32[]: of this step
   Tensor loss_scale;     // f32[]: of this step
   Tensor finite;         // i32[]: 0 where the step was skipped
   Tensor culprit;  // i32[]: the first gradient of the backward pass that was not finite, as an
                    // index into culprit_names(), or -1
+  // The loss as a number. UserError E0301 while tracing.
   double loss() const { return loss_tensor.item(); }
+  // Whether a gradient was not finite, and the step skipped. UserError E0301 while tracing.
   bool skipped() const { return finite.item() == 0; }
 };
 
@@ -217,11 +234,10 @@ struct StepResult {
 // loss scaler, counters. An overflowed step changes no parameter, moment or counter, without the
 // host taking part in the decision. In eager mode it has run when it returns. A parameter that the
 // loss does not depend on has a gradient of zeros (and still decays), a frozen one has none and
-// stays what it is; UserError E0322 where it
-// depends on none of the optimizer's, E0321 where it cannot be differentiated any more, E0802 where
-// set_accumulation() asks for more micro-batches before it. The step
-// that overflows as the last of ScalerRule::give_up_after in a row ends in DivergedError E0810: in
-// eager mode from here, else from the call of the compiled program.
+// stays what it is. UserError E0322 where the loss depends on none of the optimizer's, E0321 where
+// it cannot be differentiated any more, E0802 where set_accumulation() asks for more micro-batches
+// before it. The step that overflows as the last of ScalerRule::give_up_after in a row ends in
+// DivergedError E0810: in eager mode from here, else from the call of the compiled program.
 //
 // Gradients that backward() left for the optimizer's parameters are gone then: of other losses,
 // they are no part of the step.
@@ -231,8 +247,8 @@ struct StepResult {
 // losses computed before takes both gradients at the old parameters.
 StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 
-// The parts of minimize(), for loops that look between them (frontend/loops.h).
-//
+// The parts of minimize(), for loops that look between them (frontend/loops.h):
+
 // Gradients of loss x loss scale, one for each parameter that Optimizer::trained() has, in its
 // order.
 std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& optimizer);
@@ -243,7 +259,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_grad
 // The loss scaler's next state and the next step's random numbers. It never throws E0810: whoever
 // looks between the parts asks give_up_if_hopeless() (frontend/give_up.h).
 void update_scaler(const StepResult& step, Optimizer& optimizer);
-// Both of them.
+// update_parameters() and update_scaler(): one update from scaled_gradients().
 StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> scaled_gradients,
                            Optimizer& optimizer);
 

@@ -15,7 +15,7 @@ namespace aloft {
 const VariablePtr& random_state();
 // Starts this thread's over: {seed, 0, 0}.
 void manual_seed(std::uint64_t seed);
-std::uint64_t current_seed();
+std::uint64_t current_seed();  // the one that this thread was given last
 // The numbers of the state as they are.
 std::array<std::int64_t, 3> random_numbers();
 // The state was set from outside (a seed, a step that is undone), perhaps to what it was: what is

@@ -19,6 +19,7 @@
 
 namespace aloft {
 
+// Inside: a value of a graph.
 struct ValueId {
   std::uint32_t node = UINT32_MAX;
   std::uint32_t index = 0;  // which output of the node
@@ -29,15 +30,22 @@ struct ValueId {
 
 class Emitter;
 
+// A value of ops, of any shape and element type; copies are the same value, which never changes.
+// Default-constructed it is undefined: whatever is asked of it is UserError E0302 then, but for
+// is_defined().
 class Tensor {
  public:
   Tensor() = default;
+  // Inside: as emitters make it.
   Tensor(Emitter* emitter, ValueId id, std::shared_ptr<void> held)
       : emitter_(emitter), id_(id), held_(std::move(held)) {}
 
+  // Whether there is a value, or will be when the traced function runs.
   bool is_defined() const { return emitter_ != nullptr; }
   explicit operator bool() const = delete;  // use item(), which explains itself while tracing
 
+  // Element type and shape, known while tracing too; there a dimension may be a symbol
+  // (types/shape.h).
   TensorType type() const;
   DType dtype() const { return type().dtype; }
   Shape shape() const { return type().shape; }
@@ -48,17 +56,20 @@ class Tensor {
   // The values, converted to double, in row-major order; waits for nothing: an eager op has
   // executed when its call returns. UserError E0301 while tracing, where no value exists yet.
   std::vector<double> to_vector() const;
-  std::vector<float> to_floats() const;
+  std::vector<float> to_floats() const;  // the same, rounded to float
   // The same as integers, every i64 exactly; fractions are cut off.
   std::vector<std::int64_t> to_ints() const;
-  // The value of a tensor with one element.
+  // The value of a tensor with one element. UserError E0303 where it has more or none, E0301 while
+  // tracing.
   double item() const;
   // Gradients of this scalar with respect to every recorded parameter that requires one, added to
   // those that backward() left before: until an optimizer's step, or zero_grad(). Eager only;
-  // results are read with grad_of(parameter). UserError E0321, E0322 as for
-  // Emitter::variable_gradients.
+  // results are read with grad_of(parameter). UserError E0803 where it is not one floating-point
+  // number, E0321 where its history is not recorded (any more), E0322 where it depends on no
+  // parameter.
   void backward() const;
 
+  // Inside: where the value lives.
   Emitter* emitter() const { return emitter_; }
   ValueId id() const { return id_; }
   const std::shared_ptr<void>& held() const { return held_; }
@@ -69,7 +80,7 @@ class Tensor {
   std::shared_ptr<void> held_;  // keeps the emitter's record of this value alive
 };
 
-// Where op calls go.
+// Inside: where op calls go.
 class Emitter {
  public:
   virtual ~Emitter() = default;
@@ -117,7 +128,7 @@ class Emitter {
   virtual void backward(const Tensor& loss) = 0;
 };
 
-// The emitter that calls without any tensor argument go to (constants, random tensors): the
+// Inside: the emitter that calls without any tensor argument go to (constants, random tensors): the
 // innermost trace's, or this thread's eager session.
 Emitter& current_emitter();
 class EmitterScope {
@@ -134,14 +145,17 @@ class EmitterScope {
 void set_default_emitter(Emitter& (*get)());
 
 // A tensor argument together with the line of the call: the implicit conversion is what records
-// the user's source line, also for operators.
+// the user's source line, also for operators. A function of your own that takes tensors may take
+// Tensor as well.
 struct Operand {
+  // The argument, and the line that passes it:
   Tensor tensor;
   SourceLocation loc;
+  // From a tensor, without being asked for: ops are called with tensors.
   Operand(const Tensor& t, SourceLocation l = SourceLocation::current()) : tensor(t), loc(l) {}
 };
 
-// Where for a call at `loc`: the current scope with the user's line filled in.
+// Inside: Where for a call at `loc`: the current scope with the user's line filled in.
 Where where_of(const SourceLocation& loc);
 
 }  // namespace aloft

@@ -18,25 +18,28 @@
 
 namespace aloft::models {
 
+// Where a parameter lies in a file.
 struct StoredTensor {
-  std::string name;         // in the file
-  bool transposed = false;  // [in, out]
+  std::string name;         // of the tensor in the file
+  bool transposed = false;  // it is stored as [in, out]
 };
 
+// A folder that was opened and checked; the weights are read by load_gpt2().
 struct Gpt2Folder {
-  Gpt2Config config;  // dropout 0
-  Safetensors file;
-  std::map<std::string, StoredTensor> stored;  // for each parameter of Gpt2(config)
+  Gpt2Config config;                           // of config.json; dropout 0
+  Safetensors file;                            // model.safetensors
+  std::map<std::string, StoredTensor> stored;  // where it lies, for each parameter of Gpt2(config)
 };
 
 // Whether `folder` has a config.json beside a model.safetensors.
 bool is_gpt2_folder(const Path& folder);
 
-// DataError E0631 (config.json), E0632 (the tensors do not fit it). Every shape is checked here,
-// before a model is built from the numbers.
+// Opens a folder and checks it whole. DataError E0631 (config.json), E0632 (the tensors do not fit
+// it). Every shape is checked here, before a model is built from the numbers.
 Gpt2Folder open_gpt2_folder(const Path& folder);
 
-// Into a model of the folder's config, masters included: before amp::initialize or after it.
+// Loads the weights into a model of the folder's config, masters included: before amp::initialize
+// or after it.
 void load_gpt2(const Gpt2Folder& folder, Gpt2& model);
 
 // Writes a folder that transformers loads: prefix, Conv1D orientation, fp32 (the masters' values).

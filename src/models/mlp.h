@@ -10,9 +10,10 @@
 
 namespace aloft::models {
 
+// Linear layers, with `activation` between them and not behind the last.
 class Mlp : public nn::Layer {
  public:
-  // widths {784, 512, 10}: two layers, named 0 and 1.
+  // widths {784, 512, 10}: two layers, named 0 and 1. UserError E0210 unless all are positive.
   explicit Mlp(const std::vector<std::int64_t>& widths, Tensor (*activation)(Operand) = gelu)
       : activation_(activation) {
     for (std::size_t i = 0; i + 1 < widths.size(); ++i)

@@ -15,10 +15,11 @@
 
 namespace aloft::models {
 
+// The sizes of a ResNet; the defaults are ResNet-18.
 struct ResNetConfig {
   std::int64_t channels = 3;  // of the images, which are square or not, of any extent
-  std::int64_t classes = 10;
-  std::int64_t width = 64;  // channels of the first stage; each later one has twice as many
+  std::int64_t classes = 10;  // logits of an image
+  std::int64_t width = 64;    // channels of the first stage; each later one has twice as many
   std::vector<std::int64_t> blocks = {2, 2, 2, 2};  // a stage; all but the first halve the extents
 };
 
@@ -26,10 +27,12 @@ struct ResNetConfig {
 // a 1x1 convolution and a norm (downsample.0 and .1).
 class ResNetBlock : public nn::Layer {
  public:
+  // `in`, `out`: channels. UserError E0210 unless they are positive.
   ResNetBlock(nn::Module& parent, std::string_view name, std::int64_t in, std::int64_t out,
               std::int64_t stride);
   Tensor operator()(Operand x) const;  // [B, in, H, W] -> [B, out, ceil(H / stride), ...]
 
+  // Its layers, in the order of execution, named as torchvision names them:
   nn::Conv2d conv1;
   nn::BatchNorm2d bn1;
   nn::Conv2d conv2;
@@ -37,6 +40,7 @@ class ResNetBlock : public nn::Layer {
   std::unique_ptr<nn::Sequential> downsample;  // null where x fits as it is
 };
 
+// conv1, bn1, relu, the stages, the mean over the image, fc.
 class ResNet : public nn::Layer {
  public:
   // UserError E0210: a size that is not positive, or no stage at all.
@@ -44,6 +48,7 @@ class ResNet : public nn::Layer {
 
   Tensor operator()(Operand x) const;  // [B, channels, H, W] -> [B, classes]
 
+  // Its layers, in the order of execution, named as torchvision names them:
   nn::Conv2d conv1;
   nn::BatchNorm2d bn1;
   std::vector<std::unique_ptr<nn::Sequential>> stages;  // layer1, layer2 ...

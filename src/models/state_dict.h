@@ -12,7 +12,7 @@
 
 namespace aloft::models {
 
-// Parameters, then buffers, in order of construction.
+// What a model's state is: parameters, then buffers, in order of construction.
 std::vector<VariablePtr> state_variables(const nn::Module& model);
 
 // The variable's value in fp32, the master's where it has one: to.size() elements from `first` on.
@@ -20,11 +20,12 @@ void read_state(const Variable& variable, std::int64_t first, std::span<float> t
 // Sets elements [first, first + from.size()): the master, and the variable rounded from it.
 void write_state(Variable& variable, std::int64_t first, std::span<const float> from);
 
-// Element `i` on of a stored tensor (F64, F32, BF16, F16) as fp32.
+// Elements of a stored tensor (F64, F32, BF16, F16) as fp32: to.size() of them from `first` on.
 void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> to);
 
-// Before amp::initialize, after it, while a model trains: the file holds what is trained, in fp32.
-// EnvironmentError E0603, E0604; UserError E0614 where two tensors have one name.
+// Writes a model's state to a file: before amp::initialize, after it, while a model trains: the
+// file holds what is trained, in fp32. EnvironmentError E0603, E0604; UserError E0614 where two
+// tensors have one name.
 void save_state(const Path& path, const nn::Module& model, const Metadata& metadata = {});
 
 // Sets parameters, with their masters, and buffers: the next step goes on from what was loaded.

@@ -8,24 +8,29 @@
 
 namespace aloft::nn {
 
+// What a MultiHeadAttention is, besides its extents.
 struct AttentionOptions {
   std::int64_t kv_heads = 0;  // heads of keys and values; divides heads; 0: heads
-  bool causal = true;
-  bool bias = true;
+  bool causal = true;         // position i sees positions up to i
+  bool bias = true;           // of both projections
+  // Unset: weights and biases as nn::Linear's; out_init, the output projection's weight:
+  // weight_init.
   std::optional<Init> weight_init = {}, out_init = {}, bias_init = {};
   std::string qkv_name = "qkv", out_name = "proj";  // of the two projections
 };
 
 // Keys and values of the positions seen so far, of one layer: [B, longest, kv_heads, width].
 struct KeyValueCache {
-  VariablePtr keys, values;
+  VariablePtr keys, values;  // of one type, that in which attention computes
 };
 
-// Children: qkv [(heads + 2 kv_heads) width, dim] (queries, then keys, then values, each head after
-// head) and proj [dim, heads width], where width = dim / heads.
+// Each position attends to those before it and itself, or to all. Children: qkv [(heads + 2
+// kv_heads) width, dim] (queries, then keys, then values, each head after head) and proj [dim,
+// heads width], where width = dim / heads.
 class MultiHeadAttention : public Layer {
  public:
-  // UserError E0211 unless heads divides dim and kv_heads divides heads.
+  // `dim`: features of a position. UserError E0211 unless heads divides dim and kv_heads divides
+  // heads, E0210 unless both are positive.
   MultiHeadAttention(Module& parent, std::string_view name, std::int64_t dim, std::int64_t heads,
                      const AttentionOptions& options = {});
 
@@ -35,6 +40,7 @@ class MultiHeadAttention : public Layer {
   // i32[]. Writes their keys and values into the cache and attends to all up to each.
   Tensor cached(Operand x, const KeyValueCache& cache, const Tensor& position) const;
 
+  // Heads of the queries, of keys and values, and features of a head.
   std::int64_t heads() const { return heads_; }
   std::int64_t kv_heads() const { return kv_heads_; }
   std::int64_t width() const { return width_; }
@@ -44,7 +50,7 @@ class MultiHeadAttention : public Layer {
   bool causal_;
 
  public:
-  Linear qkv, proj;
+  Linear qkv, proj;  // the fused projection, and the one of the output
 };
 
 }  // namespace aloft::nn

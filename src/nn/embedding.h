@@ -5,19 +5,21 @@
 
 namespace aloft::nn {
 
+// How the table begins; the default is torch.nn.Embedding's.
 struct EmbeddingOptions {
-  Init weight_init = Init::normal(1);
+  Init weight_init = Init::normal(1);  // of the table
 };
 
-// Parameter: weight [count, dim].
+// Row i of the table for the integer i. Parameter: weight [count, dim].
 class Embedding : public Layer {
  public:
+  // A table of `count` rows of `dim` features. UserError E0210 unless both are positive.
   Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t dim,
             const EmbeddingOptions& options = {});
 
-  Tensor operator()(Operand ids) const;  // integers [...] -> [..., dim]
+  Tensor operator()(Operand ids) const;  // integers [...] -> [..., dim]; ops/embedding.h
 
-  VariablePtr weight;
+  VariablePtr weight;  // [count, dim]
 };
 
 }  // namespace aloft::nn

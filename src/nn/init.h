@@ -10,19 +10,22 @@
 
 namespace aloft::nn {
 
+// What the numbers of a new parameter are drawn from; made by the functions below.
 struct Init {
   enum class Kind { Constant, Normal, Uniform };
-  Kind kind = Kind::Constant;
-  double scale = 0;  // the constant; the standard deviation; the bound: [-scale, scale)
+  Kind kind = Kind::Constant;  // how scale is meant
+  double scale = 0;            // the constant; the standard deviation; the bound: [-scale, scale)
 
-  static Init zeros() { return {Kind::Constant, 0}; }
-  static Init ones() { return {Kind::Constant, 1}; }
+  static Init zeros() { return {Kind::Constant, 0}; }  // all 0
+  static Init ones() { return {Kind::Constant, 1}; }   // all 1
+  // Normal around 0, of this standard deviation.
   static Init normal(double deviation) { return {Kind::Normal, deviation}; }
+  // Uniform in [-bound, bound).
   static Init uniform(double bound) { return {Kind::Uniform, bound}; }
   // Uniform with bound 1 / sqrt(fan_in): what PyTorch gives weights and biases of Linear and Conv2d
   // (He et al. 2015 with a = sqrt(5)).
   static Init kaiming_uniform(std::int64_t fan_in);
-  // GPT-2's projections back into the residual stream: 0.02 / sqrt(2 layers).
+  // GPT-2's projections back into the residual stream: normal, deviation / sqrt(2 layers).
   static Init gpt2_residual(std::int64_t layers, double deviation = 0.02);
 };
 

@@ -5,6 +5,8 @@
 
 namespace aloft::nn {
 
+// The base of the layers here, and of your own: new_parameter() gives a layer a parameter that
+// starts as an Init says.
 class Layer : public Module {
  public:
   using Module::Module;

@@ -7,15 +7,17 @@
 
 namespace aloft::nn {
 
+// What a Linear is, besides its extents.
 struct LinearOptions {
-  bool bias = true;
+  bool bias = true;                      // false: none is added
   std::optional<Init> weight_init = {};  // unset: kaiming_uniform(in)
   std::optional<Init> bias_init = {};    // unset: kaiming_uniform(in)
 };
 
-// Parameters: weight [out, in], bias [out].
+// y = x weight^T + bias, over the last axis. Parameters: weight [out, in], bias [out].
 class Linear : public Layer {
  public:
+  // `in`, `out`: features. UserError E0210 unless both are positive.
   Linear(Module& parent, std::string_view name, std::int64_t in, std::int64_t out,
          const LinearOptions& options = {});
 

@@ -6,57 +6,65 @@
 
 namespace aloft::nn {
 
+// Defaults as torch.nn.LayerNorm's.
 struct LayerNormOptions {
-  double eps = 1e-5;
-  bool bias = true;
+  double eps = 1e-5;  // added to the variance
+  bool bias = true;   // false: nothing is added behind the scale
 };
 
-// Over the last axis. Parameters: weight [dim] (ones), bias [dim] (zeros).
+// (x - mean) / sqrt(variance + eps) * weight + bias over the last axis (ops/layer_norm.h).
+// Parameters: weight [dim] (ones), bias [dim] (zeros).
 class LayerNorm : public Layer {
  public:
+  // `dim`: extent of the last axis. UserError E0210 unless it is positive.
   LayerNorm(Module& parent, std::string_view name, std::int64_t dim,
             const LayerNormOptions& options = {});
 
-  Tensor operator()(Operand x) const;  // [..., dim]
+  Tensor operator()(Operand x) const;  // [..., dim] -> the same
 
-  VariablePtr weight, bias;
+  VariablePtr weight, bias;  // bias is null where there is none
 
  private:
   double eps_;
 };
 
+// What an RMSNorm is, besides its extent.
 struct RMSNormOptions {
-  double eps = 1e-6;
+  double eps = 1e-6;  // added to the mean square
 };
 
-// Over the last axis. Parameter: weight [dim] (ones).
+// x / sqrt(mean(x^2) + eps) * weight over the last axis (ops/rms_norm.h). Parameter: weight [dim]
+// (ones).
 class RMSNorm : public Layer {
  public:
+  // `dim`: extent of the last axis. UserError E0210 unless it is positive.
   RMSNorm(Module& parent, std::string_view name, std::int64_t dim,
           const RMSNormOptions& options = {});
 
-  Tensor operator()(Operand x) const;  // [..., dim]
+  Tensor operator()(Operand x) const;  // [..., dim] -> the same
 
-  VariablePtr weight;
+  VariablePtr weight;  // [dim]
 
  private:
   double eps_;
 };
 
+// Default as torch.nn.GroupNorm's.
 struct GroupNormOptions {
-  double eps = 1e-5;
+  double eps = 1e-5;  // added to the variance
 };
 
-// Over groups of channels of one example. Parameters: weight [channels], bias [channels].
+// Normalises each group of channels of each example (ops/group_norm.h). Parameters: weight
+// [channels], bias [channels].
 class GroupNorm : public Layer {
  public:
-  // UserError E0211 unless groups divides channels.
+  // UserError E0211 unless groups divides channels, E0210 unless both are positive.
   GroupNorm(Module& parent, std::string_view name, std::int64_t groups, std::int64_t channels,
             const GroupNormOptions& options = {});
 
-  Tensor operator()(Operand x) const;  // [N, channels, ...]
+  Tensor operator()(Operand x) const;  // [N, channels, ...] -> the same
 
-  VariablePtr weight, bias;
+  VariablePtr weight, bias;  // [channels]
 
  private:
   std::int64_t groups_;

@@ -5,13 +5,16 @@
 
 namespace aloft::nn {
 
+// How the window goes over the image, in both directions alike.
 struct Pool2dOptions {
-  std::int64_t stride = 0;  // 0: the kernel
-  std::int64_t padding = 0;
+  std::int64_t stride = 0;   // 0: the kernel
+  std::int64_t padding = 0;  // on each side; at most half the kernel
 };
 
+// The largest element of each window of kernel x kernel elements.
 class MaxPool2d : public Layer {
  public:
+  // `kernel`: height and width of the window. UserError E0210 unless it is positive.
   MaxPool2d(Module& parent, std::string_view name, std::int64_t kernel,
             const Pool2dOptions& options = {});
   Tensor operator()(Operand x) const;  // [N, C, H, W] -> [N, C, H', W'] (ops/pool2d.h)
@@ -21,11 +24,13 @@ class MaxPool2d : public Layer {
   Pool2dOptions options_;
 };
 
+// The mean of each window of kernel x kernel elements, padding counted as zeros.
 class AvgPool2d : public Layer {
  public:
+  // `kernel`: height and width of the window. UserError E0210 unless it is positive.
   AvgPool2d(Module& parent, std::string_view name, std::int64_t kernel,
             const Pool2dOptions& options = {});
-  Tensor operator()(Operand x) const;
+  Tensor operator()(Operand x) const;  // [N, C, H, W] -> [N, C, H', W'] (ops/pool2d.h)
 
  private:
   std::int64_t kernel_;

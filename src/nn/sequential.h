@@ -13,12 +13,13 @@
 
 namespace aloft::nn {
 
+// A layer that calls its stages one after another.
 class Sequential : public Layer {
  public:
   using Layer::Layer;
   using Stage = std::function<Tensor(const Tensor&)>;
 
-  // A layer constructed as L(*this, position, arguments...).
+  // Appends a layer, constructed as L(*this, position, arguments...).
   template <class L, class... Args>
   Sequential& add(Args&&... arguments) {
     auto layer = std::make_unique<L>(*this, std::to_string(stages_.size()),
@@ -27,7 +28,7 @@ class Sequential : public Layer {
     layers_.push_back(std::move(layer));
     return *this;
   }
-  // A function of one tensor, such as relu.
+  // Appends a function of one tensor, such as relu, or a lambda.
   Sequential& add(Tensor (*function)(Operand)) {
     return add(Stage([function](const Tensor& x) { return function(x); }));
   }
@@ -36,6 +37,7 @@ class Sequential : public Layer {
     return *this;
   }
 
+  // What the last stage gives; x itself where there is none.
   Tensor operator()(Operand x) const {
     ModuleScope scope(name(), x.loc, policy());
     Tensor t = x.tensor;

@@ -14,20 +14,20 @@ struct ActivationAttrs {
   }
 };
 
-Tensor relu(Operand x);
-Tensor relu6(Operand x);
-Tensor gelu(Operand x);       // x times the normal distribution function
-Tensor gelu_tanh(Operand x);  // GPT-2's approximation of it
-Tensor silu(Operand x);
-Tensor sigmoid(Operand x);
-Tensor log_sigmoid(Operand x);
-Tensor softplus(Operand x);
-Tensor softsign(Operand x);
-Tensor elu(Operand x, double alpha = 1);
-Tensor selu(Operand x);
-Tensor leaky_relu(Operand x, double alpha = 0.01);
-Tensor hard_sigmoid(Operand x);
-Tensor hard_swish(Operand x);
-Tensor mish(Operand x);
+Tensor relu(Operand x);                   // max(x, 0); its gradient at 0 is 0
+Tensor relu6(Operand x);                  // min(max(x, 0), 6)
+Tensor gelu(Operand x);                   // exact: x times the normal distribution function
+Tensor gelu_tanh(Operand x);              // GPT-2's approximation of gelu, by a tanh
+Tensor silu(Operand x);                   // x sigmoid(x)
+Tensor sigmoid(Operand x);                // 1 / (1 + exp(-x))
+Tensor log_sigmoid(Operand x);            // log(sigmoid(x))
+Tensor softplus(Operand x);               // log(1 + exp(x))
+Tensor softsign(Operand x);               // x / (1 + |x|)
+Tensor elu(Operand x, double alpha = 1);  // x, below 0 alpha (exp(x) - 1)
+Tensor selu(Operand x);  // elu that keeps mean 0 and deviation 1 through deep networks
+Tensor leaky_relu(Operand x, double alpha = 0.01);  // x, below 0 alpha x
+Tensor hard_sigmoid(Operand x);                     // relu6(x + 3) / 6
+Tensor hard_swish(Operand x);                       // x relu6(x + 3) / 6
+Tensor mish(Operand x);                             // x tanh(softplus(x))
 
 }  // namespace aloft

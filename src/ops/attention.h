@@ -8,6 +8,7 @@
 
 namespace aloft {
 
+// Options of attention().
 struct AttentionAttrs {
   bool causal = true;
   double scale = 0;
@@ -18,6 +19,7 @@ struct AttentionAttrs {
   }
 };
 
+// Options of attention_cached().
 struct AttentionCachedAttrs {
   double scale = 0;
   static constexpr auto fields() {
@@ -40,8 +42,8 @@ Tensor attention_cached(Operand q, Operand k, Operand v, Operand length,
 
 struct Product;  // ops/op.h
 
-// The products of attention over `heads` (of all sequences together), queries [T, D] against keys
-// [S, D]: two forward, five backward. Causal attention needs half of each square.
+// Inside: the products of attention over `heads` (of all sequences together), queries [T, D]
+// against keys [S, D]: two forward, five backward. Causal attention needs half of each square.
 std::vector<Product> attention_products(std::int64_t heads, std::int64_t queries, std::int64_t keys,
                                         std::int64_t width, bool causal, bool backward);
 

@@ -7,6 +7,7 @@
 
 namespace aloft {
 
+// Options of attention_qkv(): the heads that lie side by side.
 struct AttentionQkvAttrs {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 0;
@@ -19,6 +20,7 @@ struct AttentionQkvAttrs {
                       field("causal", &A::causal, "position i sees positions up to i"),
                       field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};
   }
+  // Heads of keys and values; heads in a row of qkv.
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t all_heads() const { return heads + 2 * kv(); }
 };

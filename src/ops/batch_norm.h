@@ -6,6 +6,7 @@
 
 namespace aloft {
 
+// What batch_norm() gives: y in x's shape, and the statistics, [C], f32.
 struct BatchNormResult {
   Tensor y, running_mean, running_var;  // in evaluation the running statistics are unchanged
 };

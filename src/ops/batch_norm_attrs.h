@@ -5,6 +5,7 @@
 
 namespace aloft {
 
+// Options of batch_norm() (ops/batch_norm.h).
 struct BatchNormAttrs {
   bool training = true;
   double momentum = 0.1;

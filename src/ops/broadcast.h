@@ -22,9 +22,9 @@ struct ElementCountAttrs {
   }
 };
 
-// numpy's broadcast_to.
+// x repeated to a shape, as numpy's broadcast_to.
 Tensor broadcast_to(Operand x, const Shape& shape);
-Tensor broadcast_like(Operand x, const Tensor& like);
+Tensor broadcast_like(Operand x, const Tensor& like);  // to the shape that `like` has
 // The product of the actual extents of x along axes, as a scalar: differs from a constant where a
 // dimension is symbolic (the mean over a partial batch).
 Tensor element_count(Operand x, const Ints& axes, DType dtype);

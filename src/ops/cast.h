@@ -12,8 +12,8 @@ struct CastAttrs {
   }
 };
 
-// x itself where it already has the type. Within a model that has a precision policy, a cast to f32
-// asks for more: what follows stays f32 until a product (docs/precision.md).
+// x in another element type; x itself where it already has it. Within a model that has a precision
+// policy, a cast to f32 asks for more: what follows stays f32 until a product (docs/precision.md).
 Tensor cast(Operand x, DType to);
 
 }  // namespace aloft

@@ -6,18 +6,21 @@
 
 namespace aloft {
 
-Tensor equal(Operand a, Operand b);
-Tensor not_equal(Operand a, Operand b);
-Tensor less(Operand a, Operand b);
-Tensor less_equal(Operand a, Operand b);
-Tensor greater(Operand a, Operand b);
-Tensor greater_equal(Operand a, Operand b);
+Tensor equal(Operand a, Operand b);          // a == b
+Tensor not_equal(Operand a, Operand b);      // a != b
+Tensor less(Operand a, Operand b);           // a < b
+Tensor less_equal(Operand a, Operand b);     // a <= b
+Tensor greater(Operand a, Operand b);        // a > b
+Tensor greater_equal(Operand a, Operand b);  // a >= b
 
-// With a number of the program, which becomes one of a's type where its kind allows. It never wraps
-// around, nor is it rounded to bf16 or f16: where a's type does not reach it, both are compared in
-// i64 or f32.
+// Inside: with a number of the program, which becomes one of a's type where its kind allows. It
+// never wraps around, nor is it rounded to bf16 or f16: where a's type does not reach it, both are
+// compared in i64 or f32.
 Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, std::int64_t b);
 Tensor compared(Tensor (*compare)(Operand, Operand), const Operand& a, double b);
+
+// The same with a number, which neither wraps around nor is rounded to a's type. UserError E0314
+// for an unsigned one above the largest i64.
 inline Tensor equal(Operand a, Number auto b) { return compared(equal, a, number_of(b)); }
 inline Tensor not_equal(Operand a, Number auto b) { return compared(not_equal, a, number_of(b)); }
 inline Tensor less(Operand a, Number auto b) { return compared(less, a, number_of(b)); }

@@ -31,6 +31,7 @@ struct IotaAttrs {
   }
 };
 
+// Every element is `value`.
 Tensor full(const Shape& shape, double value, DType dtype = DType::F32);
 // start, start + step, ... : [count]
 Tensor iota(std::int64_t count, DType dtype = DType::I32, std::int64_t start = 0,

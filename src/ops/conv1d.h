@@ -5,6 +5,7 @@
 
 namespace aloft {
 
+// Options of conv1d(); PyTorch's arguments of these names.
 struct Conv1dAttrs {
   std::int64_t stride = 1;
   std::int64_t padding = 0;

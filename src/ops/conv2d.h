@@ -5,6 +5,7 @@
 
 namespace aloft {
 
+// Options of conv2d(); PyTorch's arguments of these names.
 struct Conv2dAttrs {
   Ints stride = {1, 1};
   Ints padding = {0, 0};
@@ -20,7 +21,7 @@ struct Conv2dAttrs {
   }
 };
 
-// The gradients also need the extents of what they make.
+// Inside: the gradients also need the extents of what they make.
 struct Conv2dGradAttrs {
   Ints stride = {1, 1};
   Ints padding = {0, 0};
@@ -41,11 +42,12 @@ struct Conv2dGradAttrs {
 // x [N, C, H, W], weight [O, C / groups, KH, KW], bias [O] or undefined -> [N, O, H', W'] with
 // H' = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1, rounded down.
 Tensor conv2d(Operand x, Operand weight, const Tensor& bias, const Conv2dAttrs& attrs = {});
-// dx [N, C, H, W] from dy and the weight; dweight from x and dy.
+// Inside: dx [N, C, H, W] from dy and the weight; dweight from x and dy.
 Tensor conv2d_grad_input(Operand dy, Operand weight, const Conv2dGradAttrs& attrs);
 Tensor conv2d_grad_weight(Operand x, Operand dy, const Conv2dGradAttrs& attrs);
 
-// Output extent of a window of `kernel` elements over `size`; at most 0 where it does not fit.
+// Inside: output extent of a window of `kernel` elements over `size`; at most 0 where it does not
+// fit.
 constexpr std::int64_t window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride,
                                     std::int64_t padding, std::int64_t dilation) {
   const std::int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;

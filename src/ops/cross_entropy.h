@@ -7,6 +7,7 @@
 
 namespace aloft {
 
+// Options of cross_entropy() and linear_cross_entropy().
 struct CrossEntropyAttrs {
   std::int64_t ignore_index = -100;
   double label_smoothing = 0;

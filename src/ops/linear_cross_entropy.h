@@ -14,7 +14,7 @@ struct LossAndGradients;  // ops/update_ops.h
 Tensor linear_cross_entropy(Operand x, Operand weight, Operand targets,
                             const CrossEntropyAttrs& attrs = {});
 
-// Loss and gradients in one sweep, where the loss's cotangent `dloss` (f32 []) is known
+// Inside: loss and gradients in one sweep, where the loss's cotangent `dloss` (f32 []) is known
 // beforehand: each chunk's logits are computed once instead of twice.
 LossAndGradients linear_cross_entropy_sweep(Operand x, Operand weight, Operand targets,
                                             Operand dloss, const CrossEntropyAttrs& attrs = {});

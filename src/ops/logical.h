@@ -5,15 +5,17 @@
 
 namespace aloft {
 
-Tensor logical_and(Operand a, Operand b);
-Tensor logical_or(Operand a, Operand b);
-Tensor logical_xor(Operand a, Operand b);
-Tensor logical_not(Operand x);
-Tensor is_nan(Operand x);
-Tensor is_inf(Operand x);  // of either sign
-Tensor is_finite(Operand x);
-// Of any type: an element holds where it is not 0. Over nothing any is false, all is true.
+Tensor logical_and(Operand a, Operand b);  // both; bool tensors, which broadcast
+Tensor logical_or(Operand a, Operand b);   // one of them, or both; bool tensors, which broadcast
+Tensor logical_xor(Operand a, Operand b);  // one of them, not both; bool tensors, which broadcast
+Tensor logical_not(Operand x);             // true where the bool x is false
+Tensor is_nan(Operand x);                  // of floats, as the two below -> bool
+Tensor is_inf(Operand x);                  // infinite, of either sign
+Tensor is_finite(Operand x);               // neither infinite nor NaN
+// Whether an element over axes (none: all of them) is not 0 -> bool; of any type. False over
+// nothing.
 Tensor any(Operand x, const Ints& axes = {}, bool keep_dims = false);
+// Whether no element over axes is 0 -> bool. True over nothing.
 Tensor all(Operand x, const Ints& axes = {}, bool keep_dims = false);
 
 }  // namespace aloft

@@ -38,6 +38,7 @@ struct KlDivAttrs {
   }
 };
 
+// Options of nll_loss().
 struct NllLossAttrs {
   std::int64_t ignore_index = -100;
   std::string reduction = "mean";
@@ -50,7 +51,9 @@ struct NllLossAttrs {
   }
 };
 
+// Of d = x - target: d^2.
 Tensor mse_loss(Operand x, Operand target, const std::string& reduction = "mean");
+// |d|.
 Tensor l1_loss(Operand x, Operand target, const std::string& reduction = "mean");
 // d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2).
 Tensor huber_loss(Operand x, Operand target, double delta = 1,

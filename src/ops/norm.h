@@ -18,7 +18,8 @@ struct NormAttrs {
   }
 };
 
-// The gradient where the L2 norm is 0 is 0.
+// order 1: the sum of magnitudes over axes, 2: the root of the sum of squares; no axes: all of
+// them. The gradient where the L2 norm is 0 is 0. UserError E0203 for any other order.
 Tensor norm(Operand x, const Ints& axes = {}, bool keep_dims = false, std::int64_t order = 2);
 
 }  // namespace aloft

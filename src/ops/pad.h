@@ -21,7 +21,8 @@ struct PadAttrs {
   }
 };
 
-// The axis is not symbolic; no count is negative (slice cuts).
+// x with `before` and `after` elements of `value` at the ends of an axis, and `between` of them
+// between any two neighbours. The axis is not symbolic; no count is negative (slice cuts).
 Tensor pad(Operand x, std::int64_t axis, std::int64_t before, std::int64_t after, double value = 0,
            std::int64_t between = 0);
 

@@ -7,6 +7,7 @@
 
 namespace aloft {
 
+// Options of max_pool2d().
 struct MaxPool2dAttrs {
   Ints kernel = {2, 2};
   Ints stride;
@@ -20,6 +21,7 @@ struct MaxPool2dAttrs {
   }
 };
 
+// Options of avg_pool2d().
 struct AvgPool2dAttrs {
   Ints kernel = {2, 2};
   Ints stride;
@@ -52,7 +54,8 @@ struct AvgPool2dGradAttrs {
   AvgPool2dAttrs forward() const { return {kernel, stride, padding, count_include_pad}; }
 };
 
-// One pooling axis: output i covers input [i stride - padding, + kernel), where it is inside.
+// Inside: one pooling axis, output i covers input [i stride - padding, + kernel), where it is
+// inside.
 struct Windows {
   std::int64_t kernel, stride, padding;
   std::int64_t count(std::int64_t size) const {
@@ -71,9 +74,11 @@ struct Windows {
   }
 };
 
-// x [N, C, H, W] -> [N, C, H', W'] with H' = (H + 2 padding - kernel) / stride + 1, rounded down.
-// The maximum is NaN where the window has a NaN; the first of equal maxima has the gradient.
+// The maximum over each window: x [N, C, H, W] -> [N, C, H', W'] with H' = (H + 2 padding - kernel)
+// / stride + 1, rounded down. The maximum is NaN where the window has a NaN; the first of equal
+// maxima has the gradient.
 Tensor max_pool2d(Operand x, const MaxPool2dAttrs& attrs);
+// The mean over each window, of the same shape.
 Tensor avg_pool2d(Operand x, const AvgPool2dAttrs& attrs);
 
 }  // namespace aloft

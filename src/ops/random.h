@@ -41,11 +41,13 @@ struct RandomNormalAttrs {
   }
 };
 
-// The key of a draw of `op` from `rng` at the current place in the program.
+// Inside: the key of a draw of `op` from `rng` at the current place in the program.
 std::int64_t draw_key(Name op, Operand rng);
 
+// Uniform in [low, high); rounding to dtype may reach high.
 Tensor random_uniform(Operand rng, const Shape& shape, double low = 0, double high = 1,
                       DType dtype = DType::F32);
+// Normal, of this mean and standard deviation.
 Tensor random_normal(Operand rng, const Shape& shape, double mean = 0, double deviation = 1,
                      DType dtype = DType::F32);
 

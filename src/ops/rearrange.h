@@ -32,8 +32,10 @@ struct RepeatAttrs {
   }
 };
 
+// The axis back to front.
 Tensor flip(Operand x, std::int64_t axis);
-// Elements pushed out at one end come in at the other. The axis is not symbolic.
+// Each element `shift` places towards higher indices. Elements pushed out at one end come in at the
+// other. The axis is not symbolic.
 Tensor roll(Operand x, std::int64_t shift, std::int64_t axis);
 // The whole axis `count` times: a b -> a b a b. The axis, and the outermost, are not symbolic.
 Tensor tile(Operand x, std::int64_t count, std::int64_t axis);

@@ -15,15 +15,21 @@ struct ReduceAttrs {
   }
 };
 
+// The sum over axes; none: all of them. keep_dims: they stay, with length 1; else they go.
 Tensor sum(Operand x, const Ints& axes = {}, bool keep_dims = false);
-Tensor mean(Operand x, const Ints& axes = {}, bool keep_dims = false);  // NaN over nothing
-Tensor max(Operand x, const Ints& axes = {}, bool keep_dims = false);   // -inf over nothing
-Tensor min(Operand x, const Ints& axes = {}, bool keep_dims = false);   // inf over nothing
-Tensor prod(Operand x, const Ints& axes = {}, bool keep_dims = false);  // 1 over nothing
+Tensor mean(Operand x, const Ints& axes = {},
+            bool keep_dims = false);  // the mean; NaN over no element
+Tensor max(Operand x, const Ints& axes = {},
+           bool keep_dims = false);  // the largest; -inf over no element
+Tensor min(Operand x, const Ints& axes = {},
+           bool keep_dims = false);  // the smallest; inf over no element
+Tensor prod(Operand x, const Ints& axes = {},
+            bool keep_dims = false);  // the product; 1 over no element
 
-// The shape after reducing, for other ops' inference. `axes` normalised and sorted.
+// Inside: the shape after reducing, for other ops' inference. `axes` normalised and sorted.
 Shape reduced_shape(const Shape& shape, const std::vector<int>& axes, bool keep_dims);
-// `t`, reduced over `axes`, seen again with length-1 axes so that it broadcasts against `like`.
+// Inside: `t`, reduced over `axes`, seen again with length-1 axes so that it broadcasts against
+// `like`.
 Tensor expand_reduced(const Tensor& t, const Tensor& like, const Ints& axes);
 
 }  // namespace aloft

@@ -12,6 +12,7 @@ struct ReshapeAttrs {
   }
 };
 
+// The elements of x under another shape, of as many: UserError E0203 where it has more or fewer.
 Tensor reshape(Operand x, const Shape& shape);
 // Joins axes [from, to] into one.
 Tensor flatten(Operand x, int from = 0, int to = -1);

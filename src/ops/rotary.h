@@ -5,6 +5,7 @@
 
 namespace aloft {
 
+// Options of rotary().
 struct RotaryAttrs {
   double base = 10000;
   bool interleaved = false;

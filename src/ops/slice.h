@@ -22,7 +22,8 @@ struct SliceAttrs {
   }
 };
 
-// What `a` selects of an axis of `length` elements, after Python's rules: first index and count.
+// Inside: what `a` selects of an axis of `length` elements, after Python's rules: first index and
+// count.
 struct SliceRange {
   std::int64_t first = 0, count = 0;
 };
@@ -35,7 +36,8 @@ constexpr SliceRange range_of(const SliceAttrs& a, std::int64_t length) {
   return {first, stop > first ? (stop - first - 1) / a.step + 1 : 0};
 }
 
-// The axis is not symbolic.
+// Elements start, start + step, ... before `stop` of an axis, after Python's rules: negative
+// indices count from the back, and what lies outside is cut off. The axis is not symbolic.
 Tensor slice(Operand x, std::int64_t axis, std::int64_t start, std::int64_t stop = INT64_MAX,
              std::int64_t step = 1);
 

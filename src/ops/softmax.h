@@ -13,7 +13,9 @@ struct SoftmaxAttrs {
   }
 };
 
+// exp(x), divided by its sum along the axis; without overflow.
 Tensor softmax(Operand x, std::int64_t axis = -1);
+// x - logsumexp(x) along the axis: the logarithm of softmax, exact where that is nearly 0.
 Tensor log_softmax(Operand x, std::int64_t axis = -1);
 
 }  // namespace aloft

@@ -27,9 +27,9 @@ struct TopKAttrs {
   }
 };
 
-// {values, indices}: indices are i32 and tell where each value was.
+// Ascending: {values, indices}. Indices are i32 and tell where each value was.
 std::vector<Tensor> sort(Operand x, std::int64_t axis = -1, bool descending = false);
-Tensor argsort(Operand x, std::int64_t axis = -1, bool descending = false);
+Tensor argsort(Operand x, std::int64_t axis = -1, bool descending = false);  // the indices alone
 // The first k of sort(x, axis, largest): {values, indices}. The axis is not symbolic.
 std::vector<Tensor> top_k(Operand x, std::int64_t k, std::int64_t axis = -1, bool largest = true);
 

@@ -12,7 +12,9 @@ struct TransposeAttrs {
   }
 };
 
+// Axis i of the result is axis perm[i] of x.
 Tensor transpose(Operand x, const Ints& perm);
+// x with two axes exchanged; negative ones count from the back.
 Tensor swap_axes(Operand x, int a, int b);
 
 }  // namespace aloft

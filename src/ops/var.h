@@ -20,6 +20,8 @@ struct VarAttrs {
   }
 };
 
+// The sum of squared distances from the mean over axes (none: all of them), over the count less
+// `correction`: 1 for a sample's variance, 0 for a population's.
 Tensor var(Operand x, const Ints& axes = {}, bool keep_dims = false, double correction = 1);
 
 }  // namespace aloft

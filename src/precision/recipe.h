@@ -21,27 +21,32 @@
 
 namespace aloft {
 
+// The levels of apex: O0 all in f32, O1 the ops that gain by it in the low type, O2 the model in
+// the low type with f32 masters, O3 all in the low type (docs/precision.md).
 enum class Level : std::uint8_t { O0, O1, O2, O3 };
 
+// "O0" .. "O3".
 constexpr std::string_view name_of(Level level) {
   constexpr std::string_view names[] = {"O0", "O1", "O2", "O3"};
   return names[static_cast<int>(level)];
 }
 
-// Auto: what the level and the types call for (scaler_rule()).
+// How the loss is scaled. Auto: what the level and the types call for (scaler_rule()).
 enum class ScalePolicy : std::uint8_t { Auto, None, Fixed, Dynamic };
 
 // How products of f32 are computed. Bf16x6, Bf16x3: on bf16 matrix units, each operand cut into
 // three or two bf16 planes, six or three products of planes summed in f32 (docs/precision.md).
 enum class F32Products : std::uint8_t { F32, Bf16x6, Bf16x3 };
 
+// "f32", "bf16x6", "bf16x3".
 constexpr std::string_view name_of(F32Products p) {
   constexpr std::string_view names[] = {"f32", "bf16x6", "bf16x3"};
   return names[static_cast<int>(p)];
 }
 
+// Which op computes, and which parameter is kept, in which type.
 struct PrecisionRecipe {
-  Level level = Level::O0;
+  Level level = Level::O0;  // what is not said below follows from it
   DType low = DType::BF16;  // BF16 or F16
 
   // The type used instead of `low` in one phase: BF16, F16 or F32. Update is F32 or nothing:
@@ -51,48 +56,51 @@ struct PrecisionRecipe {
   // Patterns (base/text.h, glob_match) of op names and of parameter names. Denied is kept in f32,
   // allowed is narrowed where its class alone would not be; deny wins over allow.
   std::vector<std::string> allow_ops = {}, deny_ops = {};
+  // The same of parameters.
   std::vector<std::string> allow_params = {}, deny_params = {};
 
   std::optional<bool> keep_norms_fp32 = {};  // unset: the level's default (keeps_norms_fp32())
 
   F32Products matmul = F32Products::F32;  // otherwise O0 or O1 only
 
-  ScalePolicy scale = ScalePolicy::Auto;
-  scalar::ScalerRule scale_values = {};  // for Fixed and Dynamic; kind is set to match
+  ScalePolicy scale = ScalePolicy::Auto;  // Auto: dynamic with f16 at O1 and O2, else none
+  scalar::ScalerRule scale_values = {};   // for Fixed and Dynamic; kind is set to match
 
   // `auto`: to be chosen by measurement, before anything is decided with this recipe.
   bool level_is_auto = false, low_is_auto = false;
   // How an `auto` was resolved, with the measured numbers. In the JSON form only.
   std::string auto_reason = {};
 
+  // Whether nothing is `auto` any more: amp::prepare refuses what is not (E0804).
   bool is_resolved() const { return !level_is_auto && !low_is_auto; }
   // The low type of a phase; F32 where the recipe keeps the phase wide (O0, an override, Update).
   DType type_in(Phase phase) const;
+  // Whether parameters of norms stay f32: all levels but O3, if nothing else is said.
   bool keeps_norms_fp32() const { return keep_norms_fp32.value_or(level != Level::O3); }
 
   friend bool operator==(const PrecisionRecipe&, const PrecisionRecipe&) = default;
 };
 
-// A mistake in a recipe: the key it stands at ("level", "loss_scale.init", ...) and a sentence
-// that says what was seen and what would do.
+// Inside: a mistake in a recipe: the key it stands at ("level", "loss_scale.init", ...) and a
+// sentence that says what was seen and what would do.
 struct RecipeMistake {
   std::string key;
   std::string text;
   friend bool operator==(const RecipeMistake&, const RecipeMistake&) = default;
 };
 
-// Reads as much as it can and appends every mistake it finds; the result means nothing when it
-// found one.
+// Inside: reads as much as it can and appends every mistake it finds; the result means nothing when
+// it found one.
 PrecisionRecipe parse_precision(std::string_view text, std::vector<RecipeMistake>& mistakes);
 
-// The same; all mistakes in one UserError E0711.
+// The recipe of a text; all mistakes in one UserError E0711.
 PrecisionRecipe parse_precision(std::string_view text);
 
-// parse_precision(print_precision(r)) == r, but for auto_reason.
+// The text of a recipe: parse_precision(print_precision(r)) == r, but for auto_reason.
 std::string print_precision(const PrecisionRecipe& recipe);
 
-// Patterns that match none of the names there are, each with the nearest: surely a slip, since they
-// would do nothing.
+// Inside: patterns that match none of the names there are, each with the nearest: surely a slip,
+// since they would do nothing.
 std::vector<RecipeMistake> unmatched_patterns(const PrecisionRecipe& recipe,
                                               std::span<const std::string> op_names,
                                               std::span<const std::string> parameter_names);

@@ -11,26 +11,32 @@
 
 namespace aloft::scalar {
 
+// Whether the loss is scaled: not at all, by a number, by one that follows the overflows.
 enum class ScalerKind : std::uint8_t { None, Fixed, Dynamic };
 
+// "none", "fixed", "dynamic".
 constexpr std::string_view name_of(ScalerKind kind) {
   return kind == ScalerKind::None ? "none" : kind == ScalerKind::Fixed ? "fixed" : "dynamic";
 }
 
+// How the scale begins and moves; the numbers are torch.amp.GradScaler's, which has no bounds and
+// never gives up.
 struct ScalerRule {
-  ScalerKind kind = ScalerKind::None;
-  float init = 65536.0f;  // 2^16; the scale itself for Fixed
-  float growth = 2.0f;
-  float backoff = 0.5f;
+  ScalerKind kind = ScalerKind::None;   // the others mean nothing with None
+  float init = 65536.0f;                // 2^16; the scale itself for Fixed
+  float growth = 2.0f;                  // factor after growth_interval clean steps
+  float backoff = 0.5f;                 // factor after an overflow
   std::int32_t growth_interval = 2000;  // clean steps in a row before the scale grows
-  float max = 16777216.0f;              // 2^24
-  float min = 1.0f;
-  std::int32_t give_up_after = 1000;  // overflows in a row that stop the run
+  float max = 16777216.0f;              // largest scale, 2^24
+  float min = 1.0f;                     // smallest scale
+  std::int32_t give_up_after = 1000;    // overflows in a row that stop the run
   friend constexpr bool operator==(const ScalerRule&, const ScalerRule&) = default;
 };
 
+// The scale of fixed_scaler().
 inline constexpr float kFixedScale = 128.0f;
 
+// The three kinds of rule.
 constexpr ScalerRule no_scaler() { return {}; }
 constexpr ScalerRule fixed_scaler(float scale = kFixedScale) {
   return {.kind = ScalerKind::Fixed, .init = scale};
@@ -39,13 +45,14 @@ constexpr ScalerRule dynamic_scaler() { return {.kind = ScalerKind::Dynamic}; }
 
 // Device state of a training Plan; saved in checkpoints.
 struct ScalerState {
-  float scale = 1.0f;
+  float scale = 1.0f;             // of the next step's loss
   std::int32_t good_steps = 0;    // clean steps since the scale last changed; Dynamic only
   std::int32_t overflow_run = 0;  // overflowed steps in a row up to now
   std::int64_t skipped = 0;       // overflowed steps in all
   friend constexpr bool operator==(const ScalerState&, const ScalerState&) = default;
 };
 
+// The state before the first step.
 constexpr ScalerState initial_state(const ScalerRule& rule) {
   return {.scale = rule.kind == ScalerKind::None ? 1.0f : rule.init};
 }

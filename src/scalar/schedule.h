@@ -24,33 +24,38 @@
 
 namespace aloft::scalar {
 
+// How the rate goes with the updates: the forms at the top of this header.
 enum class ScheduleKind : std::uint8_t { Constant, Linear, Cosine, Step, OneCycle, Wsd };
 
+// Every one, for loops over them.
 inline constexpr ScheduleKind kAllScheduleKinds[] = {ScheduleKind::Constant, ScheduleKind::Linear,
                                                      ScheduleKind::Cosine,   ScheduleKind::Step,
                                                      ScheduleKind::OneCycle, ScheduleKind::Wsd};
 
+// "constant", "one-cycle", ...: as recipes name it.
 constexpr std::string_view name_of(ScheduleKind kind) {
   constexpr std::string_view names[] = {"constant", "linear", "cosine", "step", "one-cycle", "wsd"};
   return names[static_cast<int>(kind)];
 }
 
+// The kind of such a name; nothing for any other.
 constexpr std::optional<ScheduleKind> parse_schedule_kind(std::string_view text) {
   for (ScheduleKind kind : kAllScheduleKinds)
     if (name_of(kind) == text) return kind;
   return std::nullopt;
 }
 
+// A schedule with its numbers. Those of other kinds mean nothing.
 struct ScheduleRule {
-  ScheduleKind kind = ScheduleKind::Constant;
-  std::int64_t warmup = 0;     // updates
-  std::int64_t total = 0;      // updates of the whole run
-  double min_factor = 0.0;     // of the base rate
-  std::int64_t step_size = 0;  // updates; Step
-  double gamma = 0.1;          // Step
-  std::int64_t decay = 0;      // updates; Wsd; 0 means a fifth of total
-  double div = 25.0;           // OneCycle
-  double final_div = 1e4;      // OneCycle
+  ScheduleKind kind = ScheduleKind::Constant;  // one factor, after the warm-up
+  std::int64_t warmup = 0;                     // updates of the linear start
+  std::int64_t total = 0;                      // updates of the whole run
+  double min_factor = 0.0;                     // smallest, of the base rate
+  std::int64_t step_size = 0;                  // updates between two drops; Step
+  double gamma = 0.1;                          // factor of a drop; Step
+  std::int64_t decay = 0;                      // updates of the descent; Wsd; 0: a fifth of total
+  double div = 25.0;                           // starts at 1 / div; OneCycle
+  double final_div = 1e4;                      // ends at 1 / (div final_div); OneCycle
   friend constexpr bool operator==(const ScheduleRule&, const ScheduleRule&) = default;
 };
 

@@ -15,19 +15,22 @@
 
 namespace aloft {
 
+// One extent of a shape: a number, or while a function is traced perhaps a symbol with a bound.
 struct Dim {
   std::int64_t factor = 0;  // the value itself where there is no symbol
   Name symbol;              // empty: a constant
   std::int64_t bound = 1;   // largest value of the symbol
 
   Dim() = default;
+  // A constant, from a number: {8, 3} is a Shape.
   Dim(std::int64_t value) : factor(value) {}
   Dim(int value) : factor(value) {}
+  // `factor` times a symbol of at most `bound`.
   static Dim symbolic(Name symbol, std::int64_t bound, std::int64_t factor = 1);
 
-  bool is_constant() const { return symbol.is_empty(); }
+  bool is_constant() const { return symbol.is_empty(); }  // a number, no symbol
   std::int64_t max() const;  // largest extent; UserError E0103 beyond 63 bits
-  std::string str() const;
+  std::string str() const;   // 256, B<=8, 256*B<=8
 
   // A number is no symbol, but in a function that is being traced (types/bound_watch.h): there it
   // is compared with the symbol's bound, which is then taken for the length as by max().
@@ -43,27 +46,32 @@ struct Dim {
 // Product of two dimensions; at most one may be symbolic (UserError E0101 otherwise).
 Dim operator*(const Dim& a, const Dim& b);
 
+// The extents of a tensor, outermost first; {} is a single number's.
 class Shape {
  public:
   Shape() = default;
+  // From extents: Shape{8, 256}.
   Shape(std::initializer_list<Dim> dims) : dims_(dims) {}
   explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
   static Shape of(const std::vector<std::int64_t>& extents);
 
+  // How many axes there are.
   int rank() const { return static_cast<int>(dims_.size()); }
   // Negative indices count from the back. UserError E0107 where there is no such axis.
   const Dim& operator[](int i) const { return dims_[place_of(i)]; }
   Dim& operator[](int i) { return dims_[place_of(i)]; }
+  // All of them, in order; begin() and end() for loops.
   const std::vector<Dim>& dims() const { return dims_; }
   std::vector<Dim>& dims() { return dims_; }
   auto begin() const { return dims_.begin(); }
   auto end() const { return dims_.end(); }
 
-  Dim numel() const;               // may be symbolic
-  std::int64_t max_numel() const;  // symbols at their bounds; UserError E0103 if one is negative
-  bool is_constant() const;
-  std::vector<std::int64_t> max_extents() const;
-  std::string str() const;  // [B<=8,256]
+  Dim numel() const;  // elements; may be symbolic
+  std::int64_t max_numel()
+      const;  // the same, symbols at their bounds; UserError E0103 if one is negative
+  bool is_constant() const;                       // has no symbol
+  std::vector<std::int64_t> max_extents() const;  // each at its bound
+  std::string str() const;                        // [B<=8,256]
 
   friend bool operator==(const Shape&, const Shape&) = default;
 
@@ -78,11 +86,13 @@ class Shape {
   std::vector<Dim> dims_;
 };
 
+// Element type and shape of a tensor.
 struct TensorType {
-  DType dtype = DType::F32;
-  Shape shape;
+  DType dtype = DType::F32;  // of an element
+  Shape shape;               // {}: a single number
 
-  std::size_t max_bytes() const;  // UserError E0103 beyond 63 bits, or negative
+  std::size_t max_bytes()
+      const;  // symbols at their bounds; UserError E0103 beyond 63 bits, or negative
   std::string str() const { return std::string(name_of(dtype)) + shape.str(); }  // f32[B<=8,256]
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };

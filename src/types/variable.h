@@ -10,6 +10,7 @@
 
 namespace aloft {
 
+// What a variable is for: which precision, memory and checkpoints treat it by.
 enum class StateClass : std::uint8_t {
   Parameter,  // trained, or frozen where requires_grad is false
   Optimizer,  // moments, master weights
@@ -18,19 +19,21 @@ enum class StateClass : std::uint8_t {
   Control,    // loss scale, counters, random state
 };
 
+// "parameter", "optimizer", ...
 constexpr std::string_view name_of(StateClass c) {
   constexpr std::string_view names[] = {"parameter", "optimizer", "gradient", "buffer", "control"};
   return names[static_cast<int>(c)];
 }
 
+// One such tensor. Its values are read and written by models/state_dict.h.
 struct Variable {
-  Name name;
-  TensorType type;  // constant shape
-  StateClass cls = StateClass::Parameter;
-  bool requires_grad = true;     // Parameter only
-  bool is_norm = false;          // a norm's scale or shift: kept in fp32 by O1 and O2
-  void* data = nullptr;          // type.max_bytes() bytes, dense, row-major
-  std::shared_ptr<void> memory;  // owns data, alone or together with other variables
+  Name name;                               // full, such as "h.3.attn.proj.weight"
+  TensorType type;                         // constant shape
+  StateClass cls = StateClass::Parameter;  // what it is for
+  bool requires_grad = true;               // Parameter only
+  bool is_norm = false;                    // a norm's scale or shift: kept in fp32 by O1 and O2
+  void* data = nullptr;                    // type.max_bytes() bytes, dense, row-major
+  std::shared_ptr<void> memory;            // owns data, alone or together with other variables
   // Of a parameter in a low type: the fp32 value that is trained (f32), or what of it the low one
   // lacks (u8, scalar/split_float.h). Null where the variable is its own.
   std::shared_ptr<Variable> master = nullptr;
@@ -39,6 +42,7 @@ struct Variable {
   std::uint64_t version = 0;
 };
 
+// How modules, optimizers and programs hold one in common.
 using VariablePtr = std::shared_ptr<Variable>;
 
 }  // namespace aloft

@@ -6,6 +6,7 @@
 
 namespace aloft {
 
+// The one of the process, for use_backend().
 const Backend& cpu_backend();
 
 }  // namespace aloft
