@@ -42,60 +42,73 @@ void add_no_limit(json& j, const char* why) {
   j["limit_missing"] = why;
 }
 
-StepLimit::StepLimit(const Plan& plan, const Program& program)
-    : program_(program), update_bytes_(unavoidable_update_bytes(plan)) {
+std::map<ProductKind, int> StepWork::products() const {
+  std::map<ProductKind, int> all;
+  for (const Instruction& ins : instructions)
+    for (const auto& [kind, count] : ins.products) all[kind] += count;
+  return all;
+}
+
+StepWork work_of(const Plan& plan, const Program& program) {
+  StepWork work;
+  work.update_bytes = unavoidable_update_bytes(plan);
   for (const Instruction& ins : program.instructions) {
-    auto& kinds = of_instruction_.emplace_back();
+    StepWork::Instruction& w = work.instructions.emplace_back();
+    w.is_update = ins.phase == Phase::Update;
     const OpDef& op = op_named(ins.call.op);
     if (!op.products) continue;
     const DType type = ins.call.in[0].dtype;
     for (const Product& p : op.products(ins.call.attrs, ins.call.in, ins.call.out))
-      ++kinds[{p.batch, p.m, p.n, p.k, type}];
+      ++w.products[{p.batch, p.m, p.n, p.k, type}];
+  }
+  return work;
+}
+
+void MachineBest::see_rates(double sweep, double update) {
+  sweep_gb_s = std::max(sweep_gb_s, sweep);
+  update_gb_s = std::max(update_gb_s, update);
+}
+
+LimitMs limit_of(const StepWork& work, const MachineBest& best, std::span<const double> least_ms) {
+  LimitMs limit;
+  double update_in_step = 0;
+  for (std::size_t i = 0; i < work.instructions.size(); ++i) {
+    const StepWork::Instruction& ins = work.instructions[i];
+    if (ins.is_update) update_in_step += least_ms[i];
+    if (ins.products.empty()) continue;
+    MachineBest::Product alone{0, 0};
+    for (const auto& [kind, count] : ins.products) {
+      alone.zeros_ms += count * best.products.at(kind).zeros_ms;
+      alone.normal_ms += count * best.products.at(kind).normal_ms;
+    }
+    limit.products.zeros_ms += std::min(alone.zeros_ms, least_ms[i]);
+    limit.products.normal_ms += std::min(alone.normal_ms, least_ms[i]);
+  }
+  limit.update = work.update_bytes / std::max(best.sweep_gb_s, best.update_gb_s) / 1e6;
+  if (update_in_step > 0) limit.update = std::min(limit.update, update_in_step);
+  return limit;
+}
+
+StepLimit::StepLimit(const Plan& plan, const Program& program) : work_(work_of(plan, program)) {
+  for (const auto& [kind, count] : work_.products()) {
+    const auto& [batch, m, n, k, type] = kind;
+    alone_.emplace(kind, cpu::MatmulProblem{batch, m, n, k, type});
     has_half_ = has_half_ || type == DType::F16;
   }
-  for (const auto& kinds : of_instruction_)
-    for (const auto& [kind, count] : kinds) {
-      const auto& [batch, m, n, k, type] = kind;
-      alone_.emplace(kind, cpu::MatmulProblem{batch, m, n, k, type});
-    }
 }
 
 void StepLimit::measure_round() {
   if (has_half_) return;
-  for (auto& [kind, product] : alone_) product.measure();
-  sweep_gb_s_ = std::max(sweep_gb_s_, cpu::measure_stream_rate());
-  update_gb_s_ = std::max(update_gb_s_, cpu::measure_update_rate());
-}
-
-StepLimit::Totals StepLimit::products_ms(const Profile& profile) const {
-  Totals total;
-  for (std::size_t i = 0; i < of_instruction_.size(); ++i) {
-    if (of_instruction_[i].empty()) continue;
-    Totals alone;
-    for (const auto& [kind, count] : of_instruction_[i]) {
-      alone.zeros_ms += count * alone_.at(kind).zeros_ms();
-      alone.normal_ms += count * alone_.at(kind).normal_ms();
-    }
-    total.zeros_ms += std::min(alone.zeros_ms, profile.least_ms(i));
-    total.normal_ms += std::min(alone.normal_ms, profile.least_ms(i));
+  for (auto& [kind, product] : alone_) {
+    product.measure();
+    best_.products[kind] = {product.zeros_ms(), product.normal_ms()};
   }
-  return total;
-}
-
-double StepLimit::update_ms(const Profile& profile) const {
-  double seen_ms = 0;
-  for (std::size_t i = 0; i < program_.instructions.size(); ++i)
-    if (program_.instructions[i].phase == Phase::Update) seen_ms += profile.least_ms(i);
-  const double alone_ms = update_bytes_ / std::max(sweep_gb_s_, update_gb_s_) / 1e6;
-  return seen_ms > 0 ? std::min(alone_ms, seen_ms) : alone_ms;
+  best_.see_rates(cpu::measure_stream_rate(), cpu::measure_update_rate());
 }
 
 json StepLimit::products() const {
-  std::map<Kind, int> counts;
-  for (const auto& kinds : of_instruction_)
-    for (const auto& [kind, count] : kinds) counts[kind] += count;
   json list = json::array();
-  for (const auto& [kind, count] : counts) {
+  for (const auto& [kind, count] : work_.products()) {
     const auto& [batch, m, n, k, type] = kind;
     const cpu::ProductAlone& alone = alone_.at(kind);
     list.push_back({{"count", count},
@@ -114,23 +127,20 @@ json StepLimit::products() const {
 void StepLimit::add_to(json& j, double step_ms, const Profile& profile) const {
   if (has_half_)
     return add_no_limit(j, "the library has no f16 product on this processor to compare with");
-  const Totals products_limit = products_ms(profile);
-  const double update_limit_ms = update_ms(profile);
-  const double limit_ms = products_limit.zeros_ms + update_limit_ms;
-  const double limit_normal_ms = products_limit.normal_ms + update_limit_ms;
+  const LimitMs limit = limit_of(work_, best_, profile.least_ms());
   double flops = 0;
-  for (const auto& kinds : of_instruction_)
-    for (const auto& [kind, count] : kinds) flops += count * alone_.at(kind).problem().flops();
-  j["matmul_limit_ms"] = products_limit.zeros_ms;
+  for (const auto& [kind, count] : work_.products())
+    flops += count * alone_.at(kind).problem().flops();
+  j["matmul_limit_ms"] = limit.products.zeros_ms;
   j["products"] = products();
-  j["matmul_gflops"] = flops / (products_limit.zeros_ms * 1e6);
-  j["stream_gb_s"] = sweep_gb_s_;
-  j["update_sweep_gb_s"] = update_gb_s_;
-  j["update_limit_ms"] = update_limit_ms;
-  j["limit_ms"] = limit_ms;
-  j["limit_fraction"] = limit_ms / step_ms;
-  j["limit_normal_ms"] = limit_normal_ms;
-  j["limit_normal_fraction"] = limit_normal_ms / step_ms;
+  j["matmul_gflops"] = flops / (limit.products.zeros_ms * 1e6);
+  j["stream_gb_s"] = best_.sweep_gb_s;
+  j["update_sweep_gb_s"] = best_.update_gb_s;
+  j["update_limit_ms"] = limit.update;
+  j["limit_ms"] = limit.zeros();
+  j["limit_fraction"] = limit.zeros() / step_ms;
+  j["limit_normal_ms"] = limit.normal();
+  j["limit_normal_fraction"] = limit.normal() / step_ms;
 }
 
 }  // namespace aloft::cli

@@ -3,8 +3,10 @@
 // in rounds between the steps, so that a neighbour who takes the machine takes it from both.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -18,6 +20,47 @@ namespace aloft::cli {
 // read and written once; a parameter written, and read where no full master stands for it.
 double unavoidable_update_bytes(const Plan& plan);
 
+// Batch, m, n, k and type of a matrix product.
+using ProductKind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, DType>;
+
+// What a step cannot avoid.
+struct StepWork {
+  struct Instruction {
+    std::map<ProductKind, int> products;  // of each kind how many
+    bool is_update = false;
+  };
+  std::vector<Instruction> instructions;
+  double update_bytes = 0;
+
+  std::map<ProductKind, int> products() const;  // of all instructions
+};
+StepWork work_of(const Plan& plan, const Program& program);
+
+// The best that was seen of the machine in any round.
+struct MachineBest {
+  struct Product {
+    double zeros_ms = std::numeric_limits<double>::infinity();
+    double normal_ms = std::numeric_limits<double>::infinity();
+  };
+  std::map<ProductKind, Product> products;
+  double sweep_gb_s = 0, update_gb_s = 0;
+
+  void see_rates(double sweep, double update);  // of one more round
+};
+
+// Milliseconds below which the step cannot be.
+struct LimitMs {
+  MachineBest::Product products{0, 0};  // on zeros, and on normal numbers
+  double update = 0;
+  double zeros() const { return products.zeros_ms + update; }
+  double normal() const { return products.normal_ms + update; }
+};
+
+// `least_ms`: of each instruction, the least that a profiled step took; infinite where none ran. A
+// product or an update that was faster inside a step than alone counts as it was there, and memory
+// at the better of both rates: no step beats the limit, and nothing has to be cut off at 1.
+LimitMs limit_of(const StepWork& work, const MachineBest& best, std::span<const double> least_ms);
+
 // Null for each figure of the limit, and why there is none.
 void add_no_limit(nlohmann::json& j, const char* why);
 
@@ -26,25 +69,16 @@ class StepLimit {
   StepLimit(const Plan& plan, const Program& program);
   // Measures everything once; what a round finds faster than those before counts.
   void measure_round();
-  // Adds the limit and the share of it that `step_ms` reaches. A product or an update that was
-  // faster inside a profiled step than alone counts as it was there: no step beats the limit.
-  // Null, with the reason, where the library has no product of the program's type (f16).
+  // Adds the limit and the share of it that `step_ms` reaches. Null, with the reason, where the
+  // library has no product of the program's type (f16).
   void add_to(nlohmann::json& j, double step_ms, const Profile& profile) const;
 
  private:
-  using Kind = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, DType>;
-  struct Totals {
-    double zeros_ms = 0, normal_ms = 0;
-  };
-  Totals products_ms(const Profile& profile) const;
-  double update_ms(const Profile& profile) const;
   nlohmann::json products() const;
 
-  const Program& program_;
-  double update_bytes_;
-  std::vector<std::map<Kind, int>> of_instruction_;
-  std::map<Kind, cpu::ProductAlone> alone_;
-  double sweep_gb_s_ = 0, update_gb_s_ = 0;
+  StepWork work_;
+  MachineBest best_;
+  std::map<ProductKind, cpu::ProductAlone> alone_;
   bool has_half_ = false;
 };
 

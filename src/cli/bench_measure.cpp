@@ -9,6 +9,7 @@
 #include "cli/bench_limit.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
+#include "cli/bench_turns.h"
 
 namespace aloft::cli {
 namespace {
@@ -33,17 +34,10 @@ class Measuring {
   }
 
   void run() {
-    constexpr int kTurns = 4;
-    const int turns = limit_ ? std::min(kTurns, std::max(1, options_.steps - 1)) : 1;
-    for (int turn = 0; turn < turns; ++turn) {
-      const int steps = options_.steps * (turn + 1) / turns - options_.steps * turn / turns;
-      // A step after something else finds other things in the caches, and does not count.
-      if (turn > 0) subject_.step();
-      for (int i = 0; i < steps; ++i) timed_step();
-      if (turn == 0) rss_ = peak_rss_bytes();
-      profile(kProfiled / turns);
-      if (limit_) limit_->measure_round();
-    }
+    BenchTurns turns{
+        [this] { subject_.step(); }, [this] { timed_step(); }, [this] { profiled_step(); }, {}};
+    if (limit_) turns.limit_round = [this] { limit_->measure_round(); };
+    take_turns(options_.steps, turns);
     if (times_.size() > 1) times_.erase(times_.begin());  // the process's first step
   }
 
@@ -79,8 +73,6 @@ class Measuring {
   }
 
  private:
-  static constexpr int kProfiled = 4;
-
   void timed_step() {
     const double start = steady_seconds();
     loss_ = subject_.step();
@@ -89,14 +81,13 @@ class Measuring {
     if (first_ == 0) first_ = end;
   }
 
-  void profile(int steps) {
+  void profiled_step() {
+    if (profile_times_.empty()) rss_ = peak_rss_bytes();  // of plain steps
     Executor& executor = subject_.programs().executor();
     executor.attach(&profile_);
-    for (int i = 0; i < std::max(1, steps); ++i) {
-      const double start = steady_seconds();
-      subject_.step();
-      profile_times_.push_back(steady_seconds() - start);
-    }
+    const double start = steady_seconds();
+    subject_.step();
+    profile_times_.push_back(steady_seconds() - start);
     executor.attach(nullptr);
   }
 

@@ -31,6 +31,12 @@ void Profile::after(std::string_view program, int instruction, std::span<void* c
   if (i + 1 == seconds_.size()) ++steps_;
 }
 
+std::vector<double> Profile::least_ms() const {
+  std::vector<double> ms;
+  for (const double seconds : least_) ms.push_back(1e3 * seconds);
+  return ms;
+}
+
 double Profile::mean_ms(std::size_t instruction) const {
   return steps_ > 0 ? 1e3 * seconds_[instruction] / steps_ : 0;
 }

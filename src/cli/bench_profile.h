@@ -18,9 +18,8 @@ class Profile : public Observer {
   void before(std::string_view program, int instruction) override;
   void after(std::string_view program, int instruction, std::span<void* const> out) override;
 
-  // Milliseconds of an instruction a step: the mean, and the least that any step took.
-  double mean_ms(std::size_t instruction) const;
-  double least_ms(std::size_t instruction) const { return 1e3 * least_[instruction]; }
+  // Milliseconds of each instruction, the least that any step took; infinite where none ran.
+  std::vector<double> least_ms() const;
   // The mean of all in ops that hold matrix products, and of all in the update.
   double products_ms() const;
   double update_ms() const;
@@ -28,6 +27,7 @@ class Profile : public Observer {
   nlohmann::json by_op() const;
 
  private:
+  double mean_ms(std::size_t instruction) const;  // a step
   const Program& program_;
   std::vector<double> seconds_, least_;
   double start_ = 0;

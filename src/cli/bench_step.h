@@ -1,7 +1,7 @@
 // What `aloft bench step` times: a subject is a model with its compiled training step, run on the
 // same made-up data every time. bench.cpp is the verb, bench_gpt.cpp, bench_llama.cpp and
-// bench_vision.cpp the subjects, bench_measure.cpp the order of measuring, bench_profile.cpp the
-// clock, bench_limit.cpp what the machine could do.
+// bench_vision.cpp the subjects, bench_measure.cpp what is timed, bench_turns.h in which order,
+// bench_profile.cpp the clock, bench_limit.cpp what the machine could do.
 #pragma once
 
 #include <cstdint>
