@@ -42,4 +42,86 @@ double error_of(const HostArray& got, const HostArray& want) {
   return magnitude > 0 ? difference / magnitude : difference;
 }
 
+double root_mean_square(const HostArray& a) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.numel(); ++i) sum += a[i] * a[i];
+  return a.numel() > 0 ? std::sqrt(sum / static_cast<double>(a.numel())) : 0;
+}
+
+namespace {
+
+// got - want; all infinite where shapes differ or a difference is not finite.
+HostArray difference_of(const HostArray& got, const HostArray& want) {
+  HostArray d = want;
+  d.dtype = DType::F64;
+  bool is_finite = got.shape == want.shape;
+  for (std::int64_t i = 0; is_finite && i < want.numel(); ++i) {
+    d[i] = got[i] - want[i];
+    is_finite = std::isfinite(double{d[i]});
+  }
+  if (!is_finite)
+    for (HostNumber& x : d.values) x = std::numeric_limits<double>::infinity();
+  return d;
+}
+
+std::string beyond(const char* measure, double error, double limit) {
+  if (error <= limit) return "";
+  return std::string(measure) + " is off by " + std::to_string(error) + ", limit " +
+         std::to_string(limit);
+}
+
+}  // namespace
+
+double norm_error(const HostArray& got, const HostArray& want) {
+  const double off = root_mean_square(difference_of(got, want)), size = root_mean_square(want);
+  return size > 0 ? off / size : off;
+}
+
+double element_error(const HostArray& got, const HostArray& want) {
+  const HostArray d = difference_of(got, want);
+  const double rms = root_mean_square(want);
+  const std::int64_t columns = want.shape.empty() ? 1 : want.shape.back();
+  const std::int64_t rows = columns > 0 ? want.numel() / columns : 0;
+  std::vector<double> of_row(rows), of_column(columns);
+  for (std::int64_t i = 0; i < want.numel(); ++i) {
+    const double square = want[i] * want[i];
+    of_row[i / columns] += square / static_cast<double>(columns);
+    of_column[i % columns] += square / static_cast<double>(rows);
+  }
+  const bool is_matrix = rms > 0 && rows > 1 && columns > 1;
+  double worst = 0;
+  for (std::int64_t i = 0; i < want.numel(); ++i) {
+    const double expected =
+        is_matrix ? std::sqrt(of_row[i / columns] * of_column[i % columns]) / rms : rms;
+    const double scale = std::abs(want[i]) + expected;
+    worst = std::max(worst, std::abs(d[i]) / (scale > 0 ? scale : rms > 0 ? rms : 1));
+  }
+  return worst;
+}
+
+LowJudge::LowJudge(const Json& expected, DType low) {
+  const std::string of = low == DType::F16 ? "torch_fp16_" : "torch_bf16_";
+  norm_ = expected.at(of + "norm_error").get<std::map<std::string, double>>();
+  element_ = expected.at(of + "element_error").get<std::map<std::string, double>>();
+}
+
+std::string LowJudge::problem(const std::string& name, const HostArray& got, const HostArray& want,
+                              double norm_cap) const {
+  const std::string norm =
+      beyond("the norm", norm_error(got, want), std::min(kNorm * norm_.at(name), norm_cap));
+  if (!norm.empty()) return norm;
+  return beyond("an element", element_error(got, want), kElement * element_.at(name));
+}
+
+std::string LowJudge::norm_problem(const std::string& name, const HostArray& got,
+                                   const HostArray& want, double limit) const {
+  return beyond("the norm", norm_error(got, want), std::max(limit, kNorm * norm_.at(name)));
+}
+
+double LowJudge::loss_limit(const HostArray& logits, const HostArray& loss,
+                            std::int64_t rows) const {
+  const double of_a_logit = norm_.at("logits") * root_mean_square(logits);
+  return 3.5 * std::sqrt(2) * of_a_logit / std::sqrt(static_cast<double>(rows)) / loss[0];
+}
+
 }  // namespace aloft::parity

@@ -26,7 +26,43 @@ struct Fixture {
 };
 
 // Largest difference over the largest magnitude of `want` (of `got` where `want` is all zero).
-// Infinite where shapes differ or a difference is not finite.
+// Infinite where shapes differ or a difference is not finite, as the two below.
 double error_of(const HostArray& got, const HostArray& want);
+// The length of the difference over that of `want`: sees a row that is wrong.
+double norm_error(const HostArray& got, const HostArray& want);
+// The worst element: its difference over its own magnitude and what its row and its column lead one
+// to expect, the product of their root mean squares over that of `want` (rows along the last axis).
+// A gradient of weights is a sum of products of a row's and a column's numbers, and its rounding
+// errors are of that size: a small row is judged as a small one, however large another is. What has
+// one row or one column is judged by its root mean square.
+double element_error(const HostArray& got, const HostArray& want);
+
+double root_mean_square(const HostArray& a);
+
+// Judges a run in bf16 or f16 by what PyTorch's own runs in that type are off by, tensor by tensor.
+// Two runs that round at places of their own are off by errors of one distribution: what is twice
+// as far off in the norm, or has an element that is three times as far off as PyTorch's worst, was
+// computed wrongly.
+class LowJudge {
+ public:
+  static constexpr double kNorm = 2, kElement = 3;
+
+  // `expected`: a model's expected.json.
+  LowJudge(const Json& expected, DType low);
+  double own_norm_error(const std::string& name) const { return norm_.at(name); }
+  // "", or by which measure `got` is too far off. `norm_cap` bounds the limit of the norm.
+  std::string problem(const std::string& name, const HostArray& got, const HostArray& want,
+                      double norm_cap = 1) const;
+  // The norm alone, which may be off by `limit`, or by what `problem` allows.
+  std::string norm_problem(const std::string& name, const HostArray& got, const HostArray& want,
+                           double limit) const;
+  // The loss is a mean of `rows` cross entropies. Each is off by the error of its logits times
+  // (p - y), whose length is at most sqrt(2); errors of rows are independent, and 3.5 deviations
+  // are allowed.
+  double loss_limit(const HostArray& logits, const HostArray& loss, std::int64_t rows) const;
+
+ private:
+  std::map<std::string, double> norm_, element_;
+};
 
 }  // namespace aloft::parity

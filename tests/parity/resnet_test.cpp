@@ -25,7 +25,7 @@ namespace {
 
 struct Judged {
   Arrays expected = read_arrays("resnet-tiny/expected.safetensors");
-  Json own_error = read_json("resnet-tiny/expected.json").at("torch_fp32_error");
+  Json errors = read_json("resnet-tiny/expected.json");  // what PyTorch's own runs are off by
   Tensor images() const {
     const HostArray& x = expected.at("x");
     return from_floats({x.values.begin(), x.values.end()}, Shape::of(x.shape));
@@ -35,7 +35,7 @@ struct Judged {
     return from_ints({y.values.begin(), y.values.end()}, Shape::of(y.shape));
   }
   double limit(const std::string& name) const {
-    return std::max(1e-5, 2 * own_error.at(name).get<double>());
+    return std::max(1e-5, 2 * errors.at("torch_fp32_error").at(name).get<double>());
   }
 };
 
@@ -58,13 +58,14 @@ HostArray host(const VariablePtr& v, const HostArray& like) {
   return a;
 }
 
-// Images and labels to logits, loss and the gradient of every parameter.
-std::vector<Tensor> score(const models::ResNet& model, const Tensor& x, const Tensor& labels) {
+// Images and labels to logits, loss and the gradient of loss x seed by every parameter.
+std::vector<Tensor> score(const models::ResNet& model, const Tensor& x, const Tensor& labels,
+                          float seed = 1) {
   const Tensor logits = model(x);
   const Tensor loss = cross_entropy(logits, labels);
   std::vector<Tensor> results{logits, loss}, wrt;
   for (const VariablePtr& p : model.parameters()) wrt.push_back(current_emitter().state(p));
-  const auto grads = loss.emitter()->gradients(loss, scalar_like(loss, 1), wrt, current_where());
+  const auto grads = loss.emitter()->gradients(loss, scalar_like(loss, seed), wrt, current_where());
   results.insert(results.end(), grads.begin(), grads.end());
   return results;
 }
@@ -99,21 +100,67 @@ TEST_P(ResNetParity, SinglePrecision) {
   expect("eval", model(judged_.images()));
 }
 
+// A rounding error turns some of a ReLU's inputs from one side of zero to the other, and with each
+// a part of the gradient comes or goes: of a share e of the inputs, sqrt(e) in the norm. So
+// gradients in front of a ReLU are off by tenths in bf16, PyTorch's as ours, and which tensor it
+// meets is chance: 2.5 times the mean of PyTorch's errors is allowed where twice their own is less.
+// In f16, of eight times finer roundings, that is a third. Forward, and in the head's gradients
+// behind the last ReLU, the limits are those of roundings.
+double limit_before_relus(const LowJudge& judge, const std::vector<VariablePtr>& parameters) {
+  double squares = 0;
+  for (const VariablePtr& p : parameters)
+    squares += std::pow(judge.own_norm_error("grad." + p->name.str()), 2);
+  return 2.5 * std::sqrt(squares / static_cast<double>(parameters.size()));
+}
+
+struct LowLevel {
+  const char* name;
+  DType type;
+  float seed;
+};
+
 TEST_P(ResNetParity, LowPrecision) {
-  models::ResNet model(tiny());
-  const auto trained = amp::initialize(model, optim::Sgd{}, "O2:bf16");
-  models::load_state(Safetensors::open("tests/fixtures/resnet-tiny/model.safetensors"), model);
-  const auto step = [&](const Tensor& x, const Tensor& y) { return score(model, x, y); };
-  auto compiled = compile(step, {.partial_batches = false});
-  const std::vector<Tensor> got = GetParam() ? compiled(judged_.images(), judged_.labels())
-                                             : step(judged_.images(), judged_.labels());
-  const HostArray& want = judged_.expected.at("logits");
-  const double error = error_of(host(got[0], want), want);
-  // Images, then of twenty convolutions the weights, their results and their norms', eight sums of
-  // blocks, the pooled features, the head's weights and the logits.
-  constexpr int kRoundings = 1 + 3 * 20 + 8 + 3;
-  EXPECT_LE(error, chain_tolerance(DType::BF16, kRoundings));
-  EXPECT_GT(error, 1e-5) << "the low type was not used";
+  for (const LowLevel& low :
+       {LowLevel{"O1:bf16", DType::BF16, 1}, LowLevel{"O2:bf16", DType::BF16, 1},
+        LowLevel{"O1:fp16", DType::F16, 1024}, LowLevel{"O2:fp16", DType::F16, 1024}}) {
+    SCOPED_TRACE(low.name);
+    models::ResNet model(tiny());
+    const auto trained = amp::initialize(model, optim::Sgd{}, low.name);
+    models::load_state(Safetensors::open("tests/fixtures/resnet-tiny/model.safetensors"), model);
+    const auto step = [&](const Tensor& x, const Tensor& y) {
+      return score(model, x, y, low.seed);
+    };
+    auto compiled = compile(step, {.partial_batches = false});
+    const std::vector<Tensor> got = GetParam() ? compiled(judged_.images(), judged_.labels())
+                                               : step(judged_.images(), judged_.labels());
+    const LowJudge judge(judged_.errors, low.type);
+    const HostArray &logits = judged_.expected.at("logits"), &loss = judged_.expected.at("loss");
+    EXPECT_EQ(judge.problem("logits", host(got[0], logits), logits), "");
+    EXPECT_GT(norm_error(host(got[0], logits), logits), judge.own_norm_error("logits") / 4)
+        << "the low type was not used";
+    EXPECT_LE(error_of(host(got[1], loss), loss), judge.loss_limit(logits, loss, logits.shape[0]));
+    const std::vector<VariablePtr> parameters = model.parameters();
+    ASSERT_EQ(got.size(), parameters.size() + 2);
+    const double limit = limit_before_relus(judge, parameters);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const std::string name = "grad." + parameters[i]->name.str();
+      const HostArray& want = judged_.expected.at(name);
+      HostArray g = host(got[i + 2], want);
+      for (HostNumber& x : g.values) x /= low.seed;
+      const auto problem = [&] {
+        return name.starts_with("grad.fc.") ? judge.problem(name, g, want)
+                                            : judge.norm_problem(name, g, want, limit);
+      };
+      EXPECT_EQ(problem(), "") << name;
+      if (low.type != DType::F16) continue;
+      for (std::int64_t e = 0; e < want.numel(); ++e) g[e] = 2 * want[e];
+      EXPECT_NE(problem(), "") << name << " doubled";
+    }
+    for (const VariablePtr& b : model.buffers()) {
+      const HostArray& want = judged_.expected.at("after." + b->name.str());
+      EXPECT_EQ(judge.problem("after." + b->name.str(), host(b, want), want), "") << b->name.str();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, ResNetParity, ::testing::Bool(), [](const auto& info) {

@@ -78,7 +78,7 @@ def judge(shape, weights, tokens, targets, dtype=torch.float64, autocast=None):
     loss = torch.nn.functional.cross_entropy(
         wide.reshape(-1, shape.vocab), torch.from_numpy(targets).reshape(-1), ignore_index=-100)
     # float16 gradients underflow without a scale; the factor is exact and is divided out again.
-    scale = 1024.0 if autocast == torch.float16 else 1.0
+    scale = 1024.0 if torch.float16 in (autocast, dtype) else 1.0
     (loss * scale).backward()
     out = {"logits": wide.detach().double().numpy(), "loss": loss.detach().double().numpy()}
     for name, parameter in model.named_parameters():

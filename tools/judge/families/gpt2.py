@@ -57,11 +57,16 @@ def build_one(name):
     exact = gpt2.judge(shape, weights, tokens, targets)
     single = gpt2.judge(shape, weights, tokens, targets, dtype=torch.float32)
     loss_next = gpt2.judge(shape, weights, tokens, plain)["loss"]
-    own_error = {n: measure.error(single[n], exact[n]) for n in exact}
+    own_error = {"torch_fp32_error": {n: measure.error(single[n], exact[n]) for n in exact}}
+    for low_name, low in measure.LOW_TYPES.items():
+        runs = [gpt2.judge(shape, weights, tokens, targets, dtype=torch.float32, autocast=low),
+                gpt2.judge(shape, weights, tokens, targets, dtype=low)]
+        own_error |= measure.low_errors(low_name, runs, exact)
 
     files = dict(weights)
     if name == "gpt2-odd":
-        files, exact, own_error = bare(files), bare(exact), bare(own_error)
+        files, exact = bare(files), bare(exact)
+        own_error = {of: bare(errors) for of, errors in own_error.items()}
         files |= mask_buffers(shape)
     if name == "gpt2-linear":
         files, exact = gpt2.to_linear(files), gpt2.to_linear(exact)
@@ -74,7 +79,7 @@ def build_one(name):
         f"{name}/config.json": config_json(name, shape),
         f"{name}/model.safetensors": Tensors(files, {"format": "pt"}),
         f"{name}/expected.safetensors": Tensors(arrays),
-        f"{name}/expected.json": {"torch_fp32_error": own_error},
+        f"{name}/expected.json": own_error,
     }
 
 

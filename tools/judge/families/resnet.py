@@ -1,5 +1,6 @@
 """A tiny ResNet-18 (width 3, odd images) after one training pass: logits, loss, gradients, running
 statistics, and the logits in evaluation with those statistics, by the float64 judge."""
+import contextlib
 import pathlib
 import sys
 
@@ -32,18 +33,23 @@ def draw(rng):
     return state
 
 
-def judge(state, x, labels, dtype):
+def judge(state, x, labels, dtype, autocast=None):
     model = vision_models.ResNet(classes=CLASSES, width=WIDTH).to(dtype)
     model.load_state_dict({n: torch.from_numpy(v).to(dtype) for n, v in state.items()},
                           strict=False)
     images = torch.from_numpy(x).to(dtype)
-    logits = model(images)
-    loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels))
-    loss.backward()
+    cast = torch.autocast("cpu", dtype=autocast) if autocast else contextlib.nullcontext()
+    with cast:
+        logits = model(images)
+    wide = logits if dtype == torch.float64 else logits.float()
+    loss = torch.nn.functional.cross_entropy(wide, torch.from_numpy(labels))
+    scale = 1024.0 if torch.float16 in (autocast, dtype) else 1.0
+    (loss * scale).backward()
     out = {"logits": logits, "loss": loss}
-    out |= {"grad." + n: p.grad for n, p in model.named_parameters()}
+    out |= {"grad." + n: p.grad.double() / scale for n, p in model.named_parameters()}
     out |= {"after." + n: b for n, b in model.named_buffers() if b.is_floating_point()}
-    out["eval"] = model.eval()(images)
+    with cast:
+        out["eval"] = model.eval()(images)
     return {n: v.detach().double().numpy() for n, v in out.items()}
 
 
@@ -54,11 +60,14 @@ def build():
     labels = rng.integers(0, CLASSES, BATCH, dtype=np.int64)
     exact = judge(state, x, labels, torch.float64)
     single = judge(state, x, labels, torch.float32)
-    own_error = {n: measure.error(single[n], exact[n]) for n in exact}
+    own_error = {"torch_fp32_error": {n: measure.error(single[n], exact[n]) for n in exact}}
+    for low_name, low in measure.LOW_TYPES.items():
+        runs = [judge(state, x, labels, torch.float32, autocast=low), judge(state, x, labels, low)]
+        own_error |= measure.low_errors(low_name, runs, exact)
     arrays = {"x": x, "labels": labels, "loss": exact.pop("loss")}
     arrays |= {n: v.astype(np.float32) for n, v in exact.items()}
     return {
         "resnet-tiny/model.safetensors": Tensors(state, {"format": "pt"}),
         "resnet-tiny/expected.safetensors": Tensors(arrays),
-        "resnet-tiny/expected.json": {"torch_fp32_error": own_error},
+        "resnet-tiny/expected.json": own_error,
     }
