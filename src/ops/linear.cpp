@@ -66,6 +66,8 @@ void samples(Samples& s) {
   one({1, 1}, 1, true);
   one({0, 4}, 3, true);
   one({2, 4097}, 3, true);
+  one({4097, 3}, 2, true);
+  one({2, 3}, 4097, true);
   one({33, 64}, 70, false);
   s.add_special(A{}, {{{5, 3, 40}}, {{33, 40}}, {{33}}}, {0, 1, 2});
 }

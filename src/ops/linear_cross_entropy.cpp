@@ -102,6 +102,8 @@ void add_samples(Samples& s, bool grad) {
   one({3, 0.25, "sum"}, {11, 5}, 7, 0, 7, DType::I64, "");
   one({-100, 0.125}, {130, 16}, 65, 0, 65, DType::I32, "");
   one({}, {3, 2}, 4097, 0, 4097, DType::I32, "");
+  one({}, {4097, 3}, 5, 0, 5, DType::I32, "");
+  one({}, {3, 4097}, 5, 0, 5, DType::I32, "");
   Sample& f64 = one({-100, 0.1}, {3, 4}, 5, 0, 5, DType::I32, "all in f64");
   f64.in = all_in_f64(std::move(f64.in));
   one({}, {5, 3}, 4, -1, 6, DType::I32, "targets outside the classes").gradient = false;

@@ -111,6 +111,8 @@ void samples(Samples& s) {
   one(false, false, {3, 0}, {0, 5});
   one(false, false, {0, 3}, {3, 5});
   one(false, false, {2, 4097}, {4097, 3});
+  one(false, false, {4097, 3}, {3, 2});
+  one(false, false, {2, 3}, {3, 4097});
   one(false, false, {33, 64}, {64, 70});
   s.add(MatmulAttrs{}, {{{4, 8}, Fill::Special}, {{8, 3}}}, "special values").gradient = false;
   s.add_special(MatmulAttrs{}, {{{17, 40}}, {{40, 33}}}, {0, 1});

@@ -98,6 +98,7 @@ void samples(Samples& s) {
   add({-1}, {3, 0}, 1);
   add({0}, {1, 1}, 0);
   s.add(A{{0}}, {{{4097, 2}, Fill::Uniform, 0.999, 1.001}});
+  s.add(A{{-1}}, {{{2, 4097}, Fill::Uniform, 0.999, 1.001}});
   s.add(A{{-1}}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;
 }
 

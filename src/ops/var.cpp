@@ -68,6 +68,7 @@ std::vector<OpDef> var_ops() {
             s.add(A{{}, false, 1}, {{{3, 17}}});
             s.add(A{{-1}, true, 0}, {{{3, 17}}});
             s.add(A{{0}, false, 1}, {{{4097, 2}}});
+            s.add(A{{-1}, false, 1}, {{{2, 4097}}});
             s.add(A{{-1}, false, 0}, {{{3, 1}}});
             s.add(A{{-1}, false, 1}, {{{0, 3}}});
             s.add(A{{-1}, false, 1}, {{{8, 16}, Fill::Special}}, "special values").gradient = false;

@@ -2,6 +2,7 @@
 // no vector divides and no block holds; and special values, of their own or put in by ops_kernels.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -17,7 +18,8 @@ struct Short {
   const char* why;
 };
 
-const std::int64_t kLengths[] = {0, 1, 17, 4097};
+constexpr std::int64_t kLong = 4097;
+const std::int64_t kLengths[] = {0, 1, 17, kLong};
 
 // Ops whose samples lack some of these lengths, and why.
 const std::map<std::string, Short> kShort = {
@@ -51,6 +53,71 @@ TEST(Samples, HoldLengthsThatKernelsStumbleOver) {
       EXPECT_TRUE(lacks.empty()) << op.name.str() << " lacks " << *lacks.begin();
     else
       EXPECT_EQ(lacks, excused->second.lacks) << op.name.str() << ": " << excused->second.why;
+  }
+}
+
+using Types = std::vector<TensorType>;
+
+// Calls `f` with the types of every sample's operands and results.
+void for_each_call(const OpDef& op, const auto& f) {
+  for (const Sample& sample : testing::samples_of(op)) {
+    Types in;
+    for (const SampleInput& i : sample.in) in.push_back({i.dtype, i.shape});
+    f(sample, in, infer_types(op, sample.attrs, in, {}));
+  }
+}
+
+// Where no sample may be so long.
+const std::map<std::string, const char*> kLongTakesTooLong = {
+    {"attention_qkv", "as many keys as queries: 17 million pairs"},
+    {"attention_qkv_grad", "as many keys as queries: 17 million pairs"},
+};
+
+// A product's rows, columns and inner axis are cut into blocks of their own.
+TEST(Samples, OfProductsAreLongInEachAxis) {
+  int ops = 0;
+  for (const OpDef& op : op_table()) {
+    if (!op.products) continue;
+    ++ops;
+    std::vector<std::map<std::string, bool>> is_long;  // of each product of the op
+    for_each_call(op, [&](const Sample& sample, const Types& in, const Types& out) {
+      const std::vector<Product> products = op.products(sample.attrs, in, out);
+      is_long.resize(std::max(is_long.size(), products.size()));
+      for (std::size_t i = 0; i < products.size(); ++i) {
+        is_long[i]["m"] |= products[i].m == kLong;
+        is_long[i]["n"] |= products[i].n == kLong;
+        is_long[i]["k"] |= products[i].k == kLong;
+      }
+    });
+    std::string lacks;
+    for (std::size_t i = 0; i < is_long.size(); ++i)
+      for (const auto& [axis, has] : is_long[i])
+        if (!has) lacks += " " + axis + " of product " + std::to_string(i);
+    EXPECT_EQ(lacks.empty(), !kLongTakesTooLong.contains(op.name.str()))
+        << op.name.str() << " is not " << kLong << " long in" << lacks;
+  }
+  EXPECT_GE(ops, 10);
+}
+
+// What a loop over neighbours in memory runs along.
+TEST(Samples, AreLongInTheLastAxis) {
+  for (const OpDef& op : op_table()) {
+    if (op.products || kShort.contains(op.name.str())) continue;
+    bool in_is_long = false, out_is_long = false;
+    const auto ends_long = [](const Types& types) {
+      return std::any_of(types.begin(), types.end(), [](const TensorType& t) {
+        return t.shape.rank() > 0 && t.shape[-1].max() == kLong;
+      });
+    };
+    for_each_call(op, [&](const Sample&, const Types& in, const Types& out) {
+      in_is_long |= ends_long(in);
+      out_is_long |= ends_long(out);
+    });
+    // Who sums along a row reads a long one, who maps elements writes one, others do either.
+    const bool maps = op.fusion == Fusion::Elementwise || op.fusion == Fusion::Broadcast;
+    const bool sums = op.fusion == Fusion::RowReduce;
+    EXPECT_TRUE((in_is_long && !maps) || (out_is_long && !sums))
+        << op.name.str() << ": no " << (maps ? "result" : "operand") << " ends with " << kLong;
   }
 }
 
