@@ -42,7 +42,11 @@ Tensor reshape(Operand x, const Shape& shape) {
 
 Tensor flatten(Operand x, int from, int to) {
   const Shape s = x.tensor.shape();
-  if (to < 0) to += s.rank();
+  if (s.rank() > 0) {                                // a single number has nothing to join
+    for (int axis : {from, to}) x.tensor.dim(axis);  // refuses what is no axis
+    from = normal_axis(from, s.rank());
+    to = normal_axis(to, s.rank());
+  }
   Shape out;
   Dim joined = 1;
   for (int i = 0; i < s.rank(); ++i) {

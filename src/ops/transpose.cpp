@@ -74,7 +74,11 @@ Tensor swap_axes(Operand x, int a, int b) {
   const int rank = x.tensor.rank();
   Ints perm(rank);
   for (int i = 0; i < rank; ++i) perm[i] = i;
-  std::swap(perm[normal_axis(a, rank)], perm[normal_axis(b, rank)]);
+  const auto at = [&](int axis) -> std::int64_t& {
+    x.tensor.dim(axis);  // refuses what is no axis
+    return perm[normal_axis(axis, rank)];
+  };
+  std::swap(at(a), at(b));
   return transpose(x, perm);
 }
 

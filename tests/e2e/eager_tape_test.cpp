@@ -13,6 +13,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
+#include "ops/transpose.h"
 #include "optim/adam.h"
 
 namespace aloft::e2e {
@@ -138,20 +139,35 @@ TEST(Backward, StartsFromOneNumber) {
   reshape(sum(y), {1, 1}).backward();
 }
 
+template <class F>
+std::string code_of(F make) {
+  try {
+    make();
+    return "taken";
+  } catch (const UserError& e) {
+    return e.code();
+  }
+}
+
 TEST(Factories, RefuseShapesThatNothingCanHave) {
   use_cpu();
-  const auto code_of = [](auto make) {
-    try {
-      make();
-      return std::string("taken");
-    } catch (const UserError& e) {
-      return std::string(e.code());
-    }
-  };
   EXPECT_EQ(code_of([] { full({-1, 2}, 0); }), "E0103");
   EXPECT_EQ(code_of([] { from_floats({1, 2, 3, 4, 5, 6}, {-2, -3}); }), "E0103");
   EXPECT_EQ(code_of([] { from_ints({}, {-1, 0}); }), "E0103");
   EXPECT_EQ(code_of([] { models::Mlp({4, -3, 2}); }), "E0210");  // the layer looks first
+}
+
+TEST(Axes, CountFromTheBackOrAreRefused) {
+  use_cpu();
+  const Tensor x = full({2, 3, 4}, 1);
+  EXPECT_EQ(swap_axes(x, 0, -1).shape(), Shape({4, 3, 2}));
+  EXPECT_EQ(code_of([&] { swap_axes(x, 3, 0); }), "E0107");
+  EXPECT_EQ(code_of([&] { swap_axes(x, 0, -4); }), "E0107");
+  EXPECT_EQ(flatten(x, -2).shape(), Shape({2, 12}));
+  EXPECT_EQ(flatten(x, 0, -2).shape(), Shape({6, 4}));
+  EXPECT_EQ(flatten(full({}, 1)).shape(), Shape({}));
+  EXPECT_EQ(code_of([&] { flatten(x, 3); }), "E0107");
+  EXPECT_EQ(code_of([&] { flatten(x, 0, 3); }), "E0107");
 }
 
 }  // namespace
