@@ -102,6 +102,20 @@ TEST_F(NumberTypes, TwoTensorsMeetInPyTorchsType) {
       }
 }
 
+// In PyTorch the tensor with axes would win.
+TEST_F(NumberTypes, ATensorWithoutAxesCountsLikeAnyOther) {
+  const Tensor halves = of_type(F16, 3), one = from_floats({2}, {});
+  EXPECT_EQ(name_of((halves * one).dtype()), name_of(F32));
+  EXPECT_EQ(name_of((one * halves).dtype()), name_of(F32));
+  EXPECT_EQ(name_of((of_type(U8, 3) * cast(one, I64)).dtype()), name_of(I64));
+}
+
+TEST_F(NumberTypes, PlacesAreI32) {
+  const Tensor x = of_type(F32, 3);
+  for (const Tensor& places : {argmax(x), argmin(x), sort(x)[1], argsort(x), top_k(x, 1)[1]})
+    EXPECT_EQ(name_of(places.dtype()), name_of(I32));
+}
+
 TEST_F(NumberTypes, CompiledIsTheSame) {
   for (const Pair& op : kPairs)
     for (const auto& [a, b] :
