@@ -136,7 +136,8 @@ void add_entry(Listing& listing, const std::string& entry, const Path& base) {
     return DataError("E0510", "no such text: " + in_quotes(entry))
         .saw(saw)
         .need("a file, a folder or a glob that matches some")
-        .advice("paths are relative to " + fs::absolute(base.empty() ? "." : base).string());
+        .advice("paths are relative to " +
+                (base.empty() ? fs::current_path() : fs::absolute(base)).string());
   };
   if (is_file(path)) return listing.add_named(path);
   if (is_folder(path)) return listing.add_found(path, path);

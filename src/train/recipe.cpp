@@ -460,24 +460,24 @@ void refuse_contradictions(const std::vector<Leaf>& leaves, Reader& reader) {
 }
 
 // A path given on the command line begins where the program was started, as in every program;
-// only those of the file begin at the file.
+// only those of the file begin at the file. All are absolute from here on: a record or a message
+// with both says where each lies.
 void anchor_paths(Recipe& r) {
-  const auto absolute = [](std::string& path) {
-    if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
-  };
-  const auto given = [&](const char* key) {
+  const auto anchor = [&](const char* key, std::string& path) {
     const auto it = r.origin.find(key);
-    return it != r.origin.end() && it->second == kSetOrigin;
+    const bool is_given = it != r.origin.end() && it->second == kSetOrigin;
+    if (path.empty()) return;
+    // ".." stays, which behind a link is not the folder before it.
+    Path whole;
+    for (const Path& part : std::filesystem::absolute(is_given ? Path(path) : r.folder / path))
+      if (part != ".") whole /= part;
+    path = whole.string();
   };
-  if (given("data.text"))
-    for (std::string& path : r.data.text) absolute(path);
-  if (given("data.train_tokens")) absolute(r.data.train_tokens);
-  if (given("data.validation_tokens")) absolute(r.data.validation_tokens);
-  if (given("data.tokenizer.path")) absolute(r.data.tokenizer.path);
-  if (given("data.cache"))
-    absolute(r.data.cache);
-  else if (!r.data.cache.empty())
-    r.data.cache = (r.folder / r.data.cache).string();
+  for (std::string& path : r.data.text) anchor("data.text", path);
+  anchor("data.train_tokens", r.data.train_tokens);
+  anchor("data.validation_tokens", r.data.validation_tokens);
+  anchor("data.tokenizer.path", r.data.tokenizer.path);
+  anchor("data.cache", r.data.cache);
 }
 
 [[noreturn]] void no_such_recipe(const Path& path) {

@@ -84,7 +84,7 @@ struct Recipe {
   TrainSection train;
   // key -> "recipe.toml:12", "--set", absent: default. [precision] has one entry a key, too.
   std::map<std::string, std::string> origin;
-  Path folder;  // of the file: relative paths begin here
+  Path folder;  // of the file: its relative paths begin here
 };
 
 // The origin of what the command line says; it beats the file, always.
@@ -96,7 +96,7 @@ struct Override {
 
 // Reads and checks. UserError E0710 lists every mistake at once, each with file:line and the
 // nearest valid name; E0721 where there is no such file. Relative paths begin at the recipe's
-// folder; those of an override begin where the program was started.
+// folder, those of an override where the program was started; those of the result are absolute.
 Recipe load_recipe(const Path& path, const std::vector<Override>& overrides = {});
 // The recipe in the folder of `path` whose name is nearest to its; "" where none is near.
 std::string nearest_recipe(const Path& path);

@@ -307,6 +307,19 @@ class Resume(ProgramTest):
         again = self.train("run", "--resume", "--steps", 10, **rules)
         self.assertNotIn(" -> ", again)
 
+    def test_text_is_named_by_where_it_lies(self):
+        """That of the file begins at the file, that of the command line where one stands: a message has both."""
+        self.train("run")
+        (self.folder / "other.txt").write_text("another text than that of the recipe\n" * 40)
+        there, other = self.folder / "text.txt", self.folder / "other.txt"
+        self.assertEqual(self.record()["recipe"]["data"]["text"], [str(there)])
+        said = self.train("run", "--resume", "--steps", 8, data__text="other.txt", exit_code=2)
+        self.says(said, f'data.text: ["{there}"], now ["{other}"]'[:120])
+        for name in ("./tiny.toml", "tiny.toml"):  # the same text, however it is named
+            for text in ([], ["--set", "data.text=text.txt"]):
+                self.aloft("train", name, "--out", "run", "--resume", "--steps", 8, *text)
+                self.assertNotIn("data.text", self.record()["history"][-1]["changed"])
+
     def test_other_data_is_said_with_its_meaning(self):
         self.train("run")
         said = self.train("run", "--resume", "--steps", 8, exit_code=2, data__validation="0.4")
@@ -433,7 +446,7 @@ class Resume(ProgramTest):
         self.train("straight", "--steps", 8)
         self.train("run")
         (self.folder / "text.txt").rename(self.folder / "elsewhere.txt")
-        self.says(self.train("run", "--resume", "--steps", 8), "no such text: \"text.txt\": the run", "its own tokens")
+        self.says(self.train("run", "--resume", "--steps", 8), f"no such text: \"{self.folder / 'text.txt'}\": the run", "its own tokens")
         state = [(self.folder / out / "checkpoints" / "step-000008" / "model.safetensors").read_bytes()
                  for out in ("straight", "run")]
         self.assertTrue(state[0] == state[1])

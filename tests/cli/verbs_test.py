@@ -265,7 +265,7 @@ class Verbs(ProgramTest):
         self.aloft("train", "tiny.toml", "--out", "informed", "--set", "train.eval_every=0")
         run = rows("info", "informed")
         self.assertEqual((run["kind"], run["text"], run["text files"], run["tokenizer"]),
-                         ("data of a run", "text.txt", "1", "byte"))
+                         ("data of a run", str(self.folder / "text.txt"), "1", "byte"))
         self.assertEqual((run["training"], run["validation"]), (train, validation))
         # Without its record a folder is what its shard says; with another one it is damaged.
         bare = self.folder / "bare"

@@ -469,8 +469,13 @@ TEST(Recipe, PathsOfTheFileBeginAtTheFileAndOverridesWhereTheUserIs) {
   TemporaryFolder folder;
   folder.put(folder / "r.toml", kRecipe);
   const Recipe plain = load_recipe(folder / "r.toml", {{"train.steps", "1"}});
-  EXPECT_EQ(plain.data.text[0], "a.txt");
+  EXPECT_EQ(plain.data.text[0], folder / "a.txt");
   EXPECT_EQ(plain.folder, folder.path());
+  // However the file is named; ".." behind a link is not what is written before it.
+  const Recipe dots =
+      load_recipe(folder.path() / "." / "r.toml", {{"data.train_tokens", "./sub/../x.bin"}});
+  EXPECT_EQ(dots.data.text[0], folder / "a.txt");
+  EXPECT_EQ(Path(dots.data.train_tokens), std::filesystem::current_path() / "sub/../x.bin");
   const Recipe set = load_recipe(folder / "r.toml", {{"data.text", "b.txt"}});
   EXPECT_EQ(Path(set.data.text[0]), std::filesystem::current_path() / "b.txt");
   try {
