@@ -5,6 +5,9 @@
 namespace aloft {
 namespace {
 
+// Where the library finds a zero byte it takes the text for ended, whatever comes behind.
+bool has_zero(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
 // Whether brackets outside strings nest deeper than allowed; for any bytes.
 bool is_too_deep(std::string_view text) {
   int depth = 0;
@@ -28,11 +31,13 @@ bool is_too_deep(std::string_view text) {
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) {
-  if (is_too_deep(text)) return nlohmann::json(nlohmann::json::value_t::discarded);
+  if (has_zero(text) || is_too_deep(text))
+    return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string_view json_problem(std::string_view text) {
+  if (has_zero(text)) return "text with a zero byte, which is not JSON";
   return is_too_deep(text) ? "JSON that is nested too deeply" : "text that is not JSON";
 }
 

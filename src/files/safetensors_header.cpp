@@ -109,7 +109,9 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
 SafetensorsHeader parse_safetensors_header(std::string_view text) {
   SafetensorsHeader header;
   HeaderEvents events(header);
-  const bool whole = nlohmann::json::sax_parse(text, &events);
+  // The library takes a zero byte for the text's end, whatever comes behind.
+  const bool whole =
+      text.find('\0') == std::string_view::npos && nlohmann::json::sax_parse(text, &events);
   if (!whole && header.mistake.empty()) header.mistake = "text that is not JSON";
   return header;
 }

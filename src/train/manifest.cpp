@@ -109,6 +109,7 @@ void read_draws(const Fields& f, DrawCounts& draws) {
 
 void read_state(const Fields& f, CheckpointMeta& meta) {
   read_draws(f, meta.draws);
+  if (f.has("evaluations")) meta.evaluations = f.number("evaluations");
   meta.recipe = object_or_null(f, "recipe");
   meta.data = object_or_null(f, "data");
   meta.run = f.text("run");
@@ -140,6 +141,7 @@ std::string manifest_text(const Manifest& manifest) {
               {"last_loss", json_of(m.last_loss)},
               {"start_loss", json_of(m.start_loss)},
               {"validation_loss", json_of(m.validation_loss)},
+              {"evaluations", m.evaluations},
               {"draws", json_of(m.draws)},
               {"best", nullptr}};
   if (m.best)

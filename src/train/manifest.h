@@ -33,6 +33,7 @@ struct CheckpointMeta {
   std::optional<double> last_loss;   // of the last step, where it is finite
   std::optional<double> start_loss;  // of the run's first steps, see health.h
   std::optional<double> validation_loss;  // of this very state, where it was evaluated
+  std::int64_t evaluations = 0;           // in the run's record so far; programs before: 0
   std::optional<BestValidation> best;     // null before the first evaluation
   DrawCounts draws;  // under the random state as it is; none in those of programs before
   bool healthy() const { return problem.empty(); }

@@ -14,20 +14,26 @@ using nlohmann::json;
 // JSON has no infinity and no NaN: they become null.
 json number(double v) { return std::isfinite(v) ? json(v) : json(nullptr); }
 
-// Takes what lies beyond away from a run's record; the path of its lines. They were on the
-// disk before the checkpoint was: that some are gone is somebody else's doing, and said.
-Path cut_back(const Path& folder, ResumedAt at) {
+constexpr const char* kLines = "metrics.jsonl";
+
+// Takes what lies beyond away from a run's record; what is left. The lines were on the disk before
+// the checkpoint was: that some are gone is somebody else's doing, and said.
+KeptLines cut_back(const Path& folder, ResumedAt at) {
   cut_events(folder, at.step, at.is_evaluated ? "" : "validation/");
-  Path path = folder / "metrics.jsonl";
+  const Path path = folder / kLines;
   const std::string text = path_exists(path) ? read_file(path, std::uint64_t{8} << 30) : "";
-  const KeptLines lines = at.step > 0 ? lines_up_to(text, at) : KeptLines();  // 0: it starts anew
+  KeptLines lines = at.step > 0 ? lines_up_to(text, at) : KeptLines();  // 0: it starts anew
   if (lines.damaged > 0)
     log_warning("{} lines of {} are damaged and are left out", lines.damaged, path.string());
-  if (lines.steps < at.step)
-    log_warning("{} has no line of {} of the {} steps so far", path.string(), at.step - lines.steps,
-                at.step);
+  const auto miss = [&](const char* what, std::int64_t have, std::int64_t want) {
+    if (have < want)
+      log_warning("{} has no line of {} of the {} {} so far", path.string(), want - have, want,
+                  what);
+  };
+  miss("steps", lines.steps, at.step);
+  miss("evaluations", lines.evaluations, at.evaluations);
   if (lines.text != text) write_file_atomic(path, lines.text);
-  return path;
+  return lines;
 }
 
 }  // namespace
@@ -49,11 +55,13 @@ KeptLines lines_up_to(std::string_view text, ResumedAt last) {
     if (step > last.step || is_later_evaluation) continue;
     out.text += line;
     out.steps += j.contains("loss");
+    out.evaluations += j.contains("val_loss");
   }
   return out;
 }
 
-Metrics::Metrics(const Path& folder, ResumedAt at) : file_(cut_back(folder, at)), board_(folder) {
+Metrics::Metrics(const Path& folder, ResumedAt at)
+    : evaluations_(cut_back(folder, at).evaluations), file_(folder / kLines), board_(folder) {
   if (at.step > 0) board_.restart_at(at.step + 1);
 }
 
@@ -82,6 +90,7 @@ void Metrics::evaluation(std::int64_t step, const ValidationLoss& loss) {
   json j = json_of(loss);
   j["step"] = step;
   line(j.dump());
+  ++evaluations_;
   board_.scalar("validation/loss", loss.loss, step);
   board_.scalar("validation/perplexity", loss.perplexity, step);
   if (loss.bits_per_byte) board_.scalar("validation/bits_per_byte", *loss.bits_per_byte, step);

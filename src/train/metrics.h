@@ -25,13 +25,14 @@ struct StepRecord {
 struct ResumedAt {
   std::int64_t step = 0;
   bool is_evaluated = true;
+  std::int64_t evaluations = 0;  // that have a line in the record so far; 0 where nobody knows
 };
 
 // Whole lines of metrics.jsonl of steps up to there.
 struct KeptLines {
   std::string text;
-  std::int64_t steps = 0;    // that have a line of their own
-  std::int64_t damaged = 0;  // lines that were none
+  std::int64_t steps = 0, evaluations = 0;  // that have a line of their own
+  std::int64_t damaged = 0;                 // lines that were none
 };
 KeptLines lines_up_to(std::string_view text, ResumedAt at);
 
@@ -43,6 +44,8 @@ class Metrics {
 
   void step(const StepRecord& record);
   void evaluation(std::int64_t step, const ValidationLoss& loss);
+  // That have a line in the record.
+  std::int64_t evaluations() const { return evaluations_; }
   // Readers see all of it; it survives a power loss. To be called before a checkpoint is whole, so
   // that a run that goes on from there has every line up to it. EnvironmentError E0603.
   void flush();
@@ -51,6 +54,7 @@ class Metrics {
  private:
   void line(const std::string& text);
 
+  std::int64_t evaluations_;
   AppendFile file_;
   TensorBoardWriter board_;
 };

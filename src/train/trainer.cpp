@@ -81,7 +81,8 @@ class Training {
     InterruptScope::leave_if_asked();
     begin_record();
     introduce();
-    Metrics metrics(directory_.path(), {step_, validation_ || evaluation_is_written_});
+    Metrics metrics(directory_.path(),
+                    {step_, validation_ || evaluation_is_written_, evaluations_before_});
     try {
       loop(metrics);
       finish(metrics);
@@ -135,6 +136,7 @@ class Training {
     unsaved_ = false;
     // Programs before wrote no validation loss into a checkpoint; the line is there.
     evaluation_is_written_ = meta.format == 1;
+    evaluations_before_ = meta.evaluations;
   }
 
   // A run that has ended, or is longer than it shall be now.
@@ -423,6 +425,7 @@ class Training {
     if (result_.last_loss && std::isfinite(*result_.last_loss)) meta.last_loss = result_.last_loss;
     meta.start_loss = health_->start_loss();
     if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
+    meta.evaluations = metrics.evaluations();
     meta.best = best_;
     result_.checkpoint = saver_.save(meta, *model_, *optimizer_);
     unsaved_ = false;
@@ -575,6 +578,7 @@ class Training {
   std::optional<double> validation_;  // of the state as it is
   std::optional<BestValidation> best_;
   bool evaluation_is_written_ = false;
+  std::int64_t evaluations_before_ = 0;  // in the record of the state that it went on from
   bool unsaved_ = true;
   std::string problem_;  // of the state that was saved last
   std::exception_ptr behind_the_end_;

@@ -70,6 +70,19 @@ class RunDirectory(ProgramTest):
                 self.assertEqual(f"has no line of {6 - left} of the 6 steps so far" in said, left < 6, said)
                 self.assertEqual("has no line" in said, left < 6, said)
 
+    def test_evaluations_that_are_gone_are_said(self):
+        shutil.copytree(self.folder / "plain", self.folder / "unjudged")
+        metrics = self.folder / "unjudged" / "metrics.jsonl"
+        lines = metrics.read_text().splitlines(keepends=True)
+        steps = [line for line in lines if "loss" in json.loads(line)]
+        gone = len(lines) - len(steps)
+        self.assertGreater(gone, 0)
+        metrics.write_text("".join(steps))
+        said = self.aloft("train", "tiny.toml", "--out", "unjudged", "--resume", "--quiet", "--steps",
+                          7).stderr.decode()
+        self.assertIn(f"has no line of {gone} of the {gone} evaluations so far", said)
+        self.assertNotIn("steps so far", said)
+
     def test_every_tag_of_tensorboard(self):
         seen = set()
         for run in self.runs:

@@ -159,6 +159,8 @@ TEST(Safetensors, RefusesWhatIsWrongInTheHeader) {
   };
   for (const std::string& header : headers)
     EXPECT_EQ(code_of(file_of(header, 4)), "E0610") << header.substr(0, 200);
+  // Padding is spaces: where zeros lie, something overwrote it, and the data behind it.
+  EXPECT_EQ(code_of(file_of("{}" + std::string(6, '\0'), 0)), "E0610");
   std::string huge = file_of("{}", 0);
   huge[7] = '\x7F';  // a header length near 2^63
   EXPECT_EQ(code_of(huge), "E0610");

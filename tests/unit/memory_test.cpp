@@ -96,6 +96,12 @@ TEST(Json, WhatNestsTooDeeplyIsNoValue) {
   EXPECT_TRUE(parse_json(brackets_in_text).is_array());
   EXPECT_TRUE(parse_json(std::string(60, '[') + std::string(60, ']')).is_array());
   EXPECT_EQ(json_problem("{"), "text that is not JSON");
+  // Nothing that follows a zero byte is passed over.
+  for (const char* behind : {"", "}", "[1]"}) {
+    const std::string ends_early = std::string("[1]") + '\0' + behind;
+    EXPECT_TRUE(parse_json(ends_early).is_discarded());
+    EXPECT_EQ(json_problem(ends_early), "text with a zero byte, which is not JSON");
+  }
   EXPECT_EQ(json_text(nlohmann::json("a\xff")), "\"a\xef\xbf\xbd\"");
 }
 
