@@ -105,6 +105,21 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
       .need("newest, best (where there was a validation), or one of the steps " + steps);
 }
 
+// A run that trains meanwhile prunes: where the checkpoint goes while it is read, another is
+// chosen.
+SavedModel open_run(const Path& run, const std::string& which) {
+  constexpr int kTries = 10;
+  for (int left = kTries;; --left) {
+    const Path checkpoint = chosen_checkpoint(run, which);
+    try {
+      return open_checkpoint(checkpoint);
+    } catch (const Error&) {
+      if (left == 1 || path_exists(checkpoint / "manifest.json")) throw;
+    }
+    log_debug("{} was pruned while it was read", checkpoint.string());
+  }
+}
+
 }  // namespace
 
 SavedModel open_saved_model(const Path& path, const std::string& which) {
@@ -116,7 +131,7 @@ SavedModel open_saved_model(const Path& path, const std::string& which) {
         .saw(which)
         .need("a run directory");
   if (is_run) {
-    saved = open_checkpoint(chosen_checkpoint(path, which));
+    saved = open_run(path, which);
   } else if (path_exists(path / "manifest.json")) {
     saved = open_checkpoint(path);
   } else if (models::is_gpt2_folder(path)) {

@@ -12,6 +12,7 @@ import time
 import damage
 import ground
 import tally
+import tracing
 
 LONG = ("--steps", "400", "--set", "train.checkpoint_every=10", "--set", "train.eval_every=25")
 TIMES = 12  # tries a case and round
@@ -241,6 +242,27 @@ def reported_while_running(here, draw):
         raise tally.Failure("a run that is written cannot be read",
                             "\n".join(o.text() for o in others if o.code))
     ground.check_same(place.run, long_run(here), "with readers")
+
+
+@case
+def pruned_while_read(here, draw):
+    """The checkpoint that a reader has chosen goes before its weights are opened: another is there."""
+    tracing.need_strace(here)
+    place = here.place("done")
+    newest = place.run / "checkpoints" / max(ground.checkpoints_of(place.run))
+    weights = newest.relative_to(place.folder) / "model.safetensors"  # as the program names it
+    slow = ("strace", "-f", "-o", "/dev/null", "-P", weights, "-e", "trace=openat", "-e",
+            "inject=openat:delay_enter=1500000")
+    reader = place.start("generate", "run", *damage.GENERATE, under=slow)
+    said = b""
+    while b"reading run" not in said and reader.poll() is None:
+        said += os.read(reader.stderr.fileno(), 4096)
+    time.sleep(draw.uniform(0, 0.3))
+    newest.rename(place.folder / "pruned")
+    outcome = ended(reader, ("generate", "run"))
+    ground.check_documented(outcome)
+    if outcome.code:
+        raise tally.Failure("a checkpoint that goes while it is read ends the reader", outcome.text())
 
 
 @case
