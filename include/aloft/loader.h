@@ -2,6 +2,7 @@
 // [rows], or where the data has targets, f32 [rows, outputs].
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -26,8 +27,11 @@ class Loader {
     if (sample_.rank() == 0) sample_ = Shape{shared->features};
     if (sample_.max_numel() != shared->features)
       throw UserError("E0313", "the shape of a sample does not fit its numbers")
-          .saw(sample_.str() + " for " + std::to_string(shared->features) + " numbers");
+          .saw(sample_.str() + " for " + std::to_string(shared->features) + " numbers")
+          .need("extents whose product is the numbers of a sample");
     outputs_ = shared->outputs;
+    // A batch that is kept has at most all samples: no memory for more.
+    if (options.last == LastBatch::Keep) options.batch = std::min(options.batch, shared->samples());
     source_ = std::make_unique<ArrayLoader>(std::move(shared), options);
   }
 

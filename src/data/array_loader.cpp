@@ -1,6 +1,7 @@
 #include "data/array_loader.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/error.h"
 
@@ -15,12 +16,18 @@ struct ArrayLoader::Slot {
 
 namespace {
 
+// Whether so many numbers are `samples` rows of `width`.
+bool are_rows(std::size_t numbers, std::int64_t samples, std::int64_t width) {
+  if (samples == 0 || width == 0) return numbers == 0;
+  const auto n = static_cast<std::int64_t>(numbers);
+  return n % width == 0 && n / width == samples;
+}
+
 void check(const ArrayData& d) {
   const std::int64_t n = d.samples();
   const bool has_both = d.outputs > 0 && !d.labels.empty();
-  if (d.features >= 0 && d.outputs >= 0 && !has_both &&
-      static_cast<std::int64_t>(d.values.size()) == n * d.features &&
-      static_cast<std::int64_t>(d.targets.size()) == n * d.outputs)
+  if (d.features >= 0 && d.outputs >= 0 && !has_both && are_rows(d.values.size(), n, d.features) &&
+      are_rows(d.targets.size(), n, d.outputs))
     return;
   throw UserError("E0313", "the numbers of a data set do not fit one another")
       .saw(std::to_string(d.values.size()) + " values, " + std::to_string(d.labels.size()) +
@@ -54,14 +61,34 @@ ArrayLoader::~ArrayLoader() = default;
 void ArrayLoader::seek(std::uint64_t position) {
   prefetcher_.reset();  // joins the thread before its position is set
   position_ = filling_ = position;
-  std::vector<Slot> slots(static_cast<std::size_t>(std::max(1, options_.prefetch)) + 1);
-  for (Slot& slot : slots) {
-    slot.features.resize(static_cast<std::size_t>(options_.batch * data_->features));
-    slot.labels.resize(data_->outputs > 0 ? 0 : static_cast<std::size_t>(options_.batch));
-    slot.targets.resize(static_cast<std::size_t>(options_.batch * data_->outputs));
-  }
+  std::vector<Slot> slots = make_slots();
   prefetcher_ = std::make_unique<Prefetcher<Slot>>(std::move(slots),
                                                    [this](Slot& slot) { return fill(slot); });
+}
+
+// Memory of the batches made ahead. EnvironmentError E0401.
+std::vector<ArrayLoader::Slot> ArrayLoader::make_slots() const {
+  constexpr int kMostAhead = 256;  // as many as hide any hiccup
+  const auto batch = static_cast<std::size_t>(options_.batch);
+  const auto features = static_cast<std::size_t>(data_->features);
+  const auto outputs = static_cast<std::size_t>(data_->outputs);
+  try {
+    if (batch > std::vector<float>().max_size() / std::max({features, outputs, std::size_t{1}}))
+      throw std::bad_alloc();
+    const int ahead = std::clamp(options_.prefetch, 1, kMostAhead);
+    std::vector<Slot> slots(static_cast<std::size_t>(ahead) + 1);
+    for (Slot& slot : slots) {
+      slot.features.resize(batch * features);
+      slot.labels.resize(outputs > 0 ? 0 : batch);
+      slot.targets.resize(batch * outputs);
+    }
+    return slots;
+  } catch (const std::bad_alloc&) {
+    throw EnvironmentError("E0401", "not enough memory for the batches that are made ahead")
+        .need("memory for batches of " + std::to_string(batch) + " samples of " +
+              std::to_string(features + outputs) + " numbers")
+        .advice("a smaller batch");
+  }
 }
 
 const ArrayBatch* ArrayLoader::next() {

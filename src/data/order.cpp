@@ -79,7 +79,9 @@ SampleIndex BatchWalk::sample(std::uint64_t position, std::uint64_t row) const {
   return {(position + row) / used_, (position + row) % used_};
 }
 
-std::uint64_t BatchWalk::batches_per_epoch() const { return (used_ + batch_ - 1) / batch_; }
+std::uint64_t BatchWalk::batches_per_epoch() const {
+  return used_ / batch_ + (used_ % batch_ != 0);
+}
 
 std::uint64_t BatchWalk::rounds_at(std::uint64_t position) const {
   if (last_ == LastBatch::Wrap) return position / batch_ / batches_per_epoch();
@@ -89,7 +91,8 @@ std::uint64_t BatchWalk::rounds_at(std::uint64_t position) const {
 std::uint64_t BatchWalk::batches_left(std::uint64_t position) const {
   if (last_ == LastBatch::Wrap)
     return batches_per_epoch() - position / batch_ % batches_per_epoch();
-  return (used_ - position % used_ + batch_ - 1) / batch_;
+  const std::uint64_t left = used_ - position % used_;
+  return left / batch_ + (left % batch_ != 0);
 }
 
 WindowOrder::WindowOrder(std::uint64_t tokens, std::uint64_t context, OrderOptions options)

@@ -369,7 +369,8 @@ template <class T>
 Tensor from_values(DType dtype, const std::vector<T>& values, const Shape& shape) {
   if (static_cast<std::int64_t>(values.size()) != shape.max_numel())
     throw UserError("E0313", "the number of values does not fit the shape")
-        .saw(std::to_string(values.size()) + " values for " + shape.str());
+        .saw(std::to_string(values.size()) + " values for " + shape.str())
+        .need("as many values as the product of the extents");
   return in_session(eager().from_host({dtype, shape}, values.data()));
 }
 }  // namespace

@@ -34,9 +34,10 @@ nn::AttentionOptions attention_options(const Gpt2Config& c) {
 }
 
 Gpt2Config checked(const Gpt2Config& c) {
-  nn::need_positive(c.layers, "GPT-2: layers");
+  nn::need_depth(c.layers, "GPT-2: layers");
   nn::need_positive(c.context, "GPT-2: context");
   nn::need_positive(c.vocab, "GPT-2: vocab");
+  if (c.hidden != 0) nn::need_positive(c.hidden, "GPT-2: hidden");
   return c;
 }
 

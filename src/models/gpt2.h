@@ -15,6 +15,7 @@
 #include "nn/embedding.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "ops/extents.h"
 
 namespace aloft::models {
 
@@ -31,8 +32,8 @@ struct Gpt2Config {
   double init_deviation =
       0.02;  // of the weights' first values; residual projections: less, nn::Init
 
-  // `hidden`, or 4 dim.
-  std::int64_t feed_forward() const { return hidden > 0 ? hidden : 4 * dim; }
+  // `hidden`, or 4 dim. UserError E0103 beyond 63 bits.
+  std::int64_t feed_forward() const { return hidden > 0 ? hidden : extent_product(4, dim); }
   std::int64_t parameter_count() const;  // numbers in all parameters of Gpt2(*this)
   friend bool operator==(const Gpt2Config&, const Gpt2Config&) = default;
 };

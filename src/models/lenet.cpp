@@ -1,6 +1,7 @@
 #include "models/lenet.h"
 
 #include "ops/activation.h"
+#include "ops/extents.h"
 #include "ops/reshape.h"
 
 namespace aloft::models {
@@ -17,7 +18,8 @@ LeNet::LeNet(const LeNetConfig& c)
       conv1(*this, "conv1", c.channels, c.filters, 3, {.padding = 1}),
       conv2(*this, "conv2", c.filters, 2 * c.filters, 3, {.padding = 1}),
       pool(*this, "pool", 2),
-      fc1(*this, "fc1", 2 * c.filters * (c.height / 4) * (c.width / 4), c.hidden),
+      fc1(*this, "fc1", extent_product(2 * c.filters, extent_product(c.height / 4, c.width / 4)),
+          c.hidden),
       fc2(*this, "fc2", c.hidden, c.classes) {}
 
 Tensor LeNet::operator()(Operand x) const {

@@ -19,11 +19,11 @@ nn::LinearOptions projection(const LlamaConfig& c) {
 }
 
 LlamaConfig checked(const LlamaConfig& c) {
-  nn::need_positive(c.layers, "Llama: layers");
+  nn::need_depth(c.layers, "Llama: layers");
   nn::need_positive(c.heads, "Llama: heads");
   nn::need_positive(c.kv_heads, "Llama: kv_heads");
   nn::need_positive(c.vocab, "Llama: vocab");
-  if (c.dim % (2 * c.heads) != 0 || c.heads % c.kv_heads != 0)
+  if (c.dim % c.heads != 0 || c.dim / c.heads % 2 != 0 || c.heads % c.kv_heads != 0)
     throw UserError("E0211", "Llama: the heads do not fit the width")
         .saw("width " + std::to_string(c.dim) + ", " + std::to_string(c.heads) + " heads, " +
              std::to_string(c.kv_heads) + " for keys and values")

@@ -40,7 +40,7 @@ ResNet::ResNet(const ResNetConfig& c)
   nn::need_positive(static_cast<std::int64_t>(c.blocks.size()), "ResNet: stages");
   std::int64_t in = c.width, out = c.width;
   for (std::size_t i = 0; i < c.blocks.size(); ++i, out *= 2) {
-    nn::need_positive(c.blocks[i], "ResNet: blocks of a stage");
+    nn::need_depth(c.blocks[i], "ResNet: blocks of a stage");
     stages.push_back(std::make_unique<nn::Sequential>(*this, "layer" + std::to_string(i + 1)));
     for (std::int64_t b = 0; b < c.blocks[i]; ++b) {
       stages[i]->add<ResNetBlock>(in, out, i > 0 && b == 0 ? 2 : 1);

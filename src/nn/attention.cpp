@@ -11,12 +11,22 @@
 namespace aloft::nn {
 namespace {
 
-std::int64_t width_of(std::int64_t dim, std::int64_t heads, const std::string& what) {
+std::int64_t width_of(std::int64_t dim, std::int64_t heads, std::int64_t kv_heads,
+                      const std::string& what) {
   need_positive(dim, what + ": dim");
   need_positive(heads, what + ": heads");
+  if (kv_heads < 0)
+    throw UserError("E0210", what + ": kv_heads is out of range")
+        .saw(std::to_string(kv_heads))
+        .need("1 or more, or 0: as many as heads");
   if (dim % heads != 0)
     throw UserError("E0211", what + ": the heads do not divide the width")
-        .saw("width " + std::to_string(dim) + " in " + std::to_string(heads) + " heads");
+        .saw("width " + std::to_string(dim) + " in " + std::to_string(heads) + " heads")
+        .need("a width that is a multiple of the heads");
+  if (kv_heads > 0 && heads % kv_heads != 0)
+    throw UserError("E0211", what + ": kv_heads does not divide heads")
+        .saw(std::to_string(kv_heads) + " and " + std::to_string(heads))
+        .need("heads that are a multiple of kv_heads");
   return dim / heads;
 }
 
@@ -27,17 +37,13 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string_view name, st
     : Layer(parent, name),
       heads_(heads),
       kv_heads_(options.kv_heads > 0 ? options.kv_heads : heads),
-      width_(width_of(dim, heads, "MultiHeadAttention '" + path() + "'")),
+      width_(width_of(dim, heads, options.kv_heads, "MultiHeadAttention '" + path() + "'")),
       causal_(options.causal),
       qkv(*this, options.qkv_name, dim, (heads_ + 2 * kv_heads_) * width_,
           {options.bias, options.weight_init, options.bias_init}),
       proj(*this, options.out_name, dim, dim,
            {options.bias, options.out_init ? options.out_init : options.weight_init,
-            options.bias_init}) {
-  if (heads_ % kv_heads_ != 0)
-    throw UserError("E0211", label("MultiHeadAttention", "kv_heads does not divide heads"))
-        .saw(std::to_string(kv_heads_) + " and " + std::to_string(heads_));
-}
+            options.bias_init}) {}
 
 Tensor MultiHeadAttention::operator()(Operand x) const {
   ModuleScope scope(name(), x.loc, policy());

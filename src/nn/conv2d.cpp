@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "ops/conv2d.h"
+#include "ops/extents.h"
 
 namespace aloft::nn {
 
@@ -15,8 +16,9 @@ Conv2d::Conv2d(Module& parent, std::string_view name, std::int64_t in, std::int6
   if (in % options.groups != 0 || out % options.groups != 0)
     throw UserError("E0211", label("Conv2d", "the groups do not divide the channels"))
         .saw(std::to_string(in) + " to " + std::to_string(out) + " channels in " +
-             std::to_string(options.groups) + " groups");
-  const std::int64_t fan_in = in / options.groups * kernel * kernel;
+             std::to_string(options.groups) + " groups")
+        .need("groups that divide both numbers of channels");
+  const std::int64_t fan_in = extent_product(in / options.groups, extent_product(kernel, kernel));
   const Init standard = Init::kaiming_uniform(fan_in);
   weight = new_parameter("weight", {out, in / options.groups, kernel, kernel},
                          options.weight_init.value_or(standard));

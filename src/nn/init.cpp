@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "frontend/random.h"
 #include "graph/graph.h"
 #include "scalar/philox.h"
@@ -32,6 +33,12 @@ Init Init::gpt2_residual(std::int64_t layers, double deviation) {
 }
 
 void fill(const Init& init, std::string_view full_name, float* values, std::int64_t count) {
+  const bool is_spread = init.kind != Init::Kind::Constant;
+  if (!std::isfinite(static_cast<float>(init.scale)) || (is_spread && init.scale < 0))
+    throw UserError("E0210",
+                    "the first values of '" + std::string(full_name) + "' are out of range")
+        .saw(shortest(init.scale))
+        .need("a finite constant, or a finite deviation or bound of 0 or more");
   if (init.kind == Init::Kind::Constant) {
     std::fill_n(values, count, static_cast<float>(init.scale));
     return;
@@ -49,6 +56,14 @@ void need_positive(std::int64_t value, const std::string& what) {
     throw UserError("E0210", what + " is out of range")
         .saw(std::to_string(value))
         .need("1 or more");
+}
+
+void need_depth(std::int64_t value, const std::string& what) {
+  constexpr std::int64_t kMost = 65536;
+  if (value < 1 || value > kMost)
+    throw UserError("E0210", what + " is out of range")
+        .saw(std::to_string(value))
+        .need("1 to " + std::to_string(kMost));
 }
 
 }  // namespace aloft::nn

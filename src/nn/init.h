@@ -29,10 +29,13 @@ struct Init {
   static Init gpt2_residual(std::int64_t layers, double deviation = 0.02);
 };
 
-// Fills values of the parameter `full_name` under the current seed (manual_seed).
+// Fills values of the parameter `full_name` under the current seed (manual_seed). UserError E0210
+// where a scale is not finite, or a deviation or bound is negative.
 void fill(const Init& init, std::string_view full_name, float* values, std::int64_t count);
 
 // UserError E0210 unless value >= 1; `what` as in "Linear 'up': in_features".
 void need_positive(std::int64_t value, const std::string& what);
+// The same of a number of layers, which are made one by one: at most 65,536.
+void need_depth(std::int64_t value, const std::string& what);
 
 }  // namespace aloft::nn

@@ -39,7 +39,8 @@ GroupNorm::GroupNorm(Module& parent, std::string_view name, std::int64_t groups,
   need_positive(channels, label("GroupNorm", "channels"));
   if (channels % groups != 0)
     throw UserError("E0211", label("GroupNorm", "the groups do not divide the channels"))
-        .saw(std::to_string(channels) + " channels in " + std::to_string(groups) + " groups");
+        .saw(std::to_string(channels) + " channels in " + std::to_string(groups) + " groups")
+        .need("groups that divide the channels");
   weight = new_parameter("weight", {channels}, Init::ones(), true);
   bias = new_parameter("bias", {channels}, Init::zeros(), true);
 }

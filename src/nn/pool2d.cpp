@@ -13,12 +13,18 @@ Attrs attrs_of(std::int64_t kernel, const Pool2dOptions& o) {
   a.padding = {o.padding, o.padding};
   return a;
 }
+
+// The op looks at the rest, beside the image.
+void check_options(std::int64_t kernel, const Pool2dOptions& o, const std::string& what) {
+  need_positive(kernel, what + ": kernel");
+  if (o.stride != 0) need_positive(o.stride, what + ": stride");
+}
 }  // namespace
 
 MaxPool2d::MaxPool2d(Module& parent, std::string_view name, std::int64_t kernel,
                      const Pool2dOptions& options)
     : Layer(parent, name), kernel_(kernel), options_(options) {
-  need_positive(kernel, label("MaxPool2d", "kernel"));
+  check_options(kernel, options, "MaxPool2d '" + path() + "'");
 }
 
 Tensor MaxPool2d::operator()(Operand x) const {
@@ -29,7 +35,7 @@ Tensor MaxPool2d::operator()(Operand x) const {
 AvgPool2d::AvgPool2d(Module& parent, std::string_view name, std::int64_t kernel,
                      const Pool2dOptions& options)
     : Layer(parent, name), kernel_(kernel), options_(options) {
-  need_positive(kernel, label("AvgPool2d", "kernel"));
+  check_options(kernel, options, "AvgPool2d '" + path() + "'");
 }
 
 Tensor AvgPool2d::operator()(Operand x) const {

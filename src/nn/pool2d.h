@@ -14,7 +14,8 @@ struct Pool2dOptions {
 // The largest element of each window of kernel x kernel elements.
 class MaxPool2d : public Layer {
  public:
-  // `kernel`: height and width of the window. UserError E0210 unless it is positive.
+  // `kernel`: height and width of the window. UserError E0210 unless it is positive,
+  // and the stride is not negative.
   MaxPool2d(Module& parent, std::string_view name, std::int64_t kernel,
             const Pool2dOptions& options = {});
   Tensor operator()(Operand x) const;  // [N, C, H, W] -> [N, C, H', W'] (ops/pool2d.h)
@@ -27,7 +28,8 @@ class MaxPool2d : public Layer {
 // The mean of each window of kernel x kernel elements, padding counted as zeros.
 class AvgPool2d : public Layer {
  public:
-  // `kernel`: height and width of the window. UserError E0210 unless it is positive.
+  // `kernel`: height and width of the window. UserError E0210 unless it is positive,
+  // and the stride is not negative.
   AvgPool2d(Module& parent, std::string_view name, std::int64_t kernel,
             const Pool2dOptions& options = {});
   Tensor operator()(Operand x) const;  // [N, C, H, W] -> [N, C, H', W'] (ops/pool2d.h)

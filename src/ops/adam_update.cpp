@@ -13,6 +13,7 @@ using A = AdamUpdateAttrs;
 void infer(const A& a, Infer& c) {
   c.check(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1, "a beta is out of range",
           "0 <= beta < 1");
+  c.check(a.eps >= 0, "eps is " + std::to_string(a.eps), "0 or more");
   infer_update(a.layout(), a.decay, c);
 }
 

@@ -32,7 +32,9 @@ struct AdamUpdateAttrs {
         field("weight_decay", &A::weight_decay, "0: none"),
         field("split_master", &A::split_master, "masters are remainders of their bf16 parameters")};
   }
-  UpdateLayout layout() const { return {static_cast<int>(count), has_master, 2, split_master}; }
+  UpdateLayout layout() const {
+    return {UpdateLayout::count_of(count), has_master, 2, split_master};
+  }
 };
 
 // `attrs.count`, `has_master` and `split_master` are taken from the operands; moments[0] is m, [1]

@@ -26,7 +26,8 @@ double scale_of(double scale, const Shape& q) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(q[3].max()));
 }
 
-void check_heads(Infer& c) {
+void check_heads(double scale, Infer& c) {
+  c.check(std::isfinite(scale), "scale is " + std::to_string(scale), "a finite number");
   c.need_float(0);
   for (int i : {0, 1, 2}) {
     c.need_rank(i, 4, 4);
@@ -45,7 +46,7 @@ void check_heads(Infer& c) {
 }
 
 void check_operands(const A& a, Infer& c) {
-  check_heads(c);
+  check_heads(a.scale, c);
   const std::int64_t queries = c.shape(0)[1].max(), keys = c.shape(1)[1].max();
   c.check(queries == 0 || keys > 0, "there is no key", "at least one key");
   c.check(!a.causal || queries <= keys, "more queries than keys",
@@ -273,9 +274,9 @@ OpDef attention_grad_op() {
   });
 }
 
-void infer_cached(const AttentionCachedAttrs&, Infer& c) {
+void infer_cached(const AttentionCachedAttrs& a, Infer& c) {
   c.need_count(4);
-  check_heads(c);
+  check_heads(a.scale, c);
   const TensorType length{DType::I32, Shape{}};
   c.check(c.in(3) == length, "the length has the wrong type", length.str());
   c.check(c.shape(0)[1].max() <= c.shape(1)[1].max(), "more queries than the cache has entries",

@@ -1,5 +1,7 @@
 #include "ops/attention_qkv.h"
 
+#include <cmath>
+
 #include "ops/attention.h"
 #include "ops/binary.h"
 #include "ops/broadcast.h"
@@ -27,6 +29,7 @@ void check_operands(const A& a, Infer& c) {
   c.need_float(0);
   c.check(a.heads > 0 && a.kv_heads >= 0 && a.heads % a.kv() == 0, "the heads do not divide",
           "heads that are a multiple of kv_heads");
+  c.check(std::isfinite(a.scale), "scale is " + std::to_string(a.scale), "a finite number");
   const Shape& s = c.shape(0);
   c.check(s[1].is_constant() && s[2].is_constant(), "a dimension other than the batch is symbolic",
           "constant length and width");

@@ -23,6 +23,9 @@ void check_image(int x, Infer& c) {
 
 void infer(const BatchNormAttrs& a, Infer& c) {
   c.need_count(5);
+  check_eps(a.eps, c);
+  c.check(a.momentum >= 0 && a.momentum <= 1, "momentum is " + std::to_string(a.momentum),
+          "a number from 0 to 1");
   check_image(0, c);
   const Shape per_channel{c.shape(0)[1]};
   for (int i : {1, 2}) check_norm_parameter(i, per_channel, 0, c);

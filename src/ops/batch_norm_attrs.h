@@ -14,7 +14,8 @@ struct BatchNormAttrs {
     using A = BatchNormAttrs;
     return std::tuple{
         field("training", &A::training, "normalise with the batch's statistics, else the running"),
-        field("momentum", &A::momentum, "weight of the batch in the new running statistics"),
+        field("momentum", &A::momentum,
+              "weight of the batch in the new running statistics, 0 to 1"),
         field("eps", &A::eps, "added to the variance")};
   }
 };

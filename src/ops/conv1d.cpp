@@ -31,7 +31,7 @@ void infer(const A& a, Infer& c) {
               std::to_string(x[1].max() / a.groups),
           "a weight [out, in / groups, length]");
   if (c.count() == 3) c.need_shape(2, Shape{w[0]});
-  check_window(w[2].max(), x[2].max(), a.padding, a.dilation);
+  check_window(w[2].max(), x[2].max(), a.padding, a.dilation, c);
   const std::int64_t n = window_count(x[2].max(), w[2].max(), a.stride, a.padding, a.dilation);
   c.check(w[2].max() > 0 && n > 0, "a kernel of " + w[2].str() + " does not fit into " + x[2].str(),
           "an input at least as long as the dilated kernel", "more padding");

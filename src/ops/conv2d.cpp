@@ -31,7 +31,7 @@ Shape result_shape(const Conv2dAttrs& a, const Shape& x, const Shape& w, Infer& 
           "a weight [out, in / groups, height, width]");
   Shape y{x[0], w[0]};
   for (int d = 0; d < 2; ++d) {
-    check_window(w[2 + d].max(), x[2 + d].max(), a.padding[d], a.dilation[d]);
+    check_window(w[2 + d].max(), x[2 + d].max(), a.padding[d], a.dilation[d], c);
     const std::int64_t n =
         window_count(x[2 + d].max(), w[2 + d].max(), a.stride[d], a.padding[d], a.dilation[d]);
     c.check(w[2 + d].max() > 0 && n > 0,

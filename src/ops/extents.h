@@ -13,7 +13,8 @@ inline constexpr int kMaxRank = 8;
 
 [[noreturn]] inline void extent_too_large(std::int64_t a, const char* sign, std::int64_t b) {
   throw UserError("E0103", "a tensor's size does not fit into 63 bits")
-      .saw(std::to_string(a) + sign + std::to_string(b));
+      .saw(std::to_string(a) + sign + std::to_string(b))
+      .need("less than 2^63");
 }
 
 // UserError E0103 beyond 63 bits.

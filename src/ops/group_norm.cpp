@@ -35,6 +35,7 @@ void check_groups(std::int64_t groups, int x, Infer& c) {
 
 void infer(const GroupNormAttrs& a, Infer& c) {
   c.need_count(1, 3);
+  check_eps(a.eps, c);
   check_groups(a.groups, 0, c);
   for (int i = 1; i < c.count(); ++i) check_norm_parameter(i, Shape{c.shape(0)[1]}, 0, c);
   if (c.count() == 3) c.need_same_dtype(1, 2);

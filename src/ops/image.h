@@ -10,6 +10,9 @@
 
 namespace aloft {
 
+// Most elements of one direction, padding included: libraries count them in 32 bits.
+inline constexpr std::int64_t kMostPixels = 0x7fffffff;
+
 // An attribute with a number for each direction of the window.
 inline void check_pair(const Ints& values, std::int64_t least, std::string_view name,
                        const Infer& c) {
@@ -18,11 +21,17 @@ inline void check_pair(const Ints& values, std::int64_t least, std::string_view 
           "two numbers (down, right) of at least " + std::to_string(least));
 }
 
-// Whether a padded image and a dilated kernel have sizes at all; UserError E0103 if not.
+// Whether a padded image and a dilated kernel have sizes at all; UserError E0103 where not even
+// 63 bits hold them.
 inline void check_window(std::int64_t kernel, std::int64_t size, std::int64_t padding,
-                         std::int64_t dilation) {
-  extent_sum(extent_sum(size, extent_product(2, padding)),
-             extent_product(dilation, std::max<std::int64_t>(1, kernel)));
+                         std::int64_t dilation, const Infer& c) {
+  const std::int64_t padded = extent_sum(size, extent_product(2, padding));
+  const std::int64_t dilated = extent_product(dilation, std::max<std::int64_t>(1, kernel));
+  extent_sum(padded, dilated);
+  c.check(
+      std::max(padded, dilated) <= kMostPixels,
+      "a window of " + std::to_string(dilated) + " over " + std::to_string(padded) + " elements",
+      "padded images and dilated kernels of less than 2^31 in each direction");
 }
 
 // Operand i has four dimensions, all but the batch constants.

@@ -42,6 +42,7 @@ void check_axes(std::int64_t axes, int operand, Infer& c) {
 
 void infer(const LayerNormAttrs& a, Infer& c) {
   c.need_count(1, 3);
+  check_eps(a.eps, c);
   c.need_float(0);
   check_axes(a.axes, 0, c);
   for (int i = 1; i < c.count(); ++i)

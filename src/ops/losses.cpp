@@ -1,6 +1,7 @@
 #include "ops/losses.h"
 
 #include <limits>
+#include <type_traits>
 
 #include "ops/activation.h"
 #include "ops/binary.h"
@@ -48,6 +49,8 @@ OpDef loss_op(const char* name, const char* doc, Tensor (*each)(const A&, Tensor
             c.need_same_dtype(0, 1);
             c.need_same_shape(0, 1);
             need_reduction(c, a.reduction, batchmean);
+            if constexpr (std::is_same_v<A, HuberLossAttrs>)
+              c.check(a.delta > 0, "delta is " + std::to_string(a.delta), "more than 0");
             if (a.reduction == "batchmean") c.need_rank(0, 1);
             c.out(statistics_type(c.dtype(0)), a.reduction == "none" ? c.shape(0) : Shape{});
           },

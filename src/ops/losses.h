@@ -55,7 +55,7 @@ struct NllLossAttrs {
 Tensor mse_loss(Operand x, Operand target, const std::string& reduction = "mean");
 // |d|.
 Tensor l1_loss(Operand x, Operand target, const std::string& reduction = "mean");
-// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2).
+// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2). UserError E0203 unless delta > 0.
 Tensor huber_loss(Operand x, Operand target, double delta = 1,
                   const std::string& reduction = "mean");
 // softplus(x) - x target: the binary cross-entropy of sigmoid(x).

@@ -19,6 +19,8 @@ void infer(const MatmulAttrs& a, Infer& c) {
   c.need_rank(1, 2);
   c.need_float(0);
   c.need_same_dtype(0, 1);
+  c.check(a.same_out || is_float(a.out), "the result would be " + std::string(name_of(a.out)),
+          "a floating-point type", "cast the result");
   const Dim ka = columns(c.shape(0), a.transpose_a), kb = rows(c.shape(1), a.transpose_b);
   if (!(ka == kb)) {
     const bool other = ka == columns(c.shape(1), a.transpose_b);

@@ -15,6 +15,10 @@ void check_norm_parameter(int i, const Shape& shape, int x, const Infer& c) {
           "x's type or f32");
 }
 
+void check_eps(double eps, const Infer& c) {
+  c.check(eps >= 0, "eps is " + std::to_string(eps), "0 or more");
+}
+
 Tensor channels(const Tensor& p, const Tensor& x) {
   Shape s{p.dim(0)};
   for (int i = 2; i < x.rank(); ++i) s.dims().push_back(1);

@@ -17,6 +17,9 @@ Tensor channels(const Tensor& p, const Tensor& x);
 // All axes of x [N, C, ...] but the channels'.
 Ints but_channels(const Tensor& x);
 
+// eps is what a root is kept away from 0 by.
+void check_eps(double eps, const Infer& c);
+
 // What other readers of mean and rstd (outputs 1 and 2) than the normalisation itself send back to
 // x, which g normalised over `axes`: d mean / dx = 1 / n and d rstd / dx = -rstd^2 xhat / n. At
 // least one of the two has a cotangent.

@@ -29,6 +29,10 @@ std::vector<OpDef> one_hot_ops() {
         Shape column = x[0].shape();
         column.dims().push_back(1);
         EmitterScope scope(*x[0].emitter());
+        if (x[0].shape().max_numel() == 0) {  // of any number of classes
+          column[-1] = a.classes;
+          return {full(column, 0, a.dtype)};
+        }
         const Tensor classes = iota(a.classes, x[0].dtype());
         return {cast(equal(reshape(x[0], column), classes), a.dtype)};
       }),

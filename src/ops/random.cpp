@@ -1,5 +1,8 @@
 #include "ops/random.h"
 
+#include <cmath>
+
+#include "base/text.h"
 #include "ops/op.h"
 #include "scalar/philox.h"
 
@@ -28,6 +31,9 @@ OpDef uniform_op() {
             c.need_count(1);
             need_rng(c, 0);
             c.check(is_float(a.dtype), "the element type is not a float", "f64, f32, bf16 or f16");
+            c.check(a.low <= a.high && std::isfinite(a.high - a.low),
+                    "low is " + shortest(a.low) + ", high is " + shortest(a.high),
+                    "finite numbers, low not above high");
             c.out(a.dtype, a.shape);
           },
       .numeric = Numeric::Exact,
@@ -63,6 +69,7 @@ OpDef normal_op() {
             c.need_count(1);
             need_rng(c, 0);
             c.check(is_float(a.dtype), "the element type is not a float", "f64, f32, bf16 or f16");
+            c.check(a.deviation >= 0, "the deviation is " + shortest(a.deviation), "0 or more");
             c.out(a.dtype, a.shape);
           },
       .numeric = Numeric::Exact,

@@ -44,10 +44,11 @@ struct RandomNormalAttrs {
 // Inside: the key of a draw of `op` from `rng` at the current place in the program.
 std::int64_t draw_key(Name op, Operand rng);
 
-// Uniform in [low, high); rounding to dtype may reach high.
+// Uniform in [low, high); rounding to dtype may reach high. UserError E0203 unless both are finite
+// and low is not above high.
 Tensor random_uniform(Operand rng, const Shape& shape, double low = 0, double high = 1,
                       DType dtype = DType::F32);
-// Normal, of this mean and standard deviation.
+// Normal, of this mean and standard deviation. UserError E0203 for a negative deviation.
 Tensor random_normal(Operand rng, const Shape& shape, double mean = 0, double deviation = 1,
                      DType dtype = DType::F32);
 

@@ -1,5 +1,6 @@
 #include "ops/reshape.h"
 
+#include "base/error.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -46,6 +47,11 @@ Tensor flatten(Operand x, int from, int to) {
     for (int axis : {from, to}) x.tensor.dim(axis);  // refuses what is no axis
     from = normal_axis(from, s.rank());
     to = normal_axis(to, s.rank());
+    if (from > to)
+      throw UserError("E0107", "flatten: the axes to be joined end before they begin")
+          .at(place_of(where_of(x.loc)))
+          .saw("axes " + std::to_string(from) + " to " + std::to_string(to) + " of " + s.str())
+          .need("a first axis that is not behind the last");
   }
   Shape out;
   Dim joined = 1;

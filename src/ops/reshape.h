@@ -15,7 +15,7 @@ struct ReshapeAttrs {
 // The elements of x under another shape, of as many: UserError E0203 where it has more or fewer.
 Tensor reshape(Operand x, const Shape& shape);
 // Joins axes [from, to] into one; negative ones count from the back. UserError E0107 where there is
-// no such axis.
+// no such axis, or from lies behind to.
 Tensor flatten(Operand x, int from = 0, int to = -1);
 
 }  // namespace aloft

@@ -3,6 +3,7 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/norm_layers.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
@@ -25,8 +26,9 @@ void check_scale(int i, int x, Infer& c) {
           "the scale is " + std::string(name_of(c.dtype(i))), "x's type or f32");
 }
 
-void infer(const RmsNormAttrs&, Infer& c) {
+void infer(const RmsNormAttrs& a, Infer& c) {
   c.need_count(1, 2);
+  check_eps(a.eps, c);
   c.need_float(0);
   c.need_rank(0, 1);
   check_row(0, c);

@@ -31,7 +31,7 @@ struct SgdUpdateAttrs {
         field("split_master", &A::split_master, "masters are remainders of their bf16 parameters")};
   }
   UpdateLayout layout() const {
-    return {static_cast<int>(count), has_master, momentum != 0 ? 1 : 0, split_master};
+    return {UpdateLayout::count_of(count), has_master, momentum != 0 ? 1 : 0, split_master};
   }
 };
 

@@ -21,6 +21,11 @@ struct UpdateLayout {
   int moments = 0;  // 0: plain SGD, 1: momentum, 2: Adam
   bool is_split = false;
 
+  // As a layout counts; -1, which no op has, for what it cannot count.
+  static int count_of(std::int64_t count) {
+    return count >= 0 && count <= (1 << 20) ? static_cast<int>(count) : -1;
+  }
+
   int inputs() const { return kFirst + (2 + has_master + moments) * count; }
   int outputs() const { return (1 + has_master + moments) * count; }
 

@@ -47,9 +47,12 @@ void put_master(double value, HostArray& p, HostArray& rests, std::int64_t j) {
 }  // namespace
 
 void infer_update(const UpdateLayout& l, const Ints& decay, Infer& c) {
-  c.check(l.count >= 0 && c.count() == l.inputs(),
+  c.check(l.count >= 0 && l.count <= c.count() && c.count() == l.inputs(),
           "wrong number of operands: " + std::to_string(c.count()),
-          std::to_string(l.inputs()) + " for count = " + std::to_string(l.count));
+          std::to_string(UpdateLayout::kFirst) + ", and " +
+              std::to_string(2 + l.has_master + l.moments) + " for each of `count` parameters");
+  c.check(l.has_master || !l.is_split, "a master is split where there is none",
+          "has_master = true beside split_master = true");
   c.check(static_cast<int>(decay.size()) == l.count, "decay does not match the parameters",
           "one 0 or 1 for each of " + std::to_string(l.count) + " parameters");
   need_scalar(c, UpdateLayout::kLr, DType::F32, "the learning rate");

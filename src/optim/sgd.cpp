@@ -36,7 +36,8 @@ class SgdRule : public UpdateRule {
 Sgd::operator OptimizerSpec() const {
   if (nesterov && (momentum <= 0 || dampening != 0))
     throw UserError("E0806", "Nesterov momentum needs a momentum and no dampening")
-        .saw("momentum = " + shortest(momentum) + ", dampening = " + shortest(dampening));
+        .saw("momentum = " + shortest(momentum) + ", dampening = " + shortest(dampening))
+        .need("momentum > 0 and dampening = 0");
   SgdUpdateAttrs a;
   a.momentum = momentum;
   a.dampening = dampening;

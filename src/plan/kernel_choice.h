@@ -28,6 +28,7 @@ inline UserError nothing_computes(const CallSpec& call, const std::vector<std::s
   UserError e("E0324", "nothing here computes " + call.op.str() + " on these operands");
   e.add_line("saw", operands + " " + call.attrs.str());
   for (const std::string& why : refusals) e.add_line("not", why);
+  e.add_line("need", "operands of types and shapes that one of its kernels takes");
   return e;
 }
 

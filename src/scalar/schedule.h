@@ -63,6 +63,7 @@ struct ScheduleRule {
 constexpr std::string_view problem_of(const ScheduleRule& r) {
   using enum ScheduleKind;
   if (r.warmup < 0) return "warmup must not be negative";
+  if (r.total < 0) return "total must not be negative";
   if (!(r.min_factor >= 0.0 && r.min_factor <= 1.0)) return "min_factor must lie in 0 .. 1";
   const bool needs_total = r.kind != Constant && r.kind != Step;
   if (needs_total && r.total < 1) return "total must be at least 1 update";

@@ -25,7 +25,8 @@ std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
   std::int64_t r = 0;
   if (__builtin_mul_overflow(a, b, &r))
     throw UserError("E0103", "a tensor's size does not fit into 63 bits")
-        .saw(std::to_string(a) + " * " + std::to_string(b));
+        .saw(std::to_string(a) + " * " + std::to_string(b))
+        .need("a product below 2^63");
   return r;
 }
 
@@ -97,15 +98,18 @@ void Shape::refuse_axis(int i) const {
 }
 
 std::int64_t Shape::max_numel() const {
-  std::int64_t n = 1;
+  std::int64_t n = 1;  // of the extents that are not 0: the product of any of them fits then
+  bool is_empty = false;
   for (const Dim& d : dims_) {
-    if (d.factor < 0)
+    if (d.factor < 0 || d.bound < 0)
       throw UserError("E0103", "a shape has a negative extent")
           .saw(str())
           .need("extents of 0 or more");
-    n = checked_mul(n, d.max());
+    const std::int64_t extent = d.max();
+    if (extent == 0) is_empty = true;
+    n = checked_mul(n, extent == 0 ? 1 : extent);
   }
-  return n;
+  return is_empty ? 0 : n;
 }
 
 std::size_t TensorType::max_bytes() const {

@@ -1,6 +1,7 @@
 // conv2d and its gradients on groups of images.
 #include "ops/conv2d.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -88,9 +89,12 @@ ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& 
   s.kernel_height = w[2].max(), s.kernel_width = w[3].max();
   s.out_height = y[2].max(), s.out_width = y[3].max();
   for (int d = 0; d < 2; ++d) {
-    s.stride[d] = a.stride[d];
     s.padding[d] = a.padding[d];
-    s.dilation[d] = a.dilation[d];
+    // The library adds them up in 32 bits. A window that moves over the whole image moves nowhere,
+    // and one of a single element has no distances.
+    s.stride[d] =
+        std::min(a.stride[d], std::max<std::int64_t>(1, x[2 + d].max() + 2 * a.padding[d]));
+    s.dilation[d] = w[2 + d].max() > 1 ? a.dilation[d] : 1;
   }
   s.type = call.in[0].dtype;
   s.bias = call.in.size() == 3;

@@ -58,8 +58,8 @@ class EmbeddingGrad : public Prepared {
   explicit EmbeddingGrad(const CallSpec& call)
       : type_(call.out[0].dtype),
         id_type_(call.in[kIds].dtype),
-        rows_(call.out[0].shape[0].max()),
         width_(call.out[0].shape[1].max()),
+        rows_(width_ > 0 ? call.out[0].shape[0].max() : 0),  // empty ones may be any number
         most_ids_(call.in[kIds].shape.max_numel()),
         ids_(extent_of(call.in[kIds].shape.numel(), call)) {}
 
@@ -155,7 +155,7 @@ class EmbeddingGrad : public Prepared {
   }
 
   DType type_, id_type_;
-  std::int64_t rows_, width_, most_ids_;
+  std::int64_t width_, rows_, most_ids_;
   Extent ids_;
 };
 
