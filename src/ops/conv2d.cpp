@@ -193,9 +193,9 @@ OpDef conv2d_grad_input_op() {
             check_image(1, c);
             c.need_same_dtype(0, 1);
             check_attrs(a.forward(), c);
-            check_pair(a.extents, 0, "extents", c);
-            const Shape x{c.shape(0)[0], c.shape(1)[1].max() * a.groups, a.extents[0],
-                          a.extents[1]};
+            check_extents(a.extents, 0, c);
+            const Shape x{c.shape(0)[0], extent_product(c.shape(1)[1].max(), a.groups),
+                          a.extents[0], a.extents[1]};
             c.need_shape(0, result_shape(a.forward(), x, c.shape(1), c));
             c.out(c.dtype(0), x);
           },
@@ -248,7 +248,7 @@ OpDef conv2d_grad_weight_op() {
             check_image(1, c);
             c.need_same_dtype(0, 1);
             check_attrs(a.forward(), c);
-            check_pair(a.extents, 1, "extents", c);
+            check_extents(a.extents, 1, c);
             const Shape w{c.shape(1)[1], c.shape(0)[1].max() / a.groups, a.extents[0],
                           a.extents[1]};
             c.need_shape(1, result_shape(a.forward(), c.shape(0), w, c));

@@ -21,6 +21,13 @@ inline void check_pair(const Ints& values, std::int64_t least, std::string_view 
           "two numbers (down, right) of at least " + std::to_string(least));
 }
 
+// The extents that a gradient's result is to have.
+inline void check_extents(const Ints& extents, std::int64_t least, const Infer& c) {
+  check_pair(extents, least, "extents", c);
+  c.check(std::max(extents[0], extents[1]) <= kMostPixels, "extents = " + print_attr(extents),
+          "two numbers below 2^31");
+}
+
 // Whether a padded image and a dilated kernel have sizes at all; UserError E0103 where not even
 // 63 bits hold them.
 inline void check_window(std::int64_t kernel, std::int64_t size, std::int64_t padding,

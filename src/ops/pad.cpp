@@ -8,6 +8,11 @@
 
 namespace aloft {
 
+namespace {
+// From one of n elements to the next; between fewer than two there may be any number of others.
+std::int64_t step_of(const PadAttrs& a, std::int64_t n) { return n > 1 ? a.between + 1 : 1; }
+}  // namespace
+
 std::vector<OpDef> pad_ops() {
   using A = PadAttrs;
   return {define<A>({
@@ -34,17 +39,18 @@ std::vector<OpDef> pad_ops() {
         const int axis = normal_axis(a.axis, x.rank());
         const std::int64_t n = x.shape[axis], m = y.shape[axis];
         const std::int64_t inner = product(x.shape, axis + 1, x.rank());
+        const std::int64_t step = step_of(a, n);
         std::fill(y.values.begin(), y.values.end(), a.value);
         for (std::int64_t i = 0; i < x.numel(); ++i) {
           const std::int64_t outer = i / inner / n, k = i / inner % n;
-          y[(outer * m + a.before + k * (a.between + 1)) * inner + i % inner] = x[i];
+          y[(outer * m + a.before + k * step) * inner + i % inner] = x[i];
         }
       }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {
         if (!g.needs(0)) return;
         const std::int64_t n = g.in(0).dim(normal_axis(a.axis, g.in(0).rank())).max();
-        const std::int64_t covered = n == 0 ? 0 : (n - 1) * (a.between + 1) + 1;
-        g.give(0, slice(g.cotangent(0), a.axis, a.before, a.before + covered, a.between + 1));
+        const std::int64_t step = step_of(a, n), covered = n == 0 ? 0 : (n - 1) * step + 1;
+        g.give(0, slice(g.cotangent(0), a.axis, a.before, a.before + covered, step));
       }),
       .cost = [](const A&, CallTypes in, CallTypes out) { return elementwise_cost(0, in, out); },
       .labels = "*",

@@ -278,7 +278,7 @@ OpDef avg_pool2d_grad_op() {
           [](const A& a, Infer& c) {
             c.need_count(1);
             check_image(0, c);
-            check_pair(a.extents, 1, "extents", c);
+            check_extents(a.extents, 1, c);
             const Shape x{c.shape(0)[0], c.shape(0)[1], a.extents[0], a.extents[1]};
             c.need_shape(0, pooled(a.forward(), x, c));
             c.out(c.dtype(0), x);

@@ -12,13 +12,35 @@ std::string call_key(const CallSpec& call) {
   return key + "#" + std::to_string(call.threads);
 }
 
+namespace {
+
+// Of results without an element, whatever the kernel: it would go over any number of rows of
+// nothing, one by one.
+class NothingToDo : public Prepared {
+ public:
+  void run(const RunArgs&) const override {}
+};
+
+bool gives_nothing(const CallSpec& call) {
+  for (const TensorType& t : call.out)
+    if (t.shape.max_numel() > 0) return false;
+  return !call.out.empty();
+}
+
+std::shared_ptr<const Prepared> prepare(const Kernel& kernel, const CallSpec& call) {
+  if (gives_nothing(call)) return std::make_shared<NothingToDo>();
+  return kernel.prepare(call);
+}
+
+}  // namespace
+
 PreparedKernel KernelCache::get(const CallSpec& call) {
   const std::string key = call_key(call);
   std::lock_guard lock(mutex_);
   if (const auto it = prepared_.find(key); it != prepared_.end()) return it->second;
   Choice choice = choose_kernel(backend_, call);
   PreparedKernel p{choice.kernel, nullptr, std::move(choice.refusals)};
-  if (p.kernel && !p.kernel->is_view) p.prepared = p.kernel->prepare(call);
+  if (p.kernel && !p.kernel->is_view) p.prepared = prepare(*p.kernel, call);
   return prepared_.emplace(key, std::move(p)).first->second;
 }
 
@@ -34,7 +56,7 @@ PreparedKernel KernelCache::get(const CallSpec& call, const std::string& kernel)
     throw EnvironmentError("E0402", "the plan's kernel '" + kernel + "' cannot run here")
         .saw(refusal->why)
         .advice("compile the model again on this machine");
-  PreparedKernel p{found, found->prepare(call), {}};
+  PreparedKernel p{found, prepare(*found, call), {}};
   return prepared_.emplace(key, std::move(p)).first->second;
 }
 

@@ -38,7 +38,7 @@ inline void read(const std::vector<Tensor>& all) {
 
 template <class Call>
 void check(const std::string& what, const Call& call) {
-  testing::LastTry::begin(what, 120);
+  testing::LastTry::begin(what, 60);
   ++tries;
   try {
     call();

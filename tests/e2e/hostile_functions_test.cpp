@@ -154,6 +154,49 @@ TEST_F(HostileArguments, ThatAreAxes) {
   }
 }
 
+// Any number of rows of nothing is nothing: no loop goes over them.
+TEST_F(HostileArguments, WithoutAnElement) {
+  const std::pair<const char*, std::function<void(const Tensor&)>> functions[] = {
+      {"softmax", [](const Tensor& t) { read(softmax(t)); }},
+      {"log_softmax", [](const Tensor& t) { read(log_softmax(t, 0)); }},
+      {"cumsum", [](const Tensor& t) { read(cumsum(t)); }},
+      {"cumsum along 0", [](const Tensor& t) { read(cumsum(t, 0)); }},
+      {"sort", [](const Tensor& t) { read(sort(t)); }},
+      {"sort along 0", [](const Tensor& t) { read(sort(t, 0)); }},
+      {"argsort", [](const Tensor& t) { read(argsort(t)); }},
+      {"top_k", [](const Tensor& t) { read(top_k(t, 0)); }},
+      {"sum", [](const Tensor& t) { read(sum(t)); }},
+      {"max", [](const Tensor& t) { read(max(t, {0})); }},
+      {"mean", [](const Tensor& t) { read(mean(t, {0}, true)); }},
+      {"var", [](const Tensor& t) { read(var(t, {0})); }},
+      {"prod", [](const Tensor& t) { read(prod(t)); }},
+      {"any", [](const Tensor& t) { read(any(t)); }},
+      {"logsumexp", [](const Tensor& t) { read(logsumexp(t, {0})); }},
+      {"norm", [](const Tensor& t) { read(norm(t)); }},
+      {"layer_norm", [](const Tensor& t) { read(layer_norm(t, {}, {})); }},
+      {"rms_norm", [](const Tensor& t) { read(rms_norm(t, {})); }},
+      {"flip", [](const Tensor& t) { read(flip(t, -1)); }},
+      {"roll", [](const Tensor& t) { read(roll(t, 1, -1)); }},
+      {"slice", [](const Tensor& t) { read(slice(t, -1, 0, 3)); }},
+      {"pad", [](const Tensor& t) { read(pad(t, 0, 0, 0)); }},
+      {"concat",
+       [](const Tensor& t) {
+         read(concat({t, t}, -1));
+       }},
+      {"transpose", [](const Tensor& t) { read(swap_axes(t, 0, 1)); }},
+      {"repeat", [](const Tensor& t) { read(repeat(t, 1, 0)); }},
+      {"tril", [](const Tensor& t) { read(tril(t)); }},
+      {"add", [](const Tensor& t) { read(t + t); }},
+      {"exp", [](const Tensor& t) { read(exp(t)); }},
+      {"matmul", [](const Tensor& t) { read(matmul(t, t, false, true)); }},
+      {"cast", [](const Tensor& t) { read(cast(t, DType::BF16)); }},
+  };
+  for (const Shape& shape : {Shape{kLarge, 0}, Shape{0, kLarge}, Shape{kLarge, 0, 2},
+                             Shape{2, kLarge, 0}, Shape{2, 0, kLarge}})
+    for (const auto& [name, f] : functions)
+      check(std::string(name) + " of " + shape.str(), [&, &f = f] { f(full(shape, 0)); });
+}
+
 // What once was taken, and gave what nobody asked for.
 TEST_F(HostileArguments, ThatLeaveTheRange) {
   const auto rng = [] { return current_emitter().state(random_state()); };

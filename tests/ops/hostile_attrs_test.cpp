@@ -89,7 +89,7 @@ void replace(const Ints& v, std::vector<AttrValue>& out) {
   out.emplace_back(Ints{});
   if (!v.empty()) out.emplace_back(Ints(v.begin(), v.end() - 1));
   out.emplace_back(Ints(9, 1));
-  out.emplace_back(Ints(1000, 0));
+  out.emplace_back(Ints(100, 0));
 }
 void replace(const Shape& v, std::vector<AttrValue>& out) {
   for (int d = 0; d < v.rank(); ++d)
