@@ -136,6 +136,7 @@ std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into, Preci
   const auto attrs = from_attrs<MatmulAttrs>(call.attrs);
   const int axes = c.rank() - 2;
   Dim m = c[-2], batch = product(c, 0, axes);
+  if (c.max_numel() == 0) batch = 0;  // of results without an element there may be any number
   const Dim k = attrs.transpose_a ? a[-2] : a[-1];
   MatmulSpec& s = into->spec;
   set_types(call, &s);
@@ -146,7 +147,7 @@ std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into, Preci
     // One matrix B for all: the leading axes of A are rows.
     m = batch * m;
     batch = 1;
-  } else if (batch.max() != 1) {
+  } else if (batch.max() > 1) {
     s.a_offset = broadcast_offsets(a, c);
     s.b_offset = broadcast_offsets(b, c);
   }

@@ -71,7 +71,7 @@ void widen(DType from, const void* src, float* dst, std::int64_t n) {
     HWY_DYNAMIC_DISPATCH(widen_bf16)(static_cast<const scalar::Bf16*>(src), dst, n);
   else if (from == DType::F16)
     HWY_DYNAMIC_DISPATCH(widen_f16)(static_cast<const scalar::F16*>(src), dst, n);
-  else
+  else if (n > 0)  // of nothing there may be no address
     std::memcpy(dst, src, n * sizeof(float));
 }
 
