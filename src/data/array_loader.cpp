@@ -68,12 +68,13 @@ void ArrayLoader::seek(std::uint64_t position) {
 
 // Memory of the batches made ahead. EnvironmentError E0401.
 std::vector<ArrayLoader::Slot> ArrayLoader::make_slots() const {
-  constexpr int kMostAhead = 256;  // as many as hide any hiccup
+  constexpr std::size_t kMostNumbers = std::size_t{1} << 37;  // of a batch: no machine has more
+  constexpr int kMostAhead = 256;                             // as many as hide any hiccup
   const auto batch = static_cast<std::size_t>(options_.batch);
   const auto features = static_cast<std::size_t>(data_->features);
   const auto outputs = static_cast<std::size_t>(data_->outputs);
   try {
-    if (batch > std::vector<float>().max_size() / std::max({features, outputs, std::size_t{1}}))
+    if (batch > kMostNumbers / std::max({features, outputs, std::size_t{1}}))
       throw std::bad_alloc();
     const int ahead = std::clamp(options_.prefetch, 1, kMostAhead);
     std::vector<Slot> slots(static_cast<std::size_t>(ahead) + 1);

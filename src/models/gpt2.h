@@ -34,7 +34,8 @@ struct Gpt2Config {
 
   // `hidden`, or 4 dim. UserError E0103 beyond 63 bits.
   std::int64_t feed_forward() const { return hidden > 0 ? hidden : extent_product(4, dim); }
-  std::int64_t parameter_count() const;  // numbers in all parameters of Gpt2(*this)
+  // Numbers in all parameters of Gpt2(*this). UserError E0103 beyond 63 bits.
+  std::int64_t parameter_count() const;
   friend bool operator==(const Gpt2Config&, const Gpt2Config&) = default;
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "models/gpt2.h"
+#include "ops/extents.h"
 
 namespace aloft::models {
 namespace {
@@ -19,11 +20,14 @@ constexpr std::array<Size, 4> kSizes = {{{"gpt2-124m", "gpt2", 12, 12, 768},
 }  // namespace
 
 std::int64_t Gpt2Config::parameter_count() const {
-  const std::int64_t norm = dim * (bias ? 2 : 1);
-  const std::int64_t weights = 4 * dim * dim + 2 * dim * feed_forward();
-  const std::int64_t biases = bias ? 4 * dim + dim + feed_forward() : 0;
-  return (vocab + context) * dim + layers * (2 * norm + weights + biases) + norm +
-         (tied ? 0 : vocab * dim);
+  const auto times = extent_product;
+  const auto plus = extent_sum;
+  const std::int64_t wide = feed_forward(), norm = times(dim, bias ? 2 : 1);
+  const std::int64_t weights = plus(times(4, times(dim, dim)), times(2, times(dim, wide)));
+  const std::int64_t biases = bias ? plus(times(5, dim), wide) : 0;
+  const std::int64_t blocks = times(layers, plus(times(2, norm), plus(weights, biases)));
+  const std::int64_t tables = times(plus(vocab, context), dim);
+  return plus(plus(tables, blocks), plus(norm, tied ? 0 : times(vocab, dim)));
 }
 
 const std::vector<std::string>& gpt2_names() {

@@ -5,6 +5,7 @@
 #include "ops/attention_qkv.h"
 #include "ops/cache_write.h"
 #include "ops/cast.h"
+#include "ops/extents.h"
 #include "ops/reshape.h"
 #include "ops/slice.h"
 
@@ -39,7 +40,8 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string_view name, st
       kv_heads_(options.kv_heads > 0 ? options.kv_heads : heads),
       width_(width_of(dim, heads, options.kv_heads, "MultiHeadAttention '" + path() + "'")),
       causal_(options.causal),
-      qkv(*this, options.qkv_name, dim, (heads_ + 2 * kv_heads_) * width_,
+      qkv(*this, options.qkv_name, dim,
+          extent_product(extent_sum(heads_, extent_product(2, kv_heads_)), width_),
           {options.bias, options.weight_init, options.bias_init}),
       proj(*this, options.out_name, dim, dim,
            {options.bias, options.out_init ? options.out_init : options.weight_init,
