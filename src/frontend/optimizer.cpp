@@ -31,6 +31,13 @@ std::int64_t number_in(const Variable& i64) {
   return i64.data ? *static_cast<const std::int64_t*>(i64.data) : 0;  // none in a description
 }
 
+std::size_t checked(const char* what, std::size_t i, std::size_t count) {
+  if (i < count) return i;
+  throw UserError("E0814", "the optimizer has no such " + std::string(what))
+      .saw(std::to_string(i))
+      .need(count > 0 ? "0 to " + std::to_string(count - 1) : "nothing: it has none");
+}
+
 VariablePtr new_sum(const Variable& parameter) {
   return new_variable("accumulated." + parameter.name.str(), DType::F32, parameter.type.shape,
                       StateClass::Gradient);
@@ -76,10 +83,20 @@ void Optimizer::give_master(Variable& p) const {
 
 // A low one without a master may get one yet, by another optimizer that has it.
 const VariablePtr& Optimizer::master(std::size_t i) const {
-  const VariablePtr& p = parameters()[i];
+  const VariablePtr& p = parameters()[checked("parameter", i, parameters().size())];
   if (Premises* trace = premises_of_trace(); trace && !p->master && p->type.dtype != DType::F32)
     trace->found_none({p, &p->master});
   return p->master;
+}
+
+const VariablePtr& Optimizer::moment(std::size_t k, std::size_t i) const {
+  const auto& own = content_->moments[checked("moment", k, content_->moments.size())];
+  return own[checked("parameter", i, own.size())];
+}
+
+const VariablePtr& Optimizer::applied_to(std::size_t i) const {
+  const VariablePtr& own = content_->counts[checked("parameter", i, content_->counts.size())];
+  return own ? own : applied;
 }
 
 const Optimizer& Optimizer::trained() {
@@ -226,8 +243,9 @@ std::vector<VariablePtr> Optimizer::state() const {
 }
 
 const ParameterGroup* Optimizer::group(std::size_t i) const {
+  const std::string name = parameters()[checked("parameter", i, parameters().size())]->name.str();
   for (const ParameterGroup& group : spec().groups)
-    if (glob_match_any(group.parameters, parameters()[i]->name.str())) return &group;
+    if (glob_match_any(group.parameters, name)) return &group;
   return nullptr;
 }
 

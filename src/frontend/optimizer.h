@@ -109,9 +109,10 @@ class Optimizer {
   // Those that it has moments for: all that required a gradient when it was made or in a step.
   const std::vector<VariablePtr>& parameters() const { return content_->parameters; }
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
+  // UserError E0814, as in the calls below, where parameters() has no i.
   const VariablePtr& master(std::size_t i) const;
-  // moment(k, i): moment k of parameter i.
-  const VariablePtr& moment(std::size_t k, std::size_t i) const { return content_->moments[k][i]; }
+  // moment(k, i): moment k of parameter i, in the order of the rule's moments().
+  const VariablePtr& moment(std::size_t k, std::size_t i) const;
   // This optimizer over the parameters that require a gradient now, for one step: those frozen
   // since are left out and keep their moments, those unfrozen since get moments, and a master from
   // their stored values where the precision has one. From then on they count their own updates.
@@ -135,9 +136,7 @@ class Optimizer {
   // i64[]: the updates that parameter i has had, which its rule goes by: `applied`, or where it was
   // frozen during some of those a count of its own, which it shares with those that come and go
   // with it.
-  const VariablePtr& applied_to(std::size_t i) const {
-    return content_->counts[i] ? content_->counts[i] : applied;
-  }
+  const VariablePtr& applied_to(std::size_t i) const;
 
   // The group of parameter i, or null for those that no group takes.
   const ParameterGroup* group(std::size_t i) const;

@@ -12,6 +12,11 @@
 namespace aloft {
 
 Checkpoints::Checkpoints(const Path& folder, std::int64_t keep) : keep_(keep) {
+  if (keep < 0)
+    throw UserError("E0824", "fewer than no checkpoints cannot stay")
+        .at(folder.string())
+        .saw(std::to_string(keep))
+        .need("0 or more (0: all)");
   make_folder(folder);
   lock_ = std::make_unique<FolderLock>(folder / "checkpoints.lock");
   folder_ = std::make_unique<CheckpointFolder>(folder);

@@ -47,7 +47,7 @@ struct LoopPosition {
 class Checkpoints {
  public:
   // Makes the folder and holds it: UserError E0821 while another program does, EnvironmentError
-  // E0603, E0604. Of its checkpoints the newest `keep` stay (0: all).
+  // E0603, E0604. Of its checkpoints the newest `keep` stay (0: all); UserError E0824 below 0.
   explicit Checkpoints(const Path& folder, std::int64_t keep = 3);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;

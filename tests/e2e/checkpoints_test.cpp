@@ -422,6 +422,7 @@ TEST(Checkpoints, OneProgramAtATimeAndNoStepBelowZero) {
   auto [net, opt] = amp::initialize(model, optim::Sgd{}, "O0");
   EXPECT_FALSE(checkpoints.load(model, opt));
   EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.save({.step = -1}, model, opt); }), "E0824");
+  EXPECT_EQ(code_of([&] { Checkpoints(folder / "other", -1); }), "E0824");
   EXPECT_TRUE(steps_in(folder / "new").empty());
 }
 

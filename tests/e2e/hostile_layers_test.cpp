@@ -209,6 +209,26 @@ TEST_F(HostileArguments, OfOptimizers) {
     });
 }
 
+TEST_F(HostileArguments, OfWhatAnOptimizerIsAsked) {
+  models::Mlp model({4, 2});
+  const Optimizer optimizer(optim::Momentum{}, model.parameters(), scalar::no_scaler());
+  const std::size_t count = optimizer.parameters().size();
+  for (const I v : kInts) {
+    const auto i = static_cast<std::size_t>(v);
+    const auto is_refused = [&](const std::string& what, bool has, const auto& call) {
+      const int before = refused;
+      check(what + " " + std::to_string(v), call);
+      EXPECT_EQ(refused > before, !has) << what << " " << v;
+    };
+    is_refused("master", i < count, [&] { static_cast<void>(optimizer.master(i)); });
+    is_refused("moment", i < count, [&] { static_cast<void>(optimizer.moment(0, i)); });
+    is_refused("moment of the first", i < 1, [&] { static_cast<void>(optimizer.moment(i, 0)); });
+    is_refused("applied_to", i < count, [&] { static_cast<void>(optimizer.applied_to(i)); });
+    is_refused("group", i < count, [&] { static_cast<void>(optimizer.group(i)); });
+    is_refused("decays", i < count, [&] { static_cast<void>(optimizer.decays(i)); });
+  }
+}
+
 TEST_F(HostileArguments, OfSchedulesAndLossScalers) {
   using scalar::ScheduleRule, scalar::ScalerRule;
   for (const scalar::ScheduleKind kind : scalar::kAllScheduleKinds) {
