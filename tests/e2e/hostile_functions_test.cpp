@@ -235,6 +235,12 @@ TEST_F(HostileArguments, ThatLeaveTheRange) {
   }
 }
 
+TEST_F(HostileArguments, OneHotRowsOfNoIdsTakeNoMemoryForTheirClasses) {
+  const Tensor none = full({0, 3}, 0, DType::I32);
+  EXPECT_EQ(one_hot(none, kLarge).shape(), Shape({0, 3, kLarge}));
+  check("classes below 0", [&] { read(one_hot(none, -1)); });
+}
+
 TEST_F(HostileArguments, OfFunctionsThatMakeAShape) {
   const auto rng = [] { return current_emitter().state(random_state()); };
   with_ints({
