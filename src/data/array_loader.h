@@ -62,7 +62,7 @@ struct ArrayLoaderOptions {
   LastBatch last = LastBatch::Keep;  // what becomes of an epoch's last, partial batch
   std::uint64_t epochs = 0;          // 0: without end
   std::uint64_t position = 0;        // samples already handed out
-  int prefetch = 2;                  // batches that a thread makes ready ahead, 1 to 256
+  int prefetch = 2;                  // batches that a thread makes ready ahead; cut to 1 .. 256
 };
 
 // Hands out batches of host memory; Loader (aloft/loader.h) makes tensors of them. The sequence of

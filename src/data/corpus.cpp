@@ -45,10 +45,13 @@ std::optional<ForeignKind> kind_of_no_text(const Path& path, std::string_view st
   return kind ? kind : foreign_kind(path, start);
 }
 
-// Why a found file is left out; empty: it is not.
-std::string reason_to_skip(const Path& path) {
-  if (!is_file(path)) return "not a regular file";
-  const std::string start = start_of(path);
+std::optional<DoubtfulFile> doubtful_file(const Path& path, std::string_view start) {
+  const auto doubt = doubt_of_text(start);
+  return doubt ? std::optional(DoubtfulFile{path, doubt->name, doubt->advice}) : std::nullopt;
+}
+
+// Why a found file, which begins so, is left out; empty: it is not.
+std::string reason_to_skip(const Path& path, std::string_view start) {
   if (start.empty()) return "empty";
   if (const auto kind = kind_of_no_text(path, start)) return kind->name + ", not plain text";
   return start.find('\0') != std::string_view::npos ? "binary (it has zero bytes)" : "";
@@ -63,28 +66,24 @@ std::optional<DoubtfulFile> look_at_named(const Path& path) {
         .saw(kind->name)
         .need("text in UTF-8")
         .advice(kind->advice);
-  const auto doubt = doubt_of_text(start);
-  return doubt ? std::optional(DoubtfulFile{path, doubt->name, doubt->advice}) : std::nullopt;
+  return doubtful_file(path, start);
 }
 
 class Listing {
  public:
   explicit Listing(Corpus& out) : out_(out) {}
 
-  // False: it is there already.
-  bool add_file(const Path& path, const std::string& name) {
+  void add_file(const Path& path, const std::string& name, std::optional<DoubtfulFile> doubtful) {
     std::error_code failed;
     const Path canonical = fs::canonical(path, failed);
-    if (!seen_.insert(failed ? path : canonical).second) return false;
+    if (!seen_.insert(failed ? path : canonical).second) return;
+    if (doubtful) out_.doubtful.push_back(*std::move(doubtful));
     out_.files.push_back(
         {path, name, size_of_file(path), fs::last_write_time(path).time_since_epoch().count()});
-    return true;
   }
 
   void add_named(const Path& path) {
-    auto doubtful = look_at_named(path);
-    if (add_file(path, path.filename().string()) && doubtful)
-      out_.doubtful.push_back(*std::move(doubtful));
+    add_file(path, path.filename().string(), look_at_named(path));
   }
 
   void add_found(const Path& path, const Path& root) {
@@ -95,11 +94,13 @@ class Listing {
       return;
     }
     const bool is_closed = !why.empty();
-    if (!is_closed) why = reason_to_skip(path);
-    if (why.empty())
-      add_file(path, path.lexically_relative(root).generic_string());
-    else
+    if (!is_closed && !is_file(path)) why = "not a regular file";
+    const std::string start = why.empty() ? start_of(path) : "";
+    if (why.empty()) why = reason_to_skip(path, start);
+    if (!why.empty())
       out_.skipped.push_back({path, why, is_closed});
+    else
+      add_file(path, path.lexically_relative(root).generic_string(), doubtful_file(path, start));
   }
 
   // Matches the components [at, end) of a glob below `folder`; the number of matches.

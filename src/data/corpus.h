@@ -26,7 +26,7 @@ struct SkippedFile {
   bool is_closed = false;  // it may be text: it cannot be opened
 };
 
-// One that is taken because it was named, although it may not be text.
+// One that is taken although it may not be text.
 struct DoubtfulFile {
   Path path;
   std::string why, advice;
@@ -42,9 +42,9 @@ struct Corpus {
 // Each entry is a file, a folder (all files below it; names beginning with a dot are left out) or a
 // glob ('*' and '?' within a name, "**" for any folders between). Relative entries begin at `base`.
 // A file that is named itself is taken unless it is of a kind known to be no UTF-8 text
-// (text_kind.h), and is listed as doubtful where its first 8 KiB do not read as text; those found
-// are skipped where they are that kind, empty, unreadable or binary (a zero byte in these 8 KiB). A
-// file is taken once. DataError E0516: a named file of another kind; E0510: an entry that is not
+// (text_kind.h); those found are skipped where they are that kind, empty, unreadable or binary (a
+// zero byte in the first 8 KiB). What is taken is listed as doubtful where these 8 KiB do not read
+// as text. A file is taken once. DataError E0516: a named file of another kind; E0510: an entry that is not
 // there or matches nothing; E0511: no text in all of them.
 Corpus open_corpus(std::span<const std::string> entries, const Path& base = {});
 

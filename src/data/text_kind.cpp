@@ -62,14 +62,23 @@ bool is_tar(std::string_view start) {
   return start.size() > kPlace && start.substr(kPlace).starts_with("ustar");
 }
 
-// "[", an object and its first key: no prose begins so.
-bool is_array_of_objects(std::string_view start) {
-  for (const char c : {'[', '{', '"'}) {
+// Whether it begins with these, blanks between them aside.
+bool begins_with(std::string_view start, std::string_view marks) {
+  for (const char c : marks) {
     start = trim(start);
     if (!start.starts_with(c)) return false;
     start.remove_prefix(1);
   }
   return true;
+}
+
+// A list of objects, alone or under the first key of one: no prose begins so.
+bool is_list_of_objects(std::string_view start) {
+  if (begins_with(start, "[{\"")) return true;
+  if (!begins_with(start, "{\"")) return false;
+  const std::size_t key = start.find('"');
+  const std::size_t end = start.find('"', key + 1);
+  return end != std::string_view::npos && begins_with(start.substr(end + 1), ":[{\"");
 }
 
 bool is_of_text(char c) {
@@ -120,8 +129,8 @@ std::optional<ForeignKind> doubt_of_text(std::string_view start) {
         fmt::format("{:.0f} % of its first {} bytes are no UTF-8, or control characters",
                     kPercent * (1 - share), start.size()),
         "make UTF-8 of it (iconv -f ENCODING -t UTF-8), or take its text out first"};
-  if (is_array_of_objects(start))
-    return ForeignKind{"it begins as a JSON array of objects, whose keys and braces are learnt too",
+  if (is_list_of_objects(start))
+    return ForeignKind{"it begins as a JSON list of objects, whose keys and braces are learnt too",
                        "write the text of its objects to a file"};
   return std::nullopt;
 }

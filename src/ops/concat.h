@@ -22,10 +22,10 @@ struct SplitAttrs {
   }
 };
 
-// Joins along an axis: equal types, and equal shapes but for the axis, which is not symbolic. At
-// least one tensor.
+// Joins along an axis, which is not symbolic: shapes are equal but for it, and types meet
+// (docs/number-types.md). At least one tensor.
 Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis = 0);
-// Joins along a new axis: equal shapes.
+// Joins along a new axis: equal shapes, types meet.
 Tensor stack(const std::vector<Tensor>& parts, std::int64_t axis = 0);
 // Parts of these lengths along the axis; they add up to it.
 std::vector<Tensor> split(Operand x, const Ints& sizes, std::int64_t axis = 0);

@@ -60,7 +60,8 @@ Tensor huber_loss(Operand x, Operand target, double delta = 1,
                   const std::string& reduction = "mean");
 // softplus(x) - x target: the binary cross-entropy of sigmoid(x).
 Tensor bce_with_logits(Operand x, Operand target, const std::string& reduction = "mean");
-// target (log(target) - x), 0 where the target is 0; x holds logarithms of probabilities.
+// target (log(target) - x), 0 where the target is 0; with log_target, which says that the targets
+// are logarithms, e^target (target - x). x holds logarithms of probabilities.
 Tensor kl_div(Operand x, Operand target, const std::string& reduction = "mean",
               bool log_target = false);
 // -x[target] of rows x [..., classes] of log-probabilities. Where no row counts the mean is 0. A

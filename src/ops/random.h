@@ -44,8 +44,8 @@ struct RandomNormalAttrs {
 // Inside: the key of a draw of `op` from `rng` at the current place in the program.
 std::int64_t draw_key(Name op, Operand rng);
 
-// Uniform in [low, high); rounding to dtype may reach high. UserError E0203 unless both are finite
-// and low is not above high.
+// Uniform in [low, high); rounding to dtype may reach high. UserError E0203 unless both and
+// their distance are finite, and low is not above high.
 Tensor random_uniform(Operand rng, const Shape& shape, double low = 0, double high = 1,
                       DType dtype = DType::F32);
 // Normal, of this mean and standard deviation. UserError E0203 for a negative deviation.

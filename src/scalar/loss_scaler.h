@@ -22,7 +22,7 @@ constexpr std::string_view name_of(ScalerKind kind) {
 // How the scale begins and moves; the numbers are torch.amp.GradScaler's, which has no bounds and
 // never gives up.
 struct ScalerRule {
-  ScalerKind kind = ScalerKind::None;   // the others mean nothing with None
+  ScalerKind kind = ScalerKind::None;   // with None give_up_after alone counts
   float init = 65536.0f;                // 2^16; the scale itself for Fixed
   float growth = 2.0f;                  // factor after growth_interval clean steps
   float backoff = 0.5f;                 // factor after an overflow
@@ -87,9 +87,9 @@ constexpr bool must_give_up(const ScalerState& s, const ScalerRule& rule) {
 // What is wrong with a rule, or "": for recipes and checkpoints.
 constexpr std::string_view problem_of(const ScalerRule& r) {
   constexpr float kHuge = 3.0e38f;
+  if (r.give_up_after < 1) return "give_up_after must be at least 1";
   if (r.kind == ScalerKind::None) return "";
   if (!(r.init > 0.0f && r.init < kHuge)) return "the scale must be positive and finite";
-  if (r.give_up_after < 1) return "give_up_after must be at least 1";
   if (r.kind == ScalerKind::Fixed) return "";
   if (!(r.growth > 1.0f && r.growth < kHuge)) return "growth must be greater than 1";
   if (!(r.backoff > 0.0f && r.backoff < 1.0f)) return "backoff must lie between 0 and 1";

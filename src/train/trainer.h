@@ -66,9 +66,8 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
 Path default_cache();
 
 // Opens the recipe's data: its text, or the token files that it names instead, and says which files
-// of it are odd (say_odd_files). DataError E0523
-// where a tokenizer is given that did not make the tokens; Interrupted (interrupt.h), and what was
-// half made is removed.
+// of it are odd (say_odd_files). DataError E0523 where a tokenizer is given that did not make the
+// tokens; Interrupted (interrupt.h), and what was half made is removed.
 Dataset open_data(const Recipe& recipe, bool quiet);
 // Says which files of a folder or glob were left out (where `quiet`, only those that cannot be
 // opened), and which were taken because they were named although they may be no text.

@@ -69,6 +69,18 @@ TEST_F(CorpusTest, Globs) {
   EXPECT_EQ(code_of({"s/*.rs"}), "E0510");
 }
 
+TEST_F(CorpusTest, WhatIsFoundAndMayBeNoTextIsSaid) {
+  put("s/text", "caf\xC3\xA9");
+  put("s/latin", "caf\xE9 cr\xE8me");
+  put("s/zero", std::string_view("a\0", 2));
+  for (const char* entry : {"s", "s/*"}) {
+    const Corpus corpus = open({entry});
+    EXPECT_EQ(names(corpus), (Entries{"latin", "text"}));
+    ASSERT_EQ(corpus.doubtful.size(), 1u);
+    EXPECT_EQ(corpus.doubtful[0].path, folder / "s/latin");
+  }
+}
+
 TEST_F(CorpusTest, WhatIsNamedItselfIsTaken) {
   put("data.bin", std::string_view("\0\1\2", 3));
   put("none", "");
@@ -85,15 +97,17 @@ TEST_F(CorpusTest, WhatIsNamedItselfIsTaken) {
       std::string(8191, 'x') + "\xE2\x82\xAC");  // a character across the end of what is seen
   put("latin", "caf\xE9 cr\xE8me");
   put("list.json", " [\n{ \"text\": \"one\"}]");
+  put("under.json", "{\n  \"data\": [\n    { \"text\": \"one\"}]}");
   put("brackets", "[1] {\"a\"} is no list");
-  const Corpus corpus =
-      open({"data.bin", "short", "cut", "latin", "list.json", "brackets", "data.bin"});
-  ASSERT_EQ(corpus.doubtful.size(), 3u);
+  const Corpus corpus = open(
+      {"data.bin", "short", "cut", "latin", "list.json", "under.json", "brackets", "data.bin"});
+  ASSERT_EQ(corpus.doubtful.size(), 4u);
   EXPECT_EQ(corpus.doubtful[0].path, folder / "data.bin");
   EXPECT_EQ(corpus.doubtful[0].why, "byte 0 is zero");
   EXPECT_EQ(corpus.doubtful[1].why,
             "20 % of its first 10 bytes are no UTF-8, or control characters");
   EXPECT_EQ(corpus.doubtful[2].path, folder / "list.json");
+  EXPECT_EQ(corpus.doubtful[3].path, folder / "under.json");
   try {
     open({"none", "empty_folder"});
     ADD_FAILURE();

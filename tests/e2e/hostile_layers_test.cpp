@@ -257,7 +257,8 @@ TEST_F(HostileArguments, OfSchedulesAndLossScalers) {
     const Tensor x = full({5, 4}, 0.5);
     for (int i = 0; i < 2; ++i) minimize(mean(model(x)), optimizer);
   };
-  for (const scalar::ScalerKind kind : {scalar::ScalerKind::Fixed, scalar::ScalerKind::Dynamic}) {
+  for (const scalar::ScalerKind kind :
+       {scalar::ScalerKind::None, scalar::ScalerKind::Fixed, scalar::ScalerKind::Dynamic}) {
     ScalerRule usual = scalar::dynamic_scaler();
     usual.kind = kind;
     for (float ScalerRule::*field : {&ScalerRule::init, &ScalerRule::growth, &ScalerRule::backoff,
