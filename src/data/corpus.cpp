@@ -112,8 +112,9 @@ class Listing {
     }
     const std::string pattern = at->string();
     const Path::iterator rest = std::next(at);
-    if (!is_glob(pattern))
-      return path_exists(folder / pattern) ? add_glob(folder / pattern, rest, end, root) : 0;
+    // What is there by that very name is meant: the folder of a recipe, with a star in it.
+    if (const Path same = folder / pattern; !is_glob(pattern) || path_exists(same))
+      return path_exists(same) ? add_glob(same, rest, end, root) : 0;
     std::size_t matches = pattern == "**" && rest != end ? add_glob(folder, rest, end, root) : 0;
     for (const Path& entry : list_folder(folder)) {
       if (is_hidden(entry) && !pattern.starts_with('.')) continue;

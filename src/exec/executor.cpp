@@ -131,9 +131,10 @@ void Executor::adopt(const std::map<Name, VariablePtr>& variables) {
           .need(slot.type.str());
     if (shared_.contains(slot.id)) continue;
     ensure(v.data != nullptr, "a variable that programs run on has a value");
-    std::byte* home = arena(slot.arena) + slot.offset;
     const std::size_t bytes = v.type.max_bytes();
-    if (check_ && bytes > 0) std::memset(home, 0, bytes);  // it is poison so far
+    if (bytes == 0) continue;  // it stays where it is: its arena may have no memory at all
+    std::byte* home = arena(slot.arena) + slot.offset;
+    if (check_) std::memset(home, 0, bytes);  // it is poison so far
     move_in(home, static_cast<const std::byte*>(v.data), bytes);
     v.data = home;
     v.memory = arenas_[slot.arena];

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -109,6 +111,10 @@ class Resumption {
     } catch (const DataError& e) {
       if (e.code() == "E0501") refuse_characters(e);
       if (e.code() != "E0510" && e.code() != "E0511") throw;
+      // What is named anew is no text of this run that is gone.
+      if (std::any_of(changes_.begin(), changes_.end(),
+                      [](const RecipeChange& c) { return c.key == "data.text"; }))
+        throw;
       std::optional<Dataset> kept = cached_data(recipe_, signature_in(data_record_));
       if (!kept || !is_same_data(data_record_, data_record_of(*kept))) throw;
       log_warning("{}: the run goes on with its own tokens, which lie in {}", e.headline(),

@@ -450,6 +450,13 @@ class Resume(ProgramTest):
         state = [(self.folder / out / "checkpoints" / "step-000008" / "model.safetensors").read_bytes()
                  for out in ("straight", "run")]
         self.assertTrue(state[0] == state[1])
+        # Another one that is not there either is no text of this run that is gone.
+        record = (self.folder / "run" / "run.json").read_text()
+        typo = ("--set", 'data.text=["nowhere.txt"]')
+        for force in ((), ("--force",)):
+            said = self.train("run", "--resume", "--steps", 9, *typo, *force, exit_code=3)
+            self.says(said, "E0510", "nowhere.txt")
+        self.assertEqual((self.folder / "run" / "run.json").read_text(), record)
         shutil.rmtree(self.folder / "cache")
         self.says(self.train("run", "--resume", "--steps", 9, exit_code=3), "E0510")
 

@@ -69,6 +69,15 @@ TEST_F(CorpusTest, Globs) {
   EXPECT_EQ(code_of({"s/*.rs"}), "E0510");
 }
 
+TEST_F(CorpusTest, AFolderWithAStarInItsNameIsThatFolder) {
+  put("a*b/c/x.txt", "ours");
+  put("aZb/c/x.txt", "another's");
+  put("aZb/text", "another's");
+  EXPECT_EQ(open({"a*b/c/*.txt"}).files.size(), 1u);
+  EXPECT_EQ(open_corpus(Entries{"c/*"}, folder / "a*b").bytes(), 4u);
+  EXPECT_EQ(code_of({"a*b/text"}), "E0510");
+}
+
 TEST_F(CorpusTest, WhatIsFoundAndMayBeNoTextIsSaid) {
   put("s/text", "caf\xC3\xA9");
   put("s/latin", "caf\xE9 cr\xE8me");

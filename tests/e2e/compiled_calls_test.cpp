@@ -507,6 +507,17 @@ TEST_F(CompiledCalls, OutsideTensorsAreRefusedInATrace) {
     expect_words(refusal([&] { compile(f)(numbers({8, 4})); }), {"E0304"});
 }
 
+// --- no elements
+
+TEST_F(CompiledCalls, ParametersWithoutAnElementStayWhereTheyAre) {
+  nn::Module root;
+  const VariablePtr empty = root.add_parameter("p", {0}, [](float*, std::int64_t) {});
+  auto compiled = compile([&](Tensor x) { return sum(use(empty)) + sum(x); });
+  EXPECT_EQ(compiled(full({2, 3}, 1)).item(), 6);
+  EXPECT_EQ(compiled(full({2, 4}, 1)).item(), 8);
+  EXPECT_NE(empty->data, nullptr);
+}
+
 // --- no rows
 
 TEST_F(CompiledCalls, NoRowsLeaveRunningStatisticsAlone) {
