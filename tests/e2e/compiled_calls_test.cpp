@@ -510,12 +510,14 @@ TEST_F(CompiledCalls, OutsideTensorsAreRefusedInATrace) {
 // --- no elements
 
 TEST_F(CompiledCalls, ParametersWithoutAnElementStayWhereTheyAre) {
-  nn::Module root;
-  const VariablePtr empty = root.add_parameter("p", {0}, [](float*, std::int64_t) {});
-  auto compiled = compile([&](Tensor x) { return sum(use(empty)) + sum(x); });
+  struct Empty : nn::Module {
+    VariablePtr p = add_parameter("p", {0}, [](float*, std::int64_t) {});
+    Tensor operator()(const Tensor& x) const { return sum(use(p)) + sum(x); }
+  } empty;
+  auto compiled = compile([&](Tensor x) { return empty(x); });
   EXPECT_EQ(compiled(full({2, 3}, 1)).item(), 6);
   EXPECT_EQ(compiled(full({2, 4}, 1)).item(), 8);
-  EXPECT_NE(empty->data, nullptr);
+  EXPECT_NE(empty.p->data, nullptr);
 }
 
 // --- no rows
