@@ -199,7 +199,7 @@ class Refusals(ProgramTest):
                 ("kept.pkl", pickle.dumps(["one", "two"] * 99), "is zero"),
                 ("koi.txt", ("\u0432\u043e\u0434\u0430 " * 200).encode("koi8-r"),
                  "80 % of its first 1000 bytes are no UTF-8"),
-                ("list.json", objects.encode(), "JSON array"),
+                ("list.json", objects.encode(), "JSON list"),
                 ("text.txt", None, None)):
             if content:
                 (self.folder / name).write_bytes(content)
