@@ -54,6 +54,7 @@ std::optional<DoubtfulFile> doubtful_file(const Path& path, std::string_view sta
 std::string reason_to_skip(const Path& path, std::string_view start) {
   if (start.empty()) return "empty";
   if (const auto kind = kind_of_no_text(path, start)) return kind->name + ", not plain text";
+  if (const auto kind = unmarked_utf16(start)) return kind->name;
   return start.find('\0') != std::string_view::npos ? "binary (it has zero bytes)" : "";
 }
 
@@ -141,6 +142,11 @@ void add_entry(Listing& listing, const std::string& entry, const Path& base) {
         .advice("paths are relative to " +
                 (base.empty() ? fs::current_path() : fs::absolute(base)).string());
   };
+  if (entry.empty())
+    throw DataError("E0510", "a text has no name")
+        .saw("\"\"")
+        .need("a file, a folder or a glob that matches some")
+        .advice("leave it out; \".\" is the whole folder");
   if (is_file(path)) return listing.add_named(path);
   if (is_folder(path)) return listing.add_found(path, path);
   if (path_exists(path)) throw missing("something that is neither a file nor a folder");

@@ -44,8 +44,8 @@ struct Corpus {
 // A file that is named itself is taken unless it is of a kind known to be no UTF-8 text
 // (text_kind.h); those found are skipped where they are that kind, empty, unreadable or binary (a
 // zero byte in the first 8 KiB). What is taken is listed as doubtful where these 8 KiB do not read
-// as text. A file is taken once. DataError E0516: a named file of another kind; E0510: an entry
-// that is not there or matches nothing; E0511: no text in all of them.
+// as text, or read as JSON. A file is taken once. DataError E0516: a named file of another kind;
+// E0510: an entry that is empty, not there or matches nothing; E0511: no text in all of them.
 Corpus open_corpus(std::span<const std::string> entries, const Path& base = {});
 
 // Bytes [begin, end) of one file.

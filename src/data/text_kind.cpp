@@ -41,18 +41,26 @@ constexpr Magic kMagics[] = {
      "a program", "text is needed"},
 };
 
-// At least two lines, and each that is whole an object.
+std::string_view without_mark(std::string_view start) {
+  constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
+  if (start.starts_with(kUtf8Mark)) start.remove_prefix(kUtf8Mark.size());
+  return start;
+}
+
+// At least two lines, and each that is whole an object. What is seen may end within the last.
 bool is_json_lines(const Path& path, std::string_view start) {
   const std::string extension = lower(path.extension().string());
   if (extension == ".jsonl" || extension == ".ndjson") return true;
+  const std::vector<std::string_view> lines = split(start, '\n');
   int objects = 0;
-  for (std::size_t at = 0, end; (end = start.find('\n', at)) != std::string_view::npos;
-       at = end + 1) {
-    const std::string_view line = trim(start.substr(at, end - at));
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    const std::string_view line = trim(lines[i]);
     if (line.empty()) continue;
     if (!line.starts_with('{') || !parse_json(line).is_object()) return false;
     ++objects;
   }
+  const std::string_view last = trim(lines.back());
+  if (last.starts_with('{') && begins_as_json(last)) ++objects;
   return objects >= 2;
 }
 
@@ -79,6 +87,15 @@ bool is_list_of_objects(std::string_view start) {
   const std::size_t key = start.find('"');
   const std::size_t end = start.find('"', key + 1);
   return end != std::string_view::npos && begins_with(start.substr(end + 1), ":[{\"");
+}
+
+// Any JSON with strings in it, as far as it is seen. Tables of TOML, the links of a page and blocks
+// of programs begin with the same brackets, and soon are none.
+bool is_json(std::string_view start) {
+  start = trim(start);
+  const std::size_t first = start.find_first_not_of("[{ \t\r\n");
+  const bool has_string = first != std::string_view::npos && start[first] == '"';
+  return start.find_first_of("[{") == 0 && has_string && begins_as_json(start);
 }
 
 bool is_of_text(char c) {
@@ -119,9 +136,27 @@ std::optional<ForeignKind> other_encoding(std::string_view start) {
   return std::nullopt;
 }
 
+std::optional<ForeignKind> unmarked_utf16(std::string_view start) {
+  constexpr std::size_t kFew = 4, kRare = 20;
+  for (const bool big : {false, true}) {
+    std::size_t units = 0, latin = 0, bad = 0;
+    for (std::size_t at = 0; at + 1 < start.size(); at += 2, ++units) {
+      if (start[at + (big ? 0 : 1)] != '\0') continue;  // no character below U+0100
+      const char c = start[at + (big ? 1 : 0)];
+      is_of_text(c) ? ++latin : ++bad;
+    }
+    if (bad > 0 || latin < kFew || latin * kRare < units) continue;
+    const char* const name = big ? "UTF-16BE" : "UTF-16LE";
+    return ForeignKind{fmt::format("it looks like {} without a byte order mark", name),
+                       fmt::format("make UTF-8 of it: iconv -f {} -t UTF-8 FILE > text.txt", name)};
+  }
+  return std::nullopt;
+}
+
 std::optional<ForeignKind> doubt_of_text(std::string_view start) {
   constexpr double kPercent = 100;
   if (start.empty()) return std::nullopt;
+  if (const auto kind = unmarked_utf16(start)) return kind;
   if (const std::size_t zero = start.find('\0'); zero != std::string_view::npos)
     return ForeignKind{fmt::format("byte {} is zero", zero), "take its text out first"};
   if (const double share = share_of_text(start); share < kShareOfText)
@@ -129,9 +164,10 @@ std::optional<ForeignKind> doubt_of_text(std::string_view start) {
         fmt::format("{:.0f} % of its first {} bytes are no UTF-8, or control characters",
                     kPercent * (1 - share), start.size()),
         "make UTF-8 of it (iconv -f ENCODING -t UTF-8), or take its text out first"};
-  if (is_list_of_objects(start))
-    return ForeignKind{"it begins as a JSON list of objects, whose keys and braces are learnt too",
-                       "write the text of its objects to a file"};
+  start = without_mark(start);
+  if (is_list_of_objects(start) || is_json(start))
+    return ForeignKind{"it begins as JSON, whose keys and brackets are learnt too",
+                       "write the text of its strings to a file"};
   return std::nullopt;
 }
 
@@ -140,7 +176,7 @@ std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start
     if (start.starts_with(m.bytes)) return ForeignKind{std::string(m.name), std::string(m.advice)};
   if (is_tar(start))
     return ForeignKind{"tar", "unpack it first, and name the folder or the files in it"};
-  if (is_json_lines(path, start))
+  if (is_json_lines(path, without_mark(start)))
     return ForeignKind{
         "JSON lines",
         "write the text of its objects to a file, such as: python3 -c \"import json; "

@@ -22,8 +22,13 @@ std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start
 // those begin with any bytes.
 std::optional<ForeignKind> other_encoding(std::string_view start);
 
+// Text in UTF-16 that does not say so: wherever one byte of a pair is zero the other is a
+// character, and that is so at many places. Small token ids are pairs too, but many of those are no
+// character.
+std::optional<ForeignKind> unmarked_utf16(std::string_view start);
+
 // Why a file that begins so may not be meant as text, although it is of no kind that is known to be
-// none: a zero byte, many bytes that are no UTF-8, a JSON array. Name: what was seen.
+// none: a zero byte, many bytes that are no UTF-8, JSON in whatever lines. Name: what was seen.
 std::optional<ForeignKind> doubt_of_text(std::string_view start);
 
 // Whether bytes of an unknown kind read as text: hardly any of them is outside well-formed UTF-8,

@@ -176,6 +176,12 @@ class Refusals(ProgramTest):
             done = self.aloft(*again, setting, exit_code=2, says=["E0817", why])
             self.assertEqual("weights would mean" in done.stderr, setting.startswith("model"))
 
+    def test_a_text_without_a_name(self):
+        for text in ('[""]', '["text.txt", ""]'):
+            self.aloft("train", "tiny.toml", "--out", "nameless", "--set", f"data.text={text}", exit_code=3,
+                       says=["E0510", "a text has no name", '"." is the whole folder'])
+        self.assertFalse((self.folder / "nameless").exists())
+
     def test_what_is_no_text(self):
         for name, content in (("a.parquet", b"PAR1\x15\x04" + b"x" * 99 + b"PAR1"),
                               ("b.jsonl", b'{"text": "one"}\n{"text": "two"}\n' * 20),
@@ -199,7 +205,9 @@ class Refusals(ProgramTest):
                 ("kept.pkl", pickle.dumps(["one", "two"] * 99), "is zero"),
                 ("koi.txt", ("\u0432\u043e\u0434\u0430 " * 200).encode("koi8-r"),
                  "80 % of its first 1000 bytes are no UTF-8"),
-                ("list.json", objects.encode(), "JSON list"),
+                ("list.json", objects.encode(), "it begins as JSON"),
+                ("strings.json", json.dumps(["the quick brown fox"] * 99).encode(), "it begins as JSON"),
+                ("utf16.txt", ("one and two\n" * 40).encode("utf-16-le"), "UTF-16LE .*iconv -f UTF-16LE"),
                 ("text.txt", None, None)):
             if content:
                 (self.folder / name).write_bytes(content)
@@ -210,8 +218,8 @@ class Refusals(ProgramTest):
                 lines = [line for line in done.stderr.splitlines() if "may be no text" in line]
                 self.assertEqual(len(lines), 1 if why else 0, (command, done.stderr))
                 if why:
-                    self.assertRegex(lines[0], f"^warning: .*{re.escape(name)} may be no text: .*{why}"
-                                               r".*if that is not meant: \w+")
+                    self.assertRegex(lines[0], f"^warning: .*{re.escape(name)} may be no text: .*{why}")
+                    self.assertRegex(lines[0], r"if that is not meant: \w+")
             listed = json.loads(self.aloft("data", "build", *given, "--json").stdout)["doubtful"]
             self.assertEqual([Path(f["path"]).name for f in listed], [name] if why else [])
 

@@ -125,6 +125,102 @@ TEST_F(CorpusTest, WhatIsNamedItselfIsTaken) {
   }
 }
 
+TEST_F(CorpusTest, AnEmptyNameIsNotTheFolderOfTheRecipe) {
+  put("a.txt", "ours");
+  for (const Entries& entries : {Entries{""}, Entries{"a.txt", ""}}) {
+    try {
+      open(entries);
+      ADD_FAILURE();
+    } catch (const DataError& e) {
+      EXPECT_EQ(e.code(), "E0510");
+      EXPECT_NE(std::string(e.what()).find("\".\" is the whole folder"), std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_EQ(open({"."}).bytes(), 4u);
+}
+
+TEST_F(CorpusTest, JsonLinesAreSeenBehindAMarkAndInLongLines) {
+  const std::string object = R"({"text": "one"})", mark = "\xEF\xBB\xBF";
+  const std::string far =
+      R"({"text": ")" + std::string(9000, 'x') + "\"}\n";  // beyond what is seen
+  for (const std::string& text :
+       {object + "\n" + object + "\n", mark + object + "\n" + object + "\n",
+        object + "\r\n\r\n" + object, object + "\n" + far + far, object + "\n" + object + "\n{"}) {
+    put("named", text);
+    EXPECT_EQ(code_of({"named"}), "E0516") << text.substr(0, 40);
+  }
+  put("named.jsonl", object);
+  EXPECT_EQ(code_of({"named.jsonl"}), "E0516");
+}
+
+TEST_F(CorpusTest, WhatReadsAsJsonIsSaid) {
+  const std::string far(9000, 'x');
+  for (const std::string& text : std::vector<std::string>{
+           R"({"text": "one"})", R"({"text": ")" + far + "\"}\n{}\n",
+           "\xEF\xBB\xBF{\n  \"data\": 1}", R"({"a": {"b": [1, -2e3, null]}, "c": ")" + far,
+           R"(["one", "two"])", "[\n  \"" + far + "\"]", "[[\"one\"]]\n", "[\"one\"]\n[\"two\"]\n",
+           "{\n \"a\": 1\n}\n{\n \"a\": 2\n}\n", "[\"" + std::string(8189, 'x') + "\xC3\xA9\"]"}) {
+    put("named", text);
+    EXPECT_EQ(open({"named"}).doubtful.size(), 1u) << text.substr(0, 40);
+  }
+}
+
+TEST_F(CorpusTest, ProseAndProgramsThatBeginWithBracketsAreTakenWithoutAWord) {
+  for (const std::string_view text : {"[project]\nname = \"x\"\n",
+                                      "[[bug]]\nname = \"x\"\n",
+                                      "[\"a\".\"b\"]\nkey = 1\n",
+                                      "[\"tool\"]\nkey = 1\n",
+                                      "[1] the first note\n[2] the second\n",
+                                      "[12]\n",
+                                      "[\"A link\"](a.md)\n",
+                                      "[ ] to do\n[x] done\n",
+                                      "{\n  int x = 0;\n  {\n  }\n}\n",
+                                      "{\"PAR1\", \"Parquet\"},\n{\"PK\", \"zip\"},\n",
+                                      "{\"a\": 1}[\"a\"]\nprint(1)\n",
+                                      "{\"a\": x for x in y}\n",
+                                      "[\"a\" + b]\n",
+                                      "{% include \"x\" %}\n",
+                                      "{\"quoted\": so the story begins.\n",
+                                      "{}\n",
+                                      "[]\n",
+                                      "{",
+                                      "[",
+                                      "\xEF\xBB\xBFprose\n",
+                                      "\"a\"\n",
+                                      "{'a': 'b'}\n",
+                                      "[\"Enter, a ghost.\" says the page.]\n"}) {
+    put("named", text);
+    put("found/file", text);
+    for (const char* entry : {"named", "found"}) {
+      const Corpus corpus = open({entry});
+      EXPECT_EQ(corpus.files.size(), 1u) << text;
+      EXPECT_TRUE(corpus.doubtful.empty()) << text;
+    }
+  }
+}
+
+TEST_F(CorpusTest, Utf16WithoutAMarkIsRecognised) {
+  const std::string prose = "What is written once is read many times; caf\xE9.\n";
+  for (const bool big : {false, true}) {
+    std::string text;
+    for (const char c : prose) text += big ? std::string{'\0', c} : std::string{c, '\0'};
+    text += big ? "\x20\xAC" : "\xAC\x20";  // a character above U+0100
+    put("t/file", text);
+    const std::string name = big ? "UTF-16BE" : "UTF-16LE";
+    const Corpus named = open({"t/file"});
+    ASSERT_EQ(named.doubtful.size(), 1u);
+    EXPECT_EQ(named.doubtful[0].why, "it looks like " + name + " without a byte order mark");
+    EXPECT_NE(named.doubtful[0].advice.find("iconv -f " + name + " -t UTF-8"), std::string::npos);
+    put("t/other", "x");
+    EXPECT_EQ(open({"t"}).skipped.at(0).why, named.doubtful[0].why);
+  }
+  std::string ids;  // of characters in a vocabulary of 65
+  for (int i = 0; i < 500; ++i) ids += {static_cast<char>(i * 7 % 65), '\0'};
+  put("ids", ids);
+  EXPECT_EQ(open({"ids"}).doubtful.at(0).why, "byte 0 is zero");
+}
+
 TEST_F(CorpusTest, WhatIsKnownToBeNoUtf8TextIsRefused) {
   const std::string tar = std::string(257, 'x') + "ustar";
   for (const std::string_view text :
