@@ -12,9 +12,10 @@ namespace aloft::cli {
 
 // The rates in `cache` (a folder; default: the user's), measured and written there if they are not
 // those of this processor, library and number of threads. Those of a busy machine are kept too, and
-// that is said: a start ten minutes later or more measures once more, and the better of each type
-// stays for good, because a busy machine makes none faster. A cache that cannot be read or written
-// costs a tenth of a second, nothing else.
+// that is said: a start ten minutes later or more measures once more, and what it finds stays for
+// good; if the machine is busy again, the better of each type, because that makes none faster. A
+// cache that cannot be read or written, or says what no processor does, costs a tenth of a second,
+// nothing else.
 MeasuredRates product_rates(
     const Path& cache = default_cache(),
     const std::function<cpu::MatmulRates()>& measure = [] { return cpu::measure_matmul_rates(); });

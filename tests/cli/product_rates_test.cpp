@@ -63,7 +63,7 @@ TEST(ProductRates, ThoseOfABusyMachineAreMeasuredOnceMoreAndLater) {
   const MeasuredRates later = start.at(40, 20, 0.2);
   EXPECT_EQ(later.f32_gflops, 40);
   EXPECT_EQ(later.bf16_gflops, 30);  // the better of both: nothing makes a product too fast
-  EXPECT_EQ(later.source, "measured now");
+  EXPECT_EQ(later.source, "the better of two measurements, now and before");
   start.pass(1e6);
   const MeasuredRates at_last = start.at(7, 7, 0);
   EXPECT_EQ(at_last.f32_gflops, 40);
@@ -84,6 +84,64 @@ TEST(ProductRates, ThoseOfAQuietMachineAreMeasuredOnce) {
   EXPECT_EQ(again.bf16_gflops, 80);
   EXPECT_EQ(again.source, "as measured before (" + start.file.string() + ")");
   EXPECT_EQ(start.measured, 1);
+}
+
+TEST(ProductRates, AQuietMachineIsBelievedAndABusyOneOnlyWithinReason) {
+  Starts quiet;
+  quiet.at(10, 300, 0.31);
+  quiet.pass(11);
+  const MeasuredRates later = quiet.at(40, 80, 0);
+  EXPECT_EQ(later.bf16_gflops, 80);
+  EXPECT_EQ(later.source, "measured now");
+  Starts busy;
+  busy.at(10, 3000, 0.31);  // no machine is so much faster than it is a little later
+  busy.pass(11);
+  const MeasuredRates second = busy.at(40, 80, 0.2);
+  EXPECT_EQ(second.bf16_gflops, 80);
+  EXPECT_EQ(second.source, "measured now, the machine was busy: repeats differed by 20 %");
+  busy.pass(11);
+  const MeasuredRates third = busy.at(50, 90, 0.2);
+  EXPECT_EQ(third.bf16_gflops, 90);
+  EXPECT_EQ(third.source, "measured now");
+}
+
+TEST(ProductRates, WhatNoProcessorDoesIsMeasuredAgain) {
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<const char*, double>>{{"f32_gflops", 1e300},
+                                                             {"bf16_gflops", 1e7},
+                                                             {"bf16_gflops", 1e-300},
+                                                             {"f32_gflops", -1},
+                                                             {"spread", -5},
+                                                             {"spread", 1e9}}) {
+    Starts start;
+    start.at(40, 80, 0);
+    auto all = parse_json(read_file(start.file, 1 << 20));
+    all.begin().value()[key] = value;
+    TemporaryFolder::put(start.file, all.dump());
+    EXPECT_EQ(start.at(50, 90, 0).source, "measured now") << key << value;
+    EXPECT_EQ(start.at(7, 7, 0).bf16_gflops, 90);
+  }
+}
+
+TEST(ProductRates, TwoProgramsAtOnceLoseNeithersFigures) {
+  const TemporaryFolder folder;
+  const auto start = [&](double rate, double spread, const std::function<void()>& meanwhile) {
+    return product_rates(folder.path(), [&] {
+      meanwhile();
+      return cpu::MatmulRates{rate, 2 * rate, spread};
+    });
+  };
+  const Path file = folder / "product-rates.json";
+  const auto another_kind = [&] {
+    folder.put(file, R"({"another processor": {"f32_gflops": 1}})");
+  };
+  EXPECT_EQ(start(40, 0, another_kind).source, "measured now");
+  EXPECT_TRUE(parse_json(read_file(file, 1 << 20)).contains("another processor"));
+  std::filesystem::remove(file);
+  const auto same_kind = [&] { start(50, 0, [] {}); };
+  const MeasuredRates shown = start(40, 0, same_kind);
+  EXPECT_EQ(shown.f32_gflops, 50);
+  EXPECT_EQ(shown.source, "as measured before (" + file.string() + ")");
 }
 
 TEST(ProductRates, ThoseThatNobodySaysWereMeasuredInQuietAreMeasuredAgain) {
