@@ -46,7 +46,7 @@ DataError cannot_read(const Path& path, std::string_view why) {
 // What stat says; nothing where nothing is there.
 std::optional<struct stat> status_of(const Path& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) == 0) return info;
+  if (::stat(system_path(path), &info) == 0) return info;
   if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
   refuse_reading(path, errno);
 }
@@ -73,7 +73,7 @@ struct Descriptor {
 
 int open_retrying(const Path& path, int flags, mode_t mode = 0) {
   int fd;
-  do fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  do fd = ::open(system_path(path), flags | O_CLOEXEC, mode);
   while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -97,6 +97,12 @@ DataError too_large(const Path& path, std::uint64_t limit) {
 }
 
 }  // namespace
+
+const char* system_path(const Path& path) {
+  if (path.native().find('\0') != std::string::npos)
+    throw UserError("E0609", "a path has a zero byte in it").saw(in_quotes(path.native()));
+  return path.c_str();
+}
 
 std::string read_file(const Path& path, std::uint64_t limit) {
   struct stat info {};
@@ -206,7 +212,7 @@ AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
   if (!path_.has_filename()) fail("open", EISDIR);
   // A device or a pipe must not be replaced by a file.
   struct stat old {};
-  if (::stat(path_.c_str(), &old) == 0 && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+  if (::stat(system_path(path_), &old) == 0 && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
     fail("open", EINVAL);
   temporary_ = path_.parent_path() / fmt::format(".{}.{}-{}.tmp", path_.filename().string(),
                                                  ::getpid(), count.fetch_add(1));
@@ -284,13 +290,13 @@ void sync_folder(const Path& folder) {
 }
 
 void rename_durably(const Path& from, const Path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) throw cannot_write(to, "rename", errno);
+  if (::rename(system_path(from), system_path(to)) != 0) throw cannot_write(to, "rename", errno);
   sync_folder(to.parent_path());
 }
 
 void make_folder(const Path& folder) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  std::filesystem::create_directories(system_path(folder), error);
   if (!error && is_folder(folder)) return;
   throw EnvironmentError("E0604", "cannot create a folder")
       .line("folder", folder.string())

@@ -16,6 +16,10 @@ namespace aloft {
 
 using Path = std::filesystem::path;
 
+// What the system takes for it. It ends at the first zero byte: a path with one would be another's.
+// UserError E0609, as from everything here and in folder.h that is given such a path.
+const char* system_path(const Path& path);
+
 inline constexpr std::uint64_t kDefaultReadLimit = std::uint64_t{1} << 30;
 
 // The whole content. DataError E0601 (missing, a directory), E0602 (more than `limit` bytes;

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 std::vector<Path> list_folder(const Path& folder) {
   std::vector<Path> found;
   std::error_code error;
-  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
-       at.increment(error))
+  for (auto at = fs::directory_iterator(system_path(folder), error);
+       !error && at != fs::directory_iterator(); at.increment(error))
     found.push_back(at->path());
   if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
     throw EnvironmentError("E0604", "cannot look into a folder")
@@ -28,7 +28,7 @@ std::vector<Path> list_folder(const Path& folder) {
 
 bool has_name(const Path& path) {
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (::lstat(system_path(path), &info) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw EnvironmentError("E0604", "cannot look into a folder")
       .line("folder", path.parent_path().string())

@@ -149,7 +149,7 @@ double rate_at(const Recipe& r, std::int64_t applied) {
   return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), applied);
 }
 
-// What the changes come to for the next update's rate; "" where none of them touches it.
+// What the changes come to for the next update's rate; "" where they leave it as it is.
 std::string rate_line(const std::vector<RecipeChange>& changes, const json& before,
                       const Recipe& now, std::int64_t applied) {
   const bool touches = std::any_of(changes.begin(), changes.end(), [](const RecipeChange& c) {
@@ -158,8 +158,10 @@ std::string rate_line(const std::vector<RecipeChange>& changes, const json& befo
   const auto was = touches ? rates_before(before, now) : std::nullopt;
   if (!was) return "";
   try {
-    return fmt::format("\n  the rate of the next update: {:.4g}, and would have been {:.4g}",
-                       rate_at(now, applied), rate_at(*was, applied));
+    const std::string is = fmt::format("{:.4g}", rate_at(now, applied));
+    const std::string would_be = fmt::format("{:.4g}", rate_at(*was, applied));
+    if (is == would_be) return "";
+    return fmt::format("\n  the rate of the next update: {}, and would have been {}", is, would_be);
   } catch (const UserError&) {  // a record that was edited: a schedule that never ran
     return "";
   }

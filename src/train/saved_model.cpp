@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -105,18 +106,18 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
       .need("newest, best (where there was a validation), or one of the steps " + steps);
 }
 
-// A run that trains meanwhile prunes: where the checkpoint goes while it is read, another is
-// chosen.
+// A run that trains meanwhile prunes: where a checkpoint goes while it is looked for or read,
+// another is chosen.
 SavedModel open_run(const Path& run, const std::string& which) {
   constexpr int kTries = 10;
   for (int left = kTries;; --left) {
-    const Path checkpoint = chosen_checkpoint(run, which);
+    const std::vector<Path> there = list_folder(run / "checkpoints");
     try {
-      return open_checkpoint(checkpoint);
+      return open_checkpoint(chosen_checkpoint(run, which));
     } catch (const Error&) {
-      if (left == 1 || path_exists(checkpoint / "manifest.json")) throw;
+      if (left == 1 || list_folder(run / "checkpoints") == there) throw;
     }
-    log_debug("{} was pruned while it was read", checkpoint.string());
+    log_debug("{}: its checkpoints changed while they were read", run.string());
   }
 }
 

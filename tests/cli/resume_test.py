@@ -252,6 +252,13 @@ class Resume(ProgramTest):
         self.says(again, "  schedule.steps: 0 -> 8")
         self.assertEqual(again.count(" -> "), 1)
 
+    def test_a_rate_that_stays_is_not_said(self):
+        self.train("run", "--steps", 4, schedule__kind="constant")
+        said = self.train("run", "--resume", "--steps", 8, optimizer__lr="0.00100000001",
+                          schedule__kind="constant")
+        self.assertIn("optimizer.lr: 0.001 -> ", said)
+        self.assertNotIn("the rate of the next update", said)
+
     def test_the_weights_were_drawn_already(self):
         self.train("run")
         said = self.train("run", "--resume", "--steps", 8, model__init_std=0.5, exit_code=2)

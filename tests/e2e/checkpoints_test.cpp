@@ -423,6 +423,7 @@ TEST(Checkpoints, OneProgramAtATimeAndNoStepBelowZero) {
   EXPECT_FALSE(checkpoints.load(model, opt));
   EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.save({.step = -1}, model, opt); }), "E0824");
   EXPECT_EQ(code_of([&] { Checkpoints(folder / "other", -1); }), "E0824");
+  EXPECT_EQ(code_of([&] { Checkpoints(folder / std::string("new\0er", 6)); }), "E0609");
   EXPECT_TRUE(steps_in(folder / "new").empty());
 }
 

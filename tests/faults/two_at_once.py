@@ -266,6 +266,32 @@ def pruned_while_read(here, draw):
 
 
 @case
+def pruned_while_chosen(here, draw):
+    """All that a reader has listed go before it looks into them, and a newer one comes."""
+    tracing.need_strace(here)
+    place = here.place("done")
+    stored = place.run / "checkpoints"
+    *others, newest = sorted(ground.checkpoints_of(place.run))
+    for name in (*others, newest)[1:]:
+        (stored / name).rename(place.folder / name)
+    listed = (others or [newest])[0]
+    manifest = (stored / listed).relative_to(place.folder) / "manifest.json"
+    slow = ("strace", "-f", "-o", "/dev/null", "-P", manifest, "-e", "trace=openat", "-e",
+            "inject=openat:delay_enter=1500000")
+    reader = place.start("generate", "run", *damage.GENERATE, under=slow)
+    said = b""
+    while b"reading run" not in said and reader.poll() is None:
+        said += os.read(reader.stderr.fileno(), 4096)
+    time.sleep(draw.uniform(0.5, 0.8))
+    (place.folder / newest).rename(stored / newest)
+    (stored / listed).rename(place.folder / "pruned")
+    outcome = ended(reader, ("generate", "run"))
+    ground.check_documented(outcome)
+    if outcome.code:
+        raise tally.Failure("checkpoints that go while one is chosen end the reader", outcome.text())
+
+
+@case
 def folder_removed_while_running(here, draw):
     place = here.place("packed")
     what = draw.choice([place.run, place.run / "checkpoints", place.cache, place.run / "run.json"])

@@ -48,6 +48,32 @@ TEST_F(FileTest, WritesReadsMapsAndReplaces) {
   }
 }
 
+TEST_F(FileTest, APathDoesNotEndAtAZeroByte) {
+  const Path path = folder / std::string("a\0b", 3);
+  write_file_atomic(folder / "a", "another's");
+  const auto refused = [](const auto& call) {
+    try {
+      call();
+      return std::string("accepted");
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string(e.what()).find("a\\x00b"), std::string::npos) << e.what();
+      return e.code();
+    }
+  };
+  EXPECT_EQ(refused([&] { read_file(path); }), "E0609");
+  EXPECT_EQ(refused([&] { MappedFile{path}; }), "E0609");
+  EXPECT_EQ(refused([&] { path_exists(path); }), "E0609");
+  EXPECT_EQ(refused([&] { is_file(path); }), "E0609");
+  EXPECT_EQ(refused([&] { write_file_atomic(path, "ours"); }), "E0609");
+  EXPECT_EQ(refused([&] { rename_durably(folder / "a", path); }), "E0609");
+  EXPECT_EQ(refused([&] { make_folder(path); }), "E0609");
+  EXPECT_EQ(refused([&] { sync_folder(path); }), "E0609");
+  EXPECT_EQ(refused([&] { list_folder(path); }), "E0609");
+  EXPECT_EQ(refused([&] { has_name(path); }), "E0609");
+  EXPECT_EQ(read_file(folder / "a"), "another's");
+  EXPECT_EQ(entries(), 1);
+}
+
 TEST_F(FileTest, WhatTheKernelDoesNotSayIsEmpty) {
   EXPECT_NE(kernel_text("/proc/self/status").find("VmSize:"), std::string::npos);
   EXPECT_EQ(kernel_text("/proc/self/no-such-file"), "");
