@@ -9,9 +9,8 @@ import project
 
 # Decisions that were overturned keep the names of their time.
 OVERTURNED = "overturned by"
-PAGES = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] + sorted(
-    project.name(p) for p in (project.ROOT / "docs").rglob("*.md")
-    if OVERTURNED not in project.text(p) or p.name == "README.md")
+PAGES = sorted(project.name(p) for p in project.pages()
+               if OVERTURNED not in project.text(p) or p.name == "README.md")
 # Words of formats and of other programs, which have no place here to be found at, and kinds of names.
 OUTSIDE = {"ulimit", "OMP_NUM_THREADS", "config.json", "vocab.json", "merges.txt", "retain_graph",
            "DynamicLossScaleManager", "FixedLossScaleManager", "AnonHugePages", "CamelCase",

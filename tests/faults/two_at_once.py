@@ -267,24 +267,24 @@ def pruned_while_read(here, draw):
 
 @case
 def pruned_while_chosen(here, draw):
-    """All that a reader has listed go before it looks into them, and a newer one comes."""
+    """All that a reader has listed go before it looks into them, and the one that it wants is there."""
     tracing.need_strace(here)
     place = here.place("done")
     stored = place.run / "checkpoints"
-    *others, newest = sorted(ground.checkpoints_of(place.run))
-    for name in (*others, newest)[1:]:
+    *others, wanted = sorted(ground.checkpoints_of(place.run))
+    for name in (*others[1:], wanted):
         (stored / name).rename(place.folder / name)
-    listed = (others or [newest])[0]
-    manifest = (stored / listed).relative_to(place.folder) / "manifest.json"
+    manifest = (stored / others[0]).relative_to(place.folder) / "manifest.json"
     slow = ("strace", "-f", "-o", "/dev/null", "-P", manifest, "-e", "trace=openat", "-e",
             "inject=openat:delay_enter=1500000")
-    reader = place.start("generate", "run", *damage.GENERATE, under=slow)
+    step = str(int(wanted.removeprefix("step-")))
+    reader = place.start("generate", "run", *damage.GENERATE, "--checkpoint", step, under=slow)
     said = b""
-    while b"reading run" not in said and reader.poll() is None:
+    while b"resolved into" not in said and reader.poll() is None:  # strace, when it begins
         said += os.read(reader.stderr.fileno(), 4096)
-    time.sleep(draw.uniform(0.5, 0.8))
-    (place.folder / newest).rename(stored / newest)
-    (stored / listed).rename(place.folder / "pruned")
+    time.sleep(draw.uniform(0.6, 0.9))
+    (place.folder / wanted).rename(stored / wanted)
+    (stored / others[0]).rename(place.folder / "pruned")
     outcome = ended(reader, ("generate", "run"))
     ground.check_documented(outcome)
     if outcome.code:
