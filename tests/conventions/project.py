@@ -20,6 +20,13 @@ def files(top, suffixes=SOURCE_SUFFIXES):
     return sorted(p for p in folder.rglob("*") if p.suffix in suffixes and p.is_file())
 
 
+def pages():
+    """The pages of the tree: not those of what is built or installed below it."""
+    return sorted(p for top in ("", *HAND_WRITTEN, "docs", "recipes")
+                  for p in (ROOT / top).glob("*.md" if top == "" else "**/*.md")
+                  if not {".cache", "corpus"} & set(p.parts))
+
+
 def name(path):
     return path.relative_to(ROOT).as_posix()
 
