@@ -4,6 +4,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ops/host_array.h"
 
@@ -39,6 +41,11 @@ double element_error(const HostArray& got, const HostArray& want);
 
 double root_mean_square(const HostArray& a);
 
+// What every judge of a gradient must notice, with names for messages: zeros in its place, twice
+// it, its negative, and numbers of its length drawn without regard to it. Of these the part along
+// `right` is taken away, which a draw has by chance, and of few numbers much.
+std::vector<std::pair<std::string, HostArray>> wrong_gradients(const HostArray& right);
+
 // Judges a run in bf16 or f16 by what PyTorch's own runs in that type are off by, tensor by tensor.
 // Two runs that round at places of their own are off by errors of one distribution: what is twice
 // as far off in the norm, or has an element that is three times as far off as PyTorch's worst, was
@@ -46,14 +53,19 @@ double root_mean_square(const HostArray& a);
 class LowJudge {
  public:
   static constexpr double kNorm = 2, kElement = 3;
+  // No limit of a norm is above this, however far off PyTorch's own runs are. A gradient of zeros
+  // is off by 1, as a doubled one is, and what has nothing to do with the right one is off by more:
+  // within a limit L its cosine with the right one is at least sqrt(1 - L * L), 0.71 here.
+  static constexpr double kMostNorm = 0.7;
 
   // `expected`: a model's expected.json.
   LowJudge(const Json& expected, DType low);
   double own_norm_error(const std::string& name) const { return norm_.at(name); }
   // "", or by which measure `got` is too far off. `norm_cap` bounds the limit of the norm.
   std::string problem(const std::string& name, const HostArray& got, const HostArray& want,
-                      double norm_cap = 1) const;
-  // The norm alone, which may be off by `limit`, or by what `problem` allows.
+                      double norm_cap = kMostNorm) const;
+  // The norm alone, which may be off by `limit`, or by what `problem` allows, and kMostNorm at
+  // most.
   std::string norm_problem(const std::string& name, const HostArray& got, const HostArray& want,
                            double limit) const;
   // The loss is a mean of `rows` cross entropies. Each is off by the error of its logits times

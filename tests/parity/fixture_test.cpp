@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "scalar/philox.h"
 
@@ -93,6 +95,30 @@ TEST_F(OneLargeRow, TheCapOfTheNormHolds) {
   const LowJudge judge(errors_, DType::BF16);
   EXPECT_NE(judge.problem("g", got_, want_, 0.001), "");
   EXPECT_EQ(judge.norm_problem("g", got_, want_, 0), "");
+}
+
+// Nor does it allow a wrong gradient that PyTorch's own runs are nearly as far off as one.
+TEST_F(OneLargeRow, HoweverFarOffPyTorchIsWrongGradientsAreNoticed) {
+  errors_["torch_bf16_norm_error"]["g"] = 0.9;
+  errors_["torch_bf16_element_error"]["g"] = 100;
+  const LowJudge judge(errors_, DType::BF16);
+  EXPECT_EQ(judge.norm_problem("g", got_, want_, 1.8), "");
+  for (const auto& [wrong, g] : wrong_gradients(want_)) {
+    EXPECT_NE(judge.norm_problem("g", g, want_, 1.8), "") << wrong;
+    EXPECT_NE(judge.problem("g", g, want_), "") << wrong;
+  }
+}
+
+TEST(WrongGradients, AreAsLongAsTheRightOneOrAsTheirNamesSay) {
+  const HostArray right = array({3}, {3, -1, 2});
+  std::map<std::string, HostArray> wrong;
+  for (auto& [name, g] : wrong_gradients(right)) wrong.emplace(name, g);
+  ASSERT_EQ(wrong.size(), 4u);
+  EXPECT_DOUBLE_EQ(norm_error(wrong.at("zeros"), right), 1);
+  EXPECT_DOUBLE_EQ(norm_error(wrong.at("doubled"), right), 1);
+  EXPECT_DOUBLE_EQ(norm_error(wrong.at("of the other sign"), right), 2);
+  EXPECT_NEAR(norm_error(wrong.at("unrelated numbers"), right), std::sqrt(2), 1e-12);
+  EXPECT_NEAR(root_mean_square(wrong.at("unrelated numbers")), root_mean_square(right), 1e-12);
 }
 
 }  // namespace

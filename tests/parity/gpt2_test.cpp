@@ -140,10 +140,13 @@ TEST_P(Gpt2Parity, SinglePrecision) {
   for (const char* name : {"logits", "loss"})
     EXPECT_LE(error_of(got.at(name), c.expected.at(name)), c.single_limit(name)) << name;
   ASSERT_EQ(model.parameters().size(), c.folder.stored.size());
-  for (const VariablePtr& p : model.parameters())
-    EXPECT_LE(error_of(got.at(p->name.str()), c.gradient(p->name.str())),
-              c.single_limit(c.gradient_name(p->name.str())))
-        << p->name.str();
+  for (const VariablePtr& p : model.parameters()) {
+    const HostArray want = c.gradient(p->name.str());
+    const double limit = c.single_limit(c.gradient_name(p->name.str()));
+    EXPECT_LE(error_of(got.at(p->name.str()), want), limit) << p->name.str();
+    for (const auto& [wrong, gradient] : wrong_gradients(want))
+      EXPECT_GT(error_of(gradient, want), limit) << p->name.str() << ": " << wrong;
+  }
 }
 
 // What a logit goes through that is rounded to the low type. A block: two norms, the four products
@@ -157,7 +160,8 @@ struct LowLevel {
   double seed;
 };
 
-// What the judge is for: of every gradient, one wrong element or row among right ones.
+// What the judge is for: of every gradient, one wrong element or row among right ones, and all of
+// it.
 void expect_wrong_gradients_noticed(const HostArray& right, const auto& problem) {
   HostArray g = right;
   const auto most = std::max_element(g.values.begin(), g.values.end(),
@@ -168,6 +172,8 @@ void expect_wrong_gradients_noticed(const HostArray& right, const auto& problem)
   const std::int64_t row = g.numel() / g.shape[0];
   std::fill_n(g.values.begin() + (most - g.values.begin()) / row * row, row, HostNumber(0));
   EXPECT_NE(problem(g), "") << "one row of zeros";
+  for (const auto& [wrong, gradient] : wrong_gradients(right))
+    EXPECT_NE(problem(gradient), "") << wrong;
 }
 
 TEST_P(Gpt2Parity, LowPrecision) {
