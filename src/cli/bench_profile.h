@@ -1,6 +1,7 @@
 // Where a training step's time goes: each instruction of the program, timed over profiled steps.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -14,7 +15,8 @@ double steady_seconds();
 // Attached to an Executor while steps run; counts the steps by the program's last instruction.
 class Profile : public Observer {
  public:
-  explicit Profile(const Program& program);
+  // `clock` gives seconds.
+  explicit Profile(const Program& program, std::function<double()> clock = steady_seconds);
   void before(std::string_view program, int instruction) override;
   void after(std::string_view program, int instruction, std::span<void* const> out) override;
 
@@ -29,6 +31,7 @@ class Profile : public Observer {
  private:
   double mean_ms(std::size_t instruction) const;  // a step
   const Program& program_;
+  std::function<double()> clock_;
   std::vector<double> seconds_, least_;
   double start_ = 0;
   int steps_ = 0;

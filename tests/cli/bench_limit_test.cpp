@@ -127,6 +127,76 @@ TEST(BenchLimit, WorkIsTheProductsOfEachOpAndTheBytesOfTheUpdate) {
   EXPECT_EQ(work.update_bytes, 5 * 4 * 7 * 11);
 }
 
+// A round after another: what one found faster than those before it counts, the rest does not.
+TEST(BenchLimit, AProductAloneTakesTheLeastOfAllRounds) {
+  cpu::ProductAlone alone({1, 5, 11, 7, DType::F32});
+  double packed = 0, other = 0, normal = 0;
+  const auto round = [&](double of_packed, double of_others, double of_normal) {
+    packed = of_packed, other = of_others, normal = of_normal;
+    alone.measure([&](const cpu::MatmulProblem& p, cpu::LibraryLayout layout, cpu::Operands of) {
+      if (of == cpu::Operands::Normal) return normal;
+      const bool is_packed = layout == cpu::LibraryLayout::PackedB;
+      EXPECT_FALSE(is_packed && (p.transpose_a || p.transpose_b));
+      return is_packed ? packed : other;
+    });
+  };
+  round(5, 7, 6);
+  EXPECT_EQ(alone.zeros_ms(), 5);
+  EXPECT_EQ(alone.normal_ms(), 6);
+  round(8, 9, 10);
+  EXPECT_EQ(alone.zeros_ms(), 5) << "a slower round counts";
+  EXPECT_EQ(alone.normal_ms(), 6) << "a slower round counts";
+  round(8, 4, 5.5);
+  EXPECT_EQ(alone.zeros_ms(), 4) << "a faster layout does not count";
+  EXPECT_EQ(alone.normal_ms(), 5.5);
+}
+
+// The layout that was fastest on zeros, in whichever round, is the one that normal numbers run in.
+TEST(BenchLimit, AProductAloneOfNormalNumbersHasTheBestLayout) {
+  cpu::ProductAlone alone({1, 5, 11, 7, DType::F32});
+  std::vector<cpu::LibraryLayout> normal;
+  const auto round = [&](cpu::LibraryLayout fastest, double ms) {
+    alone.measure([&](const cpu::MatmulProblem&, cpu::LibraryLayout layout, cpu::Operands of) {
+      if (of == cpu::Operands::Normal) normal.push_back(layout);
+      return layout == fastest ? ms : 10 * ms;
+    });
+  };
+  round(cpu::LibraryLayout::PackedBoth, 2);
+  round(cpu::LibraryLayout::PackedB, 3);
+  round(cpu::LibraryLayout::PackedB, 1);
+  EXPECT_EQ(normal, (std::vector{cpu::LibraryLayout::PackedBoth, cpu::LibraryLayout::PackedBoth,
+                                 cpu::LibraryLayout::PackedB}));
+}
+
+// By a clock of its own: of each instruction the least of all steps, and the mean.
+TEST(BenchProfile, KeepsTheLeastOfEachInstruction) {
+  Program program;
+  program.name = "step";
+  program.instructions.resize(3);
+  program.instructions[0].call.op = Name("matmul");
+  program.instructions[1].call.op = Name("add");
+  program.instructions[2].call.op = Name("add");
+  program.instructions[2].phase = Phase::Update;
+  double now = 100;
+  Profile profile(program, [&] { return now; });
+  const auto run = [&](const char* name, std::vector<double> seconds) {
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      profile.before(name, static_cast<int>(i));
+      now += seconds[i];
+      profile.after(name, static_cast<int>(i), {});
+      now += 1000;
+    }
+  };
+  for (const double ms : profile.least_ms()) EXPECT_EQ(ms, kNever);
+  run("step", {4, 2, 0.5});
+  run("evaluate", {0.25, 0.25});
+  run("step", {2, 6, 1});
+  run("step", {3, 4, 1.5});
+  EXPECT_EQ(profile.least_ms(), (std::vector{2000.0, 2000.0, 500.0}));
+  EXPECT_DOUBLE_EQ(profile.products_ms(), 3000);
+  EXPECT_DOUBLE_EQ(profile.update_ms(), 1000);
+}
+
 // t: a timed step, p: a profiled one, s: one that is not counted, L: a round of the limit.
 std::string order_of(int steps, bool with_limit) {
   std::string order;

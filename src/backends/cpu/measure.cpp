@@ -158,14 +158,19 @@ ProductAlone::ProductAlone(const MatmulProblem& problem) : problem_(problem) {
 }
 
 void ProductAlone::measure(int runs) {
-  for (Way& way : ways_) {
-    way.zeros_ms = std::min(
-        way.zeros_ms, way.products * median_ms(way.problem, way.layout, Operands::Zeros, runs));
-    if (way.zeros_ms <= zeros_ms_) zeros_ms_ = way.zeros_ms, best_ = &way - ways_.data();
+  measure([runs](const MatmulProblem& p, LibraryLayout layout, Operands operands) {
+    return median_ms(p, layout, operands, runs);
+  });
+}
+
+void ProductAlone::measure(const Timing& median_ms) {
+  for (const Way& way : ways_) {
+    const double ms = way.products * median_ms(way.problem, way.layout, Operands::Zeros);
+    if (ms <= zeros_ms_) zeros_ms_ = ms, best_ = &way - ways_.data();
   }
   const Way& way = ways_[best_];
-  normal_ms_ = std::min(normal_ms_,
-                        way.products * median_ms(way.problem, way.layout, Operands::Normal, runs));
+  normal_ms_ =
+      std::min(normal_ms_, way.products * median_ms(way.problem, way.layout, Operands::Normal));
 }
 
 double best_layout_ms(const MatmulProblem& p, int runs) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -63,6 +64,9 @@ class ProductAlone {
   explicit ProductAlone(const MatmulProblem& problem);
   // One round: every layout, `runs` times in a row. E0411 where oneDNN refuses.
   void measure(int runs = 3);
+  // One round of times that `median_ms` gives.
+  using Timing = std::function<double(const MatmulProblem&, LibraryLayout, Operands)>;
+  void measure(const Timing& median_ms);
 
   const MatmulProblem& problem() const { return problem_; }
   double zeros_ms() const { return zeros_ms_; }    // what the best layout is chosen by
@@ -73,7 +77,6 @@ class ProductAlone {
     MatmulProblem problem;
     LibraryLayout layout = LibraryLayout::Plain;
     double products = 1;  // of the library for one of the problem
-    double zeros_ms = std::numeric_limits<double>::infinity();
   };
   MatmulProblem problem_;
   std::vector<Way> ways_;
