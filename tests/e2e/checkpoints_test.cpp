@@ -3,7 +3,11 @@
 #include "train/checkpoints.h"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <numeric>
@@ -482,6 +486,52 @@ TEST(Checkpoints, OnlyThoseOfTheTrainingMakeRoom) {
   EXPECT_EQ(trained(ours, true, 6), 4);
   EXPECT_EQ(steps_in(folder / "ours"),
             (std::vector<std::string>{"step-000001", "step-000005", "step-000006"}));
+}
+
+// What happens to the names of a folder, in its order, as the system tells it.
+class WatchedNames {
+ public:
+  explicit WatchedNames(const Path& folder) : watch_(inotify_init1(IN_NONBLOCK)) {
+    inotify_add_watch(watch_, folder.c_str(), IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE);
+  }
+  ~WatchedNames() { ::close(watch_); }
+  WatchedNames(const WatchedNames&) = delete;
+  WatchedNames& operator=(const WatchedNames&) = delete;
+  std::vector<std::string> changes() const {
+    std::vector<std::string> all;
+    std::array<char, 4096> bytes;
+    for (ssize_t n; (n = ::read(watch_, bytes.data(), bytes.size())) > 0;)
+      for (ssize_t at = 0; at < n;) {
+        inotify_event event;
+        std::memcpy(&event, bytes.data() + at, sizeof event);
+        const char* name = bytes.data() + at + sizeof event;
+        const bool is_new = (event.mask & IN_MOVED_TO) != 0;
+        const char* change = is_new ? "there is " : event.mask & IN_DELETE ? "deleted " : "moved ";
+        all.push_back(std::string(change) + (event.len > 0 ? name : ""));
+        at += static_cast<ssize_t>(sizeof event + event.len);
+      }
+    return all;
+  }
+
+ private:
+  int watch_;
+};
+
+// At every moment one of the two is there as a whole, under a name that a start looks for.
+TEST(Checkpoints, WhatIsReplacedStaysUntilItsReplacementIsThere) {
+  use_cpu();
+  const TemporaryFolder folder;
+  Checkpoints checkpoints(folder / "run", 2);
+  Net model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.01}, "O0");
+  const LoopPosition at{.step = 4};
+  checkpoints.save(at, model, opt);
+  const WatchedNames names(folder / "run");
+  checkpoints.save(at, model, opt);
+  EXPECT_EQ(names.changes(),
+            (std::vector<std::string>{"moved step-000004", "there is .step-000004.old",
+                                      "moved .step-000004.partial", "there is step-000004",
+                                      "deleted .step-000004.old"}));
 }
 
 // Programs before drew no name: what they left goes on.
