@@ -121,6 +121,10 @@ def rows(r):
     each("softmax-inner", lambda x: F.softmax(x, 0), dy=DY, axis=0, op="softmax")
     each("log_softmax", lambda x: F.log_softmax(x, -1), dy=DY, axis=-1)
     each("log_softmax-inner", lambda x: F.log_softmax(x, 0), dy=DY, axis=0, op="log_softmax")
+    dy = [(i % 11 - 5) / 4 for i in range(4097)]
+    each("softmax-wide-far", lambda x: F.softmax(x, -1), WIDE["far"], dy, op="softmax", axis=-1)
+    each("log_softmax-wide-far", lambda x: F.log_softmax(x, -1), WIDE["far-below"], dy, op="log_softmax",
+         axis=-1)
     each("logsumexp", shifted_logsumexp)
     each("max", lambda x: x.amax(-1))
     each("min", lambda x: x.amin(-1))
@@ -149,6 +153,10 @@ LOGITS = [[1e6, 1e6 + 0.5, 1e6 - 1, 1e6 + 2], [1e4, 1e4 + 0.5, 1e4 - 1, 1e4 + 2]
           [1e30] * 4, [-1e6, -1e6 + 1, -1e6, -1e6], [3e38, -3e38, 0, 1], [0, 0, 0, 0],
           [-INF, 1, 2, 3], [50, -50, 0, 0], [120, -120, 0, 0]]
 CLASSES = [1, 1, 2, 0, 0, 0, 3, 2, 0, 1]
+# A vocabulary of logits far from 0: multiples of 1/256, which f32 holds exactly there. The logarithm of the sum
+# of their exponentials as one f32 is off by 0.0005.
+NEAR = np.array([(i * i * 7 + 13 * i) % 1028 / 256 for i in range(4097)])
+WIDE = {"far": [1e4 + NEAR], "far-below": [-1e4 + NEAR]}
 NOT_FINITE = [[INF, 0, 1, 2], [NAN, 0, 1, 2], [-INF, 0, 1, 2], [-INF] * 4]
 
 
@@ -160,8 +168,8 @@ def losses(r):
             inputs = {"x": logits, "target": classes}
             run = lambda x, t: F.cross_entropy(x, t, **torch_attrs)
             if op == "linear_cross_entropy":
-                if not np.all(np.isfinite(logits)):
-                    continue  # 0 * inf
+                if not np.all(np.isfinite(logits)) or len(logits[0]) > 100:
+                    continue  # 0 * inf; an identity of 64 MiB
                 inputs = {"x": logits, "w": np.eye(len(logits[0])), "target": classes}
                 run = lambda x, w, t: F.cross_entropy(x @ w.T, t, **torch_attrs)
             r.add(name.replace("cross_entropy", op), op, attrs, inputs, run, no_grad=("w",))
@@ -170,6 +178,12 @@ def losses(r):
         cross(f"cross_entropy-{i}", [row], [c])
         if np.all(np.isfinite(row)):
             cross(f"cross_entropy-smooth-{i}", [row], [c], label_smoothing=0.1)
+    cross("cross_entropy-wide-far", WIDE["far"], [4096])
+    # The same logits as products: 100 * 100 + 1 * NEAR.
+    r.add("linear_cross_entropy-wide-far", "linear_cross_entropy",
+          {"ignore_index": -100, "label_smoothing": 0.0, "reduction": "sum"},
+          {"x": [[100.0, 1.0]], "w": np.stack([np.full(4097, 100.0), NEAR], 1), "target": [4096]},
+          lambda x, w, t: F.cross_entropy(x @ w.T, t, reduction="sum"), no_grad=("x",))
     for i, row in enumerate(NOT_FINITE):
         cross(f"cross_entropy-not-finite-{i}", [row, [0, 1, 2, 3]], [0, 1])
     cross("cross_entropy-all-ignored", [[1, 2, 3, 4]], [-100])

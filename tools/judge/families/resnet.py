@@ -19,7 +19,7 @@ WIDTH, CLASSES, BATCH, HEIGHT, BREADTH = 3, 7, 8, 18, 15
 def draw(rng):
     """State dict: deviations wide enough that every gradient is alive. What norms add keeps most of a ReLU's
     inputs away from zero, where a rounding decides whether an input's gradient goes on: with a mean of 0,
-    PyTorch's own gradients in bf16 are off by up to 0.9 of their length, and hardly a wrong one is further."""
+    PyTorch's own gradients in bf16 are off by up to 0.9 of their length, nearly as far as zeros are."""
     state = {}
     for name, like in vision_models.ResNet(classes=CLASSES, width=WIDTH).state_dict().items():
         size = tuple(like.shape)
