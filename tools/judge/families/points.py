@@ -153,8 +153,8 @@ LOGITS = [[1e6, 1e6 + 0.5, 1e6 - 1, 1e6 + 2], [1e4, 1e4 + 0.5, 1e4 - 1, 1e4 + 2]
           [1e30] * 4, [-1e6, -1e6 + 1, -1e6, -1e6], [3e38, -3e38, 0, 1], [0, 0, 0, 0],
           [-INF, 1, 2, 3], [50, -50, 0, 0], [120, -120, 0, 0]]
 CLASSES = [1, 1, 2, 0, 0, 0, 3, 2, 0, 1]
-# A vocabulary of logits far from 0: multiples of 1/256, which f32 holds exactly there. The logarithm of the sum
-# of their exponentials as one f32 is off by 0.0005.
+# A vocabulary of logits far from 0: multiples of 1/256, which f32 holds exactly there. The logarithm of the
+# sum of their exponentials as one f32 is off by 0.0005.
 NEAR = np.array([(i * i * 7 + 13 * i) % 1028 / 256 for i in range(4097)])
 WIDE = {"far": [1e4 + NEAR], "far-below": [-1e4 + NEAR]}
 NOT_FINITE = [[INF, 0, 1, 2], [NAN, 0, 1, 2], [-INF, 0, 1, 2], [-INF] * 4]
