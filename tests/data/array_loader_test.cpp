@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "data_file.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -106,9 +107,9 @@ TEST(ArrayLoader, ResumesAnywhereAndKeepsOrderWhenAsked) {
 }
 
 TEST(LabelledCsv, ReadsTheDigits) {
-  const Path path = "../shared/data/digits.csv";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-  const ArrayData digits = read_labelled_csv(path, 1.0f / 16);
+  const DataFile file = data_file("digits.csv");
+  if (!file.missing.empty()) GTEST_SKIP() << file.missing;
+  const ArrayData digits = read_labelled_csv(file.path, 1.0f / 16);
   EXPECT_EQ(digits.samples(), 1797);
   EXPECT_EQ(digits.features, 64);
   EXPECT_EQ(digits.labels[0], 0);

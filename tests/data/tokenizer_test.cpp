@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/round_trip.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data_file.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -71,9 +72,9 @@ TEST(CharTokenizer, WithFallbackEverythingGoesThrough) {
 }
 
 TEST(CharTokenizer, TinyShakespeareHas65Characters) {
-  const Path path = "../shared/data/tinyshakespeare.txt";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-  const std::string text = read_file(path);
+  const DataFile file = data_file("tinyshakespeare.txt");
+  if (!file.missing.empty()) GTEST_SKIP() << file.missing;
+  const std::string text = read_file(file.path);
   const auto tokenizer = char_tokenizer_of(text);
   EXPECT_EQ(tokenizer->vocab_size(), 65);
   EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);

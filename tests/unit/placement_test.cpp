@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "data_file.h"
 #include "plan/lifetime.h"
 #include "plan/place_search.h"
 
@@ -112,10 +113,10 @@ std::vector<Lifetime> read_instance(const std::filesystem::path& path) {
 }
 
 TEST(Placement, PublishedInstances) {
-  const std::filesystem::path folder = "../shared/data/minimalloc";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  const DataFile folder = data_file("minimalloc");
+  if (!folder.missing.empty()) GTEST_SKIP() << folder.missing;
   int instances = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
     if (entry.path().extension() != ".csv") continue;
     const std::vector<Lifetime> buffers = read_instance(entry.path());
     ASSERT_FALSE(buffers.empty()) << entry.path();
