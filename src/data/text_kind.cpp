@@ -156,7 +156,7 @@ std::optional<ForeignKind> unmarked_utf16(std::string_view start) {
 std::optional<ForeignKind> doubt_of_text(std::string_view start) {
   constexpr double kPercent = 100;
   if (start.empty()) return std::nullopt;
-  if (const auto kind = unmarked_utf16(start)) return kind;
+  if (auto kind = unmarked_utf16(start)) return kind;
   if (const std::size_t zero = start.find('\0'); zero != std::string_view::npos)
     return ForeignKind{fmt::format("byte {} is zero", zero), "take its text out first"};
   if (const double share = share_of_text(start); share < kShareOfText)
