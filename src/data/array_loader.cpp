@@ -1,7 +1,6 @@
 #include "data/array_loader.h"
 
 #include <algorithm>
-#include <new>
 
 #include "base/error.h"
 
@@ -21,6 +20,13 @@ bool are_rows(std::size_t numbers, std::int64_t samples, std::int64_t width) {
   if (samples == 0 || width == 0) return numbers == 0;
   const auto n = static_cast<std::int64_t>(numbers);
   return n % width == 0 && n / width == samples;
+}
+
+std::shared_ptr<const ArrayData> checked(std::shared_ptr<const ArrayData> data) {
+  if (data) return data;
+  throw UserError("E0313", "there is no data to go through")
+      .saw("a null pointer")
+      .need("an ArrayData");
 }
 
 void check(const ArrayData& d) {
@@ -47,7 +53,7 @@ void copy_row(const std::vector<float>& rows, std::int64_t width, std::size_t fr
 }  // namespace
 
 ArrayLoader::ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptions options)
-    : data_(std::move(data)),
+    : data_(checked(std::move(data))),
       options_(options),
       walk_(static_cast<std::uint64_t>(data_->samples()),
             static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.batch)), options.last,
@@ -61,35 +67,18 @@ ArrayLoader::~ArrayLoader() = default;
 void ArrayLoader::seek(std::uint64_t position) {
   prefetcher_.reset();  // joins the thread before its position is set
   position_ = filling_ = position;
-  std::vector<Slot> slots = make_slots();
+  const double numbers =
+      static_cast<double>(options_.batch) *
+      static_cast<double>(data_->features + std::max<std::int64_t>(data_->outputs, 1));
+  auto slots = make_slots<Slot>(options_.prefetch, numbers * sizeof(float), [this](Slot& slot) {
+    const auto batch = static_cast<std::size_t>(options_.batch);
+    const auto outputs = static_cast<std::size_t>(data_->outputs);
+    slot.features.resize(batch * static_cast<std::size_t>(data_->features));
+    slot.labels.resize(outputs > 0 ? 0 : batch);
+    slot.targets.resize(batch * outputs);
+  });
   prefetcher_ = std::make_unique<Prefetcher<Slot>>(std::move(slots),
                                                    [this](Slot& slot) { return fill(slot); });
-}
-
-// Memory of the batches made ahead. EnvironmentError E0401.
-std::vector<ArrayLoader::Slot> ArrayLoader::make_slots() const {
-  constexpr std::size_t kMostNumbers = std::size_t{1} << 37;  // of a batch: no machine has more
-  constexpr int kMostAhead = 256;                             // as many as hide any hiccup
-  const auto batch = static_cast<std::size_t>(options_.batch);
-  const auto features = static_cast<std::size_t>(data_->features);
-  const auto outputs = static_cast<std::size_t>(data_->outputs);
-  try {
-    if (batch > kMostNumbers / std::max({features, outputs, std::size_t{1}}))
-      throw std::bad_alloc();
-    const int ahead = std::clamp(options_.prefetch, 1, kMostAhead);
-    std::vector<Slot> slots(static_cast<std::size_t>(ahead) + 1);
-    for (Slot& slot : slots) {
-      slot.features.resize(batch * features);
-      slot.labels.resize(outputs > 0 ? 0 : batch);
-      slot.targets.resize(batch * outputs);
-    }
-    return slots;
-  } catch (const std::bad_alloc&) {
-    throw EnvironmentError("E0401", "not enough memory for the batches that are made ahead")
-        .need("memory for batches of " + std::to_string(batch) + " samples of " +
-              std::to_string(features + outputs) + " numbers")
-        .advice("a smaller batch");
-  }
 }
 
 const ArrayBatch* ArrayLoader::next() {

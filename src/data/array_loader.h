@@ -70,7 +70,8 @@ struct ArrayLoaderOptions {
 class ArrayLoader {
  public:
   // Begins at options.position. UserError E0530 (order.h), E0313: the numbers of features and of
-  // labels or targets do not agree.
+  // labels or targets do not agree, or there is no data. EnvironmentError E0401 where the batches
+  // made ahead need more memory than there is.
   ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptions options);
   ~ArrayLoader();
 
@@ -86,7 +87,6 @@ class ArrayLoader {
 
  private:
   struct Slot;
-  std::vector<Slot> make_slots() const;
   bool fill(Slot& slot);
 
   std::shared_ptr<const ArrayData> data_;

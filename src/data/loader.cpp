@@ -37,13 +37,16 @@ TokenLoader::~TokenLoader() = default;
 void TokenLoader::seek(std::uint64_t position) {
   prefetcher_.reset();  // joins the thread before its position is set
   position_ = filling_ = position;
-  std::vector<Slot> slots(static_cast<std::size_t>(std::max(1, options_.prefetch)) + 1);
-  for (Slot& slot : slots) {
-    const std::size_t size = static_cast<std::size_t>(options_.batch * options_.context);
-    slot.inputs.resize(size);
-    slot.targets.resize(size);
-    slot.window.resize(static_cast<std::size_t>(options_.context) + 1);
-  }
+  const double batch = static_cast<double>(options_.batch),
+               context = static_cast<double>(options_.context);
+  const double numbers = 2 * batch * context + context + 1;
+  auto slots =
+      make_slots<Slot>(options_.prefetch, numbers * sizeof(std::int32_t), [this](Slot& slot) {
+        const auto size = static_cast<std::size_t>(options_.batch * options_.context);
+        slot.inputs.resize(size);
+        slot.targets.resize(size);
+        slot.window.resize(static_cast<std::size_t>(options_.context) + 1);
+      });
   prefetcher_ = std::make_unique<Prefetcher<Slot>>(std::move(slots),
                                                    [this](Slot& slot) { return fill(slot); });
 }

@@ -44,7 +44,7 @@ struct TokenLoaderOptions {
   LastBatch last = LastBatch::Wrap;
   std::uint64_t epochs = 0;    // 0: without end
   std::uint64_t position = 0;  // samples already handed out; a resumed run's position_after
-  int prefetch = 3;            // batches made ahead
+  int prefetch = 3;            // batches made ahead; cut to 1 .. 256
 };
 
 // What evaluation wants: everything once, in order, the last window and batch as short as they are.
@@ -53,7 +53,8 @@ TokenLoaderOptions evaluation_options(std::int64_t batch, std::int64_t context);
 // The sequence of batches is a function of the source, the options and the position alone.
 class TokenLoader {
  public:
-  // UserError E0530, DataError E0531 (order.h).
+  // UserError E0530, DataError E0531 (order.h). EnvironmentError E0401 where the batches made ahead
+  // need more memory than there is.
   TokenLoader(TokenSource source, TokenLoaderOptions options);
   ~TokenLoader();
 

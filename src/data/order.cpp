@@ -22,6 +22,10 @@ std::uint64_t mix(std::uint64_t x) {
 // Separates the streams drawn from one seed.
 constexpr std::uint64_t kShuffleStream = 1, kOffsetStream = 2, kRandomStream = 3;
 
+UserError beyond(const std::string& saw, const std::string& need) {
+  return UserError("E0532", "a sample is asked for that there is not").saw(saw).need(need);
+}
+
 }  // namespace
 
 std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
@@ -34,7 +38,7 @@ std::uint64_t scale_down(std::uint64_t random_bits, std::uint64_t n) {
 }
 
 Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(n) {
-  ensure(n >= 1, "a permutation has at least one element");
+  if (n < 1) throw beyond("a permutation of 0", "one of 1 or more");
   // The network works on the smallest domain of 2^(2 half_bits) >= n, which is below 4 n.
   half_bits_ = std::max(1, (static_cast<int>(std::bit_width(n - 1)) + 1) / 2);
   mask_ = (std::uint64_t{1} << half_bits_) - 1;
@@ -42,7 +46,7 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(n) {
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t i) const {
-  ensure(i < n_, "the index lies inside the permutation");
+  if (i >= n_) throw beyond("index " + std::to_string(i), "below " + std::to_string(n_));
   // Walking the cycle from inside [0, n) until it is inside again keeps the map a bijection.
   do {
     std::uint64_t left = i >> half_bits_, right = i & mask_;
@@ -98,18 +102,21 @@ std::uint64_t BatchWalk::batches_left(std::uint64_t position) const {
 WindowOrder::WindowOrder(std::uint64_t tokens, std::uint64_t context, OrderOptions options)
     : tokens_(tokens), context_(context), options_(options) {
   const bool partial_windows = options.sampling == Sampling::Windows && !options.shuffle;
-  const std::uint64_t needed = partial_windows ? 2 : context + 1;
-  if (context == 0 || tokens < needed)
+  const std::uint64_t inputs = partial_windows ? 1 : context;  // and one target more
+  if (context == 0 || tokens <= inputs)
     throw DataError("E0531", "the text is too short")
         .saw(std::to_string(tokens) + " tokens, context " + std::to_string(context))
-        .need("at least " + std::to_string(needed) + " tokens")
+        .need(context == 0      ? "a context of 1 or more"
+              : partial_windows ? "at least 2 tokens"
+                                : "more tokens than the context")
         .advice("more text, a shorter context, or another share for validation");
   samples_ = (tokens - 1) / context;
   if (partial_windows && (tokens - 1) % context != 0) ++samples_;
 }
 
 Window WindowOrder::at(SampleIndex sample) const {
-  ensure(sample.index < samples_, "the sample lies inside its epoch");
+  if (sample.index >= samples_)
+    throw beyond("index " + std::to_string(sample.index), "below " + std::to_string(samples_));
   const auto draw = [&](std::uint64_t stream) {
     return mix_keys(options_.seed, stream, sample.epoch);
   };

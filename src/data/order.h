@@ -18,7 +18,7 @@ std::uint64_t scale_down(std::uint64_t random_bits, std::uint64_t n);
 // A shuffle of 0 .. n-1, a function of the key.
 class Permutation {
  public:
-  // A bijection of [0, n); n >= 1.
+  // A bijection of [0, n); UserError E0532 for n = 0, as below from n on.
   Permutation(std::uint64_t n, std::uint64_t key);
   std::uint64_t operator()(std::uint64_t i) const;  // where i goes; i < n
 
@@ -99,7 +99,7 @@ class WindowOrder {
 
   // The windows of an epoch; with Random as many draws.
   std::uint64_t samples_per_epoch() const { return samples_; }
-  // Where a sample lies; its index is below samples_per_epoch().
+  // Where a sample lies; UserError E0532 unless its index is below samples_per_epoch().
   Window at(SampleIndex sample) const;
 
  private:

@@ -2,16 +2,47 @@
 // not depend on timing; no memory is allocated once it runs.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+
 namespace aloft {
+
+// Memory of the batches made ahead, to be filled by a Prefetcher: `ahead` of them, cut to 1 .. 256
+// (as many as hide any hiccup), and one more, each as `make` leaves it. EnvironmentError E0401
+// where there cannot be `bytes` for each.
+template <class Slot, class Make>
+std::vector<Slot> make_slots(int ahead, double bytes, const Make& make) {
+  const auto count = static_cast<std::size_t>(std::clamp(ahead, 1, 256)) + 1;
+  constexpr double kMostBytes = 1LL << 46;  // no machine has more, whatever it says of itself
+  const std::string what = std::to_string(count) + " batches that are made ahead";
+  constexpr const char* kAdvice = "a smaller batch, or a smaller prefetch";
+  const double all = static_cast<double>(count) * bytes;
+  need_memory(all, what, kAdvice);
+  try {
+    if (all > kMostBytes) throw std::bad_alloc();
+    std::vector<Slot> slots(count);
+    for (Slot& slot : slots) make(slot);
+    return slots;
+  } catch (const std::bad_alloc&) {
+    throw EnvironmentError("E0401", "not enough memory")
+        .need(human_bytes(static_cast<std::uint64_t>(std::min(all, 1e19))) + " for " + what)
+        .advice(kAdvice);
+  }
+}
 
 template <class Slot>
 class Prefetcher {

@@ -24,22 +24,27 @@ std::uint32_t widen(const std::byte* from, std::span<std::int32_t> out) {
 
 constexpr std::size_t kPiece = 4096;  // ids read at once from a file
 
+std::size_t checked_width(int width) {
+  if (width == 2 || width == 4) return static_cast<std::size_t>(width);
+  throw UserError("E0532", "tokens are stored in another number of bytes")
+      .saw(std::to_string(width) + " bytes a token")
+      .need("2 or 4");
+}
+
 }  // namespace
 
 TokenSource::TokenSource(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                          int width, std::int32_t vocab, std::string name)
     : owner_(std::move(owner)),
       data_(bytes.data()),
-      count_(bytes.size() / static_cast<std::size_t>(width)),
+      count_(bytes.size() / checked_width(width)),
       width_(width),
       vocab_(vocab),
-      name_(std::move(name)) {
-  ensure(width == 2 || width == 4, "a stored token has 2 or 4 bytes");
-}
+      name_(std::move(name)) {}
 
 TokenSource TokenSource::from_file(const Path& path, std::uint64_t offset, std::uint64_t count,
                                    int width, std::int32_t vocab) {
-  ensure(width == 2 || width == 4, "a stored token has 2 or 4 bytes");
+  checked_width(width);
   TokenSource source;
   source.file_ = std::make_shared<const InputFile>(path);
   source.offset_ = offset;
@@ -97,7 +102,11 @@ TokenSource TokenSource::with_vocab(std::int32_t vocab) const {
 }
 
 void TokenSource::read(std::uint64_t first, std::span<std::int32_t> out) const {
-  ensure(first <= count_ && out.size() <= count_ - first, "the tokens read lie inside the source");
+  if (first > count_ || out.size() > count_ - first)
+    throw UserError("E0532", "tokens are asked for that there are not")
+        .at(name_)
+        .saw(std::to_string(out.size()) + " from " + std::to_string(first) + " on")
+        .need("at most " + std::to_string(count_) + " in all");
   std::uint32_t largest = 0;
   for (std::size_t at = 0; at < out.size(); at += kPiece)
     largest = std::max(largest,

@@ -17,7 +17,8 @@ namespace aloft {
 class TokenSource {
  public:
   // `bytes` holds ids of `width` bytes each (2 or 4, unsigned, little endian) and stays valid while
-  // `owner` lives. Ids from `vocab` on are refused when they are read.
+  // `owner` lives. Ids from `vocab` on are refused when they are read. UserError E0532 for another
+  // width.
   TokenSource(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, int width,
               std::int32_t vocab, std::string name);
   // `count` ids that begin at byte `offset` of a file. They are read as they are needed, not
@@ -41,9 +42,9 @@ class TokenSource {
   // The same tokens, checked against a smaller vocabulary: the model's.
   TokenSource with_vocab(std::int32_t vocab) const;
 
-  // Copies ids `first` ... into `out`; first + out.size() <= size(). Allocates nothing.
-  // DataError E0522 where an id is not below the vocabulary; EnvironmentError E0608 where the file
-  // has become shorter, E0606.
+  // Copies ids `first` ... into `out`. Allocates nothing. UserError E0532 unless
+  // first + out.size() <= size(); DataError E0522 where an id is not below the vocabulary;
+  // EnvironmentError E0608 where the file has become shorter, E0606.
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
 
  private:

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 
 #include "base/error.h"
 
@@ -127,6 +129,51 @@ TEST(TokenLoader, BadOptionsAreRefused) {
   EXPECT_THROW(TokenLoader(counting(10), {.batch = 1, .context = 10}), DataError);
   EXPECT_THROW(TokenLoader(counting(10), {.batch = 8, .context = 4, .last = LastBatch::Drop}),
                UserError);
+}
+
+template <class Call>
+std::string code_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return "";
+}
+
+// Of a machine that has 2^46 bytes for batches, none.
+TEST(TokenLoader, BatchesThatNoMemoryHoldsAreRefused) {
+  for (const std::int64_t batch :
+       {std::int64_t{1} << 40, std::int64_t{1} << 62, std::numeric_limits<std::int64_t>::max()})
+    for (const int prefetch : {1, std::numeric_limits<int>::max()})
+      EXPECT_EQ(code_of([&] {
+                  TokenLoader(counting(100), {.batch = batch, .context = 90, .prefetch = prefetch});
+                }),
+                "E0401")
+          << batch;
+  auto whole = evaluation_options(1, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(code_of([&] { TokenLoader(counting(100), whole); }), "E0401");
+}
+
+TEST(TokenLoader, MakesAFewBatchesAheadWhateverIsAskedFor) {
+  for (const int prefetch :
+       {std::numeric_limits<int>::min(), -1, 0, std::numeric_limits<int>::max()}) {
+    TokenLoader loader(counting(1000), {.batch = 2, .context = 4, .prefetch = prefetch});
+    EXPECT_EQ(loader.next()->rows, 2) << prefetch;
+  }
+}
+
+TEST(TokenSource, RefusesWhatItDoesNotHave) {
+  const TokenSource source = counting(10);
+  std::vector<std::int32_t> ids(11);
+  EXPECT_EQ(code_of([&] { source.read(0, ids); }), "E0532");
+  EXPECT_EQ(code_of([&] { source.read(8, std::span(ids).first(3)); }), "E0532");
+  EXPECT_EQ(code_of([&] { source.read(~std::uint64_t{0}, std::span(ids).first(1)); }), "E0532");
+  EXPECT_EQ(code_of([&] { source.read(10, std::span(ids).first(0)); }), "");
+  for (const int width : {-4, 0, 1, 3, 8}) {
+    EXPECT_EQ(code_of([&] { TokenSource(nullptr, {}, width, 10, "none"); }), "E0532") << width;
+    EXPECT_EQ(code_of([&] { TokenSource::from_file("none", 0, 0, width, 10); }), "E0532") << width;
+  }
 }
 
 TEST(Prefetcher, StopsWhileWaitingOnEitherSide) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -20,7 +21,7 @@ TEST(Permutation, IsABijectionForEverySize) {
       ASSERT_FALSE(seen[to]) << n;
       seen[to] = true;
     }
-    EXPECT_THROW(p(n), InternalError);
+    EXPECT_THROW(p(n), UserError);
   }
 }
 
@@ -140,11 +141,37 @@ TEST(WindowOrder, RandomOffsetsAreUniformUpToTheLastPossibleOne) {
   for (int c : count) EXPECT_NEAR(c, 1000, 5 * std::sqrt(1000.0));
 }
 
+// What is asked for that is not there is the caller's mistake.
+TEST(Order, RefusesWhatLiesBeyond) {
+  const auto code = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const UserError& e) {
+      return e.code();
+    }
+    return "";
+  };
+  EXPECT_EQ(code([] { Permutation(0, 1); }), "E0532");
+  EXPECT_EQ(code([] { Permutation(5, 1)(5); }), "E0532");
+  const WindowOrder order(17, 8, {});
+  EXPECT_EQ(code([&] { order.at({0, 2}); }), "E0532");
+  EXPECT_EQ(code([&] { order.at({0, ~std::uint64_t{0}}); }), "E0532");
+  EXPECT_EQ(code([&] { order.at({~std::uint64_t{0}, 1}); }), "");
+}
+
 TEST(WindowOrder, RefusesTooLittleText) {
   EXPECT_THROW(WindowOrder(8, 8, {}), DataError);
   EXPECT_THROW(WindowOrder(8, 8, {.sampling = Sampling::Random}), DataError);
   EXPECT_THROW(WindowOrder(1, 8, {.shuffle = false}), DataError);
   EXPECT_THROW(WindowOrder(100, 0, {}), DataError);
+  for (const std::uint64_t most :
+       {~std::uint64_t{0}, ~std::uint64_t{0} - 1, std::uint64_t{1} << 63})
+    for (const Sampling sampling : {Sampling::Windows, Sampling::Random}) {
+      EXPECT_THROW(WindowOrder(100, most, {.sampling = sampling}), DataError) << most;
+      EXPECT_THROW(WindowOrder(0, most, {.sampling = sampling}), DataError) << most;
+      EXPECT_THROW(WindowOrder(most, most, {.sampling = sampling}), DataError) << most;
+    }
+  EXPECT_EQ(WindowOrder(100, ~std::uint64_t{0}, {.shuffle = false}).at({0, 0}), (Window{0, 99}));
   EXPECT_EQ(WindowOrder(9, 8, {}).samples_per_epoch(), 1u);
 }
 
