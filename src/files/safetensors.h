@@ -75,7 +75,8 @@ struct TensorEntry {
 
 // Writes tensor after tensor in the order of the data: larger elements first, so that all are
 // aligned, and by name among equals. The same tensors and metadata give the same bytes.
-// UserError E0614: names that repeat or are not UTF-8, symbolic dimensions.
+// UserError E0614: names that repeat or are not UTF-8, symbolic dimensions, bytes that are not
+// those of the types.
 class SafetensorsWriter {
  public:
   // What is at `path` stays until finish(). EnvironmentError E0603.
@@ -85,7 +86,7 @@ class SafetensorsWriter {
   const std::vector<TensorEntry>& order() const { return order_; }
   // Bytes of order()[0], then order()[1], ...; cut as one likes.
   void write(std::span<const std::byte> bytes);
-  // The file appears here, on the disk. InternalError where bytes are missing, EnvironmentError
+  // The file appears here, on the disk. UserError E0614 where bytes are missing, EnvironmentError
   // E0603.
   void finish();
 

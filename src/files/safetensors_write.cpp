@@ -9,7 +9,7 @@
 namespace aloft {
 namespace {
 
-UserError cannot_name(const std::string& saw, const std::string& need) {
+UserError cannot_write(const std::string& saw, const std::string& need) {
   return UserError("E0614", "tensors that cannot be written as safetensors").saw(saw).need(need);
 }
 
@@ -25,17 +25,17 @@ std::string header_text(const std::vector<TensorEntry>& tensors, const Metadata&
   for (const TensorEntry& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    throw cannot_name("the name " + in_quotes(*twice) + " twice",
-                      "a name of its own for each tensor");
+    throw cannot_write("the name " + in_quotes(*twice) + " twice",
+                       "a name of its own for each tensor");
 
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!metadata.empty()) json["__metadata__"] = metadata;
   std::uint64_t at = 0;
   for (const TensorEntry& tensor : tensors) {
     if (!tensor.type.shape.is_constant())
-      throw cannot_name(tensor.name + " " + tensor.type.str(), "constant dimensions");
+      throw cannot_write(tensor.name + " " + tensor.type.str(), "constant dimensions");
     if (tensor.name.empty() || tensor.name == "__metadata__")
-      throw cannot_name("the name " + in_quotes(tensor.name), "another name");
+      throw cannot_write("the name " + in_quotes(tensor.name), "another name");
     const std::uint64_t end = at + tensor.type.max_bytes();
     nlohmann::ordered_json entry;
     entry["dtype"] = safetensors_name(tensor.type.dtype);
@@ -48,7 +48,7 @@ std::string header_text(const std::vector<TensorEntry>& tensors, const Metadata&
   try {
     text = json.dump();
   } catch (const nlohmann::json::type_error&) {
-    throw cannot_name("a name or metadata with bytes that are not UTF-8", "UTF-8");
+    throw cannot_write("a name or metadata with bytes that are not UTF-8", "UTF-8");
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
@@ -68,13 +68,18 @@ SafetensorsWriter::SafetensorsWriter(const Path& path, std::vector<TensorEntry> 
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
-  ensure(bytes.size() <= remaining_, "no more bytes are written than the tensors have");
+  if (bytes.size() > remaining_)
+    throw cannot_write(
+        std::to_string(bytes.size()) + " bytes",
+        "no more than the " + std::to_string(remaining_) + " that are left to write");
   remaining_ -= bytes.size();
   file_.write(bytes);
 }
 
 void SafetensorsWriter::finish() {
-  ensure(remaining_ == 0, "every tensor's bytes are written before the file is finished");
+  if (remaining_ != 0)
+    throw cannot_write("an end " + std::to_string(remaining_) + " bytes too early",
+                       "the bytes of every tensor");
   file_.commit();
 }
 
@@ -83,7 +88,10 @@ void write_safetensors(const Path& path, std::span<const TensorView> tensors,
   std::map<std::string_view, std::span<const std::byte>> bytes;
   std::vector<TensorEntry> entries;
   for (const TensorView& tensor : tensors) {
-    ensure(tensor.bytes.size() == tensor.type.max_bytes(), "a tensor has the bytes of its type");
+    if (tensor.bytes.size() != tensor.type.max_bytes())
+      throw cannot_write(std::to_string(tensor.bytes.size()) + " bytes of " +
+                             in_quotes(tensor.name) + ", " + tensor.type.str(),
+                         std::to_string(tensor.type.max_bytes()) + " bytes");
     bytes[tensor.name] = tensor.bytes;
     entries.push_back({tensor.name, tensor.type});
   }

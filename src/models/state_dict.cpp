@@ -16,6 +16,20 @@ namespace {
 
 constexpr std::int64_t kPiece = 1 << 16;  // elements converted at a time
 
+UserError is_no_float(DType dtype) {
+  return UserError("E0323", "state is read and written as floats")
+      .saw(std::string(name_of(dtype)))
+      .need("a floating-point type");
+}
+
+void need_elements(const TensorType& type, std::int64_t first, std::size_t count) {
+  const std::int64_t all = type.shape.max_numel();
+  if (first >= 0 && first <= all && count <= static_cast<std::uint64_t>(all - first)) return;
+  throw UserError("E0313", "elements are asked for that a tensor does not have")
+      .saw(std::to_string(count) + " from " + std::to_string(first) + " on")
+      .need("at most " + std::to_string(all) + " in all");
+}
+
 template <class T>
 void floats_from(const std::byte* bytes, std::span<float> to) {
   for (std::size_t i = 0; i < to.size(); ++i) {
@@ -37,7 +51,7 @@ void floats_at(DType dtype, const std::byte* bytes, std::int64_t first, std::spa
     case DType::F16:
       return floats_from<scalar::F16>(bytes, to);
     default:
-      throw InternalError("state is made of floats");
+      throw is_no_float(dtype);
   }
 }
 
@@ -56,7 +70,7 @@ void floats_into(DType dtype, std::byte* bytes, std::int64_t first, std::span<co
         reinterpret_cast<scalar::F16*>(bytes)[i] = scalar::f16_of(from[i]);
       return;
     default:
-      throw InternalError("a parameter is f32, bf16 or f16");
+      throw is_no_float(dtype);
   }
 }
 
@@ -69,8 +83,7 @@ std::vector<std::string> problems_of(const Safetensors& file,
   std::set<std::string> known;
   for (const VariablePtr& v : variables) {
     const std::string& name = v->name.str();
-    if (!known.insert(name).second)
-      problems.push_back("'" + name + "' is the name of two tensors of the model");
+    known.insert(name);
     const TensorView* t = file.find(name);
     if (!t)
       problems.push_back("'" + name + "' is missing");
@@ -93,10 +106,12 @@ std::vector<VariablePtr> state_variables(const nn::Module& model) {
 }
 
 void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> to) {
+  need_elements(tensor.type, first, to.size());
   floats_at(tensor.type.dtype, tensor.bytes.data(), first, to);
 }
 
 void read_state(const Variable& v, std::int64_t first, std::span<float> to) {
+  need_elements(v.type, first, to.size());
   if (is_split(v)) {
     const auto* near = static_cast<const scalar::Bf16*>(v.data);
     const scalar::ConstRests rests(static_cast<const std::uint8_t*>(v.master->data),
@@ -112,6 +127,7 @@ void read_state(const Variable& v, std::int64_t first, std::span<float> to) {
 }
 
 void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
+  need_elements(v.type, first, from.size());
   eager().let_go_of(v);
   if (v.master) eager().let_go_of(*v.master);
   if (is_split(v)) {

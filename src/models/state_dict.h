@@ -16,6 +16,7 @@ namespace aloft::models {
 std::vector<VariablePtr> state_variables(const nn::Module& model);
 
 // The variable's value in fp32, the master's where it has one: to.size() elements from `first` on.
+// UserError E0313 here and below where it does not have so many, E0323 where they are no floats.
 void read_state(const Variable& variable, std::int64_t first, std::span<float> to);
 // Sets elements [first, first + from.size()): the master, and the variable rounded from it.
 void write_state(Variable& variable, std::int64_t first, std::span<const float> from);
@@ -24,8 +25,8 @@ void write_state(Variable& variable, std::int64_t first, std::span<const float> 
 void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> to);
 
 // Writes a model's state to a file: before amp::initialize, after it, while a model trains: the
-// file holds what is trained, in fp32. EnvironmentError E0603, E0604; UserError E0614 where two
-// tensors have one name.
+// file holds what is trained, in fp32. EnvironmentError E0603, E0604; UserError E0614 for metadata
+// that is not UTF-8.
 void save_state(const Path& path, const nn::Module& model, const Metadata& metadata = {});
 
 // Sets parameters, with their masters, and buffers: the next step goes on from what was loaded.

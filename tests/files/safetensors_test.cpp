@@ -83,6 +83,30 @@ TEST(Safetensors, EveryTypeGoesThereAndBack) {
   EXPECT_EQ(read_file(folder / "a"), read_file(folder / "b"));
 }
 
+// A view of other bytes than its type has is the caller's mistake, and leaves no file.
+TEST(Safetensors, RefusesToWriteOtherBytesThanTheTypes) {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> eight(8);
+  const auto code = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const UserError& e) {
+      return e.code();
+    }
+    return "";
+  };
+  for (const Shape& shape : {Shape{3}, Shape{1}, Shape{0}, Shape{}}) {
+    const TensorView view{"a", {DType::F32, shape}, eight};
+    EXPECT_EQ(code([&] { write_safetensors(folder / "a", std::span(&view, 1)); }), "E0614");
+  }
+  const auto writer = [&] {
+    return SafetensorsWriter(folder / "a", {{"a", {DType::F32, Shape{2}}}}, {});
+  };
+  EXPECT_EQ(code([&] { writer().finish(); }), "E0614");
+  EXPECT_EQ(code([&] { writer().write(std::vector<std::byte>(9)); }), "E0614");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+}
+
 // What a file gives dies with it: of one without a name, nothing can be asked.
 template <class File>
 concept GivesItsTensors = requires(File&& file) {
@@ -247,9 +271,9 @@ TEST(SafetensorsWriter, RefusesWhatCannotBeWritten) {
   for (const auto& entries : bad)
     EXPECT_THROW(SafetensorsWriter(folder / "a", entries, {}), UserError);
   SafetensorsWriter writer(folder / "a", {{"a", scalar}}, {});
-  EXPECT_THROW(writer.finish(), InternalError);
+  EXPECT_THROW(writer.finish(), UserError);
   const std::byte two_bytes[2] = {};
-  EXPECT_THROW(writer.write(two_bytes), InternalError);
+  EXPECT_THROW(writer.write(two_bytes), UserError);
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 

@@ -222,6 +222,36 @@ TEST(Detach, StopsTheGradientAndPassesTheValueInBothModes) {
   }
 }
 
+template <class Call>
+std::string code_of(const Call& call) {
+  try {
+    call();
+  } catch (const UserError& e) {
+    return e.code();
+  }
+  return "";
+}
+
+// Elements that a variable does not have are not read from, nor written to, its neighbour's memory.
+TEST(StateValues, AreThoseOfTheVariable) {
+  start(1);
+  Weight model;
+  Variable& w = *model.w;
+  std::vector<float> three(3, 7);
+  const std::span<float> all(three);
+  for (const std::int64_t first : {INT64_MIN, std::int64_t{-1}, std::int64_t{3}, INT64_MAX}) {
+    EXPECT_EQ(code_of([&] { read_state(w, first, all.first(1)); }), "E0313") << first;
+    EXPECT_EQ(code_of([&] { write_state(w, first, all.first(1)); }), "E0313") << first;
+  }
+  EXPECT_EQ(code_of([&] { read_state(w, 0, all); }), "E0313");
+  EXPECT_EQ(code_of([&] { write_state(w, 1, all.first(2)); }), "E0313");
+  EXPECT_EQ(code_of([&] { read_state(w, 2, all.first(0)); }), "");
+  EXPECT_EQ(static_cast<const float*>(w.data)[1], 3);
+  const TensorView ids{"ids", {DType::I32, {2}}, std::as_bytes(all.first(2))};
+  EXPECT_EQ(code_of([&] { read_floats(ids, 0, all.first(2)); }), "E0323");
+  EXPECT_EQ(code_of([&] { read_floats(ids, 1, all.first(2)); }), "E0313");
+}
+
 TEST(HostMemory, EveryTypeComesBack) {
   start(1);
   const auto back = [](DType dtype, const auto& values) {
