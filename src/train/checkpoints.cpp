@@ -1,5 +1,6 @@
 #include "train/checkpoints.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,17 @@ std::string problem_of_last_step(const Optimizer& optimizer) {
   return skipped == 0 || searching ? "" : "the gradients of the last step were not finite";
 }
 
+// Whatever else the optimizer trains would be in no checkpoint.
+void check_trains(const Optimizer& optimizer, const nn::Module& model) {
+  const std::vector<VariablePtr> all = model.parameters();
+  for (const VariablePtr& p : optimizer.given())
+    if (std::find(all.begin(), all.end(), p) == all.end())
+      throw UserError("E0807", "the optimizer trains a parameter that the model does not have")
+          .saw("'" + p->name.str() + "'")
+          .need("the model that the optimizer was made for, whole")
+          .advice("several models with one optimizer: make them children of one module");
+}
+
 }  // namespace
 
 void Checkpoints::step(const StepResult& result, const Optimizer& optimizer) {
@@ -98,10 +110,15 @@ void Checkpoints::begin_run() {
 
 Path Checkpoints::save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
                        std::optional<double> loss) {
-  if (at.step < 0)
+  if (at.step < 0 || static_cast<std::uint64_t>(at.step) > kMostInManifest)
     throw UserError("E0824", "a checkpoint is of a step that cannot be")
         .saw("step " + std::to_string(at.step))
-        .need("the number of steps made, 0 or more");
+        .need("the number of steps made, from 0 to 2^53");
+  if (at.data_position > kMostInManifest)
+    throw UserError("E0824", "a checkpoint is of a place in the data that cannot be")
+        .saw("data_position " + std::to_string(at.data_position))
+        .need("the number of samples handed out, at most 2^53");
+  check_trains(optimizer, model);
   if (!run_) begin_run();
   CheckpointMeta meta;
   meta.run = *run_;
@@ -123,6 +140,7 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model, const Op
 }
 
 std::optional<LoopPosition> Checkpoints::load(nn::Module& model, Optimizer& optimizer) {
+  check_trains(optimizer, model);
   const auto newest = folder_->to_resume();
   if (!newest) {
     // Begun anew from states that nobody goes on from, it is their training still.

@@ -37,7 +37,8 @@ struct LoopPosition {
 // (docs/checkpoints.md): each holds parameters with their masters, buffers, moments, sums over
 // micro-batches, the counts and the loss scale of the optimizer, this thread's random state with
 // what has been drawn under it, and the position. A model with several optimizers takes a folder
-// for each.
+// for each, and an optimizer of several models is saved with a module that has all of them: save()
+// and load() end in UserError E0807 where it trains what the model does not have.
 //
 // They belong to one training, whose name they carry: load() goes on with that of what it loads,
 // else the first save() draws one. Those of others are neither counted nor removed.
@@ -62,9 +63,10 @@ class Checkpoints {
   // before still are. Changes no bit of what follows. A state that is not healthy
   // (docs/checkpoints.md) is saved with a mark, and said: load() passes it over, and no healthy one
   // makes room for it. `loss`: of the state as it is now, where the program has measured it; a
-  // step's is that of the weights before its update. UserError E0824 where the step is below 0;
-  // E0827, and nothing is written, where the folder holds another training's checkpoints, with
-  // which load() did not go on. EnvironmentError E0603, E0604.
+  // step's is that of the weights before its update. UserError E0824 where the step is below 0,
+  // or it or the place in the data above 2^53; E0827, and nothing is written, where the folder
+  // holds another training's checkpoints, with which load() did not go on. EnvironmentError E0603,
+  // E0604.
   Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
             std::optional<double> loss = {});
 

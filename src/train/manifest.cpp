@@ -13,9 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-// No run comes near; arithmetic on numbers below stays exact.
-constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
-
 constexpr const char* kHash = "xxh3";
 
 // Of everything but itself. A JSON object is sorted by key and its numbers are written so that they
@@ -40,7 +37,7 @@ class Fields {
   bool has(const char* key) const { return object_.contains(key); }
   std::uint64_t count(const char* key) const {
     const json& v = at(key);
-    if (!v.is_number_unsigned() || v.get<std::uint64_t>() > kMost)
+    if (!v.is_number_unsigned() || v.get<std::uint64_t>() > kMostInManifest)
       wrong(key, "a whole number from 0 to 2^53");
     return v.get<std::uint64_t>();
   }

@@ -17,6 +17,8 @@ namespace aloft {
 // 2: names the run, says whether the state is healthy, and has a hash of itself. 1, of programs
 // before, is read too.
 inline constexpr int kCheckpointFormat = 2;
+// Of steps, samples and tokens. No run comes near; arithmetic on numbers below stays exact.
+inline constexpr std::uint64_t kMostInManifest = std::uint64_t{1} << 53;
 
 struct CheckpointMeta {
   int format = kCheckpointFormat;

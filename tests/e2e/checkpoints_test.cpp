@@ -417,7 +417,7 @@ TEST(Checkpoints, WhatIsAnothersIsRefusedAndChangesNothing) {
   EXPECT_EQ(refused("down", optim::AdamW{.lr = 1}, "O0"), "");  // a rate may change
 }
 
-TEST(Checkpoints, OneProgramAtATimeAndNoStepBelowZero) {
+TEST(Checkpoints, OneProgramAtATimeAndNoStepThatCannotBe) {
   use_cpu();
   const TemporaryFolder folder;
   Checkpoints checkpoints(folder / "new");
@@ -428,7 +428,33 @@ TEST(Checkpoints, OneProgramAtATimeAndNoStepBelowZero) {
   EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.save({.step = -1}, model, opt); }), "E0824");
   EXPECT_EQ(code_of([&] { Checkpoints(folder / "other", -1); }), "E0824");
   EXPECT_EQ(code_of([&] { Checkpoints(folder / std::string("new\0er", 6)); }), "E0609");
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // that a manifest can tell
+  for (const std::uint64_t beyond : {kMost + 1, std::uint64_t{INT64_MAX}}) {
+    const auto step = static_cast<std::int64_t>(beyond);
+    EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.save({step, 1}, model, opt); }), "E0824");
+    EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.save({1, beyond}, model, opt); }), "E0824");
+  }
   EXPECT_TRUE(steps_in(folder / "new").empty());
+  checkpoints.save({std::int64_t{kMost}, kMost}, model, opt);
+  const auto at = checkpoints.load(model, opt);
+  EXPECT_TRUE(at && at->step == std::int64_t{kMost} && at->data_position == kMost);
+}
+
+// Its weights would be in no checkpoint, and the run could not be gone on with.
+TEST(Checkpoints, AModelWithoutSomeOfWhatIsTrainedIsRefused) {
+  use_cpu();
+  const TemporaryFolder folder;
+  Checkpoints checkpoints(folder.path());
+  Net model, other;
+  std::vector<VariablePtr> both = model.parameters();
+  const std::vector<VariablePtr> more = other.parameters();
+  both.insert(both.end(), more.begin(), more.end());
+  Optimizer of_both(optim::Sgd{}, both, {}), own(optim::Sgd{}, model.parameters(), {});
+  EXPECT_EQ(code_of([&] { checkpoints.save({1, 1}, model, of_both); }), "E0807");
+  EXPECT_EQ(code_of([&] { checkpoints.save({1, 1}, other, own); }), "E0807");
+  EXPECT_EQ(code_of([&] { checkpoints.load(other, own); }), "E0807");
+  EXPECT_TRUE(steps_in(folder.path()).empty());
+  checkpoints.save({1, 1}, model, own);
 }
 
 // A training of plain steps in a folder: the step that it began behind.
