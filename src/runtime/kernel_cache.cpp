@@ -27,12 +27,12 @@ bool gives_nothing(const CallSpec& call) {
   return !call.out.empty();
 }
 
+}  // namespace
+
 std::shared_ptr<const Prepared> prepare(const Kernel& kernel, const CallSpec& call) {
   if (gives_nothing(call)) return std::make_shared<NothingToDo>();
   return kernel.prepare(call);
 }
-
-}  // namespace
 
 PreparedKernel KernelCache::get(const CallSpec& call) {
   const std::string key = call_key(call);

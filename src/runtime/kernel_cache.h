@@ -18,6 +18,9 @@ struct PreparedKernel {
   std::vector<std::string> refusals;
 };
 
+// What computes a call by this kernel; where its results have no element, nothing at all.
+std::shared_ptr<const Prepared> prepare(const Kernel& kernel, const CallSpec& call);
+
 class KernelCache {
  public:
   explicit KernelCache(const Backend& backend) : backend_(backend) {}

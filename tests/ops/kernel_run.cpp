@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/kernel_cache.h"
 #include "types/tolerance.h"
 
 namespace aloft::testing {
@@ -49,7 +50,7 @@ RunResult run_kernel(const Kernel& kernel, const CallSpec& spec, const std::vect
     outs.push_back(buffers.back().data());
   }
   if (options.share) outs[options.share->second] = ins[options.share->first];
-  const std::unique_ptr<Prepared> prepared = kernel.prepare(call);
+  const std::shared_ptr<const Prepared> prepared = prepare(kernel, call);
   GuardedBuffer scratch(prepared->scratch_bytes());
   RunArgs args{ins, outs, scratch.data(), options.symbols};
   prepared->run(args);

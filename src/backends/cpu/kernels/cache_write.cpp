@@ -33,7 +33,7 @@ class CacheWrite : public Prepared {
     // Rows outside the cache are dropped.
     const std::int64_t first = std::max<std::int64_t>(0, -position);
     const std::int64_t last = std::min(rows_, most_ - position);
-    if (last <= first || row_bytes_ == 0) return;
+    if (last <= first) return;
     for (std::int64_t b = 0; b < batch; ++b)
       std::memcpy(out + b * bytes + (position + first) * row_bytes_,
                   rows + (b * rows_ + first) * row_bytes_,

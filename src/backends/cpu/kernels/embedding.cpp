@@ -37,7 +37,7 @@ class Embedding : public Prepared {
         void* to = at(args.out[0], i * width_, type_);
         if (id < 0 || id >= rows_)
           fill_nan(type_, to, width_);
-        else if (bytes > 0)
+        else
           std::memcpy(to, at(static_cast<const void*>(args.in[0]), id * width_, type_), bytes);
       }
     });
@@ -59,7 +59,7 @@ class EmbeddingGrad : public Prepared {
       : type_(call.out[0].dtype),
         id_type_(call.in[kIds].dtype),
         width_(call.out[0].shape[1].max()),
-        rows_(width_ > 0 ? call.out[0].shape[0].max() : 0),  // empty ones may be any number
+        rows_(call.out[0].shape[0].max()),
         most_ids_(call.in[kIds].shape.max_numel()),
         ids_(extent_of(call.in[kIds].shape.numel(), call)) {}
 

@@ -25,7 +25,6 @@ class Slice : public Prepared {
     // Runs of the output, each dense in the input too.
     const std::int64_t run = attrs_.step == 1 ? range_.count : 1;
     const std::int64_t runs = attrs_.step == 1 ? 1 : range_.count;
-    if (range_.count == 0) return;
     parallel_for(view_.outer.at(args.symbols) * runs, run * bytes_ / 8 + 4,
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t t = begin; t < end; ++t) {

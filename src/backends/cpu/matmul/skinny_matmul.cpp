@@ -143,7 +143,7 @@ std::size_t skinny_scratch_bytes(const SkinnySpec& s) {
 }
 
 void run_skinny(const SkinnySpec& s, const SkinnyPointers& p) {
-  if (s.m == 0 || s.n == 0) return;
+  if (s.m == 0) return;
   const std::int64_t rows = padded_rows(s.m);
   float* a = static_cast<float*>(p.scratch);
   widen(s.a, p.a, a, s.m * s.k);
