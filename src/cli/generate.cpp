@@ -205,7 +205,7 @@ Action generate_verb(CLI::App& app) {
       ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
   app.add_option("--temperature", o->sampling.temperature, "0: always the likeliest token")
-      ->check(number_between(0, 100))
+      ->check(number_between(0, SamplingOptions::kMostTemperature))
       ->capture_default_str();
   app.add_option("--top-k", o->sampling.top_k, "only the k likeliest tokens; 0: all")
       ->check(at_least(0))

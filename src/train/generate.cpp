@@ -39,6 +39,26 @@ models::Gpt2Cache make_cache(const models::Gpt2& model, std::int64_t rows,
   return model.make_cache(rows, c.context, type);
 }
 
+UserError out_of_range(const std::string& saw, const std::string& need) {
+  return UserError("E0700", "an option of drawing text is out of range").saw(saw).need(need);
+}
+
+// The ranges of `aloft generate`; NaN is in none.
+void check(const SamplingOptions& o) {
+  constexpr double kMost = SamplingOptions::kMostTemperature;
+  if (!(o.temperature >= 0 && o.temperature <= kMost))
+    throw out_of_range("temperature = " + shortest(o.temperature),
+                       "a number from 0 to " + shortest(kMost));
+  if (o.top_k < 0)
+    throw out_of_range("top_k = " + std::to_string(o.top_k), "a whole number, 0 or more");
+  if (!(o.top_p >= 0 && o.top_p <= 1))
+    throw out_of_range("top_p = " + shortest(o.top_p), "a number from 0 to 1");
+}
+
+void need_ids(std::int64_t ids) {
+  if (ids < 1) throw out_of_range("ids = " + std::to_string(ids), "a whole number, 1 or more");
+}
+
 // Tokens of a prompt that are fed at once: enough to read the weights seldom, few enough for the
 // activations to stay small.
 constexpr std::int64_t kStretch = 64;
@@ -47,7 +67,9 @@ constexpr std::int64_t kStretch = 64;
 
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o,
                           std::int64_t index) {
-  ensure(!logits.empty(), "there are logits to sample from");
+  check(o);
+  if (logits.empty())
+    throw UserError("E0812", "there is no token to choose from").need("one logit or more");
   const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
     return !(x < std::numeric_limits<float>::infinity());
   });
@@ -61,7 +83,7 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
   const auto likelier = [&](std::int32_t a, std::int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
   };
-  if (o.temperature <= 0) return *std::min_element(order.begin(), order.end(), likelier);
+  if (o.temperature == 0) return *std::min_element(order.begin(), order.end(), likelier);
   if (o.top_k > 0 && o.top_k < static_cast<std::int64_t>(order.size())) {
     std::nth_element(order.begin(), order.begin() + (o.top_k - 1), order.end(), likelier);
     order.resize(o.top_k);
@@ -115,6 +137,13 @@ void Generator::check(std::span<const std::int32_t> tokens) const {
           .need("0 to " + std::to_string(model_.config().vocab - 1));
 }
 
+void Generator::need_start() const {
+  if (sequences_[0].empty())
+    throw UserError("E0812", "the generator has no token to go on from")
+        .saw("a call before start()")
+        .need("start() with a prompt of one token or more");
+}
+
 // Tokens [from, from + count) of every row.
 void Generator::run(int program, std::int32_t* input, std::size_t from, std::size_t count) {
   for (const auto& sequence : sequences_)
@@ -144,7 +173,11 @@ void Generator::start(std::span<const std::int32_t> tokens) {
 }
 
 void Generator::feed(std::span<const std::int32_t> tokens) {
-  ensure(tokens.size() == sequences_.size(), "every row is fed one token");
+  need_start();
+  if (tokens.size() != sequences_.size())
+    throw UserError("E0812", "a generator is fed a token a row")
+        .saw(std::to_string(tokens.size()) + " tokens")
+        .need(std::to_string(sequences_.size()) + ", one for each row");
   check(tokens);
   for (std::size_t row = 0; row < tokens.size(); ++row) sequences_[row].push_back(tokens[row]);
   const auto length = static_cast<std::int64_t>(sequences_[0].size());
@@ -159,6 +192,12 @@ void Generator::feed(std::span<const std::int32_t> tokens) {
 }
 
 std::span<const float> Generator::logits(std::int64_t ids, std::int64_t row) const {
+  need_start();
+  need_ids(ids);
+  if (row < 0 || row >= rows())
+    throw UserError("E0812", "the generator has no such row")
+        .saw(std::to_string(row))
+        .need("0 to " + std::to_string(rows() - 1));
   const std::int64_t vocab = model_.config().vocab;
   return {logits_ + row * vocab, static_cast<std::size_t>(std::min(ids, vocab))};
 }
@@ -166,6 +205,10 @@ std::span<const float> Generator::logits(std::int64_t ids, std::int64_t row) con
 std::vector<DrawnText> draw_texts(
     Generator& generator, std::span<const std::int32_t> prompt, const DrawOptions& o,
     const std::function<void(std::int64_t row, std::int32_t token)>& drawn) {
+  check(o.sampling);
+  need_ids(o.ids);
+  if (o.tokens < 0)
+    throw out_of_range("tokens = " + std::to_string(o.tokens), "a whole number, 0 or more");
   const std::int64_t rows = generator.rows();
   std::vector<DrawnText> texts(static_cast<std::size_t>(rows));
   std::vector<std::int32_t> next(texts.size());

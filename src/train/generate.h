@@ -17,14 +17,16 @@
 namespace aloft {
 
 struct SamplingOptions {
-  double temperature = 1.0;  // 0: always the likeliest token
+  static constexpr double kMostTemperature = 100;
+  double temperature = 1.0;  // to kMostTemperature; 0: always the likeliest token
   std::int64_t top_k = 0;    // only the k likeliest; 0: all
-  double top_p = 1.0;        // only the likeliest that together have this probability
+  double top_p = 1.0;        // only the likeliest that together have this probability; 0 to 1
   std::uint64_t seed = 1;
 };
 
 // Draws the `index`-th token of a sequence from its logits; a pure function. DivergedError E0813
-// where a logit is NaN or +inf.
+// where a logit is NaN or +inf, UserError E0812 where there is none, E0700 where an option is out
+// of range.
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& options,
                           std::int64_t index);
 
@@ -40,16 +42,19 @@ class Generator {
 
   std::int64_t rows() const { return static_cast<std::int64_t>(sequences_.size()); }
 
-  // Starts every row anew with `tokens` (at least one; the last context - 1 of them count);
-  // afterwards logits() are those of the next token.
+  // Starts every row anew with `tokens` (at least one: UserError E0812; the last context - 1 of
+  // them count); afterwards logits() are those of the next token. Here and below DataError E0522
+  // for a token outside the model's vocabulary.
   void start(std::span<const std::int32_t> tokens);
   // Feeds one more token a row. When the context is full, the older part of every sequence is let
   // go and the newer half or so is fed again, so that a token costs about the same wherever it
-  // stands: positions are learnt, and a cache that slid by one would hold none of them.
+  // stands: positions are learnt, and a cache that slid by one would hold none of them. UserError
+  // E0812 before start(), or for another number of tokens.
   void feed(std::span<const std::int32_t> tokens);
   void feed(std::int32_t token) { feed({&token, 1}); }
-  // Of a row's next token; of the first `ids` tokens only, where a padded head has more rows than
-  // the tokenizer has pieces.
+  // Of a row's next token; of the first `ids` tokens only where a padded head has more rows than
+  // the tokenizer has pieces. UserError E0812 before start(), or where there is no such row; E0700
+  // where ids are below 1.
   std::span<const float> logits(std::int64_t ids = INT64_MAX, std::int64_t row = 0) const;
 
   // How often the context was full, and how many tokens went through the model a row, those that
@@ -59,6 +64,7 @@ class Generator {
 
  private:
   void check(std::span<const std::int32_t> tokens) const;
+  void need_start() const;
   void run(int program, std::int32_t* input, std::size_t from, std::size_t count);
   void feed_all();
 
@@ -74,7 +80,7 @@ class Generator {
 };
 
 struct DrawOptions {
-  std::int64_t tokens = 100;        // at most so many a row
+  std::int64_t tokens = 100;        // at most so many a row; 0 or more
   std::int64_t ids = INT64_MAX;     // of Generator::logits()
   std::optional<std::int32_t> end;  // the token that ends a text
   SamplingOptions sampling;         // row r draws with seed + r
@@ -86,7 +92,8 @@ struct DrawnText {
 };
 
 // Goes on from `prompt` in every row, until each has its tokens or has ended. `drawn` hears of
-// every token as it is drawn.
+// every token as it is drawn. UserError E0700, before anything is drawn, where an option is out of
+// range; E0812 for an empty prompt.
 std::vector<DrawnText> draw_texts(
     Generator& generator, std::span<const std::int32_t> prompt, const DrawOptions& options,
     const std::function<void(std::int64_t row, std::int32_t token)>& drawn = {});
