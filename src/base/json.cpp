@@ -59,6 +59,15 @@ std::string_view json_problem(std::string_view text) {
   return is_too_deep(text) ? "JSON that is nested too deeply" : "text that is not JSON";
 }
 
+bool is_utf8(std::string_view text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump());
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
 std::string json_text(const nlohmann::json& value, int indent) {
   return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }

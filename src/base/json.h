@@ -23,6 +23,9 @@ bool begins_as_json(std::string_view text);
 // What the text of a discarded value is, for a message: "not JSON", "nested too deeply".
 std::string_view json_problem(std::string_view text);
 
+// Whether all of a text's bytes are UTF-8, so that JSON holds it as it is.
+bool is_utf8(std::string_view text);
+
 // The text of a value; bytes that are not UTF-8 (names of files) become replacement characters.
 // `indent` below zero: one line.
 std::string json_text(const nlohmann::json& value, int indent = -1);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontend/description.h"
+#include "frontend/variable_values.h"
 
 namespace aloft {
 namespace {
@@ -127,6 +130,25 @@ void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
       .advice("update late, or train in bf16 or f32 without clipping");
 }
 
+// What is no parameter, or cannot be trained. A description has no memory yet.
+void check_parameters(const std::vector<VariablePtr>& parameters) {
+  std::set<const Variable*> seen;
+  for (const VariablePtr& p : parameters) {
+    if (!p) throw no_variable("an optimizer is to train no parameter");
+    if (!p->data && !is_only_described()) throw has_no_memory(*p);
+    const DType t = p->type.dtype;
+    if (t != DType::F32 && t != DType::BF16 && t != DType::F16)
+      throw UserError("E0311", "the parameter '" + p->name.str() + "' cannot be trained")
+          .saw(p->type.str())
+          .need("f32, bf16 or f16");
+    if (!seen.insert(p.get()).second)
+      throw UserError("E0325", "an optimizer is to train the same parameter twice")
+          .saw("'" + p->name.str() + "' once more")
+          .need("each parameter once")
+          .advice("leave out the parameters of a module whose parent's are there");
+  }
+}
+
 }  // namespace
 
 UserError nothing_to_train() {
@@ -141,6 +163,7 @@ void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& 
     throw UserError("E0819", "the optimizer has no update rule")
         .saw("an OptimizerSpec whose rule is null")
         .advice("begin with optim::AdamW{...} or another of optim/, which gives a whole spec");
+  check_parameters(parameters);
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const VariablePtr& p) { return p->requires_grad; }))
     throw nothing_to_train();

@@ -8,7 +8,8 @@ namespace aloft {
 
 // UserError E0801: there is nothing to train. E0809: a pattern matches no parameter, frozen ones
 // included. E0814: numbers out of range, all of them. E0816: an early update that cannot be early.
-// E0819: no update rule.
+// E0819: no update rule. E0325: a parameter is null, has no memory or is given twice. E0311: one is
+// not f32, bf16 or f16.
 void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
                      const scalar::ScalerRule& scaler);
 

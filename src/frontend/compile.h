@@ -35,6 +35,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,7 @@ struct CompileOptions {
   // The first dimension of the arguments may be a batch: later calls may bring fewer rows (a
   // partial last batch) and run the same program. False: every number of rows is compiled for.
   bool partial_batches = true;
-  int threads = 0;              // 0: as many as OpenMP has
+  int threads = 0;              // 0: as many as OpenMP has; at most 1024
   PipelineOptions passes = {};  // passes to leave out, a look at each one's result
 };
 
@@ -146,6 +147,19 @@ class CompiledCall {
   bool has_several_callers_ = false;  // so far
 };
 
+// Inside: UserErrors that compile() ends in.
+void check_compile(bool is_empty, const CompileOptions& options);
+// Whether f is a std::function or a pointer that was never assigned.
+template <class F>
+bool is_empty(const F& f) {
+  if constexpr (requires { f.operator bool(); })
+    return !f.operator bool();
+  else if constexpr (std::is_pointer_v<F>)
+    return f == nullptr;
+  else
+    return false;
+}
+
 // What compile() returns, to be called like the function that it was made from.
 // Copies share what is compiled, and a call through one of them is a call of all.
 template <class F>
@@ -153,7 +167,9 @@ class Compiled {
  public:
   // As compile() makes it. Nothing is traced before the first call.
   Compiled(F f, CompileOptions options)
-      : state_(std::make_shared<State>(std::move(f), std::move(options))) {}
+      : state_(std::make_shared<State>(std::move(f), std::move(options))) {
+    check_compile(is_empty(state_->f), state_->options);
+  }
   // No move of its own: what was moved from can still be called.
   Compiled(const Compiled&) = default;
   Compiled& operator=(const Compiled&) = default;
@@ -183,6 +199,7 @@ class Compiled {
     Programs* programs = state_->call ? state_->call->programs() : nullptr;
     if (!programs)
       throw UserError("E0315", "nothing has been compiled yet")
+          .need("a call before")
           .advice("call the compiled function once: its arguments' types are needed");
     return *programs;
   }
@@ -211,6 +228,8 @@ class Compiled {
 
 // f, a function of tensors, to be traced and compiled by its first call. f returns a tensor, a
 // StepResult, or a vector or tuple of tensors. What f throws comes from the call that traces it.
+// UserError E0302 where f was never assigned, E0700 for a number of threads that cannot be, E0317
+// where a pass to leave out is none, or none that can be left out.
 template <class F>
 Compiled<F> compile(F f, CompileOptions options = {}) {
   return Compiled<F>(std::move(f), std::move(options));

@@ -135,6 +135,8 @@ bool is_current(const EagerCell& c, const Variable& v) {
 }  // namespace
 
 Tensor EagerEmitter::state(const VariablePtr& variable) {
+  if (!variable) throw no_variable("the value of no variable is asked for");
+  if (!variable->data) throw has_no_memory(*variable);
   sweep_if_grown();
   const auto held = hold_places();  // another thread's program may be placing it
   CellPtr& c = states_[variable.get()];
@@ -160,8 +162,10 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
 }
 
 void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  if (!variable) throw no_variable("a value is given to no variable");
   const EagerCell& c = cell(value);
   if (c.type != variable->type) throw changes_type(*variable, c.type);
+  if (!variable->data) throw has_no_memory(*variable);
   // A program that several threads call may be moving the random states of all of them.
   const auto held = variable == random_state() ? hold_places() : std::unique_lock<std::mutex>();
   if (c.data == variable->data) return;  // it is the value
@@ -389,11 +393,7 @@ Tensor from_int64s(const std::vector<std::int64_t>& values, const Shape& shape) 
 }
 
 Tensor grad_of(const VariablePtr& parameter) {
-  if (!parameter)
-    throw UserError("E0325", "the gradient of no parameter is asked for")
-        .saw("an empty VariablePtr, as Module::parameter() gives for a name that it does not know")
-        .need("a parameter of the model")
-        .advice("compare the name with those of model.parameters()");
+  if (!parameter) throw no_variable("the gradient of no parameter is asked for");
   const Tensor g = eager().gradient_of(parameter);
   return g.is_defined() ? in_session(g) : g;
 }

@@ -1,8 +1,10 @@
 #include "frontend/module.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "frontend/description.h"
 #include "frontend/host_count.h"
@@ -12,11 +14,8 @@
 namespace aloft::nn {
 
 Module::Module(Module& parent, std::string_view name) : name_(name) {
-  path_ = parent.path_.empty() ? name_ : parent.path_ + "." + name_;
-  for (const Module* sibling : parent.children_)
-    if (sibling->name_ == name_)
-      throw UserError("E0701", "two modules have the name '" + path_ + "'")
-          .need("distinct names among the children of a module");
+  parent.check_name(name);
+  path_ = parent.full_name(name);
   mode_->training = parent.mode_->training;
   parent_ = &parent;
   parent.children_.push_back(this);
@@ -32,6 +31,34 @@ std::string Module::full_name(std::string_view name) const {
   return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
 }
 
+namespace {
+// Whether both could stand for one full name, with whatever follows.
+bool can_meet(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  return b.starts_with(a) && (a.size() == b.size() || b[a.size()] == '.');
+}
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+}  // namespace
+
+void Module::check_name(std::string_view name) const {
+  const bool can_be_saved = !name.empty() && name != "__metadata__" && is_utf8(name) &&
+                            std::none_of(name.begin(), name.end(), is_control);
+  if (!can_be_saved)
+    throw UserError("E0701", "a part of a module has a name that no checkpoint can hold")
+        .saw(in_quotes(full_name(name)))
+        .need("one character or more, UTF-8, no control character, not __metadata__");
+  const auto refuse_where_it_meets = [&](std::string_view other) {
+    if (can_meet(name, other))
+      throw UserError("E0701", "two parts of a module have one name, or may come to it")
+          .saw(in_quotes(full_name(name)) + " beside " + in_quotes(full_name(other)))
+          .need("names of which neither is the other, or its beginning up to a dot");
+  };
+  const std::size_t beginning = full_name("").size();
+  for (const Module* child : children_) refuse_where_it_meets(child->name_);
+  for (const VariablePtr& v : own_)
+    refuse_where_it_meets(std::string_view(v->name.str()).substr(beginning));
+}
+
 void allocate(Variable& v) {
   v.data = nullptr;
   v.memory = nullptr;
@@ -41,26 +68,32 @@ void allocate(Variable& v) {
   v.data = v.memory.get();
 }
 
-VariablePtr Module::add_parameter(std::string_view name, const Shape& shape, const Fill& fill,
-                                  bool is_norm) {
+VariablePtr Module::new_variable(std::string_view name, const Shape& shape, StateClass cls) const {
+  check_name(name);
   auto v = std::make_shared<Variable>();
   v->name = full_name(name);
   v->type = {DType::F32, shape};
-  v->cls = StateClass::Parameter;
-  v->is_norm = is_norm;
+  v->cls = cls;
   allocate(*v);
+  return v;
+}
+
+VariablePtr Module::add_parameter(std::string_view name, const Shape& shape, const Fill& fill,
+                                  bool is_norm) {
+  if (!fill)
+    throw UserError("E0302", "the values of a parameter are filled by no function")
+        .saw("a function that was never assigned, for " + in_quotes(full_name(name)))
+        .need("one that fills `count` values");
+  const VariablePtr v = new_variable(name, shape, StateClass::Parameter);
+  v->is_norm = is_norm;
   if (v->data) fill(static_cast<float*>(v->data), shape.max_numel());
   own_.push_back(v);
   return v;
 }
 
 VariablePtr Module::add_buffer(std::string_view name, const Shape& shape, float value) {
-  auto v = std::make_shared<Variable>();
-  v->name = full_name(name);
-  v->type = {DType::F32, shape};
-  v->cls = StateClass::Buffer;
+  const VariablePtr v = new_variable(name, shape, StateClass::Buffer);
   v->requires_grad = false;
-  allocate(*v);
   if (v->data) std::fill_n(static_cast<float*>(v->data), shape.max_numel(), value);
   own_.push_back(v);
   return v;

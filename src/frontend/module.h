@@ -17,8 +17,12 @@ namespace aloft::nn {
 // the constructor, and have children and parameters as members.
 class Module {
  public:
-  Module() = default;                             // a root
-  Module(Module& parent, std::string_view name);  // a child
+  Module() = default;  // a root
+  // A child. Every parameter and buffer of a model has a full name of its own, which a checkpoint
+  // can hold: UserError E0701 where a name is empty, "__metadata__", not UTF-8 or has a control
+  // character; where the module has it already, for whatever; or where one is the other's beginning
+  // up to a dot, as "a" is of "a.b".
+  Module(Module& parent, std::string_view name);
   virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -50,7 +54,8 @@ class Module {
 
  protected:
   using Fill = std::function<void(float* values, std::int64_t count)>;
-  // Creates a fp32 variable "path.name", filled at once.
+  // Creates a fp32 variable "path.name", filled at once. UserError E0701 as for a child, E0302
+  // where `fill` was never assigned.
   VariablePtr add_parameter(std::string_view name, const Shape& shape, const Fill& fill,
                             bool is_norm = false);
   VariablePtr add_buffer(std::string_view name, const Shape& shape, float value);
@@ -71,6 +76,8 @@ class Module {
   };
   std::shared_ptr<Mode> mode_ = std::make_shared<Mode>();
 
+  void check_name(std::string_view name) const;
+  VariablePtr new_variable(std::string_view name, const Shape& shape, StateClass cls) const;
   void collect(StateClass cls, std::vector<VariablePtr>& into) const;
 };
 

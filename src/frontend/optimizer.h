@@ -93,7 +93,8 @@ class Optimizer {
   // updated by way of it.
   // UserErrors of frontend/check_optimizer.h: E0801 (nothing to train), E0809 (a pattern matches no
   // parameter), E0814 (a number out of range), E0816 (an early update cannot clip or skip), E0819
-  // (no update rule).
+  // (no update rule), E0325 (a parameter is null, has no memory or is given twice), E0311 (one is
+  // not f32, bf16 or f16).
   Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
             scalar::ScalerRule scaler);
   // No move of its own: what was moved from is the same optimizer still.

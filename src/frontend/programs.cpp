@@ -6,7 +6,10 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
 #include "frontend/eager.h"
+#include "frontend/variable_values.h"
 #include "passes/lower_to_plan.h"
 #include "runtime/default_backend.h"
 
@@ -26,7 +29,17 @@ ChooseKernel chooser() {
   };
 }
 
+void check_programs(int threads, const PipelineOptions& options) {
+  if (threads < 0 || threads > kMostThreads)
+    throw UserError("E0700", "a program cannot run on so many threads")
+        .saw(std::to_string(threads))
+        .need("a whole number, 0 or more and at most " + std::to_string(kMostThreads))
+        .advice("0: as many as OpenMP has");
+  compile_pipeline().check(options);
+}
+
 Programs::Programs(int threads, PipelineOptions options) : options_(std::move(options)) {
+  check_programs(threads, options_);
   plan_.threads = threads > 0 ? threads : omp_get_max_threads();
   plan_.backend = default_backend().name();
 }
@@ -64,6 +77,8 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
 
 void Programs::finish() {
   const auto start = std::chrono::steady_clock::now();
+  for (const auto& [id, variable] : variables_.by_id())
+    if (!variable->data) throw has_no_memory(*variable);
   eager().let_go_of_variables();  // they move
   executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables_.by_id());
   watched_by_index_.clear();
@@ -113,9 +128,16 @@ void Programs::check_output(std::string_view program, std::string_view name,
   if (!p) return;
   for (const NamedRef& r : p->outputs)
     if (r.name == name && size_of(r.ref.type.dtype) != bytes)
-      throw InternalError("result '" + std::string(name) + "' is read with the wrong element size")
-          .saw(r.ref.type.str())
-          .need(std::to_string(bytes) + " bytes an element");
+      throw UserError("E0323", "result '" + std::string(name) + "' is read as another type")
+          .saw(r.ref.type.str() + ", read with " + std::to_string(bytes) + " bytes an element")
+          .need(std::to_string(size_of(r.ref.type.dtype)) + " bytes an element");
+}
+
+void Programs::refuse_name(const std::string& program) const {
+  std::vector<std::string> known;
+  for (const auto& [name, graph] : graphs_) known.push_back(name);
+  throw UserError("E0315", "there is no program " + in_quotes(program))
+      .need(known.empty() ? "one that was compiled" : "one of: " + join(known, ", "));
 }
 
 }  // namespace aloft

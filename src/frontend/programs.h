@@ -20,9 +20,13 @@
 
 namespace aloft {
 
+// UserError E0700: a number of threads that cannot be. E0317: a pass to leave out is none, or none
+// that can be left out.
+void check_programs(int threads, const PipelineOptions& options);
+
 class Programs {
  public:
-  // `threads` 0: as many as OpenMP has.
+  // `threads` 0: as many as OpenMP has. UserErrors of check_programs().
   explicit Programs(int threads = 0, PipelineOptions options = {});
 
   // Traces, compiles and adds a program; replaces one of the same name. Where it throws, the
@@ -57,23 +61,32 @@ class Programs {
   void run(int program, std::span<const std::int64_t> lengths);
 
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
-  // The graph of a program as lowered, and the times of its passes.
-  const Graph& graph(const std::string& program) const { return graphs_.at(program); }
+  // The graph of a program as lowered, and the times of its passes. UserError E0315, here and
+  // below, where there is no program of that name.
+  const Graph& graph(const std::string& program) const { return of(graphs_, program); }
   // What a gradient would miss that ends at each output of a program.
-  const std::map<std::string, Lost>& behind(const std::string& p) const { return behind_.at(p); }
+  const std::map<std::string, Lost>& behind(const std::string& p) const { return of(behind_, p); }
   // Whether a program's function took the bound of a length for a number (Dim::max): it is right
   // for the longest batch alone.
-  bool reads_bound(const std::string& p) const { return reads_bound_.at(p); }
-  const std::vector<PassTime>& pass_times(const std::string& p) const { return times_.at(p); }
+  bool reads_bound(const std::string& p) const { return of(reads_bound_, p); }
+  const std::vector<PassTime>& pass_times(const std::string& p) const { return of(times_, p); }
   // Every precision decision made for a program, forward and backward.
   const std::vector<DecisionRecord>& decisions(const std::string& p) const {
-    return decisions_.at(p);
+    return of(decisions_, p);
   }
   double compile_seconds() const { return compile_seconds_; }
 
  private:
-  // InternalError where a result's elements are not `bytes` wide: a precision policy narrowed what
-  // the caller reads as f32, and nobody cast it back.
+  [[noreturn]] void refuse_name(const std::string& program) const;
+  template <class T>
+  const T& of(const std::map<std::string, T>& all, const std::string& program) const {
+    const auto it = all.find(program);
+    if (it == all.end()) refuse_name(program);
+    return it->second;
+  }
+
+  // UserError E0323 where a result's elements are not `bytes` wide: a precision policy narrowed
+  // what the caller reads as f32, say, and nobody cast it back.
   void check_output(std::string_view program, std::string_view name, std::size_t bytes) const;
 
   // Variables whose values eager code may have at hand: parameters and buffers.

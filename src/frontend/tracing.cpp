@@ -72,6 +72,7 @@ TraceEmitter::Values& TraceEmitter::values_of(const VariablePtr& variable) {
 }
 
 Tensor TraceEmitter::state(const VariablePtr& variable) {
+  if (!variable) throw no_variable("the value of no variable is asked for");
   Values& values = values_of(variable);
   if (values.updated.is_valid()) {
     // A leaf: no gradient passes from a variable's new value to what it was computed from.
@@ -83,6 +84,7 @@ Tensor TraceEmitter::state(const VariablePtr& variable) {
 }
 
 void TraceEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  if (!variable) throw no_variable("a value is given to no variable");
   const BoundWatch inference(nullptr);
   if (const TensorType type = type_of(value); type != variable->type)
     throw changes_type(*variable, type);

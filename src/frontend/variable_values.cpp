@@ -33,4 +33,17 @@ UserError changes_type(const Variable& variable, const TensorType& given) {
       .advice("cast or reshape the new value");
 }
 
+UserError no_variable(const std::string& headline) {
+  return UserError("E0325", headline)
+      .saw("an empty VariablePtr, as Module::parameter() gives for a name that it does not know")
+      .need("a parameter of the model")
+      .advice("compare the name with those of model.parameters()");
+}
+
+UserError has_no_memory(const Variable& variable) {
+  return UserError("E0325", "the variable '" + variable.name.str() + "' has no memory")
+      .saw("a " + variable.type.str() + " whose data is null")
+      .need("one that a module has made, by add_parameter() or add_buffer()");
+}
+
 }  // namespace aloft

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "base/error.h"
 #include "graph/tensor.h"
@@ -21,5 +22,10 @@ UserError depends_on_none(const TensorType& target);
 
 // UserError E0323: a variable is given a value of another type.
 UserError changes_type(const Variable& variable, const TensorType& given);
+
+// UserError E0325: there is no variable where one is needed; `headline` says where.
+UserError no_variable(const std::string& headline);
+// UserError E0325: a variable without memory is used for its value.
+UserError has_no_memory(const Variable& variable);
 
 }  // namespace aloft

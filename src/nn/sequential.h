@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "nn/layer.h"
 
 namespace aloft::nn {
@@ -28,11 +29,16 @@ class Sequential : public Layer {
     layers_.push_back(std::move(layer));
     return *this;
   }
-  // Appends a function of one tensor, such as relu, or a lambda.
+  // Appends a function of one tensor, such as relu, or a lambda. UserError E0302 where it was never
+  // assigned.
   Sequential& add(Tensor (*function)(Operand)) {
+    if (!function) return add(Stage());
     return add(Stage([function](const Tensor& x) { return function(x); }));
   }
   Sequential& add(Stage stage) {
+    if (!stage)
+      throw UserError("E0302", label("Sequential", "a stage is a function that was never assigned"))
+          .need("a function of one tensor, such as relu");
     stages_.push_back(std::move(stage));
     return *this;
   }

@@ -109,6 +109,7 @@ Tensor CastingEmitter::state(const VariablePtr& variable) {
 }
 
 void CastingEmitter::update(const VariablePtr& variable, const Tensor& value) {
+  if (!variable) return inner_->update(variable, value);  // which says so
   // A variable keeps its type whatever a policy made of its new value.
   inner_->update(
       variable, cast_to(value, variable->type.dtype, current_where(), "a variable keeps its type"));

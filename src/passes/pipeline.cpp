@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace aloft {
 
@@ -36,6 +37,17 @@ std::vector<std::string> Pipeline::optional_passes() const {
     if (!p->gives && std::find(names.begin(), names.end(), p->name) == names.end())
       names.emplace_back(p->name);
   return names;
+}
+
+void Pipeline::check(const PipelineOptions& options) const {
+  const std::vector<std::string> known = optional_passes();
+  for (const std::string& name : options.skip) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string near = nearest_name(name, known);
+    throw UserError("E0317", in_quotes(name) + " is no pass that may be left out")
+        .need("one of: " + join(known, ", "))
+        .advice(near.empty() ? "`aloft passes` lists them" : near);
+  }
 }
 
 std::vector<PassTime> Pipeline::run(Graph& graph, const PassContext& context,

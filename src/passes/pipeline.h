@@ -11,7 +11,7 @@
 namespace aloft {
 
 struct PipelineOptions {
-  std::vector<std::string> skip;  // names of optional passes
+  std::vector<std::string> skip;  // names of optional_passes()
   std::function<void(int number, std::string_view pass, const Graph&)> dump;  // after each pass
 };
 
@@ -34,6 +34,8 @@ class Pipeline {
   std::vector<const Pass*> passes() const;
   // Names of those that a later one does not build on, each once: PipelineOptions::skip takes them.
   std::vector<std::string> optional_passes() const;
+  // UserError E0317 where PipelineOptions::skip names none of these.
+  void check(const PipelineOptions& options) const;
   std::string_view name() const { return name_; }
 
  private:

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "data/tokenizers/bpe_tokenizer.h"
-#include "data/tokenizers/utf8.h"
 #include "passes/pipeline.h"
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
@@ -415,15 +414,6 @@ class Reader {
   std::map<std::string, std::string> precision_origin_;
   std::vector<std::pair<std::string, std::string>> mistakes_;
 };
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const utf8::Step step = utf8::step(text, at);
-    if (!step.valid) return false;
-    at += step.length;
-  }
-  return true;
-}
 
 // A --set value is TOML where it parses as TOML, else the text itself.
 json override_value(const std::string& text) {

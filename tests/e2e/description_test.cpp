@@ -56,7 +56,7 @@ TEST_F(Description, WhatHasNoValuesDoesNotRun) {
   use_cpu();
   Session session = open_session(recipe({"precision=O0"}), 64, nullptr);
   const auto runner = make_runner(session);
-  EXPECT_THROW(runner->start(), InternalError);
+  EXPECT_THROW(runner->start(), UserError);
 }
 
 // A machine has less than this: nothing of the sort is reserved, and the plan is there.

@@ -2,11 +2,8 @@
 // side. And a program means the same in both modes where it updates variables more than once.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "e2e/training.h"
-#include "files/safetensors.h"
 #include "models/mlp.h"
-#include "models/state_dict.h"
 #include "numbers.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
@@ -332,25 +329,6 @@ TEST(ProgramOrder, WhatIsComputedUnderNoGradHasNoGradientInBothModes) {
     EXPECT_EQ(g.item(), 64 * 3);  // it can be asked for its own
     EXPECT_EQ(static_cast<const float*>(w->data)[0], 0) << is_compiled;
   }
-}
-
-TEST(StateFiles, NameATwofoldNameInsteadOfLosingATensor) {
-  start();
-  struct Twice : nn::Module {
-    nn::Linear a{*this, "a", 4, 4};
-    VariablePtr b = add_parameter("a.weight", {4, 4}, [](float*, std::int64_t) {});
-  } model;
-  const Path path = std::filesystem::temp_directory_path() / "aloft-twofold.safetensors";
-  std::filesystem::remove(path);
-  EXPECT_THROW(models::save_state(path, model), UserError);
-  EXPECT_FALSE(std::filesystem::exists(path));
-  struct Once : nn::Module {
-    nn::Linear a{*this, "a", 4, 4};
-  } once;
-  models::save_state(path, once);
-  EXPECT_THROW(models::load_state(Safetensors::open(path), model), DataError);
-  models::load_state(Safetensors::open(path), once);
-  std::filesystem::remove(path);
 }
 
 }  // namespace
