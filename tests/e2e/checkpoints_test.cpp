@@ -422,12 +422,12 @@ TEST(Checkpoints, OneProgramAtATimeAndNoStepThatCannotBe) {
   const TemporaryFolder folder;
   Checkpoints checkpoints(folder / "new");
   EXPECT_EQ(code_of([&] { Checkpoints second(folder / "new"); }), "E0821");
+  EXPECT_EQ(code_of([&] { Checkpoints(folder / std::string("new\0er", 6)); }), "E0609");
   Net model;
   auto [net, opt] = amp::initialize(model, optim::Sgd{}, "O0");
   EXPECT_FALSE(checkpoints.load(model, opt));
   EXPECT_EQ(code_of([&, &opt = opt] { checkpoints.save({.step = -1}, model, opt); }), "E0824");
   EXPECT_EQ(code_of([&] { Checkpoints(folder / "other", -1); }), "E0824");
-  EXPECT_EQ(code_of([&] { Checkpoints(folder / std::string("new\0er", 6)); }), "E0609");
   constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // that a manifest can tell
   for (const std::uint64_t beyond : {kMost + 1, std::uint64_t{INT64_MAX}}) {
     const auto step = static_cast<std::int64_t>(beyond);
