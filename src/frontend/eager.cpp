@@ -30,15 +30,8 @@ constexpr std::uint32_t kUnrecorded = 1u << 31;
 
 EagerEmitter::EagerEmitter(KernelCache& kernels) : kernels_(kernels) { tape_.name = "tape"; }
 
-namespace {
-[[noreturn]] void no_value(const Tensor& t) {
-  ensure(t.is_defined(), "an eager tensor holds its value");
-  throw is_of_another_trace();
-}
-}  // namespace
-
 const EagerCell& EagerEmitter::cell(const Tensor& t) const {
-  if (t.held() == nullptr) no_value(t);
+  if (t.held() == nullptr) refuse_foreign(t);
   return *static_cast<const EagerCell*>(t.held().get());
 }
 
@@ -113,7 +106,7 @@ void EagerEmitter::join(const CellPtr& c) {
 
 Tensor EagerEmitter::current(const Tensor& t) {
   auto c = std::static_pointer_cast<EagerCell>(t.held());
-  if (c == nullptr) no_value(t);
+  if (c == nullptr) refuse_foreign(t);
   if (is_recorded(*c)) return wrap(c);
   if (is_recording())
     join(c);

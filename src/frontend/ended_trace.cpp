@@ -1,6 +1,7 @@
 #include "frontend/ended_trace.h"
 
 namespace aloft {
+namespace {
 
 UserError is_of_another_trace() {
   return UserError("E0304", "a tensor is used outside of the program that it belongs to")
@@ -10,8 +11,6 @@ UserError is_of_another_trace() {
           "compute in each call what the function keeps between calls; pass an outside tensor to "
           "the compiled function as an argument");
 }
-
-namespace {
 
 class EndedTrace : public Emitter {
   using Tensors = std::vector<Tensor>;
@@ -42,6 +41,11 @@ class EndedTrace : public Emitter {
 };
 
 }  // namespace
+
+void refuse_foreign(const Tensor& t) {
+  if (!t.is_defined()) static_cast<void>(t.type());  // E0302
+  throw is_of_another_trace();
+}
 
 Emitter& ended_trace() {
   static EndedTrace refuses;

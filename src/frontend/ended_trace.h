@@ -8,8 +8,9 @@
 
 namespace aloft {
 
-// UserError E0304: a tensor is used where only those of the present trace have a meaning.
-UserError is_of_another_trace();
+// A tensor is used where only those of the present program have a meaning: UserError E0304, or
+// E0302 where it was never assigned.
+[[noreturn]] void refuse_foreign(const Tensor& t);
 
 // What the emitter of an ended trace passes on to: refuses everything (E0304).
 Emitter& ended_trace();

@@ -70,6 +70,10 @@ void allocate(Variable& v) {
 
 VariablePtr Module::new_variable(std::string_view name, const Shape& shape, StateClass cls) const {
   check_name(name);
+  if (!shape.is_constant())
+    throw UserError("E0306", "a part of a module has a length without a value")
+        .saw(in_quotes(full_name(name)) + " of " + shape.str())
+        .need("lengths that are numbers");
   auto v = std::make_shared<Variable>();
   v->name = full_name(name);
   v->type = {DType::F32, shape};

@@ -55,7 +55,7 @@ class Module {
  protected:
   using Fill = std::function<void(float* values, std::int64_t count)>;
   // Creates a fp32 variable "path.name", filled at once. UserError E0701 as for a child, E0302
-  // where `fill` was never assigned.
+  // where `fill` was never assigned, E0306 for a symbolic length.
   VariablePtr add_parameter(std::string_view name, const Shape& shape, const Fill& fill,
                             bool is_norm = false);
   VariablePtr add_buffer(std::string_view name, const Shape& shape, float value);

@@ -23,7 +23,7 @@ Name StateTable::id_of(const VariablePtr& variable) {
 
 void TraceEmitter::check_own(const Tensor& t) const {
   const bool is_own = !t.held().owner_before(front_) && !front_.owner_before(t.held());
-  if (!is_own) throw is_of_another_trace();
+  if (!is_own) refuse_foreign(t);
 }
 
 TensorType TraceEmitter::type_of(const Tensor& t) const {
@@ -251,6 +251,9 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
     return function(operands);
   }();
   for (const auto& [output, tensor] : outputs) {
+    if (!tensor.is_defined())
+      throw UserError("E0302", "result '" + output + "' was never assigned")
+          .need("a tensor that the traced function has computed");
     if (tensor.emitter() != &emitter)
       throw UserError("E0304", "result '" + output + "' was not computed by the traced function")
           .need("tensors that depend on its arguments or on parameters");

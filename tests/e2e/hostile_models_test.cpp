@@ -78,6 +78,38 @@ TEST_F(HostileArguments, ThatAreNoParameter) {
   expect_code("data that is null", "E0313", [] { ArrayLoader(nullptr, {}); });
 }
 
+TEST_F(HostileArguments, ThatAreTensorsNeverAssigned) {
+  Two model;
+  Optimizer optimizer(optim::Sgd{}, model.parameters(), {});
+  const Tensor none;
+  const auto never = [&](const char* what, const auto& call) { expect_code(what, "E0302", call); };
+  never("minimize", [&] { minimize(none, optimizer); });
+  never("scaled_gradients", [&] { scaled_gradients(none, optimizer); });
+  expect_code("update_parameters", "E0807", [&] { update_parameters(none, {}, optimizer); });
+  expect_code("apply_gradients", "E0807", [&] { apply_gradients(none, {}, optimizer); });
+  never("update_scaler", [&] { update_scaler({}, optimizer); });
+  never("scale_loss", [&] { amp::scale_loss(none, optimizer); });
+  expect_code("amp::step", "E0808", [&] { amp::step(none, optimizer); });
+  never("loss", [] { StepResult().loss(); });
+  never("skipped", [] { static_cast<void>(StepResult().skipped()); });
+  never("backward", [&] { none.backward(); });
+  never("detach", [&] { detach(none); });
+  never("a model of it", [&] { model(none); });
+  never("an update", [&] { current_emitter().update(model.up.weight, none); });
+  never("an argument", [&] { compile([](const Tensor& t) { return t + 1; })(none); });
+  never("a result", [&] { compile([](const Tensor&) { return Tensor(); })(one); });
+  never("a traced update", [&] {
+    compile([&](const Tensor& t) {
+      current_emitter().update(model.up.weight, Tensor());
+      return t + 1;
+    })(one);
+  });
+  never("a traced loss",
+        [&] { compile([&](const Tensor&) { return minimize(Tensor(), optimizer); })(one); });
+  optimizer.set_accumulation(2);
+  never("accumulate", [&] { accumulate(none, optimizer); });
+}
+
 TEST_F(HostileArguments, ThatAreFunctionsNeverAssigned) {
   std::function<Tensor(Tensor)> none;
   Tensor (*null)(Operand) = nullptr;
@@ -92,6 +124,10 @@ TEST_F(HostileArguments, ThatAreFunctionsNeverAssigned) {
     Filled() { add_parameter("w", {2}, {}); }
   };
   expect_code("a parameter filled by none", "E0302", [] { Filled model; });
+  struct Long : nn::Module {
+    Long() { add_buffer("b", {Dim::symbolic("B", 4)}, 1); }
+  };
+  expect_code("a buffer without a length", "E0306", [] { Long model; });
 }
 
 // What a module is given: children, parameters and buffers, in this order, by their names.
