@@ -23,16 +23,15 @@ file(GLOB pages ${prefix}/share/doc/aloft/*.md ${prefix}/share/doc/aloft/example
      ${prefix}/share/aloft/recipes/*.md)
 foreach(page IN LISTS pages)
   get_filename_component(folder ${page} DIRECTORY)
-  file(STRINGS ${page} lines REGEX "\\]\\([^)#:]+[#)]")
-  foreach(line IN LISTS lines)
-    string(REGEX REPLACE "`[^`]*`" "" line "${line}")  # a function's declaration is no link
-    string(REGEX MATCHALL "\\]\\([^)#:]+[#)]" links "${line}")
-    foreach(link IN LISTS links)
-      string(REGEX REPLACE "^..(.+).$" "\\1" link "${link}")
-      if(NOT EXISTS ${folder}/${link})
-        message(FATAL_ERROR "${page} links to ${link}, which is not installed")
-      endif()
-    endforeach()
+  file(READ ${page} text)
+  string(REGEX REPLACE "`[^`\n]*`" "" text "${text}")  # a function's declaration is no link
+  string(REGEX REPLACE "[][;]" "|" text "${text}")  # which a list takes for its own
+  string(REGEX MATCHALL "[|]\\([^)#: \n]+[#)]" links "${text}")
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "^..(.+).$" "\\1" link "${link}")
+    if(NOT EXISTS ${folder}/${link})
+      message(FATAL_ERROR "${page} links to ${link}, which is not installed")
+    endif()
   endforeach()
 endforeach()
 

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <numeric>
 
 #include "aloft/loader.h"
 #include "base/error.h"
@@ -578,26 +577,6 @@ TEST(Checkpoints, ThoseWithoutANameGoOn) {
   EXPECT_EQ(trained(checkpoints, true, 5), 3);
   EXPECT_EQ(steps_in(folder.path()), (std::vector<std::string>{"step-000004", "step-000005"}));
   EXPECT_EQ(trained(checkpoints, true, 6), 5);
-}
-
-// A loop that begins inside an epoch hands out the rest of it.
-TEST(Loader, GoesOnFromAPosition) {
-  use_cpu();
-  const auto epoch = [](Loader& loader) {
-    std::vector<std::vector<float>> batches;
-    for (const auto& [x, y] : loader) batches.push_back(x.to_floats());
-    return batches;
-  };
-  const ArrayLoaderOptions options{.batch = 8, .seed = 1};
-  Loader whole(samples(), options), resumed(samples(), options);
-  const auto first = epoch(whole), second = epoch(whole);
-  ASSERT_EQ(first.size(), 4u);
-  EXPECT_EQ(whole.position(), 56u);
-  EXPECT_EQ(whole.epoch(), 2u);
-  resumed.seek(16);
-  EXPECT_EQ(resumed.epoch(), 0u);
-  EXPECT_EQ(epoch(resumed), (std::vector<std::vector<float>>{first[2], first[3]}));
-  EXPECT_EQ(epoch(resumed), second);
 }
 
 }  // namespace
