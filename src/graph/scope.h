@@ -17,6 +17,7 @@ struct Where {
   Name pass;    // the pass that made the node; empty: traced from the user's program
   Name reason;  // why the pass made it
   Name policy;  // text of the precision recipe that governs the node; empty: none
+  Name listed;  // the parameter that the node reads and the recipe lists; empty: none
   Phase phase = Phase::Forward;
 
   friend bool operator==(const Where&, const Where&) = default;

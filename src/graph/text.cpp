@@ -78,6 +78,7 @@ std::string node_text(const Graph& g, std::uint32_t n, const Numbering& number) 
   if (w.file) s += " @ " + quoted(w.file.str()) + ":" + std::to_string(w.line);
   if (w.path) s += " path=" + quoted(w.path.str());
   if (w.policy) s += " policy=" + quoted(w.policy.str());
+  if (w.listed) s += " listed=" + quoted(w.listed.str());
   if (w.phase != Phase::Forward) s += " phase=" + quoted(std::string(name_of(w.phase)));
   if (w.pass) s += " pass=" + quoted(w.pass.str());
   if (w.reason) s += " reason=" + quoted(w.reason.str());
@@ -208,6 +209,7 @@ Where parse_where(Cursor& c, std::string& members, std::optional<int>& occurrenc
   }
   if (c.take("path=")) w.path = c.string();
   if (c.take("policy=")) w.policy = c.string();
+  if (c.take("listed=")) w.listed = c.string();
   if (c.take("phase=")) {
     const auto phase = parse_phase(c.string());
     if (!phase) c.fail("forward, backward or update");

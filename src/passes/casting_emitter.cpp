@@ -42,20 +42,53 @@ void CastingEmitter::keep_numbers(Decision& d, std::span<const Tensor> in) const
 }
 
 void CastingEmitter::note_parameter(ValueId value, const std::string& name) {
-  parameters_[value] = name;
+  parameters_[value] = {name};
+}
+
+bool CastingEmitter::lists_parameters(const Where& where) {
+  if (!where.policy || where.phase != Phase::Forward) return false;
+  const PrecisionRecipe& recipe = recipe_of(where.policy);
+  return !recipe.deny_params.empty() || !recipe.allow_params.empty();
+}
+
+void CastingEmitter::list_parameter(std::span<const Tensor> in, Where& where) {
+  if (where.listed || !lists_parameters(where)) return;
+  std::vector<std::string_view> names;
+  for (const Tensor& t : in)
+    if (const auto it = parameters_.find(t.id()); it != parameters_.end())
+      names.insert(names.end(), it->second.begin(), it->second.end());
+  const std::string_view listed = listed_parameter(names, recipe_of(where.policy));
+  if (!listed.empty()) where.listed = listed;
+}
+
+namespace {
+bool only_moves(Name op) {
+  for (const char* name :
+       {"cast", "reshape", "transpose", "slice", "split", "concat", "stack", "broadcast"})
+    if (op == Name(name)) return true;
+  return false;
+}
+}  // namespace
+
+// Parameters that are moved, and nothing beside them, are those parameters still.
+void CastingEmitter::note_moved(Name op, std::span<const Tensor> in, const Where& where,
+                                ValueId out) {
+  if (!lists_parameters(where) || !only_moves(op)) return;
+  std::vector<std::string> all;
+  for (const Tensor& t : in) {
+    const auto it = parameters_.find(t.id());
+    if (it == parameters_.end()) return;
+    all.insert(all.end(), it->second.begin(), it->second.end());
+  }
+  parameters_[out] = std::move(all);
 }
 
 std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n) {
   const Node& node = graph.node(n);
   note_number(node.op, node.attrs, {n, 0}, node.where);
-  if (node.where.policy)
-    for (ValueId v : node.in)
-      if (const auto it = parameters_.find(v); it != parameters_.end())
-        parameters_of_path_[node.where.path].insert(it->second);
   const bool is_ours = node.op == Name("cast") && node.where.reason;  // cast_to() says why
   if (!is_ours) return std::nullopt;
   const ValueId from = node.in[0], to{n, 0};
-  if (const auto it = parameters_.find(from); it != parameters_.end()) parameters_[to] = it->second;
   const auto [it, is_new] = casts_.emplace(std::pair{from, node.out[0].dtype}, handle(to));
   return is_new ? std::nullopt : std::optional(it->second.id());
 }
@@ -84,9 +117,9 @@ void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
       casts.emplace(std::pair{from, key.second}, Tensor(this, to, cast.held()));
   }
   casts_ = std::move(casts);
-  std::map<ValueId, std::string> parameters;
-  for (auto& [id, name] : parameters_)
-    if (const ValueId now = find(id); now.is_valid()) parameters.emplace(now, std::move(name));
+  std::map<ValueId, std::vector<std::string>> parameters;
+  for (auto& [id, names] : parameters_)
+    if (const ValueId now = find(id); now.is_valid()) parameters.emplace(now, std::move(names));
   parameters_ = std::move(parameters);
   std::set<ValueId> wide;
   for (const ValueId id : wide_)
@@ -139,8 +172,7 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
   w.pass = w.pass ? w.pass : Name("insert-casts");
   w.reason = reason;
   Tensor result = adopt(inner_->emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
-  if (const auto it = parameters_.find(t.id()); it != parameters_.end())
-    parameters_[result.id()] = it->second;
+  note_moved("cast", std::span(&t, 1), where, result.id());
   // A cast that is not recorded has no gradient: it must not serve an op that is.
   if (inner_->is_recording()) casts_[key] = result;
   return result;
@@ -156,10 +188,7 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   q.is_loss = op.is_loss;
   q.capability = capability_;
   std::vector<DType> types, numbers;
-  auto& of_path = parameters_of_path_[where.path];
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (const auto it = parameters_.find(in[i].id()); it != parameters_.end())
-      of_path.insert(it->second);
     const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
                                 static_cast<int>(i)) != op.keep_inputs.end();
     if (!kept) (numbers_.contains(in[i].id()) ? numbers : types).push_back(type_of(in[i]).dtype);
@@ -167,8 +196,8 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   if (std::none_of(types.begin(), types.end(), is_float))
     types.insert(types.end(), numbers.begin(), numbers.end());
   q.inputs = types;
-  const std::vector<std::string_view> parameters(of_path.begin(), of_path.end());
-  q.parameters = parameters;
+  const std::string_view listed = where.listed.str();
+  if (where.listed) q.parameters = std::span(&listed, 1);
   return decide(q, recipe_of(where.policy));
 }
 
@@ -221,6 +250,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   Where where = at;
   const bool wide = is_wide(op, operands, at);
   if (wide) where.policy = kWidePolicy;
+  list_parameter(operands, where);
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
   if (d.applies && !numbers_.empty()) keep_numbers(d, operands);
@@ -247,6 +277,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   for (Tensor& t : operands) t = inner_->current(t);
   std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
   for (const Tensor& t : out) note_number(name, attrs, t.id(), where);
+  for (const Tensor& t : out) note_moved(name, operands, where, t.id());
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.
   const bool wide_by_itself =

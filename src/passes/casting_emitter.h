@@ -68,8 +68,7 @@ class CastingEmitter : public Emitter {
   // `value` is the parameter `name`: patterns of the recipe apply to ops that read it.
   void note_parameter(ValueId value, const std::string& name);
   // Takes note of a node that the trace of `graph` emitted through an emitter such as this: casts
-  // that are there serve what follows, and parameters are known by who read them. The cast that
-  // `n` repeats, if it does.
+  // that are there serve what follows. The cast that `n` repeats, if it does.
   std::optional<ValueId> learn(const Graph& graph, std::uint32_t n);
   // Appends every decision to `into` from now on; nullptr stops.
   void record_decisions(std::vector<DecisionRecord>* into) { decisions_ = into; }
@@ -83,6 +82,12 @@ class CastingEmitter : public Emitter {
   void count_cached(std::map<const void*, long>& references) const;
 
  private:
+  // Where::listed of an op that the forward pass begins to emit; the backward pass has it from
+  // there.
+  void list_parameter(std::span<const Tensor> in, Where& where);
+  void note_moved(Name op, std::span<const Tensor> in, const Where& where, ValueId out);
+  // Whether names of parameters matter there.
+  bool lists_parameters(const Where& where);
   void note_number(Name op, const Attrs& attrs, ValueId value, const Where& where);
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
@@ -97,8 +102,7 @@ class CastingEmitter : public Emitter {
   Capability capability_;
   std::map<Name, PrecisionRecipe> recipes_;
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
-  std::map<ValueId, std::string> parameters_;
-  std::map<Name, std::set<std::string>> parameters_of_path_;
+  std::map<ValueId, std::vector<std::string>> parameters_;  // names of those that a value is
   std::map<ValueId, double> numbers_;  // f32 constants without axes that a low type does not hold
   ValueId passing_number_;
   std::set<ValueId> wide_;  // losses, what was asked for in f32, and what was computed from them

@@ -17,14 +17,6 @@
 namespace aloft {
 namespace {
 
-void note_parameters(const Graph& graph, CastingEmitter& casting) {
-  for (std::uint32_t n : graph.states()) {
-    const Node& node = graph.node(n);
-    if (std::get<std::string>(*node.attrs.find("class")) == name_of(StateClass::Parameter))
-      casting.note_parameter({n, 0}, std::get<std::string>(*node.attrs.find("name")));
-  }
-}
-
 // Whether `reader` means the same with operands of type `given` in place of the value `v`.
 bool takes(const Graph& graph, const Node& reader, ValueId v, const TensorType& given) {
   const OpDef* op = find_op(reader.op);
@@ -83,7 +75,6 @@ PassReport run(Graph& graph, const PassContext& context) {
   GraphEmitter plain(graph);
   CastingEmitter casting(plain, context.capability);
   casting.record_decisions(context.decisions);
-  note_parameters(graph, casting);
   // In order: a later gradient may go through an earlier one.
   for (std::uint32_t n : traced)
     if (is_request(n))

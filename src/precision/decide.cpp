@@ -20,6 +20,14 @@ Listing listing_of(const DecisionQuery& q, const PrecisionRecipe& r) {
 
 }  // namespace
 
+std::string_view listed_parameter(std::span<const std::string_view> names,
+                                  const PrecisionRecipe& recipe) {
+  for (const auto* patterns : {&recipe.deny_params, &recipe.allow_params})
+    for (std::string_view name : names)
+      if (glob_match_any(*patterns, name)) return name;
+  return {};
+}
+
 Decision decide(const DecisionQuery& q, const PrecisionRecipe& recipe) {
   ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
   Facts facts{.numeric = q.numeric,

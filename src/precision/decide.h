@@ -21,7 +21,8 @@ struct DecisionQuery {
   Phase phase = Phase::Forward;
   // Types of the inputs that may be cast: state that is updated (running statistics) stays out.
   std::span<const DType> inputs = {};
-  // Names of the parameters among the inputs, or, in the backward phase, of the forward node's.
+  // Names of the parameters among the inputs, or, in the backward phase, of the forward node's:
+  // those that the recipe lists matter.
   std::span<const std::string_view> parameters = {};
   // The op is a loss, or works on the value of one: whoever asks follows losses through Follow ops,
   // or else `loss + 0.01 * penalty` would be narrowed under O2.
@@ -29,6 +30,11 @@ struct DecisionQuery {
   bool is_norm = false;
   Capability capability = {};
 };
+
+// Of the names of an op's parameters the one that decides: the first that the recipe denies, else
+// the first that it allows; empty: it lists none.
+std::string_view listed_parameter(std::span<const std::string_view> names,
+                                  const PrecisionRecipe& recipe);
 
 // The recipe must be resolved (no `auto` left).
 Decision decide(const DecisionQuery& query, const PrecisionRecipe& recipe);
