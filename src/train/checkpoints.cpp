@@ -52,23 +52,31 @@ bool is_ruined(const Variable& v) {
   }
 }
 
-// What a state shows of itself, without any loss: "" where nothing is wrong.
+// Whether a step that is skipped lowers the loss scale: that is how it is found.
+bool searches_scale(const Optimizer& optimizer) {
+  const scalar::ScalerRule& rule = optimizer.scaler();
+  return rule.kind == scalar::ScalerKind::Dynamic &&
+         *static_cast<const float*>(optimizer.scale->data) > rule.min;
+}
+
+// What a state shows of itself, without any loss: "" where nothing is wrong. Sums over
+// micro-batches that overflowed in the search of a loss scale are dropped by their step.
 std::string problem_of_values(const Optimizer& optimizer) {
   std::vector<VariablePtr> all = optimizer.given();
   const std::vector<VariablePtr> others = optimizer.state();
   all.insert(all.end(), others.begin(), others.end());
   for (const VariablePtr& v : all)
-    if (is_ruined(*v)) return "'" + v->name.str() + "' has values that are not finite";
+    if (is_ruined(*v) && !(v->cls == StateClass::Gradient && searches_scale(optimizer)))
+      return "'" + v->name.str() + "' has values that are not finite";
   return "";
 }
 
 // A loop that tells no losses: its last step was made, or skipped by the search of a loss scale.
 std::string problem_of_last_step(const Optimizer& optimizer) {
-  const scalar::ScalerRule& rule = optimizer.scaler();
   const auto skipped = *static_cast<const std::int32_t*>(optimizer.overflow_run->data);
-  const auto scale = *static_cast<const float*>(optimizer.scale->data);
-  const bool searching = rule.kind == scalar::ScalerKind::Dynamic && scale > rule.min;
-  return skipped == 0 || searching ? "" : "the gradients of the last step were not finite";
+  return skipped == 0 || searches_scale(optimizer)
+             ? ""
+             : "the gradients of the last step were not finite";
 }
 
 // Whatever else the optimizer trains would be in no checkpoint.
