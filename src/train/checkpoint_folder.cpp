@@ -220,14 +220,14 @@ void CheckpointFolder::put_in_place(const Path& whole, const Path& final_path, s
 }
 
 Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,
-                            const Optimizer& optimizer) {
+                            const std::vector<Optimizer>& optimizers) {
   Path final_path = folder_ / name_of_step(meta.step);
   const Path partial = hidden(folder_, meta.step, kPartial);
   remove_quietly(partial);
   make_folder(partial);
   std::string text;
   try {
-    write_checkpoint(partial, meta, model, optimizer);
+    write_checkpoint(partial, meta, model, optimizers);
     text = manifest_text(read_manifest(partial));
   } catch (...) {
     std::error_code ignored;

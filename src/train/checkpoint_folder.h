@@ -56,7 +56,8 @@ class CheckpointFolder {
   // Writes step-N. One of this run with that name is replaced, and at no moment is there neither
   // the old nor the new one; anything else of that name steps aside (step-000500.aside-1).
   // EnvironmentError E0603, E0604; the old one is there then.
-  Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
+  Path save(const CheckpointMeta& meta, const nn::Module& model,
+            const std::vector<Optimizer>& optimizers);
 
   // Steps of what the policy does not keep; `saved` is the step that was written last. What was
   // saved at a step of the train.keep_every of its own recipe stays, whatever the policy says now.

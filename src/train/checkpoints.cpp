@@ -59,7 +59,7 @@ bool searches_scale(const Optimizer& optimizer) {
          *static_cast<const float*>(optimizer.scale->data) > rule.min;
 }
 
-// What a state shows of itself, without any loss: "" where nothing is wrong. Sums over
+// What an optimizer's state shows of itself, without any loss: "" where nothing is wrong. Sums over
 // micro-batches that overflowed in the search of a loss scale are dropped by their step.
 std::string problem_of_values(const Optimizer& optimizer) {
   std::vector<VariablePtr> all = optimizer.given();
@@ -79,15 +79,26 @@ std::string problem_of_last_step(const Optimizer& optimizer) {
              : "the gradients of the last step were not finite";
 }
 
-// Whatever else the optimizer trains would be in no checkpoint.
-void check_trains(const Optimizer& optimizer, const nn::Module& model) {
+// Whatever else the optimizers train would be in no checkpoint.
+void check_trains(const std::vector<Optimizer>& optimizers, const nn::Module& model) {
+  if (optimizers.empty())
+    throw UserError("E0807", "a checkpoint is of no optimizer").need("one or more");
   const std::vector<VariablePtr> all = model.parameters();
-  for (const VariablePtr& p : optimizer.given())
-    if (std::find(all.begin(), all.end(), p) == all.end())
-      throw UserError("E0807", "the optimizer trains a parameter that the model does not have")
-          .saw("'" + p->name.str() + "'")
-          .need("the model that the optimizer was made for, whole")
-          .advice("several models with one optimizer: make them children of one module");
+  for (const Optimizer& optimizer : optimizers)
+    for (const VariablePtr& p : optimizer.given())
+      if (std::find(all.begin(), all.end(), p) == all.end())
+        throw UserError("E0807", "the optimizer trains a parameter that the model does not have")
+            .saw("'" + p->name.str() + "'")
+            .need("the model that the optimizer was made for, whole")
+            .advice("several models in one training: make them children of one module");
+}
+
+// The first problem that there is.
+std::string problem_of(const std::vector<Optimizer>& optimizers,
+                       std::string (*problem)(const Optimizer&)) {
+  for (const Optimizer& optimizer : optimizers)
+    if (std::string found = problem(optimizer); !found.empty()) return found;
+  return "";
 }
 
 }  // namespace
@@ -118,6 +129,11 @@ void Checkpoints::begin_run() {
 
 Path Checkpoints::save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
                        std::optional<double> loss) {
+  return save(at, model, std::vector<Optimizer>{optimizer}, loss);
+}
+
+Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
+                       const std::vector<Optimizer>& optimizers, std::optional<double> loss) {
   if (at.step < 0 || static_cast<std::uint64_t>(at.step) > kMostInManifest)
     throw UserError("E0824", "a checkpoint is of a step that cannot be")
         .saw("step " + std::to_string(at.step))
@@ -126,36 +142,41 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model, const Op
     throw UserError("E0824", "a checkpoint is of a place in the data that cannot be")
         .saw("data_position " + std::to_string(at.data_position))
         .need("the number of samples handed out, at most 2^53");
-  check_trains(optimizer, model);
+  check_trains(optimizers, model);
   if (!run_) begin_run();
   CheckpointMeta meta;
   meta.run = *run_;
   meta.step = at.step;
   meta.data_position = at.data_position;
   meta.policy = model.policy().str();
-  meta.problem = problem_of_values(optimizer);
+  meta.problem = problem_of(optimizers, problem_of_values);
   if (meta.healthy())
-    meta.problem = health_ ? health_->problem(loss) : problem_of_last_step(optimizer);
+    meta.problem = health_ ? health_->problem(loss) : problem_of(optimizers, problem_of_last_step);
   if (meta.healthy() && loss && !health_) meta.problem = problem_of_loss(*loss, start_loss_);
   if (!meta.healthy())
     log_warning("step {}: {}: the checkpoint is marked, and no loop goes on from it by itself",
                 at.step, meta.problem);
   if (last_loss_ && std::isfinite(*last_loss_)) meta.last_loss = last_loss_;
   meta.start_loss = health_ ? health_->start_loss() : start_loss_;
-  Path saved = folder_->save(meta, model, optimizer);
+  Path saved = folder_->save(meta, model, optimizers);
   folder_->prune({.newest = keep_, .best = 0}, at.step);
   return saved;
 }
 
 std::optional<LoopPosition> Checkpoints::load(nn::Module& model, Optimizer& optimizer) {
-  check_trains(optimizer, model);
+  return load(model, std::vector<Optimizer>{optimizer});
+}
+
+std::optional<LoopPosition> Checkpoints::load(nn::Module& model,
+                                              const std::vector<Optimizer>& optimizers) {
+  check_trains(optimizers, model);
   const auto newest = folder_->to_resume();
   if (!newest) {
     // Begun anew from states that nobody goes on from, it is their training still.
     if (const auto marked = folder_->newest()) belong_to(marked->meta.run);
     return std::nullopt;
   }
-  const CheckpointMeta meta = load_checkpoint(newest->path, nlohmann::json(), model, optimizer);
+  const CheckpointMeta meta = load_checkpoint(newest->path, nlohmann::json(), model, optimizers);
   belong_to(meta.run);
   start_loss_ = meta.start_loss;
   last_loss_.reset();

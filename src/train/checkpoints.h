@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/file.h"
 #include "frontend/module.h"
@@ -36,9 +37,9 @@ struct LoopPosition {
 // A folder of step-000500/, step-001000/, ... in the form that `aloft train` writes
 // (docs/checkpoints.md): each holds parameters with their masters, buffers, moments, sums over
 // micro-batches, the counts and the loss scale of the optimizer, this thread's random state with
-// what has been drawn under it, and the position. A model with several optimizers takes a folder
-// for each, and an optimizer of several models is saved with a module that has all of them: save()
-// and load() end in UserError E0807 where it trains what the model does not have.
+// what has been drawn under it, and the position. A model with several optimizers is saved and
+// loaded with all of them, in one order; several models are made children of one module: save() and
+// load() end in UserError E0807 where an optimizer trains what the model does not have.
 //
 // They belong to one training, whose name they carry: load() goes on with that of what it loads,
 // else the first save() draws one. Those of others are neither counted nor removed.
@@ -69,6 +70,9 @@ class Checkpoints {
   // E0604.
   Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
             std::optional<double> loss = {});
+  // The same of several optimizers.
+  Path save(const LoopPosition& at, const nn::Module& model,
+            const std::vector<Optimizer>& optimizers, std::optional<double> loss = {});
 
   // Restores the newest healthy checkpoint that is whole into a model and an optimizer that were
   // made as those that were saved: compiled programs of theirs go on from it too. Which parameters
@@ -77,6 +81,8 @@ class Checkpoints {
   // DataError E0641 or E0630, and nothing is changed, where all are damaged, or the newest is of
   // another model, optimizer or precision.
   std::optional<LoopPosition> load(nn::Module& model, Optimizer& optimizer);
+  // The same of several optimizers, as many as were saved and in the same order.
+  std::optional<LoopPosition> load(nn::Module& model, const std::vector<Optimizer>& optimizers);
 
  private:
   void belong_to(const std::string& run);

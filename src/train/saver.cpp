@@ -42,7 +42,7 @@ bool Saver::is_due(std::int64_t step) const {
 
 Path Saver::save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer) {
   const double start = monotonic_seconds();
-  Path saved = folder_.save(meta, model, optimizer);
+  Path saved = folder_.save(meta, model, {optimizer});
   prune(meta.step);
   last_save_ = monotonic_seconds();
   took_ = last_save_ - start;

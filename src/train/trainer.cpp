@@ -179,7 +179,7 @@ class Training {
 
   void go_on() {
     if (from_) {
-      load_checkpoint(from_->path, json_of(config_), *model_, *optimizer_);
+      load_checkpoint(from_->path, json_of(config_), *model_, {*optimizer_});
       result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
       log_info("resuming after step {} from {}", step_, from_->path.string());
       saver_.announce_removals(step_, keep_changes(recipe_of_save(), recipe_));
