@@ -36,24 +36,6 @@ nlohmann::json parse_json(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
-bool begins_as_json(std::string_view text) {
-  if (has_zero(text) || is_too_deep(text)) return false;
-  for (;;) {
-    try {
-      return !nlohmann::json::parse(text).is_discarded();
-    } catch (const nlohmann::json::parse_error& e) {
-      if (e.byte > text.size()) return true;  // it ends too early, and was right until there
-      if (e.byte == 0) return false;
-      const std::size_t next = e.byte - 1;  // behind a whole value another may begin
-      const bool is_opened = text[next] == '{' || text[next] == '[';
-      if (!is_opened || !nlohmann::json::accept(text.substr(0, next))) return false;
-      text.remove_prefix(next);
-    } catch (const nlohmann::json::exception&) {
-      return false;  // a number beyond double
-    }
-  }
-}
-
 std::string_view json_problem(std::string_view text) {
   if (has_zero(text)) return "text with a zero byte, which is not JSON";
   return is_too_deep(text) ? "JSON that is nested too deeply" : "text that is not JSON";

@@ -16,10 +16,6 @@ inline constexpr int kDeepestJson = 64;
 // kDeepestJson. Never throws, for any bytes.
 nlohmann::json parse_json(std::string_view text);
 
-// Whether a text that may be cut anywhere is JSON as far as it goes: one value, or objects and
-// arrays one behind another. Never throws.
-bool begins_as_json(std::string_view text);
-
 // What the text of a discarded value is, for a message: "not JSON", "nested too deeply".
 std::string_view json_problem(std::string_view text);
 

@@ -2,17 +2,48 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
-#include "base/json.h"
 #include "base/text.h"
+#include "data/json_shape.h"
 #include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {
 
+using namespace std::string_view_literals;
+
+bool is_of_text(char c) {
+  const auto u = static_cast<unsigned char>(c);
+  return u >= 0x20 ? u != 0x7f : c == '\n' || c == '\r' || c == '\t' || c == '\f';
+}
+
+// Prose may begin with a magic that is letters, such as prose about it: what else a file of that
+// kind has at its start, and prose has not.
+using Continues = bool (*)(std::string_view behind);
+
+// A header of numbers.
+bool has_control_soon(std::string_view behind) {
+  constexpr std::size_t kSoon = 16;
+  return !std::ranges::all_of(behind.substr(0, kSoon), is_of_text);
+}
+
+// The level, and a block or the end of a file of no blocks.
+bool is_bzip2(std::string_view behind) {
+  if (behind.empty() || behind[0] < '1' || behind[0] > '9') return false;
+  behind.remove_prefix(1);
+  return behind.starts_with("1AY&SY") || behind.starts_with("\x17\x72\x45\x38\x50\x90");
+}
+
+// The version ends its line.
+bool is_pdf(std::string_view behind) {
+  const std::size_t end = behind.find_first_not_of("0123456789. ");
+  return end != 0 && end != behind.npos && (behind[end] == '\r' || behind[end] == '\n');
+}
+
 struct Magic {
   std::string_view bytes, name, advice;
+  Continues continues = nullptr;
 };
 
 constexpr std::string_view kUnpack = "unpack it first";
@@ -21,21 +52,22 @@ constexpr std::string_view kExtract = "extract its text into a file of its own f
 constexpr Magic kMagics[] = {
     {"PAR1", "Parquet",
      "write its text column to a file, such as: python3 -c \"import pandas; "
-     "print('\\n'.join(pandas.read_parquet('FILE')['text']))\" > text.txt"},
-    {"ARROW1", "Arrow", kExtract},
+     "print('\\n'.join(pandas.read_parquet('FILE')['text']))\" > text.txt",
+     has_control_soon},
+    {"ARROW1\0\0"sv, "Arrow", kExtract},
     {"\x1f\x8b\x08", "gzip", "gunzip it first"},
     {"\x28\xb5\x2f\xfd", "Zstandard", "unzstd it first"},
-    {"BZh", "bzip2", "bunzip2 it first"},
+    {"BZh", "bzip2", "bunzip2 it first", is_bzip2},
     {"\xfd\x37zXZ", "xz", "unxz it first"},
     {"PK\x03\x04", "zip", kUnpack},
     {"7z\xbc\xaf\x27\x1c", "7z", kUnpack},
-    {"%PDF-", "PDF", "pdftotext makes text of it"},
+    {"%PDF-", "PDF", "pdftotext makes text of it", is_pdf},
     {"\x89PNG", "PNG", "text is needed, not an image"},
     {"\xff\xd8\xff", "JPEG", "text is needed, not an image"},
     {"\x89HDF", "HDF5", kExtract},
     {"\x93NUMPY", "NumPy", "tokens belong into data.train_tokens, as a .bin file"},
-    {"SQLite format 3", "SQLite", kExtract},
-    {"ALOFTSHD", "a token shard", "name it as data.train_tokens"},
+    {"SQLite format 3\0"sv, "SQLite", kExtract},
+    {"ALOFTSHD", "a token shard", "name it as data.train_tokens", has_control_soon},
     {"\x7f"
      "ELF",
      "a program", "text is needed"},
@@ -47,27 +79,66 @@ std::string_view without_mark(std::string_view start) {
   return start;
 }
 
-// At least two lines, and each that is whole an object. What is seen may end within the last.
+// Of the lines that are seen whole, blank ones aside.
+struct JsonLines {
+  std::size_t lines = 0;
+  std::size_t objects = 0;  // alone on their lines; one more where the cut last line begins as one
+  std::size_t others = 0;   // objects with a comma behind them, arrays with strings in them
+  std::size_t strings = 0;
+  bool is_first_object = false;
+};
+
+JsonLines count_json_lines(std::string_view start) {
+  JsonLines n;
+  const std::vector<std::string_view> lines = split(start, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::string_view line = trim(lines[i]);
+    if (line.starts_with('\x1e')) line = trim(line.substr(1));
+    if (line.empty()) continue;
+    const bool is_last = i + 1 == lines.size();
+    const bool is_object = line.starts_with('{');
+    const bool is_other = is_object || (line.starts_with('[') && line.find('"') != line.npos);
+    const JsonShape shape = is_other ? json_shape(line) : JsonShape::None;
+    const bool is_row = shape == JsonShape::Whole || (is_last && shape == JsonShape::Begun);
+    const bool is_string = is_json_string(line);
+    if (is_last && !is_row && !is_string) break;
+    ++n.lines;
+    if (is_row) ++(is_object && !line.ends_with(',') ? n.objects : n.others);
+    if (is_string) ++n.strings;
+    if (n.lines == 1) n.is_first_object = n.objects == 1;
+  }
+  return n;
+}
+
+constexpr std::size_t kFewestLines = 2;
+
+// The first line an object and hardly any no object: a writer that slips, or was killed, once in a
+// while does not make text of the rest.
 bool is_json_lines(const Path& path, std::string_view start) {
   const std::string extension = lower(path.extension().string());
   if (extension == ".jsonl" || extension == ".ndjson") return true;
-  const std::vector<std::string_view> lines = split(start, '\n');
-  int objects = 0;
-  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    const std::string_view line = trim(lines[i]);
-    if (line.empty()) continue;
-    if (!line.starts_with('{') || !parse_json(line).is_object()) return false;
-    ++objects;
-  }
-  const std::string_view last = trim(lines.back());
-  if (last.starts_with('{') && begins_as_json(last)) ++objects;
-  return objects >= 2;
+  constexpr std::size_t kOneIn = 10;
+  const JsonLines n = count_json_lines(start);
+  return n.is_first_object && n.objects >= kFewestLines &&
+         (n.lines - n.objects) * kOneIn <= n.lines;
 }
 
-// The first header of a tar archive names its format here.
+// Most lines are rows of JSON, or very many and nearly all are strings: dialogues have some.
+bool may_be_json_lines(std::string_view start) {
+  constexpr std::size_t kManyStrings = 20, kOneIn = 10;
+  const JsonLines n = count_json_lines(start);
+  const std::size_t rows = n.objects + n.others;
+  return (rows >= kFewestLines && rows * 2 > n.lines) ||
+         (n.strings >= kManyStrings && (n.lines - n.strings) * kOneIn <= n.lines);
+}
+
+// The first header of a tar archive names its format here, POSIX's or GNU's. Spanish prose may have
+// "gustar" here.
 bool is_tar(std::string_view start) {
   constexpr std::size_t kPlace = 257;
-  return start.size() > kPlace && start.substr(kPlace).starts_with("ustar");
+  if (start.size() <= kPlace) return false;
+  start.remove_prefix(kPlace);
+  return start.starts_with("ustar\0"sv) || start.starts_with("ustar  \0"sv);
 }
 
 // Whether it begins with these, blanks between them aside.
@@ -92,15 +163,7 @@ bool is_list_of_objects(std::string_view start) {
 // Any JSON with strings in it, as far as it is seen. Tables of TOML, the links of a page and blocks
 // of programs begin with the same brackets, and soon are none.
 bool is_json(std::string_view start) {
-  start = trim(start);
-  const std::size_t first = start.find_first_not_of("[{ \t\r\n");
-  const bool has_string = first != std::string_view::npos && start[first] == '"';
-  return start.find_first_of("[{") == 0 && has_string && begins_as_json(start);
-}
-
-bool is_of_text(char c) {
-  const auto u = static_cast<unsigned char>(c);
-  return u >= 0x20 ? u != 0x7f : c == '\n' || c == '\r' || c == '\t' || c == '\f';
+  return start.find('"') != std::string_view::npos && json_shape(start) != JsonShape::None;
 }
 
 // By how much of it bytes read as text, as is_likely_text() asks.
@@ -123,7 +186,6 @@ bool is_likely_text(std::string_view start) {
 }
 
 std::optional<ForeignKind> other_encoding(std::string_view start) {
-  using namespace std::string_view_literals;
   // The marks of UTF-32 first: one of them begins with one of UTF-16.
   constexpr std::pair<std::string_view, const char*> kMarks[] = {{"\xff\xfe\0\0"sv, "UTF-32"},
                                                                  {"\0\0\xfe\xff"sv, "UTF-32"},
@@ -168,19 +230,24 @@ std::optional<ForeignKind> doubt_of_text(std::string_view start) {
   if (is_list_of_objects(start) || is_json(start))
     return ForeignKind{"it begins as JSON, whose keys and brackets are learnt too",
                        "write the text of its strings to a file"};
+  if (may_be_json_lines(start))
+    return ForeignKind{"most of its lines are JSON, whose quotes and brackets are learnt too",
+                       "write the text of its strings to a file"};
   return std::nullopt;
 }
 
 std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start) {
   for (const Magic& m : kMagics)
-    if (start.starts_with(m.bytes)) return ForeignKind{std::string(m.name), std::string(m.advice)};
+    if (start.starts_with(m.bytes) && (!m.continues || m.continues(start.substr(m.bytes.size()))))
+      return ForeignKind{std::string(m.name), std::string(m.advice)};
   if (is_tar(start))
     return ForeignKind{"tar", "unpack it first, and name the folder or the files in it"};
   if (is_json_lines(path, without_mark(start)))
     return ForeignKind{
         "JSON lines",
         "write the text of its objects to a file, such as: python3 -c \"import json; "
-        "[print(json.loads(l)['text']) for l in open('FILE')]\" > text.txt"};
+        "[print(json.loads(l)['text']) for l in open('FILE', encoding='utf-8-sig') if l.strip()]\" "
+        "> text.txt"};
   return std::nullopt;
 }
 

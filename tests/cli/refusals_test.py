@@ -9,6 +9,7 @@ import random
 import re
 import resource
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -187,13 +188,24 @@ class Refusals(ProgramTest):
                               ("b.jsonl", b'{"text": "one"}\n{"text": "two"}\n' * 20),
                               ("c.txt", b'{"text": "one"}\n{"text": "two"}\n' * 20),
                               ("d.gz", b"\x1f\x8b\x08" + b"y" * 99),
-                              ("e.tar", b"x" * 257 + b"ustar" + b"z" * 999),
+                              ("e.tar", b"x" * 257 + b"ustar\x0000" + b"z" * 999),
                               ("f.txt", ("\ufeff" + "one and two\n" * 40).encode("utf-16-le"))):
             (self.folder / name).write_bytes(content)
             done = self.aloft("train", "tiny.toml", "--out", "kinds", "--set", f"data.text={name}",
                               exit_code=3, says=["E0516", name, "try"])
             self.assertEqual("iconv -f UTF-16 -t UTF-8" in done.stderr, name == "f.txt")
+            if name == "c.txt":
+                self.run_advice(done.stderr)
         self.assertFalse((self.folder / "kinds").exists())
+
+    def run_advice(self, said):
+        """What is advised for JSON lines works on those with a byte order mark and blank lines."""
+        advised = re.search(r"python3 -c .* > text\.txt", said.replace("\n", " ")).group()
+        lines = '\ufeff{"text": "caf\u00e9"}\n\n{"text": "two"}\r\n \n'
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "FILE").write_bytes(lines.encode())
+            subprocess.run(advised, shell=True, check=True, cwd=folder)
+            self.assertEqual(Path(folder, "text.txt").read_text(encoding="utf-8"), "caf\u00e9\ntwo\n")
 
     def test_what_may_be_no_text_is_taken_and_said(self):
         """Bytes can be learnt: a named file of no known kind is taken. Said once by each start, not by one

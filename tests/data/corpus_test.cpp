@@ -12,6 +12,8 @@
 namespace aloft {
 namespace {
 
+using namespace std::string_literals;
+using namespace std::string_view_literals;
 using Entries = std::vector<std::string>;
 
 std::vector<std::string> names(const Corpus& corpus) {
@@ -154,13 +156,46 @@ TEST_F(CorpusTest, JsonLinesAreSeenBehindAMarkAndInLongLines) {
   EXPECT_EQ(code_of({"named.jsonl"}), "E0516");
 }
 
+std::string many(std::string_view line, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += std::string(line) + "\n";
+  return all;
+}
+
+TEST_F(CorpusTest, JsonLinesThatAStrictParserRefusesAreJsonLines) {
+  const std::string good = R"({"text": "one"})";
+  for (const std::string_view odd :
+       {R"({"score": NaN, "text": "one"})"sv, R"({"score": -Infinity, "text": "one"})"sv,
+        R"({"text": "half of a pair: \ud83d", "list": [1, {"a": null}]})"sv, R"({"x": 1e999})"sv,
+        "{\"text\": \"caf\xE9\"}"sv, "\x1E{\"text\": \"one\"}"sv, R"({"text": "\" {"})"sv}) {
+    put("named", many(odd, 30));
+    EXPECT_EQ(code_of({"named"}), "E0516") << odd;
+  }
+  // A writer that was killed, a line of another kind.
+  for (const std::string_view bad : {R"({"text": "on)", "# a comment", "{'text': 'one'}"}) {
+    put("named", many(good, 15) + std::string(bad) + "\n" + many(good, 15));
+    EXPECT_EQ(code_of({"named"}), "E0516") << bad;
+    put("named", many(good, 3) + std::string(bad) + "\n" + many(good, 3));
+    EXPECT_EQ(open({"named"}).doubtful.size(), 1u) << bad;
+  }
+  put("named", many(good, 3) + many("What is said in prose, with a {\"key\": 1} in it.", 40));
+  EXPECT_TRUE(open({"named"}).doubtful.empty());
+}
+
 TEST_F(CorpusTest, WhatReadsAsJsonIsSaid) {
   const std::string far(9000, 'x');
+  for (const std::string_view line : {R"({"a": 1},)", R"([1, "text"])", R"(["a", [NaN, {}]],)"}) {
+    put("named", many(line, 40) + "no JSON\n");
+    EXPECT_EQ(open({"named"}).doubtful.size(), 1u) << line;
+  }
+  put("named", many(R"("a \"string\" alone")", 40) + "no JSON\n");
+  EXPECT_EQ(open({"named"}).doubtful.size(), 1u);
   for (const std::string& text : std::vector<std::string>{
            R"({"text": "one"})", R"({"text": ")" + far + "\"}\n{}\n",
            "\xEF\xBB\xBF{\n  \"data\": 1}", R"({"a": {"b": [1, -2e3, null]}, "c": ")" + far,
            R"(["one", "two"])", "[\n  \"" + far + "\"]", "[[\"one\"]]\n", "[\"one\"]\n[\"two\"]\n",
-           "{\n \"a\": 1\n}\n{\n \"a\": 2\n}\n", "[\"" + std::string(8189, 'x') + "\xC3\xA9\"]"}) {
+           "{\n \"a\": 1\n}\n{\n \"a\": 2\n}\n", "[\"" + std::string(8189, 'x') + "\xC3\xA9\"]",
+           "[[0, \"" + far + "\"]]", "{\n \"a\": [NaN, 1e999],\n \"b\": \"" + far}) {
     put("named", text);
     EXPECT_EQ(open({"named"}).doubtful.size(), 1u) << text.substr(0, 40);
   }
@@ -189,7 +224,16 @@ TEST_F(CorpusTest, ProseAndProgramsThatBeginWithBracketsAreTakenWithoutAWord) {
                                       "\xEF\xBB\xBFprose\n",
                                       "\"a\"\n",
                                       "{'a': 'b'}\n",
-                                      "[\"Enter, a ghost.\" says the page.]\n"}) {
+                                      "[\"Enter, a ghost.\" says the page.]\n",
+                                      "[Enter a ghost]\n[\"Who's there?\"]\nNay, answer.\nI.\n",
+                                      "\"Who's there?\"\n\"Nay.\"\n\"Stand.\"\n",
+                                      "\"a\",\"b\"\n\"c\",\"d\"\n",
+                                      "{\"a\": 1, \"b\"}\n",
+                                      "{\"a\" \"b\": 1}\n",
+                                      "{\"a\": true ? 1 : 2}\n",
+                                      "[\"a\"}\n",
+                                      "{\"a\": }\n",
+                                      "{ 1: \"a\" }\n"}) {
     put("named", text);
     put("found/file", text);
     for (const char* entry : {"named", "found"}) {
@@ -222,13 +266,21 @@ TEST_F(CorpusTest, Utf16WithoutAMarkIsRecognised) {
 }
 
 TEST_F(CorpusTest, WhatIsKnownToBeNoUtf8TextIsRefused) {
-  const std::string tar = std::string(257, 'x') + "ustar";
-  for (const std::string_view text :
-       {std::string_view("\xFF\xFEh\0i\0", 6), std::string_view("\xFE\xFF\0h\0i", 6),
-        std::string_view("\xFF\xFE\0\0h\0\0\0", 8), std::string_view("\0\0\xFE\xFF\0\0\0h", 8),
-        std::string_view(tar)}) {
+  const std::string name(257, 'x');
+  // Each as programs write it: pyarrow with and without rows, bzip2 of something and of nothing.
+  for (const std::string& text : std::vector<std::string>{
+           "\xFF\xFEh\0i\0"s, "\xFE\xFF\0h\0i"s, "\xFF\xFE\0\0h\0\0\0"s, "\0\0\xFE\xFF\0\0\0h"s,
+           name + "ustar\0"
+                  "00"s,
+           name + "ustar  \0root"s, "SQLite format 3\x00\x10\x00\x01\x01\x00@  "s,
+           "BZh91AY&SYwK\xb0\x14"s, "BZh9\x17rE8P\x90\x00\x00\x00\x00"s,
+           "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x00"s, "\xfd\x37zXZ\x00\x00\x04"s,
+           "PK\x03\x04\x14\x00\x00\x00"s, "%PDF-1.4\x0a%\xe2\xe3\xcf\xd3\x0a"s,
+           "%PDF-2.0 \x0d\x0a\x31 0 obj"s, "ALOFTSHD\x01\x00\x00\x00\x02\x00\x00\x00"s,
+           "PAR1\x15\x04\x15\x14\x15\x18L\x15\x02\x15\x00\x12"s, "PAR1\x15\x04\x19,5\x00\x18"s,
+           "ARROW1\x00\x00\xff\xff\xff\xffx\x00\x00\x00"s}) {
     put("named", text);
-    EXPECT_EQ(code_of({"named"}), "E0516");
+    EXPECT_EQ(code_of({"named"}), "E0516") << text.substr(0, 16);
   }
   put("t/a.txt", "found");
   put("t/b.txt", "\xFF\xFE\x41\x04");  // no zero byte among these
@@ -236,6 +288,23 @@ TEST_F(CorpusTest, WhatIsKnownToBeNoUtf8TextIsRefused) {
   EXPECT_EQ(names(corpus), (Entries{"a.txt"}));
   ASSERT_EQ(corpus.skipped.size(), 1u);
   EXPECT_EQ(corpus.skipped[0].why, "UTF-16, not plain text");
+}
+
+TEST_F(CorpusTest, ProseAboutOtherKindsOfFilesIsTaken) {
+  const std::string spanish = std::string(256, 'a') + "gustar mucho, y algo de vino.\n";
+  for (const std::string_view text :
+       {std::string_view(spanish), "PAR1 is a thrombin receptor.\n"sv, "PAR1\n"sv,
+        "BZh9 is how\n"sv, "SQLite format 3 is the header string of every database file.\n"sv,
+        "BZh begins bzip2.\n"sv, "BZhuk, a name\n"sv, "ARROW1 begins a file of Arrow.\n"sv,
+        "%PDF-1.7 is the newest.\n"sv, "%PDF-\n"sv, "ALOFTSHD begins the header of a shard.\n"sv}) {
+    put("named", text);
+    put("found/file", text);
+    for (const char* entry : {"named", "found"}) {
+      const Corpus corpus = open({entry});
+      EXPECT_EQ(corpus.files.size(), 1u) << text;
+      EXPECT_TRUE(corpus.doubtful.empty()) << text;
+    }
+  }
 }
 
 TEST_F(CorpusTest, SplitByFileComesNearTheShareAndIgnoresTheOrder) {
