@@ -59,14 +59,18 @@ ArrayLoader::ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptio
             static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.batch)), options.last,
             options.epochs) {
   check(*data_);
-  seek(options.position);
+  start();
 }
 
 ArrayLoader::~ArrayLoader() = default;
 
 void ArrayLoader::seek(std::uint64_t position) {
-  prefetcher_.reset();  // joins the thread before its position is set
-  position_ = filling_ = position;
+  prefetcher_->restart([&] { filling_ = position; });
+  position_ = position;
+}
+
+void ArrayLoader::start() {
+  position_ = filling_ = options_.position;
   const double numbers =
       static_cast<double>(options_.batch) *
       static_cast<double>(data_->features + std::max<std::int64_t>(data_->outputs, 1));

@@ -87,6 +87,7 @@ class ArrayLoader {
 
  private:
   struct Slot;
+  void start();
   bool fill(Slot& slot);
 
   std::shared_ptr<const ArrayData> data_;

@@ -29,14 +29,18 @@ TokenLoader::TokenLoader(TokenSource source, TokenLoaderOptions options)
       walk_(order_.samples_per_epoch(),
             static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.batch)), options.last,
             options.epochs) {
-  seek(options.position);
+  start();
 }
 
 TokenLoader::~TokenLoader() = default;
 
 void TokenLoader::seek(std::uint64_t position) {
-  prefetcher_.reset();  // joins the thread before its position is set
-  position_ = filling_ = position;
+  prefetcher_->restart([&] { filling_ = position; });
+  position_ = position;
+}
+
+void TokenLoader::start() {
+  position_ = filling_ = options_.position;
   const double batch = static_cast<double>(options_.batch),
                context = static_cast<double>(options_.context);
   const double numbers = 2 * batch * context + context + 1;

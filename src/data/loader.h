@@ -69,6 +69,7 @@ class TokenLoader {
 
  private:
   struct Slot;
+  void start();
   bool fill(Slot& slot);
 
   TokenSource source_;

@@ -52,14 +52,7 @@ class Prefetcher {
   Prefetcher(std::vector<Slot> slots, std::function<bool(Slot&)> fill)
       : slots_(std::move(slots)), fill_(std::move(fill)), thread_([this] { run(); }) {}
 
-  ~Prefetcher() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
+  ~Prefetcher() { stop(); }
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
@@ -81,7 +74,35 @@ class Prefetcher {
     return nullptr;
   }
 
+  // As if nothing had been filled, on the same slots: whoever goes on from elsewhere needs no new
+  // memory. `between` runs while no `fill` does. Where no thread can be started, next() throws that
+  // error too.
+  template <class Between>
+  void restart(const Between& between) {
+    stop();
+    between();
+    filled_ = taken_ = 0;
+    lent_ = stop_ = ended_ = false;
+    error_ = nullptr;
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (...) {
+      ended_ = true;
+      error_ = std::current_exception();
+      throw;
+    }
+  }
+
  private:
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
   void run() {
     for (;;) {
       {

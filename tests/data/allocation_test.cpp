@@ -1,8 +1,10 @@
-// Once the loaders run, neither they nor their threads allocate.
+// Once the loaders run, neither they nor their threads allocate; going on from elsewhere takes no
+// memory that could fail.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "data/array_loader.h"
@@ -10,16 +12,18 @@
 
 namespace {
 std::atomic<long> allocations{0};
-}
+std::atomic<std::size_t> most_bytes{std::numeric_limits<std::size_t>::max()};  // of one allocation
+}  // namespace
 
 #if !ALOFT_SANITIZED
 void* operator new(std::size_t size) {
   ++allocations;
+  if (size > most_bytes) throw std::bad_alloc();
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 #endif
 
 namespace aloft {
@@ -49,6 +53,31 @@ TEST(Loaders, DoNotAllocateOnceTheyRun) {
   const long before = allocations;
   arrays.seek(0);
   EXPECT_GT(allocations, before);  // a new start may allocate, and the counter sees it
+}
+
+template <class Loader>
+void expect_to_seek_without_memory(Loader& loader) {
+  loader.next();
+  const auto position = loader.position();
+  most_bytes = 256;  // a thread can be started, and no batch be made
+  EXPECT_NO_THROW(loader.seek(0));
+  most_bytes = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(loader.position(), 0u);
+  ASSERT_NE(loader.next(), nullptr);
+  EXPECT_EQ(loader.position(), position);
+}
+
+TEST(Loaders, SeekWhereNoMemoryIsLeft) {
+  if (ALOFT_SANITIZED) GTEST_SKIP() << "the sanitizer owns the allocator of this build";
+  TokenLoader tokens(TokenSource::from_ids(std::vector<std::int32_t>(10000, 1), 2),
+                     {.batch = 4, .context = 64});
+  expect_to_seek_without_memory(tokens);
+  auto data = std::make_shared<ArrayData>();
+  data->features = 3;
+  data->values.assign(3000, 1);
+  data->labels.assign(1000, 1);
+  ArrayLoader arrays(data, {.batch = 100});
+  expect_to_seek_without_memory(arrays);
 }
 
 }  // namespace
