@@ -3,9 +3,19 @@
 #include <algorithm>
 
 namespace aloft {
+namespace {
+
+// what() ends at a zero byte, and names that users give may hold one.
+std::string without_zeros(std::string_view text) {
+  std::string shown;
+  for (const char c : text) c == '\0' ? shown.append("\\x00") : shown.append(1, c);
+  return shown;
+}
+
+}  // namespace
 
 Error::Error(ExitCode exit, std::string code, std::string headline)
-    : exit_(exit), code_(std::move(code)), headline_(std::move(headline)) {
+    : exit_(exit), code_(std::move(code)), headline_(without_zeros(headline)) {
   text_ = "error " + code_ + ": " + headline_;
 }
 
@@ -14,7 +24,7 @@ void Error::add_line(std::string_view label, std::string_view text) {
   text_ += "\n  ";
   text_ += label;
   text_.append(label.size() < 6 ? 6 - label.size() : 1, ' ');
-  text_ += text;
+  text_ += without_zeros(text);
 }
 
 void ensure(bool ok, std::string_view what_should_hold, SourceLocation where) {

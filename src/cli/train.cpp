@@ -40,6 +40,18 @@ void print_best(const BestValidation& best, const TrainSection& train, const Pat
                is_kept ? ": aloft generate " + in_shell(run.string()) + " --checkpoint best" : "");
 }
 
+// Without steps into folders that are not there yet and out again: those would be made on the way.
+Path without_detours(const Path& path) {
+  Path out;
+  for (const Path& part : path) {
+    if (part == ".." && !out.empty() && !path_exists(out))
+      out = out.parent_path();
+    else if (part != ".")
+      out /= part;
+  }
+  return out.empty() ? Path(".") : out;
+}
+
 ExitCode train(const Options& o) {
   std::vector<Override> overrides;
   for (const std::string& s : o.set) overrides.push_back(parse_override(s));
@@ -55,7 +67,7 @@ ExitCode train(const Options& o) {
   // A reader of the progress that leaves (| head) is no reason to end hours of training.
   std::signal(SIGPIPE, SIG_IGN);
   TrainOptions t;
-  t.out = o.out.empty() ? Path("runs") / Path(o.recipe).stem() : Path(o.out);
+  t.out = o.out.empty() ? Path("runs") / Path(o.recipe).stem() : without_detours(o.out);
   t.resume = o.resume;
   t.force = o.force;
   t.quiet = o.quiet;

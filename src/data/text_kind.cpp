@@ -243,11 +243,11 @@ std::optional<ForeignKind> foreign_kind(const Path& path, std::string_view start
   if (is_tar(start))
     return ForeignKind{"tar", "unpack it first, and name the folder or the files in it"};
   if (is_json_lines(path, without_mark(start)))
-    return ForeignKind{
-        "JSON lines",
-        "write the text of its objects to a file, such as: python3 -c \"import json; "
-        "[print(json.loads(l)['text']) for l in open('FILE', encoding='utf-8-sig') if l.strip()]\" "
-        "> text.txt"};
+    return ForeignKind{"JSON lines",
+                       "write the text of its objects to a file, such as: "
+                       "PYTHONIOENCODING=utf-8:replace python3 -c "
+                       "\"import json; [print(json.loads(l)['text']) for l in map(str.strip, "
+                       "open('FILE', encoding='utf-8-sig', errors='replace')) if l]\" > text.txt"};
   return std::nullopt;
 }
 

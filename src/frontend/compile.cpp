@@ -35,11 +35,7 @@ void restore(const std::vector<Tensor>& flat, std::vector<Tensor>& list) { list 
 
 }  // namespace results
 
-void check_compile(bool is_empty, const CompileOptions& options) {
-  if (is_empty)
-    throw UserError("E0302", "compile() is given a function that was never assigned")
-        .saw("an empty std::function or a null pointer")
-        .need("a function of tensors");
+void check_compile(const CompileOptions& options) {
   check_programs(options.threads, options.passes);
 }
 

@@ -41,6 +41,7 @@
 
 #include "base/error.h"
 #include "exec/one_caller.h"
+#include "frontend/assigned.h"
 #include "frontend/optimizer.h"
 #include "frontend/premises.h"
 #include "frontend/programs.h"
@@ -147,18 +148,8 @@ class CompiledCall {
   bool has_several_callers_ = false;  // so far
 };
 
-// Inside: UserErrors that compile() ends in.
-void check_compile(bool is_empty, const CompileOptions& options);
-// Whether f is a std::function or a pointer that was never assigned.
-template <class F>
-bool is_empty(const F& f) {
-  if constexpr (requires { f.operator bool(); })
-    return !f.operator bool();
-  else if constexpr (std::is_pointer_v<F>)
-    return f == nullptr;
-  else
-    return false;
-}
+// Inside: UserErrors that compile() ends in for its options.
+void check_compile(const CompileOptions& options);
 
 // What compile() returns, to be called like the function that it was made from.
 // Copies share what is compiled, and a call through one of them is a call of all.
@@ -168,7 +159,8 @@ class Compiled {
   // As compile() makes it. Nothing is traced before the first call.
   Compiled(F f, CompileOptions options)
       : state_(std::make_shared<State>(std::move(f), std::move(options))) {
-    check_compile(is_empty(state_->f), state_->options);
+    need_assigned(state_->f, "compile()");
+    check_compile(state_->options);
   }
   // No move of its own: what was moved from can still be called.
   Compiled(const Compiled&) = default;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontend/assigned.h"
 #include "frontend/optimizer.h"
 
 namespace aloft::amp {
@@ -49,6 +50,7 @@ class GradScaler {
 namespace aloft {
 
 // MindSpore: f's loss together with its (scaled) gradients, for apply_gradients(). In both modes.
+// UserError E0302 where f was never assigned.
 //
 //   auto loss_fn = [&](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
 //   auto grad_fn = value_and_grad(loss_fn, opt);
@@ -58,6 +60,7 @@ namespace aloft {
 //   });
 template <class F>
 auto value_and_grad(F f, Optimizer& optimizer) {
+  need_assigned(f, "value_and_grad()");
   return [f = std::move(f), &optimizer](auto&&... arguments) {
     const Tensor loss = f(std::forward<decltype(arguments)>(arguments)...);
     return std::pair<Tensor, std::vector<Tensor>>{loss, scaled_gradients(loss, optimizer)};

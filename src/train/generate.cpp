@@ -78,6 +78,12 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
         .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
         .need("numbers below infinity")
         .advice("generate from an earlier checkpoint, or with --precision O0");
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  if (std::ranges::count(logits, kLeast) == std::ssize(logits))
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw("-inf for every token")
+        .need("a number for one of them")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto likelier = [&](std::int32_t a, std::int32_t b) {

@@ -25,8 +25,8 @@ struct SamplingOptions {
 };
 
 // Draws the `index`-th token of a sequence from its logits; a pure function. DivergedError E0813
-// where a logit is NaN or +inf, UserError E0812 where there is none, E0700 where an option is out
-// of range.
+// where a logit is NaN or +inf or all are -inf, UserError E0812 where there is none, E0700 where an
+// option is out of range.
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& options,
                           std::int64_t index);
 

@@ -177,6 +177,18 @@ class Refusals(ProgramTest):
             done = self.aloft(*again, setting, exit_code=2, says=["E0817", why])
             self.assertEqual("weights would mean" in done.stderr, setting.startswith("model"))
 
+    def test_an_out_with_detours(self):
+        """What is left again is not made: run/x/.. is run, and none/./x/../.. is not there."""
+        self.aloft("train", "tiny.toml", "--out", "detour/./x/../y/../z", "--quiet", "--steps", 1)
+        self.assertEqual([p.name for p in (self.folder / "detour").iterdir()], ["z"])
+        self.assertTrue((self.folder / "detour/z/run.json").is_file())
+        self.aloft("train", "tiny.toml", "--out", "run/x/..", exit_code=2, says=["E0811"])
+        self.assertFalse((self.folder / "run/x").exists())
+
+    def test_a_zero_byte_in_a_value(self):
+        self.aloft("train", "tiny.toml", "--set", 'model.size="x\\u0000y"', exit_code=2,
+                   says=["E0710", "of the size 'x\\x00y'; need one of gpt2-124m"])
+
     def test_a_text_without_a_name(self):
         for text in ('[""]', '["text.txt", ""]'):
             self.aloft("train", "tiny.toml", "--out", "nameless", "--set", f"data.text={text}", exit_code=3,
@@ -199,13 +211,17 @@ class Refusals(ProgramTest):
         self.assertFalse((self.folder / "kinds").exists())
 
     def run_advice(self, said):
-        """What is advised for JSON lines works on those with a byte order mark and blank lines."""
-        advised = re.search(r"python3 -c .* > text\.txt", said.replace("\n", " ")).group()
-        lines = '\ufeff{"text": "caf\u00e9"}\n\n{"text": "two"}\r\n \n'
+        """What is advised for JSON lines works on whatever counts as such: with a byte order mark, blank lines,
+        record separators, half of a surrogate pair, a byte of Latin-1."""
+        advised = re.search(r"PYTHONIO\S+ python3 -c .* > text\.txt", said.replace("\n", " ")).group()
+        lines = ('\ufeff{"text": "caf\u00e9"}\n\n{"text": "two"}\r\n \n\x1e{"text": "\\ud83d"}\n').encode()
+        lines += b'{"x": NaN, "text": "\xe9"}\n'
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "FILE").write_bytes(lines.encode())
-            subprocess.run(advised, shell=True, check=True, cwd=folder)
-            self.assertEqual(Path(folder, "text.txt").read_text(encoding="utf-8"), "caf\u00e9\ntwo\n")
+            Path(folder, "FILE").write_bytes(lines)
+            subprocess.run(advised, shell=True, check=True, cwd=folder,
+                           env={**os.environ, "LC_ALL": "C"})
+            text = Path(folder, "text.txt").read_text(encoding="utf-8")
+            self.assertEqual(text, "caf\u00e9\ntwo\n?\n\ufffd\n")
 
     def test_what_may_be_no_text_is_taken_and_said(self):
         """Bytes can be learnt: a named file of no known kind is taken. Said once by each start, not by one

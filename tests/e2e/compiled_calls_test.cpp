@@ -308,6 +308,16 @@ TEST_F(CompiledCalls, AFunctionThatWasMovedFromCanBeCalled) {
   EXPECT_EQ(twice.programs().plan().programs.size(), 1u);
 }
 
+TEST_F(CompiledCalls, AFunctorThatIsFalseIsNotUnassigned) {
+  struct Scaled {
+    double by = 0;
+    explicit operator bool() const { return by != 0; }
+    Tensor operator()(const Tensor& t) const { return t * by; }
+  };
+  const Tensor x = numbers({2, 2});
+  EXPECT_EQ(compile(Scaled{})(x).to_vector(), (x * 0.0).to_vector());
+}
+
 TEST_F(CompiledCalls, ArgumentsWithoutAValueAreRefused) {
   auto doubled = compile([](Tensor x) { return x * 2.0; });
   expect_words(refusal([&] { doubled(Tensor()); }), {"E0302", "empty tensor handle"});

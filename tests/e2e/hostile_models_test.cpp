@@ -117,6 +117,11 @@ TEST_F(HostileArguments, ThatAreFunctionsNeverAssigned) {
   nn::Sequential stages(root, "stages");
   expect_code("compile of none", "E0302", [&] { compile(none); });
   expect_code("compile of null", "E0302", [&] { compile(null); });
+  expect_code("compile of a reference to none", "E0302", [&] { compile(std::ref(none)); });
+  Two model;
+  Optimizer optimizer(optim::Sgd{}, model.parameters(), {});
+  expect_code("gradients of none", "E0302", [&] { value_and_grad(none, optimizer); });
+  expect_code("gradients of null", "E0302", [&] { value_and_grad(null, optimizer); });
   expect_code("a stage of none", "E0302", [&] { stages.add(nn::Sequential::Stage()); });
   expect_code("a stage of null", "E0302", [&] { stages.add(null); });
   EXPECT_EQ(stages(x).to_vector(), x.to_vector());  // nothing was added

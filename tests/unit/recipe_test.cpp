@@ -522,6 +522,7 @@ TEST(Sampling, LogitsThatAreNotNumbersAreRefused) {
     EXPECT_EQ(sample_token(std::vector<float>{-inf, 1, -inf}, o, 0), 1);
     EXPECT_THROW(sample_token(std::vector<float>{0, nan, 1}, o, 0), DivergedError);
     EXPECT_THROW(sample_token(std::vector<float>{0, inf, 1}, o, 0), DivergedError);
+    EXPECT_THROW(sample_token(std::vector<float>{-inf, -inf}, o, 0), DivergedError);
     try {
       sample_token(std::vector<float>{0, -nan, 1}, o, 0);
     } catch (const DivergedError& e) {
