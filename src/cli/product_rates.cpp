@@ -63,6 +63,8 @@ struct Kept {
   cpu::MatmulRates rates;
   bool is_settled = false;  // measured in quiet, or twice
   double at = 0;            // seconds since 1970; of unsettled ones
+  // Measured since, in a machine that was disturbed too, and far below.
+  std::optional<cpu::MatmulRates> doubt = {};
 
   bool is_due() const {
     constexpr double kWait = 10 * 60;
@@ -83,6 +85,9 @@ std::optional<Kept> kept_in(const json& all, const std::string& key) {
     return std::nullopt;
   kept.is_settled = at == it->end();
   if (!kept.is_settled && at->is_number()) kept.at = at->get<double>();
+  const cpu::MatmulRates doubt = {rate_in(*it, "doubt_f32_gflops"),
+                                  rate_in(*it, "doubt_bf16_gflops"), 0};
+  if (doubt.f32_gflops > 0 && doubt.bf16_gflops > 0) kept.doubt = doubt;
   return kept;
 }
 
@@ -91,6 +96,9 @@ void remember(const Path& cache, json all, const std::string& key, const Kept& k
               {"bf16_gflops", kept.rates.bf16_gflops},
               {"spread", kept.rates.spread}};
   if (!kept.is_settled) all[key]["unsettled_at"] = kept.at;
+  if (kept.doubt)
+    all[key].update({{"doubt_f32_gflops", kept.doubt->f32_gflops},
+                     {"doubt_bf16_gflops", kept.doubt->bf16_gflops}});
   try {
     make_folder(cache);
     write_file_atomic(cache / kFile, json_text(all, 2) + "\n");
@@ -99,18 +107,20 @@ void remember(const Path& cache, json all, const std::string& key, const Kept& k
 }
 
 // Two measurements of a busy machine settle it, by the better of each type: nothing makes a product
-// too fast. What lies far beyond the other is no rate of this machine, and says nothing. Whether
-// all that stays was measured now.
-bool settle(Kept& now, const cpu::MatmulRates& before) {
+// too fast. One that lies far below the other leaves that in doubt: either the machine was very
+// busy, or the better was damaged. It counts until a third agrees with it, or with the lower one.
+// Whether all that stays was measured now.
+bool settle(Kept& now, const Kept& before) {
   constexpr double kFar = 10;
-  double& f32 = now.rates.f32_gflops;
-  double& bf16 = now.rates.bf16_gflops;
-  if (before.f32_gflops > kFar * f32 || before.bf16_gflops > kFar * bf16) return true;
-  now.is_settled = true;
-  const bool is_now = f32 >= before.f32_gflops && bf16 >= before.bf16_gflops;
-  f32 = std::max(f32, before.f32_gflops);
-  bf16 = std::max(bf16, before.bf16_gflops);
-  return is_now;
+  const cpu::MatmulRates measured = now.rates;
+  const bool is_far_below = before.rates.f32_gflops > kFar * measured.f32_gflops ||
+                            before.rates.bf16_gflops > kFar * measured.bf16_gflops;
+  const cpu::MatmulRates& other = is_far_below && before.doubt ? *before.doubt : before.rates;
+  now.is_settled = !is_far_below || before.doubt;
+  if (!now.is_settled) now.doubt = measured;
+  now.rates.f32_gflops = std::max(measured.f32_gflops, other.f32_gflops);
+  now.rates.bf16_gflops = std::max(measured.bf16_gflops, other.bf16_gflops);
+  return measured.f32_gflops >= other.f32_gflops && measured.bf16_gflops >= other.bf16_gflops;
 }
 
 MeasuredRates shown(const Kept& k, const std::string& source) {
@@ -136,7 +146,7 @@ MeasuredRates product_rates(const Path& cache, const std::function<cpu::MatmulRa
   before = kept_in(all, key);
   if (before && !before->is_due() && (before->is_settled || !now.is_settled))
     return shown(*before, as_before);
-  const bool is_now = now.is_settled || !before || settle(now, before->rates);
+  const bool is_now = now.is_settled || !before || settle(now, *before);
   remember(cache, std::move(all), key, now);
   return shown(now, is_now ? "measured now" : "the better of two measurements, now and before");
 }
