@@ -21,25 +21,42 @@ namespace {
 
 using namespace aloft;
 
+// The verb that the words name, or the last that they name, and where they go on.
+struct Named {
+  const CLI::App* verb;
+  int next;
+
+  // The verbs behind it that one may choose from; none where all are named.
+  std::vector<std::string> verbs() const {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : verb->get_subcommands({})) names.push_back(sub->get_name());
+    return names;
+  }
+};
+
+Named named_verb(const CLI::App& app, int argc, char** argv) {
+  Named at{&app, 1};
+  for (; at.next < argc; ++at.next) {
+    const auto subs = at.verb->get_subcommands({});
+    const auto it = std::find_if(subs.begin(), subs.end(), [&](const CLI::App* sub) {
+      return sub->get_name() == argv[at.next];
+    });
+    if (it == subs.end()) break;
+    at.verb = *it;
+  }
+  return at;
+}
+
 // "tran" -> "did you mean train?": the nearest verb, or option of the verb, to the first word that
 // is neither; "" where nothing is near.
 std::string meant(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* at = &app;
-  int i = 1;
-  for (; i < argc && !at->get_subcommands({}).empty(); ++i) {
-    const std::string word = argv[i];
-    if (word.starts_with("-")) break;
-    const CLI::App* next = nullptr;
-    std::vector<std::string> names;
-    for (const CLI::App* sub : at->get_subcommands({})) {
-      names.push_back(sub->get_name());
-      if (names.back() == word) next = sub;
-    }
-    if (!next) {
-      const std::string near = nearest_name(word, names);
-      return near.empty() ? "" : "did you mean " + near + "?";
-    }
-    at = next;
+  const Named named = named_verb(app, argc, argv);
+  const CLI::App* at = named.verb;
+  int i = named.next;
+  const std::vector<std::string> verbs = named.verbs();
+  if (i < argc && !verbs.empty() && argv[i][0] != '-') {
+    const std::string near = nearest_name(argv[i], verbs);
+    return near.empty() ? "" : "did you mean " + near + "?";
   }
   std::vector<std::string> options;
   for (const CLI::Option* o : at->get_options())
@@ -59,11 +76,19 @@ std::string meant(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
-// CLI11 says what it did not expect backwards.
-std::string headline_of(const CLI::ParseError& e, const CLI::App& app) {
+// CLI11 says what it did not expect backwards, and of a word where a verb should be nothing.
+UserError wrong_line(const CLI::ParseError& e, const CLI::App& app, int argc, char** argv) {
+  const Named at = named_verb(app, argc, argv);
+  if (const std::vector<std::string> verbs = at.verbs(); !verbs.empty()) {
+    UserError wrong("E0700", "there is no such verb");
+    wrong.add_line("saw", at.next < argc ? in_quotes(argv[at.next]) : "none");
+    wrong.add_line("need", "one of " + join(verbs, ", "));
+    return wrong;
+  }
   const std::vector<std::string> rest = app.remaining(true);
-  if (dynamic_cast<const CLI::ExtrasError*>(&e) == nullptr || rest.empty()) return e.what();
-  return "not expected here: " + join(rest, " ");
+  if (dynamic_cast<const CLI::ExtrasError*>(&e) == nullptr || rest.empty())
+    return {"E0700", e.what()};
+  return {"E0700", "not expected here: " + join(rest, " ")};
 }
 
 // OpenMP takes any number from the environment.
@@ -75,7 +100,7 @@ void check_threads() {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("aloft trains neural networks in mixed precision");
+  CLI::App app("aloft trains neural networks in mixed precision", "aloft");
   app.set_version_flag("--version", ALOFT_VERSION);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::help);
@@ -103,7 +128,7 @@ int run(int argc, char** argv) {
     std::string verb;
     for (const CLI::App* at = &app; !at->get_subcommands().empty(); verb += at->get_name() + " ")
       at = at->get_subcommands()[0];
-    UserError wrong("E0700", headline_of(e, app));
+    UserError wrong = wrong_line(e, app, argc, argv);
     if (const std::string near = meant(app, argc, argv); !near.empty()) wrong.add_line("try", near);
     wrong.add_line("try", "aloft " + verb + "--help");
     throw wrong;

@@ -169,6 +169,13 @@ class Refusals(ProgramTest):
         self.aloft("recipes", "nowhere", exit_code=2, says=["E0721"])
         done = self.aloft(exit_code=2, says=["error E0700"])
         self.assertIn("train", done.stdout)
+        self.assertIn("Usage: aloft [OPTIONS]", done.stdout)
+        for words, saw, meant in ((["trian"], "trian", "train"), (["print-config", "tiny.toml"], "print-config", ""),
+                                  (["explain", "plam", "tiny.toml"], "plam", "plan"), (["explain"], "", "")):
+            done = self.aloft(*words, exit_code=2, says=["error E0700: there is no such verb", "need  one of "])
+            self.assertIn(f'saw   "{saw}"' if saw else "saw   none", done.stderr)
+            self.assertEqual(f"did you mean {meant}?" in done.stderr, bool(meant), done.stderr)
+            self.assertEqual("generate" in done.stderr, words[0] != "explain")
 
     def test_what_would_not_go_on(self):
         again = ["train", "tiny.toml", "--out", "run", "--resume", "--set"]
