@@ -41,6 +41,25 @@ class Numbers {
   std::vector<std::pair<std::string, std::string>> lines_;
 };
 
+// The rule, with what its kind reads.
+std::string read_numbers(const scalar::ScalerRule& r) {
+  using enum scalar::ScalerKind;
+  std::string text = "a loss scale that is " + std::string(name_of(r.kind));
+  const auto add = [&](const char* name, double value) {
+    text += std::string(", ") + name + " = " + shortest(value);
+  };
+  if (r.kind != None) add("init", r.init);
+  if (r.kind == Dynamic) {
+    add("growth", r.growth);
+    add("backoff", r.backoff);
+    add("growth_interval", r.growth_interval);
+    add("min", r.min);
+    add("max", r.max);
+  }
+  add("give_up_after", r.give_up_after);
+  return text;
+}
+
 void check_numbers(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
   Numbers numbers;
   numbers.check({"lr", spec.lr});
@@ -58,9 +77,7 @@ void check_numbers(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) 
                       std::to_string(s.warmup) + ", total = " + std::to_string(s.total),
                   problem);
   if (const std::string_view problem = problem_of(scaler); !problem.empty())
-    numbers.wrong("a loss scale that is " + std::string(name_of(scaler.kind)) +
-                      ", init = " + shortest(scaler.init),
-                  problem);
+    numbers.wrong(read_numbers(scaler), problem);
   numbers.refuse();
 }
 

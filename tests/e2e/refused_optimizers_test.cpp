@@ -78,6 +78,26 @@ TEST(RefusedOptimizers, EveryNumberHasARange) {
   for (const BadNumber& b : bad) expect_words(refusal(b.spec), {"E0814", b.saw, b.need});
 }
 
+TEST(RefusedOptimizers, OfALossScaleWhatItsKindReads) {
+  use_cpu();
+  const Mlp model;
+  using scalar::ScalerRule;
+  const auto said = [&](const ScalerRule& rule) -> std::string {
+    try {
+      Optimizer(optim::Sgd{}, model.parameters(), rule);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string none = said({.give_up_after = 0});
+  expect_words(none, {"E0814", "a loss scale that is none, give_up_after = 0\n"});
+  ScalerRule dynamic = scalar::dynamic_scaler();
+  dynamic.growth_interval = -3;
+  expect_words(said(dynamic), {"init = 65536", "growth_interval = -3, min = 1"});
+  expect_words(said(scalar::fixed_scaler(-2)), {"fixed, init = -2, give_up_after = 1000"});
+}
+
 TEST(RefusedOptimizers, AllThatIsWrongIsSaidAtOnce) {
   expect_words(refusal(optim::AdamW{.lr = -1, .eps = -2, .clip_norm = -3}),
                {"lr = -1", "eps = -2", "clip_norm = -3"});
