@@ -20,7 +20,7 @@ double bytes_a_parameter(const Recipe& r) {
                         : r.optimizer.master == "split"           ? 2
                                                                   : 4;
   const bool is_adam = r.optimizer.kind == "adam" || r.optimizer.kind == "adamw";
-  const double moments = is_adam ? 8 : r.optimizer.kind == "momentum" ? 4 : 0;
+  const double moments = is_adam ? 8 : r.optimizer.momentum != 0 ? 4 : 0;
   const double gradient = r.optimizer.update == "early" ? 0 : weight;
   return weight + gradient + master + moments;
 }

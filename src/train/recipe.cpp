@@ -26,6 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kGroups = "optimizer.groups";
+constexpr const char* kSizeOrigin = " model.size";  // behind that of the size
 
 struct Leaf {
   std::string key, origin;
@@ -127,11 +128,12 @@ class Reader {
   void check_heads() {
     const ModelSection& m = recipe_.model;
     if (m.dim % m.heads == 0) return;
+    const auto is_sizes = [&](const char* key) { return origin(key).ends_with(kSizeOrigin); };
     const auto from = [&](const char* key) {
-      const bool is_sizes = !m.size.empty() && !recipe_.origin.contains(key);
-      return is_sizes ? " of model.size " + m.size : "";
+      return is_sizes(key) ? " of model.size " + m.size : "";
     };
-    mistake(origin(recipe_.origin.contains("model.heads") ? "model.heads" : "model.dim"),
+    const bool is_given = recipe_.origin.contains("model.heads") && !is_sizes("model.heads");
+    mistake(origin(is_given ? "model.heads" : "model.dim"),
             fmt::format("model.heads: {} heads{} do not divide dim {}{}", m.heads,
                         from("model.heads"), m.dim, from("model.dim")));
   }
@@ -158,7 +160,8 @@ class Reader {
 
   void check_nesterov() {
     const OptimizerSection& o = recipe_.optimizer;
-    if (o.kind == "momentum" && o.nesterov && o.momentum == 0)
+    const bool is_read = o.kind == "sgd" || o.kind == "momentum";
+    if (is_read && o.nesterov && o.momentum == 0)
       mistake(origin("optimizer.nesterov"),
               fmt::format("optimizer.nesterov: needs optimizer.momentum above 0, which is 0 ({})",
                           origin("optimizer.momentum")));
@@ -498,7 +501,7 @@ void apply_size(Recipe& r) {
     const bool is_set = it != r.origin.end();
     if (is_set && (from != kSetOrigin || it->second == kSetOrigin)) return;
     to = value;
-    if (is_set) it->second = from + " model.size";
+    r.origin[key] = from + kSizeOrigin;
   };
   put("model.layers", r.model.layers, c.layers);
   put("model.heads", r.model.heads, c.heads);
@@ -556,6 +559,9 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
   Reader reader(recipe);
   refuse_contradictions(leaves, reader);
   for (const Leaf& leaf : leaves) reader.read(leaf);
+  // As torch.optim.SGD.
+  if (recipe.optimizer.kind == "sgd" && !recipe.origin.contains("optimizer.momentum"))
+    recipe.optimizer.momentum = 0;
   try {
     apply_size(recipe);
   } catch (const UserError& e) {

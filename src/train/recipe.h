@@ -43,7 +43,7 @@ struct OptimizerSection {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.01;
-  double momentum = 0.9;
+  double momentum = 0.9;  // 0 of sgd, where it is not given
   bool nesterov = false;
   double clip_norm = 1.0;
   std::vector<std::string> no_decay = {"*.bias", "bias"};

@@ -154,10 +154,8 @@ OptimizerSpec optimizer_spec(const Recipe& r) {
     spec = optim::AdamW{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
   else if (o.kind == "adam")
     spec = optim::Adam{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
-  else if (o.kind == "momentum")
-    spec = optim::Momentum{o.lr, o.momentum, o.nesterov, o.weight_decay, o.clip_norm, schedule};
-  else
-    spec = optim::Sgd{o.lr, 0, 0, false, o.weight_decay, o.clip_norm, schedule};
+  else  // sgd or momentum: they differ in the momentum that they have where none is given
+    spec = optim::Sgd{o.lr, o.momentum, 0, o.nesterov, o.weight_decay, o.clip_norm, schedule};
   spec.decay = {.norms = false, .without = o.no_decay};
   spec.groups = o.groups;
   spec.update = o.update == "early" ? UpdateTime::Early : UpdateTime::Late;

@@ -19,6 +19,11 @@ json value_of(Recipe recipe, std::string_view key) {
   return nullptr;
 }
 
+// "eval_every = 0", "nesterov = false", no patterns: what is off asks for nothing.
+bool is_off(const json& value) {
+  return value == false || value == 0 || value == "" || value == json::array();
+}
+
 // `key` is read only where `selector` has one of `values`.
 struct Condition {
   std::string_view key, selector;
@@ -29,8 +34,8 @@ const std::vector<Condition>& conditions() {
   static const std::vector<Condition> all = {
       {"optimizer.betas", "optimizer.kind", {"adam", "adamw"}},
       {"optimizer.eps", "optimizer.kind", {"adam", "adamw"}},
-      {"optimizer.momentum", "optimizer.kind", {"momentum"}},
-      {"optimizer.nesterov", "optimizer.kind", {"momentum"}},
+      {"optimizer.momentum", "optimizer.kind", {"sgd", "momentum"}},
+      {"optimizer.nesterov", "optimizer.kind", {"sgd", "momentum"}},
       {"schedule.step_size", "schedule.kind", {"step"}},
       {"schedule.gamma", "schedule.kind", {"step"}},
       {"schedule.decay", "schedule.kind", {"wsd"}},
@@ -45,7 +50,7 @@ const std::vector<Condition>& conditions() {
 
 class Search {
  public:
-  Search(const Recipe& recipe, bool replaced) : recipe_(recipe), replaced_(replaced) {}
+  Search(const Recipe& recipe, bool all) : recipe_(recipe), all_(all) {}
 
   std::vector<UnusedKey> unused() {
     for (const Condition& c : conditions()) {
@@ -120,15 +125,16 @@ class Search {
   }
   void report(std::string_view key, std::string_view selector, const std::string& why) {
     const std::string from = origin(key);
+    const bool is_given = !from.empty();
     const bool is_replaced = from != kSetOrigin && origin(selector) == kSetOrigin;
-    if (from.empty() || (is_replaced && !replaced_) ||
-        value_of(recipe_, key) == value_of(Recipe(), key))
-      return;
+    if (!all_ && (!is_given || is_replaced)) return;
+    const json value = value_of(recipe_, key);
+    if (is_off(value) && value == value_of(Recipe(), key)) return;
     found_.push_back({std::string(key), why});
   }
 
   const Recipe& recipe_;
-  bool replaced_;
+  bool all_;
   std::vector<UnusedKey> found_;
 };
 
@@ -150,8 +156,8 @@ bool is_read_for_tokens(std::string_view key) {
   return key.starts_with("data.") && key != "data.sampling";
 }
 
-std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool replaced) {
-  return Search(recipe, replaced).unused();
+std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool all) {
+  return Search(recipe, all).unused();
 }
 
 }  // namespace aloft

@@ -1,5 +1,5 @@
-// Keys that were given and change nothing, because another key decides otherwise (betas of plain
-// SGD, the text beside token files), or because what is asked for makes no run.
+// Keys that were given and change nothing, because another key decides otherwise (betas of SGD,
+// the text beside token files), or because what is asked for makes no run.
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@ struct UnusedKey {
   std::string key, why;
 };
 
-// What a user wrote and nothing would read. A key with its default's value is not meant, and what
-// the file says of a kind that the command line replaced by another is left in peace.
-// With `replaced` that is told as well.
-std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool replaced = false);
+// What a user wrote and nothing would read, a default's value as well. What is off where it is off
+// by default (nesterov = false, eval_every = 0) asks for nothing; what the file says of a kind that
+// the command line replaced by another is left in peace. With `all` that is told as well, and the
+// defaults that nothing reads.
+std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool all = false);
 
 // Whether the programs of a training step depend on a key, or the tokens of a recipe: what verbs
 // read that do not train. Every key is read by a run.

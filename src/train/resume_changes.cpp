@@ -36,6 +36,7 @@ std::string shown(const json& value, std::size_t most = 120) {
   return text;
 }
 
+constexpr std::string_view kRule = "optimizer.kind";
 constexpr std::string_view kOtherWeights = "the weights would mean something else";
 constexpr std::string_view kOtherIds = "another tokenizer gives every id another meaning";
 constexpr std::string_view kOtherCurve =
@@ -68,7 +69,7 @@ constexpr Meaning kMeanings[] = {
     {"data.validation", "what the run has learnt from is validated on, or the other way round"},
     {"data.sampling", "samples are chosen another way: some come again, others later or never"},
     {"precision", "the checkpoint's weights, sums and loss scale are of its precision"},
-    {"optimizer.kind", "the checkpoint's moments are of its update rule"},
+    {kRule, "the checkpoint's moments are of its update rule"},
     {"optimizer.lr", "the peak of the learning rate; its schedule goes on"},
     {"optimizer.betas", "the moments go on, and forget faster or slower"},
     {"optimizer.eps", "the moments go on; small gradients move weights more or less"},
@@ -192,10 +193,17 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
       if (value->is_object()) value->erase("auto_reason");  // why `auto` chose it decides nothing
     if (was != is) changes.push_back({std::string(key), meaning, std::move(was), std::move(is)});
   };
+  // A momentum that comes or goes is another update rule.
+  const auto is_other_rule = [&](const RecipeChange& c) {
+    const bool is_read = now.optimizer.kind == "sgd" || now.optimizer.kind == "momentum";
+    return c.key == "optimizer.momentum" && is_read && (c.before == 0) != (c.now == 0);
+  };
   for (const RecipeField& f : recipe_fields(copy))
     if (f.key != "train.steps" || now.train.epochs == 0)  // else they follow, and the data decides
       compare(f.key, f.on_resume);
   compare("precision", OnResume::Fixed);
+  for (RecipeChange& c : changes)
+    if (is_other_rule(c)) c.meaning = OnResume::Fixed;
   return changes;
 }
 
@@ -219,7 +227,7 @@ void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint)
     if (c.meaning == OnResume::Fixed) {
       e.add_line("saw", c.str());
       const std::string_view why =
-          has_checkpoint ? meaning_on_resume(c.key)
+          has_checkpoint ? meaning_on_resume(c.key == "optimizer.momentum" ? kRule : c.key)
                          : "the run is recorded as another one; it has nothing to go on from yet";
       if (std::find(reasons.begin(), reasons.end(), why) == reasons.end()) reasons.push_back(why);
     }

@@ -35,6 +35,12 @@ json read_data_record(const Path& path, bool force) {
   }
 }
 
+// An sgd that was given no momentum had none, whatever an earlier version recorded beside it.
+void set_plain_sgd(json& recipe) {
+  const json::json_pointer kind("/optimizer/kind"), momentum("/optimizer/momentum");
+  if (recipe.contains(kind) && recipe[kind] == "sgd") recipe[momentum] = 0.0;
+}
+
 // What the schedule lacks, before anything is prepared for it.
 void check_length(const Recipe& recipe) {
   static_cast<void>(schedule_rule(recipe));
@@ -87,7 +93,9 @@ class Resumption {
  private:
   void compare_recipes() {
     if (!record_.is_object() || !record_.contains("recipe")) return;
-    const json& before = record_["recipe"];
+    json before = record_["recipe"];
+    const auto origin = record_.find("origin");
+    if (origin != record_.end() && !origin->contains("optimizer.momentum")) set_plain_sgd(before);
     // `auto` was settled when the run began; another measurement must not end it.
     if (!recipe_.precision.is_resolved())
       if (const auto settled = settled_precision(before)) recipe_.precision = *settled;
@@ -111,10 +119,7 @@ class Resumption {
     } catch (const DataError& e) {
       if (e.code() == "E0501") refuse_characters(e);
       if (e.code() != "E0510" && e.code() != "E0511") throw;
-      // What is named anew is no text of this run that is gone.
-      if (std::any_of(changes_.begin(), changes_.end(),
-                      [](const RecipeChange& c) { return c.key == "data.text"; }))
-        throw;
+      refuse_other_tokens(e);
       std::optional<Dataset> kept = cached_data(recipe_, signature_in(data_record_));
       if (!kept || !is_same_data(data_record_, data_record_of(*kept))) throw;
       log_warning("{}: the run goes on with its own tokens, which lie in {}", e.headline(),
@@ -122,6 +127,19 @@ class Resumption {
       is_text_gone_ = true;
       return *std::move(kept);
     }
+  }
+
+  // The run's own tokens are of the data that it had: what is asked for anew wants the text.
+  void refuse_other_tokens(DataError why) const {
+    bool any = false;
+    for (const RecipeChange& c : changes_)
+      if (c.meaning == OnResume::Data) {
+        why.add_line("because", c.str());
+        any = true;
+      }
+    if (!any) return;
+    why.add_line("try", "bring the text back, or leave [data] as the run had it");
+    throw DataError(why);
   }
 
   // The run's tokenizer has no ids for today's text: no --force helps.

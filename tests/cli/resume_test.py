@@ -463,9 +463,33 @@ class Resume(ProgramTest):
         for force in ((), ("--force",)):
             said = self.train("run", "--resume", "--steps", 9, *typo, *force, exit_code=3)
             self.says(said, "E0510", "nowhere.txt")
+        # And its tokens are divided as they were: another share wants the text.
+        for force in ((), ("--force",)):
+            said = self.train("run", "--resume", "--steps", 9, *force, exit_code=3, data__validation=0.3)
+            self.says(said, "E0510", "data.validation: 0.2, now 0.3", "bring the text back")
         self.assertEqual((self.folder / "run" / "run.json").read_text(), record)
         shutil.rmtree(self.folder / "cache")
         self.says(self.train("run", "--resume", "--steps", 9, exit_code=3), "E0510")
+
+    def test_plain_sgd_has_no_momentum(self):
+        """Neither a new run, nor one of a version that recorded a momentum which nothing read."""
+        kind = {"optimizer__kind": "sgd"}
+        self.train("run", **kind)
+        record = self.record()
+        self.assertEqual(record["recipe"]["optimizer"]["momentum"], 0)
+        record["recipe"]["optimizer"]["momentum"] = 0.9
+        self.change_record(recipe=record["recipe"])
+        said = self.train("run", "--resume", "--steps", 6, **kind)
+        self.assertNotIn("momentum", said)
+        before = (self.folder / "run" / "run.json").read_bytes()
+        said = self.train("run", "--resume", "--steps", 8, optimizer__momentum=0.9, exit_code=2, **kind)
+        self.says(said, "E0817", "optimizer.momentum")
+        self.assertEqual((self.folder / "run" / "run.json").read_bytes(), before)
+        self.train("moves", optimizer__momentum=0.9, **kind)
+        losses = [[r["loss"] for r in self.lines(out) if "loss" in r][:4] for out in ("run", "moves")]
+        self.assertEqual(losses[0][0], losses[1][0])
+        self.assertNotEqual(losses[0][3], losses[1][3])
+        self.train("moves", "--resume", "--steps", 6, optimizer__momentum=0.8, **kind)
 
     # Its tokenizer.
 
@@ -490,10 +514,11 @@ class Resume(ProgramTest):
 
     def test_a_tokenizer_that_is_gone_is_replaced_by_the_runs_own(self):
         one, two = self.two_tokenizers()
-        for name, tokens in (("text", {}), ("tokens", {"data__train_tokens": f"{one}/train.shard"})):
+        for name, keys in (("text", {"data__tokenizer__kind": "bpe"}),
+                           ("tokens", {"data__train_tokens": f"{one}/train.shard"})):
             with self.subTest(name):
                 shutil.copytree(one, self.folder / "named")
-                named = {"data__tokenizer__path": "named", "data__tokenizer__kind": "bpe", **tokens}
+                named = {"data__tokenizer__path": "named", **keys}
                 self.train(f"straight-{name}", "--steps", 8, **named)
                 self.train(name, **named)
                 shutil.rmtree(self.folder / "named")

@@ -207,6 +207,71 @@ TEST(Recipe, WhatAnotherKeySwitchesOffIsAMistake) {
   }
 }
 
+// Its default's value is no less meant; what is off asks for nothing.
+TEST(Recipe, ADefaultThatNothingReadsIsAMistakeToo) {
+  const Override defaults[] = {{"schedule.gamma", "0.1"},
+                               {"schedule.step_size", "1000"},
+                               {"optimizer.momentum", "0.9"},
+                               {"data.tokenizer.vocab", "4096"}};
+  const Override byte{"data.tokenizer.kind", "byte"};
+  for (const Override& d : defaults) {
+    const std::string said = mistakes_of("", {byte, d});
+    EXPECT_NE(said.find("--set " + d.key + " does nothing where"), std::string::npos) << said;
+    const std::string in_file =
+        mistakes_of("data.tokenizer.kind = \"byte\"\n" + d.key + " = " + d.value);
+    EXPECT_NE(in_file.find("r.toml:2 " + d.key + " does nothing"), std::string::npos) << in_file;
+  }
+  EXPECT_NE(
+      mistakes_of("[data]\ntrain_tokens = \"a.bin\"\nvalidation = 0.05\n").find("divides text"),
+      std::string::npos);
+  EXPECT_EQ(
+      mistakes_of("[optimizer]\nnesterov = false\n[train]\nsample_tokens = 0\nsample_every = 0\n"
+                  "[schedule]\nsteps = 0\n[data]\nvalidation = 0\n"),
+      "none");
+}
+
+TEST(Recipe, WhatIsPrintedLeavesOutWhatNothingReads) {
+  for (const char* key :
+       {"optimizer.kind=sgd", "optimizer.kind=momentum", "schedule.kind=step", "data.validation=0",
+        "train.keep_checkpoints=0", "train.sample_tokens=0", "data.train_tokens=/a.bin",
+        "optimizer.weight_decay=0", "optimizer.lr=0", "data.tokenizer.path=/t",
+        "data.tokenizer.kind=char", "model.size=gpt2-medium"}) {
+    const Recipe r = parse_recipe("", "r.toml", {parse_override(key)});
+    const std::string printed = print_config(r);
+    EXPECT_EQ(mistakes_of(printed), "none") << key << "\n" << printed;
+    EXPECT_EQ(json_of(parse_recipe(printed, "printed.toml")), json_of(r)) << printed;
+  }
+}
+
+// As torch.optim.SGD: none by default.
+TEST(Recipe, SgdReadsItsMomentum) {
+  const auto momentum = [](const std::string& text) {
+    const OptimizerSpec spec =
+        optimizer_spec(parse_recipe("[optimizer]\nkind = " + text, "r.toml"));
+    const RuleNumber first = spec.rule->numbers().at(0);
+    EXPECT_EQ(std::string(first.name), "momentum");
+    EXPECT_EQ(spec.rule->moments().size(), first.value != 0 ? 1u : 0u);
+    return first.value;
+  };
+  EXPECT_EQ(momentum("\"sgd\"\n"), 0);
+  EXPECT_EQ(momentum("\"sgd\"\nmomentum = 0.9\nnesterov = true\n"), 0.9);
+  EXPECT_EQ(momentum("\"momentum\"\n"), 0.9);
+  EXPECT_EQ(momentum("\"momentum\"\nmomentum = 0\n"), 0);
+  EXPECT_NE(mistakes_of("[optimizer]\nkind = \"sgd\"\nnesterov = true\n").find("above 0"),
+            std::string::npos);
+}
+
+TEST(Recipe, TheNumbersOfASizeComeFromIt) {
+  const std::vector<const char*> numbers = {"layers", "heads", "dim", "context", "vocab"};
+  const Recipe file = parse_recipe("[model]\nsize = \"gpt2-medium\"\nheads = 8\n", "r.toml");
+  const Recipe set = parse_recipe("", "r.toml", {{"model.size", "gpt2-medium"}});
+  for (const std::string name : numbers) {
+    EXPECT_EQ(file.origin.at("model." + name),
+              name == "heads" ? "r.toml:3" : "r.toml:2 model.size");
+    EXPECT_EQ(set.origin.at("model." + name), "--set model.size");
+  }
+}
+
 TEST(Recipe, ARateOfNothingEndsAtNothing) {
   const Override cosine{"schedule.kind", "cosine"}, end{"schedule.final_lr", "1e-4"};
   const std::string said = mistakes_of("", {cosine, end, {"optimizer.lr", "0"}});
