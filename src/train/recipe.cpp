@@ -160,8 +160,7 @@ class Reader {
 
   void check_nesterov() {
     const OptimizerSection& o = recipe_.optimizer;
-    const bool is_read = o.kind == "sgd" || o.kind == "momentum";
-    if (is_read && o.nesterov && o.momentum == 0)
+    if (reads_momentum(o) && o.nesterov && o.momentum == 0)
       mistake(origin("optimizer.nesterov"),
               fmt::format("optimizer.nesterov: needs optimizer.momentum above 0, which is 0 ({})",
                           origin("optimizer.momentum")));

@@ -112,6 +112,8 @@ nlohmann::json json_of(const Recipe& recipe);
 
 // What the sections mean for the library.
 OptimizerSpec optimizer_spec(const Recipe& recipe);
+// Whether its kind of update reads momentum and nesterov.
+bool reads_momentum(const OptimizerSection& optimizer);
 scalar::ScheduleRule schedule_rule(const Recipe& recipe);
 models::Gpt2Config model_config(const Recipe& recipe, std::int64_t tokenizer_vocab);
 

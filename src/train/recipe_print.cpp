@@ -146,6 +146,10 @@ scalar::ScheduleRule schedule_rule(const Recipe& r) {
   return rule;
 }
 
+bool reads_momentum(const OptimizerSection& optimizer) {
+  return optimizer.kind == "sgd" || optimizer.kind == "momentum";
+}
+
 OptimizerSpec optimizer_spec(const Recipe& r) {
   const OptimizerSection& o = r.optimizer;
   const scalar::ScheduleRule schedule = schedule_rule(r);

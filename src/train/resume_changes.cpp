@@ -195,8 +195,8 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
   };
   // A momentum that comes or goes is another update rule.
   const auto is_other_rule = [&](const RecipeChange& c) {
-    const bool is_read = now.optimizer.kind == "sgd" || now.optimizer.kind == "momentum";
-    return c.key == "optimizer.momentum" && is_read && (c.before == 0) != (c.now == 0);
+    return c.key == "optimizer.momentum" && reads_momentum(now.optimizer) &&
+           (c.before == 0) != (c.now == 0);
   };
   for (const RecipeField& f : recipe_fields(copy))
     if (f.key != "train.steps" || now.train.epochs == 0)  // else they follow, and the data decides

@@ -29,6 +29,16 @@ class CorpusTest : public testing::Test {
     TemporaryFolder::put(folder / name, text);
   }
   Corpus open(const Entries& entries) { return open_corpus(entries, folder.path()); }
+  // Named, and found in a folder.
+  void expect_taken_without_a_word(std::string_view text) {
+    put("named", text);
+    put("found/file", text);
+    for (const char* entry : {"named", "found"}) {
+      const Corpus corpus = open({entry});
+      EXPECT_EQ(corpus.files.size(), 1u) << text;
+      EXPECT_TRUE(corpus.doubtful.empty()) << text;
+    }
+  }
   std::string code_of(const Entries& entries) {
     try {
       open(entries);
@@ -234,13 +244,7 @@ TEST_F(CorpusTest, ProseAndProgramsThatBeginWithBracketsAreTakenWithoutAWord) {
                                       "[\"a\"}\n",
                                       "{\"a\": }\n",
                                       "{ 1: \"a\" }\n"}) {
-    put("named", text);
-    put("found/file", text);
-    for (const char* entry : {"named", "found"}) {
-      const Corpus corpus = open({entry});
-      EXPECT_EQ(corpus.files.size(), 1u) << text;
-      EXPECT_TRUE(corpus.doubtful.empty()) << text;
-    }
+    expect_taken_without_a_word(text);
   }
 }
 
@@ -297,13 +301,7 @@ TEST_F(CorpusTest, ProseAboutOtherKindsOfFilesIsTaken) {
         "BZh9 is how\n"sv, "SQLite format 3 is the header string of every database file.\n"sv,
         "BZh begins bzip2.\n"sv, "BZhuk, a name\n"sv, "ARROW1 begins a file of Arrow.\n"sv,
         "%PDF-1.7 is the newest.\n"sv, "%PDF-\n"sv, "ALOFTSHD begins the header of a shard.\n"sv}) {
-    put("named", text);
-    put("found/file", text);
-    for (const char* entry : {"named", "found"}) {
-      const Corpus corpus = open({entry});
-      EXPECT_EQ(corpus.files.size(), 1u) << text;
-      EXPECT_TRUE(corpus.doubtful.empty()) << text;
-    }
+    expect_taken_without_a_word(text);
   }
 }
 
