@@ -68,8 +68,11 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     Attrs attrs = loss.attrs;
     if (const AttrValue* split = g.node(*head).attrs.find(kSplitAttr))
       attrs.set(kSplitAttr, *split);
-    const auto fused =
-        emitter.emit("linear_cross_entropy", attrs, in, fused_where(g, n, "fuse-head"));
+    Where where = fused_where(g, n, "fuse-head");
+    // What of it comes in several types is the head's products, above all their gradients.
+    where.policy = g.node(*head).where.policy;
+    where.listed = g.node(*head).where.listed;
+    const auto fused = emitter.emit("linear_cross_entropy", attrs, in, where);
     if (g.type(fused[0].id()) != loss.out[0]) continue;  // the fused node is dead and goes below
     g.set_members(fused[0].id().node, g.node(*head).identity() + ", " + loss.identity());
     g.replace_uses({n, 0}, fused[0].id());

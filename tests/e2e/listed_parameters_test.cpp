@@ -12,6 +12,7 @@
 #include "numbers.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/cross_entropy.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
@@ -106,6 +107,27 @@ TEST_F(ListedParameters, GradientsGoByWhatTheForwardOpRead) {
   EXPECT_EQ(denied.second, low.second);
   EXPECT_NE(low.first, f32.first);
   EXPECT_NE(low.second, f32.second);
+}
+
+// A compiled step makes one op of a head and its loss.
+std::string head_after_a_step(const char* recipe) {
+  manual_seed(1);
+  struct Head : nn::Layer {
+    nn::Linear head{*this, "head", 8, 11, {.bias = false}};
+    Tensor operator()(Operand x) const { return head(x); }
+  } model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 1}, recipe);
+  auto step = compile([&net = net, &opt = opt](const Tensor& x, const Tensor& target) {
+    return minimize(cross_entropy(net(x), target), opt);
+  });
+  step(spread(3, {4, 5, 8}), ids());
+  return bytes_of(*model.head.weight);
+}
+
+TEST_F(ListedParameters, GradientsOfAHeadGoByItsWeight) {
+  const auto f32 = head_after_a_step("O0");
+  EXPECT_EQ(head_after_a_step("O1:bf16 deny_params=head.*"), f32);
+  EXPECT_NE(head_after_a_step("O1:bf16"), f32);
 }
 
 }  // namespace
