@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/folder_lock.h"
@@ -79,34 +80,56 @@ std::string problem_of_last_step(const Optimizer& optimizer) {
              : "the gradients of the last step were not finite";
 }
 
-// Whatever else the optimizers train would be in no checkpoint.
+// Whatever else the optimizers train would be in no checkpoint, what one trains in two of its
+// files.
 void check_trains(const std::vector<Optimizer>& optimizers, const nn::Module& model) {
   if (optimizers.empty())
     throw UserError("E0807", "a checkpoint is of no optimizer").need("one or more");
   const std::vector<VariablePtr> all = model.parameters();
-  for (const Optimizer& optimizer : optimizers)
+  std::set<VariablePtr> counts;
+  for (const Optimizer& optimizer : optimizers) {
+    if (!counts.insert(optimizer.applied).second)
+      throw UserError("E0807", "an optimizer is given twice").need("each once");
     for (const VariablePtr& p : optimizer.given())
       if (std::find(all.begin(), all.end(), p) == all.end())
         throw UserError("E0807", "the optimizer trains a parameter that the model does not have")
             .saw("'" + p->name.str() + "'")
             .need("the model that the optimizer was made for, whole")
             .advice("several models in one training: make them children of one module");
+  }
 }
 
-// The first problem that there is.
-std::string problem_of(const std::vector<Optimizer>& optimizers,
-                       std::string (*problem)(const Optimizer&)) {
-  for (const Optimizer& optimizer : optimizers)
-    if (std::string found = problem(optimizer); !found.empty()) return found;
-  return "";
+// By what it trains: a loop may go on with another optimizer of the same parameters.
+VariablePtr what_it_trains(const Optimizer& optimizer) {
+  return optimizer.given().empty() ? nullptr : optimizer.given().front();
 }
 
 }  // namespace
 
 void Checkpoints::step(const StepResult& result, const Optimizer& optimizer) {
-  if (!health_) health_.emplace(optimizer.scaler(), start_loss_);
+  auto it = std::find_if(healths_.begin(), healths_.end(),
+                         [&](const auto& h) { return h.first == what_it_trains(optimizer); });
+  if (it == healths_.end()) {
+    const bool is_first = healths_.empty();
+    Health begun(optimizer.scaler(), is_first ? start_loss_ : std::nullopt);
+    it = healths_.insert(it, {what_it_trains(optimizer), std::move(begun)});
+  }
   last_loss_ = result.loss();
-  health_->step(*last_loss_, result.loss_scale.item(), result.skipped());
+  it->second.step(*last_loss_, result.loss_scale.item(), result.skipped());
+}
+
+// Of what was told no loss by what its last step left. `loss`, of the state, is of one optimizer's
+// kind where there is one.
+std::string Checkpoints::problem_of_losses(const std::vector<Optimizer>& optimizers,
+                                           std::optional<double> loss) const {
+  const bool is_one = healths_.size() == 1 && optimizers.size() == 1;
+  for (const auto& [trained, health] : healths_)
+    if (std::string p = health.problem(is_one ? loss : std::nullopt); !p.empty()) return p;
+  for (const Optimizer& optimizer : optimizers)
+    if (std::none_of(healths_.begin(), healths_.end(),
+                     [&](const auto& h) { return h.first == what_it_trains(optimizer); }))
+      if (std::string p = problem_of_last_step(optimizer); !p.empty()) return p;
+  return loss ? problem_of_loss(*loss, healths_.empty() ? start_loss_ : std::nullopt) : "";
 }
 
 void Checkpoints::belong_to(const std::string& run) {
@@ -149,15 +172,15 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
   meta.step = at.step;
   meta.data_position = at.data_position;
   meta.policy = model.policy().str();
-  meta.problem = problem_of(optimizers, problem_of_values);
-  if (meta.healthy())
-    meta.problem = health_ ? health_->problem(loss) : problem_of(optimizers, problem_of_last_step);
-  if (meta.healthy() && loss && !health_) meta.problem = problem_of_loss(*loss, start_loss_);
+  for (const Optimizer& optimizer : optimizers)
+    if (meta.healthy()) meta.problem = problem_of_values(optimizer);
+  if (meta.healthy()) meta.problem = problem_of_losses(optimizers, loss);
   if (!meta.healthy())
     log_warning("step {}: {}: the checkpoint is marked, and no loop goes on from it by itself",
                 at.step, meta.problem);
   if (last_loss_ && std::isfinite(*last_loss_)) meta.last_loss = last_loss_;
-  meta.start_loss = health_ ? health_->start_loss() : start_loss_;
+  if (healths_.size() < 2)
+    meta.start_loss = healths_.empty() ? start_loss_ : healths_[0].second.start_loss();
   Path saved = folder_->save(meta, model, optimizers);
   folder_->prune({.newest = keep_, .best = 0}, at.step);
   return saved;
@@ -180,7 +203,7 @@ std::optional<LoopPosition> Checkpoints::load(nn::Module& model,
   belong_to(meta.run);
   start_loss_ = meta.start_loss;
   last_loss_.reset();
-  health_.reset();
+  healths_.clear();
   return LoopPosition{meta.step, meta.data_position};
 }
 

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -55,9 +57,10 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  // How a step went, told behind each: save() judges the state by its loss, too. For losses that
-  // training lowers; where they may rise far above the first one (networks that play against each
-  // other), leave it out.
+  // How a step went, told behind each: save() judges the state by its loss, too, each optimizer's
+  // by its own. For losses that training lowers; where they may rise far above the first one
+  // (networks that play against each other), leave it out. Of several optimizers the first loss
+  // behind a load() counts as the first.
   void step(const StepResult& result, const Optimizer& optimizer);
 
   // Written to the disk and renamed: it is there as a whole, or not at all, and then the ones
@@ -70,7 +73,7 @@ class Checkpoints {
   // E0604.
   Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
             std::optional<double> loss = {});
-  // The same of several optimizers.
+  // The same of several optimizers. UserError E0807 where one is given twice.
   Path save(const LoopPosition& at, const nn::Module& model,
             const std::vector<Optimizer>& optimizers, std::optional<double> loss = {});
 
@@ -87,12 +90,17 @@ class Checkpoints {
  private:
   void belong_to(const std::string& run);
   void begin_run();
+  std::string problem_of_losses(const std::vector<Optimizer>& optimizers,
+                                std::optional<double> loss) const;
+
+  // By the first of an optimizer's parameters, once a step of it was told.
+  using Healths = std::vector<std::pair<VariablePtr, Health>>;
 
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<CheckpointFolder> folder_;
   std::optional<std::string> run_;  // the training's name, once it has saved or loaded
   std::int64_t keep_;
-  std::optional<Health> health_;      // once a step was told
+  Healths healths_;
   std::optional<double> last_loss_;   // of the last step that was told
   std::optional<double> start_loss_;  // of the run that is gone on with
 };

@@ -80,6 +80,16 @@ std::optional<std::set<std::string>> said_to_be_trained(const Path& checkpoint,
   return names.get<std::set<std::string>>();
 }
 
+// Without moments the states of two optimizers have the same names.
+void check_trained(const Path& checkpoint, const Safetensors& state, const Optimizer& now) {
+  auto trained = said_to_be_trained(checkpoint, state);
+  if (!trained) return;
+  for (const VariablePtr& p : now.given()) trained->erase(p->name.str());
+  if (!trained->empty())
+    unfit_checkpoint(checkpoint, "it holds the state of another optimizer",
+                     {"one that trained '" + *trained->begin() + "'"});
+}
+
 // Given parameters that the run had unfrozen when it was saved, and this one has not yet.
 std::vector<VariablePtr> late_in(const Path& checkpoint, const Safetensors& state,
                                  const Optimizer& optimizer) {
@@ -169,6 +179,7 @@ SavedOptimizer::SavedOptimizer(const Path& checkpoint, const std::string& name,
   const TensorView* sums = state_.find(Optimizer::kMicroBatches);
   has_sums_ = sums != nullptr;
   if (sums) check_micro_batches(checkpoint, *sums, optimizer);
+  check_trained(checkpoint, state_, optimizer);
   const std::vector<VariablePtr> late = late_in(checkpoint, state_, optimizer);
   has_late_ = !late.empty();
   if (has_late_) draft_ = optimizer.with(late);

@@ -370,7 +370,6 @@ void add_sums(const Path& checkpoint, const std::vector<TensorType>& types, floa
   std::ofstream(checkpoint / "manifest.json") << manifest_text(manifest);
 }
 
-// An earlier version wrote sums of zeros behind a step, and did not count what is in them.
 // A run in fp16 begins with steps that overflow: between their micro-batches it is healthy, too.
 TEST(Checkpoints, SumsThatOverflowedInTheSearchOfAScaleAreNoDivergence) {
   use_cpu();
@@ -388,6 +387,7 @@ TEST(Checkpoints, SumsThatOverflowedInTheSearchOfAScaleAreNoDivergence) {
   }
 }
 
+// An earlier version wrote sums of zeros behind a step, and did not count what is in them.
 TEST(Checkpoints, SumsOfZerosThatNobodyCountedArePassedOver) {
   const std::vector<TensorType> sums{{DType::F32, Shape{16, 6}}, {DType::F32, Shape{3}}};
   for (const int micro_batches : {1, 3}) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -119,14 +120,63 @@ TEST(OptimizersOfACheckpoint, OthersThanWereSavedAreRefusedAndNothingIsChanged) 
   training.step(false, 1);
   const auto before = training.state();
   using List = std::vector<Optimizer>;
-  for (const List& others : {List{critic, maker}, List{maker}, List{maker, critic, maker}})
+  for (const List& others : {List{critic, maker}, List{maker}})
     EXPECT_EQ(code_of([&] { checkpoints.load(training.gan, others); }), "E0641");
-  EXPECT_EQ(code_of([&] { checkpoints.load(training.gan, List{}); }), "E0807");
+  for (const List& none : {List{}, List{maker, maker}}) {
+    EXPECT_EQ(code_of([&] { checkpoints.load(training.gan, none); }), "E0807");
+    EXPECT_EQ(code_of([&] { checkpoints.save({2, 8}, training.gan, none); }), "E0807");
+  }
   EXPECT_TRUE(training.state() == before);
   EXPECT_TRUE(checkpoints.load(training.gan, {maker, critic}));
   EXPECT_FALSE(training.state() == before);
   std::ofstream(folder / "step-000001" / "state-1.safetensors", std::ios::app) << "x";
   EXPECT_EQ(code_of([&] { checkpoints.load(training.gan, {maker, critic}); }), "E0641");
+}
+
+// Of a rule without moments the states have the same names, and other counts and scales.
+TEST(OptimizersOfACheckpoint, WithoutMomentsAreToldApartByWhatTheyTrain) {
+  const TemporaryFolder folder;
+  start();
+  Gan gan;
+  auto [maker, of_maker] = amp::initialize(gan.maker, optim::Sgd{.lr = 1e-2}, "O0");
+  auto [critic, of_critic] = amp::initialize(gan.critic, optim::Sgd{.lr = 1e-2}, "O0");
+  for (int s = 0; s < 3; ++s) minimize(mean(square(critic(spread(s, {8, 12})))), of_critic);
+  minimize(mean(square(maker(spread(1, {8, 6})))), of_maker);
+  Checkpoints checkpoints(folder.path());
+  checkpoints.save({3, 24}, gan, {of_maker, of_critic});
+  EXPECT_EQ(code_of([&, &m = of_maker, &c = of_critic] {
+              checkpoints.load(gan, {c, m});
+            }),
+            "E0641");
+  EXPECT_TRUE(checkpoints.load(gan, {of_maker, of_critic}));
+}
+
+// A step whose loss is `loss`, as near as nothing, or no number.
+StepResult step_of(const Tensor& output, Optimizer& opt, double loss) {
+  return minimize(mean(output) * 1e-9 + loss, opt);
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// The optimizers' losses are of other sizes, and the steps of one may all be skipped.
+TEST(OptimizersOfACheckpoint, AreJudgedByTheirOwnLosses) {
+  for (const bool ruined : {false, true}) {
+    SCOPED_TRACE(ruined);
+    const TemporaryFolder folder;
+    start();
+    Gan gan;
+    auto [maker, of_maker] = amp::initialize(gan.maker, optim::Sgd{.lr = 1e-2}, "O0");
+    auto [critic, of_critic] = amp::initialize(gan.critic, optim::Sgd{.lr = 1e-2}, "O0");
+    Checkpoints checkpoints(folder.path());
+    for (int s = 0; s < 6; ++s) {
+      const Tensor x = spread(s, {8, 12}), noise = spread(s, {8, 6});
+      if (ruined) checkpoints.step(step_of(critic(x) * kInf, of_critic, 100), of_critic);
+      checkpoints.step(step_of(maker(noise), of_maker, 1), of_maker);
+      if (!ruined) checkpoints.step(step_of(critic(x), of_critic, 100), of_critic);
+    }
+    checkpoints.save({6, 48}, gan, {of_maker, of_critic});
+    EXPECT_EQ(checkpoints.load(gan, {of_maker, of_critic}).has_value(), !ruined);
+  }
 }
 
 }  // namespace
