@@ -48,7 +48,10 @@ std::uint64_t hash_of_fields(const Header& header) {
 
 ShardWriter::ShardWriter(const Path& path, std::int32_t vocab, std::uint64_t tokenizer_fingerprint)
     : file_(path) {
-  ensure(vocab >= 1, "a vocabulary is not empty");
+  if (vocab < 1)
+    throw UserError("E0502", "a token shard without a vocabulary")
+        .saw(std::to_string(vocab) + " tokens")
+        .need("1 to 2147483647");
   info_.vocab = vocab;
   info_.fingerprint = tokenizer_fingerprint;
   info_.token_bytes = vocab <= 65536 ? 2 : 4;

@@ -34,7 +34,7 @@ struct ShardInfo {
 // Written piece by piece; nothing appears at `path` before finish().
 class ShardWriter {
  public:
-  // `vocab` in 1 .. 2^31-1 chooses the width: 2 bytes up to 65,536.
+  // `vocab` in 1 .. 2^31-1, else UserError E0502, chooses the width: 2 bytes up to 65,536.
   ShardWriter(const Path& path, std::int32_t vocab, std::uint64_t tokenizer_fingerprint);
   void write(std::span<const std::int32_t> ids);  // each in [0, vocab); UserError E0502 otherwise
   ShardInfo finish();

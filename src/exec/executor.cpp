@@ -258,7 +258,10 @@ void Executor::run(int program, std::span<const std::int64_t> lengths) {
 
 void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths) {
   Ready& ready = turn.ready_;
-  ensure(lengths.size() == ready.program->symbols.size(), "every length has a value");
+  if (lengths.size() != ready.program->symbols.size())
+    throw UserError("E0307", "the lengths are not as many as those of the program")
+        .saw(std::to_string(lengths.size()))
+        .need(std::to_string(ready.program->symbols.size()));
   for (std::size_t i = 0; i < lengths.size(); ++i)
     if (lengths[i] < 0 || lengths[i] > ready.program->bounds[i])
       throw UserError("E0307",

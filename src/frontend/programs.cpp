@@ -111,26 +111,56 @@ std::vector<Variable*> Programs::written_by(const std::string& program) const {
 }
 
 void Programs::run(int program, std::span<const std::int64_t> lengths) {
-  const Executor::Turn turn(*executor_, program);  // before anything of the variables is touched
+  Executor& executor = finished();
+  if (program < 0 || program >= static_cast<int>(host_by_index_.size()))
+    throw UserError("E0315", "there is no program of this index")
+        .saw(std::to_string(program))
+        .need("what find() gives, below " + std::to_string(host_by_index_.size()));
+  const Executor::Turn turn(executor, program);  // before anything of the variables is touched
   eager().let_go_of_variables();
   HostPart& host = host_by_index_[program];
   CountedRun counted(host.counts);
   for (Variable* v : written_[program]) ++v->version;
-  executor_->run(turn, lengths);
+  executor.run(turn, lengths);
   counted.keep();
   eager().forget_gradients(host.forgotten);
   for (const Watched& w : watched_by_index_[program]) w.look(*w.at);
 }
 
-void Programs::check_output(std::string_view program, std::string_view name,
-                            std::size_t bytes) const {
-  const Program* p = plan().find(program);
-  if (!p) return;
-  for (const NamedRef& r : p->outputs)
-    if (r.name == name && size_of(r.ref.type.dtype) != bytes)
-      throw UserError("E0323", "result '" + std::string(name) + "' is read as another type")
-          .saw(r.ref.type.str() + ", read with " + std::to_string(bytes) + " bytes an element")
-          .need(std::to_string(size_of(r.ref.type.dtype)) + " bytes an element");
+Executor& Programs::finished() const {
+  if (!executor_)
+    throw UserError("E0315", "the programs have no memory yet").need("finish(), before they run");
+  return *executor_;
+}
+
+namespace {
+const BufferRef& named(const std::vector<NamedRef>& list, std::string_view name, const char* what) {
+  for (const NamedRef& r : list)
+    if (r.name == name) return r.ref;
+  std::vector<std::string> known;
+  for (const NamedRef& r : list) known.push_back(r.name);
+  throw UserError("E0315", "the program has no " + std::string(what) + " " + in_quotes(name))
+      .need(known.empty() ? "nothing: it has none" : "one of: " + join(known, ", "));
+}
+}  // namespace
+
+void* Programs::input_of(std::string_view program, std::string_view name) const {
+  const Program* p = finished().plan().find(program);
+  if (!p) refuse_name(std::string(program));
+  named(p->inputs, name, "input");
+  return executor_->input(program, name);
+}
+
+const void* Programs::output_of(std::string_view program, std::string_view name,
+                                std::size_t bytes) const {
+  const Program* p = finished().plan().find(program);
+  if (!p) refuse_name(std::string(program));
+  const TensorType& type = named(p->outputs, name, "output").type;
+  if (bytes != 0 && size_of(type.dtype) != bytes)
+    throw UserError("E0323", "result '" + std::string(name) + "' is read as another type")
+        .saw(type.str() + ", read with " + std::to_string(bytes) + " bytes an element")
+        .need(std::to_string(size_of(type.dtype)) + " bytes an element");
+  return executor_->output(program, name);
 }
 
 void Programs::refuse_name(const std::string& program) const {

@@ -41,23 +41,25 @@ class Programs {
   // Whether the variables still have the types that the programs were compiled for.
   bool fit_their_variables() const;
 
-  // After finish():
-  Executor& executor() { return *executor_; }
-  int find(std::string_view program) const { return executor_->find(program); }
-  // After finish(), where a program's input is to be written, its output read. T is the element's
-  // own type, or std::byte for whoever reads the type from the plan.
+  // After finish(); UserError E0315, here and below, before.
+  Executor& executor() { return finished(); }
+  int find(std::string_view program) const { return finished().find(program); }  // -1: none
+  // Where a program's input is to be written, its output read. T is the element's own type, or
+  // std::byte for whoever reads the type from the plan. UserError E0315 where there is none of that
+  // name, E0323 where an output's elements are not as wide as T.
   template <class T>
   T* input(std::string_view program, std::string_view name) const {
-    return static_cast<T*>(executor_->input(program, name));
+    return static_cast<T*>(input_of(program, name));
   }
   template <class T>
   const T* output(std::string_view program, std::string_view name) const {
-    if constexpr (!std::is_same_v<T, std::byte>) check_output(program, name, sizeof(T));
-    return static_cast<const T*>(executor_->output(program, name));
+    constexpr bool reads_bytes = std::is_same_v<T, std::byte>;
+    return static_cast<const T*>(output_of(program, name, reads_bytes ? 0 : sizeof(T)));
   }
   // One run, then a look at what the traced function watches: DivergedError E0810 where a step in
   // it was one too many without finite gradients. UserError E0802, before anything is changed,
-  // where it is not the turn of a micro-batch or step in it.
+  // where it is not the turn of a micro-batch or step in it; E0315 where find() gives no such
+  // index.
   void run(int program, std::span<const std::int64_t> lengths);
 
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
@@ -85,9 +87,11 @@ class Programs {
     return it->second;
   }
 
-  // UserError E0323 where a result's elements are not `bytes` wide: a precision policy narrowed
+  Executor& finished() const;
+  void* input_of(std::string_view program, std::string_view name) const;
+  // UserError E0323 where its elements are not `bytes` wide (0: any): a precision policy narrowed
   // what the caller reads as f32, say, and nobody cast it back.
-  void check_output(std::string_view program, std::string_view name, std::size_t bytes) const;
+  const void* output_of(std::string_view program, std::string_view name, std::size_t bytes) const;
 
   // Variables whose values eager code may have at hand: parameters and buffers.
   std::vector<Variable*> written_by(const std::string& program) const;

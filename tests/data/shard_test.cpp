@@ -54,6 +54,8 @@ TEST(Shard, WriterRefusesForeignIdsAndLeavesNothing) {
     ShardWriter writer(folder / "a", 10, 0);
     EXPECT_THROW(writer.write(std::vector<std::int32_t>{1, bad}), UserError);
   }
+  for (const std::int32_t vocab : {INT32_MIN, -1, 0})
+    EXPECT_THROW(ShardWriter(folder / "a", vocab, 0), UserError) << vocab;
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -215,6 +215,33 @@ TEST_F(HostileArguments, OfCompiledPrograms) {
   expect_code("times", "E0315", [&] { programs.pass_times(""); });
   expect_code("decisions", "E0315", [&] { programs.decisions("nope"); });
   expect_code("a result", "E0323", [&] { programs.output<double>(name, "result"); });
+  expect_code("a result's name", "E0315", [&] { programs.output<float>(name, "nope"); });
+  expect_code("a result of none", "E0315", [&] { programs.output<float>("nope", "result"); });
+  expect_code("an input's name", "E0315", [&] { programs.input<float>(name, "nope"); });
+  expect_code("an input of none", "E0315", [&] { programs.input<float>("nope", "0"); });
+}
+
+TEST_F(HostileArguments, OfProgramsBeforeAndAfterTheyHaveMemory) {
+  Programs programs(1);
+  programs.add("plus", {{"x", {DType::F32, {1}}}}, [](const std::vector<Tensor>& in) {
+    return results::Named{{"y", in[0] + 1}};
+  });
+  const auto refuse = [&](const char* what, const std::function<void()>& ask) {
+    expect_code(what, "E0315", ask);
+  };
+  refuse("find before memory", [&] { programs.find("plus"); });
+  refuse("input before memory", [&] { programs.input<float>("plus", "x"); });
+  refuse("output before memory", [&] { programs.output<float>("plus", "y"); });
+  refuse("run before memory", [&] { programs.run(0, {}); });
+  programs.finish();
+  EXPECT_EQ(programs.find("nope"), -1);
+  for (const int index : {-1, 1, INT32_MAX, INT32_MIN})
+    refuse("an index", [&] { programs.run(index, {}); });
+  const std::vector<std::int64_t> one_too_many = {1};
+  expect_code("lengths", "E0307", [&] { programs.run(0, one_too_many); });
+  *programs.input<float>("plus", "x") = 2;
+  programs.run(programs.find("plus"), {});
+  EXPECT_EQ(*programs.output<float>("plus", "y"), 3);
 }
 
 struct Writer {
@@ -240,7 +267,8 @@ TEST_F(HostileArguments, OfAGenerator) {
   for (const I v : kInts) {
     if (v < 0 || v > 1) expect_code("a row", "E0812", [&] { g.logits(20, v); });
     if (v < 1) expect_code("ids", "E0700", [&] { g.logits(v); });
-    if (v >= 1) EXPECT_EQ(g.logits(v).size(), static_cast<std::size_t>(std::min<I>(v, 20)));
+    if (v < 1) continue;
+    EXPECT_EQ(g.logits(v).size(), static_cast<std::size_t>(std::min<I>(v, 20)));
   }
   expect_code("a token for two rows", "E0812", [&] { g.feed(1); });
   expect_code("three tokens for two rows", "E0812", [&] { g.feed(three); });
