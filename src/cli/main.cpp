@@ -80,7 +80,9 @@ std::string meant(const CLI::App& app, int argc, char** argv) {
 UserError wrong_line(const CLI::ParseError& e, const CLI::App& app, int argc, char** argv) {
   const Named at = named_verb(app, argc, argv);
   if (const std::vector<std::string> verbs = at.verbs(); !verbs.empty()) {
-    UserError wrong("E0700", "there is no such verb");
+    const bool is_option = at.next < argc && argv[at.next][0] == '-';
+    UserError wrong("E0700",
+                    is_option ? "an option stands before the verb" : "there is no such verb");
     wrong.add_line("saw", at.next < argc ? in_quotes(argv[at.next]) : "none");
     wrong.add_line("need", "one of " + join(verbs, ", "));
     return wrong;

@@ -108,7 +108,7 @@ void remember(const Path& cache, json all, const std::string& key, const Kept& k
 
 // Two measurements of a busy machine settle it, by the better of each type: nothing makes a product
 // too fast. One that lies far below the other leaves that in doubt: either the machine was very
-// busy, or the better was damaged. It counts until a third agrees with it, or with the lower one.
+// busy, or the better was damaged. It counts until a third lies far below it, too, or does not.
 // Whether all that stays was measured now.
 bool settle(Kept& now, const Kept& before) {
   constexpr double kFar = 10;

@@ -14,9 +14,9 @@ namespace aloft::cli {
 // those of this processor, library and number of threads. Those of a busy machine are kept too, and
 // that is said: a start ten minutes later or more measures once more, and what it finds stays for
 // good; if the machine is busy again, the better of each type, because that makes none faster.
-// Where the second lies ten times or more below, the better is shown and stays in doubt, until a
-// third measurement agrees with one of the two. A cache that cannot be read or written, or says
-// what no processor does, costs a tenth of a second, nothing else.
+// Where the second lies ten times or more below, the better is shown and stays in doubt until a
+// third measurement, which drops the better one where it lies far below, too. A cache that cannot
+// be read or written, or says what no processor does, costs a tenth of a second, nothing else.
 MeasuredRates product_rates(
     const Path& cache = default_cache(),
     const std::function<cpu::MatmulRates()>& measure = [] { return cpu::measure_matmul_rates(); });

@@ -176,6 +176,8 @@ class Refusals(ProgramTest):
             self.assertIn(f'saw   "{saw}"' if saw else "saw   none", done.stderr)
             self.assertEqual(f"did you mean {meant}?" in done.stderr, bool(meant), done.stderr)
             self.assertEqual("generate" in done.stderr, words[0] != "explain")
+        self.aloft("--quiet", "train", "tiny.toml", exit_code=2,
+                   says=["error E0700: an option stands before the verb", 'saw   "--quiet"', "need  one of "])
 
     def test_what_would_not_go_on(self):
         again = ["train", "tiny.toml", "--out", "run", "--resume", "--set"]
@@ -218,8 +220,8 @@ class Refusals(ProgramTest):
         self.assertFalse((self.folder / "kinds").exists())
 
     def run_advice(self, said):
-        """What is advised for JSON lines works on whatever counts as such: with a byte order mark, blank lines,
-        record separators, half of a surrogate pair, a byte of Latin-1."""
+        """What is advised for JSON lines works on what counts as such: with a byte order mark, blank lines,
+        record separators, half of a surrogate pair, a byte of Latin-1. At a line that was cut Python stops."""
         advised = re.search(r"PYTHONIO\S+ python3 -c .* > text\.txt", said.replace("\n", " ")).group()
         lines = ('\ufeff{"text": "caf\u00e9"}\n\n{"text": "two"}\r\n \n\x1e{"text": "\\ud83d"}\n').encode()
         lines += b'{"x": NaN, "text": "\xe9"}\n'
