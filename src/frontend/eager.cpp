@@ -41,6 +41,11 @@ Tensor EagerEmitter::wrap(const std::shared_ptr<EagerCell>& cell) {
 
 TensorType EagerEmitter::type_of(const Tensor& t) const { return cell(t).type; }
 
+ValueNotes& EagerEmitter::notes(const Tensor& t) {
+  if (t.held() == nullptr) refuse_foreign(t);
+  return static_cast<EagerCell*>(t.held().get())->notes;
+}
+
 EagerEmitter::CellPtr EagerEmitter::new_cell(const TensorType& type,
                                              const std::map<Name, std::int64_t>& lengths) {
   auto c = std::make_shared<EagerCell>();

@@ -17,6 +17,7 @@
 #include "frontend/draws.h"
 #include "frontend/lost.h"
 #include "graph/graph.h"
+#include "graph/value_notes.h"
 #include "passes/casting_emitter.h"
 #include "runtime/kernel_cache.h"
 
@@ -37,6 +38,7 @@ struct EagerCell {
   std::uint64_t version = 0;                  // the variable's, then
   bool is_borrowed = false;  // its owner (the variable, a program) will write the memory again
   Lost lost = Lost::Nothing;
+  ValueNotes notes = {};
   std::uint64_t born = 0;  // counts cells: what is older cannot depend on it
   // Of a compiled program's result: when its youngest argument was born. It depends on no younger.
   std::optional<std::uint64_t> youngest_argument = std::nullopt;
@@ -54,6 +56,7 @@ class EagerEmitter : public Emitter {
   TensorType type_of(const Tensor& t) const override;
   bool is_recording() const override { return recording_ && grad_enabled(); }
   Tensor handle(ValueId v) override;
+  ValueNotes& notes(const Tensor& t) override;
   Tensor current(const Tensor& t) override;
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;

@@ -456,6 +456,7 @@ void EagerEmitter::forget_used(const History& used, const std::vector<Tensor>& w
     CellPtr mine = copy_of(*c);
     mine->id = c->id;
     mine->generation = generation_;
+    mine->notes = c->notes;
     values_[c->id] = std::move(mine);
     c->generation = 0;
     c->lost = Lost::Parameters;
@@ -518,7 +519,7 @@ void EagerEmitter::rebuild(const std::vector<bool>& kept) {
       tape_bytes_ += c->type.max_bytes();
     }
   }
-  if (outer_) outer_->rename_values(renamed);
+  if (outer_) outer_->rename_casts(renamed);
 }
 
 void EagerEmitter::reset() {
@@ -528,7 +529,7 @@ void EagerEmitter::reset() {
   leaves_ = 0;
   tape_bytes_ = 0;
   ++generation_;
-  if (outer_) outer_->forget_values();
+  if (outer_) outer_->forget_casts();
 }
 
 void EagerEmitter::clear_tape() {

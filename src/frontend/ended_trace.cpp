@@ -21,6 +21,7 @@ class EndedTrace : public Emitter {
   TensorType type_of(const Tensor&) const override { refuse(); }
   bool is_recording() const override { return false; }
   Tensor handle(ValueId) override { refuse(); }
+  ValueNotes& notes(const Tensor&) override { refuse(); }
   Tensor current(const Tensor&) override { refuse(); }
   Tensor state(const VariablePtr&) override { refuse(); }
   void update(const VariablePtr&, const Tensor&) override { refuse(); }

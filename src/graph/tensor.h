@@ -29,6 +29,7 @@ struct ValueId {
 };
 
 class Emitter;
+struct ValueNotes;
 
 // A value of ops, of any shape and element type; copies are the same value, which never changes.
 // Default-constructed it is undefined: whatever is asked of it is UserError E0302 then, but for
@@ -95,6 +96,8 @@ class Emitter {
   virtual bool decides_types() const { return false; }
   // A handle on a value that this emitter made before.
   virtual Tensor handle(ValueId v) = 0;
+  // What is known of a value; whoever decides types writes it.
+  virtual ValueNotes& notes(const Tensor& t) = 0;
   // `t` as this emitter knows it now (an eager tape may have been dropped since t was made).
   virtual Tensor current(const Tensor& t) { return t; }
   // The current value of a variable; the same Tensor for every use within one trace.

@@ -1,10 +1,12 @@
 // An emitter that records nodes in a graph: what traces, bodies and passes build with.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "graph/graph.h"
 #include "graph/tensor.h"
+#include "graph/value_notes.h"
 
 namespace aloft {
 
@@ -35,12 +37,14 @@ class GraphEmitter : public Emitter {
 
   Graph& graph() { return graph_; }
   Tensor handle(ValueId v) override { return Tensor(this, v, nullptr); }
+  ValueNotes& notes(const Tensor& t) override { return notes_[t.id()]; }
   // New nodes are inserted before node `n`; nullopt appends.
   void insert_before(std::optional<std::uint32_t> n) { before_ = n; }
 
  private:
   [[noreturn]] void no_value_yet(const Tensor& t) const;
   Graph& graph_;
+  std::map<ValueId, ValueNotes> notes_;
   std::optional<std::uint32_t> before_;
 };
 

@@ -14,16 +14,13 @@ const PrecisionRecipe& CastingEmitter::recipe_of(Name policy) {
   return recipes_.emplace(policy, parse_precision(policy.str())).first->second;
 }
 
-void CastingEmitter::note_number(Name op, const Attrs& attrs, ValueId value, const Where& where) {
+void CastingEmitter::note_number(Name op, const Attrs& attrs, const Tensor& value,
+                                 const Where& where) {
   if (op != Name("full") || !where.policy) return;
   const auto a = from_attrs<FullAttrs>(attrs);
   if (a.dtype != DType::F32 || a.shape.rank() > 0) return;
   if (holds(DType::BF16, a.value) && holds(DType::F16, a.value)) return;
-  if (!inner_->is_recording()) {  // serves the call that follows, and no gradient
-    numbers_.erase(passing_number_);
-    passing_number_ = value;
-  }
-  numbers_[value] = a.value;
+  notes(value).number = a.value;
 }
 
 void CastingEmitter::keep_numbers(Decision& d, std::span<const Tensor> in) const {
@@ -31,18 +28,18 @@ void CastingEmitter::keep_numbers(Decision& d, std::span<const Tensor> in) const
   for (const Tensor& t : in)
     if (!d.cast_inputs && is_low(type_of(t).dtype)) low = type_of(t).dtype;
   for (const Tensor& t : in) {
-    const auto it = numbers_.find(t.id());
-    if (it == numbers_.end()) continue;
+    const std::optional<double> number = inner_->notes(t).number;
+    if (!number) continue;
     d.cast_inputs = low;
-    if (holds(low, it->second)) continue;
+    if (holds(low, *number)) continue;
     d.compute = d.cast_inputs.emplace(DType::F32);
     d.reason = "computed in f32, where a number that is not of the low type keeps its value";
     return;
   }
 }
 
-void CastingEmitter::note_parameter(ValueId value, const std::string& name) {
-  parameters_[value] = {name};
+void CastingEmitter::note_parameter(const Tensor& value, const std::string& name) {
+  notes(value).parameters = {name};
 }
 
 bool CastingEmitter::lists_parameters(const Where& where) {
@@ -54,9 +51,10 @@ bool CastingEmitter::lists_parameters(const Where& where) {
 void CastingEmitter::list_parameter(std::span<const Tensor> in, Where& where) {
   if (where.listed || !lists_parameters(where)) return;
   std::vector<std::string_view> names;
-  for (const Tensor& t : in)
-    if (const auto it = parameters_.find(t.id()); it != parameters_.end())
-      names.insert(names.end(), it->second.begin(), it->second.end());
+  for (const Tensor& t : in) {
+    const std::vector<std::string>& own = notes(t).parameters;
+    names.insert(names.end(), own.begin(), own.end());
+  }
   const std::string_view listed = listed_parameter(names, recipe_of(where.policy));
   if (!listed.empty()) where.listed = listed;
 }
@@ -72,20 +70,20 @@ bool only_moves(Name op) {
 
 // Parameters that are moved, and nothing beside them, are those parameters still.
 void CastingEmitter::note_moved(Name op, std::span<const Tensor> in, const Where& where,
-                                ValueId out) {
+                                const Tensor& out) {
   if (!lists_parameters(where) || !only_moves(op)) return;
   std::vector<std::string> all;
   for (const Tensor& t : in) {
-    const auto it = parameters_.find(t.id());
-    if (it == parameters_.end()) return;
-    all.insert(all.end(), it->second.begin(), it->second.end());
+    const std::vector<std::string>& own = notes(t).parameters;
+    if (own.empty()) return;
+    all.insert(all.end(), own.begin(), own.end());
   }
-  parameters_[out] = std::move(all);
+  notes(out).parameters = std::move(all);
 }
 
 std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n) {
   const Node& node = graph.node(n);
-  note_number(node.op, node.attrs, {n, 0}, node.where);
+  note_number(node.op, node.attrs, handle({n, 0}), node.where);
   const bool is_ours = node.op == Name("cast") && node.where.reason;  // cast_to() says why
   if (!is_ours) return std::nullopt;
   const ValueId from = node.in[0], to{n, 0};
@@ -95,17 +93,10 @@ std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n
 
 void CastingEmitter::pass_on_to(Emitter& inner) {
   inner_ = &inner;
-  forget_values();
+  forget_casts();
 }
 
-void CastingEmitter::forget_values() {
-  casts_.clear();
-  parameters_.clear();
-  wide_.clear();
-  numbers_.clear();
-}
-
-void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
+void CastingEmitter::rename_casts(const std::map<ValueId, ValueId>& renamed) {
   const auto find = [&](ValueId v) {
     const auto it = renamed.find(v);
     return it == renamed.end() ? ValueId{} : it->second;
@@ -117,18 +108,6 @@ void CastingEmitter::rename_values(const std::map<ValueId, ValueId>& renamed) {
       casts.emplace(std::pair{from, key.second}, Tensor(this, to, cast.held()));
   }
   casts_ = std::move(casts);
-  std::map<ValueId, std::vector<std::string>> parameters;
-  for (auto& [id, names] : parameters_)
-    if (const ValueId now = find(id); now.is_valid()) parameters.emplace(now, std::move(names));
-  parameters_ = std::move(parameters);
-  std::set<ValueId> wide;
-  for (const ValueId id : wide_)
-    if (const ValueId now = find(id); now.is_valid()) wide.insert(now);
-  wide_ = std::move(wide);
-  std::map<ValueId, double> numbers;
-  for (const auto& [id, number] : numbers_)
-    if (const ValueId now = find(id); now.is_valid()) numbers.emplace(now, number);
-  numbers_ = std::move(numbers);
 }
 
 void CastingEmitter::count_cached(std::map<const void*, long>& references) const {
@@ -137,7 +116,7 @@ void CastingEmitter::count_cached(std::map<const void*, long>& references) const
 
 Tensor CastingEmitter::state(const VariablePtr& variable) {
   const Tensor t = inner_->state(variable);
-  if (variable->cls == StateClass::Parameter) note_parameter(t.id(), variable->name.str());
+  if (variable->cls == StateClass::Parameter) note_parameter(t, variable->name.str());
   return adopt(t);
 }
 
@@ -172,7 +151,7 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
   w.pass = w.pass ? w.pass : Name("insert-casts");
   w.reason = reason;
   Tensor result = adopt(inner_->emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
-  note_moved("cast", std::span(&t, 1), where, result.id());
+  note_moved("cast", std::span(&t, 1), where, result);
   // A cast that is not recorded has no gradient: it must not serve an op that is.
   if (inner_->is_recording()) casts_[key] = result;
   return result;
@@ -191,7 +170,7 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   for (std::size_t i = 0; i < in.size(); ++i) {
     const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
                                 static_cast<int>(i)) != op.keep_inputs.end();
-    if (!kept) (numbers_.contains(in[i].id()) ? numbers : types).push_back(type_of(in[i]).dtype);
+    if (!kept) (inner_->notes(in[i]).number ? numbers : types).push_back(type_of(in[i]).dtype);
   }
   if (std::none_of(types.begin(), types.end(), is_float))
     types.insert(types.end(), numbers.begin(), numbers.end());
@@ -227,19 +206,19 @@ bool may_split(const OpDef& op) {
 // of a product.
 bool CastingEmitter::is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where) {
   if (!where.policy || where.phase != Phase::Forward || op.numeric == Numeric::Exact) return false;
-  if (wide_.empty() || recipe_of(where.policy).level == Level::O0) return false;
+  if (recipe_of(where.policy).level == Level::O0) return false;
   int floats = 0, wide = 0;
   for (const Tensor& t : in) {
     floats += is_float(type_of(t).dtype);
-    wide += wide_.contains(t.id());
+    wide += notes(t).is_wide;
   }
   return op.numeric == Numeric::Narrow ? wide > 0 && wide == floats : wide > 0;
 }
 
 // Ops that no policy touches hand on what they got, but for a cast, which says what it wants.
-bool CastingEmitter::moves_wide(const OpDef& op, std::span<const Tensor> in) const {
+bool CastingEmitter::moves_wide(const OpDef& op, std::span<const Tensor> in) {
   if (op.numeric != Numeric::Exact || op.name == Name("cast")) return false;
-  return std::any_of(in.begin(), in.end(), [&](const Tensor& t) { return wide_.contains(t.id()); });
+  return std::any_of(in.begin(), in.end(), [&](const Tensor& t) { return notes(t).is_wide; });
 }
 
 std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::span<const Tensor> in,
@@ -253,7 +232,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   list_parameter(operands, where);
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
-  if (d.applies && !numbers_.empty()) keep_numbers(d, operands);
+  if (d.applies) keep_numbers(d, operands);
   if (wide) d.reason = "works on a loss, or on what was asked for in f32";
   if (d.applies && d.cast_inputs)
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -276,8 +255,8 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   // Those that were cast are ours, the others its own: the body of an op takes operands of one.
   for (Tensor& t : operands) t = inner_->current(t);
   std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
-  for (const Tensor& t : out) note_number(name, attrs, t.id(), where);
-  for (const Tensor& t : out) note_moved(name, operands, where, t.id());
+  for (const Tensor& t : out) note_number(name, attrs, t, where);
+  for (const Tensor& t : out) note_moved(name, operands, where, t);
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.
   const bool wide_by_itself =
@@ -289,7 +268,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   for (Tensor& t : out) {
     t = adopt(t);
     if (stays_wide && where.phase == Phase::Forward && is_float(type_of(t).dtype))
-      wide_.insert(t.id());
+      notes(t).is_wide = true;
   }
   // Only the first output is the op's result; the others are statistics kept in fp32 for the
   // backward pass.

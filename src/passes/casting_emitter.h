@@ -11,13 +11,13 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "graph/graph.h"
 #include "graph/tensor.h"
+#include "graph/value_notes.h"
 #include "ops/op.h"
 #include "precision/decide.h"
 #include "types/capability.h"
@@ -42,6 +42,7 @@ class CastingEmitter : public Emitter {
   bool is_recording() const override { return inner_->is_recording(); }
   bool decides_types() const override { return true; }
   Tensor handle(ValueId v) override { return adopt(inner_->handle(v)); }
+  ValueNotes& notes(const Tensor& t) override { return inner_->notes(t); }
   Tensor current(const Tensor& t) override { return adopt(inner_->current(t)); }
   Tensor state(const VariablePtr& variable) override;
   void update(const VariablePtr& variable, const Tensor& value) override;
@@ -66,18 +67,18 @@ class CastingEmitter : public Emitter {
   void backward(const Tensor& loss) override { inner_->backward(loss); }
 
   // `value` is the parameter `name`: patterns of the recipe apply to ops that read it.
-  void note_parameter(ValueId value, const std::string& name);
+  void note_parameter(const Tensor& value, const std::string& name);
   // Takes note of a node that the trace of `graph` emitted through an emitter such as this: casts
   // that are there serve what follows. The cast that `n` repeats, if it does.
   std::optional<ValueId> learn(const Graph& graph, std::uint32_t n);
   // Appends every decision to `into` from now on; nullptr stops.
   void record_decisions(std::vector<DecisionRecord>* into) { decisions_ = into; }
-  // Ops go to `inner` from here on. Values that the one before knew are forgotten.
+  // Ops go to `inner` from here on. Casts of what the one before knew are forgotten.
   void pass_on_to(Emitter& inner);
-  // Forgets values of a tape that has been dropped.
-  void forget_values();
-  // Values have new numbers; those without one are forgotten.
-  void rename_values(const std::map<ValueId, ValueId>& renamed);
+  // Forgets casts of a tape that has been dropped.
+  void forget_casts() { casts_.clear(); }
+  // Values have new numbers; casts of those without one are forgotten.
+  void rename_casts(const std::map<ValueId, ValueId>& renamed);
   // Adds, for what each kept cast holds, the references to it.
   void count_cached(std::map<const void*, long>& references) const;
 
@@ -85,15 +86,15 @@ class CastingEmitter : public Emitter {
   // Where::listed of an op that the forward pass begins to emit; the backward pass has it from
   // there.
   void list_parameter(std::span<const Tensor> in, Where& where);
-  void note_moved(Name op, std::span<const Tensor> in, const Where& where, ValueId out);
+  void note_moved(Name op, std::span<const Tensor> in, const Where& where, const Tensor& out);
   // Whether names of parameters matter there.
   bool lists_parameters(const Where& where);
-  void note_number(Name op, const Attrs& attrs, ValueId value, const Where& where);
+  void note_number(Name op, const Attrs& attrs, const Tensor& value, const Where& where);
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
   bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
-  bool moves_wide(const OpDef& op, std::span<const Tensor> in) const;
+  bool moves_wide(const OpDef& op, std::span<const Tensor> in);
   Tensor cast_to(const Tensor& t, DType to, const Where& where, std::string_view reason);
   Tensor adopt(const Tensor& t) { return Tensor(this, t.id(), t.held()); }
   const PrecisionRecipe& recipe_of(Name policy);
@@ -102,10 +103,6 @@ class CastingEmitter : public Emitter {
   Capability capability_;
   std::map<Name, PrecisionRecipe> recipes_;
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
-  std::map<ValueId, std::vector<std::string>> parameters_;  // names of those that a value is
-  std::map<ValueId, double> numbers_;  // f32 constants without axes that a low type does not hold
-  ValueId passing_number_;
-  std::set<ValueId> wide_;  // losses, what was asked for in f32, and what was computed from them
   std::vector<DecisionRecord>* decisions_ = nullptr;
 };
 

@@ -66,7 +66,7 @@ PassReport run(Graph& graph, const PassContext& context) {
       for (std::uint32_t i = 0; i < types.size(); ++i) out.push_back(casting.handle({copy, i}));
       const auto* cls = node.attrs.find("class");
       if (cls && std::get<std::string>(*cls) == name_of(StateClass::Parameter))
-        casting.note_parameter({copy, 0}, std::get<std::string>(*node.attrs.find("name")));
+        casting.note_parameter(out[0], std::get<std::string>(*node.attrs.find("name")));
     }
     for (std::uint32_t i = 0; i < out.size(); ++i) replayed[{n, i}] = out[i];
   }

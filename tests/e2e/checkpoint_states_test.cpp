@@ -1,0 +1,58 @@
+// States that a program's own loop saves: which are healthy, and in which order.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "e2e/refusal.h"
+#include "e2e/training.h"
+#include "nn/batch_norm.h"
+#include "numbers.h"
+#include "optim/sgd.h"
+#include "temporary_folder.h"
+#include "train/checkpoints.h"
+
+namespace aloft::e2e {
+namespace {
+
+struct Normed : nn::Module {
+  nn::BatchNorm2d norm{*this, "norm", 4};
+  VariablePtr mask = add_buffer("mask", {3}, -std::numeric_limits<float>::infinity());
+  Tensor operator()(Operand x) const { return norm(x); }
+};
+
+TEST(StatesOfALoop, WithBuffersThatAreNoNumbersAreMarked) {
+  use_cpu();
+  const TemporaryFolder folder;
+  Normed model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 1e-3}, "O0");
+  Checkpoints checkpoints(folder.path());
+  checkpoints.save({1, 1}, model, opt);  // a mask may be infinite
+  static_cast<float*>(model.norm.running_var->data)[2] = std::numeric_limits<float>::quiet_NaN();
+  checkpoints.save({2, 2}, model, opt);
+  EXPECT_EQ(checkpoints.load(model, opt)->step, 1);
+}
+
+// A loop that does not go on from where load() says would have its checkpoints removed, one behind
+// the other, and the next start would find the old one.
+TEST(StatesOfALoop, OfEarlierStepsThanThoseThatLieThereAreRefused) {
+  use_cpu();
+  const TemporaryFolder folder;
+  Normed model;
+  auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 1e-3}, "O0");
+  const auto refused = [&, &opt = opt](Checkpoints& checkpoints, std::int64_t step) {
+    return code_of([&] { checkpoints.save({step, 1}, model, opt); });
+  };
+  {
+    Checkpoints first(folder.path());
+    EXPECT_EQ(refused(first, 20), "");
+    EXPECT_EQ(refused(first, 5), "E0824");
+    EXPECT_EQ(refused(first, 20), "");
+  }
+  Checkpoints second(folder.path());
+  EXPECT_EQ(second.load(model, opt)->step, 20);
+  EXPECT_EQ(refused(second, 19), "E0824");
+  EXPECT_EQ(refused(second, 21), "");
+}
+
+}  // namespace
+}  // namespace aloft::e2e
