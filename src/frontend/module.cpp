@@ -130,6 +130,15 @@ VariablePtr Module::parameter(std::string_view full) const {
 bool Module::is_training() const { return read_premise(mode_, mode_->training); }
 Name Module::policy() const { return read_premise(mode_, mode_->policy); }
 
+std::map<std::string, Name> Module::policies_below() const {
+  std::map<std::string, Name> all;
+  for (const Module* child : children_) {
+    if (const Name own = child->policy()) all[child->path()] = own;
+    all.merge(child->policies_below());
+  }
+  return all;
+}
+
 void Module::set_policy(Name policy) { set_premise(mode_, mode_->policy, policy); }
 
 void Module::zero_grad() { forget_left_gradients(parameters()); }

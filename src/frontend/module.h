@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,6 +52,8 @@ class Module {
   // Text of the precision recipe that governs this module's ops; set by amp::initialize.
   void set_policy(Name policy);
   Name policy() const;
+  // Those of the modules below that have one of their own, by path.
+  std::map<std::string, Name> policies_below() const;
 
  protected:
   using Fill = std::function<void(float* values, std::int64_t count)>;

@@ -65,9 +65,32 @@ json meaning_of(json config) {
   return config;
 }
 
+std::map<std::string, std::string> policies_below(const nn::Module& model) {
+  std::map<std::string, std::string> all;
+  for (const auto& [path, policy] : model.policies_below()) all[path] = policy.str();
+  return all;
+}
+
+// Of several networks below one module, each with its own.
+std::vector<std::string> policy_differences(std::map<std::string, std::string> before,
+                                            std::map<std::string, std::string> now) {
+  std::vector<std::string> lines;
+  for (const auto& [path, policy] : before)
+    if (policy != now[path])
+      lines.push_back(fmt::format("precision of {}: {}, now {}", path, policy,
+                                  now[path].empty() ? "none" : now[path]));
+  for (const auto& [path, policy] : now)
+    if (!before.contains(path))
+      lines.push_back(fmt::format("precision of {}: none, now {}", path, policy));
+  return lines;
+}
+
 void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& model_config,
                const nn::Module& model) {
-  const auto differences = model_differences(meta, model_config, model.policy().str());
+  auto differences = model_differences(meta, model_config, model.policy().str());
+  if (meta.policies)
+    for (std::string& line : policy_differences(*meta.policies, policies_below(model)))
+      differences.push_back(std::move(line));
   if (!differences.empty())
     unfit_checkpoint(checkpoint, "it is of another model or precision", differences);
 }
@@ -100,6 +123,7 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
     write_optimizer_state(checkpoint / state_file(i), optimizers[i], beside(i));
   Manifest manifest{meta, {}};
   manifest.meta.draws = eager().draws();
+  manifest.meta.policies = policies_below(model);
   for (const std::string& file : files_of(optimizers.size()))
     manifest.files[file] = seal_of(checkpoint / file);
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));

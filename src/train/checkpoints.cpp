@@ -1,5 +1,7 @@
 #include "train/checkpoints.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -28,26 +30,31 @@ Checkpoints::~Checkpoints() = default;
 
 namespace {
 
+// Whether a NaN, or an infinity where `infinite` says so too, is among the values. `exponent`: its
+// bits, below the sign's.
 template <class Bits>
-bool has_all_ones(const Variable& v, Bits exponent) {
+bool has_such(const Variable& v, Bits exponent, bool infinite) {
   const auto* values = static_cast<const Bits*>(v.data);
   const std::int64_t count = v.type.shape.max_numel();
+  const Bits magnitude = static_cast<Bits>(-1) >> 1;
   bool found = false;
-  for (std::int64_t i = 0; i < count; ++i) found |= (values[i] & exponent) == exponent;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Bits bits = values[i] & magnitude;
+    found |= infinite ? bits >= exponent : bits > exponent;
+  }
   return found;
 }
 
-// Whether an infinity or a NaN is among the values.
-bool is_ruined(const Variable& v) {
+bool is_ruined(const Variable& v, bool infinite) {
   switch (v.type.dtype) {
     case DType::F32:
-      return has_all_ones<std::uint32_t>(v, 0x7f800000);
+      return has_such<std::uint32_t>(v, 0x7f800000, infinite);
     case DType::BF16:
-      return has_all_ones<std::uint16_t>(v, 0x7f80);
+      return has_such<std::uint16_t>(v, 0x7f80, infinite);
     case DType::F16:
-      return has_all_ones<std::uint16_t>(v, 0x7c00);
+      return has_such<std::uint16_t>(v, 0x7c00, infinite);
     case DType::F64:
-      return has_all_ones<std::uint64_t>(v, 0x7ff0000000000000);
+      return has_such<std::uint64_t>(v, 0x7ff0000000000000, infinite);
     default:
       return false;
   }
@@ -67,8 +74,15 @@ std::string problem_of_values(const Optimizer& optimizer) {
   const std::vector<VariablePtr> others = optimizer.state();
   all.insert(all.end(), others.begin(), others.end());
   for (const VariablePtr& v : all)
-    if (is_ruined(*v) && !(v->cls == StateClass::Gradient && searches_scale(optimizer)))
+    if (is_ruined(*v, true) && !(v->cls == StateClass::Gradient && searches_scale(optimizer)))
       return "'" + v->name.str() + "' has values that are not finite";
+  return "";
+}
+
+// Running statistics; a mask may be infinite.
+std::string problem_of_buffers(const nn::Module& model) {
+  for (const VariablePtr& v : model.buffers())
+    if (is_ruined(*v, false)) return "'" + v->name.str() + "' has values that are no numbers";
   return "";
 }
 
@@ -99,37 +113,28 @@ void check_trains(const std::vector<Optimizer>& optimizers, const nn::Module& mo
   }
 }
 
-// By what it trains: a loop may go on with another optimizer of the same parameters.
-VariablePtr what_it_trains(const Optimizer& optimizer) {
-  return optimizer.given().empty() ? nullptr : optimizer.given().front();
-}
-
 }  // namespace
 
 void Checkpoints::step(const StepResult& result, const Optimizer& optimizer) {
-  auto it = std::find_if(healths_.begin(), healths_.end(),
-                         [&](const auto& h) { return h.first == what_it_trains(optimizer); });
-  if (it == healths_.end()) {
-    const bool is_first = healths_.empty();
-    Health begun(optimizer.scaler(), is_first ? start_loss_ : std::nullopt);
-    it = healths_.insert(it, {what_it_trains(optimizer), std::move(begun)});
-  }
+  const auto [it, is_new] = healths_.try_emplace(optimizer.applied, optimizer.scaler());
   last_loss_ = result.loss();
+  if (!start_loss_ && std::isfinite(*last_loss_)) start_loss_ = last_loss_;
   it->second.step(*last_loss_, result.loss_scale.item(), result.skipped());
 }
 
-// Of what was told no loss by what its last step left. `loss`, of the state, is of one optimizer's
-// kind where there is one.
+// Of what was told no loss by what its last step left. The run's first loss, and the state's, are
+// of one kind where there is one optimizer, which may have taken another's place.
 std::string Checkpoints::problem_of_losses(const std::vector<Optimizer>& optimizers,
                                            std::optional<double> loss) const {
-  const bool is_one = healths_.size() == 1 && optimizers.size() == 1;
-  for (const auto& [trained, health] : healths_)
-    if (std::string p = health.problem(is_one ? loss : std::nullopt); !p.empty()) return p;
-  for (const Optimizer& optimizer : optimizers)
-    if (std::none_of(healths_.begin(), healths_.end(),
-                     [&](const auto& h) { return h.first == what_it_trains(optimizer); }))
-      if (std::string p = problem_of_last_step(optimizer); !p.empty()) return p;
-  return loss ? problem_of_loss(*loss, healths_.empty() ? start_loss_ : std::nullopt) : "";
+  const bool is_one = optimizers.size() == 1;
+  for (const Optimizer& optimizer : optimizers) {
+    const auto it = healths_.find(optimizer.applied);
+    std::string p = it == healths_.end() ? problem_of_last_step(optimizer)
+                    : is_one             ? it->second.since(start_loss_).problem(loss)
+                                         : it->second.problem();
+    if (!p.empty()) return p;
+  }
+  return loss ? problem_of_loss(*loss, is_one ? start_loss_ : std::nullopt) : "";
 }
 
 void Checkpoints::belong_to(const std::string& run) {
@@ -161,6 +166,11 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
     throw UserError("E0824", "a checkpoint is of a step that cannot be")
         .saw("step " + std::to_string(at.step))
         .need("the number of steps made, from 0 to 2^53");
+  if (at.step < newest_)
+    throw UserError("E0824", "the training has a checkpoint of a later step")
+        .saw(fmt::format("step {}, behind one of step {}", at.step, newest_))
+        .need("a step from there on")
+        .advice("go on from the position that load() gives; to begin anew, take another folder");
   if (at.data_position > kMostInManifest)
     throw UserError("E0824", "a checkpoint is of a place in the data that cannot be")
         .saw("data_position " + std::to_string(at.data_position))
@@ -174,14 +184,15 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
   meta.policy = model.policy().str();
   for (const Optimizer& optimizer : optimizers)
     if (meta.healthy()) meta.problem = problem_of_values(optimizer);
+  if (meta.healthy()) meta.problem = problem_of_buffers(model);
   if (meta.healthy()) meta.problem = problem_of_losses(optimizers, loss);
   if (!meta.healthy())
     log_warning("step {}: {}: the checkpoint is marked, and no loop goes on from it by itself",
                 at.step, meta.problem);
   if (last_loss_ && std::isfinite(*last_loss_)) meta.last_loss = last_loss_;
-  if (healths_.size() < 2)
-    meta.start_loss = healths_.empty() ? start_loss_ : healths_[0].second.start_loss();
+  if (optimizers.size() == 1) meta.start_loss = start_loss_;
   Path saved = folder_->save(meta, model, optimizers);
+  if (meta.healthy()) newest_ = at.step;
   folder_->prune({.newest = keep_, .best = 0}, at.step);
   return saved;
 }
@@ -201,6 +212,7 @@ std::optional<LoopPosition> Checkpoints::load(nn::Module& model,
   }
   const CheckpointMeta meta = load_checkpoint(newest->path, nlohmann::json(), model, optimizers);
   belong_to(meta.run);
+  newest_ = meta.step;
   start_loss_ = meta.start_loss;
   last_loss_.reset();
   healths_.clear();

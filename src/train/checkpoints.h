@@ -14,10 +14,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -67,10 +67,11 @@ class Checkpoints {
   // before still are. Changes no bit of what follows. A state that is not healthy
   // (docs/checkpoints.md) is saved with a mark, and said: load() passes it over, and no healthy one
   // makes room for it. `loss`: of the state as it is now, where the program has measured it; a
-  // step's is that of the weights before its update. UserError E0824 where the step is below 0,
-  // or it or the place in the data above 2^53; E0827, and nothing is written, where the folder
-  // holds another training's checkpoints, with which load() did not go on. EnvironmentError E0603,
-  // E0604.
+  // step's is that of the weights before its update. UserError E0824 where the step is below 0, or
+  // below that of the newest healthy one which was loaded or saved, whose place it would never
+  // take, or it or the place in the data above 2^53; E0827, and nothing is written, where the
+  // folder holds another training's checkpoints, with which load() did not go on. EnvironmentError
+  // E0603, E0604.
   Path save(const LoopPosition& at, const nn::Module& model, const Optimizer& optimizer,
             std::optional<double> loss = {});
   // The same of several optimizers. UserError E0807 where one is given twice.
@@ -93,16 +94,14 @@ class Checkpoints {
   std::string problem_of_losses(const std::vector<Optimizer>& optimizers,
                                 std::optional<double> loss) const;
 
-  // By the first of an optimizer's parameters, once a step of it was told.
-  using Healths = std::vector<std::pair<VariablePtr, Health>>;
-
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<CheckpointFolder> folder_;
   std::optional<std::string> run_;  // the training's name, once it has saved or loaded
   std::int64_t keep_;
-  Healths healths_;
-  std::optional<double> last_loss_;   // of the last step that was told
-  std::optional<double> start_loss_;  // of the run that is gone on with
+  std::int64_t newest_ = 0;  // step of the newest healthy one that was loaded or saved
+  std::map<VariablePtr, Health> healths_;  // by an optimizer's count, once a step of it was told
+  std::optional<double> last_loss_;        // of the last step that was told
+  std::optional<double> start_loss_;       // of the run, which may have been gone on with
 };
 
 }  // namespace aloft

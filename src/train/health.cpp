@@ -37,6 +37,12 @@ void Health::step(double loss, double loss_scale, bool skipped) {
     ++stray_skips_;
 }
 
+Health Health::since(std::optional<double> start_loss) const {
+  Health other = *this;
+  other.start_loss_ = start_loss;
+  return other;
+}
+
 void Health::validation(double loss) { validation_ = loss; }
 
 std::string Health::problem(std::optional<double> state_loss) const {

@@ -34,6 +34,9 @@ class Health {
   void step(double loss, double loss_scale, bool skipped);
   void validation(double loss);
 
+  // The same of a run that began with this loss.
+  Health since(std::optional<double> start_loss) const;
+
   // Why nobody should go on from here; "" where all is well. `state_loss`: of the state as it is
   // now, where it was measured.
   std::string problem(std::optional<double> state_loss = {}) const;

@@ -106,6 +106,12 @@ void read_draws(const Fields& f, DrawCounts& draws) {
 
 void read_state(const Fields& f, CheckpointMeta& meta) {
   read_draws(f, meta.draws);
+  if (f.has("policies")) {
+    const Fields policies = f.object("policies");
+    meta.policies.emplace();
+    for (const auto& [path, policy] : f.at("policies").items())
+      meta.policies->emplace(path, policies.text(path.c_str()));
+  }
   if (f.has("evaluations")) meta.evaluations = f.number("evaluations");
   meta.recipe = object_or_null(f, "recipe");
   meta.data = object_or_null(f, "data");
@@ -145,6 +151,7 @@ std::string manifest_text(const Manifest& manifest) {
     out["best"] = {{"loss", m.best->loss},
                    {"step", m.best->step},
                    {"evaluations_since", m.best->evaluations_since}};
+  if (m.policies) out["policies"] = *m.policies;
   for (const auto& [file, seal] : manifest.files)
     out["files"][file] = {{"bytes", seal.bytes}, {"xxh3", hex16(seal.hash)}};
   out[kHash] = hash_of(out);

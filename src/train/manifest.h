@@ -22,12 +22,14 @@ inline constexpr std::uint64_t kMostInManifest = std::uint64_t{1} << 53;
 
 struct CheckpointMeta {
   int format = kCheckpointFormat;
-  std::string run;                   // RunDirectory::run(), or that of Checkpoints
-  std::int64_t step = 0;             // attempted steps
-  std::uint64_t data_position = 0;   // TokenLoader::seek
-  std::int64_t tokens = 0;           // trained on so far
-  double time_s = 0;                 // spent in steps so far
-  std::string policy;                // precision recipe's text
+  std::string run;                  // RunDirectory::run(), or that of Checkpoints
+  std::int64_t step = 0;            // attempted steps
+  std::uint64_t data_position = 0;  // TokenLoader::seek
+  std::int64_t tokens = 0;          // trained on so far
+  double time_s = 0;                // spent in steps so far
+  std::string policy;               // precision recipe's text
+  // Of modules that have one of their own, by path; none said in those of programs before.
+  std::optional<std::map<std::string, std::string>> policies = {};
   nlohmann::json model;              // config, so that the folder can be loaded on its own
   nlohmann::json recipe;             // as run.json has it; null in those of programs before
   nlohmann::json data;               // data.json without its list of files; null likewise

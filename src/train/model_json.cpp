@@ -43,6 +43,11 @@ void take(const json& j, const char* key, double least, double most, double& int
 }  // namespace
 
 models::Gpt2Config model_of_json(const json& j) {
+  if (j.is_null())
+    throw DataError("E0642", "the checkpoint does not describe its model")
+        .saw("none, as a program of its own saves it (Checkpoints)")
+        .need("one that `aloft train` saved")
+        .advice("read its model.safetensors by models::load_state() in that program");
   try {
     if (j.at("family") != "gpt2")
       throw DataError("E0642", "the model is of another family")

@@ -133,6 +133,26 @@ TEST(OptimizersOfACheckpoint, OthersThanWereSavedAreRefusedAndNothingIsChanged) 
   EXPECT_EQ(code_of([&] { checkpoints.load(training.gan, {maker, critic}); }), "E0641");
 }
 
+// Each network's own, below a module that has none.
+TEST(OptimizersOfACheckpoint, OfAnotherPrecisionAreRefused) {
+  const TemporaryFolder folder;
+  const auto load = [&](const char* maker, const char* critic) {
+    start();
+    Gan gan;
+    auto [m, of_maker] = amp::initialize(gan.maker, optim::Sgd{}, maker);
+    auto [c, of_critic] = amp::initialize(gan.critic, optim::Sgd{}, critic);
+    Checkpoints checkpoints(folder.path());
+    return code_of([&, &m = of_maker, &c = of_critic] {
+      if (!checkpoints.load(gan, {m, c})) checkpoints.save({1, 8}, gan, {m, c});
+    });
+  };
+  EXPECT_EQ(load("O1:bf16", "O0"), "");  // saves
+  EXPECT_EQ(load("O1:bf16", "O0"), "");
+  EXPECT_EQ(load("O1:fp16", "O0"), "E0641");
+  EXPECT_EQ(load("O1:bf16", "O1:bf16"), "E0641");
+  EXPECT_EQ(load("O0", "O0"), "E0641");
+}
+
 // Of a rule without moments the states have the same names, and other counts and scales.
 TEST(OptimizersOfACheckpoint, WithoutMomentsAreToldApartByWhatTheyTrain) {
   const TemporaryFolder folder;
@@ -157,6 +177,22 @@ StepResult step_of(const Tensor& output, Optimizer& opt, double loss) {
 }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// A trunk under both, and optimizers over all parameters.
+TEST(OptimizersOfACheckpoint, ThatShareParametersAreJudgedByTheirOwnLosses) {
+  const TemporaryFolder folder;
+  start();
+  Gan gan;
+  Optimizer small(optim::Sgd{.lr = 1e-3}, gan.parameters(), {});
+  Optimizer large(optim::Sgd{.lr = 1e-3}, gan.parameters(), {});
+  Checkpoints checkpoints(folder.path());
+  for (int s = 0; s < 6; ++s) {
+    checkpoints.step(step_of(gan.maker(spread(s, {8, 6})), small, 1), small);
+    checkpoints.step(step_of(gan.critic(spread(s, {8, 12})), large, 100), large);
+  }
+  checkpoints.save({6, 48}, gan, {small, large});
+  EXPECT_TRUE(checkpoints.load(gan, {small, large}));
+}
 
 // The optimizers' losses are of other sizes, and the steps of one may all be skipped.
 TEST(OptimizersOfACheckpoint, AreJudgedByTheirOwnLosses) {

@@ -299,6 +299,12 @@ TEST(ModelJson, EveryNumberHasItsRange) {
     EXPECT_THROW(model_of_json(bad), DataError) << key << " " << value;
   }
   EXPECT_THROW(model_of_json(nlohmann::json::array()), DataError);
+  try {  // a program's own loop describes no model
+    model_of_json(nlohmann::json());
+    ADD_FAILURE();
+  } catch (const DataError& e) {
+    EXPECT_NE(std::string_view(e.what()).find("models::load_state()"), std::string_view::npos);
+  }
 }
 
 }  // namespace
