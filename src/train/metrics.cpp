@@ -1,7 +1,10 @@
 #include "train/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -38,8 +41,41 @@ KeptLines cut_back(const Path& folder, ResumedAt at) {
 
 }  // namespace
 
+namespace {
+
+// Counts steps and evaluations that stand where they were written: each step has its line once, an
+// evaluation lies between its step's line and the next one's.
+class LinesInOrder {
+ public:
+  void step(std::int64_t number) {
+    if (evaluated_ && *evaluated_ >= number) --evaluations_;
+    evaluated_.reset();
+    if (number > 0) steps_.push_back(number);
+    at_ = number;
+  }
+  void evaluation(std::int64_t number) {
+    if (number < at_) return;
+    ++evaluations_;
+    evaluated_ = number;
+  }
+  std::int64_t steps() const {
+    std::vector<std::int64_t> once = steps_;
+    std::sort(once.begin(), once.end());
+    return std::unique(once.begin(), once.end()) - once.begin();
+  }
+  std::int64_t evaluations() const { return evaluations_; }
+
+ private:
+  std::vector<std::int64_t> steps_;
+  std::int64_t at_ = 0, evaluations_ = 0;
+  std::optional<std::int64_t> evaluated_;  // behind the last step's line
+};
+
+}  // namespace
+
 KeptLines lines_up_to(std::string_view text, ResumedAt last) {
   KeptLines out;
+  LinesInOrder in_order;
   for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos;
        at = end + 1) {  // behind the last end lies a line that a crash cut short
     const std::string_view line = text.substr(at, end + 1 - at);
@@ -54,9 +90,11 @@ KeptLines lines_up_to(std::string_view text, ResumedAt last) {
         step == last.step && !last.is_evaluated && j.contains("val_loss");
     if (step > last.step || is_later_evaluation) continue;
     out.text += line;
-    out.steps += j.contains("loss");
-    out.evaluations += j.contains("val_loss");
+    if (j.contains("loss")) in_order.step(step);
+    if (j.contains("val_loss")) in_order.evaluation(step);
   }
+  out.steps = in_order.steps();
+  out.evaluations = in_order.evaluations();
   return out;
 }
 

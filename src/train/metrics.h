@@ -31,7 +31,7 @@ struct ResumedAt {
 // Whole lines of metrics.jsonl of steps up to there.
 struct KeptLines {
   std::string text;
-  std::int64_t steps = 0, evaluations = 0;  // that have a line of their own
+  std::int64_t steps = 0, evaluations = 0;  // that have a line of their own, where it belongs
   std::int64_t damaged = 0;                 // lines that were none
 };
 KeptLines lines_up_to(std::string_view text, ResumedAt at);

@@ -83,6 +83,21 @@ class RunDirectory(ProgramTest):
         self.assertIn(f"has no line of {gone} of the {gone} evaluations so far", said)
         self.assertNotIn("steps so far", said)
 
+    def test_lines_that_say_another_step_are_said(self):
+        """A digit that rotted, up or down."""
+        lines = (self.folder / "plain" / "metrics.jsonl").read_text().splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            step = json.loads(line)["step"]
+            for other in sorted({0, step - 1, step + 1, 9} - {step}):
+                run = self.folder / f"rotten-{number}-{other}"
+                shutil.copytree(self.folder / "plain", run)
+                rotten = line.replace(f'"step":{step},', f'"step":{other},')
+                self.assertNotEqual(rotten, line)
+                (run / "metrics.jsonl").write_text("".join(lines[:number] + [rotten] + lines[number + 1:]))
+                said = self.aloft("train", "tiny.toml", "--out", run.name, "--resume", "--quiet", "--steps",
+                                  7).stderr.decode()
+                self.assertRegex(said, "has no line of 1 of the . (steps|evaluations) so far", rotten)
+
     def test_every_tag_of_tensorboard(self):
         seen = set()
         for run in self.runs:
