@@ -35,10 +35,13 @@ bool is_bzip2(std::string_view behind) {
   return behind.starts_with("1AY&SY") || behind.starts_with("\x17\x72\x45\x38\x50\x90");
 }
 
-// The version ends its line.
+// The version ends its line, or the comment of bytes beyond ASCII follows it at once.
 bool is_pdf(std::string_view behind) {
   const std::size_t end = behind.find_first_not_of("0123456789. ");
-  return end != 0 && end != behind.npos && (behind[end] == '\r' || behind[end] == '\n');
+  if (end == 0 || end == behind.npos) return false;
+  const std::string_view next = behind.substr(end);
+  return next[0] == '\r' || next[0] == '\n' ||
+         (next[0] == '%' && next.size() > 1 && static_cast<unsigned char>(next[1]) >= 0x80);
 }
 
 struct Magic {

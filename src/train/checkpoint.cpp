@@ -163,9 +163,9 @@ CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config,
   const Manifest manifest = checked_manifest(checkpoint);
   check_fit(checkpoint, manifest.meta, model_config, model);
   if (optimizers_in(manifest) != optimizers.size())
-    unfit_checkpoint(checkpoint, fmt::format("it holds the states of {} optimizers, and there are "
-                                             "{} now",
-                                             optimizers_in(manifest), optimizers.size()));
+    unfit_checkpoint(checkpoint,
+                     fmt::format("it was saved with {} optimizer(s), and there are {} now",
+                                 optimizers_in(manifest), optimizers.size()));
   // Refused, a checkpoint changes nothing: everything is looked at first.
   std::vector<SavedOptimizer> saved;
   for (std::size_t i = 0; i < optimizers.size(); ++i)
