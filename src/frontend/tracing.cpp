@@ -57,7 +57,8 @@ ValueId TraceEmitter::detached(ValueId v) {
   if (it == detached_.end()) return v;
   if (!it->second.is_valid()) {
     const Tensor from = handle(v);
-    it->second = GraphEmitter::emit("detach", {}, {&from, 1}, graph().node(v.node).where)[0].id();
+    const Where where = graph().node(v.node).where;  // a copy: nodes move where one is added
+    it->second = GraphEmitter::emit("detach", {}, {&from, 1}, where)[0].id();
   }
   return it->second;
 }
