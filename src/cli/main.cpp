@@ -49,8 +49,7 @@ Named named_verb(const CLI::App& app, int argc, char** argv) {
 
 // "tran" -> "did you mean train?": the nearest verb, or option of the verb, to the first word that
 // is neither; "" where nothing is near.
-std::string meant(const CLI::App& app, int argc, char** argv) {
-  const Named named = named_verb(app, argc, argv);
+std::string meant(const Named& named, int argc, char** argv) {
   const CLI::App* at = named.verb;
   int i = named.next;
   const std::vector<std::string> verbs = named.verbs();
@@ -77,8 +76,8 @@ std::string meant(const CLI::App& app, int argc, char** argv) {
 }
 
 // CLI11 says what it did not expect backwards, and of a word where a verb should be nothing.
-UserError wrong_line(const CLI::ParseError& e, const CLI::App& app, int argc, char** argv) {
-  const Named at = named_verb(app, argc, argv);
+UserError wrong_line(const CLI::ParseError& e, const CLI::App& app, const Named& at, int argc,
+                     char** argv) {
   if (const std::vector<std::string> verbs = at.verbs(); !verbs.empty()) {
     const bool is_option = at.next < argc && argv[at.next][0] == '-';
     UserError wrong("E0700",
@@ -130,8 +129,10 @@ int run(int argc, char** argv) {
     std::string verb;
     for (const CLI::App* at = &app; !at->get_subcommands().empty(); verb += at->get_name() + " ")
       at = at->get_subcommands()[0];
-    UserError wrong = wrong_line(e, app, argc, argv);
-    if (const std::string near = meant(app, argc, argv); !near.empty()) wrong.add_line("try", near);
+    const Named named = named_verb(app, argc, argv);
+    UserError wrong = wrong_line(e, app, named, argc, argv);
+    if (const std::string near = meant(named, argc, argv); !near.empty())
+      wrong.add_line("try", near);
     wrong.add_line("try", "aloft " + verb + "--help");
     throw wrong;
   }

@@ -130,10 +130,10 @@ VariablePtr Module::parameter(std::string_view full) const {
 bool Module::is_training() const { return read_premise(mode_, mode_->training); }
 Name Module::policy() const { return read_premise(mode_, mode_->policy); }
 
-std::map<std::string, Name> Module::policies_below() const {
-  std::map<std::string, Name> all;
+std::map<std::string, std::string> Module::policies_below() const {
+  std::map<std::string, std::string> all;
   for (const Module* child : children_) {
-    if (const Name own = child->policy()) all[child->path()] = own;
+    if (const Name own = child->policy()) all[child->path()] = own.str();
     all.merge(child->policies_below());
   }
   return all;

@@ -53,7 +53,7 @@ class Module {
   void set_policy(Name policy);
   Name policy() const;
   // Those of the modules below that have one of their own, by path.
-  std::map<std::string, Name> policies_below() const;
+  std::map<std::string, std::string> policies_below() const;
 
  protected:
   using Fill = std::function<void(float* values, std::int64_t count)>;

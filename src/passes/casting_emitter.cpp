@@ -216,9 +216,10 @@ bool CastingEmitter::is_wide(const OpDef& op, std::span<const Tensor> in, const 
 }
 
 // Ops that no policy touches hand on what they got, but for a cast, which says what it wants.
-bool CastingEmitter::moves_wide(const OpDef& op, std::span<const Tensor> in) {
+bool CastingEmitter::moves_wide(const OpDef& op, std::span<const Tensor> in) const {
   if (op.numeric != Numeric::Exact || op.name == Name("cast")) return false;
-  return std::any_of(in.begin(), in.end(), [&](const Tensor& t) { return notes(t).is_wide; });
+  return std::any_of(in.begin(), in.end(),
+                     [&](const Tensor& t) { return inner_->notes(t).is_wide; });
 }
 
 std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::span<const Tensor> in,

@@ -94,7 +94,7 @@ class CastingEmitter : public Emitter {
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
   bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
-  bool moves_wide(const OpDef& op, std::span<const Tensor> in);
+  bool moves_wide(const OpDef& op, std::span<const Tensor> in) const;
   Tensor cast_to(const Tensor& t, DType to, const Where& where, std::string_view reason);
   Tensor adopt(const Tensor& t) { return Tensor(this, t.id(), t.held()); }
   const PrecisionRecipe& recipe_of(Name policy);

@@ -65,23 +65,17 @@ json meaning_of(json config) {
   return config;
 }
 
-std::map<std::string, std::string> policies_below(const nn::Module& model) {
-  std::map<std::string, std::string> all;
-  for (const auto& [path, policy] : model.policies_below()) all[path] = policy.str();
-  return all;
-}
-
 // Of several networks below one module, each with its own.
 std::vector<std::string> policy_differences(std::map<std::string, std::string> before,
                                             std::map<std::string, std::string> now) {
+  std::map<std::string, std::string> all = before;
+  all.insert(now.begin(), now.end());
+  const auto shown = [](const std::string& policy) { return policy.empty() ? "none" : policy; };
   std::vector<std::string> lines;
-  for (const auto& [path, policy] : before)
-    if (policy != now[path])
-      lines.push_back(fmt::format("precision of {}: {}, now {}", path, policy,
-                                  now[path].empty() ? "none" : now[path]));
-  for (const auto& [path, policy] : now)
-    if (!before.contains(path))
-      lines.push_back(fmt::format("precision of {}: none, now {}", path, policy));
+  for (const auto& [path, policy] : all)
+    if (before[path] != now[path])
+      lines.push_back(
+          fmt::format("precision of {}: {}, now {}", path, shown(before[path]), shown(now[path])));
   return lines;
 }
 
@@ -89,7 +83,7 @@ void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& m
                const nn::Module& model) {
   auto differences = model_differences(meta, model_config, model.policy().str());
   if (meta.policies)
-    for (std::string& line : policy_differences(*meta.policies, policies_below(model)))
+    for (std::string& line : policy_differences(*meta.policies, model.policies_below()))
       differences.push_back(std::move(line));
   if (!differences.empty())
     unfit_checkpoint(checkpoint, "it is of another model or precision", differences);
@@ -123,7 +117,7 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
     write_optimizer_state(checkpoint / state_file(i), optimizers[i], beside(i));
   Manifest manifest{meta, {}};
   manifest.meta.draws = eager().draws();
-  manifest.meta.policies = policies_below(model);
+  manifest.meta.policies = model.policies_below();
   for (const std::string& file : files_of(optimizers.size()))
     manifest.files[file] = seal_of(checkpoint / file);
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));

@@ -39,10 +39,6 @@ KeptLines cut_back(const Path& folder, ResumedAt at) {
   return lines;
 }
 
-}  // namespace
-
-namespace {
-
 // Counts steps and evaluations that stand where they were written: each step has its line once, an
 // evaluation lies between its step's line and the next one's.
 class LinesInOrder {

@@ -81,20 +81,18 @@ std::optional<std::set<std::string>> said_to_be_trained(const Path& checkpoint,
 }
 
 // Without moments the states of two optimizers have the same names.
-void check_trained(const Path& checkpoint, const Safetensors& state, const Optimizer& now) {
-  auto trained = said_to_be_trained(checkpoint, state);
-  if (!trained) return;
-  for (const VariablePtr& p : now.given()) trained->erase(p->name.str());
-  if (!trained->empty())
+void check_trained(const Path& checkpoint, std::set<std::string> trained, const Optimizer& now) {
+  for (const VariablePtr& p : now.given()) trained.erase(p->name.str());
+  if (!trained.empty())
     unfit_checkpoint(checkpoint, "it holds the state of another optimizer",
-                     {"one that trained '" + *trained->begin() + "'"});
+                     {"one that trained '" + *trained.begin() + "'"});
 }
 
 // Given parameters that the run had unfrozen when it was saved, and this one has not yet.
-std::vector<VariablePtr> late_in(const Path& checkpoint, const Safetensors& state,
+std::vector<VariablePtr> late_in(const Safetensors& state,
+                                 const std::optional<std::set<std::string>>& trained,
                                  const Optimizer& optimizer) {
   const std::vector<VariablePtr>& ours = optimizer.parameters();
-  const auto trained = said_to_be_trained(checkpoint, state);
   const auto was_trained = [&](const Variable& p) {
     if (has_moments(optimizer)) return state.find(optimizer.moment_name(0, p)) != nullptr;
     if (trained) return trained->contains(p.name.str());
@@ -179,8 +177,9 @@ SavedOptimizer::SavedOptimizer(const Path& checkpoint, const std::string& name,
   const TensorView* sums = state_.find(Optimizer::kMicroBatches);
   has_sums_ = sums != nullptr;
   if (sums) check_micro_batches(checkpoint, *sums, optimizer);
-  check_trained(checkpoint, state_, optimizer);
-  const std::vector<VariablePtr> late = late_in(checkpoint, state_, optimizer);
+  const auto trained = said_to_be_trained(checkpoint, state_);
+  if (trained) check_trained(checkpoint, *trained, optimizer);
+  const std::vector<VariablePtr> late = late_in(state_, trained, optimizer);
   has_late_ = !late.empty();
   if (has_late_) draft_ = optimizer.with(late);
   variables_ = state_variables(draft_, has_sums_, others);
