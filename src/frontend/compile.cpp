@@ -58,33 +58,38 @@ std::size_t actual_bytes(const EagerCell& c) {
   return bytes;
 }
 
-std::string list_of(const std::vector<TensorType>& types) {
+std::string list_of(const std::vector<InputSpec>& inputs) {
   std::string text;
-  for (const TensorType& t : types) text += (text.empty() ? "" : ", ") + t.str();
+  for (const InputSpec& i : inputs) text += (text.empty() ? "" : ", ") + i.type.str();
   return text;
 }
 
 // The rows that all arguments of rank 1 and more agree on, if one program can take them for a
 // batch: a single row may be broadcast and has no variance, and no rows have no mean, so that f may
 // mean something else by them.
-std::optional<std::int64_t> common_rows(const std::vector<TensorType>& types) {
+std::optional<std::int64_t> common_rows(const std::vector<InputSpec>& inputs) {
   std::optional<std::int64_t> rows;
-  for (const TensorType& t : types) {
-    if (t.shape.rank() == 0) continue;
-    if (rows && *rows != t.shape[0].factor) return std::nullopt;
-    rows = t.shape[0].factor;
+  for (const InputSpec& i : inputs) {
+    const Shape& shape = i.type.shape;
+    if (shape.rank() == 0) continue;
+    if (rows && *rows != shape[0].factor) return std::nullopt;
+    rows = shape[0].factor;
   }
   return rows && *rows >= kLeastBatch ? rows : std::nullopt;
 }
 
-std::vector<InputSpec> inputs_of(const std::vector<TensorType>& types,
-                                 std::optional<std::int64_t> bound) {
+std::vector<InputSpec> inputs_of(const std::vector<Tensor>& arguments) {
   std::vector<InputSpec> inputs;
-  for (const TensorType& t : types) {
-    inputs.push_back({"arg" + std::to_string(inputs.size()), t});
-    Shape& shape = inputs.back().type.shape;
-    if (bound && shape.rank() > 0) shape[0] = Dim::symbolic("B", *bound);
+  for (const Tensor& t : arguments) {
+    const EagerCell& c = eager().cell(t);
+    inputs.push_back({"arg" + std::to_string(inputs.size()), actual_type(c), c.notes.is_wide});
   }
+  return inputs;
+}
+
+std::vector<InputSpec> with_batch(std::vector<InputSpec> inputs, std::int64_t bound) {
+  for (InputSpec& i : inputs)
+    if (i.type.shape.rank() > 0) i.type.shape[0] = Dim::symbolic("B", bound);
   return inputs;
 }
 
@@ -97,6 +102,7 @@ bool CompiledCall::Entry::fits(const std::vector<Tensor>& arguments, std::int64_
     const EagerCell& c = eager().cell(arguments[i]);
     const TensorType& want = inputs[i].type;
     if (c.type.dtype != want.dtype || c.type.shape.rank() != want.shape.rank()) return false;
+    if (c.notes.is_wide != inputs[i].is_wide) return false;
     for (int d = 0; d < want.shape.rank(); ++d) {
       const std::int64_t n = extent(c.type.shape[d], c);
       if (want.shape[d].is_constant()) {
@@ -117,7 +123,8 @@ namespace {
 bool differ_in_bound(const std::vector<InputSpec>& a, const std::vector<InputSpec>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].type.dtype != b[i].type.dtype || a[i].type.shape.rank() != b[i].type.shape.rank())
+    if (a[i].type.dtype != b[i].type.dtype || a[i].type.shape.rank() != b[i].type.shape.rank() ||
+        a[i].is_wide != b[i].is_wide)
       return false;
     for (int d = 0; d < a[i].type.shape.rank(); ++d) {
       const Dim &x = a[i].type.shape[d], &y = b[i].type.shape[d];
@@ -217,7 +224,7 @@ void CompiledCall::connect(Entry& entry) {
     if (!r.is_tap)
       entry.results.push_back({r.ref.type, const_cast<void*>(executor.output(entry.name, r.name)),
                                executor.memory_of(p.buffers[r.ref.buffer]),
-                               programs_->behind(entry.name).at(r.name)});
+                               programs_->output_notes(entry.name, r.name)});
 }
 
 void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs,
@@ -235,23 +242,21 @@ void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs,
 }
 
 // With the batch as a symbol where that can be; a program for fewer rows is replaced.
-void CompiledCall::add(const std::vector<TensorType>& types) {
+void CompiledCall::add(const std::vector<InputSpec>& actual) {
   const auto fresh_name = [&] {
     if (entries_.empty()) return options_.name;
     if (entries_.size() >= kMostPrograms)
       throw UserError("E0315",
                       "a compiled function is called with too many different shapes or modes")
-          .saw(list_of(types) + " after " + std::to_string(entries_.size()) + " others")
+          .saw(list_of(actual) + " after " + std::to_string(entries_.size()) + " others")
           .need("at most " + std::to_string(kMostPrograms) + " programs a function")
           .advice("pad the arguments to a few lengths, or compile one function a shape");
     return options_.name + "." + std::to_string(entries_.size() + 1);
   };
-  const auto as_they_are = [&] {
-    add_program(fresh_name(), inputs_of(types, std::nullopt), std::make_shared<Premises>());
-  };
-  const auto rows = options_.partial_batches ? common_rows(types) : std::nullopt;
+  const auto as_they_are = [&] { add_program(fresh_name(), actual, std::make_shared<Premises>()); };
+  const auto rows = options_.partial_batches ? common_rows(actual) : std::nullopt;
   if (rows) {
-    const std::vector<InputSpec> inputs = inputs_of(types, rows);
+    const std::vector<InputSpec> inputs = with_batch(actual, *rows);
     const auto other = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
       return e.premises->hold() && differ_in_bound(e.inputs, inputs);
     });
@@ -281,13 +286,11 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
     entries_.clear();
   }
   if (!programs_) programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
-  std::vector<TensorType> types;
-  types.reserve(arguments.size());
-  for (const Tensor& t : arguments) types.push_back(actual_type(eager().cell(t)));
+  const std::vector<InputSpec> actual = inputs_of(arguments);
   try {
-    add(types);
+    add(actual);
   } catch (Error& e) {
-    e.add_line("compiling", "'" + options_.name + "' for " + list_of(types));
+    e.add_line("compiling", "'" + options_.name + "' for " + list_of(actual));
     throw;
   }
   last_ = entries_.size() - 1;
@@ -333,7 +336,8 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
     TensorType type = r.type;
     for (Dim& d : type.shape.dims())
       if (!d.is_constant()) d = d.factor * rows;
-    const Tensor t = eager().borrow(type, r.data, r.memory, r.behind, youngest);
+    const Tensor t = eager().borrow(type, r.data, r.memory, r.notes.behind, youngest);
+    eager().notes(t).is_wide = r.notes.is_wide;
     results_.push_back(Tensor(&eager_session(), t.id(), t.held()));
   }
   return results_;

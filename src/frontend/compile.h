@@ -116,7 +116,7 @@ class CompiledCall {
       TensorType type;
       void* data = nullptr;
       std::shared_ptr<void> memory;
-      Lost behind = Lost::Nothing;
+      OutputNotes notes;
     };
     std::vector<Result> results;
     std::shared_ptr<const Premises> premises;  // what it was traced under
@@ -129,7 +129,7 @@ class CompiledCall {
   };
 
   const Entry& entry_for(const std::vector<Tensor>& arguments, std::int64_t& rows);
-  void add(const std::vector<TensorType>& types);
+  void add(const std::vector<InputSpec>& actual);
   void add_program(std::string name, std::vector<InputSpec> inputs,
                    const std::shared_ptr<Premises>& premises);
   void connect(Entry& entry);

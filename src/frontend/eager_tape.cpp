@@ -176,8 +176,13 @@ std::vector<Tensor> EagerEmitter::gradients(const Tensor& target, const Tensor& 
     check_history(History(tape_, cell(target).id), oldest, through_parameters);
   std::vector<Tensor> result = differentiate_tape(target, seed, of, where);
   EmitterScope scope(outer_ ? static_cast<Emitter&>(*outer_) : *this);
+  Where w = where;
+  w.phase = Phase::Backward;
+  w.pass = "differentiate";
+  const Scope backward(w);
   for (std::size_t i = 0; i < result.size(); ++i)
-    if (!result[i].is_defined()) result[i] = full(of[i].shape(), 0.0, of[i].dtype());
+    result[i] = result[i].is_defined() ? cast(result[i], of[i].dtype())
+                                       : full(of[i].shape(), 0.0, of[i].dtype());
   return result;
 }
 

@@ -67,7 +67,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   for (auto& [output, look] : traced.watches) watched_[name].push_back({output, std::move(look)});
   host_[name] = std::move(traced.host);
   graphs_[name] = std::move(traced.graph);
-  behind_[name] = std::move(traced.behind);
+  output_notes_[name] = std::move(traced.outputs);
   reads_bound_[name] = traced.reads_bound;
   times_[name] = std::move(times);
   decisions_[name] = std::move(decisions);
@@ -142,12 +142,20 @@ const BufferRef& named(const std::vector<NamedRef>& list, std::string_view name,
   throw UserError("E0315", "the program has no " + std::string(what) + " " + in_quotes(name))
       .need(known.empty() ? "nothing: it has none" : "one of: " + join(known, ", "));
 }
+
+void check_width(const BufferRef& ref, const char* what, std::string_view name, std::size_t bytes) {
+  if (bytes == 0 || size_of(ref.type.dtype) == bytes) return;
+  throw UserError("E0323",
+                  std::string(what) + " '" + std::string(name) + "' is taken for another type")
+      .saw(ref.type.str() + ", taken for " + std::to_string(bytes) + " bytes an element")
+      .need(std::to_string(size_of(ref.type.dtype)) + " bytes an element");
+}
 }  // namespace
 
-void* Programs::input_of(std::string_view program, std::string_view name) const {
+void* Programs::input_of(std::string_view program, std::string_view name, std::size_t bytes) const {
   const Program* p = finished().plan().find(program);
   if (!p) refuse_name(std::string(program));
-  named(p->inputs, name, "input");
+  check_width(named(p->inputs, name, "input"), "input", name, bytes);
   return executor_->input(program, name);
 }
 
@@ -155,11 +163,7 @@ const void* Programs::output_of(std::string_view program, std::string_view name,
                                 std::size_t bytes) const {
   const Program* p = finished().plan().find(program);
   if (!p) refuse_name(std::string(program));
-  const TensorType& type = named(p->outputs, name, "output").type;
-  if (bytes != 0 && size_of(type.dtype) != bytes)
-    throw UserError("E0323", "result '" + std::string(name) + "' is read as another type")
-        .saw(type.str() + ", read with " + std::to_string(bytes) + " bytes an element")
-        .need(std::to_string(size_of(type.dtype)) + " bytes an element");
+  check_width(named(p->outputs, name, "output"), "result", name, bytes);
   return executor_->output(program, name);
 }
 

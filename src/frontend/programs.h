@@ -46,15 +46,14 @@ class Programs {
   int find(std::string_view program) const { return finished().find(program); }  // -1: none
   // Where a program's input is to be written, its output read. T is the element's own type, or
   // std::byte for whoever reads the type from the plan. UserError E0315 where there is none of that
-  // name, E0323 where an output's elements are not as wide as T.
+  // name, E0323 where its elements are not as wide as T.
   template <class T>
   T* input(std::string_view program, std::string_view name) const {
-    return static_cast<T*>(input_of(program, name));
+    return static_cast<T*>(input_of(program, name, width_of<T>()));
   }
   template <class T>
   const T* output(std::string_view program, std::string_view name) const {
-    constexpr bool reads_bytes = std::is_same_v<T, std::byte>;
-    return static_cast<const T*>(output_of(program, name, reads_bytes ? 0 : sizeof(T)));
+    return static_cast<const T*>(output_of(program, name, width_of<T>()));
   }
   // One run, then a look at what the traced function watches: DivergedError E0810 where a step in
   // it was one too many without finite gradients. UserError E0802, before anything is changed,
@@ -66,8 +65,9 @@ class Programs {
   // The graph of a program as lowered, and the times of its passes. UserError E0315, here and
   // below, where there is no program of that name.
   const Graph& graph(const std::string& program) const { return of(graphs_, program); }
-  // What a gradient would miss that ends at each output of a program.
-  const std::map<std::string, Lost>& behind(const std::string& p) const { return of(behind_, p); }
+  const OutputNotes& output_notes(const std::string& p, const std::string& output) const {
+    return of(output_notes_, p).at(output);
+  }
   // Whether a program's function took the bound of a length for a number (Dim::max): it is right
   // for the longest batch alone.
   bool reads_bound(const std::string& p) const { return of(reads_bound_, p); }
@@ -88,9 +88,16 @@ class Programs {
   }
 
   Executor& finished() const;
-  void* input_of(std::string_view program, std::string_view name) const;
+  template <class T>
+  static constexpr std::size_t width_of() {
+    if constexpr (std::is_same_v<T, std::byte> || std::is_void_v<T>)
+      return 0;
+    else
+      return sizeof(T);
+  }
   // UserError E0323 where its elements are not `bytes` wide (0: any): a precision policy narrowed
   // what the caller reads as f32, say, and nobody cast it back.
+  void* input_of(std::string_view program, std::string_view name, std::size_t bytes) const;
   const void* output_of(std::string_view program, std::string_view name, std::size_t bytes) const;
 
   // Variables whose values eager code may have at hand: parameters and buffers.
@@ -107,7 +114,7 @@ class Programs {
   PipelineOptions options_;
   StateTable variables_;
   std::map<std::string, Graph> graphs_;
-  std::map<std::string, std::map<std::string, Lost>> behind_;  // by program and output
+  std::map<std::string, std::map<std::string, OutputNotes>> output_notes_;
   std::map<std::string, bool> reads_bound_;
   std::map<std::string, std::vector<PassTime>> times_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;

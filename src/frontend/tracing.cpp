@@ -150,7 +150,7 @@ std::vector<Tensor> TraceEmitter::gradients(const Tensor& target, const Tensor& 
   check_own(seed);
   std::vector<Tensor> of;  // as the ops that used them saw them
   for (const Tensor& t : wrt) of.push_back(handle(detached(current(t).id())));
-  return GraphEmitter::gradients(target, seed, of, where);
+  return request(target, seed, of, where, true);
 }
 
 std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const Tensor& seed,
@@ -171,7 +171,7 @@ std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const
     wrt.insert(wrt.end(), values.back().begin(), values.back().end());
   }
   if (!depends) throw depends_on_none(target.type());
-  const std::vector<Tensor> parts = GraphEmitter::gradients(target, seed, wrt, where);
+  const std::vector<Tensor> parts = request(target, seed, wrt, where, false);
 
   std::vector<Tensor> results;
   Scope scope(where_values_are_added(where));
@@ -245,8 +245,10 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
   EmitterScope scope(emitter);
   std::vector<Tensor> operands;
   operands.reserve(inputs.size());
-  for (const InputSpec& i : inputs)
+  for (const InputSpec& i : inputs) {
     operands.push_back(emitter.handle(result.graph.add_input(i.name, i.type)));
+    emitter.notes(operands.back()).is_wide = i.is_wide;
+  }
   const auto outputs = [&] {
     const BoundWatch watch(&result.reads_bound);
     return function(operands);
@@ -259,7 +261,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
       throw UserError("E0304", "result '" + output + "' was not computed by the traced function")
           .need("tensors that depend on its arguments or on parameters");
     result.graph.set_output(output, tensor.id());
-    result.behind[output] = recorder.behind(tensor);
+    result.outputs[output] = {recorder.behind(tensor), emitter.notes(tensor).is_wide};
   }
   if (Premises* p = premises_of_trace(); p && recorder.uses_random_state()) p->found_random_state();
   for (const Watch& w : recorder.watches()) {

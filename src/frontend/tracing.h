@@ -100,6 +100,13 @@ class TraceEmitter : public GraphEmitter {
 struct InputSpec {
   std::string name;
   TensorType type;
+  bool is_wide = false;  // of what will be given for it (ValueNotes)
+};
+
+// What its reader must know of an output.
+struct OutputNotes {
+  Lost behind = Lost::Nothing;  // what a gradient would miss that ends there
+  bool is_wide = false;         // ValueNotes
 };
 
 // A program as the user writes it: inputs in, named results out.
@@ -108,8 +115,8 @@ using Traceable =
 
 struct TracedProgram {
   Graph graph;
-  std::map<std::string, Lost> behind;  // of each output
-  bool reads_bound = false;            // the function took a batch's bound for a number
+  std::map<std::string, OutputNotes> outputs;
+  bool reads_bound = false;  // the function took a batch's bound for a number
   // What is looked at after a run, by the name of its output.
   std::vector<std::pair<std::string, std::function<void(std::int32_t)>>> watches;
   HostPart host;  // of each run

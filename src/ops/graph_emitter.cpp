@@ -51,14 +51,22 @@ std::int64_t GraphEmitter::random_key(Name op, const Tensor&) {
 
 std::vector<Tensor> GraphEmitter::gradients(const Tensor& target, const Tensor& seed,
                                             std::span<const Tensor> wrt, const Where& where) {
+  return request(target, seed, wrt, where, true);
+}
+
+std::vector<Tensor> GraphEmitter::request(const Tensor& target, const Tensor& seed,
+                                          std::span<const Tensor> wrt, const Where& where,
+                                          bool exact) {
   std::vector<ValueId> in{target.id(), seed.id()};
   std::vector<TensorType> out;
   for (const Tensor& t : wrt) {
     in.push_back(t.id());
     out.push_back(graph_.type(t.id()));
   }
+  Attrs attrs;
+  if (exact) attrs.set(kExactAttr, true);
   const std::uint32_t n =
-      graph_.add("gradients", {}, std::move(in), std::move(out), where, before_);
+      graph_.add("gradients", std::move(attrs), std::move(in), std::move(out), where, before_);
   std::vector<Tensor> results;
   for (std::uint32_t i = 0; i < wrt.size(); ++i) results.push_back(handle({n, i}));
   return results;

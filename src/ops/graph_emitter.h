@@ -10,6 +10,10 @@
 
 namespace aloft {
 
+// Of a `gradients` node whose results are of the operands' types for whoever reads them. Without it
+// an update takes them as the backward phase has them.
+inline constexpr const char* kExactAttr = "exact";
+
 class GraphEmitter : public Emitter {
  public:
   explicit GraphEmitter(Graph& graph) : graph_(graph) {}
@@ -40,6 +44,11 @@ class GraphEmitter : public Emitter {
   ValueNotes& notes(const Tensor& t) override { return notes_[t.id()]; }
   // New nodes are inserted before node `n`; nullopt appends.
   void insert_before(std::optional<std::uint32_t> n) { before_ = n; }
+
+ protected:
+  // A `gradients` node; `exact`: with kExactAttr.
+  std::vector<Tensor> request(const Tensor& target, const Tensor& seed, std::span<const Tensor> wrt,
+                              const Where& where, bool exact);
 
  private:
   [[noreturn]] void no_value_yet(const Tensor& t) const;

@@ -1,6 +1,7 @@
 #include "ops/verify_graph.h"
 
 #include "base/error.h"
+#include "ops/graph_emitter.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -59,7 +60,8 @@ class NodeCheck {
   }
 
   void gradients() const {
-    need(node_.attrs.empty() && node_.in.size() >= 2 && node_.out.size() + 2 == node_.in.size(),
+    attr<bool>(kExactAttr);
+    need(node_.in.size() >= 2 && node_.out.size() + 2 == node_.in.size(),
          "a target, a seed, and a result for each further operand");
     for (ValueId v : node_.in) need(is_float(graph_.type(v).dtype), "floating-point operands");
     const Shape& target = graph_.type(node_.in[0]).shape;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/promote.h"
@@ -14,8 +15,9 @@ const PrecisionRecipe& CastingEmitter::recipe_of(Name policy) {
   return recipes_.emplace(policy, parse_precision(policy.str())).first->second;
 }
 
-void CastingEmitter::note_number(Name op, const Attrs& attrs, const Tensor& value,
-                                 const Where& where) {
+void CastingEmitter::note_number(Name op, const Attrs& attrs, std::span<const Tensor> in,
+                                 const Tensor& value, const Where& where) {
+  if (op == Name("detach")) notes(value).number = notes(in[0]).number;
   if (op != Name("full") || !where.policy) return;
   const auto a = from_attrs<FullAttrs>(attrs);
   if (a.dtype != DType::F32 || a.shape.rank() > 0) return;
@@ -83,7 +85,9 @@ void CastingEmitter::note_moved(Name op, std::span<const Tensor> in, const Where
 
 std::optional<ValueId> CastingEmitter::learn(const Graph& graph, std::uint32_t n) {
   const Node& node = graph.node(n);
-  note_number(node.op, node.attrs, handle({n, 0}), node.where);
+  std::vector<Tensor> in;
+  for (ValueId v : node.in) in.push_back(handle(v));
+  note_number(node.op, node.attrs, in, handle({n, 0}), node.where);
   const bool is_ours = node.op == Name("cast") && node.where.reason;  // cast_to() says why
   if (!is_ours) return std::nullopt;
   const ValueId from = node.in[0], to{n, 0};
@@ -157,11 +161,23 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
   return result;
 }
 
+namespace {
+// The gradient of a fused head goes by the name of the products that it is made of, where a recipe
+// does not list its own: eagerly there are but those.
+std::string_view listed_name(const OpDef& op, const PrecisionRecipe& recipe) {
+  const std::string_view own = op.name.str(), products = "matmul";
+  const bool is_fused = own == "linear_cross_entropy_grad";
+  const bool is_listed =
+      glob_match_any(recipe.deny_ops, own) || glob_match_any(recipe.allow_ops, own);
+  return is_fused && !is_listed ? products : own;
+}
+}  // namespace
+
 Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
                                     const Where& where) {
   DecisionQuery q;
   q.numeric = op.numeric;
-  q.op = op.name.str();
+  q.op = listed_name(op, recipe_of(where.policy));
   q.phase = where.phase;
   q.is_norm = op.is_norm;
   q.is_loss = op.is_loss;
@@ -205,8 +221,7 @@ bool may_split(const OpDef& op) {
 // Whether `op` works on wide values: any operand of what follows its operands or widens them, all
 // of a product.
 bool CastingEmitter::is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where) {
-  if (!where.policy || where.phase != Phase::Forward || op.numeric == Numeric::Exact) return false;
-  if (recipe_of(where.policy).level == Level::O0) return false;
+  if (where.phase != Phase::Forward || op.numeric == Numeric::Exact) return false;
   int floats = 0, wide = 0;
   for (const Tensor& t : in) {
     floats += is_float(type_of(t).dtype);
@@ -222,29 +237,36 @@ bool CastingEmitter::moves_wide(const OpDef& op, std::span<const Tensor> in) con
                      [&](const Tensor& t) { return inner_->notes(t).is_wide; });
 }
 
+void CastingEmitter::cast_operands(const OpDef& op, const Decision& d, const Where& where,
+                                   std::vector<Tensor>& operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const DType t = type_of(operands[i]).dtype;
+    if (!is_float(t) || t == DType::F64) continue;
+    const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
+                                static_cast<int>(i)) != op.keep_inputs.end();
+    if (!kept && d.cast_inputs) operands[i] = cast_to(operands[i], *d.cast_inputs, where, d.reason);
+    // A norm's scale goes along with what it scales.
+    if (kept && op.is_norm && is_low(t) && type_of(operands[0]).dtype == DType::F32)
+      operands[i] = cast_to(operands[i], DType::F32, where,
+                            d.cast_inputs ? d.reason : "a norm's scale is no narrower than x");
+  }
+}
+
 std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::span<const Tensor> in,
                                          const Where& at) {
   const OpDef& op = op_named(name);
   std::vector<Tensor> operands;
   for (const Tensor& t : in) operands.push_back(inner_->current(t));
   Where where = at;
-  const bool wide = is_wide(op, operands, at);
+  const bool works_on_wide = is_wide(op, operands, at);
+  const bool wide = works_on_wide && where.policy && recipe_of(where.policy).level != Level::O0;
   if (wide) where.policy = kWidePolicy;
   list_parameter(operands, where);
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
   if (d.applies) keep_numbers(d, operands);
   if (wide) d.reason = "works on a loss, or on what was asked for in f32";
-  if (d.applies && d.cast_inputs)
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const bool kept = std::find(op.keep_inputs.begin(), op.keep_inputs.end(),
-                                  static_cast<int>(i)) != op.keep_inputs.end();
-      const DType t = type_of(operands[i]).dtype;
-      // A norm's scale goes along where its other operands are widened.
-      const bool follows = op.is_norm && is_low(t) && *d.cast_inputs == DType::F32;
-      if ((!kept || follows) && is_float(t) && t != DType::F64)
-        operands[i] = cast_to(operands[i], *d.cast_inputs, where, d.reason);
-    }
+  if (d.applies) cast_operands(op, d, where, operands);
   Attrs attrs = given;
   std::string_view split;
   if (d.applies && may_split(op) && recipe_of(where.policy).matmul != F32Products::F32 &&
@@ -256,7 +278,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
   // Those that were cast are ours, the others its own: the body of an op takes operands of one.
   for (Tensor& t : operands) t = inner_->current(t);
   std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
-  for (const Tensor& t : out) note_number(name, attrs, t, where);
+  for (const Tensor& t : out) note_number(name, attrs, operands, t, where);
   for (const Tensor& t : out) note_moved(name, operands, where, t);
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for
   // so.
@@ -264,7 +286,7 @@ std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::spa
       op.numeric == Numeric::Narrow && !out.empty() && type_of(out[0]).dtype == DType::F32 &&
       std::none_of(operands.begin(), operands.end(),
                    [&](const Tensor& t) { return type_of(t).dtype == DType::F32; });
-  const bool stays_wide = wide || op.is_loss || wide_by_itself ||
+  const bool stays_wide = works_on_wide || op.is_loss || wide_by_itself ||
                           asks_for_f32(op, attrs, operands, where) || moves_wide(op, operands);
   for (Tensor& t : out) {
     t = adopt(t);

@@ -89,12 +89,15 @@ class CastingEmitter : public Emitter {
   void note_moved(Name op, std::span<const Tensor> in, const Where& where, const Tensor& out);
   // Whether names of parameters matter there.
   bool lists_parameters(const Where& where);
-  void note_number(Name op, const Attrs& attrs, const Tensor& value, const Where& where);
+  void note_number(Name op, const Attrs& attrs, std::span<const Tensor> in, const Tensor& value,
+                   const Where& where);
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
   bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
   bool moves_wide(const OpDef& op, std::span<const Tensor> in) const;
+  void cast_operands(const OpDef& op, const Decision& d, const Where& where,
+                     std::vector<Tensor>& operands);
   Tensor cast_to(const Tensor& t, DType to, const Where& where, std::string_view reason);
   Tensor adopt(const Tensor& t) { return Tensor(this, t.id(), t.held()); }
   const PrecisionRecipe& recipe_of(Name policy);

@@ -31,9 +31,14 @@ bool takes(const Graph& graph, const Node& reader, ValueId v, const TensorType& 
 }
 
 // The gradient `g` stands for `v` from now on. Its type is the backward phase's, which a recipe may
-// set apart from the parameter's: a reader that was typed for the parameter's gets a cast.
-void hand_over(Graph& graph, GraphEmitter& plain, ValueId v, const Tensor& g) {
+// set apart from the parameter's: a reader that was typed for the parameter's gets a cast. `exact`:
+// all of them do, and one cast, as in eager mode.
+void hand_over(Graph& graph, GraphEmitter& plain, ValueId v, const Tensor& g, bool exact) {
   const TensorType stated = graph.type(v), given = graph.type(g.id());
+  if (exact) {
+    graph.replace_uses(v, cast(plain.handle(g.id()), stated.dtype).id());
+    return;
+  }
   if (given != stated) {
     std::optional<ValueId> converted;
     for (std::uint32_t u : std::vector(graph.users(v.node))) {
@@ -63,7 +68,7 @@ void expand(Graph& graph, std::uint32_t n, GraphEmitter& plain, CastingEmitter& 
   for (std::uint32_t i = 0; i < gradients.size(); ++i) {
     const Tensor g =
         gradients[i].is_defined() ? gradients[i] : full(wrt[i].shape(), 0.0, wrt[i].dtype());
-    hand_over(graph, plain, {n, i}, g);
+    hand_over(graph, plain, {n, i}, g, node.attrs.find(kExactAttr) != nullptr);
   }
   graph.erase(n);
 }

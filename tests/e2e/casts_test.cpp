@@ -7,6 +7,7 @@
 
 #include "aloft/loader.h"
 #include "e2e/training.h"
+#include "nn/batch_norm.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "ops/activation.h"
@@ -288,6 +289,64 @@ TEST_P(Casts, SecondGradientsAgreeInBothModes) {
       EXPECT_TRUE(eagerly[i] == compiled[i] || (std::isnan(eagerly[i]) && std::isnan(compiled[i])))
           << k << " at " << i << ": " << eagerly[i] << ", compiled " << compiled[i];
   }
+}
+
+// A gradient is of the type of what it is taken of, whatever the backward phase computes in: a
+// penalty on it (of a critic that reads x twice) is the same in both modes.
+TEST_P(Casts, GradientsAreOfTheTypesOfWhatTheyAreTakenOf) {
+  use_cpu();
+  double losses[2] = {}, norms[2] = {};
+  for (const bool is_compiled : {false, true}) {
+    eager().clear_tape();
+    manual_seed(5);
+    Layers m;
+    auto [net, opt] = amp::initialize(m, optim::Sgd{.lr = 1e-3}, GetParam());
+    const auto step = [&, &opt = opt](Tensor x) {
+      const Tensor y = [&] {
+        ModuleScope scope("", m.policy());
+        return cast(m.b(gelu(m.a(x))) + sum(x * 0.3, {1}, true), DType::F32);
+      }();
+      const Tensor g =
+          current_emitter().gradients(sum(y), full({}, 1.0), std::span(&x, 1), current_where())[0];
+      EXPECT_EQ(g.type(), x.type());
+      return minimize(mean(y) + 0.01 * mean(square(sum(g * g, {1}) - 1.0)), opt);
+    };
+    auto compiled = compile(step);
+    StepResult r;
+    for (int i = 0; i < 3; ++i) r = is_compiled ? compiled(numbers(3)) : step(numbers(3));
+    losses[is_compiled] = r.loss();
+    norms[is_compiled] = r.grad_norm.item();
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  const bool overflow = std::isnan(norms[0]) && std::isnan(norms[1]);  // f16, at its first scale
+  EXPECT_TRUE(norms[0] == norms[1] || overflow) << norms[0] << ", compiled " << norms[1];
+}
+
+// What a norm reads may be wider than its own parameters: its scale is widened for it.
+TEST(NarrowNorms, TakeWideOperands) {
+  use_cpu();
+  struct Normed : nn::Layer {
+    nn::LayerNorm first{*this, "first", kWidth};
+    nn::RMSNorm second{*this, "second", kWidth};
+    nn::BatchNorm2d third{*this, "third", 4};
+    nn::GroupNorm fourth{*this, "fourth", 2, 4};
+    Tensor operator()(Operand x) const {
+      const Tensor images = reshape(x.tensor, {kRows, 4, 2, kWidth / 8});
+      const auto flat = [](const Tensor& t) { return reshape(t, {kRows, kWidth}); };
+      return mean(square(first(x) + second(x) + flat(third(images)) + flat(fourth(images))));
+    }
+  };
+  double losses[2] = {};
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(5);
+    Normed m;
+    auto [net, opt] = amp::initialize(m, optim::Sgd{.lr = 0.1}, "O2:bf16 keep_norms_fp32=false");
+    const auto step = [&net = net, &opt = opt](const Tensor& x) { return minimize(net(x), opt); };
+    auto compiled = compile(step);
+    for (int i = 0; i < 3; ++i)
+      losses[is_compiled] = (is_compiled ? compiled(numbers(3)) : step(numbers(3))).loss();
+  }
+  EXPECT_EQ(losses[0], losses[1]);
 }
 
 // Ops that are made of others take operands of which the policy has cast some.

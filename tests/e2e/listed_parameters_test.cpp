@@ -130,5 +130,14 @@ TEST_F(ListedParameters, GradientsOfAHeadGoByItsWeight) {
   EXPECT_NE(head_after_a_step("O1:bf16"), f32);
 }
 
+// Eagerly its gradient is products, and has no other name.
+TEST_F(ListedParameters, GradientsOfAHeadGoByItsProducts) {
+  const auto f32 = head_after_a_step("O0"), low = head_after_a_step("O1:bf16");
+  EXPECT_EQ(head_after_a_step("O1:bf16 deny_ops=linear,matmul"), f32);
+  EXPECT_EQ(head_after_a_step("O1:bf16 deny_ops=linear*"), f32);
+  EXPECT_NE(head_after_a_step("O1:bf16 deny_ops=linear"), f32);
+  EXPECT_NE(low, f32);
+}
+
 }  // namespace
 }  // namespace aloft::e2e
