@@ -219,9 +219,11 @@ void CheckpointFolder::put_in_place(const Path& whole, const Path& final_path, s
   if (whole != old) remove_quietly(old);
 }
 
+Path CheckpointFolder::path_of(std::int64_t step) const { return folder_ / name_of_step(step); }
+
 Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,
                             const std::vector<Optimizer>& optimizers) {
-  Path final_path = folder_ / name_of_step(meta.step);
+  Path final_path = path_of(meta.step);
   const Path partial = hidden(folder_, meta.step, kPartial);
   remove_quietly(partial);
   make_folder(partial);

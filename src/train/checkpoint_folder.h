@@ -58,6 +58,7 @@ class CheckpointFolder {
   // EnvironmentError E0603, E0604; the old one is there then.
   Path save(const CheckpointMeta& meta, const nn::Module& model,
             const std::vector<Optimizer>& optimizers);
+  Path path_of(std::int64_t step) const;
 
   // Steps of what the policy does not keep; `saved` is the step that was written last. What was
   // saved at a step of the train.keep_every of its own recipe stays, whatever the policy says now.

@@ -166,9 +166,9 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
     throw UserError("E0824", "a checkpoint is of a step that cannot be")
         .saw("step " + std::to_string(at.step))
         .need("the number of steps made, from 0 to 2^53");
-  if (at.step < newest_)
+  if (newest_ && at.step < *newest_)
     throw UserError("E0824", "the training has a checkpoint of a later step")
-        .saw(fmt::format("step {}, behind one of step {}", at.step, newest_))
+        .saw(fmt::format("step {}, behind one of step {}", at.step, *newest_))
         .need("a step from there on")
         .advice("go on from the position that load() gives; to begin anew, take another folder");
   if (at.data_position > kMostInManifest)
@@ -186,6 +186,11 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
     if (meta.healthy()) meta.problem = problem_of_values(optimizer);
   if (meta.healthy()) meta.problem = problem_of_buffers(model);
   if (meta.healthy()) meta.problem = problem_of_losses(optimizers, loss);
+  if (!meta.healthy() && newest_ == at.step) {
+    log_warning("step {}: {}: not saved, the checkpoint of a healthy state of this step stays",
+                at.step, meta.problem);
+    return folder_->path_of(at.step);
+  }
   if (!meta.healthy())
     log_warning("step {}: {}: the checkpoint is marked, and no loop goes on from it by itself",
                 at.step, meta.problem);

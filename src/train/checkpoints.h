@@ -66,7 +66,8 @@ class Checkpoints {
   // Written to the disk and renamed: it is there as a whole, or not at all, and then the ones
   // before still are. Changes no bit of what follows. A state that is not healthy
   // (docs/checkpoints.md) is saved with a mark, and said: load() passes it over, and no healthy one
-  // makes room for it. `loss`: of the state as it is now, where the program has measured it; a
+  // makes room for it: where one lies at this very step, nothing is written, and its path returned.
+  // `loss`: of the state as it is now, where the program has measured it; a
   // step's is that of the weights before its update. UserError E0824 where the step is below 0, or
   // below that of the newest healthy one which was loaded or saved, whose place it would never
   // take, or it or the place in the data above 2^53; E0827, and nothing is written, where the
@@ -98,7 +99,7 @@ class Checkpoints {
   std::unique_ptr<CheckpointFolder> folder_;
   std::optional<std::string> run_;  // the training's name, once it has saved or loaded
   std::int64_t keep_;
-  std::int64_t newest_ = 0;  // step of the newest healthy one that was loaded or saved
+  std::optional<std::int64_t> newest_;     // step of the newest healthy one, loaded or saved
   std::map<VariablePtr, Health> healths_;  // by an optimizer's count, once a step of it was told
   std::optional<double> last_loss_;        // of the last step that was told
   std::optional<double> start_loss_;       // of the run, which may have been gone on with

@@ -32,6 +32,26 @@ TEST(StatesOfALoop, WithBuffersThatAreNoNumbersAreMarked) {
   EXPECT_EQ(checkpoints.load(model, opt)->step, 1);
 }
 
+// A loop may save once more where its last step has ruined the weights.
+TEST(StatesOfALoop, AreNotReplacedByMarkedOnesOfTheirStep) {
+  use_cpu();
+  for (const std::int64_t step : {0, 5}) {
+    const TemporaryFolder folder;
+    Normed model;
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 1e-3}, "O0");
+    const std::string healthy = bytes_of(*model.parameters()[0]);
+    Checkpoints checkpoints(folder.path(), 1);
+    const Path saved = checkpoints.save({step, 1}, model, opt);
+    static_cast<float*>(model.parameters()[0]->data)[0] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(checkpoints.save({step, 1}, model, opt), saved);
+    ASSERT_TRUE(checkpoints.load(model, opt).has_value());
+    EXPECT_EQ(bytes_of(*model.parameters()[0]), healthy);
+    static_cast<float*>(model.parameters()[0]->data)[0] = std::numeric_limits<float>::infinity();
+    checkpoints.save({step, 1}, model, opt);
+    EXPECT_EQ(checkpoints.load(model, opt)->step, step);
+  }
+}
+
 // A loop that does not go on from where load() says would have its checkpoints removed, one behind
 // the other, and the next start would find the old one.
 TEST(StatesOfALoop, OfEarlierStepsThanThoseThatLieThereAreRefused) {
