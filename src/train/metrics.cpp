@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
 #include "base/json.h"
@@ -44,13 +43,13 @@ KeptLines cut_back(const Path& folder, ResumedAt at) {
 class LinesInOrder {
  public:
   void step(std::int64_t number) {
-    if (evaluated_ && *evaluated_ >= number) --evaluations_;
-    evaluated_.reset();
+    if (evaluated_ >= number && evaluated_ >= 0) --evaluations_;
+    evaluated_ = -1;
     if (number > 0) steps_.push_back(number);
     at_ = number;
   }
   void evaluation(std::int64_t number) {
-    if (number < at_) return;
+    if (number < at_ || number == evaluated_) return;  // of another step, or said twice
     ++evaluations_;
     evaluated_ = number;
   }
@@ -64,7 +63,7 @@ class LinesInOrder {
  private:
   std::vector<std::int64_t> steps_;
   std::int64_t at_ = 0, evaluations_ = 0;
-  std::optional<std::int64_t> evaluated_;  // behind the last step's line
+  std::int64_t evaluated_ = -1;  // behind the last step's line; -1: none
 };
 
 }  // namespace

@@ -83,6 +83,17 @@ class RunDirectory(ProgramTest):
         self.assertIn(f"has no line of {gone} of the {gone} evaluations so far", said)
         self.assertNotIn("steps so far", said)
 
+    def test_an_evaluation_said_twice_is_not_two(self):
+        run = self.folder / "twice"
+        shutil.copytree(self.folder / "plain", run)
+        lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+        judged = [i for i, line in enumerate(lines) if "val_loss" in json.loads(line)]
+        lines.insert(judged[0], lines[judged[0]])
+        del lines[judged[1] + 1]
+        (run / "metrics.jsonl").write_text("".join(lines))
+        said = self.aloft("train", "tiny.toml", "--out", run.name, "--resume", "--quiet", "--steps", 7)
+        self.assertIn("has no line of 1 of the", said.stderr.decode())
+
     def test_lines_that_say_another_step_are_said(self):
         """A digit that rotted, up or down."""
         lines = (self.folder / "plain" / "metrics.jsonl").read_text().splitlines(keepends=True)

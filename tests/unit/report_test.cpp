@@ -12,10 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-std::string step_line(int step, double loss, double scale = 1, bool skipped = false) {
-  json j = {{"step", step},       {"loss", loss},        {"lr", 0.1},
-            {"grad_norm", 1},     {"loss_scale", scale}, {"skipped", skipped},
-            {"tokens_per_s", 10}, {"time_s", step * 0.5}};
+std::string step_line(int step, double loss, double scale = 1, bool skipped = false,
+                      double rate = 10) {
+  json j = {{"step", step},         {"loss", loss},        {"lr", 0.1},
+            {"grad_norm", 1},       {"loss_scale", scale}, {"skipped", skipped},
+            {"tokens_per_s", rate}, {"time_s", step * 0.5}};
   if (!std::isfinite(loss)) j["loss"] = nullptr;
   if (skipped) j["culprit"] = "h.0.weight";
   return j.dump() + "\n";
@@ -45,6 +46,18 @@ TEST(Curves, SmoothingTakesNoiseAwayAndPassesOverWhatIsNotFinite) {
   EXPECT_TRUE(curves["loss_smoothed"][499].is_null());
   for (const int i : {100, 400, 501, 800})  // alternating halves: a tenth of the swing is left
     EXPECT_NEAR(curves["loss_smoothed"][i].get<double>(), 3, 0.05) << i;
+}
+
+// As many tokens took as long as the page says, also where some steps were fast.
+TEST(Curves, RatesAreThoseOfAllTokensTogether) {
+  for (const std::size_t most : {2000, 100}) {
+    std::string text;
+    for (int i = 1; i <= 1000; ++i) text += step_line(i, 3, 1, false, i % 10 == 0 ? 1000 : 10);
+    const json curves = curves_of(text, {}, most);
+    const std::size_t count = curves["step"].size();
+    for (std::size_t i = count / 4; i < count * 3 / 4; ++i)
+      EXPECT_NEAR(curves["tokens_per_s_smoothed"][i].get<double>(), 11.1, 0.3) << i;
+  }
 }
 
 // Losses that jump where the run was gone on with: no mean lies between.

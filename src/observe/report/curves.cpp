@@ -37,15 +37,32 @@ json rounded(double x) {
   return std::isfinite(scale) && scale > 0 ? std::round(x * scale) / scale : x;
 }
 
+// Of rates the harmonic one: steps have as many tokens each, a fast one does not outweigh the rest.
+class Mean {
+ public:
+  explicit Mean(bool of_rates) : of_rates_(of_rates) {}
+  void add(double x) {
+    sum_ += of_rates_ ? 1 / x : x;
+    ++count_;
+  }
+  json value() const {
+    if (count_ == 0) return nullptr;
+    return rounded(of_rates_ ? count_ / sum_ : sum_ / count_);
+  }
+
+ private:
+  bool of_rates_;
+  double sum_ = 0, count_ = 0;
+};
+
 // One entry for rows [from, to) of a column. A group with any number that is not finite keeps the
 // others' mean: the skips are listed apart.
-json entry(const std::vector<double>& column, std::size_t from, std::size_t to, bool averaged) {
-  if (!averaged) return rounded(column[to - 1]);
-  double sum = 0;
-  std::size_t count = 0;
+json entry(const std::vector<double>& column, std::size_t from, std::size_t to, std::size_t kind) {
+  if (!kAveraged[kind]) return rounded(column[to - 1]);
+  Mean mean(kind == kRate);
   for (std::size_t i = from; i < to; ++i)
-    if (std::isfinite(column[i])) sum += column[i], ++count;
-  return count ? rounded(sum / static_cast<double>(count)) : json(nullptr);
+    if (std::isfinite(column[i])) mean.add(column[i]);
+  return mean.value();
 }
 
 struct Stretch {
@@ -69,7 +86,7 @@ std::vector<Stretch> stretches_of(const json& steps, std::vector<double> resumes
 
 // Means over windows that are centred, shrinking towards both ends of a stretch: a straight line
 // stays where it is, so the curve neither lags nor leads. Null where the column is.
-json centred_means(const json& column, const std::vector<Stretch>& stretches) {
+json centred_means(const json& column, const std::vector<Stretch>& stretches, bool of_rates) {
   const auto count = static_cast<std::ptrdiff_t>(column.size());
   const std::ptrdiff_t most = std::clamp<std::ptrdiff_t>(count / 40, 1, 25);
   json out = json::array();
@@ -78,13 +95,12 @@ json centred_means(const json& column, const std::vector<Stretch>& stretches) {
     while (i >= stretches[stretch].end) ++stretch;
     const auto [begin, end] = stretches[stretch];
     const std::ptrdiff_t reach = std::min({most, i - begin, end - 1 - i});
-    double sum = 0;
-    int finite = 0;
+    Mean mean(of_rates);
     for (std::ptrdiff_t j = i - reach; j <= i + reach; ++j)
       if (const json& y = column[static_cast<std::size_t>(j)]; y.is_number())
-        sum += y.get<double>(), ++finite;
+        mean.add(y.get<double>());
     const bool here = column[static_cast<std::size_t>(i)].is_number();
-    out.push_back(here ? rounded(sum / finite) : json(nullptr));
+    out.push_back(here ? mean.value() : json(nullptr));
   }
   return out;
 }
@@ -135,11 +151,12 @@ json curves_of(std::string_view metrics, const std::vector<double>& resumes, std
   for (std::size_t c = 0; c < kCount; ++c) {
     json& column = out[kColumns[c]] = json::array();
     for (std::size_t i = 0; i < steps; i += group)
-      column.push_back(entry(m.columns[c], i, std::min(i + group, steps), kAveraged[c]));
+      column.push_back(entry(m.columns[c], i, std::min(i + group, steps), c));
   }
   const std::vector<Stretch> stretches = stretches_of(out["step"], resumes);
   for (const std::size_t c : {kLoss, kRate})
-    out[std::string(kColumns[c]) + "_smoothed"] = centred_means(out[kColumns[c]], stretches);
+    out[std::string(kColumns[c]) + "_smoothed"] =
+        centred_means(out[kColumns[c]], stretches, c == kRate);
   const auto first = std::find_if(m.columns[kLoss].begin(), m.columns[kLoss].end(),
                                   [](double x) { return std::isfinite(x); });
   out["first_loss"] = first == m.columns[kLoss].end() ? json(nullptr) : rounded(*first);
