@@ -86,6 +86,8 @@ Action bench_verb(CLI::App& app) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* step = app.add_subcommand("step", "time a training step");
   app.require_subcommand(1);
+  app.set_help_flag();  // there is one thing to time: its options are shown, too
+  app.set_help_all_flag("-h,--help", "Print this help message and exit");
   step->add_option("--model", o->model,
                    "gpt2-124m, gpt2-NAME, llama, lenet, resnet18, or a recipe (*.toml)")
       ->capture_default_str();

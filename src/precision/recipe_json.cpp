@@ -135,7 +135,7 @@ class Reader {
                              in_quotes(text)));
     } else {
       wrong(key,
-            fmt::format("no low type {}: {}", in_quotes(text), suggestion(lower(text), names)));
+            fmt::format("no low type {}: one of {}", in_quotes(text), join(names, ", ")));
     }
   }
 

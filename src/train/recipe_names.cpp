@@ -10,8 +10,11 @@
 namespace aloft {
 namespace {
 
-// What other programs call our keys.
+// What other programs call our keys, in any section or in that one.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
+    {"model.kind", "model.family"},
+    {"model.type", "model.family"},
+    {"model.name", "model.size"},
     {"learning_rate", "optimizer.lr"},
     {"rate", "optimizer.lr"},
     {"min_lr", "schedule.final_lr"},
@@ -80,6 +83,8 @@ std::string elsewhere(const std::string& name, std::span<const RecipeField> fiel
 
 std::string named_key(std::string_view written, std::span<const RecipeField> fields) {
   const std::string key = plain(written), name(own_name(key));
+  for (const auto& [word, ours] : kOtherWords)
+    if (word == key) return std::string(ours);
   if (std::string found = elsewhere(name, fields); !found.empty()) return found;
   for (const auto& [word, ours] : kOtherWords)
     if (word == name) return std::string(ours);

@@ -175,6 +175,7 @@ TEST(ValueNotes, PassTheBordersOfCompiledFunctions) {
     auto compiled_loss = compile(loss);
     auto both = compile([&](const Tensor& x) { return loss(x, taught(x)); });
     const Tensor x = spread(3, {5, 8});
+    EXPECT_TRUE(eager().notes(taught(x)).is_wide);
     const double want = both(x).item();
     const double plain = loss(x, x).item();
     EXPECT_EQ(loss(x, taught(x)).item(), want);

@@ -98,13 +98,13 @@ TEST(Recipe, NamesWhatWasMeantByAShortOrAForeignWord) {
   const std::pair<const char*, const char*> words[] = {{"lr", "optimizer.lr"},
                                                        {"train.lr", "optimizer.lr"},
                                                        {"learning_rate", "optimizer.lr"},
+                                                       {"model.kind", "model.family"},
                                                        {"optimizer.learning-rate", "optimizer.lr"},
                                                        {"steps", "train.steps or schedule.steps"},
                                                        {"train.max_iters", "train.steps"},
                                                        {"batch_size", "train.batch"},
                                                        {"n_layer", "model.layers"},
                                                        {"num_epochs", "train.epochs"},
-                                                       {"batchh", "train.batch"},
                                                        {"modle.dim", "model.dim"},
                                                        {"precison", "precision"}};
   for (const auto& [written, meant] : words)
