@@ -322,6 +322,23 @@ TEST_P(Casts, GradientsAreOfTheTypesOfWhatTheyAreTakenOf) {
   EXPECT_TRUE(norms[0] == norms[1] || overflow) << norms[0] << ", compiled " << norms[1];
 }
 
+TEST(Gradients, OfANarrowValueAreNarrowWhereTheBackwardPhaseIsWide) {
+  use_cpu();
+  manual_seed(5);
+  Layers m;
+  auto [net, opt] = amp::initialize(m, optim::Sgd{}, "O2:bf16 backward=f32");
+  const auto gradient = [&](Tensor x) {
+    ModuleScope scope("", m.policy());
+    const Tensor t = m.a(x), loss = mean(square(cast(m.b(gelu(t)), DType::F32)));
+    const Tensor g =
+        current_emitter().gradients(loss, full({}, 1.0), std::span(&t, 1), current_where())[0];
+    EXPECT_EQ(g.dtype(), DType::BF16);
+    return cast(g, DType::F32);
+  };
+  const std::vector<double> eagerly = gradient(numbers(3)).to_vector();
+  EXPECT_EQ(compile(gradient)(numbers(3)).to_vector(), eagerly);
+}
+
 // What a norm reads may be wider than its own parameters: its scale is widened for it.
 TEST(NarrowNorms, TakeWideOperands) {
   use_cpu();
@@ -374,7 +391,8 @@ TEST_P(Casts, OpsWithoutKernelsTakeCastOperands) {
 
 INSTANTIATE_TEST_SUITE_P(All, Casts,
                          testing::Values("O0", "O1:bf16", "O1:fp16", "O2:bf16", "O2:fp16",
-                                         "O3:bf16", "O3:fp16", "O2:bf16 backward=f16"),
+                                         "O3:bf16", "O3:fp16", "O2:bf16 backward=f16",
+                                         "O2:bf16 backward=f32"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name)
