@@ -108,7 +108,7 @@ class Emitter {
   // the random state that steps advance, occurrence. Equal for equal programs, in both modes.
   virtual std::int64_t random_key(Name op, const Tensor& rng) = 0;
   // Gradients of `target` times `seed` (a float scalar or target's shape) with respect to `wrt`,
-  // one each and of its type, zero where target does not depend on it. While tracing this records one `gradients`
+  // of its type, zero where target does not depend on it. While tracing this records a `gradients`
   // node, which the pass `differentiate` expands. The gradients can be differentiated again.
   // UserError E0321 where the history of `target`, or of one of `wrt`, is not recorded (eager).
   virtual std::vector<Tensor> gradients(const Tensor& target, const Tensor& seed,

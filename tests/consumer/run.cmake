@@ -1,4 +1,4 @@
-# cmake -D build=DIR -D source=DIR -D compiler=c++ -P run.cmake
+# cmake -D build=DIR -D source=DIR -D compiler=c++ [-D sanitize=address] -P run.cmake
 # Installs the build tree into a fresh prefix, then configures, builds and runs the outside project.
 set(prefix ${build}/consumer/prefix)
 file(REMOVE_RECURSE ${build}/consumer)
@@ -64,7 +64,11 @@ step(make -s -o build install DESTDIR=${work}/make PREFIX=/opt/aloft WORKING_DIR
      OUTPUT_QUIET)
 expect_staged(${work}/make)
 
+set(flags "")
+if(sanitize)
+  set(flags "-fsanitize=${sanitize}")  # its runtime comes first in the program, not in a library
+endif()
 step(${CMAKE_COMMAND} -S ${source} -B ${build}/consumer/build -G Ninja
-     -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${compiler})
+     -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_CXX_FLAGS=${flags})
 step(${CMAKE_COMMAND} --build ${build}/consumer/build)
 step(${build}/consumer/build/consumer)
