@@ -134,9 +134,9 @@ bool is_current(const EagerCell& c, const Variable& v) {
 
 Tensor EagerEmitter::state(const VariablePtr& variable) {
   if (!variable) throw no_variable("the value of no variable is asked for");
-  if (!variable->data) throw has_no_memory(*variable);
   sweep_if_grown();
   const auto held = hold_places();  // another thread's program may be placing it
+  if (!variable->data) throw has_no_memory(*variable);
   CellPtr& c = states_[variable.get()];
   if (!c || !is_current(*c, *variable)) {
     if (c) state_bytes_ -= kept_bytes(*c);
@@ -163,9 +163,9 @@ void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
   if (!variable) throw no_variable("a value is given to no variable");
   const EagerCell& c = cell(value);
   if (c.type != variable->type) throw changes_type(*variable, c.type);
-  if (!variable->data) throw has_no_memory(*variable);
   // A program that several threads call may be moving the random states of all of them.
   const auto held = variable == random_state() ? hold_places() : std::unique_lock<std::mutex>();
+  if (!variable->data) throw has_no_memory(*variable);
   if (c.data == variable->data) return;  // it is the value
   let_go_of(*variable);
   std::memmove(variable->data, c.data, c.type.max_bytes());

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "frontend/emitter_of.h"
 #include "frontend/give_up.h"
 #include "frontend/premises.h"
 #include "ops/binary.h"
@@ -51,7 +52,7 @@ std::vector<Tensor> summed_gradients(Optimizer& whole) {
 }  // namespace
 
 Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer) {
-  EmitterScope scope(*loss.emitter());
+  EmitterScope scope(emitter_of(loss));
   return loss * current_emitter().state(optimizer.scale);
 }
 

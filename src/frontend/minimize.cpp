@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "frontend/emitter_of.h"
 #include "frontend/give_up.h"
 #include "frontend/host_count.h"
 #include "frontend/optimizer.h"
@@ -223,7 +224,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
           .saw("an empty tensor handle for '" + opt.parameters()[i]->name.str() + "'")
           .need("a gradient for each of the optimizer's parameters")
           .advice("zeros, full(shape, 0), where a loss does not depend on one");
-  EmitterScope emitter_scope(*loss.emitter());
+  EmitterScope emitter_scope(emitter_of(loss));
   UpdatePhase phase;
   Emitter& e = current_emitter();
   const Tensor scale = e.state(opt.scale), applied = e.state(opt.applied);
@@ -250,7 +251,7 @@ void Optimizer::zero_grad() {
 }
 
 void update_scaler(const StepResult& step, Optimizer& opt) {
-  EmitterScope emitter_scope(*step.finite.emitter());
+  EmitterScope emitter_scope(emitter_of(step.finite));
   UpdatePhase phase;
   Emitter& e = current_emitter();
   const ScalerTensors scaler{e.state(opt.scale), e.state(opt.good_steps), e.state(opt.overflow_run),
@@ -271,12 +272,12 @@ StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> gradients, Op
 }
 
 StepResult minimize(const Tensor& loss, Optimizer& opt) {
-  EmitterScope emitter_scope(*loss.emitter());
+  EmitterScope emitter_scope(emitter_of(loss));
   return apply_gradients(loss, scaled_gradients(loss, opt), opt);
 }
 
 Tensor accumulate(const Tensor& loss, Optimizer& whole) {
-  EmitterScope emitter_scope(*loss.emitter());
+  EmitterScope emitter_scope(emitter_of(loss));
   if (whole.accumulation() < 2)
     throw UserError("E0808", "accumulate() has no sums to add to")
         .saw("an optimizer that takes one batch an update")

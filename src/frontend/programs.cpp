@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "exec/places.h"
 #include "frontend/eager.h"
 #include "frontend/variable_values.h"
 #include "passes/lower_to_plan.h"
@@ -77,8 +78,11 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
 
 void Programs::finish() {
   const auto start = std::chrono::steady_clock::now();
-  for (const auto& [id, variable] : variables_.by_id())
-    if (!variable->data) throw has_no_memory(*variable);
+  {
+    const auto held = hold_places();  // another program may be moving them
+    for (const auto& [id, variable] : variables_.by_id())
+      if (!variable->data) throw has_no_memory(*variable);
+  }
   eager().let_go_of_variables();  // they move
   executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables_.by_id());
   watched_by_index_.clear();
