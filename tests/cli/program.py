@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -75,18 +76,16 @@ class ProgramTest(unittest.TestCase):
         streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: its}
         child = subprocess.Popen([ALOFT, *map(str, arguments)], cwd=cls.folder, env=cls.environment,
                                  **streams)
-        os.close(its)
         shown = b""
-        while True:
-            try:
-                piece = os.read(ours, 1 << 16)
-            except OSError:  # the other end is closed
+        while True:  # the other end stays open: what is on its way when the last one closes may be lost
+            has_ended = child.poll() is not None
+            if select.select([ours], [], [], 0.05)[0]:
+                shown += os.read(ours, 1 << 16)
+            elif has_ended:
                 break
-            if not piece:
-                break
-            shown += piece
+        os.close(its)
         os.close(ours)
-        if child.wait(timeout=60) != 0:
+        if child.returncode != 0:
             raise AssertionError(f"{arguments}: {child.returncode}\n{shown}")
         return shown
 
