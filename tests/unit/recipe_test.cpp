@@ -105,13 +105,13 @@ TEST(Recipe, NamesWhatWasMeantByAShortOrAForeignWord) {
                                                        {"batch_size", "train.batch"},
                                                        {"n_layer", "model.layers"},
                                                        {"num_epochs", "train.epochs"},
+                                                       {"batchh", "train.batch"},
                                                        {"modle.dim", "model.dim"},
                                                        {"precison", "precision"}};
-  for (const auto& [written, meant] : words)
-    EXPECT_NE(mistakes_of("", {{written, "1"}}).find(std::string("did you mean ") + meant + "?"),
-              std::string::npos)
-        << written << "\n"
-        << mistakes_of("", {{written, "1"}});
+  for (const auto& [written, meant] : words) {
+    const std::string said = mistakes_of("", {{written, "1"}});
+    EXPECT_NE(said.find(std::string("did you mean ") + meant + "?"), std::string::npos) << said;
+  }
   for (const char* far : {"x", "zzz", "frobnicate.qq"})
     EXPECT_EQ(mistakes_of("", {{far, "1"}}).find("did you mean"), std::string::npos) << far;
 }
