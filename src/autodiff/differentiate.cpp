@@ -63,9 +63,7 @@ class Sweep {
     for (std::uint32_t i = 0; i < node.out.size(); ++i) out.push_back(emitter_.handle({n, i}));
 
     const OpDef& op = op_named(node.op);
-    Where where = node.where;
-    where.phase = Phase::Backward;
-    where.pass = "differentiate";
+    Where where = where_of_gradients(node.where);
     where.reason = {};
     // A loss is f32, and so are the steps of its body: no policy counts its rows in f16.
     if (op.is_loss && op.gradient == OpDef::Gradient::FromBody) where.policy = {};
@@ -107,6 +105,12 @@ class Sweep {
 };
 
 }  // namespace
+
+Where where_of_gradients(Where where) {
+  where.phase = Phase::Backward;
+  where.pass = "differentiate";
+  return where;
+}
 
 std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
                                   const Tensor& seed, std::span<const Tensor> wrt) {

@@ -20,6 +20,9 @@
 
 namespace aloft {
 
+// The place of what computes gradients that were asked for at `where`.
+Where where_of_gradients(Where where);
+
 // Gradients of `target` (float) times `seed` (same shape) with respect to each of `wrt`. An entry
 // is undefined where target does not depend on it differentiably.
 std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,

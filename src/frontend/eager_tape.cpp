@@ -141,10 +141,7 @@ std::vector<Tensor> EagerEmitter::differentiate_tape(const Tensor& target, const
   Emitter& emitter = outer_ ? static_cast<Emitter&>(*outer_) : *this;
   EmitterScope emitter_scope(emitter);
   const WithGrad with_grad;  // an op whose gradient is its body's is recorded to find it
-  Where w = where;
-  w.phase = Phase::Backward;
-  w.pass = "differentiate";
-  Scope scope(w);
+  Scope scope(where_of_gradients(where));
   const auto through = [&](const Tensor& t) {
     const Tensor now = current(t);
     return Tensor(&emitter, now.id(), now.held());
@@ -176,10 +173,7 @@ std::vector<Tensor> EagerEmitter::gradients(const Tensor& target, const Tensor& 
     check_history(History(tape_, cell(target).id), oldest, through_parameters);
   std::vector<Tensor> result = differentiate_tape(target, seed, of, where);
   EmitterScope scope(outer_ ? static_cast<Emitter&>(*outer_) : *this);
-  Where w = where;
-  w.phase = Phase::Backward;
-  w.pass = "differentiate";
-  const Scope backward(w);
+  const Scope backward(where_of_gradients(where));
   for (std::size_t i = 0; i < result.size(); ++i)
     result[i] = result[i].is_defined() ? cast(result[i], of[i].dtype())
                                        : full(of[i].shape(), 0.0, of[i].dtype());

@@ -60,8 +60,9 @@ class NodeCheck {
   }
 
   void gradients() const {
-    attr<bool>(kExactAttr);
-    need(node_.in.size() >= 2 && node_.out.size() + 2 == node_.in.size(),
+    const std::size_t known = attr<bool>(kExactAttr) != nullptr;
+    need(node_.attrs.all().size() == known && node_.in.size() >= 2 &&
+             node_.out.size() + 2 == node_.in.size(),
          "a target, a seed, and a result for each further operand");
     for (ValueId v : node_.in) need(is_float(graph_.type(v).dtype), "floating-point operands");
     const Shape& target = graph_.type(node_.in[0]).shape;

@@ -166,10 +166,10 @@ namespace {
 // does not list its own: eagerly there are but those.
 std::string_view listed_name(const OpDef& op, const PrecisionRecipe& recipe) {
   const std::string_view own = op.name.str(), products = "matmul";
-  const bool is_fused = own == "linear_cross_entropy_grad";
+  if (own != "linear_cross_entropy_grad") return own;
   const bool is_listed =
       glob_match_any(recipe.deny_ops, own) || glob_match_any(recipe.allow_ops, own);
-  return is_fused && !is_listed ? products : own;
+  return is_listed ? own : products;
 }
 }  // namespace
 

@@ -56,10 +56,7 @@ void expand(Graph& graph, std::uint32_t n, GraphEmitter& plain, CastingEmitter& 
   const Node node = graph.node(n);
   plain.insert_before(n);
   EmitterScope emitter_scope(casting);
-  Where where = node.where;
-  where.phase = Phase::Backward;
-  where.pass = "differentiate";
-  Scope scope(where);
+  Scope scope(where_of_gradients(node.where));
   const Tensor target = casting.handle(node.in[0]);
   const Tensor seed = broadcast_like(cast(casting.handle(node.in[1]), target.dtype()), target);
   std::vector<Tensor> wrt;
