@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "frontend/eager.h"
-#include "frontend/emitter_of.h"
 #include "frontend/give_up.h"
 #include "frontend/premises.h"
 #include "ops/binary.h"

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "frontend/emitter_of.h"
 #include "frontend/give_up.h"
 #include "frontend/host_count.h"
 #include "frontend/optimizer.h"

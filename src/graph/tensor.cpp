@@ -6,6 +6,7 @@ namespace aloft {
 namespace {
 thread_local Emitter* current = nullptr;
 Emitter& (*default_emitter)() = nullptr;
+}  // namespace
 
 Emitter& emitter_of(const Tensor& t) {
   if (!t.is_defined())
@@ -15,7 +16,6 @@ Emitter& emitter_of(const Tensor& t) {
             "assign it first; grad_of() gives an empty one where no backward() left a gradient");
   return *t.emitter();
 }
-}  // namespace
 
 TensorType Tensor::type() const { return emitter_of(*this).type_of(*this); }
 

@@ -81,6 +81,9 @@ class Tensor {
   std::shared_ptr<void> held_;  // keeps the emitter's record of this value alive
 };
 
+// Inside: the emitter of a tensor that a caller gave. UserError E0302 where it is an empty handle.
+Emitter& emitter_of(const Tensor& t);
+
 // Inside: where op calls go.
 class Emitter {
  public:
