@@ -55,8 +55,10 @@ std::string train(const Path& folder, std::uint64_t seed, std::int64_t end) {
 
   std::string bytes;
   for (const auto& list : {model.parameters(), opt.state()})
-    for (const VariablePtr& v : list)
-      bytes.append(static_cast<const char*>(v->data), v->type.max_bytes());
+    for (const VariablePtr& v : list) {
+      const auto values = v->buffer->read<char>(0, v->type.max_bytes());
+      bytes.append(values.begin(), values.end());
+    }
   return bytes;
 }
 

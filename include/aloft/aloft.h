@@ -51,9 +51,9 @@
 
 namespace aloft {
 
-// Whoever includes this header runs on the cpu back end from the start.
+// Whoever includes this header runs on the CPU from the start.
 inline const bool cpu_is_registered = [] {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   return true;
 }();
 

@@ -1,11 +1,10 @@
 // A small Llama's training step to be timed: AdamW on made-up tokens.
-#include <omp.h>
-
 #include <numeric>
 
 #include "cli/model_bench.h"
 #include "models/llama.h"
 #include "optim/adam.h"
+#include "runtime/threads.h"
 #include "scalar/philox.h"
 
 namespace aloft::cli {
@@ -42,7 +41,7 @@ class LlamaBench : public ModelBench<models::Llama> {
     const auto vocab = static_cast<std::uint64_t>(config_.vocab);
     std::uint64_t drawn = 0;
     for (const char* name : {"inputs", "targets"}) {
-      auto* to = programs_.input<std::int32_t>("train", name);
+      const auto to = programs_.input<std::int32_t>("train", name).write(batch_ * tokens_);
       for (std::int64_t i = 0; i < batch_ * tokens_; ++i)
         to[i] = static_cast<std::int32_t>(scalar::random_bits({1, 0, 0, 0}, drawn++) % vocab);
     }
@@ -65,7 +64,7 @@ class LlamaBench : public ModelBench<models::Llama> {
 bool is_llama_model(const std::string& model) { return model == "llama"; }
 
 std::unique_ptr<BenchSubject> open_llama_bench(const BenchOptions& o) {
-  if (o.threads > 0) omp_set_num_threads(o.threads);
+  if (o.threads > 0) host_threads().set_count(o.threads);
   return std::make_unique<LlamaBench>(o);
 }
 

@@ -1,7 +1,5 @@
 // Times a training step: whole, instruction by instruction, and beside the machine's limit. Steps
 // and what they are held against take turns, so that a disturbance of the machine meets both.
-#include <omp.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -10,6 +8,7 @@
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
 #include "cli/bench_turns.h"
+#include "runtime/threads.h"
 
 namespace aloft::cli {
 namespace {
@@ -48,7 +47,7 @@ class Measuring {
     const double bytes = unavoidable_update_bytes(programs.plan());
     json j = subject_.description();
     j.update(
-        {{"threads", omp_get_max_threads()},
+        {{"threads", host_threads().count()},
          {"unit", subject_.unit()},
          {subject_.unit() + "_per_s", static_cast<double>(subject_.units_a_step()) / step_ms * 1e3},
          {"steps_per_s", 1e3 / step_ms},

@@ -1,12 +1,11 @@
 // A convolutional network's training step to be timed: SGD with momentum on made-up images of
 // 32 x 32 pixels.
-#include <omp.h>
-
 #include "cli/model_bench.h"
 #include "models/lenet.h"
 #include "models/resnet.h"
 #include "ops/cross_entropy.h"
 #include "optim/sgd.h"
+#include "runtime/threads.h"
 #include "scalar/philox.h"
 
 namespace aloft::cli {
@@ -37,10 +36,10 @@ class VisionBench : public ModelBench<Model> {
   void start() override {
     Base::start();
     Programs& programs = this->programs_;
-    float* image = programs.input<float>("train", "images");
+    const auto image = programs.input<float>("train", "images").write(pixels_);
     for (std::int64_t i = 0; i < pixels_; ++i)
       image[i] = static_cast<float>(scalar::random_bits({1, 0, 0, 0}, i) % 2001) / 1000.0f - 1;
-    auto* label = programs.input<std::int32_t>("train", "labels");
+    const auto label = programs.input<std::int32_t>("train", "labels").write(batch_);
     for (std::int64_t i = 0; i < batch_; ++i) label[i] = static_cast<std::int32_t>(i % kClasses);
   }
   json description() const override {
@@ -65,7 +64,7 @@ std::unique_ptr<BenchSubject> open_vision_bench(const BenchOptions& o) {
                                     {o.dim, "--dim"},
                                     {o.vocab, "--vocab"}})
     if (given > 0) refuse_option(o, name);
-  if (o.threads > 0) omp_set_num_threads(o.threads);
+  if (o.threads > 0) host_threads().set_count(o.threads);
   if (o.model == "lenet")
     return std::make_unique<VisionBench<models::LeNet>>(o, models::LeNetConfig{});
   return std::make_unique<VisionBench<models::ResNet>>(o, models::ResNetConfig{});

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
-#include "runtime/default_backend.h"
+#include "runtime/current_device.h"
 
 namespace aloft::cli {
 namespace {
@@ -26,7 +26,7 @@ std::uint64_t cache_bytes(int name) {
 
 ExitCode devices(bool as_json, bool measure) {
   const std::string isa = cpu::describe(cpu::cpu_features());
-  json device = {{"backend", std::string(default_backend().name())},
+  json device = {{"backend", current_device().name()},
                  {"processor", machine_name()},
                  {"instruction_sets", isa},
                  {"caches",

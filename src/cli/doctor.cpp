@@ -1,6 +1,5 @@
 // aloft doctor
 #include <fmt/format.h>
-#include <omp.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
+#include "runtime/threads.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -37,10 +37,10 @@ Finding processor() {
 }
 
 Finding threads() {
-  const int pool = omp_get_max_threads();
+  const int pool = host_threads().count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const std::string saw = fmt::format("OpenMP {}: {} threads on {} processors, {}", _OPENMP, pool,
-                                      cores, waiting_words());
+  const std::string saw = fmt::format("{}: {} threads on {} processors, {}", host_threads().name(),
+                                      pool, cores, waiting_words());
   if (pool > cores)
     return {"threads", "warn", saw,
             "more threads than processors slow each other: OMP_NUM_THREADS"};

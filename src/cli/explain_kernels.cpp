@@ -9,7 +9,7 @@
 #include "cli/table.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
-#include "runtime/default_backend.h"
+#include "runtime/current_device.h"
 
 namespace aloft::cli {
 namespace {
@@ -65,7 +65,7 @@ std::string short_list(const std::vector<BufferRef>& list) {
 }
 
 std::string how_of(const Instruction& i) {
-  const PreparedKernel k = default_kernels().get(i.call, i.kernel);
+  const PreparedKernel k = current_device().kernels().get(i.call, i.kernel);
   return k.prepared ? k.prepared->how() : "";
 }
 

@@ -2,7 +2,6 @@
 #include "train/generate.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +13,7 @@
 #include "cli/verb.h"
 #include "frontend/amp.h"
 #include "optim/sgd.h"
+#include "runtime/threads.h"
 #include "train/saved_model.h"
 
 namespace aloft::cli {
@@ -149,7 +149,7 @@ ExitCode generate(const Options& o) {
         .need("--prompt TEXT, or --prompts FILE with one a line");
   const std::vector<std::string> prompts = prompts_of(o);
   say_unused(o);
-  if (o.threads > 0) omp_set_num_threads(o.threads);
+  if (o.threads > 0) host_threads().set_count(o.threads);
   SavedModel saved = open_saved_model(o.model, o.checkpoint);
   if (!saved.tokenizer)
     throw UserError("E0718", "there is no tokenizer beside the model")

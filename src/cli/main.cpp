@@ -1,7 +1,5 @@
 // aloft: the command line. Results go to stdout, talk to stderr; exit codes are those of
 // base/error.h.
-#include <omp.h>
-
 #include <algorithm>
 #include <exception>
 #include <sstream>
@@ -15,6 +13,7 @@
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "frontend/eager.h"
+#include "runtime/threads.h"
 #include "train/recipe_names.h"
 
 namespace {
@@ -94,9 +93,9 @@ UserError wrong_line(const CLI::ParseError& e, const CLI::App& app, const Named&
 
 // OpenMP takes any number from the environment.
 void check_threads() {
-  if (omp_get_max_threads() <= kMostThreads) return;
+  if (host_threads().count() <= kMostThreads) return;
   throw UserError("E0700", "OMP_NUM_THREADS asks for too many threads")
-      .saw(std::to_string(omp_get_max_threads()))
+      .saw(std::to_string(host_threads().count()))
       .need("at most " + std::to_string(kMostThreads));
 }
 
@@ -136,8 +135,8 @@ int run(int argc, char** argv) {
     wrong.add_line("try", "aloft " + verb + "--help");
     throw wrong;
   }
+  use_device(cpu_device());
   check_threads();
-  use_backend(cpu_backend());
   return static_cast<int>(chosen());
 }
 

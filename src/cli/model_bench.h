@@ -23,7 +23,7 @@ class ModelBench : public BenchSubject {
   Programs& programs() override { return programs_; }
   double step() override {
     programs_.run(program_, {});
-    return *loss_;
+    return loss_.item();
   }
 
  protected:
@@ -80,7 +80,7 @@ class ModelBench : public BenchSubject {
 
   std::function<void()> make_values_;
   int program_ = -1;
-  const float* loss_ = nullptr;
+  OutputPort<float> loss_;
 };
 
 }  // namespace aloft::cli

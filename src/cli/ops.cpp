@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "ops/op.h"
-#include "runtime/default_backend.h"
+#include "runtime/current_device.h"
 
 namespace aloft::cli {
 namespace {
@@ -27,7 +27,8 @@ std::string gradient_of(const OpDef& op) {
 
 std::vector<std::string> kernels_of(const OpDef& op) {
   std::vector<std::string> names;
-  for (const Kernel* k : default_backend().candidates(op.name)) names.emplace_back(k->name);
+  for (const Kernel* k : current_device().backend().candidates(op.name))
+    names.emplace_back(k->name);
   return names;
 }
 
@@ -51,7 +52,7 @@ ExitCode ops(bool as_json, const std::string& pattern) {
                       {"onnx_since", op.onnx.since},
                       {"labels", op.labels},
                       {"attributes", attrs},
-                      {"kernels", {{std::string(default_backend().name()), kernels}}}});
+                      {"kernels", {{current_device().name(), kernels}}}});
     } else {
       rows.push_back({op.name.str(), std::string(name_of(op.numeric)), meaning, gradient_of(op),
                       op.onnx.op.empty() ? "-" : op.onnx.op,

@@ -12,6 +12,7 @@
 #include "frontend/programs.h"
 #include "ops/verify_graph.h"
 #include "passes/pipeline.h"
+#include "runtime/current_device.h"
 
 namespace aloft::cli {
 namespace {
@@ -64,7 +65,7 @@ ExitCode run(const Options& o) {
   Graph graph = parse_graph(read_file(o.graph, kLimit));
   verify_graph(graph);
   PassContext context;
-  context.choose = chooser();
+  context.choose = chooser(current_device());
   for (std::string_view name : split(o.run, ',')) {
     pass_named(trim(name)).run(graph, context);
     verify_graph(graph);

@@ -1,7 +1,6 @@
 #include "cli/product_rates.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/machine.h"
+#include "runtime/threads.h"
 
 namespace aloft::cli {
 namespace {
@@ -25,7 +25,7 @@ constexpr const char* kFile = "product-rates.json";
 // threads multiplies at other rates.
 std::string measured_on() {
   return machine_name() + "; " + cpu::describe(cpu::cpu_features()) + "; oneDNN " +
-         cpu::library_version() + "; " + std::to_string(omp_get_max_threads()) + " used";
+         cpu::library_version() + "; " + std::to_string(host_threads().count()) + " used";
 }
 
 // No processor has rates beyond these: such a file was damaged or edited.

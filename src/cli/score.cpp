@@ -1,6 +1,5 @@
 // aloft score MODEL --tokens F --out O: logits, loss and gradients of a saved model, as files.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "optim/sgd.h"
+#include "runtime/threads.h"
 #include "train/memory_need.h"
 #include "train/saved_model.h"
 
@@ -131,14 +131,15 @@ class Scorer {
                  [&](const std::vector<Tensor>& in) { return compute(in[0], in[1]); });
     need_memory_for(programs.plan(), "fewer or shorter rows of --tokens, or no --grads");
     programs.finish();
-    std::copy(q.tokens.begin(), q.tokens.end(), programs.input<std::int32_t>("score", "tokens"));
-    std::copy(q.targets.begin(), q.targets.end(), programs.input<std::int32_t>("score", "targets"));
+    programs.input<std::int32_t>("score", "tokens").set(q.tokens);
+    programs.input<std::int32_t>("score", "targets").set(q.targets);
     programs.run(programs.find("score"), {});
     return answer([&](const std::string& name) {
       const Program& p = *programs.plan().find("score");
-      const auto* data = programs.output<float>("score", name);
+      const HostRead<float> values = programs.output<float>("score", name).read();
       for (const NamedRef& r : p.outputs)
-        if (r.name == name) return std::vector<float>(data, data + r.ref.type.shape.max_numel());
+        if (r.name == name)
+          return std::vector<float>(values.begin(), values.begin() + r.ref.type.shape.max_numel());
       return std::vector<float>();
     });
   }
@@ -198,7 +199,7 @@ void write_answer(const Path& path, const Question& q, Answer& a, const SavedMod
 }
 
 ExitCode score(const Options& o) {
-  if (o.threads > 0) omp_set_num_threads(o.threads);
+  if (o.threads > 0) host_threads().set_count(o.threads);
   SavedModel saved = open_saved_model(o.model);
   const Question q = read_question(o.tokens, saved.model->config());
   amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));

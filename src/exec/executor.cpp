@@ -2,45 +2,31 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <deque>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "exec/memory_check.h"
-#include "exec/move_in.h"
 #include "exec/places.h"
 
 namespace aloft {
 
-// What executors share that work on the same variables: which of those are being written, a bit
-// each. It grows under hold_places().
-struct Executor::Place {
-  std::map<const void*, std::size_t> bits;  // by a variable's address
-  std::deque<std::atomic<std::uint64_t>> writing;
-};
-
-// What keeps an arena: a variable's memory that ends in one tells where the variable is placed.
-struct Executor::ArenaOwner {
-  std::shared_ptr<void> memory;
-  std::weak_ptr<Place> place;  // alive while programs count on the variables staying there
-  void operator()(void*) {}
-};
+namespace {
+void* address_of(const Buffer& b) { return b ? b.address() : nullptr; }
+}  // namespace
 
 // One instruction with its addresses filled in.
 struct Executor::Step {
   std::shared_ptr<const Prepared> prepared;
   std::vector<void*> in, out;
-  void* scratch = nullptr;
   std::vector<int> lengths;  // for each symbol of the call: index into the program's symbols
   std::vector<std::int64_t> values;  // their values in this run
+  RunArgs args;                      // of all that
 };
 
 struct Executor::Ready {
   const Program* program = nullptr;
   std::vector<Step> steps;
-  std::vector<void*> buffers;
+  std::vector<Buffer> buffers;
   // Bits of the variables that it writes; those of the optimizer go with its parameters'.
   struct Writes {
     std::atomic<std::uint64_t>* word;
@@ -51,10 +37,10 @@ struct Executor::Ready {
 
 Executor::~Executor() = default;
 
-Executor::Executor(Plan plan, KernelCache& kernels, const std::map<Name, VariablePtr>& variables)
-    : plan_(std::move(plan)), kernels_(kernels), place_(std::make_shared<Place>()) {
+Executor::Executor(Plan plan, Device& device, const std::map<Name, VariablePtr>& variables)
+    : plan_(std::move(plan)), device_(device), place_(std::make_shared<Place>()) {
   verify(plan_);
-  if (is_memory_check_wanted()) check_ = std::make_unique<MemoryCheck>(plan_);
+  if (is_memory_check_wanted()) check_ = std::make_unique<MemoryCheck>(plan_, device_);
   {
     const auto held = hold_places();  // two that share variables must agree on who places them
     find_shared(variables);
@@ -64,25 +50,22 @@ Executor::Executor(Plan plan, KernelCache& kernels, const std::map<Name, Variabl
   for (const Program& p : plan_.programs) prepare(p);
 }
 
-std::byte* Executor::arena(Arena a) const {
+Buffer Executor::arena(Arena a) const {
   const auto it = arenas_.find(a);
-  return it == arenas_.end() ? nullptr : static_cast<std::byte*>(it->second.get());
-}
-
-std::shared_ptr<void> Executor::memory_of(const Buffer& buffer) const {
-  const auto it = arenas_.find(buffer.arena);
-  const StateSlot* slot = plan_.variable_in(buffer);
-  const bool is_elsewhere = slot != nullptr && shared_.contains(slot->id);
-  return it == arenas_.end() || is_elsewhere ? nullptr : it->second;
+  return it == arenas_.end() ? Buffer() : it->second;
 }
 
 void Executor::find_shared(const std::map<Name, VariablePtr>& variables) {
-  for (const auto& [id, v] : variables)
-    if (const auto* owner = std::get_deleter<ArenaOwner>(v->memory))
-      if (std::shared_ptr<Place> place = owner->place.lock()) {
-        shared_[id] = {v->data, std::move(place)};
-        held_.push_back(v->memory);
-      }
+  for (const auto& [id, v] : variables) {
+    if (!v->buffer) continue;
+    if (&v->buffer->device() != &device_)
+      throw UserError("E0331", "a program meets a variable of another device")
+          .saw("'" + v->name.str() + "' on " + v->buffer->device().name())
+          .need("variables on " + device_.name() + ", where the program runs")
+          .advice("make the model and compile its step under one DeviceScope");
+    if (std::shared_ptr<Place> place = v->buffer->block()->place.lock())
+      shared_[id] = {*v->buffer, std::move(place)};
+  }
 }
 
 // All but those whose every variable lies elsewhere.
@@ -94,28 +77,26 @@ void Executor::allocate_arenas() {
   double needed = 0;
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (is_used[arena]) needed += static_cast<double>(bytes);
-  need_memory(needed, arenas_text(plan_), "a smaller batch or model, or a lower precision");
+  device_.need_memory(needed, arenas_text(plan_), "a smaller batch or model, or a lower precision");
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (bytes > 0 && is_used[arena]) {
-      std::shared_ptr<void> memory;
       try {
-        memory =
-            check_ ? check_->allocate(arena, bytes) : kernels_.backend().allocate_zeroed(bytes);
+        arenas_[arena] = check_ ? check_->allocate(arena, bytes) : device_.allocate_zeroed(bytes);
       } catch (EnvironmentError& e) {  // a block is named with the whole that it belongs to
         e.add_line("for", std::string(name_of(arena)) + " of a plan of " +
                               human_bytes(plan_.peak_bytes()) + " in all");
         throw;
       }
-      void* data = memory.get();
-      arenas_[arena] = std::shared_ptr<void>(data, ArenaOwner{std::move(memory), place_});
+      arenas_[arena].block()->place = place_;
     }
 }
 
-void* Executor::address_of(const Buffer& buffer) const {
+Buffer Executor::buffer_of(const PlannedBuffer& planned) const {
   if (!shared_.empty())
-    if (const StateSlot* slot = plan_.variable_in(buffer))
-      if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second.data;
-  return buffer.bytes ? arena(buffer.arena) + buffer.offset : arena(buffer.arena);
+    if (const StateSlot* slot = plan_.variable_in(planned))
+      if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second.buffer;
+  const Buffer whole = arena(planned.arena);
+  return whole ? whole.part(planned.bytes ? planned.offset : 0, planned.bytes) : whole;
 }
 
 void Executor::adopt(const std::map<Name, VariablePtr>& variables) {
@@ -130,35 +111,35 @@ void Executor::adopt(const std::map<Name, VariablePtr>& variables) {
           .saw(v.type.str())
           .need(slot.type.str());
     if (shared_.contains(slot.id)) continue;
-    ensure(v.data != nullptr, "a variable that programs run on has a value");
+    ensure(v.buffer != nullptr, "a variable that programs run on has a value");
     const std::size_t bytes = v.type.max_bytes();
     if (bytes == 0) continue;  // it stays where it is: its arena may have no memory at all
-    std::byte* home = arena(slot.arena) + slot.offset;
-    if (check_) std::memset(home, 0, bytes);  // it is poison so far
-    move_in(home, static_cast<const std::byte*>(v.data), bytes);
-    v.data = home;
-    v.memory = arenas_[slot.arena];
+    const Buffer home = arenas_.at(slot.arena).part(slot.offset, bytes);
+    // Under the check it is poison so far.
+    device_.stream().copy(home, v.buffer->part(0, bytes),
+                          check_ ? Before::Anything : Before::Zeros);
+    v.buffer = std::make_shared<Buffer>(home);
     // Where a variable was before is free now. It goes back to the system in time: what is moved
     // must not be there twice at the peak.
     constexpr std::size_t kKept = std::size_t{8} << 20;
     if ((freed += bytes) >= kKept) {
-      kernels_.backend().release_unused();
+      device_.release_unused();
       freed = 0;
     }
   }
-  kernels_.backend().release_unused();
+  device_.release_unused();
 }
 
 void Executor::prepare(const Program& program) {
   auto ready = std::make_unique<Ready>();
   ready->program = &program;
-  for (const Buffer& b : program.buffers) ready->buffers.push_back(address_of(b));
+  for (const PlannedBuffer& b : program.buffers) ready->buffers.push_back(buffer_of(b));
+  const auto address = [&](int b) { return address_of(ready->buffers[b]); };
   for (const Instruction& ins : program.instructions) {
     Step& step = ready->steps.emplace_back();
-    step.prepared = kernels_.get(ins.call, ins.kernel).prepared;
-    for (const BufferRef& r : ins.in) step.in.push_back(ready->buffers[r.buffer]);
-    for (const BufferRef& r : ins.out) step.out.push_back(ready->buffers[r.buffer]);
-    if (ins.scratch >= 0) step.scratch = ready->buffers[ins.scratch];
+    step.prepared = device_.kernels().get(ins.call, ins.kernel).prepared;
+    for (const BufferRef& r : ins.in) step.in.push_back(address(r.buffer));
+    for (const BufferRef& r : ins.out) step.out.push_back(address(r.buffer));
     for (Name symbol : ins.call.symbols()) {
       int index = -1;
       for (std::size_t s = 0; s < program.symbols.size(); ++s)
@@ -167,6 +148,8 @@ void Executor::prepare(const Program& program) {
       step.lengths.push_back(index);
     }
     step.values.assign(step.lengths.size(), 0);
+    step.args = {step.in,     step.out,          ins.scratch >= 0 ? address(ins.scratch) : nullptr,
+                 step.values, &device_.stream(), ins.identity};
   }
   find_writes(*ready);
   programs_.push_back(std::move(ready));
@@ -183,7 +166,8 @@ void Executor::find_writes(Ready& ready) {
       const auto other = shared_.find(slot->id);
       Place& place = other == shared_.end() ? *place_ : *other->second.place;
       const std::size_t bit =
-          place.bits.try_emplace(ready.buffers[r.buffer], place.bits.size()).first->second;
+          place.bits.try_emplace(address_of(ready.buffers[r.buffer]), place.bits.size())
+              .first->second;
       while (place.writing.size() * kBits <= bit) place.writing.emplace_back(0);
       writes[&place.writing[bit / kBits]] |= std::uint64_t{1} << bit % kBits;
     }
@@ -211,18 +195,18 @@ const BufferRef* find_ref(const std::vector<NamedRef>& list, std::string_view na
 }
 }  // namespace
 
-void* Executor::input(std::string_view program, std::string_view name) const {
+Buffer Executor::input(std::string_view program, std::string_view name) const {
   const int p = find(program);
-  if (p < 0) return nullptr;
+  if (p < 0) return {};
   const BufferRef* ref = find_ref(programs_[p]->program->inputs, name);
-  return ref ? programs_[p]->buffers[ref->buffer] : nullptr;
+  return ref ? programs_[p]->buffers[ref->buffer] : Buffer();
 }
 
-const void* Executor::output(std::string_view program, std::string_view name) const {
+Buffer Executor::output(std::string_view program, std::string_view name) const {
   const int p = find(program);
-  if (p < 0) return nullptr;
+  if (p < 0) return {};
   const BufferRef* ref = find_ref(programs_[p]->program->outputs, name);
-  return ref ? programs_[p]->buffers[ref->buffer] : nullptr;
+  return ref ? programs_[p]->buffers[ref->buffer] : Buffer();
 }
 
 Executor::Turn::Turn(Executor& executor, int program)
@@ -273,11 +257,10 @@ void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths) {
     Step& step = ready.steps[i];
     for (std::size_t s = 0; s < step.lengths.size(); ++s) step.values[s] = lengths[step.lengths[s]];
     if (observer_) observer_->before(ready.program->name, static_cast<int>(i));
-    const RunArgs args{step.in, step.out, step.scratch, step.values};
     if (check_)
-      check_->run(*ready.program, static_cast<int>(i), *step.prepared, args);
+      check_->run(*ready.program, static_cast<int>(i), *step.prepared, step.args);
     else
-      step.prepared->run(args);
+      step.prepared->run(step.args);
     if (observer_) observer_->after(ready.program->name, static_cast<int>(i), step.out);
   }
 }

@@ -3,7 +3,6 @@
 // no allocation, lock or string of ours.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <span>
@@ -12,8 +11,9 @@
 #include <vector>
 
 #include "exec/one_caller.h"
+#include "exec/place.h"
 #include "plan/plan.h"
-#include "runtime/kernel_cache.h"
+#include "runtime/device.h"
 #include "runtime/observer.h"
 #include "types/variable.h"
 
@@ -23,23 +23,26 @@ class MemoryCheck;
 
 class Executor {
  public:
-  // Allocates the plan's arenas (EnvironmentError E0401; where the machine can never have that
+  // Allocates the plan's arenas on the device (EnvironmentError E0401; where it can never have that
   // much, before any of them is there) and moves the variables into them: their values are copied,
-  // their `data` from now on points into the arenas. A variable that another executor's programs
-  // already work on stays in its place, and both work on it there. Threads whose programs share
-  // variables may make executors at the same time. Every state slot of the plan needs a variable of
-  // its id and type.
-  Executor(Plan plan, KernelCache& kernels, const std::map<Name, VariablePtr>& variables);
+  // their buffers from now on lie in the arenas. UserError E0331 where one lies on another device.
+  // A variable that another executor's programs already work on stays in its place, and both work
+  // on it there. Threads whose programs share variables may make executors at the same time. Every
+  // state slot of the plan needs a variable of its id and type.
+  Executor(Plan plan, Device& device, const std::map<Name, VariablePtr>& variables);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return plan_; }
 
-  // Where input `name` of `program` is to be written before a run; nullptr if there is none.
-  void* input(std::string_view program, std::string_view name) const;
+  Device& device() const { return device_; }
+
+  // Where input `name` of `program` is to be written before a run; an empty buffer if there is
+  // none.
+  Buffer input(std::string_view program, std::string_view name) const;
   // Where output `name` lies after a run, until the next run of any program.
-  const void* output(std::string_view program, std::string_view name) const;
+  Buffer output(std::string_view program, std::string_view name) const;
 
   // Index of a program, for run(); -1 if there is none.
   int find(std::string_view program) const;
@@ -56,10 +59,8 @@ class Executor {
 
   // The observer must outlive its attachment; nullptr detaches.
   void attach(Observer* observer) { observer_ = observer; }
-  // Address of an arena, for tests.
-  std::byte* arena(Arena a) const;
-  // What keeps a buffer's memory alive; null for a variable that another executor has placed.
-  std::shared_ptr<void> memory_of(const Buffer& buffer) const;
+  // An arena, for tests; an empty buffer where the plan has none.
+  Buffer arena(Arena a) const;
   // What watches over the plan's memory; null unless ALOFT_CHECK_MEMORY asked for it when this
   // executor was made.
   const MemoryCheck* memory_check() const { return check_.get(); }
@@ -67,10 +68,9 @@ class Executor {
  private:
   struct Step;
   struct Ready;
-  struct Place;
-  struct ArenaOwner;
+  // A variable that stays where another executor placed it.
   struct Shared {
-    void* data = nullptr;
+    Buffer buffer;
     std::shared_ptr<Place> place;
   };
   void prepare(const Program& program);
@@ -78,14 +78,13 @@ class Executor {
   void allocate_arenas();
   void find_shared(const std::map<Name, VariablePtr>& variables);
   void adopt(const std::map<Name, VariablePtr>& variables);
-  void* address_of(const Buffer& buffer) const;
+  Buffer buffer_of(const PlannedBuffer& planned) const;
 
   Plan plan_;
-  KernelCache& kernels_;
-  std::map<Arena, std::shared_ptr<void>> arenas_;
-  std::shared_ptr<Place> place_;             // alive: our arenas' variables must not move
-  std::map<Name, Shared> shared_;            // by id: variables that stay where others placed them
-  std::vector<std::shared_ptr<void>> held_;  // their memory
+  Device& device_;
+  std::map<Arena, Buffer> arenas_;
+  std::shared_ptr<Place> place_;   // alive: our arenas' variables must not move
+  std::map<Name, Shared> shared_;  // by id
   std::vector<std::unique_ptr<Ready>> programs_;
   Observer* observer_ = nullptr;
   OneCaller caller_;

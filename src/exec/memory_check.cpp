@@ -16,28 +16,49 @@ std::string label(const Program& program, int instruction) {
   return program.name + " " + std::to_string(instruction) + ", " + ins.identity;
 }
 
-std::string label(const Buffer& b) {
+std::string label(const PlannedBuffer& b) {
   return b.name + " (" + std::string(name_of(b.arena)) + " at " + std::to_string(b.offset) + ")";
 }
 
 }  // namespace
 
-std::shared_ptr<void> MemoryCheck::allocate(Arena arena, std::size_t bytes) {
+namespace {
+
+class GuardedBlock : public Block {
+ public:
+  GuardedBlock(Device& device, std::shared_ptr<GuardedMemory> memory)
+      : Block(device, Space::Device, memory->data(), memory->bytes()), memory_(std::move(memory)) {}
+
+ private:
+  std::shared_ptr<GuardedMemory> memory_;
+};
+
+}  // namespace
+
+MemoryCheck::MemoryCheck(const Plan& plan, Device& device) : plan_(plan), device_(device) {
+  if (!device.features().shares_host_memory)
+    throw UserError("E0700", "ALOFT_CHECK_MEMORY cannot watch what runs on this device")
+        .saw(device.name())
+        .need("a device whose memory is the host's: cpu")
+        .advice("unset ALOFT_CHECK_MEMORY, or run on the cpu");
+}
+
+Buffer MemoryCheck::allocate(Arena arena, std::size_t bytes) {
   auto memory = std::make_shared<GuardedMemory>(bytes, GuardedMemory::Side::Back, kDead);
   places_[arena].memory = memory;
-  return {memory, memory->data()};
+  return Buffer(std::make_shared<GuardedBlock>(device_, memory));
 }
 
 // Null where the buffer is a variable that lies in another executor's arena.
-std::byte* MemoryCheck::home(const Buffer& b) const {
+std::byte* MemoryCheck::home(const PlannedBuffer& b) const {
   const auto it = places_.find(b.arena);
   return it == places_.end() || !it->second.memory ? nullptr : it->second.memory->data() + b.offset;
 }
 
-bool MemoryCheck::is_state(const Buffer& b) const { return plan_.variable_in(b) != nullptr; }
+bool MemoryCheck::is_state(const PlannedBuffer& b) const { return plan_.variable_in(b) != nullptr; }
 
 void MemoryCheck::begin(const Program& program) {
-  for (const Buffer& b : program.buffers) {
+  for (const PlannedBuffer& b : program.buffers) {
     const bool dies = b.arena == Arena::Activations || b.arena == Arena::Gradients;
     if (dies && b.bytes > 0 && !is_state(b)) std::memset(home(b), kDead, b.bytes);
   }
@@ -45,7 +66,7 @@ void MemoryCheck::begin(const Program& program) {
 
 // A buffer that an instruction is given must be alive there.
 void MemoryCheck::note(const Program& program, int instruction, int buffer) {
-  const Buffer& b = program.buffers[buffer];
+  const PlannedBuffer& b = program.buffers[buffer];
   if (instruction < b.first || instruction > b.last)
     throw InternalError("an instruction is given a buffer outside its life")
         .line("instr", label(program, instruction))
@@ -69,7 +90,7 @@ void MemoryCheck::run(const Program& program, int instruction, const Prepared& k
   }
   if (ins.scratch >= 0) {
     note(program, instruction, ins.scratch);
-    const Buffer& scratch = program.buffers[ins.scratch];
+    const PlannedBuffer& scratch = program.buffers[ins.scratch];
     names.scratch = label(scratch);
     if (scratch.bytes != kernel.scratch_bytes())
       throw InternalError("a kernel's scratch has another size than planned")
@@ -83,7 +104,7 @@ void MemoryCheck::run(const Program& program, int instruction, const Prepared& k
   for (const auto& [arena, place] : places_)
     if (place.memory) arenas.push_back(place.memory.get());
   run_isolated(kernel, ins.call, args, names, arenas);
-  for (const Buffer& b : program.buffers)
+  for (const PlannedBuffer& b : program.buffers)
     if (b.last == instruction && b.bytes > 0 && !is_state(b) &&
         (b.arena == Arena::Activations || b.arena == Arena::Gradients))
       std::memset(home(b), kDead, b.bytes);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "runtime/device.h"
 #include "runtime/guarded_memory.h"
 #include "runtime/isolated_run.h"
 
@@ -16,12 +17,13 @@ namespace aloft {
 
 class MemoryCheck {
  public:
-  // `plan` must outlive the check.
-  explicit MemoryCheck(const Plan& plan) : plan_(plan) {}
+  // `plan` and `device` must outlive the check. UserError E0700 where the device's memory is not
+  // the host's: what kernels do there the host cannot watch.
+  MemoryCheck(const Plan& plan, Device& device);
 
   // Memory of exactly `bytes` for an arena, its end (or its start, where `bytes` is not a multiple
   // of 64) at a guard page. Belongs to the check.
-  std::shared_ptr<void> allocate(Arena arena, std::size_t bytes);
+  Buffer allocate(Arena arena, std::size_t bytes);
 
   // Before a program runs: everything that is not alive at its start becomes poison.
   void begin(const Program& program);
@@ -33,16 +35,17 @@ class MemoryCheck {
   std::size_t reached(Arena arena) const;
 
  private:
-  struct Place {
+  struct Watched {
     std::shared_ptr<GuardedMemory> memory;
     std::size_t reached = 0;
   };
-  std::byte* home(const Buffer& b) const;
+  std::byte* home(const PlannedBuffer& b) const;
   void note(const Program& program, int instruction, int buffer);
-  bool is_state(const Buffer& b) const;
+  bool is_state(const PlannedBuffer& b) const;
 
   const Plan& plan_;
-  std::map<Arena, Place> places_;
+  Device& device_;
+  std::map<Arena, Watched> places_;
 };
 
 }  // namespace aloft

@@ -7,11 +7,22 @@
 #include "frontend/eager.h"
 #include "ops/op.h"
 #include "precision/decide.h"
+#include "runtime/current_device.h"
+#include "runtime/threads.h"
 #include "scalar/float_formats.h"
 #include "scalar/split_float.h"
 
 namespace aloft::amp {
 namespace {
+
+// body(i) for i in [0, count) on the host's threads, in pieces that are multiples of 8.
+template <class Body>
+void in_pieces(std::int64_t count, const Body& body) {
+  constexpr std::int64_t kPiece = 1 << 14;
+  host_threads().for_each((count + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    for (std::int64_t i = kPiece * piece; i < std::min(count, kPiece * (piece + 1)); ++i) body(i);
+  });
+}
 
 // The master of a parameter that is still fp32: over the parameter's
 // own memory, or what is left of it beside its bf16 form.
@@ -22,20 +33,17 @@ VariablePtr master_of(const Variable& parameter, MasterForm form) {
   m->cls = StateClass::Optimizer;
   m->requires_grad = false;
   if (form == MasterForm::F32) {
-    m->data = parameter.data;
-    m->memory = parameter.memory;
+    m->buffer = parameter.buffer;
     return m;
   }
   const std::int64_t count = parameter.type.shape.max_numel();
   m->type = {DType::U8, {scalar::rest_bytes(count)}};
-  if (!parameter.data) return m;  // a description stays one
+  if (!parameter.buffer) return m;  // a description stays one
   nn::allocate(*m);
-  const auto* from = static_cast<const float*>(parameter.data);
-  const scalar::Rests rests(static_cast<std::uint8_t*>(m->data), count);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t byte = 0; byte < (count + 7) / 8; ++byte)
-    for (std::int64_t i = 8 * byte; i < std::min(count, 8 * byte + 8); ++i)
-      scalar::put_split(rests, i, from[i]);
+  const auto from = parameter.buffer->read<float>();
+  const auto to = m->buffer->write<std::uint8_t>();
+  const scalar::Rests rests(to.data(), count);
+  in_pieces(count, [&](std::int64_t i) { scalar::put_split(rests, i, from[i]); });
   return m;
 }
 
@@ -66,38 +74,37 @@ void check_patterns(const PrecisionRecipe& recipe, const std::vector<VariablePtr
 VariablePtr late_master_of(const Variable& parameter, MasterForm form) {
   Variable wide = parameter;
   wide.type.dtype = DType::F32;
-  if (!parameter.data) return master_of(wide, form);  // of a description
+  if (!parameter.buffer) return master_of(wide, form);  // of a description
   nn::allocate(wide);
-  auto* to = static_cast<float*>(wide.data);
-  const auto widen = [&](const auto* from, auto widened) {
-    for (std::int64_t i = 0; i < wide.type.shape.max_numel(); ++i) to[i] = widened(from[i]);
+  const auto widen = [&]<class Low>(Low) {
+    const auto from = parameter.buffer->read<Low>();
+    const auto to = wide.buffer->write<float>();
+    for (std::int64_t i = 0; i < wide.type.shape.max_numel(); ++i) to[i] = scalar::f32_of(from[i]);
   };
   if (parameter.type.dtype == DType::BF16)
-    widen(static_cast<const scalar::Bf16*>(parameter.data),
-          [](scalar::Bf16 x) { return scalar::f32_of(x); });
+    widen(scalar::Bf16{});
   else
-    widen(static_cast<const scalar::F16*>(parameter.data),
-          [](scalar::F16 x) { return scalar::f32_of(x); });
+    widen(scalar::F16{});
   return master_of(wide, form);
 }
 
 // The same values rounded to a low type, in memory of their own.
 void narrow(Variable& v, DType to) {
-  const std::shared_ptr<void> held = v.memory;
-  const auto* from = static_cast<const float*>(v.data);
+  const std::shared_ptr<Buffer> wide = v.buffer;
   const std::int64_t count = v.type.shape.max_numel();
   v.type.dtype = to;
-  if (!from) return;
+  if (!wide) return;
   nn::allocate(v);
   ++v.version;
-  const auto round = [&](auto* out, auto rounded) {
-#pragma omp parallel for schedule(static)
-    for (std::int64_t i = 0; i < count; ++i) out[i] = rounded(from[i]);
+  const auto from = wide->read<float>();
+  const auto round = [&]<class Low>(Low, auto rounded) {
+    const auto out = v.buffer->write<Low>();
+    in_pieces(count, [&](std::int64_t i) { out[i] = rounded(from[i]); });
   };
   if (to == DType::BF16)
-    round(static_cast<scalar::Bf16*>(v.data), [](float x) { return scalar::bf16_of(x); });
+    round(scalar::Bf16{}, [](float x) { return scalar::bf16_of(x); });
   else
-    round(static_cast<scalar::F16*>(v.data), [](float x) { return scalar::f16_of(x); });
+    round(scalar::F16{}, [](float x) { return scalar::f16_of(x); });
 }
 
 }  // namespace
@@ -118,8 +125,9 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
   const scalar::ScalerRule scaler = scaler_rule(recipe);
   check_optimizer(spec, parameters, scaler);
   check_patterns(recipe, parameters);
+  const Capability capability = current_device().features().capability;
   for (const VariablePtr& p : parameters) {
-    const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe);
+    const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe, capability);
     const bool is_low_stored = w.stored != DType::F32;
     const bool has_master = w.has_master && is_low_stored && p->requires_grad;
     if (has_master) p->master = master_of(*p, spec.master);
@@ -127,8 +135,9 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
   }
   model.set_policy(print_precision(recipe));
   Optimizer optimizer(spec, parameters, scaler);
-  optimizer.set_late_master([form = spec.master, recipe](const Variable& p) -> VariablePtr {
-    const bool has_master = weight_storage(p.name.str(), p.is_norm, recipe).has_master;
+  optimizer.set_late_master([form = spec.master, recipe,
+                             capability](const Variable& p) -> VariablePtr {
+    const bool has_master = weight_storage(p.name.str(), p.is_norm, recipe, capability).has_master;
     return has_master && p.type.dtype != DType::F32 ? late_master_of(p, form) : nullptr;
   });
   return optimizer;

@@ -152,7 +152,7 @@ void check_parameters(const std::vector<VariablePtr>& parameters) {
   std::set<const Variable*> seen;
   for (const VariablePtr& p : parameters) {
     if (!p) throw no_variable("an optimizer is to train no parameter");
-    if (!p->data && !is_only_described()) throw has_no_memory(*p);
+    if (!p->buffer && !is_only_described()) throw has_no_memory(*p);
     const DType t = p->type.dtype;
     if (t != DType::F32 && t != DType::BF16 && t != DType::F16)
       throw UserError("E0311", "the parameter '" + p->name.str() + "' cannot be trained")

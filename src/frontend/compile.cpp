@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <optional>
 
 #include "base/error.h"
@@ -214,16 +213,16 @@ void CompiledCall::connect(Entry& entry) {
   entry.whole_only = executor.is_cut_by_bound(entry.program) || programs_->reads_bound(entry.name);
   entry.homes.clear();
   for (const InputSpec& i : entry.inputs)
-    entry.homes.push_back(programs_->input<void>(entry.name, i.name));
+    entry.homes.push_back(programs_->input<std::byte>(entry.name, i.name));
   entry.draw_states.clear();
-  for (const Draw& d : entry.draws)
-    entry.draw_states.push_back(
-        d.input.empty() ? nullptr : programs_->input<std::int64_t>(entry.name, d.input));
+  for (const Draw& d : entry.draws) {
+    auto& state = entry.draw_states.emplace_back();
+    if (!d.input.empty()) state = programs_->input<std::int64_t>(entry.name, d.input);
+  }
   entry.results.clear();
   for (const NamedRef& r : p.outputs)
     if (!r.is_tap)
-      entry.results.push_back({r.ref.type, const_cast<void*>(executor.output(entry.name, r.name)),
-                               executor.memory_of(p.buffers[r.ref.buffer]),
+      entry.results.push_back({r.ref.type, executor.output(entry.name, r.name),
                                programs_->output_notes(entry.name, r.name)});
 }
 
@@ -309,7 +308,7 @@ void CompiledCall::run(const Entry& entry, std::int64_t rows) {
     const Draw& d = entry.draws[i];
     if (!entry.draw_states[i]) continue;
     const auto at = before.empty() ? before.end() : before.find({d.where.path, d.op});
-    write_draw_state(d, at == before.end() ? 0 : at->second, entry.draw_states[i]);
+    entry.draw_states[i]->set(draw_state(d, at == before.end() ? 0 : at->second));
   }
   const std::int64_t step = random_position();
   programs_->run(entry.program, lengths);
@@ -327,7 +326,9 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
     const std::size_t bytes = actual_bytes(c);
-    if (bytes > 0 && entry.homes[i]) std::memcpy(entry.homes[i], c.data, bytes);
+    if (bytes == 0) continue;
+    Device& device = programs_->device();
+    device.stream().copy(entry.homes[i].buffer().part(0, bytes), c.buffer.part(0, bytes));
   }
   run(entry, rows);
   std::uint64_t youngest = 0;
@@ -336,7 +337,7 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
     TensorType type = r.type;
     for (Dim& d : type.shape.dims())
       if (!d.is_constant()) d = d.factor * rows;
-    const Tensor t = eager().borrow(type, r.data, r.memory, r.notes.behind, youngest);
+    const Tensor t = eager().borrow(type, r.buffer, r.notes.behind, youngest);
     eager().notes(t).is_wide = r.notes.is_wide;
     results_.push_back(Tensor(&eager_session(), t.id(), t.held()));
   }

@@ -33,6 +33,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -54,7 +55,7 @@ struct CompileOptions {
   // The first dimension of the arguments may be a batch: later calls may bring fewer rows (a
   // partial last batch) and run the same program. False: every number of rows is compiled for.
   bool partial_batches = true;
-  int threads = 0;              // 0: as many as OpenMP has; at most 1024
+  int threads = 0;              // 0: as many as the process has; at most 1024
   PipelineOptions passes = {};  // passes to leave out, a look at each one's result
 };
 
@@ -109,13 +110,13 @@ class CompiledCall {
     int program = -1;
     bool has_length = false;  // the program asks for the number of rows
     bool whole_only = false;  // fewer rows would have other values than eagerly
-    std::vector<void*> homes;
+    std::vector<InputPort<std::byte>> homes;
     std::vector<Draw> draws;
-    std::vector<std::int64_t*> draw_states;  // null: this draw takes none from the host
+    // None: this draw takes no state from the host.
+    std::vector<std::optional<InputPort<std::int64_t>>> draw_states;
     struct Result {
       TensorType type;
-      void* data = nullptr;
-      std::shared_ptr<void> memory;
+      Buffer buffer;
       OutputNotes notes;
     };
     std::vector<Result> results;

@@ -24,9 +24,8 @@ void take_values(const std::vector<VariablePtr>& to, const std::vector<VariableP
   ensure(to.size() == from.size(), "twins have as many variables");
   for (std::size_t i = 0; i < to.size(); ++i) {
     Variable &v = *to[i], &twin = *from[i];
-    ensure(v.name == twin.name && v.type == twin.type && !v.data, "a description and its twin");
-    v.data = twin.data;
-    v.memory = twin.memory;
+    ensure(v.name == twin.name && v.type == twin.type && !v.buffer, "a description and its twin");
+    v.buffer = twin.buffer;
   }
 }
 

@@ -5,6 +5,7 @@
 // state, with the seed that gives under the trace's key what the call's own key would give.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -28,8 +29,8 @@ struct Draw {
 // Draws by path and op since the random state last changed.
 using DrawCounts = std::map<std::pair<Name, Name>, int>;
 
-// Writes the random state, i64[3], under which `draw` gives the numbers of an eager draw at its
+// The random state under which `draw` gives the numbers of an eager draw at its
 // place that comes behind `before` others and those of the program.
-void write_draw_state(const Draw& draw, int before, std::int64_t* state);
+std::array<std::int64_t, 3> draw_state(const Draw& draw, int before);
 
 }  // namespace aloft

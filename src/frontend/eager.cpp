@@ -1,13 +1,13 @@
 #include "frontend/eager.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "exec/launch.h"
 #include "exec/places.h"
 #include "frontend/ended_trace.h"
 #include "frontend/random.h"
@@ -16,8 +16,7 @@
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
 #include "plan/kernel_choice.h"
-#include "runtime/default_backend.h"
-#include "runtime/isolated_run.h"
+#include "runtime/threads.h"
 
 namespace aloft {
 
@@ -28,7 +27,7 @@ constexpr std::size_t kCopied = 64;
 constexpr std::uint32_t kUnrecorded = 1u << 31;
 }  // namespace
 
-EagerEmitter::EagerEmitter(KernelCache& kernels) : kernels_(kernels) { tape_.name = "tape"; }
+EagerEmitter::EagerEmitter(Device& device) : device_(device) { tape_.name = "tape"; }
 
 const EagerCell& EagerEmitter::cell(const Tensor& t) const {
   if (t.held() == nullptr) refuse_foreign(t);
@@ -51,8 +50,7 @@ EagerEmitter::CellPtr EagerEmitter::new_cell(const TensorType& type,
   auto c = std::make_shared<EagerCell>();
   c->type = type;
   c->born = ++born_;
-  c->memory = kernels_.backend().allocate(std::max<std::size_t>(type.max_bytes(), 1));
-  c->data = c->memory.get();
+  c->buffer = device_.allocate(std::max<std::size_t>(type.max_bytes(), 1));
   for (const Dim& d : type.shape)
     if (!d.is_constant()) {
       const auto it = lengths.find(d.symbol);
@@ -67,8 +65,7 @@ EagerEmitter::CellPtr EagerEmitter::new_cell(const TensorType& type,
 EagerEmitter::CellPtr EagerEmitter::copy_of(const EagerCell& c) {
   auto copy = std::make_shared<EagerCell>();
   copy->type = c.type;
-  copy->memory = c.memory;
-  copy->data = c.data;
+  copy->buffer = c.buffer;
   copy->lengths = c.lengths;
   copy->born = ++born_;
   copy->is_borrowed = c.is_borrowed;
@@ -77,11 +74,11 @@ EagerEmitter::CellPtr EagerEmitter::copy_of(const EagerCell& c) {
 }
 
 void EagerEmitter::own(EagerCell& c) {
+  Device& device = c.buffer.device();
   const std::size_t bytes = c.type.max_bytes();
-  std::shared_ptr<void> memory = default_backend().allocate(std::max<std::size_t>(bytes, 1));
-  if (bytes > 0) std::memcpy(memory.get(), c.data, bytes);
-  c.data = memory.get();
-  c.memory = std::move(memory);
+  Buffer own = device.allocate(std::max<std::size_t>(bytes, 1));
+  if (bytes > 0) device.stream().copy(own.part(0, bytes), c.buffer.part(0, bytes));
+  c.buffer = std::move(own);
   c.is_borrowed = false;
 }
 
@@ -127,8 +124,10 @@ namespace {
 // arena, or a program or another thread written it since.
 bool is_current(const EagerCell& c, const Variable& v) {
   if (c.type != v.type) return false;
-  return (c.data == v.data && c.version == v.version) ||
-         (v.type.max_bytes() <= kCopied && std::memcmp(c.data, v.data, v.type.max_bytes()) == 0);
+  if (c.buffer.is_at(*v.buffer) && c.version == v.version) return true;
+  const std::size_t bytes = v.type.max_bytes();
+  return bytes <= kCopied && std::memcmp(c.buffer.read<std::byte>(0, bytes).data(),
+                                         v.buffer->read<std::byte>(0, bytes).data(), bytes) == 0;
 }
 }  // namespace
 
@@ -136,15 +135,14 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
   if (!variable) throw no_variable("the value of no variable is asked for");
   sweep_if_grown();
   const auto held = hold_places();  // another thread's program may be placing it
-  if (!variable->data) throw has_no_memory(*variable);
+  if (!variable->buffer) throw has_no_memory(*variable);
   CellPtr& c = states_[variable.get()];
   if (!c || !is_current(*c, *variable)) {
     if (c) state_bytes_ -= kept_bytes(*c);
     c = std::make_shared<EagerCell>();
     c->type = variable->type;
     state_bytes_ += kept_bytes(*c);
-    c->data = variable->data;
-    c->memory = variable->memory;
+    c->buffer = *variable->buffer;
     c->born = ++born_;
     c->variable = variable;
     c->version = variable->version;
@@ -165,10 +163,11 @@ void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
   if (c.type != variable->type) throw changes_type(*variable, c.type);
   // A program that several threads call may be moving the random states of all of them.
   const auto held = variable == random_state() ? hold_places() : std::unique_lock<std::mutex>();
-  if (!variable->data) throw has_no_memory(*variable);
-  if (c.data == variable->data) return;  // it is the value
+  if (!variable->buffer) throw has_no_memory(*variable);
+  if (c.buffer.is_at(*variable->buffer)) return;  // it is the value
   let_go_of(*variable);
-  std::memmove(variable->data, c.data, c.type.max_bytes());
+  const std::size_t bytes = c.type.max_bytes();
+  device_.stream().copy(variable->buffer->part(0, bytes), c.buffer.part(0, bytes));
 }
 
 void EagerEmitter::let_go_of(Variable& variable) {
@@ -213,6 +212,13 @@ std::int64_t EagerEmitter::random_key(Name op, const Tensor& rng) {
 }
 
 namespace {
+UserError on_two_devices(Name op, const Device& of_operand, const Device& of_call) {
+  return UserError("E0331", op.str() + ": an operand lies on another device")
+      .saw("a tensor on " + of_operand.name())
+      .need("operands on " + of_call.name() + ", this thread's current device")
+      .advice("compute under a DeviceScope of the tensors' device, or make them anew on this one");
+}
+
 // Nothing is recorded while one lives; an op that throws must not switch recording off for good.
 class Unrecorded {
  public:
@@ -232,20 +238,21 @@ class Unrecorded {
 std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& attrs,
                                                          std::span<const Tensor> in,
                                                          const std::vector<TensorType>& out) {
-  CallSpec call{op, attrs, {}, out, omp_get_max_threads()};
+  CallSpec call{op, attrs, {}, out, host_threads().count()};
   std::map<Name, std::int64_t> lengths;
-  std::vector<void*> in_data, out_data;
+  std::vector<Buffer> operands, results;
   for (const Tensor& t : in) {
     const EagerCell& c = cell(t);
     call.in.push_back(c.type);
-    in_data.push_back(c.data);
+    if (&c.buffer.device() != &device_) throw on_two_devices(op, c.buffer.device(), device_);
+    operands.push_back(c.buffer);
     for (const auto& [symbol, value] : c.lengths)
       if (!lengths.emplace(symbol, value).second && lengths[symbol] != value)
         throw UserError("E0312",
                         op.str() + ": its operands disagree about the length " + symbol.str())
             .saw(std::to_string(lengths[symbol]) + " and " + std::to_string(value));
   }
-  const PreparedKernel kernel = kernels_.get(call);
+  const PreparedKernel kernel = device_.kernels().get(call);
   std::vector<CellPtr> cells;
   if (!kernel.kernel) {
     const OpDef& def = op_named(op);
@@ -264,19 +271,12 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& a
   }
   for (const TensorType& t : out) {
     cells.push_back(new_cell(t, lengths));
-    out_data.push_back(cells.back()->data);
+    results.push_back(cells.back()->buffer);
   }
-  std::shared_ptr<void> scratch;
-  if (const std::size_t bytes = kernel.prepared->scratch_bytes())
-    scratch = kernels_.backend().allocate(bytes);
   std::vector<std::int64_t> symbols;
   for (Name s : call.symbols()) symbols.push_back(lengths.at(s));
-  const RunArgs args{in_data, out_data, scratch.get(), symbols};
-  if (is_memory_check_wanted())
-    run_isolated(*kernel.prepared, call, args,
-                 {current_where().path.str() + "/" + op.str(), std::string(kernel.kernel->name)});
-  else
-    kernel.prepared->run(args);
+  launch(device_, kernel, call, operands, results, symbols,
+         current_where().path.str() + "/" + op.str());
   return cells;
 }
 
@@ -307,7 +307,7 @@ void EagerEmitter::watch(const Tensor& value, std::function<void(std::int32_t)> 
 namespace {
 HostArray on_host(const EagerCell& c) {
   HostArray a = HostArray::zeros(c.type.dtype, bind_lengths(c.type.shape, c.lengths).max_extents());
-  if (!a.values.empty()) load_bytes(a, c.data);
+  if (!a.values.empty()) load_bytes(a, c.buffer.read<std::byte>().data());
   return a;
 }
 }  // namespace
@@ -324,17 +324,17 @@ Tensor EagerEmitter::from_host(const TensorType& type, const void* bytes,
                                const std::map<Name, std::int64_t>& lengths) {
   sweep_if_grown();
   const auto c = new_cell(type, lengths);
-  if (const auto n = bind_lengths(type, lengths).max_bytes()) std::memcpy(c->data, bytes, n);
+  if (const auto n = bind_lengths(type, lengths).max_bytes())
+    device_.stream().upload(c->buffer.part(0, n), bytes);
   return wrap(c);
 }
 
-Tensor EagerEmitter::borrow(const TensorType& type, void* data, std::shared_ptr<void> memory,
-                            Lost hidden, std::uint64_t youngest_argument) {
+Tensor EagerEmitter::borrow(const TensorType& type, Buffer buffer, Lost hidden,
+                            std::uint64_t youngest_argument) {
   auto c = std::make_shared<EagerCell>();
   c->type = type;
   c->born = ++born_;
-  c->data = data;
-  c->memory = std::move(memory);
+  c->buffer = std::move(buffer);
   c->is_borrowed = true;
   if (grad_enabled() && hidden != Lost::Nothing) {
     c->lost = hidden;
@@ -348,21 +348,36 @@ void EagerEmitter::settle(const Tensor& t) {
   if (c.is_borrowed) own(c);
 }
 
-void use_backend(const Backend& backend) {
-  set_default_backend(backend);
+void use_device(Device& device) {
+  set_default_device(device);
   set_default_emitter([]() -> Emitter& { return eager_session(); });
 }
 
-EagerEmitter& eager() {
-  thread_local EagerEmitter emitter(default_kernels());
-  return emitter;
+namespace {
+
+// What a thread does op by op on one device.
+struct Session {
+  explicit Session(Device& device)
+      : emitter(device), casting(emitter, device.features().capability) {
+    emitter.set_outer(&casting);
+  }
+  EagerEmitter emitter;
+  CastingEmitter casting;
+};
+
+Session& session() {
+  thread_local std::map<Device*, Session> sessions;
+  thread_local Session* last = nullptr;
+  Device& device = current_device();
+  if (!last || &last->emitter.device() != &device)
+    last = &sessions.try_emplace(&device, device).first->second;
+  return *last;
 }
 
-CastingEmitter& eager_session() {
-  thread_local CastingEmitter session = [] { return CastingEmitter(eager(), Capability{}); }();
-  eager().set_outer(&session);
-  return session;
-}
+}  // namespace
+
+EagerEmitter& eager() { return session().emitter; }
+CastingEmitter& eager_session() { return session().casting; }
 
 namespace {
 Tensor in_session(const Tensor& t) { return Tensor(&eager_session(), t.id(), t.held()); }

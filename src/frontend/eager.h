@@ -19,7 +19,7 @@
 #include "graph/graph.h"
 #include "graph/value_notes.h"
 #include "passes/casting_emitter.h"
-#include "runtime/kernel_cache.h"
+#include "runtime/current_device.h"
 
 namespace aloft {
 
@@ -29,8 +29,7 @@ class History;
 // there.
 struct EagerCell {
   TensorType type;
-  std::shared_ptr<void> memory = nullptr;
-  void* data = nullptr;
+  Buffer buffer = {};
   ValueId id = {};
   std::uint64_t generation = 0;               // of the tape that `id` belongs to; 0: not recorded
   std::map<Name, std::int64_t> lengths = {};  // actual values of the symbols in `type`
@@ -49,7 +48,8 @@ struct EagerCell {
 // Inside: executes ops as they are called and records them on a tape.
 class EagerEmitter : public Emitter {
  public:
-  explicit EagerEmitter(KernelCache& kernels);
+  explicit EagerEmitter(Device& device);
+  Device& device() const { return device_; }
 
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
@@ -75,10 +75,10 @@ class EagerEmitter : public Emitter {
   // A tensor of host memory, copied. `lengths` where the type has symbols.
   Tensor from_host(const TensorType& type, const void* bytes,
                    const std::map<Name, std::int64_t>& lengths = {});
-  // A program's result: over memory that the program will write again, and settles before it does.
-  // A gradient that would have to pass it to what it hides is refused; under NoGrad it hides
+  // A program's result: over a buffer that the program will write again, and settles before it
+  // does. A gradient that would have to pass it to what it hides is refused; under NoGrad it hides
   // nothing.
-  Tensor borrow(const TensorType& type, void* data, std::shared_ptr<void> memory, Lost hidden,
+  Tensor borrow(const TensorType& type, Buffer buffer, Lost hidden,
                 std::uint64_t youngest_argument);
   // Gives a borrowed value memory of its own; nothing else changes for who holds it.
   static void settle(const Tensor& t);
@@ -151,7 +151,7 @@ class EagerEmitter : public Emitter {
   void rebuild(const std::vector<bool>& kept);
   void reset();
 
-  KernelCache& kernels_;
+  Device& device_;
   CastingEmitter* outer_ = nullptr;
   Graph tape_;
   std::map<ValueId, CellPtr> values_;
@@ -183,11 +183,12 @@ class EagerEmitter : public Emitter {
   bool recording_ = true;
 };
 
-// Makes `backend` the one that eager calls and compiled programs run on. <aloft/aloft.h> has done
-// so with cpu_backend().
-void use_backend(const Backend& backend);
+// Makes `device` the one that models are made on, and eager calls and compiled programs run on, by
+// every thread that is in no DeviceScope. <aloft/aloft.h> has done so with cpu_device().
+void use_device(Device& device);
 
-// Inside: this thread's eager session, an EagerEmitter behind a CastingEmitter.
+// Inside: this thread's eager session on its current device, an EagerEmitter behind a
+// CastingEmitter.
 EagerEmitter& eager();
 CastingEmitter& eager_session();
 

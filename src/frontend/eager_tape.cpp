@@ -77,7 +77,7 @@ void EagerEmitter::check_target(const Tensor& target) const {
 // A variable's value that was read, and that somebody whom this session does not know (another
 // thread) has written over before it was copied.
 bool EagerEmitter::is_overwritten(const EagerCell& c) {
-  return c.variable && c.is_borrowed && c.data == c.variable->data &&
+  return c.variable && c.is_borrowed && c.buffer.is_at(*c.variable->buffer) &&
          c.version != c.variable->version;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/buffer.h"
 
 namespace aloft {
 namespace {
@@ -15,14 +16,14 @@ struct Limit {
 
   void check(std::int32_t culprit) const {
     scalar::ScalerState state;
-    state.overflow_run = *static_cast<const std::int32_t*>(overflow_run->data);
+    state.overflow_run = overflow_run->buffer->read_one<std::int32_t>();
     if (!scalar::must_give_up(state, rule)) return;
     const bool named = culprit >= 0 && culprit < static_cast<std::int32_t>(names.size());
     throw DivergedError(
         "E0810", fmt::format("{} steps in a row produced non-finite gradients", state.overflow_run))
         .saw("first non-finite tensor: the gradient of " +
              (named ? names[static_cast<std::size_t>(culprit)] : std::string("the loss")))
-        .line("scale", fmt::format("{:g}", *static_cast<const float*>(scale->data)))
+        .line("scale", fmt::format("{:g}", scale->buffer->read_one<float>()))
         .advice(
             "a lower learning rate or a longer warm-up; where a low precision is used, O0 to find "
             "the cause");
@@ -32,8 +33,8 @@ struct Limit {
 }  // namespace
 
 void give_up_if_hopeless(const Optimizer& optimizer, std::int32_t culprit) {
-  const scalar::ScalerState state{
-      .overflow_run = *static_cast<const std::int32_t*>(optimizer.overflow_run->data)};
+  const scalar::ScalerState state{.overflow_run =
+                                      optimizer.overflow_run->buffer->read_one<std::int32_t>()};
   if (!scalar::must_give_up(state, optimizer.scaler())) return;
   Limit{optimizer.overflow_run, optimizer.scale, optimizer.scaler(), culprit_names(optimizer)}
       .check(culprit);

@@ -1,7 +1,5 @@
 #include "frontend/host_count.h"
 
-#include <utility>
-
 #include "frontend/eager.h"
 
 namespace aloft {
@@ -13,7 +11,7 @@ void count_on_host(HostCount count) {
   if (collected)
     collected->counts.push_back(std::move(count));
   else
-    count.at() = count.next(count.at());
+    count.set(count.next(count.now()));
 }
 
 void forget_left_gradients(std::span<const VariablePtr> parameters) {
@@ -29,8 +27,9 @@ HostPartScope::~HostPartScope() { collected = saved_; }
 CountedRun::CountedRun(std::span<HostCount> counts) : counts_(counts) {
   try {
     for (HostCount& c : counts_) {
-      const std::int32_t next = c.next(c.at());
-      c.before = std::exchange(c.at(), next);
+      const std::int32_t now = c.now();
+      c.set(c.next(now));
+      c.before = now;
       ++done_;
     }
   } catch (...) {
@@ -40,7 +39,7 @@ CountedRun::CountedRun(std::span<HostCount> counts) : counts_(counts) {
 }
 
 void CountedRun::take_back() {
-  for (; done_ > 0; --done_) counts_[done_ - 1].at() = counts_[done_ - 1].before;
+  for (; done_ > 0; --done_) counts_[done_ - 1].set(counts_[done_ - 1].before);
 }
 
 }  // namespace aloft

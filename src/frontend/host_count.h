@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/buffer.h"
 #include "types/variable.h"
 
 namespace aloft {
@@ -15,7 +16,8 @@ struct HostCount {
   VariablePtr in;                                      // i32[]
   std::function<std::int32_t(std::int32_t now)> next;  // throws where it forbids what comes
   std::int32_t before = 0;                             // of the run that is going on
-  std::int32_t& at() const { return *static_cast<std::int32_t*>(in->data); }
+  std::int32_t now() const { return in->buffer->read_one<std::int32_t>(); }
+  void set(std::int32_t count) const { in->buffer->write_one(count); }
 };
 
 // Changes the count: at once in eager mode, before each run of the program in a traced function.

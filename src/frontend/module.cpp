@@ -9,7 +9,7 @@
 #include "frontend/description.h"
 #include "frontend/host_count.h"
 #include "frontend/premises.h"
-#include "runtime/default_backend.h"
+#include "runtime/current_device.h"
 
 namespace aloft::nn {
 
@@ -60,12 +60,10 @@ void Module::check_name(std::string_view name) const {
 }
 
 void allocate(Variable& v) {
-  v.data = nullptr;
-  v.memory = nullptr;
+  v.buffer = nullptr;
   if (is_only_described()) return;
   const std::size_t bytes = std::max<std::size_t>(v.type.max_bytes(), 1);
-  v.memory = default_backend().allocate_zeroed(bytes);
-  v.data = v.memory.get();
+  v.buffer = std::make_shared<Buffer>(current_device().allocate_zeroed(bytes));
 }
 
 VariablePtr Module::new_variable(std::string_view name, const Shape& shape, StateClass cls) const {
@@ -90,7 +88,8 @@ VariablePtr Module::add_parameter(std::string_view name, const Shape& shape, con
         .need("one that fills `count` values");
   const VariablePtr v = new_variable(name, shape, StateClass::Parameter);
   v->is_norm = is_norm;
-  if (v->data) fill(static_cast<float*>(v->data), shape.max_numel());
+  const auto count = static_cast<std::size_t>(shape.max_numel());
+  if (v->buffer) fill(v->buffer->write<float>(0, count).data(), shape.max_numel());
   own_.push_back(v);
   return v;
 }
@@ -98,7 +97,8 @@ VariablePtr Module::add_parameter(std::string_view name, const Shape& shape, con
 VariablePtr Module::add_buffer(std::string_view name, const Shape& shape, float value) {
   const VariablePtr v = new_variable(name, shape, StateClass::Buffer);
   v->requires_grad = false;
-  if (v->data) std::fill_n(static_cast<float*>(v->data), shape.max_numel(), value);
+  const auto count = static_cast<std::size_t>(shape.max_numel());
+  if (v->buffer) std::ranges::fill(v->buffer->write<float>(0, count), value);
   own_.push_back(v);
   return v;
 }

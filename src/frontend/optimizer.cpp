@@ -28,7 +28,7 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
 constexpr const char* kApplied = "optim.applied";
 
 std::int64_t number_in(const Variable& i64) {
-  return i64.data ? *static_cast<const std::int64_t*>(i64.data) : 0;  // none in a description
+  return i64.buffer ? i64.buffer->read_one<std::int64_t>() : 0;  // none in a description
 }
 
 std::size_t checked(const char* what, std::size_t i, std::size_t count) {
@@ -61,7 +61,7 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   overflow_run = new_variable("scaler.overflow_run", DType::I32, {}, StateClass::Control);
   skipped = new_variable("scaler.skipped", DType::I64, {}, StateClass::Control);
   const scalar::ScalerState start = scalar::initial_state(scaler);
-  if (scale->data) std::memcpy(scale->data, &start.scale, sizeof start.scale);
+  if (scale->buffer) scale->buffer->write_one(start.scale);
 }
 
 // As parameter `at`.
@@ -181,7 +181,7 @@ void Optimizer::share_count(const std::vector<std::size_t>& members, const Varia
   for (const std::size_t i : members) content_->counts[i] = count;
   ++modes().regroupings;
   if (!from) return;
-  if (count->data) std::memcpy(count->data, from->data, count->type.max_bytes());
+  if (count->buffer) count->buffer->write_one(number_in(*from));
   if (has_step_in_trace()) current_emitter().update(count, current_emitter().state(from));
 }
 
@@ -224,7 +224,7 @@ void Optimizer::set_counts(const std::vector<std::optional<std::int64_t>>& own) 
     if (!count || !is_named_for(*count, members)) share_count(members, nullptr);
     Variable& its = *content_->counts[members[0]];
     eager().let_go_of(its);
-    std::memcpy(its.data, &updates, sizeof updates);
+    its.buffer->write_one(updates);
   }
 }
 
@@ -296,12 +296,12 @@ const std::vector<VariablePtr>& Optimizer::accumulators() const {
 
 void Optimizer::drop_micro_batches() {
   for (const VariablePtr& sum : content_->sums) {
-    if (!sum || !sum->data) continue;
+    if (!sum || !sum->buffer) continue;
     eager().let_go_of(*sum);
-    std::memset(sum->data, 0, sum->type.max_bytes());
+    sum->buffer->zero();
   }
-  if (const VariablePtr& done = modes().done; done && done->data)
-    std::memset(done->data, 0, sizeof(std::int32_t));
+  if (const VariablePtr& done = modes().done; done && done->buffer)
+    done->buffer->write_one(std::int32_t{0});
 }
 
 void Optimizer::set_accumulation(int micro_batches) {

@@ -1,7 +1,5 @@
 #include "frontend/programs.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -12,13 +10,14 @@
 #include "frontend/eager.h"
 #include "frontend/variable_values.h"
 #include "passes/lower_to_plan.h"
-#include "runtime/default_backend.h"
+#include "runtime/current_device.h"
+#include "runtime/threads.h"
 
 namespace aloft {
 
-ChooseKernel chooser() {
-  return [](const CallSpec& call) {
-    const PreparedKernel k = default_kernels().get(call);
+ChooseKernel chooser(Device& device) {
+  return [&kernels = device.kernels()](const CallSpec& call) {
+    const PreparedKernel k = kernels.get(call);
     KernelChoice choice;
     choice.refusals = k.refusals;
     if (!k.kernel) return choice;
@@ -35,14 +34,15 @@ void check_programs(int threads, const PipelineOptions& options) {
     throw UserError("E0700", "a program cannot run on so many threads")
         .saw(std::to_string(threads))
         .need("a whole number, 0 or more and at most " + std::to_string(kMostThreads))
-        .advice("0: as many as OpenMP has");
+        .advice("0: as many as the process has");
   compile_pipeline().check(options);
 }
 
-Programs::Programs(int threads, PipelineOptions options) : options_(std::move(options)) {
+Programs::Programs(int threads, PipelineOptions options)
+    : device_(current_device()), options_(std::move(options)) {
   check_programs(threads, options_);
-  plan_.threads = threads > 0 ? threads : omp_get_max_threads();
-  plan_.backend = default_backend().name();
+  plan_.threads = threads > 0 ? threads : host_threads().count();
+  plan_.backend = device_.name();
 }
 
 void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
@@ -53,7 +53,8 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
   PassContext context;
   context.form = Form::Cast;
-  context.choose = chooser();
+  context.choose = chooser(device_);
+  context.capability = device_.features().capability;
   context.threads = plan_.threads;
   context.decisions = &decisions;
   std::vector<PassTime> times = compile_pipeline().run(traced.graph, context, options_);
@@ -81,10 +82,10 @@ void Programs::finish() {
   {
     const auto held = hold_places();  // another program may be moving them
     for (const auto& [id, variable] : variables_.by_id())
-      if (!variable->data) throw has_no_memory(*variable);
+      if (!variable->buffer) throw has_no_memory(*variable);
   }
   eager().let_go_of_variables();  // they move
-  executor_ = std::make_unique<Executor>(plan_, default_kernels(), variables_.by_id());
+  executor_ = std::make_unique<Executor>(plan_, device_, variables_.by_id());
   watched_by_index_.clear();
   host_by_index_.clear();
   written_.clear();
@@ -128,7 +129,7 @@ void Programs::run(int program, std::span<const std::int64_t> lengths) {
   executor.run(turn, lengths);
   counted.keep();
   eager().forget_gradients(host.forgotten);
-  for (const Watched& w : watched_by_index_[program]) w.look(*w.at);
+  for (const Watched& w : watched_by_index_[program]) w.look(w.at.item());
 }
 
 Executor& Programs::finished() const {
@@ -156,15 +157,16 @@ void check_width(const BufferRef& ref, const char* what, std::string_view name, 
 }
 }  // namespace
 
-void* Programs::input_of(std::string_view program, std::string_view name, std::size_t bytes) const {
+Buffer Programs::input_of(std::string_view program, std::string_view name,
+                          std::size_t bytes) const {
   const Program* p = finished().plan().find(program);
   if (!p) refuse_name(std::string(program));
   check_width(named(p->inputs, name, "input"), "input", name, bytes);
   return executor_->input(program, name);
 }
 
-const void* Programs::output_of(std::string_view program, std::string_view name,
-                                std::size_t bytes) const {
+Buffer Programs::output_of(std::string_view program, std::string_view name,
+                           std::size_t bytes) const {
   const Program* p = finished().plan().find(program);
   if (!p) refuse_name(std::string(program));
   check_width(named(p->outputs, name, "output"), "result", name, bytes);

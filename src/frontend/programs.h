@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "frontend/ports.h"
 #include "frontend/tracing.h"
 #include "graph/graph.h"
 #include "passes/casting_emitter.h"
@@ -26,8 +27,10 @@ void check_programs(int threads, const PipelineOptions& options);
 
 class Programs {
  public:
-  // `threads` 0: as many as OpenMP has. UserErrors of check_programs().
+  // They run on this thread's current device. `threads` 0: as many as host_threads() has.
+  // UserErrors of check_programs().
   explicit Programs(int threads = 0, PipelineOptions options = {});
+  Device& device() const { return device_; }
 
   // Traces, compiles and adds a program; replaces one of the same name. Where it throws, the
   // programs are as they were. With `draws`, which receives them, the program's random draws take
@@ -48,12 +51,12 @@ class Programs {
   // std::byte for whoever reads the type from the plan. UserError E0315 where there is none of that
   // name, E0323 where its elements are not as wide as T.
   template <class T>
-  T* input(std::string_view program, std::string_view name) const {
-    return static_cast<T*>(input_of(program, name, width_of<T>()));
+  InputPort<T> input(std::string_view program, std::string_view name) const {
+    return InputPort<T>(input_of(program, name, width_of<T>()));
   }
   template <class T>
-  const T* output(std::string_view program, std::string_view name) const {
-    return static_cast<const T*>(output_of(program, name, width_of<T>()));
+  OutputPort<T> output(std::string_view program, std::string_view name) const {
+    return OutputPort<T>(output_of(program, name, width_of<T>()));
   }
   // One run, then a look at what the traced function watches: DivergedError E0810 where a step in
   // it was one too many without finite gradients. UserError E0802, before anything is changed,
@@ -90,15 +93,12 @@ class Programs {
   Executor& finished() const;
   template <class T>
   static constexpr std::size_t width_of() {
-    if constexpr (std::is_same_v<T, std::byte> || std::is_void_v<T>)
-      return 0;
-    else
-      return sizeof(T);
+    return std::is_same_v<T, std::byte> ? 0 : sizeof(T);
   }
   // UserError E0323 where its elements are not `bytes` wide (0: any): a precision policy narrowed
   // what the caller reads as f32, say, and nobody cast it back.
-  void* input_of(std::string_view program, std::string_view name, std::size_t bytes) const;
-  const void* output_of(std::string_view program, std::string_view name, std::size_t bytes) const;
+  Buffer input_of(std::string_view program, std::string_view name, std::size_t bytes) const;
+  Buffer output_of(std::string_view program, std::string_view name, std::size_t bytes) const;
 
   // Variables whose values eager code may have at hand: parameters and buffers.
   std::vector<Variable*> written_by(const std::string& program) const;
@@ -107,9 +107,10 @@ class Programs {
   struct Watched {
     std::string output;
     std::function<void(std::int32_t)> look;
-    const std::int32_t* at = nullptr;
+    OutputPort<std::int32_t> at = {};
   };
 
+  Device& device_;
   Plan plan_;
   PipelineOptions options_;
   StateTable variables_;
@@ -128,7 +129,7 @@ class Programs {
   double compile_seconds_ = 0;
 };
 
-// Kernel choice from the default back end's prepared kernels.
-ChooseKernel chooser();
+// Kernel choice from a device's prepared kernels.
+ChooseKernel chooser(Device& device);
 
 }  // namespace aloft

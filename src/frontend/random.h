@@ -11,13 +11,14 @@
 
 namespace aloft {
 
-// This thread's random state; i64[3].
+// This thread's random state on its current device; i64[3].
 const VariablePtr& random_state();
-// Starts this thread's over: {seed, 0, 0}.
+// Starts this thread's over, on every device: {seed, 0, 0}.
 void manual_seed(std::uint64_t seed);
 std::uint64_t current_seed();  // the one that this thread was given last
 // The numbers of the state as they are.
 std::array<std::int64_t, 3> random_numbers();
+void set_random_numbers(const std::array<std::int64_t, 3>& numbers);
 // The state was set from outside (a seed, a step that is undone), perhaps to what it was: what is
 // drawn from here on is numbered anew, as by a thread that has drawn nothing yet.
 void begin_draws();

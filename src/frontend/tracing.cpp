@@ -8,6 +8,7 @@
 #include "frontend/premises.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
+#include "runtime/current_device.h"
 #include "types/bound_watch.h"
 
 namespace aloft {
@@ -217,7 +218,9 @@ namespace {
 // The emitter that a traced function meets, while it is traced.
 class Front {
  public:
-  Front() : emitter_(std::make_shared<CastingEmitter>(ended_trace(), Capability{})) {}
+  Front()
+      : emitter_(std::make_shared<CastingEmitter>(ended_trace(),
+                                                  current_device().features().capability)) {}
   ~Front() {
     emitter_->record_decisions(nullptr);
     emitter_->pass_on_to(ended_trace());

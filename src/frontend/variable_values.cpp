@@ -42,7 +42,7 @@ UserError no_variable(const std::string& headline) {
 
 UserError has_no_memory(const Variable& variable) {
   return UserError("E0325", "the variable '" + variable.name.str() + "' has no memory")
-      .saw("a " + variable.type.str() + " whose data is null")
+      .saw("a " + variable.type.str() + " without a buffer")
       .need("one that a module has made, by add_parameter() or add_buffer()");
 }
 

@@ -9,6 +9,7 @@
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/linear.h"
+#include "runtime/buffer.h"
 
 namespace aloft::models {
 namespace {
@@ -51,7 +52,7 @@ std::vector<std::unique_ptr<Gpt2Block>> make_blocks(nn::Module& parent, const Gp
 
 }  // namespace
 
-void Gpt2Cache::clear() { std::memset(position->data, 0, position->type.max_bytes()); }
+void Gpt2Cache::clear() { position->buffer->zero(); }
 
 Gpt2Mlp::Gpt2Mlp(nn::Module& parent, std::string_view name, const Gpt2Config& c)
     : Layer(parent, name),

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "runtime/buffer.h"
 #include "scalar/float_formats.h"
 #include "scalar/split_float.h"
 
@@ -55,24 +56,44 @@ void floats_at(DType dtype, const std::byte* bytes, std::int64_t first, std::spa
   }
 }
 
-void floats_into(DType dtype, std::byte* bytes, std::int64_t first, std::span<const float> from) {
-  bytes += first * static_cast<std::int64_t>(size_of(dtype));
+void floats_into(const Buffer& to, DType dtype, std::span<const float> from) {
   switch (dtype) {
     case DType::F32:
-      std::memcpy(bytes, from.data(), from.size_bytes());
+      std::ranges::copy(from, to.write<float>().begin());
       return;
     case DType::BF16:
-      for (std::size_t i = 0; i < from.size(); ++i)
-        reinterpret_cast<scalar::Bf16*>(bytes)[i] = scalar::bf16_of(from[i]);
+      std::ranges::transform(from, to.write<scalar::Bf16>().begin(),
+                             [](float x) { return scalar::bf16_of(x); });
       return;
     case DType::F16:
-      for (std::size_t i = 0; i < from.size(); ++i)
-        reinterpret_cast<scalar::F16*>(bytes)[i] = scalar::f16_of(from[i]);
+      std::ranges::transform(from, to.write<scalar::F16>().begin(),
+                             [](float x) { return scalar::f16_of(x); });
       return;
     default:
       throw is_no_float(dtype);
   }
 }
+
+// Of a variable that has them all.
+Buffer elements(const Variable& v, std::int64_t first, std::size_t count) {
+  const std::size_t size = size_of(v.type.dtype);
+  return v.buffer->part(static_cast<std::size_t>(first) * size, count * size);
+}
+
+// Where elements of a variable with a split master lie, from a whole byte of the master's bits on.
+struct SplitPlace {
+  SplitPlace(const Variable& v, std::int64_t first, std::size_t count)
+      : skipped(static_cast<std::size_t>(first % 8)) {
+    const auto begin = static_cast<std::size_t>(first) - skipped;
+    const auto all = static_cast<std::size_t>(v.type.shape.max_numel());
+    count += skipped;
+    near = elements(v, first - first % 8, count);
+    words = v.master->buffer->part(2 * begin, 2 * count);
+    bits = v.master->buffer->part(2 * all + begin / 8, (count + 7) / 8);
+  }
+  std::size_t skipped;  // elements before the first that is meant
+  Buffer near, words, bits;
+};
 
 bool is_split(const Variable& v) { return v.master && v.master->type.dtype == DType::U8; }
 
@@ -113,17 +134,17 @@ void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> 
 void read_state(const Variable& v, std::int64_t first, std::span<float> to) {
   need_elements(v.type, first, to.size());
   if (is_split(v)) {
-    const auto* near = static_cast<const scalar::Bf16*>(v.data);
-    const scalar::ConstRests rests(static_cast<const std::uint8_t*>(v.master->data),
-                                   v.type.shape.max_numel());
-    for (std::size_t k = 0; k < to.size(); ++k) {
-      const std::int64_t i = first + static_cast<std::int64_t>(k);
-      to[k] = scalar::joined(rests, near[i], i);
-    }
+    const SplitPlace at(v, first, to.size());
+    const auto near = at.near.read<scalar::Bf16>();
+    const auto words = at.words.read<std::uint16_t>();
+    const auto bits = at.bits.read<std::uint8_t>();
+    const scalar::ConstRests rests(words.data(), bits.data());
+    for (std::size_t k = 0; k < to.size(); ++k)
+      to[k] = scalar::joined(rests, near[at.skipped + k], at.skipped + k);
     return;
   }
   const Variable& full = v.master ? *v.master : v;
-  floats_at(full.type.dtype, static_cast<const std::byte*>(full.data), first, to);
+  floats_at(full.type.dtype, elements(full, first, to.size()).read<std::byte>().data(), 0, to);
 }
 
 void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
@@ -131,16 +152,17 @@ void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
   eager().let_go_of(v);
   if (v.master) eager().let_go_of(*v.master);
   if (is_split(v)) {
-    auto* near = static_cast<scalar::Bf16*>(v.data);
-    const scalar::Rests rests(static_cast<std::uint8_t*>(v.master->data), v.type.shape.max_numel());
-    for (std::size_t k = 0; k < from.size(); ++k) {
-      const std::int64_t i = first + static_cast<std::int64_t>(k);
-      near[i] = scalar::put_split(rests, i, from[k]);
-    }
+    const SplitPlace at(v, first, from.size());
+    const auto near = at.near.edit<scalar::Bf16>();
+    const auto words = at.words.edit<std::uint16_t>();
+    const auto bits = at.bits.edit<std::uint8_t>();
+    const scalar::Rests rests(words.data(), bits.data());
+    for (std::size_t k = 0; k < from.size(); ++k)
+      near[at.skipped + k] = scalar::put_split(rests, at.skipped + k, from[k]);
     return;
   }
-  floats_into(v.type.dtype, static_cast<std::byte*>(v.data), first, from);
-  if (v.master) floats_into(DType::F32, static_cast<std::byte*>(v.master->data), first, from);
+  floats_into(elements(v, first, from.size()), v.type.dtype, from);
+  if (v.master) floats_into(elements(*v.master, first, from.size()), DType::F32, from);
 }
 
 void save_state(const Path& path, const nn::Module& model, const Metadata& metadata) {

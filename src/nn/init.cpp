@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "frontend/random.h"
 #include "graph/graph.h"
+#include "runtime/threads.h"
 #include "scalar/philox.h"
 
 namespace aloft::nn {
@@ -46,9 +47,11 @@ void fill(const Init& init, std::string_view full_name, float* values, std::int6
   if (init.kind == Init::Kind::Normal) return draw_normal(full_name, init.scale, values, count);
   const scalar::RandomKey key{current_seed(), 0, 0, identity_hash(full_name)};
   const std::int64_t blocks = (count + 3) / 4;
-#pragma omp parallel for schedule(static)
-  for (std::int64_t b = 0; b < blocks; ++b)
-    fill_block(init.scale, key, b, values + 4 * b, std::min<std::int64_t>(4, count - 4 * b));
+  constexpr std::int64_t kPiece = 1 << 12;
+  host_threads().for_each((blocks + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    for (std::int64_t b = kPiece * piece; b < std::min(blocks, kPiece * (piece + 1)); ++b)
+      fill_block(init.scale, key, b, values + 4 * b, std::min<std::int64_t>(4, count - 4 * b));
+  });
 }
 
 void need_positive(std::int64_t value, const std::string& what) {

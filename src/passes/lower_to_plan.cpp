@@ -109,7 +109,7 @@ class Lowering {
   }
 
   int new_buffer(std::string name, Arena arena, std::size_t bytes, int first) {
-    Buffer b;
+    PlannedBuffer b;
     b.name = std::move(name);
     b.arena = arena;
     b.bytes = bytes;
@@ -191,7 +191,7 @@ class Lowering {
     for (std::uint32_t i = 0; i < node.out.size(); ++i) {
       buffer_of_[{n, i}] = outs[i];
       slots_[outs[i]].last = std::max(last_use({n, i}), at);
-      Buffer& b = program().buffers[outs[i]];
+      PlannedBuffer& b = program().buffers[outs[i]];
       b.last = std::max(b.last, at);
       ins.out.push_back({outs[i], node.out[i]});
       note_symbols(node.out[i]);
@@ -281,7 +281,7 @@ class Lowering {
     Program& p = program();
     const int end = static_cast<int>(p.instructions.size());
     // Variables and inputs are there throughout, also while updates are copied.
-    for (Buffer& b : p.buffers)
+    for (PlannedBuffer& b : p.buffers)
       if (b.arena != Arena::Activations) b.last = end;
     for (const GraphOutput& o : graph_.outputs()) {
       const int b = buffer_of_.at(o.value);

@@ -65,7 +65,7 @@ json json_of(const Program& p) {
               {"activation_lower_bound", p.activation_lower_bound}};
   for (json* list : {&out["symbols"], &out["buffers"], &out["instructions"]}) *list = json::array();
   for (Name s : p.symbols) out["symbols"].push_back(s.str());
-  for (const Buffer& b : p.buffers)
+  for (const PlannedBuffer& b : p.buffers)
     out["buffers"].push_back({{"name", b.name},
                               {"arena", name_of(b.arena)},
                               {"bytes", b.bytes},
@@ -130,8 +130,8 @@ std::vector<NamedRef> named_from(const json& list, const Program& p) {
   return out;
 }
 
-Buffer buffer_from(const json& j, const Plan& plan, int end) {
-  Buffer b;
+PlannedBuffer buffer_from(const json& j, const Plan& plan, int end) {
+  PlannedBuffer b;
   b.name = j.at("name");
   b.arena = enumerator<Arena>(j.at("arena"), kAllArenas);
   b.bytes = size_from(j.at("bytes"));

@@ -35,7 +35,7 @@ const Program* Plan::find(std::string_view program) const {
   return nullptr;
 }
 
-const StateSlot* Plan::variable_in(const Buffer& buffer) const {
+const StateSlot* Plan::variable_in(const PlannedBuffer& buffer) const {
   for (const StateSlot& s : state)
     if (s.arena == buffer.arena && s.id.str() == buffer.name) return &s;
   return nullptr;
@@ -61,7 +61,7 @@ void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
 // The end of the buffers of `program` in `arena` that are not variables', laid one behind the
 // other from `from` on.
 std::size_t lay_out(const Plan& plan, Program& program, Arena arena, std::size_t from) {
-  for (Buffer& b : program.buffers) {
+  for (PlannedBuffer& b : program.buffers) {
     if (b.arena != arena || plan.variable_in(b)) continue;
     b.offset = from;
     from += aligned(b.bytes);
@@ -83,7 +83,7 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
   }
   const std::map<Arena, std::size_t> state_bytes = bytes;
   for (Program& p : plan.programs) {
-    for (Buffer& b : p.buffers) {
+    for (PlannedBuffer& b : p.buffers) {
       if (const StateSlot* s = plan.variable_in(b)) b.offset = s->offset;
       if (b.arena == Arena::Activations)
         bytes[b.arena] = std::max(bytes[b.arena], b.offset + aligned(b.bytes));
@@ -129,7 +129,7 @@ void verify_program(const Plan& plan, const Program& p) {
   };
   std::vector<Lifetime> lifetimes;
   std::vector<std::size_t> offsets;
-  for (const Buffer& b : p.buffers) {
+  for (const PlannedBuffer& b : p.buffers) {
     const auto arena = plan.arena_bytes.find(b.arena);
     if (b.bytes > 0 && (arena == plan.arena_bytes.end() || b.offset + b.bytes > arena->second))
       fail("buffer '" + b.name + "' lies outside its arena", -1);
@@ -153,7 +153,7 @@ void verify_program(const Plan& plan, const Program& p) {
     const Instruction& ins = p.instructions[i];
     const int at = static_cast<int>(i);
     const auto check_life = [&](int buffer) {
-      const Buffer& b = p.buffers[buffer];
+      const PlannedBuffer& b = p.buffers[buffer];
       if (at < b.first || at > b.last) fail("it uses buffer '" + b.name + "' outside its life", at);
     };
     for (const BufferRef& r : ins.in) {

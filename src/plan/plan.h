@@ -37,7 +37,7 @@ constexpr std::string_view name_of(Arena a) {
 }
 
 // A range of an arena. Several tensors may share one (views, in-place results).
-struct Buffer {
+struct PlannedBuffer {
   std::string name;  // what it holds: a variable's id, an input, the identity of its first writer
   Arena arena = Arena::Activations;
   std::size_t bytes = 0;
@@ -74,7 +74,7 @@ struct Program {
   std::string name;
   std::vector<Name> symbols;  // values are given at each run, in this order
   std::vector<std::int64_t> bounds;
-  std::vector<Buffer> buffers;
+  std::vector<PlannedBuffer> buffers;
   std::vector<Instruction> instructions;
   std::vector<NamedRef> inputs, outputs;
   std::size_t activation_lower_bound = 0;  // no placement could need less
@@ -102,7 +102,7 @@ struct Plan {
   std::size_t peak_bytes() const;  // sum of the arenas: what exec allocates, to the byte
   const Program* find(std::string_view program) const;
   // The variable that a program's buffer holds; null for inputs and what lives within a program.
-  const StateSlot* variable_in(const Buffer& buffer) const;
+  const StateSlot* variable_in(const PlannedBuffer& buffer) const;
   // Hash of everything that determines results: programs without offsets, choices.
   std::string signature() const;
 };

@@ -14,7 +14,7 @@ namespace {
 // Bytes of activations alive during each instruction, and one entry for the program's end.
 std::vector<std::size_t> alive_bytes(const Program& p) {
   std::vector<std::size_t> alive(p.instructions.size() + 1, 0);
-  for (const Buffer& b : p.buffers) {
+  for (const PlannedBuffer& b : p.buffers) {
     if (b.arena != Arena::Activations) continue;
     for (int i = b.first; i <= b.last && i < static_cast<int>(alive.size()); ++i)
       alive[static_cast<std::size_t>(i)] += aligned(b.bytes);
@@ -37,8 +37,8 @@ void print_peak(const Program& p, std::string& out) {
   if (top == alive.end() || *top == 0) return;
   const int at = static_cast<int>(top - alive.begin());
   std::size_t end = 0;
-  std::vector<const Buffer*> there;
-  for (const Buffer& b : p.buffers) {
+  std::vector<const PlannedBuffer*> there;
+  for (const PlannedBuffer& b : p.buffers) {
     if (b.arena != Arena::Activations) continue;
     end = std::max(end, b.offset + aligned(b.bytes));
     if (b.first <= at && at <= b.last && b.bytes > 0) there.push_back(&b);
@@ -48,8 +48,9 @@ void print_peak(const Program& p, std::string& out) {
       fmt::format("  most activations at instruction {}{}: {} alive, placed in {} (at least {})\n",
                   at, inside ? " " + p.instructions[at].identity : " (the end)", human_bytes(*top),
                   human_bytes(end), human_bytes(p.activation_lower_bound));
-  std::stable_sort(there.begin(), there.end(),
-                   [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
+  std::stable_sort(there.begin(), there.end(), [](const PlannedBuffer* a, const PlannedBuffer* b) {
+    return a->bytes > b->bytes;
+  });
   constexpr std::size_t kShown = 16;
   for (std::size_t i = 0; i < std::min(kShown, there.size()); ++i)
     out += fmt::format("    {:>12}  {:5.1f} %  {:>5} to {:<5} {}\n", human_bytes(there[i]->bytes),
@@ -58,7 +59,7 @@ void print_peak(const Program& p, std::string& out) {
   if (there.size() > kShown) {
     const std::size_t rest =
         std::accumulate(there.begin() + kShown, there.end(), std::size_t{0},
-                        [](std::size_t sum, const Buffer* b) { return sum + b->bytes; });
+                        [](std::size_t sum, const PlannedBuffer* b) { return sum + b->bytes; });
     out +=
         fmt::format("    {:>12}  in {} smaller ones\n", human_bytes(rest), there.size() - kShown);
   }
@@ -86,7 +87,7 @@ void print_instructions(const Program& p, std::string& out) {
 void print_buffers(const Program& p, std::string& out) {
   out += "  buffers\n";
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
-    const Buffer& x = p.buffers[b];
+    const PlannedBuffer& x = p.buffers[b];
     out += fmt::format("  %{:<5} {:<11} at {:>12} {:>12} bytes  {:>5} to {:<5} {}\n", b,
                        name_of(x.arena), x.offset, x.bytes, x.first, x.last, x.name);
   }

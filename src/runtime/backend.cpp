@@ -1,16 +1,8 @@
 #include "runtime/backend.h"
 
-#include <cstring>
-
 #include "base/error.h"
 
 namespace aloft {
-
-std::shared_ptr<void> Backend::allocate_zeroed(std::size_t bytes) const {
-  std::shared_ptr<void> block = allocate(bytes);
-  std::memset(block.get(), 0, bytes);
-  return block;
-}
 
 Choice choose_kernel(const Backend& backend, const CallSpec& call) {
   Choice choice;

@@ -1,15 +1,16 @@
-// A back end: an ordered table of kernels and a way to get memory. A folder under backends/
-// exports one function that returns one.
+// A back end: a kind of processor, what it can do and an ordered table of kernels. A folder under
+// backends/ exports one function that opens a device of its kind (runtime/device.h).
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/buffer.h"
 #include "runtime/kernel.h"
+#include "types/capability.h"
 
 namespace aloft {
 
@@ -18,19 +19,34 @@ struct Choice {
   std::vector<std::string> refusals;  // "cpu.matmul: f64 is not supported", fastest first
 };
 
+// What a kind of processor can do.
+struct Features {
+  Capability capability;           // element types: which it stores, multiplies, adds up in
+  int streams = 1;                 // that work side by side
+  bool is_asynchronous = false;    // work goes on when the call that hands it over has returned
+  bool shares_host_memory = true;  // kernels work on any memory of the host
+  std::size_t alignment = 64;      // bytes: of every buffer
+  bool is_deterministic = true;    // same inputs, same bits
+  struct SpaceSize {
+    Space space = Space::Device;
+    std::size_t bytes = 0;  // 0: no limit of its own
+  };
+  std::vector<SpaceSize> spaces = {{}};
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   // Candidates for an op, fastest first. Empty: the op runs through its body.
   virtual std::vector<const Kernel*> candidates(Name op) const = 0;
-  // 64-byte aligned, uninitialised. EnvironmentError E0401 where there is not enough.
-  virtual std::shared_ptr<void> allocate(std::size_t bytes) const = 0;
-  // The same, all zero bytes. A back end whose system hands out zero pages overrides it, so that
-  // memory is first touched by whoever works on it.
-  virtual std::shared_ptr<void> allocate_zeroed(std::size_t bytes) const;
-  // Gives what was freed, and is kept for later, back to the system.
-  virtual void release_unused() const {}
+  // What the kernel makes of a call that it accepts: its own, unless the back end runs kernels in
+  // its own way.
+  virtual std::shared_ptr<const Prepared> prepare(const Kernel& kernel,
+                                                  const CallSpec& call) const {
+    return kernel.prepare(call);
+  }
+  virtual const Features& features() const = 0;
 };
 
 // The first candidate that accepts, with the refusals of those before it.

@@ -31,14 +31,19 @@ struct Extent {
   }
 };
 
-// Pointers for one run. Buffers are 64-byte aligned and dense, row-major at the symbols' bounds.
-// A symbol may only be the outermost dimension's (or a factor of it after a flatten), so actual
-// data is a dense prefix; bytes past the prefix are scratch and may hold anything, NaN included.
+class Stream;
+
+// One run: addresses in the device's memory. Buffers are 64-byte aligned and dense, row-major at
+// the symbols' bounds. A symbol may only be the outermost dimension's (or a factor of it after a
+// flatten), so actual data is a dense prefix; bytes past the prefix are scratch and may hold
+// anything, NaN included.
 struct RunArgs {
   std::span<void* const> in;
   std::span<void* const> out;
   void* scratch = nullptr;                  // Prepared::scratch_bytes() bytes, 64-byte aligned
   std::span<const std::int64_t> symbols{};  // in the order of CallSpec::symbols()
+  Stream* stream = nullptr;                 // where to; null on a device that works at once
+  std::string_view name{};                  // of the instruction, for messages
 };
 
 class Prepared {
@@ -51,9 +56,10 @@ class Prepared {
   // Whether the bound of a length decides how sums are cut, so that a run of fewer rows may have
   // other bits than a call with just so many. compile() then makes a program for each number.
   virtual bool is_cut_by_bound() const { return false; }
-  // Same inputs, same bits, on any number of threads. Uses the OpenMP pool. One prepared kernel is
-  // shared by every program and thread of the process, and runs of it overlap: a run writes to its
-  // outputs and its scratch and to nothing else.
+  // Same inputs, same bits, on any number of threads. One prepared kernel is shared by every
+  // program and thread of the process, and runs of it overlap: a run writes to its outputs and its
+  // scratch and to nothing else. On an asynchronous device it hands the work over to args.stream:
+  // spans and name may be gone when it returns, the memory stays until the work is done.
   virtual void run(const RunArgs& args) const = 0;
 };
 

@@ -29,9 +29,10 @@ bool gives_nothing(const CallSpec& call) {
 
 }  // namespace
 
-std::shared_ptr<const Prepared> prepare(const Kernel& kernel, const CallSpec& call) {
+std::shared_ptr<const Prepared> prepare(const Backend& backend, const Kernel& kernel,
+                                        const CallSpec& call) {
   if (gives_nothing(call)) return std::make_shared<NothingToDo>();
-  return kernel.prepare(call);
+  return backend.prepare(kernel, call);
 }
 
 PreparedKernel KernelCache::get(const CallSpec& call) {
@@ -40,7 +41,7 @@ PreparedKernel KernelCache::get(const CallSpec& call) {
   if (const auto it = prepared_.find(key); it != prepared_.end()) return it->second;
   Choice choice = choose_kernel(backend_, call);
   PreparedKernel p{choice.kernel, nullptr, std::move(choice.refusals)};
-  if (p.kernel && !p.kernel->is_view) p.prepared = prepare(*p.kernel, call);
+  if (p.kernel && !p.kernel->is_view) p.prepared = prepare(backend_, *p.kernel, call);
   return prepared_.emplace(key, std::move(p)).first->second;
 }
 
@@ -56,7 +57,7 @@ PreparedKernel KernelCache::get(const CallSpec& call, const std::string& kernel)
     throw EnvironmentError("E0402", "the plan's kernel '" + kernel + "' cannot run here")
         .saw(refusal->why)
         .advice("compile the model again on this machine");
-  PreparedKernel p{found, prepare(*found, call), {}};
+  PreparedKernel p{found, prepare(backend_, *found, call), {}};
   return prepared_.emplace(key, std::move(p)).first->second;
 }
 

@@ -19,7 +19,8 @@ struct PreparedKernel {
 };
 
 // What computes a call by this kernel; where its results have no element, nothing at all.
-std::shared_ptr<const Prepared> prepare(const Kernel& kernel, const CallSpec& call);
+std::shared_ptr<const Prepared> prepare(const Backend& backend, const Kernel& kernel,
+                                        const CallSpec& call);
 
 class KernelCache {
  public:

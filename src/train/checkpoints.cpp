@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/folder_lock.h"
 #include "base/log.h"
+#include "runtime/buffer.h"
 #include "train/checkpoint_folder.h"
 #include "train/run_directory.h"
 
@@ -34,12 +35,12 @@ namespace {
 // bits, below the sign's.
 template <class Bits>
 bool has_such(const Variable& v, Bits exponent, bool infinite) {
-  const auto* values = static_cast<const Bits*>(v.data);
-  const std::int64_t count = v.type.shape.max_numel();
+  const auto count = static_cast<std::size_t>(v.type.shape.max_numel());
+  const HostRead<Bits> values = v.buffer->read<Bits>(0, count);
   const Bits magnitude = static_cast<Bits>(-1) >> 1;
   bool found = false;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Bits bits = values[i] & magnitude;
+  for (const Bits value : values) {
+    const Bits bits = value & magnitude;
     found |= infinite ? bits >= exponent : bits > exponent;
   }
   return found;
@@ -64,7 +65,7 @@ bool is_ruined(const Variable& v, bool infinite) {
 bool searches_scale(const Optimizer& optimizer) {
   const scalar::ScalerRule& rule = optimizer.scaler();
   return rule.kind == scalar::ScalerKind::Dynamic &&
-         *static_cast<const float*>(optimizer.scale->data) > rule.min;
+         optimizer.scale->buffer->read_one<float>() > rule.min;
 }
 
 // What an optimizer's state shows of itself, without any loss: "" where nothing is wrong. Sums over
@@ -88,7 +89,7 @@ std::string problem_of_buffers(const nn::Module& model) {
 
 // A loop that tells no losses: its last step was made, or skipped by the search of a loss scale.
 std::string problem_of_last_step(const Optimizer& optimizer) {
-  const auto skipped = *static_cast<const std::int32_t*>(optimizer.overflow_run->data);
+  const auto skipped = optimizer.overflow_run->buffer->read_one<std::int32_t>();
   return skipped == 0 || searches_scale(optimizer)
              ? ""
              : "the gradients of the last step were not finite";

@@ -151,9 +151,14 @@ void Generator::need_start() const {
 }
 
 // Tokens [from, from + count) of every row.
-void Generator::run(int program, std::int32_t* input, std::size_t from, std::size_t count) {
-  for (const auto& sequence : sequences_)
-    input = std::copy_n(sequence.begin() + static_cast<std::ptrdiff_t>(from), count, input);
+void Generator::run(int program, const InputPort<std::int32_t>& input, std::size_t from,
+                    std::size_t count) {
+  {
+    const HostWrite<std::int32_t> fed = input.write(count * sequences_.size());
+    auto at = fed.begin();
+    for (const auto& sequence : sequences_)
+      at = std::copy_n(sequence.begin() + static_cast<std::ptrdiff_t>(from), count, at);
+  }
   programs_.run(program, {});
   tokens_fed_ += static_cast<std::int64_t>(count);
 }
@@ -197,7 +202,7 @@ void Generator::feed(std::span<const std::int32_t> tokens) {
   feed_all();
 }
 
-std::span<const float> Generator::logits(std::int64_t ids, std::int64_t row) const {
+HostRead<float> Generator::logits(std::int64_t ids, std::int64_t row) const {
   need_start();
   need_ids(ids);
   if (row < 0 || row >= rows())
@@ -205,7 +210,8 @@ std::span<const float> Generator::logits(std::int64_t ids, std::int64_t row) con
         .saw(std::to_string(row))
         .need("0 to " + std::to_string(rows() - 1));
   const std::int64_t vocab = model_.config().vocab;
-  return {logits_ + row * vocab, static_cast<std::size_t>(std::min(ids, vocab))};
+  return logits_.read(static_cast<std::size_t>(row * vocab),
+                      static_cast<std::size_t>(std::min(ids, vocab)));
 }
 
 std::vector<DrawnText> draw_texts(

@@ -55,7 +55,7 @@ class Generator {
   // Of a row's next token; of the first `ids` tokens only where a padded head has more rows than
   // the tokenizer has pieces. UserError E0812 before start(), or where there is no such row; E0700
   // where ids are below 1.
-  std::span<const float> logits(std::int64_t ids = INT64_MAX, std::int64_t row = 0) const;
+  HostRead<float> logits(std::int64_t ids = INT64_MAX, std::int64_t row = 0) const;
 
   // How often the context was full, and how many tokens went through the model a row, those that
   // were fed again included.
@@ -65,7 +65,7 @@ class Generator {
  private:
   void check(std::span<const std::int32_t> tokens) const;
   void need_start() const;
-  void run(int program, std::int32_t* input, std::size_t from, std::size_t count);
+  void run(int program, const InputPort<std::int32_t>& input, std::size_t from, std::size_t count);
   void feed_all();
 
   models::Gpt2& model_;
@@ -73,8 +73,8 @@ class Generator {
   Programs programs_;
   std::int64_t stretch_ = 1;  // tokens that prefill takes at a time
   int decode_ = -1, prefill_ = -1;
-  std::int32_t *token_ = nullptr, *prompt_ = nullptr;
-  const float* logits_ = nullptr;
+  InputPort<std::int32_t> token_, prompt_;
+  OutputPort<float> logits_;
   std::vector<std::vector<std::int32_t>> sequences_;  // a row each, equally long
   std::int64_t times_full_ = 0, tokens_fed_ = 0;
 };

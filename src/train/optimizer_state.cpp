@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "frontend/amp.h"
 #include "frontend/eager.h"
+#include "runtime/buffer.h"
 
 namespace aloft {
 namespace {
@@ -38,8 +39,8 @@ std::vector<VariablePtr> state_variables(const Optimizer& optimizer, bool with_m
   return all;
 }
 
-std::span<const std::byte> bytes_of(const Variable& v) {
-  return {static_cast<const std::byte*>(v.data), v.type.max_bytes()};
+HostRead<std::byte> bytes_of(const Variable& v) {
+  return v.buffer->read<std::byte>(0, v.type.max_bytes());
 }
 
 std::int32_t count_in(std::span<const std::byte> i32) {
@@ -160,14 +161,16 @@ void unfit_checkpoint(const Path& checkpoint, const std::string& what,
 void write_optimizer_state(const Path& file, const Optimizer& optimizer,
                            const std::vector<VariablePtr>& others) {
   std::vector<TensorView> state;
+  std::vector<HostRead<std::byte>> read;  // until they are written
+  const auto add = [&](const std::string& name, const Variable& v) {
+    state.push_back({name, v.type, read.emplace_back(bytes_of(v))});
+  };
   const VariablePtr& sums = optimizer.micro_batches();
   const bool has_sums = sums && count_in(bytes_of(*sums)) > 0;
-  for (const VariablePtr& v : state_variables(optimizer, has_sums, others))
-    state.push_back({v->name.str(), v->type, bytes_of(*v)});
+  for (const VariablePtr& v : state_variables(optimizer, has_sums, others)) add(v->name.str(), *v);
   for (std::size_t i = 0; i < optimizer.parameters().size(); ++i)
     if (const VariablePtr& own = optimizer.applied_to(i); own != optimizer.applied)
-      state.push_back(
-          {Optimizer::count_name(*optimizer.parameters()[i]), own->type, bytes_of(*own)});
+      add(Optimizer::count_name(*optimizer.parameters()[i]), *own);
   write_safetensors(file, state, said_beside_state(optimizer));
 }
 
@@ -207,7 +210,7 @@ void SavedOptimizer::restore() {
   for (const VariablePtr& v : variables_) {
     const TensorView& t = state_.at(v->name.str());
     eager().let_go_of(*v);
-    if (!t.bytes.empty()) std::memcpy(v->data, t.bytes.data(), t.bytes.size());
+    std::ranges::copy(t.bytes, v->buffer->write<std::byte>(0, t.bytes.size()).begin());
   }
   optimizer_.set_counts(counts_);
   if (!has_sums_) optimizer_.drop_micro_batches();

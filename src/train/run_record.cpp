@@ -1,12 +1,11 @@
 #include "train/run_record.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <set>
 
 #include "base/clock.h"
 #include "plan/lifetime.h"
+#include "runtime/threads.h"
 #include "train/model_json.h"
 
 namespace aloft {
@@ -18,7 +17,7 @@ json run_record(const Session& s, const DatasetInfo& data, const Programs* progr
   json record = {{"aloft", ALOFT_VERSION},
                  {"started", utc_timestamp()},
                  {"machine", machine},
-                 {"threads", omp_get_max_threads()},
+                 {"threads", host_threads().count()},
                  {"mode", s.recipe.train.mode},
                  {"recipe", json_of(s.recipe)},
                  {"origin", s.recipe.origin},
@@ -58,7 +57,7 @@ json memory_record(const Plan& plan, const std::string& name) {
   for (const auto& [arena, bytes] : plan.arena_bytes)
     if (arena != Arena::Activations) fixed += bytes;
   std::vector<std::int64_t> change(p->instructions.size() + 2, 0);
-  for (const Buffer& b : p->buffers) {
+  for (const PlannedBuffer& b : p->buffers) {
     if (b.arena != Arena::Activations) continue;
     change[b.first] += static_cast<std::int64_t>(aligned(b.bytes));
     change[b.last + 1] -= static_cast<std::int64_t>(aligned(b.bytes));

@@ -1,7 +1,5 @@
 #include "train/runner.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -10,6 +8,7 @@
 #include "frontend/compile.h"
 #include "frontend/eager.h"
 #include "frontend/programs.h"
+#include "runtime/threads.h"
 
 namespace aloft {
 namespace {
@@ -76,11 +75,11 @@ class GraphRunner : public Runner {
   StepNumbers step(const Batch& batch) override {
     StepNumbers n;
     n.loss = run(train_, batch);
-    n.grad_norm = *norm_;
-    n.lr = *lr_;
-    n.loss_scale = *scale_;
-    n.finite = *finite_ != 0;
-    n.culprit = *culprit_;
+    n.grad_norm = norm_.item();
+    n.lr = lr_.item();
+    n.loss_scale = scale_.item();
+    n.finite = finite_.item() != 0;
+    n.culprit = culprit_.item();
     return n;
   }
   Programs* programs() override { return &programs_; }
@@ -88,8 +87,8 @@ class GraphRunner : public Runner {
  private:
   struct Port {
     int program = -1;
-    std::int32_t *tokens = nullptr, *targets = nullptr;
-    const float* loss = nullptr;
+    InputPort<std::int32_t> tokens, targets;
+    OutputPort<float> loss;
   };
 
   Port connect(const char* name) {
@@ -98,23 +97,23 @@ class GraphRunner : public Runner {
   }
 
   double run(const Port& port, const Batch& batch) {
-    std::copy(batch.inputs.begin(), batch.inputs.end(), port.tokens);
-    std::copy(batch.targets.begin(), batch.targets.end(), port.targets);
+    port.tokens.set(batch.inputs);
+    port.targets.set(batch.targets);
     programs_.run(port.program, std::span(&batch.rows, 1));
-    return *port.loss;
+    return port.loss.item();
   }
 
   Programs programs_;
   Port train_, evaluate_, accumulate_;
-  const std::int32_t *finite_ = nullptr, *culprit_ = nullptr;
-  const float *norm_ = nullptr, *lr_ = nullptr, *scale_ = nullptr;
+  OutputPort<std::int32_t> finite_, culprit_;
+  OutputPort<float> norm_, lr_, scale_;
 };
 
 class EagerRunner : public Runner {
  public:
   EagerRunner(models::Gpt2& model, Optimizer& optimizer, const RunnerOptions& options)
       : model_(model), optimizer_(optimizer), options_(options) {
-    if (options.threads > 0) omp_set_num_threads(options.threads);
+    if (options.threads > 0) host_threads().set_count(options.threads);
   }
 
   double accumulate(const Batch& batch) override {

@@ -1,11 +1,10 @@
 #include "train/session.h"
 
-#include <omp.h>
-
 #include "base/error.h"
 #include "frontend/amp.h"
 #include "frontend/description.h"
 #include "frontend/random.h"
+#include "runtime/threads.h"
 
 namespace aloft {
 
@@ -38,7 +37,7 @@ Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
   Session s;
   s.recipe = recipe;
   s.config = model_config(recipe, tokenizer_vocab);
-  if (recipe.train.threads > 0) omp_set_num_threads(static_cast<int>(recipe.train.threads));
+  if (recipe.train.threads > 0) host_threads().set_count(static_cast<int>(recipe.train.threads));
   std::function<MeasuredRates()> noted;
   if (measure) noted = [&] { return s.rates.emplace(measure()); };
   s.recipe.precision = settle_precision(recipe.precision, noted);

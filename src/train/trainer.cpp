@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <array>
 #include <cmath>
@@ -17,6 +16,8 @@
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
+#include "runtime/buffer.h"
+#include "runtime/threads.h"
 #include "train/banner.h"
 #include "train/data_record.h"
 #include "train/health.h"
@@ -106,7 +107,7 @@ class Training {
     const RunPlace place{step_, position_};
     std::string text =
         start_banner({session_, data_, options_.out, place, tokens_, result_.planned_peak_bytes,
-                      result_.compile_s, omp_get_max_threads()});
+                      result_.compile_s, host_threads().count()});
     text.pop_back();
     log_info("{}", text);
   }
@@ -180,7 +181,7 @@ class Training {
   void go_on() {
     if (from_) {
       load_checkpoint(from_->path, json_of(config_), *model_, {*optimizer_});
-      result_.skipped = *static_cast<const std::int64_t*>(optimizer_->skipped->data);
+      result_.skipped = optimizer_->skipped->buffer->read_one<std::int64_t>();
       log_info("resuming after step {} from {}", step_, from_->path.string());
       saver_.announce_removals(step_, keep_changes(recipe_of_save(), recipe_));
     } else if (directory_.known().is_null()) {
@@ -260,7 +261,7 @@ class Training {
     const double start = monotonic_seconds();
     double micro_losses = 0;
     std::int64_t tokens = 0;
-    std::memcpy(random_before_.data(), random_state()->data, sizeof random_before_);
+    random_before_ = random_numbers();
     for (std::int64_t m = 1; m < recipe_.train.accumulate; ++m) {
       const Batch& batch = *loader.next();
       inside_ = Inside::MicroBatches;
@@ -525,7 +526,7 @@ class Training {
   // Between micro-batches nothing but the sums and the random numbers has moved.
   void undo_micro_batches() {
     optimizer_->drop_micro_batches();
-    std::memcpy(random_state()->data, random_before_.data(), sizeof random_before_);
+    set_random_numbers(random_before_);
     begin_draws();
     inside_ = Inside::Nothing;
   }

@@ -10,6 +10,8 @@
 
 namespace aloft {
 
+class Buffer;
+
 // What a variable is for: which precision, memory and checkpoints treat it by.
 enum class StateClass : std::uint8_t {
   Parameter,  // trained, or frozen where requires_grad is false
@@ -32,8 +34,9 @@ struct Variable {
   StateClass cls = StateClass::Parameter;  // what it is for
   bool requires_grad = true;               // Parameter only
   bool is_norm = false;                    // a norm's scale or shift: kept in fp32 by O1 and O2
-  void* data = nullptr;                    // type.max_bytes() bytes, dense, row-major
-  std::shared_ptr<void> memory;            // owns data, alone or together with other variables
+  // type.max_bytes() bytes, dense, row-major, reached by its read() and write() (runtime/buffer.h);
+  // null while it is only described. Programs that take it in give it another.
+  std::shared_ptr<Buffer> buffer;
   // Of a parameter in a low type: the fp32 value that is trained (f32), or what of it the low one
   // lacks (u8, scalar/split_float.h). Null where the variable is its own.
   std::shared_ptr<Variable> master = nullptr;

@@ -27,7 +27,7 @@ TEST(StatesOfALoop, WithBuffersThatAreNoNumbersAreMarked) {
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 1e-3}, "O0");
   Checkpoints checkpoints(folder.path());
   checkpoints.save({1, 1}, model, opt);  // a mask may be infinite
-  static_cast<float*>(model.norm.running_var->data)[2] = std::numeric_limits<float>::quiet_NaN();
+  model.norm.running_var->buffer->write_one<float>(std::numeric_limits<float>::quiet_NaN(), 2);
   checkpoints.save({2, 2}, model, opt);
   EXPECT_EQ(checkpoints.load(model, opt)->step, 1);
 }
@@ -42,11 +42,11 @@ TEST(StatesOfALoop, AreNotReplacedByMarkedOnesOfTheirStep) {
     const std::string healthy = bytes_of(*model.parameters()[0]);
     Checkpoints checkpoints(folder.path(), 1);
     const Path saved = checkpoints.save({step, 1}, model, opt);
-    static_cast<float*>(model.parameters()[0]->data)[0] = std::numeric_limits<float>::quiet_NaN();
+    model.parameters()[0]->buffer->write_one<float>(std::numeric_limits<float>::quiet_NaN(), 0);
     EXPECT_EQ(checkpoints.save({step, 1}, model, opt), saved);
     ASSERT_TRUE(checkpoints.load(model, opt).has_value());
     EXPECT_EQ(bytes_of(*model.parameters()[0]), healthy);
-    static_cast<float*>(model.parameters()[0]->data)[0] = std::numeric_limits<float>::infinity();
+    model.parameters()[0]->buffer->write_one<float>(std::numeric_limits<float>::infinity(), 0);
     checkpoints.save({step, 1}, model, opt);
     EXPECT_EQ(checkpoints.load(model, opt)->step, step);
   }

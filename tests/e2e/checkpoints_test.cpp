@@ -277,7 +277,7 @@ std::int64_t newest_behind(const Path& folder, const Ruin& ruin, std::vector<std
         Optimizer& now = is_well ? opt : ruined;
         const StepResult r = minimize(cross_entropy(net(is_well ? x : x * ruin.x), y), now);
         if (ruin.tells) checkpoints.step(r, now);
-        if (!is_well && ruin.weight) static_cast<float*>(model.up.weight->data)[1] = -inf;
+        if (!is_well && ruin.weight) model.up.weight->buffer->write_one<float>(-inf, 1);
         at = {at.step + 1, loader.position()};
         checkpoints.save(at, model, now, is_well ? std::nullopt : ruin.measured);
         if (at.step == 3) healthy = state_of(model, opt);

@@ -527,7 +527,7 @@ TEST_F(CompiledCalls, ParametersWithoutAnElementStayWhereTheyAre) {
   auto compiled = compile([&](Tensor x) { return empty(x); });
   EXPECT_EQ(compiled(full({2, 3}, 1)).item(), 6);
   EXPECT_EQ(compiled(full({2, 4}, 1)).item(), 8);
-  EXPECT_NE(empty.p->data, nullptr);
+  EXPECT_NE(empty.p->buffer, nullptr);
 }
 
 // --- no rows

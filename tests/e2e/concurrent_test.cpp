@@ -389,9 +389,7 @@ TEST(OneModel, AStepAmidAnotherIsRefused) {
   EXPECT_EQ(code_amid(step, call(again)), "E0330");
   EXPECT_EQ(code_amid(step, call(apart)), "");
   call(again)();
-  const auto count = [](const VariablePtr& v) {
-    return *static_cast<const std::int64_t*>(v->data);
-  };
+  const auto count = [](const VariablePtr& v) { return v->buffer->read_one<std::int64_t>(); };
   EXPECT_EQ(count(opt.applied), 5);
   EXPECT_EQ(count(opt_two.applied), 1);
 }

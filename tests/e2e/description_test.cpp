@@ -18,8 +18,10 @@ class Description : public SmallRun {
  protected:
   static std::string bytes_of(const std::vector<VariablePtr>& variables) {
     std::string all;
-    for (const VariablePtr& v : variables)
-      all.append(static_cast<const char*>(v->data), v->type.max_bytes());
+    for (const VariablePtr& v : variables) {
+      const auto bytes = v->buffer->read<char>(0, v->type.max_bytes());
+      all.append(bytes.begin(), bytes.end());
+    }
     return all;
   }
 };
@@ -34,7 +36,7 @@ TEST_F(Description, IsPlannedBeforeAnyWeightAndThenHasTheSameValues) {
     Session session = open_session(recipe(set), 64, nullptr);
     const auto runner = make_runner(session);
     const auto variables = variables_of(*session.model, *session.optimizer);
-    for (const VariablePtr& v : variables) EXPECT_EQ(v->data, nullptr) << v->name.str();
+    for (const VariablePtr& v : variables) EXPECT_EQ(v->buffer, nullptr) << v->name.str();
     const std::string signature = runner->programs()->plan().signature();
     EXPECT_GT(runner->programs()->plan().peak_bytes(), 0u);
 

@@ -164,12 +164,12 @@ TEST(Gpt, DecodingWithACacheEqualsTheWholeSequence) {
   const int prefill = programs.find("prefill"), decode = programs.find("decode");
   for (int round = 0; round < 2; ++round) {  // the second on a cleared, dirty cache
     cache.clear();
-    std::copy_n(ids.begin(), kPrefill, programs.input<std::int32_t>("prefill", "tokens"));
+    programs.input<std::int32_t>("prefill", "tokens").set(std::span(ids).first(kPrefill));
     programs.run(prefill, {});
     for (int t = kPrefill; t < kLength; ++t) {
-      *programs.input<std::int32_t>("decode", "tokens") = ids[t];
+      programs.input<std::int32_t>("decode", "tokens").set(std::span(ids).subspan(t, 1));
       programs.run(decode, {});
-      const float* logits = programs.output<float>("decode", "logits");
+      const auto logits = programs.output<float>("decode", "logits").read();
       // Sums of at most 4 x 32 terms, one behind the other in two layers of four products.
       for (int v = 0; v < 27; ++v)
         EXPECT_NEAR(logits[v], whole[t * 27 + v], 8 * allowed_error(DType::F32, 128, 1, 1))

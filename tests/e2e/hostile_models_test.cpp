@@ -240,9 +240,9 @@ TEST_F(HostileArguments, OfProgramsBeforeAndAfterTheyHaveMemory) {
   const std::vector<std::int64_t> one_too_many = {1};
   expect_code("lengths", "E0307", [&] { programs.run(0, one_too_many); });
   expect_code("a wider input", "E0323", [&] { programs.input<double>("plus", "x"); });
-  *programs.input<float>("plus", "x") = 2;
+  programs.input<float>("plus", "x").write()[0] = 2;
   programs.run(programs.find("plus"), {});
-  EXPECT_EQ(*programs.output<float>("plus", "y"), 3);
+  EXPECT_EQ(programs.output<float>("plus", "y").item(), 3);
 }
 
 struct Writer {

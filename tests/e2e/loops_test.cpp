@@ -106,8 +106,8 @@ TEST_P(Loops, AnOverflowIsSkippedAlikeInBothModes) {
       }
     }
     states.push_back(state_of(model, opt));
-    EXPECT_EQ(*static_cast<const std::int64_t*>(opt.skipped->data), 1);
-    EXPECT_EQ(*static_cast<const std::int64_t*>(opt.applied->data), 11);
+    EXPECT_EQ(opt.skipped->buffer->read_one<std::int64_t>(), 1);
+    EXPECT_EQ(opt.applied->buffer->read_one<std::int64_t>(), 11);
   }
   EXPECT_EQ(states[0], states[1]);
 }
@@ -139,7 +139,7 @@ TEST_P(Loops, AccumulationAgreesInBothModes) {
     auto state = state_of(model, opt);
     state["random"] = bytes_of(*random_state());
     states.push_back(state);
-    EXPECT_EQ(*static_cast<const std::int64_t*>(opt.applied->data), 4);
+    EXPECT_EQ(opt.applied->buffer->read_one<std::int64_t>(), 4);
   }
   EXPECT_EQ(states[0], states[1]);
 }

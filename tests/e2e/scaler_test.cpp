@@ -37,7 +37,7 @@ struct Step {
 template <class T>
 T value_of(const VariablePtr& v) {
   T t;
-  std::memcpy(&t, v->data, sizeof t);
+  t = v->buffer->read_one<decltype(t)>();
   return t;
 }
 

@@ -187,7 +187,7 @@ TEST_F(StepRules, AStepWantsItsOwnScaleInTheLoss) {
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O1:fp16");
   auto [net2, opt2] = amp::initialize(other, optim::Sgd{.lr = 0.1}, "O1:fp16");
   const auto loss = [&, &net = net] { return cross_entropy(net(numbers({4, 4})), labels()); };
-  *static_cast<float*>(opt.scale->data) = 8;
+  opt.scale->buffer->write_one(8.0f);
   const std::string before = bytes_of(*model.in.weight);
   Tensor l = loss();
   l.backward();
@@ -353,7 +353,7 @@ TEST_F(StepRules, CountsAreThoseOfEagerStepsWithinAProgramToo) {
 TEST_F(StepRules, TheLoopsOfOtherSystemsFreezeToo) {
   Net model;
   auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.1}, "O1:fp16");
-  *static_cast<float*>(opt.scale->data) = 8;
+  opt.scale->buffer->write_one(8.0f);
   model.requires_grad(false, "in.*");
   const std::string in = bytes_of(*model.in.weight), out = bytes_of(*model.out.weight);
   const Tensor loss = cross_entropy(net(numbers({4, 4})), labels());

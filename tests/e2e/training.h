@@ -42,14 +42,15 @@ struct Outcome {
 // Every program that calls the library's ops registers a back end first; tests do it here.
 inline void use_cpu() {
   static const bool once = [] {
-    use_backend(cpu_backend());
+    use_device(cpu_device());
     return true;
   }();
   (void)once;
 }
 
 inline std::string bytes_of(const Variable& v) {
-  return {static_cast<const char*>(v.data), v.type.max_bytes()};
+  const auto bytes = v.buffer->read<char>(0, v.type.max_bytes());
+  return {bytes.begin(), bytes.end()};
 }
 
 // name -> bytes of parameters, buffers, masters, moments and control state.

@@ -227,7 +227,7 @@ VariablePtr parameter(const std::string& name, const std::vector<float>& values)
   v->name = name;
   v->type = {DType::F32, {static_cast<std::int64_t>(values.size())}};
   nn::allocate(*v);
-  std::copy(values.begin(), values.end(), static_cast<float*>(v->data));
+  std::ranges::copy(values, v->buffer->write<float>().begin());
   return v;
 }
 
@@ -253,7 +253,7 @@ TEST(ProgramOrder, AReadBehindAnUpdateHasTheNewValueInBothModes) {
     std::vector<double> seen;
     for (const Tensor& t : is_compiled ? compiled(x) : program(x)) seen.push_back(t.item());
     EXPECT_EQ(seen, (std::vector<double>{192, 192, 256, 512})) << is_compiled;
-    EXPECT_EQ(static_cast<const float*>(w->data)[0], 8);
+    EXPECT_EQ(w->buffer->read_one<float>(), 8);
   }
 }
 
@@ -275,8 +275,8 @@ TEST(ProgramOrder, AGradientIsTheSumOverAVariablesValues) {
     const Tensor x = from_floats(many(1), {64});
     auto compiled = compile(program, {.partial_batches = false});
     is_compiled ? compiled(x) : program(x);
-    EXPECT_EQ(static_cast<const float*>(w->data)[0], -5) << is_compiled;
-    EXPECT_EQ(static_cast<const float*>(other->data)[0], -3) << is_compiled;
+    EXPECT_EQ(w->buffer->read_one<float>(), -5) << is_compiled;
+    EXPECT_EQ(other->buffer->read_one<float>(), -3) << is_compiled;
   }
 }
 
@@ -327,7 +327,7 @@ TEST(ProgramOrder, WhatIsComputedUnderNoGradHasNoGradientInBothModes) {
     const Tensor x = from_floats(many(1), {64});
     const Tensor g = is_compiled ? compiled(x) : program(x);
     EXPECT_EQ(g.item(), 64 * 3);  // it can be asked for its own
-    EXPECT_EQ(static_cast<const float*>(w->data)[0], 0) << is_compiled;
+    EXPECT_EQ(w->buffer->read_one<float>(), 0) << is_compiled;
   }
 }
 

@@ -55,7 +55,7 @@ TEST_F(Allocations, TheCounterSeesThem) {
   const std::string text(1000 + static_cast<std::size_t>(before.ours), 'x');
   void* volatile block = std::malloc(10);
   std::free(block);
-  const auto memory = cpu_backend().allocate(100);
+  const Buffer memory = cpu_device().allocate(100);
   const Counts seen = counts_so_far() - before;
   EXPECT_GE(seen.ours, 3) << text.size();
   EXPECT_EQ(seen.locks, 1);
@@ -84,9 +84,9 @@ TEST_F(Allocations, AnOverflowedStepMakesNone) {
   TinyGpt gpt("O2:fp16", 0, 1);
   const Batch batch = gpt.batch(1);
   expect_quiet("overflow", [&](int i) {
-    if (i == kWarm + 2) *static_cast<float*>(gpt.optimizer.scale->data) = 1e38f;
+    if (i == kWarm + 2) gpt.optimizer.scale->buffer->write_one(1e38f);
     EXPECT_EQ(gpt.runner->step(batch).finite, i != kWarm + 2);
-    if (i == kWarm + 2) *static_cast<float*>(gpt.optimizer.scale->data) = 1024;
+    if (i == kWarm + 2) gpt.optimizer.scale->buffer->write_one(1024.0f);
   });
 }
 

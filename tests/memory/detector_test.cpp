@@ -2,13 +2,14 @@
 // instructions, and Plans that are.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/host_device.h"
 #include "base/error.h"
 #include "exec/executor.h"
 #include "exec/memory_check.h"
-#include "runtime/kernel_cache.h"
 
 namespace aloft {
 namespace {
@@ -102,9 +103,10 @@ class TestBackend : public Backend {
                                }};
     return {op == Name("first") ? &first : &second};
   }
-  std::shared_ptr<void> allocate(std::size_t bytes) const override {
-    return {std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free};
-  }
+  const Features& features() const override { return features_; }
+
+ private:
+  Features features_;
 };
 
 // x -> first -> second -> y.
@@ -142,12 +144,12 @@ void run_with(Fault f) {
   fault = f;
   setenv("ALOFT_CHECK_MEMORY", "1", 1);
   static const TestBackend backend;
-  KernelCache kernels(backend);
-  Executor executor(two_instructions(), kernels, {});
-  auto* x = static_cast<float*>(executor.input("copy", "x"));
+  cpu::HostDevice device(backend);
+  Executor executor(two_instructions(), device, {});
+  const auto x = executor.input("copy", "x").write<float>();
   for (int i = 0; i < 64; ++i) x[i] = static_cast<float>(i);
   executor.run(0, {});
-  EXPECT_EQ(std::memcmp(executor.output("copy", "y"), x, kBytes), 0);
+  EXPECT_TRUE(std::ranges::equal(executor.output("copy", "y").read<float>(), x));
   for (Arena a : {Arena::Staging, Arena::Activations})
     EXPECT_EQ(executor.memory_check()->reached(a), executor.plan().arena_bytes.at(a));
 }
@@ -221,7 +223,7 @@ TEST(MemoryCheck, AResultHalfOverAnOperandIsNamed) {
 TEST(MemoryCheck, ABufferUsedOutsideItsLifeIsNoPlan) {
   for (const int buffer : {1, 2, 3}) {
     Plan plan = two_instructions();
-    Buffer& b = plan.programs[0].buffers[buffer];
+    PlannedBuffer& b = plan.programs[0].buffers[buffer];
     if (buffer == 1)
       b.last = 0;  // the second instruction reads it
     else

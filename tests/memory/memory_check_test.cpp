@@ -7,27 +7,30 @@
 
 #include <cstdlib>
 
+#include "backends/cpu/host_device.h"
 #include "memory/programs.h"
 
 namespace aloft::memory {
 namespace {
 
-// The cpu back end, counting what is asked of it.
-class CountingBackend : public Backend {
+// The cpu, counting what is asked of it.
+class CountingDevice : public cpu::HostDevice {
  public:
-  std::string_view name() const override { return cpu_backend().name(); }
-  std::vector<const Kernel*> candidates(Name op) const override {
-    return cpu_backend().candidates(op);
-  }
-  std::shared_ptr<void> allocate(std::size_t bytes) const override {
+  CountingDevice() : HostDevice(cpu_backend()) {}
+  Buffer allocate(std::size_t bytes, Space space) override {
     allocated += bytes;
-    return cpu_backend().allocate(bytes);
+    return HostDevice::allocate(bytes, space);
   }
-  mutable std::size_t allocated = 0;
+  Buffer allocate_zeroed(std::size_t bytes, Space space) override {
+    allocated += bytes;
+    return HostDevice::allocate_zeroed(bytes, space);
+  }
+  std::size_t allocated = 0;
 };
 
-const CountingBackend& backend() {
-  static const CountingBackend counting;
+CountingDevice& device() {
+  cpu_device();  // brings the host's threads
+  static CountingDevice& counting = *new CountingDevice;
   return counting;
 }
 
@@ -64,7 +67,7 @@ class Memory : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     static const bool once = [] {
-      use_backend(backend());
+      use_device(device());
       return true;
     }();
     (void)once;
@@ -109,10 +112,10 @@ TEST_P(Reserved, IsThePlannedPeakToTheByte) {
   manual_seed(4);
   models::Gpt2 model(tiny_gpt());
   Optimizer optimizer = amp::prepare(model, optim::AdamW{}, parse_precision("O2:bf16"));
-  backend().allocated = 0;
+  device().allocated = 0;
   const auto runner = graph_runner(model, optimizer, {3, 16, 2, {}});
   runner->start();
-  EXPECT_EQ(backend().allocated, runner->programs()->plan().peak_bytes());
+  EXPECT_EQ(device().allocated, runner->programs()->plan().peak_bytes());
 }
 INSTANTIATE_TEST_SUITE_P(Once, Reserved, testing::Values(kCases[0]));
 

@@ -153,15 +153,17 @@ inline Seen decode_gpt(DType type, const Look& look) {
   });
   programs.finish();
   cache.clear();
-  auto* prompt = programs.input<std::int32_t>("prefill", "tokens");
-  for (int i = 0; i < kPrefill; ++i) prompt[i] = i * 5 % 29;
+  {
+    const auto prompt = programs.input<std::int32_t>("prefill", "tokens").write();
+    for (int i = 0; i < kPrefill; ++i) prompt[i] = i * 5 % 29;
+  }
   programs.run(programs.find("prefill"), {});
   Seen seen;
   for (int t = kPrefill; t < 16; ++t) {
-    *programs.input<std::int32_t>("decode", "tokens") = t * 3 % 29;
+    programs.input<std::int32_t>("decode", "tokens").write()[0] = t * 3 % 29;
     programs.run(programs.find("decode"), {});
-    const auto* logits = programs.output<float>("decode", "logits");
-    seen.numbers.insert(seen.numbers.end(), logits, logits + 29);
+    const auto logits = programs.output<float>("decode", "logits").read();
+    seen.numbers.insert(seen.numbers.end(), logits.begin(), logits.begin() + 29);
   }
   look(programs.executor());
   return seen;

@@ -50,7 +50,7 @@ struct Net : nn::Module {
 };
 
 void start(std::uint64_t seed) {
-  static const bool once = (use_backend(cpu_backend()), true);
+  static const bool once = (use_device(cpu_device()), true);
   (void)once;
   eager().clear_tape();
   manual_seed(seed);
@@ -65,8 +65,10 @@ Tensor images(int step = 0) {
 std::map<std::string, std::string> bytes_of(const nn::Module& m, const Optimizer& opt) {
   std::map<std::string, std::string> all;
   for (const auto& list : {m.parameters(), m.buffers(), opt.state()})
-    for (const VariablePtr& v : list)
-      all[v->name.str()] = {static_cast<const char*>(v->data), v->type.max_bytes()};
+    for (const VariablePtr& v : list) {
+      const auto bytes = v->buffer->read<char>(0, v->type.max_bytes());
+      all[v->name.str()].assign(bytes.begin(), bytes.end());
+    }
   return all;
 }
 
@@ -136,10 +138,11 @@ TEST_P(State, AStepGoesOnFromWhatWasLoaded) {
       EXPECT_EQ(trained_values(second), saved);
       for (const VariablePtr& p :
            second.parameters()) {  // and what the model computes with is near
-        const std::vector<double> low = eager().from_host(p->type, p->data).to_vector();
+        const std::vector<double> low =
+            eager().from_host(p->type, p->buffer->read<char>().data()).to_vector();
         const VariablePtr want = first.parameter(p->name.str());
         for (std::size_t i = 0; i < low.size(); ++i) {
-          const double exact = static_cast<const float*>(want->data)[i];
+          const double exact = want->buffer->read_one<float>(i);
           EXPECT_NEAR(low[i], exact, allowed_error(p->type.dtype, 1, exact)) << p->name.str();
         }
       }
@@ -216,7 +219,7 @@ TEST(Detach, StopsTheGradientAndPassesTheValueInBothModes) {
     const Tensor one = from_floats({1, 1}, {2});
     const StepResult r = is_compiled ? compiled(one) : step(one);
     EXPECT_EQ(r.loss(), 13);
-    const auto* w = static_cast<const float*>(model.w->data);
+    const auto w = model.w->buffer->read<float>();
     EXPECT_EQ(w[0], 0);
     EXPECT_EQ(w[1], 0);
   }
@@ -246,7 +249,7 @@ TEST(StateValues, AreThoseOfTheVariable) {
   EXPECT_EQ(code_of([&] { read_state(w, 0, all); }), "E0313");
   EXPECT_EQ(code_of([&] { write_state(w, 1, all.first(2)); }), "E0313");
   EXPECT_EQ(code_of([&] { read_state(w, 2, all.first(0)); }), "");
-  EXPECT_EQ(static_cast<const float*>(w.data)[1], 3);
+  EXPECT_EQ(w.buffer->read_one<float>(1), 3);
   const TensorView ids{"ids", {DType::I32, {2}}, std::as_bytes(all.first(2))};
   EXPECT_EQ(code_of([&] { read_floats(ids, 0, all.first(2)); }), "E0323");
   EXPECT_EQ(code_of([&] { read_floats(ids, 1, all.first(2)); }), "E0313");

@@ -186,7 +186,7 @@ std::string compare(const HostArray& got, const HostArray& want, const HostArray
 
 class InDouble : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
 };
 class InDoubleOf : public InDouble, public ::testing::WithParamInterface<Name> {};
 

@@ -74,7 +74,7 @@ std::string unnamed_failure(F call) {
 
 class EmptyOf : public ::testing::TestWithParam<Name> {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
   void TearDown() override { eager().clear_tape(); }
 
   const OpDef& op() const { return op_named(GetParam()); }

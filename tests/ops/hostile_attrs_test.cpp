@@ -202,7 +202,7 @@ std::string text_of(const OpDef& op, const Sample& sample) {
 class Hostile : public ::testing::TestWithParam<Name> {
  protected:
   static void SetUpTestSuite() {
-    use_backend(cpu_backend());
+    use_device(cpu_device());
     testing::LastTry::watch();
   }
   void TearDown() override { testing::LastTry::end(); }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/cpu/cpu_backend.h"
 #include "runtime/kernel_cache.h"
 #include "types/tolerance.h"
 
@@ -50,7 +51,7 @@ RunResult run_kernel(const Kernel& kernel, const CallSpec& spec, const std::vect
     outs.push_back(buffers.back().data());
   }
   if (options.share) outs[options.share->second] = ins[options.share->first];
-  const std::shared_ptr<const Prepared> prepared = prepare(kernel, call);
+  const std::shared_ptr<const Prepared> prepared = prepare(cpu_backend(), kernel, call);
   GuardedBuffer scratch(prepared->scratch_bytes());
   RunArgs args{ins, outs, scratch.data(), options.symbols};
   prepared->run(args);

@@ -56,7 +56,7 @@ void expect_near(double got, double want, DType low, int roundings = 1) {
 
 class LowTypes : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
 };
 
 constexpr const char* kLow[] = {"O2:fp16", "O3:fp16"};

@@ -46,7 +46,7 @@ constexpr DType kMeet[9][9] = {
 
 class NumberTypes : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
 };
 
 Tensor of_type(DType t, int value) { return cast(from_ints({value, value}, {2}), t); }

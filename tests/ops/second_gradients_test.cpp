@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, SecondGradients, ::testing::ValuesIn(ops_with_grad
 // On the processor, op by op.
 class SecondGradientsInF32 : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
 };
 
 // Gradient by x of <w, gradient of sum(y) by x>.

@@ -118,9 +118,10 @@ Arrays run_compiled(const Case& c) {
   });
   programs.finish();
   for (const std::string& name : c.operands)
-    store_bytes(c.arrays.at(name), programs.input<std::byte>("case", name));
+    store_bytes(c.arrays.at(name), programs.input<std::byte>("case", name).write().data());
   programs.run(programs.find("case"), {});
-  for (auto& [name, array] : results) load_bytes(array, programs.output<std::byte>("case", name));
+  for (auto& [name, array] : results)
+    load_bytes(array, programs.output<std::byte>("case", name).read().data());
   return results;
 }
 

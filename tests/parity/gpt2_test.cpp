@@ -87,13 +87,13 @@ Arrays score_compiled(const Checkpoint& c, const models::Gpt2& model, double see
     return emit_scores(model, in.at(0), in.at(1), seed);
   });
   programs.finish();
-  store_bytes(tokens, programs.input<std::byte>("score", "tokens"));
-  store_bytes(targets, programs.input<std::byte>("score", "targets"));
+  store_bytes(tokens, programs.input<std::byte>("score", "tokens").write().data());
+  store_bytes(targets, programs.input<std::byte>("score", "targets").write().data());
   programs.run(programs.find("score"), {});
   Arrays got;
   for (const NamedRef& out : programs.plan().find("score")->outputs) {
     HostArray a = empty_of(out.ref.type);
-    load_bytes(a, programs.output<std::byte>("score", out.name));
+    load_bytes(a, programs.output<std::byte>("score", out.name).read().data());
     got.emplace(out.name, std::move(a));
   }
   return got;
@@ -126,7 +126,7 @@ Arrays score(const Checkpoint& c, models::Gpt2& model, Mode mode, double seed = 
 
 class Gpt2Parity : public ::testing::TestWithParam<std::tuple<const char*, Mode>> {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
   Checkpoint checkpoint_{std::get<0>(GetParam())};
   Mode mode() const { return std::get<1>(GetParam()); }
 };

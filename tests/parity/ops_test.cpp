@@ -40,7 +40,7 @@ void expect_close(const Case& c, const Arrays& got, double limit) {
 
 class Operators : public ::testing::TestWithParam<int> {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
   Case case_{ops(), ops().cases().at(GetParam())};
 };
 

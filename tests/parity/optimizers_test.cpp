@@ -249,7 +249,7 @@ Arrays train(const Weights& weights,
     append(seen["norm"], scalar_of(DType::F32, result.grad_norm.item()), steps);
     for (std::size_t i = 0; i < weights.all.size(); ++i) {
       HostArray now = slice(optimizers().arrays.at("grad." + parameter_names()[i]), t);
-      load_bytes(now, weights.all[i]->data);
+      load_bytes(now, weights.all[i]->buffer->read<std::byte>().data());
       append(seen["p." + parameter_names()[i]], now, steps);
     }
   }
@@ -257,7 +257,7 @@ Arrays train(const Weights& weights,
 }
 
 TEST_P(Optimizers, FollowTorchEagerly) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   Weights weights;
   auto trained = amp::initialize(weights, spec_of(info()), "O0");
   expect_trajectories(train(weights, [&](const std::vector<Tensor>& gradients) {
@@ -266,7 +266,7 @@ TEST_P(Optimizers, FollowTorchEagerly) {
 }
 
 TEST_P(Optimizers, FollowTorchCompiled) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   Weights weights;
   auto trained = amp::initialize(weights, spec_of(info()), "O0");
   auto compiled = compile(
@@ -303,15 +303,15 @@ struct Normed : nn::Module {
 
 // Parameters that one step without gradients makes smaller: all are 1 before it.
 std::vector<std::string> decayed_by(const OptimizerSpec& spec) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   Normed model;
   for (const VariablePtr& p : model.parameters())
-    std::fill_n(static_cast<float*>(p->data), p->type.shape.max_numel(), 1.0f);
+    std::ranges::fill(p->buffer->write<float>(), 1.0f);
   auto [net, optimizer] = amp::initialize(model, spec, "O0");
   minimize(sum(net(full({2, 3}, 1))) * 0.0, optimizer);
   std::vector<std::string> names;
   for (const VariablePtr& p : model.parameters())
-    if (*static_cast<float*>(p->data) == 1.0f - 0.5f * 0.25f) names.push_back(p->name.str());
+    if (p->buffer->read_one<float>() == 1.0f - 0.5f * 0.25f) names.push_back(p->name.str());
   return names;
 }
 

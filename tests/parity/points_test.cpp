@@ -82,7 +82,7 @@ DType computed_in(const Case& c) {
 
 class Points : public ::testing::TestWithParam<int> {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
   Case case_{points(), points().cases().at(GetParam())};
 };
 
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(PyTorch, Points,
 
 // Far from 0 the mean is rounded coarsely: of equal numbers nothing may be left of that.
 TEST(FarFromZero, EqualNumbersHaveNoDistances) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   for (const float value : {1e6f + 0.3f, 33333.7f, -1000.1f, 1e30f}) {
     constexpr int kLength = 33;
     const Tensor x = from_floats(std::vector<float>(2 * kLength, value), {2, 1, kLength});
@@ -117,7 +117,7 @@ TEST(FarFromZero, EqualNumbersHaveNoDistances) {
 
 // Sums that leave f32's range are made in double.
 TEST(FarFromZero, EqualHugeNumbersHaveAMean) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   constexpr int kLength = 768;
   const Tensor one = from_floats({1}, {1}), zero = from_floats({0}, {1});
   const Tensor stay = from_floats({0}, {1}), rate = from_floats({1}, {1});
@@ -142,7 +142,7 @@ TEST(Variances, OfNoMoreValuesThanTheirCorrection) {
 }
 
 TEST(Products, AreThoseOfDoubleAlongEveryAxis) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   const std::vector<float> factors = {1e30f, 1e30f, 1e-30f, 1e-30f, 2, 2, 2, 2};
   const std::vector<double> want = {1, 16};
   const std::vector<double> rows = prod(from_floats(factors, {2, 4}), {1}).to_vector();

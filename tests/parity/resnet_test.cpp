@@ -54,7 +54,7 @@ HostArray host(const Tensor& t, const HostArray& like) {
 
 HostArray host(const VariablePtr& v, const HostArray& like) {
   HostArray a = like;
-  load_bytes(a, v->data);
+  load_bytes(a, v->buffer->read<std::byte>().data());
   return a;
 }
 
@@ -77,7 +77,7 @@ void expect_wrong_gradients_noticed(const HostArray& want, const auto& problem) 
 
 class ResNetParity : public ::testing::TestWithParam<bool> {
  protected:
-  static void SetUpTestSuite() { use_backend(cpu_backend()); }
+  static void SetUpTestSuite() { use_device(cpu_device()); }
   const Judged judged_{};
 };
 

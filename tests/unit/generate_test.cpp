@@ -13,7 +13,7 @@ namespace aloft {
 namespace {
 
 std::unique_ptr<models::Gpt2> small_model(std::int64_t context) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   manual_seed(3);
   models::Gpt2Config config;
   config.layers = 1;

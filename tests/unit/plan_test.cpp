@@ -89,7 +89,7 @@ TEST(PlanJson, VariablesOfOneNameKeepTheirIds) {
   Program p = plan.programs[0];
   p.name = "other";
   StateSlot w = plan.state[0];
-  for (Buffer& b : p.buffers)
+  for (PlannedBuffer& b : p.buffers)
     if (b.name == "w") b.name = "w#2";
   w.id = "w#2";
   add_program(plan, p, {w});

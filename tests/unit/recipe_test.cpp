@@ -563,7 +563,7 @@ TEST(Cache, AnEmptyHomeIsNone) {
 }
 
 TEST(Recipe, NormsAndBiasesDoNotDecay) {
-  use_backend(cpu_backend());
+  use_device(cpu_device());
   const Recipe recipe = parse_recipe(kRecipe, "r.toml", {{"data.tokenizer", "byte"}});
   const Session session = open_session(recipe, 256, nullptr);
   const Optimizer& optimizer = *session.optimizer;

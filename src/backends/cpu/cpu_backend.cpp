@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "backends/cpu/isa.h"
-#include "backends/cpu/memory.h"
 
 namespace aloft {
 namespace cpu {
@@ -38,15 +37,10 @@ class CpuBackend : public Backend {
     return it == by_op_.end() ? std::vector<const Kernel*>{} : it->second;
   }
 
-  std::shared_ptr<void> allocate(std::size_t bytes) const override {
-    return cpu::allocate_aligned(bytes);
-  }
-  std::shared_ptr<void> allocate_zeroed(std::size_t bytes) const override {
-    return cpu::allocate_zeroed(bytes);
-  }
-  void release_unused() const override { cpu::release_unused(); }
+  const Features& features() const override { return features_; }
 
  private:
+  Features features_;
   std::vector<Kernel> all_;
   std::unordered_map<Name, std::vector<const Kernel*>> by_op_;
 };

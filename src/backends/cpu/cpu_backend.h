@@ -2,11 +2,13 @@
 // intrinsics; oneDNN for convolutions; one OpenMP pool.
 #pragma once
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 
 namespace aloft {
 
-// The one of the process, for use_backend().
+// Its kernels, for whoever runs them in a way of his own.
 const Backend& cpu_backend();
+// The one of the process, for use_device(). Brings the host's threads (runtime/threads.h).
+Device& cpu_device();
 
 }  // namespace aloft

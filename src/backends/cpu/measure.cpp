@@ -262,7 +262,7 @@ double measure_update_rate(int rounds) {
       weight[i] -= first[i] * second[i];
     }
   };
-  for (const auto& array : {g, x, y, z}) std::memset(array.get(), 0, kBytes);
+  for (const HostMemory* array : {&g, &x, &y, &z}) std::memset(array->get(), 0, kBytes);
   sweep();
   std::vector<double> times;
   for (int round = 0; round < std::max(1, rounds); ++round) times.push_back(timed(sweep));

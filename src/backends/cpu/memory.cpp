@@ -29,7 +29,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
 
 // Pages of the system that begin at a huge page; null where there are none. The last huge page may
 // be a part: it then consists of small ones.
-std::shared_ptr<void> map_pages(std::size_t bytes) {
+HostMemory map_pages(std::size_t bytes) {
   const std::size_t whole = round_up(bytes, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
   void* p =
       mmap(nullptr, whole + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -41,12 +41,19 @@ std::shared_ptr<void> map_pages(std::size_t bytes) {
   if (skip < kHugePage) munmap(base + skip + whole, kHugePage - skip);
   // Advice only: without huge pages the memory is as good, somewhat slower.
   madvise(base + skip, whole, MADV_HUGEPAGE);
-  return {base + skip, [whole](void* block) { munmap(block, whole); }};
+  return {base + skip, GiveBack{whole}};
 }
 
 }  // namespace
 
-std::shared_ptr<void> allocate_aligned(std::size_t bytes) {
+void GiveBack::operator()(void* block) const {
+  if (mapped > 0)
+    munmap(block, mapped);
+  else
+    std::free(block);
+}
+
+HostMemory allocate_aligned(std::size_t bytes) {
   // From this size on, huge pages save more in address translation than they waste.
   const bool large = bytes >= 4 * kHugePage;
   const std::size_t alignment = large ? kHugePage : kLine;
@@ -58,16 +65,16 @@ std::shared_ptr<void> allocate_aligned(std::size_t bytes) {
     if (p != nullptr && large) madvise(p, whole, MADV_HUGEPAGE);
   }
   if (p == nullptr) no_memory(bytes);
-  return {p, std::free};
+  return {p, GiveBack{}};
 }
 
-std::shared_ptr<void> allocate_zeroed(std::size_t bytes) {
+HostMemory allocate_zeroed(std::size_t bytes) {
   if (bytes < kHugePage) {
-    std::shared_ptr<void> block = allocate_aligned(bytes);
+    HostMemory block = allocate_aligned(bytes);
     std::memset(block.get(), 0, bytes);
     return block;
   }
-  std::shared_ptr<void> block = bytes <= SIZE_MAX / 2 ? map_pages(bytes) : nullptr;
+  HostMemory block = bytes <= SIZE_MAX / 2 ? map_pages(bytes) : nullptr;
   if (block == nullptr) no_memory(bytes);
   return block;
 }

@@ -54,12 +54,12 @@ Sweep run(DType type, std::int64_t first, std::int64_t rows, int threads) {
     targets.push_back(static_cast<std::int32_t>(row * 7919 % kClasses));
   const CallSpec call = sweep(type, rows, kClasses, kWidth, threads);
   const auto prepared = choose_kernel(cpu_backend(), call).kernel->prepare(call);
-  const auto scratch = cpu_backend().allocate(prepared->scratch_bytes());
+  const Buffer scratch = cpu_device().allocate(prepared->scratch_bytes());
   Sweep s;
   float dloss = 0.5f;
   void* const in[] = {x.data(), weight.data(), targets.data(), &dloss};
   void* const out[] = {&s.loss, dx.data(), dweight.data()};
-  prepared->run({in, out, scratch.get(), {}});
+  prepared->run({in, out, scratch.address(), {}});
   for (std::int64_t i = 0; i < rows * kWidth; ++i) s.dx.push_back(dx.get(i));
   for (std::int64_t i = 0; i < kClasses * kWidth; ++i) s.dweight.push_back(dweight.get(i));
   return s;

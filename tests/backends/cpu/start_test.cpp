@@ -8,10 +8,10 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/copy.h"
 #include "backends/cpu/elements/normal_pairs.h"
 #include "backends/cpu/elements/random_words.h"
 #include "backends/cpu/memory.h"
-#include "exec/move_in.h"
 #include "scalar/philox.h"
 
 namespace aloft {
@@ -74,15 +74,18 @@ TEST(ZeroedMemory, IsAlignedZeroAndWritableToItsEnd) {
   EXPECT_ANY_THROW(cpu::allocate_zeroed(std::numeric_limits<std::size_t>::max() / 4));
 }
 
-TEST(MoveIn, CopiesEveryByte) {
+TEST(Copy, CopiesEveryByte) {
   for (const std::size_t bytes : {1, 63, 64, 4095, 4097, (1 << 20) + 1, 3 * (1 << 20) + 777}) {
     std::vector<std::byte> from(bytes), to(bytes);
     // Mostly zeros: single bytes at the ends and here and there, so that pieces are skipped and
     // pieces with one byte are not.
     for (std::size_t i = 0; i < bytes; i += 9001) from[i] = std::byte{1};
     from[bytes - 1] = std::byte{0x80};
-    move_in(to.data(), from.data(), bytes);
+    cpu::copy_to_zeros(to.data(), from.data(), bytes);
     EXPECT_EQ(to, from) << bytes;
+    std::vector<std::byte> over(bytes, std::byte{0xff});
+    cpu::copy_bytes(over.data(), from.data(), bytes);
+    EXPECT_EQ(over, from) << bytes;
   }
 }
 

@@ -1,10 +1,12 @@
-#include "exec/move_in.h"
+#include "backends/cpu/copy.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-namespace aloft {
+#include "backends/cpu/parallel.h"
+
+namespace aloft::cpu {
 namespace {
 
 constexpr std::size_t kPiece = 4096;     // what is skipped when it is zero: a page
@@ -23,19 +25,30 @@ bool is_zero(const std::byte* at, std::size_t bytes) {
   return std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
+// body(begin, end) on blocks of the bytes.
+template <class Body>
+void for_each_block(std::size_t bytes, const Body& body) {
+  for_each_chunk(static_cast<std::int64_t>((bytes + kBlock - 1) / kBlock), [&](std::int64_t b) {
+    const std::size_t begin = static_cast<std::size_t>(b) * kBlock;
+    body(begin, std::min(bytes, begin + kBlock));
+  });
+}
+
 }  // namespace
 
-void move_in(std::byte* to, const std::byte* from, std::size_t bytes) {
-  const auto blocks = static_cast<std::int64_t>((bytes + kBlock - 1) / kBlock);
-#pragma omp parallel for schedule(static) if (blocks > 1)
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::size_t begin = static_cast<std::size_t>(b) * kBlock;
-    const std::size_t end = std::min(bytes, begin + kBlock);
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  for_each_block(bytes, [&](std::size_t begin, std::size_t end) {
+    std::memcpy(to + begin, from + begin, end - begin);
+  });
+}
+
+void copy_to_zeros(std::byte* to, const std::byte* from, std::size_t bytes) {
+  for_each_block(bytes, [&](std::size_t begin, std::size_t end) {
     for (std::size_t at = begin; at < end; at += kPiece) {
       const std::size_t n = std::min(kPiece, end - at);
       if (!is_zero(from + at, n)) std::memcpy(to + at, from + at, n);
     }
-  }
+  });
 }
 
-}  // namespace aloft
+}  // namespace aloft::cpu
