@@ -4,7 +4,7 @@
 # inside the program, and its html, css and js stay files that an editor understands.
 set(text "// Generated from files by cmake/embed_files.cmake.\n#include <string_view>\n\nnamespace ${namespace} {\n")
 foreach(entry IN LISTS files)
-  string(REGEX MATCH "^([a-z_]+)=(.*)$" whole "${entry}")
+  string(REGEX MATCH "^([A-Za-z0-9_]+)=(.*)$" whole "${entry}")
   set(name ${CMAKE_MATCH_1})
   file(READ "${CMAKE_MATCH_2}" hex HEX)
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")

@@ -8,7 +8,7 @@
 
 #include "aloft/loader.h"
 #include "aloft/ops.h"
-#include "backends/cpu/cpu_backend.h"
+#include "backends/catalog.h"
 #include "base/error.h"
 #include "data/array_loader.h"
 #include "data/order.h"
@@ -51,9 +51,10 @@
 
 namespace aloft {
 
-// Whoever includes this header runs on the CPU from the start.
-inline const bool cpu_is_registered = [] {
-  use_device(cpu_device());
+// Whoever includes this header runs on the CPU from the start, or on what the environment variable
+// ALOFT_DEVICE names.
+inline const bool device_is_chosen = [] {
+  use_device(chosen_device);
   return true;
 }();
 

@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
+#include "cli/device_option.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
 
@@ -109,6 +110,7 @@ Action bench_verb(CLI::App& app) {
   step->add_option("--threads", o->threads, "0: all (default: all, or the recipe's)")
       ->check(thread_count());
   step->add_option("--set", o->set, "KEY=VALUE of the recipe, as in aloft train");
+  add_device_option(*step);
   step->add_flag("--json", o->as_json, "print an object");
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
   return [o, start] {

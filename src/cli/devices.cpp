@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "backends/catalog.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/measure.h"
 #include "base/log.h"
@@ -11,7 +12,6 @@
 #include "base/text.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
-#include "runtime/current_device.h"
 
 namespace aloft::cli {
 namespace {
@@ -26,7 +26,7 @@ std::uint64_t cache_bytes(int name) {
 
 ExitCode devices(bool as_json, bool measure) {
   const std::string isa = cpu::describe(cpu::cpu_features());
-  json device = {{"backend", current_device().name()},
+  json device = {{"backend", "cpu"},
                  {"processor", machine_name()},
                  {"instruction_sets", isa},
                  {"caches",
@@ -43,7 +43,12 @@ ExitCode devices(bool as_json, bool measure) {
     device["stream_gb_s"] = cpu::measure_stream_rate();
   }
   if (as_json) {
-    print_result("{}\n", json::array({device}).dump(2));
+    json all = json::array({device});
+    for (const DeviceKind& kind : device_kinds())
+      if (kind.name != "cpu")
+        all.push_back(
+            {{"backend", kind.name}, {"summary", kind.summary}, {"variants", kind.variants}});
+    print_result("{}\n", all.dump(2));
     return ExitCode::Ok;
   }
   print_result("{:<18}{}\n", "backend", device["backend"].get<std::string>());
@@ -58,6 +63,10 @@ ExitCode devices(bool as_json, bool measure) {
     print_result("{:<18}{:.0f} GFLOP/s\n", "bf16 products", device["bf16_gflops"].get<double>());
     print_result("{:<18}{:.1f} GB/s\n", "memory stream", device["stream_gb_s"].get<double>());
   }
+  for (const DeviceKind& kind : device_kinds())
+    if (kind.name != "cpu")
+      print_result("\n--device {}: {}\n--device {}\n", kind.name, kind.summary,
+                   join(kind.variants, ", "));
   return ExitCode::Ok;
 }
 

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/device_option.h"
 #include "cli/machine.h"
 #include "cli/table.h"
 #include "cli/verb.h"
@@ -154,6 +155,7 @@ ExitCode doctor(bool as_json) {
 
 Action doctor_verb(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
+  add_device_option(app);
   app.add_flag("--json", *json, "a list of objects: check, state, saw, advice");
   return [json] { return doctor(*json); };
 }

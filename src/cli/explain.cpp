@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/bench_step.h"
+#include "cli/device_option.h"
 #include "cli/explain_kernels.h"
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
@@ -214,6 +215,7 @@ Action explain_verb(CLI::App& app) {
           ->capture_default_str();
     if (s.run == kernels)
       sub->add_flag("--each", o->each, "a row for every call, not for every kind of call");
+    add_device_option(*sub);
     sub->add_flag("--json", o->json, "JSON");
     sub->footer(fmt::format("Example:\n  aloft explain {} recipes/gpt-cpp.toml", s.name));
     sub->callback([chosen, run = s.run] { *chosen = run; });

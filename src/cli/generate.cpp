@@ -10,6 +10,7 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/device_option.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
 #include "optim/sgd.h"
@@ -222,6 +223,7 @@ Action generate_verb(CLI::App& app) {
   app.add_option("--threads", o->threads, "0: all")->check(thread_count())->capture_default_str();
   app.add_flag("--past-end", o->past_end, "go on where the model ends the text");
   app.add_flag("--json", o->as_json, "an object a line: prompt, text, tokens, ended, seed");
+  add_device_option(app);
   return [o, prompt, &app] {
     o->has_prompt = prompt->count() > 0;
     for (const char* option : {"--top-k", "--top-p", "--seed"})

@@ -4,7 +4,7 @@
 #include <exception>
 #include <sstream>
 
-#include "backends/cpu/cpu_backend.h"
+#include "backends/catalog.h"
 #include "base/output.h"
 #include "base/process.h"
 #include "base/terminal.h"
@@ -13,6 +13,7 @@
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "frontend/eager.h"
+#include "runtime/current_device.h"
 #include "runtime/threads.h"
 #include "train/recipe_names.h"
 
@@ -100,6 +101,7 @@ void check_threads() {
 }
 
 int run(int argc, char** argv) {
+  use_device(chosen_device);
   CLI::App app("aloft trains neural networks in mixed precision", "aloft");
   app.set_version_flag("--version", ALOFT_VERSION);
   app.require_subcommand(1);
@@ -135,7 +137,7 @@ int run(int argc, char** argv) {
     wrong.add_line("try", "aloft " + verb + "--help");
     throw wrong;
   }
-  use_device(cpu_device());
+  current_device();  // brings the host's threads
   check_threads();
   return static_cast<int>(chosen());
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/device_option.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "frontend/programs.h"
@@ -85,6 +86,7 @@ Action passes_verb(CLI::App& app) {
       ->needs(run_option);
   run_option->needs("graph");
   run_option->excludes(json_option);
+  add_device_option(app);
   return [o] { return o->run.empty() ? passes(o->json) : run(*o); };
 }
 

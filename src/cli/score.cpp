@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/output.h"
+#include "cli/device_option.h"
 #include "cli/verb.h"
 #include "files/safetensors.h"
 #include "frontend/amp.h"
@@ -227,6 +228,7 @@ Action score_verb(CLI::App& app) {
   app.add_option("--mode", o->mode, "graph or eager")->check(CLI::IsMember({"graph", "eager"}));
   app.add_option("--threads", o->threads, "0: all")->check(thread_count());
   app.add_flag("--json", o->as_json, "print an object");
+  add_device_option(app);
   return [o] { return score(*o); };
 }
 

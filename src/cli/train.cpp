@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "backends/catalog.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
@@ -10,6 +11,7 @@
 #include "cli/machine.h"
 #include "cli/product_rates.h"
 #include "cli/verb.h"
+#include "frontend/eager.h"
 #include "observe/report/report.h"
 #include "train/recipe.h"
 #include "train/trainer.h"
@@ -19,7 +21,7 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string recipe, out, mode;
+  std::string recipe, out, mode, device;
   std::vector<std::string> set;
   std::int64_t steps = -1, threads = -1;
   bool resume = false, force = false, print_config = false, quiet = false;
@@ -58,11 +60,13 @@ ExitCode train(const Options& o) {
   if (o.steps >= 0) overrides.push_back({"train.steps", std::to_string(o.steps)});
   if (o.threads >= 0) overrides.push_back({"train.threads", std::to_string(o.threads)});
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
+  if (!o.device.empty()) overrides.push_back({"train.device", "\"" + o.device + "\""});
   const Recipe recipe = load_recipe(o.recipe, overrides);
   if (o.print_config) {
     print_result("{}", print_config(recipe));
     return ExitCode::Ok;
   }
+  if (!recipe.train.device.empty()) use_device(open_device(recipe.train.device));
   if (o.quiet) set_log_level(LogLevel::Warning);
   // A reader of the progress that leaves (| head) is no reason to end hours of training.
   std::signal(SIGPIPE, SIG_IGN);
@@ -106,6 +110,7 @@ Action train_verb(CLI::App& app) {
       "\n\nA run begins from new weights, or with --resume from its own. It cannot begin from a\n"
       "Hugging Face folder: `aloft generate` and `aloft score` read one, and a C++ program\n"
       "trains from one (recipes/README.md).");
+  app.add_option("--device", o->device, "what to run on: cpu, sim, sim:910B3 (aloft devices)");
   return [o] { return train(*o); };
 }
 

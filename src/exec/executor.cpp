@@ -44,8 +44,7 @@ Executor::Executor(Plan plan, Device& device, const std::map<Name, VariablePtr>&
   {
     const auto held = hold_places();  // two that share variables must agree on who places them
     find_shared(variables);
-    allocate_arenas();
-    adopt(variables);
+    make_arenas(variables);
   }
   for (const Program& p : plan_.programs) prepare(p);
 }
@@ -68,27 +67,37 @@ void Executor::find_shared(const std::map<Name, VariablePtr>& variables) {
   }
 }
 
-// All but those whose every variable lies elsewhere.
-void Executor::allocate_arenas() {
+// All but those whose every variable lies elsewhere. Those of variables come first, each filled
+// before the next is there: what moves in must not be there twice at the peak.
+void Executor::make_arenas(const std::map<Name, VariablePtr>& variables) {
   std::map<Arena, bool> is_used = {
       {Arena::Gradients, true}, {Arena::Activations, true}, {Arena::Staging, true}};
-  for (const StateSlot& slot : plan_.state)
-    if (!shared_.contains(slot.id)) is_used[slot.arena] = true;
+  double moved = 0;
+  for (const StateSlot& slot : plan_.state) {
+    if (shared_.contains(slot.id)) continue;
+    is_used[slot.arena] = true;
+    moved += static_cast<double>(slot.type.max_bytes());
+  }
   double needed = 0;
   for (const auto& [arena, bytes] : plan_.arena_bytes)
     if (is_used[arena]) needed += static_cast<double>(bytes);
-  device_.need_memory(needed, arenas_text(plan_), "a smaller batch or model, or a lower precision");
-  for (const auto& [arena, bytes] : plan_.arena_bytes)
-    if (bytes > 0 && is_used[arena]) {
-      try {
-        arenas_[arena] = check_ ? check_->allocate(arena, bytes) : device_.allocate_zeroed(bytes);
-      } catch (EnvironmentError& e) {  // a block is named with the whole that it belongs to
-        e.add_line("for", std::string(name_of(arena)) + " of a plan of " +
-                              human_bytes(plan_.peak_bytes()) + " in all");
-        throw;
-      }
-      arenas_[arena].block()->place = place_;
-    }
+  device_.need_memory(needed, arenas_text(plan_), "a smaller batch or model, or a lower precision",
+                      moved);
+  for (const auto& [arena, bytes] : plan_.arena_bytes) {
+    if (bytes > 0 && is_used[arena]) allocate(arena, bytes);
+    adopt(arena, variables);
+  }
+}
+
+void Executor::allocate(Arena arena, std::size_t bytes) {
+  try {
+    arenas_[arena] = check_ ? check_->allocate(arena, bytes) : device_.allocate_zeroed(bytes);
+  } catch (EnvironmentError& e) {  // a block is named with the whole that it belongs to
+    e.add_line("for", std::string(name_of(arena)) + " of a plan of " +
+                          human_bytes(plan_.peak_bytes()) + " in all");
+    throw;
+  }
+  arenas_[arena].block()->place = place_;
 }
 
 Buffer Executor::buffer_of(const PlannedBuffer& planned) const {
@@ -99,9 +108,10 @@ Buffer Executor::buffer_of(const PlannedBuffer& planned) const {
   return whole ? whole.part(planned.bytes ? planned.offset : 0, planned.bytes) : whole;
 }
 
-void Executor::adopt(const std::map<Name, VariablePtr>& variables) {
+void Executor::adopt(Arena arena, const std::map<Name, VariablePtr>& variables) {
   std::size_t freed = 0;
   for (const StateSlot& slot : plan_.state) {
+    if (slot.arena != arena) continue;
     const auto it = variables.find(slot.id);
     if (it == variables.end())
       throw InternalError("the plan's state has no variable '" + slot.id.str() + "'");

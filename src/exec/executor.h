@@ -75,9 +75,10 @@ class Executor {
   };
   void prepare(const Program& program);
   void find_writes(Ready& ready);
-  void allocate_arenas();
+  void make_arenas(const std::map<Name, VariablePtr>& variables);
+  void allocate(Arena arena, std::size_t bytes);
   void find_shared(const std::map<Name, VariablePtr>& variables);
-  void adopt(const std::map<Name, VariablePtr>& variables);
+  void adopt(Arena arena, const std::map<Name, VariablePtr>& variables);
   Buffer buffer_of(const PlannedBuffer& planned) const;
 
   Plan plan_;

@@ -353,6 +353,11 @@ void use_device(Device& device) {
   set_default_emitter([]() -> Emitter& { return eager_session(); });
 }
 
+void use_device(Device& (*open)()) {
+  set_default_device(open);
+  set_default_emitter([]() -> Emitter& { return eager_session(); });
+}
+
 namespace {
 
 // What a thread does op by op on one device.

@@ -184,8 +184,11 @@ class EagerEmitter : public Emitter {
 };
 
 // Makes `device` the one that models are made on, and eager calls and compiled programs run on, by
-// every thread that is in no DeviceScope. <aloft/aloft.h> has done so with cpu_device().
+// every thread that is in no DeviceScope. <aloft/aloft.h> has done so with chosen_device.
 void use_device(Device& device);
+// The same, opened when it is first asked for: use_device(chosen_device) takes what ALOFT_DEVICE
+// names, or the cpu.
+void use_device(Device& (*open)());
 
 // Inside: this thread's eager session on its current device, an EagerEmitter behind a
 // CastingEmitter.

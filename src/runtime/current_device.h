@@ -5,10 +5,11 @@
 
 namespace aloft {
 
-// The one of threads that chose none. Set once, at start, by whoever knows the concrete back ends
-// (the command line, include/aloft/aloft.h).
+// The one of threads that chose none. Set at start, by whoever knows the concrete back ends (the
+// command line, include/aloft/aloft.h); opened when it is asked for first.
+void set_default_device(Device& (*open)());
 void set_default_device(Device& device);
-// This thread's. EnvironmentError E0403 where none was set.
+// This thread's. EnvironmentError E0403 where none was set, and what opening it throws.
 Device& current_device();
 
 // While one lives, this thread's current device is another:

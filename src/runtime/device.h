@@ -33,8 +33,9 @@ class Device {
   virtual Buffer allocate(std::size_t bytes, Space space = Space::Device) = 0;
   virtual Buffer allocate_zeroed(std::size_t bytes, Space space = Space::Device) = 0;
   // EnvironmentError E0401, exit status 4, where `bytes` for `what` can never be there, with both
-  // numbers and `advice`.
-  virtual void need_memory(double bytes, std::string_view what, std::string_view advice) const = 0;
+  // numbers and `advice`. `given_back`: bytes in use now that go back on the way.
+  virtual void need_memory(double bytes, std::string_view what, std::string_view advice,
+                           double given_back = 0) const = 0;
   // Gives what was freed, and is kept for later, back to the system.
   virtual void release_unused() {}
   // Where the host finds a block of memory which it shares with the device, when what the device

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "ops/cast.h"
 #include "precision/decide.h"
+#include "runtime/current_device.h"
 #include "scalar/philox.h"
 #include "train/memory_need.h"
 
@@ -33,9 +34,9 @@ models::Gpt2Cache make_cache(const models::Gpt2& model, std::int64_t rows,
   const double values = 2.0 * static_cast<double>(c.layers) * static_cast<double>(rows) *
                         static_cast<double>(c.context) * static_cast<double>(c.dim);
   if (!less_memory.empty())
-    need_memory(values * static_cast<double>(size_of(type)),
-                fmt::format("the keys and values of {} texts of {} tokens", rows, c.context),
-                less_memory);
+    current_device().need_memory(
+        values * static_cast<double>(size_of(type)),
+        fmt::format("the keys and values of {} texts of {} tokens", rows, c.context), less_memory);
   return model.make_cache(rows, c.context, type);
 }
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "runtime/current_device.h"
 
 namespace aloft {
 namespace {
@@ -45,15 +46,18 @@ double least_memory(const Recipe& r, std::int64_t vocab) {
 }
 
 void need_memory_for(const Recipe& r, std::int64_t vocab) {
-  need_memory(least_memory(r, vocab),
-              fmt::format("{} layers of width {} on {} x {} tokens, at least", r.model.layers,
-                          r.model.dim, r.train.batch, r.model.context),
-              kLessMemory);
+  current_device().need_memory(
+      least_memory(r, vocab),
+      fmt::format("{} layers of width {} on {} x {} tokens, at least", r.model.layers, r.model.dim,
+                  r.train.batch, r.model.context),
+      kLessMemory);
 }
 
 void need_memory_for(const Plan& plan, std::string_view advice) {
   const auto bytes = static_cast<double>(plan.peak_bytes());
-  need_memory(bytes, arenas_text(plan), advice);
+  double state = 0;  // in use now where the model has its values; they move into the plan's memory
+  for (const StateSlot& slot : plan.state) state += static_cast<double>(slot.type.max_bytes());
+  current_device().need_memory(bytes, arenas_text(plan), advice, state);
   warn_of_memory(bytes, arenas_text(plan), advice);
 }
 

@@ -18,7 +18,7 @@
 #include "train/recipe_fields.h"
 #include "train/recipe_names.h"
 #include "train/recipe_unused.h"
-#include "train/toml_text.h"
+#include "files/toml_text.h"
 
 namespace aloft {
 namespace {

@@ -72,6 +72,7 @@ struct TrainSection {
   std::uint64_t seed = 1;
   std::string mode = "graph";            // or "eager"
   std::int64_t threads = 0;              // 0: all
+  std::string device;                    // "sim:910B3"; empty: what ALOFT_DEVICE names, or the cpu
   std::vector<std::string> skip_passes;  // of the compiler; for comparing
 };
 

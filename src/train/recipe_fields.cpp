@@ -116,6 +116,7 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
       {Course, "train.sample_tokens", "length of a sample", &t.sample_tokens, 0, 1 << 20},
       {Changes, "train.seed", "of everything random", &t.seed, 0, 9e15},
       {Free, "train.mode", "compiled or op by op", &t.mode, 0, 0, {"graph", "eager"}},
+      {Free, "train.device", "what to run on: cpu, sim, sim:910B3 (`aloft devices`)", &t.device},
       {Free, "train.threads", "0: all the machine has", &t.threads, 0, kMostThreads},
       {Changes, "train.skip_passes",
        "passes left out, such as fuse-elementwise; see `aloft passes`", &t.skip_passes},

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "files/safetensors.h"
 #include "models/state_dict.h"
+#include "runtime/current_device.h"
 #include "train/checkpoint_folder.h"
 #include "train/model_json.h"
 #include "train/run_directory.h"
@@ -45,8 +46,9 @@ void need_own_tokenizer(const Tokenizer& found, const Path& folder, const std::s
 
 // The model, its weights to be loaded; refused before they are made where they do not fit.
 std::unique_ptr<models::Gpt2> make_model(const models::Gpt2Config& config) {
-  need_memory(4.0 * static_cast<double>(config.parameter_count()), "the weights of the model",
-              "a smaller model, or a machine with more memory");
+  current_device().need_memory(4.0 * static_cast<double>(config.parameter_count()),
+                               "the weights of the model",
+                               "a smaller model, or a machine with more memory");
   return std::make_unique<models::Gpt2>(config);
 }
 

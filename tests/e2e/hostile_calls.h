@@ -81,7 +81,7 @@ inline void with_doubles(const std::vector<std::pair<const char*, OfDouble>>& ca
 class HostileArguments : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    use_device(cpu_device());
+    use_device(chosen_device);
     testing::LastTry::watch();
   }
   void SetUp() override { tries = refused = 0; }

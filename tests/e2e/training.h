@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
+#include "backends/catalog.h"
 #include "frontend/amp.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
@@ -42,7 +42,8 @@ struct Outcome {
 // Every program that calls the library's ops registers a back end first; tests do it here.
 inline void use_cpu() {
   static const bool once = [] {
-    use_device(cpu_device());
+    use_device(chosen_device);
+    current_device();  // brings the host's threads
     return true;
   }();
   (void)once;

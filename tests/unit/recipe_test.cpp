@@ -20,7 +20,7 @@
 #include "train/resume_changes.h"
 #include "train/run_length.h"
 #include "train/session.h"
-#include "train/toml_text.h"
+#include "files/toml_text.h"
 #include "train/trainer.h"
 
 namespace aloft {

@@ -6,8 +6,10 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/parallel.h"
+#include "backends/device_kind.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "runtime/threads.h"
 
 namespace aloft {
@@ -52,7 +54,8 @@ Buffer HostDevice::allocate_zeroed(std::size_t bytes, Space space) {
   return Buffer(std::make_shared<HostBlock>(*this, space, cpu::allocate_zeroed(bytes), bytes));
 }
 
-void HostDevice::need_memory(double bytes, std::string_view what, std::string_view advice) const {
+void HostDevice::need_memory(double bytes, std::string_view what, std::string_view advice,
+                             double) const {
   aloft::need_memory(bytes, what, advice);
 }
 
@@ -76,6 +79,16 @@ class OpenMpThreads : public Threads {
 
 }  // namespace
 }  // namespace cpu
+
+DeviceKind cpu_kind() {
+  return {"cpu", "this machine's processor", {}, [](std::string_view name) -> Device& {
+            if (name != "cpu")
+              throw UserError("E0332", "there is one cpu device")
+                  .saw(in_quotes(std::string(name)))
+                  .need("cpu");
+            return cpu_device();
+          }};
+}
 
 Device& cpu_device() {
   static cpu::OpenMpThreads threads;

@@ -25,7 +25,8 @@ class HostDevice : public Device {
   std::string name() const override { return std::string(backend().name()); }
   Buffer allocate(std::size_t bytes, Space space = Space::Device) override;
   Buffer allocate_zeroed(std::size_t bytes, Space space = Space::Device) override;
-  void need_memory(double bytes, std::string_view what, std::string_view advice) const override;
+  void need_memory(double bytes, std::string_view what, std::string_view advice,
+                   double given_back) const override;
   void release_unused() override;
   std::byte* map(const Block& block) override { return static_cast<std::byte*>(block.address()); }
   Stream& stream(int) override { return stream_; }

@@ -1,4 +1,4 @@
-#include "train/toml_text.h"
+#include "files/toml_text.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,101 @@
+#include "backends/sim/sim_backend.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/sim/compute_pool.h"
+#include "backends/sim/sim_device.h"
+#include "base/error.h"
+#include "ops/op.h"
+
+namespace aloft::sim {
+namespace {
+
+// By the op's own cost: the arithmetic or the memory, whichever takes longer.
+double seconds_of(const CallSpec& call, const Profile& p) {
+  const OpDef* op = find_op(call.op);
+  if (!op) return p.launch_seconds;
+  const Cost cost = op->cost(call.attrs, call.in, call.out);
+  const bool is_low =
+      op->numeric == Numeric::Narrow && std::ranges::any_of(call.in, [](const TensorType& t) {
+        return t.dtype == DType::BF16 || t.dtype == DType::F16;
+      });
+  return p.launch_seconds + std::max(cost.flops / (is_low ? p.low_flops : p.f32_flops),
+                                     cost.bytes / p.memory_bandwidth);
+}
+
+class SimPrepared : public Prepared {
+ public:
+  SimPrepared(std::shared_ptr<const Prepared> kernel, const CallSpec& call, const Profile& profile)
+      : kernel_(std::move(kernel)),
+        threads_(call.threads),
+        symbols_(call.symbols()),
+        in_(call.in),
+        out_(call.out),
+        seconds_(seconds_of(call, profile)) {}
+
+  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+  std::string how() const override { return kernel_->how(); }
+  bool is_cut_by_bound() const override { return kernel_->is_cut_by_bound(); }
+
+  void run(const RunArgs& args) const override {
+    ensure(args.stream != nullptr, "a kernel of a software device is given its stream");
+    auto& stream = static_cast<SimStream&>(*args.stream);
+    const SimDevice& device = stream.device();
+    Work work{kernel_, {}, {}, {}, {args.symbols.begin(), args.symbols.end()}, {}};
+    for (std::size_t i = 0; i < in_.size(); ++i)
+      work.in.push_back(operand(device, args.in[i], in_[i], work));
+    for (std::size_t i = 0; i < out_.size(); ++i)
+      work.out.push_back(operand(device, args.out[i], out_[i], work));
+    if (const std::size_t bytes = kernel_->scratch_bytes())
+      work.scratch = device.real(args.scratch, bytes);
+    stream.enqueue(std::string(args.name), seconds_,
+                   [work, threads = threads_] { compute(threads, [&] { work.run(); }); });
+  }
+
+ private:
+  // A call with its operands' real memory, which it keeps.
+  struct Work {
+    std::shared_ptr<const Prepared> kernel;
+    std::vector<Buffer> held;
+    std::vector<void*> in, out;
+    std::vector<std::int64_t> symbols;
+    Buffer scratch;
+    void run() const {
+      kernel->run({in, out, scratch ? scratch.address() : nullptr, symbols, nullptr, {}});
+    }
+  };
+
+  static void* operand(const SimDevice& device, void* address, const TensorType& type, Work& work) {
+    const std::size_t bytes = type.max_bytes();
+    if (bytes == 0) return nullptr;
+    return work.held.emplace_back(device.real(address, bytes)).address();
+  }
+
+  std::shared_ptr<const Prepared> kernel_;
+  int threads_;
+  std::vector<Name> symbols_;
+  std::vector<TensorType> in_, out_;
+  double seconds_;
+};
+
+}  // namespace
+
+SimBackend::SimBackend(const Backend& underneath, const Profile& profile)
+    : underneath_(underneath), profile_(profile) {
+  features_ = underneath.features();
+  if (!profile.name.empty()) features_.capability = profile.capability;
+  features_.streams = 2;
+  features_.is_asynchronous = true;
+  features_.shares_host_memory = false;
+  features_.spaces = {{Space::Device, profile.memory}, {Space::Host, 0}};
+}
+
+std::shared_ptr<const Prepared> SimBackend::prepare(const Kernel& kernel,
+                                                    const CallSpec& call) const {
+  return std::make_shared<SimPrepared>(underneath_.prepare(kernel, call), call, profile_);
+}
+
+}  // namespace aloft::sim

@@ -1,0 +1,188 @@
+#include "backends/sim/sim_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backends/sim/sim_backend.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace aloft::sim {
+namespace {
+
+// Memory of the device's own: an address and no way to it.
+class OwnBlock : public Block {
+ public:
+  OwnBlock(Device& device, AddressSpace& addresses, void* address, std::size_t bytes)
+      : Block(device, Space::Device, address, bytes), addresses_(addresses) {}
+  ~OwnBlock() override { addresses_.remove(address()); }
+
+ private:
+  AddressSpace& addresses_;
+};
+
+// Memory of the host within its reach.
+class HostBlock : public Block {
+ public:
+  HostBlock(Device& device, Buffer real)
+      : Block(device, Space::Host, real.address(), real.bytes()), real_(std::move(real)) {}
+  const Buffer& real() const { return real_; }
+
+ private:
+  Buffer real_;
+};
+
+// The SimDevice's Backend outlives it: its kernels may be held for longer.
+const Backend& backend_of(const Device& underneath, const Profile& profile) {
+  return *new SimBackend(underneath.backend(), profile);
+}
+
+std::size_t parse_memory(std::string_view text, std::string_view name) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}};
+  for (const auto& [unit, bytes] : kUnits)
+    if (text.ends_with(unit)) {
+      const auto number = parse_double(text.substr(0, text.size() - unit.size()));
+      if (number && *number > 0 && *number < 1e6) return static_cast<std::size_t>(*number * bytes);
+    }
+  throw UserError("E0332",
+                  "the memory of the device " + in_quotes(std::string(name)) + " is unclear")
+      .saw(in_quotes(std::string(text)))
+      .need("a number above 0 with GiB, MiB or KiB, such as 2GiB");
+}
+
+}  // namespace
+
+SimOptions parse_sim(std::string_view name) {
+  SimOptions o;
+  std::string_view rest = name.substr(std::string_view("sim").size());
+  if (rest.starts_with(':')) rest.remove_prefix(1);
+  for (std::string_view part : split(rest, ',')) {
+    if (part.empty()) continue;
+    if (part.starts_with("memory="))
+      o.profile.memory = parse_memory(part.substr(7), name);
+    else if (part.starts_with("delays=") && parse_int(part.substr(7)).value_or(-1) >= 0)
+      o.delays = static_cast<std::uint64_t>(*parse_int(part.substr(7)));
+    else if (part.find('=') != std::string_view::npos)
+      throw UserError("E0332", "the device " + in_quotes(std::string(name)) + " is unclear")
+          .saw(in_quotes(std::string(part)))
+          .need("memory=2GiB, delays=SEED, or a profile: " + join(profile_names(), ", "));
+    else
+      o.profile = load_profile(std::string(part));
+  }
+  return o;
+}
+
+SimDevice::SimDevice(std::string name, SimOptions options, Device& underneath)
+    : Device(backend_of(underneath, options.profile)),
+      name_(std::move(name)),
+      options_(std::move(options)),
+      underneath_(underneath),
+      addresses_(options_.profile.memory) {
+  for (int i = 0; i < features().streams; ++i)
+    streams_.push_back(std::make_unique<SimStream>(
+        *this, i, options_.delays == 0 ? 0 : (options_.delays << 32) + 1 + (i << 30)));
+}
+
+SimDevice::~SimDevice() = default;
+
+Buffer SimDevice::block(Buffer real, Space space) {
+  if (space == Space::Host) return Buffer(std::make_shared<HostBlock>(*this, std::move(real)));
+  const std::size_t bytes = real.bytes();
+  void* address = nullptr;
+  if (!addresses_.add(real, &address))
+    throw EnvironmentError("E0401", "not enough memory on " + name_)
+        .need(human_bytes(bytes) + " in one block")
+        .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.limit()),
+                         human_bytes(addresses_.used())))
+        .advice("a smaller batch or model, or a lower precision");
+  return Buffer(std::make_shared<OwnBlock>(*this, addresses_, address, bytes));
+}
+
+Buffer SimDevice::allocate(std::size_t bytes, Space space) {
+  Buffer real = underneath_.allocate(bytes);
+  std::memset(real.address(), 0xff, bytes);  // NaN: nobody may count on what lay there before
+  return block(std::move(real), space);
+}
+
+Buffer SimDevice::allocate_zeroed(std::size_t bytes, Space space) {
+  return block(underneath_.allocate_zeroed(bytes), space);
+}
+
+void SimDevice::need_memory(double bytes, std::string_view what, std::string_view advice,
+                            double given_back) const {
+  const auto limit = static_cast<double>(addresses_.limit());
+  const double used = std::max(0.0, static_cast<double>(addresses_.used()) - given_back);
+  const auto text = [](double b) { return human_bytes(static_cast<std::uint64_t>(b)); };
+  if (limit > 0 && bytes > limit - used)
+    throw EnvironmentError("E0401", "not enough memory on " + name_)
+        .need(fmt::format("{} for {}", text(bytes), what))
+        .saw(fmt::format("{} in all, {} of it in use", text(limit), text(used)))
+        .advice(advice);
+  underneath_.need_memory(bytes, what, advice, given_back);
+}
+
+std::byte* SimDevice::map(const Block& block) {
+  if (block.space() != Space::Host) return nullptr;
+  synchronize();
+  return static_cast<std::byte*>(block.address());
+}
+
+Stream& SimDevice::stream(int index) { return *streams_.at(static_cast<std::size_t>(index)); }
+
+void SimDevice::synchronize() {
+  for (const auto& s : streams_) s->synchronize();
+}
+
+Buffer SimDevice::real(const Buffer& buffer) const {
+  ensure(&buffer.device() == this, "a buffer of this device");
+  if (const auto* host = dynamic_cast<const HostBlock*>(buffer.block().get()))
+    return host->real().part(static_cast<std::size_t>(static_cast<std::byte*>(buffer.address()) -
+                                                      static_cast<std::byte*>(host->address())),
+                             buffer.bytes());
+  return real(buffer.address(), buffer.bytes());
+}
+
+Buffer SimDevice::real(const void* address, std::size_t bytes) const {
+  if (Buffer found = addresses_.find(address, bytes)) return found;
+  throw InternalError("an instruction is given memory that " + name_ + " does not have there")
+      .saw(fmt::format("{} bytes at {}", bytes, address))
+      .need("bytes inside a block that is allocated");
+}
+
+double SimDevice::copy_seconds(std::size_t bytes, bool stays) const {
+  const Profile& p = options_.profile;
+  return p.launch_seconds +
+         static_cast<double>(bytes) / (stays ? p.memory_bandwidth / 2 : p.host_bandwidth);
+}
+
+double SimDevice::host_time() const {
+  const std::lock_guard lock(mutex_);
+  return host_time_;
+}
+
+void SimDevice::host_reaches(double time) {
+  const std::lock_guard lock(mutex_);
+  host_time_ = std::max(host_time_, time);
+}
+
+void SimDevice::note(Span span) {
+  constexpr std::size_t kMost = 1 << 20;  // what nobody takes must not fill the machine
+  const std::lock_guard lock(mutex_);
+  if (timeline_.size() < kMost) timeline_.push_back(std::move(span));
+}
+
+std::vector<Span> SimDevice::take_timeline() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(timeline_, {});
+}
+
+Buffer real_of(const Buffer& buffer) {
+  if (const auto* sim = dynamic_cast<const SimDevice*>(&buffer.device())) return sim->real(buffer);
+  return buffer;
+}
+
+}  // namespace aloft::sim

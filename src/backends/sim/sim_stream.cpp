@@ -1,0 +1,162 @@
+#include "backends/sim/sim_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "backends/sim/sim_device.h"
+#include "base/error.h"
+#include "scalar/philox.h"
+
+namespace aloft::sim {
+
+bool SimEvent::has_happened() const {
+  const std::lock_guard lock(mutex_);
+  return has_happened_;
+}
+
+void SimEvent::wait() const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return has_happened_; });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void SimEvent::happen(double time, std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  has_happened_ = true;
+  time_ = time;
+  failure_ = std::move(failure);
+  changed_.notify_all();
+}
+
+double SimEvent::time() const {
+  const std::lock_guard lock(mutex_);
+  return time_;
+}
+
+SimStream::SimStream(SimDevice& device, int index, std::uint64_t delays)
+    : device_(device), index_(index), delays_(delays), thread_([this] { loop(); }) {}
+
+SimStream::~SimStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void SimStream::push(Task task) {
+  task.issued = device_.host_time();
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  changed_.notify_all();
+}
+
+void SimStream::enqueue(std::string name, double seconds, std::function<void()> work) {
+  Task task;
+  task.name = std::move(name);
+  task.seconds = seconds;
+  task.work = std::move(work);
+  push(std::move(task));
+}
+
+void SimStream::loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return is_ending_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    run(task);
+    task = {};  // what it kept alive goes without the lock
+    lock.lock();
+  }
+}
+
+// A wait of up to 100 us before every fourth piece of work or so.
+void SimStream::delay() {
+  if (delays_ == 0) return;
+  const std::uint32_t drawn = scalar::random_bits({delays_, 0, 0, 0}, ++delays_);
+  if (drawn % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(drawn / 4 % 100));
+}
+
+void SimStream::run(Task& task) {
+  delay();
+  double begin = std::max(clock_, task.issued);
+  if (const auto* other = dynamic_cast<const SimEvent*>(task.waits_for.state().get())) {
+    try {
+      other->wait();
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+    begin = std::max(begin, other->time());
+  }
+  clock_ = begin + task.seconds;
+  if (task.work && !failure_) {
+    try {
+      task.work();
+    } catch (Error& e) {
+      e.add_line("instr",
+                 task.name + " (" + device_.name() + ", stream " + std::to_string(index_) + ")");
+      failure_ = std::current_exception();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    device_.note({index_, task.name, begin, clock_});
+  }
+  if (task.event) task.event->happen(clock_, std::exchange(failure_, nullptr));
+}
+
+Event SimStream::record() {
+  Task task;
+  task.event = std::make_shared<SimEvent>();
+  const Event event(task.event);
+  push(std::move(task));
+  return event;
+}
+
+void SimStream::wait(const Event& event) {
+  if (event.has_happened() && !dynamic_cast<const SimEvent*>(event.state().get())) return;
+  Task task;
+  task.waits_for = event;
+  push(std::move(task));
+}
+
+void SimStream::synchronize() {
+  const Event event = record();
+  event.wait();
+  device_.host_reaches(static_cast<const SimEvent&>(*event.state()).time());
+}
+
+void SimStream::copy(const Buffer& to, const Buffer& from, Before) {
+  ensure(to.bytes() == from.bytes(), "a copy has the size of what is copied");
+  if (to.bytes() == 0) return;
+  if (&from.device() != &device_ && !from.device().map(*from.block()))
+    wait(from.device().stream().record());
+  const Buffer target = device_.real(to), source = real_of(from);
+  const bool stays = &from.device() == &device_ && from.space() == to.space();
+  enqueue("copy", device_.copy_seconds(to.bytes(), stays),
+          [target, source] { std::memcpy(target.address(), source.address(), target.bytes()); });
+}
+
+void SimStream::upload(const Buffer& to, const void* from) {
+  if (to.bytes() == 0) return;
+  const std::shared_ptr<std::byte[]> bytes(new std::byte[to.bytes()]);
+  std::memcpy(bytes.get(), from, to.bytes());
+  const Buffer target = device_.real(to);
+  enqueue("upload", device_.copy_seconds(to.bytes(), false),
+          [target, bytes] { std::memcpy(target.address(), bytes.get(), target.bytes()); });
+}
+
+void SimStream::download(void* to, const Buffer& from) {
+  if (from.bytes() == 0) return;
+  const Buffer source = device_.real(from);
+  enqueue("download", device_.copy_seconds(from.bytes(), false),
+          [to, source] { std::memcpy(to, source.address(), source.bytes()); });
+  synchronize();
+}
+
+}  // namespace aloft::sim
