@@ -111,9 +111,9 @@ void Executor::allocate_arenas() {
     }
 }
 
-void* Executor::address_of(const Buffer& buffer) const {
+void* Executor::address_of(const Buffer& buffer, const VariablesOf& variables) const {
   if (!shared_.empty())
-    if (const StateSlot* slot = plan_.variable_in(buffer))
+    if (const StateSlot* slot = variables.in(buffer))
       if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second.data;
   return buffer.bytes ? arena(buffer.arena) + buffer.offset : arena(buffer.arena);
 }
@@ -152,7 +152,8 @@ void Executor::adopt(const std::map<Name, VariablePtr>& variables) {
 void Executor::prepare(const Program& program) {
   auto ready = std::make_unique<Ready>();
   ready->program = &program;
-  for (const Buffer& b : program.buffers) ready->buffers.push_back(address_of(b));
+  const VariablesOf variables(plan_);
+  for (const Buffer& b : program.buffers) ready->buffers.push_back(address_of(b, variables));
   for (const Instruction& ins : program.instructions) {
     Step& step = ready->steps.emplace_back();
     step.prepared = kernels_.get(ins.call, ins.kernel).prepared;
@@ -168,17 +169,17 @@ void Executor::prepare(const Program& program) {
     }
     step.values.assign(step.lengths.size(), 0);
   }
-  find_writes(*ready);
+  find_writes(*ready, variables);
   programs_.push_back(std::move(ready));
 }
 
-void Executor::find_writes(Ready& ready) {
+void Executor::find_writes(Ready& ready, const VariablesOf& variables) {
   const auto held = hold_places();
   constexpr std::size_t kBits = 64;
   std::map<std::atomic<std::uint64_t>*, std::uint64_t> writes;
   for (const Instruction& ins : ready.program->instructions)
     for (const BufferRef& r : ins.out) {
-      const StateSlot* slot = plan_.variable_in(ready.program->buffers[r.buffer]);
+      const StateSlot* slot = variables.in(ready.program->buffers[r.buffer]);
       if (!slot || slot->cls == StateClass::Optimizer || slot->cls == StateClass::Control) continue;
       const auto other = shared_.find(slot->id);
       Place& place = other == shared_.end() ? *place_ : *other->second.place;

@@ -74,11 +74,11 @@ class Executor {
     std::shared_ptr<Place> place;
   };
   void prepare(const Program& program);
-  void find_writes(Ready& ready);
+  void find_writes(Ready& ready, const VariablesOf& variables);
   void allocate_arenas();
   void find_shared(const std::map<Name, VariablePtr>& variables);
   void adopt(const std::map<Name, VariablePtr>& variables);
-  void* address_of(const Buffer& buffer) const;
+  void* address_of(const Buffer& buffer, const VariablesOf& variables) const;
 
   Plan plan_;
   KernelCache& kernels_;
