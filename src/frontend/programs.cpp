@@ -39,7 +39,9 @@ void check_programs(int threads, const PipelineOptions& options) {
   compile_pipeline().check(options);
 }
 
-Programs::Programs(int threads, PipelineOptions options) : options_(std::move(options)) {
+Programs::Programs(int threads, PipelineOptions options, std::map<std::string, std::string> choices)
+    : options_(std::move(options)) {
+  plan_.choices = std::move(choices);
   check_programs(threads, options_);
   plan_.threads = threads > 0 ? threads : omp_get_max_threads();
   plan_.backend = default_backend().name();

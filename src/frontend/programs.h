@@ -26,8 +26,10 @@ void check_programs(int threads, const PipelineOptions& options);
 
 class Programs {
  public:
-  // `threads` 0: as many as OpenMP has. UserErrors of check_programs().
-  explicit Programs(int threads = 0, PipelineOptions options = {});
+  // `threads` 0: as many as OpenMP has. `choices`: what was chosen by measurement for them, which
+  // the Plan records (plan/choices.h). UserErrors of check_programs().
+  explicit Programs(int threads = 0, PipelineOptions options = {},
+                    std::map<std::string, std::string> choices = {});
 
   // Traces, compiles and adds a program; replaces one of the same name. Where it throws, the
   // programs are as they were. With `draws`, which receives them, the program's random draws take

@@ -99,7 +99,7 @@ struct Plan {
   std::vector<StateSlot> state;
   std::vector<Program> programs;
   std::map<Arena, std::size_t> arena_bytes;
-  std::map<std::string, std::string> choices;  // measured choices, recorded once
+  std::map<std::string, std::string> choices;  // what was measured once (plan/choices.h)
 
   std::size_t peak_bytes() const;  // sum of the arenas: what exec allocates, to the byte
   const Program* find(std::string_view program) const;
