@@ -37,8 +37,7 @@ std::size_t columns_of(std::string_view text) {
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines;
-  while (columns_of(text) > width) {
-    const std::size_t most = bytes_of(text, width);
+  for (std::size_t most; (most = bytes_of(text, width)) < text.size();) {
     const std::size_t space = text.rfind(' ', most);
     std::size_t cut = most, next = most;
     if (space != std::string_view::npos && space > 0) {

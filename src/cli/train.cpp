@@ -14,6 +14,7 @@
 #include "frontend/eager.h"
 #include "observe/report/report.h"
 #include "train/recipe.h"
+#include "train/recorded_choices.h"
 #include "train/trainer.h"
 #include "train/validation_loss.h"
 
@@ -21,7 +22,7 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string recipe, out, mode, device;
+  std::string recipe, out, mode, device, choices;
   std::vector<std::string> set;
   std::int64_t steps = -1, threads = -1;
   bool resume = false, force = false, print_config = false, quiet = false;
@@ -77,6 +78,7 @@ ExitCode train(const Options& o) {
   t.quiet = o.quiet;
   t.machine = machine_name();
   t.measure = [] { return product_rates(); };
+  if (!o.choices.empty()) t.choices = choices_of_run(o.choices);
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
   print_result("{}\n", fit_for(Output::Out, summary(r)));
@@ -99,6 +101,9 @@ Action train_verb(CLI::App& app) {
   app.add_flag("--force", o->force,
                "go on although the data is another one; begin anew without checkpoints")
       ->needs(resume);
+  app.add_option("--choices", o->choices,
+                 "a run: what was measured for it (precision auto) is not measured again")
+      ->excludes(resume);
   app.add_option("--mode", o->mode, "graph or eager (train.mode)")
       ->check(CLI::IsMember({"graph", "eager"}));
   app.add_option("--threads", o->threads, "threads (train.threads); 0: all")->check(thread_count());

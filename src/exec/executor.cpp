@@ -100,9 +100,9 @@ void Executor::allocate(Arena arena, std::size_t bytes) {
   arenas_[arena].block()->place = place_;
 }
 
-Buffer Executor::buffer_of(const PlannedBuffer& planned) const {
+Buffer Executor::buffer_of(const PlannedBuffer& planned, const VariablesOf& variables) const {
   if (!shared_.empty())
-    if (const StateSlot* slot = plan_.variable_in(planned))
+    if (const StateSlot* slot = variables.in(planned))
       if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second.buffer;
   const Buffer whole = arena(planned.arena);
   return whole ? whole.part(planned.bytes ? planned.offset : 0, planned.bytes) : whole;
@@ -143,7 +143,8 @@ void Executor::adopt(Arena arena, const std::map<Name, VariablePtr>& variables) 
 void Executor::prepare(const Program& program) {
   auto ready = std::make_unique<Ready>();
   ready->program = &program;
-  for (const PlannedBuffer& b : program.buffers) ready->buffers.push_back(buffer_of(b));
+  const VariablesOf variables(plan_);
+  for (const PlannedBuffer& b : program.buffers) ready->buffers.push_back(buffer_of(b, variables));
   const auto address = [&](int b) { return address_of(ready->buffers[b]); };
   for (const Instruction& ins : program.instructions) {
     Step& step = ready->steps.emplace_back();
@@ -161,17 +162,17 @@ void Executor::prepare(const Program& program) {
     step.args = {step.in,     step.out,          ins.scratch >= 0 ? address(ins.scratch) : nullptr,
                  step.values, &device_.stream(), ins.identity};
   }
-  find_writes(*ready);
+  find_writes(*ready, variables);
   programs_.push_back(std::move(ready));
 }
 
-void Executor::find_writes(Ready& ready) {
+void Executor::find_writes(Ready& ready, const VariablesOf& variables) {
   const auto held = hold_places();
   constexpr std::size_t kBits = 64;
   std::map<std::atomic<std::uint64_t>*, std::uint64_t> writes;
   for (const Instruction& ins : ready.program->instructions)
     for (const BufferRef& r : ins.out) {
-      const StateSlot* slot = plan_.variable_in(ready.program->buffers[r.buffer]);
+      const StateSlot* slot = variables.in(ready.program->buffers[r.buffer]);
       if (!slot || slot->cls == StateClass::Optimizer || slot->cls == StateClass::Control) continue;
       const auto other = shared_.find(slot->id);
       Place& place = other == shared_.end() ? *place_ : *other->second.place;

@@ -74,12 +74,12 @@ class Executor {
     std::shared_ptr<Place> place;
   };
   void prepare(const Program& program);
-  void find_writes(Ready& ready);
+  void find_writes(Ready& ready, const VariablesOf& variables);
   void make_arenas(const std::map<Name, VariablePtr>& variables);
   void allocate(Arena arena, std::size_t bytes);
   void find_shared(const std::map<Name, VariablePtr>& variables);
   void adopt(Arena arena, const std::map<Name, VariablePtr>& variables);
-  Buffer buffer_of(const PlannedBuffer& planned) const;
+  Buffer buffer_of(const PlannedBuffer& planned, const VariablesOf& variables) const;
 
   Plan plan_;
   Device& device_;

@@ -38,8 +38,9 @@ void check_programs(int threads, const PipelineOptions& options) {
   compile_pipeline().check(options);
 }
 
-Programs::Programs(int threads, PipelineOptions options)
+Programs::Programs(int threads, PipelineOptions options, std::map<std::string, std::string> choices)
     : device_(current_device()), options_(std::move(options)) {
+  plan_.choices = std::move(choices);
   check_programs(threads, options_);
   plan_.threads = threads > 0 ? threads : host_threads().count();
   plan_.backend = device_.name();

@@ -6,6 +6,10 @@
 
 namespace aloft {
 
+namespace {
+const Name kInputOp = "input", kStateOp = "state", kNameKey = "name", kIdKey = "id";
+}  // namespace
+
 std::string Node::identity() const {
   std::string s = where.path.str() + "/" + op.str();
   if (where.phase != Phase::Forward) s += "." + std::string(name_of(where.phase));
@@ -21,11 +25,11 @@ std::uint64_t identity_hash(std::string_view identity) {
 ValueId Graph::add_input(Name input, const TensorType& type) {
   Attrs a;
   a.set("name", input.str());
-  return {add("input", std::move(a), {}, {type}, current_where()), 0};
+  return {add(kInputOp, std::move(a), {}, {type}, current_where()), 0};
 }
 
 Name state_id(const Node& node) {
-  for (const char* key : {"id", "name"})
+  for (Name key : {kIdKey, kNameKey})
     if (const AttrValue* value = node.attrs.find(key))
       if (const auto* text = std::get_if<std::string>(value)) return *text;
   return {};  // of a graph from text that does not verify
@@ -40,7 +44,7 @@ ValueId Graph::add_state(const Variable& v, Name id) {
     a.set("requires_grad", v.requires_grad);
     a.set("is_norm", v.is_norm);
   }
-  return {add("state", std::move(a), {}, {v.type}, current_where()), 0};
+  return {add(kStateOp, std::move(a), {}, {v.type}, current_where()), 0};
 }
 
 std::uint32_t Graph::add(Name op, Attrs attrs, std::vector<ValueId> in, std::vector<TensorType> out,
@@ -53,18 +57,19 @@ std::uint32_t Graph::add(Name op, Attrs attrs, std::vector<ValueId> in, std::vec
   node.out = std::move(out);
   node.where = where;
   node.occurrence = occurrences_[{where.path, op, where.phase}]++;
-  users_.emplace_back();
-  for (ValueId v : node.in) {
+  uses_.emplace_back(node.out.size());
+  for (std::uint32_t i = 0; i < node.in.size(); ++i) {
+    const ValueId v = node.in[i];
     ensure(v.node < n && v.index < nodes_[v.node].out.size(), "operands exist before their user");
-    auto& u = users_[v.node];
-    if (std::find(u.begin(), u.end(), n) == u.end()) u.push_back(n);
+    note_use(v, {Use::By::Node, n, i});
   }
   if (before) {
-    auto at = std::find(order_.begin(), order_.end(), *before);
-    order_.insert(at, n);
+    ensure(!nodes_[*before].erased, "a node is inserted before one that is alive");
+    order_.insert(n, *before);
   } else {
-    order_.push_back(n);
+    order_.append(n);
   }
+  if (op == kStateOp) states_.emplace(state_id(node), n);
   return n;
 }
 
@@ -82,36 +87,27 @@ int Graph::next_occurrence(const Where& where, Name op) const {
 }
 
 void Graph::set_output(Name output, ValueId value, bool is_tap) {
-  for (GraphOutput& o : outputs_)
-    if (o.name == output) {
-      o = {output, value, is_tap};
-      return;
-    }
-  outputs_.push_back({output, value, is_tap});
+  const auto next = static_cast<std::uint32_t>(outputs_.size());
+  const auto [known, is_new] = output_of_.emplace(output, next);
+  const Use use{Use::By::Output, 0, known->second};
+  if (is_new)
+    outputs_.emplace_back();
+  else
+    forget_use(read_by(use), use);
+  outputs_[use.at] = {output, value, is_tap};
+  note_use(value, use);
 }
 
 void Graph::set_update(Name id, ValueId value) {
-  for (StateUpdate& u : updates_)
-    if (u.id == id) {
-      u.value = value;
-      return;
-    }
-  updates_.push_back({id, value});
-}
-
-void Graph::set_order(std::vector<std::uint32_t> order) {
-  ensure(
-      std::is_permutation(order.begin(), order.end(), Graph::order().begin(), Graph::order().end()),
-      "an order holds the graph's nodes");
-  order_ = std::move(order);
-}
-
-const std::vector<std::uint32_t>& Graph::order() const {
-  if (order_has_erased_) {
-    std::erase_if(order_, [&](std::uint32_t n) { return nodes_[n].erased; });
-    order_has_erased_ = false;
-  }
-  return order_;
+  const auto next = static_cast<std::uint32_t>(updates_.size());
+  const auto [known, is_new] = update_of_.emplace(id, next);
+  const Use use{Use::By::Update, 0, known->second};
+  if (is_new)
+    updates_.emplace_back();
+  else
+    forget_use(read_by(use), use);
+  updates_[use.at] = {id, value};
+  note_use(value, use);
 }
 
 namespace {
@@ -123,58 +119,75 @@ std::vector<std::uint32_t> all_of(const Graph& g, Name op) {
 }
 }  // namespace
 
-std::optional<ValueId> Graph::find_input(Name wanted) const {
-  for (std::uint32_t n : order())
-    if (nodes_[n].op == Name("input"))
-      if (const auto* name = nodes_[n].attrs.find("name"))
-        if (std::get<std::string>(*name) == wanted.str()) return ValueId{n, 0};
-  return std::nullopt;
-}
 std::optional<ValueId> Graph::find_state(Name id) const {
-  for (std::uint32_t n : order())
-    if (nodes_[n].op == Name("state") && state_id(nodes_[n]) == id) return ValueId{n, 0};
-  return std::nullopt;
+  const auto it = states_.find(id);
+  return it == states_.end() ? std::nullopt : std::optional(ValueId{it->second, 0});
 }
-std::vector<std::uint32_t> Graph::inputs() const { return all_of(*this, "input"); }
-std::vector<std::uint32_t> Graph::states() const { return all_of(*this, "state"); }
+std::vector<std::uint32_t> Graph::inputs() const { return all_of(*this, kInputOp); }
+std::vector<std::uint32_t> Graph::states() const { return all_of(*this, kStateOp); }
 
-int Graph::use_count(ValueId v) const {
-  int count = 0;
-  for (std::uint32_t u : users_[v.node])
-    count += static_cast<int>(std::count(nodes_[u].in.begin(), nodes_[u].in.end(), v));
-  for (const GraphOutput& o : outputs_) count += o.value == v;
-  for (const StateUpdate& u : updates_) count += u.value == v;
-  return count;
+std::vector<std::uint32_t> Graph::readers(ValueId v) const {
+  std::vector<std::uint32_t> nodes;
+  for (const Use& use : uses(v))
+    if (use.by == Use::By::Node && (nodes.empty() || nodes.back() != use.node))
+      nodes.push_back(use.node);
+  return nodes;
+}
+
+std::vector<std::uint32_t> Graph::users(std::uint32_t n) const {
+  std::vector<std::uint32_t> nodes;
+  for (std::uint32_t i = 0; i < nodes_[n].out.size(); ++i) {
+    const std::vector<std::uint32_t> more = readers({n, i});
+    nodes.insert(nodes.end(), more.begin(), more.end());
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+void Graph::note_use(ValueId v, const Use& use) {
+  std::vector<Use>& uses = uses_[v.node][v.index];
+  if (uses.empty() || uses.back() < use)
+    uses.push_back(use);
+  else
+    uses.insert(std::lower_bound(uses.begin(), uses.end(), use), use);
+}
+
+void Graph::forget_use(ValueId v, const Use& use) {
+  std::vector<Use>& uses = uses_[v.node][v.index];
+  uses.erase(std::lower_bound(uses.begin(), uses.end(), use));
+}
+
+ValueId& Graph::read_by(const Use& use) {
+  if (use.by == Use::By::Output) return outputs_[use.at].value;
+  if (use.by == Use::By::Update) return updates_[use.at].value;
+  return nodes_[use.node].in[use.at];
 }
 
 void Graph::set_input(std::uint32_t n, int i, ValueId v) {
-  const ValueId old = nodes_[n].in[i];
-  nodes_[n].in[i] = v;
-  const auto reads_old_node = [&](ValueId x) { return x.node == old.node; };
-  if (std::none_of(nodes_[n].in.begin(), nodes_[n].in.end(), reads_old_node))
-    std::erase(users_[old.node], n);
-  auto& u = users_[v.node];
-  if (std::find(u.begin(), u.end(), n) == u.end()) u.push_back(n);
+  const Use use{Use::By::Node, n, static_cast<std::uint32_t>(i)};
+  forget_use(read_by(use), use);
+  read_by(use) = v;
+  note_use(v, use);
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {
-  const std::vector<std::uint32_t> readers = users_[from.node];
-  for (std::uint32_t u : readers)
-    for (std::size_t i = 0; i < nodes_[u].in.size(); ++i)
-      if (nodes_[u].in[i] == from) set_input(u, static_cast<int>(i), to);
-  for (GraphOutput& o : outputs_)
-    if (o.value == from) o.value = to;
-  for (StateUpdate& u : updates_)
-    if (u.value == from) u.value = to;
+  if (from == to) return;
+  for (const Use& use : std::exchange(uses_[from.node][from.index], {})) {
+    read_by(use) = to;
+    note_use(to, use);
+  }
 }
 
 void Graph::erase(std::uint32_t n) {
   for (std::uint32_t i = 0; i < nodes_[n].out.size(); ++i)
     ensure(use_count({n, i}) == 0, "an erased node is unused");
-  for (ValueId v : nodes_[n].in) std::erase(users_[v.node], n);
+  for (std::uint32_t i = 0; i < nodes_[n].in.size(); ++i)
+    forget_use(nodes_[n].in[i], {Use::By::Node, n, i});
+  if (nodes_[n].op == kStateOp) states_.erase(state_id(nodes_[n]));
   nodes_[n].in.clear();
   nodes_[n].erased = true;
-  order_has_erased_ = true;
+  order_.erase(n);
 }
 
 void verify_structure(const Graph& g) {
@@ -190,10 +203,10 @@ void verify_structure(const Graph& g) {
     const Node& node = g.node(n);
     for (ValueId v : node.in)
       if (!usable(v)) fail(n, "an operand is not defined before its use");
-    if (node.op == Name("input") || node.op == Name("state")) {
-      const auto* name = node.attrs.find("name");
+    if (node.op == kInputOp || node.op == kStateOp) {
+      const auto* name = node.attrs.find(kNameKey);
       if (!name || !std::holds_alternative<std::string>(*name)) fail(n, "it has no name");
-      const auto* id = node.attrs.find("id");
+      const auto* id = node.attrs.find(kIdKey);
       if (id && !std::holds_alternative<std::string>(*id)) fail(n, "its id is no text");
       const std::string own = id ? std::get<std::string>(*id) : std::get<std::string>(*name);
       if (seen[node.op.str() + own]++)

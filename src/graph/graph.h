@@ -16,10 +16,12 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/name.h"
+#include "graph/node_order.h"
 #include "graph/scope.h"
 #include "graph/tensor.h"
 #include "types/attrs.h"
@@ -54,6 +56,16 @@ struct StateUpdate {
   ValueId value;
 };
 
+// A place where a value is read: operand number `at` of a node, or the graph's output or update of
+// that number.
+struct Use {
+  enum class By : std::uint8_t { Node, Output, Update };
+  By by = By::Node;
+  std::uint32_t node = 0;  // By::Node alone
+  std::uint32_t at = 0;
+  friend auto operator<=>(const Use&, const Use&) = default;  // NOLINT(modernize-use-nullptr)
+};
+
 // The id of the variable that a `state` node reads.
 Name state_id(const Node& node);
 
@@ -65,8 +77,8 @@ class Graph {
   ValueId add_input(Name name, const TensorType& type);
   // `id` where the variable's name is not its own.
   ValueId add_state(const Variable& variable, Name id = {});
-  // Appends a node, or inserts it before `before`. Output types are given: inference is the ops'
-  // business. Returns its number.
+  // Appends a node, or inserts it before `before`, which is alive. Output types are given:
+  // inference is the ops' business. Returns its number.
   std::uint32_t add(Name op, Attrs attrs, std::vector<ValueId> in, std::vector<TensorType> out,
                     const Where& where, std::optional<std::uint32_t> before = std::nullopt);
   void set_output(Name name, ValueId value, bool is_tap = false);
@@ -75,19 +87,22 @@ class Graph {
   // --- reading
   const Node& node(std::uint32_t n) const { return nodes_[n]; }
   std::uint32_t capacity() const { return static_cast<std::uint32_t>(nodes_.size()); }
-  // Live nodes in execution order.
-  const std::vector<std::uint32_t>& order() const;
+  // Live nodes in execution order; which of two comes first, without looking for them there.
+  const std::vector<std::uint32_t>& order() const { return order_.list(); }
+  bool comes_before(std::uint32_t a, std::uint32_t b) const { return order_.comes_before(a, b); }
   const TensorType& type(ValueId v) const { return nodes_[v.node].out[v.index]; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::vector<StateUpdate>& updates() const { return updates_; }
-  std::optional<ValueId> find_input(Name name) const;
   std::optional<ValueId> find_state(Name id) const;
+  bool is_updated(Name id) const { return update_of_.contains(id); }
   std::vector<std::uint32_t> inputs() const;  // `input` nodes in order
   std::vector<std::uint32_t> states() const;
-  // Nodes that read any output of `n`, each once, in no particular order.
-  const std::vector<std::uint32_t>& users(std::uint32_t n) const { return users_[n]; }
-  // How often `v` is read: operands, outputs and updates.
-  int use_count(ValueId v) const;
+  // Where `v` is read: operands by node, then outputs and updates.
+  const std::vector<Use>& uses(ValueId v) const { return uses_[v.node][v.index]; }
+  int use_count(ValueId v) const { return static_cast<int>(uses(v).size()); }
+  // Nodes that read `v`, and those that read any output of `n`: each once, by their numbers.
+  std::vector<std::uint32_t> readers(ValueId v) const;
+  std::vector<std::uint32_t> users(std::uint32_t n) const;
 
   // --- changing
   void replace_uses(ValueId from, ValueId to);  // operands, outputs and updates
@@ -95,7 +110,7 @@ class Graph {
   void set_input(std::uint32_t n, int i, ValueId v);
   Where& where(std::uint32_t n) { return nodes_[n].where; }
   // The same live nodes in another order, in which every operand still comes before its readers.
-  void set_order(std::vector<std::uint32_t> order);
+  void set_order(const std::vector<std::uint32_t>& order) { order_.rearrange(order); }
   // Of the node that was added last: the occurrence that it had in the graph that it comes from.
   void set_occurrence(std::uint32_t n, int occurrence);
   void set_members(std::uint32_t n, std::string members) { nodes_[n].members = std::move(members); }
@@ -104,12 +119,20 @@ class Graph {
   int next_occurrence(const Where& where, Name op) const;
 
  private:
+  void note_use(ValueId v, const Use& use);
+  void forget_use(ValueId v, const Use& use);
+  // The value that `use` reads.
+  ValueId& read_by(const Use& use);
+
+  // Each question that passes ask of every node is answered by looking in one place, whatever the
+  // size of the graph: compile time grows with the number of layers, not with its square.
   std::vector<Node> nodes_;
-  std::vector<std::vector<std::uint32_t>> users_;
-  mutable std::vector<std::uint32_t> order_;
-  mutable bool order_has_erased_ = false;
+  std::vector<std::vector<std::vector<Use>>> uses_;  // by node and output, in ascending order
+  NodeOrder order_;
   std::vector<GraphOutput> outputs_;
   std::vector<StateUpdate> updates_;
+  std::unordered_map<Name, std::uint32_t> output_of_, update_of_;  // where each lies above
+  std::unordered_map<Name, std::uint32_t> states_;                 // nodes, by the variables' ids
   std::map<std::tuple<Name, Name, Phase>, int> occurrences_;
 };
 

@@ -41,7 +41,7 @@ void hand_over(Graph& graph, GraphEmitter& plain, ValueId v, const Tensor& g, bo
   }
   if (given != stated) {
     std::optional<ValueId> converted;
-    for (std::uint32_t u : std::vector(graph.users(v.node))) {
+    for (std::uint32_t u : graph.readers(v)) {
       const Node reader = graph.node(u);
       if (takes(graph, reader, v, given)) continue;
       if (!converted) converted = cast(plain.handle(g.id()), stated.dtype).id();

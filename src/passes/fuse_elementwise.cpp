@@ -136,7 +136,7 @@ class Fuser {
     if (both.members.size() > kMostMembers) return "the loop would have too many steps";
     const std::size_t last = position_.at(both.members.back());
     for (std::uint32_t m : both.members)
-      for (std::uint32_t user : graph_.users(m))
+      for (std::uint32_t user : graph_.readers({m, 0}))
         if (!contains(both, user) && position_.at(user) < last)
           return graph_.node(user).identity() + " reads a result before the loop could run";
     const Border border = border_of(both);
@@ -190,7 +190,7 @@ class Fuser {
       why = "the sum is not over leading axes";
     else if (with.members.size() + with.sums.size() > kMostSteps)
       why = "the loop would have too many steps";
-    for (std::uint32_t user : graph_.users(n))
+    for (std::uint32_t user : graph_.readers({n, 0}))
       if (position_.at(user) < last)
         why = graph_.node(user).identity() + " reads the sum before the loop could run";
     identity_[n] = graph_.node(n).identity();

@@ -99,16 +99,10 @@ bool depends_on(const Graph& g, ValueId v, std::uint32_t n) {
 
 // Every reader of the loss comes behind the gradient node, so that the loss may be computed there.
 bool readers_follow(const Graph& g, ValueId loss, std::uint32_t gradient) {
-  const auto& order = g.order();
-  const auto position = [&](std::uint32_t n) {
-    return std::find(order.begin(), order.end(), n) - order.begin();
-  };
-  for (std::uint32_t user : g.users(loss.node)) {
-    const auto& in = g.node(user).in;
-    if (std::find(in.begin(), in.end(), loss) != in.end() && position(user) < position(gradient))
-      return false;
-  }
-  return true;
+  const std::vector<std::uint32_t> readers = g.readers(loss);
+  return std::none_of(readers.begin(), readers.end(), [&](std::uint32_t reader) {
+    return g.comes_before(reader, gradient);
+  });
 }
 
 // The loss that `grad` is the gradient of: the same head against the same targets. None where

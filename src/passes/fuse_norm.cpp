@@ -53,11 +53,9 @@ class Fusing {
  private:
   // Every reader of n's outputs, but for `except`, comes behind `place`.
   bool readers_follow(std::uint32_t n, std::uint32_t except, std::uint32_t place) const {
-    const auto& order = g_.order();
-    const auto at = std::find(order.begin(), order.end(), place);
-    return std::none_of(order.begin(), at, [&](std::uint32_t before) {
-      const auto& users = g_.users(n);
-      return before != except && std::find(users.begin(), users.end(), before) != users.end();
+    const std::vector<std::uint32_t> users = g_.users(n);
+    return std::none_of(users.begin(), users.end(), [&](std::uint32_t user) {
+      return user != except && g_.comes_before(user, place);
     });
   }
 
@@ -98,7 +96,7 @@ class Fusing {
   void gradient(std::uint32_t n, const FusedNorm& f) {
     const Node norm = g_.node(n);
     if (g_.use_count({n, 0}) != 1) return leave(norm, "its gradient has several readers");
-    for (std::uint32_t s : std::vector(g_.users(n))) {
+    for (std::uint32_t s : g_.readers({n, 0})) {
       const Node sum = g_.node(s);
       if (!is_plain_sum(g_, sum)) continue;
       const int i = sum.in[0] == ValueId{n, 0} ? 0 : 1;

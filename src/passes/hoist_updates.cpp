@@ -50,7 +50,7 @@ class Hoist {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return behind.at(a) < behind.at(b); });
     if (order == order_) return 0;
-    graph_.set_order(std::move(order));
+    graph_.set_order(order);
     return moved;
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -57,6 +59,14 @@ class Lowering {
     int last = -1;  // instruction of the last read of the value it holds now
     bool is_state = false;
     bool may_overwrite = false;  // a state slot whose variable is updated in this program
+  };
+
+  // What an instruction reads, and which results may lie where an operand does: asked about each
+  // result, and an update of all parameters has thousands of results and operands.
+  struct Sharing {
+    std::unordered_map<int, std::vector<int>> operands_in;  // by buffer
+    std::vector<std::vector<int>> partners;                 // operands, by result
+    std::unordered_set<int> taken;                          // buffers of the results so far
   };
 
   Program& program() { return result_.program; }
@@ -160,7 +170,7 @@ class Lowering {
     Slot& slot = slots_[b];
     slot.is_state = true;
     slot.last = last_use({n, 0});
-    for (const StateUpdate& u : graph_.updates()) slot.may_overwrite |= u.id == s.id;
+    slot.may_overwrite = graph_.is_updated(s.id);
     buffer_of_[{n, 0}] = b;
     state_buffer_[s.id] = b;
     result_.state.push_back(std::move(s));
@@ -186,8 +196,11 @@ class Lowering {
       program().buffers[b].last = std::max(program().buffers[b].last, at);
     }
     std::vector<int> outs;
-    for (std::uint32_t i = 0; i < node.out.size(); ++i)
-      outs.push_back(buffer_for(node, n, i, at, choice, outs));
+    Sharing sharing = sharing_of(node, choice);
+    for (std::uint32_t i = 0; i < node.out.size(); ++i) {
+      outs.push_back(buffer_for(node, {n, i}, at, sharing));
+      sharing.taken.insert(outs.back());
+    }
     for (std::uint32_t i = 0; i < node.out.size(); ++i) {
       buffer_of_[{n, i}] = outs[i];
       slots_[outs[i]].last = std::max(last_use({n, i}), at);
@@ -213,20 +226,27 @@ class Lowering {
     program().instructions.push_back(std::move(ins));
   }
 
-  // Where output `i` of node `n` goes: its variable's buffer, a dying operand's, or a new one.
-  int buffer_for(const Node& node, std::uint32_t n, std::uint32_t i, int at,
-                 const KernelChoice& choice, const std::vector<int>& taken) {
-    const ValueId value{n, i};
-    const std::size_t bytes = node.out[i].max_bytes();
+  Sharing sharing_of(const Node& node, const KernelChoice& choice) const {
+    Sharing sharing;
+    for (std::size_t k = 0; k < node.in.size(); ++k)
+      sharing.operands_in[buffer_of_.at(node.in[k])].push_back(static_cast<int>(k));
+    sharing.partners.resize(node.out.size());
+    for (const auto& [from, to] : choice.in_place)
+      if (to < static_cast<int>(node.out.size())) sharing.partners[to].push_back(from);
+    return sharing;
+  }
+
+  // Where a result goes: its variable's buffer, a dying operand's, or a new one.
+  int buffer_for(const Node& node, ValueId value, int at, const Sharing& sharing) {
+    const std::size_t bytes = node.out[value.index].max_bytes();
     if (const auto it = update_of_.find(value); it != update_of_.end()) {
       const auto state = state_buffer_.find(it->second);
-      if (state != state_buffer_.end() && is_free(state->second, node, i, at, choice, taken)) {
+      if (state != state_buffer_.end() && is_free(state->second, value.index, at, sharing)) {
         in_place_updates_.insert({it->second, true});
         return state->second;
       }
     }
-    for (const auto& [from, to] : choice.in_place) {
-      if (to != static_cast<int>(i)) continue;
+    for (const int from : sharing.partners[value.index]) {
       const int b = buffer_of_.at(node.in[from]);
       const Slot& slot = slots_[b];
       // A variable's memory is scratch only if its new value is still to come, and only for what
@@ -235,25 +255,22 @@ class Lowering {
       if (program().buffers[b].arena == Arena::Staging) continue;
       // A gradient lies in the gradient arena from birth; nothing else moves in there.
       if (program().buffers[b].bytes != bytes) continue;
-      if (is_free(b, node, i, at, choice, taken)) return b;
+      if (is_free(b, value.index, at, sharing)) return b;
     }
     return new_buffer(node.identity(), Arena::Activations, bytes, at);
   }
 
-  // Whether output `i` of the instruction at `at` may be written to buffer `b`: the value there is
+  // Whether result `i` of the instruction at `at` may be written to buffer `b`: the value there is
   // not read later, and if it is read by this very instruction, then only by operands that the
-  // kernel lets share this output's buffer.
-  bool is_free(int b, const Node& node, std::uint32_t i, int at, const KernelChoice& choice,
-               const std::vector<int>& taken) const {
-    if (slots_[b].last > at) return false;
-    if (std::find(taken.begin(), taken.end(), b) != taken.end()) return false;
-    for (std::size_t k = 0; k < node.in.size(); ++k) {
-      if (buffer_of_.at(node.in[k]) != b) continue;
-      const std::pair<int, int> pair{static_cast<int>(k), static_cast<int>(i)};
-      if (std::find(choice.in_place.begin(), choice.in_place.end(), pair) == choice.in_place.end())
-        return false;
-    }
-    return true;
+  // kernel lets share this result's buffer.
+  bool is_free(int b, std::uint32_t i, int at, const Sharing& sharing) const {
+    if (slots_[b].last > at || sharing.taken.contains(b)) return false;
+    const auto operands = sharing.operands_in.find(b);
+    if (operands == sharing.operands_in.end()) return true;
+    const std::vector<int>& partners = sharing.partners[i];
+    return std::all_of(operands->second.begin(), operands->second.end(), [&](int k) {
+      return std::find(partners.begin(), partners.end(), k) != partners.end();
+    });
   }
 
   // Updates that could not be written in place are copied when everything else is done.

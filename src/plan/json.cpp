@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -198,12 +199,11 @@ Program program_from(const json& j, const Plan& plan) {
   return p;
 }
 
-StateSlot slot_from(const json& j, const Plan& plan) {
+StateSlot slot_from(const json& j, const Plan& plan, std::unordered_set<Name>& ids) {
   StateSlot s;
   s.name = j.at("name").get<std::string>();
   s.id = j.contains("id") ? Name(j.at("id").get<std::string>()) : s.name;
-  for (const StateSlot& other : plan.state)
-    if (other.id == s.id) refuse("two variables with the id '" + s.id.str() + "'");
+  if (!ids.insert(s.id).second) refuse("two variables with the id '" + s.id.str() + "'");
   s.type = parse_tensor_type(j.at("type").get<std::string>());
   if (!s.type.shape.is_constant()) refuse("a variable of symbolic shape: " + s.name.str());
   s.cls = enumerator<StateClass>(
@@ -230,7 +230,8 @@ Plan read_plan(const json& j) {
   plan.choices = j.at("choices").get<std::map<std::string, std::string>>();
   for (const auto& [name, bytes] : j.at("arenas").items())
     plan.arena_bytes[enumerator<Arena>(json(name), kAllArenas)] = size_from(bytes);
-  for (const json& s : j.at("state")) plan.state.push_back(slot_from(s, plan));
+  std::unordered_set<Name> ids;
+  for (const json& s : j.at("state")) plan.state.push_back(slot_from(s, plan, ids));
   for (const json& p : j.at("programs")) plan.programs.push_back(program_from(p, plan));
   return plan;
 }

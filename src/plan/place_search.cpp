@@ -82,6 +82,8 @@ void draw(std::vector<double>& noise, std::mt19937_64& random) {
 
 std::optional<std::vector<std::size_t>> place_within(std::span<const Lifetime> buffers,
                                                      std::size_t capacity, std::int64_t nodes) {
+  const auto is_block = [](const Lifetime& b) { return b.bytes > 0; };
+  if (std::count_if(buffers.begin(), buffers.end(), is_block) > kMostSearched) return std::nullopt;
   constexpr std::size_t kMostBytes = static_cast<std::size_t>(Skyline::kNever) * kAlignment;
   std::size_t total = 0;
   for (const Lifetime& b : buffers) {
@@ -91,7 +93,6 @@ std::optional<std::vector<std::size_t>> place_within(std::span<const Lifetime> b
   const Instance in = instance_of(buffers);
   std::vector<std::size_t> offsets(buffers.size(), 0);
   if (in.blocks.empty()) return offsets;
-  if (in.blocks.size() > kMostSearched) return std::nullopt;
   SkylineSearch search(in.blocks, in.sections,
                        static_cast<int>(std::min(capacity, total) / kAlignment));
   // Most runs are little more than one attempt without a way back, since how long one takes varies

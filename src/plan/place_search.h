@@ -11,7 +11,7 @@
 
 namespace aloft {
 
-inline constexpr std::size_t kMostSearched = 1024;  // buffers; beyond, there is no search
+inline constexpr int kMostSearched = 1024;  // buffers; beyond, there is no search
 
 // Offsets (multiples of kAlignment) with no overlap and no end above `capacity`; nothing where
 // there are none or where `nodes` nodes of the search did not find them.

@@ -41,28 +41,40 @@ const StateSlot* Plan::variable_in(const PlannedBuffer& buffer) const {
   return nullptr;
 }
 
+VariablesOf::VariablesOf(const Plan& plan) {
+  for (const StateSlot& s : plan.state) by_id_.emplace(s.id.str(), &s);
+}
+
+const StateSlot* VariablesOf::in(const PlannedBuffer& buffer) const {
+  const auto it = by_id_.find(buffer.name);
+  return it != by_id_.end() && it->second->arena == buffer.arena ? it->second : nullptr;
+}
+
 namespace {
 
 void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
+  std::unordered_map<Name, std::size_t> place;
+  for (const StateSlot& s : plan.state) place.emplace(s.id, place.size());
   for (const StateSlot& wanted : state) {
-    const auto known = std::find_if(plan.state.begin(), plan.state.end(),
-                                    [&](const StateSlot& s) { return s.id == wanted.id; });
-    if (known == plan.state.end()) {
+    const auto [at, is_new] = place.emplace(wanted.id, plan.state.size());
+    if (is_new) {
       plan.state.push_back(wanted);
       plan.state.back().arena = arena_of(wanted.cls);
-    } else if (known->type != wanted.type || known->cls != wanted.cls) {
+      continue;
+    }
+    const StateSlot& known = plan.state[at->second];
+    if (known.type != wanted.type || known.cls != wanted.cls)
       throw InternalError("two programs disagree about variable '" + wanted.id.str() + "'")
           .saw(wanted.type.str())
-          .need(known->type.str());
-    }
+          .need(known.type.str());
   }
 }
 
 // The end of the buffers of `program` in `arena` that are not variables', laid one behind the
 // other from `from` on.
-std::size_t lay_out(const Plan& plan, Program& program, Arena arena, std::size_t from) {
+std::size_t lay_out(const VariablesOf& variables, Program& program, Arena arena, std::size_t from) {
   for (PlannedBuffer& b : program.buffers) {
-    if (b.arena != arena || plan.variable_in(b)) continue;
+    if (b.arena != arena || variables.in(b)) continue;
     b.offset = from;
     from += aligned(b.bytes);
   }
@@ -82,16 +94,17 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
     bytes[s.arena] += aligned(s.type.max_bytes());
   }
   const std::map<Arena, std::size_t> state_bytes = bytes;
+  const VariablesOf variables(plan);
   for (Program& p : plan.programs) {
     for (PlannedBuffer& b : p.buffers) {
-      if (const StateSlot* s = plan.variable_in(b)) b.offset = s->offset;
+      if (const StateSlot* s = variables.in(b)) b.offset = s->offset;
       if (b.arena == Arena::Activations)
         bytes[b.arena] = std::max(bytes[b.arena], b.offset + aligned(b.bytes));
     }
     for (Arena arena : {Arena::Gradients, Arena::Staging}) {
       const auto it = state_bytes.find(arena);
       const std::size_t from = it == state_bytes.end() ? 0 : it->second;
-      bytes[arena] = std::max(bytes[arena], lay_out(plan, p, arena, from));
+      bytes[arena] = std::max(bytes[arena], lay_out(variables, p, arena, from));
     }
   }
   plan.arena_bytes = std::move(bytes);
@@ -142,9 +155,10 @@ void verify_program(const Plan& plan, const Program& p) {
     fail("live buffers overlap: " + std::to_string(overlap->first) + " and " +
              std::to_string(overlap->second),
          -1);
+  const VariablesOf variables(plan);
   std::vector<bool> written(p.buffers.size(), false);
   for (std::size_t b = 0; b < p.buffers.size(); ++b)
-    written[b] = plan.variable_in(p.buffers[b]) != nullptr;
+    written[b] = variables.in(p.buffers[b]) != nullptr;
   for (const NamedRef& r : p.inputs) {
     check_ref(r.ref, -1);
     written[r.ref.buffer] = true;

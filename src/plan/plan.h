@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/name.h"
@@ -97,14 +99,26 @@ struct Plan {
   std::vector<StateSlot> state;
   std::vector<Program> programs;
   std::map<Arena, std::size_t> arena_bytes;
-  std::map<std::string, std::string> choices;  // measured choices, recorded once
+  std::map<std::string, std::string> choices;  // what was measured once (plan/choices.h)
 
   std::size_t peak_bytes() const;  // sum of the arenas: what exec allocates, to the byte
   const Program* find(std::string_view program) const;
   // The variable that a program's buffer holds; null for inputs and what lives within a program.
+  // It looks through all of them: who asks about many buffers makes a VariablesOf.
   const StateSlot* variable_in(const PlannedBuffer& buffer) const;
   // Hash of everything that determines results: programs without offsets, choices.
   std::string signature() const;
+};
+
+// The variables of a plan, which must stay as it is meanwhile, by the buffers that hold them.
+class VariablesOf {
+ public:
+  explicit VariablesOf(const Plan& plan);
+  // As Plan::variable_in.
+  const StateSlot* in(const PlannedBuffer& buffer) const;
+
+ private:
+  std::unordered_map<std::string_view, const StateSlot*> by_id_;
 };
 
 Arena arena_of(StateClass cls);

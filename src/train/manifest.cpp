@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "train/recorded_choices.h"
 
 namespace aloft {
 namespace {
@@ -112,6 +113,11 @@ void read_state(const Fields& f, CheckpointMeta& meta) {
     for (const auto& [path, policy] : f.at("policies").items())
       meta.policies->emplace(path, policies.text(path.c_str()));
   }
+  if (f.has("choices")) {
+    auto choices = choices_of_json(f.at("choices"));
+    if (!choices) f.wrong("choices", "names, each with the texts \"value\" and \"because\"");
+    meta.choices = *std::move(choices);
+  }
   if (f.has("evaluations")) meta.evaluations = f.number("evaluations");
   meta.recipe = object_or_null(f, "recipe");
   meta.data = object_or_null(f, "data");
@@ -137,6 +143,7 @@ std::string manifest_text(const Manifest& manifest) {
               {"tokens", m.tokens},
               {"time_s", m.time_s},
               {"policy", m.policy},
+              {"choices", json_of(m.choices)},
               {"model", m.model},
               {"recipe", m.recipe},
               {"data", m.data},

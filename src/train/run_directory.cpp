@@ -12,6 +12,7 @@
 #include "base/leftovers.h"
 #include "base/log.h"
 #include "train/checkpoint_folder.h"
+#include "train/recorded_choices.h"
 
 namespace aloft {
 namespace {
@@ -70,6 +71,7 @@ json known_by(const CheckpointMeta& meta) {
   json known = json::object();
   if (!meta.recipe.is_null()) known["recipe"] = meta.recipe;
   if (!meta.data.is_null()) known["data"] = meta.data;
+  if (!meta.choices.all().empty()) known["choices"] = json_of(meta.choices);
   log_warning("run.json was lost: this run is compared with what its checkpoint of step {} says{}",
               meta.step, meta.recipe.is_null() ? ", which is no more than its model" : "");
   return known;

@@ -7,6 +7,7 @@
 #include "plan/lifetime.h"
 #include "runtime/threads.h"
 #include "train/model_json.h"
+#include "train/recorded_choices.h"
 
 namespace aloft {
 
@@ -24,6 +25,7 @@ json run_record(const Session& s, const DatasetInfo& data, const Programs* progr
                  {"model", json_of(s.config)},
                  {"parameters", s.config.parameter_count()},
                  {"policy", s.model->policy().str()},
+                 {"choices", json_of(s.choices)},
                  {"tokens", {{"train", data.train_tokens}, {"validation", data.validation_tokens}}},
                  {"seed", s.recipe.train.seed},
                  {"decay", decay_record(*s.optimizer)}};

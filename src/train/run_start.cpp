@@ -13,6 +13,7 @@
 #include "data/order.h"
 #include "train/data_record.h"
 #include "train/memory_need.h"
+#include "train/recorded_choices.h"
 #include "train/resume_changes.h"
 #include "train/run_length.h"
 
@@ -87,7 +88,8 @@ class Resumption {
     json data_record = is_text_gone_ ? data_record_ : data_record_of(data);
     compare_data(data_record, data.info);
     settle_length(recipe_, data.train.size(), place_);
-    return {recipe_, std::move(data), std::move(data_record), started(), history(), changes_};
+    return {recipe_,   std::move(data), std::move(data_record), started(),
+            history(), changes_,        choices_};
   }
 
  private:
@@ -96,11 +98,20 @@ class Resumption {
     json before = record_["recipe"];
     const auto origin = record_.find("origin");
     if (origin != record_.end() && !origin->contains("optimizer.momentum")) set_plain_sgd(before);
-    // `auto` was settled when the run began; another measurement must not end it.
-    if (!recipe_.precision.is_resolved())
-      if (const auto settled = settled_precision(before)) recipe_.precision = *settled;
+    take_choices(before);
     changes_ = recipe_changes(before, recipe_);
     refuse_fixed(changes_, has_checkpoint_);
+  }
+
+  // What was chosen by measurement when the run began is chosen: another measurement, or another
+  // machine, must not end it. A run whose precision was named has that when it goes on with `auto`.
+  void take_choices(const json& before) {
+    choices_ = recorded_choices(record_, (options_.out / "run.json").string());
+    if (recipe_.precision.is_resolved()) return;
+    if (const auto settled = settled_precision(before))
+      choices_.choose(std::string(kPrecisionChoice), [&] { return precision_choice(*settled); });
+    if (choices_.has(std::string(kPrecisionChoice)))
+      recipe_.precision = settle_precision(recipe_.precision, choices_, {});
   }
 
   static json lost_data_record(const CheckpointMeta& from) {
@@ -248,12 +259,14 @@ class Resumption {
   json record_, data_record_;
   Recipe recipe_;
   std::vector<RecipeChange> changes_;
+  Choices choices_;
   RunPlace place_;
   bool is_other_data_ = false, is_text_gone_ = false;
 };
 
 RunStart new_run(const Recipe& recipe, const TrainOptions& options) {
-  RunStart start{recipe, open_data(recipe, options.quiet), {}, "", json::array(), {}};
+  RunStart start{recipe, open_data(recipe, options.quiet), {}, "", json::array(), {}, {}};
+  start.choices = options.choices;
   start.data_record = data_record_of(start.data);
   settle_length(start.recipe, start.data.train.size());
   return start;

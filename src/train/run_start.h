@@ -23,6 +23,7 @@ struct RunStart {
   std::string started;                               // when the run was first begun
   nlohmann::json history = nlohmann::json::array();  // of run.json: one entry a resume
   std::vector<RecipeChange> changes;                 // of the recipe, to be said when it goes on
+  Choices choices;                                   // made by measurement before
 };
 
 // `known`: what is known of the run that goes on (RunDirectory::known); null for a new one. `from`:

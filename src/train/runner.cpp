@@ -40,7 +40,7 @@ class Evaluating {
 class GraphRunner : public Runner {
  public:
   GraphRunner(models::Gpt2& model, Optimizer& optimizer, const RunnerOptions& options)
-      : programs_(options.threads, options.pipeline) {
+      : programs_(options.threads, options.pipeline, options.choices) {
     const Shape shape{Dim::symbolic("B", options.batch), options.context};
     const std::vector<InputSpec> inputs{{"tokens", {DType::I32, shape}},
                                         {"targets", {DType::I32, shape}}};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -28,6 +29,7 @@ struct RunnerOptions {
   std::int64_t batch = 1, context = 1;
   int threads = 0;
   PipelineOptions pipeline = {};  // of the compiled programs
+  std::map<std::string, std::string> choices = {};  // for their Plan
 };
 
 class Runner {

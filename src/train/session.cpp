@@ -33,14 +33,15 @@ void make_model(Session& s) {
 }  // namespace
 
 Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
-                     const std::function<MeasuredRates()>& measure) {
+                     const std::function<MeasuredRates()>& measure, Choices choices) {
   Session s;
+  s.choices = std::move(choices);
   s.recipe = recipe;
   s.config = model_config(recipe, tokenizer_vocab);
   if (recipe.train.threads > 0) host_threads().set_count(static_cast<int>(recipe.train.threads));
   std::function<MeasuredRates()> noted;
   if (measure) noted = [&] { return s.rates.emplace(measure()); };
-  s.recipe.precision = settle_precision(recipe.precision, noted);
+  s.recipe.precision = settle_precision(recipe.precision, s.choices, noted);
   const OnlyDescribed scope;
   make_model(s);
   return s;
@@ -57,8 +58,11 @@ void make_values(Session& s) {
 
 std::unique_ptr<Runner> make_runner(Session& s) {
   const TrainSection& train = s.recipe.train;
-  const RunnerOptions o{
-      train.batch, s.config.context, static_cast<int>(train.threads), {train.skip_passes}};
+  const RunnerOptions o{train.batch,
+                        s.config.context,
+                        static_cast<int>(train.threads),
+                        {train.skip_passes},
+                        s.choices.values()};
   return train.mode == "eager" ? eager_runner(*s.model, *s.optimizer, o)
                                : graph_runner(*s.model, *s.optimizer, o);
 }

@@ -21,6 +21,7 @@ namespace aloft {
 struct Session {
   Recipe recipe;                       // precision settled
   std::optional<MeasuredRates> rates;  // what was measured for that
+  Choices choices;                     // made by measurement, here or as they were recorded
   models::Gpt2Config config;
   // Described only, until make_values().
   std::unique_ptr<models::Gpt2> model;
@@ -28,9 +29,10 @@ struct Session {
 };
 
 // `tokenizer_vocab`: pieces of the recipe's tokenizer, 0 where it has none. Sets the number of
-// OpenMP threads as the recipe says. UserErrors of recipe.h and amp.h.
+// OpenMP threads as the recipe says. What `choices` has is not measured. UserErrors of recipe.h,
+// amp.h and settle_precision().
 Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
-                     const std::function<MeasuredRates()>& measure);
+                     const std::function<MeasuredRates()>& measure, Choices choices = {});
 
 // The runner of train.mode, with its programs planned where it has some.
 std::unique_ptr<Runner> make_runner(Session& session);

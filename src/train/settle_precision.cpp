@@ -1,6 +1,7 @@
 // Which low type `auto` means on this machine, and whether the one asked for pays here.
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "train/trainer.h"
 
@@ -10,6 +11,44 @@ namespace {
 double ratio_of(const MeasuredRates& rates) {
   return rates.f32_gflops > 0 ? rates.bf16_gflops / rates.f32_gflops : 0;
 }
+
+std::string numbers_of(const MeasuredRates& rates) {
+  return fmt::format("bf16 {:.0f} GFLOP/s, f32 {:.0f} GFLOP/s on a large product ({:.2f}x)",
+                     rates.bf16_gflops, rates.f32_gflops, ratio_of(rates));
+}
+
+// Half-width storage pays a little even where the products are no faster; the bar leaves room for
+// noise in the measurement.
+constexpr double kWorthIt = 1.05;
+
+MeasuredChoice measured_choice(const MeasuredRates& rates) {
+  PrecisionRecipe best;
+  best.level = ratio_of(rates) >= kWorthIt ? Level::O2 : Level::O0;
+  best.auto_reason = numbers_of(rates);
+  return precision_choice(best);
+}
+
+UserError cannot_hold(const MeasuredChoice& choice) {
+  UserError e("E0829", "what was chosen by measurement cannot be taken here");
+  e.add_line("saw", fmt::format("{} = {}", kPrecisionChoice, choice.value));
+  e.add_line("because", choice.because.empty() ? "nothing is recorded" : choice.because);
+  return e;
+}
+
+// The level and the type that a choice names, and nothing else.
+PrecisionRecipe named_by(const MeasuredChoice& choice, const Capability& here) {
+  std::vector<RecipeMistake> mistakes;
+  const PrecisionRecipe named = parse_precision(choice.value, mistakes);
+  if (!mistakes.empty() || !named.is_resolved() || precision_choice(named).value != choice.value)
+    throw cannot_hold(choice)
+        .need("a level and a type, such as O2:bf16")
+        .advice("bring the record back as it was, or begin a new run, which measures");
+  if (named.level != Level::O0 && !here.stores(named.low))
+    throw cannot_hold(choice)
+        .need("a device that stores " + std::string(name_of(named.low)))
+        .advice("go on where it was chosen, or begin a new run (another --out), which measures");
+  return named;
+}
 }  // namespace
 
 std::string describe(const MeasuredRates& rates) {
@@ -18,31 +57,32 @@ std::string describe(const MeasuredRates& rates) {
                      rates.source);
 }
 
-PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
-                                 const std::function<MeasuredRates()>& measure) {
-  const bool wants_low = recipe.level_is_auto || recipe.level != Level::O0;
-  if (!wants_low || !measure) {
-    if (recipe.is_resolved()) return recipe;
-    return resolve_auto(recipe, recipe.level_is_auto ? Level::O0 : recipe.level,
-                        recipe.low_is_auto ? DType::BF16 : recipe.low, "nothing was measured");
-  }
-  const MeasuredRates rates = measure();
-  const double ratio = ratio_of(rates);
-  const std::string numbers =
-      fmt::format("bf16 {:.0f} GFLOP/s, f32 {:.0f} GFLOP/s on a large product ({:.2f}x)",
-                  rates.bf16_gflops, rates.f32_gflops, ratio);
+MeasuredChoice precision_choice(const PrecisionRecipe& settled) {
+  PrecisionRecipe plain;
+  plain.level = settled.level;
+  plain.low = settled.level == Level::O0 ? plain.low : settled.low;
+  return {print_precision(plain), settled.auto_reason};
+}
+
+PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices,
+                                 const std::function<MeasuredRates()>& measure,
+                                 const Capability& here) {
   if (recipe.is_resolved()) {
-    if (recipe.low == DType::BF16 && ratio <= 1)
-      log_warning("bf16 is no faster than fp32 on this machine: {}. O0 may train faster.", numbers);
+    const bool was_chosen = !recipe.auto_reason.empty();  // and so measured before
+    if (was_chosen || recipe.level == Level::O0 || !measure) return recipe;
+    const MeasuredRates rates = measure();
+    if (recipe.low == DType::BF16 && ratio_of(rates) <= 1)
+      log_warning("bf16 is no faster than fp32 on this machine: {}. O0 may train faster.",
+                  numbers_of(rates));
     return recipe;
   }
-  // Half-width storage pays a little even where the products are no faster; the bar leaves room
-  // for noise in the measurement.
-  constexpr double kWorthIt = 1.05;
-  const bool low_pays = ratio >= kWorthIt;
-  const Level level = recipe.level_is_auto ? (low_pays ? Level::O2 : Level::O0) : recipe.level;
-  const DType low = recipe.low_is_auto ? DType::BF16 : recipe.low;
-  return resolve_auto(recipe, level, low, numbers);
+  const std::string name(kPrecisionChoice);
+  const bool is_wide = !recipe.level_is_auto && recipe.level == Level::O0;
+  if (is_wide || (!measure && !choices.has(name)))
+    return resolve_auto(recipe, Level::O0, DType::BF16, "nothing was measured");
+  const MeasuredChoice& choice = choices.choose(name, [&] { return measured_choice(measure()); });
+  const PrecisionRecipe named = named_by(choice, here);
+  return resolve_auto(recipe, named.level, named.low, choice.because);
 }
 
 }  // namespace aloft

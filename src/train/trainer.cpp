@@ -50,7 +50,8 @@ class Training {
         saver_(directory_, recipe.train),
         from_(options.resume ? saver_.to_resume(options.force) : std::nullopt),
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
-        session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure)) {
+        session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure,
+                              start_.choices)) {
     if (from_)
       refuse_other_model(model_differences(from_->meta, json_of(config_), model_->policy().str()));
     names_ = culprit_names(*optimizer_);
@@ -418,6 +419,7 @@ class Training {
     meta.tokens = tokens_;
     meta.time_s = time_;
     meta.policy = model_->policy().str();
+    meta.choices = session_.choices;
     meta.model = json_of(config_);
     meta.recipe = json_of(recipe_);
     meta.data = start_.data_record;

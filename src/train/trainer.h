@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 #include "data/pack.h"
+#include "plan/choices.h"
 #include "train/best_validation.h"
 #include "train/recipe.h"
+#include "types/capability.h"
 
 namespace aloft {
 
@@ -29,6 +31,7 @@ struct TrainOptions {
   bool quiet = false;
   std::string machine;                          // description for run.json
   std::function<MeasuredRates()> measure;       // asked at most once
+  Choices choices;  // for a new run: recorded by another, and not to be measured again
   std::function<void(const Path& run)> report;  // writes report.html when the run ends
 };
 
@@ -57,10 +60,16 @@ struct TrainResult {
 // directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 
-// Replaces `auto` by the better measured type, with the reason; the same recipe otherwise. Warns
-// where a low type was asked for that this machine multiplies more slowly than fp32.
-PrecisionRecipe settle_precision(const PrecisionRecipe& recipe,
-                                 const std::function<MeasuredRates()>& measure);
+// Replaces `auto` by what `choices` records, or else by the better measured type, which they then
+// record, with the reason; the same recipe otherwise. Warns where a low type was asked for that
+// this machine multiplies more slowly than fp32. UserError E0829 where what is recorded is no
+// precision, or of a type that is not there (`here`).
+PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices,
+                                 const std::function<MeasuredRates()>& measure,
+                                 const Capability& here = {});
+// The name of that choice, and its value for a precision that is settled: level and type.
+inline constexpr std::string_view kPrecisionChoice = "precision";
+MeasuredChoice precision_choice(const PrecisionRecipe& settled);
 
 // Where packed data lies unless a recipe says otherwise: XDG_CACHE_HOME or ~/.cache, /aloft.
 Path default_cache();

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "base/error.h"
 
 namespace aloft {
@@ -104,6 +107,81 @@ TEST(Graph, KeepsUseDefWhileItChanges) {
   g.erase(4);
   EXPECT_NO_THROW(verify_structure(g));
   EXPECT_EQ(g.order().size(), 4u);
+}
+
+// Random changes; what the graph says of readers and order is compared with a look at every node.
+TEST(Graph, KnowsReadersAndOrderAsEveryNodeShowsThem) {
+  std::mt19937 random(5);
+  const TensorType type{DType::F32, Shape{2}};
+  Graph g;
+  std::vector<ValueId> values{g.add_input("x", type)};
+  const auto any = [&] { return values[random() % values.size()]; };
+  const auto before = [&](ValueId a, ValueId b) { return g.comes_before(a.node, b.node); };
+  for (int change = 0; change < 3000; ++change) {
+    const int kind = static_cast<int>(random() % 8);
+    const ValueId v = any(), w = any();
+    if (kind < 3) {
+      values.push_back({g.add("add", {}, {v, w, v}, {type}, {}), 0});
+    } else if (kind == 3 && v.node != 0) {  // with operands of what it is inserted before
+      const ValueId first = g.node(v.node).in[0];
+      values.push_back({g.add("neg", {}, {first}, {type}, {}, v.node), 0});
+    } else if (kind == 4 && before(v, w)) {
+      g.set_input(w.node, static_cast<int>(random() % g.node(w.node).in.size()), v);
+    } else if (kind == 5 && before(v, w)) {
+      g.replace_uses(w, v);
+    } else if (kind == 6) {
+      g.set_output("out" + std::to_string(random() % 5), v);
+    } else if (v.node != 0 && g.use_count(v) == 0) {
+      g.erase(v.node);
+      std::erase(values, v);
+    }
+  }
+  EXPECT_NO_THROW(verify_structure(g));
+  const auto& order = g.order();
+  ASSERT_EQ(order.size(), values.size());
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    ASSERT_TRUE(g.comes_before(order[i - 1], order[i]));
+    ASSERT_FALSE(g.comes_before(order[i], order[i - 1]));
+  }
+  for (ValueId v : values) {
+    std::vector<std::uint32_t> readers;
+    long uses = 0;
+    for (std::uint32_t n = 0; n < g.capacity(); ++n) {
+      const auto& in = g.node(n).in;
+      const long count = std::count(in.begin(), in.end(), v);
+      if (count > 0) readers.push_back(n);
+      uses += count;
+    }
+    for (const GraphOutput& o : g.outputs()) uses += o.value == v;
+    ASSERT_EQ(g.readers(v), readers);
+    ASSERT_EQ(g.users(v.node), readers);
+    ASSERT_EQ(g.use_count(v), uses);
+  }
+}
+
+// As a gradient that is emitted before an update, and always before what came last.
+TEST(Graph, KeepsTheOrderOfAnyNumberOfInsertions) {
+  const TensorType type{DType::F32, Shape{2}};
+  for (const bool always_before_the_last : {false, true}) {
+    Graph g;
+    const ValueId x = g.add_input("x", type);
+    std::uint32_t last = g.add("neg", {}, {x}, {type}, {});
+    std::vector<std::uint32_t> expected{x.node, last};
+    for (int i = 0; i < 200; ++i) {
+      const std::uint32_t n = g.add("neg", {}, {x}, {type}, {}, last);
+      expected.insert(always_before_the_last ? expected.begin() + 1 : expected.end() - 1, n);
+      if (always_before_the_last) last = n;
+    }
+    EXPECT_EQ(g.order(), expected);
+    for (std::size_t i = 1; i < expected.size(); ++i)
+      ASSERT_TRUE(g.comes_before(expected[i - 1], expected[i]));
+    std::reverse(expected.begin() + 1, expected.end());
+    g.set_order(expected);
+    EXPECT_EQ(g.order(), expected);
+    EXPECT_TRUE(g.comes_before(expected[1], expected[2]));
+    expected.back() = expected[1];
+    EXPECT_THROW(g.set_order(expected), InternalError);
+  }
 }
 
 TEST(Graph, RefusesAnUpdateOfAnotherType) {

@@ -11,6 +11,7 @@
 
 #include "data_file.h"
 #include "plan/lifetime.h"
+#include "plan/occupancy.h"
 #include "plan/place_search.h"
 
 namespace aloft {
@@ -84,6 +85,102 @@ TEST(Placement, TheSearchIsExactOnSmallInstances) {
     expect_within(buffers, *offsets, best);
     ASSERT_FALSE(place_within(buffers, best - 64, 2000)) << instance;
   }
+}
+
+// What Occupancy answers, by going through all that is taken in the order of offsets.
+std::size_t lowest_gap(const std::vector<Lifetime>& taken, const std::vector<std::size_t>& offsets,
+                       const Lifetime& b) {
+  std::vector<int> order(taken.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int x, int y) { return offsets[x] < offsets[y]; });
+  std::size_t at = 0;
+  for (int other : order) {
+    if (taken[other].first > b.last || b.first > taken[other].last) continue;
+    if (offsets[other] >= at + b.bytes) break;
+    at = std::max(at, offsets[other] + taken[other].bytes);
+  }
+  return at;
+}
+
+TEST(Placement, TheLowestGapIsFoundWithoutLookingAtEachBuffer) {
+  std::mt19937 random(29);
+  for (int instance = 0; instance < 300; ++instance) {
+    const int times = 1 + static_cast<int>(random() % 70);
+    Occupancy occupancy(times);
+    std::vector<Lifetime> taken;
+    std::vector<std::size_t> offsets;
+    for (int i = 0; i < 60; ++i) {
+      Lifetime b;
+      b.first = static_cast<int>(random() % times);
+      b.last = std::min(times - 1, b.first + static_cast<int>(random() % times));
+      b.bytes = 1 + random() % 9;
+      const std::size_t at = occupancy.lowest_gap(b.first, b.last, b.bytes);
+      ASSERT_EQ(at, lowest_gap(taken, offsets, b)) << instance << ": " << i;
+      if (random() % 8 == 0) continue;
+      // Not always where it fits: what is taken may overlap.
+      taken.push_back(b);
+      offsets.push_back(random() % 4 ? at : random() % 100);
+      occupancy.take(b.first, b.last, offsets.back(), b.bytes);
+    }
+  }
+}
+
+// As a model's layers give them: what the forward pass keeps lives until its layer's backward pass,
+// and each of both has some of its own.
+std::vector<Lifetime> layers(int count) {
+  std::vector<Lifetime> buffers;
+  const int end = 20 * count;
+  for (int layer = 0; layer < count; ++layer)
+    for (int i = 0; i < 10; ++i) {
+      const int at = 10 * layer + i, back = end - at;
+      const std::size_t bytes = 64 * (1 + static_cast<std::size_t>(i) * 7 % 4);
+      buffers.push_back({at, back, bytes});
+      buffers.push_back({at, at + 1 + i % 3, 3 * bytes});
+      buffers.push_back({back - 1, std::min(end, back + i % 4), 2 * bytes});
+    }
+  return buffers;
+}
+
+TEST(Placement, WhatADeepModelCostsGrowsWithItsBuffers) {
+  const auto looks = [](const std::vector<Lifetime>& buffers) {
+    Occupancy occupancy(buffers.front().last + 1);
+    for (const Lifetime& b : buffers)
+      occupancy.take(b.first, b.last, occupancy.lowest_gap(b.first, b.last, b.bytes), b.bytes);
+    return occupancy.looks();
+  };
+  EXPECT_LT(looks(layers(200)), 2.6 * looks(layers(100)));
+  const std::vector<Lifetime> deep = layers(800);
+  const Placement p = place(deep);
+  EXPECT_FALSE(find_overlap(deep, p.offsets));
+  EXPECT_LT(p.peak, p.lower_bound + p.lower_bound / 10);
+}
+
+TEST(Placement, TheJudgeSeesEveryOverlapThatPairsShow) {
+  std::mt19937 random(31);
+  int overlaps = 0;
+  for (int instance = 0; instance < 3000; ++instance) {
+    std::vector<Lifetime> buffers(2 + random() % 7);
+    std::vector<std::size_t> offsets(buffers.size());
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      buffers[i].first = static_cast<int>(random() % 12);
+      buffers[i].last = buffers[i].first + static_cast<int>(random() % 4);
+      buffers[i].bytes = random() % 4;
+      offsets[i] = random() % 20;
+    }
+    std::optional<std::pair<int, int>> first;
+    for (int i = 0; i < static_cast<int>(buffers.size()); ++i)
+      for (int j = 0; j < i; ++j) {
+        const Lifetime &a = buffers[i], &b = buffers[j];
+        const bool meet = a.first <= b.last && b.first <= a.last && a.bytes > 0 && b.bytes > 0 &&
+                          offsets[i] < offsets[j] + b.bytes && offsets[j] < offsets[i] + a.bytes;
+        if (meet && !first) first = std::pair{j, i};
+      }
+    overlaps += first.has_value();
+    ASSERT_EQ(find_overlap(buffers, offsets), first) << instance;
+  }
+  EXPECT_GT(overlaps, 500);
+  EXPECT_LT(overlaps, 2500);
 }
 
 TEST(Placement, TheJudgeSeesAnOverlap) {
