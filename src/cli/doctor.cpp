@@ -20,7 +20,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
-#include "train/trainer.h"
+#include "train/open_data.h"
 
 namespace aloft::cli {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "plan/lifetime.h"
 #include "train/model_json.h"
+#include "train/record_json.h"
 
 namespace aloft {
 
