@@ -17,9 +17,9 @@
 //
 // Steps count from 1 over the whole run, skipped ones and those before a resume included. Losses
 // are in nats a token, times in seconds, on the clock of the machine. A step's numbers come when
-// they are known: on a device that works on its own, the next step may have been issued by then,
-// and StepBegun of n + 1 may come before StepDone of n. All others are told of a state at which
-// nothing is under way: what they say of a step is of the state behind it.
+// they are known, and with them StepSkipped and EpochDone: on a device that works on its own, the
+// next step may have been issued by then, and StepBegun of n + 1 may come before StepDone of n. The
+// others are told of a state at which nothing is under way, that behind the step which they name.
 //
 // A reference in an event is valid until its handler returns.
 #pragma once
@@ -164,9 +164,9 @@ struct Diverged {
   const std::string& kept;  // the newest healthy checkpoint; empty: there is none
 };
 
-// What was to be trained is trained and saved; the run's record is about to be written for the last
-// time. What belongs to the end of a run is made here, and files are brought to where readers see
-// them.
+// What was to be trained is trained and saved, as far as an error leaves it to be; the run's record
+// is about to be written for the last time. What belongs to the end of a run is made here, and
+// files are brought to where readers see them.
 struct RunClosing {
   std::int64_t step = 0;         // made so far
   const TrainResult& result;     // as it is known so far; result.exit: how the run ends

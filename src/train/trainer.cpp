@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "base/system_failure.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
 #include "train/data_record.h"
@@ -20,6 +19,7 @@
 #include "train/memory_need.h"
 #include "train/model_json.h"
 #include "train/record_json.h"
+#include "train/recorded_error.h"
 #include "train/resume_changes.h"
 #include "train/run_directory.h"
 #include "train/run_record.h"
@@ -80,29 +80,10 @@ class Training {
     try {
       loop();
       finish();
-    } catch (const Error& error) {
-      leave(error);
-      throw;
-    } catch (const std::bad_alloc&) {
-      leave(EnvironmentError("E0401", "out of memory"));
-      throw;
-    } catch (const std::system_error& error) {
-      leave(system_error(error));
-      throw;
-    } catch (const std::exception& error) {
-      if (listeners_.guest_has_thrown())
-        leave(listener_error(error.what()));
-      else
-        leave(InternalError(error.what()));
-      throw;
-    } catch (...) {  // only what the program's own code throws is no exception
-      leave(listener_error("something that is no exception"));
+    } catch (...) {
+      leave(recorded_error(std::current_exception(), listeners_.guest_has_thrown()));
       throw;
     }
-  }
-
-  static UserError listener_error(const std::string& thrown) {
-    return UserError("E0828", "a listener of the program has failed").saw(thrown);
   }
 
   void tell_begin() {
