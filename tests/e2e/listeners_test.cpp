@@ -322,6 +322,20 @@ TEST_F(Listeners, ADivergenceIsToldWithWhatIsKept) {
   EXPECT_EQ(witness.record["error"]["code"], "E0810");
 }
 
+// All steps are made, and what they have come to is not worth going on from.
+TEST_F(Listeners, AnEndThatIsWorthNothingIsTold) {
+  Witness witness;
+  EXPECT_THROW(watched("worthless", {&witness},
+                       {"precision.level=O0", "optimizer.lr=1e4", "schedule.kind=constant",
+                        "schedule.warmup=0", "train.eval_every=0", "train.checkpoint_every=0"}),
+               DivergedError);
+  EXPECT_EQ(std::vector(witness.said.end() - 8, witness.said.end()),
+            (std::vector<std::string>{"steps over 12", "evaluation begun 12", "evaluation done 12",
+                                      "checkpoint begun 12", "checkpoint saved 12", "diverged 12",
+                                      "closing 12", "ended by E0822 12"}));
+  EXPECT_EQ(witness.record["error"]["code"], "E0822");
+}
+
 // What it has thrown ends the run, what is healthy is saved first, and nothing of it is asked
 // again.
 TEST_F(Listeners, OneThatThrowsEndsTheRunWithItsError) {
