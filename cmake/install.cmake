@@ -49,7 +49,7 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 # interface made from the headers.
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
         FILES_MATCHING PATTERN "*.toml" PATTERN "README.md")
-set(pages checkpoints errors exit-codes memory metrics number-types parameter-groups precision
+set(pages checkpoints errors exit-codes listeners memory metrics number-types parameter-groups precision
           run-directory tensorboard threads)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")
 install(FILES ${pages} LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

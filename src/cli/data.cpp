@@ -20,9 +20,9 @@
 #include "data/open_tokens.h"
 #include "data/tokenizer.h"
 #include "train/data_record.h"
+#include "train/open_data.h"
 #include "train/recipe_unused.h"
 #include "train/run_directory.h"
-#include "train/trainer.h"
 
 namespace aloft::cli {
 namespace {

@@ -21,7 +21,7 @@
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "runtime/threads.h"
-#include "train/trainer.h"
+#include "train/open_data.h"
 
 namespace aloft::cli {
 namespace {

@@ -6,7 +6,8 @@
 
 #include "backends/cpu/measure.h"
 #include "base/file.h"
-#include "train/trainer.h"
+#include "train/open_data.h"
+#include "train/settle_precision.h"
 
 namespace aloft::cli {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/trainer.h"
+#include "train/open_data.h"
 
 namespace aloft {
 

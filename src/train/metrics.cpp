@@ -7,6 +7,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "train/manifest.h"
+#include "train/record_json.h"
 
 namespace aloft {
 namespace {
@@ -21,7 +23,6 @@ constexpr const char* kLines = "metrics.jsonl";
 // Takes what lies beyond away from a run's record; what is left. The lines were on the disk before
 // the checkpoint was: that some are gone is somebody else's doing, and said.
 KeptLines cut_back(const Path& folder, ResumedAt at) {
-  cut_events(folder, at.step, at.is_evaluated ? "" : "validation/");
   const Path path = folder / kLines;
   const std::string text = path_exists(path) ? read_file(path, std::uint64_t{8} << 30) : "";
   KeptLines lines = at.step > 0 ? lines_up_to(text, at) : KeptLines();  // 0: it starts anew
@@ -93,51 +94,46 @@ KeptLines lines_up_to(std::string_view text, ResumedAt last) {
   return out;
 }
 
-Metrics::Metrics(const Path& folder, ResumedAt at)
-    : evaluations_(cut_back(folder, at).evaluations), file_(folder / kLines), board_(folder) {
-  if (at.step > 0) board_.restart_at(at.step + 1);
+void Metrics::run_begun(const RunBegun& e, Control&) {
+  evaluations_ = cut_back(e.folder, {e.step, e.is_evaluated, e.evaluations}).evaluations;
+  file_.emplace(e.folder / kLines);
 }
 
-void Metrics::line(const std::string& text) { file_.write(text + "\n"); }
-
-void Metrics::step(const StepRecord& r) {
-  json j = {{"step", r.step},
-            {"loss", number(r.loss)},
-            {"lr", r.lr},
-            {"grad_norm", number(r.grad_norm)},
-            {"loss_scale", r.loss_scale},
-            {"skipped", r.skipped},
-            {"tokens", r.tokens},
-            {"tokens_per_s", r.tokens_per_s},
-            {"time_s", r.time_s}};
-  if (r.skipped) j["culprit"] = r.culprit;
-  line(j.dump());
-  board_.scalar("train/loss", r.loss, r.step);
-  board_.scalar("train/lr", r.lr, r.step);
-  board_.scalar("train/grad_norm", r.grad_norm, r.step);
-  board_.scalar("train/loss_scale", r.loss_scale, r.step);
-  board_.scalar("train/tokens_per_s", r.tokens_per_s, r.step);
+void Metrics::step_done(const StepDone& e, Control&) {
+  json j = {{"step", e.step},
+            {"loss", number(e.loss)},
+            {"lr", e.lr},
+            {"grad_norm", number(e.grad_norm)},
+            {"loss_scale", e.loss_scale},
+            {"skipped", e.skipped},
+            {"tokens", e.tokens},
+            {"tokens_per_s", e.tokens_per_s},
+            {"time_s", e.time_s}};
+  if (e.skipped) j["culprit"] = e.culprit;
+  file_->write(j.dump() + "\n");
 }
 
-void Metrics::evaluation(std::int64_t step, const ValidationLoss& loss) {
-  json j = json_of(loss);
-  j["step"] = step;
-  line(j.dump());
+void Metrics::evaluation_done(const EvaluationDone& e, Control&) {
+  if (e.is_repeated) return;
+  json j = json_of(e.validation);
+  j["step"] = e.step;
+  file_->write(j.dump() + "\n");
   ++evaluations_;
-  board_.scalar("validation/loss", loss.loss, step);
-  board_.scalar("validation/perplexity", loss.perplexity, step);
-  if (loss.bits_per_byte) board_.scalar("validation/bits_per_byte", *loss.bits_per_byte, step);
-  flush();
+  file_->flush();
 }
 
-void Metrics::flush() {
-  file_.flush();
-  board_.flush();
+void Metrics::checkpoint_begun(const CheckpointBegun& e) {
+  file_->sync();  // a run that goes on from here has every line up to it
+  e.meta.evaluations = evaluations_;
 }
 
-void Metrics::sync() {
-  file_.sync();
-  board_.sync();
+void Metrics::run_closing(const RunClosing& e) {
+  try {
+    file_->flush();
+  } catch (const Error& error) {
+    if (!e.error) throw;
+    log_warning("the metrics are not whole: {}", error.what());
+  }
 }
 
 }  // namespace aloft

@@ -1,24 +1,15 @@
-// The record of a run: metrics.jsonl, one object a line, and TensorBoard's event files beside it.
+// The record of a run's numbers: metrics.jsonl, one object a line.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/append_file.h"
-#include "files/tensorboard.h"
-#include "train/validation_loss.h"
+#include "train/listener.h"
 
 namespace aloft {
-
-struct StepRecord {
-  std::int64_t step = 0;  // attempted steps so far
-  double loss = 0, lr = 0, grad_norm = 0, loss_scale = 1;
-  bool skipped = false;
-  std::string culprit;      // the parameter whose gradient was not finite; empty: none
-  std::int64_t tokens = 0;  // trained on so far
-  double tokens_per_s = 0, time_s = 0;
-};
 
 // Where a run goes on: behind so many steps, and whether its state was evaluated there before it
 // was saved. What an evaluation that came after the save wrote is written again, or never.
@@ -36,27 +27,22 @@ struct KeptLines {
 };
 KeptLines lines_up_to(std::string_view text, ResumedAt at);
 
-class Metrics {
+class Metrics : public Listener {
  public:
-  // Appends to FOLDER/metrics.jsonl and to an event file of its own. A run that goes on first cuts
-  // everything later off these files. EnvironmentError E0603, E0606.
-  Metrics(const Path& folder, ResumedAt at);
-
-  void step(const StepRecord& record);
-  void evaluation(std::int64_t step, const ValidationLoss& loss);
-  // That have a line in the record.
-  std::int64_t evaluations() const { return evaluations_; }
-  // Readers see all of it; it survives a power loss. To be called before a checkpoint is whole, so
-  // that a run that goes on from there has every line up to it. EnvironmentError E0603.
-  void flush();
-  void sync();
+  std::string makes() const override { return "metrics.jsonl"; }
+  // Appends to metrics.jsonl of the run's directory. A run that goes on first cuts everything later
+  // off it. EnvironmentError E0603, E0606.
+  void run_begun(const RunBegun& e, Control& run) override;
+  void step_done(const StepDone& e, Control& run) override;
+  void evaluation_done(const EvaluationDone& e, Control& run) override;
+  // A run that goes on from the checkpoint has every line up to it, also behind a power loss; its
+  // manifest says how many evaluations have one. EnvironmentError E0603.
+  void checkpoint_begun(const CheckpointBegun& e) override;
+  void run_closing(const RunClosing& e) override;
 
  private:
-  void line(const std::string& text);
-
-  std::int64_t evaluations_;
-  AppendFile file_;
-  TensorBoardWriter board_;
+  std::int64_t evaluations_ = 0;    // that have a line in the record
+  std::optional<AppendFile> file_;  // once the run has begun
 };
 
 }  // namespace aloft

@@ -1,4 +1,5 @@
-// The data of a recipe: text that is packed into a cache, or tokens that lie in files already.
+#include "train/open_data.h"
+
 #include <cstdlib>
 #include <limits>
 
@@ -8,7 +9,6 @@
 #include "base/text.h"
 #include "data/open_tokens.h"
 #include "train/interrupt.h"
-#include "train/trainer.h"
 
 namespace aloft {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -36,15 +37,16 @@ std::string duration(double s) {
 
 }  // namespace
 
-Progress::Progress(std::int64_t last_step, bool quiet)
-    : last_(last_step),
-      quiet_(quiet),
-      terminal_(is_terminal(Output::Err)),
-      started_(monotonic_seconds()) {}
+Progress::Progress(bool quiet) : quiet_(quiet), terminal_(is_terminal(Output::Err)) {}
 
 Progress::~Progress() {
   waiting_ = {};
   pause();
+}
+
+void Progress::run_begun(const RunBegun& e, Control&) {
+  last_ = e.steps;
+  started_ = monotonic_seconds();
 }
 
 void Progress::draw(const std::string& line) {
@@ -53,9 +55,10 @@ void Progress::draw(const std::string& line) {
   std::fflush(stderr);
 }
 
-void Progress::begin(std::int64_t step) {
+void Progress::step_begun(const StepBegun& e) {
   if (!terminal_ || quiet_ || printed_step_ > 0) return;
-  waiting_ = std::jthread([this, step](const std::stop_token& done) { show_waiting(step, done); });
+  waiting_ = std::jthread(
+      [this, step = e.step](const std::stop_token& done) { show_waiting(step, done); });
 }
 
 void Progress::show_waiting(std::int64_t step, const std::stop_token& done) {
@@ -67,7 +70,7 @@ void Progress::show_waiting(std::int64_t step, const std::stop_token& done) {
       draw(fmt::format("step {}/{} running, {} so far", step, last_, human_seconds(seconds)));
 }
 
-std::string Progress::text(const StepRecord& r, std::int64_t skips, std::size_t width) const {
+std::string Progress::text(const StepDone& r, std::size_t width) const {
   const double eta = rate_.left(last_ - r.step, monotonic_seconds() - started_);
   const double mean = weight_ > 0 ? smoothed_ / weight_ : unsigned_nan(r.loss);
   // What matters most comes first: a narrow terminal has no room for the last ones.
@@ -75,7 +78,7 @@ std::string Progress::text(const StepRecord& r, std::int64_t skips, std::size_t 
       fmt::format("step {}/{}", r.step, last_),
       fmt::format("loss {} (mean {})", loss_text(unsigned_nan(r.loss)), loss_text(mean)),
       "left " + duration(eta), fmt::format("{:.0f} tok/s", tokens_per_s_)};
-  if (skips > 0) fields.push_back(fmt::format("skipped {}", skips));
+  if (r.skips > 0) fields.push_back(fmt::format("skipped {}", r.skips));
   if (std::isfinite(r.loss)) fields.push_back(fmt::format("perplexity {:.3g}", std::exp(mean)));
   fields.push_back(fmt::format("lr {:.1e}", r.lr));
   fields.push_back(fmt::format("norm {:.3g}", unsigned_nan(r.grad_norm)));
@@ -87,7 +90,7 @@ std::string Progress::text(const StepRecord& r, std::int64_t skips, std::size_t 
 }
 
 // Of a long row of skips the first and then few are shown; metrics.jsonl holds every one.
-void Progress::show_skip(const StepRecord& r) {
+void Progress::show_skip(const StepDone& r) {
   if (skips_in_row_ > kSkipsShown && skips_in_row_ % kSkipsEvery != 0) return;
   pause();
   print_talk("step {} skipped: the gradient of {} is not finite (loss scale {:.10g})", r.step,
@@ -97,7 +100,7 @@ void Progress::show_skip(const StepRecord& r) {
   print_talk("\n");
 }
 
-void Progress::step(const StepRecord& r, std::int64_t skips) {
+void Progress::step_done(const StepDone& r, Control&) {
   if (std::isfinite(r.loss)) {
     smoothed_ = kSmoothing * smoothed_ + (1 - kSmoothing) * r.loss;
     weight_ = kSmoothing * weight_ + (1 - kSmoothing);
@@ -114,16 +117,27 @@ void Progress::step(const StepRecord& r, std::int64_t skips) {
   if (r.skipped) show_skip(r);
   const bool last = r.step == last_;
   if (terminal_ && (last || now - drawn_ >= kRedraw)) {
-    const std::string line = text(r, skips, static_cast<std::size_t>(terminal_width(Output::Err)));
+    const std::string line = text(r, static_cast<std::size_t>(terminal_width(Output::Err)));
     draw(line);
     drawn_ = now;
     if (last) pause();
   } else if (!terminal_ && (last || printed_step_ == 0 || now - drawn_ >= kPlainEvery)) {
-    print_talk("{}\n", text(r, skips, SIZE_MAX));
+    print_talk("{}\n", text(r, SIZE_MAX));
     drawn_ = now;
   }
   printed_step_ = r.step;
   std::fflush(stderr);
+}
+
+void Progress::evaluation_begun(const EvaluationBegun&) { pause(); }
+
+void Progress::steps_over(const StepsOver& e) {
+  waiting_ = {};
+  pause();
+  if (*e.signal)
+    log_info("interrupted by {} after step {}: saving", e.signal, e.step);
+  else if (e.stop)
+    log_info("step {}: {}: the run ends", e.step, e.stop->reason);
 }
 
 void Progress::pause() {

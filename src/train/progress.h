@@ -8,35 +8,39 @@
 #include <string>
 #include <thread>
 
-#include "train/metrics.h"
+#include "train/listener.h"
 #include "train/step_rate.h"
 
 namespace aloft {
 
-class Progress {
+class Progress : public Listener {
  public:
-  Progress(std::int64_t last_step, bool quiet);
-  ~Progress();
+  explicit Progress(bool quiet);
+  ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // Before each step. Of a first one that lasts a terminal shows that it is running.
-  void begin(std::int64_t step);
-  void step(const StepRecord& record, std::int64_t skips);
-  // Ends the line in place, so that something else can be printed.
-  void pause();
+  void run_begun(const RunBegun& e, Control& run) override;
+  // Of a first step that lasts a terminal shows that it is running.
+  void step_begun(const StepBegun& e) override;
+  void step_done(const StepDone& e, Control& run) override;
+  void evaluation_begun(const EvaluationBegun& e) override;
+  // Says why, unless the run was as long as it should be.
+  void steps_over(const StepsOver& e) override;
 
  private:
+  // Ends the line in place, so that something else can be printed.
+  void pause();
   // In less than `width` columns.
-  std::string text(const StepRecord& record, std::int64_t skips, std::size_t width) const;
-  void show_skip(const StepRecord& record);
+  std::string text(const StepDone& e, std::size_t width) const;
+  void show_skip(const StepDone& e);
   void show_waiting(std::int64_t step, const std::stop_token& done);
   void draw(const std::string& line);
 
-  std::int64_t last_;
+  std::int64_t last_ = 0;
   bool quiet_, terminal_;
   double smoothed_ = 0, weight_ = 0;  // exponential mean of the losses, and its bias correction
   StepRate rate_;
-  double started_, drawn_ = 0;
+  double started_ = 0, drawn_ = 0;
   double time_ = -1;  // spent in steps, as the newest record says; below 0 before the first
   std::int64_t tokens_ = 0;
   double tokens_per_s_ = 0;  // at the rate of the newest steps, as the time left

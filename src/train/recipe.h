@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,71 +17,78 @@
 
 namespace aloft {
 
+// [model]. What each key means, and what it may be, is in `aloft recipes`.
 struct ModelSection {
-  std::string family = "gpt2";
+  std::string family = "gpt2";  // the architecture
   std::string size;  // "gpt2-124m": layers, heads, dim, vocab, context of a published size
-  std::int64_t layers = 6, heads = 8, dim = 256, context = 256;
-  std::int64_t vocab = 0;  // 0: the tokenizer's
-  double dropout = 0;
-  double init_std = 0.02, norm_eps = 1e-5;
-  bool bias = true, tied = true;
+  std::int64_t layers = 6, heads = 8, dim = 256, context = 256;  // dim: a token's; context: tokens
+  std::int64_t vocab = 0;                                        // 0: the tokenizer's
+  double dropout = 0;                       // share of the activations that is left out
+  double init_std = 0.02, norm_eps = 1e-5;  // of the first weights; in the norms
+  bool bias = true, tied = true;  // of linear layers and norms; output weights are the embedding's
 };
 
+// [data].
 struct DataSection {
-  std::vector<std::string> text;
+  std::vector<std::string> text;                // files, folders, globs
   std::string train_tokens, validation_tokens;  // shards made elsewhere, instead of text
-  TokenizerSpec tokenizer;
-  double validation = 0.05;
-  std::string sampling = "windows";  // or "random": an independent offset each
-  std::string cache;                 // "": a folder in the user's cache directory
+  TokenizerSpec tokenizer;                      // made from the text, or loaded
+  double validation = 0.05;                     // share of the text
+  std::string sampling = "windows";             // or "random": an independent offset each
+  std::string cache;                            // "": a folder in the user's cache directory
 };
 
+// [optimizer].
 struct OptimizerSection {
-  std::string kind = "adamw";
-  double lr = 1e-3;
-  std::vector<double> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0.01;
-  double momentum = 0.9;  // 0 of sgd, where it is not given
-  bool nesterov = false;
-  double clip_norm = 1.0;
-  std::vector<std::string> no_decay = {"*.bias", "bias"};
-  std::vector<ParameterGroup> groups;
+  std::string kind = "adamw";                // or adam, sgd, momentum
+  double lr = 1e-3;                          // the peak of the schedule
+  std::vector<double> betas = {0.9, 0.999};  // of the two moments
+  double eps = 1e-8;                         // of the update's denominator
+  double weight_decay = 0.01;                // share a rate of 1 takes off a weight
+  double momentum = 0.9;                     // 0 of sgd, where it is not given
+  bool nesterov = false;                     // the step looks ahead along the momentum
+  double clip_norm = 1.0;                    // of all gradients together; 0: never
+  std::vector<std::string> no_decay = {"*.bias", "bias"};  // patterns of names
+  std::vector<ParameterGroup> groups;                      // with a rate or decay of their own
   std::string master = "f32";   // or "split": the bf16 weight and 16 more bits
   std::string update = "late";  // or "early": each parameter when its gradient is complete
 };
 
+// [schedule].
 struct ScheduleSection {
-  std::string kind = "constant";
-  std::int64_t steps = 0;  // updates that it spans; 0: train.steps
-  std::int64_t warmup = 0;
-  double final_lr = -1;  // below zero: a tenth of lr (cosine, linear, wsd), 0 of step
-  std::int64_t step_size = 1000, decay = 0;
-  double gamma = 0.1;
+  std::string kind = "constant";  // or linear, cosine, step, wsd
+  std::int64_t steps = 0;         // updates that it spans; 0: train.steps
+  std::int64_t warmup = 0;        // updates
+  double final_lr = -1;           // below zero: a tenth of lr (cosine, linear, wsd), 0 of step
+  std::int64_t step_size = 1000, decay = 0;  // updates between steps; updates of the decay (wsd)
+  double gamma = 0.1;                        // factor of each step
 };
 
+// [train].
 struct TrainSection {
-  std::int64_t batch = 8, accumulate = 1, steps = 400;
+  std::int64_t batch = 8, accumulate = 1, steps = 400;  // sequences; micro-batches a step
   double epochs = 0;  // above 0: steps follow from it and the data (run_length.h)
   std::int64_t eval_every = 0, eval_batches = 0;  // 0: only at the end; every batch
+  // Steps; how many of the newest and of the best stay (0: all; none); steps that stay for good.
   std::int64_t checkpoint_every = 0, keep_checkpoints = 3, keep_best = 1, keep_every = 0;
   double checkpoint_minutes = 5;  // besides checkpoint_every
   std::int64_t patience = 0;      // evaluations without a better loss that end the run; 0: none
-  std::int64_t sample_every = 0, sample_tokens = 200;
-  std::uint64_t seed = 1;
-  std::string mode = "graph";            // or "eager"
-  std::int64_t threads = 0;              // 0: all
+  std::int64_t sample_every = 0, sample_tokens = 200;  // steps, 0: at the end alone; 0: none
+  std::uint64_t seed = 1;                              // of all that is random
+  std::string mode = "graph";                          // or "eager"
+  std::int64_t threads = 0;                            // 0: all
   std::string device;                    // "sim:910B3"; empty: what ALOFT_DEVICE names, or the cpu
-  std::vector<std::string> skip_passes;  // of the compiler; for comparing
+  std::vector<std::string> skip_passes;                // of the compiler; for comparing
 };
 
+// Everything that decides a run: a section a member, as load_recipe() or parse_recipe() gives it.
 struct Recipe {
-  ModelSection model;
-  DataSection data;
-  PrecisionRecipe precision;
-  OptimizerSection optimizer;
-  ScheduleSection schedule;
-  TrainSection train;
+  ModelSection model;          // the architecture
+  DataSection data;            // what is learnt from
+  PrecisionRecipe precision;   // types of values, loss scaling
+  OptimizerSection optimizer;  // the update
+  ScheduleSection schedule;    // of the learning rate
+  TrainSection train;          // how long, how often
   // key -> "recipe.toml:12", "--set", absent: default. [precision] has one entry a key, too.
   std::map<std::string, std::string> origin;
   Path folder;  // of the file: its relative paths begin here
@@ -91,6 +97,7 @@ struct Recipe {
 // The origin of what the command line says; it beats the file, always.
 inline constexpr const char* kSetOrigin = "--set";
 
+// A key that is given another value than the file says.
 struct Override {
   std::string key, value;  // value: TOML, or a bare string
 };
@@ -106,10 +113,8 @@ Recipe parse_recipe(std::string_view toml, std::string_view name,
 // "train.steps=5" -> {key, value}. UserError E0713.
 Override parse_override(std::string_view text);
 
-// The resolved whole as TOML, each line with its origin: it loads as the same recipe. And as JSON
-// for run.json.
+// The resolved whole as TOML, each line with its origin: it loads as the same recipe.
 std::string print_config(const Recipe& recipe);
-nlohmann::json json_of(const Recipe& recipe);
 
 // What the sections mean for the library.
 OptimizerSpec optimizer_spec(const Recipe& recipe);

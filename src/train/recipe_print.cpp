@@ -11,6 +11,7 @@
 #include "train/recipe.h"
 #include "train/recipe_fields.h"
 #include "train/recipe_unused.h"
+#include "train/record_json.h"
 
 namespace aloft {
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "precision/recipe_json.h"
+#include "train/record_json.h"
 
 namespace aloft {
 namespace {

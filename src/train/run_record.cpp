@@ -7,6 +7,7 @@
 #include "plan/lifetime.h"
 #include "runtime/threads.h"
 #include "train/model_json.h"
+#include "train/record_json.h"
 #include "train/recorded_choices.h"
 
 namespace aloft {

@@ -14,7 +14,7 @@
 #include "models/gpt2.h"
 #include "train/recipe.h"
 #include "train/runner.h"
-#include "train/trainer.h"
+#include "train/settle_precision.h"
 
 namespace aloft {
 

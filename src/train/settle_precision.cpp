@@ -1,9 +1,9 @@
-// Which low type `auto` means on this machine, and whether the one asked for pays here.
+#include "train/settle_precision.h"
+
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
-#include "train/trainer.h"
 
 namespace aloft {
 

@@ -8,6 +8,9 @@
 #include <numbers>
 #include <vector>
 
+#include "data/pack.h"
+#include "train/record_json.h"
+
 namespace aloft {
 namespace {
 

@@ -1,13 +1,12 @@
 // The validation loss in the units that people compare.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
-#include "data/pack.h"
-
 namespace aloft {
+
+struct Dataset;
 
 struct ValidationLoss {
   double loss = 0;        // nats a token
@@ -25,10 +24,6 @@ std::string loss_text(double loss);
 
 // "validation loss 3.0123 (perplexity 20.33, 1.352 bits per byte)".
 std::string describe(const ValidationLoss& loss);
-
-// {"val_loss": 3.01, "val_perplexity": 20.3, "val_bits_per_byte": 1.35}; what is not finite is
-// null, what is not known is absent.
-nlohmann::json json_of(const ValidationLoss& loss);
 
 // Bytes of the validation text over its tokens; nothing where there is no validation part, or no
 // tokenizer that knows the bytes. Reads the tokens once where they were packed elsewhere.

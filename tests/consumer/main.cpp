@@ -2,6 +2,9 @@
 #include <aloft/aloft.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 using namespace aloft;
@@ -18,6 +21,31 @@ bool has_ops() {
   return mse_loss(x, positive).item() == 0.25 && argmax(x, 1).to_ints()[1] == 0 &&
          concat({x, x}, 0).shape() == Shape{4, 2} && clamp(x, 0, 1).to_floats()[0] == 1 &&
          slice(x, 0, 1, 2).to_floats()[0] == 2 && sort(x, 1)[0].to_floats()[0] == -1;
+}
+
+// A recipe is trained with a listener of the program's, which ends the run.
+bool trains_a_recipe() {
+  struct Third : Listener {
+    void step_done(const StepDone& e, Control& run) override {
+      if (e.step == 3) run.stop("three are enough");
+    }
+  } third;
+  const Path folder = "consumer_run";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "text.txt") << std::string(2000, 'a') << "bc\n";
+  TrainOptions options;
+  options.out = folder / "run";
+  options.quiet = true;
+  options.report = write_report;
+  options.listeners = {&third};
+  const Recipe recipe = parse_recipe(
+      "[model]\nlayers = 1\ndim = 16\nheads = 2\ncontext = 8\n[data]\ntokenizer.kind = \"byte\"\n"
+      "[train]\nbatch = 2\nsteps = 9\nsample_tokens = 0\n",
+      "consumer",
+      {{"data.text", (folder / "text.txt").string()}, {"data.cache", (folder / "cache").string()}});
+  return run_training(recipe, options).last_step == 3 &&
+         std::filesystem::exists(options.out / "report.html");
 }
 
 int main() {
@@ -39,5 +67,5 @@ int main() {
   } catch (const UserError& error) {
     std::puts(error.what());
   }
-  return loss < 0.1 && has_ops() ? 0 : 1;
+  return loss < 0.1 && has_ops() && trains_a_recipe() ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "train/recipe.h"
+#include "train/record_json.h"
 
 namespace {
 

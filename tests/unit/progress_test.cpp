@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "train/record_json.h"
 #include "train/step_rate.h"
 #include "train/validation_loss.h"
 

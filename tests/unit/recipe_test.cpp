@@ -15,13 +15,13 @@
 #include "precision/recipe_json.h"
 #include "temporary_folder.h"
 #include "train/generate.h"
-#include "train/recipe_fields.h"
+#include "train/open_data.h"
 #include "train/recipe_unused.h"
+#include "train/record_json.h"
 #include "train/resume_changes.h"
 #include "train/run_length.h"
 #include "train/session.h"
 #include "files/toml_text.h"
-#include "train/trainer.h"
 
 namespace aloft {
 namespace {
@@ -552,7 +552,6 @@ TEST(Recipe, PathsOfTheFileBeginAtTheFileAndOverridesWhereTheUserIs) {
   }
 }
 
-// Weights decay; biases do not, and neither do the scales and shifts of norms.
 // Not a folder below wherever the program was started.
 TEST(Cache, AnEmptyHomeIsNone) {
   ::setenv("XDG_CACHE_HOME", "", 1);
@@ -562,6 +561,7 @@ TEST(Cache, AnEmptyHomeIsNone) {
   EXPECT_EQ(default_cache(), Path("/home/somebody/.cache/aloft"));
 }
 
+// Weights decay; biases do not, and neither do the scales and shifts of norms.
 TEST(Recipe, NormsAndBiasesDoNotDecay) {
   use_device(cpu_device());
   const Recipe recipe = parse_recipe(kRecipe, "r.toml", {{"data.tokenizer", "byte"}});

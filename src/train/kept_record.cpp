@@ -1,0 +1,68 @@
+#include "train/kept_record.h"
+
+#include "base/log.h"
+#include "base/process.h"
+#include "train/record_json.h"
+
+namespace aloft {
+
+using nlohmann::json;
+
+void KeptRecord::begin(json known, const RunStart& start, std::int64_t step, std::int64_t steps,
+                       bool resumes) {
+  record_ = std::move(known);
+  record_["run"] = directory_.run();
+  record_["saved"] = resumes ? json(step) : json();
+  if (!start.started.empty()) record_["started"] = start.started;
+  record_["history"] = start.history;
+  if (!start.history.empty()) record_["history"].back()["step"] = step;
+  if (const auto products = record_.find("f32_products");
+      products != record_.end() && (*products)["split_calls"] == 0)
+    log_warning(
+        "precision.matmul = {}: no product is split on this processor, all are plain f32 (aloft "
+        "explain kernels says why)",
+        (*products)["asked"].get<std::string>());
+  record_["finished"] = false;
+  if (step < steps || directory_.found_record().is_null()) directory_.write_record(record_);
+}
+
+void KeptRecord::saved(std::int64_t step) {
+  record_["saved"] = step;
+  directory_.write_record(record_);
+}
+
+void KeptRecord::end(const TrainResult& result, const std::optional<Stop>& stop,
+                     const Error* error) {
+  json record = record_;
+  record["finished"] = result.exit == ExitCode::Ok;
+  record["result"] = result_of(result, stop);
+  if (error)
+    record["error"] = {{"code", error->code()},
+                       {"text", error->what()},
+                       {"step", result.last_step},
+                       {"skipped", result.skipped}};
+  directory_.write_record(record);
+}
+
+// That of a run which had ended, and has made no step since, is the one that it had.
+json KeptRecord::result_of(const TrainResult& result, const std::optional<Stop>& stop) const {
+  if (const json& found = directory_.found_record(); result.steps == 0 && found.is_object() &&
+                                                     found.contains("result") &&
+                                                     found.value("finished", json()) == true)
+    return found["result"];
+  json out = {{"steps", result.last_step},
+              {"skipped", result.skipped},
+              {"last_loss", result.last_loss ? json(*result.last_loss) : json()},
+              {"median_step_s", result.median_step_s},
+              {"tokens_per_s", result.tokens_per_s},
+              {"peak_rss_bytes", peak_rss_bytes()}};
+  if (result.val_loss) out.update(json_of(validation_loss(*result.val_loss, result.bytes_a_token)));
+  if (result.best) out["best"] = {{"step", result.best->step}, {"val_loss", result.best->loss}};
+  if (stop) {
+    out["stopped_early"] = true;
+    out["stop_reason"] = stop->reason;
+  }
+  return out;
+}
+
+}  // namespace aloft

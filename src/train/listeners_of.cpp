@@ -1,0 +1,34 @@
+#include "train/listeners_of.h"
+
+#include "train/announcements.h"
+#include "train/best_checkpoint.h"
+#include "train/early_stopping.h"
+#include "train/metrics.h"
+#include "train/progress.h"
+#include "train/report_at_end.h"
+#include "train/tensorboard_events.h"
+#include "train/text_samples.h"
+
+namespace aloft {
+
+// A step is in the record before it is shown, a validation loss is said before it is recorded. The
+// report reads what the others have written.
+std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
+  const TrainSection& train = run.session.recipe.train;
+  std::vector<std::unique_ptr<Listener>> all;
+  const auto add = [&]<class L>(std::unique_ptr<L> listener) {
+    all.push_back(std::move(listener));
+  };
+  add(std::make_unique<Announcements>(run.session, run.data, run.options.quiet));
+  add(std::make_unique<Metrics>());
+  add(std::make_unique<TensorBoardEvents>());
+  add(std::make_unique<Progress>(run.options.quiet));
+  if (train.keep_best > 0) add(std::make_unique<BestCheckpoint>());
+  if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
+  if (train.sample_tokens > 0 && run.data.tokenizer)
+    add(std::make_unique<TextSamples>(run.session, *run.data.tokenizer, run.directory, run.sample));
+  if (run.options.report) add(std::make_unique<ReportAtEnd>(run.options.report));
+  return all;
+}
+
+}  // namespace aloft

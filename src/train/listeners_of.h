@@ -1,0 +1,26 @@
+// Which listeners of the library a run has, and in which order they hear of it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "data/pack.h"
+#include "train/listener.h"
+#include "train/run_directory.h"
+#include "train/session.h"
+#include "train/trainer.h"
+
+namespace aloft {
+
+// All outlive the listeners.
+struct RunParts {
+  const TrainOptions& options;
+  const Session& session;  // its recipe says which listeners there are
+  const Dataset& data;
+  const RunDirectory& directory;
+  std::string& sample;  // where the newest sample goes
+};
+
+std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run);
+
+}  // namespace aloft

@@ -1,0 +1,46 @@
+// One training step: its micro-batches, its update, its numbers. An error in the middle of one
+// finds out here how much of it is done, and what can be undone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "frontend/optimizer.h"
+#include "train/events.h"
+#include "train/runner.h"
+
+namespace aloft {
+
+class StepMaker {
+ public:
+  // `accumulate` micro-batches of rows of `context` tokens a step. The optimizer outlives this.
+  StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t context);
+
+  // What a step's numbers say of itself: `tokens` and `time_s` are its own, and what counts over
+  // the run (step, skips) is left to the caller. DivergedError E0810 is the caller's to throw.
+  struct Made {
+    StepDone numbers;
+    std::int32_t culprit = -1;  // of give_up_if_hopeless()
+  };
+  Made make(Runner& runner, TokenLoader& loader);
+
+  // Where an error has found the state: between steps; in a step, before anything but sums and
+  // random numbers has moved; in the update.
+  enum class Inside { Nothing, MicroBatches, Update };
+  Inside inside() const { return inside_; }
+  // Back to between steps: from between micro-batches, where nothing but the sums and the random
+  // numbers has moved.
+  void undo_micro_batches();
+
+ private:
+  Optimizer& optimizer_;
+  std::int64_t accumulate_, context_;
+  std::vector<std::string> names_;  // of culprits
+  Inside inside_ = Inside::Nothing;
+  std::array<std::int64_t, 3> random_before_ = {};
+};
+
+}  // namespace aloft

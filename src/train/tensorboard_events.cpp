@@ -1,0 +1,41 @@
+#include "train/tensorboard_events.h"
+
+#include "base/log.h"
+
+namespace aloft {
+
+void TensorBoardEvents::run_begun(const RunBegun& e, Control&) {
+  cut_events(e.folder, e.step, e.is_evaluated ? "" : "validation/");
+  board_.emplace(e.folder);
+  if (e.step > 0) board_->restart_at(e.step + 1);
+}
+
+void TensorBoardEvents::step_done(const StepDone& e, Control&) {
+  board_->scalar("train/loss", e.loss, e.step);
+  board_->scalar("train/lr", e.lr, e.step);
+  board_->scalar("train/grad_norm", e.grad_norm, e.step);
+  board_->scalar("train/loss_scale", e.loss_scale, e.step);
+  board_->scalar("train/tokens_per_s", e.tokens_per_s, e.step);
+}
+
+void TensorBoardEvents::evaluation_done(const EvaluationDone& e, Control&) {
+  if (e.is_repeated) return;
+  const ValidationLoss& loss = e.validation;
+  board_->scalar("validation/loss", loss.loss, e.step);
+  board_->scalar("validation/perplexity", loss.perplexity, e.step);
+  if (loss.bits_per_byte) board_->scalar("validation/bits_per_byte", *loss.bits_per_byte, e.step);
+  board_->flush();
+}
+
+void TensorBoardEvents::checkpoint_begun(const CheckpointBegun&) { board_->sync(); }
+
+void TensorBoardEvents::run_closing(const RunClosing& e) {
+  try {
+    board_->flush();
+  } catch (const Error& error) {
+    if (!e.error) throw;
+    log_warning("TensorBoard's events are not whole: {}", error.what());
+  }
+}
+
+}  // namespace aloft

@@ -1,0 +1,25 @@
+// TensorBoard's event files of a run, beside its metrics.jsonl: docs/tensorboard.md.
+#pragma once
+
+#include <optional>
+
+#include "files/tensorboard.h"
+#include "train/listener.h"
+
+namespace aloft {
+
+class TensorBoardEvents : public Listener {
+ public:
+  // Adds a file to the run's directory. A run that goes on first cuts everything later off those
+  // that are there. EnvironmentError E0603, E0606.
+  void run_begun(const RunBegun& e, Control& run) override;
+  void step_done(const StepDone& e, Control& run) override;
+  void evaluation_done(const EvaluationDone& e, Control& run) override;
+  void checkpoint_begun(const CheckpointBegun& e) override;
+  void run_closing(const RunClosing& e) override;
+
+ private:
+  std::optional<TensorBoardWriter> board_;  // once the run has begun
+};
+
+}  // namespace aloft
