@@ -81,14 +81,23 @@ int Graph::next_occurrence(const Where& where, Name op) const {
   return it == occurrences_.end() ? 0 : it->second;
 }
 
-void Graph::set_output(Name output, ValueId value, bool is_tap) {
+void Graph::set_output(Name output, ValueId value, OutputKind kind) {
   for (GraphOutput& o : outputs_)
     if (o.name == output) {
-      o = {output, value, is_tap};
+      o = {output, value, kind};
       return;
     }
-  outputs_.push_back({output, value, is_tap});
+  outputs_.push_back({output, value, kind});
 }
+
+namespace {
+void add_once(std::vector<Name>& names, Name name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+}  // namespace
+
+void Graph::ask_tap(Name pattern) { add_once(tap_patterns_, pattern); }
+void Graph::lose_tap(Name tap) { add_once(lost_taps_, tap); }
 
 void Graph::set_update(Name id, ValueId value) {
   for (StateUpdate& u : updates_)
@@ -142,7 +151,7 @@ int Graph::use_count(ValueId v) const {
   int count = 0;
   for (std::uint32_t u : users_[v.node])
     count += static_cast<int>(std::count(nodes_[u].in.begin(), nodes_[u].in.end(), v));
-  for (const GraphOutput& o : outputs_) count += o.value == v;
+  for (const GraphOutput& o : outputs_) count += o.value == v && o.kind != OutputKind::Tap;
   for (const StateUpdate& u : updates_) count += u.value == v;
   return count;
 }
@@ -171,6 +180,9 @@ void Graph::replace_uses(ValueId from, ValueId to) {
 void Graph::erase(std::uint32_t n) {
   for (std::uint32_t i = 0; i < nodes_[n].out.size(); ++i)
     ensure(use_count({n, i}) == 0, "an erased node is unused");
+  for (const GraphOutput& o : outputs_)
+    if (o.value.node == n) lose_tap(o.name);  // what else reads it was refused above
+  std::erase_if(outputs_, [n](const GraphOutput& o) { return o.value.node == n; });
   for (ValueId v : nodes_[n].in) std::erase(users_[v.node], n);
   nodes_[n].in.clear();
   nodes_[n].erased = true;
