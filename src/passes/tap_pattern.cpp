@@ -59,6 +59,7 @@ TapPattern::TapPattern(std::string_view text) : text_(text) {
     by_ = By::Op;
   else if (rest.find('/') != std::string_view::npos)
     by_ = By::Name;
+  prefix_ = text.substr(0, text.size() - rest.size());
   glob_ = rest;
   if (by_ == By::Name && rest.rfind('#') == std::string_view::npos) glob_ += "#*";
 }
@@ -92,7 +93,8 @@ std::string TapPattern::nearest(const std::vector<std::string>& names) const {
     const NameParts parts = parts_of(name);
     known.emplace_back(by_ == By::Path ? parts.path : by_ == By::Op ? parts.op : name);
   }
-  return nearest_name(glob_, known);
+  const std::string near = nearest_name(glob_, known);
+  return near.empty() || by_ == By::Name ? near : prefix_ + near;
 }
 
 }  // namespace aloft

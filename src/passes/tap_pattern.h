@@ -36,12 +36,12 @@ class TapPattern {
   std::string word() const;
   // The module path that it asks for, a glob.
   std::string path() const;
-  // What is called nearly so among the paths, ops or names of these values, or "".
+  // A pattern for what is called nearly so among the paths, ops or names of these values, or "".
   std::string nearest(const std::vector<std::string>& names) const;
 
  private:
   enum class By { Path, Op, Name };
-  std::string text_, glob_;
+  std::string text_, prefix_, glob_;  // prefix_: phase and kind, as written
   By by_ = By::Path;
   Phase phase_ = Phase::Forward;
 };

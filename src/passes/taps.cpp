@@ -58,10 +58,19 @@ std::string listed(std::vector<std::string> names) {
   return join(names, ", ") + (rest > 0 ? " and " + std::to_string(rest) + " more" : "");
 }
 
-// What goes into the node that took the value in, and what comes out; else what its module has.
+std::optional<std::uint32_t> find_node(const Graph& g, std::string_view identity) {
+  for (std::uint32_t n : g.order())
+    if (g.node(n).identity() == identity) return n;
+  return std::nullopt;
+}
+
+// What goes into the node that runs for the named one, and what comes out; else what its module
+// has.
 std::string nearest_to(const Graph& all, const std::string& name) {
+  const std::string identity(node_of_tap(name));
   std::vector<std::string> near;
-  if (const auto by = taken_in_by(all, std::string(node_of_tap(name)))) {
+  const auto itself = find_node(all, identity);
+  if (const auto by = itself ? itself : taken_in_by(all, identity)) {
     const auto add = [&](ValueId v) {
       for (const GraphOutput& o : all.outputs())
         if (o.kind == OutputKind::Tap && o.value == v) return near.push_back(o.name.str());
@@ -104,7 +113,9 @@ std::optional<std::string> holder_of(const TapPattern& pattern, const Graph& tra
     throw UserError("E0326", "the value cannot be had: " + text)
         .saw("a value inside " + *holder + ", which never has all of it")
         .need("a value that is whole at some point: " + nearest_to(all, *holder));
-  const std::vector<std::string> names = taps_of(all);
+  std::vector<std::string> names = taps_of(all);
+  const std::string some = listed(names);
+  for (Name lost : all.lost_taps()) names.push_back(lost.str());  // asked for, they are explained
   UserError error("E0327", "no value is meant by the tap " + in_quotes(text));
   for (const char* phase : {"backward:", "update:"}) {
     const TapPattern later(phase + text);
@@ -113,8 +124,7 @@ std::optional<std::string> holder_of(const TapPattern& pattern, const Graph& tra
   }
   std::string near = pattern.nearest(names);
   throw std::move(error)
-      .need("a module path, op:NAME, or the name of one of " + std::to_string(names.size()) +
-            " values: " + listed(names))
+      .need("a module path, op:NAME, or the name of a value: " + some)
       .advice(near.empty() ? "the tap \"*\" gives all of the forward phase" : near);
 }
 

@@ -276,11 +276,14 @@ TEST_F(TapsOfAFunction, OfWhatIsNeverWholeAreRefusedWithTheNearest) {
   // The same by its name: nothing else is meant.
   const std::string logits = ask(refused[0].name);
   expect_words(logits, {"E0326", "linear_cross_entropy#0", "need", "ln_f/", "/cross_entropy#0"});
+  expect_words(ask("hed/linear#0"), {"E0327", "try   head/linear#0"});
   // What it names can be had.
   EXPECT_EQ(ask("/cross_entropy#0"), "");
   EXPECT_EQ(ask("ln_f"), "");
   // Scores and probabilities are inside a kernel from the start.
-  expect_words(ask("op:softmax"), {"E0326", "h.0.attn/attention_qkv#0", "never has all"});
+  expect_words(ask("op:softmax"),
+               {"E0326", "saw   a value inside h.0.attn/attention_qkv#0, which never has all",
+                "need", "h.0.attn.c_attn/linear#0, h.0.attn/attention_qkv#0"});
   expect_words(ask("h.1.attn/*scores*"), {"E0326", "h.1.attn/attention_qkv#0"});
 }
 
@@ -304,7 +307,7 @@ TEST_F(TapsOfAFunction, OfNothingAreRefusedWithWhatIsNear) {
     };
     return refusal([&] { compile(one, {.taps = {pattern}})(b.x, b.label); });
   };
-  expect_words(ask("op:gelu_tan"), {"E0327", "op:gelu_tan", "gelu_tanh"});
+  expect_words(ask("op:gelu_tan"), {"E0327", "op:gelu_tan", "try   op:gelu_tanh"});
   expect_words(ask("h.0.mpl"), {"E0327", "h.0.mlp"});
   expect_words(ask("h.0.mlp/gelu_tanh#3"), {"E0327", "h.0.mlp/gelu_tanh#0"});
   expect_words(ask("op:attention_qkv_grad"), {"E0327", "try", "backward:op:attention_qkv_grad"});
