@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
 #include "types/bound_watch.h"
@@ -220,10 +221,17 @@ void CompiledCall::connect(Entry& entry) {
     if (!d.input.empty()) state = programs_->input<std::int64_t>(entry.name, d.input);
   }
   entry.results.clear();
-  for (const NamedRef& r : p.outputs)
-    if (!r.is_tap)
-      entry.results.push_back({r.ref.type, executor.output(entry.name, r.name),
-                               programs_->output_notes(entry.name, r.name)});
+  entry.taps.clear();
+  for (const NamedRef& r : p.outputs) {
+    Entry::Result result{r.ref.type, executor.output(entry.name, r.name), {}};
+    if (r.is_tap) {
+      if (is_float(r.ref.type.dtype)) result.notes.behind = Lost::Parameters;
+      entry.taps.emplace(r.name, std::move(result));
+    } else {
+      result.notes = programs_->output_notes(entry.name, r.name);
+      entry.results.push_back(std::move(result));
+    }
+  }
 }
 
 void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs,
@@ -284,7 +292,10 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
     programs_.reset();
     entries_.clear();
   }
-  if (!programs_) programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
+  if (!programs_) {
+    programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
+    for (const std::string& pattern : options_.taps) programs_->tap(pattern);
+  }
   const std::vector<InputSpec> actual = inputs_of(arguments);
   try {
     add(actual);
@@ -320,6 +331,7 @@ void CompiledCall::run(const Entry& entry, std::int64_t rows) {
 
 const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& arguments) {
   check_values(arguments);
+  has_values_ = false;
   keep_results();  // before anything is written: an argument may be a result of the last call
   std::int64_t rows = 0;
   const Entry& entry = entry_for(arguments, rows);
@@ -333,15 +345,38 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
   run(entry, rows);
   std::uint64_t youngest = 0;
   for (const Tensor& t : arguments) youngest = std::max(youngest, eager().cell(t).born);
-  for (const Entry::Result& r : entry.results) {
-    TensorType type = r.type;
-    for (Dim& d : type.shape.dims())
-      if (!d.is_constant()) d = d.factor * rows;
-    const Tensor t = eager().borrow(type, r.buffer, r.notes.behind, youngest);
-    eager().notes(t).is_wide = r.notes.is_wide;
-    results_.push_back(Tensor(&eager_session(), t.id(), t.held()));
-  }
+  for (const Entry::Result& r : entry.results) results_.push_back(borrowed(r, rows, youngest));
+  rows_ = rows;
+  youngest_ = youngest;
+  has_values_ = true;
   return results_;
+}
+
+std::vector<Tap> CompiledCall::taps() const {
+  if (!has_values_)
+    throw UserError("E0315", "a compiled function has no values to look at yet")
+        .need("a call that returned");
+  return programs_->taps(entries_[last_].name);
+}
+
+Tensor CompiledCall::borrowed(const Entry::Result& r, std::int64_t rows, std::uint64_t youngest) {
+  TensorType type = r.type;
+  for (Dim& d : type.shape.dims())
+    if (!d.is_constant()) d = d.factor * rows;
+  const Tensor t = eager().borrow(type, r.buffer, r.notes.behind, youngest);
+  eager().notes(t).is_wide = r.notes.is_wide;
+  return {&eager_session(), t.id(), t.held()};
+}
+
+Tensor CompiledCall::tap(const std::string& name) const {
+  std::vector<std::string> known;
+  for (const Tap& t : taps()) known.push_back(t.name);
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw UserError("E0327", "the compiled function has no tap " + in_quotes(name))
+        .need(known.empty() ? "a pattern in CompileOptions::taps" : "one of: " + join(known, ", "));
+  const Tensor t = borrowed(entries_[last_].taps.at(name), rows_, youngest_);
+  EagerEmitter::settle(t);
+  return t;
 }
 
 }  // namespace aloft

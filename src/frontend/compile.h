@@ -57,6 +57,8 @@ struct CompileOptions {
   bool partial_batches = true;
   int threads = 0;              // 0: as many as the process has; at most 1024
   PipelineOptions passes = {};  // passes to leave out, a look at each one's result
+  // Values inside to look at, by path, op or name: Programs::tap says how, Compiled::tap reads one.
+  std::vector<std::string> taps = {};
 };
 
 // What a compiled function may return: a tensor, a StepResult, a vector or a tuple of tensors.
@@ -101,6 +103,9 @@ class CompiledCall {
   void hand_over();
   // Every program compiled so far; null before the first call.
   Programs* programs() { return programs_.get(); }
+  // As Compiled::tap and Compiled::taps say.
+  Tensor tap(const std::string& name) const;
+  std::vector<Tap> taps() const;
 
  private:
   // One program, and where its arguments go and its results lie.
@@ -120,6 +125,7 @@ class CompiledCall {
       OutputNotes notes;
     };
     std::vector<Result> results;
+    std::map<std::string, Result> taps;
     std::shared_ptr<const Premises> premises;  // what it was traced under
     // Whether it is for such arguments; `rows` becomes their batch where it has one.
     bool fits(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
@@ -138,12 +144,16 @@ class CompiledCall {
   void settle_results();
   void keep_results();
   void run(const Entry& entry, std::int64_t rows);
+  static Tensor borrowed(const Entry::Result& r, std::int64_t rows, std::uint64_t youngest);
 
   CompileOptions options_;
   Traceable function_;
   std::unique_ptr<Programs> programs_;
   std::vector<Entry> entries_;
   std::size_t last_ = 0;              // the entry that ran last
+  std::int64_t rows_ = 0;             // its rows then
+  std::uint64_t youngest_ = 0;        // and the youngest argument's number
+  bool has_values_ = false;           // of that call, which returned
   std::vector<Tensor> results_;       // in the programs' memory
   std::uint64_t caller_ = 0;          // the thread of the last call, whose results they are
   bool has_several_callers_ = false;  // so far
@@ -188,13 +198,20 @@ class Compiled {
     return result;
   }
   // The programs compiled so far. UserError E0315 before the first call.
-  Programs& programs() {
-    Programs* programs = state_->call ? state_->call->programs() : nullptr;
-    if (!programs)
-      throw UserError("E0315", "nothing has been compiled yet")
-          .need("a call before")
-          .advice("call the compiled function once: its arguments' types are needed");
-    return *programs;
+  Programs& programs() { return *called().programs(); }
+  // What the last call had at a place that CompileOptions::taps asked for, by the value's name:
+  // "h.0.mlp/gelu_tanh#0". A tensor of that call's rows, with memory of its own; no gradient passes
+  // it (E0321). UserError E0327 where there is no tap of that name, E0315 where no call has
+  // returned since the last one that was refused, E0330 while another thread is inside.
+  Tensor tap(const std::string& name) const {
+    const OneCaller::Entered entered(state_->caller, state_->options.name);
+    return called().tap(name);
+  }
+  // The names of all taps of the last call, and their types, in which a batch may be a symbol.
+  // UserErrors as tap() has.
+  std::vector<Tap> taps() const {
+    const OneCaller::Entered entered(state_->caller, state_->options.name);
+    return called().taps();
   }
 
  private:
@@ -207,6 +224,14 @@ class Compiled {
     std::unique_ptr<CompiledCall> call;
     OneCaller caller;
   };
+
+  CompiledCall& called() const {
+    if (!state_->call || !state_->call->programs())
+      throw UserError("E0315", "nothing has been compiled yet")
+          .need("a call before")
+          .advice("call the compiled function once: its arguments' types are needed");
+    return *state_->call;
+  }
 
   template <class... Args>
   static results::Named spread(F& f, const std::vector<Tensor>& inputs) {

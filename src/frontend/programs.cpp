@@ -58,7 +58,10 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   context.capability = device_.features().capability;
   context.threads = plan_.threads;
   context.decisions = &decisions;
+  for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
+  const Graph before = tap_patterns_.empty() ? Graph() : traced.graph;
   std::vector<PassTime> times = compile_pipeline().run(traced.graph, context, options_);
+  std::vector<RefusedTap> refused = check_taps(traced.graph, before, context, options_);
   Lowered lowered = lower_to_plan(traced.graph, context);
   Plan plan = this->plan();
   add_program(plan, std::move(lowered.program), lowered.state);
@@ -71,6 +74,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   host_[name] = std::move(traced.host);
   graphs_[name] = std::move(traced.graph);
   output_notes_[name] = std::move(traced.outputs);
+  refused_taps_[name] = std::move(refused);
   reads_bound_[name] = traced.reads_bound;
   times_[name] = std::move(times);
   decisions_[name] = std::move(decisions);
@@ -131,6 +135,14 @@ void Programs::run(int program, std::span<const std::int64_t> lengths) {
   counted.keep();
   eager().forget_gradients(host.forgotten);
   for (const Watched& w : watched_by_index_[program]) w.look(w.at.item());
+}
+
+std::vector<Tap> Programs::taps(const std::string& program) const {
+  std::vector<Tap> all;
+  const Graph& graph = this->graph(program);
+  for (const GraphOutput& o : graph.outputs())
+    if (o.kind == OutputKind::Tap) all.push_back({o.name.str(), graph.type(o.value)});
+  return all;
 }
 
 Executor& Programs::finished() const {

@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "passes/casting_emitter.h"
 #include "passes/pipeline.h"
+#include "passes/taps.h"
 #include "plan/plan.h"
 
 namespace aloft {
@@ -24,6 +25,12 @@ namespace aloft {
 // UserError E0700: a number of threads that cannot be. E0317: a pass to leave out is none, or none
 // that can be left out.
 void check_programs(int threads, const PipelineOptions& options);
+
+// A value inside a program that is looked at.
+struct Tap {
+  std::string name;
+  TensorType type;
+};
 
 class Programs {
  public:
@@ -40,6 +47,14 @@ class Programs {
   // the random state, and two runs draw the same numbers unless the program advances it.
   void add(const std::string& name, const std::vector<InputSpec>& inputs, const Traceable& function,
            std::vector<Draw>* draws = nullptr);
+  // Asks to see values inside the programs that are added from now on, by module path, by op or by
+  // name (passes/tap_pattern.h: "h.*.mlp", "op:gelu_tanh", "backward:*"), as they are before
+  // anything is fused. Each becomes an output of its name, which output() reads behind a run, until
+  // the next run or until somebody writes the variable that it became. A tap changes no other bit,
+  // and not which kernels run; a value that is looked at keeps its memory to the end of the run.
+  // add() then ends in UserError E0327 for a pattern that means no value of the program, and in
+  // E0326 for one none of whose values can be had, with the nearest that can.
+  void tap(std::string pattern) { tap_patterns_.push_back(std::move(pattern)); }
   // Allocates and prepares everything added so far. Variables move into the plan's arenas.
   void finish();
   bool is_finished() const { return executor_ != nullptr; }
@@ -72,6 +87,13 @@ class Programs {
   const Graph& graph(const std::string& program) const { return of(graphs_, program); }
   const OutputNotes& output_notes(const std::string& p, const std::string& output) const {
     return of(output_notes_, p).at(output);
+  }
+  // The values of a program that are tapped: names, and types in which a batch may be a symbol, of
+  // which a run fills its own rows.
+  std::vector<Tap> taps(const std::string& program) const;
+  // Those that a pattern with others asked for and that cannot be had, and why.
+  const std::vector<RefusedTap>& refused_taps(const std::string& program) const {
+    return of(refused_taps_, program);
   }
   // Whether a program's function took the bound of a length for a number (Dim::max): it is right
   // for the longest batch alone.
@@ -115,9 +137,11 @@ class Programs {
   Device& device_;
   Plan plan_;
   PipelineOptions options_;
+  std::vector<std::string> tap_patterns_;
   StateTable variables_;
   std::map<std::string, Graph> graphs_;
   std::map<std::string, std::map<std::string, OutputNotes>> output_notes_;
+  std::map<std::string, std::vector<RefusedTap>> refused_taps_;
   std::map<std::string, bool> reads_bound_;
   std::map<std::string, std::vector<PassTime>> times_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;

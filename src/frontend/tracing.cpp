@@ -274,7 +274,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
       if (o.value == w.value) at = o.name.str();
     if (at.empty()) {
       at = "watched:" + std::to_string(result.watches.size());
-      result.graph.set_output(at, w.value, /*is_tap=*/true);
+      result.graph.set_output(at, w.value, OutputKind::Watch);
     }
     result.watches.emplace_back(at, w.look);
   }

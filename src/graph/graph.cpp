@@ -86,17 +86,43 @@ int Graph::next_occurrence(const Where& where, Name op) const {
   return it == occurrences_.end() ? 0 : it->second;
 }
 
-void Graph::set_output(Name output, ValueId value, bool is_tap) {
+void Graph::set_output(Name output, ValueId value, OutputKind kind) {
   const auto next = static_cast<std::uint32_t>(outputs_.size());
   const auto [known, is_new] = output_of_.emplace(output, next);
-  const Use use{Use::By::Output, 0, known->second};
+  const std::uint32_t at = known->second;
   if (is_new)
     outputs_.emplace_back();
   else
-    forget_use(read_by(use), use);
-  outputs_[use.at] = {output, value, is_tap};
-  note_use(value, use);
+    forget_use(outputs_[at].value, use_of_output(at));
+  outputs_[at] = {output, value, kind};
+  note_use(value, use_of_output(at));
 }
+
+Use Graph::use_of_output(std::uint32_t at) const {
+  return {outputs_[at].kind == OutputKind::Tap ? Use::By::Tap : Use::By::Output, 0, at};
+}
+
+// Those behind it move up.
+void Graph::drop_tap(std::uint32_t at) {
+  for (std::uint32_t i = at; i < outputs_.size(); ++i)
+    forget_use(outputs_[i].value, use_of_output(i));
+  output_of_.erase(outputs_[at].name);
+  lose_tap(outputs_[at].name);
+  outputs_.erase(outputs_.begin() + at);
+  for (std::uint32_t i = at; i < outputs_.size(); ++i) {
+    output_of_[outputs_[i].name] = i;
+    note_use(outputs_[i].value, use_of_output(i));
+  }
+}
+
+namespace {
+void add_once(std::vector<Name>& names, Name name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+}  // namespace
+
+void Graph::ask_tap(Name pattern) { add_once(tap_patterns_, pattern); }
+void Graph::lose_tap(Name tap) { add_once(lost_taps_, tap); }
 
 void Graph::set_update(Name id, ValueId value) {
   const auto next = static_cast<std::uint32_t>(updates_.size());
@@ -125,6 +151,12 @@ std::optional<ValueId> Graph::find_state(Name id) const {
 }
 std::vector<std::uint32_t> Graph::inputs() const { return all_of(*this, kInputOp); }
 std::vector<std::uint32_t> Graph::states() const { return all_of(*this, kStateOp); }
+
+int Graph::use_count(ValueId v) const {
+  const std::vector<Use>& all = uses(v);
+  return static_cast<int>(std::count_if(all.begin(), all.end(),
+                                        [](const Use& u) { return u.by != Use::By::Tap; }));
+}
 
 std::vector<std::uint32_t> Graph::readers(ValueId v) const {
   std::vector<std::uint32_t> nodes;
@@ -159,8 +191,8 @@ void Graph::forget_use(ValueId v, const Use& use) {
 }
 
 ValueId& Graph::read_by(const Use& use) {
-  if (use.by == Use::By::Output) return outputs_[use.at].value;
   if (use.by == Use::By::Update) return updates_[use.at].value;
+  if (use.by != Use::By::Node) return outputs_[use.at].value;
   return nodes_[use.node].in[use.at];
 }
 
@@ -182,6 +214,8 @@ void Graph::replace_uses(ValueId from, ValueId to) {
 void Graph::erase(std::uint32_t n) {
   for (std::uint32_t i = 0; i < nodes_[n].out.size(); ++i)
     ensure(use_count({n, i}) == 0, "an erased node is unused");
+  for (std::uint32_t i = 0; i < nodes_[n].out.size(); ++i)
+    while (!uses({n, i}).empty()) drop_tap(uses({n, i}).front().at);  // nothing else is left there
   for (std::uint32_t i = 0; i < nodes_[n].in.size(); ++i)
     forget_use(nodes_[n].in[i], {Use::By::Node, n, i});
   if (nodes_[n].op == kStateOp) states_.erase(state_id(nodes_[n]));

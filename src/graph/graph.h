@@ -7,6 +7,9 @@
 // the pass `differentiate` expands. All others are ops of the table. Mutation is explicit: `state`
 // reads a variable's value from before the run, `updates` declare its value after it.
 //
+// A tap counts as no use, and keeps nothing alive: passes do what they would do without it. It
+// follows its value through replace_uses; where its node is erased, the tap is lost.
+//
 // A variable is known by its id; its name is a label, which several may share (two models). The id
 // is the name wherever nobody else has it, and then stands nowhere else.
 #pragma once
@@ -44,11 +47,17 @@ struct Node {
   std::string identity() const;
 };
 
-// A result that the caller asked for: a returned value, or a tap (a value looked at from outside).
+// Whom an output is for.
+enum class OutputKind {
+  Result,  // the program's caller
+  Watch,   // the host, which looks at it behind each run: it is computed for that alone
+  Tap,     // somebody who looks on: no reader, so that the program is what it would be without
+};
+
 struct GraphOutput {
   Name name;
   ValueId value;
-  bool is_tap = false;
+  OutputKind kind = OutputKind::Result;
 };
 
 struct StateUpdate {
@@ -59,7 +68,7 @@ struct StateUpdate {
 // A place where a value is read: operand number `at` of a node, or the graph's output or update of
 // that number.
 struct Use {
-  enum class By : std::uint8_t { Node, Output, Update };
+  enum class By : std::uint8_t { Node, Output, Update, Tap };  // Tap: an output that is no reader
   By by = By::Node;
   std::uint32_t node = 0;  // By::Node alone
   std::uint32_t at = 0;
@@ -81,7 +90,11 @@ class Graph {
   // inference is the ops' business. Returns its number.
   std::uint32_t add(Name op, Attrs attrs, std::vector<ValueId> in, std::vector<TensorType> out,
                     const Where& where, std::optional<std::uint32_t> before = std::nullopt);
-  void set_output(Name name, ValueId value, bool is_tap = false);
+  void set_output(Name name, ValueId value, OutputKind kind = OutputKind::Result);
+  // A pattern by which `mark-taps` finds values to tap (passes/tap_pattern.h); a tap's name that
+  // no value has any more. Each once.
+  void ask_tap(Name pattern);
+  void lose_tap(Name tap);
   void set_update(Name id, ValueId value);  // the last one wins
 
   // --- reading
@@ -93,20 +106,22 @@ class Graph {
   const TensorType& type(ValueId v) const { return nodes_[v.node].out[v.index]; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::vector<StateUpdate>& updates() const { return updates_; }
+  const std::vector<Name>& tap_patterns() const { return tap_patterns_; }
+  const std::vector<Name>& lost_taps() const { return lost_taps_; }
   std::optional<ValueId> find_state(Name id) const;
   bool is_updated(Name id) const { return update_of_.contains(id); }
   std::vector<std::uint32_t> inputs() const;  // `input` nodes in order
   std::vector<std::uint32_t> states() const;
-  // Where `v` is read: operands by node, then outputs and updates.
+  // Where `v` is read: operands by node, then outputs, updates and taps.
   const std::vector<Use>& uses(ValueId v) const { return uses_[v.node][v.index]; }
-  int use_count(ValueId v) const { return static_cast<int>(uses(v).size()); }
+  int use_count(ValueId v) const;  // of those but taps
   // Nodes that read `v`, and those that read any output of `n`: each once, by their numbers.
   std::vector<std::uint32_t> readers(ValueId v) const;
   std::vector<std::uint32_t> users(std::uint32_t n) const;
 
   // --- changing
   void replace_uses(ValueId from, ValueId to);  // operands, outputs and updates
-  void erase(std::uint32_t n);                  // must be unused
+  void erase(std::uint32_t n);                  // must be unused; taps of it are lost
   void set_input(std::uint32_t n, int i, ValueId v);
   Where& where(std::uint32_t n) { return nodes_[n].where; }
   // The same live nodes in another order, in which every operand still comes before its readers.
@@ -123,6 +138,8 @@ class Graph {
   void forget_use(ValueId v, const Use& use);
   // The value that `use` reads.
   ValueId& read_by(const Use& use);
+  Use use_of_output(std::uint32_t at) const;
+  void drop_tap(std::uint32_t at);
 
   // Each question that passes ask of every node is answered by looking in one place, whatever the
   // size of the graph: compile time grows with the number of layers, not with its square.
@@ -131,6 +148,7 @@ class Graph {
   NodeOrder order_;
   std::vector<GraphOutput> outputs_;
   std::vector<StateUpdate> updates_;
+  std::vector<Name> tap_patterns_, lost_taps_;
   std::unordered_map<Name, std::uint32_t> output_of_, update_of_;  // where each lies above
   std::unordered_map<Name, std::uint32_t> states_;                 // nodes, by the variables' ids
   std::map<std::tuple<Name, Name, Phase>, int> occurrences_;

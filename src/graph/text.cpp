@@ -7,12 +7,15 @@
 //     %3 = split(%2) {axis=-1, parts=2} : f32[B<=8,2], f32[B<=8,2]
 //     %4 = add(%3, %3.1) : f32[B<=8,2] phase="backward" pass="differentiate" reason="..."
 //     %5 = add(%4, %4) : f32[B<=8,2] path="fc" occurrence=7
-//     return y=%4 tap:h=%2 "odd name"=%5
+//     taps "op:linear" "backward:*"
+//     return y=%4 watch:w=%1 tap:h=%2 "odd name"=%5 lost:i
 //     update "fc.w"=%1
 //   }
 //
 // A `state` whose name another variable has too says its `id`, which is what `update` names:
 // `state {name="fc.w", id="fc.w#2", ...}`, `update "fc.w#2"=%5`.
+//
+// What is tapped is asked for in `taps`; a tap that is lost has no value any more.
 //
 // Values are numbered in execution order; `%3.1` is output 1 of node 3. `occurrence` stands only
 // where it is not the number of nodes above with the same path, op and phase.
@@ -84,6 +87,10 @@ std::string node_text(const Graph& g, std::uint32_t n, const Numbering& number) 
   if (w.reason) s += " reason=" + quoted(w.reason.str());
   if (!node.members.empty()) s += " members=" + quoted(node.members);
   return s;
+}
+
+std::string kind_text(OutputKind kind) {
+  return kind == OutputKind::Tap ? " tap:" : kind == OutputKind::Watch ? " watch:" : " ";
 }
 
 Numbering number_nodes(const Graph& g) {
@@ -248,6 +255,16 @@ void parse_node(Cursor& c, Graph& g) {
   if (occurrence) g.set_occurrence(n, *occurrence);
 }
 
+void parse_output(Cursor& c, Graph& g) {
+  if (c.take("lost:")) return g.lose_tap(c.name());
+  const OutputKind kind = c.take("tap:")     ? OutputKind::Tap
+                          : c.take("watch:") ? OutputKind::Watch
+                                             : OutputKind::Result;
+  const std::string name = c.name();
+  c.expect("=");
+  g.set_output(name, parse_value(c, g), kind);
+}
+
 }  // namespace
 
 std::string print(const Graph& g) {
@@ -260,10 +277,16 @@ std::string print(const Graph& g) {
     if (!occurrences.counts(node)) s += " occurrence=" + std::to_string(node.occurrence);
     s += "\n";
   }
-  if (!g.outputs().empty()) {
+  if (!g.tap_patterns().empty()) {
+    s += "  taps";
+    for (Name pattern : g.tap_patterns()) s += " " + quoted(pattern.str());
+    s += "\n";
+  }
+  if (!g.outputs().empty() || !g.lost_taps().empty()) {
     s += "  return";
     for (const GraphOutput& o : g.outputs())
-      s += (o.is_tap ? " tap:" : " ") + name_text(o.name.str()) + "=" + value_text(o.value, number);
+      s += kind_text(o.kind) + name_text(o.name.str()) + "=" + value_text(o.value, number);
+    for (Name tap : g.lost_taps()) s += " lost:" + name_text(tap.str());
     s += "\n";
   }
   for (const StateUpdate& u : g.updates())
@@ -290,13 +313,10 @@ Graph parse_graph(std::string_view text) {
       open = true;
     } else if (c.take("%")) {
       parse_node(c, g);
+    } else if (c.take("taps")) {
+      while (!c.done()) g.ask_tap(c.string());
     } else if (c.take("return")) {
-      while (!c.done()) {
-        const bool tap = c.take("tap:");
-        const std::string name = c.name();
-        c.expect("=");
-        g.set_output(name, parse_value(c, g), tap);
-      }
+      while (!c.done()) parse_output(c, g);
     } else if (c.take("update")) {
       const std::string id = c.string();
       c.expect("=");

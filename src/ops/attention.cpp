@@ -177,7 +177,8 @@ OpDef attention_op() {
   return define<A>({
       .name = "attention",
       .doc = "softmax(scale q k^T) v over heads that may share keys and values, causal or not; "
-             "also gives each row's log-sum-exp. Takes memory linear in the lengths.",
+             "also gives each row's log-sum-exp. Takes memory linear in the lengths. Never whole: "
+             "scores, softmax, probabilities.",
       .infer = infer,
       .numeric = Numeric::Narrow,
       .meaning = Body<A>(body),

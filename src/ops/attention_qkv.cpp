@@ -129,7 +129,8 @@ OpDef attention_qkv_op() {
   return define<A>({
       .name = "attention_qkv",
       .doc = "attention of a packed [B, T, (H + 2 KV) D] (queries, keys, values; head-major each): "
-             "o [B, T, H D] and each row's log-sum-exp.",
+             "o [B, T, H D] and each row's log-sum-exp. "
+             "Never whole: scores, softmax, probabilities.",
       .infer = infer,
       .numeric = Numeric::Narrow,
       .meaning = Body<A>(body),

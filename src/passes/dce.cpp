@@ -1,5 +1,5 @@
 // dce: removes nodes that no output and no update depends on. Inputs and variables stay: they are
-// the program's signature.
+// the program's signature. A tap keeps nothing: what is computed for nobody else is not computed.
 #include "passes/pass.h"
 
 namespace aloft {
@@ -8,7 +8,8 @@ bool remove_dead(Graph& graph) {
   bool changed = false;
   const std::vector<std::uint32_t> order = graph.order();
   std::vector<bool> live(graph.capacity(), false);
-  for (const GraphOutput& o : graph.outputs()) live[o.value.node] = true;
+  for (const GraphOutput& o : graph.outputs())
+    if (o.kind != OutputKind::Tap) live[o.value.node] = true;
   for (const StateUpdate& u : graph.updates()) live[u.value.node] = true;
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& node = graph.node(*it);

@@ -11,6 +11,9 @@
 // one phase; what is smaller and broadcasts stays an operand. Every result is rounded to its own
 // type as before, so the bits stay. A sum of a member over leading axes (the gradient of a bias)
 // joins its group, also through a reshape. What stays alone, and why, is a remark.
+//
+// Groups are made as if nobody looked on. A member's result that is tapped then is one more result
+// of the loop, behind the others; where no kernel gives it, the tap is lost.
 #include <algorithm>
 #include <map>
 
@@ -78,7 +81,13 @@ class Fuser {
 
   // Why the back end does not run the group as one loop.
   std::optional<std::string> refusal_of(const Group& g) {
-    const Border border = border_of(g);
+    const KernelChoice choice = choice_for(g, border_of(g));
+    if (!choice.kernel.empty()) return std::nullopt;
+    return "not fused: " +
+           (choice.refusals.empty() ? "no kernel runs fused loops" : choice.refusals.front());
+  }
+
+  KernelChoice choice_for(const Group& g, const Border& border) {
     CallSpec call{Name(kFusedOp),
                   to_attrs(FusedAttrs{print(program_of(g, border))}),
                   {},
@@ -86,10 +95,7 @@ class Fuser {
                   context_.threads};
     for (ValueId v : border.operands) call.in.push_back(graph_.type(v));
     for (ValueId v : border.results) call.out.push_back(graph_.type(v));
-    const KernelChoice choice = context_.choose(call);
-    if (!choice.kernel.empty()) return std::nullopt;
-    return "not fused: " +
-           (choice.refusals.empty() ? "no kernel runs fused loops" : choice.refusals.front());
+    return context_.choose(call);
   }
 
   // Into the groups of its operands and of those that read what it reads, or into a new one.
@@ -223,6 +229,19 @@ class Fuser {
     return border;
   }
 
+  // The same with the results that are only tapped, if the kernel stays the same.
+  Border with_taps(const Group& g, const Border& border) {
+    Border more = border;
+    for (const GraphOutput& o : graph_.outputs()) {
+      const auto& known = more.results;
+      if (o.kind == OutputKind::Tap && contains(g, o.value.node) &&
+          std::find(known.begin(), known.end(), o.value) == known.end())
+        more.results.push_back(o.value);
+    }
+    if (more.results.size() == border.results.size()) return border;
+    return choice_for(g, more).kernel == choice_for(g, border).kernel ? more : border;
+  }
+
   StepProgram program_of(const Group& g, const Border& border) const {
     StepProgram program;
     program.inputs = static_cast<int>(border.operands.size());
@@ -251,7 +270,7 @@ class Fuser {
       for (std::uint32_t m : g.members) apart_[m] = *why;
       return;
     }
-    const Border border = border_of(g);
+    const Border border = with_taps(g, border_of(g));
     const std::uint32_t last = g.members.back();
     std::vector<std::uint32_t> all = g.members;
     all.insert(all.end(), g.sums.begin(), g.sums.end());

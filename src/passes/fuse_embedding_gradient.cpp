@@ -4,7 +4,8 @@
 //   %7 = embedding_grad(%5, %1) {rows=5}    ->    %8 = embedding_grad_add(%6, %5, %1)
 //   %8 = add(%6, %7)
 //
-// Refused where the table of rows has another reader, and where the sum broadcasts. Results are
+// Refused where the table of rows has another reader (a tap is none, and is lost), and where the
+// sum broadcasts. Results are
 // the same to the bit, but for the sign of a zero: -0 in a row that no id names stays -0, where
 // adding 0 gave +0.
 #include "ops/graph_emitter.h"

@@ -12,11 +12,11 @@
 //   %9 = linear_cross_entropy_sweep(%3, %4, %2, %8)
 //
 // Refused where the projection has a bias, where the logits have another reader (they must exist
-// then), and where the cotangent depends on the loss. A cast of the logits in between (O1) goes
-// away: the fused op sums and normalises in fp32 anyway. The arithmetic changes: the logits'
-// gradient may be rounded to 16 bits earlier, and gradients of the weight are summed by chunks.
-// This is the one rewrite that is exempt from giving eager mode's bits; tests hold it to the
-// tolerances.
+// then; a tap is none, and is lost), and where the cotangent depends on the loss. A cast of the
+// logits in between (O1) goes away: the fused op sums and normalises in fp32 anyway. The arithmetic
+// changes: the logits' gradient may be rounded to 16 bits earlier, and gradients of the weight are
+// summed by chunks. This is the one rewrite that is exempt from giving eager mode's bits; tests
+// hold it to the tolerances.
 #include <algorithm>
 
 #include "ops/cross_entropy.h"
@@ -38,14 +38,17 @@ Where fused_where(const Graph& g, std::uint32_t n, const char* pass) {
   return w;
 }
 
-// The linear node behind a cross-entropy's logits, if nobody else reads them.
-std::optional<std::uint32_t> private_head(const Graph& g, ValueId logits) {
+// The linear node behind a cross-entropy's logits, if nobody else reads them. `members` receives
+// what the fused op takes in.
+std::optional<std::uint32_t> private_head(const Graph& g, ValueId logits, std::string& members) {
   if (g.use_count(logits) != 1) return std::nullopt;
   if (is(g, logits, "cast")) {
+    members = g.node(logits.node).identity() + ", ";
     logits = g.node(logits.node).in[0];
     if (g.use_count(logits) != 1) return std::nullopt;
   }
   if (!is(g, logits, "linear") || g.node(logits.node).in.size() != 2) return std::nullopt;
+  members = g.node(logits.node).identity() + ", " + members;
   return logits.node;
 }
 
@@ -54,7 +57,8 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
   for (std::uint32_t n : std::vector(g.order())) {
     const Node loss = g.node(n);
     if (loss.erased || loss.op != Name("cross_entropy")) continue;
-    const auto head = private_head(g, loss.in[0]);
+    std::string members;
+    const auto head = private_head(g, loss.in[0], members);
     if (!head) {
       report.remarks.push_back(
           {loss.identity(),
@@ -74,7 +78,7 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     where.listed = g.node(*head).where.listed;
     const auto fused = emitter.emit("linear_cross_entropy", attrs, in, where);
     if (g.type(fused[0].id()) != loss.out[0]) continue;  // the fused node is dead and goes below
-    g.set_members(fused[0].id().node, g.node(*head).identity() + ", " + loss.identity());
+    g.set_members(fused[0].id().node, members + loss.identity());
     g.replace_uses({n, 0}, fused[0].id());
     report.changed = true;
     report.remarks.push_back({loss.identity(), "head and loss fused"});

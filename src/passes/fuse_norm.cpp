@@ -9,7 +9,7 @@
 //
 // Refused where the addition broadcasts or changes the type, where another reader of the sum comes
 // before the norm or the norm reads it twice, and where dx or a parameter's gradient is read before
-// the addition.
+// the addition. A tap of the sum follows it, one of dx is lost: dx alone is never written.
 #include <algorithm>
 #include <iterator>
 

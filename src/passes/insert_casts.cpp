@@ -71,7 +71,9 @@ PassReport run(Graph& graph, const PassContext& context) {
     for (std::uint32_t i = 0; i < out.size(); ++i) replayed[{n, i}] = out[i];
   }
   for (const GraphOutput& o : graph.outputs())
-    result.set_output(o.name, replayed.at(o.value).id(), o.is_tap);
+    result.set_output(o.name, replayed.at(o.value).id(), o.kind);
+  for (Name pattern : graph.tap_patterns()) result.ask_tap(pattern);
+  for (Name tap : graph.lost_taps()) result.lose_tap(tap);
   for (const StateUpdate& u : graph.updates()) {
     // A variable keeps its type whatever the policy makes of its new value.
     Tensor value = replayed.at(u.value);

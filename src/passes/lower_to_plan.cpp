@@ -15,6 +15,16 @@
 namespace aloft {
 namespace {
 
+ValueId seen_through_reshapes(const Graph& graph, ValueId v) {
+  while (graph.node(v.node).op == Name("reshape")) v = graph.node(v.node).in[0];
+  return v;
+}
+
+bool is_source(const Graph& graph, ValueId v) {
+  const Name op = graph.node(v.node).op;
+  return op == Name("state") || op == Name("input");
+}
+
 // Copies every returned value or update that is still a variable's or an input's own memory, or
 // that serves two purposes, be it in another shape: afterwards each such value has a buffer of its
 // own.
@@ -22,9 +32,8 @@ void separate_results(Graph& graph) {
   GraphEmitter emitter(graph);
   std::map<ValueId, int> claimed;
   const auto is_taken = [&](ValueId v) {
-    while (graph.node(v.node).op == Name("reshape")) v = graph.node(v.node).in[0];
-    const Name op = graph.node(v.node).op;
-    return op == Name("state") || op == Name("input") || claimed[v]++ > 0;
+    v = seen_through_reshapes(graph, v);
+    return is_source(graph, v) || claimed[v]++ > 0;
   };
   const auto copy = [&](ValueId v) {
     Where where = graph.node(v.node).where;
@@ -36,7 +45,31 @@ void separate_results(Graph& graph) {
   for (const StateUpdate& u : std::vector(graph.updates()))
     if (is_taken(u.value)) graph.set_update(u.id, copy(u.value));
   for (const GraphOutput& o : std::vector(graph.outputs()))
-    if (is_taken(o.value)) graph.set_output(o.name, copy(o.value), o.is_tap);
+    if (o.kind != OutputKind::Tap && is_taken(o.value))
+      graph.set_output(o.name, copy(o.value), o.kind);
+}
+
+// A tap shares the buffer of the value that it shows, which lives to the end for it. What lies in a
+// variable's or an input's own memory is copied, and at once: the program writes there in place as
+// if nobody looked on.
+void separate_taps(Graph& graph) {
+  GraphEmitter emitter(graph);
+  for (const GraphOutput& o : std::vector(graph.outputs())) {
+    const ValueId source = seen_through_reshapes(graph, o.value);
+    if (o.kind != OutputKind::Tap || !is_source(graph, source)) continue;
+    const auto& order = graph.order();
+    const auto next = std::find(order.begin(), order.end(), source.node) + 1;
+    emitter.insert_before(next == order.end() ? std::nullopt : std::optional(*next));
+    const Node tapped = graph.node(o.value.node);
+    Where where = tapped.where;
+    where.pass = "lower-to-plan";
+    where.reason = "a tap of what is written later";
+    Scope scope(where);
+    const Tensor copy = identity(emitter.handle(source));
+    const Tensor shown =
+        o.value == source ? copy : emitter.emit(tapped.op, tapped.attrs, {&copy, 1}, where)[0];
+    graph.set_output(o.name, shown.id(), o.kind);
+  }
 }
 
 class Lowering {
@@ -303,7 +336,7 @@ class Lowering {
     for (const GraphOutput& o : graph_.outputs()) {
       const int b = buffer_of_.at(o.value);
       p.buffers[b].last = end;
-      p.outputs.push_back({o.name.str(), {b, graph_.type(o.value)}, o.is_tap});
+      p.outputs.push_back({o.name.str(), {b, graph_.type(o.value)}, o.kind != OutputKind::Result});
     }
     std::vector<Lifetime> lifetimes;
     std::vector<int> which;
@@ -337,6 +370,7 @@ class Lowering {
 Lowered lower_to_plan(const Graph& source, const PassContext& context) {
   Graph graph = source;
   separate_results(graph);
+  separate_taps(graph);
   return Lowering(graph, context).run();
 }
 

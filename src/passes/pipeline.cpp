@@ -84,8 +84,10 @@ const Pipeline& compile_pipeline() {
   static const Pipeline pipeline = [] {
     Pipeline p("compile");
     p.then(insert_casts)
+        .then(mark_taps)
         .then(fuse_head)
         .then(differentiate_pass)
+        .then(mark_taps)
         .until_stable({&simplify, &cse, &dce})
         .then(fuse_head_gradient)
         .then(fuse_embedding_gradient)

@@ -109,6 +109,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const aloft::UserError&) {
     return 0;
   }
+  try {
+    aloft::mark_taps.run(graph, {});
+  } catch (const aloft::UserError&) {  // a result has a tap's name
+  }
   clean_up(graph);
   must_print_and_parse_back(graph);
   if (has_gradients(graph)) return 0;

@@ -3,7 +3,8 @@
 // - the result's text is the expected one;
 // - input and result give the same values on random inputs, in double: to the bit, or within the
 //   tolerance where the case says that the arithmetic changes; a pass that claims to keep bits
-//   keeps them also where every result is rounded to its type;
+//   keeps them also where every result is rounded to its type; a tap may be lost, and then says so;
+// - what runs is what runs without the taps, in the same order;
 // - a pass says truly whether it changed the graph, and a second run changes nothing.
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <regex>
 #include <set>
 
 #include "base/error.h"
@@ -97,12 +99,16 @@ void expect_equal(const HostArray& before, const HostArray& after, double tolera
   }
 }
 
-void expect_equal(const GraphValues& before, const GraphValues& after, double tolerance) {
-  for (const auto& [name, value] : before.outputs)
-    expect_equal(value, after.outputs.at(name), tolerance, "output " + name.str());
+// `lost`: taps that the pass left no value for.
+void expect_equal(const GraphValues& before, const GraphValues& after, const std::set<Name>& lost,
+                  double tolerance) {
+  for (const auto& [name, value] : before.outputs) {
+    ASSERT_NE(after.outputs.contains(name), lost.contains(name)) << name.str();
+    if (!lost.contains(name))
+      expect_equal(value, after.outputs.at(name), tolerance, "output " + name.str());
+  }
   for (const auto& [name, value] : before.updates)
     expect_equal(value, after.updates.at(name), tolerance, "update " + name.str());
-  EXPECT_EQ(before.outputs.size(), after.outputs.size());
   EXPECT_EQ(before.updates.size(), after.updates.size());
 }
 
@@ -116,9 +122,33 @@ void expect_same_values(const PassCase& c, const Graph& before, const Graph& aft
   constexpr double kDifferences = 1e-6, kReordered = 1e-12;
   const bool differences = has_gradients(before) && !has_gradients(after);
   const double tolerance = differences ? kDifferences : c.arithmetic_changes ? kReordered : 0;
-  expect_equal(meaning(before, Rounding::None), meaning(after, Rounding::None), tolerance);
+  const std::set<Name> lost(after.lost_taps().begin(), after.lost_taps().end());
+  expect_equal(meaning(before, Rounding::None), meaning(after, Rounding::None), lost, tolerance);
   if (keeps_bits && !has_gradients(before))
-    expect_equal(meaning(before, Rounding::ToDType), meaning(after, Rounding::ToDType), 0);
+    expect_equal(meaning(before, Rounding::ToDType), meaning(after, Rounding::ToDType), lost, 0);
+  const auto results = [](const Graph& g) {
+    return std::count_if(g.outputs().begin(), g.outputs().end(),
+                         [](const GraphOutput& o) { return o.kind != OutputKind::Tap; });
+  };
+  EXPECT_EQ(results(before), results(after));
+}
+
+// Node by node, and what each stands for.
+std::vector<std::string> what_runs(const Graph& graph) {
+  std::vector<std::string> nodes;
+  for (std::uint32_t n : graph.order())
+    nodes.push_back(graph.node(n).identity() + " of " + graph.node(n).members);
+  return nodes;
+}
+
+// The case's graph without its taps becomes the same, but for results of a loop that only taps see.
+void expect_taps_change_nothing(const PassCase& c, const Graph& after) {
+  static const std::regex tap(R"(\n  taps [^\n]*| tap:("[^"]*"|[A-Za-z0-9_.]+)=%[0-9.]+)");
+  Graph graph = parse_graph(std::regex_replace(c.graph, tap, ""));
+  for (const GraphOutput& o : graph.outputs()) ASSERT_NE(o.kind, OutputKind::Tap) << o.name.str();
+  const PassContext context = context_of(c);
+  for (const std::string& name : c.passes) find_pass(name)->run(graph, context);
+  EXPECT_EQ(what_runs(graph), what_runs(after)) << "who looks on changes what runs";
 }
 
 // Runs the case's passes; each must say truly whether it changed anything, and the result must
@@ -155,6 +185,7 @@ class CaseTest : public ::testing::Test {
     EXPECT_EQ(print(after), c.expects_same ? c.graph : c.expected)
         << "ALOFT_UPDATE=1 takes what came out as what is expected";
     expect_same_values(c, before, after, keeps_bits);
+    expect_taps_change_nothing(c, after);
     EXPECT_FALSE(find_pass(c.passes.back())->run(after, context_of(c)).changed)
         << "a second run changes the graph again";
   }

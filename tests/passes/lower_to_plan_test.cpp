@@ -50,6 +50,45 @@ TEST(LowerToPlan, SeveralUpdatesAreCopiedAtTheEnd) {
   EXPECT_NO_THROW(verify(plan));
 }
 
+// A tap lies where its value does, to the end. Of a variable's or an input's own memory there is a
+// copy from before anything is written there, and the update is in place as without taps.
+TEST(LowerToPlan, ATapIsNoReader) {
+  const Graph graph = parse_graph(R"(graph g {
+  %0 = state {name="a", class="buffer"} : f32[6]
+  %1 = input {name="x"} : f32[6]
+  %2 = exp(%1) : f32[6]
+  %3 = mul(%2, %2) : f32[6]
+  %4 = add(%0, %3) : f32[6]
+  %5 = reshape(%0) {shape=[2,3]} : f32[2,3]
+  return r=%3 tap:e=%2 tap:again=%2 tap:r2=%3 tap:new=%4 tap:old=%0 tap:flat=%5 tap:x=%1
+  update "a"=%4
+}
+)");
+  PassContext context = every_op_has_a_kernel();
+  context.choose = [choose = context.choose](const CallSpec& call) {
+    KernelChoice choice = choose(call);
+    if (call.op == Name("mul") || call.op == Name("add")) choice.in_place = {{0, 0}, {1, 0}};
+    return choice;
+  };
+  Lowered lowered = lower_to_plan(graph, context);
+  const Program& p = lowered.program;
+  std::string ops;
+  for (const Instruction& i : p.instructions) ops += i.call.op.str() + " ";
+  EXPECT_EQ(ops, "identity identity identity exp mul add ");
+  EXPECT_EQ(buffer_of(p, "e"), buffer_of(p, "again"));
+  EXPECT_EQ(buffer_of(p, "r"), buffer_of(p, "r2"));
+  EXPECT_NE(buffer_of(p, "e"), buffer_of(p, "r")) << "the product is written over what is shown";
+  EXPECT_EQ(p.buffers.at(static_cast<std::size_t>(buffer_of(p, "new"))).name, "a");
+  for (const char* name : {"e", "r", "old", "flat", "x"}) {
+    const Buffer& b = p.buffers.at(static_cast<std::size_t>(buffer_of(p, name)));
+    EXPECT_EQ(b.arena, Arena::Activations) << name;
+    EXPECT_EQ(b.last, static_cast<int>(p.instructions.size())) << name;
+  }
+  Plan plan;
+  add_program(plan, std::move(lowered.program), lowered.state);
+  EXPECT_NO_THROW(verify(plan));
+}
+
 // What is returned of a variable's new value, or returned twice, in whatever shape, is not where
 // the variable or the other result lies.
 TEST(LowerToPlan, ViewsOfWhatIsTakenAreCopied) {

@@ -16,7 +16,8 @@ constexpr const char* kText = R"(graph mlp {
   %2 = linear(%0, %1) : f32[B<=8,4] @ "examples/a \"b\".cpp":31 path="h.0.fc" policy="O2:bf16"
   %3 = split(%2) {axis=-1, parts=2} : f32[B<=8,2], f32[B<=8,2]
   %4 = add(%3, %3.1) : f32[B<=8,2] phase="backward" pass="differentiate" reason="sum of 2 uses"
-  return y=%4 tap:h=%2
+  taps "op:linear" "h.*/split#0.1"
+  return y=%4 tap:h=%2 watch:w=%2 lost:"h.0.fc/cast#0"
   update "fc.w"=%1
 }
 )";
@@ -182,6 +183,25 @@ TEST(Graph, KeepsTheOrderOfAnyNumberOfInsertions) {
     expected.back() = expected[1];
     EXPECT_THROW(g.set_order(expected), InternalError);
   }
+}
+
+// A tap is no use: it follows its value, and does not keep the node.
+TEST(Graph, LosesATapWithItsNode) {
+  Graph g = parse_graph(kText);
+  g.set_output("d", {4, 0}, OutputKind::Tap);
+  EXPECT_EQ(g.use_count({4, 0}), 1);
+  g.replace_uses({4, 0}, {3, 1});
+  g.erase(4);
+  g.set_output("e", {3, 1}, OutputKind::Tap);
+  EXPECT_EQ(g.use_count({3, 1}), 1);  // of y
+  g.replace_uses({3, 0}, {2, 0});
+  g.set_output("y", {2, 0});
+  EXPECT_EQ(g.use_count({3, 1}), 0);
+  g.erase(3);
+  EXPECT_NO_THROW(verify_structure(g));
+  EXPECT_EQ(g.lost_taps(), (std::vector<Name>{"h.0.fc/cast#0", "d", "e"}));
+  EXPECT_EQ(g.outputs().size(), 3u);  // y, h, w
+  EXPECT_EQ(print(parse_graph(print(g))), print(g));
 }
 
 TEST(Graph, RefusesAnUpdateOfAnotherType) {

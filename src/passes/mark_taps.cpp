@@ -1,0 +1,64 @@
+// mark-taps: values that somebody asks to see become taps, before a pass may take them away.
+//
+//   %2 = linear(%0, %1) path="fc"          %2 = linear(%0, %1) path="fc"
+//   %3 = relu(%2)                    ->    %3 = relu(%2)
+//   taps "fc"                              taps "fc"
+//   return y=%3                            return y=%3 tap:"fc/linear#0"=%2
+//
+// It runs before the first fusion, and once more for what differentiate has made. A tap counts as
+// no use (graph/graph.h): every pass does what it would do without it, and carries it along, or
+// loses it where no value is left that could be looked at (passes/taps.h says so to whoever asked).
+// Refused: a value whose name a result has.
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/op.h"
+#include "passes/pass.h"
+#include "passes/tap_pattern.h"
+
+namespace aloft {
+namespace {
+
+// Whether the pass gave the value its tap already, and whether something else has the name.
+bool is_marked(const Graph& g, const std::string& name) {
+  const auto& lost = g.lost_taps();
+  if (std::find(lost.begin(), lost.end(), Name(name)) != lost.end()) return true;
+  for (const GraphOutput& o : g.outputs()) {
+    if (o.name != Name(name)) continue;
+    if (o.kind == OutputKind::Tap) return true;
+    throw UserError("E0326", "a result of the program has the name of a value to tap")
+        .saw(name)
+        .need("another name for the result");
+  }
+  return false;
+}
+
+// A call of an op that stands for nothing but itself.
+bool is_before_fusion(const Node& node) { return find_op(node.op) && node.members.empty(); }
+
+PassReport run(Graph& graph, const PassContext&) {
+  PassReport report;
+  std::vector<TapPattern> patterns;
+  for (Name p : graph.tap_patterns()) patterns.emplace_back(p.str());
+  if (patterns.empty()) return report;
+  for (std::uint32_t n : graph.order()) {
+    if (!is_before_fusion(graph.node(n))) continue;
+    for (std::uint32_t i = 0; i < graph.node(n).out.size(); ++i) {
+      const std::string name = tap_name(graph.node(n), i);
+      const bool is_asked = std::any_of(patterns.begin(), patterns.end(),
+                                        [&](const TapPattern& p) { return p.matches(name); });
+      if (!is_asked || is_marked(graph, name)) continue;
+      graph.set_output(name, {n, i}, OutputKind::Tap);
+      report.changed = true;
+    }
+  }
+  return report;
+}
+
+}  // namespace
+
+const Pass mark_taps{"mark-taps", "values that somebody asks to see become taps",
+                     Form::Cast,  std::nullopt,
+                     true,        run};
+
+}  // namespace aloft

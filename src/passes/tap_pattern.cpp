@@ -1,0 +1,100 @@
+#include "passes/tap_pattern.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace aloft {
+namespace {
+
+// A value's name taken apart: "path/op.phase#occurrence.index".
+struct NameParts {
+  std::string_view path, op;
+  Phase phase = Phase::Forward;
+  std::string in_phase;  // the name without its phase
+};
+
+NameParts parts_of(std::string_view name) {
+  NameParts parts;
+  const std::size_t count = name.rfind('#'), slash = name.rfind('/', count);
+  if (count == std::string_view::npos || slash == std::string_view::npos) return parts;
+  parts.path = name.substr(0, slash);
+  parts.op = name.substr(slash + 1, count - slash - 1);
+  if (const std::size_t dot = parts.op.find('.'); dot != std::string_view::npos) {
+    parts.phase = parse_phase(parts.op.substr(dot + 1)).value_or(Phase::Forward);
+    parts.op = parts.op.substr(0, dot);
+  }
+  parts.in_phase = std::string(parts.path) + "/";
+  parts.in_phase += parts.op;
+  parts.in_phase += name.substr(count);
+  return parts;
+}
+
+bool take(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+}  // namespace
+
+std::string tap_name(const Node& node, std::uint32_t index) {
+  return node.identity() + (index > 0 ? "." + std::to_string(index) : "");
+}
+
+std::string_view node_of_tap(std::string_view name) {
+  const std::size_t count = name.rfind('#');
+  return name.substr(0, count == std::string_view::npos ? count : name.find('.', count));
+}
+
+std::string_view path_of_tap(std::string_view name) { return parts_of(name).path; }
+
+TapPattern::TapPattern(std::string_view text) : text_(text) {
+  std::string_view rest = text;
+  for (Phase phase : {Phase::Forward, Phase::Backward, Phase::Update})
+    if (take(rest, std::string(name_of(phase)) + ":")) {
+      phase_ = phase;
+      break;
+    }
+  if (take(rest, "op:"))
+    by_ = By::Op;
+  else if (rest.find('/') != std::string_view::npos)
+    by_ = By::Name;
+  prefix_ = text.substr(0, text.size() - rest.size());
+  glob_ = rest;
+  if (by_ == By::Name && rest.rfind('#') == std::string_view::npos) glob_ += "#*";
+}
+
+bool TapPattern::matches(std::string_view name) const {
+  if (name == text_) return true;
+  const NameParts parts = parts_of(name);
+  if (parts.phase != phase_ || parts.op.empty()) return false;
+  if (by_ == By::Path) return glob_match(glob_, parts.path);
+  if (by_ == By::Op) return glob_match(glob_, parts.op);
+  return glob_match(glob_, parts.in_phase) || glob_match(glob_, name);
+}
+
+std::string TapPattern::word() const {
+  if (by_ == By::Path) return "";
+  std::string word;
+  for (char c : glob_.substr(glob_.rfind('/') + 1)) {
+    if (c == '#') break;
+    if (c != '*' && c != '?') word += c;
+  }
+  return word;
+}
+
+std::string TapPattern::path() const {
+  return by_ == By::Path ? glob_ : by_ == By::Op ? "*" : glob_.substr(0, glob_.rfind('/'));
+}
+
+std::string TapPattern::nearest(const std::vector<std::string>& names) const {
+  std::vector<std::string> known;
+  for (const std::string& name : names) {
+    const NameParts parts = parts_of(name);
+    known.emplace_back(by_ == By::Path ? parts.path : by_ == By::Op ? parts.op : name);
+  }
+  const std::string near = nearest_name(glob_, known);
+  return near.empty() || by_ == By::Name ? near : prefix_ + near;
+}
+
+}  // namespace aloft

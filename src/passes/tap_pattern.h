@@ -1,0 +1,49 @@
+// Which values a request for taps means: by module path, by op, or by name.
+//
+//   h.*.mlp                 what the modules h.0.mlp, h.1.mlp ... compute themselves
+//   *                       everything; nothing at all: what is computed outside of modules
+//   op:gelu_tanh            every result of the op
+//   h.0.mlp/gelu_tanh       the op's results in that module; `#1` behind it: of its second call
+//   backward:op:matmul      the same of the backward phase; also forward: (taken unless one is
+//   update:*                named) and update:
+//
+// `*` stands for any text, dots and slashes included, `?` for one character. A value's name is its
+// node's identity, "h.0.mlp/gelu_tanh#0", in a later phase "h.0.mlp/gelu_tanh_grad.backward#0"; of
+// an op with several results the others are called "h.0.ln_1/layer_norm#0.1" and so on. A name
+// means that value whatever its phase.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace aloft {
+
+// The name of output `index` of a node.
+std::string tap_name(const Node& node, std::uint32_t index);
+// The identity of the node that a tap's name names, and the module path in which it stands.
+std::string_view node_of_tap(std::string_view name);
+std::string_view path_of_tap(std::string_view name);
+
+class TapPattern {
+ public:
+  explicit TapPattern(std::string_view text);
+  // Whether the pattern asks for the value of this name.
+  bool matches(std::string_view name) const;
+  // The op that it means, without what stands for other text: "scores" of "h.0.attn/*scores*".
+  std::string word() const;
+  // The module path that it asks for, a glob.
+  std::string path() const;
+  // A pattern for what is called nearly so among the paths, ops or names of these values, or "".
+  std::string nearest(const std::vector<std::string>& names) const;
+
+ private:
+  enum class By { Path, Op, Name };
+  std::string text_, prefix_, glob_;  // prefix_: phase and kind, as written
+  By by_ = By::Path;
+  Phase phase_ = Phase::Forward;
+};
+
+}  // namespace aloft

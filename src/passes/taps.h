@@ -1,0 +1,24 @@
+// What became of a request for taps, behind the passes: which values are there to be looked at,
+// which are not and why, and what is nearest to them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/pipeline.h"
+
+namespace aloft {
+
+// A value that a pattern asks for and the program never has.
+struct RefusedTap {
+  std::string name;  // as passes/tap_pattern.h says
+  std::string why;   // names the op that takes the value in
+};
+
+// The taps that were lost on the way from `traced` to `compiled`, which the pipeline made of it
+// with these options. UserError E0326 for a pattern none of whose values can be had, with the
+// nearest that can; E0327 for one that means no value, with what is called nearly so.
+std::vector<RefusedTap> check_taps(const Graph& compiled, const Graph& traced,
+                                   const PassContext& context, const PipelineOptions& options);
+
+}  // namespace aloft
