@@ -55,10 +55,8 @@ std::string train(const Path& folder, std::uint64_t seed, std::int64_t end) {
 
   std::string bytes;
   for (const auto& list : {model.parameters(), opt.state()})
-    for (const VariablePtr& v : list) {
-      const auto values = v->buffer->read<char>(0, v->type.max_bytes());
-      bytes.append(values.begin(), values.end());
-    }
+    for (const VariablePtr& v : list)
+      for (const std::byte b : v->bytes()) bytes.push_back(static_cast<char>(b));
   return bytes;
 }
 

@@ -8,6 +8,7 @@
 
 namespace aloft {
 
+// Every kind that this build has, in the order of catalog.inc.
 const std::vector<DeviceKind>& device_kinds();
 // "cpu", "sim", "sim:910B3,memory=1GiB": the same device for the same name, as long as the process
 // lives. UserError E0332 where there is none. Thread-safe.

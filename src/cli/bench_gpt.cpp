@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/bench_step.h"
+#include "cli/device_option.h"
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
 #include "scalar/philox.h"
@@ -61,6 +62,7 @@ Recipe recipe_of(const BenchOptions& o) {
     set.push_back({"model.size", "\"" + o.model + "\""});
   }
   Recipe recipe = is_recipe(o.model) ? load_recipe(o.model, set) : parse_recipe("", "bench", set);
+  use_device_of(recipe);
   refuse_unread(recipe, is_read_by_a_step, "a step is compiled");
   settle_length_without_training(recipe);
   need_compiled(recipe);  // it is the Plan that is timed

@@ -82,12 +82,10 @@ class Measuring {
 
   void profiled_step() {
     if (profile_times_.empty()) rss_ = peak_rss_bytes();  // of plain steps
-    Executor& executor = subject_.programs().executor();
-    executor.attach(&profile_);
+    const Observing looking(subject_.programs().device(), profile_);
     const double start = steady_seconds();
     subject_.step();
     profile_times_.push_back(steady_seconds() - start);
-    executor.attach(nullptr);
   }
 
   BenchSubject& subject_;

@@ -22,12 +22,12 @@ Profile::Profile(const Program& program, std::function<double()> clock)
       seconds_(program.instructions.size(), 0),
       least_(program.instructions.size(), std::numeric_limits<double>::infinity()) {}
 
-void Profile::before(std::string_view, int) { start_ = clock_(); }
+void Profile::before(const OpEvent&) { start_ = clock_(); }
 
-void Profile::after(std::string_view program, int instruction, std::span<void* const>) {
+void Profile::after(const OpEvent& e) {
   const double seconds = clock_() - start_;
-  if (program != program_.name) return;
-  const auto i = static_cast<std::size_t>(instruction);
+  if (e.program != program_.name) return;
+  const auto i = static_cast<std::size_t>(e.instruction);
   seconds_[i] += seconds;
   least_[i] = std::min(least_[i], seconds);
   if (i + 1 == seconds_.size()) ++steps_;

@@ -12,13 +12,13 @@ namespace aloft::cli {
 
 double steady_seconds();
 
-// Attached to an Executor while steps run; counts the steps by the program's last instruction.
+// Attached to a device while steps run; counts the steps by the program's last instruction.
 class Profile : public Observer {
  public:
   // `clock` gives seconds.
   explicit Profile(const Program& program, std::function<double()> clock = steady_seconds);
-  void before(std::string_view program, int instruction) override;
-  void after(std::string_view program, int instruction, std::span<void* const> out) override;
+  void before(const OpEvent& e) override;
+  void after(const OpEvent& e) override;
 
   // Milliseconds of each instruction, the least that any step took; infinite where none ran.
   std::vector<double> least_ms() const;

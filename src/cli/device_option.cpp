@@ -6,11 +6,22 @@
 #include "frontend/eager.h"
 
 namespace aloft::cli {
+namespace {
+bool is_given = false;  // of this command line
+}
 
 void add_device_option(CLI::App& app) {
   app.add_option_function<std::string>(
-      "--device", [](const std::string& name) { use_device(open_device(name)); },
-      "what to run on: cpu, sim, sim:910B3 (aloft devices)");
+      "--device",
+      [](const std::string& name) {
+        use_device(open_device(name));
+        is_given = true;
+      },
+      "what to run on, as `aloft devices` lists it (default: ALOFT_DEVICE, or cpu)");
+}
+
+void use_device_of(const Recipe& recipe) {
+  if (!is_given && !recipe.train.device.empty()) use_device(open_device(recipe.train.device));
 }
 
 }  // namespace aloft::cli

@@ -50,6 +50,7 @@ void compile_recipe(const Options& o, Explained& e) {
   if (!o.precision.empty()) overrides.push_back({"precision", "\"" + o.precision + "\""});
   for (const std::string& s : o.set) overrides.push_back(parse_override(s));
   Recipe recipe = load_recipe(o.recipe, overrides);
+  use_device_of(recipe);
   need_compiled(recipe);
   refuse_unread(recipe, is_read_by_a_step, "a step is compiled");
   settle_length_without_training(recipe);

@@ -8,10 +8,12 @@
 #include <optional>
 
 #include "backends/cpu/isa.h"
+#include "backends/sim/sim_device.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/machine.h"
+#include "runtime/current_device.h"
 #include "runtime/threads.h"
 
 namespace aloft::cli {
@@ -151,8 +153,16 @@ MeasuredRates product_rates(const Path& cache, const std::function<cpu::MatmulRa
   return shown(now, is_now ? "measured now" : "the better of two measurements, now and before");
 }
 
+MeasuredRates device_rates() {
+  const auto* sim = dynamic_cast<const sim::SimDevice*>(&current_device());
+  if (!sim || sim->profile().name.empty()) return product_rates();
+  constexpr double kGiga = 1e9;
+  return {sim->profile().f32_flops / kGiga, sim->profile().low_flops / kGiga,
+          "by the profile " + sim->profile().name};
+}
+
 MeasuredRates shown_product_rates() {
-  MeasuredRates rates = product_rates();
+  MeasuredRates rates = device_rates();
   log_info("products here: {}", describe(rates));
   return rates;
 }

@@ -3,15 +3,14 @@
 
 #include <csignal>
 
-#include "backends/catalog.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/device_option.h"
 #include "cli/machine.h"
 #include "cli/product_rates.h"
 #include "cli/verb.h"
-#include "frontend/eager.h"
 #include "observe/report/report.h"
 #include "train/recipe.h"
 #include "train/recorded_choices.h"
@@ -67,7 +66,7 @@ ExitCode train(const Options& o) {
     print_result("{}", print_config(recipe));
     return ExitCode::Ok;
   }
-  if (!recipe.train.device.empty()) use_device(open_device(recipe.train.device));
+  use_device_of(recipe);
   if (o.quiet) set_log_level(LogLevel::Warning);
   // A reader of the progress that leaves (| head) is no reason to end hours of training.
   std::signal(SIGPIPE, SIG_IGN);
@@ -77,7 +76,7 @@ ExitCode train(const Options& o) {
   t.force = o.force;
   t.quiet = o.quiet;
   t.machine = machine_name();
-  t.measure = [] { return product_rates(); };
+  t.measure = [] { return device_rates(); };
   if (!o.choices.empty()) t.choices = choices_of_run(o.choices);
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
@@ -115,7 +114,8 @@ Action train_verb(CLI::App& app) {
       "\n\nA run begins from new weights, or with --resume from its own. It cannot begin from a\n"
       "Hugging Face folder: `aloft generate` and `aloft score` read one, and a C++ program\n"
       "trains from one (recipes/README.md).");
-  app.add_option("--device", o->device, "what to run on: cpu, sim, sim:910B3 (aloft devices)");
+  app.add_option("--device", o->device,
+                 "what to run on, as `aloft devices` lists it (default: ALOFT_DEVICE, or cpu)");
   return [o] { return train(*o); };
 }
 

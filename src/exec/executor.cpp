@@ -251,7 +251,7 @@ void Executor::run(int program, std::span<const std::int64_t> lengths) {
   run(Turn(*this, program), lengths);
 }
 
-void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths) {
+void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths, const LoopPlace& at) {
   Ready& ready = turn.ready_;
   if (lengths.size() != ready.program->symbols.size())
     throw UserError("E0307", "the lengths are not as many as those of the program")
@@ -263,17 +263,56 @@ void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths) {
                       "the length " + ready.program->symbols[i].str() + " is out of bounds")
           .saw(std::to_string(lengths[i]))
           .need("0 to " + std::to_string(ready.program->bounds[i]));
-  if (check_) check_->begin(*ready.program);
-  for (std::size_t i = 0; i < ready.steps.size(); ++i) {
-    Step& step = ready.steps[i];
+  for (Step& step : ready.steps)
     for (std::size_t s = 0; s < step.lengths.size(); ++s) step.values[s] = lengths[step.lengths[s]];
-    if (observer_) observer_->before(ready.program->name, static_cast<int>(i));
-    if (check_)
-      check_->run(*ready.program, static_cast<int>(i), *step.prepared, step.args);
-    else
-      step.prepared->run(step.args);
-    if (observer_) observer_->after(ready.program->name, static_cast<int>(i), step.out);
+  if (check_) check_->begin(*ready.program);
+  if (const auto observers = device_.observers().list())
+    return run_watched(ready, lengths, at, *observers);
+  for (std::size_t i = 0; i < ready.steps.size(); ++i) run_step(ready, i);
+}
+
+void Executor::run_step(const Ready& ready, std::size_t i) {
+  const Step& step = ready.steps[i];
+  if (check_)
+    check_->run(*ready.program, static_cast<int>(i), *step.prepared, step.args);
+  else
+    step.prepared->run(step.args);
+}
+
+void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, const LoopPlace& at,
+                           const Observers::List& observers) {
+  const Program& program = *ready.program;
+  const ProgramEvent whole{program.name, lengths, at};
+  for (Observer* o : observers) o->program_begins(whole);
+  const auto buffers = [&](const std::vector<BufferRef>& refs) {
+    std::vector<Buffer> all;
+    for (const BufferRef& r : refs) {
+      const Buffer& b = ready.buffers[r.buffer];
+      all.push_back(b ? b.part(0, r.type.max_bytes()) : b);
+    }
+    return all;
+  };
+  for (std::size_t i = 0; i < ready.steps.size(); ++i) {
+    const Instruction& ins = program.instructions[i];
+    const std::vector<Buffer> in = buffers(ins.in), out = buffers(ins.out);
+    OpEvent e{.program = program.name,
+              .instruction = static_cast<int>(i),
+              .call = ins.call,
+              .kernel = ins.kernel,
+              .path = ins.path,
+              .identity = ins.identity,
+              .phase = ins.phase,
+              .in = in,
+              .out = out,
+              .lengths = ready.steps[i].values,
+              .at = at};
+    for (Observer* o : observers) o->before(e);
+    e.begin = device_.stream().record();
+    run_step(ready, i);
+    e.end = device_.stream().record();
+    for (Observer* o : observers) o->after(e);
   }
+  for (Observer* o : observers) o->program_ends(whole);
 }
 
 }  // namespace aloft

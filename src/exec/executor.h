@@ -54,11 +54,10 @@ class Executor {
   // gradients which this program writes as well.
   class Turn;
   // `lengths` in the order of Program::symbols, each within its bound.
-  void run(const Turn& turn, std::span<const std::int64_t> lengths);
+  // Observers of the device hear of it, and that the loop is `at` that place.
+  void run(const Turn& turn, std::span<const std::int64_t> lengths, const LoopPlace& at = {});
   void run(int program, std::span<const std::int64_t> lengths);
 
-  // The observer must outlive its attachment; nullptr detaches.
-  void attach(Observer* observer) { observer_ = observer; }
   // An arena, for tests; an empty buffer where the plan has none.
   Buffer arena(Arena a) const;
   // What watches over the plan's memory; null unless ALOFT_CHECK_MEMORY asked for it when this
@@ -74,6 +73,9 @@ class Executor {
     std::shared_ptr<Place> place;
   };
   void prepare(const Program& program);
+  void run_watched(Ready& ready, std::span<const std::int64_t> lengths, const LoopPlace& at,
+                   const Observers::List& observers);
+  void run_step(const Ready& ready, std::size_t i);
   void find_writes(Ready& ready, const VariablesOf& variables);
   void make_arenas(const std::map<Name, VariablePtr>& variables);
   void allocate(Arena arena, std::size_t bytes);
@@ -87,7 +89,6 @@ class Executor {
   std::shared_ptr<Place> place_;   // alive: our arenas' variables must not move
   std::map<Name, Shared> shared_;  // by id
   std::vector<std::unique_ptr<Ready>> programs_;
-  Observer* observer_ = nullptr;
   OneCaller caller_;
   std::unique_ptr<MemoryCheck> check_;
 };

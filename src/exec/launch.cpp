@@ -34,8 +34,29 @@ void run(Device& device, const PreparedKernel& kernel, const CallSpec& call,
 
 void launch(Device& device, const PreparedKernel& kernel, const CallSpec& call,
             std::span<const Buffer> in, std::span<const Buffer> out,
-            std::span<const std::int64_t> symbols, std::string_view name) {
-  run(device, kernel, call, addresses(in), addresses(out), symbols, name);
+            std::span<const std::int64_t> symbols, const LaunchPlace& place) {
+  const auto observers = device.observers().list();
+  // On the host nothing asks for the name of an eager call: it is not put together for each.
+  const bool is_named = observers || device.features().is_asynchronous || is_memory_check_wanted();
+  const std::string name = is_named ? std::string(place.path) + "/" + call.op.str() : "";
+  const auto run_it = [&] {
+    run(device, kernel, call, addresses(in), addresses(out), symbols, name);
+  };
+  if (!observers) return run_it();
+  OpEvent e{.call = call,
+            .kernel = kernel.kernel->name,
+            .path = place.path,
+            .identity = name,
+            .phase = place.phase,
+            .in = in,
+            .out = out,
+            .lengths = symbols,
+            .at = place.loop ? place.loop() : LoopPlace{}};
+  for (Observer* o : *observers) o->before(e);
+  e.begin = device.stream().record();
+  run_it();
+  e.end = device.stream().record();
+  for (Observer* o : *observers) o->after(e);
 }
 
 void launch_on_host(Device& device, const PreparedKernel& kernel, const CallSpec& call,
@@ -54,7 +75,8 @@ void launch_on_host(Device& device, const PreparedKernel& kernel, const CallSpec
   }
   for (const auto& bytes : out) there.push_back(device.allocate(bytes.size()));
   const std::span all(there);
-  launch(device, kernel, call, all.first(in.size()), all.subspan(in.size()), {}, name);
+  run(device, kernel, call, addresses(all.first(in.size())), addresses(all.subspan(in.size())), {},
+      name);
   for (std::size_t i = 0; i < out.size(); ++i)
     device.stream().download(out[i].data(), there[in.size() + i]);
 }

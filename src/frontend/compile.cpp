@@ -331,6 +331,8 @@ void CompiledCall::run(const Entry& entry, std::int64_t rows) {
 
 const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& arguments) {
   check_values(arguments);
+  // What is compiled stays on the device that it was compiled on.
+  const DeviceScope on(programs_ ? programs_->device() : current_device());
   has_values_ = false;
   keep_results();  // before anything is written: an argument may be a result of the last call
   std::int64_t rows = 0;

@@ -275,8 +275,9 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& a
   }
   std::vector<std::int64_t> symbols;
   for (Name s : call.symbols()) symbols.push_back(lengths.at(s));
+  const Where& where = current_where();
   launch(device_, kernel, call, operands, results, symbols,
-         current_where().path.str() + "/" + op.str());
+         {where.path.str(), where.phase, loop_place});
   return cells;
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "exec/places.h"
 #include "frontend/eager.h"
+#include "frontend/random.h"
 #include "frontend/variable_values.h"
 #include "passes/lower_to_plan.h"
 #include "runtime/current_device.h"
@@ -49,6 +50,7 @@ Programs::Programs(int threads, PipelineOptions options, std::map<std::string, s
 void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
                    const Traceable& function, std::vector<Draw>* draws) {
   const auto start = std::chrono::steady_clock::now();
+  const DeviceScope on(device_);
   std::vector<DecisionRecord> decisions;
   StateTable variables = variables_;
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
@@ -84,6 +86,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
 
 void Programs::finish() {
   const auto start = std::chrono::steady_clock::now();
+  const DeviceScope on(device_);
   {
     const auto held = hold_places();  // another program may be moving them
     for (const auto& [id, variable] : variables_.by_id())
@@ -126,12 +129,13 @@ void Programs::run(int program, std::span<const std::int64_t> lengths) {
     throw UserError("E0315", "there is no program of this index")
         .saw(std::to_string(program))
         .need("what find() gives, below " + std::to_string(host_by_index_.size()));
+  const DeviceScope on(device_);
   const Executor::Turn turn(executor, program);  // before anything of the variables is touched
   eager().let_go_of_variables();
   HostPart& host = host_by_index_[program];
   CountedRun counted(host.counts);
   for (Variable* v : written_[program]) ++v->version;
-  executor.run(turn, lengths);
+  executor.run(turn, lengths, device_.observers().list() ? loop_place() : LoopPlace{});
   counted.keep();
   eager().forget_gradients(host.forgotten);
   for (const Watched& w : watched_by_index_[program]) w.look(w.at.item());

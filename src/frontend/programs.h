@@ -34,9 +34,9 @@ struct Tap {
 
 class Programs {
  public:
-  // They run on this thread's current device. `threads` 0: as many as host_threads() has. `choices`:
-  // what was chosen by measurement for them, which the Plan records (plan/choices.h). UserErrors of
-  // check_programs().
+  // They run on this thread's current device. `threads` 0: as many as host_threads() has.
+  // `choices`: what was chosen by measurement for them, which the Plan records (plan/choices.h).
+  // UserErrors of check_programs().
   explicit Programs(int threads = 0, PipelineOptions options = {},
                     std::map<std::string, std::string> choices = {});
   Device& device() const { return device_; }

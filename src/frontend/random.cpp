@@ -89,6 +89,11 @@ void set_random_numbers(const std::array<std::int64_t, 3>& numbers) {
   std::ranges::copy(numbers, state->buffer->write<std::int64_t>(0, numbers.size()).begin());
 }
 
+LoopPlace loop_place() {
+  const State now = random_numbers();
+  return {now[1], now[2]};
+}
+
 std::int64_t random_position() {
   const auto now = random_numbers();
   return now[1] * (std::int64_t{1} << 20) + now[2];

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "graph/tensor.h"
+#include "runtime/observer.h"
 #include "types/variable.h"
 
 namespace aloft {
@@ -24,6 +25,9 @@ void set_random_numbers(const std::array<std::int64_t, 3>& numbers);
 void begin_draws();
 // Calls of begin_draws() on this thread so far.
 std::uint64_t draws_begun();
+
+// The step and micro-batch of the state.
+LoopPlace loop_place();
 
 // A number for this thread's step and micro-batch: another one once they have advanced.
 std::int64_t random_position();

@@ -119,7 +119,7 @@ std::vector<Tensor> emit_op(Name op, const Attrs& attrs, std::span<const Operand
     if (emitter && o.tensor.emitter() != emitter)
       throw UserError("E0304", op.str() + ": its operands come from different programs")
           .at(place_of(where_of(o.loc)))
-          .need("tensors of one trace, or of the eager session")
+          .need("tensors of one trace, or of one thread's eager session on one device")
           .advice("pass the outside tensor to the compiled function as an argument");
     emitter = o.tensor.emitter();
     in.push_back(o.tensor);

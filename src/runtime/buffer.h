@@ -55,6 +55,11 @@ class HostRead : public std::span<const T> {
  public:
   HostRead(std::span<const T> values, std::shared_ptr<const void> keep)
       : std::span<const T>(values), keep_(std::move(keep)) {}
+  // Of two reads the begin of one and the end of the other are no range: give it a name.
+  auto begin() const& { return std::span<const T>::begin(); }
+  auto end() const& { return std::span<const T>::end(); }
+  void begin() const&& = delete;
+  void end() const&& = delete;
 
  private:
   std::shared_ptr<const void> keep_;

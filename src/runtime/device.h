@@ -10,6 +10,7 @@
 #include "runtime/backend.h"
 #include "runtime/buffer.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/observer.h"
 #include "runtime/stream.h"
 
 namespace aloft {
@@ -27,6 +28,9 @@ class Device {
   const Features& features() const { return backend().features(); }
   // Its prepared kernels, shared by eager calls and compiled programs. Thread-safe.
   KernelCache& kernels() { return kernels_; }
+
+  // Who looks on at what it does.
+  Observers& observers() { return observers_; }
 
   // Aligned as its features say, uninitialised or all zero bytes. EnvironmentError E0401 where
   // there is not enough. Thread-safe.
@@ -48,6 +52,7 @@ class Device {
 
  private:
   KernelCache kernels_;
+  Observers observers_;
 };
 
 }  // namespace aloft

@@ -21,6 +21,8 @@ class Event {
     // Until it has; what went wrong before it comes out (InternalError, EnvironmentError), with the
     // instruction's name.
     virtual void wait() const = 0;
+    // When it was, by the device's clock; once it has happened.
+    virtual double time() const = 0;
   };
 
   Event() = default;
@@ -28,6 +30,11 @@ class Event {
   bool has_happened() const { return !state_ || state_->has_happened(); }
   void wait() const {
     if (state_) state_->wait();
+  }
+  // When it was: seconds by the device's clock, waited for; 0 of an empty one.
+  double seconds() const {
+    wait();
+    return state_ ? state_->time() : 0;
   }
   const std::shared_ptr<const State>& state() const { return state_; }
 

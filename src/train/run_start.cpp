@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/order.h"
+#include "runtime/current_device.h"
 #include "train/data_record.h"
 #include "train/memory_need.h"
 #include "train/recorded_choices.h"
@@ -111,7 +112,8 @@ class Resumption {
     if (const auto settled = settled_precision(before))
       choices_.choose(std::string(kPrecisionChoice), [&] { return precision_choice(*settled); });
     if (choices_.has(std::string(kPrecisionChoice)))
-      recipe_.precision = settle_precision(recipe_.precision, choices_, {});
+      recipe_.precision = settle_precision(recipe_.precision, choices_, {},
+                                           current_device().features().capability);
   }
 
   static json lost_data_record(const CheckpointMeta& from) {

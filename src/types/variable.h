@@ -2,8 +2,10 @@
 // loss scaler, the random state. Graphs refer to it by name; a Plan decides where it lies.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/name.h"
 #include "types/shape.h"
@@ -43,6 +45,12 @@ struct Variable {
   // How often the values were written. Whoever writes them raises it: an eager session knows by it
   // that what it read, or computed from what it read, is out of date.
   std::uint64_t version = 0;
+
+  // Its values, copied: as f32 where they are floats (UserError E0323), of a parameter in a low
+  // type the low ones (models/state_dict.h gives masters); as they are stored. UserError E0325
+  // without a buffer.
+  std::vector<float> to_floats() const;
+  std::vector<std::byte> bytes() const;
 };
 
 // How modules, optimizers and programs hold one in common.

@@ -177,13 +177,15 @@ TEST(BenchProfile, KeepsTheLeastOfEachInstruction) {
   program.instructions[1].call.op = Name("add");
   program.instructions[2].call.op = Name("add");
   program.instructions[2].phase = Phase::Update;
+  const CallSpec call;
   double now = 100;
   Profile profile(program, [&] { return now; });
   const auto run = [&](const char* name, std::vector<double> seconds) {
     for (std::size_t i = 0; i < seconds.size(); ++i) {
-      profile.before(name, static_cast<int>(i));
+      const OpEvent e{.program = name, .instruction = static_cast<int>(i), .call = call};
+      profile.before(e);
       now += seconds[i];
-      profile.after(name, static_cast<int>(i), {});
+      profile.after(e);
       now += 1000;
     }
   };

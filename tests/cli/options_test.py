@@ -17,6 +17,7 @@ KEYS = {
         "--steps": ("train.steps", "4", "3"),
         "--mode": ("train.mode", '"graph"', "eager"),
         "--threads": ("train.threads", "2", "1"),
+        "--device": ("train.device", '"sim"', "cpu"),
     },
     "bench step": {
         "--batch": ("train.batch", "2", "3"),
@@ -36,13 +37,13 @@ KEYS = {
 OTHERS = {
     "train": {"--set": "names its key", "--out": "a place", "--resume": "of a run",
               "--force": "with --resume", "--print-config": "shows the recipe",
-              "--quiet": "what is said"},
-    "bench step": {"--model": "what is timed", "--steps": "timed steps, not train.steps",
+              "--quiet": "what is said", "--choices": "a run whose measurements are taken"},
+    "bench step": {"--device": "a place", "--model": "what is timed", "--steps": "timed steps, not train.steps",
                    "--set": "names its key", "--json": "form", "--no-limit": "what is measured"},
-    "explain precision": {"--set": "names its key", "--program": "which", "--json": "form"},
-    "explain plan": {"--set": "names its key", "--json": "form"},
-    "explain graph": {"--set": "names its key", "--program": "which", "--json": "form"},
-    "explain kernels": {"--set": "names its key", "--program": "which", "--each": "form",
+    "explain precision": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
+    "explain plan": {"--device": "a place", "--set": "names its key", "--json": "form"},
+    "explain graph": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
+    "explain kernels": {"--device": "a place", "--set": "names its key", "--program": "which", "--each": "form",
                         "--json": "form"},
 }
 

@@ -30,9 +30,10 @@ class Catalogues(unittest.TestCase):
         problems = []
         for catalogue in catalogues():
             problems += [
-                f"{project.name(catalogue)}: {entry}.cpp is not beside it"
+                f"{project.name(catalogue)}: neither {entry}.cpp nor a folder {entry} is beside it"
                 for entry in entries(catalogue)
                 if not catalogue.with_name(entry + ".cpp").is_file()
+                and not catalogue.with_name(entry).is_dir()
             ]
         self.assertFalse(problems, project.report(problems))
 

@@ -10,6 +10,11 @@
 namespace aloft::e2e {
 namespace {
 
+std::vector<float> all_logits(const Generator& g) {
+  const auto logits = g.logits();
+  return {logits.begin(), logits.end()};
+}
+
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // `what` is refused with `code`, and not by the standard library.
@@ -264,7 +269,7 @@ TEST_F(HostileArguments, OfAGenerator) {
   expect_code("feed before start", "E0812", [&] { g.feed(first); });
   expect_code("a start of nothing", "E0812", [&] { g.start({}); });
   g.start(first);
-  const std::vector<float> before(g.logits().begin(), g.logits().end());
+  const std::vector<float> before = all_logits(g);
   for (const I v : kInts) {
     if (v < 0 || v > 1) expect_code("a row", "E0812", [&] { g.logits(20, v); });
     if (v < 1) expect_code("ids", "E0700", [&] { g.logits(v); });
@@ -277,7 +282,7 @@ TEST_F(HostileArguments, OfAGenerator) {
     check("rows of a generator", [&] { EXPECT_EQ(Generator(*w.model, 1, v).rows(), v); });
   for (const int threads : {-1, INT32_MAX})
     expect_code("threads of a generator", "E0700", [&] { Generator(*w.model, threads); });
-  EXPECT_EQ(before, std::vector<float>(g.logits().begin(), g.logits().end()));
+  EXPECT_EQ(before, all_logits(g));
 }
 
 TEST_F(HostileArguments, OfDrawing) {
@@ -286,7 +291,7 @@ TEST_F(HostileArguments, OfDrawing) {
   const std::vector<std::int32_t> prompt = {1, 2};
   const std::vector<float> four = {1, 2, 3, 2};
   g.start(prompt);
-  const std::vector<float> before(g.logits().begin(), g.logits().end());
+  const std::vector<float> before = all_logits(g);
   const auto draw = [&](DrawOptions o) {
     o.tokens = std::min<I>(o.tokens, 2);
     static_cast<void>(draw_texts(g, std::vector<std::int32_t>{7}, o));
@@ -304,7 +309,7 @@ TEST_F(HostileArguments, OfDrawing) {
   expect_code("tokens", "E0700", [&] { draw({.tokens = -1}); });
   for (const I v : {INT64_MIN, I{-5}, I{0}}) expect_code("ids", "E0700", [&] { draw({.ids = v}); });
   expect_code("of no logits", "E0812", [] { sample_token({}, {}, 0); });
-  EXPECT_EQ(before, std::vector<float>(g.logits().begin(), g.logits().end()));  // nobody began
+  EXPECT_EQ(before, all_logits(g));  // nobody began
   for (const double v : {0.0, -0.0, 1e-300, 1.0, 100.0})
     check("a temperature", [&] { draw({.sampling = {.temperature = v}}); });
   for (const double v : {0.0, 1e-300, 1.0})

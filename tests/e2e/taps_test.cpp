@@ -249,11 +249,12 @@ TEST_F(TapsOfAFunction, AreOutputsOfPrograms) {
   EXPECT_EQ(code_of([&] { programs.taps("none"); }), "E0315");
   EXPECT_TRUE(programs.taps("plain").empty());
   programs.finish();
-  float* x = programs.input<float>("tapped", "x");
+  std::vector<float> x(12);
   for (int i = 0; i < 12; ++i) x[i] = static_cast<float>(i);
+  programs.input<float>("tapped", "x").set(x);
   const std::int64_t rows = 2;
   programs.run(programs.find("tapped"), {&rows, 1});
-  const float* seen = programs.output<float>("tapped", "/neg#0");
+  const auto seen = programs.output<float>("tapped", "/neg#0").read();
   for (int i = 0; i < 6; ++i) EXPECT_EQ(seen[i], -static_cast<float>(i));
   EXPECT_EQ(code_of([&] { programs.output<float>("plain", "/neg#0"); }), "E0315");
 }

@@ -6,6 +6,7 @@
 
 #include "data/loader.h"
 #include "memory/allocation_counter.h"
+#include "backends/cpu/cpu_backend.h"
 #include "memory/programs.h"
 
 namespace aloft::memory {

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/host_device.h"
 #include "memory/programs.h"
 

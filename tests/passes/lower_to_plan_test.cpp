@@ -80,7 +80,7 @@ TEST(LowerToPlan, ATapIsNoReader) {
   EXPECT_NE(buffer_of(p, "e"), buffer_of(p, "r")) << "the product is written over what is shown";
   EXPECT_EQ(p.buffers.at(static_cast<std::size_t>(buffer_of(p, "new"))).name, "a");
   for (const char* name : {"e", "r", "old", "flat", "x"}) {
-    const Buffer& b = p.buffers.at(static_cast<std::size_t>(buffer_of(p, name)));
+    const PlannedBuffer& b = p.buffers.at(static_cast<std::size_t>(buffer_of(p, name)));
     EXPECT_EQ(b.arena, Arena::Activations) << name;
     EXPECT_EQ(b.last, static_cast<int>(p.instructions.size())) << name;
   }

@@ -12,6 +12,11 @@
 namespace aloft {
 namespace {
 
+std::vector<float> all_logits(const Generator& g) {
+  const auto logits = g.logits();
+  return {logits.begin(), logits.end()};
+}
+
 std::unique_ptr<models::Gpt2> small_model(std::int64_t context) {
   use_device(cpu_device());
   manual_seed(3);
@@ -55,9 +60,9 @@ TEST(Generate, TheNewerHalfIsWhatTheModelSees) {
   EXPECT_EQ(generator.times_full(), 0);
   generator.feed(text.back());  // the ninth
   EXPECT_EQ(generator.times_full(), 1);
-  const std::vector<float> seen(generator.logits().begin(), generator.logits().end());
+  const std::vector<float> seen = all_logits(generator);
   generator.start(std::vector<std::int32_t>(text.end() - 4, text.end()));
-  const std::vector<float> alone(generator.logits().begin(), generator.logits().end());
+  const std::vector<float> alone = all_logits(generator);
   EXPECT_EQ(seen, alone);
 }
 

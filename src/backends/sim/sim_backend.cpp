@@ -42,6 +42,16 @@ class SimPrepared : public Prepared {
 
   void run(const RunArgs& args) const override {
     ensure(args.stream != nullptr, "a kernel of a software device is given its stream");
+    try {
+      hand_over(args);
+    } catch (Error& e) {
+      e.add_line("instr", std::string(args.name));
+      throw;
+    }
+  }
+
+ private:
+  void hand_over(const RunArgs& args) const {
     auto& stream = static_cast<SimStream&>(*args.stream);
     const SimDevice& device = stream.device();
     Work work{kernel_, {}, {}, {}, {args.symbols.begin(), args.symbols.end()}, {}};
@@ -55,7 +65,6 @@ class SimPrepared : public Prepared {
                    [work, threads = threads_] { compute(threads, [&] { work.run(); }); });
   }
 
- private:
   // A call with its operands' real memory, which it keeps.
   struct Work {
     std::shared_ptr<const Prepared> kernel;

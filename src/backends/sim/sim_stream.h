@@ -26,7 +26,7 @@ class SimEvent : public Event::State {
   bool has_happened() const override;
   void wait() const override;
   void happen(double time, std::exception_ptr failure);
-  double time() const;  // seconds, once it has happened
+  double time() const override;
 
  private:
   mutable std::mutex mutex_;

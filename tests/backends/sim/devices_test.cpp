@@ -6,6 +6,8 @@
 
 #include "backends/sim/sim_device.h"
 #include "memory/programs.h"
+#include "ops/binary.h"
+#include "ops/reduce.h"
 #include "runtime/current_device.h"
 
 namespace aloft::memory {
@@ -132,9 +134,32 @@ TEST(ManyDevices, ATensorOfAnotherDeviceIsRefused) {
     add(here, there).to_vector();
     FAIL() << "two memories were added";
   } catch (const UserError& e) {
-    EXPECT_EQ(e.code(), "E0331") << e.what();
+    EXPECT_EQ(e.code(), "E0304") << e.what();
+    EXPECT_NE(std::string(e.what()).find("on one device"), std::string::npos) << e.what();
   }
   EXPECT_EQ((there + there).to_vector(), (std::vector<double>{2, 4, 6}));
+}
+
+TEST(ManyDevices, AVariableOfAnotherDeviceIsRefused) {
+  e2e::use_cpu();
+  std::unique_ptr<models::Mlp> model;
+  {
+    const DeviceScope on_cpu(open_device("cpu"));
+    model = std::make_unique<models::Mlp>(std::vector<std::int64_t>{3, 2});
+  }
+  const DeviceScope on_sim(open_device("sim"));
+  const Tensor x = from_floats({1, 2, 3}, {1, 3});
+  const auto refused = [&](const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "it was taken";
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code(), "E0331") << e.what();
+      EXPECT_NE(std::string(e.what()).find("sim"), std::string::npos) << e.what();
+    }
+  };
+  refused([&] { (*model)(x).to_vector(); });
+  refused([&] { compile([&](const Tensor& in) { return (*model)(in); })(x); });
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+"""The command line on the software device: the same files as on the cpu, what a profile decides, and what is
+refused before the first step."""
+import json
+
+from program import ProgramTest, main
+
+NARROW = """memory_gib = 1
+low_tflops = 10
+f32_tflops = 20
+types = ["f32"]
+"""
+
+
+class Devices(ProgramTest):
+    def train(self, out, *rest, exit_code=0):
+        return self.aloft("train", "tiny.toml", "--out", out, *rest, exit_code=exit_code).stderr.decode()
+
+    def files(self, out):
+        newest = sorted((self.folder / out / "checkpoints").glob("step-*"))[-1]
+        return {name: (newest / name).read_bytes() for name in ("model.safetensors", "state.safetensors")}
+
+    def record(self, out):
+        return json.loads((self.folder / out / "run.json").read_text())
+
+    def test_a_run_leaves_the_same_files(self):
+        for name, options in {
+            "graph": (),
+            "eager": ("--set", "train.mode=eager"),
+            "half": ("--set", "precision.level=O2", "--set", "precision.type=fp16"),
+            "sums": ("--set", "train.accumulate=2", "--set", "model.dropout=0.1"),
+        }.items():
+            self.train(f"cpu-{name}", "--device", "cpu", *options)
+            for device in ("sim", "sim:delays=3"):
+                out = f"{device.replace(':', '-')}-{name}"
+                self.train(out, "--device", device, *options)
+                self.assertEqual(self.files(out), self.files(f"cpu-{name}"), out)
+
+    def test_a_run_goes_on_on_another_device(self):
+        self.train("whole", "--steps", 8)
+        self.train("moved", "--steps", 4)
+        self.train("moved", "--steps", 8, "--resume", "--device", "sim:910B3")
+        self.assertEqual(self.files("moved"), self.files("whole"))
+
+    def test_what_is_generated_and_scored_is_the_same(self):
+        self.train("model")
+        for verb in (("generate", "model", "--prompt", "the", "--tokens", 12, "--seed", 4),
+                     ("generate", "model", "--prompt", "the", "--tokens", 12, "--samples", 2)):
+            here = self.aloft(*verb).stdout
+            self.assertEqual(self.aloft(*verb, "--device", "sim").stdout, here)
+
+    def test_the_recipe_and_the_environment_choose_as_well(self):
+        (self.folder / "on-sim.toml").write_text(self.RECIPE + 'device = "sim:memory=64KiB"\n')
+        for arguments in (("train", "on-sim.toml", "--out", "recipe"),
+                          ("train", "tiny.toml", "--out", "option", "--device", "sim:memory=64KiB")):
+            said = self.aloft(*arguments, exit_code=4).stderr.decode()
+            self.assertIn("not enough memory on sim:memory=64KiB", said)
+            self.assertIn("64.00 KiB in all", said)
+            self.assertIn("try", said)
+        self.aloft("train", "on-sim.toml", "--out", "beaten", "--device", "cpu")
+        # Each verb that reads a recipe runs on its device.
+        step = ("bench", "step", "--model", "on-sim.toml", "--steps", 1, "--no-limit")
+        self.assertIn("on sim:memory=64KiB", self.aloft(*step, exit_code=4).stderr.decode())
+        self.aloft(*step, "--device", "sim")
+        plan = self.aloft("explain", "plan", "on-sim.toml").stdout.decode()
+        self.assertIn("sim:memory=64KiB", plan)
+
+    def test_what_does_not_fit_is_refused_before_the_first_step(self):
+        # Room for the least that such a model needs, and not for its plan.
+        said = self.train("tight", "--device", "sim:memory=96KiB", exit_code=4)
+        self.assertIn("not enough memory on sim:memory=96KiB", said)
+        self.assertFalse((self.folder / "tight" / "metrics.jsonl").exists() and
+                         (self.folder / "tight" / "metrics.jsonl").read_text())
+
+    def test_a_profile_decides_types(self):
+        (self.folder / "narrow.toml").write_text(NARROW)
+        self.train("narrow", "--device", "sim:./narrow.toml")
+        self.train("wide", "--set", "precision.level=O0")
+        said = self.aloft("explain", "precision", "tiny.toml", "--device", "sim:./narrow.toml",
+                          "--json").stdout.decode()
+        self.assertIn("the back end does not have the low type", " ".join(said.split()))
+        self.train("auto", "--device", "sim:./narrow.toml", "--set", "precision.level=auto")
+        self.assertIn("O0", self.record("auto")["choices"]["precision"]["value"])
+        self.train("fast", "--device", "sim:H100", "--set", "precision.level=auto")
+        chosen = self.record("fast")["choices"]["precision"]
+        self.assertEqual(chosen["value"], "O2:bf16")
+        self.assertIn("989000", chosen["because"])
+
+    def test_what_there_is_is_listed(self):
+        said = self.aloft("devices", "--no-measure").stdout.decode()
+        for name in ("cpu", "--device sim", "sim:910B3", "sim:H100"):
+            self.assertIn(name, said)
+        self.assertTrue(said.endswith("\n"))
+        listed = json.loads(self.aloft("devices", "--no-measure", "--json").stdout)
+        self.assertEqual([d["backend"] for d in listed], ["cpu", "sim"])
+        self.assertIn("sim:910B4", listed[1]["variants"])
+
+    def test_what_there_is_not_is_refused(self):
+        for name in ("npu", "sim:910B9", "sim:memory=1", "cpu:0"):
+            said = self.train("none", "--device", name, exit_code=2)
+            self.assertIn("E0332", said)
+            self.assertFalse((self.folder / "none").exists())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+// Looking on at programs and eager calls: what is told, in which order; that it changes nothing.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "e2e/training.h"
+#include "models/mlp.h"
+#include "ops/binary.h"
+#include "ops/cross_entropy.h"
+#include "optim/adam.h"
+#include "runtime/current_device.h"
+#include "runtime/observer.h"
+
+namespace aloft::e2e {
+namespace {
+
+constexpr std::int64_t kRows = 8;
+
+struct Told {
+  std::string what, op, identity, kernel;
+  Phase phase = Phase::Forward;
+  std::int64_t step = 0;
+  double begin = 0, end = 0;
+  std::vector<std::int64_t> lengths;
+  std::vector<std::byte> first;  // result
+};
+
+class Notes : public Observer {
+ public:
+  std::vector<Told> all;
+  void program_begins(const ProgramEvent& e) override { note_program("begins", e); }
+  void program_ends(const ProgramEvent& e) override { note_program("ends", e); }
+  void before(const OpEvent& e) override {
+    EXPECT_EQ(e.in.size(), e.call.in.size());
+    EXPECT_EQ(e.out.size(), e.call.out.size());
+    all.push_back(told("before", e));
+  }
+  void after(const OpEvent& e) override {
+    Told t = told("after", e);
+    t.begin = e.begin.seconds();
+    t.end = e.end.seconds();
+    if (!e.out.empty() && e.out[0]) {
+      const auto bytes = e.out[0].read<std::byte>();
+      t.first.assign(bytes.begin(), bytes.end());
+    }
+    all.push_back(t);
+  }
+  int count(std::string_view what) const {
+    return static_cast<int>(
+        std::ranges::count_if(all, [&](const Told& t) { return t.what == what; }));
+  }
+
+ private:
+  void note_program(const char* what, const ProgramEvent& e) {
+    Told t;
+    t.what = what;
+    t.identity = e.program;
+    t.step = e.at.step;
+    t.lengths.assign(e.lengths.begin(), e.lengths.end());
+    all.push_back(t);
+  }
+  static Told told(const char* what, const OpEvent& e) {
+    Told t;
+    t.what = what;
+    t.op = e.call.op.str();
+    t.identity = e.identity;
+    t.kernel = e.kernel;
+    t.phase = e.phase;
+    t.step = e.at.step;
+    t.lengths.assign(e.lengths.begin(), e.lengths.end());
+    return t;
+  }
+};
+
+Tensor rows(std::int64_t n, int i) {
+  std::vector<float> values(static_cast<std::size_t>(n * 6));
+  for (std::size_t k = 0; k < values.size(); ++k)
+    values[k] = static_cast<float>((k * 5 + static_cast<std::size_t>(i)) % 7) / 3 - 1;
+  return from_floats(values, {n, 6});
+}
+
+Tensor classes(std::int64_t n) {
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < n; ++i) labels.push_back(static_cast<std::int32_t>(i % 3));
+  return from_ints(labels, {n});
+}
+
+// Losses of some steps, and the bits at the end.
+std::pair<std::vector<double>, std::map<std::string, std::string>> trained(bool is_compiled,
+                                                                           Observer* observer) {
+  use_cpu();
+  eager().clear_tape();
+  manual_seed(5);
+  models::Mlp model({6, 10, 3});
+  auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.02}, "O1:bf16");
+  auto one = [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+    return minimize(cross_entropy(net(x), label), opt);
+  };
+  auto compiled = compile(one, {.name = "step"});
+  std::optional<Observing> looking;
+  if (observer) looking.emplace(current_device(), *observer);
+  std::vector<double> losses;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t n = i == 2 ? kRows - 3 : kRows;
+    const Tensor x = rows(n, i), label = classes(n);
+    losses.push_back((is_compiled ? compiled(x, label) : one(x, label)).loss());
+  }
+  return {losses, state_of(model, opt)};
+}
+
+TEST(Observers, ChangeNothing) {
+  for (const bool is_compiled : {false, true}) {
+    Notes notes;
+    EXPECT_EQ(trained(is_compiled, &notes), trained(is_compiled, nullptr)) << is_compiled;
+    EXPECT_GT(notes.count("after"), 0);
+  }
+}
+
+TEST(Observers, HearOfEachInstructionOfEachRun) {
+  Notes notes;
+  trained(true, &notes);
+  EXPECT_EQ(notes.count("begins"), 4);
+  EXPECT_EQ(notes.count("ends"), 4);
+  EXPECT_EQ(notes.count("before"), notes.count("after"));
+  std::set<Phase> phases;
+  double last = 0;
+  for (std::size_t i = 0; i < notes.all.size(); ++i) {
+    const Told& t = notes.all[i];
+    if (t.what == "before") {
+      ASSERT_LT(i + 1, notes.all.size());
+      EXPECT_EQ(notes.all[i + 1].what, "after");
+      EXPECT_EQ(notes.all[i + 1].identity, t.identity);
+      EXPECT_FALSE(t.kernel.empty());
+      phases.insert(t.phase);
+    } else if (t.what == "after") {
+      EXPECT_GE(t.begin, last);
+      EXPECT_GE(t.end, t.begin);
+      last = t.end;
+    }
+  }
+  EXPECT_EQ(phases, (std::set<Phase>{Phase::Forward, Phase::Backward, Phase::Update}));
+  // The third batch is short, and steps count on.
+  std::vector<std::int64_t> steps, lengths;
+  for (const Told& t : notes.all)
+    if (t.what == "begins") {
+      steps.push_back(t.step);
+      lengths.push_back(t.lengths.at(0));
+    }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(lengths, (std::vector<std::int64_t>{kRows, kRows, kRows - 3, kRows}));
+}
+
+TEST(Observers, HearOfEagerCallsAndSeeTheirResults) {
+  use_cpu();
+  const Tensor a = from_floats({1, 2, 3}, {3}), b = from_floats({10, 20, 30}, {3});
+  Notes notes;
+  {
+    const Observing looking(current_device(), notes);
+    (a + b).to_vector();
+  }
+  a* b;  // nobody looks any more
+  ASSERT_EQ(notes.all.size(), 2u);
+  EXPECT_EQ(notes.all[0].op, "add");
+  EXPECT_EQ(notes.all[0].identity, "/add");
+  float first[3];
+  ASSERT_EQ(notes.all[1].first.size(), sizeof first);
+  std::memcpy(first, notes.all[1].first.data(), sizeof first);
+  EXPECT_EQ(std::vector<float>(first, first + 3), (std::vector<float>{11, 22, 33}));
+}
+
+TEST(Observers, AreAListInTheOrderInWhichTheyCame) {
+  use_cpu();
+  std::vector<int> order;
+  struct Numbered : Observer {
+    Numbered(std::vector<int>& order, int number) : order(order), number(number) {}
+    void before(const OpEvent&) override { order.push_back(number); }
+    std::vector<int>& order;
+    int number;
+  };
+  Numbered one(order, 1), two(order, 2), three(order, 3);
+  const Tensor a = from_floats({1, 2}, {2});
+  const Observing first(current_device(), one);
+  {
+    const Observing second(current_device(), two), third(current_device(), three);
+    a + a;
+  }
+  a + a;
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 1}));
+}
+
+}  // namespace
+}  // namespace aloft::e2e
