@@ -17,7 +17,7 @@ void add_device_option(CLI::App& app) {
         use_device(open_device(name));
         is_given = true;
       },
-      "what to run on, as `aloft devices` lists it (default: ALOFT_DEVICE, or cpu)");
+      "a device of `aloft devices` (default: ALOFT_DEVICE, or cpu)");
 }
 
 void use_device_of(const Recipe& recipe) {
