@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "backends/sim/sim_backend.h"
@@ -134,7 +135,13 @@ std::byte* SimDevice::map(const Block& block) {
 Stream& SimDevice::stream(int index) { return *streams_.at(static_cast<std::size_t>(index)); }
 
 void SimDevice::synchronize() {
-  for (const auto& s : streams_) s->synchronize();
+  std::exception_ptr first;  // a stream that waited for another has its error, too
+  for (const auto& s : streams_) try {
+      s->synchronize();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  if (first) std::rethrow_exception(first);
 }
 
 Buffer SimDevice::real(const Buffer& buffer) const {

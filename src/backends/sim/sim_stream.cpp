@@ -107,12 +107,18 @@ void SimStream::run(Task& task) {
     }
     device_.note({index_, task.name, begin, clock_});
   }
-  if (task.event) task.event->happen(clock_, std::exchange(failure_, nullptr));
+  if (!task.event) return;
+  task.event->happen(clock_, failure_);
+  if (task.takes_failure) failure_ = nullptr;
 }
 
-Event SimStream::record() {
+// An event that nobody waits for must not take an error with it.
+Event SimStream::record() { return record(false); }
+
+Event SimStream::record(bool takes_failure) {
   Task task;
   task.event = std::make_shared<SimEvent>();
+  task.takes_failure = takes_failure;
   const Event event(task.event);
   push(std::move(task));
   return event;
@@ -126,7 +132,7 @@ void SimStream::wait(const Event& event) {
 }
 
 void SimStream::synchronize() {
-  const Event event = record();
+  const Event event = record(true);
   event.wait();
   device_.host_reaches(static_cast<const SimEvent&>(*event.state()).time());
 }

@@ -68,7 +68,9 @@ class SimStream : public Stream {
     std::function<void()> work;
     Event waits_for;
     std::shared_ptr<SimEvent> event;
+    bool takes_failure = false;  // what went wrong so far is told by this event alone
   };
+  Event record(bool takes_failure);
   void push(Task task);
   void loop();
   void run(Task& task);
@@ -82,7 +84,7 @@ class SimStream : public Stream {
   std::deque<Task> tasks_;
   bool is_ending_ = false;
   double clock_ = 0;            // of the thread
-  std::exception_ptr failure_;  // of the thread, until a wait has told it
+  std::exception_ptr failure_;  // of the thread, until synchronize() has told it
   std::thread thread_;
 };
 

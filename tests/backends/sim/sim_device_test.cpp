@@ -154,6 +154,21 @@ TEST(SimStreams, AnErrorNamesItsInstructionAtTheNextWaitOnce) {
   EXPECT_NO_THROW(stream.synchronize());
 }
 
+TEST(SimStreams, AnEventThatNobodyWaitsForTakesNoErrorWithIt) {
+  SimDevice& d = device("sim:delays=5");
+  auto& first = dynamic_cast<SimStream&>(d.stream(0));
+  auto& second = dynamic_cast<SimStream&>(d.stream(1));
+  bool is_done = false;
+  first.enqueue("h.0/add#0", 0, [] { throw InternalError("a kernel failed"); });
+  const Event dropped = first.record();
+  second.wait(first.record());
+  second.enqueue("h.0/mul#0", 0, [&] { is_done = true; });
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(dropped.wait(), InternalError);
+  EXPECT_THROW(d.synchronize(), InternalError);  // of both streams at once
+  EXPECT_FALSE(is_done);
+  EXPECT_NO_THROW(d.synchronize());
+}
+
 TEST(SimKernels, GiveTheBitsOfTheCpuAndTakeTheTimeOfTheirCost) {
   const TensorType a{DType::F32, {256, 512}}, b{DType::F32, {512, 128}};
   const TensorType out{DType::F32, {256, 128}};
