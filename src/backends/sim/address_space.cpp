@@ -9,7 +9,7 @@
 namespace aloft::sim {
 namespace {
 
-constexpr std::size_t kRange = std::size_t{1} << 40;  // addresses, not memory
+constexpr std::size_t kRange = std::size_t{1} << 37;  // addresses, not memory
 constexpr std::size_t kGap = 4096;  // between blocks: what runs past one meets none
 constexpr std::size_t kAlignment = 64;
 
