@@ -54,7 +54,7 @@ bool run(const std::string& path, bool write) {
     return false;
   }
   const double start = aloft::monotonic_seconds();
-  const aloft::Placement usual = aloft::place(buffers);
+  const aloft::Offsets usual = aloft::place(buffers);
   const double between = aloft::monotonic_seconds();
   const auto found = aloft::place_within(buffers, capacity, kNodes);
   const double end = aloft::monotonic_seconds();

@@ -4,14 +4,28 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "exec/memory_check.h"
 #include "exec/places.h"
+#include "exec/plan_memory.h"
 
 namespace aloft {
 
 namespace {
 void* address_of(const Buffer& b) { return b ? b.address() : nullptr; }
+
+// An instruction that moves bytes: streams do that, no kernel.
+class PreparedCopy : public Prepared {
+ public:
+  PreparedCopy(Buffer to, Buffer from) : to_(std::move(to)), from_(std::move(from)) {}
+  void run(const RunArgs& args) const override { args.stream->copy(to_, from_); }
+
+ private:
+  Buffer to_, from_;
+};
+
+Buffer named_part(const Buffer& whole, const BufferRef& r, std::size_t offset) {
+  return whole ? whole.part(offset, r.type.max_bytes()) : whole;
+}
 }  // namespace
 
 // One instruction with its addresses filled in.
@@ -27,6 +41,17 @@ struct Executor::Ready {
   const Program* program = nullptr;
   std::vector<Step> steps;
   std::vector<Buffer> buffers;
+  int streams = 1;            // that it uses
+  std::vector<Event> events;  // of this run
+  // What instruction i is given as its operand or result `r`.
+  Buffer in(std::size_t i, std::size_t r) const {
+    const Instruction& ins = program->instructions[i];
+    return named_part(buffers[ins.in[r].buffer], ins.in[r], ins.copy ? ins.copy->from : 0);
+  }
+  Buffer out(std::size_t i, std::size_t r) const {
+    const Instruction& ins = program->instructions[i];
+    return named_part(buffers[ins.out[r].buffer], ins.out[r], ins.copy ? ins.copy->to : 0);
+  }
   // Bits of the variables that it writes; those of the optimizer go with its parameters'.
   struct Writes {
     std::atomic<std::uint64_t>* word;
@@ -37,118 +62,40 @@ struct Executor::Ready {
 
 Executor::~Executor() = default;
 
-Executor::Executor(Plan plan, Device& device, const std::map<Name, VariablePtr>& variables)
-    : plan_(std::move(plan)), device_(device), place_(std::make_shared<Place>()) {
+namespace {
+std::vector<Device*> all_devices(Device& first, std::vector<Device*> peers) {
+  peers.insert(peers.begin(), &first);
+  return peers;
+}
+}  // namespace
+
+Executor::Executor(Plan plan, Device& device, const std::map<Name, VariablePtr>& variables,
+                   std::vector<Device*> peers)
+    : plan_(std::move(plan)), device_(device) {
   verify(plan_);
   if (is_memory_check_wanted()) check_ = std::make_unique<MemoryCheck>(plan_, device_);
-  {
-    const auto held = hold_places();  // two that share variables must agree on who places them
-    find_shared(variables);
-    make_arenas(variables);
-  }
+  memory_ = std::make_unique<PlanMemory>(plan_, all_devices(device, std::move(peers)), variables,
+                                         check_.get());
   for (const Program& p : plan_.programs) prepare(p);
 }
 
-Buffer Executor::arena(Arena a) const {
-  const auto it = arenas_.find(a);
-  return it == arenas_.end() ? Buffer() : it->second;
-}
-
-void Executor::find_shared(const std::map<Name, VariablePtr>& variables) {
-  for (const auto& [id, v] : variables) {
-    if (!v->buffer) continue;
-    if (&v->buffer->device() != &device_)
-      throw UserError("E0331", "a program meets a variable of another device")
-          .saw("'" + v->name.str() + "' on " + v->buffer->device().name())
-          .need("variables on " + device_.name() + ", where the program runs")
-          .advice("make the model and compile its step under one DeviceScope");
-    if (std::shared_ptr<Place> place = v->buffer->block()->place.lock())
-      shared_[id] = {*v->buffer, std::move(place)};
-  }
-}
-
-// All but those whose every variable lies elsewhere. Those of variables come first, each filled
-// before the next is there: what moves in must not be there twice at the peak.
-void Executor::make_arenas(const std::map<Name, VariablePtr>& variables) {
-  std::map<Arena, bool> is_used = {
-      {Arena::Gradients, true}, {Arena::Activations, true}, {Arena::Staging, true}};
-  double moved = 0;
-  for (const StateSlot& slot : plan_.state) {
-    if (shared_.contains(slot.id)) continue;
-    is_used[slot.arena] = true;
-    moved += static_cast<double>(slot.type.max_bytes());
-  }
-  double needed = 0;
-  for (const auto& [arena, bytes] : plan_.arena_bytes)
-    if (is_used[arena]) needed += static_cast<double>(bytes);
-  device_.need_memory(needed, arenas_text(plan_), "a smaller batch or model, or a lower precision",
-                      moved);
-  for (const auto& [arena, bytes] : plan_.arena_bytes) {
-    if (bytes > 0 && is_used[arena]) allocate(arena, bytes);
-    adopt(arena, variables);
-  }
-}
-
-void Executor::allocate(Arena arena, std::size_t bytes) {
-  try {
-    arenas_[arena] = check_ ? check_->allocate(arena, bytes) : device_.allocate_zeroed(bytes);
-  } catch (EnvironmentError& e) {  // a block is named with the whole that it belongs to
-    e.add_line("for", std::string(name_of(arena)) + " of a plan of " +
-                          human_bytes(plan_.peak_bytes()) + " in all");
-    throw;
-  }
-  arenas_[arena].block()->place = place_;
-}
-
-Buffer Executor::buffer_of(const PlannedBuffer& planned, const VariablesOf& variables) const {
-  if (!shared_.empty())
-    if (const StateSlot* slot = variables.in(planned))
-      if (const auto it = shared_.find(slot->id); it != shared_.end()) return it->second.buffer;
-  const Buffer whole = arena(planned.arena);
-  return whole ? whole.part(planned.bytes ? planned.offset : 0, planned.bytes) : whole;
-}
-
-void Executor::adopt(Arena arena, const std::map<Name, VariablePtr>& variables) {
-  std::size_t freed = 0;
-  for (const StateSlot& slot : plan_.state) {
-    if (slot.arena != arena) continue;
-    const auto it = variables.find(slot.id);
-    if (it == variables.end())
-      throw InternalError("the plan's state has no variable '" + slot.id.str() + "'");
-    Variable& v = *it->second;
-    if (v.type != slot.type)
-      throw InternalError("variable '" + slot.id.str() + "' has another type than the plan")
-          .saw(v.type.str())
-          .need(slot.type.str());
-    if (shared_.contains(slot.id)) continue;
-    ensure(v.buffer != nullptr, "a variable that programs run on has a value");
-    const std::size_t bytes = v.type.max_bytes();
-    if (bytes == 0) continue;  // it stays where it is: its arena may have no memory at all
-    const Buffer home = arenas_.at(slot.arena).part(slot.offset, bytes);
-    // Under the check it is poison so far.
-    device_.stream().copy(home, v.buffer->part(0, bytes),
-                          check_ ? Before::Anything : Before::Zeros);
-    v.buffer = std::make_shared<Buffer>(home);
-    // Where a variable was before is free now. It goes back to the system in time: what is moved
-    // must not be there twice at the peak.
-    constexpr std::size_t kKept = std::size_t{8} << 20;
-    if ((freed += bytes) >= kKept) {
-      device_.release_unused();
-      freed = 0;
-    }
-  }
-  device_.release_unused();
-}
+Buffer Executor::arena(const ArenaAt& a) const { return memory_->arena(a); }
 
 void Executor::prepare(const Program& program) {
   auto ready = std::make_unique<Ready>();
   ready->program = &program;
   const VariablesOf variables(plan_);
-  for (const PlannedBuffer& b : program.buffers) ready->buffers.push_back(buffer_of(b, variables));
+  for (const PlannedBuffer& b : program.buffers)
+    ready->buffers.push_back(memory_->buffer_of(b, variables));
   const auto address = [&](int b) { return address_of(ready->buffers[b]); };
   for (const Instruction& ins : program.instructions) {
     Step& step = ready->steps.emplace_back();
-    step.prepared = device_.kernels().get(ins.call, ins.kernel).prepared;
+    const std::size_t i = ready->steps.size() - 1;
+    step.prepared = ins.copy ? std::make_shared<PreparedCopy>(ready->out(i, 0), ready->in(i, 0))
+                             : device_.kernels().get(ins.call, ins.kernel).prepared;
+    ready->streams = std::max(ready->streams, ins.stream + 1);
+    if (ins.signals >= static_cast<int>(ready->events.size()))
+      ready->events.resize(static_cast<std::size_t>(ins.signals) + 1);
     for (const BufferRef& r : ins.in) step.in.push_back(address(r.buffer));
     for (const BufferRef& r : ins.out) step.out.push_back(address(r.buffer));
     for (Name symbol : ins.call.symbols()) {
@@ -159,8 +106,8 @@ void Executor::prepare(const Program& program) {
       step.lengths.push_back(index);
     }
     step.values.assign(step.lengths.size(), 0);
-    step.args = {step.in,     step.out,          ins.scratch >= 0 ? address(ins.scratch) : nullptr,
-                 step.values, &device_.stream(), ins.identity};
+    step.args = {step.in,     step.out,        ins.scratch >= 0 ? address(ins.scratch) : nullptr,
+                 step.values, &stream_of(ins), ins.identity};
   }
   find_writes(*ready, variables);
   programs_.push_back(std::move(ready));
@@ -174,8 +121,7 @@ void Executor::find_writes(Ready& ready, const VariablesOf& variables) {
     for (const BufferRef& r : ins.out) {
       const StateSlot* slot = variables.in(ready.program->buffers[r.buffer]);
       if (!slot || slot->cls == StateClass::Optimizer || slot->cls == StateClass::Control) continue;
-      const auto other = shared_.find(slot->id);
-      Place& place = other == shared_.end() ? *place_ : *other->second.place;
+      Place& place = memory_->place_of(*slot);
       const std::size_t bit =
           place.bits.try_emplace(address_of(ready.buffers[r.buffer]), place.bits.size())
               .first->second;
@@ -268,12 +214,43 @@ void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths, cons
   if (check_) check_->begin(*ready.program);
   if (const auto observers = device_.observers().list())
     return run_watched(ready, lengths, at, *observers);
-  for (std::size_t i = 0; i < ready.steps.size(); ++i) run_step(ready, i);
+  if (ready.streams == 1) {
+    for (std::size_t i = 0; i < ready.steps.size(); ++i) run_step(ready, i);
+    return;
+  }
+  begin(ready);
+  for (std::size_t i = 0; i < ready.steps.size(); ++i) run_on_stream(ready, i);
+  end(ready);
 }
 
-void Executor::run_step(const Ready& ready, std::size_t i) {
+Stream& Executor::stream_of(const Instruction& ins) const {
+  return device_.stream(ins.stream % device_.features().streams);
+}
+
+// All streams of a program begin behind what the first one was given before.
+void Executor::begin(const Ready& ready) {
+  const Event before = device_.stream().record();
+  for (int s = 1; s < std::min(ready.streams, device_.features().streams); ++s)
+    device_.stream(s).wait(before);
+}
+
+// What the first stream is given from here on comes behind all of them.
+void Executor::end(const Ready& ready) {
+  for (int s = 1; s < std::min(ready.streams, device_.features().streams); ++s)
+    device_.stream().wait(device_.stream(s).record());
+}
+
+void Executor::run_on_stream(Ready& ready, std::size_t i) {
+  const Instruction& ins = ready.program->instructions[i];
+  Stream& stream = stream_of(ins);
+  for (const int event : ins.waits) stream.wait(ready.events[static_cast<std::size_t>(event)]);
+  run_step(ready, i);
+  if (ins.signals >= 0) ready.events[static_cast<std::size_t>(ins.signals)] = stream.record();
+}
+
+void Executor::run_step(Ready& ready, std::size_t i) {
   const Step& step = ready.steps[i];
-  if (check_)
+  if (check_ && !ready.program->instructions[i].copy)
     check_->run(*ready.program, static_cast<int>(i), *step.prepared, step.args);
   else
     step.prepared->run(step.args);
@@ -284,17 +261,13 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
   const Program& program = *ready.program;
   const ProgramEvent whole{program.name, lengths, at};
   for (Observer* o : observers) o->program_begins(whole);
-  const auto buffers = [&](const std::vector<BufferRef>& refs) {
-    std::vector<Buffer> all;
-    for (const BufferRef& r : refs) {
-      const Buffer& b = ready.buffers[r.buffer];
-      all.push_back(b ? b.part(0, r.type.max_bytes()) : b);
-    }
-    return all;
-  };
+  begin(ready);
   for (std::size_t i = 0; i < ready.steps.size(); ++i) {
     const Instruction& ins = program.instructions[i];
-    const std::vector<Buffer> in = buffers(ins.in), out = buffers(ins.out);
+    std::vector<Buffer> in, out;
+    for (std::size_t r = 0; r < ins.in.size(); ++r) in.push_back(ready.in(i, r));
+    for (std::size_t r = 0; r < ins.out.size(); ++r) out.push_back(ready.out(i, r));
+    Stream& stream = stream_of(ins);
     OpEvent e{.program = program.name,
               .instruction = static_cast<int>(i),
               .call = ins.call,
@@ -305,13 +278,15 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
               .in = in,
               .out = out,
               .lengths = ready.steps[i].values,
+              .stream = ins.stream,
               .at = at};
     for (Observer* o : observers) o->before(e);
-    e.begin = device_.stream().record();
-    run_step(ready, i);
-    e.end = device_.stream().record();
+    e.begin = stream.record();
+    run_on_stream(ready, i);
+    e.end = stream.record();
     for (Observer* o : observers) o->after(e);
   }
+  end(ready);
   for (Observer* o : observers) o->program_ends(whole);
 }
 

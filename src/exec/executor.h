@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "exec/one_caller.h"
-#include "exec/place.h"
 #include "plan/plan.h"
 #include "runtime/device.h"
 #include "runtime/observer.h"
@@ -20,16 +19,21 @@
 namespace aloft {
 
 class MemoryCheck;
+class PlanMemory;
 
 class Executor {
  public:
-  // Allocates the plan's arenas on the device (EnvironmentError E0401; where it can never have that
+  // Allocates the plan's arenas on the device, those of shards on `peers`, the plan's other devices
+  // (EnvironmentError E0401; where it can never have that
   // much, before any of them is there) and moves the variables into them: their values are copied,
   // their buffers from now on lie in the arenas. UserError E0331 where one lies on another device.
   // A variable that another executor's programs already work on stays in its place, and both work
   // on it there. Threads whose programs share variables may make executors at the same time. Every
   // state slot of the plan needs a variable of its id and type.
-  Executor(Plan plan, Device& device, const std::map<Name, VariablePtr>& variables);
+  // UserError E0333 where one lies otherwise than the plan says, because its home was changed after
+  // a program took it in.
+  Executor(Plan plan, Device& device, const std::map<Name, VariablePtr>& variables,
+           std::vector<Device*> peers = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -59,7 +63,7 @@ class Executor {
   void run(int program, std::span<const std::int64_t> lengths);
 
   // An arena, for tests; an empty buffer where the plan has none.
-  Buffer arena(Arena a) const;
+  Buffer arena(const ArenaAt& a) const;
   // What watches over the plan's memory; null unless ALOFT_CHECK_MEMORY asked for it when this
   // executor was made.
   const MemoryCheck* memory_check() const { return check_.get(); }
@@ -67,30 +71,22 @@ class Executor {
  private:
   struct Step;
   struct Ready;
-  // A variable that stays where another executor placed it.
-  struct Shared {
-    Buffer buffer;
-    std::shared_ptr<Place> place;
-  };
   void prepare(const Program& program);
   void run_watched(Ready& ready, std::span<const std::int64_t> lengths, const LoopPlace& at,
                    const Observers::List& observers);
-  void run_step(const Ready& ready, std::size_t i);
+  Stream& stream_of(const Instruction& ins) const;
+  void begin(const Ready& ready);
+  void run_step(Ready& ready, std::size_t i);
+  void run_on_stream(Ready& ready, std::size_t i);
+  void end(const Ready& ready);
   void find_writes(Ready& ready, const VariablesOf& variables);
-  void make_arenas(const std::map<Name, VariablePtr>& variables);
-  void allocate(Arena arena, std::size_t bytes);
-  void find_shared(const std::map<Name, VariablePtr>& variables);
-  void adopt(Arena arena, const std::map<Name, VariablePtr>& variables);
-  Buffer buffer_of(const PlannedBuffer& planned, const VariablesOf& variables) const;
 
   Plan plan_;
   Device& device_;
-  std::map<Arena, Buffer> arenas_;
-  std::shared_ptr<Place> place_;   // alive: our arenas' variables must not move
-  std::map<Name, Shared> shared_;  // by id
+  std::unique_ptr<MemoryCheck> check_;
+  std::unique_ptr<PlanMemory> memory_;
   std::vector<std::unique_ptr<Ready>> programs_;
   OneCaller caller_;
-  std::unique_ptr<MemoryCheck> check_;
 };
 
 class Executor::Turn {

@@ -17,7 +17,8 @@ std::string label(const Program& program, int instruction) {
 }
 
 std::string label(const PlannedBuffer& b) {
-  return b.name + " (" + std::string(name_of(b.arena)) + " at " + std::to_string(b.offset) + ")";
+  return b.name + " (" + std::string(name_of(b.arena)) + " at " +
+         std::to_string(b.placement.offset) + ")";
 }
 
 }  // namespace
@@ -49,10 +50,13 @@ Buffer MemoryCheck::allocate(Arena arena, std::size_t bytes) {
   return Buffer(std::make_shared<GuardedBlock>(device_, memory));
 }
 
-// Null where the buffer is a variable that lies in another executor's arena.
+// Null where the buffer is a variable that lies in another executor's arena, or elsewhere than on
+// the device.
 std::byte* MemoryCheck::home(const PlannedBuffer& b) const {
+  if (b.arena_at() != b.arena) return nullptr;
   const auto it = places_.find(b.arena);
-  return it == places_.end() || !it->second.memory ? nullptr : it->second.memory->data() + b.offset;
+  return it == places_.end() || !it->second.memory ? nullptr
+                                                   : it->second.memory->data() + b.placement.offset;
 }
 
 bool MemoryCheck::is_state(const PlannedBuffer& b) const { return plan_.variable_in(b) != nullptr; }
@@ -73,7 +77,7 @@ void MemoryCheck::note(const Program& program, int instruction, int buffer) {
         .line("buffer", label(b))
         .saw("alive from " + std::to_string(b.first) + " to " + std::to_string(b.last));
   std::size_t& reached = places_[b.arena].reached;
-  reached = std::max(reached, aligned(b.offset + b.bytes));
+  reached = std::max(reached, aligned(b.placement.offset + b.bytes));
 }
 
 void MemoryCheck::run(const Program& program, int instruction, const Prepared& kernel,

@@ -38,6 +38,7 @@ VariablePtr master_of(const Variable& parameter, MasterForm form) {
   }
   const std::int64_t count = parameter.type.shape.max_numel();
   m->type = {DType::U8, {scalar::rest_bytes(count)}};
+  m->layout = Layout::SplitRests;
   if (!parameter.buffer) return m;  // a description stays one
   nn::allocate(*m);
   const auto from = parameter.buffer->read<float>();

@@ -274,6 +274,7 @@ void CompiledCall::add(const std::vector<InputSpec>& actual) {
     } catch (const Error& e) {
       const bool is_of_f = e.exit_code() == ExitCode::Usage || e.exit_code() == ExitCode::Internal;
       if (!is_of_f || e.code() == "E0315") throw;
+      if (!programs_) throw;  // finish() refused the variables, whatever the batch
       // f's first dimension is no batch (a kernel may be what refuses it): for these rows alone,
       // from the modes that this attempt found.
       premises->restore();

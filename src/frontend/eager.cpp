@@ -16,6 +16,7 @@
 #include "ops/graph_emitter.h"
 #include "ops/op.h"
 #include "plan/kernel_choice.h"
+#include "runtime/sharded_block.h"
 #include "runtime/threads.h"
 
 namespace aloft {
@@ -77,7 +78,7 @@ void EagerEmitter::own(EagerCell& c) {
   Device& device = c.buffer.device();
   const std::size_t bytes = c.type.max_bytes();
   Buffer own = device.allocate(std::max<std::size_t>(bytes, 1));
-  if (bytes > 0) device.stream().copy(own.part(0, bytes), c.buffer.part(0, bytes));
+  if (bytes > 0) copy_buffer(own.part(0, bytes), c.buffer.part(0, bytes));
   c.buffer = std::move(own);
   c.is_borrowed = false;
 }
@@ -124,7 +125,8 @@ namespace {
 // arena, or a program or another thread written it since.
 bool is_current(const EagerCell& c, const Variable& v) {
   if (c.type != v.type) return false;
-  if (c.buffer.is_at(*v.buffer) && c.version == v.version) return true;
+  const bool is_its_value = c.buffer.is_at(*v.buffer) || !is_at_hand(*v.buffer);
+  if (is_its_value && c.version == v.version) return true;
   const std::size_t bytes = v.type.max_bytes();
   return bytes <= kCopied && std::memcmp(c.buffer.read<std::byte>(0, bytes).data(),
                                          v.buffer->read<std::byte>(0, bytes).data(), bytes) == 0;
@@ -148,7 +150,7 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
     c->version = variable->version;
     c->is_borrowed = true;
     // Small state is copied at once: that is cheaper than to find out whether it is needed later.
-    if (variable->type.max_bytes() <= kCopied) own(*c);
+    if (variable->type.max_bytes() <= kCopied || !is_at_hand(c->buffer)) own(*c);
   }
   if (is_recording() && !is_recorded(*c))
     join(c);
@@ -167,7 +169,7 @@ void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
   if (c.buffer.is_at(*variable->buffer)) return;  // it is the value
   let_go_of(*variable);
   const std::size_t bytes = c.type.max_bytes();
-  device_.stream().copy(variable->buffer->part(0, bytes), c.buffer.part(0, bytes));
+  copy_buffer(variable->buffer->part(0, bytes), c.buffer.part(0, bytes));
 }
 
 void EagerEmitter::let_go_of(Variable& variable) {

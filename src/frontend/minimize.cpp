@@ -93,11 +93,11 @@ void count_update(const Counts& counts, const Tensor& finite) {
     current_emitter().update(count, count_applied(updates, finite));
 }
 
-// How a parameter's master is kept: F32, U8 (split); nothing where it is its own. An optimizer of
+// How a parameter's master is kept; nothing where it is its own. An optimizer of
 // several models may meet all of them.
-std::optional<DType> master_form(const Optimizer& opt, std::size_t i) {
+std::optional<Layout> master_form(const Optimizer& opt, std::size_t i) {
   const VariablePtr& master = opt.master(i);
-  return master ? std::optional(master->type.dtype) : std::nullopt;
+  return master ? std::optional(master->layout) : std::nullopt;
 }
 
 // One update op for the parameters `members`, all of one group (null: of none), all with masters of
@@ -157,7 +157,7 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
   for (const ParameterGroup* group : groups)
     for (const auto form :
-         {std::optional<DType>(), std::optional(DType::F32), std::optional(DType::U8)})
+         {std::optional<Layout>(), std::optional(Layout::Dense), std::optional(Layout::SplitRests)})
       for (const auto& [count, updates] : counts) {
         std::vector<std::size_t> members;
         for (std::size_t i = 0; i < opt.parameters().size(); ++i)

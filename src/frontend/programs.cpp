@@ -47,6 +47,41 @@ Programs::Programs(int threads, PipelineOptions options, std::map<std::string, s
   plan_.backend = device_.name();
 }
 
+namespace {
+
+bool has_host_space(const Features& features) {
+  return !features.shares_host_memory &&
+         std::any_of(features.spaces.begin(), features.spaces.end(),
+                     [](const Features::SpaceSize& s) { return s.space == Space::Host; });
+}
+
+std::string name_all(const std::vector<Device*>& devices) {
+  std::vector<std::string> names;
+  for (const Device* d : devices) names.push_back(d->name());
+  return join(names, ", ");
+}
+
+// The devices besides `first` that keep parts of variables.
+std::vector<Device*> peers_of(Device& first, const StateTable& variables) {
+  std::vector<Device*> devices = {&first};
+  for (const auto& [id, v] : variables.by_id()) {
+    const std::vector<Device*>& shards = v->home.shards;
+    if (shards.size() < 2) continue;
+    const std::size_t common = std::min(devices.size(), shards.size());
+    if (!std::equal(shards.begin(), shards.begin() + static_cast<std::ptrdiff_t>(common),
+                    devices.begin()))
+      throw UserError("E0333", "the parts of a variable lie on devices in another order")
+          .saw("'" + v->name.str() + "' on " + name_all(shards))
+          .need("the device that the programs run on first, then the same for every variable: " +
+                name_all(devices));
+    for (std::size_t k = common; k < shards.size(); ++k) devices.push_back(shards[k]);
+  }
+  devices.erase(devices.begin());
+  return devices;
+}
+
+}  // namespace
+
 void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
                    const Traceable& function, std::vector<Draw>* draws) {
   const auto start = std::chrono::steady_clock::now();
@@ -59,6 +94,8 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   context.choose = chooser(device_);
   context.capability = device_.features().capability;
   context.threads = plan_.threads;
+  context.streams = device_.features().streams;
+  context.has_host_space = has_host_space(device_.features());
   context.decisions = &decisions;
   for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
   const Graph before = tap_patterns_.empty() ? Graph() : traced.graph;
@@ -93,7 +130,8 @@ void Programs::finish() {
       if (!variable->buffer) throw has_no_memory(*variable);
   }
   eager().let_go_of_variables();  // they move
-  executor_ = std::make_unique<Executor>(plan_, device_, variables_.by_id());
+  executor_ =
+      std::make_unique<Executor>(plan_, device_, variables_.by_id(), peers_of(device_, variables_));
   watched_by_index_.clear();
   host_by_index_.clear();
   written_.clear();

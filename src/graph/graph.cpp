@@ -44,6 +44,9 @@ ValueId Graph::add_state(const Variable& v, Name id) {
     a.set("requires_grad", v.requires_grad);
     a.set("is_norm", v.is_norm);
   }
+  if (v.layout != Layout::Dense) a.set("layout", std::string(name_of(v.layout)));
+  if (v.home.space != Space::Device) a.set("space", std::string(name_of(v.home.space)));
+  if (v.home.shards.size() > 1) a.set("shards", static_cast<std::int64_t>(v.home.shards.size()));
   return {add(kStateOp, std::move(a), {}, {v.type}, current_where()), 0};
 }
 
@@ -154,8 +157,8 @@ std::vector<std::uint32_t> Graph::states() const { return all_of(*this, kStateOp
 
 int Graph::use_count(ValueId v) const {
   const std::vector<Use>& all = uses(v);
-  return static_cast<int>(std::count_if(all.begin(), all.end(),
-                                        [](const Use& u) { return u.by != Use::By::Tap; }));
+  return static_cast<int>(
+      std::count_if(all.begin(), all.end(), [](const Use& u) { return u.by != Use::By::Tap; }));
 }
 
 std::vector<std::uint32_t> Graph::readers(ValueId v) const {

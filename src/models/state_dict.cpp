@@ -95,7 +95,7 @@ struct SplitPlace {
   Buffer near, words, bits;
 };
 
-bool is_split(const Variable& v) { return v.master && v.master->type.dtype == DType::U8; }
+bool is_split(const Variable& v) { return v.master && v.master->layout == Layout::SplitRests; }
 
 // Everything that keeps the file from being this model's state, one line each.
 std::vector<std::string> problems_of(const Safetensors& file,

@@ -10,7 +10,7 @@
 #include "ops/graph_emitter.h"
 #include "ops/identity.h"
 #include "ops/op.h"
-#include "plan/lifetime.h"
+#include "passes/insert_copies.h"
 
 namespace aloft {
 namespace {
@@ -83,7 +83,9 @@ class Lowering {
     for (const StateUpdate& u : graph_.updates()) update_of_[u.value] = u.id;
     for (std::uint32_t n : graph_.order()) lower(graph_.node(n), n);
     copy_updates();
-    finish();
+    name_outputs();
+    insert_copies(result_, context_);
+    place_activations(program());
     return std::move(result_);
   }
 
@@ -151,13 +153,8 @@ class Lowering {
     return it == last_use_.end() ? -1 : it->second;
   }
 
-  int new_buffer(std::string name, Arena arena, std::size_t bytes, int first) {
-    PlannedBuffer b;
-    b.name = std::move(name);
-    b.arena = arena;
-    b.bytes = bytes;
-    b.first = b.last = first;
-    program().buffers.push_back(std::move(b));
+  int new_buffer(std::string name, Arena arena, std::size_t bytes) {
+    program().buffers.push_back({.name = std::move(name), .arena = arena, .bytes = bytes});
     slots_.emplace_back();
     return static_cast<int>(program().buffers.size()) - 1;
   }
@@ -179,8 +176,7 @@ class Lowering {
 
   void lower_input(const Node& node, std::uint32_t n) {
     const std::string name = name_attr(node);
-    const int b = new_buffer("input:" + name, Arena::Staging, node.out[0].max_bytes(), 0);
-    program().buffers[b].last = count_;
+    const int b = new_buffer("input:" + name, Arena::Staging, node.out[0].max_bytes());
     buffer_of_[{n, 0}] = b;
     program().inputs.push_back({name, {b, node.out[0]}, false});
     note_symbols(node.out[0]);
@@ -198,8 +194,9 @@ class Lowering {
     if (const auto* v = node.attrs.find("requires_grad")) s.requires_grad = std::get<bool>(*v);
     if (const auto* v = node.attrs.find("is_norm")) s.is_norm = std::get<bool>(*v);
     s.arena = arena_of(s.cls);
-    const int b = new_buffer(s.id.str(), s.arena, s.type.max_bytes(), 0);
-    program().buffers[b].last = count_;
+    s.parts = parts_of(node);
+    const int b = new_buffer(s.id.str(), s.arena, s.type.max_bytes());
+    program().buffers[b].placement.layout = s.parts[0].layout;
     Slot& slot = slots_[b];
     slot.is_state = true;
     slot.last = last_use({n, 0});
@@ -207,6 +204,20 @@ class Lowering {
     buffer_of_[{n, 0}] = b;
     state_buffer_[s.id] = b;
     result_.state.push_back(std::move(s));
+  }
+
+  // Where the variable says that programs keep it.
+  std::vector<Placement> parts_of(const Node& node) const {
+    Placement p;
+    if (const auto* layout = node.attrs.find("layout"))
+      for (Layout l : kAllLayouts)
+        if (std::get<std::string>(*layout) == name_of(l)) p.layout = l;
+    if (context_.has_host_space && node.attrs.find("space")) p.space = Space::Host;
+    const auto* shards = node.attrs.find("shards");
+    p.shard.count = shards ? static_cast<int>(std::get<std::int64_t>(*shards)) : 1;
+    std::vector<Placement> parts(static_cast<std::size_t>(p.shard.count), p);
+    for (std::size_t k = 0; k < parts.size(); ++k) parts[k].shard.index = static_cast<int>(k);
+    return parts;
   }
 
   void note_symbols(const TensorType& t) {
@@ -226,7 +237,6 @@ class Lowering {
     for (std::size_t i = 0; i < node.in.size(); ++i) {
       const int b = buffer_of_.at(node.in[i]);
       ins.in.push_back({b, call.in[i]});
-      program().buffers[b].last = std::max(program().buffers[b].last, at);
     }
     std::vector<int> outs;
     Sharing sharing = sharing_of(node, choice);
@@ -237,14 +247,12 @@ class Lowering {
     for (std::uint32_t i = 0; i < node.out.size(); ++i) {
       buffer_of_[{n, i}] = outs[i];
       slots_[outs[i]].last = std::max(last_use({n, i}), at);
-      PlannedBuffer& b = program().buffers[outs[i]];
-      b.last = std::max(b.last, at);
       ins.out.push_back({outs[i], node.out[i]});
       note_symbols(node.out[i]);
     }
     if (choice.scratch_bytes > 0)
       ins.scratch =
-          new_buffer("scratch of " + node.identity(), Arena::Activations, choice.scratch_bytes, at);
+          new_buffer("scratch of " + node.identity(), Arena::Activations, choice.scratch_bytes);
     ins.call = call;
     ins.kernel = choice.kernel;
     ins.refusals = choice.refusals;
@@ -290,7 +298,7 @@ class Lowering {
       if (program().buffers[b].bytes != bytes) continue;
       if (is_free(b, value.index, at, sharing)) return b;
     }
-    return new_buffer(node.identity(), Arena::Activations, bytes, at);
+    return new_buffer(node.identity(), Arena::Activations, bytes);
   }
 
   // Whether result `i` of the instruction at `at` may be written to buffer `b`: the value there is
@@ -318,7 +326,6 @@ class Lowering {
       const int from = buffer_of_.at(u.value);
       ins.in.push_back({from, type});
       ins.out.push_back({state_buffer_.at(u.id), type});
-      program().buffers[from].last = static_cast<int>(program().instructions.size());
       ins.call = std::move(call);
       ins.kernel = choice.kernel;
       ins.identity = "update/" + u.id.str();
@@ -327,28 +334,11 @@ class Lowering {
     }
   }
 
-  void finish() {
-    Program& p = program();
-    const int end = static_cast<int>(p.instructions.size());
-    // Variables and inputs are there throughout, also while updates are copied.
-    for (PlannedBuffer& b : p.buffers)
-      if (b.arena != Arena::Activations) b.last = end;
-    for (const GraphOutput& o : graph_.outputs()) {
-      const int b = buffer_of_.at(o.value);
-      p.buffers[b].last = end;
-      p.outputs.push_back({o.name.str(), {b, graph_.type(o.value)}, o.kind != OutputKind::Result});
-    }
-    std::vector<Lifetime> lifetimes;
-    std::vector<int> which;
-    for (std::size_t b = 0; b < p.buffers.size(); ++b)
-      if (p.buffers[b].arena == Arena::Activations) {
-        lifetimes.push_back({p.buffers[b].first, p.buffers[b].last, p.buffers[b].bytes});
-        which.push_back(static_cast<int>(b));
-      }
-    const Placement placement = place(lifetimes);
-    for (std::size_t i = 0; i < which.size(); ++i)
-      p.buffers[which[i]].offset = placement.offsets[i];
-    p.activation_lower_bound = placement.lower_bound;
+  void name_outputs() {
+    for (const GraphOutput& o : graph_.outputs())
+      program().outputs.push_back({o.name.str(),
+                                   {buffer_of_.at(o.value), graph_.type(o.value)},
+                                   o.kind != OutputKind::Result});
   }
 
   const Graph& graph_;

@@ -35,6 +35,8 @@ struct PassContext {
   Capability capability;
   ChooseKernel choose;  // of the back end that the plan is for
   int threads = 1;
+  int streams = 1;              // of the device
+  bool has_host_space = false;  // the device reaches memory of the host that its kernels do not
   std::vector<DecisionRecord>* decisions = nullptr;  // where given, precision decisions go there
 };
 

@@ -3,7 +3,7 @@
 namespace aloft {
 
 const MeasuredChoice& Choices::choose(const std::string& name,
-                                       const std::function<MeasuredChoice()>& measure) {
+                                      const std::function<MeasuredChoice()>& measure) {
   if (const auto it = by_name_.find(name); it != by_name_.end()) return it->second;
   return by_name_.emplace(name, measure()).first->second;
 }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "plan/plan.h"
 #include "types/step_program.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
+constexpr int kFormatWithoutStreams = 1;  // all else is the same
 // Far above any machine's memory, far below where a sum of two could wrap.
 constexpr std::size_t kMostBytes = std::size_t{1} << 56;
 
@@ -41,6 +43,14 @@ json json_of(const std::vector<NamedRef>& list) {
   return out;
 }
 
+// What is as it mostly is goes without saying.
+void put_placement(json& out, const Placement& p) {
+  out["offset"] = p.offset;
+  if (p.space != Space::Device) out["space"] = name_of(p.space);
+  if (p.layout != Layout::Dense) out["layout"] = name_of(p.layout);
+  if (p.shard.count > 1) out["shard"] = {p.shard.index, p.shard.count};
+}
+
 json json_of(const Instruction& i) {
   json out = {{"op", i.call.op.str()},
               {"attrs", i.call.attrs.str()},
@@ -55,6 +65,10 @@ json json_of(const Instruction& i) {
               {"phase", name_of(i.phase)},
               {"refusals", i.refusals}};
   if (!i.members.empty()) out["members"] = i.members;
+  if (i.stream != 0) out["stream"] = i.stream;
+  if (!i.waits.empty()) out["waits"] = i.waits;
+  if (i.signals >= 0) out["signals"] = i.signals;
+  if (i.copy) out["copy"] = {i.copy->from, i.copy->to};
   return out;
 }
 
@@ -66,13 +80,14 @@ json json_of(const Program& p) {
               {"activation_lower_bound", p.activation_lower_bound}};
   for (json* list : {&out["symbols"], &out["buffers"], &out["instructions"]}) *list = json::array();
   for (Name s : p.symbols) out["symbols"].push_back(s.str());
-  for (const PlannedBuffer& b : p.buffers)
+  for (const PlannedBuffer& b : p.buffers) {
     out["buffers"].push_back({{"name", b.name},
                               {"arena", name_of(b.arena)},
                               {"bytes", b.bytes},
-                              {"offset", b.offset},
                               {"first", b.first},
                               {"last", b.last}});
+    put_placement(out["buffers"].back(), b.placement);
+  }
   for (const Instruction& i : p.instructions) out["instructions"].push_back(json_of(i));
   return out;
 }
@@ -111,6 +126,47 @@ int index_from(const json& j, std::int64_t least, std::int64_t most) {
   return static_cast<int>(n);
 }
 
+constexpr int kMostShards = 1024, kMostStreams = 64, kMostEvents = 1 << 24;
+
+ShardIndex shard_from(const json& j) {
+  if (!j.is_array() || j.size() != 2) refuse("a shard that is not [index, count]");
+  ShardIndex s;
+  s.count = index_from(j[1], 2, kMostShards);
+  s.index = index_from(j[0], 0, s.count - 1);
+  return s;
+}
+
+Placement placement_from(const json& j) {
+  Placement p;
+  p.offset = size_from(j.at("offset"));
+  if (j.contains("space"))
+    p.space = enumerator<Space>(j.at("space"), std::initializer_list{Space::Device, Space::Host});
+  if (j.contains("layout")) p.layout = enumerator<Layout>(j.at("layout"), kAllLayouts);
+  if (j.contains("shard")) p.shard = shard_from(j.at("shard"));
+  return p;
+}
+
+std::size_t room_in(const Plan& plan, const ArenaAt& at) {
+  const auto arena = plan.arena_bytes.find(at);
+  return arena == plan.arena_bytes.end() ? 0 : arena->second;
+}
+
+// "optimizer@1@host", as name_of() writes it.
+ArenaAt arena_from(const std::string& text, int devices) {
+  ArenaAt at(Arena::Parameters);
+  const std::vector<std::string_view> words = split(text, '@');
+  at.arena = enumerator<Arena>(json(std::string(words[0])), kAllArenas);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == name_of(Space::Host))
+      at.space = Space::Host;
+    else
+      at.device = static_cast<int>(parse_int(words[i]).value_or(-1));
+  }
+  if (at.device < 0 || at.device >= devices || name_of(at) != text)
+    refuse("the arena '" + text + "'");
+  return at;
+}
+
 BufferRef ref_from(const json& j, const Program& p) {
   if (!j.is_array() || j.size() != 2) refuse("a reference that is not [buffer, type]");
   BufferRef r;
@@ -136,13 +192,12 @@ PlannedBuffer buffer_from(const json& j, const Plan& plan, int end) {
   b.name = j.at("name");
   b.arena = enumerator<Arena>(j.at("arena"), kAllArenas);
   b.bytes = size_from(j.at("bytes"));
-  b.offset = size_from(j.at("offset"));
+  b.placement = placement_from(j);
   b.first = index_from(j.at("first"), 0, end);
   b.last = index_from(j.at("last"), b.first, end);
-  const auto arena = plan.arena_bytes.find(b.arena);
-  const std::size_t room = arena == plan.arena_bytes.end() ? 0 : arena->second;
-  if (b.bytes > 0 && b.offset + b.bytes > room)
-    refuse("buffer '" + b.name + "' ends at " + std::to_string(b.offset + b.bytes) +
+  const std::size_t room = room_in(plan, b.arena_at());
+  if (b.bytes > 0 && b.placement.offset + b.bytes > room)
+    refuse("buffer '" + b.name + "' ends at " + std::to_string(b.placement.offset + b.bytes) +
            " of an arena of " + std::to_string(room) + " bytes");
   return b;
 }
@@ -179,6 +234,16 @@ Instruction instruction_from(const json& j, const Program& p, int threads) {
   i.line = index_from(j.at("line"), 0, std::numeric_limits<int>::max());
   i.phase = enumerator<Phase>(
       j.at("phase"), std::initializer_list<Phase>{Phase::Forward, Phase::Backward, Phase::Update});
+  if (j.contains("stream")) i.stream = index_from(j.at("stream"), 0, kMostStreams);
+  if (j.contains("waits"))
+    for (const json& event : j.at("waits")) i.waits.push_back(index_from(event, 0, kMostEvents));
+  if (j.contains("signals")) i.signals = index_from(j.at("signals"), 0, kMostEvents);
+  if ((i.call.op == Name(kCopyOp)) != j.contains("copy")) refuse("a copy that is none");
+  if (j.contains("copy")) {
+    const json& copy = j.at("copy");
+    if (!copy.is_array() || copy.size() != 2) refuse("a copy that is not [from, to]");
+    i.copy = Copy{size_from(copy[0]), size_from(copy[1])};
+  }
   return i;
 }
 
@@ -213,23 +278,33 @@ StateSlot slot_from(const json& j, const Plan& plan, std::unordered_set<Name>& i
   s.requires_grad = j.at("requires_grad").get<bool>();
   s.is_norm = j.at("is_norm").get<bool>();
   s.arena = arena_of(s.cls);
-  s.offset = size_from(j.at("offset"));
-  const auto arena = plan.arena_bytes.find(s.arena);
-  const std::size_t room = arena == plan.arena_bytes.end() ? 0 : arena->second;
-  if (s.type.max_bytes() > room || s.offset > room - s.type.max_bytes())
-    refuse("variable '" + s.name.str() + "' lies outside its arena");
+  s.parts.clear();
+  if (j.contains("parts"))
+    for (const json& part : j.at("parts")) s.parts.push_back(placement_from(part));
+  else
+    s.parts.push_back(placement_from(j));
+  for (std::size_t k = 0; k < s.parts.size(); ++k) {
+    const ShardIndex shard = s.parts[k].shard;
+    if (shard.index != static_cast<int>(k) || shard.count != static_cast<int>(s.parts.size()))
+      refuse("parts of '" + s.name.str() + "' that are not all of them, in their order");
+    const std::size_t room = room_in(plan, s.arena_at(k)), bytes = s.range(k).bytes;
+    if (bytes > room || s.parts[k].offset > room - bytes)
+      refuse("variable '" + s.name.str() + "' lies outside its arena");
+  }
+  if (s.parts.empty()) refuse("variable '" + s.name.str() + "' lies nowhere");
   return s;
 }
 
 Plan read_plan(const json& j) {
   if (!j.is_object() || !j.contains("aloft_plan")) refuse("no \"aloft_plan\"");
-  if (j.at("aloft_plan") != kFormat) refuse("format " + shown(j.at("aloft_plan")));
+  const json& format = j.at("aloft_plan");
+  if (format != kFormat && format != kFormatWithoutStreams) refuse("format " + shown(format));
   Plan plan;
   plan.backend = j.at("backend");
   plan.threads = index_from(j.at("threads"), 1, 4096);
   plan.choices = j.at("choices").get<std::map<std::string, std::string>>();
   for (const auto& [name, bytes] : j.at("arenas").items())
-    plan.arena_bytes[enumerator<Arena>(json(name), kAllArenas)] = size_from(bytes);
+    plan.arena_bytes[arena_from(name, kMostShards)] = size_from(bytes);
   std::unordered_set<Name> ids;
   for (const json& s : j.at("state")) plan.state.push_back(slot_from(s, plan, ids));
   for (const json& p : j.at("programs")) plan.programs.push_back(program_from(p, plan));
@@ -242,16 +317,18 @@ std::string to_json(const Plan& plan) {
   json out = {{"aloft_plan", kFormat},   {"backend", plan.backend}, {"threads", plan.threads},
               {"choices", plan.choices}, {"state", json::array()},  {"programs", json::array()}};
   out["arenas"] = json::object();
-  for (const auto& [arena, bytes] : plan.arena_bytes)
-    out["arenas"][std::string(name_of(arena))] = bytes;
+  for (const auto& [arena, bytes] : plan.arena_bytes) out["arenas"][name_of(arena)] = bytes;
   for (const StateSlot& s : plan.state) {
     out["state"].push_back({{"name", s.name.str()},
                             {"type", s.type.str()},
                             {"class", name_of(s.cls)},
                             {"requires_grad", s.requires_grad},
-                            {"is_norm", s.is_norm},
-                            {"offset", s.offset}});
-    if (s.id != s.name) out["state"].back()["id"] = s.id.str();
+                            {"is_norm", s.is_norm}});
+    json& slot = out["state"].back();
+    if (s.id != s.name) slot["id"] = s.id.str();
+    if (s.parts.size() == 1) put_placement(slot, s.parts[0]);
+    for (std::size_t k = 0; s.parts.size() > 1 && k < s.parts.size(); ++k)
+      put_placement(slot["parts"][k], s.parts[k]);
   }
   for (const Program& p : plan.programs) out["programs"].push_back(json_of(p));
   // A path of a user's source file may hold any bytes.

@@ -42,9 +42,9 @@ struct Lives {
 // Places buffers in the given order, each into the lowest gap between those already placed that
 // are alive with it. Nothing where that ends at `limit` or above, as most orders soon do, or takes
 // more than `looks` looks.
-std::optional<Placement> place_in_order(const Lives& lives, const std::vector<int>& order,
-                                        std::size_t limit, std::int64_t looks) {
-  Placement p;
+std::optional<Offsets> place_in_order(const Lives& lives, const std::vector<int>& order,
+                                      std::size_t limit, std::int64_t looks) {
+  Offsets p;
   p.offsets.assign(lives.buffers.size(), 0);
   Occupancy placed(lives.times);
   for (int b : order) {
@@ -73,7 +73,7 @@ std::size_t largest_live_sum(std::span<const Lifetime> buffers) {
 }
 
 // Tries the lower bound first, then halfway up to what is known.
-void improve(std::span<const Lifetime> buffers, Placement& best, std::size_t bound,
+void improve(std::span<const Lifetime> buffers, Offsets& best, std::size_t bound,
              std::int64_t nodes) {
   constexpr int kTries = 3;
   std::size_t target = bound;
@@ -90,7 +90,7 @@ void improve(std::span<const Lifetime> buffers, Placement& best, std::size_t bou
 
 }  // namespace
 
-Placement place(std::span<const Lifetime> buffers, std::int64_t nodes) {
+Offsets place(std::span<const Lifetime> buffers, std::int64_t nodes) {
   using Better = std::function<bool(const Lifetime&, const Lifetime&)>;
   const auto length = [](const Lifetime& b) { return b.last - b.first; };
   const Better orders[] = {
@@ -106,7 +106,7 @@ Placement place(std::span<const Lifetime> buffers, std::int64_t nodes) {
                static_cast<double>(b.bytes) * (length(b) + 1);
       },
   };
-  Placement best;
+  Offsets best;
   best.peak = SIZE_MAX;
   const std::size_t bound = largest_live_sum(buffers);
   const Lives lives(buffers);

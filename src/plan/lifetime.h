@@ -1,5 +1,5 @@
-// Memory placement: lifetimes in, offsets out. Pure functions; find_overlap judges a
-// placement without what made it.
+// Where buffers lie in memory: lifetimes in, offsets out. Pure functions; find_overlap judges them
+// without what made them.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-struct Placement {
+struct Offsets {
   std::vector<std::size_t> offsets;
   std::size_t peak = 0;         // end of the highest buffer
   std::size_t lower_bound = 0;  // the largest sum of bytes alive at once: no plan can be smaller
@@ -38,7 +38,7 @@ struct Placement {
 // (plan/place_search.h) look for a smaller one.
 inline constexpr std::int64_t kLooks = 256;
 inline constexpr std::int64_t kUsualNodes = 24000;  // a tenth of a second for 200 buffers
-Placement place(std::span<const Lifetime> buffers, std::int64_t nodes = kUsualNodes);
+Offsets place(std::span<const Lifetime> buffers, std::int64_t nodes = kUsualNodes);
 
 // The first pair that is alive together and overlaps, if any.
 std::optional<std::pair<int, int>> find_overlap(std::span<const Lifetime> buffers,

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "plan/happens_before.h"
 #include "plan/lifetime.h"
 
 namespace aloft {
@@ -23,10 +24,24 @@ Arena arena_of(StateClass cls) {
   throw InternalError("an unknown class of state");
 }
 
+std::string name_of(const ArenaAt& a) {
+  std::string name(name_of(a.arena));
+  if (a.device > 0) name += "@" + std::to_string(a.device);
+  if (a.space != Space::Device) name += "@" + std::string(name_of(a.space));
+  return name;
+}
+
 std::size_t Plan::peak_bytes() const {
   std::size_t sum = 0;
-  for (const auto& [arena, bytes] : arena_bytes) sum += bytes;
+  for (const auto& [arena, bytes] : arena_bytes)
+    if (arena.device == 0 && arena.space == Space::Device) sum += bytes;
   return sum;
+}
+
+int Plan::devices() const {
+  int count = 1;
+  for (const auto& [arena, bytes] : arena_bytes) count = std::max(count, arena.device + 1);
+  return count;
 }
 
 const Program* Plan::find(std::string_view program) const {
@@ -63,6 +78,9 @@ void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
       continue;
     }
     const StateSlot& known = plan.state[at->second];
+    if (known.parts.size() != wanted.parts.size() || known.parts[0].space != wanted.parts[0].space)
+      throw InternalError("two programs disagree about where variable '" + wanted.id.str() +
+                          "' lies");
     if (known.type != wanted.type || known.cls != wanted.cls)
       throw InternalError("two programs disagree about variable '" + wanted.id.str() + "'")
           .saw(wanted.type.str())
@@ -75,7 +93,7 @@ void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
 std::size_t lay_out(const VariablesOf& variables, Program& program, Arena arena, std::size_t from) {
   for (PlannedBuffer& b : program.buffers) {
     if (b.arena != arena || variables.in(b)) continue;
-    b.offset = from;
+    b.placement.offset = from;
     from += aligned(b.bytes);
   }
   return from;
@@ -88,18 +106,21 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
   std::erase_if(plan.programs, [&](const Program& p) { return p.name == program.name; });
   plan.programs.push_back(std::move(program));
 
-  std::map<Arena, std::size_t> bytes;
-  for (StateSlot& s : plan.state) {
-    s.offset = bytes[s.arena];
-    bytes[s.arena] += aligned(s.type.max_bytes());
-  }
-  const std::map<Arena, std::size_t> state_bytes = bytes;
+  std::map<ArenaAt, std::size_t> bytes;
+  for (StateSlot& s : plan.state)
+    for (std::size_t k = 0; k < s.parts.size(); ++k) {
+      std::size_t& end = bytes[s.arena_at(k)];
+      s.parts[k].offset = end;
+      end += aligned(s.range(k).bytes);
+    }
+  const std::map<ArenaAt, std::size_t> state_bytes = bytes;
   const VariablesOf variables(plan);
   for (Program& p : plan.programs) {
     for (PlannedBuffer& b : p.buffers) {
-      if (const StateSlot* s = variables.in(b)) b.offset = s->offset;
+      if (const StateSlot* s = variables.in(b))
+        b.placement.offset = s->parts[static_cast<std::size_t>(b.placement.shard.index)].offset;
       if (b.arena == Arena::Activations)
-        bytes[b.arena] = std::max(bytes[b.arena], b.offset + aligned(b.bytes));
+        bytes[b.arena] = std::max(bytes[b.arena], b.placement.offset + aligned(b.bytes));
     }
     for (Arena arena : {Arena::Gradients, Arena::Staging}) {
       const auto it = state_bytes.find(arena);
@@ -140,21 +161,36 @@ void verify_program(const Plan& plan, const Program& p) {
     if (r.type.max_bytes() > p.buffers[r.buffer].bytes)
       fail("a tensor is larger than its buffer: " + r.type.str(), at);
   };
+  const auto check_copy = [&](const Instruction& ins, int at) {
+    const bool is_one = ins.in.size() == 1 && ins.out.size() == 1 &&
+                        ins.in[0].type.max_bytes() == ins.out[0].type.max_bytes();
+    if (!is_one) fail("a copy has one operand and one result of its size", at);
+    const std::size_t bytes = ins.in[0].type.max_bytes();
+    const std::size_t from = p.buffers[ins.in[0].buffer].bytes - bytes,
+                      to = p.buffers[ins.out[0].buffer].bytes - bytes;
+    if (ins.copy->from > from || ins.copy->to > to) fail("a copy leaves its buffers", at);
+  };
   std::vector<Lifetime> lifetimes;
   std::vector<std::size_t> offsets;
   for (const PlannedBuffer& b : p.buffers) {
-    const auto arena = plan.arena_bytes.find(b.arena);
-    if (b.bytes > 0 && (arena == plan.arena_bytes.end() || b.offset + b.bytes > arena->second))
+    const auto arena = plan.arena_bytes.find(b.arena_at());
+    if (b.bytes > 0 &&
+        (arena == plan.arena_bytes.end() || b.placement.offset + b.bytes > arena->second))
       fail("buffer '" + b.name + "' lies outside its arena", -1);
     if (b.arena == Arena::Activations) {
       lifetimes.push_back({b.first, b.last, b.bytes});
-      offsets.push_back(b.offset);
+      offsets.push_back(b.placement.offset);
     }
   }
   if (const auto overlap = find_overlap(lifetimes, offsets))
     fail("live buffers overlap: " + std::to_string(overlap->first) + " and " +
              std::to_string(overlap->second),
          -1);
+  const HappensBefore order(p);
+  if (const auto race = find_race(p, order))
+    fail("a race for buffer '" + p.buffers[race->buffer].name + "' with " +
+             p.instructions[race->a].identity,
+         race->b);
   const VariablesOf variables(plan);
   std::vector<bool> written(p.buffers.size(), false);
   for (std::size_t b = 0; b < p.buffers.size(); ++b)
@@ -168,7 +204,8 @@ void verify_program(const Plan& plan, const Program& p) {
     const int at = static_cast<int>(i);
     const auto check_life = [&](int buffer) {
       const PlannedBuffer& b = p.buffers[buffer];
-      if (at < b.first || at > b.last) fail("it uses buffer '" + b.name + "' outside its life", at);
+      if (order.first(at) < b.first || order.last(at) > b.last)
+        fail("it uses buffer '" + b.name + "' outside its life", at);
     };
     for (const BufferRef& r : ins.in) {
       check_ref(r, at);
@@ -180,6 +217,7 @@ void verify_program(const Plan& plan, const Program& p) {
       check_life(r.buffer);
       written[r.buffer] = true;
     }
+    if (ins.copy) check_copy(ins, at);
     if (ins.scratch >= static_cast<int>(p.buffers.size())) fail("its scratch is out of range", at);
     if (ins.scratch >= 0) check_life(ins.scratch);
   }

@@ -9,10 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "base/name.h"
+#include "plan/placement.h"
 #include "types/attrs.h"
 #include "types/call.h"
 #include "types/phase.h"
@@ -38,13 +40,33 @@ constexpr std::string_view name_of(Arena a) {
   return names[static_cast<int>(a)];
 }
 
+// An arena where it lies: a block of memory on one of the Plan's devices, in one of its spaces.
+struct ArenaAt {
+  Arena arena = Arena::Parameters;
+  Space space = Space::Device;
+  int device = 0;  // 0: the one that the programs run on
+  ArenaAt(Arena a) : arena(a) {}
+  ArenaAt(Arena a, const Placement& p) : arena(a), space(p.space), device(p.shard.index) {}
+  friend bool operator==(const ArenaAt&, const ArenaAt&) = default;
+  friend auto operator<=>(const ArenaAt& a, const ArenaAt& b) {
+    return std::tuple(a.device, a.space, a.arena) <=> std::tuple(b.device, b.space, b.arena);
+  }
+};
+
+// "optimizer", in the host's memory "optimizer@host", on device 1 "optimizer@1".
+std::string name_of(const ArenaAt& a);
+
 // A range of an arena. Several tensors may share one (views, in-place results).
 struct PlannedBuffer {
   std::string name;  // what it holds: a variable's id, an input, the identity of its first writer
   Arena arena = Arena::Activations;
   std::size_t bytes = 0;
-  std::size_t offset = 0;
-  int first = 0, last = 0;  // instructions between which it must not be overwritten by others
+  Placement placement;
+  // Instructions, in the list, between which others must not overwrite it; with several streams all
+  // those that are not in any order with one that uses it count as well (plan/happens_before.h).
+  int first = 0, last = 0;
+
+  ArenaAt arena_at() const { return {arena, placement}; }
 };
 
 // A tensor as an instruction sees it.
@@ -53,6 +75,17 @@ struct BufferRef {
   TensorType type;
 };
 
+// What moves bytes between buffers, of whatever spaces and devices; no kernel runs it.
+inline constexpr std::string_view kCopyOp = "copy";
+
+// Bytes that an instruction of the op "copy" moves: from its operand's byte `from` to its result's
+// byte `to`, as many as they have.
+struct Copy {
+  std::size_t from = 0, to = 0;
+};
+
+// It reads what `in` names and writes what `out` and `scratch` name, nothing else. Those of one
+// stream run in the order of the list; between streams there is the order that events make.
 struct Instruction {
   CallSpec call;
   std::string kernel;                 // chosen kernel, "cpu.matmul"
@@ -64,6 +97,10 @@ struct Instruction {
   std::string path, file;            // provenance
   int line = 0;
   Phase phase = Phase::Forward;
+  int stream = 0;          // of the device that the program runs on
+  std::vector<int> waits;  // events of the program that have happened before it begins
+  int signals = -1;        // the event that happens when it has ended; -1: none
+  std::optional<Copy> copy;
 };
 
 struct NamedRef {
@@ -72,6 +109,8 @@ struct NamedRef {
   bool is_tap = false;
 };
 
+// It begins on all of its streams when what was handed over before has been done, and has ended
+// when all of them are done.
 struct Program {
   std::string name;
   std::vector<Name> symbols;  // values are given at each run, in this order
@@ -90,7 +129,12 @@ struct StateSlot {
   StateClass cls = StateClass::Parameter;
   bool requires_grad = true, is_norm = false;
   Arena arena = Arena::Parameters;
-  std::size_t offset = 0;
+  // Its parts, one for each shard.
+  std::vector<Placement> parts = {Placement{}};
+
+  // The bytes of part k, and where they lie.
+  ByteRange range(std::size_t k) const { return range_of(parts[k].shard, type.max_bytes()); }
+  ArenaAt arena_at(std::size_t k) const { return {arena, parts[k]}; }
 };
 
 struct Plan {
@@ -98,10 +142,13 @@ struct Plan {
   int threads = 1;
   std::vector<StateSlot> state;
   std::vector<Program> programs;
-  std::map<Arena, std::size_t> arena_bytes;
+  std::map<ArenaAt, std::size_t> arena_bytes;
   std::map<std::string, std::string> choices;  // what was measured once (plan/choices.h)
 
-  std::size_t peak_bytes() const;  // sum of the arenas: what exec allocates, to the byte
+  // Sum of the arenas in the memory of the device that the programs run on: what exec allocates
+  // there, to the byte.
+  std::size_t peak_bytes() const;
+  int devices() const;  // that hold an arena
   const Program* find(std::string_view program) const;
   // The variable that a program's buffer holds; null for inputs and what lives within a program.
   // It looks through all of them: who asks about many buffers makes a VariablesOf.
@@ -123,6 +170,9 @@ class VariablesOf {
 
 Arena arena_of(StateClass cls);
 
+// Gives the program's activations their lives and their offsets; scratch counts as one.
+void place_activations(Program& program);
+
 // Puts the program into the plan: merges its state, assigns state offsets, widens arenas. Program
 // buffers of variables get the variables' offsets.
 void add_program(Plan& plan, Program program, const std::vector<StateSlot>& state);
@@ -133,11 +183,11 @@ Plan plan_from_json(std::string_view text);
 
 // The readable form: arenas, peak with the tensors that make it, instructions, lifetimes.
 std::string print(const Plan& plan);
-// In a line: "the plan of a step (parameters 3.1 MiB, activations 20.0 MiB)".
-std::string arenas_text(const Plan& plan);
+// In a line, of a device: "the plan of a step (parameters 3.1 MiB, activations 20.0 MiB)".
+std::string arenas_text(const Plan& plan, int device = 0);
 
 // Overlaps of live buffers, references out of range, types larger than buffers, instructions
-// reading what was never written: InternalError.
+// reading what was never written, races between streams: InternalError.
 void verify(const Plan& plan);
 
 }  // namespace aloft

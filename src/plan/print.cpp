@@ -40,7 +40,7 @@ void print_peak(const Program& p, std::string& out) {
   std::vector<const PlannedBuffer*> there;
   for (const PlannedBuffer& b : p.buffers) {
     if (b.arena != Arena::Activations) continue;
-    end = std::max(end, b.offset + aligned(b.bytes));
+    end = std::max(end, b.placement.offset + aligned(b.bytes));
     if (b.first <= at && at <= b.last && b.bytes > 0) there.push_back(&b);
   }
   const bool inside = at < static_cast<int>(p.instructions.size());
@@ -80,6 +80,9 @@ void print_instructions(const Program& p, std::string& out) {
                        ins.call.op.str(), ins.call.attrs.str(), refs(ins.in));
     out += fmt::format("  {}", ins.kernel);
     if (ins.scratch >= 0) out += fmt::format(" scratch %{}", ins.scratch);
+    if (ins.stream > 0) out += fmt::format(" stream {}", ins.stream);
+    for (const int event : ins.waits) out += fmt::format(" waits !{}", event);
+    if (ins.signals >= 0) out += fmt::format(" signals !{}", ins.signals);
     out += fmt::format("  {}\n", ins.identity);
   }
 }
@@ -88,8 +91,12 @@ void print_buffers(const Program& p, std::string& out) {
   out += "  buffers\n";
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
     const PlannedBuffer& x = p.buffers[b];
-    out += fmt::format("  %{:<5} {:<11} at {:>12} {:>12} bytes  {:>5} to {:<5} {}\n", b,
-                       name_of(x.arena), x.offset, x.bytes, x.first, x.last, x.name);
+    out += fmt::format("  %{:<5} {:<11} at {:>12} {:>12} bytes  {:>5} to {:<5} {}", b,
+                       name_of(x.arena_at()), x.placement.offset, x.bytes, x.first, x.last, x.name);
+    if (x.placement.layout != Layout::Dense) out += fmt::format(" {}", name_of(x.placement.layout));
+    if (x.placement.shard.count > 1)
+      out += fmt::format(" part {} of {}", x.placement.shard.index + 1, x.placement.shard.count);
+    out += "\n";
   }
   for (const NamedRef& r : p.outputs)
     out += fmt::format("  {} {} = %{}:{}\n", r.is_tap ? "tap" : "output", r.name, r.ref.buffer,
@@ -116,10 +123,10 @@ std::string print(const Plan& plan) {
   return out;
 }
 
-std::string arenas_text(const Plan& plan) {
+std::string arenas_text(const Plan& plan, int device) {
   std::string parts;
   for (const auto& [arena, bytes] : plan.arena_bytes)
-    if (bytes > 0)
+    if (bytes > 0 && arena.device == device && arena.space == Space::Device)
       parts +=
           fmt::format("{}{} {}", parts.empty() ? "" : ", ", name_of(arena), human_bytes(bytes));
   return "the plan of a step (" + parts + ")";

@@ -6,9 +6,20 @@
 
 #include "base/error.h"
 #include "runtime/device.h"
+#include "runtime/sharded_block.h"
 
 namespace aloft {
 namespace {
+
+void download(void* to, const Buffer& from) {
+  if (from.block()->parts().empty()) return from.device().stream().download(to, from);
+  read_parts(to, from);
+}
+
+void upload(const Buffer& to, const void* from) {
+  if (to.block()->parts().empty()) return to.device().stream().upload(to, from);
+  write_parts(to, from);
+}
 
 // What is written for a device whose memory the host cannot reach.
 class Staged {
@@ -17,7 +28,7 @@ class Staged {
     // What a writer leaves out must not pass for what was there before.
     std::memset(bytes_.get(), 0xff, to_.bytes());
   }
-  ~Staged() { to_.device().stream().upload(to_, bytes_.get()); }
+  ~Staged() { upload(to_, bytes_.get()); }
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
   void* data() const { return bytes_.get(); }
@@ -47,7 +58,7 @@ Buffer Buffer::part(std::size_t offset, std::size_t bytes) const {
 }
 
 std::byte* Buffer::mapped(std::size_t offset) const {
-  std::byte* const whole = device().map(*block_);
+  std::byte* const whole = block_->parts().empty() ? device().map(*block_) : nullptr;
   return whole ? whole + offset_ + offset : nullptr;
 }
 
@@ -56,7 +67,7 @@ std::pair<const void*, std::shared_ptr<const void>> Buffer::read_bytes(std::size
   check(offset, bytes);
   if (const void* at = mapped(offset)) return {at, block_};
   const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
-  device().stream().download(copy.get(), part(offset, bytes));
+  download(copy.get(), part(offset, bytes));
   return {copy.get(), copy};
 }
 
@@ -65,7 +76,7 @@ std::pair<void*, std::shared_ptr<void>> Buffer::write_bytes(std::size_t offset, 
   check(offset, bytes);
   if (void* at = mapped(offset)) return {at, block_};
   const auto staged = std::make_shared<Staged>(part(offset, bytes));
-  if (with_values) device().stream().download(staged->data(), part(offset, bytes));
+  if (with_values) download(staged->data(), part(offset, bytes));
   return {staged->data(), staged};
 }
 
@@ -75,7 +86,7 @@ void Buffer::read_into(std::span<std::byte> to, std::size_t offset) const {
   if (const void* at = mapped(offset))
     std::memcpy(to.data(), at, to.size());
   else
-    device().stream().download(to.data(), part(offset, to.size()));
+    download(to.data(), part(offset, to.size()));
 }
 
 void Buffer::write_from(std::span<const std::byte> from, std::size_t offset) const {
@@ -84,7 +95,7 @@ void Buffer::write_from(std::span<const std::byte> from, std::size_t offset) con
   if (void* at = mapped(offset))
     std::memcpy(at, from.data(), from.size());
   else
-    device().stream().upload(part(offset, from.size()), from.data());
+    upload(part(offset, from.size()), from.data());
 }
 
 void Buffer::zero() const {

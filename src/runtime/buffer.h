@@ -10,19 +10,13 @@
 #include <string_view>
 #include <utility>
 
+#include "types/space.h"
+
 namespace aloft {
 
+class Buffer;
 class Device;
 struct Place;  // exec/place.h
-
-// Where memory lies, as a device sees it.
-enum class Space : std::uint8_t {
-  Device,  // its own: what kernels work on
-  Host,    // the host's, within the device's reach: what is kept out of the way
-};
-
-// "device", "host"
-constexpr std::string_view name_of(Space s) { return s == Space::Device ? "device" : "host"; }
 
 // One allocation. Devices derive from it and free it with the last buffer that lies in it.
 class Block {
@@ -37,6 +31,8 @@ class Block {
   Space space() const { return space_; }
   void* address() const { return address_; }
   std::size_t bytes() const { return bytes_; }
+  // Of one that is kept in parts (runtime/sharded_block.h), what it consists of, in order.
+  virtual std::span<const Buffer> parts() const { return {}; }
 
   // Alive while programs count on the variables in this block staying in it; whose they are.
   std::weak_ptr<Place> place;

@@ -50,7 +50,9 @@ enum class Before : std::uint8_t { Anything, Zeros };
 class Stream {
  public:
   virtual ~Stream() = default;
-  // As many bytes as `from` has, between spaces of the device, or from another device's memory.
+  // As many bytes as `from` has, between spaces of the device, or between it and another device,
+  // behind what that one's first stream was given to do; what that one is given from then on does
+  // not wait for it.
   virtual void copy(const Buffer& to, const Buffer& from, Before before = Before::Anything) = 0;
   // The host's bytes into all of `to`: they are the caller's again when this returns.
   virtual void upload(const Buffer& to, const void* from) = 0;

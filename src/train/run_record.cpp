@@ -52,13 +52,13 @@ json decay_record(const Optimizer& optimizer) {
 json memory_record(const Plan& plan, const std::string& name) {
   json out;
   for (const auto& [arena, bytes] : plan.arena_bytes)
-    out["arenas"][std::string(name_of(arena))] = bytes;
+    out["arenas"][name_of(arena)] = bytes;
   out["peak_bytes"] = plan.peak_bytes();
   const Program* p = plan.find(name);
   if (!p) return out;
   std::size_t fixed = 0;
   for (const auto& [arena, bytes] : plan.arena_bytes)
-    if (arena != Arena::Activations) fixed += bytes;
+    if (arena == ArenaAt(arena.arena) && arena != Arena::Activations) fixed += bytes;
   std::vector<std::int64_t> change(p->instructions.size() + 2, 0);
   for (const PlannedBuffer& b : p->buffers) {
     if (b.arena != Arena::Activations) continue;

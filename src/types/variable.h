@@ -9,6 +9,7 @@
 
 #include "base/name.h"
 #include "types/shape.h"
+#include "types/space.h"
 
 namespace aloft {
 
@@ -36,6 +37,8 @@ struct Variable {
   StateClass cls = StateClass::Parameter;  // what it is for
   bool requires_grad = true;               // Parameter only
   bool is_norm = false;                    // a norm's scale or shift: kept in fp32 by O1 and O2
+  Layout layout = Layout::Dense;           // what its bytes mean
+  Home home = {};  // where programs keep it; set before the first of them takes it in
   // type.max_bytes() bytes, dense, row-major, reached by its read() and write() (runtime/buffer.h);
   // null while it is only described. Programs that take it in give it another.
   std::shared_ptr<Buffer> buffer;

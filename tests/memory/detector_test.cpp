@@ -114,10 +114,10 @@ Plan two_instructions() {
   const TensorType row{DType::F32, {64}};
   Program p;
   p.name = "copy";
-  p.buffers = {{"input:x", Arena::Staging, kBytes, 0, 0, 2},
-               {"h/first#0", Arena::Activations, kBytes, 0, 0, 1},
-               {"h/second#0", Arena::Activations, kBytes, 256, 1, 2},
-               {"scratch of h/second#0", Arena::Activations, kScratch, 512, 1, 1}};
+  p.buffers = {{"input:x", Arena::Staging, kBytes, {}, 0, 2},
+               {"h/first#0", Arena::Activations, kBytes, {}, 0, 1},
+               {"h/second#0", Arena::Activations, kBytes, {.offset = 256}, 1, 2},
+               {"scratch of h/second#0", Arena::Activations, kScratch, {.offset = 512}, 1, 1}};
   Instruction first;
   first.call = {"first", {}, {row}, {row}, 1};
   first.kernel = "test.first";

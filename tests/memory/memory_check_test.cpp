@@ -85,7 +85,7 @@ TEST_P(Memory, NothingIsTouchedThatIsNotPlanned) {
     was_looked = true;
     ASSERT_NE(e.memory_check(), nullptr);
     for (const auto& [arena, bytes] : e.plan().arena_bytes)
-      EXPECT_EQ(e.memory_check()->reached(arena), bytes) << name_of(arena);
+      EXPECT_EQ(e.memory_check()->reached(arena.arena), bytes) << name_of(arena);
   });
   EXPECT_TRUE(was_looked);
   EXPECT_EQ(plain.numbers, watched.numbers);

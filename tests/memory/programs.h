@@ -90,12 +90,20 @@ inline models::Gpt2Config tiny_gpt(double dropout = 0) {
 struct TinyGpt {
   static constexpr std::int64_t kRows = 3;
 
+  // `place` says where programs keep variables, before the first of them is there.
+  using Place = std::function<void(models::Gpt2&, Optimizer&)>;
   TinyGpt(const std::string& precision, double dropout, int accumulation,
-          MasterForm master = MasterForm::F32)
+          MasterForm master = MasterForm::F32, const Place& place = {},
+          UpdateTime update = UpdateTime::Late)
       : model(tiny_gpt(dropout)),
-        optimizer(amp::prepare(model, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0, .master = master},
+        optimizer(amp::prepare(model,
+                               optim::AdamW{.lr = 5e-3,
+                                            .clip_norm = update == UpdateTime::Late ? 1.0 : 0.0,
+                                            .master = master,
+                                            .update = update},
                                parse_precision(precision))) {
     optimizer.set_accumulation(accumulation);
+    if (place) place(model, optimizer);
     runner = graph_runner(model, optimizer, {kRows, model.config().context, 2, {}});
     runner->start();
     inputs.resize(kRows * model.config().context);
@@ -117,9 +125,10 @@ struct TinyGpt {
 };
 
 inline Seen train_gpt(const std::string& precision, double dropout, int accumulation,
-                      const Look& look, MasterForm master = MasterForm::F32) {
+                      const Look& look, MasterForm master = MasterForm::F32,
+                      const TinyGpt::Place& place = {}, UpdateTime update = UpdateTime::Late) {
   manual_seed(4);
-  TinyGpt gpt(precision, dropout, accumulation, master);
+  TinyGpt gpt(precision, dropout, accumulation, master, place, update);
   Seen seen;
   for (int call = 0; call < 3 * accumulation; ++call) {
     const Batch batch = gpt.batch(call, call == 1 ? 2 : 3);

@@ -36,7 +36,7 @@ TEST(Placement, RandomInstances) {
       b.last = b.first + static_cast<int>(random() % (random() % 4 ? 4 : 30));
       b.bytes = random() % 5 ? random() % 5000 : 0;
     }
-    const Placement p = place(buffers);
+    const Offsets p = place(buffers);
     ASSERT_EQ(p.offsets.size(), buffers.size());
     const auto overlap = find_overlap(buffers, p.offsets);
     ASSERT_FALSE(overlap) << instance << ": " << overlap->first << " and " << overlap->second;
@@ -151,7 +151,7 @@ TEST(Placement, WhatADeepModelCostsGrowsWithItsBuffers) {
   };
   EXPECT_LT(looks(layers(200)), 2.6 * looks(layers(100)));
   const std::vector<Lifetime> deep = layers(800);
-  const Placement p = place(deep);
+  const Offsets p = place(deep);
   EXPECT_FALSE(find_overlap(deep, p.offsets));
   EXPECT_LT(p.peak, p.lower_bound + p.lower_bound / 10);
 }

@@ -22,7 +22,7 @@ Plan small_plan() {
   p.bounds = {8};
   const auto buffer = [&](std::string name, Arena arena, std::size_t bytes, std::size_t offset,
                           int first, int last) {
-    p.buffers.push_back({std::move(name), arena, bytes, offset, first, last});
+    p.buffers.push_back({std::move(name), arena, bytes, {.offset = offset}, first, last});
   };
   buffer("input:x", Arena::Staging, 256, 0, 0, 2);
   buffer("w", Arena::Parameters, 64, 0, 0, 2);
@@ -94,7 +94,7 @@ TEST(PlanJson, VariablesOfOneNameKeepTheirIds) {
   w.id = "w#2";
   add_program(plan, p, {w});
   ASSERT_EQ(plan.state.size(), 2u);
-  EXPECT_NE(plan.state[0].offset, plan.state[1].offset);
+  EXPECT_NE(plan.state[0].parts[0].offset, plan.state[1].parts[0].offset);
   const std::string text = to_json(plan);
   const Plan again = plan_from_json(text);
   EXPECT_EQ(to_json(again), text);
@@ -180,7 +180,7 @@ TEST(PlanJson, EveryNumberIsChecked) {
   expect_refused(with("/state/0/offset", 64));
   expect_refused(with("/state/0/type", "f32[1000,1000]"));
   expect_refused(with("/threads", 0));
-  expect_refused(with("/aloft_plan", 2));
+  expect_refused(with("/aloft_plan", 3));
   expect_refused(json::array());
 }
 

@@ -47,6 +47,8 @@ Event HostStream::record() { return Event(std::make_shared<Now>()); }
 
 void HostStream::copy(const Buffer& to, const Buffer& from, Before before) {
   ensure(to.bytes() == from.bytes(), "a copy has the size of what is copied");
+  if (&to.device() != &from.device() && !to.device().map(*to.block()))
+    return to.device().stream().upload(to, from.address());  // `from` may change behind this call
   auto* const at = static_cast<std::byte*>(to.address());
   if (!from.device().map(*from.block())) return from.device().stream().download(at, from);
   const auto* const source = static_cast<const std::byte*>(from.address());

@@ -140,9 +140,10 @@ void SimStream::synchronize() {
 void SimStream::copy(const Buffer& to, const Buffer& from, Before) {
   ensure(to.bytes() == from.bytes(), "a copy has the size of what is copied");
   if (to.bytes() == 0) return;
-  if (&from.device() != &device_ && !from.device().map(*from.block()))
-    wait(from.device().stream().record());
-  const Buffer target = device_.real(to), source = real_of(from);
+  for (const Buffer* b : {&from, &to})  // behind what another device was given to do
+    if (&b->device() != &device_ && !b->device().map(*b->block()))
+      wait(b->device().stream().record());
+  const Buffer target = real_of(to), source = real_of(from);
   const bool stays = &from.device() == &device_ && from.space() == to.space();
   enqueue("copy", device_.copy_seconds(to.bytes(), stays),
           [target, source] { std::memcpy(target.address(), source.address(), target.bytes()); });
