@@ -194,10 +194,11 @@ void Executor::Turn::refuse() const {
 }
 
 void Executor::run(int program, std::span<const std::int64_t> lengths) {
-  run(Turn(*this, program), lengths);
+  if (const auto failure = run(Turn(*this, program), lengths)) std::rethrow_exception(failure);
 }
 
-void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths, const LoopPlace& at) {
+std::exception_ptr Executor::run(const Turn& turn, std::span<const std::int64_t> lengths,
+                                 const LoopPlace& at) {
   Ready& ready = turn.ready_;
   if (lengths.size() != ready.program->symbols.size())
     throw UserError("E0307", "the lengths are not as many as those of the program")
@@ -212,15 +213,19 @@ void Executor::run(const Turn& turn, std::span<const std::int64_t> lengths, cons
   for (Step& step : ready.steps)
     for (std::size_t s = 0; s < step.lengths.size(); ++s) step.values[s] = lengths[step.lengths[s]];
   if (check_) check_->begin(*ready.program);
-  if (const auto observers = device_.observers().list())
-    return run_watched(ready, lengths, at, *observers);
+  if (const auto observers = device_.observers().list()) {
+    Telling telling(*observers);
+    run_watched(ready, lengths, at, telling);
+    return telling.failure();
+  }
   if (ready.streams == 1) {
     for (std::size_t i = 0; i < ready.steps.size(); ++i) run_step(ready, i);
-    return;
+    return nullptr;
   }
   begin(ready);
   for (std::size_t i = 0; i < ready.steps.size(); ++i) run_on_stream(ready, i);
   end(ready);
+  return nullptr;
 }
 
 Stream& Executor::stream_of(const Instruction& ins) const {
@@ -257,10 +262,10 @@ void Executor::run_step(Ready& ready, std::size_t i) {
 }
 
 void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, const LoopPlace& at,
-                           const Observers::List& observers) {
+                           Telling& telling) {
   const Program& program = *ready.program;
   const ProgramEvent whole{program.name, lengths, at};
-  for (Observer* o : observers) o->program_begins(whole);
+  telling.tell([&](Observer& o) { o.program_begins(whole); });
   begin(ready);
   for (std::size_t i = 0; i < ready.steps.size(); ++i) {
     const Instruction& ins = program.instructions[i];
@@ -280,14 +285,14 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
               .lengths = ready.steps[i].values,
               .stream = ins.stream,
               .at = at};
-    for (Observer* o : observers) o->before(e);
+    telling.tell([&](Observer& o) { o.before(e); });
     e.begin = stream.record();
     run_on_stream(ready, i);
     e.end = stream.record();
-    for (Observer* o : observers) o->after(e);
+    telling.tell([&](Observer& o) { o.after(e); });
   }
   end(ready);
-  for (Observer* o : observers) o->program_ends(whole);
+  telling.tell([&](Observer& o) { o.program_ends(whole); });
 }
 
 }  // namespace aloft

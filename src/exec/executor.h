@@ -58,8 +58,11 @@ class Executor {
   // gradients which this program writes as well.
   class Turn;
   // `lengths` in the order of Program::symbols, each within its bound.
-  // Observers of the device hear of it, and that the loop is `at` that place.
-  void run(const Turn& turn, std::span<const std::int64_t> lengths, const LoopPlace& at = {});
+  // Observers of the device hear of it, and that the loop is `at` that place. Returns what one of
+  // them threw, which stops nothing; null: nothing.
+  std::exception_ptr run(const Turn& turn, std::span<const std::int64_t> lengths,
+                         const LoopPlace& at = {});
+  // The same, and throws it.
   void run(int program, std::span<const std::int64_t> lengths);
 
   // An arena, for tests; an empty buffer where the plan has none.
@@ -73,7 +76,7 @@ class Executor {
   struct Ready;
   void prepare(const Program& program);
   void run_watched(Ready& ready, std::span<const std::int64_t> lengths, const LoopPlace& at,
-                   const Observers::List& observers);
+                   Telling& telling);
   Stream& stream_of(const Instruction& ins) const;
   void begin(const Ready& ready);
   void run_step(Ready& ready, std::size_t i);

@@ -52,11 +52,13 @@ void launch(Device& device, const PreparedKernel& kernel, const CallSpec& call,
             .out = out,
             .lengths = symbols,
             .at = place.loop ? place.loop() : LoopPlace{}};
-  for (Observer* o : *observers) o->before(e);
+  Telling telling(*observers);
+  telling.tell([&](Observer& o) { o.before(e); });
   e.begin = device.stream().record();
   run_it();
   e.end = device.stream().record();
-  for (Observer* o : *observers) o->after(e);
+  telling.tell([&](Observer& o) { o.after(e); });
+  if (telling.failure()) std::rethrow_exception(telling.failure());
 }
 
 void launch_on_host(Device& device, const PreparedKernel& kernel, const CallSpec& call,

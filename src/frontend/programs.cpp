@@ -173,10 +173,12 @@ void Programs::run(int program, std::span<const std::int64_t> lengths) {
   HostPart& host = host_by_index_[program];
   CountedRun counted(host.counts);
   for (Variable* v : written_[program]) ++v->version;
-  executor.run(turn, lengths, device_.observers().list() ? loop_place() : LoopPlace{});
+  const std::exception_ptr of_observer =
+      executor.run(turn, lengths, device_.observers().list() ? loop_place() : LoopPlace{});
   counted.keep();
   eager().forget_gradients(host.forgotten);
   for (const Watched& w : watched_by_index_[program]) w.look(w.at.item());
+  if (of_observer) std::rethrow_exception(of_observer);
 }
 
 std::vector<Tap> Programs::taps(const std::string& program) const {

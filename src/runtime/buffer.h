@@ -105,14 +105,14 @@ class Buffer {
   }
   template <class T>
   HostRead<T> read(std::size_t first, std::size_t count) const {
-    const auto [data, keep] = read_bytes(first * sizeof(T), count * sizeof(T));
+    const auto [data, keep] = read_bytes(in_bytes<T>(first), in_bytes<T>(count));
     return {{static_cast<const T*>(data), count}, keep};
   }
   // One element, copied.
   template <class T>
   T read_one(std::size_t index = 0) const {
     T value;
-    read_into(std::as_writable_bytes(std::span(&value, 1)), index * sizeof(T));
+    read_into(std::as_writable_bytes(std::span(&value, 1)), in_bytes<T>(index));
     return value;
   }
   // As many bytes as `to` has, from byte `offset` on.
@@ -125,7 +125,7 @@ class Buffer {
   }
   template <class T>
   HostWrite<T> write(std::size_t first, std::size_t count) const {
-    const auto [data, commit] = write_bytes(first * sizeof(T), count * sizeof(T));
+    const auto [data, commit] = write_bytes(in_bytes<T>(first), in_bytes<T>(count));
     return {{static_cast<T*>(data), count}, commit};
   }
   // The same, and what is not written stays as it is.
@@ -135,12 +135,12 @@ class Buffer {
   }
   template <class T>
   HostWrite<T> edit(std::size_t first, std::size_t count) const {
-    const auto [data, commit] = write_bytes(first * sizeof(T), count * sizeof(T), true);
+    const auto [data, commit] = write_bytes(in_bytes<T>(first), in_bytes<T>(count), true);
     return {{static_cast<T*>(data), count}, commit};
   }
   template <class T>
   void write_one(const T& value, std::size_t index = 0) const {
-    write_from(std::as_bytes(std::span(&value, 1)), index * sizeof(T));
+    write_from(std::as_bytes(std::span(&value, 1)), in_bytes<T>(index));
   }
   // All of `from`, from byte `offset` on.
   void write_from(std::span<const std::byte> from, std::size_t offset = 0) const;
@@ -149,6 +149,11 @@ class Buffer {
 
  private:
   void check(std::size_t offset, std::size_t bytes) const;
+  // More than there can be of so many that it would wrap.
+  template <class T>
+  static constexpr std::size_t in_bytes(std::size_t elements) {
+    return elements > SIZE_MAX / sizeof(T) ? SIZE_MAX : elements * sizeof(T);
+  }
   std::byte* mapped(std::size_t offset) const;  // null where the host cannot reach it
   std::pair<const void*, std::shared_ptr<const void>> read_bytes(std::size_t offset,
                                                                  std::size_t bytes) const;

@@ -1,11 +1,19 @@
 #include "runtime/observer.h"
 
+#include <algorithm>
+
 #include "runtime/device.h"
 
 namespace aloft {
+namespace {
+thread_local bool is_in_handler = false;
+}  // namespace
+
+void Telling::is_inside(bool is) { is_in_handler = is; }
+bool Telling::is_inside() { return is_in_handler; }
 
 std::shared_ptr<const Observers::List> Observers::list() const {
-  if (is_empty_.load(std::memory_order_acquire)) return nullptr;
+  if (is_empty_.load(std::memory_order_acquire) || Telling::is_inside()) return nullptr;
   const std::lock_guard lock(mutex_);
   return list_;
 }
@@ -17,7 +25,7 @@ void Observers::change(Observer& observer, bool is_there) {
   if (is_there)
     now->push_back(&observer);
   else
-    std::erase(*now, &observer);
+    now->erase(std::find(now->begin(), now->end(), &observer));  // it may be there twice
   list_ = now->empty() ? nullptr : std::move(now);
   is_empty_ = list_ == nullptr;
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -48,6 +49,8 @@ struct OpEvent {
   Event begin, end;  // seconds() on the device's clock; before(): both empty
 };
 
+// What a handler computes itself, eagerly or by programs, nobody is told of. What it throws comes
+// out when the program has been handed over to its end, or the eager call: nothing stops half way.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -61,7 +64,7 @@ class Observer {
 class Observers {
  public:
   using List = std::vector<Observer*>;
-  // Who is there now; null: nobody.
+  // Who is there now; null: nobody, or this thread is inside a handler.
   std::shared_ptr<const List> list() const;
 
  private:
@@ -70,6 +73,33 @@ class Observers {
   mutable std::mutex mutex_;
   std::atomic<bool> is_empty_ = true;
   std::shared_ptr<const List> list_;
+};
+
+// Those who are told of one run, and the first thing that one of them threw.
+class Telling {
+ public:
+  explicit Telling(const Observers::List& list) : list_(list) {}
+  template <class F>
+  void tell(const F& f) {
+    const Inside inside;
+    for (Observer* o : list_) try {
+        f(*o);
+      } catch (...) {
+        if (!failure_) failure_ = std::current_exception();
+      }
+  }
+  const std::exception_ptr& failure() const { return failure_; }
+
+ private:
+  friend class Observers;
+  struct Inside {
+    Inside() { is_inside(true); }
+    ~Inside() { is_inside(false); }
+  };
+  static void is_inside(bool is);
+  static bool is_inside();
+  const Observers::List& list_;
+  std::exception_ptr failure_;
 };
 
 class Device;

@@ -471,6 +471,11 @@ class Training {
 }  // namespace
 
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options) {
+  for (const Listener* l : options.listeners)
+    if (!l)
+      throw UserError("E0302", "a run is given a listener that is none")
+          .saw("a null pointer in TrainOptions::listeners")
+          .need("listeners that outlive the run");
   return Training(recipe, options).run();
 }
 

@@ -363,6 +363,11 @@ TEST_F(Listeners, OneThatThrowsEndsTheRunWithItsError) {
   expect_saved("odd", odd, "E0828");
 }
 
+TEST_F(Listeners, NoneIsRefusedBeforeAnythingIsMade) {
+  EXPECT_THROW(watched("none", {nullptr}), UserError);
+  EXPECT_FALSE(fs::exists(fs::path(checkpoint("none", "x")).parent_path().parent_path()));
+}
+
 // Another one that fails while the run is being saved does not keep it from that.
 TEST_F(Listeners, ASecondOneThatThrowsCostsNoCheckpoint) {
   struct AtSave : Listener {

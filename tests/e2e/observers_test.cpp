@@ -188,5 +188,68 @@ TEST(Observers, AreAListInTheOrderInWhichTheyCame) {
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 1}));
 }
 
+TEST(Observers, OneThatIsAttachedTwiceIsLetGoOnce) {
+  use_cpu();
+  Notes notes;
+  const Tensor a = from_floats({1, 2}, {2});
+  const Observing first(current_device(), notes);
+  {
+    const Observing second(current_device(), notes);
+    a + a;
+  }
+  EXPECT_EQ(notes.count("before"), 2);
+  a + a;
+  EXPECT_EQ(notes.count("before"), 3);
+}
+
+// One that adds eagerly in its handler hears of no addition of its own.
+TEST(Observers, AreNotToldOfWhatTheyComputeThemselves) {
+  use_cpu();
+  struct Adds : Observer {
+    void before(const OpEvent&) override {
+      ++calls;
+      const Tensor one = from_floats({1}, {1});
+      sum += (one + one).to_vector()[0];
+    }
+    int calls = 0;
+    double sum = 0;
+  } adds;
+  const Tensor a = from_floats({1, 2}, {2});
+  const Observing looking(current_device(), adds);
+  EXPECT_EQ((a + a).to_vector(), (std::vector<double>{2, 4}));
+  EXPECT_EQ(adds.calls, 1);
+  EXPECT_EQ(adds.sum, 2);
+}
+
+// Its error comes out, and the step is whole: parameters, moments and counters are as without it.
+TEST(Observers, OneThatThrowsLeavesNoHalfStep) {
+  use_cpu();
+  struct Throws : Observer {
+    void after(const OpEvent& e) override {
+      if (e.phase == Phase::Backward) throw std::runtime_error("enough");
+    }
+  } throws;
+  const auto states_behind = [&](Observer* observer) {
+    manual_seed(5);
+    models::Mlp model({6, 10, 3});
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.02}, "O1:bf16");
+    auto step = compile(
+        [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+          return minimize(cross_entropy(net(x), label), opt);
+        },
+        {.name = "step"});
+    for (int i = 0; i < 3; ++i) {
+      std::optional<Observing> looking;
+      if (observer && i == 1) looking.emplace(current_device(), *observer);
+      if (looking)
+        EXPECT_THROW(step(rows(kRows, i), classes(kRows)), std::runtime_error);
+      else
+        step(rows(kRows, i), classes(kRows)).loss();
+    }
+    return state_of(model, opt);
+  };
+  EXPECT_EQ(states_behind(&throws), states_behind(nullptr));
+}
+
 }  // namespace
 }  // namespace aloft::e2e

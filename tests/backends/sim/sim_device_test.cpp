@@ -211,5 +211,17 @@ TEST(SimKernels, AStrayAddressIsRefusedByName) {
   }
 }
 
+// A count of elements whose bytes would wrap around is no small one.
+TEST(Buffers, ElementsBeyondWhatBytesCanCountAreRefused) {
+  const Buffer b = cpu_device().allocate_zeroed(64);
+  constexpr std::size_t kWraps = SIZE_MAX / 4 + 2;
+  EXPECT_THROW(b.read<float>(kWraps, 1), InternalError);
+  EXPECT_THROW(b.read<float>(0, kWraps), InternalError);
+  EXPECT_THROW(b.write<float>(kWraps, 1), InternalError);
+  EXPECT_THROW(b.edit<float>(kWraps, 1), InternalError);
+  EXPECT_THROW(b.read_one<float>(kWraps), InternalError);
+  EXPECT_THROW(b.write_one<float>(1, kWraps), InternalError);
+}
+
 }  // namespace
 }  // namespace aloft::sim
