@@ -41,12 +41,22 @@ struct Executor::Ready {
   const Program* program = nullptr;
   std::vector<Step> steps;
   std::vector<Buffer> buffers;
-  int streams = 1;            // that it uses
-  std::vector<Event> events;  // of this run
+  // Operands that are inputs with several homes.
+  struct Turning {
+    std::size_t step, operand, stride;
+    std::byte* first;
+  };
+  std::vector<Turning> turning;
+  std::shared_ptr<InputTurns> turns;  // null: every input has one home
+  int streams = 1;                    // that it uses
+  std::vector<Event> events;          // of this run
   // What instruction i is given as its operand or result `r`.
   Buffer in(std::size_t i, std::size_t r) const {
     const Instruction& ins = program->instructions[i];
-    return named_part(buffers[ins.in[r].buffer], ins.in[r], ins.copy ? ins.copy->from : 0);
+    Buffer whole = buffers[ins.in[r].buffer];
+    if (program->buffers[ins.in[r].buffer].homes > 1)
+      whole = turns->next(whole, ins.in[r].type.max_bytes());
+    return named_part(whole, ins.in[r], ins.copy ? ins.copy->from : 0);
   }
   Buffer out(std::size_t i, std::size_t r) const {
     const Instruction& ins = program->instructions[i];
@@ -85,8 +95,12 @@ void Executor::prepare(const Program& program) {
   auto ready = std::make_unique<Ready>();
   ready->program = &program;
   const VariablesOf variables(plan_);
-  for (const PlannedBuffer& b : program.buffers)
+  int homes = 1;
+  for (const PlannedBuffer& b : program.buffers) {
     ready->buffers.push_back(memory_->buffer_of(b, variables));
+    homes = std::max(homes, b.homes);
+  }
+  if (homes > 1) ready->turns = std::make_shared<InputTurns>(device_, homes);
   const auto address = [&](int b) { return address_of(ready->buffers[b]); };
   for (const Instruction& ins : program.instructions) {
     Step& step = ready->steps.emplace_back();
@@ -96,7 +110,13 @@ void Executor::prepare(const Program& program) {
     ready->streams = std::max(ready->streams, ins.stream + 1);
     if (ins.signals >= static_cast<int>(ready->events.size()))
       ready->events.resize(static_cast<std::size_t>(ins.signals) + 1);
-    for (const BufferRef& r : ins.in) step.in.push_back(address(r.buffer));
+    for (const BufferRef& r : ins.in) {
+      const PlannedBuffer& b = program.buffers[static_cast<std::size_t>(r.buffer)];
+      if (b.homes > 1 && b.bytes > 0)
+        ready->turning.push_back({i, step.in.size(), b.bytes / static_cast<std::size_t>(b.homes),
+                                  static_cast<std::byte*>(address(r.buffer))});
+      step.in.push_back(address(r.buffer));
+    }
     for (const BufferRef& r : ins.out) step.out.push_back(address(r.buffer));
     for (Name symbol : ins.call.symbols()) {
       int index = -1;
@@ -153,6 +173,19 @@ const BufferRef* find_ref(const std::vector<NamedRef>& list, std::string_view na
 }  // namespace
 
 Buffer Executor::input(std::string_view program, std::string_view name) const {
+  const std::shared_ptr<InputTurns> turns = input_turns(program);
+  const Buffer all = input_homes(program, name);
+  if (!turns || !all) return all;
+  const auto& inputs = programs_[find(program)]->program->inputs;
+  return turns->open(all, find_ref(inputs, name)->type.max_bytes());
+}
+
+std::shared_ptr<InputTurns> Executor::input_turns(std::string_view program) const {
+  const int p = find(program);
+  return p < 0 ? nullptr : programs_[p]->turns;
+}
+
+Buffer Executor::input_homes(std::string_view program, std::string_view name) const {
   const int p = find(program);
   if (p < 0) return {};
   const BufferRef* ref = find_ref(programs_[p]->program->inputs, name);
@@ -218,12 +251,17 @@ std::exception_ptr Executor::run(const Turn& turn, std::span<const std::int64_t>
     run_watched(ready, lengths, at, telling);
     return telling.failure();
   }
-  if (ready.streams == 1) {
+  if (ready.streams == 1 && !ready.turns) {
     for (std::size_t i = 0; i < ready.steps.size(); ++i) run_step(ready, i);
     return nullptr;
   }
   begin(ready);
-  for (std::size_t i = 0; i < ready.steps.size(); ++i) run_on_stream(ready, i);
+  try {
+    for (std::size_t i = 0; i < ready.steps.size(); ++i) run_on_stream(ready, i);
+  } catch (...) {  // what was handed over is on its way
+    end(ready);
+    throw;
+  }
   end(ready);
   return nullptr;
 }
@@ -233,16 +271,22 @@ Stream& Executor::stream_of(const Instruction& ins) const {
 }
 
 // All streams of a program begin behind what the first one was given before.
-void Executor::begin(const Ready& ready) {
+void Executor::begin(Ready& ready) {
+  if (ready.turns) {
+    const auto turn = static_cast<std::size_t>(ready.turns->begin_run());
+    for (const Ready::Turning& t : ready.turning)
+      ready.steps[t.step].in[t.operand] = t.first + turn * t.stride;
+  }
   const Event before = device_.stream().record();
   for (int s = 1; s < std::min(ready.streams, device_.features().streams); ++s)
     device_.stream(s).wait(before);
 }
 
 // What the first stream is given from here on comes behind all of them.
-void Executor::end(const Ready& ready) {
+void Executor::end(Ready& ready) {
   for (int s = 1; s < std::min(ready.streams, device_.features().streams); ++s)
     device_.stream().wait(device_.stream(s).record());
+  if (ready.turns) ready.turns->end_run();
 }
 
 void Executor::run_on_stream(Ready& ready, std::size_t i) {

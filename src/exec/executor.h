@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/input_turns.h"
 #include "exec/one_caller.h"
 #include "plan/plan.h"
 #include "runtime/device.h"
@@ -42,9 +43,13 @@ class Executor {
 
   Device& device() const { return device_; }
 
-  // Where input `name` of `program` is to be written before a run; an empty buffer if there is
-  // none.
+  // Where input `name` of `program` is to be written before the next run; an empty buffer if there
+  // is none.
   Buffer input(std::string_view program, std::string_view name) const;
+  // Whose turn it is among the homes of a program's inputs, and the memory of all of an input's;
+  // null where they have one each.
+  std::shared_ptr<InputTurns> input_turns(std::string_view program) const;
+  Buffer input_homes(std::string_view program, std::string_view name) const;
   // Where output `name` lies after a run, until the next run of any program.
   Buffer output(std::string_view program, std::string_view name) const;
 
@@ -78,10 +83,10 @@ class Executor {
   void run_watched(Ready& ready, std::span<const std::int64_t> lengths, const LoopPlace& at,
                    Telling& telling);
   Stream& stream_of(const Instruction& ins) const;
-  void begin(const Ready& ready);
+  void begin(Ready& ready);
   void run_step(Ready& ready, std::size_t i);
   void run_on_stream(Ready& ready, std::size_t i);
-  void end(const Ready& ready);
+  void end(Ready& ready);
   void find_writes(Ready& ready, const VariablesOf& variables);
 
   Plan plan_;

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <utility>
 
+#include "base/error.h"
+#include "exec/input_turns.h"
 #include "runtime/buffer.h"
 
 namespace aloft {
@@ -14,18 +17,29 @@ template <class T>
 class InputPort {
  public:
   InputPort() = default;
-  explicit InputPort(Buffer buffer) : buffer_(std::move(buffer)) {}
+  explicit InputPort(Buffer buffer) : buffer_(std::move(buffer)), bytes_(buffer_.bytes()) {}
+  // An input of so many bytes, whose homes `all` holds.
+  InputPort(Buffer all, std::size_t bytes, std::shared_ptr<InputTurns> turns)
+      : buffer_(std::move(all)), bytes_(bytes), turns_(std::move(turns)) {}
 
-  std::size_t size() const { return buffer_.bytes() / sizeof(T); }  // elements at most
-  // The first elements of the next run: as many as `values`, at most size() (InternalError).
-  void set(std::span<const T> values) const { buffer_.write_from(std::as_bytes(values)); }
+  std::size_t size() const { return bytes_ / sizeof(T); }  // elements at most
+  // The first elements of the next run: as many as `values`, at most size() (InternalError). With
+  // several homes they travel while the last run goes on.
+  void set(std::span<const T> values) const {
+    if (!turns_) return buffer_.write_from(std::as_bytes(values));
+    ensure(values.size() <= size(), "an input has room for what it is given");
+    turns_->load(buffer_, std::as_bytes(values));
+  }
   // All elements of the next run, or the first `count`: each is to be written.
-  HostWrite<T> write() const { return buffer_.write<T>(); }
-  HostWrite<T> write(std::size_t count) const { return buffer_.write<T>(0, count); }
-  const Buffer& buffer() const { return buffer_; }
+  HostWrite<T> write() const { return buffer().template write<T>(); }
+  HostWrite<T> write(std::size_t count) const { return buffer().template write<T>(0, count); }
+  // The memory that the next run reads.
+  Buffer buffer() const { return turns_ ? turns_->open(buffer_, bytes_) : buffer_; }
 
  private:
   Buffer buffer_;
+  std::size_t bytes_ = 0;
+  std::shared_ptr<InputTurns> turns_;
 };
 
 // A result of a program: what its last run left, until the next run of any program beside it.

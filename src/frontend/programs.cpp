@@ -95,6 +95,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   context.capability = device_.features().capability;
   context.threads = plan_.threads;
   context.streams = device_.features().streams;
+  context.input_homes = loads_ahead_ && device_.features().is_asynchronous ? 2 : 1;
   context.has_host_space = has_host_space(device_.features());
   context.decisions = &decisions;
   for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
@@ -162,11 +163,30 @@ std::vector<Variable*> Programs::written_by(const std::string& program) const {
 }
 
 void Programs::run(int program, std::span<const std::int64_t> lengths) {
-  Executor& executor = finished();
+  const std::exception_ptr of_observer = hand_over(program, lengths);
+  settle(program);
+  if (of_observer) std::rethrow_exception(of_observer);
+}
+
+void Programs::issue(int program, std::span<const std::int64_t> lengths) {
+  if (const auto of_observer = hand_over(program, lengths)) std::rethrow_exception(of_observer);
+}
+
+void Programs::check_index(int program) const {
   if (program < 0 || program >= static_cast<int>(host_by_index_.size()))
     throw UserError("E0315", "there is no program of this index")
         .saw(std::to_string(program))
         .need("what find() gives, below " + std::to_string(host_by_index_.size()));
+}
+
+void Programs::settle(int program) {
+  check_index(program);
+  for (const Watched& w : watched_by_index_[program]) w.look(w.at.item());
+}
+
+std::exception_ptr Programs::hand_over(int program, std::span<const std::int64_t> lengths) {
+  Executor& executor = finished();
+  check_index(program);
   const DeviceScope on(device_);
   const Executor::Turn turn(executor, program);  // before anything of the variables is touched
   eager().let_go_of_variables();
@@ -177,8 +197,7 @@ void Programs::run(int program, std::span<const std::int64_t> lengths) {
       executor.run(turn, lengths, device_.observers().list() ? loop_place() : LoopPlace{});
   counted.keep();
   eager().forget_gradients(host.forgotten);
-  for (const Watched& w : watched_by_index_[program]) w.look(w.at.item());
-  if (of_observer) std::rethrow_exception(of_observer);
+  return of_observer;
 }
 
 std::vector<Tap> Programs::taps(const std::string& program) const {
@@ -214,12 +233,13 @@ void check_width(const BufferRef& ref, const char* what, std::string_view name, 
 }
 }  // namespace
 
-Buffer Programs::input_of(std::string_view program, std::string_view name,
-                          std::size_t bytes) const {
+std::pair<Buffer, std::size_t> Programs::input_of(std::string_view program, std::string_view name,
+                                                  std::size_t bytes) const {
   const Program* p = finished().plan().find(program);
   if (!p) refuse_name(std::string(program));
-  check_width(named(p->inputs, name, "input"), "input", name, bytes);
-  return executor_->input(program, name);
+  const BufferRef& ref = named(p->inputs, name, "input");
+  check_width(ref, "input", name, bytes);
+  return {executor_->input_homes(program, name), ref.type.max_bytes()};
 }
 
 Buffer Programs::output_of(std::string_view program, std::string_view name,

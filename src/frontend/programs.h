@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -55,6 +56,9 @@ class Programs {
   // add() then ends in UserError E0327 for a pattern that means no value of the program, and in
   // E0326 for one none of whose values can be had, with the nearest that can.
   void tap(std::string pattern) { tap_patterns_.push_back(std::move(pattern)); }
+  // On an asynchronous device the inputs of the programs that are added from now on have two homes,
+  // planned in the bytes: set() for the next run does not wait for the last one.
+  void load_ahead() { loads_ahead_ = true; }
   // Allocates and prepares everything added so far. Variables move into the plan's arenas.
   void finish();
   bool is_finished() const { return executor_ != nullptr; }
@@ -69,7 +73,9 @@ class Programs {
   // name, E0323 where its elements are not as wide as T.
   template <class T>
   InputPort<T> input(std::string_view program, std::string_view name) const {
-    return InputPort<T>(input_of(program, name, width_of<T>()));
+    const auto [all, bytes] = input_of(program, name, width_of<T>());
+    auto turns = finished().input_turns(program);
+    return turns ? InputPort<T>(all, bytes, std::move(turns)) : InputPort<T>(all);
   }
   template <class T>
   OutputPort<T> output(std::string_view program, std::string_view name) const {
@@ -80,6 +86,10 @@ class Programs {
   // where it is not the turn of a micro-batch or step in it; E0315 where find() gives no such
   // index.
   void run(int program, std::span<const std::int64_t> lengths);
+  // The two halves of a run: hand it over, look at what is watched. Between them, on an
+  // asynchronous device, it is on its way. Errors as of run().
+  void issue(int program, std::span<const std::int64_t> lengths);
+  void settle(int program);
 
   const Plan& plan() const { return executor_ ? executor_->plan() : plan_; }
   // The graph of a program as lowered, and the times of its passes. UserError E0315, here and
@@ -106,6 +116,9 @@ class Programs {
   double compile_seconds() const { return compile_seconds_; }
 
  private:
+  void check_index(int program) const;
+  // Returns what an observer threw.
+  std::exception_ptr hand_over(int program, std::span<const std::int64_t> lengths);
   [[noreturn]] void refuse_name(const std::string& program) const;
   template <class T>
   const T& of(const std::map<std::string, T>& all, const std::string& program) const {
@@ -121,7 +134,9 @@ class Programs {
   }
   // UserError E0323 where its elements are not `bytes` wide (0: any): a precision policy narrowed
   // what the caller reads as f32, say, and nobody cast it back.
-  Buffer input_of(std::string_view program, std::string_view name, std::size_t bytes) const;
+  // An input's memory with all of its homes, and its bytes.
+  std::pair<Buffer, std::size_t> input_of(std::string_view program, std::string_view name,
+                                          std::size_t bytes) const;
   Buffer output_of(std::string_view program, std::string_view name, std::size_t bytes) const;
 
   // Variables whose values eager code may have at hand: parameters and buffers.
@@ -138,6 +153,7 @@ class Programs {
   Plan plan_;
   PipelineOptions options_;
   std::vector<std::string> tap_patterns_;
+  bool loads_ahead_ = false;
   StateTable variables_;
   std::map<std::string, Graph> graphs_;
   std::map<std::string, std::map<std::string, OutputNotes>> output_notes_;

@@ -16,7 +16,7 @@ namespace aloft {
 //
 // On a device with several streams copies go beside the kernels: those for an instruction run
 // while the one before it does, those behind it while the next one does. Afterwards the program's
-// buffers of such variables are their parts, where these lie (docs/decisions/0031).
+// buffers of such variables are their parts, where these lie (docs/decisions/0030).
 void insert_copies(Lowered& lowered, const PassContext& context);
 
 }  // namespace aloft

@@ -176,7 +176,11 @@ class Lowering {
 
   void lower_input(const Node& node, std::uint32_t n) {
     const std::string name = name_attr(node);
-    const int b = new_buffer("input:" + name, Arena::Staging, node.out[0].max_bytes());
+    const int homes = context_.input_homes;
+    std::size_t bytes = node.out[0].max_bytes();
+    if (homes > 1) bytes = aligned(bytes) * static_cast<std::size_t>(homes);
+    const int b = new_buffer("input:" + name, Arena::Staging, bytes);
+    program().buffers[b].homes = homes;
     buffer_of_[{n, 0}] = b;
     program().inputs.push_back({name, {b, node.out[0]}, false});
     note_symbols(node.out[0]);

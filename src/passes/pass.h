@@ -36,6 +36,7 @@ struct PassContext {
   ChooseKernel choose;  // of the back end that the plan is for
   int threads = 1;
   int streams = 1;              // of the device
+  int input_homes = 1;          // of each input (PlannedBuffer::homes)
   bool has_host_space = false;  // the device reaches memory of the host that its kernels do not
   std::vector<DecisionRecord>* decisions = nullptr;  // where given, precision decisions go there
 };

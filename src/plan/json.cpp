@@ -87,6 +87,7 @@ json json_of(const Program& p) {
                               {"first", b.first},
                               {"last", b.last}});
     put_placement(out["buffers"].back(), b.placement);
+    if (b.homes > 1) out["buffers"].back()["homes"] = b.homes;
   }
   for (const Instruction& i : p.instructions) out["instructions"].push_back(json_of(i));
   return out;
@@ -126,7 +127,7 @@ int index_from(const json& j, std::int64_t least, std::int64_t most) {
   return static_cast<int>(n);
 }
 
-constexpr int kMostShards = 1024, kMostStreams = 64, kMostEvents = 1 << 24;
+constexpr int kMostShards = 1024, kMostStreams = 64, kMostHomes = 64, kMostEvents = 1 << 24;
 
 ShardIndex shard_from(const json& j) {
   if (!j.is_array() || j.size() != 2) refuse("a shard that is not [index, count]");
@@ -193,6 +194,7 @@ PlannedBuffer buffer_from(const json& j, const Plan& plan, int end) {
   b.arena = enumerator<Arena>(j.at("arena"), kAllArenas);
   b.bytes = size_from(j.at("bytes"));
   b.placement = placement_from(j);
+  if (j.contains("homes")) b.homes = index_from(j.at("homes"), 1, kMostHomes);
   b.first = index_from(j.at("first"), 0, end);
   b.last = index_from(j.at("last"), b.first, end);
   const std::size_t room = room_in(plan, b.arena_at());

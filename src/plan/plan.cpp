@@ -99,6 +99,11 @@ std::size_t lay_out(const VariablesOf& variables, Program& program, Arena arena,
   return from;
 }
 
+bool has_homes(const Program& p) {
+  return std::any_of(p.buffers.begin(), p.buffers.end(),
+                     [](const PlannedBuffer& b) { return b.homes > 1; });
+}
+
 }  // namespace
 
 void add_program(Plan& plan, Program program, const std::vector<StateSlot>& state) {
@@ -114,6 +119,7 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
       end += aligned(s.range(k).bytes);
     }
   const std::map<ArenaAt, std::size_t> state_bytes = bytes;
+  bool any_homes = false;
   const VariablesOf variables(plan);
   for (Program& p : plan.programs) {
     for (PlannedBuffer& b : p.buffers) {
@@ -122,11 +128,18 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
       if (b.arena == Arena::Activations)
         bytes[b.arena] = std::max(bytes[b.arena], b.placement.offset + aligned(b.bytes));
     }
-    for (Arena arena : {Arena::Gradients, Arena::Staging}) {
+    const auto begin_of = [&](Arena arena) {
       const auto it = state_bytes.find(arena);
-      const std::size_t from = it == state_bytes.end() ? 0 : it->second;
-      bytes[arena] = std::max(bytes[arena], lay_out(variables, p, arena, from));
-    }
+      return it == state_bytes.end() ? 0 : it->second;
+    };
+    bytes[Arena::Gradients] =
+        std::max(bytes[Arena::Gradients],
+                 lay_out(variables, p, Arena::Gradients, begin_of(Arena::Gradients)));
+    // Inputs that are there before their run must outlive the runs of other programs.
+    any_homes = any_homes || has_homes(p);
+    const std::size_t from = any_homes ? bytes[Arena::Staging] : begin_of(Arena::Staging);
+    bytes[Arena::Staging] =
+        std::max(bytes[Arena::Staging], lay_out(variables, p, Arena::Staging, from));
   }
   plan.arena_bytes = std::move(bytes);
 }
@@ -158,7 +171,8 @@ void verify_program(const Plan& plan, const Program& p) {
   const auto check_ref = [&](const BufferRef& r, int at) {
     if (r.buffer < 0 || r.buffer >= static_cast<int>(p.buffers.size()))
       fail("a reference is out of range", at);
-    if (r.type.max_bytes() > p.buffers[r.buffer].bytes)
+    const PlannedBuffer& b = p.buffers[r.buffer];
+    if (r.type.max_bytes() > b.bytes / static_cast<std::size_t>(b.homes))
       fail("a tensor is larger than its buffer: " + r.type.str(), at);
   };
   const auto check_copy = [&](const Instruction& ins, int at) {
@@ -177,6 +191,13 @@ void verify_program(const Plan& plan, const Program& p) {
     if (b.bytes > 0 &&
         (arena == plan.arena_bytes.end() || b.placement.offset + b.bytes > arena->second))
       fail("buffer '" + b.name + "' lies outside its arena", -1);
+    const std::size_t homes = static_cast<std::size_t>(b.homes);
+    const bool is_input = std::any_of(p.inputs.begin(), p.inputs.end(), [&](const NamedRef& r) {
+      return r.ref.buffer == static_cast<int>(&b - p.buffers.data());
+    });
+    if (homes > 1 &&
+        (!is_input || b.arena != Arena::Staging || b.bytes % (homes * kAlignment) != 0))
+      fail("buffer '" + b.name + "' has homes that are none", -1);
     if (b.arena == Arena::Activations) {
       lifetimes.push_back({b.first, b.last, b.bytes});
       offsets.push_back(b.placement.offset);
@@ -214,6 +235,7 @@ void verify_program(const Plan& plan, const Program& p) {
     }
     for (const BufferRef& r : ins.out) {
       check_ref(r, at);
+      if (p.buffers[r.buffer].homes > 1) fail("it writes an input", at);
       check_life(r.buffer);
       written[r.buffer] = true;
     }
@@ -226,7 +248,37 @@ void verify_program(const Plan& plan, const Program& p) {
 
 }  // namespace
 
+namespace {
+
+// Values wait in homes while other programs run: none of these has its inputs there.
+void verify_homes(const Plan& plan) {
+  struct Range {
+    std::size_t begin, end;
+    const Program* program;
+    bool has_homes;
+  };
+  std::vector<Range> all;
+  for (const Program& p : plan.programs)
+    for (const PlannedBuffer& b : p.buffers)
+      if (b.arena == Arena::Staging && b.bytes > 0)
+        all.push_back({b.placement.offset, b.placement.offset + b.bytes, &p, b.homes > 1});
+  std::sort(all.begin(), all.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  const Range* reaches[2] = {};  // the furthest so far; of those with homes
+  for (const Range& r : all) {
+    if (const Range* o = reaches[r.has_homes ? 0 : 1]; o && o->end > r.begin)
+      throw InternalError("the plan is broken: inputs lie over another one's homes")
+          .line("prog", r.program->name + " and " + o->program->name);
+    for (const bool homes : {false, true})
+      if (!homes || r.has_homes)
+        if (const Range*& o = reaches[homes]; !o || o->end < r.end) o = &r;
+  }
+}
+
+}  // namespace
+
 void verify(const Plan& plan) {
+  verify_homes(plan);
   for (const Program& p : plan.programs) verify_program(plan, p);
 }
 

@@ -65,6 +65,8 @@ struct PlannedBuffer {
   // Instructions, in the list, between which others must not overwrite it; with several streams all
   // those that are not in any order with one that uses it count as well (plan/happens_before.h).
   int first = 0, last = 0;
+  // Of an input: as often its bytes are there, by turns for one run and the next.
+  int homes = 1;
 
   ArenaAt arena_at() const { return {arena, placement}; }
 };

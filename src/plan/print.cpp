@@ -96,6 +96,7 @@ void print_buffers(const Program& p, std::string& out) {
     if (x.placement.layout != Layout::Dense) out += fmt::format(" {}", name_of(x.placement.layout));
     if (x.placement.shard.count > 1)
       out += fmt::format(" part {} of {}", x.placement.shard.index + 1, x.placement.shard.count);
+    if (x.homes > 1) out += fmt::format(" in {} homes", x.homes);
     out += "\n";
   }
   for (const NamedRef& r : p.outputs)

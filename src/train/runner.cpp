@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/amp.h"
@@ -41,6 +42,7 @@ class GraphRunner : public Runner {
  public:
   GraphRunner(models::Gpt2& model, Optimizer& optimizer, const RunnerOptions& options)
       : programs_(options.threads, options.pipeline, options.choices) {
+    programs_.load_ahead();
     const Shape shape{Dim::symbolic("B", options.batch), options.context};
     const std::vector<InputSpec> inputs{{"tokens", {DType::I32, shape}},
                                         {"targets", {DType::I32, shape}}};
@@ -70,11 +72,22 @@ class GraphRunner : public Runner {
     scale_ = programs_.output<float>("train", "loss_scale");
   }
 
-  double accumulate(const Batch& batch) override { return run(accumulate_, batch); }
-  double evaluate(const Batch& batch) override { return run(evaluate_, batch); }
-  StepNumbers step(const Batch& batch) override {
+  double evaluate(const Batch& batch) override {
+    load(evaluate_, batch);
+    programs_.run(evaluate_.program, std::span(&evaluate_.rows, 1));
+    return evaluate_.loss.item();
+  }
+  void load(Part part, const Batch& batch) override { load(port(part), batch); }
+  void issue(Part part) override {
+    programs_.issue(port(part).program, std::span(&port(part).rows, 1));
+  }
+  double loss(Part part) override {
+    programs_.settle(port(part).program);
+    return port(part).loss.item();
+  }
+  StepNumbers numbers() override {
     StepNumbers n;
-    n.loss = run(train_, batch);
+    n.loss = loss(Part::Update);
     n.grad_norm = norm_.item();
     n.lr = lr_.item();
     n.loss_scale = scale_.item();
@@ -83,24 +96,27 @@ class GraphRunner : public Runner {
     return n;
   }
   Programs* programs() override { return &programs_; }
+  bool loads_ahead() const override { return programs_.device().features().is_asynchronous; }
 
  private:
   struct Port {
     int program = -1;
+    std::int64_t rows = 0;  // that are loaded
     InputPort<std::int32_t> tokens, targets;
     OutputPort<float> loss;
   };
 
   Port connect(const char* name) {
-    return {programs_.find(name), programs_.input<std::int32_t>(name, "tokens"),
+    return {programs_.find(name), 0, programs_.input<std::int32_t>(name, "tokens"),
             programs_.input<std::int32_t>(name, "targets"), programs_.output<float>(name, "loss")};
   }
 
-  double run(const Port& port, const Batch& batch) {
+  Port& port(Part part) { return part == Part::Update ? train_ : accumulate_; }
+
+  static void load(Port& port, const Batch& batch) {
     port.tokens.set(batch.inputs);
     port.targets.set(batch.targets);
-    programs_.run(port.program, std::span(&batch.rows, 1));
-    return port.loss.item();
+    port.rows = batch.rows;
   }
 
   Programs programs_;
@@ -116,15 +132,22 @@ class EagerRunner : public Runner {
     if (options.threads > 0) host_threads().set_count(options.threads);
   }
 
-  double accumulate(const Batch& batch) override {
-    return aloft::accumulate(loss(batch), optimizer_).item();
-  }
   double evaluate(const Batch& batch) override {
     const Evaluating evaluating(model_);
     return loss(batch).item();
   }
-  StepNumbers step(const Batch& batch) override {
-    const StepResult r = train_step(loss(batch), optimizer_);
+  void load(Part, const Batch& batch) override { batch_ = &batch; }
+  void issue(Part part) override {
+    if (part == Part::Update)
+      update_ = train_step(loss(*batch_), optimizer_);
+    else
+      micro_loss_ = aloft::accumulate(loss(*batch_), optimizer_);
+  }
+  double loss(Part part) override {
+    return part == Part::Update ? update_.loss() : std::exchange(micro_loss_, {}).item();
+  }
+  StepNumbers numbers() override {
+    const StepResult r = std::exchange(update_, {});
     StepNumbers n;
     n.loss = r.loss();
     n.grad_norm = r.grad_norm.item();
@@ -150,9 +173,24 @@ class EagerRunner : public Runner {
   models::Gpt2& model_;
   Optimizer& optimizer_;
   RunnerOptions options_;
+  const Batch* batch_ = nullptr;
+  Tensor micro_loss_;
+  StepResult update_;
 };
 
 }  // namespace
+
+double Runner::accumulate(const Batch& batch) {
+  load(Part::MicroBatch, batch);
+  issue(Part::MicroBatch);
+  return loss(Part::MicroBatch);
+}
+
+StepNumbers Runner::step(const Batch& batch) {
+  load(Part::Update, batch);
+  issue(Part::Update);
+  return numbers();
+}
 
 std::unique_ptr<Runner> graph_runner(models::Gpt2& model, Optimizer& optimizer,
                                      const RunnerOptions& options) {

@@ -28,7 +28,7 @@ struct StepNumbers {
 struct RunnerOptions {
   std::int64_t batch = 1, context = 1;
   int threads = 0;
-  PipelineOptions pipeline = {};  // of the compiled programs
+  PipelineOptions pipeline = {};                    // of the compiled programs
   std::map<std::string, std::string> choices = {};  // for their Plan
 };
 
@@ -39,8 +39,19 @@ class Runner {
   // here on it can run. EnvironmentError E0401.
   virtual void start() {}
   // Adds a micro-batch to the accumulators; returns its loss. Only with accumulation.
-  virtual double accumulate(const Batch& batch) = 0;
-  virtual StepNumbers step(const Batch& batch) = 0;
+  double accumulate(const Batch& batch);
+  StepNumbers step(const Batch& batch);
+
+  // The same in parts. Load the batch of what is issued next (its memory is the caller's again when
+  // that returns, or where not loads_ahead() when it was issued), issue it, read its numbers before
+  // anything else is issued.
+  enum class Part { MicroBatch, Update };
+  virtual void load(Part part, const Batch& batch) = 0;
+  virtual void issue(Part part) = 0;
+  virtual double loss(Part part) = 0;
+  virtual StepNumbers numbers() = 0;  // of an Update
+  // Whether a batch may be loaded before the last part's numbers are read, and gains by it.
+  virtual bool loads_ahead() const { return false; }
   // Mean loss over the batch's counted targets, in evaluation mode.
   virtual double evaluate(const Batch& batch) = 0;
   // The compiled programs, planned before start(); null in eager mode.

@@ -1,5 +1,7 @@
 #include "train/step_maker.h"
 
+#include <exception>
+
 #include "base/clock.h"
 #include "frontend/random.h"
 
@@ -11,22 +13,45 @@ StepMaker::StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t
       context_(context),
       names_(culprit_names(optimizer)) {}
 
+void StepMaker::load(Runner& runner, std::int64_t part, const Batch& batch) {
+  runner.load(kind(part), batch);
+  rows_ = batch.rows;
+  is_loaded_ = true;
+}
+
+namespace {
+// Null where there is none: the loader says why once more when it is asked again.
+const Batch* next_if_any(TokenLoader& loader) {
+  try {
+    return loader.next();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+}  // namespace
+
 StepMaker::Made StepMaker::make(Runner& runner, TokenLoader& loader) {
   const double start = monotonic_seconds();
   double micro_losses = 0;
+  StepNumbers n;
   StepDone r;
   random_before_ = random_numbers();
-  for (std::int64_t m = 1; m < accumulate_; ++m) {
-    const Batch& batch = *loader.next();
-    inside_ = Inside::MicroBatches;
-    micro_losses += runner.accumulate(batch);
-    r.tokens += batch.rows * context_;
+  for (std::int64_t part = 0; part < accumulate_; ++part) {
+    if (!is_loaded_) load(runner, part, *loader.next());
+    is_loaded_ = false;
+    const bool is_last = part + 1 == accumulate_;
+    inside_ = is_last ? Inside::Update : Inside::MicroBatches;
+    runner.issue(kind(part));
+    r.tokens += rows_ * context_;
+    if (is_last) position_ = loader.position();
+    if (runner.loads_ahead())
+      if (const Batch* ahead = next_if_any(loader)) load(runner, is_last ? 0 : part + 1, *ahead);
+    if (is_last)
+      n = runner.numbers();
+    else
+      micro_losses += runner.loss(Runner::Part::MicroBatch);
   }
-  const Batch& batch = *loader.next();
-  inside_ = Inside::Update;
-  const StepNumbers n = runner.step(batch);
   inside_ = Inside::Nothing;
-  r.tokens += batch.rows * context_;
   r.time_s = monotonic_seconds() - start;
   r.loss = (micro_losses + n.loss) / static_cast<double>(accumulate_);
   r.lr = n.lr;

@@ -25,7 +25,11 @@ class StepMaker {
     StepDone numbers;
     std::int32_t culprit = -1;  // of give_up_if_hopeless()
   };
+  // On a device that works while the host goes on, the next step's first batch is loaded before
+  // this step's numbers are read; where it cannot be, the next step says so.
   Made make(Runner& runner, TokenLoader& loader);
+  // Where the data of the next step begin: behind the last step that was made.
+  std::uint64_t position() const { return position_; }
 
   // Where an error has found the state: between steps; in a step, before anything but sums and
   // random numbers has moved; in the update.
@@ -36,10 +40,19 @@ class StepMaker {
   void undo_micro_batches();
 
  private:
+  void load(Runner& runner, std::int64_t part, const Batch& batch);
+  Runner::Part kind(std::int64_t part) const {
+    return part + 1 == accumulate_ ? Runner::Part::Update : Runner::Part::MicroBatch;
+  }
+
   Optimizer& optimizer_;
   std::int64_t accumulate_, context_;
   std::vector<std::string> names_;  // of culprits
   Inside inside_ = Inside::Nothing;
+  std::uint64_t position_ = 0;
+  // What is loaded and not issued.
+  bool is_loaded_ = false;
+  std::int64_t rows_ = 0;
   std::array<std::int64_t, 3> random_before_ = {};
 };
 

@@ -207,7 +207,7 @@ class Training {
     StepDone& r = made.numbers;
     rate_.add(r.time_s);
     culprit_ = made.culprit;
-    position_ = loader.position();
+    position_ = maker_->position();
     unsaved_ = true;
     validation_.reset();
     evaluation_is_written_ = false;

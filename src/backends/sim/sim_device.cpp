@@ -171,6 +171,22 @@ double SimDevice::host_time() const {
   return host_time_;
 }
 
+void SimDevice::note_told(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  told_.push_back(std::move(failure));
+}
+
+std::size_t SimDevice::tellings() const {
+  const std::lock_guard lock(mutex_);
+  return told_.size();
+}
+
+bool SimDevice::is_told(const std::exception_ptr& failure, std::size_t tellings) const {
+  const std::lock_guard lock(mutex_);
+  const auto end = told_.begin() + static_cast<std::ptrdiff_t>(tellings);
+  return std::find(told_.begin(), end, failure) != end;
+}
+
 void SimDevice::host_reaches(double time) {
   const std::lock_guard lock(mutex_);
   host_time_ = std::max(host_time_, time);

@@ -52,6 +52,11 @@ class SimDevice : public Device {
   // to when the host has waited.
   double copy_seconds(std::size_t bytes, bool stays) const;
   double host_time() const;
+  // A failure that a wait has told the host: what is issued from then on goes on without it.
+  void note_told(std::exception_ptr failure);
+  std::size_t tellings() const;  // so far
+  // Whether it is among the first `tellings`.
+  bool is_told(const std::exception_ptr& failure, std::size_t tellings) const;
   void host_reaches(double time);
   // What was done so far, in the order in which it ended, and no longer kept.
   std::vector<Span> take_timeline();
@@ -66,6 +71,7 @@ class SimDevice : public Device {
   AddressSpace addresses_;
   mutable std::mutex mutex_;
   double host_time_ = 0;
+  std::vector<std::exception_ptr> told_;
   std::vector<Span> timeline_;
   std::vector<std::unique_ptr<SimStream>> streams_;  // end first
 };

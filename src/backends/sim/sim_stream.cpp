@@ -49,6 +49,7 @@ SimStream::~SimStream() {
 
 void SimStream::push(Task task) {
   task.issued = device_.host_time();
+  task.tellings = device_.tellings();
   const std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
   changed_.notify_all();
@@ -86,11 +87,15 @@ void SimStream::delay() {
 void SimStream::run(Task& task) {
   delay();
   double begin = std::max(clock_, task.issued);
+  const auto is_told = [&](const std::exception_ptr& failure) {
+    return device_.is_told(failure, task.tellings);
+  };
+  if (failure_ && is_told(failure_)) failure_ = nullptr;
   if (const auto* other = dynamic_cast<const SimEvent*>(task.waits_for.state().get())) {
     try {
       other->wait();
     } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
+      if (!failure_ && !is_told(std::current_exception())) failure_ = std::current_exception();
     }
     begin = std::max(begin, other->time());
   }
@@ -133,7 +138,12 @@ void SimStream::wait(const Event& event) {
 
 void SimStream::synchronize() {
   const Event event = record(true);
-  event.wait();
+  try {
+    event.wait();
+  } catch (...) {  // streams that waited for this one have the same failure
+    device_.note_told(std::current_exception());
+    throw;
+  }
   device_.host_reaches(static_cast<const SimEvent&>(*event.state()).time());
 }
 
@@ -160,6 +170,8 @@ void SimStream::upload(const Buffer& to, const void* from) {
 
 void SimStream::download(void* to, const Buffer& from) {
   if (from.bytes() == 0) return;
+  for (int s = 0; s < device_.features().streams; ++s)
+    if (s != index_) wait(device_.stream(s).record());
   const Buffer source = device_.real(from);
   enqueue("download", device_.copy_seconds(from.bytes(), false),
           [to, source] { std::memcpy(to, source.address(), source.bytes()); });

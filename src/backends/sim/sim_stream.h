@@ -65,6 +65,7 @@ class SimStream : public Stream {
   struct Task {
     std::string name;
     double seconds = 0, issued = 0;
+    std::size_t tellings = 0;  // of failures, when it was issued
     std::function<void()> work;
     Event waits_for;
     std::shared_ptr<SimEvent> event;
