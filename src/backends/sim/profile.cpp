@@ -66,9 +66,10 @@ class ProfileReader {
         return;
       }
     constexpr double kGib = 1 << 30;
-    if (key == "memory_gib")
+    if (key == "memory_gib") {
       profile_.memory = static_cast<std::size_t>(kGib * number(key, value, 1 << 20));
-    else if (key == "types")
+      if (profile_.memory == 0) mistake(value, "memory_gib: need a byte at least");
+    } else if (key == "types")
       take_types(value);
     else
       mistake(value, in_quotes(std::string(key)) + " is no key of a profile");

@@ -42,6 +42,9 @@ TEST(Profiles, ANameSaysMemoryAndDelays) {
   EXPECT_EQ(o.profile.memory, std::size_t{3} << 29);
   EXPECT_EQ(o.delays, 9u);
   EXPECT_EQ(parse_sim("sim").profile.memory, 0u);
+  const SimOptions before = parse_sim("sim:memory=1KiB,910B3");  // in any order
+  EXPECT_EQ(before.profile.name, "910B3");
+  EXPECT_EQ(before.profile.memory, 1024u);
 }
 
 TEST(Profiles, WhatIsWrongIsNamed) {
@@ -50,6 +53,8 @@ TEST(Profiles, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of("sim:910B9").find("910B3"), std::string::npos);
   EXPECT_NE(error_of("sim:memory=2").find("2GiB"), std::string::npos);
   EXPECT_NE(error_of("sim:memory=-2GiB").find("above 0"), std::string::npos);
+  EXPECT_NE(error_of("sim:memory=0.0001KiB").find("a byte"), std::string::npos);
+  EXPECT_NE(error_of("sim:910B3,H100").find("two profiles"), std::string::npos);
   EXPECT_NE(error_of("sim:delays=x").find("delays=SEED"), std::string::npos);
   EXPECT_NE(error_of("cpu:2").find("cpu"), std::string::npos);
 }
@@ -65,6 +70,8 @@ TEST(Profiles, AFileIsReadAndItsMistakesAreAllNamed) {
   const std::string wrong = error_of("sim:" + path);
   for (const char* part : {":1: memory_gib", ":2: \"speed\"", ":3: types"})
     EXPECT_NE(wrong.find(part), std::string::npos) << wrong;
+  std::ofstream(path) << "memory_gib = 1e-12\n";
+  EXPECT_NE(error_of("sim:" + path).find(":1: memory_gib: need a byte"), std::string::npos);
   std::ofstream(path) << "memory_gib = = 1\n";
   EXPECT_NE(error_of("sim:" + path + ",delays=1").find(":1:"), std::string::npos);
   std::filesystem::remove(path);
