@@ -85,6 +85,17 @@ class Devices(ProgramTest):
         self.assertEqual(chosen["value"], "O2:bf16")
         self.assertIn("989000", chosen["because"])
 
+    def test_a_wrong_environment_is_met_where_nothing_else_names_a_device(self):
+        self.environment["ALOFT_DEVICE"] = "sim:910B9"
+        self.addCleanup(self.environment.pop, "ALOFT_DEVICE")
+        (self.folder / "on-cpu.toml").write_text(self.RECIPE + 'device = "cpu"\n')
+        self.aloft("train", "tiny.toml", "--out", "env-option", "--steps", 1, "--device", "cpu")
+        self.aloft("train", "on-cpu.toml", "--out", "env-recipe", "--steps", 1)
+        self.aloft("devices", "--no-measure")
+        self.aloft("recipes")
+        self.aloft("train", "tiny.toml", "--print-config")
+        self.assertIn("910B9", self.train("env-none", exit_code=2))
+
     def test_what_there_is_is_listed(self):
         said = self.aloft("devices", "--no-measure").stdout.decode()
         for name in ("cpu", "--device sim", "sim:910B3", "sim:H100"):
