@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace aloft {
 
@@ -28,10 +29,16 @@ MeasuredChoice measured_choice(const MeasuredRates& rates) {
   return precision_choice(best);
 }
 
+// On one line, and no command to a terminal: records come from anybody.
+std::string plain(const std::string& text) {
+  const std::string quoted = in_quotes(text, text.size());
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 UserError cannot_hold(const MeasuredChoice& choice) {
   UserError e("E0829", "what was chosen by measurement cannot be taken here");
-  e.add_line("saw", fmt::format("{} = {}", kPrecisionChoice, choice.value));
-  e.add_line("because", choice.because.empty() ? "nothing is recorded" : choice.because);
+  e.add_line("saw", fmt::format("{} = {}", kPrecisionChoice, plain(choice.value)));
+  e.add_line("because", choice.because.empty() ? "nothing is recorded" : plain(choice.because));
   return e;
 }
 

@@ -19,6 +19,7 @@
 #include "train/memory_need.h"
 #include "train/model_json.h"
 #include "train/record_json.h"
+#include "train/recorded_choices.h"
 #include "train/recorded_error.h"
 #include "train/resume_changes.h"
 #include "train/run_directory.h"
@@ -471,6 +472,7 @@ class Training {
 }  // namespace
 
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options) {
+  if (!options.resume) check_choices(options.choices, recipe.precision);
   return Training(recipe, options).run();
 }
 
