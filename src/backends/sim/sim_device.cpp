@@ -105,7 +105,7 @@ Buffer SimDevice::block(Buffer real, Space space) {
   if (!addresses_.add(real, &address))
     throw EnvironmentError("E0401", "not enough memory on " + name_)
         .need(human_bytes(bytes) + " in one block")
-        .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.limit()),
+        .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.capacity()),
                          human_bytes(addresses_.used())))
         .advice("a smaller batch or model, or a lower precision");
   return Buffer(std::make_shared<OwnBlock>(*this, addresses_, address, bytes));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/catalog.h"
+#include "backends/sim/address_space.h"
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
 
@@ -70,11 +71,28 @@ TEST(Profiles, AFileIsReadAndItsMistakesAreAllNamed) {
   const std::string wrong = error_of("sim:" + path);
   for (const char* part : {":1: memory_gib", ":2: \"speed\"", ":3: types"})
     EXPECT_NE(wrong.find(part), std::string::npos) << wrong;
+  std::ofstream(path) << "# nothing\n";
+  EXPECT_NE(error_of("sim:" + path).find("there is no key in it"), std::string::npos);
   std::ofstream(path) << "memory_gib = 1e-12\n";
   EXPECT_NE(error_of("sim:" + path).find(":1: memory_gib: need a byte"), std::string::npos);
   std::ofstream(path) << "memory_gib = = 1\n";
   EXPECT_NE(error_of("sim:" + path + ",delays=1").find(":1:"), std::string::npos);
   std::filesystem::remove(path);
+}
+
+TEST(Profiles, WhatIsNoFileIsRefusedAndNamedHarmlessly) {
+  EXPECT_NE(error_of("sim:/dev/null").find("regular file"), std::string::npos);
+  const std::string path = ::testing::TempDir() + "/odd\x1b[2J\nname.toml";
+  std::ofstream(path) << "speed = 3\n";
+  const std::string said = error_of("sim:" + path);
+  EXPECT_NE(said.find("odd\\x1b[2J\\nname.toml:1: "), std::string::npos) << said;
+  EXPECT_EQ(said.find('\x1b'), std::string::npos) << said;
+  std::filesystem::remove(path);
+}
+
+TEST(Addresses, SayHowMuchFits) {
+  EXPECT_EQ(AddressSpace(1 << 20).capacity(), std::size_t{1} << 20);
+  EXPECT_EQ(AddressSpace(0).capacity(), std::size_t{1} << 37);
 }
 
 }  // namespace
