@@ -13,7 +13,6 @@
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "frontend/eager.h"
-#include "runtime/current_device.h"
 #include "runtime/threads.h"
 #include "train/recipe_names.h"
 
@@ -137,7 +136,7 @@ int run(int argc, char** argv) {
     wrong.add_line("try", "aloft " + verb + "--help");
     throw wrong;
   }
-  current_device();  // brings the host's threads
+  open_device("cpu");  // brings the host's threads; ALOFT_DEVICE waits until a verb asks for it
   check_threads();
   return static_cast<int>(chosen());
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <optional>
 
 #include "base/log.h"
 #include "base/output.h"
@@ -21,7 +22,8 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string recipe, out, mode, device, choices;
+  std::string recipe, out, mode, device;
+  std::optional<std::string> choices;
   std::vector<std::string> set;
   std::int64_t steps = -1, threads = -1;
   bool resume = false, force = false, print_config = false, quiet = false;
@@ -77,7 +79,7 @@ ExitCode train(const Options& o) {
   t.quiet = o.quiet;
   t.machine = machine_name();
   t.measure = [] { return device_rates(); };
-  if (!o.choices.empty()) t.choices = choices_of_run(o.choices);
+  if (o.choices) t.choices = choices_of_run(*o.choices);
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
   print_result("{}\n", fit_for(Output::Out, summary(r)));

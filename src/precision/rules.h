@@ -56,6 +56,9 @@ constexpr Facts with_inputs(Facts facts, std::span<const DType> inputs) {
   return facts;
 }
 
+// Why what is asked for low is f32 all the same.
+inline constexpr std::string_view kNoLowType = "the back end does not have the low type";
+
 constexpr Decision wide_decision(std::string_view reason) {
   return {true, DType::F32, DType::F32, DType::F32, DType::F32, reason};
 }
@@ -108,7 +111,7 @@ constexpr Decision decide_facts(const Facts& f) {
   if (f.level == Level::O0) return wide_decision("O0: everything is f32");
   if (!is_low(f.low)) return wide_decision("the recipe keeps this phase in f32");
   if (f.listing == Listing::Denied) return wide_decision("the recipe denies it: f32");
-  if (!f.capability.stores(f.low)) return wide_decision("the back end does not have the low type");
+  if (!f.capability.stores(f.low)) return wide_decision(kNoLowType);
   if (f.listing == Listing::Allowed) return narrow_decision(f, "the recipe allows it: low");
   switch (f.numeric) {
     case Numeric::Narrow:

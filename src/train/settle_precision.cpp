@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "precision/rules.h"
 
 namespace aloft {
 
@@ -21,17 +23,31 @@ std::string numbers_of(const MeasuredRates& rates) {
 // noise in the measurement.
 constexpr double kWorthIt = 1.05;
 
-MeasuredChoice measured_choice(const MeasuredRates& rates) {
+MeasuredChoice measured_choice(const MeasuredRates& rates, const Capability& here) {
   PrecisionRecipe best;
-  best.level = ratio_of(rates) >= kWorthIt ? Level::O2 : Level::O0;
-  best.auto_reason = numbers_of(rates);
+  const bool has_low = here.stores(best.low);
+  best.level = has_low && ratio_of(rates) >= kWorthIt ? Level::O2 : Level::O0;
+  best.auto_reason = has_low ? numbers_of(rates) : std::string(kNoLowType);
   return precision_choice(best);
+}
+
+// The low type that the recipe names and the device lacks; nothing where it has what is named.
+std::optional<DType> lacking(const PrecisionRecipe& recipe, const Capability& here) {
+  for (const Phase phase : {Phase::Forward, Phase::Backward})
+    if (const DType low = recipe.type_in(phase); !here.stores(low)) return low;
+  return std::nullopt;
+}
+
+// On one line, and no command to a terminal: records come from anybody.
+std::string plain(const std::string& text) {
+  const std::string quoted = in_quotes(text, text.size());
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 UserError cannot_hold(const MeasuredChoice& choice) {
   UserError e("E0829", "what was chosen by measurement cannot be taken here");
-  e.add_line("saw", fmt::format("{} = {}", kPrecisionChoice, choice.value));
-  e.add_line("because", choice.because.empty() ? "nothing is recorded" : choice.because);
+  e.add_line("saw", fmt::format("{} = {}", kPrecisionChoice, plain(choice.value)));
+  e.add_line("because", choice.because.empty() ? "nothing is recorded" : plain(choice.because));
   return e;
 }
 
@@ -69,6 +85,11 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices
                                  const Capability& here) {
   if (recipe.is_resolved()) {
     const bool was_chosen = !recipe.auto_reason.empty();  // and so measured before
+    if (const auto low = lacking(recipe, here)) {
+      log_warning("precision {}: {}: what would be {} is f32", print_precision(recipe), kNoLowType,
+                  name_of(*low));
+      return recipe;
+    }
     if (was_chosen || recipe.level == Level::O0 || !measure) return recipe;
     const MeasuredRates rates = measure();
     if (recipe.low == DType::BF16 && ratio_of(rates) <= 1)
@@ -80,7 +101,8 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices
   const bool is_wide = !recipe.level_is_auto && recipe.level == Level::O0;
   if (is_wide || (!measure && !choices.has(name)))
     return resolve_auto(recipe, Level::O0, DType::BF16, "nothing was measured");
-  const MeasuredChoice& choice = choices.choose(name, [&] { return measured_choice(measure()); });
+  const MeasuredChoice& choice =
+      choices.choose(name, [&] { return measured_choice(measure(), here); });
   const PrecisionRecipe named = named_by(choice, here);
   return resolve_auto(recipe, named.level, named.low, choice.because);
 }

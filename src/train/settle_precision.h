@@ -20,9 +20,9 @@ struct MeasuredRates {
 std::string describe(const MeasuredRates& rates);
 
 // Replaces `auto` by what `choices` records, or else by the better measured type, which they then
-// record, with the reason; the same recipe otherwise. Warns where a low type was asked for that
-// this machine multiplies more slowly than fp32. UserError E0829 where what is recorded is no
-// precision, or of a type that is not there (`here`).
+// record, with the reason; the same recipe otherwise. Warns where a low type was asked for that is
+// not there (`here`), or that this machine multiplies more slowly than fp32. UserError E0829 where
+// what is recorded is no precision, or of a type that is not there.
 PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices,
                                  const std::function<MeasuredRates()>& measure,
                                  const Capability& here = {});

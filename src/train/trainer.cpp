@@ -19,6 +19,7 @@
 #include "train/memory_need.h"
 #include "train/model_json.h"
 #include "train/record_json.h"
+#include "train/recorded_choices.h"
 #include "train/recorded_error.h"
 #include "train/resume_changes.h"
 #include "train/run_directory.h"
@@ -337,7 +338,6 @@ class Training {
     meta.time_s = time_;
     meta.policy = model_->policy().str();
     meta.choices = session_.choices;
-    meta.choices = session_.choices;
     meta.model = json_of(config_);
     meta.recipe = json_of(recipe_);
     meta.data = start_.data_record;
@@ -476,6 +476,7 @@ TrainResult run_training(const Recipe& recipe, const TrainOptions& options) {
       throw UserError("E0302", "a run is given a listener that is none")
           .saw("a null pointer in TrainOptions::listeners")
           .need("listeners that outlive the run");
+  if (!options.resume) check_choices(options.choices, recipe.precision);
   return Training(recipe, options).run();
 }
 

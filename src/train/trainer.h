@@ -25,7 +25,8 @@ struct TrainOptions {
   // How fast products are, asked at most once, where precision is `auto`; without it that is O0, or
   // bf16 where the level is given.
   std::function<MeasuredRates()> measure;
-  Choices choices;  // for a new run: recorded by another, and not to be measured again
+  // For a new run of `auto` precision: recorded by another, and not to be measured again.
+  Choices choices;
   std::function<void(const Path& run)> report;  // writes report.html when the run ends
   std::vector<Listener*> listeners;             // of the program: they must outlive the run
 };

@@ -72,6 +72,12 @@ class Choices(ProgramTest):
         self.assertEqual(self.record("named")["choices"], {})
         self.assertIn("E0829", self.train("other", "--choices", "named", exit_code=2))
         self.assertFalse((self.folder / "other").exists())
+        self.assertIn("E0829", self.train("other", "--choices", "", exit_code=2))
+        # The recipe names its precision: the other's choice would be recorded and not taken.
+        self.train("chosen", "--steps", 1)
+        said = self.aloft("train", "tiny.toml", "--out", "other", "--choices", "chosen", exit_code=2)
+        self.assertIn("leaves nothing to choose", said.stderr.decode())
+        self.assertFalse((self.folder / "other").exists())
         self.assertIn("excludes", self.train("named", "--resume", "--choices", "named",
                                              exit_code=2))
 

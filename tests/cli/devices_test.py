@@ -73,17 +73,36 @@ class Devices(ProgramTest):
 
     def test_a_profile_decides_types(self):
         (self.folder / "narrow.toml").write_text(NARROW)
-        self.train("narrow", "--device", "sim:./narrow.toml")
+        said = self.train("narrow", "--device", "sim:./narrow.toml")
+        self.assertIn("precision O2:bf16: the back end does not have the low type: what would be bf16 is f32", said)
+        self.assertNotIn("products ", said)  # of no use to what is f32
         self.train("wide", "--set", "precision.level=O0")
         said = self.aloft("explain", "precision", "tiny.toml", "--device", "sim:./narrow.toml",
                           "--json").stdout.decode()
         self.assertIn("the back end does not have the low type", " ".join(said.split()))
         self.train("auto", "--device", "sim:./narrow.toml", "--set", "precision.level=auto")
         self.assertIn("O0", self.record("auto")["choices"]["precision"]["value"])
+        # Not what is faster there and cannot be had.
+        (self.folder / "eager.toml").write_text(NARROW.replace("low_tflops = 10", "low_tflops = 100"))
+        said = self.train("faster", "--device", "sim:./eager.toml", "--set", "precision.level=auto")
+        self.assertNotIn("warning", said)
+        chosen = self.record("faster")["choices"]["precision"]
+        self.assertEqual(chosen, {"value": "O0", "because": "the back end does not have the low type"})
         self.train("fast", "--device", "sim:H100", "--set", "precision.level=auto")
         chosen = self.record("fast")["choices"]["precision"]
         self.assertEqual(chosen["value"], "O2:bf16")
         self.assertIn("989000", chosen["because"])
+
+    def test_a_wrong_environment_is_met_where_nothing_else_names_a_device(self):
+        self.environment["ALOFT_DEVICE"] = "sim:910B9"
+        self.addCleanup(self.environment.pop, "ALOFT_DEVICE")
+        (self.folder / "on-cpu.toml").write_text(self.RECIPE + 'device = "cpu"\n')
+        self.aloft("train", "tiny.toml", "--out", "env-option", "--steps", 1, "--device", "cpu")
+        self.aloft("train", "on-cpu.toml", "--out", "env-recipe", "--steps", 1)
+        self.aloft("devices", "--no-measure")
+        self.aloft("recipes")
+        self.aloft("train", "tiny.toml", "--print-config")
+        self.assertIn("910B9", self.train("env-none", exit_code=2))
 
     def test_what_there_is_is_listed(self):
         said = self.aloft("devices", "--no-measure").stdout.decode()

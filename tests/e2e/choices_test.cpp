@@ -63,6 +63,23 @@ TEST(SettlePrecision, TakesWhatIsRecordedOrSaysWhyNot) {
   EXPECT_EQ(settle_precision(automatic, wide, never, narrow).level, Level::O0);
   const std::string other = refused([&] { settle_precision(automatic, odd, never); });
   EXPECT_NE(other.find("E0829"), std::string::npos) << other;
+  Choices escape = recorded("O7\x1b[2J\nerror");
+  const std::string shown = refused([&] { settle_precision(automatic, escape, never); });
+  EXPECT_NE(shown.find("precision = O7\\x1b[2J\\nerror"), std::string::npos) << shown;
+}
+
+TEST(CheckChoices, RefusesWhatNobodyWouldTake) {
+  const auto choices = [](const char* name) {
+    return Choices(std::map<std::string, MeasuredChoice>{{name, {"O2:bf16", ""}}});
+  };
+  const auto said = [&](const char* name, const char* asked) {
+    return refused([&] { check_choices(choices(name), parse_precision(asked)); });
+  };
+  for (const char* asked : {"auto", "O1:auto"}) EXPECT_EQ(said("precision", asked), "");
+  for (const char* asked : {"O2:bf16", "O0", "fp16"})
+    EXPECT_NE(said("precision", asked).find("leaves nothing to choose"), std::string::npos);
+  EXPECT_NE(said("ti\nle", "auto").find("ti\\nle"), std::string::npos);
+  check_choices({}, parse_precision("O0"));
 }
 
 class ChosenRun : public SmallRun {
@@ -160,6 +177,20 @@ TEST_F(ChosenRun, ADamagedChoiceIsRefusedByName) {
   run("named", {"train.steps=1"});
   why = refused([&] { choices_of_run(folder_ / "named"); });
   EXPECT_NE(why.find("E0829"), std::string::npos) << why;
+  change("run", {{"precision", {{"value", "O3:fp16"}, {"because", "it was edited"}}}});
+  why = refused([&] { choices_of_run(folder_ / "run"); });
+  EXPECT_NE(why.find("not one that it can have made"), std::string::npos) << why;
+}
+
+TEST_F(ChosenRun, WithoutItsDamagedRecordItGoesOn) {
+  train("straight", low_pays);
+  cut("run");
+  change("run", json::array());
+  const std::string why = refused([&] { train("run", low_pays, true); });
+  EXPECT_NE(why.find("move it away"), std::string::npos) << why;
+  fs::rename(folder_ / "run" / "run.json", folder_ / "run.json.damaged");
+  train("run", low_loses, true);
+  expect_same_state("straight", "run");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ BASELINE = pathlib.Path(__file__).with_name("baseline.json")
 FEW, MANY = 4, 14
 SKIPPED = 77
 TINY = "--layers 4 --heads 1 --dim 8 --vocab 16 --seq 4 --batch 1 --precision O2:bf16".split()
-STEP, EXECUTOR, KERNEL = "GraphRunner::step(", "aloft::Executor::run", "::run(aloft::RunArgs"
+STEP, EXECUTOR, KERNEL = "aloft::Runner::step(", "aloft::Executor::run", "::run(aloft::RunArgs"
 
 
 def call_costs(path):

@@ -59,6 +59,8 @@ bool AddressSpace::add(const Buffer& real, void** address) {
   return true;
 }
 
+std::size_t AddressSpace::capacity() const { return limit_ > 0 ? limit_ : kRange; }
+
 void AddressSpace::remove(const void* address) {
   Buffer freed;  // behind the lock
   const std::lock_guard lock(mutex_);

@@ -30,6 +30,7 @@ class AddressSpace {
   Buffer find(const void* address, std::size_t bytes) const;
 
   std::size_t limit() const { return limit_; }
+  std::size_t capacity() const;  // the limit, or where there is none what addresses allow
   std::size_t used() const;
 
  private:

@@ -42,6 +42,8 @@ constexpr Rate kRates[] = {{"low_tflops", 1e12, &Profile::low_flops},
 class ProfileReader {
  public:
   ProfileReader(std::string name, std::string file) : file_(std::move(file)) {
+    const std::string quoted = in_quotes(file_, file_.size());
+    plain_ = quoted.substr(1, quoted.size() - 2);
     profile_.name = std::move(name);
   }
 
@@ -50,9 +52,10 @@ class ProfileReader {
     try {
       table = parse_toml(text, file_);
     } catch (const TomlError& e) {
-      mistakes_.push_back(file_ + ":" + std::to_string(e.line) + ": " + e.what());
+      mistakes_.push_back(plain_ + ":" + std::to_string(e.line) + ": " + e.what());
       refuse();
     }
+    if (table.empty()) mistakes_.push_back(plain_ + ": there is no key in it");
     for (const auto& [key, value] : table) take(key.str(), value);
     if (!mistakes_.empty()) refuse();
     return profile_;
@@ -66,9 +69,10 @@ class ProfileReader {
         return;
       }
     constexpr double kGib = 1 << 30;
-    if (key == "memory_gib")
+    if (key == "memory_gib") {
       profile_.memory = static_cast<std::size_t>(kGib * number(key, value, 1 << 20));
-    else if (key == "types")
+      if (profile_.memory == 0) mistake(value, "memory_gib: need a byte at least");
+    } else if (key == "types")
       take_types(value);
     else
       mistake(value, in_quotes(std::string(key)) + " is no key of a profile");
@@ -97,7 +101,7 @@ class ProfileReader {
   }
 
   void mistake(const toml::node& at, const std::string& what) {
-    mistakes_.push_back(file_ + ":" + std::to_string(at.source().begin.line) + ": " + what);
+    mistakes_.push_back(plain_ + ":" + std::to_string(at.source().begin.line) + ": " + what);
   }
 
   [[noreturn]] void refuse() const {
@@ -107,6 +111,7 @@ class ProfileReader {
   }
 
   std::string file_;
+  std::string plain_;  // the same on one line, and no command to a terminal
   Profile profile_;
   std::vector<std::string> mistakes_;
 };
@@ -125,6 +130,9 @@ Profile load_profile(const std::string& name) {
   if (name.find_first_of("./") == std::string::npos)
     throw UserError("E0332", "there is no device profile " + in_quotes(name))
         .need("one of: " + join(profile_names(), ", ") + "; or the path of a TOML file");
+  if (path_exists(name) && !is_file(name))
+    throw UserError("E0332", "the device profile " + in_quotes(name) + " cannot be used")
+        .need("a regular file");
   constexpr std::uint64_t kLimit = 1 << 20;
   return ProfileReader(Path(name).stem().string(), name).read(read_file(name, kLimit));
 }

@@ -47,33 +47,41 @@ std::size_t parse_memory(std::string_view text, std::string_view name) {
   for (const auto& [unit, bytes] : kUnits)
     if (text.ends_with(unit)) {
       const auto number = parse_double(text.substr(0, text.size() - unit.size()));
-      if (number && *number > 0 && *number < 1e6) return static_cast<std::size_t>(*number * bytes);
+      if (number && *number * bytes >= 1 && *number < 1e6)
+        return static_cast<std::size_t>(*number * bytes);
     }
   throw UserError("E0332",
                   "the memory of the device " + in_quotes(std::string(name)) + " is unclear")
       .saw(in_quotes(std::string(text)))
-      .need("a number above 0 with GiB, MiB or KiB, such as 2GiB");
+      .need("a number above 0, a byte at least, with GiB, MiB or KiB, such as 2GiB");
 }
 
 }  // namespace
 
 SimOptions parse_sim(std::string_view name) {
   SimOptions o;
+  std::size_t memory = 0;  // beats the profile's, wherever it stands
   std::string_view rest = name.substr(std::string_view("sim").size());
   if (rest.starts_with(':')) rest.remove_prefix(1);
   for (std::string_view part : split(rest, ',')) {
     if (part.empty()) continue;
     if (part.starts_with("memory="))
-      o.profile.memory = parse_memory(part.substr(7), name);
+      memory = parse_memory(part.substr(7), name);
     else if (part.starts_with("delays=") && parse_int(part.substr(7)).value_or(-1) >= 0)
       o.delays = static_cast<std::uint64_t>(*parse_int(part.substr(7)));
     else if (part.find('=') != std::string_view::npos)
       throw UserError("E0332", "the device " + in_quotes(std::string(name)) + " is unclear")
           .saw(in_quotes(std::string(part)))
           .need("memory=2GiB, delays=SEED, or a profile: " + join(profile_names(), ", "));
+    else if (!o.profile.name.empty())
+      throw UserError("E0332", "the device " + in_quotes(std::string(name)) + " is unclear")
+          .saw("two profiles: " + in_quotes(o.profile.name) + " and " +
+               in_quotes(std::string(part)))
+          .need("one profile at most");
     else
       o.profile = load_profile(std::string(part));
   }
+  if (memory > 0) o.profile.memory = memory;
   return o;
 }
 
@@ -97,7 +105,7 @@ Buffer SimDevice::block(Buffer real, Space space) {
   if (!addresses_.add(real, &address))
     throw EnvironmentError("E0401", "not enough memory on " + name_)
         .need(human_bytes(bytes) + " in one block")
-        .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.limit()),
+        .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.capacity()),
                          human_bytes(addresses_.used())))
         .advice("a smaller batch or model, or a lower precision");
   return Buffer(std::make_shared<OwnBlock>(*this, addresses_, address, bytes));

@@ -138,6 +138,9 @@ TEST(ManyDevices, ATensorOfAnotherDeviceIsRefused) {
     EXPECT_NE(std::string(e.what()).find("on one device"), std::string::npos) << e.what();
   }
   EXPECT_EQ((there + there).to_vector(), (std::vector<double>{2, 4, 6}));
+  // A compiled function copies its arguments, from wherever they lie.
+  auto twice = compile([](const Tensor& x) { return x + x; });
+  EXPECT_EQ(twice(here).to_vector(), (std::vector<double>{2, 4, 6}));
 }
 
 TEST(ManyDevices, AVariableOfAnotherDeviceIsRefused) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/catalog.h"
+#include "backends/sim/address_space.h"
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
 
@@ -42,6 +43,9 @@ TEST(Profiles, ANameSaysMemoryAndDelays) {
   EXPECT_EQ(o.profile.memory, std::size_t{3} << 29);
   EXPECT_EQ(o.delays, 9u);
   EXPECT_EQ(parse_sim("sim").profile.memory, 0u);
+  const SimOptions before = parse_sim("sim:memory=1KiB,910B3");  // in any order
+  EXPECT_EQ(before.profile.name, "910B3");
+  EXPECT_EQ(before.profile.memory, 1024u);
 }
 
 TEST(Profiles, WhatIsWrongIsNamed) {
@@ -50,6 +54,8 @@ TEST(Profiles, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of("sim:910B9").find("910B3"), std::string::npos);
   EXPECT_NE(error_of("sim:memory=2").find("2GiB"), std::string::npos);
   EXPECT_NE(error_of("sim:memory=-2GiB").find("above 0"), std::string::npos);
+  EXPECT_NE(error_of("sim:memory=0.0001KiB").find("a byte"), std::string::npos);
+  EXPECT_NE(error_of("sim:910B3,H100").find("two profiles"), std::string::npos);
   EXPECT_NE(error_of("sim:delays=x").find("delays=SEED"), std::string::npos);
   EXPECT_NE(error_of("cpu:2").find("cpu"), std::string::npos);
 }
@@ -65,9 +71,28 @@ TEST(Profiles, AFileIsReadAndItsMistakesAreAllNamed) {
   const std::string wrong = error_of("sim:" + path);
   for (const char* part : {":1: memory_gib", ":2: \"speed\"", ":3: types"})
     EXPECT_NE(wrong.find(part), std::string::npos) << wrong;
+  std::ofstream(path) << "# nothing\n";
+  EXPECT_NE(error_of("sim:" + path).find("there is no key in it"), std::string::npos);
+  std::ofstream(path) << "memory_gib = 1e-12\n";
+  EXPECT_NE(error_of("sim:" + path).find(":1: memory_gib: need a byte"), std::string::npos);
   std::ofstream(path) << "memory_gib = = 1\n";
   EXPECT_NE(error_of("sim:" + path + ",delays=1").find(":1:"), std::string::npos);
   std::filesystem::remove(path);
+}
+
+TEST(Profiles, WhatIsNoFileIsRefusedAndNamedHarmlessly) {
+  EXPECT_NE(error_of("sim:/dev/null").find("regular file"), std::string::npos);
+  const std::string path = ::testing::TempDir() + "/odd\x1b[2J\nname.toml";
+  std::ofstream(path) << "speed = 3\n";
+  const std::string said = error_of("sim:" + path);
+  EXPECT_NE(said.find("odd\\x1b[2J\\nname.toml:1: "), std::string::npos) << said;
+  EXPECT_EQ(said.find('\x1b'), std::string::npos) << said;
+  std::filesystem::remove(path);
+}
+
+TEST(Addresses, SayHowMuchFits) {
+  EXPECT_EQ(AddressSpace(1 << 20).capacity(), std::size_t{1} << 20);
+  EXPECT_EQ(AddressSpace(0).capacity(), std::size_t{1} << 37);
 }
 
 }  // namespace
