@@ -251,6 +251,13 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 }
 
 void AtomicFile::commit() {
+  finish(true);
+  sync_folder(path_.parent_path());
+}
+
+void AtomicFile::commit_unflushed() { finish(false); }
+
+void AtomicFile::finish(bool is_flushed) {
   ensure(fd_ >= 0, "a file is committed once");
   struct stat old {};
   if (::stat(path_.c_str(), &old) == 0) {
@@ -258,7 +265,7 @@ void AtomicFile::commit() {
     // Not being the owner is no reason to lose the data.
     if (::fchmod(fd_, old.st_mode & 07777) != 0 && errno != EPERM) fail("chmod", errno);
   }
-  if (::fsync(fd_) != 0) fail("fsync", errno);
+  if (is_flushed && ::fsync(fd_) != 0) fail("fsync", errno);
   const int closed = ::close(fd_);
   const int close_error = errno;
   fd_ = -1;
@@ -267,7 +274,6 @@ void AtomicFile::commit() {
     ::unlink(temporary_.c_str());
     fail(closed != 0 ? "close" : "rename", error);
   }
-  sync_folder(path_.parent_path());
 }
 
 void write_file_atomic(const Path& path, std::span<const std::byte> bytes) {

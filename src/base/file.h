@@ -96,8 +96,12 @@ class AtomicFile {
   // Flushes to the disk, renames over `path` (a symbolic link there is replaced), and flushes the
   // folder. An existing file's permissions are kept.
   void commit();
+  // The same, and nothing is flushed: for what can be made again and is known by its hash. Others
+  // see it whole; behind a loss of power it may be damaged.
+  void commit_unflushed();
 
  private:
+  void finish(bool is_flushed);
   [[noreturn]] void fail(std::string_view doing, int error) const;
 
   Path path_, temporary_;

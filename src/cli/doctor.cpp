@@ -10,6 +10,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/measure.h"
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -21,7 +22,6 @@
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "runtime/threads.h"
-#include "train/open_data.h"
 
 namespace aloft::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "backends/cpu/measure.h"
+#include "base/cache_folder.h"
 #include "base/file.h"
-#include "train/open_data.h"
 #include "train/settle_precision.h"
 
 namespace aloft::cli {

@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "exec/places.h"
 #include "frontend/eager.h"
+#include "frontend/plan_cache.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
-#include "passes/lower_to_plan.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
 
@@ -89,22 +89,12 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   std::vector<DecisionRecord> decisions;
   StateTable variables = variables_;
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
-  PassContext context;
-  context.form = Form::Cast;
-  context.choose = chooser(device_);
-  context.capability = device_.features().capability;
-  context.threads = plan_.threads;
-  context.streams = device_.features().streams;
-  context.input_homes = loads_ahead_ && device_.features().is_asynchronous ? 2 : 1;
-  context.has_host_space = has_host_space(device_.features());
-  context.decisions = &decisions;
   for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
-  const Graph before = tap_patterns_.empty() ? Graph() : traced.graph;
-  std::vector<PassTime> times = compile_pipeline().run(traced.graph, context, options_);
-  std::vector<RefusedTap> refused = check_taps(traced.graph, before, context, options_);
-  Lowered lowered = lower_to_plan(traced.graph, context);
+  Compiled compiled = compile_or_find(std::move(traced.graph));
+  decisions.insert(decisions.end(), compiled.program.decisions.begin(),
+                   compiled.program.decisions.end());
   Plan plan = this->plan();
-  add_program(plan, std::move(lowered.program), lowered.state);
+  add_program(plan, std::move(compiled.program.lowered.program), compiled.program.lowered.state);
   // Nothing can fail any more: what refused the function above left everything as it was.
   executor_.reset();  // variables keep their arenas alive until the next finish()
   plan_ = std::move(plan);
@@ -112,14 +102,36 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   watched_[name].clear();
   for (auto& [output, look] : traced.watches) watched_[name].push_back({output, std::move(look)});
   host_[name] = std::move(traced.host);
-  graphs_[name] = std::move(traced.graph);
+  graphs_[name] = std::move(compiled.program.graph);
   output_notes_[name] = std::move(traced.outputs);
-  refused_taps_[name] = std::move(refused);
+  refused_taps_[name] = std::move(compiled.program.refused_taps);
   reads_bound_[name] = traced.reads_bound;
-  times_[name] = std::move(times);
+  times_[name] = std::move(compiled.program.passes);
+  is_from_cache_[name] = compiled.is_from_cache;
   decisions_[name] = std::move(decisions);
   compile_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Programs::Compiled Programs::compile_or_find(Graph traced) {
+  PassContext context;
+  context.form = Form::Cast;
+  context.choose = chooser(device_);
+  context.capability = device_.features().capability;
+  context.threads = plan().threads;
+  context.streams = device_.features().streams;
+  context.input_homes = loads_ahead_ && device_.features().is_asynchronous ? 2 : 1;
+  context.has_host_space = has_host_space(device_.features());
+  const auto cache = PlanCache::of_environment();
+  const CompileSubject subject{traced,   device_,        plan().threads, context.input_homes,
+                               options_, plan().choices};
+  const std::string key = cache ? cache_key(subject) : "";
+  if (!key.empty())
+    if (auto known = cache->find(key); known && is_of(*known, traced, context.choose))
+      return {std::move(*known), true};
+  CompiledProgram program = compile_graph(std::move(traced), context, options_);
+  if (!key.empty()) cache->keep(key, program, context.threads);
+  return {std::move(program), false};
 }
 
 void Programs::finish() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "frontend/compiled_program.h"
 #include "frontend/ports.h"
 #include "frontend/tracing.h"
 #include "graph/graph.h"
@@ -113,12 +114,20 @@ class Programs {
   const std::vector<DecisionRecord>& decisions(const std::string& p) const {
     return of(decisions_, p);
   }
+  // Whether a program was compiled before, by another start of this code, and no pass ran for it
+  // (frontend/plan_cache.h): pass_times() are those of then.
+  bool is_from_cache(const std::string& p) const { return of(is_from_cache_, p); }
   double compile_seconds() const { return compile_seconds_; }
 
  private:
   void check_index(int program) const;
   // Returns what an observer threw.
   std::exception_ptr hand_over(int program, std::span<const std::int64_t> lengths);
+  struct Compiled {
+    CompiledProgram program;
+    bool is_from_cache;
+  };
+  Compiled compile_or_find(Graph traced);
   [[noreturn]] void refuse_name(const std::string& program) const;
   template <class T>
   const T& of(const std::map<std::string, T>& all, const std::string& program) const {
@@ -160,6 +169,7 @@ class Programs {
   std::map<std::string, std::vector<RefusedTap>> refused_taps_;
   std::map<std::string, bool> reads_bound_;
   std::map<std::string, std::vector<PassTime>> times_;
+  std::map<std::string, bool> is_from_cache_;
   std::map<std::string, std::vector<DecisionRecord>> decisions_;
   std::map<std::string, std::vector<Watched>> watched_;
   std::map<std::string, HostPart> host_;

@@ -315,7 +315,7 @@ Plan read_plan(const json& j) {
 
 }  // namespace
 
-std::string to_json(const Plan& plan) {
+std::string to_json(const Plan& plan, int indent) {
   json out = {{"aloft_plan", kFormat},   {"backend", plan.backend}, {"threads", plan.threads},
               {"choices", plan.choices}, {"state", json::array()},  {"programs", json::array()}};
   out["arenas"] = json::object();
@@ -334,7 +334,7 @@ std::string to_json(const Plan& plan) {
   }
   for (const Program& p : plan.programs) out["programs"].push_back(json_of(p));
   // A path of a user's source file may hold any bytes.
-  return out.dump(1, ' ', false, json::error_handler_t::replace);
+  return out.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
 Plan plan_from_json(std::string_view text) {

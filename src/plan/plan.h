@@ -179,8 +179,9 @@ void place_activations(Program& program);
 // buffers of variables get the variables' offsets.
 void add_program(Plan& plan, Program program, const std::vector<StateSlot>& state);
 
-// JSON text and back; from_json checks every index, offset and size: DataError E0640.
-std::string to_json(const Plan& plan);
+// JSON text, indented for people or (below 0) in one line, and back; from_json checks every index,
+// offset and size: DataError E0640.
+std::string to_json(const Plan& plan, int indent = 1);
 Plan plan_from_json(std::string_view text);
 
 // The readable form: arenas, peak with the tensors that make it, instructions, lifetimes.

@@ -32,6 +32,9 @@ struct Features {
     std::size_t bytes = 0;  // 0: no limit of its own
   };
   std::vector<SpaceSize> spaces = {{}};
+  // What else its kernels and their choice go by: instruction sets, the numbers of a profile. A
+  // compiled program is good where this is the same (frontend/plan_cache.h).
+  std::string variant = {};
 };
 
 class Backend {

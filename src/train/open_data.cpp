@@ -1,8 +1,8 @@
 #include "train/open_data.h"
 
-#include <cstdlib>
 #include <limits>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -65,16 +65,6 @@ Dataset open_given_tokens(const Recipe& recipe) {
   data.info.train_tokens = data.train.size();
   return data;
 }
-
-}  // namespace
-
-Path default_cache() {
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  return (base && *base ? Path(base) : Path(home && *home ? home : "/tmp") / ".cache") / "aloft";
-}
-
-namespace {
 
 DatasetSpec dataset_spec(const Recipe& recipe) {
   if (recipe.data.text.empty())

@@ -10,9 +10,6 @@
 
 namespace aloft {
 
-// Where packed data lies unless a recipe says otherwise: XDG_CACHE_HOME or ~/.cache, /aloft.
-Path default_cache();
-
 // Opens the recipe's data: its text, or the token files that it names instead, and says which files
 // of it are odd (say_odd_files). DataError E0523 where a tokenizer is given that did not make the
 // tokens; Interrupted (interrupt.h), and what was half made is removed.

@@ -23,6 +23,7 @@ PARTS = ("aloft::Programs::add(", "aloft::Programs::finish(")
 def compiling(aloft, layers, folder):
     out = folder / f"{layers}.callgrind"
     environment = dict(os.environ, OMP_NUM_THREADS="1", ALOFT_MAX_ISA="avx2",
+                       ALOFT_PLAN_CACHE="off",
                        OMP_WAIT_POLICY="passive")  # else aloft starts itself anew, uncounted
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", aloft, "bench", "step", *TINY,

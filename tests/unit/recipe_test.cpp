@@ -10,12 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/cpu_backend.h"
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "frontend/eager.h"
 #include "precision/recipe_json.h"
 #include "temporary_folder.h"
 #include "train/generate.h"
-#include "train/open_data.h"
 #include "train/recipe_unused.h"
 #include "train/record_json.h"
 #include "train/resume_changes.h"

@@ -2,6 +2,7 @@
 
 #include <hwy/highway.h>
 
+#include <string>
 #include <unordered_map>
 
 #include "backends/cpu/isa.h"
@@ -20,9 +21,11 @@ namespace {
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
-    cpu::cpu_features();  // caps the instruction sets before any kernel is chosen
+    // Caps the instruction sets before any kernel is chosen.
+    features_.variant = cpu::describe(cpu::cpu_features());
     // Kernels ask for the functions of the best instruction set when they are prepared.
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    features_.variant += " targets=" + std::to_string(hwy::SupportedTargets());
 #define KERNELS(stem) \
   for (const Kernel& k : cpu::stem##_kernels()) all_.push_back(k);
 #include "backends/cpu/kernels/catalog.inc"

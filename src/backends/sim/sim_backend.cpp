@@ -100,6 +100,9 @@ SimBackend::SimBackend(const Backend& underneath, const Profile& profile)
   features_.is_asynchronous = true;
   features_.shares_host_memory = false;
   features_.spaces = {{Space::Device, profile.memory}, {Space::Host, 0}};
+  for (const double number : {profile.low_flops, profile.f32_flops, profile.memory_bandwidth,
+                              profile.host_bandwidth, profile.launch_seconds})
+    features_.variant += " " + std::to_string(number);
 }
 
 std::shared_ptr<const Prepared> SimBackend::prepare(const Kernel& kernel,
