@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import unittest
 
@@ -90,6 +91,17 @@ class PlanCache(ProgramTest):
             self.assertEqual([run.returncode for run in runs], [0, 0, 0])
             self.assertEqual(len(set(said)), 1)
             self.assertTrue(all(name.endswith(".plan") for name in self.entries()), self.entries())
+
+    def test_a_folder_that_takes_nothing_is_no_failure(self):
+        text = self.aloft("explain", "plan", "tiny.toml")
+        self.assertEqual(self.aloft("explain", "plan", "tiny.toml", ALOFT_PLAN_CACHE="/proc/plans"), text)
+        for entry in self.entries():
+            (self.plans / entry).unlink()
+        full = subprocess.run(
+            [ALOFT, "explain", "plan", "tiny.toml"], cwd=self.folder, env=self.environment, timeout=300,
+            capture_output=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        self.assertEqual((full.returncode, full.stdout.decode()), (0, text), full.stderr.decode())
+        self.assertEqual(self.entries(), [])  # nothing half written, either
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_a_folder_without_rights_is_no_failure(self):

@@ -100,6 +100,8 @@ class Place:
         self.run, self.cache = folder / "run", folder / "cache"
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TZ": "UTC",
                             "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1",
+                            # A run that finds compiled programs makes other calls than the one before.
+                            "ALOFT_PLAN_CACHE": "off",
                             # Without it the program starts itself a second time.
                             "OMP_WAIT_POLICY": "passive"}
 
