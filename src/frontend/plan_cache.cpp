@@ -48,8 +48,8 @@ std::string numbers_text(const Graph& g) {
 
 std::string cache_key(const CompileSubject& s) {
   if (s.options.dump || build_id().empty()) return {};
-  std::string text = build_id() + "\n" + device_text(s.device) + "\n" + std::to_string(s.threads) + " " +
-                     std::to_string(s.input_homes);
+  std::string text = build_id() + "\n" + device_text(s.device) + "\n" + std::to_string(s.threads) +
+                     " " + std::to_string(s.input_homes);
   for (const std::string& pass : s.options.skip) text += "\nskip " + pass;
   for (const auto& [name, value] : s.choices) text += "\nchoice " + name + "=" + value;
   text += "\n" + numbers_text(s.traced) + "\n" + print(s.traced);

@@ -123,7 +123,7 @@ Programs::Compiled Programs::compile_or_find(Graph traced) {
   context.input_homes = loads_ahead_ && device_.features().is_asynchronous ? 2 : 1;
   context.has_host_space = has_host_space(device_.features());
   const auto cache = PlanCache::of_environment();
-  const CompileSubject subject{traced,   device_,        plan().threads, context.input_homes,
+  const CompileSubject subject{traced,   device_,       plan().threads, context.input_homes,
                                options_, plan().choices};
   const std::string key = cache ? cache_key(subject) : "";
   if (!key.empty())

@@ -90,6 +90,7 @@ struct Asked {
   int threads = 2;
   Strings skip = {}, taps = {};
   double lr = 1e-3;
+  Home moments = {};
 };
 
 Seen start(const Asked& asked = {}) {
@@ -98,6 +99,8 @@ Seen start(const Asked& asked = {}) {
   manual_seed(3);
   TinyGpt model;
   auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = asked.lr}, asked.precision);
+  for (const VariablePtr& v : opt.state())
+    if (v->cls == StateClass::Optimizer) v->home = asked.moments;
   auto step = compile(
       [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
         return minimize(cross_entropy(net(x), label), opt);
@@ -186,19 +189,40 @@ TEST_F(Cache, WhatDecidesAboutAProgramMisses) {
   EXPECT_TRUE(start().is_from_cache);
 }
 
+// Programs with copies on streams of their own: nothing chooses a kernel for these.
+TEST_F(Cache, CopiesAndWhereVariablesLieAreKept) {
+  use_cpu();
+  const DeviceScope on(open_device("sim"));
+  const Seen at_hand = start();
+  const Home homes[] = {{Space::Host}, {.shards = {&open_device("sim"), &open_device("cpu")}}};
+  for (const Home& home : homes) {
+    const Seen first = start({.moments = home}), second = start({.moments = home});
+    EXPECT_FALSE(first.is_from_cache);
+    EXPECT_TRUE(second.is_from_cache);
+    EXPECT_NE(first.plan.find("\"copy\""), std::string::npos);
+    EXPECT_NE(first.plan, at_hand.plan);
+    second.expect_equal(first);
+    EXPECT_EQ(second.losses, at_hand.losses);
+    EXPECT_TRUE(second.state == at_hand.state);
+  }
+  EXPECT_TRUE(start().is_from_cache);
+}
+
 TEST_F(Cache, KeysTellEverythingApart) {
   use_cpu();
   Graph graph;
   graph.add_input("x", {DType::F32, {2, 3}});
   const PipelineOptions plain;
   const std::map<std::string, std::string> none, chosen{{"tile", "6"}};
-  const auto key = [&](const Graph& g, const PipelineOptions& o, const auto& choices, int threads) {
-    return cache_key({g, current_device(), threads, o, choices});
+  const auto key = [&](const Graph& g, const PipelineOptions& o, const auto& choices, int threads,
+                       int homes = 1) {
+    return cache_key({g, current_device(), threads, homes, o, choices});
   };
   const std::string usual = key(graph, plain, none, 2);
   EXPECT_EQ(usual.size(), 32u);
   EXPECT_EQ(key(graph, plain, none, 2), usual);
   EXPECT_NE(key(graph, plain, none, 3), usual);
+  EXPECT_NE(key(graph, plain, none, 2, 2), usual);  // homes of each input
   EXPECT_NE(key(graph, plain, chosen, 2), usual);
   EXPECT_NE(key(graph, {.skip = {"cse"}}, none, 2), usual);
   // Somebody looks at each pass: they must run.
