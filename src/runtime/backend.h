@@ -21,7 +21,7 @@ struct Choice {
 
 // What a kind of processor can do.
 struct Features {
-  Capability capability;           // element types: which it stores, multiplies, adds up in
+  Capability capability;           // element types: which it stores, which it multiplies
   int streams = 1;                 // that work side by side
   bool is_asynchronous = false;    // work goes on when the call that hands it over has returned
   bool shares_host_memory = true;  // kernels work on any memory of the host
