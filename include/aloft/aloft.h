@@ -60,6 +60,7 @@ namespace aloft {
 // ALOFT_DEVICE names.
 inline const bool device_is_chosen = [] {
   use_device(chosen_device);
+  set_device_opener(open_device);
   return true;
 }();
 

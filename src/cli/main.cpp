@@ -101,6 +101,7 @@ void check_threads() {
 
 int run(int argc, char** argv) {
   use_device(chosen_device);
+  set_device_opener(open_device);
   CLI::App app("aloft trains neural networks in mixed precision", "aloft");
   app.set_version_flag("--version", ALOFT_VERSION);
   app.require_subcommand(1);

@@ -8,7 +8,6 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "cli/device_option.h"
 #include "cli/machine.h"
 #include "cli/product_rates.h"
 #include "cli/verb.h"
@@ -68,7 +67,6 @@ ExitCode train(const Options& o) {
     print_result("{}", print_config(recipe));
     return ExitCode::Ok;
   }
-  use_device_of(recipe);
   if (o.quiet) set_log_level(LogLevel::Warning);
   // A reader of the progress that leaves (| head) is no reason to end hours of training.
   std::signal(SIGPIPE, SIG_IGN);

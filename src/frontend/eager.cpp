@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
@@ -29,6 +30,30 @@ constexpr std::uint32_t kUnrecorded = 1u << 31;
 }  // namespace
 
 EagerEmitter::EagerEmitter(Device& device) : device_(device) { tape_.name = "tape"; }
+
+namespace {
+thread_local const char this_thread = 0;  // its address tells threads apart
+}  // namespace
+
+void EagerEmitter::begin() { thread_ = &this_thread; }
+
+void EagerEmitter::end() {
+  thread_ = nullptr;
+  let_go_of_variables();
+  clear_tape();
+  reset();
+  gradients_.clear();
+  parts_.clear();
+  recording_ = true;
+}
+
+void EagerEmitter::check_thread() const {
+  if (thread_ == &this_thread) return;
+  throw UserError("E0304", "a tensor is used on another thread than the one that made it")
+      .saw(thread_ ? "a tensor of another thread's eager session" : "a tensor of an ended thread")
+      .need("tensors that this thread made")
+      .advice("read it there or here, to_vector(), and make one of its numbers, from_floats()");
+}
 
 const EagerCell& EagerEmitter::cell(const Tensor& t) const {
   if (t.held() == nullptr) refuse_foreign(t);
@@ -110,6 +135,7 @@ void EagerEmitter::join(const CellPtr& c) {
 Tensor EagerEmitter::current(const Tensor& t) {
   auto c = std::static_pointer_cast<EagerCell>(t.held());
   if (c == nullptr) refuse_foreign(t);
+  check_thread();
   if (is_recorded(*c)) return wrap(c);
   if (is_recording())
     join(c);
@@ -350,42 +376,6 @@ void EagerEmitter::settle(const Tensor& t) {
   auto& c = *static_cast<EagerCell*>(t.held().get());
   if (c.is_borrowed) own(c);
 }
-
-void use_device(Device& device) {
-  set_default_device(device);
-  set_default_emitter([]() -> Emitter& { return eager_session(); });
-}
-
-void use_device(Device& (*open)()) {
-  set_default_device(open);
-  set_default_emitter([]() -> Emitter& { return eager_session(); });
-}
-
-namespace {
-
-// What a thread does op by op on one device.
-struct Session {
-  explicit Session(Device& device)
-      : emitter(device), casting(emitter, device.features().capability) {
-    emitter.set_outer(&casting);
-  }
-  EagerEmitter emitter;
-  CastingEmitter casting;
-};
-
-Session& session() {
-  thread_local std::map<Device*, Session> sessions;
-  thread_local Session* last = nullptr;
-  Device& device = current_device();
-  if (!last || &last->emitter.device() != &device)
-    last = &sessions.try_emplace(&device, device).first->second;
-  return *last;
-}
-
-}  // namespace
-
-EagerEmitter& eager() { return session().emitter; }
-CastingEmitter& eager_session() { return session().casting; }
 
 namespace {
 Tensor in_session(const Tensor& t) { return Tensor(&eager_session(), t.id(), t.held()); }

@@ -50,6 +50,10 @@ class EagerEmitter : public Emitter {
  public:
   explicit EagerEmitter(Device& device);
   Device& device() const { return device_; }
+  // This thread uses it from here on; its thread ends: what it holds goes, tensors of it can be
+  // read still and are refused by ops (E0304).
+  void begin();
+  void end();
 
   std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
                            const Where& where) override;
@@ -109,6 +113,7 @@ class EagerEmitter : public Emitter {
  private:
   using CellPtr = std::shared_ptr<EagerCell>;
 
+  void check_thread() const;
   bool is_recorded(const EagerCell& c) const { return c.generation == generation_; }
   CellPtr new_cell(const TensorType& type, const std::map<Name, std::int64_t>& lengths);
   // The same value in a cell of its own, which the tape does not know. It borrows nothing: an owner
@@ -152,6 +157,7 @@ class EagerEmitter : public Emitter {
   void reset();
 
   Device& device_;
+  const void* thread_ = nullptr;  // that uses it
   CastingEmitter* outer_ = nullptr;
   Graph tape_;
   std::map<ValueId, CellPtr> values_;

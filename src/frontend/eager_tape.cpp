@@ -59,6 +59,7 @@ bool may_hide(const EagerCell& leaf, std::uint64_t born) {
 
 // The target has a place on the tape that is not a leaf's.
 void EagerEmitter::check_target(const Tensor& target) const {
+  check_thread();
   const EagerCell& c = cell(target);
   const bool is_leaf = is_recorded(c) && tape_.node(c.id.node).op == Name("input");
   if (is_recorded(c) && !is_leaf) return;

@@ -52,8 +52,8 @@ class Programs {
   // Asks to see values inside the programs that are added from now on, by module path, by op or by
   // name (passes/tap_pattern.h: "h.*.mlp", "op:gelu_tanh", "backward:*"), as they are before
   // anything is fused. Each becomes an output of its name, which output() reads behind a run, until
-  // the next run or until somebody writes the variable that it became. A tap changes no other bit,
-  // and not which kernels run; a value that is looked at keeps its memory to the end of the run.
+  // the next run. A tap changes no other bit, and not which kernels run; a value that is looked at
+  // keeps its memory to the end of the run, and what lies in a variable's is copied.
   // add() then ends in UserError E0327 for a pattern that means no value of the program, and in
   // E0326 for one none of whose values can be had, with the nearest that can.
   void tap(std::string pattern) { tap_patterns_.push_back(std::move(pattern)); }

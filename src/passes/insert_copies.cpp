@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "plan/happens_before.h"
+
 namespace aloft {
 namespace {
 
@@ -47,6 +49,7 @@ class Copies {
       emit(i);
       if (waits) plan_for(i + 1);
     }
+    if (has_streams_) drop_implied_waits(program_);
   }
 
  private:

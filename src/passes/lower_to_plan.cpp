@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -49,14 +50,22 @@ void separate_results(Graph& graph) {
       graph.set_output(o.name, copy(o.value), o.kind);
 }
 
+std::set<ValueId> updates_of(const Graph& graph) {
+  std::set<ValueId> values;
+  for (const StateUpdate& u : graph.updates()) values.insert(seen_through_reshapes(graph, u.value));
+  return values;
+}
+
 // A tap shares the buffer of the value that it shows, which lives to the end for it. What lies in a
-// variable's or an input's own memory is copied, and at once: the program writes there in place as
-// if nobody looked on.
+// variable's or an input's own memory is copied, and at once: the program, or who comes behind it,
+// writes there as if nobody looked on.
 void separate_taps(Graph& graph) {
   GraphEmitter emitter(graph);
+  const std::set<ValueId> updates = updates_of(graph);
   for (const GraphOutput& o : std::vector(graph.outputs())) {
+    if (o.kind != OutputKind::Tap) continue;
     const ValueId source = seen_through_reshapes(graph, o.value);
-    if (o.kind != OutputKind::Tap || !is_source(graph, source)) continue;
+    if (!is_source(graph, source) && !updates.contains(source)) continue;
     const auto& order = graph.order();
     const auto next = std::find(order.begin(), order.end(), source.node) + 1;
     emitter.insert_before(next == order.end() ? std::nullopt : std::optional(*next));

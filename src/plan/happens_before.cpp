@@ -1,6 +1,8 @@
 #include "plan/happens_before.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -84,6 +86,35 @@ int HappensBefore::last(int i) const {
     if (knows != on_stream_[s].begin()) last = std::max(last, *std::prev(knows));
   }
   return last;
+}
+
+void drop_implied_waits(Program& program) {
+  const HappensBefore order(program);
+  std::unordered_map<int, int> signaller, last;  // by event, by stream
+  std::unordered_set<int> awaited;
+  const auto is_known = [&](int by, int to) { return by == to || order.is_before(by, to); };
+  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
+    Instruction& ins = program.instructions[i];
+    std::vector<int> needed;
+    const auto is_implied = [&](std::size_t w) {
+      const int by = signaller.at(ins.waits[w]);
+      if (const auto it = last.find(ins.stream); it != last.end() && is_known(by, it->second))
+        return true;
+      for (std::size_t o = 0; o < ins.waits.size(); ++o) {
+        const int other = signaller.at(ins.waits[o]);
+        if (order.is_before(by, other) || (other == by && o < w)) return true;
+      }
+      return false;
+    };
+    for (std::size_t w = 0; w < ins.waits.size(); ++w)
+      if (!is_implied(w)) needed.push_back(ins.waits[w]);
+    awaited.insert(needed.begin(), needed.end());
+    ins.waits = std::move(needed);
+    last[ins.stream] = static_cast<int>(i);
+    if (ins.signals >= 0) signaller[ins.signals] = static_cast<int>(i);
+  }
+  for (Instruction& ins : program.instructions)
+    if (!awaited.contains(ins.signals)) ins.signals = -1;
 }
 
 namespace {

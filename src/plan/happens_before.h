@@ -30,6 +30,10 @@ class HappensBefore {
   std::vector<std::vector<int>> known_;
 };
 
+// Takes away what an instruction waits for anyway, because of its stream's order or of another
+// event that it waits for, and the events that nobody waits for then. The order stays.
+void drop_implied_waits(Program& program);
+
 // The first instruction that uses a buffer which another one uses in no order with it, one of them
 // writing, and that one; nothing where there is no race.
 struct Race {

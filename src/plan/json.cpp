@@ -141,7 +141,8 @@ Placement placement_from(const json& j) {
   Placement p;
   p.offset = size_from(j.at("offset"));
   if (j.contains("space"))
-    p.space = enumerator<Space>(j.at("space"), std::initializer_list{Space::Device, Space::Host});
+    p.space =
+        enumerator<Space>(j.at("space"), std::initializer_list<Space>{Space::Device, Space::Host});
   if (j.contains("layout")) p.layout = enumerator<Layout>(j.at("layout"), kAllLayouts);
   if (j.contains("shard")) p.shard = shard_from(j.at("shard"));
   return p;

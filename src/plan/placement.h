@@ -19,6 +19,7 @@ struct Placement {
   Layout layout = Layout::Dense;
   ShardIndex shard;
   std::size_t offset = 0;  // in its arena
+  friend bool operator==(const Placement&, const Placement&) = default;
 };
 
 struct ByteRange {

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "plan/happens_before.h"
 #include "plan/lifetime.h"
 
 namespace aloft {
@@ -158,128 +157,6 @@ std::string Plan::signature() const {
     }
   }
   return hex16(hash64(text));
-}
-
-namespace {
-
-void verify_program(const Plan& plan, const Program& p) {
-  const auto fail = [&](const std::string& what, int instruction) {
-    throw InternalError("the plan is broken: " + what)
-        .line("prog", p.name)
-        .line("instr", instruction < 0 ? "-" : p.instructions[instruction].identity);
-  };
-  const auto check_ref = [&](const BufferRef& r, int at) {
-    if (r.buffer < 0 || r.buffer >= static_cast<int>(p.buffers.size()))
-      fail("a reference is out of range", at);
-    const PlannedBuffer& b = p.buffers[r.buffer];
-    if (r.type.max_bytes() > b.bytes / static_cast<std::size_t>(b.homes))
-      fail("a tensor is larger than its buffer: " + r.type.str(), at);
-  };
-  const auto check_copy = [&](const Instruction& ins, int at) {
-    const bool is_one = ins.in.size() == 1 && ins.out.size() == 1 &&
-                        ins.in[0].type.max_bytes() == ins.out[0].type.max_bytes();
-    if (!is_one) fail("a copy has one operand and one result of its size", at);
-    const std::size_t bytes = ins.in[0].type.max_bytes();
-    const std::size_t from = p.buffers[ins.in[0].buffer].bytes - bytes,
-                      to = p.buffers[ins.out[0].buffer].bytes - bytes;
-    if (ins.copy->from > from || ins.copy->to > to) fail("a copy leaves its buffers", at);
-  };
-  std::vector<Lifetime> lifetimes;
-  std::vector<std::size_t> offsets;
-  for (const PlannedBuffer& b : p.buffers) {
-    const auto arena = plan.arena_bytes.find(b.arena_at());
-    if (b.bytes > 0 &&
-        (arena == plan.arena_bytes.end() || b.placement.offset + b.bytes > arena->second))
-      fail("buffer '" + b.name + "' lies outside its arena", -1);
-    const std::size_t homes = static_cast<std::size_t>(b.homes);
-    const bool is_input = std::any_of(p.inputs.begin(), p.inputs.end(), [&](const NamedRef& r) {
-      return r.ref.buffer == static_cast<int>(&b - p.buffers.data());
-    });
-    if (homes > 1 &&
-        (!is_input || b.arena != Arena::Staging || b.bytes % (homes * kAlignment) != 0))
-      fail("buffer '" + b.name + "' has homes that are none", -1);
-    if (b.arena == Arena::Activations) {
-      lifetimes.push_back({b.first, b.last, b.bytes});
-      offsets.push_back(b.placement.offset);
-    }
-  }
-  if (const auto overlap = find_overlap(lifetimes, offsets))
-    fail("live buffers overlap: " + std::to_string(overlap->first) + " and " +
-             std::to_string(overlap->second),
-         -1);
-  const HappensBefore order(p);
-  if (const auto race = find_race(p, order))
-    fail("a race for buffer '" + p.buffers[race->buffer].name + "' with " +
-             p.instructions[race->a].identity,
-         race->b);
-  const VariablesOf variables(plan);
-  std::vector<bool> written(p.buffers.size(), false);
-  for (std::size_t b = 0; b < p.buffers.size(); ++b)
-    written[b] = variables.in(p.buffers[b]) != nullptr;
-  for (const NamedRef& r : p.inputs) {
-    check_ref(r.ref, -1);
-    written[r.ref.buffer] = true;
-  }
-  for (std::size_t i = 0; i < p.instructions.size(); ++i) {
-    const Instruction& ins = p.instructions[i];
-    const int at = static_cast<int>(i);
-    const auto check_life = [&](int buffer) {
-      const PlannedBuffer& b = p.buffers[buffer];
-      if (order.first(at) < b.first || order.last(at) > b.last)
-        fail("it uses buffer '" + b.name + "' outside its life", at);
-    };
-    for (const BufferRef& r : ins.in) {
-      check_ref(r, at);
-      check_life(r.buffer);
-      if (!written[r.buffer]) fail("it reads a buffer that nothing wrote", at);
-    }
-    for (const BufferRef& r : ins.out) {
-      check_ref(r, at);
-      if (p.buffers[r.buffer].homes > 1) fail("it writes an input", at);
-      check_life(r.buffer);
-      written[r.buffer] = true;
-    }
-    if (ins.copy) check_copy(ins, at);
-    if (ins.scratch >= static_cast<int>(p.buffers.size())) fail("its scratch is out of range", at);
-    if (ins.scratch >= 0) check_life(ins.scratch);
-  }
-  for (const NamedRef& r : p.outputs) check_ref(r.ref, -1);
-}
-
-}  // namespace
-
-namespace {
-
-// Values wait in homes while other programs run: none of these has its inputs there.
-void verify_homes(const Plan& plan) {
-  struct Range {
-    std::size_t begin, end;
-    const Program* program;
-    bool has_homes;
-  };
-  std::vector<Range> all;
-  for (const Program& p : plan.programs)
-    for (const PlannedBuffer& b : p.buffers)
-      if (b.arena == Arena::Staging && b.bytes > 0)
-        all.push_back({b.placement.offset, b.placement.offset + b.bytes, &p, b.homes > 1});
-  std::sort(all.begin(), all.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  const Range* reaches[2] = {};  // the furthest so far; of those with homes
-  for (const Range& r : all) {
-    if (const Range* o = reaches[r.has_homes ? 0 : 1]; o && o->end > r.begin)
-      throw InternalError("the plan is broken: inputs lie over another one's homes")
-          .line("prog", r.program->name + " and " + o->program->name);
-    for (const bool homes : {false, true})
-      if (!homes || r.has_homes)
-        if (const Range*& o = reaches[homes]; !o || o->end < r.end) o = &r;
-  }
-}
-
-}  // namespace
-
-void verify(const Plan& plan) {
-  verify_homes(plan);
-  for (const Program& p : plan.programs) verify_program(plan, p);
 }
 
 }  // namespace aloft

@@ -189,8 +189,9 @@ std::string print(const Plan& plan);
 // In a line, of a device: "the plan of a step (parameters 3.1 MiB, activations 20.0 MiB)".
 std::string arenas_text(const Plan& plan, int device = 0);
 
-// Overlaps of live buffers, references out of range, types larger than buffers, instructions
-// reading what was never written, races between streams: InternalError.
+// Refuses (verify.cpp) what shares memory and must not, references out of range, types larger than
+// buffers, what is read or returned and was never written or is gone, kernels on memory that is not
+// at hand, races between streams: InternalError.
 void verify(const Plan& plan);
 
 }  // namespace aloft

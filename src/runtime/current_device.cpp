@@ -1,6 +1,7 @@
 #include "runtime/current_device.h"
 
 #include <atomic>
+#include <string>
 
 #include "base/error.h"
 
@@ -8,6 +9,7 @@ namespace aloft {
 namespace {
 std::atomic<Device*> of_the_process = nullptr;
 std::atomic<Device& (*)()> opener = nullptr;
+std::atomic<Device& (*)(std::string_view)> by_name = nullptr;
 thread_local Device* of_this_thread = nullptr;
 }  // namespace
 
@@ -16,6 +18,17 @@ void set_default_device(Device& device) { of_the_process = &device; }
 void set_default_device(Device& (*open)()) {
   opener = open;
   of_the_process = nullptr;
+}
+
+void set_device_opener(Device& (*open)(std::string_view)) { by_name = open; }
+
+Device& device_named(std::string_view name) {
+  const auto open = by_name.load();
+  if (!open)
+    throw EnvironmentError("E0403", "nobody opens devices by their names")
+        .saw("'" + std::string(name) + "'")
+        .advice("include <aloft/aloft.h>, or call set_device_opener(open_device) first");
+  return open(name);
 }
 
 namespace {

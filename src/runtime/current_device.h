@@ -1,6 +1,8 @@
 // The device that a thread makes models on and calls ops on, where nothing else is said.
 #pragma once
 
+#include <string_view>
+
 #include "runtime/device.h"
 
 namespace aloft {
@@ -9,6 +11,10 @@ namespace aloft {
 // command line, include/aloft/aloft.h); opened when it is asked for first.
 void set_default_device(Device& (*open)());
 void set_default_device(Device& device);
+// How a device is opened by its name, for a recipe that names one; set by the same.
+void set_device_opener(Device& (*open)(std::string_view name));
+// UserError E0332 where there is none of this name, EnvironmentError E0403 where no opener was set.
+Device& device_named(std::string_view name);
 // This thread's. EnvironmentError E0403 where none was set, and what opening it throws.
 Device& current_device();
 

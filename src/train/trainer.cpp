@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
+#include "runtime/current_device.h"
 #include "train/data_record.h"
 #include "train/health.h"
 #include "train/interrupt.h"
@@ -477,6 +478,8 @@ TrainResult run_training(const Recipe& recipe, const TrainOptions& options) {
           .saw("a null pointer in TrainOptions::listeners")
           .need("listeners that outlive the run");
   if (!options.resume) check_choices(options.choices, recipe.precision);
+  std::optional<DeviceScope> on;
+  if (!recipe.train.device.empty()) on.emplace(device_named(recipe.train.device));
   return Training(recipe, options).run();
 }
 

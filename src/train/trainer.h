@@ -48,13 +48,13 @@ struct TrainResult {
   std::string sample;  // the newest text that the model wrote
 };
 
-// Runs a recipe from the start, or on from its newest healthy checkpoint, until its last step,
-// until a listener stops it (train.patience is one), or until SIGINT, SIGTERM or SIGHUP (the step
-// is finished, a checkpoint saved, exit Interrupted; before the first step Interrupted is thrown).
-// Whatever is thrown on the way, what is healthy is saved first; what is thrown of the last sample
-// or of the report comes behind the end, and run.json says finished. DivergedError E0810 when the
-// loss scaler gives up, E0822 when the run's end is worth nothing; the errors of data, recipe,
-// files and run directory.
+// Runs a recipe, on the device that it names or else on this thread's, from the start, or on from
+// its newest healthy checkpoint, until its last step, until a listener stops it (train.patience is
+// one), or until SIGINT, SIGTERM or SIGHUP (the step is finished, a checkpoint saved, exit
+// Interrupted; before the first step Interrupted is thrown). Whatever is thrown on the way, what is
+// healthy is saved first; what is thrown of the last sample or of the report comes behind the end,
+// and run.json says finished. DivergedError E0810 when the loss scaler gives up, E0822 when the
+// run's end is worth nothing; the errors of data, recipe, files and run directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 
 }  // namespace aloft

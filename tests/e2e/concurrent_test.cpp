@@ -188,6 +188,60 @@ TEST(ConcurrentProducts, TeamsOfTwoKeepTheirBits) {
 }
 
 // One program has one memory. A second caller is refused in words, never answered with garbage.
+// Its numbers can be read; ops and gradients would meet another thread's tape.
+TEST(TensorsOfAnotherThread, AreReadAndComputeNothing) {
+  use_cpu();
+  std::vector<Tensor> kept;
+  std::vector<float> values;
+  const auto compute = [&] {
+    manual_seed(5);
+    Net<3> model;
+    const VariablePtr w = model.parameters()[0];
+    kept = {from_floats({1, 2, 3}, {3}),
+            sum(model(from_floats(std::vector<float>(24, 1), {1, 24}))),
+            current_emitter().state(w)};
+    values = kept[2].to_floats();
+    eager().let_go_of(*w);
+    w->buffer->write<float>(0, 1)[0] = 7;  // then the model goes
+  };
+  std::thread(compute).join();
+  EXPECT_EQ(kept[0].to_floats(), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(kept[2].to_floats(), values);
+  const double total = kept[1].item();
+  const auto expect_refused = [&](const auto& use, const char* whose) {
+    try {
+      use();
+      FAIL() << whose;
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code(), "E0304");
+      EXPECT_NE(std::string(e.what()).find(whose), std::string::npos) << e.what();
+    }
+  };
+  const auto refuses_all = [&](const char* whose) {
+    expect_refused([&] { relu(kept[0]); }, whose);
+    expect_refused([&] { kept[0] + kept[0]; }, whose);
+    expect_refused([&] { kept[1].backward(); }, whose);
+  };
+  refuses_all("an ended thread");
+  // The next thread takes the session over; what the first left is as foreign to it.
+  std::thread([&] {
+    const Tensor own = from_floats({4}, {1});
+    EXPECT_EQ(relu(own).item(), 4);
+    EXPECT_EQ(kept[1].item(), total);
+  }).join();
+  EXPECT_EQ(kept[1].item(), total);
+  std::latch computed(1), done(1);
+  std::thread other([&] {
+    compute();
+    computed.count_down();
+    done.wait();
+  });
+  computed.wait();
+  refuses_all("another thread");
+  done.count_down();
+  other.join();
+}
+
 TEST(OneProgram, RefusesASecondCaller) {
   use_cpu();
   std::atomic<int> right = 0, refused = 0, other = 0;

@@ -140,7 +140,7 @@ TEST_F(HostileArguments, ThatAreAxes) {
   };
   for (const auto& [name, f] : functions) {
     for (const I axis : {-3, -2, -1})
-      check(name, [&, &f = f] {
+      check(name, [&, &name = name, &f = f] {
         const Tensor back = f(axis), front = f(axis + 3);
         EXPECT_EQ(back.shape(), front.shape()) << name << axis;
         EXPECT_EQ(back.to_vector(), front.to_vector()) << name << axis;

@@ -154,6 +154,28 @@ TEST_F(Trainer, ARunThatDivergesIsReportedAllTheSame) {
   EXPECT_EQ(metrics("diverged").size(), record["error"]["step"].get<std::size_t>());
 }
 
+struct Runs : Observer {
+  void program_begins(const ProgramEvent&) override { ++count; }
+  int count = 0;
+};
+
+// The thread's own device stays what it is.
+TEST_F(Trainer, RunsOnTheDeviceThatTheRecipeNames) {
+  Device& before = current_device();
+  Device& named = open_device("sim:delays=7");
+  Runs here, there;
+  {
+    const Observing looking_here(before, here), looking_there(named, there);
+    run("there", {"train.device=sim:delays=7"});
+  }
+  EXPECT_GT(there.count, 12);
+  EXPECT_EQ(here.count, 0);
+  EXPECT_EQ(&current_device(), &before);
+  run("here");
+  EXPECT_EQ(bytes("there", "step-000012", "model.safetensors"),
+            bytes("here", "step-000012", "model.safetensors"));
+}
+
 // Same numbers from both runners, to the bit where no pass changes the arithmetic.
 class Modes : public testing::TestWithParam<const char*> {};
 

@@ -43,6 +43,7 @@ struct Outcome {
 inline void use_cpu() {
   static const bool once = [] {
     use_device(chosen_device);
+    set_device_opener(open_device);
     current_device();  // brings the host's threads
     return true;
   }();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
@@ -47,7 +48,7 @@ void expect_equal(const Seen& seen, const Seen& cpu, const std::string& what) {
     EXPECT_TRUE(seen.states[i] == cpu.states[i]) << what << ", variable " << i;
 }
 
-void put_all(models::Gpt2& model, Optimizer& optimizer, const Home& home) {
+void put_all(const nn::Module& model, const Optimizer& optimizer, const Home& home) {
   for (const auto& list : {model.parameters(), optimizer.state()})
     for (const VariablePtr& v : list) v->home = home;
 }
@@ -95,7 +96,7 @@ TEST_P(Homes, MomentsInPartsOnTwoDevices) {
       put_moment(o, 1, home);
     };
     expect_equal(run_on(first, GetParam(), place,
-                        [&](Executor& e) {
+                        [&, &second = second](Executor& e) {
                           const std::size_t here = bytes_at(e.plan(), {Arena::Optimizer, {}}),
                                             there = bytes_at(e.plan(),
                                                              {Arena::Optimizer, {.shard = {1, 2}}});
@@ -170,6 +171,36 @@ TEST(Copies, APlanWithoutOneOfItsWaitsIsRefused) {
         ++removed;
       }
   EXPECT_GT(removed, 2);
+}
+
+// What an update gives a variable elsewhere is tapped before it goes there.
+TEST(Copies, TapsOfUpdatesOfWhatIsAway) {
+  e2e::use_cpu();
+  const auto train = [](const std::string& device, const Home& home) {
+    const DeviceScope on(open_device(device));
+    manual_seed(3);
+    models::Mlp model({6, 40, 3});
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.01}, "O2:bf16");
+    put_all(model, opt, home);
+    auto step = compile(
+        [&, &net = net, &opt = opt](const Tensor& x) {
+          const Tensor y = net(x);
+          return minimize(mean(y * y), opt);
+        },
+        {.taps = {"update:*"}});
+    std::map<std::string, std::vector<double>> seen;
+    for (int i = 0; i < 3; ++i) {
+      step(from_floats(std::vector<float>(24, 0.5F + static_cast<float>(i)), {4, 6}));
+      for (const Tap& t : step.taps())
+        seen[t.name + "#" + std::to_string(i)] = step.tap(t.name).to_vector();
+    }
+    return seen;
+  };
+  const auto cpu = train("cpu", {});
+  EXPECT_GT(cpu.size(), 6u);
+  EXPECT_EQ(train("sim:delays=18", {Space::Host}), cpu);
+  EXPECT_EQ(train("sim", {.shards = {&open_device("sim"), &open_device("sim:delays=19")}}), cpu);
+  EXPECT_EQ(train("cpu", {.shards = {&open_device("cpu"), &open_device("sim")}}), cpu);
 }
 
 TEST(Copies, EagerCodeReadsAndWritesWhatIsAway) {
