@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/device_features.h"
 #include "cli/machine.h"
 #include "cli/verb.h"
 
@@ -24,6 +25,15 @@ std::uint64_t cache_bytes(int name) {
   return bytes > 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
+// Of one device that the command line names.
+ExitCode one_device(bool as_json, const Device& device) {
+  if (as_json)
+    print_result("{}\n", features_json(device).dump(2));
+  else
+    for (const auto& [what, how] : features_text(device)) print_result("{:<18}{}\n", what, how);
+  return ExitCode::Ok;
+}
+
 ExitCode devices(bool as_json, bool measure) {
   const std::string isa = cpu::describe(cpu::cpu_features());
   json device = {{"backend", "cpu"},
@@ -34,7 +44,8 @@ ExitCode devices(bool as_json, bool measure) {
                    {"l2_bytes", cache_bytes(_SC_LEVEL2_CACHE_SIZE)},
                    {"l3_bytes", cache_bytes(_SC_LEVEL3_CACHE_SIZE)}}},
                  {"memory_bytes", static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                                      static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE))}};
+                                      static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE))},
+                 {"features", features_json(open_device("cpu"))}};
   if (measure) {
     log_info("measuring: products of 512 x 1024 x 512, and a stream through memory");
     const cpu::MatmulRates rates = cpu::measure_matmul_rates();
@@ -46,8 +57,10 @@ ExitCode devices(bool as_json, bool measure) {
     json all = json::array({device});
     for (const DeviceKind& kind : device_kinds())
       if (kind.name != "cpu")
-        all.push_back(
-            {{"backend", kind.name}, {"summary", kind.summary}, {"variants", kind.variants}});
+        all.push_back({{"backend", kind.name},
+                       {"summary", kind.summary},
+                       {"variants", kind.variants},
+                       {"features", features_json(open_device(kind.name))}});
     print_result("{}\n", all.dump(2));
     return ExitCode::Ok;
   }
@@ -75,11 +88,16 @@ ExitCode devices(bool as_json, bool measure) {
 Action devices_verb(CLI::App& app) {
   struct Options {
     bool json = false, no_measure = false;
+    std::string device;
   };
   auto o = std::make_shared<Options>();
   app.add_flag("--json", o->json, "a list of objects");
   app.add_flag("--no-measure", o->no_measure, "only what is there, without measuring its speed");
-  return [o] { return devices(o->json, !o->no_measure); };
+  app.add_option("--device", o->device, "only what this device can do: sim:910B3");
+  return [o, named = app.get_option("--device")] {
+    if (*named) return one_device(o->json, open_device(o->device));
+    return devices(o->json, !o->no_measure);
+  };
 }
 
 }  // namespace aloft::cli

@@ -16,11 +16,13 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/device_features.h"
 #include "cli/device_option.h"
 #include "cli/machine.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
+#include "runtime/current_device.h"
 #include "runtime/threads.h"
 
 namespace aloft::cli {
@@ -112,6 +114,13 @@ Finding huge_pages() {
           off ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)" : ""};
 }
 
+Finding device() {
+  std::vector<std::string> words;
+  for (const auto& [what, how] : features_text(current_device()))
+    words.push_back(what == "device" ? how : what + " " + how);
+  return {"device", "ok", join(words, "; "), ""};
+}
+
 // The table is a result, and read by who asks for it; a status that is no success says why itself.
 void refuse_failed(const std::vector<Finding>& findings) {
   EnvironmentError e("E0407", "a check has failed");
@@ -131,6 +140,7 @@ ExitCode doctor(bool as_json) {
                                       threads(),
                                       load(),
                                       library(),
+                                      device(),
                                       memory(),
                                       huge_pages(),
                                       cache(),

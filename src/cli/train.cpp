@@ -4,6 +4,7 @@
 #include <csignal>
 #include <optional>
 
+#include "backends/catalog.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
@@ -21,7 +22,8 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string recipe, out, mode, device;
+  std::string recipe, out, mode;
+  std::optional<std::string> device;
   std::optional<std::string> choices;
   std::vector<std::string> set;
   std::int64_t steps = -1, threads = -1;
@@ -61,7 +63,7 @@ ExitCode train(const Options& o) {
   if (o.steps >= 0) overrides.push_back({"train.steps", std::to_string(o.steps)});
   if (o.threads >= 0) overrides.push_back({"train.threads", std::to_string(o.threads)});
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
-  if (!o.device.empty()) overrides.push_back({"train.device", "\"" + o.device + "\""});
+  if (o.device) overrides.push_back({"train.device", "\"" + open_device(*o.device).name() + "\""});
   const Recipe recipe = load_recipe(o.recipe, overrides);
   if (o.print_config) {
     print_result("{}", print_config(recipe));

@@ -289,10 +289,15 @@ void Executor::end(Ready& ready) {
   if (ready.turns) ready.turns->end_run();
 }
 
-void Executor::run_on_stream(Ready& ready, std::size_t i) {
-  const Instruction& ins = ready.program->instructions[i];
+Stream& Executor::wait_for(Ready& ready, const Instruction& ins) {
   Stream& stream = stream_of(ins);
   for (const int event : ins.waits) stream.wait(ready.events[static_cast<std::size_t>(event)]);
+  return stream;
+}
+
+void Executor::run_on_stream(Ready& ready, std::size_t i) {
+  const Instruction& ins = ready.program->instructions[i];
+  Stream& stream = wait_for(ready, ins);
   run_step(ready, i);
   if (ins.signals >= 0) ready.events[static_cast<std::size_t>(ins.signals)] = stream.record();
 }
@@ -316,7 +321,6 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
     std::vector<Buffer> in, out;
     for (std::size_t r = 0; r < ins.in.size(); ++r) in.push_back(ready.in(i, r));
     for (std::size_t r = 0; r < ins.out.size(); ++r) out.push_back(ready.out(i, r));
-    Stream& stream = stream_of(ins);
     OpEvent e{.program = program.name,
               .instruction = static_cast<int>(i),
               .call = ins.call,
@@ -330,9 +334,11 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
               .stream = ins.stream,
               .at = at};
     telling.tell([&](Observer& o) { o.before(e); });
+    Stream& stream = wait_for(ready, ins);
     e.begin = stream.record();
-    run_on_stream(ready, i);
+    run_step(ready, i);
     e.end = stream.record();
+    if (ins.signals >= 0) ready.events[static_cast<std::size_t>(ins.signals)] = e.end;
     telling.tell([&](Observer& o) { o.after(e); });
   }
   end(ready);

@@ -85,6 +85,7 @@ class Executor {
   Stream& stream_of(const Instruction& ins) const;
   void begin(Ready& ready);
   void run_step(Ready& ready, std::size_t i);
+  Stream& wait_for(Ready& ready, const Instruction& ins);
   void run_on_stream(Ready& ready, std::size_t i);
   void end(Ready& ready);
   void find_writes(Ready& ready, const VariablesOf& variables);

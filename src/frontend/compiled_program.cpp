@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -141,9 +142,7 @@ std::string text_of(const CompiledProgram& program, int threads) {
 std::optional<CompiledProgram> compiled_from(std::string_view text) {
   try {
     return read(text);
-  } catch (const json::exception&) {
-    return std::nullopt;
-  } catch (const Error&) {
+  } catch (const std::exception&) {  // of our own, of JSON, no memory for a number of things
     return std::nullopt;
   }
 }
@@ -161,10 +160,12 @@ bool has_inputs_of(const Program& program, const Graph& traced) {
 }
 
 bool has_outputs_of(const Program& program, const Graph& traced) {
-  std::unordered_map<std::string_view, bool> has;
-  for (const NamedRef& r : program.outputs) has[r.name] = true;
-  return std::ranges::all_of(traced.outputs(),
-                             [&](const GraphOutput& o) { return has.contains(o.name.str()); });
+  std::unordered_map<std::string_view, TensorType> has;
+  for (const NamedRef& r : program.outputs) has.emplace(r.name, r.ref.type);
+  return std::ranges::all_of(traced.outputs(), [&](const GraphOutput& o) {
+    const auto it = has.find(o.name.str());
+    return it != has.end() && it->second == traced.type(o.value);
+  });
 }
 
 bool has_variables_of(const CompiledProgram& p, const Graph& traced) {
@@ -173,6 +174,7 @@ bool has_variables_of(const CompiledProgram& p, const Graph& traced) {
     return v && traced.type(*v) == s.type;
   };
   return std::ranges::all_of(p.lowered.state, is_known) &&
+         p.graph.updates().size() == traced.updates().size() &&
          std::ranges::all_of(p.graph.updates(), [&](const StateUpdate& u) {
            return traced.find_state(u.id).has_value();
          });

@@ -46,13 +46,20 @@ std::string numbers_text(const Graph& g) {
 
 }  // namespace
 
+namespace {
+// With its length in front, so that no text is taken for two.
+std::string part(std::string_view text) {
+  return std::to_string(text.size()) + ":" + std::string(text) + "\n";
+}
+}  // namespace
+
 std::string cache_key(const CompileSubject& s) {
   if (s.options.dump || build_id().empty()) return {};
-  std::string text = build_id() + "\n" + device_text(s.device) + "\n" + std::to_string(s.threads) +
-                     " " + std::to_string(s.input_homes);
-  for (const std::string& pass : s.options.skip) text += "\nskip " + pass;
-  for (const auto& [name, value] : s.choices) text += "\nchoice " + name + "=" + value;
-  text += "\n" + numbers_text(s.traced) + "\n" + print(s.traced);
+  std::string text = part(build_id()) + part(device_text(s.device)) +
+                     part(std::to_string(s.threads) + " " + std::to_string(s.input_homes));
+  for (const std::string& pass : s.options.skip) text += "skip " + part(pass);
+  for (const auto& [name, value] : s.choices) text += "choice " + part(name) + part(value);
+  text += part(numbers_text(s.traced)) + print(s.traced);
   return hex16(hash64(text)) + hex16(hash64(text, 1));
 }
 
@@ -122,9 +129,12 @@ struct Entry {
 
 // Entries, and what a process that was killed left half written; nothing of others.
 bool is_ours(const Path& path) {
-  const std::string name = path.filename().string();
-  return name.ends_with(".plan") || (name.starts_with(".") && name.ends_with(".tmp") &&
-                                     name.find(".plan.") != std::string::npos);
+  std::string name = path.filename().string();
+  if (name.starts_with(".") && name.ends_with(".tmp")) name.erase(0, 1);
+  constexpr std::size_t kDigits = 32;
+  const std::string_view end = std::string_view(name).substr(std::min(kDigits, name.size()));
+  return name.find_first_not_of("0123456789abcdef") == kDigits &&
+         (end == ".plan" || (end.starts_with(".plan.") && end.ends_with(".tmp")));
 }
 }  // namespace
 

@@ -40,6 +40,7 @@ void samples(Samples& s) {
   one({.momentum = 0.875}, f32, f32, true, 0);
   one({.momentum = 0.875, .dampening = 0.5, .weight_decay = 0.125}, f32, bf16, true, 3);
   one({.momentum = 0.875, .nesterov = true}, f32, f16, true, 3);
+  one({.momentum = 1e-60}, f32, f32, true, 0);  // 0 in f32, and kept all the same
   one({.has_master = true, .momentum = 0.875}, bf16, bf16, true, 3);
   one({.has_master = true, .momentum = 0.875}, f16, f16, false, 3);
   one({.momentum = 0.875, .weight_decay = 0.125}, bf16, bf16, true, 3);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "plan/lifetime.h"
+#include "runtime/current_device.h"
 #include "runtime/threads.h"
 #include "train/model_json.h"
 #include "train/record_json.h"
@@ -19,6 +20,7 @@ json run_record(const Session& s, const DatasetInfo& data, const Programs* progr
   json record = {{"aloft", ALOFT_VERSION},
                  {"started", utc_timestamp()},
                  {"machine", machine},
+                 {"device", current_device().name()},
                  {"threads", host_threads().count()},
                  {"mode", s.recipe.train.mode},
                  {"recipe", json_of(s.recipe)},

@@ -8,9 +8,12 @@ import project
 
 # what, pattern, folders below src that may, what to use
 RULES = [
+    # Those that hand it to kernels.
     ("takes the address of a tensor's memory", r"[.>]address\(\)",
-     ("runtime/", "backends/", "exec/"), "read() and write() of runtime/buffer.h"),
-    ("maps a device's memory", r"[.>]map\(\s*\*?\w+(?:\(\))?(?:\.|->)?block|\.map\(\*",
+     ("runtime/", "backends/", "exec/executor.cpp", "exec/launch.cpp"), "read() and write() of runtime/buffer.h"),
+    ("follows the address of a tensor's memory", r"_cast<[^<>]*>\([^;]*[.>]address\(\)",
+     ("runtime/", "backends/"), "read() and write() of runtime/buffer.h"),
+    ("maps a device's memory", r"[.>]map\(",
      ("runtime/", "backends/"), "read() and write() of runtime/buffer.h"),
     ("speaks to OpenMP", r"\bomp_\w+|#\s*pragma\s+omp\b|<omp\.h>|\b_OPENMP\b",
      ("backends/cpu/",), "host_threads() of runtime/threads.h"),
@@ -19,8 +22,9 @@ RULES = [
 ]
 
 # Functions that a header of these folders declares and that give the address of elements.
-RAW = re.compile(r"^\s*(?:virtual\s+|static\s+|inline\s+)*(?:const\s+)?(?:void|float|double|T|std::byte|"
-                 r"std::u?int\d+_t)\s*(?:const\s*)?\*\s*(\w+)\s*\(", re.M)
+RAW = re.compile(r"^\s*(?:virtual\s+|static\s+|inline\s+)*(?:const\s+)?(?:(?:void|float|double|"
+                 r"T|unsigned char|std::byte|std::u?int\d+_t)\s*(?:const\s*)?\*|std::span<(?:const )?(?:float|double|T|"
+                 r"std::byte|std::u?int\d+_t)>)\s*(\w+)\s*\(", re.M)
 RAW_FOLDERS = ("frontend/", "exec/executor.h", "exec/launch.h", "graph/", "models/", "nn/", "optim/", "train/", "types/")
 
 
@@ -53,11 +57,13 @@ class Doors(unittest.TestCase):
 
     def test_the_rules_find_what_they_are_for(self):
         found = [re.search(pattern, text) for (_, pattern, _, _), text in zip(RULES, (
-            "step.in.push_back(b.address());", "device.map(*from.block());",
+            "step.in.push_back(b.address());", "*static_cast<float*>(b.address()) = 1;", "device.map(block);",
             "#pragma omp parallel for", "use_device(cpu_device());"))]
         self.assertTrue(all(found), found)
         self.assertTrue(RAW.search("  const float* output(std::string_view name) const;"))
         self.assertTrue(RAW.search("  T* input(int n) const {"))
+        self.assertTrue(RAW.search("  unsigned char* bytes();"))
+        self.assertTrue(RAW.search("  std::span<float> values(const Variable& v);"))
         self.assertFalse(RAW.search("  void run(const Buffer& b);"))
 
 

@@ -224,6 +224,8 @@ TEST_F(Cache, KeysTellEverythingApart) {
   EXPECT_NE(key(graph, plain, none, 3), usual);
   EXPECT_NE(key(graph, plain, none, 2, 2), usual);  // homes of each input
   EXPECT_NE(key(graph, plain, chosen, 2), usual);
+  EXPECT_NE(key(graph, plain, std::map<std::string, std::string>{{"a", "1\nchoice b=2"}}, 2),
+            key(graph, plain, std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}}, 2));
   EXPECT_NE(key(graph, {.skip = {"cse"}}, none, 2), usual);
   // Somebody looks at each pass: they must run.
   EXPECT_EQ(key(graph, {.dump = [](int, std::string_view, const Graph&) {}}, none, 2), "");
@@ -343,6 +345,7 @@ TEST_F(Cache, StaysWithinItsBytes) {
     hours_ago(i, 10 - i);
   }
   TemporaryFolder::put(folder_ / "small" / "foreign.txt", std::string(10 * bytes, 'x'));
+  TemporaryFolder::put(folder_ / "small" / "mine.plan", std::string(10 * bytes, 'x'));
   ASSERT_TRUE(cache.find(key(0)));  // used now: the second is the oldest
   cache.keep(key(3), compiled("g"), 1);
   EXPECT_TRUE(cache.find(key(0)));
@@ -350,6 +353,7 @@ TEST_F(Cache, StaysWithinItsBytes) {
   EXPECT_TRUE(cache.find(key(2)));
   EXPECT_TRUE(cache.find(key(3)));
   EXPECT_TRUE(path_exists(folder_ / "small" / "foreign.txt"));
+  EXPECT_TRUE(path_exists(folder_ / "small" / "mine.plan"));
   const PlanCache tiny(folder_ / "tiny", bytes / 2);
   tiny.keep(key(0), compiled("g"), 1);
   EXPECT_FALSE(tiny.find(key(0)));

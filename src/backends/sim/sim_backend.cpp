@@ -8,6 +8,7 @@
 #include "backends/sim/compute_pool.h"
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
+#include "ops/evaluate.h"
 #include "ops/op.h"
 
 namespace aloft::sim {
@@ -32,8 +33,8 @@ class SimPrepared : public Prepared {
       : kernel_(std::move(kernel)),
         threads_(call.threads),
         symbols_(call.symbols()),
-        in_(call.in),
-        out_(call.out),
+        call_(call),
+        profile_(profile),
         seconds_(seconds_of(call, profile)) {}
 
   std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
@@ -55,14 +56,26 @@ class SimPrepared : public Prepared {
     auto& stream = static_cast<SimStream&>(*args.stream);
     const SimDevice& device = stream.device();
     Work work{kernel_, {}, {}, {}, {args.symbols.begin(), args.symbols.end()}, {}};
-    for (std::size_t i = 0; i < in_.size(); ++i)
-      work.in.push_back(operand(device, args.in[i], in_[i], work));
-    for (std::size_t i = 0; i < out_.size(); ++i)
-      work.out.push_back(operand(device, args.out[i], out_[i], work));
+    for (std::size_t i = 0; i < call_.in.size(); ++i)
+      work.in.push_back(operand(device, args.in[i], call_.in[i], work));
+    for (std::size_t i = 0; i < call_.out.size(); ++i)
+      work.out.push_back(operand(device, args.out[i], call_.out[i], work));
     if (const std::size_t bytes = kernel_->scratch_bytes())
       work.scratch = device.real(args.scratch, bytes);
-    stream.enqueue(std::string(args.name), seconds_,
+    stream.enqueue(std::string(args.name), seconds_at(args.symbols),
                    [work, threads = threads_] { compute(threads, [&] { work.run(); }); });
+  }
+
+  // With the lengths of this run: a short batch takes less.
+  double seconds_at(std::span<const std::int64_t> lengths) const {
+    if (symbols_.empty()) return seconds_;
+    SymbolValues values;
+    for (std::size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i]] = lengths[i];
+    CallSpec call = call_;
+    call.attrs = bind_lengths(call.attrs, values);
+    for (auto* types : {&call.in, &call.out})
+      for (TensorType& t : *types) t = bind_lengths(t, values);
+    return seconds_of(call, profile_);
   }
 
   // A call with its operands' real memory, which it keeps.
@@ -86,8 +99,9 @@ class SimPrepared : public Prepared {
   std::shared_ptr<const Prepared> kernel_;
   int threads_;
   std::vector<Name> symbols_;
-  std::vector<TensorType> in_, out_;
-  double seconds_;
+  CallSpec call_;
+  const Profile& profile_;
+  double seconds_;  // at the lengths' bounds
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-// numbers: lr, momentum, 1 - dampening, weight decay (0: none), 1 for nesterov; flag: this is the
-// first update, whose gradient becomes the momentum.
+// numbers: lr, momentum, 1 - dampening, weight decay (0: none), 1 for nesterov, 1 with a momentum,
+// be it one that is 0 in f32; flag: this is the first update, whose gradient becomes the momentum.
 template <int kMoments>
 void sgd_steps(const UpdateRun& r, const UpdateNumbers& k) {
   const Floats d;
@@ -29,7 +29,7 @@ void sgd_steps(const UpdateRun& r, const UpdateNumbers& k) {
 }
 
 void sgd_run(const UpdateRun& r, const UpdateNumbers& k) {
-  if (k.number[1] != 0)
+  if (k.number[5] != 0)
     sgd_steps<1>(r, k);
   else
     sgd_steps<0>(r, k);
@@ -58,6 +58,7 @@ class Sgd : public UpdateCode {
     k.number[2] = f(1 - a_.dampening);
     k.number[3] = f(a_.weight_decay);
     k.number[4] = a_.nesterov;
+    k.number[5] = a_.momentum != 0;
     k.flag = applied == 0;
     return k;
   }

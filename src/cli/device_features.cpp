@@ -1,0 +1,52 @@
+#include "cli/device_features.h"
+
+#include "base/text.h"
+
+namespace aloft::cli {
+namespace {
+
+constexpr DType kKinds[] = {DType::F32, DType::BF16, DType::F16};
+
+std::vector<std::string> types(const Capability& c, bool (Capability::*can)(DType) const) {
+  std::vector<std::string> names;
+  for (const DType t : kKinds)
+    if ((c.*can)(t)) names.emplace_back(name_of(t));
+  return names;
+}
+
+std::string text_of(const Features::SpaceSize& s) {
+  return std::string(name_of(s.space)) + (s.bytes ? " " + human_bytes(s.bytes) : ", no limit");
+}
+
+}  // namespace
+
+nlohmann::json features_json(const Device& device) {
+  const Features& f = device.features();
+  nlohmann::json spaces = nlohmann::json::object();
+  for (const auto& s : f.spaces)
+    spaces[std::string(name_of(s.space))] = s.bytes ? nlohmann::json(s.bytes) : nlohmann::json();
+  return {{"name", device.name()},
+          {"stores", types(f.capability, &Capability::stores)},
+          {"multiplies", types(f.capability, &Capability::computes)},
+          {"streams", f.streams},
+          {"is_asynchronous", f.is_asynchronous},
+          {"shares_host_memory", f.shares_host_memory},
+          {"is_deterministic", f.is_deterministic},
+          {"alignment_bytes", f.alignment},
+          {"spaces", spaces}};
+}
+
+std::vector<std::pair<std::string, std::string>> features_text(const Device& device) {
+  const Features& f = device.features();
+  std::vector<std::string> spaces;
+  for (const auto& s : f.spaces) spaces.push_back(text_of(s));
+  return {{"device", device.name()},
+          {"stores", join(types(f.capability, &Capability::stores), " ")},
+          {"multiplies", join(types(f.capability, &Capability::computes), " ")},
+          {"streams",
+           std::to_string(f.streams) + (f.is_asynchronous ? ", work goes on beside the host" : "")},
+          {"memory", f.shares_host_memory ? "the host's" : join(spaces, "; ")},
+          {"same inputs", f.is_deterministic ? "the same bits" : "not always the same bits"}};
+}
+
+}  // namespace aloft::cli
