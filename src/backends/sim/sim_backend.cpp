@@ -14,6 +14,9 @@
 namespace aloft::sim {
 namespace {
 
+// Where an operand without elements lies: copies of no bytes take no null either.
+alignas(64) std::byte nothing[64];
+
 // By the op's own cost: the arithmetic or the memory, whichever takes longer.
 double seconds_of(const CallSpec& call, const Profile& p) {
   const OpDef* op = find_op(call.op);
@@ -92,7 +95,7 @@ class SimPrepared : public Prepared {
 
   static void* operand(const SimDevice& device, void* address, const TensorType& type, Work& work) {
     const std::size_t bytes = type.max_bytes();
-    if (bytes == 0) return nullptr;
+    if (bytes == 0) return nothing;
     return work.held.emplace_back(device.real(address, bytes)).address();
   }
 
