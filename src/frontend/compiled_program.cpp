@@ -5,7 +5,6 @@
 #include <charconv>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -144,59 +143,6 @@ std::optional<CompiledProgram> compiled_from(std::string_view text) {
     return read(text);
   } catch (const std::exception&) {  // of our own, of JSON, no memory for a number of things
     return std::nullopt;
-  }
-}
-
-namespace {
-
-bool has_inputs_of(const Program& program, const Graph& traced) {
-  std::unordered_map<std::string, TensorType> known;
-  for (std::uint32_t n : traced.inputs())
-    known.emplace(std::get<std::string>(*traced.node(n).attrs.find("name")), traced.node(n).out[0]);
-  return std::ranges::all_of(program.inputs, [&](const NamedRef& r) {
-    const auto it = known.find(r.name);
-    return it != known.end() && it->second == r.ref.type;
-  });
-}
-
-bool has_outputs_of(const Program& program, const Graph& traced) {
-  std::unordered_map<std::string_view, TensorType> has;
-  for (const NamedRef& r : program.outputs) has.emplace(r.name, r.ref.type);
-  return std::ranges::all_of(traced.outputs(), [&](const GraphOutput& o) {
-    const auto it = has.find(o.name.str());
-    return it != has.end() && it->second == traced.type(o.value);
-  });
-}
-
-bool has_variables_of(const CompiledProgram& p, const Graph& traced) {
-  const auto is_known = [&](const StateSlot& s) {
-    const auto v = traced.find_state(s.id);
-    return v && traced.type(*v) == s.type;
-  };
-  return std::ranges::all_of(p.lowered.state, is_known) &&
-         p.graph.updates().size() == traced.updates().size() &&
-         std::ranges::all_of(p.graph.updates(), [&](const StateUpdate& u) {
-           return traced.find_state(u.id).has_value();
-         });
-}
-
-}  // namespace
-
-bool is_of(const CompiledProgram& p, const Graph& traced, const ChooseKernel& choose) {
-  const Program& program = p.lowered.program;
-  if (program.name != traced.name.str() || !has_inputs_of(program, traced) ||
-      !has_outputs_of(program, traced) || !has_variables_of(p, traced))
-    return false;
-  const auto runs_here = [&](const Instruction& i) {
-    if (i.copy) return true;  // streams do that, no kernel
-    const KernelChoice here = choose(i.call);
-    const std::size_t scratch = i.scratch < 0 ? 0 : program.buffers[i.scratch].bytes;
-    return here.kernel == i.kernel && here.refusals == i.refusals && here.scratch_bytes == scratch;
-  };
-  try {
-    return std::ranges::all_of(program.instructions, runs_here);
-  } catch (const Error&) {  // a call that no compiler would have made
-    return false;
   }
 }
 

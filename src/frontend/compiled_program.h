@@ -34,9 +34,9 @@ std::string text_of(const CompiledProgram& program, int threads);
 // type is checked as those of a Plan are (plan/json.cpp).
 std::optional<CompiledProgram> compiled_from(std::string_view text);
 
-// Whether a program that was read is one for this trace on this device: its name, inputs, outputs
-// and variables are those of `traced`, and each call gets the kernel and the scratch that
-// `choose` gives it here.
+// Whether a program that was read is one for this trace on this device (same_program.cpp): its
+// name, inputs, outputs and variables are those of `traced`, each call has the results that its op
+// gives, and gets the kernel and the scratch that `choose` gives it here.
 bool is_of(const CompiledProgram& program, const Graph& traced, const ChooseKernel& choose);
 
 }  // namespace aloft

@@ -67,6 +67,10 @@ std::vector<Device*> peers_of(Device& first, const StateTable& variables) {
   for (const auto& [id, v] : variables.by_id()) {
     const std::vector<Device*>& shards = v->home.shards;
     if (shards.size() < 2) continue;
+    if (std::ranges::find(shards, nullptr) != shards.end())
+      throw UserError("E0333", "a part of a variable lies on no device")
+          .saw("'" + v->name.str() + "' with a null pointer in home.shards")
+          .need("a device for each part");
     const std::size_t common = std::min(devices.size(), shards.size());
     if (!std::equal(shards.begin(), shards.begin() + static_cast<std::ptrdiff_t>(common),
                     devices.begin()))

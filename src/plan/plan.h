@@ -190,8 +190,8 @@ std::string print(const Plan& plan);
 std::string arenas_text(const Plan& plan, int device = 0);
 
 // Refuses (verify.cpp) what shares memory and must not, references out of range, types larger than
-// buffers, what is read or returned and was never written or is gone, kernels on memory that is not
-// at hand, races between streams: InternalError.
+// buffers, lengths that are not the program's, what is read or returned and was never written or is
+// gone, kernels on memory that is not at hand, races between streams: InternalError.
 void verify(const Plan& plan);
 
 }  // namespace aloft

@@ -41,6 +41,7 @@ class ProgramVerifier {
 
   void run() const {
     check_references();
+    check_lengths();
     for (std::size_t b = 0; b < p_.buffers.size(); ++b) check_buffer(static_cast<int>(b));
     check_arenas();
     check_activations();
@@ -86,6 +87,27 @@ class ProgramVerifier {
       else
         check_at_hand(ins, at);
     }
+  }
+
+  // Every symbolic length is one of the program's, within the same bound.
+  void check_lengths() const {
+    std::map<Name, std::int64_t> bounds;
+    for (std::size_t s = 0; s < p_.symbols.size(); ++s)
+      if (!bounds.emplace(p_.symbols[s], p_.bounds[s]).second)
+        fail("two lengths are named " + p_.symbols[s].str());
+    const auto check = [&](const TensorType& t, int at) {
+      for (const Dim& d : t.shape) {
+        if (d.is_constant()) continue;
+        const auto it = bounds.find(d.symbol);
+        if (it == bounds.end() || it->second != d.bound)
+          fail("a length that is none of the program's: " + t.str(), at);
+      }
+    };
+    for (const auto* list : {&p_.inputs, &p_.outputs})
+      for (const NamedRef& r : *list) check(r.ref.type, -1);
+    for (int at = 0; at < static_cast<int>(p_.instructions.size()); ++at)
+      for (const auto* refs : {&p_.instructions[at].call.in, &p_.instructions[at].call.out})
+        for (const TensorType& t : *refs) check(t, at);
   }
 
   // Each has memory of its own; a result may lie where an operand does, as its kernel allows.

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/folder.h"
@@ -310,6 +312,79 @@ TEST_F(Cache, WhatBelongsToAnotherProgramIsIgnored) {
   const Seen again = start();  // its variables have other types
   EXPECT_FALSE(again.is_from_cache);
   again.expect_equal(first);
+}
+
+using Edit = std::function<void(nlohmann::json& program)>;
+
+// The entry with its Plan's program edited, and all lengths and hashes right again.
+std::string rewritten(const std::string& entry, const std::string& key, const Edit& edit) {
+  std::string_view rest = program_in(entry, key).value();
+  std::string text;
+  for (int at = 0; !rest.empty(); ++at) {
+    const std::size_t line = rest.find('\n'), bytes = std::stoul(std::string(rest));
+    std::string part(rest.substr(line + 1, bytes));
+    rest.remove_prefix(line + 1 + bytes);
+    if (at == 1) {
+      auto plan = nlohmann::json::parse(part);
+      edit(plan["programs"][0]);
+      part = plan.dump();
+    }
+    text += std::to_string(part.size()) + "\n" + part;
+  }
+  return entry_text(key, text);
+}
+
+// The hash is for accidents; whoever writes it anew makes no call that its kernel cannot bear.
+TEST_F(Cache, CallsThatNoCompilerMadeAreIgnored) {
+  const Seen first = start();
+  const Path file = entries()[0];
+  const std::string whole = read_file(file), key = file.stem().string();
+  const auto first_call = [](nlohmann::json& p, std::size_t operands) -> nlohmann::json& {
+    for (auto& i : p["instructions"])
+      if (i["in"].size() >= operands && !i.contains("copy")) return i;
+    throw std::runtime_error("no call of so many operands");
+  };
+  const auto array = nlohmann::json::array();
+  const std::pair<const char*, Edit> edits[] = {
+      {"no operands", [&](auto& p) { first_call(p, 1)["in"] = array; }},
+      {"operands null", [&](auto& p) { first_call(p, 1)["in"] = nullptr; }},
+      {"an operand fewer", [&](auto& p) { first_call(p, 2)["in"].erase(1); }},
+      {"an operand more",
+       [&](auto& p) {
+         auto& in = first_call(p, 1)["in"];
+         in.push_back(nlohmann::json(in[0]));
+       }},
+      {"no results", [&](auto& p) { first_call(p, 1)["out"] = array; }},
+      {"a result more",
+       [&](auto& p) { first_call(p, 1)["out"].push_back(p["instructions"].back()["out"][0]); }},
+      {"another length", [&](auto& p) { p["symbols"][0] = "cpu"; }},
+      {"a lower bound", [&](auto& p) { p["bounds"][0] = 2; }},
+      {"an unknown op", [&](auto& p) { first_call(p, 1)["op"] = "nothing"; }},
+      {"an output of another name", [&](auto& p) { p["outputs"][0]["name"] = "other"; }},
+      {"an output that is a tap", [&](auto& p) { p["outputs"][0]["tap"] = true; }},
+      {"an output twice",
+       [&](auto& p) { p["outputs"].push_back(nlohmann::json(p["outputs"][0])); }},
+  };
+  TemporaryFolder::put(file, rewritten(whole, key, [](auto&) {}));
+  EXPECT_TRUE(start().is_from_cache);
+  for (const auto& [name, edit] : edits) {
+    TemporaryFolder::put(file, rewritten(whole, key, edit));
+    const Seen again = start();
+    EXPECT_FALSE(again.is_from_cache) << name;
+    again.expect_equal(first);
+  }
+}
+
+TEST_F(Cache, EntriesAreRegularFiles) {
+  const Seen first = start();
+  const Path file = entries()[0];
+  for (const char* other : {"/dev/zero", "/dev/full", "/dev/null", "/", "/nowhere"}) {
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink(other, file);
+    const Seen again = start();
+    EXPECT_FALSE(again.is_from_cache) << other;
+    again.expect_equal(first);
+  }
 }
 
 TEST_F(Cache, AFolderThatCannotBeWrittenIsNoFailure) {

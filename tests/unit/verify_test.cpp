@@ -103,6 +103,29 @@ TEST(Verify, RefusesMemoryOfTwoOwners) {
   });
 }
 
+TEST(Verify, RefusesLengthsThatAreNotThePrograms) {
+  const TensorType rows = parse_tensor_type("f32[B<=8,2]");
+  const auto of_length = [&](Program& p) {
+    p.instructions[0].call.in = {rows};
+    p.symbols = {"B"};
+    p.bounds = {8};
+  };
+  EXPECT_EQ(refusal([&](Plan&, Program& p) { of_length(p); }), "none");
+  for (const auto& change : std::initializer_list<std::function<void(Program&)>>{
+           [](Program& p) { p.symbols[0] = "A"; }, [](Program& p) { p.bounds[0] = 7; },
+           [](Program& p) { p.symbols.clear(), p.bounds.clear(); }})
+    EXPECT_NE(refusal([&](Plan&, Program& p) {
+                of_length(p), change(p);
+              }).find("a length that is none of the program's: f32[B<=8,2]"),
+              std::string::npos);
+  EXPECT_NE(refusal([&](Plan&, Program& p) {
+              of_length(p);
+              p.symbols.emplace_back("B");
+              p.bounds.push_back(8);
+            }).find("two lengths are named B"),
+            std::string::npos);
+}
+
 TEST(Verify, RefusesKernelsOnMemoryThatIsNotAtHand) {
   const auto move = [](Plan& plan, Program& p, const Placement& where) {
     Placement& slot = plan.state[1].parts[0];

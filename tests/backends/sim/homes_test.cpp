@@ -249,13 +249,18 @@ TEST(Copies, HomesThatDisagreeAreRefused) {
   manual_seed(3);
   models::Mlp model({6, 8, 3});
   auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.01}, "O0");
-  opt.moment(0, 0)->home.shards = {&there, &here};
   auto step = compile([&, &net = net, &opt = opt](const Tensor& x) {
     const Tensor y = net(x);
     return minimize(mean(y * y), opt);
   });
   const Tensor x = from_floats(std::vector<float>(12, 1.0F), {2, 6});
-  EXPECT_EQ(code_of([&] { step(x); }), "E0333");
+  for (const std::vector<Device*>& shards :
+       {std::vector{&there, &here}, {nullptr, &there}, {&here, nullptr}}) {
+    opt.moment(0, 0)->home.shards = shards;
+    EXPECT_EQ(code_of([&] { step(x); }), "E0333");
+  }
+  opt.moment(0, 0)->home.shards = {&here, &there};
+  EXPECT_EQ(code_of([&] { step(x); }), "none");
 }
 
 }  // namespace
