@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ inline pid_t start_program(const std::vector<std::string>& words, const Path& ou
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
+    std::signal(SIGINT, SIG_DFL);  // which a shell's background jobs ignore
     if (std::freopen(out.c_str(), "w", stdout)) execv(arguments[0], arguments.data());
     _exit(99);
   }

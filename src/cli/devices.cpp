@@ -77,9 +77,10 @@ ExitCode devices(bool as_json, bool measure) {
     print_result("{:<18}{:.1f} GB/s\n", "memory stream", device["stream_gb_s"].get<double>());
   }
   for (const DeviceKind& kind : device_kinds())
-    if (kind.name != "cpu")
-      print_result("\n--device {}: {}\n--device {}\n", kind.name, kind.summary,
-                   join(kind.variants, ", "));
+    if (kind.name != "cpu") {
+      print_result("\n--device {}: {}\n", kind.name, kind.summary);
+      if (!kind.variants.empty()) print_result("--device {}\n", join(kind.variants, ", "));
+    }
   return ExitCode::Ok;
 }
 

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "backends/cpu/isa.h"
-#include "backends/sim/sim_device.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -154,11 +153,10 @@ MeasuredRates product_rates(const Path& cache, const std::function<cpu::MatmulRa
 }
 
 MeasuredRates device_rates() {
-  const auto* sim = dynamic_cast<const sim::SimDevice*>(&current_device());
-  if (!sim || sim->profile().name.empty()) return product_rates();
+  const Features& f = current_device().features();
+  if (f.f32_flops <= 0 || f.low_flops <= 0) return product_rates();
   constexpr double kGiga = 1e9;
-  return {sim->profile().f32_flops / kGiga, sim->profile().low_flops / kGiga,
-          "by the profile " + sim->profile().name};
+  return {f.f32_flops / kGiga, f.low_flops / kGiga, "as " + current_device().name() + " says"};
 }
 
 MeasuredRates shown_product_rates() {

@@ -22,7 +22,7 @@ MeasuredRates product_rates(
     const Path& cache = default_cache(),
     const std::function<cpu::MatmulRates()>& measure = [] { return cpu::measure_matmul_rates(); });
 
-// Those of the current device: by its profile where it has one, else as above.
+// Those of the current device: as it says (Features::f32_flops), or else as above.
 MeasuredRates device_rates();
 // The same, said in a line: for verbs that show no banner (train/banner.h).
 MeasuredRates shown_product_rates();

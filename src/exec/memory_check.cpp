@@ -40,7 +40,7 @@ MemoryCheck::MemoryCheck(const Plan& plan, Device& device) : plan_(plan), device
   if (!device.features().shares_host_memory)
     throw UserError("E0700", "ALOFT_CHECK_MEMORY cannot watch what runs on this device")
         .saw(device.name())
-        .need("a device whose memory is the host's: cpu")
+        .need("a device that works on the host's memory, as the cpu does")
         .advice("unset ALOFT_CHECK_MEMORY, or run on the cpu");
 }
 

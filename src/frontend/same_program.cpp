@@ -39,7 +39,10 @@ bool has_outputs_of(const Program& program, const Graph& traced) {
 bool has_variables_of(const CompiledProgram& p, const Graph& traced) {
   const auto is_known = [&](const StateSlot& s) {
     const auto v = traced.find_state(s.id);
-    return v && traced.type(*v) == s.type;
+    if (!v) return false;
+    const StateSlot asked = slot_of(traced.node(v->node));
+    return s.name == asked.name && s.type == asked.type && s.cls == asked.cls &&
+           s.requires_grad == asked.requires_grad && s.is_norm == asked.is_norm;
   };
   return std::ranges::all_of(p.lowered.state, is_known) &&
          p.graph.updates().size() == traced.updates().size() &&

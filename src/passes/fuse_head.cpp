@@ -104,9 +104,8 @@ bool depends_on(const Graph& g, ValueId v, std::uint32_t n) {
 // Every reader of the loss comes behind the gradient node, so that the loss may be computed there.
 bool readers_follow(const Graph& g, ValueId loss, std::uint32_t gradient) {
   const std::vector<std::uint32_t> readers = g.readers(loss);
-  return std::none_of(readers.begin(), readers.end(), [&](std::uint32_t reader) {
-    return g.comes_before(reader, gradient);
-  });
+  return std::none_of(readers.begin(), readers.end(),
+                      [&](std::uint32_t reader) { return g.comes_before(reader, gradient); });
 }
 
 // The loss that `grad` is the gradient of: the same head against the same targets. None where

@@ -196,17 +196,7 @@ class Lowering {
   }
 
   void lower_state(const Node& node, std::uint32_t n) {
-    StateSlot s;
-    s.id = state_id(node);
-    s.name = name_attr(node);
-    s.type = node.out[0];
-    const std::string cls = std::get<std::string>(*node.attrs.find("class"));
-    for (StateClass c : {StateClass::Parameter, StateClass::Optimizer, StateClass::Gradient,
-                         StateClass::Buffer, StateClass::Control})
-      if (name_of(c) == cls) s.cls = c;
-    if (const auto* v = node.attrs.find("requires_grad")) s.requires_grad = std::get<bool>(*v);
-    if (const auto* v = node.attrs.find("is_norm")) s.is_norm = std::get<bool>(*v);
-    s.arena = arena_of(s.cls);
+    StateSlot s = slot_of(node);
     s.parts = parts_of(node);
     const int b = new_buffer(s.id.str(), s.arena, s.type.max_bytes());
     program().buffers[b].placement.layout = s.parts[0].layout;
@@ -369,6 +359,21 @@ class Lowering {
 };
 
 }  // namespace
+
+StateSlot slot_of(const Node& state) {
+  StateSlot s;
+  s.id = state_id(state);
+  s.name = std::get<std::string>(*state.attrs.find("name"));
+  s.type = state.out[0];
+  const std::string cls = std::get<std::string>(*state.attrs.find("class"));
+  for (StateClass c : {StateClass::Parameter, StateClass::Optimizer, StateClass::Gradient,
+                       StateClass::Buffer, StateClass::Control})
+    if (name_of(c) == cls) s.cls = c;
+  if (const auto* v = state.attrs.find("requires_grad")) s.requires_grad = std::get<bool>(*v);
+  if (const auto* v = state.attrs.find("is_norm")) s.is_norm = std::get<bool>(*v);
+  s.arena = arena_of(s.cls);
+  return s;
+}
 
 Lowered lower_to_plan(const Graph& source, const PassContext& context) {
   Graph graph = source;

@@ -14,6 +14,9 @@ struct Lowered {
   std::vector<StateSlot> state;  // every variable that the graph reads or updates
 };
 
+// The variable that a `state` node reads, but for where it lies.
+StateSlot slot_of(const Node& state);
+
 // Node by node, in the graph's order:
 // - a view shares its operand's buffer; no instruction;
 // - a result takes over the buffer of an operand that dies here, where the kernel allows it;

@@ -134,8 +134,7 @@ class Reader {
       wrong(key, fmt::format("{} is not a low type: bf16 or fp16 (level O0 trains in fp32)",
                              in_quotes(text)));
     } else {
-      wrong(key,
-            fmt::format("no low type {}: one of {}", in_quotes(text), join(names, ", ")));
+      wrong(key, fmt::format("no low type {}: one of {}", in_quotes(text), join(names, ", ")));
     }
   }
 

@@ -24,7 +24,7 @@ struct Features {
   Capability capability;           // element types: which it stores, which it multiplies
   int streams = 1;                 // that work side by side
   bool is_asynchronous = false;    // work goes on when the call that hands it over has returned
-  bool shares_host_memory = true;  // kernels work on any memory of the host
+  bool shares_host_memory = true;  // kernels work on any memory of the host: it has no other
   std::size_t alignment = 64;      // bytes: of every buffer
   bool is_deterministic = true;    // same inputs, same bits
   struct SpaceSize {
@@ -32,6 +32,9 @@ struct Features {
     std::size_t bytes = 0;  // 0: no limit of its own
   };
   std::vector<SpaceSize> spaces = {{}};
+  // Floating-point operations a second of products in f32 and in its low types, where the device
+  // says them itself; 0: who wants to know measures them.
+  double f32_flops = 0, low_flops = 0;
   // What else its kernels and their choice go by: instruction sets, the numbers of a profile. A
   // compiled program is good where this is the same (frontend/plan_cache.h).
   std::string variant = {};

@@ -33,7 +33,8 @@ class Device {
   Observers& observers() { return observers_; }
 
   // Aligned as its features say, uninitialised or all zero bytes. EnvironmentError E0401 where
-  // there is not enough. Thread-safe.
+  // there is not enough. Thread-safe. Compiled programs ask for a block for each arena, in which
+  // their buffers lie side by side; eager calls for one for each result.
   virtual Buffer allocate(std::size_t bytes, Space space = Space::Device) = 0;
   virtual Buffer allocate_zeroed(std::size_t bytes, Space space = Space::Device) = 0;
   // EnvironmentError E0401, exit status 4, where `bytes` for `what` can never be there, with both
@@ -43,7 +44,8 @@ class Device {
   // Gives what was freed, and is kept for later, back to the system.
   virtual void release_unused() {}
   // Where the host finds a block of memory which it shares with the device, when what the device
-  // was given to do is done; null where the host cannot reach it.
+  // was given to do is done; null where the host cannot reach it. The block may be of a class that
+  // is not the device's: memory that somebody watches (exec/memory_check.h).
   virtual std::byte* map(const Block& block) = 0;
   // Below features().streams; 0 is where programs and eager calls run.
   virtual Stream& stream(int index = 0) = 0;

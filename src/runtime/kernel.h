@@ -1,5 +1,6 @@
 // A kernel: says whether it takes a call, is prepared once for it in a process, runs many times.
-// prepare() may allocate, build library primitives and throw; run() may do none of these.
+// prepare() may allocate, build library primitives and throw; run() may do none of these, but for a
+// back end's own wrapping of another one's kernels.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +43,8 @@ struct RunArgs {
   std::span<void* const> out;
   void* scratch = nullptr;                  // Prepared::scratch_bytes() bytes, 64-byte aligned
   std::span<const std::int64_t> symbols{};  // in the order of CallSpec::symbols()
-  Stream* stream = nullptr;                 // where to; null on a device that works at once
-  std::string_view name{};                  // of the instruction, for messages
+  Stream* stream = nullptr;                 // where to; kernels that work at once need none
+  std::string_view name{};                  // of the instruction; perhaps none of an eager call
 };
 
 class Prepared {

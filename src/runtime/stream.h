@@ -46,7 +46,8 @@ class Event {
 enum class Before : std::uint8_t { Anything, Zeros };
 
 // Work in order, handed over by one thread at a time. Kernels are handed over through
-// Prepared::run, whose arguments name the stream.
+// Prepared::run, whose arguments name the stream. The host waits for it in Event::wait(),
+// download(), synchronize() and Device::map(); what failed meanwhile comes out there.
 class Stream {
  public:
   virtual ~Stream() = default;

@@ -31,7 +31,7 @@ struct CheckpointMeta {
   std::string policy;               // precision recipe's text
   // Of modules that have one of their own, by path; none said in those of programs before.
   std::optional<std::map<std::string, std::string>> policies = {};
-  Choices choices = {};  // made by measurement; none in those of programs before
+  Choices choices = {};              // made by measurement; none in those of programs before
   nlohmann::json model;              // config, so that the folder can be loaded on its own
   nlohmann::json recipe;             // as run.json has it; null in those of programs before
   nlohmann::json data;               // data.json without its list of files; null likewise

@@ -12,13 +12,13 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "data/tokenizers/bpe_tokenizer.h"
+#include "files/toml_text.h"
 #include "passes/pipeline.h"
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
 #include "train/recipe_fields.h"
 #include "train/recipe_names.h"
 #include "train/recipe_unused.h"
-#include "files/toml_text.h"
 
 namespace aloft {
 namespace {

@@ -78,7 +78,7 @@ struct TrainSection {
   std::string mode = "graph";                          // or "eager"
   std::int64_t threads = 0;                            // 0: all
   std::string device;                    // "sim:910B3"; empty: what ALOFT_DEVICE names, or the cpu
-  std::vector<std::string> skip_passes;                // of the compiler; for comparing
+  std::vector<std::string> skip_passes;  // of the compiler; for comparing
 };
 
 // Everything that decides a run: a section a member, as load_recipe() or parse_recipe() gives it.

@@ -53,8 +53,7 @@ json decay_record(const Optimizer& optimizer) {
 
 json memory_record(const Plan& plan, const std::string& name) {
   json out;
-  for (const auto& [arena, bytes] : plan.arena_bytes)
-    out["arenas"][name_of(arena)] = bytes;
+  for (const auto& [arena, bytes] : plan.arena_bytes) out["arenas"][name_of(arena)] = bytes;
   out["peak_bytes"] = plan.peak_bytes();
   const Program* p = plan.find(name);
   if (!p) return out;

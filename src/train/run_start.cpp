@@ -89,8 +89,8 @@ class Resumption {
     json data_record = is_text_gone_ ? data_record_ : data_record_of(data);
     compare_data(data_record, data.info);
     settle_length(recipe_, data.train.size(), place_);
-    return {recipe_,   std::move(data), std::move(data_record), started(),
-            history(), changes_,        choices_};
+    return {recipe_,  std::move(data), std::move(data_record), started(), history(),
+            changes_, choices_};
   }
 
  private:
@@ -112,8 +112,8 @@ class Resumption {
     if (const auto settled = settled_precision(before))
       choices_.choose(std::string(kPrecisionChoice), [&] { return precision_choice(*settled); });
     if (choices_.has(std::string(kPrecisionChoice)))
-      recipe_.precision = settle_precision(recipe_.precision, choices_, {},
-                                           current_device().features().capability);
+      recipe_.precision =
+          settle_precision(recipe_.precision, choices_, {}, current_device().features().capability);
   }
 
   static json lost_data_record(const CheckpointMeta& from) {

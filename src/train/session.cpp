@@ -42,8 +42,8 @@ Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
   if (recipe.train.threads > 0) host_threads().set_count(static_cast<int>(recipe.train.threads));
   std::function<MeasuredRates()> noted;
   if (measure) noted = [&] { return s.rates.emplace(measure()); };
-  s.recipe.precision = settle_precision(recipe.precision, s.choices, noted,
-                                        current_device().features().capability);
+  s.recipe.precision =
+      settle_precision(recipe.precision, s.choices, noted, current_device().features().capability);
   const OnlyDescribed scope;
   make_model(s);
   return s;

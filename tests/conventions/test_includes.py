@@ -41,6 +41,11 @@ class Includes(unittest.TestCase):
         }
         self.assertFalse(orphans, project.report(sorted(orphans)))
 
+    def test_every_back_end_has_a_row_of_its_own(self):
+        there = {f"backends/{p.name}" for p in (project.ROOT / "src/backends").iterdir() if p.is_dir()}
+        without = sorted(there - set(project.folder_rules()))
+        self.assertFalse(without, "ARCHITECTURE.md's table of folders has no row for " + ", ".join(without))
+
     def test_the_map_names_the_folders_that_exist(self):
         named = {
             place.strip().removeprefix("src/")

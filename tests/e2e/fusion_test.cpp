@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
@@ -184,20 +185,6 @@ TEST(Fusion, DrawnProgramsKeepTheirBits) {
   }
   EXPECT_GT(fused, programs * 3 / 4) << "most drawn programs have neighbours to fuse";
 }
-
-struct TinyGpt : models::Gpt2 {
-  TinyGpt() : Gpt2(config()) {}
-  static models::Gpt2Config config() {
-    models::Gpt2Config c;
-    c.layers = 2;
-    c.heads = 2;
-    c.dim = 40;
-    c.vocab = 29;
-    c.context = 12;
-    c.dropout = 0.1;
-    return c;
-  }
-};
 
 Batch sentences(int step) {
   std::vector<std::int32_t> tokens, targets;

@@ -416,7 +416,9 @@ TEST_F(Listeners, EarlyStoppingGoesByWhatEveryCheckpointKeeps) {
   EXPECT_NE(reason.find("3 evaluations without a better validation loss than"), std::string::npos);
   EXPECT_NE(std::find(straight.said.begin(), straight.said.end(), "by " + reason),
             straight.said.end());
-  // Cut in the middle of its patience, it ends where it would have ended.
+  // Cut in the middle of its patience, it ends where it would have ended. (Jobs in a shell's
+  // background begin with this signal ignored, and stay so.)
+  std::signal(SIGINT, SIG_DFL);
   InStep cuts(whole.best->step + 3, [](Control&) { std::raise(SIGINT); });
   EXPECT_EQ(watched("cut", {&cuts}, set).exit, ExitCode::Interrupted);
   const TrainResult resumed = watched("cut", {}, set, true);

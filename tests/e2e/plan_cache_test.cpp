@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "base/folder.h"
+#include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
-#include "models/gpt2.h"
 #include "ops/cross_entropy.h"
 #include "optim/adam.h"
 #include "temporary_folder.h"
@@ -22,29 +22,6 @@ namespace aloft::e2e {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-struct TinyGpt : models::Gpt2 {
-  TinyGpt() : Gpt2(config()) {}
-  static models::Gpt2Config config() {
-    models::Gpt2Config c;
-    c.layers = 2;
-    c.heads = 2;
-    c.dim = 16;
-    c.vocab = 19;
-    c.context = 8;
-    c.dropout = 0.1;
-    return c;
-  }
-};
-
-Batch tokens(int step) {
-  std::vector<std::int32_t> all, targets;
-  for (int i = 0; i < 24; ++i) {
-    all.push_back((7 * i + 3 * step + i * i) % 19);
-    targets.push_back((5 * i + step) % 19);
-  }
-  return {from_ints(all, {3, 8}), from_ints(targets, {3, 8})};
-}
 
 std::string decisions_text(const std::vector<DecisionRecord>& decisions) {
   std::string text;
@@ -113,7 +90,7 @@ Seen start(const Asked& asked = {}) {
        .taps = asked.taps});
   Seen seen;
   for (int s = 0; s < 3; ++s) {
-    const Batch b = tokens(s);
+    const Batch b = sentences(s, 3);
     seen.losses.push_back(step(b.x, b.label).loss());
   }
   seen.state = state_of(model, opt);
@@ -314,9 +291,9 @@ TEST_F(Cache, WhatBelongsToAnotherProgramIsIgnored) {
   again.expect_equal(first);
 }
 
-using Edit = std::function<void(nlohmann::json& program)>;
+using Edit = std::function<void(nlohmann::json& program, nlohmann::json& state)>;
 
-// The entry with its Plan's program edited, and all lengths and hashes right again.
+// The entry with its Plan edited, and all lengths and hashes right again.
 std::string rewritten(const std::string& entry, const std::string& key, const Edit& edit) {
   std::string_view rest = program_in(entry, key).value();
   std::string text;
@@ -326,7 +303,7 @@ std::string rewritten(const std::string& entry, const std::string& key, const Ed
     rest.remove_prefix(line + 1 + bytes);
     if (at == 1) {
       auto plan = nlohmann::json::parse(part);
-      edit(plan["programs"][0]);
+      edit(plan["programs"][0], plan["state"]);
       part = plan.dump();
     }
     text += std::to_string(part.size()) + "\n" + part;
@@ -346,26 +323,29 @@ TEST_F(Cache, CallsThatNoCompilerMadeAreIgnored) {
   };
   const auto array = nlohmann::json::array();
   const std::pair<const char*, Edit> edits[] = {
-      {"no operands", [&](auto& p) { first_call(p, 1)["in"] = array; }},
-      {"operands null", [&](auto& p) { first_call(p, 1)["in"] = nullptr; }},
-      {"an operand fewer", [&](auto& p) { first_call(p, 2)["in"].erase(1); }},
+      {"no operands", [&](auto& p, auto&) { first_call(p, 1)["in"] = array; }},
+      {"operands null", [&](auto& p, auto&) { first_call(p, 1)["in"] = nullptr; }},
+      {"an operand fewer", [&](auto& p, auto&) { first_call(p, 2)["in"].erase(1); }},
       {"an operand more",
-       [&](auto& p) {
+       [&](auto& p, auto&) {
          auto& in = first_call(p, 1)["in"];
          in.push_back(nlohmann::json(in[0]));
        }},
-      {"no results", [&](auto& p) { first_call(p, 1)["out"] = array; }},
+      {"no results", [&](auto& p, auto&) { first_call(p, 1)["out"] = array; }},
       {"a result more",
-       [&](auto& p) { first_call(p, 1)["out"].push_back(p["instructions"].back()["out"][0]); }},
-      {"another length", [&](auto& p) { p["symbols"][0] = "cpu"; }},
-      {"a lower bound", [&](auto& p) { p["bounds"][0] = 2; }},
-      {"an unknown op", [&](auto& p) { first_call(p, 1)["op"] = "nothing"; }},
-      {"an output of another name", [&](auto& p) { p["outputs"][0]["name"] = "other"; }},
-      {"an output that is a tap", [&](auto& p) { p["outputs"][0]["tap"] = true; }},
+       [&](auto& p, auto&) {
+         first_call(p, 1)["out"].push_back(p["instructions"].back()["out"][0]);
+       }},
+      {"another length", [&](auto& p, auto&) { p["symbols"][0] = "cpu"; }},
+      {"a lower bound", [&](auto& p, auto&) { p["bounds"][0] = 2; }},
+      {"an unknown op", [&](auto& p, auto&) { first_call(p, 1)["op"] = "nothing"; }},
+      {"an output of another name", [&](auto& p, auto&) { p["outputs"][0]["name"] = "other"; }},
+      {"an output that is a tap", [&](auto& p, auto&) { p["outputs"][0]["tap"] = true; }},
       {"an output twice",
-       [&](auto& p) { p["outputs"].push_back(nlohmann::json(p["outputs"][0])); }},
+       [&](auto& p, auto&) { p["outputs"].push_back(nlohmann::json(p["outputs"][0])); }},
+      {"a variable of another class", [&](auto&, auto& state) { state[0]["class"] = "buffer"; }},
   };
-  TemporaryFolder::put(file, rewritten(whole, key, [](auto&) {}));
+  TemporaryFolder::put(file, rewritten(whole, key, [](auto&, auto&) {}));
   EXPECT_TRUE(start().is_from_cache);
   for (const auto& [name, edit] : edits) {
     TemporaryFolder::put(file, rewritten(whole, key, edit));

@@ -1,5 +1,5 @@
 """Runs a test program on the cpu and on another device (sim) and compares what every instruction and every eager op of
-each of its tests computed, to the bit (digest.cpp). Arguments: the program, tests that are left out, the device."""
+each of its tests computed, to the bit (digest.cpp). Arguments: the program, the device, tests that are left out."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ def digests(program, but, device, folder):
     return run, {name: (int(results), digest) for name, results, digest in lines}
 
 
-def main(program, but="", device="sim"):
+def main(program, device, but=""):
     with tempfile.TemporaryDirectory() as folder:
         here, cpu = digests(program, but, "cpu", folder)
         there, sim = digests(program, but, device, folder)

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <set>
 
+#include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
-#include "models/gpt2.h"
 #include "nn/linear.h"
 #include "numbers.h"
 #include "ops/activation.h"
@@ -26,29 +26,6 @@ namespace {
 using Strings = std::vector<std::string>;
 
 const Strings kEverything = {"*", "backward:*", "update:*"};
-
-struct TinyGpt : models::Gpt2 {
-  TinyGpt() : Gpt2(config()) {}
-  static models::Gpt2Config config() {
-    models::Gpt2Config c;
-    c.layers = 2;
-    c.heads = 2;
-    c.dim = 40;
-    c.vocab = 29;
-    c.context = 12;
-    c.dropout = 0.1;
-    return c;
-  }
-};
-
-Batch sentences(int step, int rows) {
-  std::vector<std::int32_t> tokens, targets;
-  for (int i = 0; i < rows * 12; ++i) {
-    tokens.push_back((7 * i + 3 * step + i * i) % 29);
-    targets.push_back((5 * i + step) % 29);
-  }
-  return {from_ints(tokens, {rows, 12}), from_ints(targets, {rows, 12})};
-}
 
 // Bits of a tensor as a string, its shape in front.
 std::string bits_of(const Tensor& t) {

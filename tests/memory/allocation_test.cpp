@@ -4,9 +4,9 @@
 
 #include <mutex>
 
+#include "backends/cpu/cpu_backend.h"
 #include "data/loader.h"
 #include "memory/allocation_counter.h"
-#include "backends/cpu/cpu_backend.h"
 #include "memory/programs.h"
 
 namespace aloft::memory {

@@ -12,6 +12,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/cache_folder.h"
 #include "base/error.h"
+#include "files/toml_text.h"
 #include "frontend/eager.h"
 #include "precision/recipe_json.h"
 #include "temporary_folder.h"
@@ -21,7 +22,6 @@
 #include "train/resume_changes.h"
 #include "train/run_length.h"
 #include "train/session.h"
-#include "files/toml_text.h"
 
 namespace aloft {
 namespace {

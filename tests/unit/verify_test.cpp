@@ -106,7 +106,8 @@ TEST(Verify, RefusesMemoryOfTwoOwners) {
 TEST(Verify, RefusesLengthsThatAreNotThePrograms) {
   const TensorType rows = parse_tensor_type("f32[B<=8,2]");
   const auto of_length = [&](Program& p) {
-    p.instructions[0].call.in = {rows};
+    p.instructions[0].call.in = {rows, kRow};
+    p.instructions[0].in[0].type = rows;
     p.symbols = {"B"};
     p.bounds = {8};
   };

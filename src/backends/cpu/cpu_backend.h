@@ -6,7 +6,7 @@
 
 namespace aloft {
 
-// Its kernels, for whoever runs them in a way of his own.
+// Its kernels, without the host's threads: who runs them in a way of his own opens cpu_device().
 const Backend& cpu_backend();
 // The one of the process, for use_device(). Brings the host's threads (runtime/threads.h).
 Device& cpu_device();

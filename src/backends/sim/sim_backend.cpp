@@ -112,7 +112,11 @@ class SimPrepared : public Prepared {
 SimBackend::SimBackend(const Backend& underneath, const Profile& profile)
     : underneath_(underneath), profile_(profile) {
   features_ = underneath.features();
-  if (!profile.name.empty()) features_.capability = profile.capability;
+  if (!profile.name.empty()) {
+    features_.capability = profile.capability;
+    features_.f32_flops = profile.f32_flops;
+    features_.low_flops = profile.low_flops;
+  }
   features_.streams = 2;
   features_.is_asynchronous = true;
   features_.shares_host_memory = false;

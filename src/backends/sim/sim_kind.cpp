@@ -1,9 +1,11 @@
 // The software device, as the catalogue of back ends lists it.
 #include <cstdlib>
+#include <exception>
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/device_kind.h"
 #include "backends/sim/sim_device.h"
+#include "base/log.h"
 
 namespace aloft {
 namespace {
@@ -18,7 +20,8 @@ std::vector<sim::SimDevice*>& opened() {
 void finish_all() {
   for (sim::SimDevice* device : opened()) try {
       device->synchronize();
-    } catch (...) {  // nobody is left to hear of it
+    } catch (const std::exception& e) {  // nobody is left to catch it
+      log_error("{}: {}", device->name(), e.what());
     }
 }
 
