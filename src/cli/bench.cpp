@@ -44,6 +44,8 @@ void print_limit(const json& j) {
 void print_table(const json& j) {
   const auto mib = [](const json& v) { return v.get<double>() / (1 << 20); };
   const auto unit = j["unit"].get<std::string>();
+  const bool has_own_clock = j.contains("device_step_ms");
+  const double step_ms = j[has_own_clock ? "device_step_ms" : "step_ms"];
   print_result("{} {} batch {}{}{} {}, {} threads\n", j["model"].get<std::string>(),
                j["precision"].get<std::string>(), j["batch"].dump(),
                j.contains("seq") ? " x " + j["seq"].dump() : "",
@@ -52,6 +54,10 @@ void print_table(const json& j) {
   print_result("  {:>10.1f} {}/s   step {:.2f} ms   loss {:.4f}\n",
                j[unit + "_per_s"].get<double>(), unit, j["step_ms"].get<double>(),
                j["loss"].get<double>());
+  if (has_own_clock)
+    print_result("  {:>10.1f} {}/s by the clock of {}, in which a step takes {:.3f} ms\n",
+                 j[unit + "_per_s"].get<double>() * j["step_ms"].get<double>() / step_ms, unit,
+                 j["device"].get<std::string>(), step_ms);
   print_result("  {:>10.1f} ms compile  first step after {:.0f} ms\n",
                j["compile_ms"].get<double>(), j["startup_ms"].get<double>());
   print_result("  {:>10.1f} MiB planned, {:.1f} MiB resident at the peak\n",
@@ -60,11 +66,12 @@ void print_table(const json& j) {
                j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
   print_limit(j);
   print_result("  where the time goes, ms a step: the mean of {} profiled steps of {:.2f} ms\n",
-               j["profiled_steps"].dump(), j["profiled_step_ms"].get<double>());
+               j["profiled_steps"].dump(),
+               has_own_clock ? step_ms : j["profiled_step_ms"].get<double>());
   for (const json& row : j["ops"]) {
     const double ms = row["ms"].get<double>();
-    if (ms < 0.01 * j["step_ms"].get<double>()) break;
-    print_result("  {:>10.2f} {} x {} ({})\n", ms, row["count"].dump(),
+    if (ms < 0.01 * step_ms) break;
+    print_result("  {:>10.{}f} {} x {} ({})\n", ms, has_own_clock ? 4 : 2, row["count"].dump(),
                  row["op"].get<std::string>(), row["phase"].get<std::string>());
   }
 }

@@ -28,7 +28,7 @@ class Measuring {
         options_(o),
         program_(*subject.programs().plan().find("train")),
         profile_(program_) {
-    if (!o.no_limit && subject.micro_batches() == 1)
+    if (!o.no_limit && subject.micro_batches() == 1 && !has_own_clock())
       limit_.emplace(subject.programs().plan(), program_);
   }
 
@@ -66,6 +66,11 @@ class Measuring {
          {"ops", profile_.by_op()},
          {"loss", loss_}});
     if (limit_) limit_->add_to(j, step_ms, profile_);
+    j["device"] = device().name();
+    if (has_own_clock()) {
+      j["device_step_ms"] = median(device_times_) * 1e3;
+      add_no_limit(j, "ops are timed by the device's clock, and a limit would be this machine's");
+    }
     if (subject_.micro_batches() > 1)
       add_no_limit(j, "a step runs several programs, and the limit is that of one");
     return j;
@@ -84,16 +89,23 @@ class Measuring {
     if (profile_times_.empty()) rss_ = peak_rss_bytes();  // of plain steps
     const Observing looking(subject_.programs().device(), profile_);
     const double start = steady_seconds();
+    const Event begin = device().stream().record();
     subject_.step();
+    const Event end = device().stream().record();
     profile_times_.push_back(steady_seconds() - start);
+    device_times_.push_back(end.seconds() - begin.seconds());
   }
+
+  Device& device() const { return subject_.programs().device(); }
+  // Of a device whose work goes on beside the host, which its calls alone would be timed by.
+  bool has_own_clock() const { return device().features().is_asynchronous; }
 
   BenchSubject& subject_;
   const BenchOptions& options_;
   const Program& program_;
   Profile profile_;
   std::optional<StepLimit> limit_;
-  std::vector<double> times_, profile_times_;
+  std::vector<double> times_, profile_times_, device_times_;
   double first_ = 0, loss_ = 0;
   std::uint64_t rss_ = 0;
 };

@@ -1,7 +1,7 @@
-// Where a training step's time goes: each instruction of the program, timed over profiled steps.
+// Where a training step's time goes: each instruction of the program, timed over profiled steps by
+// the clock of the device that they run on.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -15,9 +15,7 @@ double steady_seconds();
 // Attached to a device while steps run; counts the steps by the program's last instruction.
 class Profile : public Observer {
  public:
-  // `clock` gives seconds.
-  explicit Profile(const Program& program, std::function<double()> clock = steady_seconds);
-  void before(const OpEvent& e) override;
+  explicit Profile(const Program& program);
   void after(const OpEvent& e) override;
 
   // Milliseconds of each instruction, the least that any step took; infinite where none ran.
@@ -31,9 +29,7 @@ class Profile : public Observer {
  private:
   double mean_ms(std::size_t instruction) const;  // a step
   const Program& program_;
-  std::function<double()> clock_;
   std::vector<double> seconds_, least_;
-  double start_ = 0;
   int steps_ = 0;
 };
 

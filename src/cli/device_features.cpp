@@ -1,5 +1,7 @@
 #include "cli/device_features.h"
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 
 namespace aloft::cli {
@@ -33,6 +35,8 @@ nlohmann::json features_json(const Device& device) {
           {"shares_host_memory", f.shares_host_memory},
           {"is_deterministic", f.is_deterministic},
           {"alignment_bytes", f.alignment},
+          {"f32_gflops", f.f32_flops > 0 ? nlohmann::json(f.f32_flops / 1e9) : nlohmann::json()},
+          {"low_gflops", f.low_flops > 0 ? nlohmann::json(f.low_flops / 1e9) : nlohmann::json()},
           {"spaces", spaces}};
 }
 
@@ -40,13 +44,19 @@ std::vector<std::pair<std::string, std::string>> features_text(const Device& dev
   const Features& f = device.features();
   std::vector<std::string> spaces;
   for (const auto& s : f.spaces) spaces.push_back(text_of(s));
-  return {{"device", device.name()},
-          {"stores", join(types(f.capability, &Capability::stores), " ")},
-          {"multiplies", join(types(f.capability, &Capability::computes), " ")},
-          {"streams",
-           std::to_string(f.streams) + (f.is_asynchronous ? ", work goes on beside the host" : "")},
-          {"memory", f.shares_host_memory ? "the host's" : join(spaces, "; ")},
-          {"same inputs", f.is_deterministic ? "the same bits" : "not always the same bits"}};
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"device", device.name()},
+      {"stores", join(types(f.capability, &Capability::stores), " ")},
+      {"multiplies", join(types(f.capability, &Capability::computes), " ")}};
+  if (f.f32_flops > 0)
+    rows.emplace_back("products", fmt::format("f32 {:.4g}, low types {:.4g} TFLOP/s, as it says",
+                                              f.f32_flops / 1e12, f.low_flops / 1e12));
+  rows.emplace_back("streams", std::to_string(f.streams) +
+                                   (f.is_asynchronous ? ", work goes on beside the host" : ""));
+  rows.emplace_back("memory", f.shares_host_memory ? "the host's" : join(spaces, "; "));
+  rows.emplace_back("same inputs",
+                    f.is_deterministic ? "the same bits" : "not always the same bits");
+  return rows;
 }
 
 }  // namespace aloft::cli

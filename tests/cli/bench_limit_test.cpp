@@ -168,7 +168,20 @@ TEST(BenchLimit, AProductAloneOfNormalNumbersHasTheBestLayout) {
                                  cpu::LibraryLayout::PackedB}));
 }
 
-// By a clock of its own: of each instruction the least of all steps, and the mean.
+// A moment of a device's clock.
+Event moment(double seconds) {
+  struct At : Event::State {
+    double seconds = 0;
+    bool has_happened() const override { return true; }
+    void wait() const override {}
+    double time() const override { return seconds; }
+  };
+  auto at = std::make_shared<At>();
+  at->seconds = seconds;
+  return Event(std::move(at));
+}
+
+// By the device's clock: of each instruction the least of all steps, and the mean.
 TEST(BenchProfile, KeepsTheLeastOfEachInstruction) {
   Program program;
   program.name = "step";
@@ -179,12 +192,13 @@ TEST(BenchProfile, KeepsTheLeastOfEachInstruction) {
   program.instructions[2].phase = Phase::Update;
   const CallSpec call;
   double now = 100;
-  Profile profile(program, [&] { return now; });
+  Profile profile(program);
   const auto run = [&](const char* name, std::vector<double> seconds) {
     for (std::size_t i = 0; i < seconds.size(); ++i) {
-      const OpEvent e{.program = name, .instruction = static_cast<int>(i), .call = call};
-      profile.before(e);
+      OpEvent e{.program = name, .instruction = static_cast<int>(i), .call = call};
+      e.begin = moment(now);
       now += seconds[i];
+      e.end = moment(now);
       profile.after(e);
       now += 1000;
     }

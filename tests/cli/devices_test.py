@@ -71,6 +71,19 @@ class Devices(ProgramTest):
         self.assertFalse((self.folder / "tight" / "metrics.jsonl").exists() and
                          (self.folder / "tight" / "metrics.jsonl").read_text())
 
+    def test_a_step_is_timed_by_the_devices_clock(self):
+        def timed(device):
+            said = self.aloft("bench", "step", "--model", "tiny.toml", "--steps", 2, "--json", "--device", device)
+            return json.loads(said.stdout)
+        first, again, slower = timed("sim:910B3"), timed("sim:910B3,delays=5"), timed("sim:A100")
+        # The same on any machine, however busy it is.
+        for key in ("device_step_ms", "matmul_ms", "update_ms", "ops"):
+            self.assertEqual(first[key], again[key], key)
+        self.assertGreater(first["device_step_ms"], first["matmul_ms"] + first["update_ms"])
+        self.assertNotEqual(first["device_step_ms"], slower["device_step_ms"])
+        self.assertIn("clock", first["limit_missing"])
+        self.assertNotIn("device_step_ms", timed("cpu"))
+
     def test_a_profile_decides_types(self):
         (self.folder / "narrow.toml").write_text(NARROW)
         said = self.train("narrow", "--device", "sim:./narrow.toml")
@@ -113,6 +126,9 @@ class Devices(ProgramTest):
         by_name = {d["backend"]: d for d in listed}
         self.assertEqual(listed[0]["backend"], "cpu")
         self.assertIn("sim:910B4", by_name["sim"]["variants"])
+        said = self.aloft("devices", "--device", "sim:910B3").stdout.decode()
+        self.assertIn("low types 294.9 TFLOP/s", said)
+        self.assertIn("sim:910B3\n", self.train("none", "--device", "sim:910b3", exit_code=2))
 
     def test_what_there_is_not_is_refused(self):
         for name in ("npu", "sim:910B9", "sim:memory=1", "cpu:0"):

@@ -127,9 +127,14 @@ std::vector<std::string> profile_names() {
 Profile load_profile(const std::string& name) {
   for (const auto& [builtin, text] : kBuiltin)
     if (builtin == name) return ProfileReader(name, name + ".toml").read(text());
-  if (name.find_first_of("./") == std::string::npos)
-    throw UserError("E0332", "there is no device profile " + in_quotes(name))
-        .need("one of: " + join(profile_names(), ", ") + "; or the path of a TOML file");
+  if (name.find_first_of("./") == std::string::npos) {
+    UserError e =
+        UserError("E0332", "there is no device profile " + in_quotes(name))
+            .need("one of: " + join(profile_names(), ", ") + "; or the path of a TOML file");
+    if (const std::string near = nearest_name(name, profile_names()); !near.empty())
+      e.add_line("try", "sim:" + near);
+    throw e;
+  }
   if (path_exists(name) && !is_file(name))
     throw UserError("E0332", "the device profile " + in_quotes(name) + " cannot be used")
         .need("a regular file");
