@@ -107,6 +107,9 @@ class ProfileReader {
   [[noreturn]] void refuse() const {
     UserError e("E0332", "the device profile " + in_quotes(file_) + " cannot be used");
     for (const std::string& m : mistakes_) e.add_line("saw", m);
+    std::string keys = "memory_gib, types";
+    for (const Rate& rate : kRates) keys += ", " + std::string(rate.key);
+    e.add_line("need", "one or more of " + keys);
     throw e;
   }
 

@@ -70,7 +70,7 @@ TEST(Profiles, AFileIsReadAndItsMistakesAreAllNamed) {
   EXPECT_TRUE(o.profile.capability.stores_f16);
   std::ofstream(path) << "memory_gib = -1\nspeed = 3\ntypes = [\"f8\"]\n";
   const std::string wrong = error_of("sim:" + path);
-  for (const char* part : {":1: memory_gib", ":2: \"speed\"", ":3: types"})
+  for (const char* part : {":1: memory_gib", ":2: \"speed\"", ":3: types", "launch_us"})
     EXPECT_NE(wrong.find(part), std::string::npos) << wrong;
   std::ofstream(path) << "# nothing\n";
   EXPECT_NE(error_of("sim:" + path).find("there is no key in it"), std::string::npos);
