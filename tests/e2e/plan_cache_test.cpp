@@ -399,16 +399,17 @@ TEST_F(Cache, StaysWithinItsBytes) {
     cache.keep(key(i), compiled("g"), 1);
     hours_ago(i, 10 - i);
   }
-  TemporaryFolder::put(folder_ / "small" / "foreign.txt", std::string(10 * bytes, 'x'));
-  TemporaryFolder::put(folder_ / "small" / "mine.plan", std::string(10 * bytes, 'x'));
+  const std::string foreign[] = {"foreign.txt", "mine.plan", std::string(32, 'z') + ".plan"};
+  for (const std::string& name : foreign)
+    TemporaryFolder::put(folder_ / "small" / name, std::string(10 * bytes, 'x'));
   ASSERT_TRUE(cache.find(key(0)));  // used now: the second is the oldest
   cache.keep(key(3), compiled("g"), 1);
   EXPECT_TRUE(cache.find(key(0)));
   EXPECT_FALSE(cache.find(key(1)));
   EXPECT_TRUE(cache.find(key(2)));
   EXPECT_TRUE(cache.find(key(3)));
-  EXPECT_TRUE(path_exists(folder_ / "small" / "foreign.txt"));
-  EXPECT_TRUE(path_exists(folder_ / "small" / "mine.plan"));
+  for (const std::string& name : foreign)
+    EXPECT_TRUE(path_exists(folder_ / "small" / name)) << name;
   const PlanCache tiny(folder_ / "tiny", bytes / 2);
   tiny.keep(key(0), compiled("g"), 1);
   EXPECT_FALSE(tiny.find(key(0)));
