@@ -28,8 +28,7 @@ class Measuring {
         options_(o),
         program_(*subject.programs().plan().find("train")),
         profile_(program_) {
-    if (!o.no_limit && subject.micro_batches() == 1 && !has_own_clock())
-      limit_.emplace(subject.programs().plan(), program_);
+    if (!o.no_limit && !why_no_limit()) limit_.emplace(subject.programs().plan(), program_);
   }
 
   void run() {
@@ -67,12 +66,8 @@ class Measuring {
          {"loss", loss_}});
     if (limit_) limit_->add_to(j, step_ms, profile_);
     j["device"] = device().name();
-    if (has_own_clock()) {
-      j["device_step_ms"] = median(device_times_) * 1e3;
-      add_no_limit(j, "ops are timed by the device's clock, and a limit would be this machine's");
-    }
-    if (subject_.micro_batches() > 1)
-      add_no_limit(j, "a step runs several programs, and the limit is that of one");
+    if (has_own_clock()) j["device_step_ms"] = median(device_times_) * 1e3;
+    if (const char* why = why_no_limit()) add_no_limit(j, why);
     return j;
   }
 
@@ -87,7 +82,7 @@ class Measuring {
 
   void profiled_step() {
     if (profile_times_.empty()) rss_ = peak_rss_bytes();  // of plain steps
-    const Observing looking(subject_.programs().device(), profile_);
+    const Observing looking(device(), profile_);
     const double start = steady_seconds();
     const Event begin = device().stream().record();
     subject_.step();
@@ -99,6 +94,14 @@ class Measuring {
   Device& device() const { return subject_.programs().device(); }
   // Of a device whose work goes on beside the host, which its calls alone would be timed by.
   bool has_own_clock() const { return device().features().is_asynchronous; }
+  // Null where there is one to measure.
+  const char* why_no_limit() const {
+    if (subject_.micro_batches() > 1)
+      return "a step runs several programs, and the limit is that of one";
+    return has_own_clock()
+               ? "ops are timed by the device's clock, and a limit would be this machine's"
+               : nullptr;
+  }
 
   BenchSubject& subject_;
   const BenchOptions& options_;

@@ -20,13 +20,18 @@ std::string text_of(const Features::SpaceSize& s) {
   return std::string(name_of(s.space)) + (s.bytes ? " " + human_bytes(s.bytes) : ", no limit");
 }
 
+// Null for what a device does not say.
+template <class Number>
+nlohmann::json unless_zero(Number n) {
+  return n > 0 ? nlohmann::json(n) : nlohmann::json();
+}
+
 }  // namespace
 
 nlohmann::json features_json(const Device& device) {
   const Features& f = device.features();
   nlohmann::json spaces = nlohmann::json::object();
-  for (const auto& s : f.spaces)
-    spaces[std::string(name_of(s.space))] = s.bytes ? nlohmann::json(s.bytes) : nlohmann::json();
+  for (const auto& s : f.spaces) spaces[std::string(name_of(s.space))] = unless_zero(s.bytes);
   return {{"name", device.name()},
           {"stores", types(f.capability, &Capability::stores)},
           {"multiplies", types(f.capability, &Capability::computes)},
@@ -35,8 +40,8 @@ nlohmann::json features_json(const Device& device) {
           {"shares_host_memory", f.shares_host_memory},
           {"is_deterministic", f.is_deterministic},
           {"alignment_bytes", f.alignment},
-          {"f32_gflops", f.f32_flops > 0 ? nlohmann::json(f.f32_flops / 1e9) : nlohmann::json()},
-          {"low_gflops", f.low_flops > 0 ? nlohmann::json(f.low_flops / 1e9) : nlohmann::json()},
+          {"f32_gflops", unless_zero(f.f32_flops / 1e9)},
+          {"low_gflops", unless_zero(f.low_flops / 1e9)},
           {"spaces", spaces}};
 }
 

@@ -21,6 +21,8 @@ ValueId seen_through_reshapes(const Graph& graph, ValueId v) {
   return v;
 }
 
+std::string name_attr(const Node& node) { return std::get<std::string>(*node.attrs.find("name")); }
+
 bool is_source(const Graph& graph, ValueId v) {
   const Name op = graph.node(v.node).op;
   return op == Name("state") || op == Name("input");
@@ -177,10 +179,6 @@ class Lowering {
       buffer_of_[{n, 0}] = buffer_of_.at(node.in[0]);
     else
       lower_instruction(node, n);
-  }
-
-  static std::string name_attr(const Node& node) {
-    return std::get<std::string>(*node.attrs.find("name"));
   }
 
   void lower_input(const Node& node, std::uint32_t n) {
@@ -363,7 +361,7 @@ class Lowering {
 StateSlot slot_of(const Node& state) {
   StateSlot s;
   s.id = state_id(state);
-  s.name = std::get<std::string>(*state.attrs.find("name"));
+  s.name = name_attr(state);
   s.type = state.out[0];
   const std::string cls = std::get<std::string>(*state.attrs.find("class"));
   for (StateClass c : {StateClass::Parameter, StateClass::Optimizer, StateClass::Gradient,

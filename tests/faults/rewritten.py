@@ -22,7 +22,7 @@ SCENARIOS = {
     "bf16": ("--set", 'precision.level="O2"'),
     "sim": ("--device", "sim", "--set", 'precision.level="O2"'),
 }
-PLAN = 1  # of an entry's parts: graph, plan, notes
+GRAPH, PLAN, NOTES = range(3)  # an entry's parts
 # What stands in a plan where something else belongs.
 STRANGERS = (0, 1, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, -2**63, 2**64 - 1, 1e308, -1.5, "", None, True, False, [],
              {}, "cpu", "x" * 100)
@@ -75,16 +75,15 @@ def rewrite(here, entry, draw):
         length, rest = rest.split(b"\n", 1)
         parts.append(rest[:int(length)])
         rest = rest[int(length):]
-    what = "the same"
     where = draw.random()
     if where < 0.7:
         plan, what = changed(json.loads(parts[PLAN]), draw)
         parts[PLAN] = json.dumps(plan, separators=(",", ":")).encode()
     elif where < 0.9:
-        parts[0], what = changed_lines(parts[0].decode(), draw)
+        parts[GRAPH], what = changed_lines(parts[GRAPH].decode(), draw)
     else:
-        notes, what = changed(json.loads(parts[2]), draw)
-        parts[2] = json.dumps(notes, separators=(",", ":")).encode()
+        notes, what = changed(json.loads(parts[NOTES]), draw)
+        parts[NOTES] = json.dumps(notes, separators=(",", ":")).encode()
     text = b"".join(b"%d\n%s" % (len(part), part) for part in parts)
     subprocess.run([tool(here), entry], input=text, check=True)
     return what

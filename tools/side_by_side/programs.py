@@ -14,14 +14,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @dataclasses.dataclass
 class Program:
-    """`aloft` and `python` in the command stand for the built program and the peers' Python."""
+    """`aloft` and `python` in the command stand for the built program and the peers' Python; a path there
+    for itself."""
     name: str
     command: list
 
     def shown(self):
         """As a user types it at the root of the repository."""
         words = {"aloft": "build/bin/aloft", "python": "python3"}
-        return " ".join([words[self.command[0]], *map(str, self.command[1:])])
+        first, *rest = self.command
+        return " ".join([words.get(first, str(first)), *map(str, rest)])
+
+    def on(self, threads):
+        """The same on so many threads, if it does not say how many itself."""
+        return self if "--threads" in self.command else Program(self.name, [*self.command, "--threads", threads])
 
 
 class Missing(Exception):
@@ -41,6 +47,8 @@ class Tools:
             if not self.aloft.exists():
                 raise Missing(f"{self.aloft.name} is not built")
             return [str(self.aloft), *map(str, rest)]
+        if isinstance(first, pathlib.Path):
+            return [str(first), *map(str, rest)]
         if self.python is None:
             raise Missing("no Python with torch")
         if not (ROOT / rest[0]).exists():

@@ -49,8 +49,10 @@ TEST(Profiles, ANameSaysMemoryAndDelays) {
 }
 
 TEST(Profiles, WhatIsWrongIsNamed) {
-  for (const char* known : {"one of: ", "cpu", "sim"})
-    EXPECT_NE(error_of("npu").find(known), std::string::npos) << known;
+  std::string known;
+  for (const DeviceKind& kind : device_kinds())
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
+  EXPECT_NE(error_of("npu").find("one of: " + known), std::string::npos);
   EXPECT_NE(error_of("simulator").find("there is no device"), std::string::npos);
   EXPECT_NE(error_of("sim:910B9").find("910B3"), std::string::npos);
   EXPECT_NE(error_of("sim:memory=2").find("2GiB"), std::string::npos);
