@@ -152,6 +152,12 @@ bool is_file(const Path& path) {
   return info && S_ISREG(info->st_mode);
 }
 
+std::optional<FolderId> folder_id(const Path& path) {
+  const auto info = status_of(path);
+  if (!info || !S_ISDIR(info->st_mode)) return std::nullopt;
+  return FolderId{info->st_dev, info->st_ino};
+}
+
 InputFile::InputFile(const Path& path) : path_(path) {
   struct stat info {};
   fd_ = open_to_read(path, info);

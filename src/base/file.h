@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,14 @@ std::uint64_t size_of_file(const Path& path);
 bool path_exists(const Path& path);
 bool is_folder(const Path& path);
 bool is_file(const Path& path);
+
+// What tells a folder from another one that is given its name.
+struct FolderId {
+  std::uint64_t device = 0, inode = 0;
+  friend bool operator==(const FolderId&, const FolderId&) = default;
+};
+// Nothing where there is no folder. EnvironmentError E0606.
+std::optional<FolderId> folder_id(const Path& path);
 
 // A regular file, read in pieces.
 class InputFile {

@@ -13,6 +13,7 @@
 #include "frontend/eager.h"
 #include "frontend/random.h"
 #include "models/state_dict.h"
+#include "train/missing_types.h"
 #include "train/optimizer_state.h"
 
 namespace aloft {
@@ -85,6 +86,8 @@ void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& m
   if (meta.policies)
     for (std::string& line : policy_differences(*meta.policies, model.policies_below()))
       differences.push_back(std::move(line));
+  for (std::string& line : type_differences(meta.missing_types, missing_types(model)))
+    differences.push_back(std::move(line));
   if (!differences.empty())
     unfit_checkpoint(checkpoint, "it is of another model or precision", differences);
 }
@@ -118,6 +121,7 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
   Manifest manifest{meta, {}};
   manifest.meta.draws = eager().draws();
   manifest.meta.policies = model.policies_below();
+  manifest.meta.missing_types = missing_types(model);
   for (const std::string& file : files_of(optimizers.size()))
     manifest.files[file] = seal_of(checkpoint / file);
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -68,6 +67,16 @@ class Fields {
     return all;
   }
 
+  std::vector<std::string> texts(const char* key) const {
+    if (!at(key).is_array()) wrong(key, "a list");
+    std::vector<std::string> all;
+    for (const json& one : at(key)) {
+      if (!one.is_string()) wrong(key, "a list of texts");
+      all.push_back(one.get<std::string>());
+    }
+    return all;
+  }
+
   [[noreturn]] void wrong(const std::string& key, const std::string& need) const {
     throw DataError("E0641", "the checkpoint cannot be used: its manifest is damaged")
         .at(place_)
@@ -113,6 +122,7 @@ void read_state(const Fields& f, CheckpointMeta& meta) {
     for (const auto& [path, policy] : f.at("policies").items())
       meta.policies->emplace(path, policies.text(path.c_str()));
   }
+  if (f.has("missing_types")) meta.missing_types = f.texts("missing_types");
   if (f.has("choices")) {
     auto choices = choices_of_json(f.at("choices"));
     if (!choices) f.wrong("choices", "names, each with the texts \"value\" and \"because\"");
@@ -143,6 +153,7 @@ std::string manifest_text(const Manifest& manifest) {
               {"tokens", m.tokens},
               {"time_s", m.time_s},
               {"policy", m.policy},
+              {"missing_types", m.missing_types},
               {"choices", json_of(m.choices)},
               {"model", m.model},
               {"recipe", m.recipe},

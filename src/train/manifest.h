@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "frontend/draws.h"
 #include "plan/choices.h"
@@ -31,6 +32,8 @@ struct CheckpointMeta {
   std::string policy;               // precision recipe's text
   // Of modules that have one of their own, by path; none said in those of programs before.
   std::optional<std::map<std::string, std::string>> policies = {};
+  // Low types that the device lacked; none said in those of programs before, whose had them all.
+  std::vector<std::string> missing_types = {};
   Choices choices = {};              // made by measurement; none in those of programs before
   nlohmann::json model;              // config, so that the folder can be loaded on its own
   nlohmann::json recipe;             // as run.json has it; null in those of programs before

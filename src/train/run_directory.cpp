@@ -104,10 +104,16 @@ json read_run_record(const Path& path) {
   return parse_run_record(read_file(path, kLimit), path.string());
 }
 
-std::string run_name(const json& record) {
-  const auto name = record.is_object() ? record.find("run") : record.end();
-  return name != record.end() && name->is_string() ? name->get<std::string>() : "";
+namespace {
+std::string text_in(const json& record, const char* key) {
+  const auto text = record.is_object() ? record.find(key) : record.end();
+  return text != record.end() && text->is_string() ? text->get<std::string>() : "";
 }
+}  // namespace
+
+std::string run_name(const json& record) { return text_in(record, "run"); }
+
+std::string recorded_device(const json& record) { return text_in(record, "device"); }
 
 std::int64_t saved_step(const json& record) {
   const auto number = [](const json& of, const char* key) -> std::int64_t {
@@ -132,6 +138,7 @@ RunDirectory::RunDirectory(Path folder, bool resume) : folder_(std::move(folder)
     made_.push_back(p);
   make_folder(folder_);
   lock_ = std::make_unique<FolderLock>(folder_ / kLock);
+  id_ = folder_id(folder_);
   refuse_what_is_not_ours(folder_, resume);  // what another process did meanwhile
   if (has_name(record_path())) known_ = found_ = read_run_record(record_path());
   if (!found_.is_null()) {
@@ -150,6 +157,16 @@ RunDirectory::~RunDirectory() {
   lock_.reset();
   std::error_code ignored;
   for (const Path& p : made_) fs::remove(p, ignored);  // only where it is empty
+}
+
+void RunDirectory::warn_if_moved(std::int64_t step) {
+  if (!id_ || folder_id(folder_) == id_) return;
+  id_.reset();
+  log_warning(
+      "{}: the run's folder was moved or removed: checkpoints and run.json from step {} on lie in "
+      "a "
+      "new folder of that name; metrics and events go on in the old one",
+      folder_.string(), step);
 }
 
 void RunDirectory::write_record(const json& record) {

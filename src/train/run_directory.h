@@ -44,6 +44,10 @@ class RunDirectory {
   // began; "" in runs of programs that knew none.
   const std::string& run() const { return run_; }
 
+  // Once, where the folder was moved or removed since it was opened: what is written from `step` on
+  // lies in a new one of its name.
+  void warn_if_moved(std::int64_t step);
+
   // Writes run.json, before anything else of a run; afterwards makes the folders that are missing.
   void write_record(const nlohmann::json& record);
 
@@ -51,6 +55,7 @@ class RunDirectory {
   Path folder_;
   std::vector<Path> made_;  // the folder and those above it, innermost first
   std::unique_ptr<FolderLock> lock_;
+  std::optional<FolderId> id_;  // nothing where it was said that it is another one
   nlohmann::json found_, known_;
   std::string run_;
 };
@@ -65,6 +70,9 @@ std::string new_run_name();
 
 // The name of the run whose run.json this is; "" where it has none.
 std::string run_name(const nlohmann::json& record);
+
+// The name of the device that the run of this run.json ran on last; "" where it has none.
+std::string recorded_device(const nlohmann::json& record);
 
 // The step of a checkpoint that was saved, as run.json says; 0 where it says of none.
 std::int64_t saved_step(const nlohmann::json& record);

@@ -7,6 +7,7 @@
 #include "plan/lifetime.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
+#include "train/missing_types.h"
 #include "train/model_json.h"
 #include "train/record_json.h"
 #include "train/recorded_choices.h"
@@ -28,6 +29,7 @@ json run_record(const Session& s, const DatasetInfo& data, const Programs* progr
                  {"model", json_of(s.config)},
                  {"parameters", s.config.parameter_count()},
                  {"policy", s.model->policy().str()},
+                 {"missing_types", missing_types(*s.model)},
                  {"choices", json_of(s.choices)},
                  {"tokens", {{"train", data.train_tokens}, {"validation", data.validation_tokens}}},
                  {"seed", s.recipe.train.seed},

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "precision/rules.h"
+#include "train/missing_types.h"
 
 namespace aloft {
 
@@ -29,13 +30,6 @@ MeasuredChoice measured_choice(const MeasuredRates& rates, const Capability& her
   best.level = has_low && ratio_of(rates) >= kWorthIt ? Level::O2 : Level::O0;
   best.auto_reason = has_low ? numbers_of(rates) : std::string(kNoLowType);
   return precision_choice(best);
-}
-
-// The low type that the recipe names and the device lacks; nothing where it has what is named.
-std::optional<DType> lacking(const PrecisionRecipe& recipe, const Capability& here) {
-  for (const Phase phase : {Phase::Forward, Phase::Backward})
-    if (const DType low = recipe.type_in(phase); !here.stores(low)) return low;
-  return std::nullopt;
 }
 
 // On one line, and no command to a terminal: records come from anybody.
@@ -85,9 +79,9 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices
                                  const Capability& here) {
   if (recipe.is_resolved()) {
     const bool was_chosen = !recipe.auto_reason.empty();  // and so measured before
-    if (const auto low = lacking(recipe, here)) {
+    if (const auto missing = missing_types(recipe, here); !missing.empty()) {
       log_warning("precision {}: {}: what would be {} is f32", print_precision(recipe), kNoLowType,
-                  name_of(*low));
+                  join(missing, ", "));
       return recipe;
     }
     if (was_chosen || recipe.level == Level::O0 || !measure) return recipe;

@@ -18,6 +18,7 @@
 #include "train/listeners_of.h"
 #include "train/mean_loss.h"
 #include "train/memory_need.h"
+#include "train/missing_types.h"
 #include "train/model_json.h"
 #include "train/record_json.h"
 #include "train/recorded_choices.h"
@@ -52,6 +53,9 @@ class Training {
                    options.listeners) {
     if (from_)
       refuse_other_model(model_differences(from_->meta, json_of(config_), model_->policy().str()));
+    if (from_)
+      refuse_other_types(from_->meta.missing_types, missing_types(*model_),
+                         recorded_device(directory_.known()));
     maker_.emplace(*optimizer_, recipe_.train.accumulate, config_.context);
     const auto vocab = static_cast<std::int32_t>(config_.vocab);
     data_.train = data_.train.with_vocab(vocab);
@@ -326,6 +330,7 @@ class Training {
 
   void save() {
     if (!unsaved_) return;
+    directory_.warn_if_moved(step_);
     CheckpointMeta meta;
     listeners_.tell(&Listener::checkpoint_begun, CheckpointBegun{step_, meta});
     problem_ = problem_of_state();

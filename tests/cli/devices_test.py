@@ -42,6 +42,27 @@ class Devices(ProgramTest):
         self.train("moved", "--steps", 8, "--resume", "--device", "sim:910B3")
         self.assertEqual(self.files("moved"), self.files("whole"))
 
+    def test_a_run_goes_on_where_the_same_types_are(self):
+        (self.folder / "narrow.toml").write_text(NARROW)
+        narrow = ("--device", "sim:./narrow.toml")
+        for level in ("O1", "O2", "O3"):
+            fixed = ("--set", f"precision.level={level}", "--set", "precision.type=bf16")
+            for name, device, other in (("low", (), narrow), ("lacking", narrow, ())):
+                out = f"{name}-{level}"
+                self.train(out, *fixed, *device, "--steps", 2)
+                before = self.files(out)
+                for record in ("there", "lost"):
+                    if record == "lost":
+                        (self.folder / out / "run.json").unlink()
+                    said = self.train(out, *fixed, *other, "--resume", "--steps", 4, exit_code=2)
+                    self.assertIn("E0817", said)
+                    self.assertIn("bf16", said)
+                    self.assertIn("another --out", said)
+                self.assertEqual(self.files(out), before)
+                self.train(out, *fixed, *device, "--resume", "--steps", 4)
+                self.train(f"whole-{out}", *fixed, *device, "--steps", 4)
+                self.assertEqual(self.files(out), self.files(f"whole-{out}"))
+
     def test_what_is_generated_and_scored_is_the_same(self):
         self.train("model")
         for verb in (("generate", "model", "--prompt", "the", "--tokens", 12, "--seed", 4),

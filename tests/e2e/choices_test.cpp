@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/small_run.h"
+#include "train/missing_types.h"
 #include "train/recorded_choices.h"
 
 namespace aloft::e2e {
@@ -80,6 +81,23 @@ TEST(CheckChoices, RefusesWhatNobodyWouldTake) {
     EXPECT_NE(said("precision", asked).find("leaves nothing to choose"), std::string::npos);
   EXPECT_NE(said("ti\nle", "auto").find("ti\\nle"), std::string::npos);
   check_choices({}, parse_precision("O0"));
+}
+
+TEST(MissingTypes, AreThoseThatThePrecisionNames) {
+  const auto missing = [](const char* precision, const Capability& here) {
+    return missing_types(parse_precision(precision), here);
+  };
+  using Names = std::vector<std::string>;
+  const Capability wide{false, false, false, false}, slow{.computes_bf16 = false};
+  EXPECT_EQ(missing("O2:bf16", {}), Names{});
+  EXPECT_EQ(missing("O0", wide), Names{});
+  EXPECT_EQ(missing("O1:fp16", wide), Names{"f16"});
+  EXPECT_EQ(missing("O2:bf16 backward=fp16", wide), (Names{"bf16", "f16"}));
+  EXPECT_EQ(missing("O3:bf16", slow), Names{"products of bf16"});
+  EXPECT_EQ(missing("O3:fp16", slow), Names{});
+  EXPECT_EQ(type_differences({"bf16"}, {"bf16"}), Names{});
+  EXPECT_EQ(type_differences({}, {"bf16"}).size(), 1u);
+  EXPECT_EQ(type_differences({"fp16"}, {"bf16"}).size(), 2u);
 }
 
 class ChosenRun : public SmallRun {

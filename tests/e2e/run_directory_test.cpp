@@ -175,5 +175,35 @@ TEST_F(RunDirectory, AfterAKillNoLineIsMissingAndNoneIsTwice) {
   }
 }
 
+// Moves the folder of the run away behind a step.
+class Mover : public Listener {
+ public:
+  Mover(Path from, Path to) : from_(std::move(from)), to_(std::move(to)) {}
+  void step_done(const StepDone& e, Control&) override {
+    if (e.step == 6) fs::rename(from_, to_);
+  }
+
+ private:
+  const Path from_, to_;
+};
+
+TEST_F(RunDirectory, WhoMovesItIsToldWhereTheRestLies) {
+  run("straight", {});
+  Mover mover(folder_ / "run", folder_ / "moved");
+  aloft::TrainOptions options;
+  options.out = folder_ / "run";
+  options.quiet = true;
+  options.listeners = {&mover};
+  set_log_level(LogLevel::Warning);
+  testing::internal::CaptureStderr();
+  run_training(recipe({}), options);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(said, "the run's folder was moved or removed"), 1u) << said;
+  EXPECT_EQ(count(said, "from step 8 on"), 1u) << said;
+  EXPECT_TRUE(fs::exists(checkpoint("moved", "step-000004")));
+  EXPECT_EQ(metrics("moved"), metrics("straight"));
+  expect_same_state("straight", "run", "step-000012");
+}
+
 }  // namespace
 }  // namespace aloft::e2e

@@ -181,6 +181,7 @@ Manifest example() {
   m.meta.tokens = 25600;
   m.meta.time_s = 12.062500000000001;
   m.meta.policy = "O2:fp16";
+  m.meta.missing_types = {"f16"};
   m.meta.model = {{"family", "gpt2"}, {"norm_eps", 1e-5}};
   m.meta.problem = "the loss is NaN";
   m.meta.last_loss = 2.5;
@@ -199,6 +200,7 @@ TEST(ManifestText, ReadsBackAsItWas) {
   EXPECT_EQ(again.meta.best, m.meta.best);
   EXPECT_EQ(again.meta.start_loss, m.meta.start_loss);
   EXPECT_EQ(again.meta.draws, m.meta.draws);
+  EXPECT_EQ(again.meta.missing_types, m.meta.missing_types);
   EXPECT_EQ(again.meta.data_position, 40u);
   EXPECT_FALSE(again.meta.healthy());
 }

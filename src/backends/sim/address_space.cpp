@@ -25,7 +25,7 @@ AddressSpace::AddressSpace(std::size_t limit) : limit_(limit) {
   if (range == MAP_FAILED)
     throw EnvironmentError("E0401", "the addresses of a software device cannot be reserved")
         .need(std::to_string(kRange) + " bytes of addresses, without memory behind them")
-        .advice("`ulimit -v` may be the limit");
+        .advice("fewer software devices in one process; `ulimit -v` may be the limit, too");
   base_ = cursor_ = static_cast<std::byte*>(range);
 }
 
@@ -47,9 +47,14 @@ std::byte* AddressSpace::next_gap(std::size_t bytes) const {
   return nullptr;
 }
 
+bool AddressSpace::has_room(std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  return fits(bytes);
+}
+
 bool AddressSpace::add(const Buffer& real, void** address) {
   const std::lock_guard lock(mutex_);
-  if (limit_ > 0 && real.bytes() > limit_ - used_) return false;
+  if (!fits(real.bytes())) return false;
   std::byte* const at = next_gap(taken_by(real));
   if (!at) return false;
   cursor_ = at + taken_by(real);

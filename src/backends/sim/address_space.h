@@ -22,6 +22,8 @@ class AddressSpace {
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
 
+  // Whether the limit allows so many bytes more.
+  bool has_room(std::size_t bytes) const;
   // Gives `real` an address; false where the limit does not allow it. Thread-safe, as all here.
   bool add(const Buffer& real, void** address);
   void remove(const void* address);
@@ -34,6 +36,7 @@ class AddressSpace {
   std::size_t used() const;
 
  private:
+  bool fits(std::size_t bytes) const { return limit_ == 0 || bytes <= limit_ - used_; }
   std::byte* next_gap(std::size_t bytes) const;
 
   const std::size_t limit_;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "backends/sim/own_thread.h"
 #include "runtime/threads.h"
 
 namespace aloft::sim {
@@ -33,6 +34,7 @@ class ComputePool {
 
  private:
   void loop() {
+    is_own_thread = true;
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return !jobs_.empty(); });

@@ -98,26 +98,36 @@ SimDevice::SimDevice(std::string name, SimOptions options, Device& underneath)
 
 SimDevice::~SimDevice() = default;
 
+void SimDevice::refuse_block(std::size_t bytes) const {
+  throw EnvironmentError("E0401", "not enough memory on " + name_)
+      .need(human_bytes(bytes) + " in one block")
+      .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.capacity()),
+                       human_bytes(addresses_.used())))
+      .advice("a smaller batch or model, or a lower precision");
+}
+
+// Before any memory of the host is taken and touched for it.
+void SimDevice::ask_for_room(std::size_t bytes, Space space) const {
+  if (space != Space::Host && !addresses_.has_room(bytes)) refuse_block(bytes);
+}
+
 Buffer SimDevice::block(Buffer real, Space space) {
   if (space == Space::Host) return Buffer(std::make_shared<HostBlock>(*this, std::move(real)));
   const std::size_t bytes = real.bytes();
   void* address = nullptr;
-  if (!addresses_.add(real, &address))
-    throw EnvironmentError("E0401", "not enough memory on " + name_)
-        .need(human_bytes(bytes) + " in one block")
-        .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.capacity()),
-                         human_bytes(addresses_.used())))
-        .advice("a smaller batch or model, or a lower precision");
+  if (!addresses_.add(real, &address)) refuse_block(bytes);
   return Buffer(std::make_shared<OwnBlock>(*this, addresses_, address, bytes));
 }
 
 Buffer SimDevice::allocate(std::size_t bytes, Space space) {
+  ask_for_room(bytes, space);
   Buffer real = underneath_.allocate(bytes);
   std::memset(real.address(), 0xff, bytes);  // NaN: nobody may count on what lay there before
   return block(std::move(real), space);
 }
 
 Buffer SimDevice::allocate_zeroed(std::size_t bytes, Space space) {
+  ask_for_room(bytes, space);
   return block(underneath_.allocate_zeroed(bytes), space);
 }
 

@@ -63,6 +63,8 @@ class SimDevice : public Device {
   void note(Span span);
 
  private:
+  [[noreturn]] void refuse_block(std::size_t bytes) const;
+  void ask_for_room(std::size_t bytes, Space space) const;
   Buffer block(Buffer real, Space space);
 
   const std::string name_;

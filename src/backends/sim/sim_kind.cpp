@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/device_kind.h"
+#include "backends/sim/own_thread.h"
 #include "backends/sim/sim_device.h"
 #include "base/log.h"
 
@@ -16,8 +17,10 @@ std::vector<sim::SimDevice*>& opened() {
   return all;
 }
 
-// What is under way when the process ends must not outlive what it uses.
+// What is under way when the process ends must not outlive what it uses. Where a device's own
+// thread ends it (a library that calls exit), nothing can be waited for.
 void finish_all() {
+  if (sim::is_own_thread) return;
   for (sim::SimDevice* device : opened()) try {
       device->synchronize();
     } catch (const std::exception& e) {  // nobody is left to catch it

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/sim/own_thread.h"
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
 #include "scalar/philox.h"
@@ -64,6 +65,7 @@ void SimStream::enqueue(std::string name, double seconds, std::function<void()> 
 }
 
 void SimStream::loop() {
+  is_own_thread = true;
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return is_ending_ || !tasks_.empty(); });

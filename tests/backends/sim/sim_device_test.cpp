@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include "backends/catalog.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/sim/compute_pool.h"
 #include "base/error.h"
 #include "exec/launch.h"
 
@@ -167,6 +169,51 @@ TEST(SimStreams, AnEventThatNobodyWaitsForTakesNoErrorWithIt) {
   EXPECT_THROW(d.synchronize(), InternalError);  // of both streams at once
   EXPECT_FALSE(is_done);
   EXPECT_NO_THROW(d.synchronize());
+}
+
+// Memory of the host's that is only counted.
+class Counted : public Device {
+ public:
+  Counted() : Device(cpu_device().backend()) {}
+  std::string name() const override { return "counted"; }
+  Buffer allocate(std::size_t bytes, Space space) override {
+    asked_ += bytes;
+    return cpu_device().allocate(bytes, space);
+  }
+  Buffer allocate_zeroed(std::size_t bytes, Space space) override {
+    asked_ += bytes;
+    return cpu_device().allocate_zeroed(bytes, space);
+  }
+  void need_memory(double, std::string_view, std::string_view, double) const override {}
+  std::byte* map(const Block& block) override { return cpu_device().map(block); }
+  Stream& stream(int index) override { return cpu_device().stream(index); }
+  void synchronize() override {}
+  std::size_t asked() const { return asked_; }
+
+ private:
+  std::size_t asked_ = 0;
+};
+
+TEST(SimDevice, AsksItsLimitBeforeItTakesMemoryOfTheHost) {
+  Counted host;
+  SimDevice d("sim:memory=1MiB", parse_sim("sim:memory=1MiB"), host);
+  EXPECT_THROW(d.allocate(2 << 20), EnvironmentError);
+  EXPECT_THROW(d.allocate_zeroed(2 << 20), EnvironmentError);
+  EXPECT_EQ(host.asked(), 0u);
+  const Buffer fits = d.allocate(1 << 20), beside = d.allocate(2 << 20, Space::Host);
+  EXPECT_EQ(host.asked(), std::size_t{3} << 20);
+}
+
+TEST(SimDeviceDeathTest, AKernelThatEndsTheProcessIsNotWaitedFor) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto end_in_a_kernel = [] {
+    SimDevice& d = device("sim");
+    dynamic_cast<SimStream&>(d.stream()).enqueue("exit", 0, [] {
+      compute(1, [] { std::exit(3); });
+    });
+    d.synchronize();
+  };
+  EXPECT_EXIT(end_in_a_kernel(), testing::ExitedWithCode(3), "");
 }
 
 TEST(SimKernels, GiveTheBitsOfTheCpuAndTakeTheTimeOfTheirCost) {
