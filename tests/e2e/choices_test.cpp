@@ -84,6 +84,7 @@ TEST(CheckChoices, RefusesWhatNobodyWouldTake) {
 }
 
 TEST(MissingTypes, AreThoseThatThePrecisionNames) {
+  use_cpu();
   const auto missing = [](const char* precision, const Capability& here) {
     return missing_types(parse_precision(precision), here);
   };
