@@ -23,6 +23,21 @@ const std::vector<DeviceKind>& device_kinds() {
   return kinds;
 }
 
+namespace {
+// The device that is meant by a name that is none: "sim:910B3" by "910B3" or "SIM:910b3".
+std::string meant_by(std::string_view name) {
+  std::vector<std::string> all;
+  for (const DeviceKind& kind : device_kinds()) {
+    all.emplace_back(kind.name);
+    all.insert(all.end(), kind.variants.begin(), kind.variants.end());
+  }
+  const std::string plain = lower(name);
+  for (const std::string& one : all)
+    if (lower(one) == plain || lower(one).ends_with(":" + plain)) return one;
+  return nearest_name(plain, all);
+}
+}  // namespace
+
 Device& open_device(std::string_view name) {
   static std::mutex mutex;
   static auto& open = *new std::map<std::string, Device*, std::less<>>;
@@ -36,14 +51,21 @@ Device& open_device(std::string_view name) {
     open.emplace(name, &device);
     return device;
   }
+  const std::string near = meant_by(name);
   throw UserError("E0332", "there is no device " + in_quotes(std::string(name)))
-      .need("one of: " + known)
-      .advice("aloft devices lists them");
+      .need("one of: " + known + ", or one of their variants, such as sim:910B3")
+      .advice(near.empty() ? "aloft devices lists them" : near + "; aloft devices lists them");
 }
 
 Device& chosen_device() {
   const char* name = std::getenv("ALOFT_DEVICE");
-  return open_device(name && *name ? name : "cpu");
+  if (!name || !*name) return open_device("cpu");
+  try {
+    return open_device(name);
+  } catch (UserError& e) {
+    e.add_line("at", "the environment variable ALOFT_DEVICE");
+    throw;
+  }
 }
 
 }  // namespace aloft

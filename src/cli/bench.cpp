@@ -55,9 +55,12 @@ void print_table(const json& j) {
                j[unit + "_per_s"].get<double>(), unit, j["step_ms"].get<double>(),
                j["loss"].get<double>());
   if (has_own_clock)
-    print_result("  {:>10.1f} {}/s by the clock of {}, in which a step takes {:.3f} ms\n",
+    print_result("  {:>10.1f} {}/s by the clock of {}, in which a step takes {:.3f} ms{}\n",
                  j[unit + "_per_s"].get<double>() * j["step_ms"].get<double>() / step_ms, unit,
-                 j["device"].get<std::string>(), step_ms);
+                 j["device"].get<std::string>(), step_ms,
+                 j["device_clock_is_default"].get<bool>()
+                     ? " (of rates that nobody said: docs/devices.md)"
+                     : "");
   print_result("  {:>10.1f} ms compile  first step after {:.0f} ms\n",
                j["compile_ms"].get<double>(), j["startup_ms"].get<double>());
   print_result("  {:>10.1f} MiB planned, {:.1f} MiB resident at the peak\n",
@@ -96,7 +99,7 @@ Action bench_verb(CLI::App& app) {
   app.require_subcommand(1);
   app.set_help_flag();  // there is one thing to time: its options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
-  step->add_option("--model", o->model,
+  step->add_option("MODEL,--model", o->model,
                    "gpt2-124m, gpt2-NAME, llama, lenet, resnet18, or a recipe (*.toml)")
       ->capture_default_str();
   step->add_option("--batch", o->batch, "sequences or images (default: the model's)")

@@ -66,7 +66,11 @@ class Measuring {
          {"loss", loss_}});
     if (limit_) limit_->add_to(j, step_ms, profile_);
     j["device"] = device().name();
-    if (has_own_clock()) j["device_step_ms"] = median(device_times_) * 1e3;
+    if (has_own_clock()) {
+      const Features& f = device().features();
+      j["device_step_ms"] = median(device_times_) * 1e3;
+      j["device_clock_is_default"] = f.f32_flops == 0 || f.memory_bandwidth == 0;
+    }
     if (const char* why = why_no_limit()) add_no_limit(j, why);
     return j;
   }

@@ -42,6 +42,10 @@ nlohmann::json features_json(const Device& device) {
           {"alignment_bytes", f.alignment},
           {"f32_gflops", unless_zero(f.f32_flops / 1e9)},
           {"low_gflops", unless_zero(f.low_flops / 1e9)},
+          {"memory_gb_s", unless_zero(f.memory_bandwidth / 1e9)},
+          {"host_gb_s", unless_zero(f.host_bandwidth / 1e9)},
+          {"launch_us", unless_zero(f.launch_seconds * 1e6)},
+          {"is_simulated", f.is_simulated},
           {"spaces", spaces}};
 }
 
@@ -54,8 +58,14 @@ std::vector<std::pair<std::string, std::string>> features_text(const Device& dev
       {"stores", join(types(f.capability, &Capability::stores), " ")},
       {"multiplies", join(types(f.capability, &Capability::computes), " ")}};
   if (f.f32_flops > 0)
-    rows.emplace_back("products", fmt::format("f32 {:.4g}, low types {:.4g} TFLOP/s, as it says",
+    rows.emplace_back("products", fmt::format("f32 {:.4g}, low types {:.4g} TFLOP/s by its profile",
                                               f.f32_flops / 1e12, f.low_flops / 1e12));
+  if (f.memory_bandwidth > 0)
+    rows.emplace_back(
+        "moves",
+        fmt::format("its memory {:.4g} GB/s, from and to the host {:.4g} GB/s; a kernel takes "
+                    "{:.4g} us at least",
+                    f.memory_bandwidth / 1e9, f.host_bandwidth / 1e9, f.launch_seconds * 1e6));
   rows.emplace_back("streams", std::to_string(f.streams) +
                                    (f.is_asynchronous ? ", work goes on beside the host" : ""));
   rows.emplace_back("memory", f.shares_host_memory ? "the host's" : join(spaces, "; "));

@@ -17,11 +17,12 @@ void add_device_option(CLI::App& app) {
         use_device(open_device(name));
         is_given = true;
       },
-      "a device of `aloft devices` (default: ALOFT_DEVICE, or cpu)");
+      "a device of `aloft devices` (default: of the recipe, of ALOFT_DEVICE, or cpu)");
 }
 
 void use_device_of(const Recipe& recipe) {
-  if (!is_given && !recipe.train.device.empty()) use_device(open_device(recipe.train.device));
+  if (is_given) return;
+  if (Device* device = device_of(recipe)) use_device(*device);
 }
 
 }  // namespace aloft::cli

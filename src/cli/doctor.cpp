@@ -22,6 +22,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
+#include "frontend/plan_cache.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
 
@@ -66,18 +67,31 @@ Finding load() {
 
 Finding library() { return {"oneDNN", "ok", cpu::library_version(), ""}; }
 
-Finding cache() {
-  const Path folder = default_cache();
-  const std::string advice = "set XDG_CACHE_HOME, or data.cache in the recipe";
+// Whether files can be written there; `otherwise`: what it means where they cannot.
+Finding writable(const std::string& what, const Path& folder, const std::string& otherwise,
+                 const std::string& advice) {
   try {
     make_folder(folder);
     const Path probe = folder / fmt::format(".doctor-{}", getpid());
     write_file_atomic(probe, std::string_view("aloft"));
     std::filesystem::remove(probe);
   } catch (const Error& e) {
-    return {"cache folder", "fail", e.headline() + ": " + folder.string(), advice};
+    return {what, otherwise, e.headline() + ": " + folder.string(), advice};
   }
-  return {"cache folder", "ok", folder.string(), ""};
+  return {what, "ok", folder.string(), ""};
+}
+
+Finding cache() {
+  return writable("cache folder", default_cache(), "fail",
+                  "set XDG_CACHE_HOME, or data.cache in the recipe");
+}
+
+Finding plan_cache() {
+  const auto cache = PlanCache::of_environment();
+  if (!cache) return {"plan cache", "ok", "off, as ALOFT_PLAN_CACHE says", ""};
+  return writable("plan cache", cache->folder(), "warn",
+                  "programs are compiled at each start; set ALOFT_PLAN_CACHE to a folder that can "
+                  "be written, or to off");
 }
 
 Finding disk(const std::string& what, const Path& folder) {
@@ -144,6 +158,7 @@ ExitCode doctor(bool as_json) {
                                       memory(),
                                       huge_pages(),
                                       cache(),
+                                      plan_cache(),
                                       disk("disk of the cache", default_cache()),
                                       disk("disk here", std::filesystem::current_path())};
   nlohmann::json list = nlohmann::json::array();

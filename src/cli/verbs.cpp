@@ -72,8 +72,8 @@ const std::vector<Verb>& verbs() {
       {"passes", "What the compiler does, in order", "aloft passes --run simplify,cse step.graph",
        passes_verb},
       {"recipes", "Recipes, and every key of one", "aloft recipes", recipes_verb},
-      {"devices", "The processor, and how fast it was measured to be", "aloft devices --json",
-       devices_verb},
+      {"devices", "The devices there are; this processor, and how fast it was measured to be",
+       "aloft devices --json", devices_verb},
       {"doctor", "What could keep this machine from training well", "aloft doctor", doctor_verb},
   };
   return all;

@@ -90,29 +90,64 @@ void PlanMemory::need_memory(const std::map<ArenaAt, bool>& is_used,
                              "a smaller batch or model, or a lower precision", d == 0 ? moved : 0);
 }
 
-// Those of variables come first, each filled before the next is there: what moves in must not be
-// there twice at the peak. But for those in parts, which need all of theirs.
+// Those of variables come first, wherever they are, each filled before the next is there: what
+// moves in must not be there twice at the peak, and what moves out makes room for the others. But
+// for those in parts, which need all of theirs.
 void PlanMemory::make_arenas(const std::map<Name, VariablePtr>& variables) {
   const std::map<ArenaAt, bool> is_used = used_arenas();
   need_memory(is_used, variables);
-  for (const auto& [arena, bytes] : plan_.arena_bytes) {
-    if (bytes > 0 && is_used.contains(arena)) allocate(arena, bytes);
-    adopt(arena, variables);
-  }
+  const auto make = [&](bool with_variables) {
+    for (const auto& [at, bytes] : plan_.arena_bytes) {
+      if (with_variables == (at.arena == Arena::Activations || at.arena == Arena::Staging))
+        continue;
+      if (bytes > 0 && is_used.contains(at)) allocate(at, bytes, variables);
+      adopt(at, variables);
+    }
+  };
+  make(true);
   adopt_shards(variables);
+  make(false);
 }
 
-void PlanMemory::allocate(const ArenaAt& at, std::size_t bytes) {
+void PlanMemory::allocate(const ArenaAt& at, std::size_t bytes,
+                          const std::map<Name, VariablePtr>& variables) {
   const bool is_checked = check_ && at.device == 0 && at.space == Space::Device;
   Device& device = *devices_[static_cast<std::size_t>(at.device)];
-  try {
+  const auto make = [&] {
     arenas_[at] =
         is_checked ? check_->allocate(at.arena, bytes) : device.allocate_zeroed(bytes, at.space);
+  };
+  try {
+    try {
+      make();
+    } catch (const EnvironmentError&) {
+      if (!set_aside(at, variables)) throw;
+      make();
+    }
   } catch (EnvironmentError& e) {  // a block is named with the whole that it belongs to
     e.add_line("for", name_of(at) + " of a plan of " + human_bytes(plan_.peak_bytes()) + " in all");
     throw;
   }
   arenas_[at].block()->place = place_;
+}
+
+// Where a device has no room for an arena beside the variables that will move into it, these wait
+// in the host's memory. False where that makes no room.
+bool PlanMemory::set_aside(const ArenaAt& at, const std::map<Name, VariablePtr>& variables) const {
+  if (at.device != 0 || at.space != Space::Device || device().features().shares_host_memory)
+    return false;
+  bool any = false;
+  for (const StateSlot& slot : plan_.state) {
+    if (slot.parts.size() != 1 || slot.arena_at(0) != at || shared_.contains(slot.id)) continue;
+    Variable& v = variable_of(slot, variables);
+    const std::size_t bytes = v.type.max_bytes();
+    if (bytes == 0) continue;
+    const Buffer there = device().allocate(bytes, Space::Host);
+    copy_buffer(there, v.buffer->part(0, bytes));
+    v.buffer = std::make_shared<Buffer>(there);
+    any = true;
+  }
+  return any;
 }
 
 Buffer PlanMemory::buffer_of(const PlannedBuffer& planned, const VariablesOf& variables) const {

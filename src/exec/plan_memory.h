@@ -39,7 +39,9 @@ class PlanMemory {
   std::map<ArenaAt, bool> used_arenas() const;
   void need_memory(const std::map<ArenaAt, bool>& is_used,
                    const std::map<Name, VariablePtr>& variables) const;
-  void allocate(const ArenaAt& arena, std::size_t bytes);
+  void allocate(const ArenaAt& arena, std::size_t bytes,
+                const std::map<Name, VariablePtr>& variables);
+  bool set_aside(const ArenaAt& arena, const std::map<Name, VariablePtr>& variables) const;
   void adopt(const ArenaAt& arena, const std::map<Name, VariablePtr>& variables);
   void adopt_shards(const std::map<Name, VariablePtr>& variables);
   Variable& variable_of(const StateSlot& slot, const std::map<Name, VariablePtr>& variables) const;

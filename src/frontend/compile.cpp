@@ -355,11 +355,20 @@ const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& a
   return results_;
 }
 
-std::vector<Tap> CompiledCall::taps() const {
+void CompiledCall::need_values() const {
   if (!has_values_)
     throw UserError("E0315", "a compiled function has no values to look at yet")
         .need("a call that returned");
+}
+
+std::vector<Tap> CompiledCall::taps() const {
+  need_values();
   return programs_->taps(entries_[last_].name);
+}
+
+std::vector<RefusedTap> CompiledCall::refused_taps() const {
+  need_values();
+  return programs_->refused_taps(entries_[last_].name);
 }
 
 Tensor CompiledCall::borrowed(const Entry::Result& r, std::int64_t rows, std::uint64_t youngest) {

@@ -106,8 +106,10 @@ class CompiledCall {
   // As Compiled::tap and Compiled::taps say.
   Tensor tap(const std::string& name) const;
   std::vector<Tap> taps() const;
+  std::vector<RefusedTap> refused_taps() const;
 
  private:
+  void need_values() const;
   // One program, and where its arguments go and its results lie.
   struct Entry {
     std::string name;
@@ -212,6 +214,12 @@ class Compiled {
   std::vector<Tap> taps() const {
     const OneCaller::Entered entered(state_->caller, state_->options.name);
     return called().taps();
+  }
+  // What a pattern with others asked for, cannot be had in the last call's program, and why.
+  // UserErrors as tap() has.
+  std::vector<RefusedTap> refused_taps() const {
+    const OneCaller::Entered entered(state_->caller, state_->options.name);
+    return called().refused_taps();
   }
 
  private:

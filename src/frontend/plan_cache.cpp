@@ -1,6 +1,7 @@
 #include "frontend/plan_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace aloft {
 namespace {
@@ -82,7 +84,8 @@ std::optional<std::string_view> program_in(std::string_view entry, std::string_v
 std::optional<PlanCache> PlanCache::of_environment() {
   const char* text = std::getenv("ALOFT_PLAN_CACHE");
   if (!text || !*text) return PlanCache(default_cache() / "plans");
-  if (std::string_view(text) == "off") return std::nullopt;
+  const std::string word = lower(text);
+  if (word == "off" || word == "no" || word == "0") return std::nullopt;
   return PlanCache(Path(text));
 }
 
@@ -116,7 +119,12 @@ void PlanCache::keep(const std::string& key, const CompiledProgram& program, int
     file.commit_unflushed();
     remove_oldest();
   } catch (const Error& e) {
-    log_debug("a compiled program is not kept in {}: {}", folder_.string(), e.headline());
+    static std::atomic<bool> is_said = false;  // once, where somebody has named the folder
+    if (std::getenv("ALOFT_PLAN_CACHE") && !is_said.exchange(true))
+      log_warning("compiled programs are not kept in {}, which ALOFT_PLAN_CACHE names: {}",
+                  folder_.string(), e.headline());
+    else
+      log_debug("a compiled program is not kept in {}: {}", folder_.string(), e.headline());
   }
 }
 

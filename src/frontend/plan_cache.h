@@ -42,6 +42,7 @@ class PlanCache {
 
   std::optional<CompiledProgram> find(const std::string& key) const;
   void keep(const std::string& key, const CompiledProgram& program, int threads) const;
+  const Path& folder() const { return folder_; }
   Path path_of(const std::string& key) const { return folder_ / (key + ".plan"); }
 
  private:

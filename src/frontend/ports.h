@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -23,11 +24,14 @@ class InputPort {
       : buffer_(std::move(all)), bytes_(bytes), turns_(std::move(turns)) {}
 
   std::size_t size() const { return bytes_ / sizeof(T); }  // elements at most
-  // The first elements of the next run: as many as `values`, at most size() (InternalError). With
+  // The first elements of the next run: as many as `values`, at most size() (UserError E0313). With
   // several homes they travel while the last run goes on.
   void set(std::span<const T> values) const {
+    if (values.size() > size())
+      throw UserError("E0313", "an input of a program is given more values than it has room for")
+          .saw(std::to_string(values.size()))
+          .need("at most " + std::to_string(size()));
     if (!turns_) return buffer_.write_from(std::as_bytes(values));
-    ensure(values.size() <= size(), "an input has room for what it is given");
     turns_->load(buffer_, std::as_bytes(values));
   }
   // All elements of the next run, or the first `count`: each is to be written.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/error.h"
 #include "base/process.h"
@@ -71,6 +72,10 @@ std::vector<Device*> peers_of(Device& first, const StateTable& variables) {
       throw UserError("E0333", "a part of a variable lies on no device")
           .saw("'" + v->name.str() + "' with a null pointer in home.shards")
           .need("a device for each part");
+    if (std::set<Device*>(shards.begin(), shards.end()).size() < shards.size())
+      throw UserError("E0333", "two parts of a variable lie on one device")
+          .saw("'" + v->name.str() + "' on " + name_all(shards))
+          .need("another device for each part");
     const std::size_t common = std::min(devices.size(), shards.size());
     if (!std::equal(shards.begin(), shards.begin() + static_cast<std::ptrdiff_t>(common),
                     devices.begin()))
@@ -101,6 +106,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   add_program(plan, std::move(compiled.program.lowered.program), compiled.program.lowered.state);
   // Nothing can fail any more: what refused the function above left everything as it was.
   executor_.reset();  // variables keep their arenas alive until the next finish()
+  added_taps_ = tap_patterns_.size();
   plan_ = std::move(plan);
   variables_ = std::move(variables);
   watched_[name].clear();
@@ -138,7 +144,19 @@ Programs::Compiled Programs::compile_or_find(Graph traced) {
   return {std::move(program), false};
 }
 
+void Programs::tap(std::string pattern) {
+  if (is_finished())
+    throw UserError("E0315", "a tap is asked for when the programs have their memory")
+        .saw(in_quotes(pattern))
+        .need("taps before add() of the programs that they look into");
+  tap_patterns_.push_back(std::move(pattern));
+}
+
 void Programs::finish() {
+  if (added_taps_ < tap_patterns_.size())
+    throw UserError("E0315", "a tap is asked for behind the last program")
+        .saw(in_quotes(tap_patterns_.back()))
+        .need("taps before add() of the programs that they look into");
   const auto start = std::chrono::steady_clock::now();
   const DeviceScope on(device_);
   {
@@ -240,29 +258,34 @@ const BufferRef& named(const std::vector<NamedRef>& list, std::string_view name,
       .need(known.empty() ? "nothing: it has none" : "one of: " + join(known, ", "));
 }
 
-void check_width(const BufferRef& ref, const char* what, std::string_view name, std::size_t bytes) {
-  if (bytes == 0 || size_of(ref.type.dtype) == bytes) return;
+void check_element(const BufferRef& ref, const char* what, std::string_view name, auto taken) {
+  const DType t = ref.type.dtype;
+  if (taken.bytes == 0) return;
+  // Two bytes may be the bits of a low float; numbers are what they are.
+  const bool is_its_kind = taken.bytes <= 2 || taken.is_float == is_float(t);
+  if (size_of(t) == taken.bytes && is_its_kind) return;
   throw UserError("E0323",
                   std::string(what) + " '" + std::string(name) + "' is taken for another type")
-      .saw(ref.type.str() + ", taken for " + std::to_string(bytes) + " bytes an element")
-      .need(std::to_string(size_of(ref.type.dtype)) + " bytes an element");
+      .saw(ref.type.str() + ", taken for " + (taken.is_float ? "floats" : "integers") + " of " +
+           std::to_string(taken.bytes) + " bytes")
+      .need(std::string(is_float(t) ? "floats" : "integers") + " of " + std::to_string(size_of(t)) +
+            " bytes");
 }
 }  // namespace
 
 std::pair<Buffer, std::size_t> Programs::input_of(std::string_view program, std::string_view name,
-                                                  std::size_t bytes) const {
+                                                  TakenFor taken) const {
   const Program* p = finished().plan().find(program);
   if (!p) refuse_name(std::string(program));
   const BufferRef& ref = named(p->inputs, name, "input");
-  check_width(ref, "input", name, bytes);
+  check_element(ref, "input", name, taken);
   return {executor_->input_homes(program, name), ref.type.max_bytes()};
 }
 
-Buffer Programs::output_of(std::string_view program, std::string_view name,
-                           std::size_t bytes) const {
+Buffer Programs::output_of(std::string_view program, std::string_view name, TakenFor taken) const {
   const Program* p = finished().plan().find(program);
   if (!p) refuse_name(std::string(program));
-  check_width(named(p->outputs, name, "output"), "result", name, bytes);
+  check_element(named(p->outputs, name, "output"), "result", name, taken);
   return executor_->output(program, name);
 }
 

@@ -56,7 +56,7 @@ class Programs {
   // keeps its memory to the end of the run, and what lies in a variable's is copied.
   // add() then ends in UserError E0327 for a pattern that means no value of the program, and in
   // E0326 for one none of whose values can be had, with the nearest that can.
-  void tap(std::string pattern) { tap_patterns_.push_back(std::move(pattern)); }
+  void tap(std::string pattern);
   // On an asynchronous device the inputs of the programs that are added from now on have two homes,
   // planned in the bytes: set() for the next run does not wait for the last one.
   void load_ahead() { loads_ahead_ = true; }
@@ -74,13 +74,13 @@ class Programs {
   // name, E0323 where its elements are not as wide as T.
   template <class T>
   InputPort<T> input(std::string_view program, std::string_view name) const {
-    const auto [all, bytes] = input_of(program, name, width_of<T>());
+    const auto [all, bytes] = input_of(program, name, taken_for<T>());
     auto turns = finished().input_turns(program);
     return turns ? InputPort<T>(all, bytes, std::move(turns)) : InputPort<T>(all);
   }
   template <class T>
   OutputPort<T> output(std::string_view program, std::string_view name) const {
-    return OutputPort<T>(output_of(program, name, width_of<T>()));
+    return OutputPort<T>(output_of(program, name, taken_for<T>()));
   }
   // One run, then a look at what the traced function watches: DivergedError E0810 where a step in
   // it was one too many without finite gradients. UserError E0802, before anything is changed,
@@ -137,16 +137,21 @@ class Programs {
   }
 
   Executor& finished() const;
+  // What a caller takes elements for; 0 bytes: for any.
+  struct TakenFor {
+    std::size_t bytes = 0;
+    bool is_float = false;
+  };
   template <class T>
-  static constexpr std::size_t width_of() {
-    return std::is_same_v<T, std::byte> ? 0 : sizeof(T);
+  static constexpr TakenFor taken_for() {
+    return {std::is_same_v<T, std::byte> ? 0 : sizeof(T), std::is_floating_point_v<T>};
   }
-  // UserError E0323 where its elements are not `bytes` wide (0: any): a precision policy narrowed
-  // what the caller reads as f32, say, and nobody cast it back.
-  // An input's memory with all of its homes, and its bytes.
+  // UserError E0323 where its elements are others: a precision policy narrowed what the caller
+  // reads as f32, say, and nobody cast it back. An input's memory with all of its homes, and its
+  // bytes.
   std::pair<Buffer, std::size_t> input_of(std::string_view program, std::string_view name,
-                                          std::size_t bytes) const;
-  Buffer output_of(std::string_view program, std::string_view name, std::size_t bytes) const;
+                                          TakenFor taken) const;
+  Buffer output_of(std::string_view program, std::string_view name, TakenFor taken) const;
 
   // Variables whose values eager code may have at hand: parameters and buffers.
   std::vector<Variable*> written_by(const std::string& program) const;
@@ -162,6 +167,7 @@ class Programs {
   Plan plan_;
   PipelineOptions options_;
   std::vector<std::string> tap_patterns_;
+  std::size_t added_taps_ = 0;  // of them, that programs were added with
   bool loads_ahead_ = false;
   StateTable variables_;
   std::map<std::string, Graph> graphs_;

@@ -146,7 +146,13 @@ void add_program(Plan& plan, Program program, const std::vector<StateSlot>& stat
 std::string Plan::signature() const {
   std::string text = backend;
   for (const auto& [key, value] : choices) text += "\n" + key + "=" + value;
-  for (const StateSlot& s : state) text += "\n" + s.id.str() + " " + s.type.str();
+  // Where everything lies as it does by default, nothing is said of it.
+  for (const StateSlot& s : state) {
+    text += "\n" + s.id.str() + " " + s.type.str();
+    for (const Placement& p : s.parts)
+      if (p.space != Space::Device || s.parts.size() > 1)
+        text += " " + std::string(name_of(p.space)) + ":" + std::to_string(p.shard.index);
+  }
   for (const Program& p : programs) {
     text += "\n" + p.name;
     for (const Instruction& i : p.instructions) {
@@ -154,6 +160,9 @@ std::string Plan::signature() const {
       for (const auto* refs : {&i.in, &i.out})
         for (const BufferRef& r : *refs)
           text += " " + std::to_string(r.buffer) + ":" + r.type.str();
+      if (i.stream != 0) text += " stream " + std::to_string(i.stream);
+      for (const int event : i.waits) text += " waits " + std::to_string(event);
+      if (i.signals >= 0) text += " signals " + std::to_string(i.signals);
     }
   }
   return hex16(hash64(text));

@@ -32,9 +32,12 @@ struct Features {
     std::size_t bytes = 0;  // 0: no limit of its own
   };
   std::vector<SpaceSize> spaces = {{}};
-  // Floating-point operations a second of products in f32 and in its low types, where the device
-  // says them itself; 0: who wants to know measures them.
-  double f32_flops = 0, low_flops = 0;
+  // Where the device says them itself; 0: who wants to know measures them. Floating-point
+  // operations a second of products in f32 and in its low types; bytes a second of its own memory,
+  // and between it and the host's; seconds that a kernel takes at least.
+  double f32_flops = 0, low_flops = 0, memory_bandwidth = 0, host_bandwidth = 0;
+  double launch_seconds = 0;
+  bool is_simulated = false;  // what the host's clock says is how long the simulation takes
   // What else its kernels and their choice go by: instruction sets, the numbers of a profile. A
   // compiled program is good where this is the same (frontend/plan_cache.h).
   std::string variant = {};

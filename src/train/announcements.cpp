@@ -12,8 +12,9 @@ namespace aloft {
 void Announcements::run_begun(const RunBegun& e, Control&) {
   if (quiet_) return;
   const RunPlace place{e.step, e.position};
-  std::string text = start_banner({session_, data_, e.folder, place, e.tokens, e.planned_bytes,
-                                   e.compile_s, host_threads().count()});
+  std::string text =
+      start_banner({session_, data_, e.folder, place, e.tokens, e.planned_bytes, e.compile_s,
+                    host_threads().count(), device_before_, e.is_from_cache});
   text.pop_back();
   log_info("{}", text);
 }

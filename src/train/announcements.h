@@ -1,6 +1,9 @@
 // What a run says of itself beside its progress: the banner at its start, each validation loss.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "data/pack.h"
 #include "train/listener.h"
 #include "train/session.h"
@@ -9,15 +12,17 @@ namespace aloft {
 
 class Announcements : public Listener {
  public:
-  // Both outlive this.
-  Announcements(const Session& session, const Dataset& data, bool quiet)
-      : session_(session), data_(data), quiet_(quiet) {}
+  // Session and data outlive this. `device_before`: the name of the one that a run which goes on
+  // was on; "" where it is not known.
+  Announcements(const Session& session, const Dataset& data, std::string device_before, bool quiet)
+      : session_(session), data_(data), device_before_(std::move(device_before)), quiet_(quiet) {}
   void run_begun(const RunBegun& e, Control& run) override;
   void evaluation_done(const EvaluationDone& e, Control& run) override;
 
  private:
   const Session& session_;
   const Dataset& data_;
+  std::string device_before_;
   bool quiet_;
 };
 

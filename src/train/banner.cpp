@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "precision/decide.h"
+#include "runtime/current_device.h"
 #include "train/run_length.h"
 #include "train/validation_loss.h"
 
@@ -80,8 +81,23 @@ std::string products_line(const Session& s) {
 std::string memory_line(const BannerFacts& f) {
   const std::string threads = fmt::format("{} thread{}", f.threads, f.threads == 1 ? "" : "s");
   if (f.planned_bytes == 0) return line("memory", "not planned in eager mode; " + threads);
-  return line("memory", fmt::format("{} planned for the step; {}; compiled in {:.1f} s",
-                                    human_bytes(f.planned_bytes), threads, f.compile_s));
+  return line("memory",
+              fmt::format("{} planned for the step; {}; {} in {:.1f} s",
+                          human_bytes(f.planned_bytes), threads,
+                          f.is_from_cache ? "taken from the plan cache" : "compiled", f.compile_s));
+}
+
+// Where it is not this machine's processor, or another device than before.
+std::string device_line(const BannerFacts& f) {
+  const Features& features = current_device().features();
+  const std::string& name = current_device().name();
+  const bool is_other = !f.device_before.empty() && f.device_before != name;
+  if (name == "cpu" && !is_other) return "";
+  std::string text = name;
+  if (is_other) text += "; the run was on " + f.device_before;
+  if (features.is_simulated)
+    text += "; simulated: rates and times here are the simulation's (its own: aloft bench step)";
+  return line("device", text);
 }
 
 std::string checkpoint_line(const TrainSection& t, bool has_validation) {
@@ -104,7 +120,7 @@ std::string checkpoint_line(const TrainSection& t, bool has_validation) {
 std::string start_banner(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   return model_line(f.session) + data_line(f.data) + length_line(f) + precision_line(r) +
-         products_line(f.session) + memory_line(f) +
+         products_line(f.session) + device_line(f) + memory_line(f) +
          checkpoint_line(r.train, f.data.validation.has_value()) +
          line("to look at",
               fmt::format("{}: metrics.jsonl on the way, report.html at the end", f.out.string()));

@@ -20,6 +20,8 @@ struct BannerFacts {
   std::uint64_t planned_bytes = 0;  // 0: nothing is planned, as in eager mode
   double compile_s = 0;
   int threads = 1;
+  std::string device_before = {};  // of a run that goes on, where it is known
+  bool is_from_cache = false;      // the compiled step, of an earlier start
 };
 
 // Lines "label  text", each ended; no line is longer than what is in it needs.

@@ -63,6 +63,7 @@ struct RunBegun {
   std::uint64_t position = 0;       // windows of train.context tokens handed out so far
   std::uint64_t planned_bytes = 0;  // of memory, by the Plan; 0 where nothing is planned (eager)
   double compile_s = 0;             // seconds that compiling took; 0 in eager mode
+  bool is_from_cache = false;       // no pass ran: an earlier start's program was taken
   // Whether the state as it is was evaluated before it was saved: that line is in the record.
   bool is_evaluated = false;
   std::int64_t evaluations = 0;        // in the record so far; 0 where the checkpoint does not say

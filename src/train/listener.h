@@ -26,6 +26,7 @@ class Control {
   // last step: it is evaluated, saved and finished, and run.json names the reason. Of several
   // wishes the first one counts. `reason` and `advice`: of Stop.
   void stop(std::string reason, std::string advice = "") {
+    if (reason.empty()) reason = "a listener asks for it";
     if (!stop_) stop_ = Stop{std::move(reason), std::move(advice)};
   }
   // A checkpoint of the state behind the step in hand, before its StepSettled; from there on, of

@@ -19,7 +19,8 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   const auto add = [&]<class L>(std::unique_ptr<L> listener) {
     all.push_back(std::move(listener));
   };
-  add(std::make_unique<Announcements>(run.session, run.data, run.options.quiet));
+  add(std::make_unique<Announcements>(
+      run.session, run.data, recorded_device(run.directory.found_record()), run.options.quiet));
   add(std::make_unique<Metrics>());
   add(std::make_unique<TensorBoardEvents>());
   add(std::make_unique<Progress>(run.options.quiet));

@@ -118,6 +118,8 @@ std::string print_config(const Recipe& recipe);
 
 // What the sections mean for the library.
 OptimizerSpec optimizer_spec(const Recipe& recipe);
+// The device of train.device; null where it is empty. UserError E0332, with where that was set.
+Device* device_of(const Recipe& recipe);
 // Whether its kind of update reads momentum and nesterov.
 bool reads_momentum(const OptimizerSection& optimizer);
 scalar::ScheduleRule schedule_rule(const Recipe& recipe);

@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "precision/recipe_json.h"
+#include "runtime/current_device.h"
 #include "train/recipe.h"
 #include "train/recipe_fields.h"
 #include "train/recipe_unused.h"
@@ -38,6 +41,9 @@ std::string value_text(const json& value) {
 std::string origin_of(const Recipe& recipe, const std::string& key) {
   const auto it = recipe.origin.find(key);
   const std::string origin = it == recipe.origin.end() ? "default" : it->second;
+  const char* device = std::getenv("ALOFT_DEVICE");
+  if (key == "train.device" && recipe.train.device.empty() && device && *device)
+    return origin + "; ALOFT_DEVICE names " + in_quotes(device);
   return key == "optimizer.no_decay" ? origin + "; norms never decay" : origin;
 }
 
@@ -166,6 +172,16 @@ OptimizerSpec optimizer_spec(const Recipe& r) {
   spec.update = o.update == "early" ? UpdateTime::Early : UpdateTime::Late;
   spec.master = o.master == "split" ? MasterForm::Split : MasterForm::F32;
   return spec;
+}
+
+Device* device_of(const Recipe& r) {
+  if (r.train.device.empty()) return nullptr;
+  try {
+    return &device_named(r.train.device);
+  } catch (UserError& e) {
+    e.add_line("at", "train.device, " + origin_of(r, "train.device"));
+    throw;
+  }
 }
 
 models::Gpt2Config model_config(const Recipe& r, std::int64_t tokenizer_vocab) {

@@ -22,6 +22,7 @@ json run_record(const Session& s, const DatasetInfo& data, const Programs* progr
                  {"started", utc_timestamp()},
                  {"machine", machine},
                  {"device", current_device().name()},
+                 {"device_is_simulated", current_device().features().is_simulated},
                  {"threads", host_threads().count()},
                  {"mode", s.recipe.train.mode},
                  {"recipe", json_of(s.recipe)},

@@ -101,6 +101,8 @@ class Training {
     e.position = position_;
     e.planned_bytes = result_.planned_peak_bytes;
     e.compile_s = result_.compile_s;
+    if (const Programs* p = runner_->programs())
+      e.is_from_cache = p->is_from_cache(p->plan().programs.front().name);
     e.is_evaluated = validation_ || evaluation_is_written_;
     e.evaluations = evaluations_before_;
     e.best = result_.best;
@@ -484,7 +486,7 @@ TrainResult run_training(const Recipe& recipe, const TrainOptions& options) {
           .need("listeners that outlive the run");
   if (!options.resume) check_choices(options.choices, recipe.precision);
   std::optional<DeviceScope> on;
-  if (!recipe.train.device.empty()) on.emplace(device_named(recipe.train.device));
+  if (Device* device = device_of(recipe)) on.emplace(*device);
   return Training(recipe, options).run();
 }
 

@@ -139,6 +139,47 @@ class Devices(ProgramTest):
         self.aloft("train", "tiny.toml", "--print-config")
         self.assertIn("910B9", self.train("env-none", exit_code=2))
 
+    def test_a_name_that_is_none_says_which_was_meant_and_where_it_stands(self):
+        for name, near in (("910b3", "sim:910B3"), ("A100", "sim:A100"), ("CPU", "cpu"), ("smi", "sim")):
+            self.assertIn(f"try   {near};", self.train("none", "--device", name, exit_code=2))
+        for name in ("sim:", "sim:,", "sim:910B3,", "sim:memory=1GiB,memory=2GiB", "sim:delays=1,delays=1"):
+            self.assertIn("is unclear", self.train("none", "--device", name, exit_code=2), name)
+        (self.folder / "empty.toml").write_text("types = []\n")
+        self.assertIn("empty.toml:1", self.train("none", "--device", "sim:./empty.toml", exit_code=2))
+        said = self.train("none", "--device", "sim:./absent.toml", exit_code=2)
+        self.assertIn(str((self.folder / "absent.toml").resolve()), said)
+        self.assertIn("try   sim:empty.toml", self.train("none", "--device", "sim:empty", exit_code=2))
+        (self.folder / "wrong.toml").write_text(self.RECIPE + 'device = "sim:910X"\n')
+        said = self.aloft("train", "wrong.toml", "--out", "none", exit_code=2).stderr.decode()
+        self.assertRegex(said, r"at +train.device, wrong.toml:\d+")
+        self.environment["ALOFT_DEVICE"] = "cuda"
+        self.addCleanup(self.environment.pop, "ALOFT_DEVICE", None)
+        self.assertIn("ALOFT_DEVICE", self.train("none", exit_code=2))
+        self.environment["ALOFT_DEVICE"] = "sim:A100"
+        printed = self.aloft("train", "tiny.toml", "--print-config").stdout.decode()
+        self.assertRegex(printed, r'device = "" +# default; ALOFT_DEVICE names "?sim:A100')
+
+    def test_a_run_says_what_it_is_on(self):
+        said = self.train("said", "--device", "sim:910B3")
+        self.assertRegex(said, "device +sim:910B3; simulated")
+        self.assertTrue(self.record("said")["device_is_simulated"])
+        said = self.train("said", "--resume", "--steps", 6)
+        self.assertRegex(said, "device +cpu; the run was on sim:910B3")
+        self.assertNotIn("device  ", self.train("plain"))
+
+    def test_rates_that_nobody_said_decide_nothing(self):
+        (self.folder / "half.toml").write_text("f32_tflops = 2\n")
+        self.train("half", "--device", "sim:./half.toml", "--set", "precision.level=auto")
+        because = self.record("half")["choices"]["precision"]["because"]
+        self.assertNotIn("1000", because)
+        said = self.aloft("devices", "--device", "sim:./half.toml").stdout.decode()
+        self.assertNotIn("TFLOP/s", said)
+        said = self.aloft("devices", "--device", "sim:910B3").stdout.decode()
+        self.assertIn("its memory 1152 GB/s, from and to the host 26 GB/s", said)
+        step = ("bench", "step", "tiny.toml", "--steps", 1, "--no-limit", "--device")
+        self.assertIn("nobody said", self.aloft(*step, "sim:./half.toml").stdout.decode())
+        self.assertNotIn("nobody said", self.aloft(*step, "sim:910B3").stdout.decode())
+
     def test_what_there_is_is_listed(self):
         said = self.aloft("devices", "--no-measure").stdout.decode()
         for name in ("cpu", "--device sim", "sim:910B3", "sim:H100"):

@@ -220,6 +220,7 @@ TEST_F(HostileArguments, OfCompiledPrograms) {
   expect_code("times", "E0315", [&] { programs.pass_times(""); });
   expect_code("decisions", "E0315", [&] { programs.decisions("nope"); });
   expect_code("a result", "E0323", [&] { programs.output<double>(name, "result"); });
+  expect_code("its bits", "E0323", [&] { programs.output<std::int32_t>(name, "result"); });
   expect_code("a result's name", "E0315", [&] { programs.output<float>(name, "nope"); });
   expect_code("a result of none", "E0315", [&] { programs.output<float>("nope", "result"); });
   expect_code("an input's name", "E0315", [&] { programs.input<float>(name, "nope"); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -58,6 +59,9 @@ class ProfileReader {
     if (table.empty()) mistakes_.push_back(plain_ + ": there is no key in it");
     for (const auto& [key, value] : table) take(key.str(), value);
     if (!mistakes_.empty()) refuse();
+    const auto has = [&](const Rate& rate) { return table.contains(rate.key); };
+    profile_.says_products = has(kRates[0]) && has(kRates[1]);
+    profile_.says_moves = has(kRates[2]) && has(kRates[3]) && has(kRates[4]);
     return profile_;
   }
 
@@ -88,7 +92,8 @@ class ProfileReader {
   void take_types(const toml::node& value) {
     profile_.capability = {false, false, false, false};
     const toml::array* list = value.as_array();
-    if (!list) return mistake(value, "types: need a list, such as [\"f32\", \"bf16\"]");
+    if (!list || list->empty())
+      return mistake(value, "types: need a list, such as [\"f32\", \"bf16\"]");
     for (const toml::node& type : *list) {
       const std::string name = type.value<std::string>().value_or("");
       if (name == "bf16")
@@ -134,11 +139,19 @@ Profile load_profile(const std::string& name) {
     UserError e =
         UserError("E0332", "there is no device profile " + in_quotes(name))
             .need("one of: " + join(profile_names(), ", ") + "; or the path of a TOML file");
-    if (const std::string near = nearest_name(name, profile_names()); !near.empty())
+    if (path_exists(name + ".toml"))
+      e.add_line("try", "sim:" + name + ".toml");
+    else if (const std::string near = nearest_name(name, profile_names()); !near.empty())
       e.add_line("try", "sim:" + near);
     throw e;
   }
-  if (path_exists(name) && !is_file(name))
+  if (!path_exists(name))
+    throw UserError("E0332", "there is no device profile " + in_quotes(name))
+        .saw("no file " + in_quotes(std::filesystem::absolute(name).string()))
+        .need("one of: " + join(profile_names(), ", ") +
+              "; or the path of a TOML file, which begins "
+              "in the folder where the program runs");
+  if (!is_file(name))
     throw UserError("E0332", "the device profile " + in_quotes(name) + " cannot be used")
         .need("a regular file");
   constexpr std::uint64_t kLimit = 1 << 20;

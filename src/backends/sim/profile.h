@@ -19,6 +19,9 @@ struct Profile {
   double memory_bandwidth = 1e11;  // bytes a second, of its own memory
   double host_bandwidth = 1e10;    // bytes a second, between the host and it
   double launch_seconds = 5e-6;    // that a kernel takes at least
+  // Whether it says both rates of products, and all other numbers of the clock: what it leaves out
+  // is as above, and no number of a device that anybody knows.
+  bool says_products = false, says_moves = false;
   Capability capability;
 };
 

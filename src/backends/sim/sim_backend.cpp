@@ -114,11 +114,19 @@ SimBackend::SimBackend(const Backend& underneath, const Profile& profile)
   features_ = underneath.features();
   if (!profile.name.empty()) {
     features_.capability = profile.capability;
+  }
+  if (profile.says_products) {
     features_.f32_flops = profile.f32_flops;
     features_.low_flops = profile.low_flops;
   }
+  if (profile.says_moves) {
+    features_.memory_bandwidth = profile.memory_bandwidth;
+    features_.host_bandwidth = profile.host_bandwidth;
+    features_.launch_seconds = profile.launch_seconds;
+  }
   features_.streams = 2;
   features_.is_asynchronous = true;
+  features_.is_simulated = true;
   features_.shares_host_memory = false;
   features_.spaces = {{Space::Device, profile.memory}, {Space::Host, 0}};
   for (const double number : {profile.low_flops, profile.f32_flops, profile.memory_bandwidth,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "backends/sim/sim_backend.h"
@@ -60,28 +61,38 @@ std::size_t parse_memory(std::string_view text, std::string_view name) {
 
 SimOptions parse_sim(std::string_view name) {
   SimOptions o;
-  std::size_t memory = 0;  // beats the profile's, wherever it stands
+  const auto unclear = [&](const std::string& saw, const std::string& need) {
+    return UserError("E0332", "the device " + in_quotes(std::string(name)) + " is unclear")
+        .saw(saw)
+        .need(need);
+  };
+  std::optional<std::size_t> memory;  // beats the profile's, wherever it stands
+  std::optional<std::uint64_t> delays;
   std::string_view rest = name.substr(std::string_view("sim").size());
-  if (rest.starts_with(':')) rest.remove_prefix(1);
-  for (std::string_view part : split(rest, ',')) {
-    if (part.empty()) continue;
-    if (part.starts_with("memory="))
+  if (rest.empty()) return o;
+  for (std::string_view part : split(rest.substr(1), ',')) {
+    const auto twice = [&] {
+      return unclear(in_quotes(std::string(part)) + ", a second one", "one of each at most");
+    };
+    if (part.starts_with("memory=")) {
+      if (memory) throw twice();
       memory = parse_memory(part.substr(7), name);
-    else if (part.starts_with("delays=") && parse_int(part.substr(7)).value_or(-1) >= 0)
-      o.delays = static_cast<std::uint64_t>(*parse_int(part.substr(7)));
-    else if (part.find('=') != std::string_view::npos)
-      throw UserError("E0332", "the device " + in_quotes(std::string(name)) + " is unclear")
-          .saw(in_quotes(std::string(part)))
-          .need("memory=2GiB, delays=SEED, or a profile: " + join(profile_names(), ", "));
-    else if (!o.profile.name.empty())
-      throw UserError("E0332", "the device " + in_quotes(std::string(name)) + " is unclear")
-          .saw("two profiles: " + in_quotes(o.profile.name) + " and " +
-               in_quotes(std::string(part)))
-          .need("one profile at most");
-    else
+    } else if (part.starts_with("delays=") && parse_int(part.substr(7)).value_or(-1) >= 0) {
+      if (delays) throw twice();
+      delays = static_cast<std::uint64_t>(*parse_int(part.substr(7)));
+    } else if (part.empty() || part.find('=') != std::string_view::npos) {
+      throw unclear(part.empty() ? "nothing behind a \":\" or \",\"" : in_quotes(std::string(part)),
+                    "memory=2GiB, delays=SEED, or a profile: " + join(profile_names(), ", "));
+    } else if (!o.profile.name.empty()) {
+      throw unclear(
+          "two profiles: " + in_quotes(o.profile.name) + " and " + in_quotes(std::string(part)),
+          "one profile at most");
+    } else {
       o.profile = load_profile(std::string(part));
+    }
   }
-  if (memory > 0) o.profile.memory = memory;
+  o.profile.memory = memory.value_or(o.profile.memory);
+  o.delays = delays.value_or(0);
   return o;
 }
 
@@ -103,7 +114,9 @@ void SimDevice::refuse_block(std::size_t bytes) const {
       .need(human_bytes(bytes) + " in one block")
       .saw(fmt::format("{} in all, {} of it in use", human_bytes(addresses_.capacity()),
                        human_bytes(addresses_.used())))
-      .advice("a smaller batch or model, or a lower precision");
+      .advice(
+          "a smaller batch or model, a lower precision, or more memory: memory=2GiB behind its "
+          "name");
 }
 
 // Before any memory of the host is taken and touched for it.
@@ -140,7 +153,7 @@ void SimDevice::need_memory(double bytes, std::string_view what, std::string_vie
     throw EnvironmentError("E0401", "not enough memory on " + name_)
         .need(fmt::format("{} for {}", text(bytes), what))
         .saw(fmt::format("{} in all, {} of it in use", text(limit), text(used)))
-        .advice(advice);
+        .advice(std::string(advice) + "; or more memory: memory=2GiB behind its name");
   underneath_.need_memory(bytes, what, advice, given_back);
 }
 

@@ -119,6 +119,29 @@ TEST_P(Homes, EverythingIsAway) {
   expect_equal(run_on("sim:delays=14", GetParam(), in_parts), cpu, "in parts");
 }
 
+// What a plan needs is what a device needs: variables that move in are not there twice, and those
+// that move out make room first.
+TEST_P(Homes, FitWherePlanAndVariablesDo) {
+  for (const bool is_away : {false, true}) {
+    std::size_t variables = 0, planned = 0;
+    const Place place = [&](models::Gpt2& model, Optimizer& o) {
+      variables = 0;
+      for (const auto& list : {model.parameters(), o.state()})
+        for (const VariablePtr& v : list) variables += v->type.max_bytes();
+      if (is_away)
+        for (const std::size_t k : {0, 1}) put_moment(o, k, {Space::Host});
+    };
+    const Seen free = run_on("sim", GetParam(), place, [&](Executor& e) {
+      planned = 0;
+      for (const auto& [at, bytes] : e.plan().arena_bytes)
+        if (at.space == Space::Device) planned += bytes;
+    });
+    const std::size_t kib = (std::max(variables, planned) >> 10) + 32;
+    const std::string tight = "sim:memory=" + std::to_string(kib) + "KiB";
+    expect_equal(run_on(tight, GetParam(), place), free, tight);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Homes, testing::ValuesIn(kTrainings),
                          [](const auto& info) { return std::string(info.param.name); });
 
@@ -255,7 +278,7 @@ TEST(Copies, HomesThatDisagreeAreRefused) {
   });
   const Tensor x = from_floats(std::vector<float>(12, 1.0F), {2, 6});
   for (const std::vector<Device*>& shards :
-       {std::vector{&there, &here}, {nullptr, &there}, {&here, nullptr}}) {
+       {std::vector{&there, &here}, {nullptr, &there}, {&here, nullptr}, {&here, &here}}) {
     opt.moment(0, 0)->home.shards = shards;
     EXPECT_EQ(code_of([&] { step(x); }), "E0333");
   }

@@ -131,7 +131,7 @@ TEST(Loading, EveryDoorToAnInputIsOfTheNextRun) {
     EXPECT_EQ(any.x.size(), 5u) << device;
     EXPECT_EQ(any.x.buffer().bytes(), 20u) << device;
     EXPECT_EQ(any.programs().executor().input("add", "x").bytes(), 20u) << device;
-    EXPECT_THROW(any.x.set(std::vector<float>(6, 1)), InternalError) << device;
+    EXPECT_THROW(any.x.set(std::vector<float>(6, 1)), UserError) << device;
   }
   sums.issue(1);
   std::ranges::fill(sums.x.write(), 9.0F);

@@ -57,6 +57,9 @@ function header() {
             run.error ? `stopped: ${run.error.code}` : run.finished ? "finished" : "not finished"),
     element("br"), (run.started || "").replace("T", " ").replace("Z", " UTC"),
     element("br"), run.machine || "");
+  if (run.device && run.device !== "cpu")
+    byId("status").append(element("br"), `device ${run.device}` +
+      (run.device_is_simulated ? ", simulated: rates and times are the simulation's" : ""));
   if (run.error) byId("status").append(element("pre", "", run.error.text));
   byId("footer").textContent =
     `Aloft ${run.aloft || ""} · seed ${run.seed} · ${run.mode} mode · ${run.threads} threads` +
