@@ -99,7 +99,7 @@ Action bench_verb(CLI::App& app) {
   app.require_subcommand(1);
   app.set_help_flag();  // there is one thing to time: its options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
-  step->add_option("MODEL,--model", o->model,
+  step->add_option("--model,MODEL", o->model,
                    "gpt2-124m, gpt2-NAME, llama, lenet, resnet18, or a recipe (*.toml)")
       ->capture_default_str();
   step->add_option("--batch", o->batch, "sequences or images (default: the model's)")

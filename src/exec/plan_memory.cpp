@@ -35,8 +35,7 @@ namespace {
 void check_home(const StateSlot& slot, const Buffer& there) {
   const std::size_t parts = there.block()->parts().size();
   const bool is_whole = slot.parts.size() == 1;
-  if (is_whole ? parts == 0 && (is_at_hand(there) || slot.parts[0].space != Space::Device)
-               : parts == slot.parts.size())
+  if (is_whole ? parts == 0 && there.space() == slot.parts[0].space : parts == slot.parts.size())
     return;
   throw UserError("E0333", "a program expects a variable elsewhere than it lies")
       .saw("'" + slot.name.str() + "' in " +

@@ -71,11 +71,13 @@ std::vector<Device*> peers_of(Device& first, const StateTable& variables) {
     if (std::ranges::find(shards, nullptr) != shards.end())
       throw UserError("E0333", "a part of a variable lies on no device")
           .saw("'" + v->name.str() + "' with a null pointer in home.shards")
-          .need("a device for each part");
+          .need("a device for each part")
+          .advice("home.shards = {&a, &b}, with a the device that the programs run on");
     if (std::set<Device*>(shards.begin(), shards.end()).size() < shards.size())
       throw UserError("E0333", "two parts of a variable lie on one device")
           .saw("'" + v->name.str() + "' on " + name_all(shards))
-          .need("another device for each part");
+          .need("another device for each part")
+          .advice("home.shards = {&a, &b}, with a the device that the programs run on");
     const std::size_t common = std::min(devices.size(), shards.size());
     if (!std::equal(shards.begin(), shards.begin() + static_cast<std::ptrdiff_t>(common),
                     devices.begin()))

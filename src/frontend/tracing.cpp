@@ -69,6 +69,8 @@ TraceEmitter::Values& TraceEmitter::values_of(const VariablePtr& variable) {
   if (values.read.empty()) {
     values.read.push_back(graph().add_state(*variable, variables_.id_of(variable)));
     read_premise(variable, variable->type.dtype);  // amp::initialize narrows parameters
+    // Changed later, it is refused as the program is made anew (exec/plan_memory.cpp).
+    if (current_device().features().spaces.size() > 1) read_premise(variable, variable->home.space);
   }
   return values;
 }

@@ -120,7 +120,9 @@ std::vector<Tensor> emit_op(Name op, const Attrs& attrs, std::span<const Operand
       throw UserError("E0304", op.str() + ": its operands come from different programs")
           .at(place_of(where_of(o.loc)))
           .need("tensors of one trace, or of one thread's eager session on one device")
-          .advice("pass the outside tensor to the compiled function as an argument");
+          .advice(
+              "pass the outside tensor to the compiled function as an argument; move one of "
+              "another device over by way of the host");
     emitter = o.tensor.emitter();
     in.push_back(o.tensor);
   }

@@ -124,6 +124,10 @@ std::optional<std::string> holder_of(const TapPattern& pattern, const Graph& tra
       throw std::move(error).need("a value of the forward phase").advice(phase + text);
   }
   std::string near = pattern.nearest(names);
+  // Of a phase that the program does not have, or another, it may mean nothing either.
+  if (const TapPattern meant(near);
+      std::none_of(names.begin(), names.end(), [&](auto& n) { return meant.matches(n); }))
+    near = "";
   throw std::move(error)
       .need("a module path, op:NAME, or the name of a value: " + some)
       .advice(near.empty() ? "the tap \"*\" gives all of the forward phase" : near);

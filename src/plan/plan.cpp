@@ -78,8 +78,10 @@ void merge_state(Plan& plan, const std::vector<StateSlot>& state) {
     }
     const StateSlot& known = plan.state[at->second];
     if (known.parts.size() != wanted.parts.size() || known.parts[0].space != wanted.parts[0].space)
-      throw InternalError("two programs disagree about where variable '" + wanted.id.str() +
-                          "' lies");
+      throw UserError("E0333", "two programs disagree about where a variable lies")
+          .saw("'" + wanted.id.str() + "', whose home was changed between them")
+          .need("the home that it had when the first program took it in")
+          .advice("set Variable::home before the first program that uses it is compiled");
     if (known.type != wanted.type || known.cls != wanted.cls)
       throw InternalError("two programs disagree about variable '" + wanted.id.str() + "'")
           .saw(wanted.type.str())

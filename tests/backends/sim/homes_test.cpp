@@ -284,6 +284,10 @@ TEST(Copies, HomesThatDisagreeAreRefused) {
   }
   opt.moment(0, 0)->home.shards = {&here, &there};
   EXPECT_EQ(code_of([&] { step(x); }), "none");
+  opt.moment(0, 1)->home = {Space::Host};  // too late
+  EXPECT_EQ(code_of([&] { step(x); }), "E0333");
+  opt.moment(0, 1)->home = {};
+  EXPECT_EQ(code_of([&] { step(x); }), "none");
 }
 
 }  // namespace
