@@ -72,7 +72,7 @@ const std::vector<Verb>& verbs() {
       {"passes", "What the compiler does, in order", "aloft passes --run simplify,cse step.graph",
        passes_verb},
       {"recipes", "Recipes, and every key of one", "aloft recipes", recipes_verb},
-      {"devices", "The devices there are; this processor, and how fast it was measured to be",
+      {"devices", "Devices there are; this processor and how fast it is, measured",
        "aloft devices --json", devices_verb},
       {"doctor", "What could keep this machine from training well", "aloft doctor", doctor_verb},
   };

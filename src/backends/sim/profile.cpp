@@ -147,7 +147,7 @@ Profile load_profile(const std::string& name) {
   }
   if (!path_exists(name))
     throw UserError("E0332", "there is no device profile " + in_quotes(name))
-        .saw("no file " + in_quotes(std::filesystem::absolute(name).string()))
+        .saw("no file " + in_quotes(std::filesystem::absolute(name).lexically_normal().string()))
         .need("one of: " + join(profile_names(), ", ") +
               "; or the path of a TOML file, which begins "
               "in the folder where the program runs");
