@@ -17,7 +17,7 @@ void add_device_option(CLI::App& app) {
         use_device(open_device(name));
         is_given = true;
       },
-      "a device of `aloft devices` (else the recipe's, ALOFT_DEVICE, cpu)");
+      "a device of `aloft devices` (default: recipe, ALOFT_DEVICE, cpu)");
 }
 
 void use_device_of(const Recipe& recipe) {

@@ -117,7 +117,7 @@ Action train_verb(CLI::App& app) {
       "Hugging Face folder: `aloft generate` and `aloft score` read one, and a C++ program\n"
       "trains from one (recipes/README.md).");
   app.add_option("--device", o->device,
-                 "a device of `aloft devices` (else the recipe's, ALOFT_DEVICE, cpu)");
+                 "a device of `aloft devices` (default: recipe, ALOFT_DEVICE, cpu)");
   return [o] { return train(*o); };
 }
 
