@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "backends/sim/sim_backend.h"
 #include "base/error.h"
@@ -37,9 +40,13 @@ class HostBlock : public Block {
   Buffer real_;
 };
 
-// The SimDevice's Backend outlives it: its kernels may be held for longer.
+// The SimDevice's Backend outlives it: its kernels may be held for longer. All are kept, as whoever
+// looks for leaks sees.
 const Backend& backend_of(const Device& underneath, const Profile& profile) {
-  return *new SimBackend(underneath.backend(), profile);
+  static std::mutex mutex;
+  static auto& all = *new std::vector<std::unique_ptr<const SimBackend>>;
+  const std::lock_guard lock(mutex);
+  return *all.emplace_back(std::make_unique<const SimBackend>(underneath.backend(), profile));
 }
 
 std::size_t parse_memory(std::string_view text, std::string_view name) {
