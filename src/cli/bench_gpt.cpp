@@ -9,10 +9,10 @@
 #include "cli/device_option.h"
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
+#include "recipe/memory_need.h"
+#include "recipe/recipe.h"
+#include "recipe/recipe_unused.h"
 #include "scalar/philox.h"
-#include "train/memory_need.h"
-#include "train/recipe.h"
-#include "train/recipe_unused.h"
 #include "train/session.h"
 
 namespace aloft::cli {

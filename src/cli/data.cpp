@@ -15,14 +15,14 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "checkpoint/data_record.h"
 #include "cli/recipe_subject.h"
 #include "cli/verb.h"
 #include "data/open_tokens.h"
 #include "data/tokenizer.h"
-#include "train/data_record.h"
-#include "train/open_data.h"
-#include "train/recipe_unused.h"
-#include "train/run_directory.h"
+#include "recipe/open_data.h"
+#include "recipe/recipe_unused.h"
+#include "run/run_directory.h"
 
 namespace aloft::cli {
 namespace {

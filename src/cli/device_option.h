@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace aloft::cli {
 

@@ -20,9 +20,9 @@
 #include "graph/graph.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
-#include "train/memory_need.h"
-#include "train/recipe_unused.h"
-#include "train/run_directory.h"
+#include "recipe/memory_need.h"
+#include "recipe/recipe_unused.h"
+#include "run/run_directory.h"
 #include "train/run_record.h"
 #include "train/session.h"
 

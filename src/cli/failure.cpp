@@ -10,10 +10,10 @@
 #include <string>
 #include <system_error>
 
+#include "base/interrupt.h"
 #include "base/output.h"
 #include "base/system_failure.h"
 #include "base/terminal.h"
-#include "train/interrupt.h"
 
 namespace aloft::cli {
 namespace {

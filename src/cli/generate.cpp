@@ -1,5 +1,5 @@
 // aloft generate MODEL --prompt TEXT
-#include "train/generate.h"
+#include "infer/generate.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@
 #include "cli/device_option.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
+#include "infer/saved_model.h"
 #include "optim/sgd.h"
 #include "runtime/threads.h"
-#include "train/saved_model.h"
 
 namespace aloft::cli {
 namespace {

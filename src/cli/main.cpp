@@ -13,8 +13,8 @@
 #include "cli/verb.h"
 #include "cli/waiting.h"
 #include "frontend/eager.h"
+#include "recipe/recipe_names.h"
 #include "runtime/threads.h"
-#include "train/recipe_names.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include "frontend/amp.h"
 #include "frontend/compile.h"
 #include "frontend/description.h"
-#include "train/memory_need.h"
-#include "train/recipe.h"
+#include "recipe/memory_need.h"
+#include "recipe/recipe.h"
 
 namespace aloft::cli {
 

@@ -7,7 +7,7 @@
 #include "backends/cpu/measure.h"
 #include "base/cache_folder.h"
 #include "base/file.h"
-#include "train/settle_precision.h"
+#include "recipe/settle_precision.h"
 
 namespace aloft::cli {
 

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "train/open_data.h"
-#include "train/run_length.h"
+#include "recipe/open_data.h"
+#include "recipe/run_length.h"
 
 namespace aloft::cli {
 

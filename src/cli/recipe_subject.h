@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace aloft::cli {
 

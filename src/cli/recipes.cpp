@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
-#include "train/recipe_fields.h"
+#include "recipe/recipe_fields.h"
 
 namespace aloft::cli {
 namespace {

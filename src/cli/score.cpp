@@ -12,13 +12,13 @@
 #include "frontend/amp.h"
 #include "frontend/eager.h"
 #include "frontend/programs.h"
+#include "infer/saved_model.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "optim/sgd.h"
+#include "recipe/memory_need.h"
 #include "runtime/threads.h"
-#include "train/memory_need.h"
-#include "train/saved_model.h"
 
 namespace aloft::cli {
 namespace {

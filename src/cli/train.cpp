@@ -13,10 +13,10 @@
 #include "cli/product_rates.h"
 #include "cli/verb.h"
 #include "observe/report/report.h"
-#include "train/recipe.h"
-#include "train/recorded_choices.h"
+#include "recipe/recipe.h"
+#include "run/recorded_choices.h"
+#include "run/validation_loss.h"
 #include "train/trainer.h"
-#include "train/validation_loss.h"
 
 namespace aloft::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "base/log.h"
+#include "run/validation_loss.h"
 #include "runtime/threads.h"
 #include "train/banner.h"
-#include "train/validation_loss.h"
 
 namespace aloft {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "data/pack.h"
-#include "train/listener.h"
+#include "run/listener.h"
 #include "train/session.h"
 
 namespace aloft {

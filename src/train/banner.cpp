@@ -4,9 +4,9 @@
 
 #include "base/text.h"
 #include "precision/decide.h"
+#include "recipe/run_length.h"
+#include "run/validation_loss.h"
 #include "runtime/current_device.h"
-#include "train/run_length.h"
-#include "train/validation_loss.h"
 
 namespace aloft {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/pack.h"
-#include "train/run_length.h"
+#include "recipe/run_length.h"
 #include "train/session.h"
 
 namespace aloft {

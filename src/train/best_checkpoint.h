@@ -2,7 +2,7 @@
 // stay.
 #pragma once
 
-#include "train/listener.h"
+#include "run/listener.h"
 
 namespace aloft {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "train/listener.h"
+#include "run/listener.h"
 
 namespace aloft {
 

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/process.h"
-#include "train/record_json.h"
+#include "run/validation_loss_json.h"
 
 namespace aloft {
 

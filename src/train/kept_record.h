@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "train/run_directory.h"
+#include "run/run_directory.h"
 #include "train/run_start.h"
 #include "train/trainer.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "data/pack.h"
-#include "train/listener.h"
-#include "train/run_directory.h"
+#include "run/listener.h"
+#include "run/run_directory.h"
 #include "train/session.h"
 #include "train/trainer.h"
 

@@ -1,7 +1,7 @@
 #include "train/mean_loss.h"
 
+#include "base/interrupt.h"
 #include "data/loader.h"
-#include "train/interrupt.h"
 
 namespace aloft {
 

@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "train/manifest.h"
-#include "train/record_json.h"
+#include "checkpoint/manifest.h"
+#include "run/validation_loss_json.h"
 
 namespace aloft {
 namespace {

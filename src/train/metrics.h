@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/append_file.h"
-#include "train/listener.h"
+#include "run/listener.h"
 
 namespace aloft {
 

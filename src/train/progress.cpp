@@ -14,7 +14,7 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "train/validation_loss.h"
+#include "run/validation_loss.h"
 
 namespace aloft {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "train/listener.h"
+#include "run/listener.h"
 #include "train/step_rate.h"
 
 namespace aloft {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "train/listener.h"
+#include "run/listener.h"
 
 namespace aloft {
 

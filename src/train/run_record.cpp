@@ -4,13 +4,13 @@
 #include <set>
 
 #include "base/clock.h"
+#include "checkpoint/choices_json.h"
+#include "infer/model_json.h"
 #include "plan/lifetime.h"
+#include "recipe/missing_types.h"
+#include "recipe/recipe_json.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
-#include "train/missing_types.h"
-#include "train/model_json.h"
-#include "train/record_json.h"
-#include "train/recorded_choices.h"
 
 namespace aloft {
 

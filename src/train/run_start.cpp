@@ -10,13 +10,13 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/data_record.h"
 #include "data/order.h"
+#include "recipe/memory_need.h"
+#include "recipe/resume_changes.h"
+#include "recipe/run_length.h"
+#include "run/recorded_choices.h"
 #include "runtime/current_device.h"
-#include "train/data_record.h"
-#include "train/memory_need.h"
-#include "train/recorded_choices.h"
-#include "train/resume_changes.h"
-#include "train/run_length.h"
 
 namespace aloft {
 namespace {

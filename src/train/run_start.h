@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "train/manifest.h"
-#include "train/recipe.h"
-#include "train/resume_changes.h"
+#include "checkpoint/manifest.h"
+#include "recipe/recipe.h"
+#include "recipe/resume_changes.h"
 #include "train/trainer.h"
 
 namespace aloft {

@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include "train/checkpoint_folder.h"
-#include "train/recipe.h"
-#include "train/resume_changes.h"
-#include "train/run_directory.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "recipe/recipe.h"
+#include "recipe/resume_changes.h"
+#include "run/run_directory.h"
 
 namespace aloft {
 

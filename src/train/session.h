@@ -12,9 +12,9 @@
 
 #include "frontend/optimizer.h"
 #include "models/gpt2.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
+#include "recipe/settle_precision.h"
 #include "train/runner.h"
-#include "train/settle_precision.h"
 
 namespace aloft {
 

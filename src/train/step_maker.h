@@ -9,7 +9,7 @@
 
 #include "data/loader.h"
 #include "frontend/optimizer.h"
-#include "train/events.h"
+#include "run/events.h"
 #include "train/runner.h"
 
 namespace aloft {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "files/tensorboard.h"
-#include "train/listener.h"
+#include "run/listener.h"
 
 namespace aloft {
 

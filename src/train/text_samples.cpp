@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
-#include "train/interrupt.h"
-#include "train/run_sample.h"
+#include "infer/run_sample.h"
 #include "train/trainer.h"
 
 namespace aloft {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "data/tokenizer.h"
-#include "train/listener.h"
-#include "train/run_directory.h"
+#include "run/listener.h"
+#include "run/run_directory.h"
 #include "train/session.h"
 
 namespace aloft {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/best_validation.h"
 #include "plan/choices.h"
-#include "train/best_validation.h"
-#include "train/listener.h"
-#include "train/recipe.h"
-#include "train/settle_precision.h"
+#include "recipe/recipe.h"
+#include "recipe/settle_precision.h"
+#include "run/listener.h"
 
 namespace aloft {
 

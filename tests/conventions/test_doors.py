@@ -25,7 +25,8 @@ RULES = [
 RAW = re.compile(r"^\s*(?:virtual\s+|static\s+|inline\s+)*(?:const\s+)?(?:(?:void|float|double|"
                  r"T|unsigned char|std::byte|std::u?int\d+_t)\s*(?:const\s*)?\*|std::span<(?:const )?(?:float|double|T|"
                  r"std::byte|std::u?int\d+_t)>)\s*(\w+)\s*\(", re.M)
-RAW_FOLDERS = ("frontend/", "exec/executor.h", "exec/launch.h", "graph/", "models/", "nn/", "optim/", "train/", "types/")
+RAW_FOLDERS = ("frontend/", "exec/executor.h", "exec/launch.h", "graph/", "models/", "nn/", "optim/", "recipe/", "checkpoint/", "run/", "infer/",
+               "train/", "types/")
 
 
 class Doors(unittest.TestCase):

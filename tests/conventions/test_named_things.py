@@ -55,7 +55,7 @@ class Known:
         cli = "\n".join(project.code(p) for p in project.files("src/cli"))
         self.flags = set(re.findall(r'"(--[a-z][\w-]*)', cli)) | {"--help", "--version"}
         self.verbs = set(re.findall(r'\{"(\w+)", "', project.code(project.ROOT / "src/cli/verbs.cpp")))
-        fields = project.code(project.ROOT / "src/train/recipe_fields.cpp")
+        fields = project.code(project.ROOT / "src/recipe/recipe_fields.cpp")
         self.keys = set(re.findall(rf'"((?:{SECTIONS})\.[\w.]+)"', fields))
         precision = project.code(project.ROOT / "src/precision/recipe_json.cpp")
         lists = re.findall(r"kKeys = \{(.*?)\}|kScaleKeys = \{(.*?)\}", precision, re.S)

@@ -3,13 +3,13 @@
 
 #include <limits>
 
+#include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "nn/batch_norm.h"
 #include "numbers.h"
 #include "optim/sgd.h"
 #include "temporary_folder.h"
-#include "train/checkpoints.h"
 
 namespace aloft::e2e {
 namespace {

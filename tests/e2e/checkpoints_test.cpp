@@ -1,6 +1,6 @@
 // Checkpoints of a program's own loop: what is resumed ends with the bits of what ran through; what
 // is damaged or another's is never taken.
-#include "train/checkpoints.h"
+#include "checkpoint/checkpoints.h"
 
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
@@ -14,6 +14,7 @@
 #include "aloft/loader.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "checkpoint/checkpoint.h"
 #include "files/safetensors.h"
 #include "nn/batch_norm.h"
 #include "nn/dropout.h"
@@ -27,7 +28,6 @@
 #include "optim/sgd.h"
 #include "refusal.h"
 #include "temporary_folder.h"
-#include "train/checkpoint.h"
 #include "training.h"
 
 namespace aloft::e2e {

@@ -5,9 +5,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/choices_json.h"
 #include "e2e/small_run.h"
-#include "train/missing_types.h"
-#include "train/recorded_choices.h"
+#include "recipe/missing_types.h"
+#include "run/recorded_choices.h"
 
 namespace aloft::e2e {
 namespace {

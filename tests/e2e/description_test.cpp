@@ -8,7 +8,7 @@
 #include "frontend/amp.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
-#include "train/memory_need.h"
+#include "recipe/memory_need.h"
 #include "train/session.h"
 
 namespace aloft::e2e {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "hostile_calls.h"
+#include "infer/generate.h"
 #include "refusal.h"
-#include "train/generate.h"
 
 namespace aloft::e2e {
 namespace {

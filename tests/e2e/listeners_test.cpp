@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "e2e/small_run.h"
-#include "train/listener.h"
+#include "run/listener.h"
 
 namespace aloft::e2e {
 namespace {

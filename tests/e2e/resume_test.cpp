@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "checkpoint/checkpoint.h"
 #include "e2e/small_run.h"
 #include "frontend/eager.h"
 #include "start_program.h"
-#include "train/checkpoint.h"
 #include "train/session.h"
 
 namespace aloft::e2e {

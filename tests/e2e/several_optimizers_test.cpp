@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "models/mlp.h"
@@ -16,7 +17,6 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "temporary_folder.h"
-#include "train/checkpoints.h"
 
 namespace aloft::e2e {
 namespace {

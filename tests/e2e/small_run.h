@@ -12,9 +12,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "e2e/training.h"
+#include "recipe/recipe.h"
 #include "scalar/philox.h"
 #include "temporary_folder.h"
-#include "train/recipe.h"
 #include "train/trainer.h"
 
 namespace aloft::e2e {

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "train/manifest.h"
-#include "train/model_json.h"
+#include "checkpoint/manifest.h"
+#include "infer/model_json.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "train/recipe.h"
-#include "train/record_json.h"
+#include "recipe/recipe.h"
+#include "recipe/recipe_json.h"
 
 namespace {
 

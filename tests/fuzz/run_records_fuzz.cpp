@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "train/data_record.h"
-#include "train/model_json.h"
-#include "train/resume_changes.h"
-#include "train/run_directory.h"
+#include "checkpoint/data_record.h"
+#include "infer/model_json.h"
+#include "recipe/resume_changes.h"
+#include "run/run_directory.h"
 
 namespace {
 

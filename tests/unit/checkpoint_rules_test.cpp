@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "base/error.h"
-#include "train/best_validation.h"
-#include "train/checkpoint_folder.h"
-#include "train/health.h"
-#include "train/keep_policy.h"
-#include "train/model_json.h"
+#include "checkpoint/best_validation.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/health.h"
+#include "checkpoint/keep_policy.h"
+#include "infer/model_json.h"
 #include "train/saver.h"
 
 namespace aloft {

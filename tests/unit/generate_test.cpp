@@ -1,5 +1,5 @@
 // Drawing texts: rows side by side, ends, and what a token costs beyond the context.
-#include "train/generate.h"
+#include "infer/generate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Signals: the first asks, an echo of it changes nothing, a second one that is meant ends at once.
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -5,9 +5,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "train/record_json.h"
+#include "data/pack.h"
+#include "data/tokenizer.h"
+#include "run/validation_loss.h"
+#include "run/validation_loss_json.h"
 #include "train/step_rate.h"
-#include "train/validation_loss.h"
 
 namespace aloft {
 namespace {

@@ -1,5 +1,5 @@
 // Recipes: what a user writes, what overrides do to it, and what is said about mistakes.
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -14,13 +14,13 @@
 #include "base/error.h"
 #include "files/toml_text.h"
 #include "frontend/eager.h"
+#include "infer/generate.h"
 #include "precision/recipe_json.h"
+#include "recipe/recipe_json.h"
+#include "recipe/recipe_unused.h"
+#include "recipe/resume_changes.h"
+#include "recipe/run_length.h"
 #include "temporary_folder.h"
-#include "train/generate.h"
-#include "train/recipe_unused.h"
-#include "train/record_json.h"
-#include "train/resume_changes.h"
-#include "train/run_length.h"
 #include "train/session.h"
 
 namespace aloft {

@@ -1,0 +1,181 @@
+#include "checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "checkpoint/optimizer_state.h"
+#include "files/safetensors.h"
+#include "frontend/eager.h"
+#include "frontend/random.h"
+#include "models/state_dict.h"
+#include "recipe/missing_types.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kModel = "model.safetensors";
+
+// The file of an optimizer's state.
+std::string state_file(std::size_t optimizer) {
+  return optimizer == 0 ? "state.safetensors" : fmt::format("state-{}.safetensors", optimizer);
+}
+
+// What a checkpoint of so many optimizers consists of, beside its manifest.
+std::vector<std::string> files_of(std::size_t optimizers) {
+  std::vector<std::string> files{kModel};
+  for (std::size_t i = 0; i < optimizers; ++i) files.push_back(state_file(i));
+  return files;
+}
+
+std::size_t optimizers_in(const Manifest& manifest) {
+  std::size_t count = 1;
+  while (manifest.files.contains(state_file(count))) ++count;
+  return count;
+}
+
+// What of the run stands beside the state of optimizer `i`.
+std::vector<VariablePtr> beside(std::size_t i) {
+  return i == 0 ? std::vector<VariablePtr>{random_state()} : std::vector<VariablePtr>{};
+}
+
+// Hashed piece by piece, each handed back: a checkpoint must not double a run's memory.
+FileSeal seal_of(const Path& file) {
+  constexpr std::size_t kPiece = std::size_t{4} << 20;
+  const MappedFile mapped(file);
+  const std::span<const std::byte> bytes = mapped.bytes();
+  Hasher hasher;
+  for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+    hasher.update(bytes.subspan(at, std::min(kPiece, bytes.size() - at)));
+    mapped.release(at, at + kPiece);
+  }
+  return {bytes.size(), hasher.digest()};
+}
+
+// What a model's config says about the meaning of its weights. Dropout is training's business.
+json meaning_of(json config) {
+  if (config.is_object()) config.erase("dropout");
+  return config;
+}
+
+// Of several networks below one module, each with its own.
+std::vector<std::string> policy_differences(std::map<std::string, std::string> before,
+                                            std::map<std::string, std::string> now) {
+  std::map<std::string, std::string> all = before;
+  all.insert(now.begin(), now.end());
+  const auto shown = [](const std::string& policy) { return policy.empty() ? "none" : policy; };
+  std::vector<std::string> lines;
+  for (const auto& [path, policy] : all)
+    if (before[path] != now[path])
+      lines.push_back(
+          fmt::format("precision of {}: {}, now {}", path, shown(before[path]), shown(now[path])));
+  return lines;
+}
+
+void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& model_config,
+               const nn::Module& model) {
+  auto differences = model_differences(meta, model_config, model.policy().str());
+  if (meta.policies)
+    for (std::string& line : policy_differences(*meta.policies, model.policies_below()))
+      differences.push_back(std::move(line));
+  for (std::string& line : type_differences(meta.missing_types, missing_types(model)))
+    differences.push_back(std::move(line));
+  if (!differences.empty())
+    unfit_checkpoint(checkpoint, "it is of another model or precision", differences);
+}
+
+}  // namespace
+
+std::vector<std::string> model_differences(const CheckpointMeta& meta, const json& model_config,
+                                           const std::string& policy) {
+  std::vector<std::string> lines;
+  if (meta.policy != policy)
+    lines.push_back(fmt::format("precision: {}, now {}", meta.policy, policy));
+  const json before = meaning_of(meta.model), now = meaning_of(model_config);
+  if (before == now) return lines;
+  if (!before.is_object() || !now.is_object()) {
+    lines.push_back(fmt::format("model: {}, now {}", json_text(before), json_text(now)));
+    return lines;
+  }
+  json all = before;
+  all.update(now);
+  for (const auto& [key, value] : all.items())
+    if (const json was = before.value(key, json()), is = now.value(key, json()); was != is)
+      lines.push_back(fmt::format("model.{}: {}, now {}", key, json_text(was), json_text(is)));
+  return lines;
+}
+
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
+                      const std::vector<Optimizer>& optimizers) {
+  models::save_state(checkpoint / kModel, model);
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    write_optimizer_state(checkpoint / state_file(i), optimizers[i], beside(i));
+  Manifest manifest{meta, {}};
+  manifest.meta.draws = eager().draws();
+  manifest.meta.policies = model.policies_below();
+  manifest.meta.missing_types = missing_types(model);
+  for (const std::string& file : files_of(optimizers.size()))
+    manifest.files[file] = seal_of(checkpoint / file);
+  write_file_atomic(checkpoint / kManifest, manifest_text(manifest));
+  sync_folder(checkpoint);
+}
+
+Manifest read_manifest(const Path& checkpoint) {
+  constexpr std::uint64_t kLimit = 16 << 20;
+  return parse_manifest(read_file(checkpoint / kManifest, kLimit),
+                        (checkpoint / kManifest).string());
+}
+
+namespace {
+Manifest checked_manifest(const Path& checkpoint) {
+  Manifest manifest = read_manifest(checkpoint);
+  for (const std::string& file : files_of(optimizers_in(manifest))) {
+    const auto expected = manifest.files.find(file);
+    if (expected == manifest.files.end())
+      broken_checkpoint(checkpoint, "its manifest does not name " + file);
+    const FileSeal found = seal_of(checkpoint / file);
+    if (found != expected->second)
+      broken_checkpoint(checkpoint,
+                        fmt::format("{} has {} bytes with the hash {}, its manifest says {} and {}",
+                                    file, found.bytes, hex16(found.hash), expected->second.bytes,
+                                    hex16(expected->second.hash)));
+  }
+  return manifest;
+}
+}  // namespace
+
+CheckpointMeta check_checkpoint(const Path& checkpoint) {
+  return checked_manifest(checkpoint).meta;
+}
+
+CheckpointMeta load_checkpoint(const Path& checkpoint, const json& model_config, nn::Module& model,
+                               const std::vector<Optimizer>& optimizers) {
+  const Manifest manifest = checked_manifest(checkpoint);
+  check_fit(checkpoint, manifest.meta, model_config, model);
+  if (optimizers_in(manifest) != optimizers.size())
+    unfit_checkpoint(checkpoint,
+                     fmt::format("it was saved with {} optimizer(s), and there are {} now",
+                                 optimizers_in(manifest), optimizers.size()));
+  // Refused, a checkpoint changes nothing: everything is looked at first.
+  std::vector<SavedOptimizer> saved;
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    saved.emplace_back(checkpoint, state_file(i), optimizers[i], beside(i));
+  const Safetensors weights = Safetensors::open(checkpoint / kModel);
+  models::load_state(weights, model);
+  bool has_new_masters = false;
+  for (SavedOptimizer& s : saved) has_new_masters |= s.unfreeze();
+  if (has_new_masters) models::load_state(weights, model);
+  for (SavedOptimizer& s : saved) s.restore();
+  eager().draws() = manifest.meta.draws;
+  return manifest.meta;
+}
+
+}  // namespace aloft

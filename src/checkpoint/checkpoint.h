@@ -1,0 +1,43 @@
+// Checkpoints: a folder step-000500/ with
+//   model.safetensors   parameters and buffers by name, fp32 (the master where there is one)
+//   state.safetensors   the optimizer's state (optimizer_state.h) and the random state; those of
+//                       further optimizers in state-1.safetensors, state-2.safetensors, ...
+//   manifest.json       what it is, and size and hash of these files and of itself (manifest.h)
+// Written beside, flushed to the disk and renamed: a folder with its final name is whole. Where
+// they lie, which stay, and what killed saves leave: checkpoint_folder.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "checkpoint/manifest.h"
+#include "frontend/module.h"
+#include "frontend/optimizer.h"
+
+namespace aloft {
+
+// Fills `checkpoint`, an empty folder, and flushes it to the disk. EnvironmentError E0603.
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
+                      const std::vector<Optimizer>& optimizers);
+
+// Restores everything that write_checkpoint wrote, also of parameters that were unfrozen before it
+// was saved and are frozen here; drops the gradients that backward() left. The optimizers stand in
+// the order in which they were saved. DataError E0641: hashes or contents do not fit; nothing is
+// changed then.
+CheckpointMeta load_checkpoint(const Path& checkpoint, const nlohmann::json& model_config,
+                               nn::Module& model, const std::vector<Optimizer>& optimizers);
+
+// How the model that a checkpoint was trained as differs from this one in what its weights mean,
+// and in its precision: "model.vocab: 300, now 256". Empty where it does not.
+std::vector<std::string> model_differences(const CheckpointMeta& meta,
+                                           const nlohmann::json& model_config,
+                                           const std::string& policy);
+
+// Reads the manifest alone. DataError E0601, E0641.
+Manifest read_manifest(const Path& checkpoint);
+
+// Reads and checks the manifest and the hashes of the files. DataError E0601, E0641.
+CheckpointMeta check_checkpoint(const Path& checkpoint);
+
+}  // namespace aloft

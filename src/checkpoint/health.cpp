@@ -1,0 +1,59 @@
+#include "checkpoint/health.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace aloft {
+
+std::string problem_of_loss(double loss, std::optional<double> start_loss) {
+  if (!std::isfinite(loss)) return std::isnan(loss) ? "the loss is NaN" : "the loss is infinite";
+  if (start_loss && loss > *start_loss + std::abs(*start_loss) + 1)  // one below 0 may rise, too
+    return fmt::format("the loss is {:.4g}, far above the {:.4g} that the run started with", loss,
+                       *start_loss);
+  return "";
+}
+
+std::string setback_of_loss(double end, std::optional<double> start_loss) {
+  if (!start_loss || end <= 1.02 * *start_loss) return "";
+  return fmt::format(
+      "the run ends with a loss of {:.4g} and began with {:.4g}: it has learnt nothing; a lower "
+      "learning rate or a longer warm-up may help",
+      end, *start_loss);
+}
+
+Health::Health(const scalar::ScalerRule& rule, std::optional<double> start_loss)
+    : rule_(rule), start_loss_(start_loss) {}
+
+void Health::step(double loss, double loss_scale, bool skipped) {
+  last_loss_ = loss;
+  last_skipped_ = skipped;
+  if (!start_loss_ && std::isfinite(loss)) start_loss_ = loss;
+  const bool searching =
+      rule_.kind == scalar::ScalerKind::Dynamic && std::isfinite(loss) && loss_scale > rule_.min;
+  if (!skipped)
+    stray_skips_ = 0;
+  else if (!searching)
+    ++stray_skips_;
+}
+
+Health Health::since(std::optional<double> start_loss) const {
+  Health other = *this;
+  other.start_loss_ = start_loss;
+  return other;
+}
+
+void Health::validation(double loss) { validation_ = loss; }
+
+std::string Health::problem(std::optional<double> state_loss) const {
+  if (state_loss)
+    if (std::string p = problem_of_loss(*state_loss, start_loss_); !p.empty()) return p;
+  if (last_loss_ && (!last_skipped_ || !state_loss))
+    if (std::string p = problem_of_loss(*last_loss_, start_loss_); !p.empty()) return p;
+  if (validation_ && !std::isfinite(*validation_)) return "the validation loss is not finite";
+  if (stray_skips_ > kStraySkips)
+    return fmt::format("the gradients of {} steps in a row were not finite", stray_skips_);
+  return "";
+}
+
+}  // namespace aloft

@@ -1,0 +1,252 @@
+#include "infer/generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "ops/cast.h"
+#include "precision/decide.h"
+#include "recipe/memory_need.h"
+#include "runtime/current_device.h"
+#include "scalar/philox.h"
+
+namespace aloft {
+namespace {
+
+// The type that attention computes in under the model's policy.
+DType cache_type(const models::Gpt2& model) {
+  if (!model.policy()) return DType::F32;
+  const PrecisionRecipe recipe = parse_precision(model.policy().str());
+  return recipe.level == Level::O0 ? DType::F32 : recipe.type_in(Phase::Forward);
+}
+
+// The cache is made before there is a plan of it.
+models::Gpt2Cache make_cache(const models::Gpt2& model, std::int64_t rows,
+                             std::string_view less_memory) {
+  const models::Gpt2Config& c = model.config();
+  const DType type = cache_type(model);
+  const double values = 2.0 * static_cast<double>(c.layers) * static_cast<double>(rows) *
+                        static_cast<double>(c.context) * static_cast<double>(c.dim);
+  if (!less_memory.empty())
+    current_device().need_memory(
+        values * static_cast<double>(size_of(type)),
+        fmt::format("the keys and values of {} texts of {} tokens", rows, c.context), less_memory);
+  return model.make_cache(rows, c.context, type);
+}
+
+UserError out_of_range(const std::string& saw, const std::string& need) {
+  return UserError("E0700", "an option of drawing text is out of range").saw(saw).need(need);
+}
+
+// The ranges of `aloft generate`; NaN is in none.
+void check(const SamplingOptions& o) {
+  constexpr double kMost = SamplingOptions::kMostTemperature;
+  if (!(o.temperature >= 0 && o.temperature <= kMost))
+    throw out_of_range("temperature = " + shortest(o.temperature),
+                       "a number from 0 to " + shortest(kMost));
+  if (o.top_k < 0)
+    throw out_of_range("top_k = " + std::to_string(o.top_k), "a whole number, 0 or more");
+  if (!(o.top_p >= 0 && o.top_p <= 1))
+    throw out_of_range("top_p = " + shortest(o.top_p), "a number from 0 to 1");
+}
+
+void need_ids(std::int64_t ids) {
+  if (ids < 1) throw out_of_range("ids = " + std::to_string(ids), "a whole number, 1 or more");
+}
+
+// Tokens of a prompt that are fed at once: enough to read the weights seldom, few enough for the
+// activations to stay small.
+constexpr std::int64_t kStretch = 64;
+
+}  // namespace
+
+std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o,
+                          std::int64_t index) {
+  check(o);
+  if (logits.empty())
+    throw UserError("E0812", "there is no token to choose from").need("one logit or more");
+  const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
+    return !(x < std::numeric_limits<float>::infinity());
+  });
+  if (bad != logits.end())
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw(shortest(*bad) + " for token " + std::to_string(bad - logits.begin()))
+        .need("numbers below infinity")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  if (std::ranges::count(logits, kLeast) == std::ssize(logits))
+    throw DivergedError("E0813", "the model's logits are not finite")
+        .saw("-inf for every token")
+        .need("a number for one of them")
+        .advice("generate from an earlier checkpoint, or with --precision O0");
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto likelier = [&](std::int32_t a, std::int32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
+  if (o.temperature == 0) return *std::min_element(order.begin(), order.end(), likelier);
+  if (o.top_k > 0 && o.top_k < static_cast<std::int64_t>(order.size())) {
+    std::nth_element(order.begin(), order.begin() + (o.top_k - 1), order.end(), likelier);
+    order.resize(o.top_k);
+  }
+  std::sort(order.begin(), order.end(), likelier);
+  std::vector<double> weight(order.size());
+  double total = 0;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    total += weight[i] = std::exp((logits[order[i]] - logits[order[0]]) / o.temperature);
+  double kept = 0;
+  std::size_t count = 0;
+  while (count < order.size() && (count == 0 || kept < o.top_p * total)) kept += weight[count++];
+  double at = scalar::uniform({o.seed, 0, 0, 0x67656e}, static_cast<std::uint64_t>(index)) * kept;
+  for (std::size_t i = 0; i < count; ++i)
+    if ((at -= weight[i]) < 0) return order[i];
+  return order[count - 1];
+}
+
+Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows,
+                     std::string_view less_memory)
+    : model_(model),
+      cache_(make_cache(model, rows, less_memory)),
+      programs_(threads),
+      stretch_(std::min(kStretch, cache_.longest)),
+      sequences_(static_cast<std::size_t>(rows)) {
+  model_.eval();
+  programs_.add("prefill", {{"prompt", {DType::I32, {rows, stretch_}}}},
+                [&](const std::vector<Tensor>& in) {
+                  ModuleScope scope("", model_.policy());
+                  model_.prefill(in[0], cache_);
+                  return std::vector<std::pair<std::string, Tensor>>{};
+                });
+  programs_.add("decode", {{"token", {DType::I32, {rows, 1}}}}, [&](const std::vector<Tensor>& in) {
+    ModuleScope scope("", model_.policy());
+    return std::vector<std::pair<std::string, Tensor>>{
+        {"logits", cast(model_.decode(in[0], cache_), DType::F32)}};
+  });
+  if (!less_memory.empty()) need_memory_for(programs_.plan(), less_memory);
+  programs_.finish();
+  decode_ = programs_.find("decode");
+  prefill_ = programs_.find("prefill");
+  token_ = programs_.input<std::int32_t>("decode", "token");
+  prompt_ = programs_.input<std::int32_t>("prefill", "prompt");
+  logits_ = programs_.output<float>("decode", "logits");
+}
+
+void Generator::check(std::span<const std::int32_t> tokens) const {
+  for (const std::int32_t token : tokens)
+    if (token < 0 || token >= model_.config().vocab)
+      throw DataError("E0522", "token " + std::to_string(token) + " is outside the vocabulary")
+          .need("0 to " + std::to_string(model_.config().vocab - 1));
+}
+
+void Generator::need_start() const {
+  if (sequences_[0].empty())
+    throw UserError("E0812", "the generator has no token to go on from")
+        .saw("a call before start()")
+        .need("start() with a prompt of one token or more");
+}
+
+// Tokens [from, from + count) of every row.
+void Generator::run(int program, const InputPort<std::int32_t>& input, std::size_t from,
+                    std::size_t count) {
+  {
+    const HostWrite<std::int32_t> fed = input.write(count * sequences_.size());
+    auto at = fed.begin();
+    for (const auto& sequence : sequences_)
+      at = std::copy_n(sequence.begin() + static_cast<std::ptrdiff_t>(from), count, at);
+  }
+  programs_.run(program, {});
+  tokens_fed_ += static_cast<std::int64_t>(count);
+}
+
+void Generator::feed_all() {
+  cache_.clear();
+  // Only the last token's logits count, so at least one is left for decode.
+  const auto stretch = static_cast<std::size_t>(stretch_);
+  std::size_t at = 0;
+  for (; sequences_[0].size() - at > stretch; at += stretch) run(prefill_, prompt_, at, stretch);
+  for (; at < sequences_[0].size(); ++at) run(decode_, token_, at, 1);
+}
+
+void Generator::start(std::span<const std::int32_t> tokens) {
+  if (tokens.empty())
+    throw UserError("E0812", "there is no token to begin with")
+        .need("a prompt of one token or more");
+  check(tokens);
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(cache_.longest - 1, 1));
+  if (tokens.size() > most) tokens = tokens.subspan(tokens.size() - most);
+  for (auto& sequence : sequences_) sequence.assign(tokens.begin(), tokens.end());
+  feed_all();
+}
+
+void Generator::feed(std::span<const std::int32_t> tokens) {
+  need_start();
+  if (tokens.size() != sequences_.size())
+    throw UserError("E0812", "a generator is fed a token a row")
+        .saw(std::to_string(tokens.size()) + " tokens")
+        .need(std::to_string(sequences_.size()) + ", one for each row");
+  check(tokens);
+  for (std::size_t row = 0; row < tokens.size(); ++row) sequences_[row].push_back(tokens[row]);
+  const auto length = static_cast<std::int64_t>(sequences_[0].size());
+  if (length <= cache_.longest) return run(decode_, token_, sequences_[0].size() - 1, 1);
+  // Whole stretches and one token more: the fewest runs for about half of the context.
+  const std::int64_t half = cache_.longest / 2;
+  const std::int64_t kept =
+      std::max<std::int64_t>(half >= stretch_ ? half / stretch_ * stretch_ + 1 : half, 1);
+  for (auto& sequence : sequences_) sequence.erase(sequence.begin(), sequence.end() - kept);
+  ++times_full_;
+  feed_all();
+}
+
+HostRead<float> Generator::logits(std::int64_t ids, std::int64_t row) const {
+  need_start();
+  need_ids(ids);
+  if (row < 0 || row >= rows())
+    throw UserError("E0812", "the generator has no such row")
+        .saw(std::to_string(row))
+        .need("0 to " + std::to_string(rows() - 1));
+  const std::int64_t vocab = model_.config().vocab;
+  return logits_.read(static_cast<std::size_t>(row * vocab),
+                      static_cast<std::size_t>(std::min(ids, vocab)));
+}
+
+std::vector<DrawnText> draw_texts(
+    Generator& generator, std::span<const std::int32_t> prompt, const DrawOptions& o,
+    const std::function<void(std::int64_t row, std::int32_t token)>& drawn) {
+  check(o.sampling);
+  need_ids(o.ids);
+  if (o.tokens < 0)
+    throw out_of_range("tokens = " + std::to_string(o.tokens), "a whole number, 0 or more");
+  const std::int64_t rows = generator.rows();
+  std::vector<DrawnText> texts(static_cast<std::size_t>(rows));
+  std::vector<std::int32_t> next(texts.size());
+  generator.start(prompt);
+  std::int64_t open = rows;
+  for (std::int64_t i = 0; i < o.tokens; ++i) {
+    if (i > 0) generator.feed(next);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      DrawnText& text = texts[static_cast<std::size_t>(row)];
+      if (text.ended) continue;  // it is fed its last token again, and nobody looks
+      SamplingOptions sampling = o.sampling;
+      sampling.seed += static_cast<std::uint64_t>(row);
+      const std::int32_t token = sample_token(generator.logits(o.ids, row), sampling, i);
+      next[static_cast<std::size_t>(row)] = token;
+      text.ended = o.end == token;
+      if (text.ended) {
+        --open;
+        continue;
+      }
+      text.tokens.push_back(token);
+      if (drawn) drawn(row, token);
+    }
+    if (open == 0) break;
+  }
+  return texts;
+}
+
+}  // namespace aloft

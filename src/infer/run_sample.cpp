@@ -1,0 +1,47 @@
+#include "infer/run_sample.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "infer/generate.h"
+
+namespace aloft {
+namespace {
+
+// What a sample goes on from: a new line, or the tokenizer's first piece where its text had none.
+std::vector<std::int32_t> sample_start(const Tokenizer& tokenizer) {
+  try {
+    if (auto ids = tokenizer.encode("\n"); !ids.empty()) return ids;
+  } catch (const DataError&) {
+  }
+  return {0};
+}
+
+// Sampling puts the model into evaluation mode.
+class BackToTraining {
+ public:
+  explicit BackToTraining(models::Gpt2& model) : model_(model) {}
+  ~BackToTraining() { model_.train(); }
+  BackToTraining(const BackToTraining&) = delete;
+  BackToTraining& operator=(const BackToTraining&) = delete;
+
+ private:
+  models::Gpt2& model_;
+};
+
+}  // namespace
+
+std::string draw_run_sample(models::Gpt2& model, const Tokenizer& tokenizer, std::int64_t tokens,
+                            std::uint64_t seed) {
+  const BackToTraining back(model);
+  Generator generator(model);
+  DrawOptions o;
+  o.tokens = tokens;
+  o.ids = tokenizer.vocab_size();
+  o.sampling = {.temperature = 0.8, .top_k = 40, .seed = seed};
+  const auto leave = [](std::int64_t, std::int32_t) { InterruptScope::leave_if_asked(); };
+  return tokenizer.decode(draw_texts(generator, sample_start(tokenizer), o, leave)[0].tokens);
+}
+
+}  // namespace aloft

@@ -1,0 +1,156 @@
+#include "infer/saved_model.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "files/safetensors.h"
+#include "infer/model_json.h"
+#include "models/state_dict.h"
+#include "run/run_directory.h"
+#include "run/validation_loss.h"
+#include "runtime/current_device.h"
+
+namespace aloft {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// The fingerprint of the tokenizer that a run learnt with; "" where its records do not say.
+std::string learnt_with(const CheckpointMeta& meta, const Path& run) {
+  json record = meta.data;
+  if (!record.is_object() && path_exists(run / "data.json"))
+    record = parse_json(read_file(run / "data.json"));
+  const auto tokenizer = record.is_object() ? record.find("tokenizer") : record.end();
+  return tokenizer != record.end() && tokenizer->is_string() ? tokenizer->get<std::string>() : "";
+}
+
+// Another tokenizer, be it of the same size, turns every id into another text.
+void need_own_tokenizer(const Tokenizer& found, const Path& folder, const std::string& wanted) {
+  const std::string fingerprint = hex16(found.fingerprint());
+  if (wanted.empty() || wanted == fingerprint) return;
+  throw DataError("E0523", "the tokenizer is not the one that the model has learnt with")
+      .at(folder.string())
+      .saw(fingerprint)
+      .need(wanted + ", as the run's records say")
+      .advice("bring the run's own tokenizer/ back");
+}
+
+// The model, its weights to be loaded; refused before they are made where they do not fit.
+std::unique_ptr<models::Gpt2> make_model(const models::Gpt2Config& config) {
+  current_device().need_memory(4.0 * static_cast<double>(config.parameter_count()),
+                               "the weights of the model",
+                               "a smaller model, or a machine with more memory");
+  return std::make_unique<models::Gpt2>(config);
+}
+
+SavedModel open_checkpoint(const Path& checkpoint) {
+  const CheckpointMeta meta = check_checkpoint(checkpoint);
+  log_info("reading {}{}", checkpoint.string(),
+           meta.validation_loss
+               ? fmt::format(", validation loss {}", loss_text(*meta.validation_loss))
+               : "");
+  SavedModel saved;
+  saved.model = make_model(model_of_json(meta.model));
+  models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);
+  const Path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+  if (path_exists(run / "tokenizer" / kTokenizerFile)) {
+    saved.tokenizer = load_tokenizer(run / "tokenizer");
+    need_own_tokenizer(*saved.tokenizer, run / "tokenizer", learnt_with(meta, run));
+  }
+  return saved;
+}
+
+SavedModel open_huggingface(const Path& folder) {
+  const models::Gpt2Folder found = models::open_gpt2_folder(folder);
+  SavedModel saved;
+  saved.model = make_model(found.config);
+  models::load_gpt2(found, *saved.model);
+  saved.stored = found.stored;
+  if (path_exists(folder / "vocab.json") && path_exists(folder / "merges.txt"))
+    saved.tokenizer = load_tokenizer(folder);
+  return saved;
+}
+
+// The checkpoint of a run that `which` means.
+Path chosen_checkpoint(const Path& run, const std::string& which) {
+  CheckpointFolder folder(run / "checkpoints", run_name(read_run_record(run / "run.json")));
+  std::optional<StoredCheckpoint> found;
+  if (which == "best") {
+    found = folder.best();
+  } else if (which.empty() || which == "newest") {
+    found = folder.newest_healthy();
+    if (!found && (found = folder.newest()))
+      log_warning("the run has no healthy checkpoint: {}: {}", found->path.string(),
+                  found->meta.problem);
+  } else {
+    found = folder.newest([&](const CheckpointMeta& m) { return std::to_string(m.step) == which; });
+  }
+  for (const std::string& p : folder.problems()) log_warning("a checkpoint is passed over: {}", p);
+  if (found) return found->path;
+  const std::vector<StoredCheckpoint> all = folder.whole();
+  if (all.empty() && !folder.foreign().empty()) folder.refuse_others();
+  if (all.empty()) throw DataError("E0641", "the run has no whole checkpoint").at(run.string());
+  std::string steps;
+  for (const StoredCheckpoint& c : all)
+    steps += (steps.empty() ? "" : ", ") + std::to_string(c.meta.step);
+  throw UserError("E0823", "the run has no such checkpoint")
+      .at(run.string())
+      .saw(which)
+      .need("newest, best (where there was a validation), or one of the steps " + steps);
+}
+
+// A run that trains meanwhile prunes: where a checkpoint goes while it is looked for or read,
+// another is chosen.
+SavedModel open_run(const Path& run, const std::string& which) {
+  constexpr int kTries = 10;
+  for (int left = kTries;; --left) {
+    const std::vector<Path> there = list_folder(run / "checkpoints");
+    try {
+      return open_checkpoint(chosen_checkpoint(run, which));
+    } catch (const Error&) {
+      if (left == 1 || list_folder(run / "checkpoints") == there) throw;
+    }
+    log_debug("{}: its checkpoints changed while they were read", run.string());
+  }
+}
+
+}  // namespace
+
+SavedModel open_saved_model(const Path& path, const std::string& which) {
+  SavedModel saved;
+  const bool is_run = path_exists(path / "run.json") && !path_exists(path / "manifest.json");
+  if (!which.empty() && !is_run)
+    throw UserError("E0823", "a checkpoint is asked for of what is no run")
+        .at(path.string())
+        .saw(which)
+        .need("a run directory");
+  if (is_run) {
+    saved = open_run(path, which);
+  } else if (path_exists(path / "manifest.json")) {
+    saved = open_checkpoint(path);
+  } else if (models::is_gpt2_folder(path)) {
+    saved = open_huggingface(path);
+  } else {
+    throw UserError("E0718", "this is no run, checkpoint or model folder")
+        .at(path.string())
+        .need(
+            "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face GPT-2 "
+            "folder (config.json and model.safetensors)");
+  }
+  saved.model->eval();
+  if (saved.stored.empty())
+    for (const VariablePtr& p : saved.model->parameters())
+      saved.stored[p->name.str()] = {p->name.str(), false};
+  return saved;
+}
+
+}  // namespace aloft

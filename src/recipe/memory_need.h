@@ -1,0 +1,28 @@
+// What a recipe needs of memory: at least, known before anything is made of it; and to the byte, by
+// its plan.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+#include "recipe/recipe.h"
+
+namespace aloft {
+
+// What makes a run need less.
+inline constexpr const char* kLessMemory =
+    "a smaller train.batch (with train.accumulate), model.context or model, or a lower precision";
+
+// Bytes: weights, gradients and the optimizer's state to the byte; of the activations only what
+// every block keeps for its gradient. `vocab`: ids of the tokenizer, where they are known.
+double least_memory(const Recipe& recipe, std::int64_t vocab);
+
+// EnvironmentError E0401 where the machine does not have that.
+void need_memory_for(const Recipe& recipe, std::int64_t vocab);
+// The same of what the plan holds, with the advice for those who can change it; and a warning where
+// it is more than is free now.
+void need_memory_for(const Plan& plan, std::string_view advice = kLessMemory);
+// Warns where either is so.
+void warn_of_memory_for(const Plan& plan, std::string_view advice = kLessMemory);
+
+}  // namespace aloft

@@ -1,0 +1,584 @@
+#include "recipe/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "data/tokenizers/bpe_tokenizer.h"
+#include "files/toml_text.h"
+#include "passes/pipeline.h"
+#include "precision/decide.h"
+#include "precision/recipe_json.h"
+#include "recipe/recipe_fields.h"
+#include "recipe/recipe_names.h"
+#include "recipe/recipe_unused.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kGroups = "optimizer.groups";
+constexpr const char* kSizeOrigin = " model.size";  // behind that of the size
+
+struct Leaf {
+  std::string key, origin;
+  json value;
+  // The origins of what is inside a leaf that stays whole: "type" of [precision], "0.lr" of groups.
+  std::map<std::string, std::string> inner;
+};
+
+json to_json(const toml::node& node) {
+  if (const auto* v = node.as_string()) return v->get();
+  if (const auto* v = node.as_integer()) return v->get();
+  if (const auto* v = node.as_floating_point()) return v->get();
+  if (const auto* v = node.as_boolean()) return v->get();
+  if (const auto* list = node.as_array()) {
+    json out = json::array();
+    for (const toml::node& n : *list) out.push_back(to_json(n));
+    return out;
+  }
+  if (const auto* table = node.as_table()) {
+    json out = json::object();
+    for (const auto& [k, v] : *table) out[std::string(k.str())] = to_json(v);
+    return out;
+  }
+  return nullptr;  // dates: no key takes one
+}
+
+void inner_origins(const toml::table& table, const std::string& prefix, std::string_view name,
+                   std::map<std::string, std::string>& into) {
+  for (const auto& [key, value] : table)
+    into[prefix + std::string(key.str())] = fmt::format("{}:{}", name, value.source().begin.line);
+}
+
+// The leaves of a table in order of appearance; [precision] and the optimizer's groups stay whole.
+void collect(const toml::table& table, const std::string& prefix, std::string_view name,
+             std::vector<Leaf>& into) {
+  for (const auto& [k, node] : table) {
+    const std::string key = prefix.empty() ? std::string(k.str()) : prefix + "." + std::string(k);
+    const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
+    if (node.is_table() && key != "precision" && key != kGroups)
+      collect(*node.as_table(), key, name, into);
+    else
+      into.push_back({key, origin, to_json(node), {}});
+    if (key == "precision" && node.is_table())
+      inner_origins(*node.as_table(), "", name, into.back().inner);
+    if (key == kGroups && node.is_array())
+      for (std::size_t i = 0; i < node.as_array()->size(); ++i)
+        if (const auto* group = node.as_array()->get(i)->as_table())
+          inner_origins(*group, std::to_string(i) + ".", name, into.back().inner);
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(Recipe& recipe) : recipe_(recipe), fields_(recipe_fields(recipe)) {}
+
+  void read(const Leaf& leaf) {
+    if (leaf.key == "precision" || leaf.key.starts_with("precision.")) return precision(leaf);
+    const auto it = std::find_if(fields_.begin(), fields_.end(),
+                                 [&](const RecipeField& f) { return f.key == leaf.key; });
+    if (it == fields_.end()) return unknown(leaf);
+    const std::size_t before = mistakes_.size();
+    std::visit([&](auto* target) { take(leaf, *it, *target); }, it->target);
+    if (mistakes_.size() == before) recipe_.origin[leaf.key] = leaf.origin;
+  }
+
+  void finish() {
+    if (!precision_.empty()) finish_precision();
+    check_heads();
+    check_tokenizer();
+    if (recipe_.optimizer.betas.size() != 2)
+      mistake(origin("optimizer.betas"), "optimizer.betas: need two numbers");
+    for (double b : recipe_.optimizer.betas)
+      if (!(b >= 0 && b < 1))
+        mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
+    check_master();
+    check_skipped_passes();
+    check_update();
+    check_nesterov();
+    check_groups();
+    check_patience();
+    check_length();
+    for (const UnusedKey& u : unused_keys(recipe_)) mistake(origin(u.key), u.key + " " + u.why);
+    if (mistakes_.empty()) return;
+    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
+      return line_of(a.first) < line_of(b.first);
+    });
+    UserError e("E0710", mistakes_.size() == 1
+                             ? "the recipe has a mistake"
+                             : fmt::format("the recipe has {} mistakes", mistakes_.size()));
+    for (const auto& [where, text] : mistakes_) e.add_line(where, text);
+    throw e;
+  }
+
+  void mistake(const std::string& where, const std::string& text) {
+    mistakes_.emplace_back(where, text);
+  }
+
+ private:
+  void check_heads() {
+    const ModelSection& m = recipe_.model;
+    if (m.dim % m.heads == 0) return;
+    const auto is_sizes = [&](const char* key) { return origin(key).ends_with(kSizeOrigin); };
+    const auto from = [&](const char* key) {
+      return is_sizes(key) ? " of model.size " + m.size : "";
+    };
+    const bool is_given = recipe_.origin.contains("model.heads") && !is_sizes("model.heads");
+    mistake(origin(is_given ? "model.heads" : "model.dim"),
+            fmt::format("model.heads: {} heads{} do not divide dim {}{}", m.heads,
+                        from("model.heads"), m.dim, from("model.dim")));
+  }
+
+  // What a tokenizer cannot be made by, before any text is read.
+  void check_tokenizer() {
+    const TokenizerSpec& t = recipe_.data.tokenizer;
+    if (!recipe_.data.train_tokens.empty() || !t.path.empty()) return;
+    if (t.kind == "bpe" && t.vocab < kSmallestBpeVocab)
+      mistake(origin("data.tokenizer.vocab"),
+              fmt::format("data.tokenizer.vocab: {}; need {} or more, the 256 bytes and <unk>",
+                          t.vocab, kSmallestBpeVocab));
+    if (t.kind == "gpt2")
+      mistake(origin("data.tokenizer.kind"),
+              "data.tokenizer.kind: gpt2 is not made of text; need data.tokenizer.path, a folder "
+              "with vocab.json and merges.txt");
+  }
+
+  void check_patience() {
+    if (recipe_.train.patience > 0 && recipe_.train.eval_every == 0)
+      mistake(origin("train.patience"),
+              "train.patience: counts evaluations; need train.eval_every above 0");
+  }
+
+  void check_nesterov() {
+    const OptimizerSection& o = recipe_.optimizer;
+    if (reads_momentum(o) && o.nesterov && o.momentum == 0)
+      mistake(origin("optimizer.nesterov"),
+              fmt::format("optimizer.nesterov: needs optimizer.momentum above 0, which is 0 ({})",
+                          origin("optimizer.momentum")));
+  }
+
+  // A group is there for a rate or a decay of its own, or to keep its parameters from one behind
+  // it.
+  void check_groups() {
+    const std::vector<ParameterGroup>& groups = recipe_.optimizer.groups;
+    for (std::size_t i = groups.size(); i-- > 0 && !groups[i].lr && !groups[i].weight_decay;)
+      mistake(origin(kGroups),
+              fmt::format("{}[{}]: does nothing; need lr or weight_decay", kGroups, i));
+  }
+
+  void check_master() {
+    if (recipe_.optimizer.master != "split" || !mistakes_.empty()) return;
+    const std::string_view problem = split_master_problem(recipe_.precision);
+    if (problem.empty()) return;
+    mistake(origin("optimizer.master"),
+            fmt::format("optimizer.master: split masters need bf16 weights and O2; precision is "
+                        "'{}': {}; use precision O2:bf16, or master = \"f32\"",
+                        print_precision(recipe_.precision), problem));
+  }
+
+  void check_skipped_passes() {
+    const std::vector<std::string> optional = compile_pipeline().optional_passes();
+    for (const std::string& name : recipe_.train.skip_passes)
+      if (std::find(optional.begin(), optional.end(), name) == optional.end())
+        mistake(origin("train.skip_passes"),
+                fmt::format("train.skip_passes: '{}' is no pass that may be left out: one of: {}",
+                            name, fmt::join(optional, ", ")));
+  }
+
+  void check_update() {
+    if (recipe_.optimizer.update != "early") return;
+    if (recipe_.optimizer.clip_norm > 0)
+      mistake(
+          origin("optimizer.update"),
+          fmt::format("optimizer.update: an early update cannot clip, and clip_norm is {} ({}); "
+                      "set clip_norm = 0, or update = \"late\"",
+                      recipe_.optimizer.clip_norm, origin("optimizer.clip_norm")));
+    const PrecisionRecipe& precision = recipe_.precision;
+    if (mistakes_.empty() && precision.is_resolved() &&
+        scaler_rule(precision).kind != scalar::ScalerKind::None)
+      mistake(
+          origin("optimizer.update"),
+          fmt::format("optimizer.update: an early update cannot skip a step, and the loss scale "
+                      "of '{}' does; use bf16, or update = \"late\"",
+                      print_precision(precision)));
+  }
+
+  // Steps or epochs: what the command line says beats the file, two of a kind are a mistake.
+  void check_length() {
+    if (recipe_.train.epochs <= 0 || !recipe_.origin.contains("train.steps")) return;
+    const bool given = origin("train.epochs") == kSetOrigin;
+    if (given == (origin("train.steps") == kSetOrigin)) {
+      mistake(origin("train.epochs"),
+              fmt::format("train.epochs: train.steps ({}) says how long the run is, too; leave one "
+                          "of them out",
+                          origin("train.steps")));
+    } else if (given) {
+      recipe_.train.steps = TrainSection{}.steps;
+      recipe_.origin.erase("train.steps");
+    } else {
+      recipe_.train.epochs = 0;
+      recipe_.origin.erase("train.epochs");
+    }
+  }
+
+  // "recipe.toml:12" -> 12; what has no line comes last.
+  static std::int64_t line_of(const std::string& where) {
+    const auto colon = where.rfind(':');
+    const auto line = colon == std::string::npos
+                          ? std::nullopt
+                          : parse_int(std::string_view(where).substr(colon + 1));
+    return line ? *line : std::numeric_limits<std::int64_t>::max();
+  }
+
+  void finish_precision() {
+    std::vector<RecipeMistake> found;
+    recipe_.precision = precision_of_json(precision_, found);
+    const auto from = [&](const std::string& key) {
+      const auto it = precision_origin_.find(key);
+      return it == precision_origin_.end() ? precision_origin_[""] : it->second;
+    };
+    for (const RecipeMistake& m : found) mistake(from(m.key), "precision." + m.key + ": " + m.text);
+    recipe_.origin["precision"] = precision_origin_[""];
+    // A level may name the type: "O2:fp16".
+    if (!precision_origin_.contains("type") && precision_origin_.contains("level"))
+      precision_origin_["type"] = precision_origin_["level"];
+    const json resolved = json_of(recipe_.precision);  // items() borrows it
+    for (const auto& [key, value] : resolved.items())
+      recipe_.origin["precision." + key] = from(key);
+    if (!precision_.contains("level"))
+      recipe_.origin["precision.level"] = "a [precision] that names no level, " + from("");
+  }
+
+  std::string origin(const std::string& key) const {
+    const auto it = recipe_.origin.find(key);
+    return it == recipe_.origin.end() ? "default" : it->second;
+  }
+
+  // A text such as "O2:fp16", or "O2:bf16 backward=fp16 loss_scale=dynamic".
+  json whole_precision(const Leaf& leaf) {
+    if (!leaf.value.is_string()) return {{"level", leaf.value}};
+    const auto text = leaf.value.get<std::string>();
+    if (text.find(' ') == std::string::npos) return {{"level", text}};
+    std::vector<RecipeMistake> found;
+    const PrecisionRecipe parsed = parse_precision(text, found);
+    for (const RecipeMistake& m : found) mistake(leaf.origin, "precision." + m.key + ": " + m.text);
+    return found.empty() ? json_of(parsed) : json::object();
+  }
+
+  void precision(const Leaf& leaf) {
+    // On the command line the order of options means nothing: there a level and a type that
+    // contradict each other are a mistake, whichever comes first.
+    const auto is_given = [&](const std::string& key) {
+      return leaf.origin == kSetOrigin && precision_origin_.contains(key) &&
+             precision_origin_.at(key) == kSetOrigin;
+    };
+    if (leaf.key == "precision") {
+      if (leaf.value.is_object()) {
+        precision_.update(leaf.value);
+      } else {
+        const json before = std::exchange(precision_, whole_precision(leaf));
+        for (const auto& [key, value] : before.items())
+          if (is_given(key) && !precision_.contains(key)) precision_[key] = value;
+        std::erase_if(precision_origin_, [&](const auto& o) { return !is_given(o.first); });
+      }
+      precision_origin_[""] = leaf.origin;
+      for (const auto& [key, origin] : leaf.inner) precision_origin_[key] = origin;
+      return;
+    }
+    const std::string key = leaf.key.substr(std::string("precision.").size());
+    // A level set on top of a recipe replaces the recipe's type, which a level may name itself.
+    if (key == "level" && !is_given("type")) {
+      precision_.erase("type");
+      precision_origin_.erase("type");
+    }
+    precision_[key] = leaf.value;
+    precision_origin_[key] = leaf.origin;
+    if (!precision_origin_.contains("")) precision_origin_[""] = leaf.origin;
+  }
+
+  void unknown(const Leaf& leaf) {
+    const std::string meant = meant_key(leaf.key, fields_);
+    mistake(leaf.origin,
+            leaf.key + ": no such key" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+  }
+
+  // JSON has no word for NaN and infinity.
+  static std::string shown(const json& value) {
+    if (value.is_number_float() && !std::isfinite(value.get<double>()))
+      return fmt::format("{}", value.get<double>());
+    return json_text(value);
+  }
+
+  void wrong(const Leaf& leaf, const std::string& need) {
+    mistake(leaf.origin, fmt::format("{}: need {}, got {}", leaf.key, need, shown(leaf.value)));
+  }
+
+  // One key of a group as a leaf of its own: "optimizer.groups[1].lr".
+  Leaf inside(const Leaf& leaf, std::size_t index, const std::string& key) const {
+    const auto it = leaf.inner.find(std::to_string(index) + "." + key);
+    return {fmt::format("{}[{}].{}", leaf.key, index, key),
+            it == leaf.inner.end() ? leaf.origin : it->second,
+            leaf.value[index].value(key, json()),
+            {}};
+  }
+
+  ParameterGroup group(const Leaf& leaf, std::size_t index) {
+    ParameterGroup out;
+    double lr = 0, weight_decay = 0;
+    const std::vector<RecipeField> known{
+        {OnResume::Changes, "parameters", "", &out.parameters},
+        {OnResume::Changes, "lr", "", &lr, 0, kMostRate},
+        {OnResume::Changes, "weight_decay", "", &weight_decay, 0, kMostDecay}};
+    std::vector<std::string> names;
+    names.reserve(known.size());
+    for (const RecipeField& f : known) names.emplace_back(f.key);
+    for (const auto& [key, value] : leaf.value[index].items()) {
+      const Leaf one = inside(leaf, index, key);
+      const auto at = std::find(names.begin(), names.end(), key) - names.begin();
+      if (at < std::ssize(known)) {
+        const RecipeField& f = known[static_cast<std::size_t>(at)];
+        std::visit([&](auto* target) { take(one, f, *target); }, f.target);
+        continue;
+      }
+      const std::string near = nearest_name(key, names);
+      mistake(one.origin,
+              one.key + ": no such key" +
+                  (near.empty() ? "; need " + join(names, ", ") : "; did you mean " + near + "?"));
+    }
+    if (leaf.value[index].contains("lr")) out.lr = lr;
+    if (leaf.value[index].contains("weight_decay")) out.weight_decay = weight_decay;
+    return out;
+  }
+
+  void take(const Leaf& leaf, const RecipeField&, std::vector<ParameterGroup>& target) {
+    const auto is_table = [](const json& v) { return v.is_object(); };
+    if (!leaf.value.is_array() || !std::all_of(leaf.value.begin(), leaf.value.end(), is_table))
+      return wrong(leaf, "a list of groups, [[optimizer.groups]]");
+    target.clear();
+    for (std::size_t i = 0; i < leaf.value.size(); ++i) {
+      const std::size_t before = mistakes_.size();
+      target.push_back(group(leaf, i));
+      if (target.back().parameters.empty() && mistakes_.size() == before)
+        mistake(inside(leaf, i, "parameters").origin,
+                fmt::format("{}[{}].parameters: need at least one name pattern", leaf.key, i));
+    }
+  }
+
+  template <class T>
+  void take(const Leaf& leaf, const RecipeField& f, T& target) {
+    if constexpr (std::is_same_v<T, bool>) {
+      if (!leaf.value.is_boolean()) return wrong(leaf, "true or false");
+      target = leaf.value.get<bool>();
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!leaf.value.is_string()) return wrong(leaf, "a text");
+      const auto text = leaf.value.get<std::string>();
+      if (!f.choices.empty() &&
+          std::find(f.choices.begin(), f.choices.end(), text) == f.choices.end()) {
+        const std::vector<std::string> words(f.choices.begin(), f.choices.end());
+        const std::string near = nearest_name(text, words);
+        return wrong(leaf, "one of " + join(words, ", ") +
+                               (near.empty() ? "" : " (did you mean " + near + "?)"));
+      }
+      target = text;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      if (std::is_integral_v<T> ? !leaf.value.is_number_integer() : !leaf.value.is_number())
+        return wrong(leaf, std::is_integral_v<T> ? "a whole number" : "a number");
+      const double v = leaf.value.get<double>();
+      if (f.least < f.most && !(v >= f.least && v <= f.most))
+        return wrong(leaf, fmt::format("{} to {}", f.least, f.most));
+      target = leaf.value.get<T>();
+    } else {
+      using E = typename T::value_type;
+      json list = leaf.value;
+      if (std::is_same_v<E, std::string> && list.is_string()) list = json::array({list});
+      const auto fits = [](const json& v) {
+        return std::is_same_v<E, std::string> ? v.is_string() : v.is_number();
+      };
+      if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
+        return wrong(leaf,
+                     std::is_same_v<E, std::string> ? "a list of texts" : "a list of numbers");
+      target = list.get<T>();
+    }
+  }
+
+  Recipe& recipe_;
+  std::vector<RecipeField> fields_;
+  json precision_ = json::object();
+  std::map<std::string, std::string> precision_origin_;
+  std::vector<std::pair<std::string, std::string>> mistakes_;
+};
+
+// A --set value is TOML where it parses as TOML, else the text itself.
+json override_value(const std::string& text) {
+  try {
+    const toml::table t = parse_toml("x = " + text);
+    if (t.size() == 1) return to_json(*t.get("x"));
+  } catch (const TomlError&) {
+  }
+  return text;
+}
+
+// A table given to --set is its keys, as in the file; [precision] takes tables whole.
+void spread(const std::string& key, const json& value, std::vector<Leaf>& into) {
+  const bool whole = key == "precision" || key.starts_with("precision.");
+  if (!value.is_object() || value.empty() || whole)
+    into.push_back({key, kSetOrigin, value, {}});
+  else
+    for (const auto& [inner, v] : value.items()) spread(key + "." + inner, v, into);
+}
+
+// A key that the command line sets twice, by two options or by an option and --set: nobody can say
+// which is meant.
+void refuse_contradictions(const std::vector<Leaf>& leaves, Reader& reader) {
+  std::map<std::string, json> given;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.origin != kSetOrigin) continue;
+    const bool is_level = leaf.key == "precision" && leaf.value.is_string();
+    const std::string key = is_level ? "precision.level" : leaf.key;
+    const auto [before, is_first] = given.try_emplace(key, leaf.value);
+    if (!is_first && before->second != leaf.value)
+      reader.mistake(leaf.origin, fmt::format("{}: the command line says {} and {}", key,
+                                              json_text(before->second), json_text(leaf.value)));
+  }
+}
+
+// A path given on the command line begins where the program was started, as in every program;
+// only those of the file begin at the file. All are absolute from here on: a record or a message
+// with both says where each lies.
+void anchor_paths(Recipe& r) {
+  const auto anchor = [&](const char* key, std::string& path) {
+    const auto it = r.origin.find(key);
+    const bool is_given = it != r.origin.end() && it->second == kSetOrigin;
+    if (path.empty()) return;
+    // ".." stays, which behind a link is not the folder before it.
+    Path whole;
+    for (const Path& part : std::filesystem::absolute(is_given ? Path(path) : r.folder / path))
+      if (part != ".") whole /= part;
+    path = whole.string();
+  };
+  for (std::string& path : r.data.text) anchor("data.text", path);
+  anchor("data.train_tokens", r.data.train_tokens);
+  anchor("data.validation_tokens", r.data.validation_tokens);
+  anchor("data.tokenizer.path", r.data.tokenizer.path);
+  anchor("data.cache", r.data.cache);
+}
+
+[[noreturn]] void no_such_recipe(const Path& path) {
+  if (path_exists(path / "run.json"))
+    throw UserError("E0721", "this is a run directory, not a recipe")
+        .at(path.string())
+        .need("the recipe file (*.toml) that the run was made by")
+        .advice("aloft train RECIPE.toml --resume --out " + path.string());
+  if (is_folder(path))
+    throw UserError("E0721", "this is a folder, not a recipe")
+        .at(path.string())
+        .need("a file *.toml")
+        .advice("aloft recipes " + path.string() + " lists those in it");
+  const std::string near = nearest_recipe(path);
+  throw UserError("E0721", "there is no such recipe")
+      .at(path.string())
+      .advice(near.empty() ? "a file *.toml; `aloft recipes` lists those in recipes/" : near);
+}
+
+// "[model] size" gives the numbers that no other key sets; given on the command line it beats those
+// of the file.
+void apply_size(Recipe& r) {
+  if (r.model.size.empty()) return;
+  const models::Gpt2Config c = models::gpt2_config(r.model.size);
+  const std::string from = r.origin["model.size"];
+  const auto put = [&](const char* key, std::int64_t& to, std::int64_t value) {
+    const auto it = r.origin.find(key);
+    const bool is_set = it != r.origin.end();
+    if (is_set && (from != kSetOrigin || it->second == kSetOrigin)) return;
+    to = value;
+    r.origin[key] = from + kSizeOrigin;
+  };
+  put("model.layers", r.model.layers, c.layers);
+  put("model.heads", r.model.heads, c.heads);
+  put("model.dim", r.model.dim, c.dim);
+  put("model.context", r.model.context, c.context);
+  put("model.vocab", r.model.vocab, c.vocab);
+}
+
+}  // namespace
+
+std::string nearest_recipe(const Path& path) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           path.parent_path().empty() ? "." : path.parent_path(), ignored))
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
+  const std::string near = nearest_name(path.filename().string(), names);
+  return near.empty() ? "" : (path.parent_path() / near).string();
+}
+
+Override parse_override(std::string_view text) {
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    throw UserError("E0713", "--set needs KEY=VALUE")
+        .saw(std::string(text))
+        .advice("--set train.steps=100 or --set 'data.text=[\"a.txt\"]'");
+  return {std::string(trim(text.substr(0, equals))), std::string(trim(text.substr(equals + 1)))};
+}
+
+Recipe parse_recipe(std::string_view text, std::string_view name,
+                    const std::vector<Override>& overrides) {
+  Recipe recipe;
+  std::vector<Leaf> leaves;
+  if (const int line = line_of_stray_unicode(text); line != 0)
+    throw UserError("E0714", "the recipe is not TOML")
+        .at(fmt::format("{}:{}", name, line))
+        .saw("a letter beyond ASCII outside quotes and comments");
+  try {
+    collect(parse_toml(text, name), "", name, leaves);
+  } catch (const TomlError& e) {
+    throw UserError("E0714", "the recipe is not TOML")
+        .at(e.line > 0 ? fmt::format("{}:{}", name, e.line) : std::string(name))
+        .saw(e.what());
+  }
+  for (const Override& o : overrides) {
+    // TOML and run.json hold UTF-8 only.
+    if (!is_utf8(o.key) || !is_utf8(o.value))
+      throw UserError("E0713", "--set needs KEY=VALUE in UTF-8")
+          .saw(in_quotes(o.key) + " = " + in_quotes(o.value));
+    spread(o.key, override_value(o.value), leaves);
+  }
+  // tokenizer = "char" is short for tokenizer = { kind = "char" }.
+  for (Leaf& leaf : leaves)
+    if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";
+  Reader reader(recipe);
+  refuse_contradictions(leaves, reader);
+  for (const Leaf& leaf : leaves) reader.read(leaf);
+  // As torch.optim.SGD.
+  if (recipe.optimizer.kind == "sgd" && !recipe.origin.contains("optimizer.momentum"))
+    recipe.optimizer.momentum = 0;
+  try {
+    apply_size(recipe);
+  } catch (const UserError& e) {
+    reader.mistake(recipe.origin["model.size"],
+                   fmt::format("model.size: {}; need one of {}", e.headline(),
+                               join(models::gpt2_names(), ", ")));
+  }
+  reader.finish();
+  return recipe;
+}
+
+Recipe load_recipe(const Path& path, const std::vector<Override>& overrides) {
+  constexpr std::uint64_t kLimit = 1 << 20;
+  if (!path_exists(path) || is_folder(path)) no_such_recipe(path);
+  Recipe recipe = parse_recipe(read_file(path, kLimit), path.string(), overrides);
+  recipe.folder = path.parent_path();
+  anchor_paths(recipe);
+  return recipe;
+}
+
+}  // namespace aloft

@@ -1,0 +1,114 @@
+#include "recipe/recipe_names.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace aloft {
+namespace {
+
+// What other programs call our keys, in any section or in that one.
+constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
+    {"model.kind", "model.family"},
+    {"model.type", "model.family"},
+    {"model.name", "model.size"},
+    {"learning_rate", "optimizer.lr"},
+    {"rate", "optimizer.lr"},
+    {"min_lr", "schedule.final_lr"},
+    {"wd", "optimizer.weight_decay"},
+    {"decay_rate", "optimizer.weight_decay"},
+    {"beta1", "optimizer.betas"},
+    {"beta2", "optimizer.betas"},
+    {"clip", "optimizer.clip_norm"},
+    {"grad_clip", "optimizer.clip_norm"},
+    {"max_grad_norm", "optimizer.clip_norm"},
+    {"lr_scheduler", "schedule.kind"},
+    {"warmup_steps", "schedule.warmup"},
+    {"warmup_iters", "schedule.warmup"},
+    {"batch_size", "train.batch"},
+    {"bs", "train.batch"},
+    {"gradient_accumulation_steps", "train.accumulate"},
+    {"max_steps", "train.steps"},
+    {"max_iters", "train.steps"},
+    {"iterations", "train.steps"},
+    {"iters", "train.steps"},
+    {"epoch", "train.epochs"},
+    {"num_epochs", "train.epochs"},
+    {"max_epochs", "train.epochs"},
+    {"num_train_epochs", "train.epochs"},
+    {"eval_interval", "train.eval_every"},
+    {"save_every", "train.checkpoint_every"},
+    {"save_steps", "train.checkpoint_every"},
+    {"n_layer", "model.layers"},
+    {"num_layers", "model.layers"},
+    {"depth", "model.layers"},
+    {"n_head", "model.heads"},
+    {"num_heads", "model.heads"},
+    {"n_embd", "model.dim"},
+    {"d_model", "model.dim"},
+    {"hidden_size", "model.dim"},
+    {"width", "model.dim"},
+    {"block_size", "model.context"},
+    {"seq_len", "model.context"},
+    {"seq", "model.context"},
+    {"sequence_length", "model.context"},
+    {"vocab_size", "model.vocab"},
+    {"level", "precision.level"},
+    {"dtype", "precision"},
+    {"amp", "precision"},
+};
+
+std::string_view own_name(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+// "Batch-Size" as "batch_size".
+std::string plain(std::string_view word) {
+  std::string out = lower(word);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
+
+// The keys of that name in whatever section, those of the run itself first: "a or b".
+std::string elsewhere(const std::string& name, std::span<const RecipeField> fields) {
+  std::vector<std::string> found;
+  for (const RecipeField& f : fields)
+    if (own_name(f.key) == name)
+      found.insert(f.key.starts_with("train.") ? found.begin() : found.end(), std::string(f.key));
+  return join(found, " or ");
+}
+
+}  // namespace
+
+std::string named_key(std::string_view written, std::span<const RecipeField> fields) {
+  const std::string key = plain(written), name(own_name(key));
+  for (const auto& [word, ours] : kOtherWords)
+    if (word == key) return std::string(ours);
+  if (std::string found = elsewhere(name, fields); !found.empty()) return found;
+  for (const auto& [word, ours] : kOtherWords)
+    if (word == name) return std::string(ours);
+  return "";
+}
+
+std::string meant_key(std::string_view written, std::span<const RecipeField> fields) {
+  if (std::string found = named_key(written, fields); !found.empty()) return found;
+  const std::string key = plain(written), name(own_name(key));
+  const std::string section = key.substr(0, key.size() - name.size());
+  std::vector<std::string> here, names, whole{"precision"};
+  for (const RecipeField& f : fields) {
+    whole.emplace_back(f.key);
+    names.emplace_back(own_name(f.key));
+    if (!section.empty() && f.key.starts_with(section))
+      here.emplace_back(f.key.substr(section.size()));
+  }
+  if (const std::string near = nearest_name(name, here); !near.empty()) return section + near;
+  if (!here.empty()) return "";
+  if (std::string near = nearest_name(key, whole); !near.empty()) return near;
+  // Nearly every short word is near some other.
+  constexpr std::size_t kTellsEnough = 4;
+  if (name.size() < kTellsEnough) return "";
+  return elsewhere(nearest_name(name, names), fields);
+}
+
+}  // namespace aloft

@@ -1,0 +1,206 @@
+// A recipe as text, and what its sections mean for the library.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "precision/recipe_json.h"
+#include "recipe/recipe.h"
+#include "recipe/recipe_fields.h"
+#include "recipe/recipe_json.h"
+#include "recipe/recipe_unused.h"
+#include "runtime/current_device.h"
+
+namespace aloft {
+
+using nlohmann::json;
+
+namespace {
+
+// As TOML: an object becomes an inline table.
+std::string value_text(const json& value) {
+  if (value.is_object()) {
+    std::string inside;
+    for (const auto& [key, v] : value.items())
+      inside += (inside.empty() ? "" : ", ") + key + " = " + value_text(v);
+    return "{ " + inside + " }";
+  }
+  if (value.is_array() && !value.empty() && value[0].is_object()) {
+    std::string inside;
+    for (const json& v : value) inside += (inside.empty() ? "" : ", ") + value_text(v);
+    return "[" + inside + "]";
+  }
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string origin_of(const Recipe& recipe, const std::string& key) {
+  const auto it = recipe.origin.find(key);
+  const std::string origin = it == recipe.origin.end() ? "default" : it->second;
+  const char* device = std::getenv("ALOFT_DEVICE");
+  if (key == "train.device" && recipe.train.device.empty() && device && *device)
+    return origin + "; ALOFT_DEVICE names " + in_quotes(device);
+  return key == "optimizer.no_decay" ? origin + "; norms never decay" : origin;
+}
+
+// The lowest rate. Drops of `step` go on as far as they lead, as torch's StepLR.
+double final_lr(const Recipe& r) {
+  if (r.schedule.final_lr >= 0) return r.schedule.final_lr;
+  return r.schedule.kind == "step" ? 0 : r.optimizer.lr / 10;
+}
+
+// The keys of [schedule] that somebody has set, with where.
+std::string settings_of(const Recipe& recipe) {
+  Recipe copy = recipe;
+  std::string out;
+  for (const RecipeField& f : recipe_fields(copy))
+    if (f.key.starts_with("schedule.") && recipe.origin.contains(std::string(f.key)))
+      std::visit(
+          [&](const auto* v) {
+            out += fmt::format("{}{} = {} ({})", out.empty() ? "" : ", ", f.key,
+                               value_text(json(*v)), origin_of(recipe, std::string(f.key)));
+          },
+          f.target);
+  return out;
+}
+
+}  // namespace
+
+void to_json(json& out, const ParameterGroup& group) {
+  out = json::object();
+  out["parameters"] = group.parameters;
+  if (group.lr) out["lr"] = *group.lr;
+  if (group.weight_decay) out["weight_decay"] = *group.weight_decay;
+}
+
+std::string print_config(const Recipe& recipe) {
+  Recipe copy = recipe;
+  std::string out, section;
+  const auto line = [&](std::string_view key, const std::string& value) {
+    const auto dot = key.find('.');
+    if (key.substr(0, dot) != section) {
+      section = key.substr(0, dot);
+      out += (out.empty() ? "[" : "\n[") + section + "]\n";
+    }
+    const std::string text = fmt::format("{} = {}", key.substr(dot + 1), value);
+    out += fmt::format("{:<48} # {}\n", text, origin_of(recipe, std::string(key)));
+  };
+  const std::vector<UnusedKey> unused = unused_keys(recipe, true);
+  const auto is_unused = [&](std::string_view key) {
+    return std::any_of(unused.begin(), unused.end(), [&](const auto& u) { return u.key == key; });
+  };
+  bool precision_done = false;
+  for (const RecipeField& f : recipe_fields(copy)) {
+    if (f.key.substr(0, 9) == "optimizer" && !precision_done) {
+      precision_done = true;
+      out += "\n[precision]\n";
+      const json precision = json_of(recipe.precision);  // items() borrows it
+      for (const auto& [key, value] : precision.items())
+        out += fmt::format("{:<48} # {}\n", key + " = " + value_text(value),
+                           origin_of(recipe, "precision." + key));
+      section = "precision";
+    }
+    if (f.key == "train.steps" && recipe.train.epochs > 0)
+      out += "# steps follow from epochs and the data\n";
+    else if (is_unused(f.key))
+      out += fmt::format("# {} is not used here\n", f.key);
+    else
+      std::visit([&](const auto* v) { line(f.key, value_text(json(*v))); }, f.target);
+  }
+  return out;
+}
+
+json json_of(const Recipe& recipe) {
+  Recipe copy = recipe;
+  json out = json::object();
+  for (const RecipeField& f : recipe_fields(copy)) {
+    json* at = &out;
+    std::string_view key = f.key;
+    for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
+      at = &(*at)[std::string(key.substr(0, dot))];
+      key = key.substr(dot + 1);
+    }
+    std::visit([&](const auto* v) { (*at)[std::string(key)] = *v; }, f.target);
+  }
+  out["precision"] = json_of(recipe.precision);
+  return out;
+}
+
+scalar::ScheduleRule schedule_rule(const Recipe& r) {
+  scalar::ScheduleRule rule;
+  rule.kind = *scalar::parse_schedule_kind(r.schedule.kind);
+  rule.warmup = r.schedule.warmup;
+  // A short trial of a longer recipe stays in its warm-up.
+  const std::int64_t span = r.schedule.steps > 0 ? r.schedule.steps : r.train.steps;
+  rule.total = std::max(span, rule.warmup + 1);
+  rule.min_factor = r.optimizer.lr > 0 ? final_lr(r) / r.optimizer.lr : 0;
+  rule.step_size = r.schedule.step_size;
+  rule.gamma = r.schedule.gamma;
+  rule.decay = r.schedule.decay;
+  if (rule.min_factor > 1)
+    throw UserError("E0715", "the schedule does not work out")
+        .saw(fmt::format("schedule.final_lr = {} ({}), above optimizer.lr = {} ({})",
+                         r.schedule.final_lr, origin_of(r, "schedule.final_lr"), r.optimizer.lr,
+                         origin_of(r, "optimizer.lr")))
+        .need("a rate that falls from optimizer.lr, its peak, to schedule.final_lr")
+        .advice("a lower schedule.final_lr, or a higher optimizer.lr");
+  if (const std::string_view problem = problem_of(rule); !problem.empty())
+    throw UserError("E0715", "the schedule does not work out").saw(settings_of(r)).need(problem);
+  return rule;
+}
+
+bool reads_momentum(const OptimizerSection& optimizer) {
+  return optimizer.kind == "sgd" || optimizer.kind == "momentum";
+}
+
+OptimizerSpec optimizer_spec(const Recipe& r) {
+  const OptimizerSection& o = r.optimizer;
+  const scalar::ScheduleRule schedule = schedule_rule(r);
+  OptimizerSpec spec;
+  if (o.kind == "adamw")
+    spec = optim::AdamW{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
+  else if (o.kind == "adam")
+    spec = optim::Adam{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
+  else  // sgd or momentum: they differ in the momentum that they have where none is given
+    spec = optim::Sgd{o.lr, o.momentum, 0, o.nesterov, o.weight_decay, o.clip_norm, schedule};
+  spec.decay = {.norms = false, .without = o.no_decay};
+  spec.groups = o.groups;
+  spec.update = o.update == "early" ? UpdateTime::Early : UpdateTime::Late;
+  spec.master = o.master == "split" ? MasterForm::Split : MasterForm::F32;
+  return spec;
+}
+
+Device* device_of(const Recipe& r) {
+  if (r.train.device.empty()) return nullptr;
+  try {
+    return &device_named(r.train.device);
+  } catch (UserError& e) {
+    e.add_line("at", "train.device, " + origin_of(r, "train.device"));
+    throw;
+  }
+}
+
+models::Gpt2Config model_config(const Recipe& r, std::int64_t tokenizer_vocab) {
+  models::Gpt2Config c;
+  c.layers = r.model.layers;
+  c.heads = r.model.heads;
+  c.dim = r.model.dim;
+  c.context = r.model.context;
+  c.vocab = r.model.vocab > 0 ? r.model.vocab : tokenizer_vocab;
+  c.dropout = r.model.dropout;
+  c.init_deviation = r.model.init_std;
+  c.norm_eps = r.model.norm_eps;
+  c.bias = r.model.bias;
+  c.tied = r.model.tied;
+  if (c.vocab < tokenizer_vocab)
+    throw UserError("E0716", "the model's vocabulary is smaller than the tokenizer's")
+        .saw(fmt::format("model.vocab = {}, tokenizer: {}", c.vocab, tokenizer_vocab))
+        .need("at least the tokenizer's, or 0 to take it");
+  return c;
+}
+
+}  // namespace aloft

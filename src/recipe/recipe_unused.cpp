@@ -1,0 +1,163 @@
+#include "recipe/recipe_unused.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "recipe/recipe_fields.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+json value_of(Recipe recipe, std::string_view key) {
+  for (const RecipeField& f : recipe_fields(recipe))
+    if (f.key == key) return std::visit([](const auto* v) { return json(*v); }, f.target);
+  return nullptr;
+}
+
+// "eval_every = 0", "nesterov = false", no patterns: what is off asks for nothing.
+bool is_off(const json& value) {
+  return value == false || value == 0 || value == "" || value == json::array();
+}
+
+// `key` is read only where `selector` has one of `values`.
+struct Condition {
+  std::string_view key, selector;
+  std::vector<std::string_view> values;
+};
+
+const std::vector<Condition>& conditions() {
+  static const std::vector<Condition> all = {
+      {"optimizer.betas", "optimizer.kind", {"adam", "adamw"}},
+      {"optimizer.eps", "optimizer.kind", {"adam", "adamw"}},
+      {"optimizer.momentum", "optimizer.kind", {"sgd", "momentum"}},
+      {"optimizer.nesterov", "optimizer.kind", {"sgd", "momentum"}},
+      {"schedule.step_size", "schedule.kind", {"step"}},
+      {"schedule.gamma", "schedule.kind", {"step"}},
+      {"schedule.decay", "schedule.kind", {"wsd"}},
+      {"schedule.final_lr", "schedule.kind", {"linear", "cosine", "step", "wsd"}},
+      {"schedule.steps", "schedule.kind", {"linear", "cosine", "one-cycle", "wsd"}},
+      {"train.skip_passes", "train.mode", {"graph"}},
+      {"data.tokenizer.vocab", "data.tokenizer.kind", {"bpe"}},
+      {"data.tokenizer.byte_fallback", "data.tokenizer.kind", {"char"}},
+  };
+  return all;
+}
+
+class Search {
+ public:
+  Search(const Recipe& recipe, bool all) : recipe_(recipe), all_(all) {}
+
+  std::vector<UnusedKey> unused() {
+    for (const Condition& c : conditions()) {
+      const auto kind = value_of(recipe_, c.selector).get<std::string>();
+      if (std::find(c.values.begin(), c.values.end(), kind) == c.values.end())
+        report(c.key, c.selector, fmt::format("does nothing where {} is {}", c.selector, kind));
+    }
+    const DataSection& d = recipe_.data;
+    if (d.train_tokens.empty()) {
+      report("data.validation_tokens", "data.train_tokens", "needs data.train_tokens beside it");
+    } else {
+      report("data.text", "data.train_tokens", "is not read where data.train_tokens is given");
+      report("data.validation", "data.train_tokens",
+             "divides text; beside data.train_tokens it is data.validation_tokens that counts");
+      report("data.cache", "data.train_tokens",
+             "is where text is packed; data.train_tokens is read where it lies");
+    }
+    report_validation();
+    report_kept();
+    if (recipe_.optimizer.lr == 0)
+      report("schedule.final_lr", "optimizer.lr", "is a part of optimizer.lr, which is 0");
+    if (recipe_.optimizer.weight_decay == 0)
+      report("optimizer.no_decay", "optimizer.weight_decay",
+             "does nothing where optimizer.weight_decay is 0");
+    if (recipe_.train.sample_tokens == 0)
+      report("train.sample_every", "train.sample_tokens",
+             "does nothing where train.sample_tokens is 0");
+    if (!d.train_tokens.empty())
+      for (const char* key :
+           {"data.tokenizer.kind", "data.tokenizer.vocab", "data.tokenizer.byte_fallback"})
+        report(key, "data.train_tokens",
+               "makes a tokenizer of text; the one that made data.train_tokens is "
+               "data.tokenizer.path");
+    else if (!d.tokenizer.path.empty())
+      for (const char* key : {"data.tokenizer.vocab", "data.tokenizer.byte_fallback"})
+        report(key, "data.tokenizer.path", "does nothing where data.tokenizer.path names one");
+    return std::move(found_);
+  }
+
+ private:
+  // What counts evaluations needs some.
+  void report_validation() {
+    const DataSection& d = recipe_.data;
+    const bool is_text = d.train_tokens.empty();
+    if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
+    const char* selector = is_text ? "data.validation" : "data.train_tokens";
+    const auto asked = [&](const char* key, std::int64_t count) {
+      if (count > 0)
+        report(key, selector,
+               fmt::format("counts evaluations; there are none without {}",
+                           is_text ? "data.validation above 0" : "data.validation_tokens"));
+    };
+    asked("train.eval_every", recipe_.train.eval_every);
+    asked("train.eval_batches", recipe_.train.eval_batches);
+    asked("train.patience", recipe_.train.patience);
+    asked("train.keep_best", recipe_.train.keep_best);
+  }
+
+  // What keeps checkpoints besides the newest has nothing to do where every one is kept.
+  void report_kept() {
+    if (recipe_.train.keep_checkpoints > 0) return;
+    for (const auto& [key, count] : {std::pair{"train.keep_best", recipe_.train.keep_best},
+                                     std::pair{"train.keep_every", recipe_.train.keep_every}})
+      if (count > 0)
+        report(key, "train.keep_checkpoints",
+               "does nothing where train.keep_checkpoints is 0, which keeps every checkpoint");
+  }
+
+  std::string origin(std::string_view key) const {
+    const auto it = recipe_.origin.find(std::string(key));
+    return it == recipe_.origin.end() ? "" : it->second;
+  }
+  void report(std::string_view key, std::string_view selector, const std::string& why) {
+    const std::string from = origin(key);
+    const bool is_given = !from.empty();
+    const bool is_replaced = from != kSetOrigin && origin(selector) == kSetOrigin;
+    if (!all_ && (!is_given || is_replaced)) return;
+    const json value = value_of(recipe_, key);
+    if (is_off(value) && value == value_of(Recipe(), key)) return;
+    found_.push_back({std::string(key), why});
+  }
+
+  const Recipe& recipe_;
+  bool all_;
+  std::vector<UnusedKey> found_;
+};
+
+// What decides when a run stops to look, what it keeps and in which order it reads: nothing that a
+// step is compiled from.
+constexpr std::string_view kOfTheRun[] = {
+    "data.validation_tokens",   "data.sampling",          "train.eval_every",
+    "train.eval_batches",       "train.patience",         "train.checkpoint_every",
+    "train.checkpoint_minutes", "train.keep_checkpoints", "train.keep_best",
+    "train.keep_every",         "train.sample_every",     "train.sample_tokens"};
+
+}  // namespace
+
+bool is_read_by_a_step(std::string_view key) {
+  return std::find(std::begin(kOfTheRun), std::end(kOfTheRun), key) == std::end(kOfTheRun);
+}
+
+bool is_read_for_tokens(std::string_view key) {
+  return key.starts_with("data.") && key != "data.sampling";
+}
+
+std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool all) {
+  return Search(recipe, all).unused();
+}
+
+}  // namespace aloft

@@ -1,0 +1,284 @@
+#include "recipe/resume_changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "precision/recipe_json.h"
+#include "recipe/recipe_json.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kTheSameOrNew =
+    "the values that the run had, or a new run: another --out, without --resume";
+
+// The value at "train.batch" of a recipe's JSON; null where there is none.
+json value_at(const json& recipe, std::string_view key) {
+  const json* at = &recipe;
+  for (std::string_view part : split(key, '.')) {
+    if (!at->is_object()) return nullptr;
+    const auto it = at->find(std::string(part));
+    if (it == at->end()) return nullptr;
+    at = &*it;
+  }
+  return *at;
+}
+
+std::string shown(const json& value, std::size_t most = 120) {
+  std::string text = json_text(value);
+  if (text.size() > most) text = text.substr(0, most - 3) + "...";
+  return text;
+}
+
+constexpr std::string_view kRule = "optimizer.kind";
+constexpr std::string_view kOtherWeights = "the weights would mean something else";
+constexpr std::string_view kOtherIds = "another tokenizer gives every id another meaning";
+constexpr std::string_view kOtherCurve =
+    "the rate goes on along another curve, from where this step lies";
+
+struct Meaning {
+  std::string_view key, text;
+};
+
+// What another value means for a run that goes on: of keys that change it, what becomes of it from
+// here on; of keys that are refused, why. Those that change nothing have no row.
+constexpr Meaning kMeanings[] = {
+    {"model.family", kOtherWeights},
+    {"model.layers", kOtherWeights},
+    {"model.heads", "the weights would mean something else: they would be cut into other heads"},
+    {"model.dim", kOtherWeights},
+    {"model.context", kOtherWeights},
+    {"model.dropout", "so much is left out in every step; the weights go on as they are"},
+    {"model.init_std", "the weights were drawn with it when the run began; it changes none now"},
+    {"model.norm_eps", kOtherWeights},
+    {"model.bias", kOtherWeights},
+    {"model.tied", kOtherWeights},
+    {"data.text", "the run's place in the data lies in other text"},
+    {"data.train_tokens", "the run's place in the data lies in other tokens"},
+    {"data.validation_tokens", "validation losses do not compare with those before"},
+    {"data.tokenizer.kind", kOtherIds},
+    {"data.tokenizer.vocab", kOtherIds},
+    {"data.tokenizer.path", kOtherIds},
+    {"data.tokenizer.byte_fallback", kOtherIds},
+    {"data.validation", "what the run has learnt from is validated on, or the other way round"},
+    {"data.sampling", "samples are chosen another way: some come again, others later or never"},
+    {"precision", "the checkpoint's weights, sums and loss scale are of its precision"},
+    {kRule, "the checkpoint's moments are of its update rule"},
+    {"optimizer.lr", "the peak of the learning rate; its schedule goes on"},
+    {"optimizer.betas", "the moments go on, and forget faster or slower"},
+    {"optimizer.eps", "the moments go on; small gradients move weights more or less"},
+    {"optimizer.weight_decay", "weights shrink by another share in every update"},
+    {"optimizer.momentum", "the sum of past gradients goes on, and fades faster or slower"},
+    {"optimizer.nesterov", "the sum of past gradients goes on, and is applied another way"},
+    {"optimizer.clip_norm", "gradients are scaled down from another norm on; 0: never"},
+    {"optimizer.no_decay", "other parameters are spared weight decay"},
+    {"optimizer.master", "the same masters, kept in another form"},
+    {"optimizer.update",
+     "when in a step a parameter moves; by how much stays, where gradients are finite"},
+    {"optimizer.groups", "other parameters have a rate or a decay of their own"},
+    {"schedule.kind", kOtherCurve},
+    {"schedule.steps", kOtherCurve},
+    {"schedule.warmup", kOtherCurve},
+    {"schedule.final_lr", kOtherCurve},
+    {"schedule.step_size", kOtherCurve},
+    {"schedule.gamma", kOtherCurve},
+    {"schedule.decay", kOtherCurve},
+    {"train.batch", "gradients are of more or fewer sequences; the data goes on where it was"},
+    {"train.accumulate", "gradients are of more or fewer sequences; the data goes on where it was"},
+    {"train.eval_batches", "validation losses do not compare with those before"},
+    {"train.eval_every", "validated at other steps; patience and keep_best go by them"},
+    {"train.patience", "evaluations without a better loss, past ones too, end the run; 0: never"},
+    {"train.checkpoint_every", "checkpoints at other steps"},
+    {"train.checkpoint_minutes", "checkpoints at other times"},
+    {"train.keep_checkpoints", "so many of the newest stay, the next save removes others; 0: all"},
+    {"train.keep_best", "so many of lowest validation loss stay; 0: the best goes like any other"},
+    {"train.keep_every", "those of other steps stay for good from here on; 0: none"},
+    {"train.sample_every", "samples at other steps; 0: at the end alone"},
+    {"train.sample_tokens", "samples of another length; 0: none"},
+    {"train.seed", "the samples' order is another: some come again; dropout's draws go on"},
+    {"train.skip_passes", "the same step, compiled another way: last bits may differ"},
+};
+
+// A line of say_changes, and a second one where it would be too long.
+std::string line_of(std::string_view key, const json& before, const json& now,
+                    std::string_view meaning) {
+  constexpr std::size_t kValue = 32, kLine = 100;
+  const std::string change =
+      fmt::format("  {}: {} -> {}", key, shown(before, kValue), shown(now, kValue));
+  if (meaning.empty()) return "\n" + change;
+  const bool fits = change.size() + 2 + meaning.size() <= kLine;
+  return fmt::format("\n{}:{}{}", change, fits ? " " : "\n    ", meaning);
+}
+
+// Whether the schedule's length is that of the run.
+bool spans_the_run(const ScheduleSection& schedule) {
+  return schedule.kind != "constant" && schedule.kind != "step" && schedule.steps == 0;
+}
+
+// The recipe's [schedule], lr and length as the record has them, all else as it is now; nothing
+// where the record does not read as that.
+std::optional<Recipe> rates_before(const json& before, const Recipe& now) {
+  Recipe was = now;
+  for (const RecipeField& f : recipe_fields(was)) {
+    const bool decides = f.key.starts_with("schedule.") || f.key == "optimizer.lr";
+    if (!decides && f.key != "train.steps") continue;
+    const json value = value_at(before, f.key);
+    if (value.is_null()) continue;
+    const auto take = [&]<class T>(T* target) {
+      constexpr bool is_text = std::is_same_v<T, std::string>;
+      if constexpr (is_text || std::is_arithmetic_v<T>) {
+        if (is_text ? !value.is_string() : !value.is_number()) return false;
+        value.get_to(*target);
+        return true;
+      } else {
+        return false;
+      }
+    };
+    if (!std::visit(take, f.target)) return std::nullopt;
+  }
+  if (!scalar::parse_schedule_kind(was.schedule.kind)) return std::nullopt;
+  return was;
+}
+
+double rate_at(const Recipe& r, std::int64_t applied) {
+  return r.optimizer.lr * scalar::schedule_factor(schedule_rule(r), applied);
+}
+
+// What the changes come to for the next update's rate; "" where they leave it as it is.
+std::string rate_line(const std::vector<RecipeChange>& changes, const json& before,
+                      const Recipe& now, std::int64_t applied) {
+  const bool touches = std::any_of(changes.begin(), changes.end(), [](const RecipeChange& c) {
+    return c.key == "optimizer.lr" || c.key.starts_with("schedule.") || c.key == "train.steps";
+  });
+  const auto was = touches ? rates_before(before, now) : std::nullopt;
+  if (!was) return "";
+  try {
+    const std::string is = fmt::format("{:.4g}", rate_at(now, applied));
+    const std::string would_be = fmt::format("{:.4g}", rate_at(*was, applied));
+    if (is == would_be) return "";
+    return fmt::format("\n  the rate of the next update: {}, and would have been {}", is, would_be);
+  } catch (const UserError&) {  // a record that was edited: a schedule that never ran
+    return "";
+  }
+}
+
+}  // namespace
+
+std::string RecipeChange::str() const {
+  return fmt::format("{}: {}, now {}", key, shown(before), shown(now));
+}
+
+std::string_view meaning_on_resume(std::string_view key) {
+  for (const Meaning& m : kMeanings)
+    if (m.key == key) return m.text;
+  return "";
+}
+
+std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) {
+  Recipe copy = now, defaults;
+  // As the record has it: paths may be bytes that it cannot keep.
+  const json after = parse_json(json_text(json_of(now))), plain = json_of(defaults);
+  std::vector<RecipeChange> changes;
+  const auto compare = [&](std::string_view key, OnResume meaning) {
+    json was = value_at(before, key);
+    if (was.is_null()) was = value_at(plain, key);
+    json is = value_at(after, key);
+    for (json* value : {&was, &is})
+      if (value->is_object()) value->erase("auto_reason");  // why `auto` chose it decides nothing
+    if (was != is) changes.push_back({std::string(key), meaning, std::move(was), std::move(is)});
+  };
+  // A momentum that comes or goes is another update rule.
+  const auto is_other_rule = [&](const RecipeChange& c) {
+    return c.key == "optimizer.momentum" && reads_momentum(now.optimizer) &&
+           (c.before == 0) != (c.now == 0);
+  };
+  for (const RecipeField& f : recipe_fields(copy))
+    if (f.key != "train.steps" || now.train.epochs == 0)  // else they follow, and the data decides
+      compare(f.key, f.on_resume);
+  compare("precision", OnResume::Fixed);
+  for (RecipeChange& c : changes)
+    if (is_other_rule(c)) c.meaning = OnResume::Fixed;
+  return changes;
+}
+
+std::vector<RecipeChange> keep_changes(const json& before, const Recipe& now) {
+  std::vector<RecipeChange> changes = recipe_changes(before, now);
+  std::erase_if(changes, [](const RecipeChange& c) { return !c.key.starts_with("train.keep_"); });
+  return changes;
+}
+
+std::optional<PrecisionRecipe> settled_precision(const json& before) {
+  std::vector<RecipeMistake> mistakes;
+  PrecisionRecipe settled = precision_of_json(value_at(before, "precision"), mistakes);
+  if (!mistakes.empty() || !settled.is_resolved()) return std::nullopt;
+  return settled;
+}
+
+void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint) {
+  UserError e("E0817", "this recipe cannot go on with the run");
+  std::vector<std::string_view> reasons;
+  for (const RecipeChange& c : changes)
+    if (c.meaning == OnResume::Fixed) {
+      e.add_line("saw", c.str());
+      const std::string_view why =
+          has_checkpoint ? meaning_on_resume(c.key == "optimizer.momentum" ? kRule : c.key)
+                         : "the run is recorded as another one; it has nothing to go on from yet";
+      if (std::find(reasons.begin(), reasons.end(), why) == reasons.end()) reasons.push_back(why);
+    }
+  for (const std::string_view why : reasons) e.add_line("because", std::string(why));
+  const bool any = !reasons.empty();
+  e.add_line("try", kTheSameOrNew);
+  if (any) throw e;
+}
+
+void refuse_other_model(const std::vector<std::string>& differences) {
+  UserError e("E0817", "this recipe cannot go on with the run: it comes to another model");
+  for (const std::string& line : differences) e.add_line("saw", line);
+  e.add_line("because", "the checkpoint's weights would mean something else");
+  e.add_line("try", kTheSameOrNew);
+  if (!differences.empty()) throw e;
+}
+
+void say_other_data(std::string_view headline, const std::vector<RecipeChange>& changes) {
+  std::string lines;
+  for (const RecipeChange& c : changes)
+    if (c.meaning == OnResume::Data)
+      lines += line_of(c.key, c.before, c.now, meaning_on_resume(c.key));
+  log_warning("{}: going on with the new data, as --force says{}{}", headline,
+              lines.empty() ? "" : ":", lines);
+}
+
+void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now,
+                 std::optional<StandingRun> stands) {
+  // A run that begins anew has nothing that would go on otherwise.
+  const auto meaning = [&](std::string_view key) { return stands ? meaning_on_resume(key) : ""; };
+  const auto lines_of = [&](OnResume which) {
+    std::string text;
+    for (const RecipeChange& c : changes)
+      if (c.meaning == which) text += line_of(c.key, c.before, c.now, meaning(c.key));
+    return text;
+  };
+  const std::string course = lines_of(OnResume::Course);
+  std::string lines = lines_of(OnResume::Changes);
+  const json steps = value_at(before, "train.steps"), steps_now = now.train.steps;
+  if (steps != steps_now && spans_the_run(now.schedule))
+    lines += line_of("train.steps", steps, steps_now,
+                     fmt::format("another length, and so another {} schedule of the learning rate",
+                                 now.schedule.kind));
+  const std::string begin = stands ? fmt::format("from step {} on the run", stands->step + 1)
+                                   : "the run begins anew, and";
+  if (!lines.empty())
+    log_warning("{} trains with other settings than before:{}{}", begin, lines,
+                stands ? rate_line(changes, before, now, stands->applied) : "");
+  if (!course.empty())
+    log_warning("{} is validated, saved or sampled by other rules than before:{}", begin, course);
+}
+
+}  // namespace aloft

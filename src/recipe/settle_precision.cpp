@@ -1,0 +1,104 @@
+#include "recipe/settle_precision.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "precision/rules.h"
+#include "recipe/missing_types.h"
+
+namespace aloft {
+
+namespace {
+double ratio_of(const MeasuredRates& rates) {
+  return rates.f32_gflops > 0 ? rates.bf16_gflops / rates.f32_gflops : 0;
+}
+
+std::string numbers_of(const MeasuredRates& rates) {
+  return fmt::format("bf16 {:.0f} GFLOP/s, f32 {:.0f} GFLOP/s on a large product ({:.2f}x)",
+                     rates.bf16_gflops, rates.f32_gflops, ratio_of(rates));
+}
+
+// Half-width storage pays a little even where the products are no faster; the bar leaves room for
+// noise in the measurement.
+constexpr double kWorthIt = 1.05;
+
+MeasuredChoice measured_choice(const MeasuredRates& rates, const Capability& here) {
+  PrecisionRecipe best;
+  const bool has_low = here.stores(best.low);
+  best.level = has_low && ratio_of(rates) >= kWorthIt ? Level::O2 : Level::O0;
+  best.auto_reason = has_low ? numbers_of(rates) : std::string(kNoLowType);
+  return precision_choice(best);
+}
+
+// On one line, and no command to a terminal: records come from anybody.
+std::string plain(const std::string& text) {
+  const std::string quoted = in_quotes(text, text.size());
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+UserError cannot_hold(const MeasuredChoice& choice) {
+  UserError e("E0829", "what was chosen by measurement cannot be taken here");
+  e.add_line("saw", fmt::format("{} = {}", kPrecisionChoice, plain(choice.value)));
+  e.add_line("because", choice.because.empty() ? "nothing is recorded" : plain(choice.because));
+  return e;
+}
+
+// The level and the type that a choice names, and nothing else.
+PrecisionRecipe named_by(const MeasuredChoice& choice, const Capability& here) {
+  std::vector<RecipeMistake> mistakes;
+  const PrecisionRecipe named = parse_precision(choice.value, mistakes);
+  if (!mistakes.empty() || !named.is_resolved() || precision_choice(named).value != choice.value)
+    throw cannot_hold(choice)
+        .need("a level and a type, such as O2:bf16")
+        .advice("bring the record back as it was, or begin a new run, which measures");
+  if (named.level != Level::O0 && !here.stores(named.low))
+    throw cannot_hold(choice)
+        .need("a device that stores " + std::string(name_of(named.low)))
+        .advice("go on where it was chosen, or begin a new run (another --out), which measures");
+  return named;
+}
+}  // namespace
+
+std::string describe(const MeasuredRates& rates) {
+  return fmt::format("f32 {:.0f}, bf16 {:.0f} GFLOP/s ({:.2f}x){}{}", rates.f32_gflops,
+                     rates.bf16_gflops, ratio_of(rates), rates.source.empty() ? "" : ", ",
+                     rates.source);
+}
+
+MeasuredChoice precision_choice(const PrecisionRecipe& settled) {
+  PrecisionRecipe plain;
+  plain.level = settled.level;
+  plain.low = settled.level == Level::O0 ? plain.low : settled.low;
+  return {print_precision(plain), settled.auto_reason};
+}
+
+PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices,
+                                 const std::function<MeasuredRates()>& measure,
+                                 const Capability& here) {
+  if (recipe.is_resolved()) {
+    const bool was_chosen = !recipe.auto_reason.empty();  // and so measured before
+    if (const auto missing = missing_types(recipe, here); !missing.empty()) {
+      log_warning("precision {}: {}: what would be {} is f32", print_precision(recipe), kNoLowType,
+                  join(missing, ", "));
+      return recipe;
+    }
+    if (was_chosen || recipe.level == Level::O0 || !measure) return recipe;
+    const MeasuredRates rates = measure();
+    if (recipe.low == DType::BF16 && ratio_of(rates) <= 1)
+      log_warning("bf16 is no faster than fp32 on this machine: {}. O0 may train faster.",
+                  numbers_of(rates));
+    return recipe;
+  }
+  const std::string name(kPrecisionChoice);
+  const bool is_wide = !recipe.level_is_auto && recipe.level == Level::O0;
+  if (is_wide || (!measure && !choices.has(name)))
+    return resolve_auto(recipe, Level::O0, DType::BF16, "nothing was measured");
+  const MeasuredChoice& choice =
+      choices.choose(name, [&] { return measured_choice(measure(), here); });
+  const PrecisionRecipe named = named_by(choice, here);
+  return resolve_auto(recipe, named.level, named.low, choice.because);
+}
+
+}  // namespace aloft
