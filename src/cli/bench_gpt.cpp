@@ -26,7 +26,7 @@ bool is_recipe(const std::string& model) { return model.size() > 5 && model.ends
 
 // What is neither a recipe nor a model that has a name here: a slip in either, or a run.
 void need_model_name(const std::string& given) {
-  std::vector<std::string> names = models::gpt2_names();
+  std::vector<std::string> names = models::names_of_sizes(*models::find_family("gpt2"));
   if (std::find(names.begin(), names.end(), given) != names.end()) return;
   for (const char* other : {"llama", "lenet", "resnet18"}) names.emplace_back(other);
   UserError e("E0721", "there is no such recipe, and no model of that name");
@@ -86,7 +86,7 @@ class GptBench : public BenchSubject {
       : model_(o.model),
         session_(open(recipe_of(o), is_recipe(o.model))),
         runner_(make_runner(session_)),
-        data_(rows() * context(), session_.config.vocab) {
+        data_(rows() * context(), session_.model->vocab()) {
     batch_.inputs = data_.inputs;
     batch_.targets = data_.targets;
     batch_.rows = rows();
@@ -107,10 +107,10 @@ class GptBench : public BenchSubject {
               {"precision", print_precision(session_.recipe.precision)},
               {"batch", rows()},
               {"seq", context()},
-              {"layers", session_.config.layers},
-              {"heads", session_.config.heads},
-              {"dim", session_.config.dim},
-              {"vocab", session_.config.vocab}};
+              {"layers", session_.spec.whole("layers")},
+              {"heads", session_.spec.whole("heads")},
+              {"dim", session_.spec.whole("dim")},
+              {"vocab", session_.model->vocab()}};
     if (micro_batches() > 1) j["accumulate"] = micro_batches();
     return j;
   }
@@ -119,14 +119,17 @@ class GptBench : public BenchSubject {
 
  private:
   static Session open(const Recipe& recipe, bool is_recipe) {
-    std::int64_t vocab = is_recipe ? vocabulary_without_training(recipe) : 0;
-    if (vocab == 0) vocab = recipe.model.vocab > 0 ? recipe.model.vocab : kVocab;
+    SettingValues facts;
+    if (is_recipe)
+      facts = facts_without_training(recipe);
+    else if (recipe.model.whole("vocab") == 0)
+      facts = {{"vocab", kVocab}};
     std::function<MeasuredRates()> measure;
     if (!recipe.precision.is_resolved()) measure = [] { return shown_product_rates(); };
-    return open_session(recipe, vocab, measure);
+    return open_session(recipe, facts, measure);
   }
   std::int64_t rows() const { return session_.recipe.train.batch; }
-  std::int64_t context() const { return session_.config.context; }
+  std::int64_t context() const { return session_.model->context(); }
 
   std::string model_;
   Session session_;

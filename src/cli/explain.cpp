@@ -57,7 +57,7 @@ void compile_recipe(const Options& o, Explained& e) {
   std::function<MeasuredRates()> measure;
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here
     measure = [] { return shown_product_rates(); };
-  e.session = open_session(recipe, vocabulary_without_training(recipe), measure);
+  e.session = open_session(recipe, facts_without_training(recipe), measure);
   e.precision = print_precision(e.session.recipe.precision);
   e.runner = make_runner(e.session);
 }

@@ -185,7 +185,7 @@ ExitCode generate(const Options& o) {
     }
   }
   if (!o.as_json)
-    conclude(generator, saved.model->config().context, tokens, ended, monotonic_seconds() - start);
+    conclude(generator, saved.model->context(), tokens, ended, monotonic_seconds() - start);
   return ExitCode::Ok;
 }
 
@@ -193,7 +193,7 @@ ExitCode generate(const Options& o) {
 
 Action generate_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face GPT-2 folder")
+  app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face folder")
       ->required();
   const CLI::Option* prompt =
       app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");

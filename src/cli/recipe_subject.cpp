@@ -10,14 +10,15 @@
 
 namespace aloft::cli {
 
-std::int64_t vocabulary_without_training(const Recipe& recipe) {
+SettingValues facts_without_training(const Recipe& recipe) {
   const TokenizerSpec& t = recipe.data.tokenizer;
-  if (recipe.model.vocab > 0) return 0;
+  const auto vocab = [](std::int64_t ids) { return SettingValues{{"vocab", ids}}; };
+  if (recipe.model.whole("vocab") > 0) return {};
   const bool is_text = recipe.data.train_tokens.empty();
-  if (is_text && t.kind == "byte") return 256;
-  if (is_text && t.kind == "bpe" && t.path.empty()) return t.vocab;
+  if (is_text && t.kind == "byte") return vocab(256);
+  if (is_text && t.kind == "bpe" && t.path.empty()) return vocab(t.vocab);
   try {
-    return vocabulary_of(recipe, open_data(recipe, false));
+    return facts_of(recipe, open_data(recipe, false));
   } catch (const DataError& e) {
     if (e.code() != "E0510" && e.code() != "E0601") throw;
     constexpr std::int64_t kAssumed = 256;
@@ -25,7 +26,7 @@ std::int64_t vocabulary_without_training(const Recipe& recipe) {
         "the recipe's data is not there, so its vocabulary is taken as {} ids; "
         "--set 'data.text=[\"FILE\"]' or --set model.vocab=N for the true one ({})",
         kAssumed, e.headline());
-    return kAssumed;
+    return vocab(kAssumed);
   }
 }
 

@@ -64,7 +64,7 @@ struct Question {
   std::vector<std::int32_t> tokens, targets;
 };
 
-Question read_question(const std::string& path, const models::Gpt2Config& config) {
+Question read_question(const std::string& path, const models::CausalLm& model) {
   const Safetensors file = Safetensors::open(path);
   const TensorView* tokens = file.find("tokens");
   if (!tokens) refuse(path, "no tensor 'tokens'");
@@ -75,14 +75,14 @@ Question read_question(const std::string& path, const models::Gpt2Config& config
   Question q;
   q.batch = tokens->type.shape[0].max();
   q.length = tokens->type.shape[1].max();
-  if (q.batch == 0 || q.length == 0 || q.length > config.context)
-    refuse(path,
-           fmt::format("tokens {}; the model's context is {}", tokens->type.str(), config.context));
-  q.tokens = read_ids(file, *tokens, 0, config.vocab);
+  if (q.batch == 0 || q.length == 0 || q.length > model.context())
+    refuse(path, fmt::format("tokens {}; the model's context is {}", tokens->type.str(),
+                             model.context()));
+  q.tokens = read_ids(file, *tokens, 0, model.vocab());
   if (const TensorView* targets = file.find("targets")) {
     if (!is_ids(*targets) || targets->type.shape != tokens->type.shape)
       refuse(path, "targets " + targets->type.str() + " beside tokens " + tokens->type.str());
-    q.targets = read_ids(file, *targets, 0, config.vocab);
+    q.targets = read_ids(file, *targets, 0, model.vocab());
     return q;
   }
   q.targets.assign(q.tokens.size(), -100);  // the last position has no next token
@@ -100,7 +100,7 @@ struct Answer {
 
 class Scorer {
  public:
-  Scorer(models::Gpt2& model, bool grads) : model_(model), grads_(grads) {
+  Scorer(models::CausalLm& model, bool grads) : model_(model), grads_(grads) {
     if (!model.policy()) return;
     const PrecisionRecipe recipe = parse_precision(model.policy().str());
     // Half precision loses small gradients; this is what the loss scaler is there for.
@@ -166,7 +166,7 @@ class Scorer {
     return a;
   }
 
-  models::Gpt2& model_;
+  models::CausalLm& model_;
   bool grads_;
   double scale_ = 1;
 };
@@ -184,7 +184,7 @@ void write_answer(const Path& path, const Question& q, Answer& a, const SavedMod
   std::vector<TensorView> views;
   const auto bytes = [](const std::vector<float>& v) { return std::as_bytes(std::span(v)); };
   views.push_back(
-      {"logits", {DType::F32, {q.batch, q.length, saved.model->config().vocab}}, bytes(a.logits)});
+      {"logits", {DType::F32, {q.batch, q.length, saved.model->vocab()}}, bytes(a.logits)});
   views.push_back({"loss", {DType::F32, {}}, std::as_bytes(std::span(&a.loss, 1))});
   const std::vector<VariablePtr> parameters = saved.model->parameters();
   for (std::size_t i = 0; i < a.gradients.size(); ++i) {
@@ -202,7 +202,7 @@ void write_answer(const Path& path, const Question& q, Answer& a, const SavedMod
 ExitCode score(const Options& o) {
   if (o.threads > 0) host_threads().set_count(o.threads);
   SavedModel saved = open_saved_model(o.model);
-  const Question q = read_question(o.tokens, saved.model->config());
+  const Question q = read_question(o.tokens, *saved.model);
   amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));
   Scorer scorer(*saved.model, o.grads);
   Answer a = o.mode == "eager" ? scorer.eagerly(q) : scorer.compiled(q);
@@ -218,7 +218,7 @@ ExitCode score(const Options& o) {
 
 Action score_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face GPT-2 folder")
+  app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face folder")
       ->required();
   app.add_option("--tokens", o->tokens, "safetensors: tokens [B, T], optional targets [B, T]")
       ->required();

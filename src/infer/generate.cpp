@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "frontend/description.h"
 #include "ops/cast.h"
 #include "precision/decide.h"
 #include "recipe/memory_need.h"
@@ -20,24 +21,27 @@ namespace aloft {
 namespace {
 
 // The type that attention computes in under the model's policy.
-DType cache_type(const models::Gpt2& model) {
+DType cache_type(const models::CausalLm& model) {
   if (!model.policy()) return DType::F32;
   const PrecisionRecipe recipe = parse_precision(model.policy().str());
   return recipe.level == Level::O0 ? DType::F32 : recipe.type_in(Phase::Forward);
 }
 
 // The cache is made before there is a plan of it.
-models::Gpt2Cache make_cache(const models::Gpt2& model, std::int64_t rows,
-                             std::string_view less_memory) {
-  const models::Gpt2Config& c = model.config();
-  const DType type = cache_type(model);
-  const double values = 2.0 * static_cast<double>(c.layers) * static_cast<double>(rows) *
-                        static_cast<double>(c.context) * static_cast<double>(c.dim);
-  if (!less_memory.empty())
+models::DecodeCache make_cache(const models::CausalLm& model, std::int64_t rows,
+                               std::string_view less_memory) {
+  const auto make = [&] { return model.make_cache(rows, model.context(), cache_type(model)); };
+  if (!less_memory.empty()) {
+    const OnlyDescribed scope;
+    double bytes = 0;
+    for (const nn::KeyValueCache& layer : make().layers)
+      for (const VariablePtr& v : {layer.keys, layer.values})
+        bytes += static_cast<double>(v->type.max_bytes());
     current_device().need_memory(
-        values * static_cast<double>(size_of(type)),
-        fmt::format("the keys and values of {} texts of {} tokens", rows, c.context), less_memory);
-  return model.make_cache(rows, c.context, type);
+        bytes, fmt::format("the keys and values of {} texts of {} tokens", rows, model.context()),
+        less_memory);
+  }
+  return make();
 }
 
 UserError out_of_range(const std::string& saw, const std::string& need) {
@@ -109,7 +113,7 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
   return order[count - 1];
 }
 
-Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows,
+Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
                      std::string_view less_memory)
     : model_(model),
       cache_(make_cache(model, rows, less_memory)),
@@ -139,9 +143,9 @@ Generator::Generator(models::Gpt2& model, int threads, std::int64_t rows,
 
 void Generator::check(std::span<const std::int32_t> tokens) const {
   for (const std::int32_t token : tokens)
-    if (token < 0 || token >= model_.config().vocab)
+    if (token < 0 || token >= model_.vocab())
       throw DataError("E0522", "token " + std::to_string(token) + " is outside the vocabulary")
-          .need("0 to " + std::to_string(model_.config().vocab - 1));
+          .need("0 to " + std::to_string(model_.vocab() - 1));
 }
 
 void Generator::need_start() const {
@@ -210,7 +214,7 @@ HostRead<float> Generator::logits(std::int64_t ids, std::int64_t row) const {
     throw UserError("E0812", "the generator has no such row")
         .saw(std::to_string(row))
         .need("0 to " + std::to_string(rows() - 1));
-  const std::int64_t vocab = model_.config().vocab;
+  const std::int64_t vocab = model_.vocab();
   return logits_.read(static_cast<std::size_t>(row * vocab),
                       static_cast<std::size_t>(std::min(ids, vocab)));
 }

@@ -1,5 +1,5 @@
-// Text from a GPT-2 with a key/value cache: a program for one token and one for a stretch of the
-// prompt, compiled once; each token that is drawn costs one run of the first.
+// Text from a language model with a key/value cache: a program for one token and one for a stretch
+// of the prompt, compiled once; each token that is drawn costs one run of the first.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "frontend/programs.h"
-#include "models/gpt2.h"
+#include "models/model.h"
 
 namespace aloft {
 
@@ -37,7 +37,7 @@ class Generator {
   // Compiles for `rows` sequences of up to the model's context. The model's parameters move into
   // the generator's arenas; they keep their values. With advice for less memory, what does not fit
   // is refused before it is made: EnvironmentError E0401. (A training run has its weights at hand.)
-  explicit Generator(models::Gpt2& model, int threads = 0, std::int64_t rows = 1,
+  explicit Generator(models::CausalLm& model, int threads = 0, std::int64_t rows = 1,
                      std::string_view less_memory = "");
 
   std::int64_t rows() const { return static_cast<std::int64_t>(sequences_.size()); }
@@ -68,8 +68,8 @@ class Generator {
   void run(int program, const InputPort<std::int32_t>& input, std::size_t from, std::size_t count);
   void feed_all();
 
-  models::Gpt2& model_;
-  models::Gpt2Cache cache_;
+  models::CausalLm& model_;
+  models::DecodeCache cache_;
   Programs programs_;
   std::int64_t stretch_ = 1;  // tokens that prefill takes at a time
   int decode_ = -1, prefill_ = -1;

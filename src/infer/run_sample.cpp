@@ -21,19 +21,19 @@ std::vector<std::int32_t> sample_start(const Tokenizer& tokenizer) {
 // Sampling puts the model into evaluation mode.
 class BackToTraining {
  public:
-  explicit BackToTraining(models::Gpt2& model) : model_(model) {}
+  explicit BackToTraining(models::CausalLm& model) : model_(model) {}
   ~BackToTraining() { model_.train(); }
   BackToTraining(const BackToTraining&) = delete;
   BackToTraining& operator=(const BackToTraining&) = delete;
 
  private:
-  models::Gpt2& model_;
+  models::CausalLm& model_;
 };
 
 }  // namespace
 
-std::string draw_run_sample(models::Gpt2& model, const Tokenizer& tokenizer, std::int64_t tokens,
-                            std::uint64_t seed) {
+std::string draw_run_sample(models::CausalLm& model, const Tokenizer& tokenizer,
+                            std::int64_t tokens, std::uint64_t seed) {
   const BackToTraining back(model);
   Generator generator(model);
   DrawOptions o;

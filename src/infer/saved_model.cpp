@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "files/safetensors.h"
-#include "infer/model_json.h"
+#include "models/model_json.h"
 #include "models/state_dict.h"
 #include "run/run_directory.h"
 #include "run/validation_loss.h"
@@ -45,11 +45,14 @@ void need_own_tokenizer(const Tokenizer& found, const Path& folder, const std::s
 }
 
 // The model, its weights to be loaded; refused before they are made where they do not fit.
-std::unique_ptr<models::Gpt2> make_model(const models::Gpt2Config& config) {
-  current_device().need_memory(4.0 * static_cast<double>(config.parameter_count()),
+SavedModel make_model(const models::ModelSpec& spec) {
+  current_device().need_memory(4.0 * static_cast<double>(models::parameter_count(spec)),
                                "the weights of the model",
                                "a smaller model, or a machine with more memory");
-  return std::make_unique<models::Gpt2>(config);
+  SavedModel saved;
+  saved.spec = spec;
+  saved.model = models::make_causal_lm(spec);
+  return saved;
 }
 
 SavedModel open_checkpoint(const Path& checkpoint) {
@@ -58,8 +61,7 @@ SavedModel open_checkpoint(const Path& checkpoint) {
            meta.validation_loss
                ? fmt::format(", validation loss {}", loss_text(*meta.validation_loss))
                : "");
-  SavedModel saved;
-  saved.model = make_model(model_of_json(meta.model));
+  SavedModel saved = make_model(models::model_of_json(meta.model));
   models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);
   const Path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
   if (path_exists(run / "tokenizer" / kTokenizerFile)) {
@@ -70,10 +72,9 @@ SavedModel open_checkpoint(const Path& checkpoint) {
 }
 
 SavedModel open_huggingface(const Path& folder) {
-  const models::Gpt2Folder found = models::open_gpt2_folder(folder);
-  SavedModel saved;
-  saved.model = make_model(found.config);
-  models::load_gpt2(found, *saved.model);
+  const models::HuggingFaceFolder found = models::open_huggingface(folder);
+  SavedModel saved = make_model(found.spec);
+  models::load_huggingface(found, *saved.model);
   saved.stored = found.stored;
   if (path_exists(folder / "vocab.json") && path_exists(folder / "merges.txt"))
     saved.tokenizer = load_tokenizer(folder);
@@ -137,13 +138,13 @@ SavedModel open_saved_model(const Path& path, const std::string& which) {
     saved = open_run(path, which);
   } else if (path_exists(path / "manifest.json")) {
     saved = open_checkpoint(path);
-  } else if (models::is_gpt2_folder(path)) {
+  } else if (models::is_huggingface_folder(path)) {
     saved = open_huggingface(path);
   } else {
     throw UserError("E0718", "this is no run, checkpoint or model folder")
         .at(path.string())
         .need(
-            "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face GPT-2 "
+            "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face "
             "folder (config.json and model.safetensors)");
   }
   saved.model->eval();

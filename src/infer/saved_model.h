@@ -1,4 +1,4 @@
-// A model from disk: a run directory, a checkpoint in it, or a Hugging Face GPT-2 folder.
+// A language model from disk: a run directory, a checkpoint in it, or a Hugging Face folder.
 #pragma once
 
 #include <map>
@@ -7,23 +7,23 @@
 
 #include "base/file.h"
 #include "data/tokenizer.h"
-#include "models/gpt2.h"
 #include "models/huggingface.h"
 
 namespace aloft {
 
 struct SavedModel {
-  std::unique_ptr<models::Gpt2> model;   // fp32, evaluation mode
-  std::unique_ptr<Tokenizer> tokenizer;  // null where none lies beside the model
+  models::ModelSpec spec;
+  std::unique_ptr<models::CausalLm> model;  // fp32, evaluation mode
+  std::unique_ptr<Tokenizer> tokenizer;     // null where none lies beside the model
   // What the file calls each parameter, and how it keeps it.
   std::map<std::string, models::StoredTensor> stored;
 };
 
 // Of a run directory, `which` says the checkpoint: "newest" (the newest healthy one; "" too),
 // "best" (the lowest validation loss), or a step's number. UserError E0718 where `path` is none of
-// these, E0823 where the run has no such checkpoint or `path` is no run, E0825 where its run.json
-// is of another run; EnvironmentError E0401 where the weights do not fit; DataError of
-// checkpoint.h, run_directory.h and huggingface.h.
+// these, or no language model, E0823 where the run has no such checkpoint or `path` is no run,
+// E0825 where its run.json is of another run; EnvironmentError E0401 where the weights do not fit;
+// DataError of checkpoint.h, run_directory.h and huggingface.h.
 SavedModel open_saved_model(const Path& path, const std::string& which = "");
 
 }  // namespace aloft

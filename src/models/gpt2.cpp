@@ -1,169 +1,91 @@
 #include "models/gpt2.h"
 
-#include <algorithm>
-#include <cstring>
-
-#include "base/error.h"
-#include "ops/activation.h"
-#include "ops/binary.h"
-#include "ops/constant.h"
-#include "ops/cross_entropy.h"
-#include "ops/linear.h"
-#include "runtime/buffer.h"
+#include "models/decoder_parts.h"
 
 namespace aloft::models {
 namespace {
 
-nn::Init weight_init(const Gpt2Config& c) { return nn::Init::normal(c.init_deviation); }
-nn::Init residual_init(const Gpt2Config& c) {
-  return nn::Init::gpt2_residual(c.layers, c.init_deviation);
-}
-
-nn::LinearOptions projection(const Gpt2Config& c, const nn::Init& init) {
-  return {c.bias, init, nn::Init::zeros()};
-}
-
-nn::AttentionOptions attention_options(const Gpt2Config& c) {
-  nn::AttentionOptions o;
-  o.bias = c.bias;
-  o.weight_init = weight_init(c);
-  o.out_init = residual_init(c);
-  o.bias_init = nn::Init::zeros();
-  o.qkv_name = "c_attn";
-  o.out_name = "c_proj";
-  return o;
-}
-
-Gpt2Config checked(const Gpt2Config& c) {
-  nn::need_depth(c.layers, "GPT-2: layers");
-  nn::need_positive(c.context, "GPT-2: context");
-  nn::need_positive(c.vocab, "GPT-2: vocab");
+DecoderSizes sizes_of(const Gpt2Config& c) {
   if (c.hidden != 0) nn::need_positive(c.hidden, "GPT-2: hidden");
-  return c;
+  return {c.layers, c.dim, c.vocab, c.context, c.dropout, c.tied};
 }
 
-// In the order of execution, which the order of parameters follows.
-std::vector<std::unique_ptr<Gpt2Block>> make_blocks(nn::Module& parent, const Gpt2Config& c) {
-  std::vector<std::unique_ptr<Gpt2Block>> blocks;
-  for (std::int64_t i = 0; i < c.layers; ++i)
-    blocks.push_back(std::make_unique<Gpt2Block>(parent, "h." + std::to_string(i), c));
-  return blocks;
+DecoderForm form_of(const Gpt2Config& c) {
+  nn::need_depth(c.layers, "GPT-2: layers");  // before the first weights are divided by it
+  const auto projection = [&](const nn::Init& init) {
+    return nn::LinearOptions{c.bias, init, nn::Init::zeros()};
+  };
+  DecoderForm f;
+  f.init = nn::Init::normal(c.init_deviation);
+  const nn::Init residual = nn::Init::gpt2_residual(c.layers, c.init_deviation);
+  nn::AttentionOptions attention;
+  attention.bias = c.bias;
+  attention.weight_init = f.init;
+  attention.out_init = residual;
+  attention.bias_init = nn::Init::zeros();
+  attention.qkv_name = "c_attn";
+  attention.out_name = "c_proj";
+  f.family = "GPT-2";
+  f.tokens = "wte", f.positions = "wpe", f.blocks = "h", f.norm = "ln_f";
+  f.attention_norm = "ln_1", f.attention = "attn", f.mlp_norm = "ln_2", f.mlp = "mlp";
+  f.make_norm = layer_norm_part(c.dim, {c.norm_eps, c.bias});
+  f.make_attention = fused_attention_part(c.dim, c.heads, attention);
+  f.make_mlp = gelu_mlp_part(c.dim, c.feed_forward(), projection(f.init), projection(residual));
+  return f;
+}
+
+ModelSize size(std::string_view name, std::string_view alias, std::int64_t layers,
+               std::int64_t heads, std::int64_t dim) {
+  return {{name, alias},
+          {{"layers", layers},
+           {"heads", heads},
+           {"dim", dim},
+           {"context", std::int64_t{1024}},
+           {"vocab", std::int64_t{50304}}}};
+}
+
+PublishedForm published() {
+  PublishedForm p;
+  p.model_type = "gpt2";
+  p.architecture = "GPT2LMHeadModel";
+  p.prefix = "transformer.";
+  p.transposed = {"h.*.c_*.weight"};
+  p.ignored = {"h.*.attn.bias", "h.*.attn.masked_bias"};  // causal masks of older files
+  p.fixed = {{"activation_function", {"\"gelu_new\"", "\"gelu_pytorch_tanh\""}},
+             {"scale_attn_weights", {"true"}},
+             {"scale_attn_by_inverse_layer_idx", {"false"}}};
+  p.harmless = {"attn_pdrop",
+                "embd_pdrop",
+                "resid_pdrop",
+                "n_ctx",
+                "n_positions",
+                "summary_*",
+                "reorder_and_upcast_attn"};
+  p.zeros = {"attn_pdrop"};
+  return p;
 }
 
 }  // namespace
 
-void Gpt2Cache::clear() { position->buffer->zero(); }
-
-Gpt2Mlp::Gpt2Mlp(nn::Module& parent, std::string_view name, const Gpt2Config& c)
-    : Layer(parent, name),
-      c_fc(*this, "c_fc", c.dim, c.feed_forward(), projection(c, weight_init(c))),
-      c_proj(*this, "c_proj", c.feed_forward(), c.dim, projection(c, residual_init(c))) {}
-
-Tensor Gpt2Mlp::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return c_proj(gelu_tanh(c_fc(x)));
-}
-
-Gpt2Block::Gpt2Block(nn::Module& parent, std::string_view name, const Gpt2Config& c)
-    : Layer(parent, name),
-      ln_1(*this, "ln_1", c.dim, {c.norm_eps, c.bias}),
-      attn(*this, "attn", c.dim, c.heads, attention_options(c)),
-      ln_2(*this, "ln_2", c.dim, {c.norm_eps, c.bias}),
-      mlp(*this, "mlp", c),
-      drop_attn(*this, "drop_attn", c.dropout),
-      drop_mlp(*this, "drop_mlp", c.dropout) {}
-
-Tensor Gpt2Block::forward(Operand x, const nn::KeyValueCache* cache, const Tensor& position) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const Tensor normed = ln_1(x);
-  const Tensor a = cache ? attn.cached(normed, *cache, position) : attn(normed);
-  const Tensor y = x + drop_attn(a);
-  return y + drop_mlp(mlp(ln_2(y)));
-}
-
 Gpt2::Gpt2(const Gpt2Config& config)
-    : config_(checked(config)),
-      wte(*this, "wte", config.vocab, config.dim, {weight_init(config)}),
-      wpe(*this, "wpe", config.context, config.dim, {weight_init(config)}),
-      drop(*this, "drop", config.dropout),
-      blocks(make_blocks(*this, config)),
-      ln_f(*this, "ln_f", config.dim, {config.norm_eps, config.bias}) {
-  if (!config.tied)
-    lm_head.emplace(*this, "lm_head", config.dim, config.vocab,
-                    nn::LinearOptions{false, weight_init(config), {}});
+    : Decoder(sizes_of(config), form_of(config)), config_(config) {}
+
+ModelFamily gpt2_family() {
+  using I = std::int64_t;
+  ModelFamily f = family_of<Gpt2Config, Gpt2>(
+      "gpt2", "decoder: learned positions, layer norms, GELU",
+      {{"layers", I{6}}, {"heads", I{8}}, {"dim", I{256}}, {"context", I{256}}, {"vocab", I{0}}});
+  f.sizes = {size("gpt2-124m", "gpt2", 12, 12, 768), size("gpt2-355m", "gpt2-medium", 24, 16, 1024),
+             size("gpt2-774m", "gpt2-large", 36, 20, 1280),
+             size("gpt2-1558m", "gpt2-xl", 48, 25, 1600)};
+  f.misfit = heads_misfit;
+  f.least_kept = decoder_least_kept;
+  f.published = published();
+  return f;
 }
 
-Tensor Gpt2::hidden(const Tensor& tokens, const Gpt2Cache* cache) const {
-  const Shape shape = tokens.shape();
-  const std::int64_t length = shape.rank() == 2 ? shape[1].max() : 0;
-  const std::int64_t most = cache ? cache->longest : config_.context;
-  if (shape.rank() != 2 || !shape[1].is_constant() || length < 1 || length > most)
-    throw UserError("E0213", "GPT-2 cannot read these tokens")
-        .saw(tokens.type().str())
-        .need("[B, T] with T from 1 to " + std::to_string(most))
-        .advice("shorten the sequences, or make the model's context longer");
-  Emitter& e = current_emitter();
-  const Tensor position = cache ? e.state(cache->position) : Tensor();
-  Tensor places = iota(length, DType::I32);
-  if (cache) places = places + position;
-  Tensor x = drop(wte(tokens) + wpe(places));
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    x = blocks[i]->forward(x, cache ? &cache->layers[i] : nullptr, position);
-  if (cache)
-    e.update(cache->position, position + full({}, static_cast<double>(length), DType::I32));
-  return ln_f(x);
-}
-
-Tensor Gpt2::head(const Tensor& x) const {
-  if (lm_head) return (*lm_head)(x);
-  ModuleScope scope("head");
-  return linear(x, use(wte.weight));
-}
-
-Tensor Gpt2::operator()(Operand tokens) const {
-  ModuleScope scope(name(), tokens.loc, policy());
-  return head(hidden(tokens.tensor, nullptr));
-}
-
-Tensor Gpt2::loss(Operand tokens, Operand targets) const {
-  ModuleScope scope(name(), tokens.loc, policy());
-  const Tensor logits = head(hidden(tokens.tensor, nullptr));
-  ModuleScope loss_scope("loss");
-  return cross_entropy(logits, targets);
-}
-
-Gpt2Cache Gpt2::make_cache(std::int64_t batch, std::int64_t longest, DType dtype) const {
-  nn::need_positive(batch, "GPT-2's cache: batch");
-  nn::need_positive(longest, "GPT-2's cache: longest");
-  const auto buffer = [](const std::string& name, DType type, const Shape& shape) {
-    auto v = std::make_shared<Variable>();
-    v->name = name;
-    v->type = {type, shape};
-    v->cls = StateClass::Buffer;
-    v->requires_grad = false;
-    nn::allocate(*v);
-    return v;
-  };
-  Gpt2Cache cache;
-  cache.longest = std::min(longest, config_.context);
-  for (const auto& block : blocks) {
-    const nn::MultiHeadAttention& a = block->attn;
-    const Shape shape{batch, cache.longest, a.kv_heads(), a.width()};
-    cache.layers.push_back({buffer("cache.keys." + block->path(), dtype, shape),
-                            buffer("cache.values." + block->path(), dtype, shape)});
-  }
-  cache.position = buffer("cache.position", DType::I32, {});
-  return cache;
-}
-
-Tensor Gpt2::decode(Operand tokens, const Gpt2Cache& cache) const {
-  ModuleScope scope(name(), tokens.loc, policy());
-  return head(hidden(tokens.tensor, &cache));
-}
-
-void Gpt2::prefill(Operand tokens, const Gpt2Cache& cache) const {
-  ModuleScope scope(name(), tokens.loc, policy());
-  hidden(tokens.tensor, &cache);
+Gpt2Config gpt2_config(std::string_view name) {
+  return config_of<Gpt2Config>(settings_of_size(*find_family("gpt2"), name));
 }
 
 }  // namespace aloft::models

@@ -29,4 +29,18 @@ Tensor LeNet::operator()(Operand x) const {
   return fc2(relu(fc1(flatten(b, 1))));
 }
 
+ModelFamily lenet_family() {
+  using I = std::int64_t;
+  ModelFamily f = family_of<LeNetConfig, LeNet>(
+      "lenet", "classifier: two convolutions, two dense layers",
+      {{"channels", I{0}}, {"height", I{0}}, {"width", I{0}}, {"classes", I{0}}});
+  f.misfit = [](const SettingValues& v) -> std::optional<Misfit> {
+    for (const char* key : {"height", "width"})
+      if (const I extent = std::get<I>(v.find(key)->second); extent > 0 && extent < 4)
+        return Misfit{key, "{" + std::string(key) + "}; two poolings need 4 or more"};
+    return std::nullopt;
+  };
+  return f;
+}
+
 }  // namespace aloft::models

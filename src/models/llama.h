@@ -1,74 +1,39 @@
 // The Llama family (Touvron et al. 2023): RMS norms, rotary positions, grouped keys and values, a
-// gated feed-forward part (Shazeer 2020, SwiGLU), no biases, a head of its own. Parameters have
-// Hugging Face's names without "model.": embed_tokens.weight, layers.0.self_attn.q_proj.weight,
-// layers.0.mlp.gate_proj.weight, ..., norm.weight, lm_head.weight.
+// gated feed-forward part (Shazeer 2020, SwiGLU), no biases. Parameters have Hugging Face's names
+// without "model." (rotary_decoder.h).
 #pragma once
 
-#include <memory>
-#include <string_view>
-#include <vector>
-
-#include "nn/embedding.h"
-#include "nn/linear.h"
-#include "nn/norm.h"
+#include "models/rotary_decoder.h"
 
 namespace aloft::models {
 
+// The sizes of a Llama.
 struct LlamaConfig {
-  std::int64_t layers = 12, heads = 12, kv_heads = 4, dim = 768, hidden = 2048;
-  std::int64_t vocab = 32000;
-  double rotary_base = 10000, norm_eps = 1e-5, init_deviation = 0.02;
+  // Blocks, heads of queries, of keys and values (0: as many), features of a position.
+  std::int64_t layers = 12, heads = 12, kv_heads = 4, dim = 768;
+  std::int64_t hidden = 2048;  // width of the feed-forward part; 0: gated_width(dim)
+  std::int64_t vocab = 32000, context = 2048;   // tokens there are; longest sequence
+  double rotary_base = 10000, norm_eps = 1e-5;  // of the angles; added to mean squares
+  double init_deviation = 0.02;                 // of the weights' first values
+  double dropout = 0;                           // after the embedding and parts of a block
+  bool tied = false;                            // the head is the token table
+  friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
+
+  // What transformers assumes where config.json does not say.
+  static constexpr std::int64_t published_hidden = 11008, published_context = 2048,
+                                published_vocab = 32000;
+  static auto fields() { return rotary_fields<LlamaConfig>(); }
 };
 
-class LlamaAttention : public nn::Layer {
+// A Llama.
+class Llama : public Decoder {
  public:
-  LlamaAttention(nn::Module& parent, std::string_view name, const LlamaConfig& config);
-  Tensor operator()(Operand x, Operand places) const;  // [B, T, dim], i32[T] -> [B, T, dim]
-
- private:
-  std::int64_t heads_, kv_heads_;
-  double base_;
-
- public:
-  nn::Linear q_proj, k_proj, v_proj, o_proj;
-};
-
-class LlamaMlp : public nn::Layer {
- public:
-  LlamaMlp(nn::Module& parent, std::string_view name, const LlamaConfig& config);
-  Tensor operator()(Operand x) const;  // down(silu(gate(x)) * up(x))
-
-  nn::Linear gate_proj, up_proj, down_proj;
-};
-
-class LlamaLayer : public nn::Layer {
- public:
-  LlamaLayer(nn::Module& parent, std::string_view name, const LlamaConfig& config);
-  Tensor operator()(Operand x, Operand places) const;
-
-  nn::RMSNorm input_layernorm;
-  LlamaAttention self_attn;
-  nn::RMSNorm post_attention_layernorm;
-  LlamaMlp mlp;
-};
-
-class Llama : public nn::Layer {
- public:
-  // UserError E0210, E0211: extents that do not fit together.
-  explicit Llama(const LlamaConfig& config = {});
-
-  Tensor operator()(Operand tokens) const;  // integers [B, T] -> logits [B, T, vocab]
-  // Mean cross-entropy against targets [B, T]; -100 is ignored.
-  Tensor loss(Operand tokens, Operand targets) const;
+  // UserError E0210, E0211: sizes that are out of range, or do not fit together.
+  explicit Llama(const LlamaConfig& config);
+  const LlamaConfig& config() const { return config_; }  // the sizes that it was made with
 
  private:
   LlamaConfig config_;
-
- public:
-  nn::Embedding embed_tokens;
-  std::vector<std::unique_ptr<LlamaLayer>> layers;  // layers.0, layers.1, ...
-  nn::RMSNorm norm;
-  nn::Linear lm_head;
 };
 
 }  // namespace aloft::models

@@ -36,7 +36,9 @@ Tensor ResNetBlock::operator()(Operand x) const {
 }
 
 ResNet::ResNet(const ResNetConfig& c)
-    : conv1(*this, "conv1", c.channels, c.width, 3, convolution(1, 1)), bn1(*this, "bn1", c.width) {
+    : classes_(c.classes),
+      conv1(*this, "conv1", c.channels, c.width, 3, convolution(1, 1)),
+      bn1(*this, "bn1", c.width) {
   nn::need_positive(static_cast<std::int64_t>(c.blocks.size()), "ResNet: stages");
   std::int64_t in = c.width, out = c.width;
   for (std::size_t i = 0; i < c.blocks.size(); ++i, out *= 2) {
@@ -55,6 +57,23 @@ Tensor ResNet::operator()(Operand x) const {
   Tensor t = relu(bn1(conv1(x)));
   for (const auto& stage : stages) t = (*stage)(t);
   return (*fc)(mean(t, {2, 3}));
+}
+
+ModelFamily resnet_family() {
+  using I = std::int64_t;
+  ModelFamily f = family_of<ResNetConfig, ResNet>(
+      "resnet", "classifier: residual blocks, batch norms; for small images",
+      {{"channels", I{0}}, {"classes", I{0}}});
+  const auto size = [](std::string_view name, const std::vector<I>& blocks) {
+    return ModelSize{{name}, {{"width", I{64}}, {"blocks", blocks}}};
+  };
+  f.sizes = {size("resnet18", {2, 2, 2, 2}), size("resnet34", {3, 4, 6, 3})};
+  f.misfit = [](const SettingValues& v) -> std::optional<Misfit> {
+    const auto stages = std::get<std::vector<I>>(v.find("blocks")->second).size();
+    if (stages >= 1 && stages <= 16) return std::nullopt;
+    return Misfit{"blocks", "{blocks}; need 1 to 16 stages"};
+  };
+  return f;
 }
 
 }  // namespace aloft::models

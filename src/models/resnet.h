@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/family.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"
 #include "nn/linear.h"
@@ -21,6 +22,19 @@ struct ResNetConfig {
   std::int64_t classes = 10;  // logits of an image
   std::int64_t width = 64;    // channels of the first stage; each later one has twice as many
   std::vector<std::int64_t> blocks = {2, 2, 2, 2};  // a stage; all but the first halve the extents
+  friend bool operator==(const ResNetConfig&, const ResNetConfig&) = default;
+
+  // Its settings: keys of a recipe.
+  static auto fields() {
+    using C = ResNetConfig;
+    return std::tuple{setting("width", &C::width, {1, 65536},
+                              "channels of the first stage; each later one: twice"),
+                      setting("blocks", &C::blocks, {1, 1000}, "residual blocks, of each stage"),
+                      setting("channels", &C::channels, {1, 4096}, "of the images; 0: the data's",
+                              {.is_of_data = true}),
+                      setting("classes", &C::classes, {1, 1 << 24},
+                              "logits of an image; 0: the data's", {.is_of_data = true})};
+  }
 };
 
 // x + norm(conv(relu(norm(conv(x))))), then relu; where channels or extents change, x goes through
@@ -41,13 +55,18 @@ class ResNetBlock : public nn::Layer {
 };
 
 // conv1, bn1, relu, the stages, the mean over the image, fc.
-class ResNet : public nn::Layer {
+class ResNet : public Classifier {
  public:
   // UserError E0210: a size that is not positive, or no stage at all.
   explicit ResNet(const ResNetConfig& config = {});
 
-  Tensor operator()(Operand x) const;  // [B, channels, H, W] -> [B, classes]
+  std::int64_t classes() const override { return classes_; }
+  Tensor operator()(Operand x) const override;  // [B, channels, H, W] -> [B, classes]
 
+ private:
+  std::int64_t classes_;
+
+ public:
   // Its layers, in the order of execution, named as torchvision names them:
   nn::Conv2d conv1;
   nn::BatchNorm2d bn1;

@@ -24,6 +24,13 @@ struct KeyValueCache {
   VariablePtr keys, values;  // of one type, that in which attention computes
 };
 
+// What cached attention of every kind does: appends keys and values, [B, n, kv_heads, width], of
+// the positions from `position`, i32[], on to the cache, and lets each query of q [B, n, heads,
+// width] attend to all up to its own -> [B, n, heads, width] in q's type. The cache is never
+// converted as a whole: it decides the type in which attention computes.
+Tensor attend_cached(const Tensor& q, const Tensor& keys, const Tensor& values,
+                     const KeyValueCache& cache, const Tensor& position);
+
 // Each position attends to those before it and itself, or to all. Children: qkv [(heads + 2
 // kv_heads) width, dim] (queries, then keys, then values, each head after head) and proj [dim,
 // heads width], where width = dim / heads.

@@ -26,31 +26,33 @@ double bytes_a_parameter(const Recipe& r) {
   return weight + gradient + master + moments;
 }
 
-// A block keeps its input, q, k and v, the attention's output, and the widened rows of its MLP:
-// nine widths a token, of which at least eight live at once when the gradient begins.
+// What the family says of an example; 0 where it says nothing.
 double activation_bytes(const Recipe& r) {
-  constexpr double kWidths = 8;
-  const double tokens = static_cast<double>(r.train.batch) * static_cast<double>(r.model.context);
+  const auto& least_kept = model_spec(r).family->least_kept;
+  if (!least_kept) return 0;
   const bool may_be_low = !r.precision.is_resolved() || r.precision.level != Level::O0;
-  return tokens * static_cast<double>(r.model.dim) * static_cast<double>(r.model.layers) * kWidths *
-         (may_be_low ? 2 : 4);
+  return static_cast<double>(r.train.batch) * least_kept(r.model.settings) * (may_be_low ? 2 : 4);
 }
 
 }  // namespace
 
-double least_memory(const Recipe& r, std::int64_t vocab) {
-  Recipe sized = r;
-  sized.model.vocab = std::max<std::int64_t>({r.model.vocab, vocab, 1});
-  const auto parameters = static_cast<double>(model_config(sized, 0).parameter_count());
-  return parameters * bytes_a_parameter(r) + activation_bytes(r);
+double least_memory(const Recipe& r, const SettingValues& of_data) {
+  models::ModelSpec spec = model_spec(r, of_data);
+  for (const models::ModelSetting& s : spec.family->settings)
+    if (s.role.is_of_data)  // nobody knows yet: the least that there is
+      if (auto& value = std::get<std::int64_t>(spec.settings.find(s.key)->second); value == 0)
+        value = s.limits.least > 1 ? static_cast<std::int64_t>(s.limits.least) : 1;
+  return static_cast<double>(models::parameter_count(spec)) * bytes_a_parameter(r) +
+         activation_bytes(r);
 }
 
-void need_memory_for(const Recipe& r, std::int64_t vocab) {
+void need_memory_for(const Recipe& r, const SettingValues& of_data) {
+  const std::int64_t tokens = tokens_an_example(r);
+  const std::string examples = tokens > 1 ? fmt::format("{} x {} tokens", r.train.batch, tokens)
+                                          : fmt::format("{} examples", r.train.batch);
   current_device().need_memory(
-      least_memory(r, vocab),
-      fmt::format("{} layers of width {} on {} x {} tokens, at least", r.model.layers, r.model.dim,
-                  r.train.batch, r.model.context),
-      kLessMemory);
+      least_memory(r, of_data),
+      fmt::format("{} on {}, at least", models::describe(model_spec(r)), examples), kLessMemory);
 }
 
 void need_memory_for(const Plan& plan, std::string_view advice) {

@@ -14,11 +14,11 @@ inline constexpr const char* kLessMemory =
     "a smaller train.batch (with train.accumulate), model.context or model, or a lower precision";
 
 // Bytes: weights, gradients and the optimizer's state to the byte; of the activations only what
-// every block keeps for its gradient. `vocab`: ids of the tokenizer, where they are known.
-double least_memory(const Recipe& recipe, std::int64_t vocab);
+// every block keeps for its gradient. `of_data`: what the data says, where it is known.
+double least_memory(const Recipe& recipe, const SettingValues& of_data);
 
 // EnvironmentError E0401 where the machine does not have that.
-void need_memory_for(const Recipe& recipe, std::int64_t vocab);
+void need_memory_for(const Recipe& recipe, const SettingValues& of_data);
 // The same of what the plan holds, with the advice for those who can change it; and a warning where
 // it is more than is free now.
 void need_memory_for(const Plan& plan, std::string_view advice = kLessMemory);

@@ -148,14 +148,15 @@ Dataset open_data(const Recipe& recipe, bool quiet) {
   return data;
 }
 
-std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data) {
-  if (data.tokenizer) return data.tokenizer->vocab_size();
-  if (data.train.vocab() < kUnknownVocab) return data.train.vocab();
-  if (recipe.model.vocab > 0) return 0;
+SettingValues facts_of(const Recipe& recipe, const Dataset& data) {
+  const auto vocab = [](std::int64_t ids) { return SettingValues{{"vocab", ids}}; };
+  if (data.tokenizer) return vocab(data.tokenizer->vocab_size());
+  if (data.train.vocab() < kUnknownVocab) return vocab(data.train.vocab());
+  if (recipe.model.whole("vocab") > 0) return {};
   throw UserError("E0722", "the vocabulary of the tokens is not known")
       .at(data.train.name())
       .need("model.vocab, or data.tokenizer.path")
-      .advice("--set model.vocab=50257 for GPT-2's");
+      .advice("--set model.vocab=N, the ids that the tokens may have");
 }
 
 }  // namespace aloft

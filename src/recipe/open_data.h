@@ -24,8 +24,8 @@ std::optional<Dataset> cached_data(const Recipe& recipe, std::uint64_t signature
 // The files of the recipe's text as they are now; none where it names token files instead.
 // DataError of data/corpus.h.
 std::vector<CorpusFile> files_of_text(const Recipe& recipe);
-// Ids that the model must have at least; 0 where the recipe's model.vocab alone can say it.
-// UserError E0722 where nothing does.
-std::int64_t vocabulary_of(const Recipe& recipe, const Dataset& data);
+// What the data says of the model's settings: ids that it must have at least; nothing where the
+// recipe's model.vocab alone can say it. UserError E0722 where nothing does.
+SettingValues facts_of(const Recipe& recipe, const Dataset& data);
 
 }  // namespace aloft

@@ -12,11 +12,12 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "data/tokenizers/bpe_tokenizer.h"
-#include "files/toml_text.h"
+#include "models/misfit_text.h"
 #include "passes/pipeline.h"
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
 #include "recipe/recipe_fields.h"
+#include "recipe/recipe_leaves.h"
 #include "recipe/recipe_names.h"
 #include "recipe/recipe_unused.h"
 
@@ -25,62 +26,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kGroups = "optimizer.groups";
 constexpr const char* kSizeOrigin = " model.size";  // behind that of the size
-
-struct Leaf {
-  std::string key, origin;
-  json value;
-  // The origins of what is inside a leaf that stays whole: "type" of [precision], "0.lr" of groups.
-  std::map<std::string, std::string> inner;
-};
-
-json to_json(const toml::node& node) {
-  if (const auto* v = node.as_string()) return v->get();
-  if (const auto* v = node.as_integer()) return v->get();
-  if (const auto* v = node.as_floating_point()) return v->get();
-  if (const auto* v = node.as_boolean()) return v->get();
-  if (const auto* list = node.as_array()) {
-    json out = json::array();
-    for (const toml::node& n : *list) out.push_back(to_json(n));
-    return out;
-  }
-  if (const auto* table = node.as_table()) {
-    json out = json::object();
-    for (const auto& [k, v] : *table) out[std::string(k.str())] = to_json(v);
-    return out;
-  }
-  return nullptr;  // dates: no key takes one
-}
-
-void inner_origins(const toml::table& table, const std::string& prefix, std::string_view name,
-                   std::map<std::string, std::string>& into) {
-  for (const auto& [key, value] : table)
-    into[prefix + std::string(key.str())] = fmt::format("{}:{}", name, value.source().begin.line);
-}
-
-// The leaves of a table in order of appearance; [precision] and the optimizer's groups stay whole.
-void collect(const toml::table& table, const std::string& prefix, std::string_view name,
-             std::vector<Leaf>& into) {
-  for (const auto& [k, node] : table) {
-    const std::string key = prefix.empty() ? std::string(k.str()) : prefix + "." + std::string(k);
-    const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
-    if (node.is_table() && key != "precision" && key != kGroups)
-      collect(*node.as_table(), key, name, into);
-    else
-      into.push_back({key, origin, to_json(node), {}});
-    if (key == "precision" && node.is_table())
-      inner_origins(*node.as_table(), "", name, into.back().inner);
-    if (key == kGroups && node.is_array())
-      for (std::size_t i = 0; i < node.as_array()->size(); ++i)
-        if (const auto* group = node.as_array()->get(i)->as_table())
-          inner_origins(*group, std::to_string(i) + ".", name, into.back().inner);
-  }
-}
 
 class Reader {
  public:
-  explicit Reader(Recipe& recipe) : recipe_(recipe), fields_(recipe_fields(recipe)) {}
+  // `is_family_set`: the command line says which family the recipe is of.
+  Reader(Recipe& recipe, bool is_family_set)
+      : recipe_(recipe), fields_(recipe_fields(recipe)), is_family_set_(is_family_set) {}
 
   void read(const Leaf& leaf) {
     if (leaf.key == "precision" || leaf.key.starts_with("precision.")) return precision(leaf);
@@ -94,7 +46,7 @@ class Reader {
 
   void finish() {
     if (!precision_.empty()) finish_precision();
-    check_heads();
+    check_model();
     check_tokenizer();
     if (recipe_.optimizer.betas.size() != 2)
       mistake(origin("optimizer.betas"), "optimizer.betas: need two numbers");
@@ -125,17 +77,29 @@ class Reader {
   }
 
  private:
-  void check_heads() {
+  // Settings of the model that do not fit together; where one is from a size, that is said.
+  void check_model() {
     const ModelSection& m = recipe_.model;
-    if (m.dim % m.heads == 0) return;
-    const auto is_sizes = [&](const char* key) { return origin(key).ends_with(kSizeOrigin); };
-    const auto from = [&](const char* key) {
+    const models::ModelFamily* family = models::find_family(m.family);
+    if (!family || !family->misfit) return;
+    const auto misfit = family->misfit(m.settings);
+    if (!misfit) return;
+    const auto is_sizes = [&](std::string_view key) {
+      return origin("model." + std::string(key)).ends_with(kSizeOrigin);
+    };
+    const auto from = [&](std::string_view key) {
       return is_sizes(key) ? " of model.size " + m.size : "";
     };
-    const bool is_given = recipe_.origin.contains("model.heads") && !is_sizes("model.heads");
-    mistake(origin(is_given ? "model.heads" : "model.dim"),
-            fmt::format("model.heads: {} heads{} do not divide dim {}{}", m.heads,
-                        from("model.heads"), m.dim, from("model.dim")));
+    // Blamed is who was given by hand.
+    std::string blamed = "model." + std::string(misfit->key);
+    if (!recipe_.origin.contains(blamed) || is_sizes(misfit->key))
+      for (const models::ModelSetting& s : family->settings)
+        if (const std::string key = "model." + std::string(s.key);
+            misfit->text.find("{" + std::string(s.key) + "}") != std::string::npos &&
+            recipe_.origin.contains(key) && !is_sizes(s.key))
+          blamed = key;
+    mistake(origin(blamed),
+            fmt::format("model.{}: {}", misfit->key, models::text_of(*misfit, m.settings, from)));
   }
 
   // What a tokenizer cannot be made by, before any text is read.
@@ -171,8 +135,8 @@ class Reader {
   void check_groups() {
     const std::vector<ParameterGroup>& groups = recipe_.optimizer.groups;
     for (std::size_t i = groups.size(); i-- > 0 && !groups[i].lr && !groups[i].weight_decay;)
-      mistake(origin(kGroups),
-              fmt::format("{}[{}]: does nothing; need lr or weight_decay", kGroups, i));
+      mistake(origin(kGroupsKey),
+              fmt::format("{}[{}]: does nothing; need lr or weight_decay", kGroupsKey, i));
   }
 
   void check_master() {
@@ -306,9 +270,27 @@ class Reader {
   }
 
   void unknown(const Leaf& leaf) {
+    if (const std::string whose = families_with(leaf.key); !whose.empty()) {
+      // A family that the command line names leaves out what the file says of another.
+      if (!is_family_set_ || leaf.origin == kSetOrigin)
+        mistake(leaf.origin, fmt::format("{}: {} has no such key; {} has", leaf.key,
+                                         recipe_.model.family, whose));
+      return;
+    }
     const std::string meant = meant_key(leaf.key, fields_);
     mistake(leaf.origin,
             leaf.key + ": no such key" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+  }
+
+  // The families of models that have a key which this one has not.
+  static std::string families_with(std::string_view key) {
+    constexpr std::string_view kSection = "model.";
+    std::string found;
+    if (!key.starts_with(kSection)) return found;
+    for (const models::ModelFamily& f : models::families())
+      if (f.find(key.substr(kSection.size())))
+        found += (found.empty() ? "" : ", ") + std::string(f.name);
+    return found;
   }
 
   // JSON has no word for NaN and infinity.
@@ -381,7 +363,7 @@ class Reader {
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!leaf.value.is_string()) return wrong(leaf, "a text");
       const auto text = leaf.value.get<std::string>();
-      if (!f.choices.empty() &&
+      if (!f.choices.empty() && !(f.or_none && text.empty()) &&
           std::find(f.choices.begin(), f.choices.end(), text) == f.choices.end()) {
         const std::vector<std::string> words(f.choices.begin(), f.choices.end());
         const std::string near = nearest_name(text, words);
@@ -400,41 +382,31 @@ class Reader {
       using E = typename T::value_type;
       json list = leaf.value;
       if (std::is_same_v<E, std::string> && list.is_string()) list = json::array({list});
-      const auto fits = [](const json& v) {
-        return std::is_same_v<E, std::string> ? v.is_string() : v.is_number();
+      constexpr bool is_whole = std::is_same_v<E, std::int64_t>;
+      const auto fits = [&](const json& v) {
+        if (std::is_same_v<E, std::string>) return v.is_string();
+        if (is_whole ? !v.is_number_integer() : !v.is_number()) return false;
+        return f.least >= f.most || (v.get<double>() >= f.least && v.get<double>() <= f.most);
       };
-      if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
-        return wrong(leaf,
-                     std::is_same_v<E, std::string> ? "a list of texts" : "a list of numbers");
+      if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits)) {
+        const std::string range =
+            f.least < f.most ? fmt::format(", each {} to {}", f.least, f.most) : "";
+        return wrong(leaf, (std::is_same_v<E, std::string> ? "a list of texts"
+                            : is_whole                     ? "a list of whole numbers"
+                                                           : "a list of numbers") +
+                               range);
+      }
       target = list.get<T>();
     }
   }
 
   Recipe& recipe_;
   std::vector<RecipeField> fields_;
+  bool is_family_set_;
   json precision_ = json::object();
   std::map<std::string, std::string> precision_origin_;
   std::vector<std::pair<std::string, std::string>> mistakes_;
 };
-
-// A --set value is TOML where it parses as TOML, else the text itself.
-json override_value(const std::string& text) {
-  try {
-    const toml::table t = parse_toml("x = " + text);
-    if (t.size() == 1) return to_json(*t.get("x"));
-  } catch (const TomlError&) {
-  }
-  return text;
-}
-
-// A table given to --set is its keys, as in the file; [precision] takes tables whole.
-void spread(const std::string& key, const json& value, std::vector<Leaf>& into) {
-  const bool whole = key == "precision" || key.starts_with("precision.");
-  if (!value.is_object() || value.empty() || whole)
-    into.push_back({key, kSetOrigin, value, {}});
-  else
-    for (const auto& [inner, v] : value.items()) spread(key + "." + inner, v, into);
-}
 
 // A key that the command line sets twice, by two options or by an option and --set: nobody can say
 // which is meant.
@@ -489,24 +461,43 @@ void anchor_paths(Recipe& r) {
       .advice(near.empty() ? "a file *.toml; `aloft recipes` lists those in recipes/" : near);
 }
 
-// "[model] size" gives the numbers that no other key sets; given on the command line it beats those
-// of the file.
-void apply_size(Recipe& r) {
-  if (r.model.size.empty()) return;
-  const models::Gpt2Config c = models::gpt2_config(r.model.size);
+// The family that the leaves mean: the one that is named, or that of the size; null where neither
+// is known. What the command line says beats the file.
+struct FamilyMeant {
+  const models::ModelFamily* family = nullptr;
+  bool is_set = false;  // on the command line
+};
+FamilyMeant family_meant(const std::vector<Leaf>& leaves) {
+  FamilyMeant named, sized;
+  for (const Leaf& leaf : leaves) {
+    if (!leaf.value.is_string()) continue;
+    const auto text = leaf.value.get<std::string>();
+    if (leaf.key == "model.family") named = {models::find_family(text), leaf.origin == kSetOrigin};
+    if (leaf.key == "model.size") sized = {models::family_of_size(text), leaf.origin == kSetOrigin};
+  }
+  const bool size_beats = sized.family && sized.is_set && !named.is_set;
+  return named.family && !size_beats ? named : sized;
+}
+
+// "[model] size" gives the settings that no other key sets; given on the command line it beats
+// those of the file.
+void apply_size(Recipe& r, Reader& reader) {
+  ModelSection& m = r.model;
+  const models::ModelFamily* family = models::find_family(m.family);
+  if (m.size.empty() || !family) return;
   const std::string from = r.origin["model.size"];
-  const auto put = [&](const char* key, std::int64_t& to, std::int64_t value) {
-    const auto it = r.origin.find(key);
+  const models::ModelSize* size = family->size(m.size);
+  if (!size)
+    return reader.mistake(
+        from, fmt::format("model.size: {} is no {}, which model.family says", m.size, m.family));
+  for (const auto& [key, value] : size->settings) {
+    const std::string full = "model." + key;
+    const auto it = r.origin.find(full);
     const bool is_set = it != r.origin.end();
-    if (is_set && (from != kSetOrigin || it->second == kSetOrigin)) return;
-    to = value;
-    r.origin[key] = from + kSizeOrigin;
-  };
-  put("model.layers", r.model.layers, c.layers);
-  put("model.heads", r.model.heads, c.heads);
-  put("model.dim", r.model.dim, c.dim);
-  put("model.context", r.model.context, c.context);
-  put("model.vocab", r.model.vocab, c.vocab);
+    if (is_set && (from != kSetOrigin || it->second == kSetOrigin)) continue;
+    m.settings[key] = value;
+    r.origin[full] = from + kSizeOrigin;
+  }
 }
 
 }  // namespace
@@ -533,41 +524,27 @@ Override parse_override(std::string_view text) {
 Recipe parse_recipe(std::string_view text, std::string_view name,
                     const std::vector<Override>& overrides) {
   Recipe recipe;
-  std::vector<Leaf> leaves;
-  if (const int line = line_of_stray_unicode(text); line != 0)
-    throw UserError("E0714", "the recipe is not TOML")
-        .at(fmt::format("{}:{}", name, line))
-        .saw("a letter beyond ASCII outside quotes and comments");
-  try {
-    collect(parse_toml(text, name), "", name, leaves);
-  } catch (const TomlError& e) {
-    throw UserError("E0714", "the recipe is not TOML")
-        .at(e.line > 0 ? fmt::format("{}:{}", name, e.line) : std::string(name))
-        .saw(e.what());
-  }
-  for (const Override& o : overrides) {
-    // TOML and run.json hold UTF-8 only.
-    if (!is_utf8(o.key) || !is_utf8(o.value))
-      throw UserError("E0713", "--set needs KEY=VALUE in UTF-8")
-          .saw(in_quotes(o.key) + " = " + in_quotes(o.value));
-    spread(o.key, override_value(o.value), leaves);
-  }
+  std::vector<Leaf> leaves = leaves_of(text, name, overrides);
   // tokenizer = "char" is short for tokenizer = { kind = "char" }.
   for (Leaf& leaf : leaves)
     if (leaf.key == "data.tokenizer" && leaf.value.is_string()) leaf.key = "data.tokenizer.kind";
-  Reader reader(recipe);
+  const FamilyMeant meant = family_meant(leaves);
+  if (meant.family) {
+    recipe.model.family = meant.family->name;
+    recipe.model.settings = meant.family->defaults();
+  }
+  const std::string family = recipe.model.family;
+  Reader reader(recipe, meant.is_set);
   refuse_contradictions(leaves, reader);
   for (const Leaf& leaf : leaves) reader.read(leaf);
   // As torch.optim.SGD.
   if (recipe.optimizer.kind == "sgd" && !recipe.origin.contains("optimizer.momentum"))
     recipe.optimizer.momentum = 0;
-  try {
-    apply_size(recipe);
-  } catch (const UserError& e) {
-    reader.mistake(recipe.origin["model.size"],
-                   fmt::format("model.size: {}; need one of {}", e.headline(),
-                               join(models::gpt2_names(), ", ")));
+  if (recipe.model.family != family) {  // the size that the command line names is of another one
+    recipe.model.family = family;
+    recipe.origin["model.family"] = recipe.origin["model.size"] + kSizeOrigin;
   }
+  apply_size(recipe, reader);
   reader.finish();
   return recipe;
 }

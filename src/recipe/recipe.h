@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "data/pack.h"
 #include "frontend/optimizer.h"
-#include "models/gpt2.h"
+#include "models/model_spec.h"
 #include "precision/recipe.h"
 #include "scalar/schedule.h"
 
@@ -19,13 +19,14 @@ namespace aloft {
 
 // [model]. What each key means, and what it may be, is in `aloft recipes`.
 struct ModelSection {
-  std::string family = "gpt2";  // the architecture
-  std::string size;  // "gpt2-124m": layers, heads, dim, vocab, context of a published size
-  std::int64_t layers = 6, heads = 8, dim = 256, context = 256;  // dim: a token's; context: tokens
-  std::int64_t vocab = 0;                                        // 0: the tokenizer's
-  double dropout = 0;                       // share of the activations that is left out
-  double init_std = 0.02, norm_eps = 1e-5;  // of the first weights; in the norms
-  bool bias = true, tied = true;  // of linear layers and norms; output weights are the embedding's
+  ModelSection();          // the first family of the catalogue, as a recipe begins with it
+  std::string family;      // the architecture: a name of models/catalog.inc
+  std::string size;        // "gpt2-124m": the settings of a published size
+  SettingValues settings;  // all of the family's; 0 of what is the data's to say: as it says
+
+  // A setting that is a whole number, or what 0 of it stands for; `otherwise` where the family has
+  // none of the key.
+  std::int64_t whole(std::string_view key, std::int64_t otherwise = 0) const;
 };
 
 // [data].
@@ -123,6 +124,12 @@ Device* device_of(const Recipe& recipe);
 // Whether its kind of update reads momentum and nesterov.
 bool reads_momentum(const OptimizerSection& optimizer);
 scalar::ScheduleRule schedule_rule(const Recipe& recipe);
-models::Gpt2Config model_config(const Recipe& recipe, std::int64_t tokenizer_vocab);
+// The family and the settings as they stand, those of the data perhaps 0.
+models::ModelSpec model_spec(const Recipe& recipe);
+// The same with what the data says: values of settings by key, such as vocab. UserError E0716 where
+// a setting says otherwise.
+models::ModelSpec model_spec(const Recipe& recipe, const SettingValues& of_data);
+// Tokens of an example: the context of a model that reads sequences, 1 of any other.
+std::int64_t tokens_an_example(const Recipe& recipe);
 
 }  // namespace aloft

@@ -1,33 +1,79 @@
 #include "recipe/recipe_fields.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "base/process.h"
 
 namespace aloft {
 
+namespace {
+
+constexpr std::string_view kOtherWeights = "the weights would mean something else";
+
+std::vector<std::string_view> names_of_sizes() {
+  std::vector<std::string_view> names;
+  for (const models::ModelFamily& f : models::families())
+    for (const models::ModelSize& size : f.sizes)
+      names.insert(names.end(), size.names.begin(), size.names.end());
+  return names;
+}
+
+std::vector<std::string_view> names_of_families() {
+  std::vector<std::string_view> names;
+  for (const models::ModelFamily& f : models::families()) names.push_back(f.name);
+  return names;
+}
+
+// What a setting of the model means to a run that goes on.
+std::pair<OnResume, std::string_view> on_resume(const models::SettingRole& role) {
+  // What the data's comes to is compared with the checkpoint's model.
+  if (role.is_of_data) return {OnResume::Free, ""};
+  if (role.is_of_start)
+    return {OnResume::Fixed,
+            "the weights were drawn with it when the run began; it changes none now"};
+  const std::string_view text = role.resumed.empty() ? kOtherWeights : role.resumed;
+  return {role.may_change ? OnResume::Changes : OnResume::Fixed, text};
+}
+
+// The keys of [model]: those of its family, where there is such a family.
+std::vector<RecipeField> fields_of_model(ModelSection& m) {
+  std::vector<RecipeField> out = {
+      {OnResume::Fixed, "model.family", "architecture", &m.family, 0, 0, names_of_families(), false,
+       kOtherWeights},
+      {OnResume::Free, "model.size", "a published size; other keys override it", &m.size, 0, 0,
+       names_of_sizes(), true}};
+  const models::ModelFamily* family = models::find_family(m.family);
+  if (!family) return out;
+  for (const models::ModelSetting& s : family->settings) {
+    const auto [means, text] = on_resume(s.role);
+    RecipeField f{means,
+                  "model." + std::string(s.key),
+                  s.meaning,
+                  {},
+                  s.limits.least,
+                  s.limits.most,
+                  s.limits.words,
+                  false,
+                  text};
+    if (s.role.is_of_data) f.least = 0;
+    std::visit([&](auto& value) { f.target = &value; }, m.settings.find(s.key)->second);
+    out.push_back(std::move(f));
+  }
+  return out;
+}
+
 // One row a key: long, and nothing but a table.
 // NOLINTNEXTLINE(readability-function-size)
-std::vector<RecipeField> recipe_fields(Recipe& r) {
+std::vector<RecipeField> fields_of_sections(Recipe& r) {
   constexpr double kMany = 1e15;
   using enum OnResume;
-  ModelSection& m = r.model;
   DataSection& d = r.data;
   OptimizerSection& o = r.optimizer;
   ScheduleSection& s = r.schedule;
   TrainSection& t = r.train;
   return {
-      {Fixed, "model.family", "architecture", &m.family, 0, 0, {"gpt2"}},
-      {Free, "model.size", "a published size, such as gpt2-124m; other keys override it", &m.size},
-      {Fixed, "model.layers", "transformer blocks", &m.layers, 1, 1000},
-      {Fixed, "model.heads", "attention heads; divides dim", &m.heads, 1, 1024},
-      {Fixed, "model.dim", "width", &m.dim, 1, 65536},
-      {Fixed, "model.context", "longest sequence, in tokens", &m.context, 1, 1 << 20},
-      {Free,  // what it comes to is compared with the checkpoint's model
-       "model.vocab", "rows of the token table; 0: the tokenizer's", &m.vocab, 0, 1 << 24},
-      {Changes, "model.dropout", "probability", &m.dropout, 0, 0.99},
-      {Fixed, "model.init_std", "standard deviation of the first weights", &m.init_std, 0, 10},
-      {Fixed, "model.norm_eps", "layer norm's epsilon", &m.norm_eps, 1e-12, 1},
-      {Fixed, "model.bias", "biases in projections and norms", &m.bias},
-      {Fixed, "model.tied", "the head is the token table", &m.tied},
       {Data, "data.text", "files, folders, globs", &d.text},
       {Data, "data.train_tokens", "a token shard or .bin file, instead of text", &d.train_tokens},
       {Data, "data.validation_tokens", "the same for validation", &d.validation_tokens},
@@ -122,6 +168,15 @@ std::vector<RecipeField> recipe_fields(Recipe& r) {
       {Changes, "train.skip_passes",
        "passes left out, such as fuse-elementwise; see `aloft passes`", &t.skip_passes},
   };
+}
+
+}  // namespace
+
+std::vector<RecipeField> recipe_fields(Recipe& recipe) {
+  std::vector<RecipeField> out = fields_of_model(recipe.model);
+  std::vector<RecipeField> rest = fields_of_sections(recipe);
+  std::move(rest.begin(), rest.end(), std::back_inserter(out));
+  return out;
 }
 
 }  // namespace aloft

@@ -25,21 +25,27 @@ enum class OnResume {
 };
 
 struct RecipeField {
-  using Target =
-      std::variant<std::int64_t*, std::uint64_t*, std::int32_t*, double*, bool*, std::string*,
-                   std::vector<std::string>*, std::vector<double>*, std::vector<ParameterGroup>*>;
+  using Target = std::variant<std::int64_t*, std::uint64_t*, std::int32_t*, double*, bool*,
+                              std::string*, std::vector<std::string>*, std::vector<double>*,
+                              std::vector<std::int64_t>*, std::vector<ParameterGroup>*>;
   OnResume on_resume;
-  std::string_view key;  // "train.batch"
+  std::string key;  // "train.batch"
   std::string_view doc;
   Target target;
   double least = 0, most = 0;                  // numbers: allowed range, where least < most
   std::vector<std::string_view> choices = {};  // strings: allowed words; empty: any
+  bool or_none = false;                        // strings: "" is allowed besides the words
+  std::string_view resumed = {};               // of a setting: what meaning_on_resume() says
 };
 
 // Limits that the optimizer's numbers and those of its groups share.
 inline constexpr double kMostRate = 1e6, kMostDecay = 1e3;
 
-// Every key but those of [precision], which precision/ reads.
+// What another value of the key means for a run that goes on, or why it is refused; "" where it
+// means nothing (OnResume::Free).
+std::string_view meaning_on_resume(const RecipeField& field);
+
+// Every key but those of [precision], which precision/ reads; of [model] those of its family.
 std::vector<RecipeField> recipe_fields(Recipe& recipe);
 
 }  // namespace aloft

@@ -184,23 +184,4 @@ Device* device_of(const Recipe& r) {
   }
 }
 
-models::Gpt2Config model_config(const Recipe& r, std::int64_t tokenizer_vocab) {
-  models::Gpt2Config c;
-  c.layers = r.model.layers;
-  c.heads = r.model.heads;
-  c.dim = r.model.dim;
-  c.context = r.model.context;
-  c.vocab = r.model.vocab > 0 ? r.model.vocab : tokenizer_vocab;
-  c.dropout = r.model.dropout;
-  c.init_deviation = r.model.init_std;
-  c.norm_eps = r.model.norm_eps;
-  c.bias = r.model.bias;
-  c.tied = r.model.tied;
-  if (c.vocab < tokenizer_vocab)
-    throw UserError("E0716", "the model's vocabulary is smaller than the tokenizer's")
-        .saw(fmt::format("model.vocab = {}, tokenizer: {}", c.vocab, tokenizer_vocab))
-        .need("at least the tokenizer's, or 0 to take it");
-  return c;
-}
-
 }  // namespace aloft

@@ -38,7 +38,6 @@ std::string shown(const json& value, std::size_t most = 120) {
 }
 
 constexpr std::string_view kRule = "optimizer.kind";
-constexpr std::string_view kOtherWeights = "the weights would mean something else";
 constexpr std::string_view kOtherIds = "another tokenizer gives every id another meaning";
 constexpr std::string_view kOtherCurve =
     "the rate goes on along another curve, from where this step lies";
@@ -50,16 +49,6 @@ struct Meaning {
 // What another value means for a run that goes on: of keys that change it, what becomes of it from
 // here on; of keys that are refused, why. Those that change nothing have no row.
 constexpr Meaning kMeanings[] = {
-    {"model.family", kOtherWeights},
-    {"model.layers", kOtherWeights},
-    {"model.heads", "the weights would mean something else: they would be cut into other heads"},
-    {"model.dim", kOtherWeights},
-    {"model.context", kOtherWeights},
-    {"model.dropout", "so much is left out in every step; the weights go on as they are"},
-    {"model.init_std", "the weights were drawn with it when the run began; it changes none now"},
-    {"model.norm_eps", kOtherWeights},
-    {"model.bias", kOtherWeights},
-    {"model.tied", kOtherWeights},
     {"data.text", "the run's place in the data lies in other text"},
     {"data.train_tokens", "the run's place in the data lies in other tokens"},
     {"data.validation_tokens", "validation losses do not compare with those before"},
@@ -105,6 +94,12 @@ constexpr Meaning kMeanings[] = {
     {"train.seed", "the samples' order is another: some come again; dropout's draws go on"},
     {"train.skip_passes", "the same step, compiled another way: last bits may differ"},
 };
+
+std::string_view meaning_of(std::string_view key) {
+  for (const Meaning& m : kMeanings)
+    if (m.key == key) return m.text;
+  return "";
+}
 
 // A line of say_changes, and a second one where it would be too long.
 std::string line_of(std::string_view key, const json& before, const json& now,
@@ -175,10 +170,8 @@ std::string RecipeChange::str() const {
   return fmt::format("{}: {}, now {}", key, shown(before), shown(now));
 }
 
-std::string_view meaning_on_resume(std::string_view key) {
-  for (const Meaning& m : kMeanings)
-    if (m.key == key) return m.text;
-  return "";
+std::string_view meaning_on_resume(const RecipeField& field) {
+  return field.resumed.empty() ? meaning_of(field.key) : field.resumed;
 }
 
 std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) {
@@ -186,13 +179,14 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
   // As the record has it: paths may be bytes that it cannot keep.
   const json after = parse_json(json_text(json_of(now))), plain = json_of(defaults);
   std::vector<RecipeChange> changes;
-  const auto compare = [&](std::string_view key, OnResume meaning) {
+  const auto compare = [&](std::string_view key, OnResume meaning, std::string_view text) {
     json was = value_at(before, key);
     if (was.is_null()) was = value_at(plain, key);
     json is = value_at(after, key);
     for (json* value : {&was, &is})
       if (value->is_object()) value->erase("auto_reason");  // why `auto` chose it decides nothing
-    if (was != is) changes.push_back({std::string(key), meaning, std::move(was), std::move(is)});
+    if (was != is)
+      changes.push_back({std::string(key), meaning, std::move(was), std::move(is), text});
   };
   // A momentum that comes or goes is another update rule.
   const auto is_other_rule = [&](const RecipeChange& c) {
@@ -201,10 +195,10 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
   };
   for (const RecipeField& f : recipe_fields(copy))
     if (f.key != "train.steps" || now.train.epochs == 0)  // else they follow, and the data decides
-      compare(f.key, f.on_resume);
-  compare("precision", OnResume::Fixed);
+      compare(f.key, f.on_resume, meaning_on_resume(f));
+  compare("precision", OnResume::Fixed, meaning_of("precision"));
   for (RecipeChange& c : changes)
-    if (is_other_rule(c)) c.meaning = OnResume::Fixed;
+    if (is_other_rule(c)) c.meaning = OnResume::Fixed, c.text = meaning_of(kRule);
   return changes;
 }
 
@@ -228,7 +222,7 @@ void refuse_fixed(const std::vector<RecipeChange>& changes, bool has_checkpoint)
     if (c.meaning == OnResume::Fixed) {
       e.add_line("saw", c.str());
       const std::string_view why =
-          has_checkpoint ? meaning_on_resume(c.key == "optimizer.momentum" ? kRule : c.key)
+          has_checkpoint ? c.text
                          : "the run is recorded as another one; it has nothing to go on from yet";
       if (std::find(reasons.begin(), reasons.end(), why) == reasons.end()) reasons.push_back(why);
     }
@@ -249,8 +243,7 @@ void refuse_other_model(const std::vector<std::string>& differences) {
 void say_other_data(std::string_view headline, const std::vector<RecipeChange>& changes) {
   std::string lines;
   for (const RecipeChange& c : changes)
-    if (c.meaning == OnResume::Data)
-      lines += line_of(c.key, c.before, c.now, meaning_on_resume(c.key));
+    if (c.meaning == OnResume::Data) lines += line_of(c.key, c.before, c.now, c.text);
   log_warning("{}: going on with the new data, as --force says{}{}", headline,
               lines.empty() ? "" : ":", lines);
 }
@@ -258,11 +251,10 @@ void say_other_data(std::string_view headline, const std::vector<RecipeChange>& 
 void say_changes(const std::vector<RecipeChange>& changes, const json& before, const Recipe& now,
                  std::optional<StandingRun> stands) {
   // A run that begins anew has nothing that would go on otherwise.
-  const auto meaning = [&](std::string_view key) { return stands ? meaning_on_resume(key) : ""; };
   const auto lines_of = [&](OnResume which) {
     std::string text;
     for (const RecipeChange& c : changes)
-      if (c.meaning == which) text += line_of(c.key, c.before, c.now, meaning(c.key));
+      if (c.meaning == which) text += line_of(c.key, c.before, c.now, stands ? c.text : "");
     return text;
   };
   const std::string course = lines_of(OnResume::Course);

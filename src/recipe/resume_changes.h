@@ -17,7 +17,8 @@ struct RecipeChange {
   std::string key;
   OnResume meaning;
   nlohmann::json before, now;
-  std::string str() const;  // "optimizer.lr: 0.001, now 0.0005"
+  std::string_view text = {};  // meaning_on_resume()
+  std::string str() const;     // "optimizer.lr: 0.001, now 0.0005"
 };
 
 // The keys whose values differ from those of run.json's "recipe", in the order of the fields. A key
@@ -49,9 +50,5 @@ struct StandingRun {
 // run.json.
 void say_changes(const std::vector<RecipeChange>& changes, const nlohmann::json& before,
                  const Recipe& now, std::optional<StandingRun> stands);
-
-// What another value of the key means for a run that goes on, or why it is refused; "" where it
-// means nothing (OnResume::Free).
-std::string_view meaning_on_resume(std::string_view key);
 
 }  // namespace aloft

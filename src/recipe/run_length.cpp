@@ -8,7 +8,7 @@ namespace aloft {
 std::int64_t windows_of(const Recipe& recipe, std::uint64_t train_tokens) {
   if (train_tokens == 0) return 0;
   return static_cast<std::int64_t>((train_tokens - 1) /
-                                   static_cast<std::uint64_t>(recipe.model.context));
+                                   static_cast<std::uint64_t>(tokens_an_example(recipe)));
 }
 
 std::int64_t windows_a_step(const Recipe& recipe) {
@@ -16,7 +16,7 @@ std::int64_t windows_a_step(const Recipe& recipe) {
 }
 
 std::int64_t tokens_a_step(const Recipe& recipe) {
-  return windows_a_step(recipe) * recipe.model.context;
+  return windows_a_step(recipe) * tokens_an_example(recipe);
 }
 
 double epochs_of(const Recipe& recipe, std::uint64_t train_tokens, RunPlace place) {

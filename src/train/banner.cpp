@@ -16,12 +16,9 @@ std::string line(std::string_view label, const std::string& text) {
 }
 
 std::string model_line(const Session& s) {
-  const models::Gpt2Config& c = s.config;
-  return line(
-      "model",
-      fmt::format("{}: {} layers, dim {}, {} heads, context {}, vocabulary {}: {} parameters",
-                  s.recipe.model.family, c.layers, c.dim, c.heads, c.context, grouped(c.vocab),
-                  human_count(static_cast<double>(c.parameter_count()))));
+  return line("model",
+              fmt::format("{}: {} parameters", models::describe(s.spec),
+                          human_count(static_cast<double>(models::parameter_count(*s.model)))));
 }
 
 std::string data_line(const Dataset& data) {
@@ -40,7 +37,7 @@ std::string data_line(const Dataset& data) {
 std::string length_line(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   const std::int64_t each = tokens_a_step(r);
-  std::string batch = fmt::format("{} x {}", r.train.batch, r.model.context);
+  std::string batch = fmt::format("{} x {}", r.train.batch, tokens_an_example(r));
   if (r.train.accumulate > 1) batch += fmt::format(" x {} micro-batches", r.train.accumulate);
   const std::int64_t tokens = f.tokens_before + each * (r.train.steps - f.begin.step);
   const bool is_one_size = f.tokens_before == each * f.begin.step;

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "checkpoint/choices_json.h"
-#include "infer/model_json.h"
+#include "models/model_json.h"
 #include "plan/lifetime.h"
 #include "recipe/missing_types.h"
 #include "recipe/recipe_json.h"
@@ -27,8 +27,8 @@ json run_record(const Session& s, const DatasetInfo& data, const Programs* progr
                  {"mode", s.recipe.train.mode},
                  {"recipe", json_of(s.recipe)},
                  {"origin", s.recipe.origin},
-                 {"model", json_of(s.config)},
-                 {"parameters", s.config.parameter_count()},
+                 {"model", models::json_of(s.spec)},
+                 {"parameters", models::parameter_count(*s.model)},
                  {"policy", s.model->policy().str()},
                  {"missing_types", missing_types(*s.model)},
                  {"choices", json_of(s.choices)},

@@ -66,7 +66,7 @@ void warn_of_few_windows(const Recipe& recipe, std::uint64_t train_tokens) {
       "the training text is {} window{} of {} tokens and a step takes {}: every step reads all of "
       "it more than once; more text, a smaller train.batch or model.context, or data.sampling = "
       "random",
-      windows, windows == 1 ? "" : "s", recipe.model.context, a_step);
+      windows, windows == 1 ? "" : "s", tokens_an_example(recipe), a_step);
 }
 
 class Resumption {
@@ -213,8 +213,7 @@ class Resumption {
     if (data_record_.is_object() ? is_same_data(data_record_, now) : has_known_counts(info)) return;
     UserError e("E0818", "the data of the run is not what it was");
     for (const RecipeChange& c : changes_)
-      if (c.meaning == OnResume::Data)
-        e.add_line("saw", fmt::format("{}: {}", c.str(), meaning_on_resume(c.key)));
+      if (c.meaning == OnResume::Data) e.add_line("saw", fmt::format("{}: {}", c.str(), c.text));
     for (const std::string& line : data_differences(data_record_, now)) e.add_line("saw", line);
     if (!data_record_.is_object())
       e.add_line("saw", fmt::format("tokens {} in run.json, now {}", json_text(known_counts()),
@@ -280,13 +279,13 @@ RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json
                    const CheckpointMeta* from) {
   const bool counts_epochs = recipe.train.epochs > 0;  // then the data decides
   if (!counts_epochs) check_length(recipe);
-  need_memory_for(recipe, 0);  // before any text is read
+  need_memory_for(recipe, SettingValues());  // before any text is read
   RunStart start = options.resume && !known.is_null()
                        ? Resumption(recipe, options, known, from).start()
                        : new_run(recipe, options);
   if (counts_epochs) check_length(start.recipe);
   // A context that the text does not fill, before a plan is made for it.
-  const auto context = static_cast<std::uint64_t>(recipe.model.context);
+  const auto context = static_cast<std::uint64_t>(tokens_an_example(recipe));
   static_cast<void>(WindowOrder(start.data.train.size(), context, {}));
   warn_of_few_windows(start.recipe, start.data.train.size());
   return start;

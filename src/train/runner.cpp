@@ -14,7 +14,7 @@
 namespace aloft {
 namespace {
 
-Tensor loss_of(const models::Gpt2& model, const Tensor& tokens, const Tensor& targets) {
+Tensor loss_of(const models::CausalLm& model, const Tensor& tokens, const Tensor& targets) {
   ModuleScope scope("", model.policy());
   return model.loss(tokens, targets);
 }
@@ -30,17 +30,17 @@ StepResult train_step(const Tensor& loss, Optimizer& optimizer) {
 // While one lives, the model is in evaluation mode and nothing is recorded for backward.
 class Evaluating {
  public:
-  explicit Evaluating(models::Gpt2& model) : model_(model) { model_.eval(); }
+  explicit Evaluating(models::CausalLm& model) : model_(model) { model_.eval(); }
   ~Evaluating() { model_.train(); }
 
  private:
-  models::Gpt2& model_;
+  models::CausalLm& model_;
   NoGrad no_grad_;
 };
 
 class GraphRunner : public Runner {
  public:
-  GraphRunner(models::Gpt2& model, Optimizer& optimizer, const RunnerOptions& options)
+  GraphRunner(models::CausalLm& model, Optimizer& optimizer, const RunnerOptions& options)
       : programs_(options.threads, options.pipeline, options.choices) {
     programs_.load_ahead();
     const Shape shape{Dim::symbolic("B", options.batch), options.context};
@@ -127,7 +127,7 @@ class GraphRunner : public Runner {
 
 class EagerRunner : public Runner {
  public:
-  EagerRunner(models::Gpt2& model, Optimizer& optimizer, const RunnerOptions& options)
+  EagerRunner(models::CausalLm& model, Optimizer& optimizer, const RunnerOptions& options)
       : model_(model), optimizer_(optimizer), options_(options) {
     if (options.threads > 0) host_threads().set_count(options.threads);
   }
@@ -170,7 +170,7 @@ class EagerRunner : public Runner {
     return Tensor(&eager_session(), t.id(), t.held());
   }
 
-  models::Gpt2& model_;
+  models::CausalLm& model_;
   Optimizer& optimizer_;
   RunnerOptions options_;
   const Batch* batch_ = nullptr;
@@ -192,12 +192,12 @@ StepNumbers Runner::step(const Batch& batch) {
   return numbers();
 }
 
-std::unique_ptr<Runner> graph_runner(models::Gpt2& model, Optimizer& optimizer,
+std::unique_ptr<Runner> graph_runner(models::CausalLm& model, Optimizer& optimizer,
                                      const RunnerOptions& options) {
   return std::make_unique<GraphRunner>(model, optimizer, options);
 }
 
-std::unique_ptr<Runner> eager_runner(models::Gpt2& model, Optimizer& optimizer,
+std::unique_ptr<Runner> eager_runner(models::CausalLm& model, Optimizer& optimizer,
                                      const RunnerOptions& options) {
   return std::make_unique<EagerRunner>(model, optimizer, options);
 }

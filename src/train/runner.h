@@ -12,7 +12,7 @@
 
 #include "data/loader.h"
 #include "frontend/optimizer.h"
-#include "models/gpt2.h"
+#include "models/model.h"
 #include "passes/pipeline.h"
 
 namespace aloft {
@@ -60,9 +60,9 @@ class Runner {
 
 // The variables may be descriptions (frontend/description.h) until start().
 
-std::unique_ptr<Runner> graph_runner(models::Gpt2& model, Optimizer& optimizer,
+std::unique_ptr<Runner> graph_runner(models::CausalLm& model, Optimizer& optimizer,
                                      const RunnerOptions& options);
-std::unique_ptr<Runner> eager_runner(models::Gpt2& model, Optimizer& optimizer,
+std::unique_ptr<Runner> eager_runner(models::CausalLm& model, Optimizer& optimizer,
                                      const RunnerOptions& options);
 
 }  // namespace aloft

@@ -21,7 +21,7 @@ std::string places_of_patterns(const Recipe& recipe) {
 }
 
 void make_model(Session& s) {
-  s.model = std::make_unique<models::Gpt2>(s.config);
+  s.model = models::make_causal_lm(s.spec);
   try {
     s.optimizer = std::make_unique<Optimizer>(
         amp::prepare(*s.model, optimizer_spec(s.recipe), s.recipe.precision));
@@ -33,12 +33,12 @@ void make_model(Session& s) {
 }
 }  // namespace
 
-Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
+Session open_session(const Recipe& recipe, const SettingValues& of_data,
                      const std::function<MeasuredRates()>& measure, Choices choices) {
   Session s;
   s.choices = std::move(choices);
   s.recipe = recipe;
-  s.config = model_config(recipe, tokenizer_vocab);
+  s.spec = model_spec(recipe, of_data);
   if (recipe.train.threads > 0) host_threads().set_count(static_cast<int>(recipe.train.threads));
   std::function<MeasuredRates()> noted;
   if (measure) noted = [&] { return s.rates.emplace(measure()); };
@@ -53,7 +53,7 @@ void make_values(Session& s) {
   manual_seed(s.recipe.train.seed);
   Session twin;
   twin.recipe = s.recipe;
-  twin.config = s.config;
+  twin.spec = s.spec;
   make_model(twin);
   take_values(variables_of(*s.model, *s.optimizer), variables_of(*twin.model, *twin.optimizer));
 }
@@ -61,7 +61,7 @@ void make_values(Session& s) {
 std::unique_ptr<Runner> make_runner(Session& s) {
   const TrainSection& train = s.recipe.train;
   const RunnerOptions o{train.batch,
-                        s.config.context,
+                        s.model->context(),
                         static_cast<int>(train.threads),
                         {train.skip_passes},
                         s.choices.values()};

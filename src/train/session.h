@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "frontend/optimizer.h"
-#include "models/gpt2.h"
+#include "models/model_spec.h"
 #include "recipe/recipe.h"
 #include "recipe/settle_precision.h"
 #include "train/runner.h"
@@ -22,16 +22,16 @@ struct Session {
   Recipe recipe;                       // precision settled
   std::optional<MeasuredRates> rates;  // what was measured for that
   Choices choices;                     // made by measurement, here or as they were recorded
-  models::Gpt2Config config;
+  models::ModelSpec spec;              // with what the data says
   // Described only, until make_values().
-  std::unique_ptr<models::Gpt2> model;
+  std::unique_ptr<models::CausalLm> model;
   std::unique_ptr<Optimizer> optimizer;
 };
 
-// `tokenizer_vocab`: pieces of the recipe's tokenizer, 0 where it has none. Sets the number of
-// OpenMP threads as the recipe says. What `choices` has is not measured. UserErrors of recipe.h,
+// `of_data`: what the recipe's data says (model_spec()). Sets the number of OpenMP threads as the
+// recipe says. What `choices` has is not measured. UserErrors of recipe.h,
 // amp.h and settle_precision().
-Session open_session(const Recipe& recipe, std::int64_t tokenizer_vocab,
+Session open_session(const Recipe& recipe, const SettingValues& of_data,
                      const std::function<MeasuredRates()>& measure, Choices choices = {});
 
 // The runner of train.mode, with its programs planned where it has some.

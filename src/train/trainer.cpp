@@ -12,7 +12,7 @@
 #include "checkpoint/health.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
-#include "infer/model_json.h"
+#include "models/model_json.h"
 #include "recipe/memory_need.h"
 #include "recipe/missing_types.h"
 #include "recipe/recipe_json.h"
@@ -47,17 +47,18 @@ class Training {
         saver_(directory_, recipe.train),
         from_(options.resume ? saver_.to_resume(options.force) : std::nullopt),
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
-        session_(open_session(start_.recipe, vocabulary_of(recipe, data_), options.measure,
-                              start_.choices)),
+        session_(
+            open_session(start_.recipe, facts_of(recipe, data_), options.measure, start_.choices)),
         listeners_(listeners_of({options, session_, data_, directory_, result_.sample}),
                    options.listeners) {
     if (from_)
-      refuse_other_model(model_differences(from_->meta, json_of(config_), model_->policy().str()));
+      refuse_other_model(
+          model_differences(from_->meta, models::json_of(session_.spec), model_->policy().str()));
     if (from_)
       refuse_other_types(from_->meta.missing_types, missing_types(*model_),
                          recorded_device(directory_.known()));
-    maker_.emplace(*optimizer_, recipe_.train.accumulate, config_.context);
-    const auto vocab = static_cast<std::int32_t>(config_.vocab);
+    maker_.emplace(*optimizer_, recipe_.train.accumulate, model_->context());
+    const auto vocab = static_cast<std::int32_t>(model_->vocab());
     data_.train = data_.train.with_vocab(vocab);
     if (data_.validation) data_.validation = data_.validation->with_vocab(vocab);
     result_.bytes_a_token = bytes_a_validation_token(data_);
@@ -112,7 +113,7 @@ class Training {
   TokenLoaderOptions loader_options() const {
     TokenLoaderOptions o;
     o.batch = recipe_.train.batch;
-    o.context = config_.context;
+    o.context = model_->context();
     o.order.seed = recipe_.train.seed;
     o.order.sampling = recipe_.data.sampling == "random" ? Sampling::Random : Sampling::Windows;
     o.position = position_;
@@ -179,7 +180,7 @@ class Training {
 
   void go_on() {
     if (from_) {
-      load_checkpoint(from_->path, json_of(config_), *model_, {*optimizer_});
+      load_checkpoint(from_->path, models::json_of(session_.spec), *model_, {*optimizer_});
       result_.skipped = optimizer_->skipped->buffer->read_one<std::int64_t>();
       log_info("resuming after step {} from {}", step_, from_->path.string());
       saver_.announce_removals(step_, keep_changes(recipe_of_save(), recipe_));
@@ -262,7 +263,7 @@ class Training {
     result_.median_step_s = rate_.median();
     if (result_.median_step_s > 0)
       result_.tokens_per_s =
-          static_cast<double>(recipe_.train.batch * recipe_.train.accumulate * config_.context) /
+          static_cast<double>(recipe_.train.batch * recipe_.train.accumulate * model_->context()) /
           result_.median_step_s;
   }
 
@@ -300,7 +301,7 @@ class Training {
     if (validation_ || !data_.validation) return;
     listeners_.tell(&Listener::evaluation_begun, EvaluationBegun{step_});
     const std::optional<double> loss = mean_loss(*runner_, *data_.validation, recipe_.train.batch,
-                                                 config_.context, recipe_.train.eval_batches);
+                                                 model_->context(), recipe_.train.eval_batches);
     if (!loss) return;
     validation_ = result_.val_loss = loss;
     health_->validation(*loss);
@@ -346,7 +347,7 @@ class Training {
     meta.time_s = time_;
     meta.policy = model_->policy().str();
     meta.choices = session_.choices;
-    meta.model = json_of(config_);
+    meta.model = models::json_of(session_.spec);
     meta.recipe = json_of(recipe_);
     meta.data = start_.data_record;
     meta.data.erase("files");
@@ -452,8 +453,7 @@ class Training {
   Dataset& data_ = start_.data;
   Session session_;
   const Recipe& recipe_ = session_.recipe;
-  const models::Gpt2Config& config_ = session_.config;
-  std::unique_ptr<models::Gpt2>& model_ = session_.model;
+  std::unique_ptr<models::CausalLm>& model_ = session_.model;
   std::unique_ptr<Optimizer>& optimizer_ = session_.optimizer;
   TrainResult result_;
   Listeners listeners_;

@@ -39,9 +39,9 @@ class Verbs(ProgramTest):
         self.assertRegex(said, "cannot begin from a Hugging Face folder: .*generate.*score.*C\\+\\+")
         self.assertRegex(said, r"recipes/README\.md")
         page = (ROOT / "recipes" / "README.md").read_text()
-        calls = re.findall(r"\bmodels::(\w+_gpt2\w*)", page)
+        calls = re.findall(r"\bmodels::(\w+_huggingface\w*)", page)
         header = (ROOT / "src" / "models" / "huggingface.h").read_text()
-        self.assertEqual(set(calls), {"open_gpt2_folder", "load_gpt2", "save_gpt2_folder"})
+        self.assertEqual(set(calls), {"open_huggingface", "load_huggingface", "save_huggingface"})
         for call in calls:
             self.assertRegex(header, rf"\b{call}\(")
 
@@ -403,7 +403,7 @@ class Verbs(ProgramTest):
 
     def test_a_run_introduces_itself(self):
         done = self.aloft("train", "tiny.toml", "--out", "introduced", "--set", "train.epochs=0.5")
-        for said in ("gpt2: 1 layers, dim 16, 2 heads, context 8, vocabulary 256", "training tokens",
+        for said in ("gpt2: layers 1, heads 2, dim 16, hidden 64, context 8, vocab 256", "training tokens",
                      "44 steps of 16 tokens (2 x 8)", "0.503 epochs", "O2:bf16, no loss scale",
                      "asked for by tiny.toml:12", "planned for the step", "introduced: metrics.jsonl",
                      "1.00 bytes a token", "perplexity"):
@@ -435,7 +435,7 @@ class Verbs(ProgramTest):
         self.aloft("data", "build", "tiny.toml")  # nothing is left to prepare
         done = self.aloft("train", "tiny.toml", "--out", "first-line")
         said = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
-        self.assertRegex(said[0], "^model +gpt2: 1 layers")
+        self.assertRegex(said[0], "^model +gpt2: layers 1")
         [products] = [line for line in said if "GFLOP/s" in line]
         self.assertRegex(products, r"^products +f32 \d+, bf16 \d+ GFLOP/s \([\d.]+x\), "
                                    "(measured now|as measured before)")
@@ -468,7 +468,7 @@ class Verbs(ProgramTest):
             logits[p] = array.array("f", raw[8 + length + first:8 + length + last])
         size = max(map(abs, logits["O0"]))
         difference = max(abs(a - b) for a, b in zip(*logits.values()))
-        # One block's 14 roundings to bf16 and 5 others (tests/parity/gpt2_test.cpp names them), by
+        # One block's 14 roundings to bf16 and 5 others (tests/parity/decoders_test.cpp names them), by
         # chain_tolerance of src/types/tolerance.h.
         self.assertLess(difference, 2 * 2 ** -8 * math.sqrt(14 + 5) * size)
         self.assertGreater(difference, 0)

@@ -57,6 +57,8 @@ class Known:
         self.verbs = set(re.findall(r'\{"(\w+)", "', project.code(project.ROOT / "src/cli/verbs.cpp")))
         fields = project.code(project.ROOT / "src/recipe/recipe_fields.cpp")
         self.keys = set(re.findall(rf'"((?:{SECTIONS})\.[\w.]+)"', fields))
+        for record in project.files("src/models", {".h"}):
+            self.keys |= {f"model.{key}" for key in re.findall(r'\bsetting\("(\w+)"', project.code(record))}
         precision = project.code(project.ROOT / "src/precision/recipe_json.cpp")
         lists = re.findall(r"kKeys = \{(.*?)\}|kScaleKeys = \{(.*?)\}", precision, re.S)
         self.keys |= {f"precision.{key}" for key in re.findall(r'"(\w+)"', lists[0][0])}

@@ -8,6 +8,7 @@
 #include "frontend/amp.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
+#include "models/gpt2.h"
 #include "recipe/memory_need.h"
 #include "train/session.h"
 
@@ -33,7 +34,7 @@ TEST_F(Description, IsPlannedBeforeAnyWeightAndThenHasTheSameValues) {
            {"precision=O2:bf16", "optimizer.master=split", "optimizer.kind=momentum"},
            {"precision=O3:bf16"}}) {
     use_cpu();
-    Session session = open_session(recipe(set), 64, nullptr);
+    Session session = open_session(recipe(set), {{"vocab", std::int64_t{64}}}, nullptr);
     const auto runner = make_runner(session);
     const auto variables = variables_of(*session.model, *session.optimizer);
     for (const VariablePtr& v : variables) EXPECT_EQ(v->buffer, nullptr) << v->name.str();
@@ -42,7 +43,7 @@ TEST_F(Description, IsPlannedBeforeAnyWeightAndThenHasTheSameValues) {
 
     make_values(session);
     manual_seed(session.recipe.train.seed);
-    models::Gpt2 direct(session.config);
+    models::Gpt2 direct(models::config_of<models::Gpt2Config>(session.spec.settings));
     Optimizer optimizer =
         amp::prepare(direct, optimizer_spec(session.recipe), session.recipe.precision);
     optimizer.set_accumulation(static_cast<int>(session.recipe.train.accumulate));
@@ -56,7 +57,7 @@ TEST_F(Description, IsPlannedBeforeAnyWeightAndThenHasTheSameValues) {
 
 TEST_F(Description, WhatHasNoValuesDoesNotRun) {
   use_cpu();
-  Session session = open_session(recipe({"precision=O0"}), 64, nullptr);
+  Session session = open_session(recipe({"precision=O0"}), {{"vocab", std::int64_t{64}}}, nullptr);
   const auto runner = make_runner(session);
   EXPECT_THROW(runner->start(), UserError);
 }
@@ -66,7 +67,7 @@ TEST_F(Description, APlanMayBeLargerThanTheMachine) {
   use_cpu();
   Session session = open_session(recipe({"precision=O2:bf16", "model.dim=65536", "model.layers=2",
                                          "model.heads=64", "train.batch=64", "model.context=1024"}),
-                                 50000, nullptr);
+                                 {{"vocab", std::int64_t{50000}}}, nullptr);
   const auto runner = make_runner(session);
   const Plan& plan = runner->programs()->plan();
   EXPECT_GT(plan.peak_bytes(), std::size_t{1} << 40);

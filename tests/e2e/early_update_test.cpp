@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, EarlyUpdate, testing::Values("graph", "eager"),
 class EarlyUpdateMemory : public SmallRun {
  protected:
   Plan planned(const std::vector<std::string>& set) {
-    Session session = open_session(recipe(set), 64, nullptr);
+    Session session = open_session(recipe(set), {{"vocab", std::int64_t{64}}}, nullptr);
     const auto runner = make_runner(session);
     return runner->programs()->plan();
   }

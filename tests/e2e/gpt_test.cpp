@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "e2e/training.h"
 #include "models/gpt2.h"
+#include "models/model_spec.h"
 #include "ops/cross_entropy.h"
 #include "optim/adam.h"
 #include "types/tolerance.h"
@@ -140,17 +141,28 @@ std::string name_of_precision(const testing::TestParamInfo<const char*>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(All, GptPrecision, testing::ValuesIn(kPrecisions), name_of_precision);
 
-TEST(Gpt, DecodingWithACacheEqualsTheWholeSequence) {
+// Every family of language models, as small as can be.
+class Decoding : public testing::TestWithParam<std::string> {};
+
+TEST_P(Decoding, WithACacheEqualsTheWholeSequence) {
   use_cpu();
   manual_seed(5);
-  Gpt2 model(tiny());
+  models::ModelSpec spec{models::find_family(GetParam()), {}};
+  spec.settings = spec.family->defaults();
+  const std::pair<const char*, std::int64_t> sizes[] = {{"layers", 2},   {"heads", 4},
+                                                        {"kv_heads", 2}, {"dim", 32},
+                                                        {"vocab", 27},   {"context", kLength}};
+  for (const auto& [key, value] : sizes)
+    if (spec.family->find(key)) spec.settings[key] = value;
+  const auto made = models::make_causal_lm(spec);
+  models::CausalLm& model = *made;
   model.eval();
   std::vector<std::int32_t> ids;
   for (int t = 0; t < kLength; ++t) ids.push_back((t * 7 + 3) % 27);
   NoGrad no_grad;
   const std::vector<double> whole = model(from_ints(ids, {1, kLength})).to_vector();
 
-  models::Gpt2Cache cache = model.make_cache(1, kLength, DType::F32);
+  models::DecodeCache cache = model.make_cache(1, kLength, DType::F32);
   Programs programs(2);
   constexpr int kPrefill = 5;
   programs.add("prefill", {{"tokens", {DType::I32, {1, kPrefill}}}}, [&](const auto& in) {
@@ -178,6 +190,15 @@ TEST(Gpt, DecodingWithACacheEqualsTheWholeSequence) {
   }
 }
 
+std::vector<std::string> language_models() {
+  std::vector<std::string> names;
+  for (const models::ModelFamily& f : models::families())
+    if (f.make_causal_lm) names.emplace_back(f.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Families, Decoding, testing::ValuesIn(language_models()),
+                         [](const auto& info) { return info.param; });
+
 TEST(Gpt, TokensThatDoNotFitAreRefused) {
   use_cpu();
   Gpt2 model(tiny());
@@ -185,7 +206,8 @@ TEST(Gpt, TokensThatDoNotFitAreRefused) {
   EXPECT_THROW(model(tokens), UserError);
   EXPECT_THROW(models::gpt2_config("gpt2-124"), UserError);
   EXPECT_EQ(models::gpt2_config("gpt2").layers, 12);
-  EXPECT_EQ(models::gpt2_config("gpt2-124m").parameter_count(), 124475904);
+  EXPECT_EQ(models::parameter_count(models::spec_of("gpt2", models::gpt2_config("gpt2-124m"))),
+            124475904);
 }
 
 }  // namespace

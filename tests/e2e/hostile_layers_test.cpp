@@ -3,6 +3,7 @@
 // (hostile_functions_test.cpp).
 #include "hostile_calls.h"
 #include "models/llama.h"
+#include "models/model_spec.h"
 
 namespace aloft::e2e {
 namespace {
@@ -122,7 +123,7 @@ TEST_F(HostileArguments, OfModels) {
   Gpt2Config gpt;
   gpt.layers = 1, gpt.heads = 2, gpt.dim = 4, gpt.vocab = 7, gpt.context = 5;
   const auto use_gpt = [&](const Gpt2Config& c) {
-    c.parameter_count();
+    models::parameter_count(models::spec_of("gpt2", c));
     read(models::Gpt2(c).loss(ids, ids));
   };
   with_fields("Gpt2", gpt,

@@ -180,7 +180,7 @@ TEST_P(Resume, AfterAnotherRunInTheProcessItDrawsWhatAFreshProcessDraws) {
 // A checkpoint brings its random state along, seeded or not: behind it the same numbers come.
 TEST_F(SmallRun, ALoadedCheckpointBeginsTheDrawsAnew) {
   const Recipe recipe = this->recipe({"model.dropout=0.5"});
-  Session session = open_session(recipe, 17, {});
+  Session session = open_session(recipe, {{"vocab", std::int64_t{17}}}, {});
   make_values(session);
   const nlohmann::json config = {{"kind", "small"}};
   CheckpointMeta meta;

@@ -81,7 +81,7 @@ class SplitMasterMemory : public SmallRun {};
 
 TEST_F(SplitMasterMemory, ThePlanHoldsTwoBytesAndOneBitAWeight) {
   const auto bytes = [&](const std::vector<std::string>& set) {
-    Session session = open_session(recipe(set), 64, nullptr);
+    Session session = open_session(recipe(set), {{"vocab", std::int64_t{64}}}, nullptr);
     std::size_t masters = 0, low = 0;
     for (std::size_t i = 0; i < session.optimizer->parameters().size(); ++i)
       if (const VariablePtr& m = session.optimizer->master(i)) {

@@ -1,6 +1,7 @@
 // What the trainer's two modes and gradient accumulation must have in common.
 #include "e2e/small_run.h"
 #include "frontend/amp.h"
+#include "models/gpt2.h"
 #include "optim/adam.h"
 #include "train/runner.h"
 #include "types/tolerance.h"

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "checkpoint/manifest.h"
-#include "infer/model_json.h"
+#include "models/model_json.h"
 
 namespace {
 
@@ -22,7 +22,7 @@ void read(std::string_view text) {
     ensure(meta.data_position <= std::uint64_t{1} << 53, "a position is exact");
     const std::string again = manifest_text(manifest);
     ensure(manifest_text(parse_manifest(again, "again")) == again, "it reads back as it was");
-    model_of_json(meta.model);
+    models::model_of_json(meta.model);
   } catch (const DataError&) {
   }
 }

@@ -21,7 +21,7 @@ void check(const aloft::Recipe& recipe) {
   must(!json_of(recipe).dump().empty());
   try {
     optimizer_spec(recipe);
-    model_config(recipe, 256);
+    model_spec(recipe, {{"vocab", std::int64_t{256}}});
   } catch (const aloft::UserError&) {  // a schedule or a vocabulary that does not work out
   }
 }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/data_record.h"
-#include "infer/model_json.h"
+#include "models/model_json.h"
 #include "recipe/resume_changes.h"
 #include "run/run_directory.h"
 
@@ -41,8 +41,10 @@ void compare_data(std::string_view text) {
 }
 
 void describe_model(std::string_view text) {
-  const models::Gpt2Config c = model_of_json(parse_json(text));
-  ensure(c.layers > 0 && c.dim % c.heads == 0, "a model that can be built");
+  const models::ModelSpec spec = models::model_of_json(parse_json(text));
+  ensure(!spec.family->misfit || !spec.family->misfit(spec.settings), "a model that can be built");
+  ensure(models::json_of(models::model_of_json(models::json_of(spec))) == models::json_of(spec),
+         "it is what it is");
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ inline Seen decode_gpt(DType type, const Look& look) {
   manual_seed(5);
   models::Gpt2 model(tiny_gpt());
   model.eval();
-  models::Gpt2Cache cache = model.make_cache(1, 16, type);
+  models::DecodeCache cache = model.make_cache(1, 16, type);
   Programs programs(2);
   constexpr int kPrefill = 5;
   programs.add("prefill", {{"tokens", {DType::I32, {1, kPrefill}}}}, [&](const auto& in) {

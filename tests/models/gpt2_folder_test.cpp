@@ -13,6 +13,7 @@
 #include "frontend/compile.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
+#include "models/gpt2.h"
 #include "models/huggingface.h"
 #include "models/state_dict.h"
 #include "ops/cross_entropy.h"
@@ -29,6 +30,9 @@ std::string bytes_of(const Variable& v) {
 }
 
 const char* const kFolders[] = {"gpt2-tiny", "gpt2-linear", "gpt2-odd"};
+Gpt2Config config_in(const HuggingFaceFolder& folder) {
+  return config_of<Gpt2Config>(folder.spec.settings);
+}
 Path fixture(const std::string& name) { return Path("tests/fixtures") / name; }
 
 void use_cpu() {
@@ -71,9 +75,9 @@ std::vector<float> transposed(const std::vector<float>& x, std::int64_t rows,
   return y;
 }
 
-// What a logit goes through: 14 results a block and 5 besides (parity/gpt2_test.cpp names them),
-// each a sum over at most the feed-forward part's width, the errors of which are independent. A
-// gradient goes through as many again.
+// What a logit goes through: 14 results a block and 5 besides (parity/decoders_test.cpp names
+// them), each a sum over at most the feed-forward part's width, the errors of which are
+// independent. A gradient goes through as many again.
 double chain_of_sums(const Gpt2Config& config, int ways) {
   const double results = ways * (14.0 * static_cast<double>(config.layers) + 5);
   return tolerance_of(DType::F32, config.feed_forward()).absolute * std::sqrt(results);
@@ -84,14 +88,14 @@ class Folder : public testing::TestWithParam<const char*> {};
 TEST_P(Folder, LogitsLossAndGradientsAreTheJudges) {
   use_cpu();
   eager().clear_tape();
-  const Gpt2Folder folder = open_gpt2_folder(fixture(GetParam()));
+  const HuggingFaceFolder folder = open_huggingface(fixture(GetParam()));
   const Safetensors expected = Safetensors::open(fixture(GetParam()) / "expected.safetensors");
-  Gpt2 model(folder.config);
-  load_gpt2(folder, model);
+  Gpt2 model(config_in(folder));
+  load_huggingface(folder, model);
   const Tensor tokens = integers(expected.at("tokens")), targets = integers(expected.at("targets"));
   const Tensor logits = model(tokens);
   EXPECT_LT(distance(logits.to_floats(), floats(expected.at("logits"))),
-            chain_of_sums(folder.config, 1));
+            chain_of_sums(config_in(folder), 1));
   const Tensor loss = cross_entropy(logits, targets);
   const double judged = floats(expected.at("loss"))[0];
   EXPECT_NEAR(loss.item(), judged, allowed_error(DType::F32, 1, judged));
@@ -102,29 +106,39 @@ TEST_P(Folder, LogitsLossAndGradientsAreTheJudges) {
     std::vector<float> want = floats(judge);
     if (stored.transposed)
       want = transposed(want, judge.type.shape[0].max(), judge.type.shape[1].max());
-    EXPECT_LT(distance(grad_of(p).to_floats(), want), chain_of_sums(folder.config, 2))
+    EXPECT_LT(distance(grad_of(p).to_floats(), want), chain_of_sums(config_in(folder), 2))
         << p->name.str();
   }
 }
 
-TEST_P(Folder, SurvivesBeingWrittenAndReadAgain) {
+class AnyFolder : public testing::TestWithParam<const char*> {};
+
+TEST_P(AnyFolder, SurvivesBeingWrittenAndReadAgain) {
   use_cpu();
   const TemporaryFolder temporary;
-  const Gpt2Folder folder = open_gpt2_folder(fixture(GetParam()));
-  Gpt2 model(folder.config);
-  load_gpt2(folder, model);
-  save_gpt2_folder(temporary.path() / "again", model);
-  const Gpt2Folder again = open_gpt2_folder(temporary.path() / "again");
-  EXPECT_EQ(again.config, [&] {
-    Gpt2Config c = folder.config;
-    c.hidden = c.feed_forward();
-    return c;
-  }());
-  Gpt2 copy(again.config);
-  load_gpt2(again, copy);
-  for (const VariablePtr& p : model.parameters())
-    EXPECT_EQ(bytes_of(*p), bytes_of(*copy.parameter(p->name.str()))) << p->name.str();
+  const HuggingFaceFolder folder = open_huggingface(fixture(GetParam()));
+  const auto model = make_module(folder.spec);
+  load_huggingface(folder, *model);
+  save_huggingface(temporary.path() / "again", *model, folder.spec);
+  const HuggingFaceFolder again = open_huggingface(temporary.path() / "again");
+  // What follows from other settings is written out.
+  ModelSpec want = folder.spec;
+  for (const ModelSetting& s : want.family->settings)
+    if (s.role.derived) want.settings[std::string(s.key)] = want.whole(s.key);
+  EXPECT_EQ(again.spec.settings, want.settings);
+  const auto copy = make_module(again.spec);
+  load_huggingface(again, *copy);
+  for (const VariablePtr& p : model->parameters())
+    EXPECT_EQ(bytes_of(*p), bytes_of(*copy->parameter(p->name.str()))) << p->name.str();
 }
+INSTANTIATE_TEST_SUITE_P(All, AnyFolder,
+                         testing::Values("gpt2-tiny", "gpt2-linear", "gpt2-odd", "llama-tiny",
+                                         "qwen2-tiny"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 INSTANTIATE_TEST_SUITE_P(All, Folder, testing::ValuesIn(kFolders), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
@@ -144,7 +158,7 @@ TEST(Gpt2Folder, WrongFoldersAreRefused) {
   const TemporaryFolder temporary;
   const auto code_of = [&](const std::string& config) -> std::string {
     try {
-      open_gpt2_folder(with_config(temporary.path(), config));
+      open_huggingface(with_config(temporary.path(), config));
     } catch (const DataError& e) {
       return e.code();
     }
@@ -155,12 +169,12 @@ TEST(Gpt2Folder, WrongFoldersAreRefused) {
   EXPECT_EQ(code_of("{\"n_layer\": 2, " + rest + "}"), "");
   EXPECT_EQ(code_of("{\"n_layer\": 3, " + rest + "}"), "E0632");           // a layer is missing
   EXPECT_EQ(code_of("{\"n_layer\": 1, " + rest + "}"), "E0632");           // one too many
-  EXPECT_EQ(code_of("{\"n_layer\": 2000000000, " + rest + "}"), "E0632");  // nothing of that size
+  EXPECT_EQ(code_of("{\"n_layer\": 2000000000, " + rest + "}"), "E0631");  // nothing of that size
   EXPECT_EQ(code_of("{\"n_layer\": 2, \"n_inner\": 64, " + rest + "}"), "E0632");
   EXPECT_EQ(code_of("{\"n_layer\": 2, \"activation_function\": \"relu\", " + rest + "}"), "E0631");
   EXPECT_EQ(code_of("{\"n_layer\": -1, " + rest + "}"), "E0631");
   EXPECT_EQ(code_of("{\"n_layer\": \"two\", " + rest + "}"), "E0631");
-  EXPECT_EQ(code_of("{\"model_type\": \"llama\"}"), "E0631");
+  EXPECT_EQ(code_of("{\"model_type\": \"mamba\"}"), "E0631");
   EXPECT_EQ(code_of("[1, 2"), "E0631");
   EXPECT_EQ(code_of(""), "E0631");
 }
@@ -189,11 +203,11 @@ TEST(Gpt2Folder, MastersAreWhatIsSavedAndLoaded) {
   Gpt2 first(config);
   const std::vector<float> before = values_of(first);
   const auto of_first = amp::initialize(first, optim::Sgd{}, "O2:bf16");
-  save_gpt2_folder(temporary.path() / "saved", first);
+  save_huggingface(temporary.path() / "saved", first, spec_of("gpt2", first.config()));
   manual_seed(2);
   Gpt2 second(config);
   auto [net, opt] = amp::initialize(second, optim::Sgd{.lr = 0}, "O2:bf16");
-  load_gpt2(open_gpt2_folder(temporary.path() / "saved"), second);
+  load_huggingface(open_huggingface(temporary.path() / "saved"), second);
   const Tensor tokens = from_ints({1, 2, 3, 4}, {1, 4});
   EXPECT_FALSE(
       minimize(cross_entropy(net(tokens), from_ints({2, 3, 4, 5}, {1, 4})), opt).skipped());

@@ -10,7 +10,8 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/health.h"
 #include "checkpoint/keep_policy.h"
-#include "infer/model_json.h"
+#include "models/gpt2.h"
+#include "models/model_json.h"
 #include "train/saver.h"
 
 namespace aloft {
@@ -288,8 +289,8 @@ TEST(ModelJson, EveryNumberHasItsRange) {
   c.layers = 2;
   c.heads = 4;
   c.dim = 32;
-  const nlohmann::json good = json_of(c);
-  EXPECT_EQ(json_of(model_of_json(good)), good);
+  const nlohmann::json good = models::json_of(models::spec_of("gpt2", c));
+  EXPECT_EQ(models::json_of(models::model_of_json(good)), good);
   const std::pair<const char*, nlohmann::json> wrong[] = {
       {"layers", 1000000000}, {"layers", 0},      {"heads", 3},      {"heads", -4},
       {"dim", 1e18},          {"dim", 1.5},       {"vocab", -1},     {"vocab", UINT64_MAX},
@@ -298,11 +299,11 @@ TEST(ModelJson, EveryNumberHasItsRange) {
   for (const auto& [key, value] : wrong) {
     nlohmann::json bad = good;
     bad[key] = value;
-    EXPECT_THROW(model_of_json(bad), DataError) << key << " " << value;
+    EXPECT_THROW(models::model_of_json(bad), DataError) << key << " " << value;
   }
-  EXPECT_THROW(model_of_json(nlohmann::json::array()), DataError);
+  EXPECT_THROW(models::model_of_json(nlohmann::json::array()), DataError);
   try {  // a program's own loop describes no model
-    model_of_json(nlohmann::json());
+    models::model_of_json(nlohmann::json());
     ADD_FAILURE();
   } catch (const DataError& e) {
     EXPECT_NE(std::string_view(e.what()).find("models::load_state()"), std::string_view::npos);

@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
+#include "models/gpt2.h"
 
 namespace aloft {
 namespace {

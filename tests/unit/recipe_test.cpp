@@ -126,7 +126,7 @@ TEST(Recipe, CountsInStepsOrInEpochs) {
   // The command line beats the file, either way.
   Recipe r = parse_recipe("[train]\nsteps = 5\n", "r.toml", {{"train.epochs", "2.5"}});
   EXPECT_EQ(r.train.epochs, 2.5);
-  r.model.context = 16;
+  r.model.settings["context"] = std::int64_t{16};
   r.train.batch = 4;
   r.train.accumulate = 3;
   settle_length(r, 16 * 100 + 1);  // 100 windows: 250 of them, 12 a step
@@ -294,13 +294,12 @@ TEST(Recipe, EveryKeyIsReadByARunAndSomeByNothingElse) {
 
 TEST(Recipe, EveryKeyThatIsNotFreeSaysWhatItMeansForARunThatGoesOn) {
   constexpr std::size_t kRoom = 96;  // on a line of its own, indented by 4
-  Recipe recipe;
-  for (const RecipeField& f : recipe_fields(recipe)) {
-    EXPECT_EQ(meaning_on_resume(f.key).empty(), f.on_resume == OnResume::Free) << f.key;
-    EXPECT_LE(meaning_on_resume(f.key).size(), kRoom) << f.key;
-  }
-  EXPECT_FALSE(meaning_on_resume("precision").empty());
-  EXPECT_TRUE(meaning_on_resume("train.nothing").empty());
+  for (const models::ModelFamily& family : models::families())
+    for (Recipe recipe = parse_recipe("", "r.toml", {{"model.family", std::string(family.name)}});
+         const RecipeField& f : recipe_fields(recipe)) {
+      EXPECT_EQ(meaning_on_resume(f).empty(), f.on_resume == OnResume::Free) << f.key;
+      EXPECT_LE(meaning_on_resume(f).size(), kRoom) << f.key;
+    }
 }
 
 TEST(Recipe, TheOrderOfTheCommandLineMeansNothing) {
@@ -339,7 +338,7 @@ TEST(Recipe, OverridesAreTomlOrBareText) {
   EXPECT_EQ(r.data.text, (std::vector<std::string>{"x.txt", "y/**/*.md"}));
   EXPECT_EQ(r.optimizer.betas[1], 0.95);
   EXPECT_EQ(r.train.mode, "eager");
-  EXPECT_FALSE(r.model.bias);
+  EXPECT_EQ(r.model.settings.at("bias"), SettingValue(false));
   EXPECT_EQ(r.data.tokenizer.kind, "byte");
   EXPECT_THROW(parse_override("train.steps"), UserError);
   const Recipe table =
@@ -565,7 +564,7 @@ TEST(Cache, AnEmptyHomeIsNone) {
 TEST(Recipe, NormsAndBiasesDoNotDecay) {
   use_device(cpu_device());
   const Recipe recipe = parse_recipe(kRecipe, "r.toml", {{"data.tokenizer", "byte"}});
-  const Session session = open_session(recipe, 256, nullptr);
+  const Session session = open_session(recipe, {{"vocab", std::int64_t{256}}}, nullptr);
   const Optimizer& optimizer = *session.optimizer;
   for (std::size_t i = 0; i < optimizer.parameters().size(); ++i) {
     const Variable& p = *optimizer.parameters()[i];

@@ -71,12 +71,17 @@ def judge(shape, weights, tokens, targets, dtype=torch.float64, autocast=None):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.from_numpy(weights[name]).to(dtype))
+    return run(model, shape.vocab, tokens, targets, dtype, autocast)
+
+
+def run(model, vocab, tokens, targets, dtype, autocast):
+    """Logits, loss and gradients of a language model that has its weights, as judge() gives them."""
     cast = torch.autocast("cpu", dtype=autocast) if autocast else contextlib.nullcontext()
     with cast:
         logits = model(torch.from_numpy(tokens)).logits
     wide = logits if dtype == torch.float64 else logits.float()
     loss = torch.nn.functional.cross_entropy(
-        wide.reshape(-1, shape.vocab), torch.from_numpy(targets).reshape(-1), ignore_index=-100)
+        wide.reshape(-1, vocab), torch.from_numpy(targets).reshape(-1), ignore_index=-100)
     # float16 gradients underflow without a scale; the factor is exact and is divided out again.
     scale = 1024.0 if torch.float16 in (autocast, dtype) else 1.0
     (loss * scale).backward()

@@ -1,10 +1,9 @@
-// GPT-2 against PyTorch and transformers: logits, loss and the gradient of every parameter of tiny
-// checkpoints, read from Hugging Face folders of three kinds, compiled and op by op.
-#include "models/gpt2.h"
-
+// Decoders against PyTorch and transformers: logits, loss and the gradient of every parameter of
+// tiny checkpoints, read from Hugging Face folders of several kinds, compiled and op by op.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,16 +24,19 @@ namespace {
 // One committed folder with the float64 judge's verdict.
 struct Checkpoint {
   std::string name;
-  models::Gpt2Folder folder;
+  models::HuggingFaceFolder folder;
   Arrays expected;
   Json judged;  // what PyTorch's own runs are off by, by tensor
 
   explicit Checkpoint(const std::string& n)
       : name(n),
-        folder(models::open_gpt2_folder("tests/fixtures/" + n)),
+        folder(models::open_huggingface("tests/fixtures/" + n)),
         expected(read_arrays(n + "/expected.safetensors")),
         judged(read_json(n + "/expected.json")) {}
 
+  std::unique_ptr<models::CausalLm> model() const {
+    return folder.spec.family->make_causal_lm(folder.spec.settings);
+  }
   // The judge's gradient of the model's parameter `p`, in the model's orientation.
   HostArray gradient(const std::string& p) const {
     const models::StoredTensor& stored = folder.stored.at(p);
@@ -60,7 +62,7 @@ struct Checkpoint {
 using Results = std::vector<std::pair<std::string, Tensor>>;
 
 // Logits, loss and gradients of loss x seed.
-Results emit_scores(const models::Gpt2& model, const Tensor& tokens, const Tensor& targets,
+Results emit_scores(const models::CausalLm& model, const Tensor& tokens, const Tensor& targets,
                     double seed) {
   const Tensor logits = model(tokens);
   const Tensor loss = model.loss(tokens, targets);
@@ -79,7 +81,7 @@ HostArray empty_of(const TensorType& type) {
   return HostArray::zeros(type.dtype, std::move(shape));
 }
 
-Arrays score_compiled(const Checkpoint& c, const models::Gpt2& model, double seed) {
+Arrays score_compiled(const Checkpoint& c, const models::CausalLm& model, double seed) {
   const HostArray &tokens = c.expected.at("tokens"), &targets = c.expected.at("targets");
   const TensorType type{DType::I64, Shape::of(tokens.shape)};
   Programs programs;
@@ -99,7 +101,7 @@ Arrays score_compiled(const Checkpoint& c, const models::Gpt2& model, double see
   return got;
 }
 
-Arrays score_eagerly(const Checkpoint& c, const models::Gpt2& model, double seed) {
+Arrays score_eagerly(const Checkpoint& c, const models::CausalLm& model, double seed) {
   const auto ints = [](const HostArray& a) {
     return from_ints({a.values.begin(), a.values.end()}, Shape::of(a.shape));
   };
@@ -116,7 +118,7 @@ Arrays score_eagerly(const Checkpoint& c, const models::Gpt2& model, double seed
 
 enum class Mode { Compiled, Eager };
 
-Arrays score(const Checkpoint& c, models::Gpt2& model, Mode mode, double seed = 1) {
+Arrays score(const Checkpoint& c, models::CausalLm& model, Mode mode, double seed = 1) {
   Arrays got =
       mode == Mode::Compiled ? score_compiled(c, model, seed) : score_eagerly(c, model, seed);
   for (const VariablePtr& p : model.parameters())
@@ -124,7 +126,7 @@ Arrays score(const Checkpoint& c, models::Gpt2& model, Mode mode, double seed = 
   return got;
 }
 
-class Gpt2Parity : public ::testing::TestWithParam<std::tuple<const char*, Mode>> {
+class DecoderParity : public ::testing::TestWithParam<std::tuple<const char*, Mode>> {
  protected:
   static void SetUpTestSuite() { use_device(cpu_device()); }
   Checkpoint checkpoint_{std::get<0>(GetParam())};
@@ -132,10 +134,11 @@ class Gpt2Parity : public ::testing::TestWithParam<std::tuple<const char*, Mode>
 };
 
 // Within 1e-5 of float64, or within twice PyTorch's own fp32 error.
-TEST_P(Gpt2Parity, SinglePrecision) {
+TEST_P(DecoderParity, SinglePrecision) {
   const Checkpoint& c = checkpoint_;
-  models::Gpt2 model(c.folder.config);
-  models::load_gpt2(c.folder, model);
+  const std::unique_ptr<models::CausalLm> made = c.model();
+  models::CausalLm& model = *made;
+  models::load_huggingface(c.folder, model);
   const Arrays got = score(c, model, mode());
   for (const char* name : {"logits", "loss"})
     EXPECT_LE(error_of(got.at(name), c.expected.at(name)), c.single_limit(name)) << name;
@@ -151,8 +154,13 @@ TEST_P(Gpt2Parity, SinglePrecision) {
 
 // What a logit goes through that is rounded to the low type. A block: two norms, the four products
 // and their weights, scores' weights, two sums, the activation; besides the blocks the sum of the
-// embeddings, the last norm, the logits and both embeddings. A gradient goes through as many again.
-int roundings(const models::Gpt2Config& config) { return 14 * static_cast<int>(config.layers) + 5; }
+// embeddings, the last norm, the logits and both embeddings. With rotary positions a block has
+// three products more, their weights, two rotations, and a gate. A gradient goes through as many
+// again.
+int roundings(const models::ModelSpec& spec) {
+  const int a_block = spec.find("rotary_base") ? 23 : 14;
+  return a_block * static_cast<int>(spec.whole("layers")) + 5;
+}
 
 struct LowLevel {
   const char* name;
@@ -176,19 +184,20 @@ void expect_wrong_gradients_noticed(const HostArray& right, const auto& problem)
     EXPECT_NE(problem(gradient), "") << wrong;
 }
 
-TEST_P(Gpt2Parity, LowPrecision) {
+TEST_P(DecoderParity, LowPrecision) {
   const Checkpoint& c = checkpoint_;
   for (const LowLevel& low :
        {LowLevel{"O1:bf16", DType::BF16, 1}, LowLevel{"O2:bf16", DType::BF16, 1},
         LowLevel{"O1:fp16", DType::F16, 1024}, LowLevel{"O2:fp16", DType::F16, 1024}}) {
     SCOPED_TRACE(low.name);
-    models::Gpt2 model(c.folder.config);
+    const std::unique_ptr<models::CausalLm> made = c.model();
+    models::CausalLm& model = *made;
     const auto trained = amp::initialize(model, optim::Sgd{}, low.name);
-    models::load_gpt2(c.folder, model);
+    models::load_huggingface(c.folder, model);
     const Arrays got = score(c, model, mode(), low.seed);
     const LowJudge judge(c.judged, low.type);
     const auto cap = [&](int passes) {
-      return chain_tolerance(low.type, passes * roundings(c.folder.config));
+      return chain_tolerance(low.type, passes * roundings(c.folder.spec));
     };
     const HostArray &logits = c.expected.at("logits"), &loss = c.expected.at("loss");
     EXPECT_EQ(judge.problem("logits", got.at("logits"), logits, cap(1)), "");
@@ -208,9 +217,10 @@ TEST_P(Gpt2Parity, LowPrecision) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(HuggingFace, Gpt2Parity,
+INSTANTIATE_TEST_SUITE_P(HuggingFace, DecoderParity,
                          ::testing::Combine(::testing::Values("gpt2-tiny", "gpt2-odd",
-                                                              "gpt2-linear"),
+                                                              "gpt2-linear", "llama-tiny",
+                                                              "qwen2-tiny"),
                                             ::testing::Values(Mode::Compiled, Mode::Eager)),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);

@@ -1,0 +1,114 @@
+// The transformer decoder that language models of today share: a table of tokens, blocks, a norm, a
+// head. A block is y = x + attention(norm(x)), then y + mlp(norm(y)), with dropout on what is
+// added. Which norm, attention and feed-forward part that is, and how all are named, a family says
+// (gpt2.h, llama.h, qwen2.h): it brings a DecoderForm, of decoder_parts.h or of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model.h"
+#include "nn/dropout.h"
+#include "nn/embedding.h"
+#include "nn/linear.h"
+
+namespace aloft::models {
+
+// A norm or a feed-forward part: [B, T, dim] -> the same shape.
+class DecoderPart {
+ public:
+  virtual ~DecoderPart() = default;
+  virtual Tensor operator()(Operand x) const = 0;
+};
+
+// The attention of a block: x [B, T, dim] at the positions `places`, i32[T] -> the same shape, each
+// position seeing those up to itself.
+class DecoderAttention {
+ public:
+  virtual ~DecoderAttention() = default;
+  // The whole sequence at once.
+  virtual Tensor whole(Operand x, const Tensor& places) const = 0;
+  // Decoding: x stands behind the first `position`, i32[], positions of the cache, and is appended.
+  virtual Tensor cached(Operand x, const Tensor& places, const nn::KeyValueCache& cache,
+                        const Tensor& position) const = 0;
+  // What is kept of a position: keys of so many heads of so many features, and as many values.
+  virtual std::int64_t kv_heads() const = 0;
+  virtual std::int64_t width() const = 0;
+};
+
+// How a decoder is built: the names of its parts, as files of its family have them, and how its
+// parts are made. A part is made as a child, of the name given, of the module given.
+struct DecoderForm {
+  template <class Part>
+  using Make = std::function<std::unique_ptr<Part>(nn::Module& parent, std::string_view name)>;
+
+  std::string_view family;             // for messages: "GPT-2"
+  std::string_view tokens, positions;  // tables; no name: positions are not learnt
+  std::string_view blocks;             // block i is "blocks.i"
+  std::string_view attention_norm, attention, mlp_norm, mlp;  // of a block
+  std::string_view norm, head = "lm_head";                    // behind the blocks
+  Make<DecoderPart> make_norm, make_mlp;
+  Make<DecoderAttention> make_attention;
+  nn::Init init;  // of the tables and the head
+};
+
+// The sizes of a decoder that are not its parts'.
+struct DecoderSizes {
+  std::int64_t layers = 1, dim = 1, vocab = 1, context = 1;
+  double dropout = 0;  // after the table and after both parts of a block
+  bool tied = true;    // the head is the table of tokens; false: it has weights of its own
+};
+
+// A block, whose parts are made as the form says.
+class DecoderBlock : public nn::Layer {
+ public:
+  // As Decoder makes it.
+  DecoderBlock(nn::Module& parent, std::string_view name, const DecoderForm& form, double dropout);
+  // x [B, T, dim] at `places` -> the same shape. `cache` null: the whole sequence at once; else
+  // decoding, with x at the cache's `position`.
+  Tensor forward(Operand x, const Tensor& places, const nn::KeyValueCache* cache,
+                 const Tensor& position) const;
+  const DecoderAttention& attention() const { return *attention_; }
+
+ private:
+  // In the order of execution:
+  std::unique_ptr<DecoderPart> attention_norm_;
+  std::unique_ptr<DecoderAttention> attention_;
+  std::unique_ptr<DecoderPart> mlp_norm_, mlp_;
+  nn::Dropout drop_attention_, drop_mlp_;
+};
+
+// The language model of a form; families derive from it.
+class Decoder : public CausalLm {
+ public:
+  // UserError E0210, E0211: sizes that are out of range, or do not fit together.
+  Decoder(const DecoderSizes& sizes, const DecoderForm& form);
+
+  std::int64_t vocab() const override { return sizes_.vocab; }
+  std::int64_t context() const override { return sizes_.context; }
+  Tensor operator()(Operand tokens) const override;
+  Tensor loss(Operand tokens, Operand targets) const override;
+  DecodeCache make_cache(std::int64_t batch, std::int64_t longest, DType dtype) const override;
+  Tensor decode(Operand tokens, const DecodeCache& cache) const override;
+  void prefill(Operand tokens, const DecodeCache& cache) const override;
+
+ private:
+  Tensor hidden(const Tensor& tokens, const DecodeCache* cache) const;
+  Tensor head(const Tensor& x) const;
+
+  DecoderSizes sizes_;
+  std::string family_;
+  // In the order of execution, which the order of parameters follows:
+  nn::Embedding tokens_;
+  std::optional<nn::Embedding> positions_;
+  nn::Dropout drop_;
+  std::vector<std::unique_ptr<DecoderBlock>> blocks_;
+  std::unique_ptr<DecoderPart> norm_;
+  std::optional<nn::Linear> head_;  // only where it is not tied to the table
+};
+
+}  // namespace aloft::models

@@ -1,0 +1,24 @@
+// What the families of decoders say alike of their settings.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "models/family.h"
+
+namespace aloft::models {
+
+// What becomes of a run that goes on with others.
+inline constexpr std::string_view kOtherHeads =
+    "the weights would mean something else: they would be cut into other heads";
+inline constexpr std::string_view kOtherDropout =
+    "so much is left out in every step; the weights go on as they are";
+
+// Heads that do not divide the width, or that are no multiple of those of keys and values.
+std::optional<Misfit> heads_misfit(const SettingValues& values);
+
+// A block keeps its input, q, k and v, the attention's output, and the widened rows of its MLP:
+// nine widths a token, of which at least eight live at once when the gradient begins.
+double decoder_least_kept(const SettingValues& values);
+
+}  // namespace aloft::models

@@ -1,0 +1,176 @@
+// A family of models: its settings, its published sizes, and how a model is made of them, each said
+// once. Recipes, `aloft recipes`, run.json, checkpoints and folders of Hugging Face follow from it.
+// catalog.inc lists the families.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "models/model.h"
+#include "types/setting.h"
+
+namespace aloft::models {
+
+// What a setting is besides its key and value.
+struct SettingRole {
+  bool is_of_data = false;  // 0 in a recipe: as the data has it (vocab, classes)
+  bool may_exceed = false;  // the data's value is the least, not the only one (vocab)
+  bool may_change = false;  // a run may go on with another value
+  // What another value means for a run that goes on, or why it cannot; empty: its weights would
+  // mean something else.
+  std::string_view resumed = {};
+  bool is_of_start = false;  // it decides the first weights alone, and describes no trained model
+  // In config.json of transformers: its name, an older one, what is assumed where it is missing.
+  std::string_view published = {}, published_before = {};
+  std::optional<SettingValue> assumed = {};
+  // Names under which it is written there, and never read: what a folder's weights are made for
+  // does not decide how they are trained further.
+  std::vector<std::string_view> written = {};
+  // It is true where the file has this parameter; config.json does not say.
+  std::string_view shown_by = {};
+  // What 0 stands for: it follows from the other settings.
+  std::int64_t (*derived)(const SettingValues&) = nullptr;
+};
+
+struct ModelSetting : Setting {
+  SettingRole role;
+};
+
+// One of a config's fields(): a ModelSetting and the member that holds its value.
+template <class C, class T>
+struct ConfigField {
+  std::string_view key;
+  T C::*member;
+  Limits limits;
+  std::string_view meaning;
+  SettingRole role;
+};
+template <class C, class T>
+ConfigField<C, T> setting(std::string_view key, T C::*member, Limits limits,
+                          std::string_view meaning, SettingRole role = {}) {
+  return {key, member, std::move(limits), meaning, std::move(role)};
+}
+
+// A published size: names, the first of which is shown, and what it sets.
+struct ModelSize {
+  std::vector<std::string_view> names;
+  SettingValues settings;
+};
+
+// Settings that do not fit together: the key to blame, and why. In the text "{dim}" stands for the
+// value of dim, and "{?dim}" for where that is from, where it is not said itself.
+struct Misfit {
+  std::string_view key;
+  std::string text;
+};
+
+// How transformers keeps a model of the family, besides the settings' names. Names are patterns.
+struct PublishedForm {
+  std::string_view model_type;    // "gpt2"; empty: there is none
+  std::string_view architecture;  // "GPT2LMHeadModel"
+  std::string_view prefix;        // of names in files, which may be missing: "transformer."
+  std::vector<std::string_view> without_prefix = {"lm_head.weight"};
+  std::vector<std::string_view> transposed = {};  // stored as [in, out], where the file does so
+  std::vector<std::string_view> ignored = {};     // tensors that are no parameters
+  // Keys that must have one of some values, as JSON; the first is what is written and assumed.
+  struct Fixed {
+    std::string_view key;
+    std::vector<std::string_view> values;
+    bool is_read_only = false;  // a list, of each layer's value: not written
+  };
+  std::vector<Fixed> fixed = {};
+  // Keys that say once more what follows from settings.
+  struct Derived {
+    std::string_view key;
+    std::int64_t (*value)(const SettingValues&);
+  };
+  std::vector<Derived> derived = {};
+  std::vector<std::string_view> harmless = {};  // keys that change no result, besides the usual
+  std::vector<std::string_view> zeros = {};     // written as 0, where transformers assumes another
+};
+
+struct ModelFamily {
+  std::string_view name, meaning;
+  std::vector<ModelSetting> settings;
+  std::vector<ModelSize> sizes;
+  // Exactly one is there, and takes values of all settings. UserErrors of the model's class.
+  std::function<std::unique_ptr<CausalLm>(const SettingValues&)> make_causal_lm;
+  std::function<std::unique_ptr<Classifier>(const SettingValues&)> make_classifier;
+  // Nothing where the settings fit together. Values are within their limits, but those of the data
+  // may be 0: not known.
+  std::function<std::optional<Misfit>(const SettingValues&)> misfit;
+  // Numbers that a step keeps of an example for the gradient, at least; absent: nobody knows.
+  std::function<double(const SettingValues&)> least_kept;
+  PublishedForm published;
+
+  const ModelSetting* find(std::string_view key) const;  // null where there is none
+  const ModelSize* size(std::string_view name) const;    // null where there is none
+  // What a recipe begins with: the settings' fallbacks.
+  SettingValues defaults() const;
+};
+
+// Every family, in the order of the catalogue.
+const std::vector<ModelFamily>& families();
+// Null where there is none of the name.
+const ModelFamily* find_family(std::string_view name);
+// The family of a published size; null where there is none.
+const ModelFamily* family_of_size(std::string_view size);
+
+// Every name of every size.
+std::vector<std::string> names_of_sizes(const ModelFamily& family);
+
+// The settings of a family's size; what it does not say is as in defaults(). UserError E0712, with
+// the nearest name, where the family has none of the name.
+SettingValues settings_of_size(const ModelFamily& family, std::string_view size);
+
+// The values of a config, and the config of values: what is not given keeps the struct's default.
+template <class C>
+SettingValues values_of(const C& config) {
+  SettingValues out;
+  std::apply([&](const auto&... f) { (out.emplace(f.key, config.*(f.member)), ...); }, C::fields());
+  return out;
+}
+template <class C>
+C config_of(const SettingValues& values) {
+  C config;
+  const auto take = [&](const auto& f) {
+    const auto it = values.find(f.key);
+    if (it != values.end())
+      config.*(f.member) = std::get<std::remove_cvref_t<decltype(config.*(f.member))>>(it->second);
+  };
+  std::apply([&](const auto&... f) { (take(f), ...); }, C::fields());
+  return config;
+}
+
+// A family of the model M, made of a C. `usual` is what a recipe begins with where that is not the
+// struct's default. The caller adds sizes, misfit and the rest.
+template <class C, class M>
+ModelFamily family_of(std::string_view name, std::string_view meaning,
+                      const SettingValues& usual = {}) {
+  ModelFamily out;
+  out.name = name;
+  out.meaning = meaning;
+  const C first;
+  const auto add = [&](const auto& f) {
+    const auto it = usual.find(f.key);
+    out.settings.push_back(
+        {{f.key, it == usual.end() ? SettingValue(first.*(f.member)) : it->second, f.limits,
+          f.meaning},
+         f.role});
+  };
+  std::apply([&](const auto&... f) { (add(f), ...); }, C::fields());
+  const auto make = [](const SettingValues& v) { return std::make_unique<M>(config_of<C>(v)); };
+  if constexpr (std::is_base_of_v<CausalLm, M>)
+    out.make_causal_lm = make;
+  else
+    out.make_classifier = make;
+  return out;
+}
+
+}  // namespace aloft::models

@@ -1,0 +1,200 @@
+#include "models/huggingface_config.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "models/misfit_text.h"
+#include "models/setting_json.h"
+
+namespace aloft::models {
+namespace {
+
+using Json = nlohmann::json;
+
+// What every model of transformers may say without a change of what it computes: names, types of
+// files, ids of tokens, what generation is to do.
+constexpr std::string_view kHarmless[] = {
+    "_name_or_path", "_attn_implementation*", "attn_implementation", "architectures", "auto_map",
+    "begin_suppress_tokens", "bos_token_id", "decoder_start_token_id", "dtype", "eos_token_id",
+    "finetuning_task", "gradient_checkpointing", "num_labels", "id2label.*", "initializer_range",
+    "label2id.*", "model_type", "output_attentions", "output_hidden_states", "output_past",
+    "output_scores", "pad_token_id", "prefix", "problem_type", "return_dict",
+    "return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params.*",
+    "tokenizer_class", "torch_dtype", "torchscript", "transformers_version", "use_bfloat16",
+    "use_cache",
+    // of generation, in files of before it had one of its own
+    "bad_words_ids", "diversity_penalty", "do_sample", "early_stopping",
+    "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
+    "forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size",
+    "num_beam_groups", "num_beams", "num_return_sequences", "remove_invalid_values",
+    "repetition_penalty", "temperature", "top_k", "top_p", "typical_p"};
+
+// What any model of transformers may be besides a plain one, and must not be here.
+const PublishedForm::Fixed kPlain[] = {{"add_cross_attention", {"false"}},
+                                       {"chunk_size_feed_forward", {"0"}},
+                                       {"is_decoder", {"false"}},
+                                       {"is_encoder_decoder", {"false"}},
+                                       {"tie_encoder_decoder", {"false"}}};
+
+// Nothing is said by them: null, {}, [].
+bool is_empty(const Json& value) {
+  return value.is_null() || (value.is_structured() && value.empty());
+}
+
+// {"a": {"b": 1}} -> {"a.b": 1}; what is empty is left out.
+void flatten(const Json& object, const std::string& prefix, std::map<std::string, Json>& into) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object())
+      flatten(value, prefix + key + ".", into);
+    else if (!is_empty(value))
+      into[prefix + key] = value;
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(const Path& path) : path_(path) {
+    constexpr std::uint64_t kLimit = 1 << 20;
+    const Json json = parse_json(read_file(path, kLimit));
+    if (!json.is_object()) throw wrong("it is not a JSON object", "an object of settings");
+    flatten(json, "", keys_);
+  }
+
+  ModelSpec read() {
+    spec_.family = &family();
+    for (const ModelSetting& s : spec_.family->settings) spec_.settings.emplace(s.key, value_of(s));
+    if (spec_.family->misfit)
+      if (const auto misfit = spec_.family->misfit(spec_.settings))
+        throw wrong(text_of(*misfit, spec_.settings), "settings that fit together");
+    for (const auto& fixed : kPlain) check(fixed);
+    for (const auto& fixed : spec_.family->published.fixed) check(fixed);
+    for (const auto& derived : spec_.family->published.derived) check(derived);
+    for (const auto& [key, value] : keys_)
+      if (!is_harmless(key))
+        throw wrong(key + " is " + json_text(value) + ", which is not known here",
+                    "keys of a plain " + std::string(spec_.family->name) +
+                        ": this one could change what the model computes");
+    return std::move(spec_);
+  }
+
+ private:
+  DataError wrong(const std::string& saw, const std::string& need) const {
+    return DataError("E0631", "config.json does not describe a model that can be loaded")
+        .at(path_.string())
+        .saw(saw)
+        .need(need);
+  }
+
+  const ModelFamily& family() {
+    const auto it = keys_.find("model_type");
+    const std::string type =
+        it != keys_.end() && it->second.is_string() ? it->second.get<std::string>() : "";
+    std::string known;
+    for (const ModelFamily& f : families()) {
+      if (f.published.model_type.empty()) continue;
+      if (f.published.model_type == type) return f;
+      known += (known.empty() ? "" : ", ") + std::string(f.published.model_type);
+    }
+    throw wrong("model_type is " + in_quotes(type), "model_type one of " + known);
+  }
+
+  // Takes a key away, so that what is left is what nobody knows.
+  std::optional<Json> take(std::string_view key) {
+    const auto it = keys_.find(std::string(key));
+    if (it == keys_.end()) return std::nullopt;
+    Json value = std::move(it->second);
+    keys_.erase(it);
+    return value;
+  }
+
+  SettingValue value_of(const ModelSetting& s) {
+    const SettingRole& role = s.role;
+    if (role.published.empty()) return s.fallback;
+    std::string_view key = role.published;
+    std::optional<Json> found = take(key);
+    if (!role.published_before.empty()) {  // the newer name counts where both are there
+      std::optional<Json> before = take(role.published_before);
+      if (!found && before) found = std::move(before), key = role.published_before;
+    }
+    if (!found) return *role.assumed;
+    std::optional<SettingValue> value = setting_of_json(*found);
+    // 0 is ours: it stands for what follows from the others.
+    Setting strict = s;
+    if (role.derived) strict.limits.least = 1;
+    const std::string need = value ? need_of(strict, *value) : "a value of its kind";
+    if (!need.empty()) throw wrong(std::string(key) + " is " + in_quotes(found->dump()), need);
+    return *value;
+  }
+
+  void check(const PublishedForm::Fixed& fixed) {
+    const std::optional<Json> found = take(fixed.key);
+    if (!found) return;
+    const std::string text = json_text(*found);
+    const auto is_right = [&](const Json& value) {
+      return std::find(fixed.values.begin(), fixed.values.end(), json_text(value)) !=
+             fixed.values.end();
+    };
+    const bool is_list = found->is_array();  // of layers, one each
+    if (is_list ? std::all_of(found->begin(), found->end(), is_right) : is_right(*found)) return;
+    std::string all;
+    for (const std::string_view value : fixed.values)
+      all += (all.empty() ? "" : " or ") + std::string(value);
+    throw wrong(std::string(fixed.key) + " is " + text, all);
+  }
+
+  void check(const PublishedForm::Derived& derived) {
+    const std::optional<Json> found = take(derived.key);
+    const std::int64_t want = derived.value(spec_.settings);
+    if (!found || *found == want) return;
+    throw wrong(std::string(derived.key) + " is " + json_text(*found), std::to_string(want));
+  }
+
+  bool is_harmless(const std::string& key) const {
+    const auto matches = [&](std::string_view pattern) { return glob_match(pattern, key); };
+    const auto& own = spec_.family->published.harmless;
+    return std::any_of(std::begin(kHarmless), std::end(kHarmless), matches) ||
+           std::any_of(own.begin(), own.end(), matches);
+  }
+
+  Path path_;
+  std::map<std::string, Json> keys_;
+  ModelSpec spec_;
+};
+
+// Puts a value where a dotted key says.
+void put(Json& into, std::string_view key, Json value) {
+  const auto dot = key.find('.');
+  Json& at = into[std::string(key.substr(0, dot))];
+  if (dot == std::string_view::npos)
+    at = std::move(value);
+  else
+    put(at, key.substr(dot + 1), std::move(value));
+}
+
+}  // namespace
+
+ModelSpec read_huggingface_config(const Path& path) { return Reader(path).read(); }
+
+Json huggingface_config(const ModelSpec& spec) {
+  const PublishedForm& form = spec.family->published;
+  Json out = {{"model_type", form.model_type}, {"architectures", {form.architecture}}};
+  for (const auto& fixed : form.fixed)
+    if (!fixed.is_read_only) put(out, fixed.key, parse_json(fixed.values.front()));
+  for (const ModelSetting& s : spec.family->settings) {
+    for (const std::string_view key : s.role.written) put(out, key, json_of(*spec.find(s.key)));
+    if (s.role.published.empty()) continue;
+    if (s.role.derived)
+      put(out, s.role.published, spec.whole(s.key));
+    else
+      put(out, s.role.published, json_of(*spec.find(s.key)));
+  }
+  for (const std::string_view key : form.zeros) put(out, key, 0.0);
+  return out;
+}
+
+}  // namespace aloft::models
