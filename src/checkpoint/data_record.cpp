@@ -77,7 +77,9 @@ std::vector<std::string> differences_of_files(const json& before, const json& no
 std::string described(const json& part) {
   if (part.is_null()) return "none";
   if (!part.is_object()) return json_text(part);
-  return fmt::format("{} (hash {})", json_text(member(part, "tokens")),
+  const json tokens = member(part, "tokens");
+  return fmt::format("{} (hash {})",
+                     json_text(tokens.is_null() ? member(part, "examples") : tokens),
                      json_text(member(part, "xxh3")));
 }
 
@@ -132,9 +134,11 @@ std::uint64_t signature_in(const json& record) {
 std::vector<std::string> data_differences(const json& before, const json& now) {
   std::vector<std::string> lines = differences_of_files(before, now);
   if (!before.is_object()) return lines;
-  const std::pair<const char*, const char*> parts[] = {{"train", "training tokens"},
-                                                       {"validation", "validation tokens"},
-                                                       {"tokenizer", "the tokenizer"}};
+  const bool is_text = member(member(now, "train"), "examples").is_null();
+  const std::pair<const char*, const char*> parts[] = {
+      {"train", is_text ? "training tokens" : "training examples"},
+      {"validation", is_text ? "validation tokens" : "validation examples"},
+      {"tokenizer", "the tokenizer"}};
   for (const auto& [key, name] : parts)
     if (const json was = member(before, key), is = member(now, key); was != is)
       lines.push_back(fmt::format("{}: {}, now {}", name, described(was), described(is)));

@@ -86,12 +86,6 @@ void refuse_option(const BenchOptions& o, const std::string& what) {
       .advice("leave it out, or time a recipe (*.toml), which has every key");
 }
 
-std::unique_ptr<BenchSubject> open_bench(const BenchOptions& o) {
-  if (is_vision_model(o.model)) return open_vision_bench(o);
-  if (is_llama_model(o.model)) return open_llama_bench(o);
-  return open_gpt_bench(o);
-}
-
 Action bench_verb(CLI::App& app) {
   const double start = steady_seconds() - process_seconds();
   auto o = std::make_shared<BenchOptions>();
@@ -100,9 +94,9 @@ Action bench_verb(CLI::App& app) {
   app.set_help_flag();  // there is one thing to time: its options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
   step->add_option("--model,MODEL", o->model,
-                   "gpt2-124m, gpt2-NAME, llama, lenet, resnet18, or a recipe (*.toml)")
+                   "a recipe (*.toml), or a family or size of models (aloft recipes)")
       ->capture_default_str();
-  step->add_option("--batch", o->batch, "sequences or images (default: the model's)")
+  step->add_option("--batch", o->batch, "examples: sequences, images (default: the recipe's)")
       ->check(at_least(1));
   step->add_option("--seq", o->seq, "tokens a sequence (default: the model's)")->check(at_least(1));
   step->add_option("--precision", o->precision,

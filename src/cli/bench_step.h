@@ -1,6 +1,6 @@
 // What `aloft bench step` times: a subject is a model with its compiled training step, run on the
-// same made-up data every time. bench.cpp is the verb, bench_gpt.cpp, bench_llama.cpp and
-// bench_vision.cpp the subjects, bench_measure.cpp what is timed, bench_turns.h in which order,
+// same made-up data every time. bench.cpp is the verb, bench_subject.cpp the subject, of a recipe
+// or of a model by name, bench_measure.cpp what is timed, bench_turns.h in which order,
 // bench_profile.cpp the clock, bench_limit.cpp what the machine could do.
 #pragma once
 
@@ -14,8 +14,11 @@
 
 namespace aloft::cli {
 
+// The models that have a name here: families and their sizes.
+std::vector<std::string> models_by_name();
+
 struct BenchOptions {
-  std::string model = "gpt2-124m", precision;
+  std::string model = models_by_name().front(), precision;
   std::vector<std::string> set;  // KEY=VALUE of the recipe
   std::int64_t batch = 0, seq = 0, layers = 0, heads = 0, dim = 0, vocab = 0;  // 0: the model's
   int steps = 6;
@@ -32,26 +35,17 @@ class BenchSubject {
   virtual double step() = 0;  // the loss
   // Model, precision, batch and whatever else says what is timed.
   virtual nlohmann::json description() const = 0;
-  // Things a step gets through: "tokens" or "images", and how many.
+  // Things a step gets through: "tokens" or "examples", and how many.
   virtual std::string unit() const = 0;
   virtual std::int64_t units_a_step() const = 0;
   // Runs of a program a step: above 1 the gradients of several batches are summed.
   virtual int micro_batches() const { return 1; }
 };
 
-// A recipe or a GPT-2 by size. UserError where the model is neither.
-std::unique_ptr<BenchSubject> open_gpt_bench(const BenchOptions& options);
-
-bool is_vision_model(const std::string& model);  // lenet, resnet18
-std::unique_ptr<BenchSubject> open_vision_bench(const BenchOptions& options);
-
-bool is_llama_model(const std::string& model);  // llama
-std::unique_ptr<BenchSubject> open_llama_bench(const BenchOptions& options);
-
 // UserError E0724: the option or key means nothing for this model.
 [[noreturn]] void refuse_option(const BenchOptions& options, const std::string& what);
 
-// The one of the three that the model's name belongs to.
+// A recipe, or a model by name. UserError E0721 where the name is neither.
 std::unique_ptr<BenchSubject> open_bench(const BenchOptions& options);
 
 // Times the subject's steps; `process_start` is when the process began, on the steady clock.

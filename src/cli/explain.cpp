@@ -23,6 +23,7 @@
 #include "recipe/memory_need.h"
 #include "recipe/recipe_unused.h"
 #include "run/run_directory.h"
+#include "sources/source_kind.h"
 #include "train/run_record.h"
 #include "train/session.h"
 
@@ -57,7 +58,7 @@ void compile_recipe(const Options& o, Explained& e) {
   std::function<MeasuredRates()> measure;
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here
     measure = [] { return shown_product_rates(); };
-  e.session = open_session(recipe, facts_without_training(recipe), measure);
+  e.session = open_session(recipe, source_of(recipe).facts(recipe), measure);
   e.precision = print_precision(e.session.recipe.precision);
   e.runner = make_runner(e.session);
 }

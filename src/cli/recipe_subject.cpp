@@ -5,43 +5,32 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "recipe/open_data.h"
 #include "recipe/run_length.h"
+#include "sources/source_kind.h"
 
 namespace aloft::cli {
 
-SettingValues facts_without_training(const Recipe& recipe) {
-  const TokenizerSpec& t = recipe.data.tokenizer;
-  const auto vocab = [](std::int64_t ids) { return SettingValues{{"vocab", ids}}; };
-  if (recipe.model.whole("vocab") > 0) return {};
-  const bool is_text = recipe.data.train_tokens.empty();
-  if (is_text && t.kind == "byte") return vocab(256);
-  if (is_text && t.kind == "bpe" && t.path.empty()) return vocab(t.vocab);
-  try {
-    return facts_of(recipe, open_data(recipe, false));
-  } catch (const DataError& e) {
-    if (e.code() != "E0510" && e.code() != "E0601") throw;
-    constexpr std::int64_t kAssumed = 256;
-    log_warning(
-        "the recipe's data is not there, so its vocabulary is taken as {} ids; "
-        "--set 'data.text=[\"FILE\"]' or --set model.vocab=N for the true one ({})",
-        kAssumed, e.headline());
-    return vocab(kAssumed);
-  }
+namespace {
+// The files that the recipe names.
+std::string places_of_data(const Recipe& recipe) {
+  const DataSection& d = recipe.data;
+  for (const std::string* one : {&d.images, &d.csv, &d.train_tokens})
+    if (!one->empty()) return *one;
+  return join(d.text, ", ");
 }
+}  // namespace
 
 void settle_length_without_training(Recipe& recipe) {
   if (recipe.train.epochs <= 0) return;
   try {
-    settle_length(recipe, open_data(recipe, false).train.size());
+    settle_length(recipe, source_of(recipe).open(recipe, false)->examples(recipe));
   } catch (const DataError& e) {
     if (e.code() != "E0510" && e.code() != "E0601") throw;
     throw UserError("E0725", "the recipe counts in epochs, and its data is not there")
         .saw(fmt::format("train.epochs = {:g}, and {}: {}", recipe.train.epochs, e.headline(),
-                         recipe.data.train_tokens.empty() ? join(recipe.data.text, ", ")
-                                                          : recipe.data.train_tokens))
+                         places_of_data(recipe)))
         .need("the number of steps, by which the schedule goes")
-        .advice("--set train.steps=N, or --set 'data.text=[\"FILE\"]'");
+        .advice("--set train.steps=N, or the key of [data] that names it, with another file");
   }
 }
 

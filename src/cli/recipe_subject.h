@@ -8,11 +8,6 @@
 
 namespace aloft::cli {
 
-// What the recipe's data says (facts_of()), without reading text where the recipe says enough.
-// Where the text is not there the answer hardly depends on it: another vocabulary is taken, and
-// that is said.
-SettingValues facts_without_training(const Recipe& recipe);
-
 // A recipe that counts in epochs gets its steps, by which its schedule goes: they follow from its
 // tokens, which are made as training would make them where the cache has none. UserError E0725
 // where its data is not there.

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verb.h"
+#include "models/family.h"
 #include "recipe/recipe_fields.h"
 
 namespace aloft::cli {
@@ -66,15 +67,47 @@ std::string kind_of(const RecipeField& f) {
   return std::visit(Kind{}, f.target);
 }
 
+json described(const RecipeField& f) {
+  json key = {{"key", f.key}, {"doc", f.doc}, {"type", kind_of(f)}};
+  std::visit([&](const auto* v) { key["default"] = *v; }, f.target);
+  if (f.least < f.most) key["range"] = {f.least, f.most};
+  if (!f.choices.empty()) key["choices"] = f.choices;
+  return key;
+}
+
+// The keys of [model], those of every family: alike in several, they stand once.
+json keys_of_models() {
+  json out = json::array();
+  for (const models::ModelFamily& family : models::families()) {
+    Recipe recipe = parse_recipe("", "", {{"model.family", std::string(family.name)}});
+    for (const RecipeField& f : recipe_fields(recipe)) {
+      if (!f.key.starts_with("model.") || f.key == "model.family" || f.key == "model.size")
+        continue;
+      json key = described(f);
+      const auto same = std::find_if(out.begin(), out.end(), [&](json other) {
+        other.erase("families");
+        return other == key;
+      });
+      if (same != out.end()) {
+        (*same)["families"].push_back(family.name);
+        continue;
+      }
+      key["families"] = {family.name};
+      out.push_back(std::move(key));
+    }
+  }
+  return out;
+}
+
 json keys() {
   Recipe defaults;
   json out = json::array();
   for (const RecipeField& f : recipe_fields(defaults)) {
-    json key = {{"key", f.key}, {"doc", f.doc}, {"type", kind_of(f)}};
-    std::visit([&](const auto* v) { key["default"] = *v; }, f.target);
-    if (f.least < f.most) key["range"] = {f.least, f.most};
-    if (!f.choices.empty()) key["choices"] = f.choices;
-    out.push_back(key);
+    const bool is_any =
+        !f.key.starts_with("model.") || f.key == "model.family" || f.key == "model.size";
+    if (is_any) out.push_back(described(f));
+    if (f.key == "model.size")
+      for (json& key : keys_of_models()) out.push_back(std::move(key));
   }
   out.push_back({{"key", "precision"},
                  {"doc", "level, types a phase, lists, loss scale: docs/precision.md"},
@@ -110,6 +143,12 @@ ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
     if (k.contains("choices")) {
       doc += ":";
       for (const json& c : k["choices"]) doc += " " + c.get<std::string>();
+    }
+    if (k.contains("families")) {
+      doc += " (";
+      for (const json& f : k["families"])
+        doc += (doc.back() == '(' ? "" : ", ") + f.get<std::string>();
+      doc += ")";
     }
     rows.push_back({k["key"], k["default"].dump(), k["type"], doc});
   }

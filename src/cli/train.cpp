@@ -16,6 +16,7 @@
 #include "recipe/recipe.h"
 #include "run/recorded_choices.h"
 #include "run/validation_loss.h"
+#include "tasks/loss_text.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -30,19 +31,22 @@ struct Options {
   bool resume = false, force = false, print_config = false, quiet = false;
 };
 
-std::string summary(const TrainResult& r) {
+std::string summary(const TrainResult& r, std::string_view unit) {
   std::string text = fmt::format("steps {}", r.last_step);
   if (r.steps > 0 && r.last_loss) text += "  loss " + loss_text(*r.last_loss);
-  if (r.val_loss) text += "  " + describe(validation_loss(*r.val_loss, r.bytes_a_token));
-  if (r.steps > 0) text += fmt::format("  {:.0f} tokens/s in the median step", r.tokens_per_s);
+  if (r.validation) text += "  " + describe(*r.validation);
+  if (r.steps > 0) text += fmt::format("  {:.0f} {}/s in the median step", r.tokens_per_s, unit);
   return text + fmt::format("  skipped {}", r.skipped);
 }
 
 // The last model is not always the one to take.
-void print_best(const BestValidation& best, const TrainSection& train, const Path& run) {
-  const bool is_kept = train.keep_best > 0 || train.keep_checkpoints == 0;
+void print_best(const BestValidation& best, const Recipe& recipe, const Path& run) {
+  const bool is_kept = recipe.train.keep_best > 0 || recipe.train.keep_checkpoints == 0;
+  const bool writes_text = static_cast<bool>(model_spec(recipe).family->make_causal_lm);
   print_result("best validation loss {} at step {}{}\n", loss_text(best.loss), grouped(best.step),
-               is_kept ? ": aloft generate " + in_shell(run.string()) + " --checkpoint best" : "");
+               is_kept && writes_text
+                   ? ": aloft generate " + in_shell(run.string()) + " --checkpoint best"
+                   : "");
 }
 
 // Without steps into folders that are not there yet and out again: those would be made on the way.
@@ -82,8 +86,8 @@ ExitCode train(const Options& o) {
   if (o.choices) t.choices = choices_of_run(*o.choices);
   t.report = write_report;
   const TrainResult r = run_training(recipe, t);
-  print_result("{}\n", fit_for(Output::Out, summary(r)));
-  if (r.best && r.best->step != r.last_step) print_best(*r.best, recipe.train, t.out);
+  print_result("{}\n", fit_for(Output::Out, summary(r, task_kind(recipe).unit)));
+  if (r.best && r.best->step != r.last_step) print_best(*r.best, recipe, t.out);
   print_result("run directory {}\n", t.out.string());
   if (!r.sample.empty()) print_result("sample:\n{}\n", r.sample);
   return r.exit;

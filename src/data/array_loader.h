@@ -21,6 +21,8 @@ struct ArrayData {
   // Instead of labels, where numbers are to be predicted: so many a sample, row by row.
   std::int64_t outputs = 0;
   std::vector<float> targets;  // [samples, outputs]
+  // Of a sample whose features are an image: channels, height, width; empty where nobody says.
+  std::vector<std::int64_t> shape = {};
 
   // How many there are, by the targets or the labels.
   std::int64_t samples() const {
@@ -32,6 +34,9 @@ struct ArrayData {
 // number >= 0; features are multiplied by `scale`. Empty lines are left out, a first line of words
 // is taken as a heading. DataError E0515 names the line.
 ArrayData read_labelled_csv(const Path& path, float scale = 1);
+// The same with the last `outputs` numbers of a line to be predicted, as they are. UserError E0512
+// unless there is one or more.
+ArrayData read_table_csv(const Path& path, std::int64_t outputs, float scale = 1);
 
 // Data to train on, and the rest to judge by.
 struct ArraySplit {

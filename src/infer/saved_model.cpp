@@ -15,8 +15,8 @@
 #include "models/model_json.h"
 #include "models/state_dict.h"
 #include "run/run_directory.h"
-#include "run/validation_loss.h"
 #include "runtime/current_device.h"
+#include "tasks/loss_text.h"
 
 namespace aloft {
 namespace {

@@ -108,6 +108,7 @@ struct ModelFamily {
   // Numbers that a step keeps of an example for the gradient, at least; absent: nobody knows.
   std::function<double(const SettingValues&)> least_kept;
   PublishedForm published;
+  SettingValues made_up;  // of data, where there is none: for benches
 
   const ModelSetting* find(std::string_view key) const;  // null where there is none
   const ModelSize* size(std::string_view name) const;    // null where there is none

@@ -25,10 +25,10 @@ struct LeNetConfig {
         setting("filters", &C::filters, {1, 4096}, "of the first convolution; the second: twice"),
         setting("hidden", &C::hidden, {1, 65536}, "features between the dense layers"),
         setting("channels", &C::channels, {1, 4096}, "of the images; 0: the data's", of_data),
-        setting("height", &C::height, {1, 65536}, "of the images; 0: the data's", of_data),
-        setting("width", &C::width, {1, 65536}, "of the images; 0: the data's", of_data),
+        setting("height", &C::height, {4, 65536}, "of the images; 0: the data's", of_data),
+        setting("width", &C::width, {4, 65536}, "of the images; 0: the data's", of_data),
         setting("classes", &C::classes, {1, 1 << 24}, "logits of an image; 0: the data's",
-                of_data)};
+                {.is_of_data = true, .may_exceed = true})};
   }
 };
 

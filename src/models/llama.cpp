@@ -40,6 +40,7 @@ ModelFamily llama_family() {
   f.published.fixed.push_back({"attention_bias", {"false"}});
   f.published.fixed.push_back({"mlp_bias", {"false"}});
   f.published.harmless.push_back("pretraining_tp");
+  f.made_up = {{"vocab", I{4096}}};
   return f;
 }
 

@@ -23,7 +23,9 @@ std::string describe(const ModelSpec& spec) {
   std::string out(spec.family->name);
   const char* between = ": ";
   for (const ModelSetting& s : spec.family->settings) {
-    const SettingValue& said = *spec.find(s.key);
+    const SettingValue* found = spec.find(s.key);
+    if (!found) continue;
+    const SettingValue& said = *found;
     const bool is_list = std::holds_alternative<std::vector<std::int64_t>>(said);
     const bool is_whole = std::holds_alternative<std::int64_t>(said);
     if (!is_list && (!is_whole || spec.whole(s.key) == 0)) continue;

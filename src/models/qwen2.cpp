@@ -37,6 +37,7 @@ ModelFamily qwen2_family() {
   f.published.fixed.push_back({"use_sliding_window", {"false"}});
   f.published.fixed.push_back({"layer_types", {"\"full_attention\""}, true});
   f.published.harmless.insert(f.published.harmless.end(), {"sliding_window", "max_window_layers"});
+  f.made_up = {{"vocab", I{4096}}};
   return f;
 }
 

@@ -73,6 +73,7 @@ ModelFamily resnet_family() {
     if (stages >= 1 && stages <= 16) return std::nullopt;
     return Misfit{"blocks", "{blocks}; need 1 to 16 stages"};
   };
+  f.made_up = {{"channels", I{3}}, {"height", I{32}}, {"width", I{32}}, {"classes", I{10}}};
   return f;
 }
 

@@ -47,6 +47,7 @@ class Reader {
   void finish() {
     if (!precision_.empty()) finish_precision();
     check_model();
+    check_task();
     check_tokenizer();
     if (recipe_.optimizer.betas.size() != 2)
       mistake(origin("optimizer.betas"), "optimizer.betas: need two numbers");
@@ -100,6 +101,17 @@ class Reader {
           blamed = key;
     mistake(origin(blamed),
             fmt::format("model.{}: {}", misfit->key, models::text_of(*misfit, m.settings, from)));
+  }
+
+  void check_task() {
+    const TaskKind* kind = find_task(recipe_.task.kind);
+    const models::ModelFamily* family = models::find_family(recipe_.model.family);
+    if (!kind || !family || kind->takes(*family)) return;
+    std::string could;
+    for (const TaskKind& other : task_kinds())
+      if (other.takes(*family)) could += (could.empty() ? "" : " or ") + std::string(other.name);
+    mistake(origin("task.kind"), fmt::format("task.kind: a {} does not learn {}; need {}",
+                                             family->name, kind->name, could));
   }
 
   // What a tokenizer cannot be made by, before any text is read.
@@ -442,6 +454,11 @@ void anchor_paths(Recipe& r) {
   anchor("data.validation_tokens", r.data.validation_tokens);
   anchor("data.tokenizer.path", r.data.tokenizer.path);
   anchor("data.cache", r.data.cache);
+  anchor("data.csv", r.data.csv);
+  anchor("data.images", r.data.images);
+  anchor("data.labels", r.data.labels);
+  anchor("data.validation_images", r.data.validation_images);
+  anchor("data.validation_labels", r.data.validation_labels);
 }
 
 [[noreturn]] void no_such_recipe(const Path& path) {
@@ -497,6 +514,14 @@ void apply_size(Recipe& r, Reader& reader) {
     if (is_set && (from != kSetOrigin || it->second == kSetOrigin)) continue;
     m.settings[key] = value;
     r.origin[full] = from + kSizeOrigin;
+  }
+  // What a size says of what would follow from other settings gives way where those are others.
+  if (const auto misfit = family->misfit ? family->misfit(m.settings) : std::nullopt) {
+    const models::ModelSetting* blamed = family->find(misfit->key);
+    const std::string full = "model." + std::string(misfit->key);
+    if (!blamed->role.derived || r.origin[full] != from + kSizeOrigin) return;
+    m.settings[std::string(misfit->key)] = blamed->fallback;
+    r.origin.erase(full);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "models/model_spec.h"
 #include "precision/recipe.h"
 #include "scalar/schedule.h"
+#include "tasks/task.h"
 
 namespace aloft {
 
@@ -29,6 +30,11 @@ struct ModelSection {
   std::int64_t whole(std::string_view key, std::int64_t otherwise = 0) const;
 };
 
+// [task].
+struct TaskSection {
+  std::string kind;  // a name of tasks/catalog.inc; empty: the first that takes the model
+};
+
 // [data].
 struct DataSection {
   std::vector<std::string> text;                // files, folders, globs
@@ -37,6 +43,12 @@ struct DataSection {
   double validation = 0.05;                     // share of the text
   std::string sampling = "windows";             // or "random": an independent offset each
   std::string cache;                            // "": a folder in the user's cache directory
+  // Instead of text and tokens: a table, or images and labels in IDX files; files of their own for
+  // validation, or none.
+  std::string csv, images, labels, validation_images, validation_labels;
+  std::vector<std::int64_t> shape;  // of a table's features: channels, height, width
+  double scale = 1;                 // factor of the features
+  std::int64_t outputs = 0;         // numbers at a line's end to be predicted; 0: a label
 };
 
 // [optimizer].
@@ -85,6 +97,7 @@ struct TrainSection {
 // Everything that decides a run: a section a member, as load_recipe() or parse_recipe() gives it.
 struct Recipe {
   ModelSection model;          // the architecture
+  TaskSection task;            // what is learnt
   DataSection data;            // what is learnt from
   PrecisionRecipe precision;   // types of values, loss scaling
   OptimizerSection optimizer;  // the update
@@ -129,6 +142,8 @@ models::ModelSpec model_spec(const Recipe& recipe);
 // The same with what the data says: values of settings by key, such as vocab. UserError E0716 where
 // a setting says otherwise.
 models::ModelSpec model_spec(const Recipe& recipe, const SettingValues& of_data);
+// What the recipe's model is to learn: task.kind, or the first kind that takes it.
+const TaskKind& task_kind(const Recipe& recipe);
 // Tokens of an example: the context of a model that reads sequences, 1 of any other.
 std::int64_t tokens_an_example(const Recipe& recipe);
 

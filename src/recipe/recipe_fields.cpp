@@ -20,6 +20,12 @@ std::vector<std::string_view> names_of_sizes() {
   return names;
 }
 
+std::vector<std::string_view> names_of_tasks() {
+  std::vector<std::string_view> names;
+  for (const TaskKind& kind : task_kinds()) names.push_back(kind.name);
+  return names;
+}
+
 std::vector<std::string_view> names_of_families() {
   std::vector<std::string_view> names;
   for (const models::ModelFamily& f : models::families()) names.push_back(f.name);
@@ -74,6 +80,8 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
   ScheduleSection& s = r.schedule;
   TrainSection& t = r.train;
   return {
+      {Fixed, "task.kind", "what is learnt; empty: the first of them that takes the model",
+       &r.task.kind, 0, 0, names_of_tasks(), true},
       {Data, "data.text", "files, folders, globs", &d.text},
       {Data, "data.train_tokens", "a token shard or .bin file, instead of text", &d.train_tokens},
       {Data, "data.validation_tokens", "the same for validation", &d.validation_tokens},
@@ -90,6 +98,15 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
        &d.tokenizer.byte_fallback},
       {Data, "data.validation", "share of the text", &d.validation, 0, 0.99},
       {Changes, "data.sampling", "order of samples", &d.sampling, 0, 0, {"windows", "random"}},
+      {Data, "data.csv", "a table instead of text: a line an example, its label last", &d.csv},
+      {Data, "data.images", "images instead of text: an IDX file, as MNIST's", &d.images},
+      {Data, "data.labels", "their labels, another IDX file", &d.labels},
+      {Data, "data.validation_images", "the same for validation", &d.validation_images},
+      {Data, "data.validation_labels", "their labels", &d.validation_labels},
+      {Fixed, "data.shape", "of a table's features: channels, height, width", &d.shape, 1, 65536},
+      {Fixed, "data.scale", "factor of the features; of bytes 0.00392157", &d.scale, 1e-30, 1e30},
+      {Fixed, "data.outputs", "numbers at a line's end to be predicted; 0: a label", &d.outputs, 0,
+       1 << 20},
       {Free, "data.cache", "folder of packed tokens; empty: the user's cache", &d.cache},
       {Fixed, "optimizer.kind", "update rule", &o.kind, 0, 0, {"adamw", "adam", "sgd", "momentum"}},
       {Changes, "optimizer.lr", "peak learning rate", &o.lr, 0, kMostRate},

@@ -34,6 +34,11 @@ models::ModelSpec model_spec(const Recipe& r, const SettingValues& of_data) {
   return spec;
 }
 
+const TaskKind& task_kind(const Recipe& r) {
+  if (const TaskKind* named = find_task(r.task.kind)) return *named;
+  return usual_task(*models::find_family(r.model.family));
+}
+
 std::int64_t tokens_an_example(const Recipe& r) { return r.model.whole("context", 1); }
 
 }  // namespace aloft

@@ -59,7 +59,9 @@ class Search {
         report(c.key, c.selector, fmt::format("does nothing where {} is {}", c.selector, kind));
     }
     const DataSection& d = recipe_.data;
-    if (d.train_tokens.empty()) {
+    report_arrays();
+    if (is_arrays()) {
+    } else if (d.train_tokens.empty()) {
       report("data.validation_tokens", "data.train_tokens", "needs data.train_tokens beside it");
     } else {
       report("data.text", "data.train_tokens", "is not read where data.train_tokens is given");
@@ -78,6 +80,7 @@ class Search {
     if (recipe_.train.sample_tokens == 0)
       report("train.sample_every", "train.sample_tokens",
              "does nothing where train.sample_tokens is 0");
+    if (is_arrays()) return std::move(found_);
     if (!d.train_tokens.empty())
       for (const char* key :
            {"data.tokenizer.kind", "data.tokenizer.vocab", "data.tokenizer.byte_fallback"})
@@ -91,10 +94,37 @@ class Search {
   }
 
  private:
+  bool is_arrays() const { return !recipe_.data.csv.empty() || !recipe_.data.images.empty(); }
+
+  // Of text and tokens nothing is read beside arrays, and of arrays nothing beside those.
+  void report_arrays() {
+    const DataSection& d = recipe_.data;
+    const char* named = !d.images.empty() ? "data.images" : "data.csv";
+    if (is_arrays()) {
+      for (const char* key : {"data.text", "data.train_tokens", "data.validation_tokens",
+                              "data.tokenizer.kind", "data.tokenizer.vocab", "data.tokenizer.path",
+                              "data.tokenizer.byte_fallback", "data.sampling", "data.cache"})
+        report(key, named, fmt::format("is of tokens, and is not read where {} is given", named));
+      if (!d.images.empty() && !d.csv.empty())
+        report("data.csv", "data.images", "is not read where data.images is given");
+      if (!d.validation_images.empty())
+        report("data.validation", "data.validation_images",
+               "divides examples; beside data.validation_images it is those that count");
+    }
+    if (d.images.empty())
+      for (const char* key : {"data.labels", "data.validation_images", "data.validation_labels"})
+        report(key, "data.images", "needs data.images beside it");
+    if (d.csv.empty() || !d.images.empty())
+      for (const char* key : {"data.shape", "data.outputs"})
+        report(key, "data.csv", "is of tables, and needs data.csv beside it");
+    if (!is_arrays()) report("data.scale", "data.csv", "needs data.csv or data.images beside it");
+  }
+
   // What counts evaluations needs some.
   void report_validation() {
     const DataSection& d = recipe_.data;
-    const bool is_text = d.train_tokens.empty();
+    if (is_arrays() && !d.validation_images.empty()) return;
+    const bool is_text = is_arrays() || d.train_tokens.empty();
     if (is_text ? d.validation > 0 : !d.validation_tokens.empty()) return;
     const char* selector = is_text ? "data.validation" : "data.train_tokens";
     const auto asked = [&](const char* key, std::int64_t count) {
@@ -141,10 +171,11 @@ class Search {
 // What decides when a run stops to look, what it keeps and in which order it reads: nothing that a
 // step is compiled from.
 constexpr std::string_view kOfTheRun[] = {
-    "data.validation_tokens",   "data.sampling",          "train.eval_every",
-    "train.eval_batches",       "train.patience",         "train.checkpoint_every",
-    "train.checkpoint_minutes", "train.keep_checkpoints", "train.keep_best",
-    "train.keep_every",         "train.sample_every",     "train.sample_tokens"};
+    "data.validation_tokens", "data.validation_images", "data.validation_labels",
+    "data.sampling",          "train.eval_every",       "train.eval_batches",
+    "train.patience",         "train.checkpoint_every", "train.checkpoint_minutes",
+    "train.keep_checkpoints", "train.keep_best",        "train.keep_every",
+    "train.sample_every",     "train.sample_tokens"};
 
 }  // namespace
 

@@ -49,6 +49,15 @@ struct Meaning {
 // What another value means for a run that goes on: of keys that change it, what becomes of it from
 // here on; of keys that are refused, why. Those that change nothing have no row.
 constexpr Meaning kMeanings[] = {
+    {"task.kind", "the weights were learnt for another end"},
+    {"data.csv", "the run's place in the data lies in another table"},
+    {"data.images", "the run's place in the data lies in other images"},
+    {"data.labels", "the same images would be of other classes"},
+    {"data.validation_images", "validation losses do not compare with those before"},
+    {"data.validation_labels", "validation losses do not compare with those before"},
+    {"data.shape", "the same numbers would be other images"},
+    {"data.scale", "the weights were learnt on features of another size"},
+    {"data.outputs", "the weights were learnt to predict other numbers"},
     {"data.text", "the run's place in the data lies in other text"},
     {"data.train_tokens", "the run's place in the data lies in other tokens"},
     {"data.validation_tokens", "validation losses do not compare with those before"},

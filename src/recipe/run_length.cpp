@@ -19,19 +19,18 @@ std::int64_t tokens_a_step(const Recipe& recipe) {
   return windows_a_step(recipe) * tokens_an_example(recipe);
 }
 
-double epochs_of(const Recipe& recipe, std::uint64_t train_tokens, RunPlace place) {
-  const auto windows = static_cast<double>(windows_of(recipe, train_tokens));
+double epochs_of(const Recipe& recipe, std::uint64_t examples, RunPlace place) {
+  const auto windows = static_cast<double>(examples);
   if (windows == 0) return 0;
   const auto left = static_cast<double>(recipe.train.steps - place.step);
   const auto a_step = static_cast<double>(windows_a_step(recipe));
   return (static_cast<double>(place.windows) + left * a_step) / windows;
 }
 
-void settle_length(Recipe& recipe, std::uint64_t train_tokens, RunPlace place) {
+void settle_length(Recipe& recipe, std::uint64_t examples, RunPlace place) {
   if (recipe.train.epochs <= 0) return;
   // Whole windows, so that a run that goes on with the batch it had ends where it would have.
-  const double windows =
-      std::ceil(recipe.train.epochs * static_cast<double>(windows_of(recipe, train_tokens)));
+  const double windows = std::ceil(recipe.train.epochs * static_cast<double>(examples));
   const double left = std::max(0.0, windows - static_cast<double>(place.windows));
   const double steps = static_cast<double>(place.step) +
                        std::ceil(left / static_cast<double>(windows_a_step(recipe)));

@@ -116,7 +116,7 @@ struct EvaluationBegun {
 // The validation loss of a state.
 struct EvaluationDone {
   std::int64_t step = 0;      // behind which
-  ValidationLoss validation;  // loss in nats a token, perplexity, bits a byte
+  ValidationLoss validation;  // the loss, and what else the task measures
   // The lowest of the run so far, this one counted; nothing where none was finite.
   std::optional<BestValidation> best;
   // Measured again behind a resume, because the checkpoint, of a program before, does not say it:

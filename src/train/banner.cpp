@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "precision/decide.h"
 #include "recipe/run_length.h"
-#include "run/validation_loss.h"
 #include "runtime/current_device.h"
 
 namespace aloft {
@@ -18,33 +17,23 @@ std::string line(std::string_view label, const std::string& text) {
 std::string model_line(const Session& s) {
   return line("model",
               fmt::format("{}: {} parameters", models::describe(s.spec),
-                          human_count(static_cast<double>(models::parameter_count(*s.model)))));
-}
-
-std::string data_line(const Dataset& data) {
-  std::string text = human_count(static_cast<double>(data.train.size())) + " training tokens";
-  text += data.validation
-              ? ", " + human_count(static_cast<double>(data.validation->size())) + " for validation"
-              : ", none for validation";
-  text += data.tokenizer ? fmt::format("; {} tokenizer", data.tokenizer->kind())
-                         : "; no tokenizer (data.tokenizer.path), so no samples, and "
-                           "`aloft generate` cannot write text";
-  if (const auto bytes = bytes_a_validation_token(data))
-    text += fmt::format(", {:.2f} bytes a token", *bytes);
-  return line("data", text);
+                          human_count(static_cast<double>(models::parameter_count(s.model())))));
 }
 
 std::string length_line(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   const std::int64_t each = tokens_a_step(r);
-  std::string batch = fmt::format("{} x {}", r.train.batch, tokens_an_example(r));
+  std::string batch = std::to_string(r.train.batch);
+  if (const std::int64_t tokens = tokens_an_example(r); tokens > 1)
+    batch += " x " + std::to_string(tokens);
   if (r.train.accumulate > 1) batch += fmt::format(" x {} micro-batches", r.train.accumulate);
   const std::int64_t tokens = f.tokens_before + each * (r.train.steps - f.begin.step);
   const bool is_one_size = f.tokens_before == each * f.begin.step;
-  std::string text = fmt::format(
-      "{} steps{} of {} tokens ({}): {} tokens, {:.3g} epochs", grouped(r.train.steps),
-      is_one_size ? "" : fmt::format(", from {} on", grouped(f.begin.step + 1)), grouped(each),
-      batch, human_count(static_cast<double>(tokens)), epochs_of(r, f.data.train.size(), f.begin));
+  std::string text =
+      fmt::format("{} steps{} of {} {} ({}): {} {}, {:.3g} epochs", grouped(r.train.steps),
+                  is_one_size ? "" : fmt::format(", from {} on", grouped(f.begin.step + 1)),
+                  grouped(each), f.data.unit(), batch, human_count(static_cast<double>(tokens)),
+                  f.data.unit(), epochs_of(r, f.data.examples(r), f.begin));
   if (f.begin.step > 0) text += fmt::format("; going on behind step {}", grouped(f.begin.step));
   return line("run", text);
 }
@@ -116,9 +105,9 @@ std::string checkpoint_line(const TrainSection& t, bool has_validation) {
 
 std::string start_banner(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
-  return model_line(f.session) + data_line(f.data) + length_line(f) + precision_line(r) +
-         products_line(f.session) + device_line(f) + memory_line(f) +
-         checkpoint_line(r.train, f.data.validation.has_value()) +
+  return model_line(f.session) + line("data", f.data.describe()) + length_line(f) +
+         precision_line(r) + products_line(f.session) + device_line(f) + memory_line(f) +
+         checkpoint_line(r.train, f.data.has_validation()) +
          line("to look at",
               fmt::format("{}: metrics.jsonl on the way, report.html at the end", f.out.string()));
 }

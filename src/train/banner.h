@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <string>
 
-#include "data/pack.h"
 #include "recipe/run_length.h"
+#include "sources/run_data.h"
 #include "train/session.h"
 
 namespace aloft {
 
 struct BannerFacts {
   const Session& session;
-  const Dataset& data;
+  const RunData& data;
   Path out;                         // the run directory
   RunPlace begin = {};              // where a resumed run stands
   std::int64_t tokens_before = 0;   // that it was trained on

@@ -56,7 +56,7 @@ json KeptRecord::result_of(const TrainResult& result, const std::optional<Stop>&
               {"median_step_s", result.median_step_s},
               {"tokens_per_s", result.tokens_per_s},
               {"peak_rss_bytes", peak_rss_bytes()}};
-  if (result.val_loss) out.update(json_of(validation_loss(*result.val_loss, result.bytes_a_token)));
+  if (result.validation) out.update(json_of(*result.validation));
   if (result.best) out["best"] = {{"step", result.best->step}, {"val_loss", result.best->loss}};
   if (stop) {
     out["stopped_early"] = true;

@@ -23,11 +23,12 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
       run.session, run.data, recorded_device(run.directory.found_record()), run.options.quiet));
   add(std::make_unique<Metrics>());
   add(std::make_unique<TensorBoardEvents>());
-  add(std::make_unique<Progress>(run.options.quiet));
+  add(std::make_unique<Progress>(run.session, run.options.quiet));
   if (train.keep_best > 0) add(std::make_unique<BestCheckpoint>());
   if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
-  if (train.sample_tokens > 0 && run.data.tokenizer)
-    add(std::make_unique<TextSamples>(run.session, *run.data.tokenizer, run.directory, run.sample));
+  if (train.sample_tokens > 0 && run.data.tokenizer() && run.session.task->writer())
+    add(std::make_unique<TextSamples>(run.session, *run.data.tokenizer(), run.directory,
+                                      run.sample));
   if (run.options.report) add(std::make_unique<ReportAtEnd>(run.options.report));
   return all;
 }

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "data/pack.h"
 #include "run/listener.h"
 #include "run/run_directory.h"
+#include "sources/run_data.h"
 #include "train/session.h"
 #include "train/trainer.h"
 
@@ -16,7 +16,7 @@ namespace aloft {
 struct RunParts {
   const TrainOptions& options;
   const Session& session;  // its recipe says which listeners there are
-  const Dataset& data;
+  const RunData& data;
   const RunDirectory& directory;
   std::string& sample;  // where the newest sample goes
 };

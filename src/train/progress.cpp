@@ -14,7 +14,7 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "run/validation_loss.h"
+#include "tasks/loss_text.h"
 
 namespace aloft {
 namespace {
@@ -37,7 +37,8 @@ std::string duration(double s) {
 
 }  // namespace
 
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(is_terminal(Output::Err)) {}
+Progress::Progress(const Session& session, bool quiet)
+    : session_(session), quiet_(quiet), terminal_(is_terminal(Output::Err)) {}
 
 Progress::~Progress() {
   waiting_ = {};
@@ -77,9 +78,12 @@ std::string Progress::text(const StepDone& r, std::size_t width) const {
   std::vector<std::string> fields = {
       fmt::format("step {}/{}", r.step, last_),
       fmt::format("loss {} (mean {})", loss_text(unsigned_nan(r.loss)), loss_text(mean)),
-      "left " + duration(eta), fmt::format("{:.0f} tok/s", tokens_per_s_)};
+      "left " + duration(eta),
+      fmt::format("{:.0f} {}/s", tokens_per_s_, task_kind(session_.recipe).short_unit)};
   if (r.skips > 0) fields.push_back(fmt::format("skipped {}", r.skips));
-  if (std::isfinite(r.loss)) fields.push_back(fmt::format("perplexity {:.3g}", std::exp(mean)));
+  if (std::isfinite(r.loss))
+    for (const Measure& m : session_.task->measures(mean, {}, std::nullopt))
+      fields.push_back(m.text);
   fields.push_back(fmt::format("lr {:.1e}", r.lr));
   fields.push_back(fmt::format("norm {:.3g}", unsigned_nan(r.grad_norm)));
   if (r.loss_scale != 1) fields.push_back(fmt::format("scale {:.10g}", r.loss_scale));

@@ -9,13 +9,15 @@
 #include <thread>
 
 #include "run/listener.h"
+#include "train/session.h"
 #include "train/step_rate.h"
 
 namespace aloft {
 
 class Progress : public Listener {
  public:
-  explicit Progress(bool quiet);
+  // The session outlives this.
+  Progress(const Session& session, bool quiet);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -36,6 +38,7 @@ class Progress : public Listener {
   void show_waiting(std::int64_t step, const std::stop_token& done);
   void draw(const std::string& line);
 
+  const Session& session_;
   std::int64_t last_ = 0;
   bool quiet_, terminal_;
   double smoothed_ = 0, weight_ = 0;  // exponential mean of the losses, and its bias correction

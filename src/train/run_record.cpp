@@ -16,7 +16,7 @@ namespace aloft {
 
 using nlohmann::json;
 
-json run_record(const Session& s, const DatasetInfo& data, const Programs* programs,
+json run_record(const Session& s, const RunData& data, const Programs* programs,
                 const std::string& machine) {
   json record = {{"aloft", ALOFT_VERSION},
                  {"started", utc_timestamp()},
@@ -28,11 +28,13 @@ json run_record(const Session& s, const DatasetInfo& data, const Programs* progr
                  {"recipe", json_of(s.recipe)},
                  {"origin", s.recipe.origin},
                  {"model", models::json_of(s.spec)},
-                 {"parameters", models::parameter_count(*s.model)},
-                 {"policy", s.model->policy().str()},
-                 {"missing_types", missing_types(*s.model)},
+                 {"parameters", models::parameter_count(s.model())},
+                 {"policy", s.model().policy().str()},
+                 {"missing_types", missing_types(s.model())},
                  {"choices", json_of(s.choices)},
-                 {"tokens", {{"train", data.train_tokens}, {"validation", data.validation_tokens}}},
+                 {std::string(data.unit()), data.counts()},
+                 {"unit", data.unit()},
+                 {"task", task_kind(s.recipe).name},
                  {"seed", s.recipe.train.seed},
                  {"decay", decay_record(*s.optimizer)}};
   if (!programs) return record;

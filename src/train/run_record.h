@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "data/pack.h"
 #include "frontend/optimizer.h"
 #include "frontend/programs.h"
 #include "passes/casting_emitter.h"
 #include "plan/plan.h"
+#include "sources/run_data.h"
 #include "train/session.h"
 
 namespace aloft {
 
 // What is known when a run begins: recipe, versions, machine, data, and what the compiler decided
 // (`programs` is null in eager mode).
-nlohmann::json run_record(const Session& session, const DatasetInfo& data, const Programs* programs,
+nlohmann::json run_record(const Session& session, const RunData& data, const Programs* programs,
                           const std::string& machine);
 
 // Arena sizes, peak, and the bytes alive after each instruction of a program.

@@ -6,17 +6,16 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/data_record.h"
-#include "data/order.h"
 #include "recipe/memory_need.h"
 #include "recipe/resume_changes.h"
 #include "recipe/run_length.h"
 #include "run/recorded_choices.h"
 #include "runtime/current_device.h"
+#include "sources/source_kind.h"
 
 namespace aloft {
 namespace {
@@ -57,18 +56,6 @@ void check_length(const Recipe& recipe) {
         s.warmup, s.steps);
 }
 
-// A step that reads the whole text several times over is rarely meant.
-void warn_of_few_windows(const Recipe& recipe, std::uint64_t train_tokens) {
-  const std::int64_t windows = windows_of(recipe, train_tokens);
-  const std::int64_t a_step = windows_a_step(recipe);
-  if (recipe.data.sampling == "random" || windows >= a_step) return;
-  log_warning(
-      "the training text is {} window{} of {} tokens and a step takes {}: every step reads all of "
-      "it more than once; more text, a smaller train.batch or model.context, or data.sampling = "
-      "random",
-      windows, windows == 1 ? "" : "s", tokens_an_example(recipe), a_step);
-}
-
 class Resumption {
  public:
   Resumption(const Recipe& recipe, const TrainOptions& options, const json& known,
@@ -85,10 +72,11 @@ class Resumption {
 
   RunStart start() {
     compare_recipes();
-    Dataset data = open_own_data();
-    json data_record = is_text_gone_ ? data_record_ : data_record_of(data);
-    compare_data(data_record, data.info);
-    settle_length(recipe_, data.train.size(), place_);
+    std::unique_ptr<RunData> data =
+        source_of(recipe_).reopen(recipe_, {options_.out, data_record_, changes_}, options_.quiet);
+    json data_record = data->record();
+    compare_data(data_record, *data);
+    settle_length(recipe_, data->examples(recipe_), place_);
     return {recipe_,  std::move(data), std::move(data_record), started(), history(),
             changes_, choices_};
   }
@@ -123,116 +111,28 @@ class Resumption {
     return from.data;
   }
 
-  Path own_tokenizer() const { return options_.out / "tokenizer"; }
-
-  // The run's own tokens, also where the text that they were made of is gone.
-  Dataset open_own_data() {
-    try {
-      return open_todays_data();
-    } catch (const DataError& e) {
-      if (e.code() == "E0501") refuse_characters(e);
-      if (e.code() != "E0510" && e.code() != "E0511") throw;
-      refuse_other_tokens(e);
-      std::optional<Dataset> kept = cached_data(recipe_, signature_in(data_record_));
-      if (!kept || !is_same_data(data_record_, data_record_of(*kept))) throw;
-      log_warning("{}: the run goes on with its own tokens, which lie in {}", e.headline(),
-                  kept->info.folder.string());
-      is_text_gone_ = true;
-      return *std::move(kept);
-    }
-  }
-
-  // The run's own tokens are of the data that it had: what is asked for anew wants the text.
-  void refuse_other_tokens(DataError why) const {
-    bool any = false;
-    for (const RecipeChange& c : changes_)
-      if (c.meaning == OnResume::Data) {
-        why.add_line("because", c.str());
-        any = true;
-      }
-    if (!any) return;
-    why.add_line("try", "bring the text back, or leave [data] as the run had it");
-    throw DataError(why);
-  }
-
-  // The run's tokenizer has no ids for today's text: no --force helps.
-  [[noreturn]] void refuse_characters(const DataError& why) const {
-    UserError e("E0818", "the data of the run is not what it was");
-    e.add_line("saw", why.headline());
-    // Its lines that say which, and in which file: "  saw   U+2603".
-    for (const std::string_view line : split(why.what(), '\n'))
-      for (const std::string_view label : {"  saw ", "  in "})
-        if (line.starts_with(label)) e.add_line("saw", trim(line.substr(label.size())));
-    for (const std::string& line : file_differences(data_record_, files_of_text(recipe_)))
-      e.add_line("saw", line);
-    e.add_line("need",
-               "the characters that the run's tokenizer knows, " + own_tokenizer().string());
-    e.add_line("try",
-               "bring the data back as it was, leave new characters out, or begin a new run");
-    throw e;
-  }
-
-  // With the run's tokenizer, whatever the recipe would make of today's text.
-  Dataset open_todays_data() {
-    Recipe recipe = recipe_;
-    if (!path_exists(own_tokenizer() / kTokenizerFile)) return open_data(recipe, options_.quiet);
-    const bool is_given_gone = !recipe.data.tokenizer.path.empty() && !has_given_tokenizer();
-    if (recipe.data.train_tokens.empty() && !is_given_gone)
-      if (auto cached = cached_data(recipe)) {
-        const std::string made = hex16(cached->tokenizer->fingerprint());
-        if (made == hex16(load_tokenizer(own_tokenizer())->fingerprint())) {
-          say_odd_files(*cached, options_.quiet);
-          return *std::move(cached);
-        }
-      }
-    recipe.data.tokenizer.path = std::filesystem::absolute(own_tokenizer()).string();
-    recipe.data.tokenizer.kind.clear();
-    return open_data(recipe, options_.quiet);
-  }
-
-  // Whether the tokenizer that the recipe names is there, and the run's; another one is refused.
-  bool has_given_tokenizer() const {
-    const Path given = recipe_.folder / recipe_.data.tokenizer.path;
-    const auto own = load_tokenizer(own_tokenizer());
-    std::unique_ptr<Tokenizer> found;
-    try {
-      found = load_tokenizer(given);
-    } catch (const DataError& e) {
-      log_warning("data.tokenizer.path, {}: {}: the run goes on with its own, {}", given.string(),
-                  e.headline(), own_tokenizer().string());
-      return false;
-    }
-    if (found->fingerprint() == own->fingerprint()) return true;
-    throw UserError("E0817", "this recipe cannot go on with the run: its tokenizer is another one")
-        .saw(given.string())
-        .need("the run's own, " + own_tokenizer().string())
-        .advice("leave data.tokenizer as it was, or begin a new run");
-  }
-
-  void compare_data(const json& now, const DatasetInfo& info) {
-    if (data_record_.is_object() ? is_same_data(data_record_, now) : has_known_counts(info)) return;
+  void compare_data(const json& now, const RunData& data) {
+    if (data_record_.is_object() ? is_same_data(data_record_, now) : has_known_counts(data)) return;
     UserError e("E0818", "the data of the run is not what it was");
     for (const RecipeChange& c : changes_)
       if (c.meaning == OnResume::Data) e.add_line("saw", fmt::format("{}: {}", c.str(), c.text));
     for (const std::string& line : data_differences(data_record_, now)) e.add_line("saw", line);
     if (!data_record_.is_object())
-      e.add_line("saw", fmt::format("tokens {} in run.json, now {}", json_text(known_counts()),
-                                    json_text(counts_of(info))));
+      e.add_line("saw", fmt::format("{} {} in run.json, now {}", data.unit(),
+                                    json_text(known_counts(data)), json_text(data.counts())));
     e.add_line("try", "bring the data back as it was, or --force to go on with the new one");
     if (!options_.force) throw e;
     say_other_data(e.headline(), changes_);
     is_other_data_ = true;
+    counts_before_ = known_counts(data);
   }
 
   // Where the record of the data is gone: what run.json says of it.
-  json known_counts() const {
-    return record_.is_object() ? record_.value("tokens", json()) : json();
+  json known_counts(const RunData& data) const {
+    return record_.is_object() ? record_.value(std::string(data.unit()), json()) : json();
   }
-  static json counts_of(const DatasetInfo& info) {
-    return {{"train", info.train_tokens}, {"validation", info.validation_tokens}};
-  }
-  bool has_known_counts(const DatasetInfo& info) const {
-    return known_counts().is_null() || known_counts() == counts_of(info);
+  bool has_known_counts(const RunData& data) const {
+    return known_counts(data).is_null() || known_counts(data) == data.counts();
   }
 
   std::string started() const {
@@ -249,7 +149,7 @@ class Resumption {
     json entry = {{"at", utc_timestamp()}, {"aloft", ALOFT_VERSION}, {"changed", json::object()}};
     for (const RecipeChange& c : changes_) entry["changed"][c.key] = {c.before, c.now};
     if (is_other_data_)
-      entry["data_before"] = data_record_.is_object() ? data_record_ : known_counts();
+      entry["data_before"] = data_record_.is_object() ? data_record_ : counts_before_;
     if (is_other_data_ && data_record_.is_object()) entry["data_before"].erase("files");
     all.push_back(std::move(entry));
     return all;
@@ -257,20 +157,34 @@ class Resumption {
 
   const TrainOptions& options_;
   const bool has_checkpoint_;
-  json record_, data_record_;
+  json record_, data_record_, counts_before_;
   Recipe recipe_;
   std::vector<RecipeChange> changes_;
   Choices choices_;
   RunPlace place_;
-  bool is_other_data_ = false, is_text_gone_ = false;
+  bool is_other_data_ = false;
 };
 
 RunStart new_run(const Recipe& recipe, const TrainOptions& options) {
-  RunStart start{recipe, open_data(recipe, options.quiet), {}, "", json::array(), {}, {}};
+  RunStart start{recipe, source_of(recipe).open(recipe, options.quiet), {}, "", json::array(), {},
+                 {}};
   start.choices = options.choices;
-  start.data_record = data_record_of(start.data);
-  settle_length(start.recipe, start.data.train.size());
+  start.data_record = start.data->record();
+  settle_length(start.recipe, start.data->examples(recipe));
   return start;
+}
+
+// What the task takes, and what there is.
+void check_columns(const Recipe& recipe, const RunData& data) {
+  std::vector<std::string> wanted;
+  const models::ModelSpec spec = model_spec(recipe);
+  SettingValues facts = spec.family->made_up;
+  for (const auto& [key, value] : data.facts(recipe)) facts[key] = value;
+  for (const Column& c : task_kind(recipe).columns(spec, facts)) wanted.push_back(c.name);
+  if (wanted == data.columns()) return;
+  throw UserError("E0727", "the data is not what the task learns from")
+      .saw(join(data.columns(), ", "))
+      .need(fmt::format("{}, for {}", join(wanted, ", "), task_kind(recipe).name));
 }
 
 }  // namespace
@@ -284,17 +198,15 @@ RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json
                        ? Resumption(recipe, options, known, from).start()
                        : new_run(recipe, options);
   if (counts_epochs) check_length(start.recipe);
-  // A context that the text does not fill, before a plan is made for it.
-  const auto context = static_cast<std::uint64_t>(tokens_an_example(recipe));
-  static_cast<void>(WindowOrder(start.data.train.size(), context, {}));
-  warn_of_few_windows(start.recipe, start.data.train.size());
+  check_columns(start.recipe, *start.data);
+  start.data->check(start.recipe);
   return start;
 }
 
 void keep_data(const RunStart& start, const Path& run) {
-  if (start.data.tokenizer) {
+  if (const Tokenizer* tokenizer = start.data->tokenizer()) {
     make_folder(run / "tokenizer");
-    start.data.tokenizer->save(run / "tokenizer");
+    tokenizer->save(run / "tokenizer");
   }
   write_file_atomic(run / "data.json", json_text(start.data_record) + "\n");
 }

@@ -1,24 +1,26 @@
 // How a run begins: anew, or going on with what its directory holds. Nothing is written to the
 // directory here; what does not fit is refused before anything is.
 //
-// A run goes on with its own tokenizer and its own tokens. data.json of the directory says what
-// they were: sizes and hashes of the tokens, the tokenizer's fingerprint, the files of the text.
-// Where the text is gone, the tokens that were made of it are taken from the cache; where the
-// tokenizer that the recipe names is gone, the run's own is.
+// A run goes on with its own data. data.json of the directory says what that was: sizes and hashes
+// of both parts, the tokenizer's fingerprint, the files. How its own is had, its source knows
+// (sources/source_kind.h): of a text that is gone the tokens that were made of it, with the run's
+// own tokenizer.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/manifest.h"
 #include "recipe/recipe.h"
 #include "recipe/resume_changes.h"
+#include "sources/run_data.h"
 #include "train/trainer.h"
 
 namespace aloft {
 
 struct RunStart {
   Recipe recipe;  // as it will run: a resumed one keeps the precision that `auto` chose at first
-  Dataset data;
+  std::unique_ptr<RunData> data;
   nlohmann::json data_record;                        // data.json
   std::string started;                               // when the run was first begun
   nlohmann::json history = nlohmann::json::array();  // of run.json: one entry a resume

@@ -14,9 +14,15 @@
 namespace aloft {
 namespace {
 
-Tensor loss_of(const models::CausalLm& model, const Tensor& tokens, const Tensor& targets) {
-  ModuleScope scope("", model.policy());
-  return model.loss(tokens, targets);
+// The columns of a batch as inputs of a program.
+std::vector<InputSpec> inputs_of(const RunnerOptions& o) {
+  std::vector<InputSpec> inputs;
+  for (const Column& c : o.columns) {
+    std::vector<Dim> extents{Dim::symbolic("B", o.batch)};
+    extents.insert(extents.end(), c.shape.begin(), c.shape.end());
+    inputs.push_back({c.name, {c.type, Shape(std::move(extents))}});
+  }
+  return inputs;
 }
 
 // minimize() in its parts: the trainer writes a step's numbers down before it asks whether the run
@@ -30,33 +36,32 @@ StepResult train_step(const Tensor& loss, Optimizer& optimizer) {
 // While one lives, the model is in evaluation mode and nothing is recorded for backward.
 class Evaluating {
  public:
-  explicit Evaluating(models::CausalLm& model) : model_(model) { model_.eval(); }
+  explicit Evaluating(nn::Layer& model) : model_(model) { model_.eval(); }
   ~Evaluating() { model_.train(); }
 
  private:
-  models::CausalLm& model_;
+  nn::Layer& model_;
   NoGrad no_grad_;
 };
 
 class GraphRunner : public Runner {
  public:
-  GraphRunner(models::CausalLm& model, Optimizer& optimizer, const RunnerOptions& options)
-      : programs_(options.threads, options.pipeline, options.choices) {
+  GraphRunner(Task& task, Optimizer& optimizer, const RunnerOptions& options)
+      : programs_(options.threads, options.pipeline, options.choices), columns_(options.columns) {
     programs_.load_ahead();
-    const Shape shape{Dim::symbolic("B", options.batch), options.context};
-    const std::vector<InputSpec> inputs{{"tokens", {DType::I32, shape}},
-                                        {"targets", {DType::I32, shape}}};
-    const auto loss = [&](const std::vector<Tensor>& in) { return loss_of(model, in[0], in[1]); };
+    const std::vector<InputSpec> inputs = inputs_of(options);
     if (optimizer.accumulation() > 1)
       programs_.add("accumulate", inputs, [&](const std::vector<Tensor>& in) {
-        return results::Named{{"loss", aloft::accumulate(loss(in), optimizer)}};
+        return results::Named{{"loss", aloft::accumulate(task.loss(in), optimizer)}};
       });
     programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
-      return results::flatten(train_step(loss(in), optimizer));
+      return results::flatten(train_step(task.loss(in), optimizer));
     });
     programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
-      const Evaluating evaluating(model);
-      return results::Named{{"loss", loss(in)}};
+      const Evaluating evaluating(task.model());
+      results::Named means = task.evaluate(in);
+      for (const auto& [name, mean] : means) names_.push_back(name);
+      return means;
     });
   }
 
@@ -70,14 +75,18 @@ class GraphRunner : public Runner {
     norm_ = programs_.output<float>("train", "grad_norm");
     lr_ = programs_.output<float>("train", "lr");
     scale_ = programs_.output<float>("train", "loss_scale");
+    for (const std::string& name : names_)
+      evaluated_.push_back(programs_.output<float>("evaluate", name));
+    means_.resize(evaluated_.size());
   }
 
-  double evaluate(const Batch& batch) override {
+  const std::vector<double>& evaluate(const ExampleBatch& batch) override {
     load(evaluate_, batch);
     programs_.run(evaluate_.program, std::span(&evaluate_.rows, 1));
-    return evaluate_.loss.item();
+    for (std::size_t i = 0; i < evaluated_.size(); ++i) means_[i] = evaluated_[i].item();
+    return means_;
   }
-  void load(Part part, const Batch& batch) override { load(port(part), batch); }
+  void load(Part part, const ExampleBatch& batch) override { load(port(part), batch); }
   void issue(Part part) override {
     programs_.issue(port(part).program, std::span(&port(part).rows, 1));
   }
@@ -102,24 +111,29 @@ class GraphRunner : public Runner {
   struct Port {
     int program = -1;
     std::int64_t rows = 0;  // that are loaded
-    InputPort<std::int32_t> tokens, targets;
+    std::vector<InputPort<std::byte>> columns;
     OutputPort<float> loss;
   };
 
   Port connect(const char* name) {
-    return {programs_.find(name), 0, programs_.input<std::int32_t>(name, "tokens"),
-            programs_.input<std::int32_t>(name, "targets"), programs_.output<float>(name, "loss")};
+    Port port{programs_.find(name), 0, {}, programs_.output<float>(name, "loss")};
+    for (const Column& c : columns_)
+      port.columns.push_back(programs_.input<std::byte>(name, c.name));
+    return port;
   }
 
   Port& port(Part part) { return part == Part::Update ? train_ : accumulate_; }
 
-  static void load(Port& port, const Batch& batch) {
-    port.tokens.set(batch.inputs);
-    port.targets.set(batch.targets);
+  static void load(Port& port, const ExampleBatch& batch) {
+    for (std::size_t i = 0; i < port.columns.size(); ++i) port.columns[i].set(batch.columns[i]);
     port.rows = batch.rows;
   }
 
   Programs programs_;
+  std::vector<Column> columns_;
+  std::vector<std::string> names_;  // of what an evaluation gives
+  std::vector<double> means_;
+  std::vector<OutputPort<float>> evaluated_;
   Port train_, evaluate_, accumulate_;
   OutputPort<std::int32_t> finite_, culprit_;
   OutputPort<float> norm_, lr_, scale_;
@@ -127,21 +141,23 @@ class GraphRunner : public Runner {
 
 class EagerRunner : public Runner {
  public:
-  EagerRunner(models::CausalLm& model, Optimizer& optimizer, const RunnerOptions& options)
-      : model_(model), optimizer_(optimizer), options_(options) {
+  EagerRunner(Task& task, Optimizer& optimizer, const RunnerOptions& options)
+      : task_(task), optimizer_(optimizer), inputs_(inputs_of(options)) {
     if (options.threads > 0) host_threads().set_count(options.threads);
   }
 
-  double evaluate(const Batch& batch) override {
-    const Evaluating evaluating(model_);
-    return loss(batch).item();
+  const std::vector<double>& evaluate(const ExampleBatch& batch) override {
+    const Evaluating evaluating(task_.model());
+    means_.clear();
+    for (const auto& [name, mean] : task_.evaluate(columns(batch))) means_.push_back(mean.item());
+    return means_;
   }
-  void load(Part, const Batch& batch) override { batch_ = &batch; }
+  void load(Part, const ExampleBatch& batch) override { batch_ = &batch; }
   void issue(Part part) override {
     if (part == Part::Update)
-      update_ = train_step(loss(*batch_), optimizer_);
+      update_ = train_step(task_.loss(columns(*batch_)), optimizer_);
     else
-      micro_loss_ = aloft::accumulate(loss(*batch_), optimizer_);
+      micro_loss_ = aloft::accumulate(task_.loss(columns(*batch_)), optimizer_);
   }
   double loss(Part part) override {
     return part == Part::Update ? update_.loss() : std::exchange(micro_loss_, {}).item();
@@ -159,47 +175,48 @@ class EagerRunner : public Runner {
   }
 
  private:
-  Tensor loss(const Batch& batch) {
-    return loss_of(model_, input(batch.inputs, batch.rows), input(batch.targets, batch.rows));
+  // Of the types of the compiled program's inputs, so that both modes prepare the same kernels.
+  std::vector<Tensor> columns(const ExampleBatch& batch) {
+    std::vector<Tensor> out;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const Tensor t =
+          eager().from_host(inputs_[i].type, batch.columns[i].data(), {{"B", batch.rows}});
+      out.emplace_back(&eager_session(), t.id(), t.held());
+    }
+    return out;
   }
 
-  // The type of the compiled program's input, so that both modes prepare the same kernels.
-  Tensor input(std::span<const std::int32_t> values, std::int64_t rows) {
-    const TensorType type{DType::I32, {Dim::symbolic("B", options_.batch), options_.context}};
-    const Tensor t = eager().from_host(type, values.data(), {{"B", rows}});
-    return Tensor(&eager_session(), t.id(), t.held());
-  }
-
-  models::CausalLm& model_;
+  Task& task_;
   Optimizer& optimizer_;
-  RunnerOptions options_;
-  const Batch* batch_ = nullptr;
+  std::vector<InputSpec> inputs_;
+  std::vector<double> means_;
+  const ExampleBatch* batch_ = nullptr;
   Tensor micro_loss_;
   StepResult update_;
 };
 
 }  // namespace
 
-double Runner::accumulate(const Batch& batch) {
+double Runner::accumulate(const ExampleBatch& batch) {
   load(Part::MicroBatch, batch);
   issue(Part::MicroBatch);
   return loss(Part::MicroBatch);
 }
 
-StepNumbers Runner::step(const Batch& batch) {
+StepNumbers Runner::step(const ExampleBatch& batch) {
   load(Part::Update, batch);
   issue(Part::Update);
   return numbers();
 }
 
-std::unique_ptr<Runner> graph_runner(models::CausalLm& model, Optimizer& optimizer,
+std::unique_ptr<Runner> graph_runner(Task& task, Optimizer& optimizer,
                                      const RunnerOptions& options) {
-  return std::make_unique<GraphRunner>(model, optimizer, options);
+  return std::make_unique<GraphRunner>(task, optimizer, options);
 }
 
-std::unique_ptr<Runner> eager_runner(models::CausalLm& model, Optimizer& optimizer,
+std::unique_ptr<Runner> eager_runner(Task& task, Optimizer& optimizer,
                                      const RunnerOptions& options) {
-  return std::make_unique<EagerRunner>(model, optimizer, options);
+  return std::make_unique<EagerRunner>(task, optimizer, options);
 }
 
 }  // namespace aloft

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
+#include "data/example_source.h"
 #include "frontend/optimizer.h"
-#include "models/model.h"
 #include "passes/pipeline.h"
+#include "tasks/task.h"
 
 namespace aloft {
 
@@ -26,7 +26,8 @@ struct StepNumbers {
 };
 
 struct RunnerOptions {
-  std::int64_t batch = 1, context = 1;
+  std::int64_t batch = 1;
+  std::vector<Column> columns = {};  // of the task
   int threads = 0;
   PipelineOptions pipeline = {};                    // of the compiled programs
   std::map<std::string, std::string> choices = {};  // for their Plan
@@ -39,30 +40,31 @@ class Runner {
   // here on it can run. EnvironmentError E0401.
   virtual void start() {}
   // Adds a micro-batch to the accumulators; returns its loss. Only with accumulation.
-  double accumulate(const Batch& batch);
-  StepNumbers step(const Batch& batch);
+  double accumulate(const ExampleBatch& batch);
+  StepNumbers step(const ExampleBatch& batch);
 
   // The same in parts. Load the batch of what is issued next (its memory is the caller's again when
   // that returns, or where not loads_ahead() when it was issued), issue it, read its numbers before
   // anything else is issued.
   enum class Part { MicroBatch, Update };
-  virtual void load(Part part, const Batch& batch) = 0;
+  virtual void load(Part part, const ExampleBatch& batch) = 0;
   virtual void issue(Part part) = 0;
   virtual double loss(Part part) = 0;
   virtual StepNumbers numbers() = 0;  // of an Update
   // Whether a batch may be loaded before the last part's numbers are read, and gains by it.
   virtual bool loads_ahead() const { return false; }
-  // Mean loss over the batch's counted targets, in evaluation mode.
-  virtual double evaluate(const Batch& batch) = 0;
+  // The means over the batch's counted targets of what the task evaluates, the loss first, in
+  // evaluation mode; valid until the next call.
+  virtual const std::vector<double>& evaluate(const ExampleBatch& batch) = 0;
   // The compiled programs, planned before start(); null in eager mode.
   virtual Programs* programs() { return nullptr; }
 };
 
 // The variables may be descriptions (frontend/description.h) until start().
 
-std::unique_ptr<Runner> graph_runner(models::CausalLm& model, Optimizer& optimizer,
+std::unique_ptr<Runner> graph_runner(Task& task, Optimizer& optimizer,
                                      const RunnerOptions& options);
-std::unique_ptr<Runner> eager_runner(models::CausalLm& model, Optimizer& optimizer,
+std::unique_ptr<Runner> eager_runner(Task& task, Optimizer& optimizer,
                                      const RunnerOptions& options);
 
 }  // namespace aloft

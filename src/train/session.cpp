@@ -21,10 +21,10 @@ std::string places_of_patterns(const Recipe& recipe) {
 }
 
 void make_model(Session& s) {
-  s.model = models::make_causal_lm(s.spec);
+  s.task = task_kind(s.recipe).make(s.spec);
   try {
     s.optimizer = std::make_unique<Optimizer>(
-        amp::prepare(*s.model, optimizer_spec(s.recipe), s.recipe.precision));
+        amp::prepare(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
   } catch (UserError& e) {
     if (e.code() == "E0809") e.add_line("at", places_of_patterns(s.recipe));
     throw;
@@ -39,6 +39,7 @@ Session open_session(const Recipe& recipe, const SettingValues& of_data,
   s.choices = std::move(choices);
   s.recipe = recipe;
   s.spec = model_spec(recipe, of_data);
+  s.columns = task_kind(recipe).columns(s.spec, of_data);
   if (recipe.train.threads > 0) host_threads().set_count(static_cast<int>(recipe.train.threads));
   std::function<MeasuredRates()> noted;
   if (measure) noted = [&] { return s.rates.emplace(measure()); };
@@ -55,18 +56,18 @@ void make_values(Session& s) {
   twin.recipe = s.recipe;
   twin.spec = s.spec;
   make_model(twin);
-  take_values(variables_of(*s.model, *s.optimizer), variables_of(*twin.model, *twin.optimizer));
+  take_values(variables_of(s.model(), *s.optimizer), variables_of(twin.model(), *twin.optimizer));
 }
 
 std::unique_ptr<Runner> make_runner(Session& s) {
   const TrainSection& train = s.recipe.train;
   const RunnerOptions o{train.batch,
-                        s.model->context(),
+                        s.columns,
                         static_cast<int>(train.threads),
                         {train.skip_passes},
                         s.choices.values()};
-  return train.mode == "eager" ? eager_runner(*s.model, *s.optimizer, o)
-                               : graph_runner(*s.model, *s.optimizer, o);
+  return train.mode == "eager" ? eager_runner(*s.task, *s.optimizer, o)
+                               : graph_runner(*s.task, *s.optimizer, o);
 }
 
 }  // namespace aloft

@@ -14,6 +14,7 @@
 #include "models/model_spec.h"
 #include "recipe/recipe.h"
 #include "recipe/settle_precision.h"
+#include "tasks/task.h"
 #include "train/runner.h"
 
 namespace aloft {
@@ -23,9 +24,12 @@ struct Session {
   std::optional<MeasuredRates> rates;  // what was measured for that
   Choices choices;                     // made by measurement, here or as they were recorded
   models::ModelSpec spec;              // with what the data says
+  std::vector<Column> columns;         // of an example
   // Described only, until make_values().
-  std::unique_ptr<models::CausalLm> model;
+  std::unique_ptr<Task> task;
   std::unique_ptr<Optimizer> optimizer;
+
+  nn::Layer& model() const { return task->model(); }
 };
 
 // `of_data`: what the recipe's data says (model_spec()). Sets the number of OpenMP threads as the

@@ -7,45 +7,46 @@
 
 namespace aloft {
 
-StepMaker::StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t context)
+StepMaker::StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t units)
     : optimizer_(optimizer),
       accumulate_(accumulate),
-      context_(context),
+      units_(units),
       names_(culprit_names(optimizer)) {}
 
-void StepMaker::load(Runner& runner, std::int64_t part, const Batch& batch) {
+void StepMaker::load(Runner& runner, std::int64_t part, const ExampleBatch& batch) {
   runner.load(kind(part), batch);
   rows_ = batch.rows;
   is_loaded_ = true;
 }
 
 namespace {
-// Null where there is none: the loader says why once more when it is asked again.
-const Batch* next_if_any(TokenLoader& loader) {
+// Null where there is none: the source says why once more when it is asked again.
+const ExampleBatch* next_if_any(ExampleSource& examples) {
   try {
-    return loader.next();
+    return examples.next();
   } catch (const std::exception&) {
     return nullptr;
   }
 }
 }  // namespace
 
-StepMaker::Made StepMaker::make(Runner& runner, TokenLoader& loader) {
+StepMaker::Made StepMaker::make(Runner& runner, ExampleSource& examples) {
   const double start = monotonic_seconds();
   double micro_losses = 0;
   StepNumbers n;
   StepDone r;
   random_before_ = random_numbers();
   for (std::int64_t part = 0; part < accumulate_; ++part) {
-    if (!is_loaded_) load(runner, part, *loader.next());
+    if (!is_loaded_) load(runner, part, *examples.next());
     is_loaded_ = false;
     const bool is_last = part + 1 == accumulate_;
     inside_ = is_last ? Inside::Update : Inside::MicroBatches;
     runner.issue(kind(part));
-    r.tokens += rows_ * context_;
-    if (is_last) position_ = loader.position();
+    r.tokens += rows_ * units_;
+    if (is_last) position_ = examples.position();
     if (runner.loads_ahead())
-      if (const Batch* ahead = next_if_any(loader)) load(runner, is_last ? 0 : part + 1, *ahead);
+      if (const ExampleBatch* ahead = next_if_any(examples))
+        load(runner, is_last ? 0 : part + 1, *ahead);
     if (is_last)
       n = runner.numbers();
     else

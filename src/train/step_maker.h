@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
+#include "data/example_source.h"
 #include "frontend/optimizer.h"
 #include "run/events.h"
 #include "train/runner.h"
@@ -16,8 +16,9 @@ namespace aloft {
 
 class StepMaker {
  public:
-  // `accumulate` micro-batches of rows of `context` tokens a step. The optimizer outlives this.
-  StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t context);
+  // `accumulate` micro-batches a step, of examples of `units` tokens each. The optimizer outlives
+  // this.
+  StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t units);
 
   // What a step's numbers say of itself: `tokens` and `time_s` are its own, and what counts over
   // the run (step, skips) is left to the caller. DivergedError E0810 is the caller's to throw.
@@ -27,7 +28,7 @@ class StepMaker {
   };
   // On a device that works while the host goes on, the next step's first batch is loaded before
   // this step's numbers are read; where it cannot be, the next step says so.
-  Made make(Runner& runner, TokenLoader& loader);
+  Made make(Runner& runner, ExampleSource& examples);
   // Where the data of the next step begin: behind the last step that was made.
   std::uint64_t position() const { return position_; }
 
@@ -40,13 +41,13 @@ class StepMaker {
   void undo_micro_batches();
 
  private:
-  void load(Runner& runner, std::int64_t part, const Batch& batch);
+  void load(Runner& runner, std::int64_t part, const ExampleBatch& batch);
   Runner::Part kind(std::int64_t part) const {
     return part + 1 == accumulate_ ? Runner::Part::Update : Runner::Part::MicroBatch;
   }
 
   Optimizer& optimizer_;
-  std::int64_t accumulate_, context_;
+  std::int64_t accumulate_, units_;
   std::vector<std::string> names_;  // of culprits
   Inside inside_ = Inside::Nothing;
   std::uint64_t position_ = 0;

@@ -22,8 +22,7 @@ void TensorBoardEvents::evaluation_done(const EvaluationDone& e, Control&) {
   if (e.is_repeated) return;
   const ValidationLoss& loss = e.validation;
   board_->scalar("validation/loss", loss.loss, e.step);
-  board_->scalar("validation/perplexity", loss.perplexity, e.step);
-  if (loss.bits_per_byte) board_->scalar("validation/bits_per_byte", *loss.bits_per_byte, e.step);
+  for (const Measure& m : loss.measures) board_->scalar("validation/" + m.name, m.value, e.step);
   board_->flush();
 }
 

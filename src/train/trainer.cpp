@@ -17,15 +17,15 @@
 #include "recipe/missing_types.h"
 #include "recipe/recipe_json.h"
 #include "recipe/resume_changes.h"
+#include "recipe/run_length.h"
 #include "run/listeners.h"
 #include "run/recorded_choices.h"
 #include "run/recorded_error.h"
 #include "run/run_directory.h"
-#include "run/validation_loss.h"
 #include "runtime/current_device.h"
+#include "train/evaluate.h"
 #include "train/kept_record.h"
 #include "train/listeners_of.h"
-#include "train/mean_loss.h"
 #include "train/run_record.h"
 #include "train/run_start.h"
 #include "train/runner.h"
@@ -47,21 +47,17 @@ class Training {
         saver_(directory_, recipe.train),
         from_(options.resume ? saver_.to_resume(options.force) : std::nullopt),
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
-        session_(
-            open_session(start_.recipe, facts_of(recipe, data_), options.measure, start_.choices)),
+        session_(open_session(start_.recipe, data_.facts(recipe), options.measure, start_.choices)),
         listeners_(listeners_of({options, session_, data_, directory_, result_.sample}),
                    options.listeners) {
     if (from_)
       refuse_other_model(
-          model_differences(from_->meta, models::json_of(session_.spec), model_->policy().str()));
+          model_differences(from_->meta, models::json_of(session_.spec), model_.policy().str()));
     if (from_)
-      refuse_other_types(from_->meta.missing_types, missing_types(*model_),
+      refuse_other_types(from_->meta.missing_types, missing_types(model_),
                          recorded_device(directory_.known()));
-    maker_.emplace(*optimizer_, recipe_.train.accumulate, model_->context());
-    const auto vocab = static_cast<std::int32_t>(model_->vocab());
-    data_.train = data_.train.with_vocab(vocab);
-    if (data_.validation) data_.validation = data_.validation->with_vocab(vocab);
-    result_.bytes_a_token = bytes_a_validation_token(data_);
+    maker_.emplace(*optimizer_, recipe_.train.accumulate, tokens_an_example(recipe_));
+    data_.fit(session_.spec);
     health_.emplace(optimizer_->scaler());
   }
 
@@ -110,16 +106,6 @@ class Training {
     listeners_.tell(&Listener::run_begun, e, control_);
   }
 
-  TokenLoaderOptions loader_options() const {
-    TokenLoaderOptions o;
-    o.batch = recipe_.train.batch;
-    o.context = model_->context();
-    o.order.seed = recipe_.train.seed;
-    o.order.sampling = recipe_.data.sampling == "random" ? Sampling::Random : Sampling::Windows;
-    o.position = position_;
-    return o;
-  }
-
   void take_over(const StoredCheckpoint& from) {
     const CheckpointMeta& meta = from.meta;
     result_.checkpoint = from.path;
@@ -129,7 +115,7 @@ class Training {
     time_ = meta.time_s;
     if (is_same_validation(meta.data, start_.data_record)) result_.best = meta.best;
     validation_ = meta.validation_loss;
-    if (validation_) result_.val_loss = validation_;
+    if (validation_) say_validation({*validation_});
     result_.last_loss = meta.last_loss;
     health_.emplace(optimizer_->scaler(), meta.start_loss);
     unsaved_ = false;
@@ -180,7 +166,7 @@ class Training {
 
   void go_on() {
     if (from_) {
-      load_checkpoint(from_->path, models::json_of(session_.spec), *model_, {*optimizer_});
+      load_checkpoint(from_->path, models::json_of(session_.spec), model_, {*optimizer_});
       result_.skipped = optimizer_->skipped->buffer->read_one<std::int64_t>();
       log_info("resuming after step {} from {}", step_, from_->path.string());
       saver_.announce_removals(step_, keep_changes(recipe_of_save(), recipe_));
@@ -206,13 +192,13 @@ class Training {
   }
 
   void begin_record() {
-    record_.begin(run_record(session_, data_.info, runner_->programs(), options_.machine), start_,
-                  step_, recipe_.train.steps, from_.has_value());
+    record_.begin(run_record(session_, data_, runner_->programs(), options_.machine), start_, step_,
+                  recipe_.train.steps, from_.has_value());
     keep_data(start_, directory_.path());
   }
 
-  StepDone one_step(TokenLoader& loader) {
-    StepMaker::Made made = maker_->make(*runner_, loader);
+  StepDone one_step(ExampleSource& examples) {
+    StepMaker::Made made = maker_->make(*runner_, examples);
     StepDone& r = made.numbers;
     rate_.add(r.time_s);
     culprit_ = made.culprit;
@@ -234,18 +220,18 @@ class Training {
   bool is_over() const { return step_ >= recipe_.train.steps || control_.stop_wish(); }
 
   void loop() {
-    TokenLoader loader(data_.train, loader_options());
+    const auto examples = data_.training(recipe_, position_);
     if (step_ > 0) make_up();
     while (!is_over() && !InterruptScope::asked()) {
       InterruptScope::finishes(step_ + 1);
       listeners_.tell(&Listener::step_begun, StepBegun{step_ + 1});
-      const std::uint64_t epochs_before = position_ / loader.samples_per_epoch();
-      const StepDone r = one_step(loader);
+      const std::uint64_t epochs_before = position_ / examples->samples_per_epoch();
+      const StepDone r = one_step(*examples);
       if (result_.steps++ == 0) result_.first_loss = r.loss;
       result_.last_loss = r.loss;
       health_->step(r.loss, r.loss_scale, r.skipped);
       tell_step(r);
-      if (const std::uint64_t epochs = position_ / loader.samples_per_epoch();
+      if (const std::uint64_t epochs = position_ / examples->samples_per_epoch();
           epochs > epochs_before)
         listeners_.tell(&Listener::epoch_done, {static_cast<std::int64_t>(epochs), step_, tokens_},
                         control_);
@@ -262,9 +248,7 @@ class Training {
     tell_steps_over();
     result_.median_step_s = rate_.median();
     if (result_.median_step_s > 0)
-      result_.tokens_per_s =
-          static_cast<double>(recipe_.train.batch * recipe_.train.accumulate * model_->context()) /
-          result_.median_step_s;
+      result_.tokens_per_s = static_cast<double>(tokens_a_step(recipe_)) / result_.median_step_s;
   }
 
   // The step was made and saved, and its evaluation interrupted. What is the best is saved as
@@ -296,21 +280,28 @@ class Training {
     listeners_.tell(&Listener::steps_over, e);
   }
 
+  // The loss of an evaluation and what it measured besides, which a checkpoint does not keep.
+  void say_validation(const std::vector<double>& means) {
+    result_.val_loss = means[0];
+    result_.validation =
+        ValidationLoss{means[0], session_.task->measures(means[0], {means.begin() + 1, means.end()},
+                                                         data_.bytes_a_target())};
+  }
+
   // Once a state. Nothing comes of it where a signal asks for the end meanwhile.
   void evaluate() {
-    if (validation_ || !data_.validation) return;
+    if (validation_ || !data_.has_validation()) return;
     listeners_.tell(&Listener::evaluation_begun, EvaluationBegun{step_});
-    const std::optional<double> loss = mean_loss(*runner_, *data_.validation, recipe_.train.batch,
-                                                 model_->context(), recipe_.train.eval_batches);
-    if (!loss) return;
-    validation_ = result_.val_loss = loss;
-    health_->validation(*loss);
+    const auto examples = data_.validation(recipe_);
+    const auto means = aloft::evaluate(*runner_, *examples, recipe_.train.eval_batches);
+    if (!means) return;
+    validation_ = means->front();
+    say_validation(*means);
+    health_->validation(*validation_);
     const bool is_repeated = evaluation_is_written_;
-    if (!is_repeated) result_.best = after_evaluation(result_.best, *loss, step_);
-    listeners_.tell(
-        &Listener::evaluation_done,
-        {step_, validation_loss(*loss, result_.bytes_a_token), result_.best, is_repeated},
-        control_);
+    if (!is_repeated) result_.best = after_evaluation(result_.best, *validation_, step_);
+    listeners_.tell(&Listener::evaluation_done,
+                    {step_, *result_.validation, result_.best, is_repeated}, control_);
     if (!is_repeated) unsaved_ = true;
   }
 
@@ -320,11 +311,8 @@ class Training {
     if (result_.steps == 0) return health_->problem();
     std::optional<double> loss;
     try {
-      TokenLoaderOptions first = loader_options();
-      first.position = 0;
-      first.prefetch = 1;
-      TokenLoader loader(data_.train, first);
-      loss = runner_->evaluate(*loader.next());
+      const auto first = data_.training(recipe_, 0, 1);
+      loss = runner_->evaluate(*first->next()).front();
     } catch (const std::exception& e) {
       log_debug("the state's loss cannot be measured: {}", e.what());
     }
@@ -345,7 +333,7 @@ class Training {
     meta.data_position = position_;
     meta.tokens = tokens_;
     meta.time_s = time_;
-    meta.policy = model_->policy().str();
+    meta.policy = model_.policy().str();
     meta.choices = session_.choices;
     meta.model = models::json_of(session_.spec);
     meta.recipe = json_of(recipe_);
@@ -356,7 +344,7 @@ class Training {
     meta.start_loss = health_->start_loss();
     if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
     meta.best = result_.best;
-    result_.checkpoint = saver_.save(meta, *model_, *optimizer_);
+    result_.checkpoint = saver_.save(meta, model_, *optimizer_);
     unsaved_ = false;
     record_.saved(step_);
     listeners_.tell(&Listener::checkpoint_saved,
@@ -366,7 +354,7 @@ class Training {
   void finish() {
     if (result_.exit == ExitCode::Ok) {
       evaluate();
-      if (data_.validation && !validation_ && InterruptScope::asked())
+      if (data_.has_validation() && !validation_ && InterruptScope::asked())
         result_.exit = ExitCode::Interrupted;
     }
     save();
@@ -450,10 +438,10 @@ class Training {
   Saver saver_;
   const std::optional<StoredCheckpoint> from_;  // where a run goes on
   RunStart start_;
-  Dataset& data_ = start_.data;
+  RunData& data_ = *start_.data;
   Session session_;
   const Recipe& recipe_ = session_.recipe;
-  std::unique_ptr<models::CausalLm>& model_ = session_.model;
+  nn::Layer& model_ = session_.model();
   std::unique_ptr<Optimizer>& optimizer_ = session_.optimizer;
   TrainResult result_;
   Listeners listeners_;

@@ -12,6 +12,7 @@
 #include "recipe/recipe.h"
 #include "recipe/settle_precision.h"
 #include "run/listener.h"
+#include "run/validation_loss.h"
 
 namespace aloft {
 
@@ -33,15 +34,15 @@ struct TrainOptions {
 
 // What a run came to.
 struct TrainResult {
-  ExitCode exit = ExitCode::Ok;         // or Interrupted, by a signal
-  std::int64_t steps = 0;               // made by this call
-  std::int64_t last_step = 0;           // of the whole run, resumed ones included
-  std::int64_t skipped = 0;             // of the whole run: steps that changed no weight
-  double first_loss = 0;                // of this call's steps
-  std::optional<double> last_loss;      // of the whole run's; nothing where it has made none
-  std::optional<double> val_loss;       // the newest
-  std::optional<BestValidation> best;   // of the whole run
-  std::optional<double> bytes_a_token;  // of the validation part: bytes_a_validation_token()
+  ExitCode exit = ExitCode::Ok;              // or Interrupted, by a signal
+  std::int64_t steps = 0;                    // made by this call
+  std::int64_t last_step = 0;                // of the whole run, resumed ones included
+  std::int64_t skipped = 0;                  // of the whole run: steps that changed no weight
+  double first_loss = 0;                     // of this call's steps
+  std::optional<double> last_loss;           // of the whole run's; nothing where it has made none
+  std::optional<double> val_loss;            // the newest
+  std::optional<BestValidation> best;        // of the whole run
+  std::optional<ValidationLoss> validation;  // the same, with what else was measured
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;  // seconds; at the median step
   std::uint64_t planned_peak_bytes = 0;                       // 0: nothing is planned (eager)
   Path checkpoint;                                            // the newest

@@ -147,7 +147,7 @@ class Options(program.ProgramTest):
                 self.assertEqual(one[SHOWN[flag]], small[flag], f"{model} {flag}")
         for key in ("data.text=text.txt", "train.epochs=2", "train.mode=eager"):
             self.aloft("bench", "step", "--model", "gpt2-124m", "--set", key, exit_code=2)
-        for key in ("data.text=text.txt", "optimizer.lr=1", "train.batch=3"):
+        for key in ("data.text=text.txt", "model.layers=1", "optimizer.momentum=0.5", "model.size=lenet"):
             self.aloft("explain", "plan", "lenet", "--set", key, exit_code=2)
 
     def test_what_only_a_run_reads_is_refused_without_one(self):

@@ -134,7 +134,7 @@ class Refusals(ProgramTest):
                         ["train", "tiny.toml", "--set", "data.validation_tokens=t.bin"],
                         ["train", "tiny.toml", "--force"],
                         ["bench", "step", "--model", "lenet", "--seq", "8"],
-                        ["bench", "step", "--model", "llama", "--set", "optimizer.lr=1"],
+                        ["bench", "step", "--model", "llama", "--set", "schedule.gamma=0.5"],
                         ["bench", "step", "--model", "tiny.toml", "--set", "train.mode=eager"],
                         ["explain", "plan", "tiny.toml", "--set", "train.mode=eager"]):
             self.aloft(*command, exit_code=2)

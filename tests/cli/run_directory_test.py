@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+from arrays import CLASSES, NUMBERS, write_tables
 from program import ROOT, ProgramTest, main
 
 
@@ -30,11 +31,16 @@ class RunDirectory(ProgramTest):
         cls.aloft("train", "tiny.toml", "--out", "plain", "--resume", "--steps", 6)
         cls.aloft("train", "tiny.toml", "--out", "eager", "--mode", "eager")
         cls.aloft("train", "tiny.toml", "--out", "split", "--set", "precision=O0 matmul=bf16x6")
+        write_tables(cls.folder)
+        for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS)):
+            (cls.folder / f"{name}.toml").write_text(recipe)
+            cls.aloft("train", f"{name}.toml", "--out", name)
         # A scale at its ceiling overflows, and this one gives up.
         cls.aloft("train", "tiny.toml", "--out", "lost", "--steps", 40, "--set",
                   'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216, '
                   'min = 16777216, give_up_after = 9}}', "--set", "optimizer.lr=1e6", exit_code=5)
-        cls.runs = [cls.folder / name for name in ("plain", "eager", "split", "lost")]
+        cls.runs = [cls.folder / name for name in
+                    ("plain", "eager", "split", "classes", "numbers", "lost")]
 
     def same(self, documented, seen, page):
         self.assertEqual(set(documented) - set(seen), set(), f"docs/{page} says, and no run shows")

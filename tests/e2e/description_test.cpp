@@ -36,7 +36,7 @@ TEST_F(Description, IsPlannedBeforeAnyWeightAndThenHasTheSameValues) {
     use_cpu();
     Session session = open_session(recipe(set), {{"vocab", std::int64_t{64}}}, nullptr);
     const auto runner = make_runner(session);
-    const auto variables = variables_of(*session.model, *session.optimizer);
+    const auto variables = variables_of(session.model(), *session.optimizer);
     for (const VariablePtr& v : variables) EXPECT_EQ(v->buffer, nullptr) << v->name.str();
     const std::string signature = runner->programs()->plan().signature();
     EXPECT_GT(runner->programs()->plan().peak_bytes(), 0u);

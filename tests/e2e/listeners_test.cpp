@@ -183,7 +183,7 @@ TEST_F(Listeners, EveryEventComesInItsPlaceAndSaysWhatTheRecordSays) {
         const EvaluationDone& e = witness.evaluations.at(evaluation++);
         EXPECT_EQ(line["step"], e.step);
         EXPECT_EQ(line["val_loss"], e.validation.loss);
-        EXPECT_EQ(line["val_bits_per_byte"], *e.validation.bits_per_byte);
+        EXPECT_EQ(line["val_bits_per_byte"], *e.validation.measure("bits_per_byte"));
         EXPECT_FALSE(e.is_repeated);
         EXPECT_EQ(e.is_best(), e.best->step == e.step);
       }

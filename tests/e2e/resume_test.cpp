@@ -184,16 +184,16 @@ TEST_F(SmallRun, ALoadedCheckpointBeginsTheDrawsAnew) {
   make_values(session);
   const nlohmann::json config = {{"kind", "small"}};
   CheckpointMeta meta;
-  meta.policy = session.model->policy().str();
+  meta.policy = session.model().policy().str();
   meta.model = config;
   const Path saved = folder_ / "saved";
   fs::create_directories(saved);
-  write_checkpoint(saved, meta, *session.model, {*session.optimizer});
+  write_checkpoint(saved, meta, session.model(), {*session.optimizer});
   const Tensor tokens = from_ints(std::vector<std::int32_t>(16, 3), {1, 16});
-  const auto logits = [&] { return (*session.model)(tokens).to_floats(); };
+  const auto logits = [&] { return (*session.task->writer())(tokens).to_floats(); };
   const std::vector<float> first = logits(), second = logits();
   EXPECT_NE(first, second);  // other numbers a call
-  load_checkpoint(saved, config, *session.model, {*session.optimizer});
+  load_checkpoint(saved, config, session.model(), {*session.optimizer});
   EXPECT_EQ(logits(), first);
   EXPECT_EQ(logits(), second);
 }

@@ -1,8 +1,10 @@
 // What the trainer's two modes and gradient accumulation must have in common.
+#include "data/token_examples.h"
 #include "e2e/small_run.h"
 #include "frontend/amp.h"
 #include "models/gpt2.h"
 #include "optim/adam.h"
+#include "tasks/language_model.h"
 #include "train/runner.h"
 #include "types/tolerance.h"
 
@@ -190,14 +192,16 @@ std::vector<double> numbers(bool compiled, const char* precision, int accumulati
   config.vocab = 29;
   config.context = 16;
   config.dropout = 0.1;
-  models::Gpt2 model(config);
-  Optimizer optimizer =
-      amp::prepare(model, optim::AdamW{.lr = 5e-3, .clip_norm = 1.0}, parse_precision(precision));
+  LanguageModel task(std::make_unique<models::Gpt2>(config));
+  Optimizer optimizer = amp::prepare(task.model(), optim::AdamW{.lr = 5e-3, .clip_norm = 1.0},
+                                     parse_precision(precision));
   optimizer.set_accumulation(accumulation);
   constexpr std::int64_t kRows = 3;
-  RunnerOptions options{kRows, config.context, 2, {.skip = {"fuse-head"}}};
+  const std::vector<Column> columns{{"tokens", DType::I32, {config.context}, config.vocab},
+                                    {"targets", DType::I32, {config.context}, config.vocab}};
+  RunnerOptions options{kRows, columns, 2, {.skip = {"fuse-head"}}};
   const auto runner =
-      compiled ? graph_runner(model, optimizer, options) : eager_runner(model, optimizer, options);
+      compiled ? graph_runner(task, optimizer, options) : eager_runner(task, optimizer, options);
   runner->start();
   std::vector<double> all;
   std::vector<std::int32_t> inputs(kRows * config.context), targets(inputs.size());
@@ -206,14 +210,15 @@ std::vector<double> numbers(bool compiled, const char* precision, int accumulati
       inputs[i] = static_cast<std::int32_t>((i * 7 + call * 5) % 29);
       targets[i] = static_cast<std::int32_t>((i * 7 + call * 5 + 7) % 29);
     }
-    const aloft::Batch batch{inputs, targets, call == 8 ? kRows - 1 : kRows, 0, 0, 0};
+    const ExampleBatch batch =
+        example_batch({inputs, targets, call == 8 ? kRows - 1 : kRows, 0, 0, 0});
     if (call % accumulation != accumulation - 1) {
       all.push_back(runner->accumulate(batch));
       continue;
     }
     const StepNumbers n = runner->step(batch);
     all.insert(all.end(), {n.loss, n.grad_norm, n.lr, n.loss_scale, double(n.finite),
-                           double(n.culprit), runner->evaluate(batch)});
+                           double(n.culprit), runner->evaluate(batch).front()});
   }
   return all;
 }

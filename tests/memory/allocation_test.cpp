@@ -66,14 +66,14 @@ TEST_F(Allocations, AGptStepMakesNone) {
   for (const char* precision : {"O0", "O1:bf16", "O2:bf16", "O2:fp16", "O2:bf16 backward=f16"})
     for (const double dropout : {0.0, 0.1}) {
       TinyGpt gpt(precision, dropout, 1);
-      const Batch batch = gpt.batch(1);
+      const ExampleBatch batch = gpt.batch(1);
       expect_quiet(precision, [&](int) { gpt.runner->step(batch); });
     }
 }
 
 TEST_F(Allocations, NeitherDoMicroBatchesAndEvaluation) {
   TinyGpt gpt("O2:fp16", 0.1, 2);
-  const Batch whole = gpt.batch(1), part = gpt.batch(2, 2);
+  const ExampleBatch whole = gpt.batch(1), part = gpt.batch(2, 2);
   expect_quiet("accumulate, step, evaluate", [&](int) {
     gpt.runner->accumulate(part);
     gpt.runner->step(whole);
@@ -83,7 +83,7 @@ TEST_F(Allocations, NeitherDoMicroBatchesAndEvaluation) {
 
 TEST_F(Allocations, AnOverflowedStepMakesNone) {
   TinyGpt gpt("O2:fp16", 0, 1);
-  const Batch batch = gpt.batch(1);
+  const ExampleBatch batch = gpt.batch(1);
   expect_quiet("overflow", [&](int i) {
     if (i == kWarm + 2) gpt.optimizer.scale->buffer->write_one(1e38f);
     EXPECT_EQ(gpt.runner->step(batch).finite, i != kWarm + 2);
@@ -95,8 +95,8 @@ TEST_F(Allocations, AnOverflowedStepMakesNone) {
 TEST_F(Allocations, TheTrainersStepWithItsDataMakesNone) {
   TinyGpt gpt("O2:bf16", 0, 1);
   const TokenSource source = TokenSource::from_ids(std::vector<std::int32_t>(10000, 1), 2);
-  TokenLoader loader(source, {.batch = TinyGpt::kRows, .context = 16});
-  const auto counts = counts_of([&](int) { gpt.runner->step(*loader.next()); });
+  TokenExamples examples(source, {.batch = TinyGpt::kRows, .context = 16});
+  const auto counts = counts_of([&](int) { gpt.runner->step(*examples.next()); });
   for (const Counts& c : counts) EXPECT_EQ(c.ours, 0);
 }
 

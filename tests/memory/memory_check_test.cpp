@@ -111,10 +111,10 @@ INSTANTIATE_TEST_SUITE_P(All, Memory, testing::ValuesIn(kCases),
 using Reserved = Memory;
 TEST_P(Reserved, IsThePlannedPeakToTheByte) {
   manual_seed(4);
-  models::Gpt2 model(tiny_gpt());
-  Optimizer optimizer = amp::prepare(model, optim::AdamW{}, parse_precision("O2:bf16"));
+  LanguageModel task(std::make_unique<models::Gpt2>(tiny_gpt()));
+  Optimizer optimizer = amp::prepare(task.model(), optim::AdamW{}, parse_precision("O2:bf16"));
   device().allocated = 0;
-  const auto runner = graph_runner(model, optimizer, {3, 16, 2, {}});
+  const auto runner = graph_runner(task, optimizer, {3, gpt_columns(), 2, {}});
   runner->start();
   EXPECT_EQ(device().allocated, runner->programs()->plan().peak_bytes());
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/token_examples.h"
 #include "e2e/training.h"
 #include "models/gpt2.h"
 #include "models/lenet.h"
@@ -15,6 +16,7 @@
 #include "ops/cross_entropy.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tasks/language_model.h"
 #include "train/runner.h"
 
 namespace aloft::memory {
@@ -85,17 +87,24 @@ inline models::Gpt2Config tiny_gpt(double dropout = 0) {
   return c;
 }
 
+inline std::vector<Column> gpt_columns() {
+  const models::Gpt2Config c = tiny_gpt();
+  return {{"tokens", DType::I32, {c.context}, c.vocab},
+          {"targets", DType::I32, {c.context}, c.vocab}};
+}
+
 // A runner of a tiny GPT with what it needs; made by compiling, so that its plan holds the
 // trainer's programs.
 struct TinyGpt {
   static constexpr std::int64_t kRows = 3;
 
   // `place` says where programs keep variables, before the first of them is there.
-  using Place = std::function<void(models::Gpt2&, Optimizer&)>;
+  using Place = std::function<void(nn::Layer&, Optimizer&)>;
   TinyGpt(const std::string& precision, double dropout, int accumulation,
           MasterForm master = MasterForm::F32, const Place& place = {},
           UpdateTime update = UpdateTime::Late)
-      : model(tiny_gpt(dropout)),
+      : task(std::make_unique<models::Gpt2>(tiny_gpt(dropout))),
+        model(task.model()),
         optimizer(amp::prepare(model,
                                optim::AdamW{.lr = 5e-3,
                                             .clip_norm = update == UpdateTime::Late ? 1.0 : 0.0,
@@ -104,21 +113,22 @@ struct TinyGpt {
                                parse_precision(precision))) {
     optimizer.set_accumulation(accumulation);
     if (place) place(model, optimizer);
-    runner = graph_runner(model, optimizer, {kRows, model.config().context, 2, {}});
+    runner = graph_runner(task, optimizer, {kRows, gpt_columns(), 2, {}});
     runner->start();
-    inputs.resize(kRows * model.config().context);
+    inputs.resize(kRows * tiny_gpt().context);
     targets.resize(inputs.size());
   }
 
-  Batch batch(int call, std::int64_t rows = kRows) {
+  ExampleBatch batch(int call, std::int64_t rows = kRows) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       inputs[i] = static_cast<std::int32_t>((i * 7 + call * 5) % 29);
       targets[i] = static_cast<std::int32_t>((i * 7 + call * 5 + 7) % 29);
     }
-    return {inputs, targets, rows, 0, 0, 0};
+    return example_batch({inputs, targets, rows, 0, 0, 0});
   }
 
-  models::Gpt2 model;
+  LanguageModel task;
+  nn::Layer& model;
   Optimizer optimizer;
   std::unique_ptr<Runner> runner;
   std::vector<std::int32_t> inputs, targets;
@@ -131,14 +141,15 @@ inline Seen train_gpt(const std::string& precision, double dropout, int accumula
   TinyGpt gpt(precision, dropout, accumulation, master, place, update);
   Seen seen;
   for (int call = 0; call < 3 * accumulation; ++call) {
-    const Batch batch = gpt.batch(call, call == 1 ? 2 : 3);
+    const ExampleBatch batch = gpt.batch(call, call == 1 ? 2 : 3);
     if (call % accumulation != accumulation - 1) {
       seen.numbers.push_back(gpt.runner->accumulate(batch));
       continue;
     }
     const StepNumbers n = gpt.runner->step(batch);
-    seen.numbers.insert(seen.numbers.end(), {n.loss, n.grad_norm, n.lr, n.loss_scale,
-                                             double(n.finite), gpt.runner->evaluate(batch)});
+    seen.numbers.insert(seen.numbers.end(),
+                        {n.loss, n.grad_norm, n.lr, n.loss_scale, double(n.finite),
+                         gpt.runner->evaluate(batch).front()});
   }
   keep(seen, gpt.model.parameters());
   keep(seen, gpt.optimizer.state());

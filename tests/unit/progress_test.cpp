@@ -9,6 +9,8 @@
 #include "data/tokenizer.h"
 #include "run/validation_loss.h"
 #include "run/validation_loss_json.h"
+#include "sources/tokens.h"
+#include "tasks/loss_text.h"
 #include "train/step_rate.h"
 
 namespace aloft {
@@ -30,9 +32,12 @@ TEST(StepRate, TheTimeLeftFollowsTheRecentSteps) {
 }
 
 TEST(ValidationLoss, IsPerplexityAndBitsPerByteToo) {
+  const auto validation_loss = [](double loss, std::optional<double> bytes) {
+    return ValidationLoss{loss, measures_of_text(loss, bytes)};
+  };
   const ValidationLoss v = validation_loss(std::log(16.0), 2.0);
-  EXPECT_NEAR(v.perplexity, 16, 1e-9);
-  EXPECT_NEAR(*v.bits_per_byte, 2, 1e-12);  // four bits a token of two bytes
+  EXPECT_NEAR(*v.measure("perplexity"), 16, 1e-9);
+  EXPECT_NEAR(*v.measure("bits_per_byte"), 2, 1e-12);  // four bits a token of two bytes
   EXPECT_EQ(describe(v), "validation loss 2.7726 (perplexity 16, 2.0000 bits per byte)");
   EXPECT_EQ(describe(validation_loss(0, std::nullopt)), "validation loss 0.0000 (perplexity 1)");
   const nlohmann::json broken =

@@ -129,25 +129,25 @@ TEST(Recipe, CountsInStepsOrInEpochs) {
   r.model.settings["context"] = std::int64_t{16};
   r.train.batch = 4;
   r.train.accumulate = 3;
-  settle_length(r, 16 * 100 + 1);  // 100 windows: 250 of them, 12 a step
+  settle_length(r, windows_of(r, 16 * 100 + 1));  // 100 windows: 250 of them, 12 a step
   EXPECT_EQ(r.train.steps, 21);
   EXPECT_EQ(r.origin.at("train.steps"), "train.epochs");
-  EXPECT_DOUBLE_EQ(epochs_of(r, 16 * 100 + 1), 2.52);
-  settle_length(r, 3);
+  EXPECT_DOUBLE_EQ(epochs_of(r, windows_of(r, 16 * 100 + 1)), 2.52);
+  settle_length(r, windows_of(r, 3));
   EXPECT_EQ(r.train.steps, 1);
   // Where it goes on: with the same batch to the same end, with another one to the same windows.
   for (std::int64_t step : {0, 1, 7, 20, 21}) {
-    settle_length(r, 1601, {step, static_cast<std::uint64_t>(12 * step)});
+    settle_length(r, windows_of(r, 1601), {step, static_cast<std::uint64_t>(12 * step)});
     EXPECT_EQ(r.train.steps, 21) << step;
   }
-  settle_length(r, 1601, {10, 24});  // by batches of 2 and 4: 226 windows are left
+  settle_length(r, windows_of(r, 1601), {10, 24});  // by batches of 2 and 4: 226 windows are left
   EXPECT_EQ(r.train.steps, 10 + 19);
   // What is behind the run counts as it was.
-  EXPECT_DOUBLE_EQ(epochs_of(r, 1601, {10, 24}), (24 + 19 * 12) / 100.0);
-  settle_length(r, 1601, {300, 300});  // beyond the end
+  EXPECT_DOUBLE_EQ(epochs_of(r, windows_of(r, 1601), {10, 24}), (24 + 19 * 12) / 100.0);
+  settle_length(r, windows_of(r, 1601), {300, 300});  // beyond the end
   EXPECT_EQ(r.train.steps, 300);
   r = parse_recipe("[train]\nepochs = 2\n", "r.toml", {{"train.steps", "7"}});
-  settle_length(r, 1601);
+  settle_length(r, windows_of(r, 1601));
   EXPECT_EQ(r.train.steps, 7);
   EXPECT_NE(mistakes_of("[train]\nepochs = -1\n").find("train.epochs"), std::string::npos);
   EXPECT_NE(mistakes_of("[train]\nepochs = \"2\"\n").find("train.epochs"), std::string::npos);
@@ -285,7 +285,7 @@ TEST(Recipe, EveryKeyIsReadByARunAndSomeByNothingElse) {
   std::vector<std::string> run_only;
   for (const RecipeField& f : recipe_fields(recipe))
     if (!is_read_by_a_step(f.key)) run_only.emplace_back(f.key);
-  EXPECT_EQ(run_only.size(), 12u);  // each name there is a key's
+  EXPECT_EQ(run_only.size(), 14u);  // each name there is a key's
   for (const char* key : {"train.eval_every", "train.keep_best", "data.sampling"})
     EXPECT_NE(std::find(run_only.begin(), run_only.end(), key), run_only.end()) << key;
   EXPECT_TRUE(is_read_by_a_step("train.batch") && is_read_by_a_step("data.validation"));

@@ -102,7 +102,8 @@ TEST(Curves, SkippedStepsSitOnTheLine) {
 TEST(Curves, EvaluationsKeepTheirBitsAByteAndTheirNaN) {
   const json curves = curves_of(
       "{\"step\":5,\"val_loss\":2.5,\"val_bits_per_byte\":1.25}\n{\"step\":9,\"val_loss\":null}\n");
-  EXPECT_EQ(curves["evaluations"], json::parse("[[5, 2.5, 1.25], [9, null, null]]"));
+  EXPECT_EQ(curves["evaluations"],
+            json::parse(R"([[5, 2.5, {"bits_per_byte": 1.25}], [9, null, {}]])"));
 }
 
 TEST(Curves, StepsThatNoRunReachesAreLeftOut) {

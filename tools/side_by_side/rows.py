@@ -210,6 +210,11 @@ def long_rows():
               once=[long(2048, 1), long(16384, 1)])
 
 
+# The peers' optimizer: SGD with momentum, without decay or clipping.
+SGD = [word for key in ("kind=momentum", "lr=0.01", "weight_decay=0", "clip_norm=0")
+       for word in ("--set", f"optimizer.{key}")]
+
+
 def vision_rows():
     for model, title, least in (("lenet", "The 3x3 LeNet", 1.5), ("resnet18", "ResNet-18", 1.2)):
         steps = 60 if model == "lenet" else 8
@@ -218,7 +223,7 @@ def vision_rows():
             nhwc = [Program(f"{p.name}, channels last", [*p.command, "--channels-last"])
                     for p in torch]
             yield Row(f"{model}-{amp}", f"{title}, 32 images of 32 x 32, {level}",
-                      [ours("--batch", 32, model=model, precision=level, steps=steps),
+                      [ours("--batch", 32, *SGD, model=model, precision=level, steps=steps),
                        *torch, *nhwc],
                       [speed_figure(at_least(least), at_least(least))])
 

@@ -118,6 +118,16 @@ struct Metrics {
   json evaluations = json::array(), skips = json::array();
 };
 
+// What an evaluation measured besides the loss, by name.
+json measures_in(const json& line) {
+  constexpr std::string_view kMark = "val_";
+  json out = json::object();
+  for (const auto& [key, value] : line.items())
+    if (key.starts_with(kMark) && key != "val_loss")
+      out[key.substr(kMark.size())] = rounded(number(line, key.c_str()));
+  return out;
+}
+
 Metrics read(std::string_view text) {
   Metrics m;
   for (std::size_t at = 0; at < text.size();) {
@@ -126,8 +136,8 @@ Metrics read(std::string_view text) {
     at = end + 1;
     if (!line.is_object() || !(std::abs(number(line, "step")) <= kMostSteps)) continue;
     if (line.contains("val_loss")) {
-      m.evaluations.push_back({rounded(number(line, "step")), rounded(number(line, "val_loss")),
-                               rounded(number(line, "val_bits_per_byte"))});
+      m.evaluations.push_back(
+          {rounded(number(line, "step")), rounded(number(line, "val_loss")), measures_in(line)});
       continue;
     }
     for (std::size_t c = 0; c < kCount; ++c) m.columns[c].push_back(number(line, kColumns[c]));

@@ -70,7 +70,7 @@ class Homes : public testing::TestWithParam<Training> {
 
 TEST_P(Homes, AMomentInTheHostsMemory) {
   const Seen cpu = run_on("cpu", GetParam(), {});
-  const Place place = [](models::Gpt2&, Optimizer& o) { put_moment(o, 1, {Space::Host}); };
+  const Place place = [](nn::Layer&, Optimizer& o) { put_moment(o, 1, {Space::Host}); };
   expect_equal(run_on("cpu", GetParam(), place), cpu, "on the cpu, which has one memory");
   std::size_t whole = 0;
   run_on("sim", GetParam(), {}, [&](Executor& e) { whole = bytes_at(e.plan(), Arena::Optimizer); });
@@ -91,7 +91,7 @@ TEST_P(Homes, MomentsInPartsOnTwoDevices) {
   for (const auto& [first, second] : {std::pair{"sim", "sim:delays=12"},
                                       std::pair{"sim:delays=13", "sim"}, std::pair{"cpu", "sim"}}) {
     const Home home{.shards = {&open_device(first), &open_device(second)}};
-    const Place place = [&](models::Gpt2&, Optimizer& o) {
+    const Place place = [&](nn::Layer&, Optimizer& o) {
       put_moment(o, 0, home);
       put_moment(o, 1, home);
     };
@@ -112,9 +112,9 @@ TEST_P(Homes, MomentsInPartsOnTwoDevices) {
 // Parameters, masters, moments, sums, counters: each instruction's operands come and go.
 TEST_P(Homes, EverythingIsAway) {
   const Seen cpu = run_on("cpu", GetParam(), {});
-  const Place to_host = [](models::Gpt2& m, Optimizer& o) { put_all(m, o, {Space::Host}); };
+  const Place to_host = [](nn::Layer& m, Optimizer& o) { put_all(m, o, {Space::Host}); };
   const Home parts{.shards = {&open_device("sim:delays=14"), &open_device("sim")}};
-  const Place in_parts = [&](models::Gpt2& m, Optimizer& o) { put_all(m, o, parts); };
+  const Place in_parts = [&](nn::Layer& m, Optimizer& o) { put_all(m, o, parts); };
   expect_equal(run_on("sim:delays=14", GetParam(), to_host), cpu, "in the host's memory");
   expect_equal(run_on("sim:delays=14", GetParam(), in_parts), cpu, "in parts");
 }
@@ -124,7 +124,7 @@ TEST_P(Homes, EverythingIsAway) {
 TEST_P(Homes, FitWherePlanAndVariablesDo) {
   for (const bool is_away : {false, true}) {
     std::size_t variables = 0, planned = 0;
-    const Place place = [&](models::Gpt2& model, Optimizer& o) {
+    const Place place = [&](nn::Layer& model, Optimizer& o) {
       variables = 0;
       for (const auto& list : {model.parameters(), o.state()})
         for (const VariablePtr& v : list) variables += v->type.max_bytes();
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(All, Homes, testing::ValuesIn(kTrainings),
 Plan plan_with_copies() {
   Plan plan;
   run_on(
-      "sim", kTrainings[1], [](models::Gpt2&, Optimizer& o) { put_moment(o, 1, {Space::Host}); },
+      "sim", kTrainings[1], [](nn::Layer&, Optimizer& o) { put_moment(o, 1, {Space::Host}); },
       [&](Executor& e) { plan = e.plan(); });
   return plan;
 }

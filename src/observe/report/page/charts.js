@@ -71,7 +71,7 @@
       line("training, smoothed", xy(curves.loss_smoothed), "accent",
            { order: 1, borderWidth: 2.2, spanGaps: true }),
       line("training", xy(curves.loss), "raw", { order: 2, borderWidth: 1 }),
-    ], options(axes({ title: "nats a token", min: 0 }, steps()),
+    ], options(axes({ title: (run.unit || "tokens") === "tokens" ? "nats a token" : "loss", min: 0 }, steps()),
                { ...stepTooltip, mode: "nearest", axis: "x" }, true)];
   }
 
@@ -80,8 +80,8 @@
 
   const throughputChart = () => ["throughput", [
     line("smoothed", xy(curves.tokens_per_s_smoothed), "third", { borderWidth: 2.2, order: 0 }),
-    line("tokens/s", xy(curves.tokens_per_s), "line", { order: 1, borderWidth: 1 }),
-  ], options(axes({ title: "tokens per second", min: 0 }, steps()), stepTooltip)];
+    line(`${run.unit || "tokens"}/s`, xy(curves.tokens_per_s), "line", { order: 1, borderWidth: 1 }),
+  ], options(axes({ title: `${run.unit || "tokens"} per second`, min: 0 }, steps()), stepTooltip)];
 
   function normChart() {
     const clip = run.recipe.optimizer && run.recipe.optimizer.clip_norm;

@@ -74,13 +74,22 @@ function tile(label, value, more, bad) {
   byId("tiles").append(t);
 }
 
+// What an evaluation measured besides the loss.
+const kMeasures = {
+  perplexity: (x) => `perplexity ${Number(x.toPrecision(4))}`,
+  bits_per_byte: (x) => `${digits(x, 3)} bits per byte`,
+  accuracy: (x) => `accuracy ${(100 * x).toFixed(2)} %`,
+};
+const measureText = (name, x) => !finite(x) ? "" :
+  kMeasures[name] ? kMeasures[name](x) : `${name} ${digits(x, 4)}`;
+
 function validationTile() {
   const evaluation = last(curves.evaluations);
   if (!evaluation) return tile("Validation loss", "–", "no evaluation");
-  const [step, loss, bitsAByte] = evaluation;
+  const [step, loss, measures] = evaluation;
   const best = curves.evaluations.filter((e) => finite(e[1])).sort((a, b) => a[1] - b[1])[0];
-  const more = [finite(loss) ? `perplexity ${Number(Math.exp(loss).toPrecision(4))}` : `at step ${whole(step)}`,
-                finite(bitsAByte) ? `${digits(bitsAByte, 3)} bits per byte` : "",
+  const more = [finite(loss) ? "" : `at step ${whole(step)}`,
+                ...Object.keys(measures).map((name) => measureText(name, measures[name])),
                 best && best[0] !== step ? `best ${digits(best[1], 4)} at step ${whole(best[0])}` : ""];
   tile("Validation loss", finite(loss) ? digits(loss, 4) : "not finite", more.filter(Boolean).join("; "),
        !finite(loss));
@@ -104,7 +113,8 @@ function tiles() {
        finite(first) ? `of the last step; from ${digits(first, 4)}` : "", curves.steps > 0 && !finite(loss));
   validationTile();
   const rate = result.tokens_per_s || median(curves.tokens_per_s);
-  tile("Tokens per second", finite(rate) ? count(Math.round(rate)) : "–",
+  const unit = run.unit || "tokens";
+  tile(`${unit[0].toUpperCase()}${unit.slice(1)} per second`, finite(rate) ? count(Math.round(rate)) : "–",
        result.median_step_s ? `${duration(result.median_step_s)} a step` : "");
   const time = curves.last.time_s;
   tile("Time in steps", finite(time) ? duration(time) : "–",
@@ -114,7 +124,7 @@ function tiles() {
   else if (finite(result.peak_rss_bytes))
     tile("Peak memory", bytes(result.peak_rss_bytes), "resident, the whole process");
   tile("Parameters", finite(run.parameters) ? count(run.parameters) : "–",
-       run.tokens ? `${count(run.tokens.train)} training tokens` : "");
+       run[unit] ? `${count(run[unit].train)} training ${unit}` : "");
   tile("Precision", (run.policy || "–").split(" ")[0], policyText((run.policy || "").split(" ").slice(1)));
 }
 

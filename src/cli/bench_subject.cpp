@@ -1,0 +1,213 @@
+// The training step that is timed: a recipe's, or that of a model by name with the defaults of a
+// recipe.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/bench_step.h"
+#include "cli/device_option.h"
+#include "cli/product_rates.h"
+#include "cli/recipe_subject.h"
+#include "recipe/memory_need.h"
+#include "recipe/recipe.h"
+#include "recipe/recipe_unused.h"
+#include "scalar/philox.h"
+#include "sources/source_kind.h"
+#include "train/session.h"
+
+namespace aloft::cli {
+namespace {
+
+using nlohmann::json;
+
+bool is_recipe(const std::string& model) { return model.size() > 5 && model.ends_with(".toml"); }
+
+// A family, by its name or by that of a size. One that is named alone is of its first size, if it
+// has sizes: models of the recipes' defaults are for learning, not for timing.
+struct Named {
+  const models::ModelFamily* family = nullptr;
+  std::string size;
+};
+
+Named find_model(const std::string& name) {
+  if (const auto* family = models::family_of_size(name)) return {family, name};
+  const auto* family = models::find_family(name);
+  if (!family || family->sizes.empty()) return {family, ""};
+  return {family, std::string(family->sizes.front().names.front())};
+}
+
+// What is neither a recipe nor a model that has a name here: a slip in either, or a run.
+[[noreturn]] void no_such_model(const std::string& given) {
+  const std::vector<std::string> names = models_by_name();
+  UserError e("E0721", "there is no such recipe, and no model of that name");
+  e.add_line("at", given);
+  if (path_exists(Path(given) / "run.json"))
+    e.add_line("saw", "a run directory; its recipe is in run.json");
+  e.add_line("need", "a recipe (*.toml), or one of " + join(names, ", "));
+  std::string near = nearest_name(given, names);
+  if (near.empty()) near = nearest_recipe(given);
+  if (!near.empty()) e.add_line("try", near);
+  throw e;
+}
+
+// The options that are keys of [model].
+std::vector<std::pair<std::string, std::int64_t>> model_options(const BenchOptions& o) {
+  return {{"layers", o.layers},
+          {"heads", o.heads},
+          {"dim", o.dim},
+          {"vocab", o.vocab},
+          {"context", o.seq}};
+}
+
+// What the model by name has nothing of.
+void refuse_what_is_not_its(const BenchOptions& o, const Named& named,
+                            const std::vector<Override>& set) {
+  for (const auto& [key, given] : model_options(o))
+    if (given > 0 && !named.family->find(key))
+      refuse_option(o, key == "context" ? "--seq" : "--" + key);
+  for (const Override& s : set)
+    if (s.key.starts_with("data") || s.key == "train.epochs" || s.key == "model.size" ||
+        s.key == "model.family")
+      refuse_option(o, "--set " + s.key);
+}
+
+// The recipe that is timed: the file's own, or the defaults with the model's size.
+Recipe recipe_of(const BenchOptions& o) {
+  std::vector<Override> set;
+  const auto put = [&](const std::string& key, std::int64_t v) {
+    if (v > 0) set.push_back({key, std::to_string(v)});
+  };
+  for (const auto& [key, given] : model_options(o)) put("model." + key, given);
+  put("train.batch", o.batch);
+  if (o.threads >= 0) set.push_back({"train.threads", std::to_string(o.threads)});
+  if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
+  std::vector<Override> keys;
+  for (const std::string& text : o.set) keys.push_back(parse_override(text));
+  set.insert(set.end(), keys.begin(), keys.end());
+  if (!is_recipe(o.model)) {
+    const Named named = find_model(o.model);
+    if (!named.family) no_such_model(o.model);
+    refuse_what_is_not_its(o, named, keys);
+    set.push_back({"model.family", "\"" + std::string(named.family->name) + "\""});
+    if (!named.size.empty()) set.push_back({"model.size", "\"" + named.size + "\""});
+  }
+  Recipe recipe = is_recipe(o.model) ? load_recipe(o.model, set) : parse_recipe("", "bench", set);
+  use_device_of(recipe);
+  refuse_unread(recipe, is_read_by_a_step, "a step is compiled");
+  settle_length_without_training(recipe);
+  need_compiled(recipe);  // it is the Plan that is timed
+  return recipe;
+}
+
+// A batch of the columns' types, drawn at random; the same for every step.
+class MadeUpBatch {
+ public:
+  MadeUpBatch(const std::vector<Column>& columns, std::int64_t rows) {
+    std::uint64_t drawn = 0;
+    batch_.rows = rows;
+    for (const Column& c : columns) {
+      std::vector<std::byte>& bytes = bytes_.emplace_back();
+      bytes.resize(static_cast<std::size_t>(rows * c.elements()) * size_of(c.type));
+      for (std::int64_t i = 0; i < rows * c.elements(); ++i)
+        put(c, scalar::random_bits({1, 0, 0, 0}, drawn++), i, bytes);
+    }
+    for (const std::vector<std::byte>& bytes : bytes_) batch_.columns.emplace_back(bytes);
+  }
+  const ExampleBatch& batch() const { return batch_; }
+
+ private:
+  // Whole numbers of the column's range, others from -1 to 1.
+  static void put(const Column& c, std::uint64_t bits, std::int64_t i, std::vector<std::byte>& to) {
+    if (c.type == DType::I32) {
+      const auto value = static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(c.below));
+      std::memcpy(to.data() + i * 4, &value, 4);
+    } else {
+      const float value = static_cast<float>(bits % 2001) / 1000.0f - 1;
+      std::memcpy(to.data() + i * 4, &value, 4);
+    }
+  }
+
+  std::vector<std::vector<std::byte>> bytes_;
+  ExampleBatch batch_;
+};
+
+class RecipeBench : public BenchSubject {
+ public:
+  explicit RecipeBench(const BenchOptions& o)
+      : model_(o.model),
+        session_(open(recipe_of(o), is_recipe(o.model))),
+        runner_(make_runner(session_)),
+        less_memory_(is_recipe(o.model) ? kLessMemory
+                                        : "a smaller --batch or model, or a lower --precision") {}
+  Programs& programs() override { return *runner_->programs(); }
+  void start() override {
+    need_memory_for(programs().plan(), less_memory_);
+    make_values(session_);
+    runner_->start();
+    data_.emplace(session_.columns, rows());
+  }
+  double step() override {
+    for (int m = 1; m < micro_batches(); ++m) runner_->accumulate(data_->batch());
+    return runner_->step(data_->batch()).loss;
+  }
+  int micro_batches() const override { return static_cast<int>(session_.recipe.train.accumulate); }
+  json description() const override {
+    json j = {{"model", model_},
+              {"precision", print_precision(session_.recipe.precision)},
+              {"batch", rows()}};
+    // "seq" is what others call a context.
+    for (const char* key : {"layers", "heads", "dim", "vocab"})
+      if (session_.spec.find(key)) j[key] = session_.spec.whole(key);
+    if (session_.spec.find("context")) j["seq"] = session_.spec.whole("context");
+    if (micro_batches() > 1) j["accumulate"] = micro_batches();
+    return j;
+  }
+  std::string unit() const override { return std::string(task_kind(session_.recipe).unit); }
+  std::int64_t units_a_step() const override {
+    return micro_batches() * rows() * tokens_an_example(session_.recipe);
+  }
+
+ private:
+  static Session open(const Recipe& recipe, bool is_recipe) {
+    std::function<MeasuredRates()> measure;
+    if (!recipe.precision.is_resolved()) measure = [] { return shown_product_rates(); };
+    const models::ModelFamily& family = *model_spec(recipe).family;
+    SettingValues facts = is_recipe ? source_of(recipe).facts(recipe) : family.made_up;
+    if (!is_recipe)  // the model says itself what there is no data for
+      for (auto& [key, value] : facts)
+        if (const std::int64_t own = recipe.model.whole(key); own > 0 && family.find(key))
+          value = own;
+    return open_session(recipe, facts, measure);
+  }
+  std::int64_t rows() const { return session_.recipe.train.batch; }
+
+  std::string model_;
+  Session session_;
+  std::unique_ptr<Runner> runner_;
+  std::optional<MadeUpBatch> data_;  // once there is room for it
+  std::string less_memory_;
+};
+
+}  // namespace
+
+std::vector<std::string> models_by_name() {
+  std::vector<std::string> names;
+  for (const models::ModelFamily& f : models::families()) {
+    const std::vector<std::string> sizes = models::names_of_sizes(f);
+    names.insert(names.end(), sizes.begin(), sizes.end());
+    if (std::find(names.begin(), names.end(), f.name) == names.end()) names.emplace_back(f.name);
+  }
+  return names;
+}
+
+std::unique_ptr<BenchSubject> open_bench(const BenchOptions& options) {
+  return std::make_unique<RecipeBench>(options);
+}
+
+}  // namespace aloft::cli

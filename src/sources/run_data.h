@@ -1,0 +1,57 @@
+// The examples that a run learns from and is validated on, whatever they are: a run knows them by
+// this alone. catalog.inc lists where they may come from (source_kind.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/example_source.h"
+#include "data/tokenizer.h"
+#include "recipe/recipe.h"
+#include "tasks/column.h"
+
+namespace aloft {
+
+class RunData {
+ public:
+  virtual ~RunData() = default;
+
+  // What they say of the model's settings (model_spec()). UserError E0722 where they do not, and
+  // must.
+  virtual SettingValues facts(const Recipe& recipe) const = 0;
+  // The columns' names, in the order of batches.
+  virtual std::vector<std::string> columns() const = 0;
+  // From here on what a model of this spec cannot take is refused as it is met.
+  virtual void fit(const models::ModelSpec& spec) { static_cast<void>(spec); }
+
+  // Examples of an epoch; 0 where there is not one.
+  virtual std::uint64_t examples(const Recipe& recipe) const = 0;
+  // What the recipe asks of them that they cannot give, before a plan is made: DataError; and a
+  // warning of what is rarely meant.
+  virtual void check(const Recipe& recipe) const { static_cast<void>(recipe); }
+  // Batches of training from a position on, in the recipe's order, without end.
+  virtual std::unique_ptr<ExampleSource> training(const Recipe& recipe, std::uint64_t position,
+                                                  int prefetch = 3) const = 0;
+  virtual bool has_validation() const = 0;
+  // Everything once, in order; the last batch as short as it is.
+  virtual std::unique_ptr<ExampleSource> validation(const Recipe& recipe) const = 0;
+
+  // data.json (data_record.h), so that a run goes on with the same.
+  virtual nlohmann::json record() const = 0;
+  // {"train": 1000, "validation": 50}, in `unit`s.
+  virtual nlohmann::json counts() const = 0;
+  virtual std::string_view unit() const = 0;  // "tokens", "examples"
+  // For people: "1.00M training tokens, 55.8k for validation; char tokenizer".
+  virtual std::string describe() const = 0;
+
+  // Of text; null and nothing where there is none.
+  virtual const Tokenizer* tokenizer() const { return nullptr; }
+  virtual std::optional<double> bytes_a_target() const { return std::nullopt; }
+};
+
+}  // namespace aloft

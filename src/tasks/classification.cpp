@@ -1,0 +1,52 @@
+#include "tasks/classification.h"
+
+#include <fmt/format.h>
+
+#include "ops/arg_reduce.h"
+#include "ops/cast.h"
+#include "ops/compare.h"
+#include "ops/cross_entropy.h"
+#include "ops/reduce.h"
+#include "tasks/features.h"
+
+namespace aloft {
+
+Tensor Classification::loss(const std::vector<Tensor>& columns) const {
+  ModuleScope scope("", model_->policy());
+  return cross_entropy((*model_)(columns[0]), columns[1]);
+}
+
+Task::Named Classification::evaluate(const std::vector<Tensor>& columns) const {
+  Tensor logits, loss;
+  {
+    ModuleScope scope("", model_->policy());
+    logits = (*model_)(columns[0]);
+    loss = cross_entropy(logits, columns[1]);
+  }
+  // Counting is no part of the model: in its low precision it would be rounded.
+  const Tensor hits = equal(cast(argmax(logits, -1), DType::I32), columns[1]);
+  return {{"loss", loss}, {"accuracy", mean(cast(hits, DType::F32))}};
+}
+
+std::vector<Measure> Classification::measures(double, const std::vector<double>& means,
+                                              std::optional<double>) const {
+  if (means.empty()) return {};
+  return {{"accuracy", means[0], fmt::format("accuracy {:.2f} %", 100 * means[0])}};
+}
+
+TaskKind classification_task() {
+  TaskKind kind;
+  kind.name = "classification";
+  kind.meaning = "the class of an example";
+  kind.takes = takes_features;
+  kind.columns = [](const models::ModelSpec& spec, const SettingValues& facts) {
+    return std::vector<Column>{features_column(spec, facts),
+                               {"labels", DType::I32, {}, spec.whole("classes")}};
+  };
+  kind.make = [](const models::ModelSpec& spec) -> std::unique_ptr<Task> {
+    return std::make_unique<Classification>(models::make_classifier(spec));
+  };
+  return kind;
+}
+
+}  // namespace aloft

@@ -1,0 +1,27 @@
+#include "tasks/features.h"
+
+#include "base/error.h"
+
+namespace aloft {
+
+bool takes_features(const models::ModelFamily& f) { return static_cast<bool>(f.make_classifier); }
+
+Column features_column(const models::ModelSpec& spec, const SettingValues& facts) {
+  const auto known = [&](std::string_view key) -> std::int64_t {
+    if (const std::int64_t own = spec.whole(key);
+        own > 0 && spec.family->find(key)->role.is_of_data)
+      return own;
+    const auto it = facts.find(key);
+    return it == facts.end() ? 0 : std::get<std::int64_t>(it->second);
+  };
+  std::vector<std::int64_t> image{known("channels"), known("height"), known("width")};
+  if (image[0] > 0 && image[1] > 0 && image[2] > 0) return {"features", DType::F32, image, 0};
+  if (const std::int64_t features = known("features"); features > 0 && !spec.find("channels"))
+    return {"features", DType::F32, {features}, 0};
+  throw UserError("E0726", "what an example's features are is not known")
+      .saw("a " + std::string(spec.family->name) + ", and data that does not say")
+      .need("channels, height and width")
+      .advice("--set data.shape=[1,28,28]");
+}
+
+}  // namespace aloft

@@ -1,0 +1,35 @@
+#include "tasks/language_model.h"
+
+#include "tasks/loss_text.h"
+
+namespace aloft {
+
+Tensor LanguageModel::loss(const std::vector<Tensor>& columns) const {
+  ModuleScope scope("", model_->policy());
+  return model_->loss(columns[0], columns[1]);
+}
+
+std::vector<Measure> LanguageModel::measures(double loss, const std::vector<double>&,
+                                             std::optional<double> bytes_a_target) const {
+  return measures_of_text(loss, bytes_a_target);
+}
+
+TaskKind language_model_task() {
+  TaskKind kind;
+  kind.name = "language-model";
+  kind.meaning = "the next token, of each";
+  kind.unit = "tokens", kind.short_unit = "tok";
+  kind.takes = [](const models::ModelFamily& f) { return static_cast<bool>(f.make_causal_lm); };
+  kind.columns = [](const models::ModelSpec& spec, const SettingValues&) {
+    const std::vector<std::int64_t> shape{spec.whole("context")};
+    const std::int64_t vocab = spec.whole("vocab");
+    return std::vector<Column>{{"tokens", DType::I32, shape, vocab},
+                               {"targets", DType::I32, shape, vocab}};
+  };
+  kind.make = [](const models::ModelSpec& spec) -> std::unique_ptr<Task> {
+    return std::make_unique<LanguageModel>(models::make_causal_lm(spec));
+  };
+  return kind;
+}
+
+}  // namespace aloft

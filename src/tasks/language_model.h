@@ -1,0 +1,23 @@
+// Language modelling: from tokens to the ones that follow.
+#pragma once
+
+#include "tasks/task.h"
+
+namespace aloft {
+
+// Columns: "tokens" and "targets", i32 [context] each; targets of -100 do not count. Measures:
+// perplexity, and bits per byte where the bytes of a target are known.
+class LanguageModel : public Task {
+ public:
+  explicit LanguageModel(std::unique_ptr<models::CausalLm> model) : model_(std::move(model)) {}
+  nn::Layer& model() override { return *model_; }
+  Tensor loss(const std::vector<Tensor>& columns) const override;
+  std::vector<Measure> measures(double loss, const std::vector<double>& means,
+                                std::optional<double> bytes_a_target) const override;
+  models::CausalLm* writer() override { return model_.get(); }
+
+ private:
+  std::unique_ptr<models::CausalLm> model_;
+};
+
+}  // namespace aloft

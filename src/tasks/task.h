@@ -1,0 +1,61 @@
+// What a model is to learn: which columns an example has, what the loss is, what else is measured.
+// Training, evaluation and benches know a task by this alone; catalog.inc lists the kinds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/model_spec.h"
+#include "tasks/column.h"
+#include "tasks/measure.h"
+
+namespace aloft {
+
+class Task {
+ public:
+  using Named = std::vector<std::pair<std::string, Tensor>>;
+
+  virtual ~Task() = default;
+  virtual nn::Layer& model() = 0;
+  const nn::Layer& model() const { return const_cast<Task*>(this)->model(); }
+  // The loss of a batch, of its columns in their order: the mean over the targets that count.
+  virtual Tensor loss(const std::vector<Tensor>& columns) const = 0;
+  // "loss", then whatever else an evaluation measures: means over the targets that count.
+  virtual Named evaluate(const std::vector<Tensor>& columns) const {
+    return {{"loss", loss(columns)}};
+  }
+  // What an evaluation says: measures that follow from its loss, then those of `means` (evaluate(),
+  // the loss left out), which may be missing. `bytes_a_target`: of text, where it is known.
+  virtual std::vector<Measure> measures(double loss, const std::vector<double>& means,
+                                        std::optional<double> bytes_a_target) const {
+    static_cast<void>(loss), static_cast<void>(means), static_cast<void>(bytes_a_target);
+    return {};
+  }
+  // The model, where it writes text; null where it does not.
+  virtual models::CausalLm* writer() { return nullptr; }
+};
+
+struct TaskKind {
+  std::string_view name, meaning;
+  // What a step gets through: "tokens", and how many an example is.
+  std::string_view unit = "examples", short_unit = "examples";
+  // Whether a model of the family can learn it.
+  bool (*takes)(const models::ModelFamily& family);
+  // The columns of an example, of a model whose settings are known; `facts`: what the data says.
+  std::vector<Column> (*columns)(const models::ModelSpec& spec, const SettingValues& facts);
+  std::unique_ptr<Task> (*make)(const models::ModelSpec& spec);
+};
+
+// Every kind, in the order of the catalogue.
+const std::vector<TaskKind>& task_kinds();
+// Null where there is none of the name.
+const TaskKind* find_task(std::string_view name);
+// The first kind that takes the family.
+const TaskKind& usual_task(const models::ModelFamily& family);
+
+}  // namespace aloft

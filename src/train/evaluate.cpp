@@ -1,0 +1,25 @@
+#include "train/evaluate.h"
+
+#include "base/interrupt.h"
+
+namespace aloft {
+
+std::optional<std::vector<double>> evaluate(Runner& runner, ExampleSource& examples,
+                                            std::int64_t batches) {
+  std::vector<double> sums;
+  std::int64_t count = 0, made = 0;
+  while (const ExampleBatch* b = examples.next()) {
+    if (InterruptScope::asked()) return std::nullopt;
+    const std::vector<double>& means = runner.evaluate(*b);
+    sums.resize(means.size());
+    for (std::size_t i = 0; i < means.size(); ++i)
+      sums[i] += means[i] * static_cast<double>(b->counted_targets);
+    count += b->counted_targets;
+    if (++made == batches) break;
+  }
+  if (count == 0) return std::nullopt;
+  for (double& sum : sums) sum /= static_cast<double>(count);
+  return sums;
+}
+
+}  // namespace aloft

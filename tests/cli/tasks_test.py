@@ -1,0 +1,103 @@
+"""Runs that learn from arrays: classification and regression, tables and IDX files, from a recipe."""
+import json
+import unittest
+
+from arrays import CLASSES, NUMBERS, write_idx, write_tables
+from program import ProgramTest, main
+
+IDX = CLASSES.replace('csv = "classes.csv"\nshape = [1, 4, 4]',
+                      'images = "images.idx"\nlabels = "labels.idx"\nscale = 0.00392157')
+
+
+class Tasks(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        write_tables(cls.folder)
+        write_idx(cls.folder)
+        for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS), ("idx", IDX)):
+            (cls.folder / f"{name}.toml").write_text(recipe)
+
+    def evaluations(self, run):
+        lines = map(json.loads, (self.folder / run / "metrics.jsonl").read_text().splitlines())
+        return [line for line in lines if "val_loss" in line]
+
+    def model(self, run):
+        newest = max((self.folder / run / "checkpoints").iterdir())
+        return (newest / "model.safetensors").read_bytes()
+
+    def refused(self, *arguments, says):
+        said = self.aloft("train", *arguments, exit_code=2).stderr.decode()
+        for words in says:
+            self.assertIn(words, said)
+
+    def test_images_are_learnt(self):
+        """Of a table and of IDX files: the same numbers but for the table's rounding."""
+        for name in ("classes", "idx"):
+            self.aloft("train", f"{name}.toml", "--out", name, "--steps", 120)
+            last = self.evaluations(name)[-1]
+            self.assertGreater(last["val_accuracy"], 0.9, name)
+            record = json.loads((self.folder / name / "run.json").read_text())
+            self.assertEqual((record["task"], record["unit"], record["examples"]),
+                             ("classification", "examples", {"train": 72, "validation": 24}))
+            self.assertEqual(record["model"]["classes"], 3)
+            self.assertIn("accuracy", (self.folder / name / "report.html").read_text())
+        self.assertEqual(round(self.evaluations("classes")[0]["val_loss"], 2),
+                         round(self.evaluations("idx")[0]["val_loss"], 2))
+
+    def test_numbers_are_learnt(self):
+        said = self.aloft("train", "numbers.toml", "--out", "numbers", "--steps", 200).stdout.decode()
+        self.assertIn("root mean square", said)
+        last = self.evaluations("numbers")[-1]
+        self.assertAlmostEqual(last["val_rmse"] ** 2, last["val_loss"], places=9)
+        self.assertLess(last["val_rmse"], 0.2)
+
+    def test_going_on_is_never_having_stopped(self):
+        for mode in ("graph", "eager"):
+            at_once, later = f"once-{mode}", f"later-{mode}"
+            self.aloft("train", "classes.toml", "--out", at_once, "--mode", mode, "--steps", 7)
+            self.aloft("train", "classes.toml", "--out", later, "--mode", mode, "--steps", 3)
+            self.aloft("train", "classes.toml", "--out", later, "--mode", mode, "--steps", 7, "--resume")
+            self.assertEqual(self.model(at_once), self.model(later), mode)
+            self.assertEqual(self.evaluations(at_once)[-1], self.evaluations(later)[-1])
+        self.assertEqual(self.model("once-graph"), self.model("once-eager"))
+
+    def test_other_data_is_noticed(self):
+        self.aloft("train", "classes.toml", "--out", "changed", "--steps", 2)
+        table = self.folder / "classes.csv"
+        before = table.read_text()
+        try:
+            table.write_text(before.replace(",0\n", ",1\n", 1))
+            said = self.aloft("train", "classes.toml", "--out", "changed", "--steps", 4, "--resume",
+                              exit_code=2).stderr.decode()
+            self.assertIn("E0818", said)
+            self.assertRegex(said, "(training|validation) examples: ")
+        finally:
+            table.write_text(before)
+
+    def test_what_does_not_fit_is_refused(self):
+        self.refused("classes.toml", "--set", "task.kind=regression", says=["E0727", "labels", "targets"])
+        self.refused("classes.toml", "--set", "task.kind=language-model",
+                     says=["a lenet does not learn language-model", "classification or regression"])
+        self.refused("classes.toml", "--set", "model.family=gpt2", says=["E0727", "features, labels", "tokens, targets"])
+        self.refused("classes.toml", "--set", "data.shape=[1,4,5]", says=["E0727", "16 features"])
+        self.refused("classes.toml", "--set", "data.shape=[]", says=["E0726", "data.shape"])
+        self.refused("classes.toml", "--set", "model.classes=2", says=["E0716", "at least 3"])
+        self.refused("classes.toml", "--set", "model.layers=2", says=["model.layers: lenet has no such key"])
+        self.refused("classes.toml", "--set", "data.text=text.txt", says=["is not read where data.csv"])
+        self.refused("tiny.toml", "--set", "data.scale=2", says=["needs data.csv or data.images"])
+        self.refused("idx.toml", "--set", "data.outputs=1", says=["is of tables"])
+        (self.folder / "odd.csv").write_text("1,2,3\n1,2\n")
+        said = self.aloft("train", "classes.toml", "--set", "data.csv=odd.csv", exit_code=3).stderr.decode()
+        self.assertIn("odd.csv:2", said)
+
+    def test_a_step_of_images_is_timed(self):
+        timed = self.parsed("bench", "step", "--model", "classes.toml", "--json", "--no-limit", "--steps", 2)[0]
+        self.assertEqual((timed["unit"], timed["batch"]), ("examples", 8))
+        other = self.parsed("bench", "step", "--model", "lenet", "--batch", 4, "--json", "--no-limit",
+                            "--steps", 2, "--set", "optimizer.kind=sgd", "--set", "model.filters=3")[0]
+        self.assertLess(other["planned_peak_bytes"], 2 << 20)
+
+
+if __name__ == "__main__":
+    main()
