@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "frontend/eager.h"
 #include "runtime/buffer.h"
 #include "scalar/float_formats.h"
@@ -98,23 +99,39 @@ struct SplitPlace {
 bool is_split(const Variable& v) { return v.master && v.master->layout == Layout::SplitRests; }
 
 // Everything that keeps the file from being this model's state, one line each.
-std::vector<std::string> problems_of(const Safetensors& file,
-                                     const std::vector<VariablePtr>& variables) {
-  std::vector<std::string> problems;
+StateReport compare(const Safetensors& file, const std::vector<VariablePtr>& variables) {
+  StateReport report;
   std::set<std::string> known;
   for (const VariablePtr& v : variables) {
     const std::string& name = v->name.str();
     known.insert(name);
     const TensorView* t = file.find(name);
     if (!t)
-      problems.push_back("'" + name + "' is missing");
+      report.missing.push_back(name);
     else if (t->type.shape != v->type.shape || !is_float(t->type.dtype))
-      problems.push_back("'" + name + "' is " + t->type.str() + " instead of f32" +
-                         v->type.shape.str());
+      report.mismatched.push_back("'" + name + "' is " + t->type.str() + " instead of f32" +
+                                  v->type.shape.str());
+    else
+      report.loaded.push_back(name);
   }
   for (const TensorView& t : file.tensors())
-    if (!known.contains(t.name)) problems.push_back("'" + t.name + "' is not part of the model");
-  return problems;
+    if (!known.contains(t.name)) report.unexpected.push_back(t.name);
+  return report;
+}
+
+// E0630 with every problem, as far as a person reads.
+void refuse(const StateReport& report, const Safetensors& file) {
+  std::vector<std::string> problems = report.mismatched;
+  for (const std::string& name : report.missing) problems.push_back("'" + name + "' is missing");
+  for (const std::string& name : report.unexpected)
+    problems.push_back("'" + name + "' is not part of the model");
+  DataError e("E0630", "the tensors of '" + file.name() + "' are not this model's");
+  constexpr std::size_t kShown = 12;
+  for (std::size_t i = 0; i < std::min(kShown, problems.size()); ++i)
+    e.add_line("saw", problems[i]);
+  if (problems.size() > kShown)
+    e.add_line("saw", "and " + std::to_string(problems.size() - kShown) + " more");
+  throw e;
 }
 
 }  // namespace
@@ -186,20 +203,26 @@ void save_state(const Path& path, const nn::Module& model, const Metadata& metad
   writer.finish();
 }
 
-void load_state(const Safetensors& file, nn::Module& model) {
+std::string StateReport::str() const {
+  std::string text = std::to_string(loaded.size()) + " tensors loaded";
+  const auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty()) text += std::string("; ") + what + ": " + join(names, ", ");
+  };
+  add("missing", missing);
+  add("unexpected", unexpected);
+  add("of another type", mismatched);
+  return text;
+}
+
+StateReport load_state(const Safetensors& file, nn::Module& model, const LoadOptions& options) {
   const std::vector<VariablePtr> variables = state_variables(model);
-  if (const auto problems = problems_of(file, variables); !problems.empty()) {
-    DataError e("E0630", "the tensors of '" + file.name() + "' are not this model's");
-    constexpr std::size_t kShown = 12;
-    for (std::size_t i = 0; i < std::min(kShown, problems.size()); ++i)
-      e.add_line("saw", problems[i]);
-    if (problems.size() > kShown)
-      e.add_line("saw", "and " + std::to_string(problems.size() - kShown) + " more");
-    throw e;
-  }
+  StateReport report = compare(file, variables);
+  if (options.strict && !report.is_complete()) refuse(report, file);
+  const std::set<std::string> fits(report.loaded.begin(), report.loaded.end());
   eager().let_go_of_variables();  // what it remembers of them is soon out of date
   std::vector<float> piece;
   for (const VariablePtr& v : variables) {
+    if (!fits.contains(v->name.str())) continue;
     const TensorView& t = file.at(v->name.str());
     const std::int64_t count = t.type.shape.max_numel();
     for (std::int64_t i = 0; i < count; i += kPiece) {
@@ -208,6 +231,7 @@ void load_state(const Safetensors& file, nn::Module& model) {
       write_state(*v, i, piece);
     }
   }
+  return report;
 }
 
 }  // namespace aloft::models

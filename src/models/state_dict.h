@@ -29,9 +29,30 @@ void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> 
 // that is not UTF-8.
 void save_state(const Path& path, const nn::Module& model, const Metadata& metadata = {});
 
+// What became of a model's tensors and of a file's, by name.
+struct StateReport {
+  std::vector<std::string> loaded;      // of the model, as the file has them now
+  std::vector<std::string> missing;     // of the model, and not in the file: as they were
+  std::vector<std::string> unexpected;  // in the file, and not of the model
+  // In both, and not alike: "'fc.weight' is f32[10,84] instead of f32[12,84]"; as they were.
+  std::vector<std::string> mismatched;
+
+  // Whether nothing was left, on either side.
+  bool is_complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
+  // For people: "12 tensors loaded; missing: fc.weight; unexpected: head.weight".
+  std::string str() const;
+};
+
+// How a state is loaded.
+struct LoadOptions {
+  // Every tensor of the model must be in the file with the same shape and a float type, and nothing
+  // else may be there: all problems in one DataError E0630, and nothing is changed then. false:
+  // what fits is loaded, and the report says the rest, as load_state_dict(strict=False) of PyTorch,
+  // which refuses shapes that differ all the same.
+  bool strict = true;
+};
+
 // Sets parameters, with their masters, and buffers: the next step goes on from what was loaded.
-// Every tensor of the model must be in the file with the same shape and a float type, and nothing
-// else may be there. All problems in one DataError E0630; nothing is changed then.
-void load_state(const Safetensors& file, nn::Module& model);
+StateReport load_state(const Safetensors& file, nn::Module& model, const LoadOptions& options = {});
 
 }  // namespace aloft::models

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
@@ -164,6 +165,42 @@ TEST_P(State, ALoadThatDoesNotFitChangesNothing) {
     EXPECT_THROW(load_state(Safetensors::open(folder / file), model), DataError) << file;
     EXPECT_EQ(bytes_of(model, opt), before) << file;
   }
+}
+
+// What fits is loaded, the rest is said and stays.
+TEST_P(State, ALoadThatIsNotStrictSaysWhatItLeft) {
+  const TemporaryFolder folder;
+  start(1);
+  Net wider(4);
+  save_state(folder / "wider.safetensors", wider);
+  start(2);
+  Net model;
+  const auto [net, opt] = amp::initialize(model, optim::Sgd{}, GetParam());
+  const Safetensors file = Safetensors::open(folder / "wider.safetensors");
+  const auto values = [](const Variable& v) {
+    std::vector<float> out(static_cast<std::size_t>(v.type.shape.max_numel()));
+    read_state(v, 0, out);
+    return out;
+  };
+  std::map<std::string, std::vector<float>> before;
+  for (const VariablePtr& v : state_variables(model)) before[v->name.str()] = values(*v);
+  const StateReport report = load_state(file, model, {.strict = false});
+  EXPECT_FALSE(report.is_complete());
+  EXPECT_FALSE(report.loaded.empty());
+  EXPECT_FALSE(report.mismatched.empty());
+  EXPECT_TRUE(report.missing.empty() && report.unexpected.empty());
+  EXPECT_EQ(report.loaded.size() + report.mismatched.size(), before.size());
+  EXPECT_NE(report.str().find("of another type: '"), std::string::npos) << report.str();
+  const std::set<std::string> loaded(report.loaded.begin(), report.loaded.end());
+  for (const VariablePtr& v : state_variables(model)) {
+    const std::string& name = v->name.str();
+    std::vector<float> want = before.at(name);
+    if (loaded.contains(name)) read_floats(file.at(name), 0, want);
+    EXPECT_EQ(values(*v), want) << name;
+  }
+  Net renamed(3, "top");
+  const StateReport other = load_state(file, renamed, {.strict = false});
+  EXPECT_FALSE(other.missing.empty() || other.unexpected.empty());
 }
 
 TEST_P(State, ModesOfNestedModulesHoldInBothModes) {
