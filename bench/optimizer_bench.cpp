@@ -1,15 +1,17 @@
-// The end of a training step on GPT-2 124M's parameters: AdamW's sweep and the gradients'
+// The end of a training step on GPT-2 124M's parameters: an optimizer's sweep and the gradients'
 // statistics, in GB/s of the bytes that they cannot avoid, and as a share of the stream measured in
 // the same round. The stream reads two bytes for each that it writes; AdamW's mix is nearer to half
 // and half, which some memories move faster: its share may exceed 1.
 //
-//   optimizer_bench [ROUNDS]        (OMP_NUM_THREADS sets the threads)
+//   optimizer_bench [ROUNDS] [KIND]        (OMP_NUM_THREADS sets the threads; adamw)
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "backends/cpu/measure.h"
-#include "ops/adam_update.h"
 #include "ops/grad_stats.h"
+#include "ops/update_layout.h"
+#include "optim/kind.h"
 #include "scalar/split_float.h"
 #include "timed_kernel.h"
 
@@ -29,42 +31,51 @@ std::vector<std::int64_t> sizes() {
   return all;
 }
 
-struct Kind {
+// How parameters, gradients and masters are kept.
+struct Form {
   const char* name;
   DType type;  // of parameters and gradients
-  bool master = false, split = false;
+  const char* master = "";
 };
-const Kind kKinds[] = {{"bf16", DType::BF16, true},
-                       {"bf16-split", DType::BF16, true, true},
-                       {"fp16", DType::F16, true},
+const Form kForms[] = {{"bf16", DType::BF16, "f32"},
+                       {"bf16-split", DType::BF16, "split"},
+                       {"fp16", DType::F16, "f32"},
                        {"fp32", DType::F32},
                        {"bf16-alone", DType::BF16}};
 
-CallSpec adam(const Kind& kind) {
+UpdateLayout layout_of(const optim::OptimizerKind& kind, const CallSpec& call) {
+  return update_layout(update_attrs(call.attrs), static_cast<int>(kind.formula.states.size()),
+                       kind.formula.sums > 0);
+}
+
+// The kind's update of everything, all of which decays.
+CallSpec update_call(const optim::OptimizerKind& kind, const Form& form) {
   const auto all = sizes();
-  AdamUpdateAttrs a{.count = static_cast<std::int64_t>(all.size()),
-                    .has_master = kind.master,
-                    .split_master = kind.split};
+  UpdateAttrs a{.count = static_cast<std::int64_t>(all.size()), .master = form.master};
   a.decay.assign(all.size(), 1);
   a.weight_decay = 0.1;
-  CallSpec call{"adam_update", to_attrs(a), {}, {}};
+  CallSpec call{std::string(kind.name) + "_update", to_attrs(a), {}, {}};
+  for (const auto& [name, value] : kind.formula.options.all()) call.attrs.set(name, value);
   call.in = {{DType::F32, {}}, {DType::F32, {}}, {DType::I32, {}}, {DType::I64, {}}};
   const auto add = [&](std::vector<TensorType>& list, DType t) {
     for (std::int64_t n : all) list.push_back({t, {n}});
   };
-  add(call.in, kind.type);
-  add(call.in, kind.type);
-  add(call.out, kind.type);
+  add(call.in, form.type);
+  add(call.in, form.type);
+  add(call.out, form.type);
+  const UpdateLayout layout = layout_of(kind, call);
   for (auto* list : {&call.in, &call.out}) {
-    if (kind.split)
+    if (layout.is_split())
       for (std::int64_t n : all) list->push_back({DType::U8, {scalar::rest_bytes(n)}});
-    else if (kind.master)
+    else if (layout.has_master())
       add(*list, DType::F32);
-    for (int moment = 0; moment < 2; ++moment) add(*list, DType::F32);
+    for (int state = 0; state < layout.states; ++state) add(*list, DType::F32);
   }
+  if (layout.has_sums) call.in.push_back({DType::F64, {a.count, kind.formula.sums}});
   return call;
 }
 
+// What reads the gradients before: their norm, and the sums that the kind needs.
 CallSpec statistics(const CallSpec& update) {
   const std::size_t n = sizes().size();
   CallSpec stats{"grad_stats", to_attrs(GradStatsAttrs{.clip_norm = 1}), {{DType::F32, {}}}, {}};
@@ -80,14 +91,14 @@ std::vector<std::pair<int, int>> in_place(const CallSpec& call) {
 // Everything that ends a step: norm, check and clipping, then the update that they decide.
 class Step {
  public:
-  explicit Step(const Kind& kind)
-      : spec_(adam(kind)), update_(spec_, in_place(spec_)), stats_(statistics(spec_)) {
+  Step(const optim::OptimizerKind& kind, const Form& form)
+      : spec_(update_call(kind, form)), update_(spec_, in_place(spec_)), stats_(statistics(spec_)) {
     for (const auto& [i, value] : {std::pair{0, 1e-4}, {1, 1.0}, {2, 1.0}, {3, 10.0}})
       update_.set(i, value);
     stats_.set(0, 1.0);
-    const std::size_t n = sizes().size();
-    const UpdateLayout layout = from_attrs<AdamUpdateAttrs>(spec_.attrs).layout();
-    for (std::size_t i = 0; i < n; ++i) update_.set(layout.moment(1, static_cast<int>(i)), 0.01);
+    const UpdateLayout layout = layout_of(kind, spec_);
+    for (int i = 0; i < layout.count && layout.states > 1; ++i)
+      update_.set(layout.state(1, i), 0.01);
   }
   double stats_ms() { return stats_.run(); }
   double update_ms() { return update_.run(); }
@@ -97,8 +108,8 @@ class Step {
   bench::TimedKernel update_, stats_;
 };
 
-void measure(const Kind& kind, int rounds) {
-  Step step(kind);
+void measure(const optim::OptimizerKind& kind, const Form& form, int rounds) {
+  Step step(kind, form);
   std::vector<double> sweep, read, stream;
   for (int i = 0; i < rounds; ++i) {
     stream.push_back(cpu::measure_stream_rate(1));
@@ -107,17 +118,18 @@ void measure(const Kind& kind, int rounds) {
   }
   double count = 0;
   for (std::int64_t n : sizes()) count += static_cast<double>(n);
-  // Moments and the full-precision values are read and written; the gradient is read; a parameter
+  // States and the full-precision values are read and written; the gradient is read; a parameter
   // beside its master is only written.
-  const double low = static_cast<double>(size_of(kind.type));
-  const double values = kind.split ? 2 * (low + 2) : kind.master ? 8 + low : 2 * low;
-  const double rate = count * (16 + low + values) / bench::median(sweep) / 1e6,
+  const double low = static_cast<double>(size_of(form.type));
+  const std::string_view master = form.master;
+  const double values = master == "split" ? 2 * (low + 2) : master == "f32" ? 8 + low : 2 * low;
+  const double states = 8 * static_cast<double>(kind.formula.states.size());
+  const double rate = count * (states + low + values) / bench::median(sweep) / 1e6,
                norm_rate = count * low / bench::median(read) / 1e6, limit = bench::median(stream);
   std::printf(
-      "%-10s stream %5.1f GB/s   AdamW %7.1f ms %6.1f GB/s %4.2f   norm %6.1f ms %6.1f GB/s "
-      "%4.2f\n",
-      kind.name, limit, bench::median(sweep), rate, rate / limit, bench::median(read), norm_rate,
-      norm_rate / limit);
+      "%-10s stream %5.1f GB/s   %s %7.1f ms %6.1f GB/s %4.2f   norm %6.1f ms %6.1f GB/s %4.2f\n",
+      form.name, limit, std::string(kind.name).c_str(), bench::median(sweep), rate, rate / limit,
+      bench::median(read), norm_rate, norm_rate / limit);
   std::fflush(stdout);
 }
 
@@ -125,5 +137,7 @@ void measure(const Kind& kind, int rounds) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
-  for (const Kind& kind : kKinds) measure(kind, rounds);
+  const optim::OptimizerKind* kind = optim::find_optimizer_kind(argc > 2 ? argv[2] : "adamw");
+  if (!kind) return std::fprintf(stderr, "there is no optimizer '%s'\n", argv[2]), 2;
+  for (const Form& form : kForms) measure(*kind, form, rounds);
 }

@@ -26,13 +26,13 @@ void in_pieces(std::int64_t count, const Body& body) {
 
 // The master of a parameter that is still fp32: over the parameter's
 // own memory, or what is left of it beside its bf16 form.
-VariablePtr master_of(const Variable& parameter, MasterForm form) {
+VariablePtr master_of(const Variable& parameter, StateFormat form) {
   auto m = std::make_shared<Variable>();
   m->name = std::string(kMasterPrefix) + parameter.name.str();
   m->type = parameter.type;
   m->cls = StateClass::Optimizer;
   m->requires_grad = false;
-  if (form == MasterForm::F32) {
+  if (form == StateFormat::F32) {
     m->buffer = parameter.buffer;
     return m;
   }
@@ -49,8 +49,8 @@ VariablePtr master_of(const Variable& parameter, MasterForm form) {
 }
 
 // Split masters stand beside bf16 weights, nowhere else.
-void check_master(MasterForm form, const PrecisionRecipe& recipe) {
-  if (form == MasterForm::F32) return;
+void check_master(StateFormat form, const PrecisionRecipe& recipe) {
+  if (form == StateFormat::F32) return;
   if (const std::string_view problem = split_master_problem(recipe); !problem.empty())
     throw UserError("E0815", "a split master does not fit this precision")
         .saw("precision '" + print_precision(recipe) + "': " + std::string(problem))
@@ -72,7 +72,7 @@ void check_patterns(const PrecisionRecipe& recipe, const std::vector<VariablePtr
 }
 
 // A master of a parameter that was frozen when the model was prepared, from what is stored.
-VariablePtr late_master_of(const Variable& parameter, MasterForm form) {
+VariablePtr late_master_of(const Variable& parameter, StateFormat form) {
   Variable wide = parameter;
   wide.type.dtype = DType::F32;
   if (!parameter.buffer) return master_of(wide, form);  // of a description

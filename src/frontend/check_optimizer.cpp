@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "frontend/description.h"
 #include "frontend/variable_values.h"
+#include "optim/kind.h"
 
 namespace aloft {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 // Numbers that are out of range, each with the range that it should lie in.
 class Numbers {
  public:
-  void check(const RuleNumber& n, const std::string& where = "") {
-    using enum RuleNumber::Range;
+  void check(const optim::RuleNumber& n, const std::string& where = "") {
+    using enum optim::RuleNumber::Range;
     const bool finite = std::isfinite(static_cast<float>(n.value));  // it is used as an fp32
     const bool in_range =
         finite && (n.range == Finite || n.value >= 0) && (n.range != BelowOne || n.value < 1);
@@ -63,7 +64,7 @@ std::string read_numbers(const scalar::ScalerRule& r) {
 void check_numbers(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
   Numbers numbers;
   numbers.check({"lr", spec.lr});
-  for (const RuleNumber& n : spec.rule->numbers()) numbers.check(n);
+  for (const optim::RuleNumber& n : spec.rule.kind->numbers(spec.rule.options)) numbers.check(n);
   numbers.check({"weight_decay", spec.weight_decay});
   numbers.check({"clip_norm", spec.clip_norm});
   for (const ParameterGroup& group : spec.groups) {
@@ -147,6 +148,18 @@ void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
       .advice("update late, or train in bf16 or f32 without clipping");
 }
 
+// Masters and states have formats of their own.
+void check_formats(const OptimizerSpec& spec) {
+  if (spec.master == StateFormat::BF16)
+    throw UserError("E0815", "a master cannot be kept in bf16: it is there for what bf16 drops")
+        .saw("master = StateFormat::BF16")
+        .need("StateFormat::F32, or Split");
+  if (spec.states == StateFormat::Split)
+    throw UserError("E0815", "the states of an optimizer cannot be split")
+        .saw("states = StateFormat::Split")
+        .need("StateFormat::F32, or BF16");
+}
+
 // What is no parameter, or cannot be trained. A description has no memory yet.
 void check_parameters(const std::vector<VariablePtr>& parameters) {
   std::set<const Variable*> seen;
@@ -178,13 +191,14 @@ void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& 
                      const scalar::ScalerRule& scaler) {
   if (!spec.rule)
     throw UserError("E0819", "the optimizer has no update rule")
-        .saw("an OptimizerSpec whose rule is null")
+        .saw("an OptimizerSpec without one")
         .advice("begin with optim::AdamW{...} or another of optim/, which gives a whole spec");
   check_parameters(parameters);
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const VariablePtr& p) { return p->requires_grad; }))
     throw nothing_to_train();
   check_numbers(spec, scaler);
+  check_formats(spec);
   check_patterns(spec, parameters);
   check_early(spec, scaler);
 }

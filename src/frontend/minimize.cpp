@@ -18,6 +18,8 @@
 #include "ops/learning_rate.h"
 #include "ops/op.h"
 #include "ops/scaler_update.h"
+#include "ops/step_tensors.h"
+#include "ops/update.h"
 
 namespace aloft {
 namespace {
@@ -95,9 +97,10 @@ void count_update(const Counts& counts, const Tensor& finite) {
 
 // How a parameter's master is kept; nothing where it is its own. An optimizer of
 // several models may meet all of them.
-std::optional<Layout> master_form(const Optimizer& opt, std::size_t i) {
+std::optional<StateFormat> master_format(const Optimizer& opt, std::size_t i) {
   const VariablePtr& master = opt.master(i);
-  return master ? std::optional(master->layout) : std::nullopt;
+  if (!master) return std::nullopt;
+  return master->layout == Layout::SplitRests ? StateFormat::Split : StateFormat::F32;
 }
 
 // One update op for the parameters `members`, all of one group (null: of none), all with masters of
@@ -109,28 +112,28 @@ void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tenso
   Emitter& e = current_emitter();
   const double weight_decay =
       group ? group->weight_decay.value_or(opt.spec().weight_decay) : opt.spec().weight_decay;
-  const bool has_master = opt.master(members[0]) != nullptr;
-  const std::size_t moments = opt.spec().rule->moments().size();
+  const UpdateRule& rule = opt.spec().rule;
+  UpdateForm form{master_format(opt, members[0]), opt.spec().states, {}, weight_decay};
+  const bool has_master = form.master.has_value();
+  const std::size_t states = rule.states().size();
   const auto update = [&] {  // the old values are let go of before the new ones are declared
     UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
-    o.moments.resize(moments);
-    Ints decay;
+    o.states.resize(states);
     for (const std::size_t i : members) {
       o.parameters.push_back(e.state(opt.parameters()[i]));
       o.gradients.push_back(gradients[i]);
       if (has_master) o.masters.push_back(e.state(opt.master(i)));
-      for (std::size_t k = 0; k < o.moments.size(); ++k)
-        o.moments[k].push_back(e.state(opt.moment(k, i)));
-      decay.push_back(opt.decays(i));
+      for (std::size_t k = 0; k < states; ++k) o.states[k].push_back(e.state(opt.moment(k, i)));
+      form.decay.push_back(opt.decays(i));
     }
-    return opt.spec().rule->emit(o, decay, weight_decay);
+    return emit_update(rule, o, form);
   };
   const UpdateResults r = update();
   for (std::size_t m = 0; m < members.size(); ++m) {
     const std::size_t i = members[m];
     e.update(opt.parameters()[i], r.parameters[m]);
     if (has_master) e.update(opt.master(i), r.masters[m]);
-    for (std::size_t k = 0; k < moments; ++k) e.update(opt.moment(k, i), r.moments[k][m]);
+    for (std::size_t k = 0; k < states; ++k) e.update(opt.moment(k, i), r.states[k][m]);
   }
 }
 
@@ -156,12 +159,13 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
   std::vector<const ParameterGroup*> groups = {nullptr};
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
   for (const ParameterGroup* group : groups)
-    for (const auto form :
-         {std::optional<Layout>(), std::optional(Layout::Dense), std::optional(Layout::SplitRests)})
+    for (const auto format : {std::optional<StateFormat>(), std::optional(StateFormat::F32),
+                              std::optional(StateFormat::Split)})
       for (const auto& [count, updates] : counts) {
         std::vector<std::size_t> members;
         for (std::size_t i = 0; i < opt.parameters().size(); ++i)
-          if (opt.group(i) == group && master_form(opt, i) == form && opt.applied_to(i) == count)
+          if (opt.group(i) == group && master_format(opt, i) == format &&
+              opt.applied_to(i) == count)
             members.push_back(i);
         apply_rule(members, gradients, stats, rates.at(group), updates, opt, group);
       }

@@ -27,6 +27,8 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
 
 constexpr const char* kApplied = "optim.applied";
 
+DType type_of(StateFormat states) { return states == StateFormat::BF16 ? DType::BF16 : DType::F32; }
+
 std::int64_t number_in(const Variable& i64) {
   return i64.buffer ? i64.buffer->read_one<std::int64_t>() : 0;  // none in a description
 }
@@ -52,7 +54,7 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   content_->spec = std::move(spec);
   content_->scaler = scaler;
   content_->given = parameters;
-  content_->moments.resize(this->spec().rule->moments().size());
+  content_->moments.resize(this->spec().rule.states().size());
   for (const VariablePtr& p : parameters)
     if (p->requires_grad) take(content_->parameters.size(), p);
   applied = new_variable(kApplied, DType::I64, {}, StateClass::Control);
@@ -70,9 +72,9 @@ void Optimizer::take(std::size_t at, const VariablePtr& p) {
   const auto i = static_cast<std::ptrdiff_t>(at);
   c.parameters.insert(c.parameters.begin() + i, p);
   for (std::size_t k = 0; k < c.moments.size(); ++k)
-    c.moments[k].insert(
-        c.moments[k].begin() + i,
-        new_variable(moment_name(k, *p), DType::F32, p->type.shape, StateClass::Optimizer));
+    c.moments[k].insert(c.moments[k].begin() + i,
+                        new_variable(moment_name(k, *p), type_of(spec().states), p->type.shape,
+                                     StateClass::Optimizer));
   c.counts.insert(c.counts.begin() + i, nullptr);
   c.sums.insert(c.sums.begin() + i, sums_micro_batches() ? new_sum(*p) : nullptr);
 }
@@ -190,7 +192,7 @@ std::string Optimizer::count_name(const Variable& parameter) {
 }
 
 std::string Optimizer::moment_name(std::size_t k, const Variable& parameter) const {
-  return "optim." + spec().rule->moments()[k] + "." + parameter.name.str();
+  return "optim." + std::string(spec().rule.states()[k]) + "." + parameter.name.str();
 }
 
 Optimizer Optimizer::with(const std::vector<VariablePtr>& late) const {

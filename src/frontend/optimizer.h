@@ -1,4 +1,4 @@
-// What a training step does with gradients. An UpdateRule is one formula (optim/ has them); an
+// What a training step does with gradients. An OptimizerSpec names a formula (optim/ has them); an
 // Optimizer holds the state that the formula needs, and the loss scaler.
 #pragma once
 
@@ -11,78 +11,11 @@
 #include <vector>
 
 #include "graph/tensor.h"
-#include "ops/update_ops.h"
+#include "optim/spec.h"
 #include "scalar/loss_scaler.h"
-#include "scalar/schedule.h"
 #include "types/variable.h"
 
 namespace aloft {
-
-// Inside: a number that an optimizer is given, by the name of its field, and where it must lie.
-struct RuleNumber {
-  enum class Range : std::uint8_t { Finite, FromZero, BelowOne };  // all: finite, in fp32 too
-  std::string_view name;
-  double value = 0;
-  Range range = Range::FromZero;  // BelowOne: from 0 too
-};
-
-// Inside: the formula of an update; optim/ has them.
-class UpdateRule {
- public:
-  virtual ~UpdateRule() = default;
-  virtual std::string kind() const = 0;
-  // Those of the formula itself; the Optimizer checks them.
-  virtual std::vector<RuleNumber> numbers() const = 0;
-  // Names of the moments kept per parameter, such as {"exp_avg", "exp_avg_sq"}.
-  virtual std::vector<std::string> moments() const = 0;
-  // `decay` holds 1 for each parameter that decays, by `weight_decay`.
-  virtual UpdateResults emit(const UpdateOperands& operands, const Ints& decay,
-                             double weight_decay) const = 0;
-};
-
-// Parameters with numbers of their own; what a group leaves out is the optimizer's. A rate follows
-// the same schedule. A weight decay of a group's own holds for every parameter in it.
-struct ParameterGroup {
-  std::vector<std::string> parameters;     // name patterns, such as "h.*.attn.*"
-  std::optional<double> lr, weight_decay;  // unset: the optimizer's
-  bool operator==(const ParameterGroup&) const = default;
-};
-
-// How the fp32 master of a low weight is kept: as a tensor of its own, or, beside a bf16 weight, as
-// the 16 more bits (and one for midpoints, scalar/split_float.h) that make the two an fp32.
-// Training has the same bits either way.
-enum class MasterForm : std::uint8_t { F32, Split };
-
-// When parameters are updated. Late: behind the whole backward pass, so that the norm can clip and
-// a step with a non-finite gradient can be skipped as a whole. Early: each parameter as soon as its
-// gradient is complete, which is then gone: gradients never live all at once. Where every gradient
-// is finite both give the same bits; where one is not, Early keeps its parameter and moments as
-// they are, updates the others, and says so as Late does (StepResult::finite, culprit).
-enum class UpdateTime : std::uint8_t { Late, Early };
-
-// What the optimizer's weight decay holds for: every parameter, as in torch.optim, if nothing else
-// is said. Recipes say kWeightsDecay, as those of most language models do.
-struct Decay {
-  bool norms = true;                      // scales and shifts of norms decay too
-  std::vector<std::string> without = {};  // name patterns of parameters that do not decay
-};
-// All but norms' scales and shifts and biases.
-inline const Decay kWeightsDecay{.norms = false, .without = {"*.bias", "bias"}};
-
-// What an optimizer is made from. optim::Adam, AdamW, Sgd and Momentum turn into one; a program
-// seldom writes it out.
-struct OptimizerSpec {
-  std::shared_ptr<const UpdateRule> rule;  // the formula; UserError E0819 where there is none
-  double lr = 1e-3;                        // base rate, times the schedule's factor
-  double weight_decay = 0;                 // what it does is the rule's: L2, or decoupled
-  double clip_norm = 0;           // largest global L2 norm of the gradients; 0: no clipping
-  scalar::ScheduleRule schedule;  // of the rate, over the updates applied; constant
-  Decay decay = {};               // which parameters weight_decay holds for; all
-  // The first group with a pattern that matches takes a parameter.
-  std::vector<ParameterGroup> groups = {};
-  MasterForm master = MasterForm::F32;   // Split: O2 with bf16 weights only
-  UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
-};
 
 // The state of an update rule over a model's parameters, and its loss scaler: what minimize() steps
 // with. Copies are one optimizer, as copies of a tensor are one tensor: they share everything
@@ -112,7 +45,7 @@ class Optimizer {
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
   // UserError E0814, as in the calls below, where parameters() has no i.
   const VariablePtr& master(std::size_t i) const;
-  // moment(k, i): moment k of parameter i, in the order of the rule's moments().
+  // moment(k, i): state k of parameter i, in the order of the rule's states().
   const VariablePtr& moment(std::size_t k, std::size_t i) const;
   // This optimizer over the parameters that require a gradient now, for one step: those frozen
   // since are left out and keep their moments, those unfrozen since get moments, and a master from

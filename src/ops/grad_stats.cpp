@@ -1,7 +1,7 @@
 #include "ops/grad_stats.h"
 
 #include "ops/op.h"
-#include "ops/update_ops.h"
+#include "ops/step_tensors.h"
 #include "scalar/gradient_verdict.h"
 
 namespace aloft {

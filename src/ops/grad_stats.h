@@ -19,7 +19,7 @@ struct GradStatsAttrs {
   }
 };
 
-struct GradStats;  // ops/update_ops.h
+struct GradStats;  // ops/step_tensors.h
 
 // scale f32[]: what the gradients were multiplied with (loss scale x accumulated micro-batches).
 // `sought`: their numbers in the order in which a culprit is sought, each once; empty: from 0 on.

@@ -9,7 +9,7 @@
 #include "ops/reshape.h"
 #include "ops/statistics.h"
 #include "ops/unary.h"
-#include "ops/update_ops.h"
+#include "ops/step_tensors.h"
 
 namespace aloft {
 namespace {

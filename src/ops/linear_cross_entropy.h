@@ -7,7 +7,7 @@
 
 namespace aloft {
 
-struct LossAndGradients;  // ops/update_ops.h
+struct LossAndGradients;  // ops/step_tensors.h
 
 // x [..., D], weight [V, D], integer targets [...] -> the loss, f32 []; what
 // cross_entropy(matmul(x, weight^T), targets) gives.

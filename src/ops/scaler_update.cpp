@@ -1,7 +1,7 @@
 #include "ops/scaler_update.h"
 
 #include "ops/op.h"
-#include "ops/update_ops.h"
+#include "ops/step_tensors.h"
 
 namespace aloft {
 namespace {

@@ -27,7 +27,7 @@ struct ScalerUpdateAttrs {
   scalar::ScalerRule rule() const;
 };
 
-struct ScalerTensors;  // ops/update_ops.h
+struct ScalerTensors;  // ops/step_tensors.h
 
 // The state after a step whose gradients were all finite (i32[], 1) or not (0).
 ScalerTensors scaler_update(const ScalerTensors& state, Operand finite,

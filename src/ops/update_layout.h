@@ -2,41 +2,96 @@
 // tensors, so that a back end can sweep over all of them at once:
 //
 //   inputs   lr f32[], multiplier f32[], finite i32[], applied i64[],
-//            n parameters, n gradients, n masters (where has_master), n of each moment
-//   outputs  n parameters, n masters (where has_master), n of each moment
+//            n parameters, n gradients, n masters (where there are any), n of each state,
+//            the sums f64[n, k] (where the formula needs k sums of each tensor)
+//   outputs  n parameters, n masters (where there are any), n of each state
 //
-// A master is f32 of the parameter's shape, or, where is_split, the u8 remainders that together
+// The op that gives the sums has the same inputs but for them, and the one output f64[n, k].
+//
+// A master is f32 of the parameter's shape, or, where it is split, the u8 remainders that together
 // with the bf16 parameter are the same f32 (scalar/split_float.h).
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "optim/options.h"
+#include "types/attrs.h"
 
 namespace aloft {
+
+// What every update op has besides the options of its formula.
+struct UpdateAttrs {
+  std::int64_t count = 0;
+  std::string master;
+  std::string states = "f32";
+  Ints decay;
+  double weight_decay = 0;
+  static constexpr auto fields() {
+    using A = UpdateAttrs;
+    return std::tuple{
+        field("count", &A::count, "number of parameters"),
+        field("master", &A::master, "format of the masters that follow the gradients; empty: none"),
+        field("states", &A::states, "format of the states"),
+        field("decay", &A::decay, "1 for each parameter that decays, else 0"),
+        field("weight_decay", &A::weight_decay, "0: none")};
+  }
+};
 
 struct UpdateLayout {
   static constexpr int kLr = 0, kMultiplier = 1, kFinite = 2, kApplied = 3, kFirst = 4;
 
-  int count = 0;  // n
-  bool has_master = false;
-  int moments = 0;  // 0: plain SGD, 1: momentum, 2: Adam
-  bool is_split = false;
+  int count = 0;                      // n
+  std::optional<StateFormat> master;  // nothing: parameters are their own
+  int states = 0;
+  StateFormat state_format = StateFormat::F32;
+  bool has_sums = false;
 
   // As a layout counts; -1, which no op has, for what it cannot count.
   static int count_of(std::int64_t count) {
     return count >= 0 && count <= (1 << 20) ? static_cast<int>(count) : -1;
   }
 
-  int inputs() const { return kFirst + (2 + has_master + moments) * count; }
-  int outputs() const { return (1 + has_master + moments) * count; }
+  bool has_master() const { return master.has_value(); }
+  bool is_split() const { return master == StateFormat::Split; }
+  DType state_type() const { return state_format == StateFormat::BF16 ? DType::BF16 : DType::F32; }
+
+  int inputs() const { return kFirst + (2 + has_master() + states) * count + has_sums; }
+  int outputs() const { return (1 + has_master() + states) * count; }
 
   int parameter(int i) const { return kFirst + i; }
   int gradient(int i) const { return kFirst + count + i; }
-  int master(int i) const { return kFirst + 2 * count + i; }
-  int moment(int which, int i) const { return kFirst + (2 + has_master + which) * count + i; }
+  int master_of(int i) const { return kFirst + 2 * count + i; }
+  int state(int which, int i) const { return kFirst + (2 + has_master() + which) * count + i; }
+  int sums() const { return kFirst + (2 + has_master() + states) * count; }
 
   int new_parameter(int i) const { return i; }
   int new_master(int i) const { return count + i; }
-  int new_moment(int which, int i) const { return (1 + has_master + which) * count + i; }
+  int new_state(int which, int i) const { return (1 + has_master() + which) * count + i; }
 };
+
+// The layout of a call. `states` and `has_sums` are the formula's. A format that there is not, or
+// that does not fit, gives a layout of -1 tensors, which no call has.
+inline UpdateLayout update_layout(const UpdateAttrs& a, int states, bool has_sums) {
+  using enum StateFormat;
+  const auto master = state_format_named(a.master), kept = state_format_named(a.states);
+  const bool fits =
+      (a.master.empty() || master == F32 || master == Split) && (kept == F32 || kept == BF16);
+  return {fits ? UpdateLayout::count_of(a.count) : -1, master, states, kept.value_or(F32), has_sums};
+}
+
+// What a call's attributes say besides its formula's options, which are passed over.
+inline UpdateAttrs update_attrs(const Attrs& attrs) {
+  Attrs own;
+  std::apply(
+      [&](const auto&... f) {
+        const auto take = [&](std::string_view name) {
+          if (const AttrValue* given = attrs.find(name)) own.set(name, *given);
+        };
+        (take(f.name), ...);
+      },
+      UpdateAttrs::fields());
+  return from_attrs<UpdateAttrs>(own);
+}
 
 }  // namespace aloft

@@ -20,8 +20,8 @@ double bytes_a_parameter(const Recipe& r) {
   const double master = !is_low || r.precision.level == Level::O3 ? 0
                         : r.optimizer.master == "split"           ? 2
                                                                   : 4;
-  const bool is_adam = r.optimizer.kind == "adam" || r.optimizer.kind == "adamw";
-  const double moments = is_adam ? 8 : r.optimizer.momentum != 0 ? 4 : 0;
+  const double state = r.optimizer.states == "bf16" ? 2 : 4;
+  const double moments = state * static_cast<double>(optimizer_rule(r.optimizer).states().size());
   const double gradient = r.optimizer.update == "early" ? 0 : weight;
   return weight + gradient + master + moments;
 }

@@ -49,15 +49,10 @@ class Reader {
     check_model();
     check_task();
     check_tokenizer();
-    if (recipe_.optimizer.betas.size() != 2)
-      mistake(origin("optimizer.betas"), "optimizer.betas: need two numbers");
-    for (double b : recipe_.optimizer.betas)
-      if (!(b >= 0 && b < 1))
-        mistake(origin("optimizer.betas"), "optimizer.betas: need 0 <= b < 1");
     check_master();
     check_skipped_passes();
     check_update();
-    check_nesterov();
+    check_optimizer();
     check_groups();
     check_patience();
     check_length();
@@ -134,12 +129,29 @@ class Reader {
               "train.patience: counts evaluations; need train.eval_every above 0");
   }
 
-  void check_nesterov() {
-    const OptimizerSection& o = recipe_.optimizer;
-    if (reads_momentum(o) && o.nesterov && o.momentum == 0)
-      mistake(origin("optimizer.nesterov"),
-              fmt::format("optimizer.nesterov: needs optimizer.momentum above 0, which is 0 ({})",
-                          origin("optimizer.momentum")));
+  // Options out of their limits, and those that do not fit together.
+  void check_optimizer() {
+    OptimizerSection& o = recipe_.optimizer;
+    const optim::OptimizerKind* kind = optim::find_optimizer_kind(o.kind);
+    if (!kind) return;
+    bool in_limits = true;
+    for (const optim::OptimizerSetting& s : kind->settings) {
+      const auto* usual = std::get_if<std::vector<double>>(&s.fallback);
+      if (!usual) continue;  // read() has checked it
+      SettingValue& value = o.options.find(s.key)->second;
+      std::string need = need_of(s, value);
+      if (std::get<std::vector<double>>(value).size() != usual->size())
+        need = usual->size() == 2 ? "two numbers" : fmt::format("{} numbers", usual->size());
+      const std::string key = "optimizer." + std::string(s.key);
+      if (!need.empty()) mistake(origin(key), key + ": need " + need);
+      in_limits = in_limits && need.empty();
+    }
+    const auto misfit = in_limits ? kind->misfit(o.options) : std::nullopt;
+    if (!misfit) return;
+    const std::string key = "optimizer." + std::string(misfit->key),
+                      other = "optimizer." + std::string(misfit->other);
+    mistake(origin(key), fmt::format("{}: needs {} {}, which is {} ({})", key, other, misfit->need,
+                                     str(o.options.find(misfit->other)->second), origin(other)));
   }
 
   // A group is there for a rate or a decay of its own, or to keep its parameters from one behind
@@ -496,6 +508,16 @@ FamilyMeant family_meant(const std::vector<Leaf>& leaves) {
   return named.family && !size_beats ? named : sized;
 }
 
+// The optimizer that the leaves name; null where they name none that is known. What the command
+// line says stands behind the file.
+const optim::OptimizerKind* optimizer_meant(const std::vector<Leaf>& leaves) {
+  const optim::OptimizerKind* kind = nullptr;
+  for (const Leaf& leaf : leaves)
+    if (leaf.key == "optimizer.kind" && leaf.value.is_string())
+      kind = optim::find_optimizer_kind(leaf.value.get<std::string>());
+  return kind;
+}
+
 // "[model] size" gives the settings that no other key sets; given on the command line it beats
 // those of the file.
 void apply_size(Recipe& r, Reader& reader) {
@@ -558,13 +580,12 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
     recipe.model.family = meant.family->name;
     recipe.model.settings = meant.family->defaults();
   }
+  if (const optim::OptimizerKind* kind = optimizer_meant(leaves))
+    recipe.optimizer.begin_with(*kind);
   const std::string family = recipe.model.family;
   Reader reader(recipe, meant.is_set);
   refuse_contradictions(leaves, reader);
   for (const Leaf& leaf : leaves) reader.read(leaf);
-  // As torch.optim.SGD.
-  if (recipe.optimizer.kind == "sgd" && !recipe.origin.contains("optimizer.momentum"))
-    recipe.optimizer.momentum = 0;
   if (recipe.model.family != family) {  // the size that the command line names is of another one
     recipe.model.family = family;
     recipe.origin["model.family"] = recipe.origin["model.size"] + kSizeOrigin;

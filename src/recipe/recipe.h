@@ -10,8 +10,9 @@
 
 #include "base/file.h"
 #include "data/pack.h"
-#include "frontend/optimizer.h"
 #include "models/model_spec.h"
+#include "optim/kind.h"
+#include "optim/spec.h"
 #include "precision/recipe.h"
 #include "scalar/schedule.h"
 #include "tasks/task.h"
@@ -51,20 +52,21 @@ struct DataSection {
   std::int64_t outputs = 0;         // numbers at a line's end to be predicted; 0: a label
 };
 
-// [optimizer].
+// [optimizer]. What each key means, and what it may be, is in `aloft recipes`.
 struct OptimizerSection {
-  std::string kind = "adamw";                // or adam, sgd, momentum
-  double lr = 1e-3;                          // the peak of the schedule
-  std::vector<double> betas = {0.9, 0.999};  // of the two moments
-  double eps = 1e-8;                         // of the update's denominator
-  double weight_decay = 0.01;                // share a rate of 1 takes off a weight
-  double momentum = 0.9;                     // 0 of sgd, where it is not given
-  bool nesterov = false;                     // the step looks ahead along the momentum
-  double clip_norm = 1.0;                    // of all gradients together; 0: never
+  OptimizerSection();          // the first kind of the catalogue, as a recipe begins with it
+  std::string kind;            // the formula: a name of optim/catalog.inc
+  double lr = 0;               // the peak of the schedule; what it begins with is the kind's
+  SettingValues options;       // of the kind's formula, and what others begin with
+  double weight_decay = 0.01;  // share a rate of 1 takes off a weight
+  double clip_norm = 1.0;      // of all gradients together; 0: never
   std::vector<std::string> no_decay = {"*.bias", "bias"};  // patterns of names
   std::vector<ParameterGroup> groups;                      // with a rate or decay of their own
   std::string master = "f32";   // or "split": the bf16 weight and 16 more bits
+  std::string states = "f32";   // or "bf16": half the memory, each rounded once a step
   std::string update = "late";  // or "early": each parameter when its gradient is complete
+
+  void begin_with(const optim::OptimizerKind& other);  // kind, lr and options
 };
 
 // [schedule].
@@ -132,10 +134,10 @@ std::string print_config(const Recipe& recipe);
 
 // What the sections mean for the library.
 OptimizerSpec optimizer_spec(const Recipe& recipe);
+// The formula of [optimizer]; none where its options do not fit together.
+UpdateRule optimizer_rule(const OptimizerSection& optimizer);
 // The device of train.device; null where it is empty. UserError E0332, with where that was set.
 Device* device_of(const Recipe& recipe);
-// Whether its kind of update reads momentum and nesterov.
-bool reads_momentum(const OptimizerSection& optimizer);
 scalar::ScheduleRule schedule_rule(const Recipe& recipe);
 // The family and the settings as they stand, those of the data perhaps 0.
 models::ModelSpec model_spec(const Recipe& recipe);

@@ -72,13 +72,9 @@ std::vector<RecipeField> fields_of_model(ModelSection& m) {
 
 // One row a key: long, and nothing but a table.
 // NOLINTNEXTLINE(readability-function-size)
-std::vector<RecipeField> fields_of_sections(Recipe& r) {
-  constexpr double kMany = 1e15;
+std::vector<RecipeField> fields_of_data(Recipe& r) {
   using enum OnResume;
   DataSection& d = r.data;
-  OptimizerSection& o = r.optimizer;
-  ScheduleSection& s = r.schedule;
-  TrainSection& t = r.train;
   return {
       {Fixed, "task.kind", "what is learnt; empty: the first of them that takes the model",
        &r.task.kind, 0, 0, names_of_tasks(), true},
@@ -108,15 +104,31 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
       {Fixed, "data.outputs", "numbers at a line's end to be predicted; 0: a label", &d.outputs, 0,
        1 << 20},
       {Free, "data.cache", "folder of packed tokens; empty: the user's cache", &d.cache},
-      {Fixed, "optimizer.kind", "update rule", &o.kind, 0, 0, {"adamw", "adam", "sgd", "momentum"}},
-      {Changes, "optimizer.lr", "peak learning rate", &o.lr, 0, kMostRate},
-      {Changes, "optimizer.betas", "Adam's two decays", &o.betas},
-      {Changes, "optimizer.eps", "Adam's epsilon", &o.eps, 0, 1},
+  };
+}
+
+std::vector<std::string_view> names_of_optimizers() {
+  std::vector<std::string_view> names;
+  for (const optim::OptimizerKind& kind : optim::optimizer_kinds()) names.push_back(kind.name);
+  return names;
+}
+
+// Of the options every kind's: recipe_unused.h says which of them the recipe's kind reads.
+std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
+  using enum OnResume;
+  std::vector<RecipeField> out = {
+      {Fixed, "optimizer.kind", "update rule", &o.kind, 0, 0, names_of_optimizers()},
+      {Changes, "optimizer.lr", "peak learning rate", &o.lr, 0, kMostRate}};
+  for (const optim::OptimizerSetting& s : optim::all_optimizer_settings()) {
+    RecipeField f{Changes,      "optimizer." + std::string(s.key), s.meaning, {}, s.limits.least,
+                  s.limits.most};
+    f.resumed = s.resumed;
+    std::visit([&](auto& value) { f.target = &value; }, o.options.find(s.key)->second);
+    out.push_back(std::move(f));
+  }
+  const std::vector<RecipeField> rest = {
       {Changes, "optimizer.weight_decay", "of weights; norms and no_decay excepted",
        &o.weight_decay, 0, kMostDecay},
-      {Changes, "optimizer.momentum", "of momentum, and of sgd, which has none by default",
-       &o.momentum, 0, 1},
-      {Changes, "optimizer.nesterov", "Nesterov's momentum", &o.nesterov},
       {Changes, "optimizer.clip_norm", "largest global norm of the gradients; 0: none",
        &o.clip_norm, 0, 1e9},
       {Changes, "optimizer.no_decay", "name patterns that do not decay; norms never do",
@@ -128,6 +140,13 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
        0,
        0,
        {"f32", "split"}},
+      {Fixed,
+       "optimizer.states",
+       "of the update rule: bf16 takes half the memory, rounded once a step",
+       &o.states,
+       0,
+       0,
+       {"f32", "bf16"}},
       {Changes,
        "optimizer.update",
        "late, or early: as soon as a gradient is complete; no clipping, no skipping",
@@ -136,7 +155,19 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
        0,
        {"late", "early"}},
       {Changes, "optimizer.groups", "parameters (name patterns) with their own lr and weight_decay",
-       &o.groups},
+       &o.groups}};
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
+// One row a key: long, and nothing but a table.
+// NOLINTNEXTLINE(readability-function-size)
+std::vector<RecipeField> fields_of_training(Recipe& r) {
+  constexpr double kMany = 1e15;
+  using enum OnResume;
+  ScheduleSection& s = r.schedule;
+  TrainSection& t = r.train;
+  return {
       {Changes,
        "schedule.kind",
        "of the learning rate",
@@ -191,8 +222,9 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
 
 std::vector<RecipeField> recipe_fields(Recipe& recipe) {
   std::vector<RecipeField> out = fields_of_model(recipe.model);
-  std::vector<RecipeField> rest = fields_of_sections(recipe);
-  std::move(rest.begin(), rest.end(), std::back_inserter(out));
+  for (std::vector<RecipeField> rest :
+       {fields_of_data(recipe), fields_of_optimizer(recipe.optimizer), fields_of_training(recipe)})
+    std::move(rest.begin(), rest.end(), std::back_inserter(out));
   return out;
 }
 

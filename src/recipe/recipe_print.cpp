@@ -7,8 +7,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "optim/adam.h"
-#include "optim/sgd.h"
 #include "precision/recipe_json.h"
 #include "recipe/recipe.h"
 #include "recipe/recipe_fields.h"
@@ -151,27 +149,6 @@ scalar::ScheduleRule schedule_rule(const Recipe& r) {
   if (const std::string_view problem = problem_of(rule); !problem.empty())
     throw UserError("E0715", "the schedule does not work out").saw(settings_of(r)).need(problem);
   return rule;
-}
-
-bool reads_momentum(const OptimizerSection& optimizer) {
-  return optimizer.kind == "sgd" || optimizer.kind == "momentum";
-}
-
-OptimizerSpec optimizer_spec(const Recipe& r) {
-  const OptimizerSection& o = r.optimizer;
-  const scalar::ScheduleRule schedule = schedule_rule(r);
-  OptimizerSpec spec;
-  if (o.kind == "adamw")
-    spec = optim::AdamW{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
-  else if (o.kind == "adam")
-    spec = optim::Adam{o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.clip_norm, schedule};
-  else  // sgd or momentum: they differ in the momentum that they have where none is given
-    spec = optim::Sgd{o.lr, o.momentum, 0, o.nesterov, o.weight_decay, o.clip_norm, schedule};
-  spec.decay = {.norms = false, .without = o.no_decay};
-  spec.groups = o.groups;
-  spec.update = o.update == "early" ? UpdateTime::Early : UpdateTime::Late;
-  spec.master = o.master == "split" ? MasterForm::Split : MasterForm::F32;
-  return spec;
 }
 
 Device* device_of(const Recipe& r) {

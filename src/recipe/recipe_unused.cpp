@@ -26,25 +26,28 @@ bool is_off(const json& value) {
 
 // `key` is read only where `selector` has one of `values`.
 struct Condition {
-  std::string_view key, selector;
+  std::string key;
+  std::string_view selector;
   std::vector<std::string_view> values;
 };
 
 const std::vector<Condition>& conditions() {
-  static const std::vector<Condition> all = {
-      {"optimizer.betas", "optimizer.kind", {"adam", "adamw"}},
-      {"optimizer.eps", "optimizer.kind", {"adam", "adamw"}},
-      {"optimizer.momentum", "optimizer.kind", {"sgd", "momentum"}},
-      {"optimizer.nesterov", "optimizer.kind", {"sgd", "momentum"}},
-      {"schedule.step_size", "schedule.kind", {"step"}},
-      {"schedule.gamma", "schedule.kind", {"step"}},
-      {"schedule.decay", "schedule.kind", {"wsd"}},
-      {"schedule.final_lr", "schedule.kind", {"linear", "cosine", "step", "wsd"}},
-      {"schedule.steps", "schedule.kind", {"linear", "cosine", "one-cycle", "wsd"}},
-      {"train.skip_passes", "train.mode", {"graph"}},
-      {"data.tokenizer.vocab", "data.tokenizer.kind", {"bpe"}},
-      {"data.tokenizer.byte_fallback", "data.tokenizer.kind", {"char"}},
-  };
+  static const std::vector<Condition> all = [] {
+    std::vector<Condition> some = {
+        {"schedule.step_size", "schedule.kind", {"step"}},
+        {"schedule.gamma", "schedule.kind", {"step"}},
+        {"schedule.decay", "schedule.kind", {"wsd"}},
+        {"schedule.final_lr", "schedule.kind", {"linear", "cosine", "step", "wsd"}},
+        {"schedule.steps", "schedule.kind", {"linear", "cosine", "one-cycle", "wsd"}},
+        {"train.skip_passes", "train.mode", {"graph"}},
+        {"data.tokenizer.vocab", "data.tokenizer.kind", {"bpe"}},
+        {"data.tokenizer.byte_fallback", "data.tokenizer.kind", {"char"}},
+    };
+    for (const optim::OptimizerSetting& s : optim::all_optimizer_settings())
+      some.push_back(
+          {"optimizer." + std::string(s.key), "optimizer.kind", optim::kinds_with(s.key)});
+    return some;
+  }();
   return all;
 }
 

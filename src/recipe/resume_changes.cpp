@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "models/setting_json.h"
 #include "precision/recipe_json.h"
 #include "recipe/recipe_json.h"
 
@@ -70,14 +71,11 @@ constexpr Meaning kMeanings[] = {
     {"precision", "the checkpoint's weights, sums and loss scale are of its precision"},
     {kRule, "the checkpoint's moments are of its update rule"},
     {"optimizer.lr", "the peak of the learning rate; its schedule goes on"},
-    {"optimizer.betas", "the moments go on, and forget faster or slower"},
-    {"optimizer.eps", "the moments go on; small gradients move weights more or less"},
     {"optimizer.weight_decay", "weights shrink by another share in every update"},
-    {"optimizer.momentum", "the sum of past gradients goes on, and fades faster or slower"},
-    {"optimizer.nesterov", "the sum of past gradients goes on, and is applied another way"},
     {"optimizer.clip_norm", "gradients are scaled down from another norm on; 0: never"},
     {"optimizer.no_decay", "other parameters are spared weight decay"},
     {"optimizer.master", "the same masters, kept in another form"},
+    {"optimizer.states", "the checkpoint's moments are of another format"},
     {"optimizer.update",
      "when in a step a parameter moves; by how much stays, where gradients are finite"},
     {"optimizer.groups", "other parameters have a rate or a decay of their own"},
@@ -175,6 +173,24 @@ std::string rate_line(const std::vector<RecipeChange>& changes, const json& befo
 
 }  // namespace
 
+namespace {
+
+constexpr std::string_view kOptions = "optimizer.";
+
+// Whether the formula was another one while the option had that value.
+bool is_other_formula(OptimizerSection optimizer, const std::string& option, const json& before) {
+  const optim::OptimizerKind* kind = optim::find_optimizer_kind(optimizer.kind);
+  const auto value = models::setting_of_json(before);
+  if (!kind || !value || !kind->find(option)) return false;
+  const UpdateRule now = optimizer_rule(optimizer);
+  SettingValue old = *value;
+  if (!need_of(*kind->find(option), old).empty()) return false;
+  optimizer.options[option] = old;
+  return optimizer_rule(optimizer).name() != now.name();
+}
+
+}  // namespace
+
 std::string RecipeChange::str() const {
   return fmt::format("{}: {}, now {}", key, shown(before), shown(now));
 }
@@ -197,10 +213,10 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
     if (was != is)
       changes.push_back({std::string(key), meaning, std::move(was), std::move(is), text});
   };
-  // A momentum that comes or goes is another update rule.
+  // A momentum that comes or goes is another formula.
   const auto is_other_rule = [&](const RecipeChange& c) {
-    return c.key == "optimizer.momentum" && reads_momentum(now.optimizer) &&
-           (c.before == 0) != (c.now == 0);
+    return c.key.starts_with(kOptions) &&
+           is_other_formula(now.optimizer, c.key.substr(kOptions.size()), c.before);
   };
   for (const RecipeField& f : recipe_fields(copy))
     if (f.key != "train.steps" || now.train.epochs == 0)  // else they follow, and the data decides

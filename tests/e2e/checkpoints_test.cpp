@@ -24,7 +24,7 @@
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "ops/reshape.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "refusal.h"
 #include "temporary_folder.h"
@@ -60,7 +60,7 @@ ArrayData samples() {
 struct Setting {
   Mode mode;
   const char* precision;
-  MasterForm master = MasterForm::F32;
+  StateFormat master = StateFormat::F32;
   int micro_batches = 1;
   bool freezes = false;     // other parameters at other times
   bool has_moments = true;  // AdamW; else plain gradient descent
@@ -124,9 +124,9 @@ Bytes live(const Path& folder, const Setting& s, std::uint64_t seed, std::int64_
 TEST(Checkpoints, WhatIsResumedEndsWithTheSameBits) {
   for (const Setting& s :
        {Setting{Mode::Eager, "O0"}, Setting{Mode::Compiled, "O0"}, Setting{Mode::Eager, "O2:fp16"},
-        Setting{Mode::Compiled, "O2:fp16"}, Setting{Mode::Compiled, "O2:bf16", MasterForm::Split},
-        Setting{Mode::Eager, "O2:bf16", MasterForm::F32, 3},
-        Setting{Mode::Compiled, "O1:bf16", MasterForm::F32, 3}}) {
+        Setting{Mode::Compiled, "O2:fp16"}, Setting{Mode::Compiled, "O2:bf16", StateFormat::Split},
+        Setting{Mode::Eager, "O2:bf16", StateFormat::F32, 3},
+        Setting{Mode::Compiled, "O1:bf16", StateFormat::F32, 3}}) {
     SCOPED_TRACE(std::string(s.mode == Mode::Eager ? "eager " : "compiled ") + s.precision);
     const TemporaryFolder folder;
     const Bytes whole = live(folder / "whole", s, 1, 18);
@@ -137,7 +137,7 @@ TEST(Checkpoints, WhatIsResumedEndsWithTheSameBits) {
 }
 
 TEST(Checkpoints, WhatFreezesAndUnfreezesIsResumed) {
-  const MasterForm split = MasterForm::Split, f32 = MasterForm::F32;
+  const StateFormat split = StateFormat::Split, f32 = StateFormat::F32;
   for (const Setting& s :
        {Setting{Mode::Eager, "O0", f32, 1, true}, Setting{Mode::Compiled, "O0", f32, 1, true},
         Setting{Mode::Eager, "O2:bf16", f32, 3, true},
@@ -166,7 +166,7 @@ TEST(Checkpoints, WhatFreezesAndUnfreezesIsResumed) {
 
 // A checkpoint that is passed over, or is another's, leaves late parameters as they were too.
 TEST(Checkpoints, WhatIsRefusedUnfreezesNothing) {
-  const Setting late{Mode::Eager, "O2:bf16", MasterForm::F32, 1, true};
+  const Setting late{Mode::Eager, "O2:bf16", StateFormat::F32, 1, true};
   const TemporaryFolder folder;
   live(folder.path(), late, 1, 7);
   Setting other = late;
@@ -332,7 +332,7 @@ TEST(Checkpoints, WhatHasDivergedIsMarkedAndPushesNothingOut) {
 // Behind a step the sums are nothing: a loop goes on with other micro-batches. Between them it
 // cannot.
 TEST(Checkpoints, MicroBatchesChangeBetweenSteps) {
-  const Setting three{Mode::Compiled, "O0", MasterForm::F32, 3};
+  const Setting three{Mode::Compiled, "O0", StateFormat::F32, 3};
   const TemporaryFolder folder;
   live(folder / "step", three, 1, 9);
   live(folder / "middle", three, 1, 11);
@@ -392,7 +392,7 @@ TEST(Checkpoints, SumsOfZerosThatNobodyCountedArePassedOver) {
   const std::vector<TensorType> sums{{DType::F32, Shape{16, 6}}, {DType::F32, Shape{3}}};
   for (const int micro_batches : {1, 3}) {
     const TemporaryFolder folder;
-    live(folder.path(), {Mode::Compiled, "O0", MasterForm::F32, 3}, 1, 9);
+    live(folder.path(), {Mode::Compiled, "O0", StateFormat::F32, 3}, 1, 9);
     const auto load = [&](float value) {
       Net model;
       auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O0");

@@ -26,7 +26,7 @@
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 
 namespace aloft::e2e {

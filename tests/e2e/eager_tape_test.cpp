@@ -14,7 +14,7 @@
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "ops/transpose.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 
 namespace aloft::e2e {
 namespace {

@@ -9,7 +9,7 @@
 #include "nn/linear.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "plan/plan.h"
 #include "train/session.h"
 

@@ -23,7 +23,7 @@
 #include "ops/reduce.h"
 #include "ops/unary.h"
 #include "ops/where.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "scalar/philox.h"
 
 namespace aloft::e2e {

@@ -7,7 +7,7 @@
 #include "models/gpt2.h"
 #include "models/model_spec.h"
 #include "ops/cross_entropy.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "types/tolerance.h"
 
 namespace aloft::e2e {

@@ -13,7 +13,7 @@
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 
 namespace aloft::e2e {

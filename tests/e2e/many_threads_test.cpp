@@ -12,7 +12,7 @@
 #include "ops/activation.h"
 #include "ops/cross_entropy.h"
 #include "ops/reshape.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 
 namespace aloft::e2e {

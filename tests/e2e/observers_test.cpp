@@ -7,7 +7,7 @@
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "runtime/current_device.h"
 #include "runtime/observer.h"
 

@@ -15,7 +15,7 @@
 #include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
 #include "ops/cross_entropy.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "temporary_folder.h"
 
 namespace aloft::e2e {

@@ -12,7 +12,7 @@
 #include "models/gpt2.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "scalar/philox.h"
 
 namespace aloft::e2e {

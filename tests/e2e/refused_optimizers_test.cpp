@@ -8,6 +8,7 @@
 #include "nn/linear.h"
 #include "ops/activation.h"
 #include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "training.h"
 

@@ -11,7 +11,7 @@
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 
 namespace aloft::e2e {
 namespace {

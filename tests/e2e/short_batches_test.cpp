@@ -16,7 +16,7 @@
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "ops/unary.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 
 namespace aloft::e2e {
 namespace {

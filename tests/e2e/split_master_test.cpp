@@ -5,7 +5,7 @@
 #include "e2e/small_run.h"
 #include "frontend/amp.h"
 #include "nn/linear.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "train/session.h"
 
 namespace aloft::e2e {
@@ -106,7 +106,7 @@ TEST_F(SplitMasterMemory, ItIsRefusedWhereNoBf16WeightHasAMaster) {
   const auto said = [](const std::string& precision) -> std::string {
     Pair model;
     try {
-      amp::initialize(model, optim::AdamW{.master = MasterForm::Split}, precision);
+      amp::initialize(model, optim::AdamW{.master = StateFormat::Split}, precision);
     } catch (const UserError& e) {
       EXPECT_EQ(e.code(), "E0815");
       return e.what();

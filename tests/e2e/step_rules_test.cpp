@@ -15,7 +15,7 @@
 #include "ops/linear_cross_entropy.h"
 #include "ops/losses.h"
 #include "ops/reduce.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "refusal.h"
 
@@ -224,7 +224,7 @@ struct Frozen {
 
 // Eight steps; before some of them parameters are frozen or unfrozen.
 Frozen train(const char* precision, bool is_compiled, const std::map<int, std::string>& changes,
-             MasterForm master = MasterForm::F32) {
+             StateFormat master = StateFormat::F32) {
   manual_seed(1);
   eager().clear_tape();
   Net model;
@@ -263,7 +263,7 @@ TEST_F(StepRules, ParametersAreFrozenAndUnfrozenBetweenSteps) {
       EXPECT_EQ(eagerly.state, compiled.state) << precision;
       EXPECT_EQ(eagerly.norms, compiled.norms) << precision;
     }
-  const Frozen split = train("O2:bf16", true, changes[1], MasterForm::Split);
+  const Frozen split = train("O2:bf16", true, changes[1], StateFormat::Split);
   const Frozen whole = train("O2:bf16", true, changes[1]);
   EXPECT_EQ(split.norms, whole.norms);
 }
@@ -321,7 +321,7 @@ TEST_F(StepRules, EachParameterCountsItsOwnUpdates) {
     for (const bool late : {false, true})
       for (const bool is_compiled : {false, true})
         EXPECT_EQ(weights(spec, late, false, is_compiled), want)
-            << spec.rule->kind() << (late ? " late" : "") << (is_compiled ? " compiled" : "");
+            << spec.rule.name() << (late ? " late" : "") << (is_compiled ? " compiled" : "");
   }
 }
 

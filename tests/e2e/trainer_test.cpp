@@ -3,7 +3,7 @@
 #include "e2e/small_run.h"
 #include "frontend/amp.h"
 #include "models/gpt2.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "tasks/language_model.h"
 #include "train/runner.h"
 #include "types/tolerance.h"

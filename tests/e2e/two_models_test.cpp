@@ -13,6 +13,7 @@
 #include "ops/reduce.h"
 #include "ops/unary.h"
 #include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 
 namespace aloft::e2e {
@@ -186,7 +187,7 @@ TEST(TwoOptimizers, AMasterThatOneGivesIsTheOthersToo) {
 // Models of any precision under one optimizer: each keeps its masters in its own form.
 TEST(TwoOptimizers, OneTrainsModelsWithMastersOfAnyForm) {
   State want;
-  for (const MasterForm form : {MasterForm::F32, MasterForm::Split})
+  for (const StateFormat form : {StateFormat::F32, StateFormat::Split})
     for (const bool is_compiled : {false, true}) {
       start();
       models::Mlp a({kData, 24, 3}), b({kData, 10, 3}), c({kData, 3});

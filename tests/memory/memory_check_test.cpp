@@ -56,7 +56,7 @@ const Case kCases[] = {
     {"GptO0", [](const Look& l) { return train_gpt("O0", 0, 1, l); }},
     {"GptO2bf16", [](const Look& l) { return train_gpt("O2:bf16", 0, 1, l); }},
     {"GptSplitMaster",
-     [](const Look& l) { return train_gpt("O2:bf16", 0, 1, l, MasterForm::Split); }},
+     [](const Look& l) { return train_gpt("O2:bf16", 0, 1, l, StateFormat::Split); }},
     {"GptO2fp16", [](const Look& l) { return train_gpt("O2:fp16", 0, 1, l); }},
     {"GptBf16Fp16", [](const Look& l) { return train_gpt("O2:bf16 backward=f16", 0, 1, l); }},
     {"GptDropout", [](const Look& l) { return train_gpt("O2:bf16", 0.1, 1, l); }},

@@ -14,7 +14,7 @@
 #include "models/lenet.h"
 #include "models/mlp.h"
 #include "ops/cross_entropy.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "tasks/language_model.h"
 #include "train/runner.h"
@@ -101,7 +101,7 @@ struct TinyGpt {
   // `place` says where programs keep variables, before the first of them is there.
   using Place = std::function<void(nn::Layer&, Optimizer&)>;
   TinyGpt(const std::string& precision, double dropout, int accumulation,
-          MasterForm master = MasterForm::F32, const Place& place = {},
+          StateFormat master = StateFormat::F32, const Place& place = {},
           UpdateTime update = UpdateTime::Late)
       : task(std::make_unique<models::Gpt2>(tiny_gpt(dropout))),
         model(task.model()),
@@ -135,7 +135,7 @@ struct TinyGpt {
 };
 
 inline Seen train_gpt(const std::string& precision, double dropout, int accumulation,
-                      const Look& look, MasterForm master = MasterForm::F32,
+                      const Look& look, StateFormat master = StateFormat::F32,
                       const TinyGpt::Place& place = {}, UpdateTime update = UpdateTime::Late) {
   manual_seed(4);
   TinyGpt gpt(precision, dropout, accumulation, master, place, update);

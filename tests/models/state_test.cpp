@@ -112,8 +112,8 @@ std::vector<float> trained_values(const nn::Module& m) {
 
 // A step updates the master and rounds the parameter from it: the master must have been loaded too.
 TEST_P(State, AStepGoesOnFromWhatWasLoaded) {
-  for (const MasterForm master : {MasterForm::F32, MasterForm::Split}) {
-    if (master == MasterForm::Split && std::string(GetParam()) != "O2:bf16") continue;
+  for (const StateFormat master : {StateFormat::F32, StateFormat::Split}) {
+    if (master == StateFormat::Split && std::string(GetParam()) != "O2:bf16") continue;
     for (const bool is_compiled : {false, true}) {
       const TemporaryFolder folder;
       start(1);

@@ -10,10 +10,9 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
-#include "ops/adam_update.h"
 #include "ops/evaluate.h"
 #include "ops/kernel_run.h"
-#include "ops/sgd_update.h"
+#include "ops/update.h"
 #include "scalar/philox.h"
 #include "scalar/split_float.h"
 
@@ -104,28 +103,17 @@ std::vector<std::vector<unsigned char>> take(const RunResult& r, bool split, Sta
   return {r.bits.begin(), r.bits.begin() + n};
 }
 
-CallSpec call_of(const char* op, Attrs attrs, const std::vector<HostArray>& in) {
+CallSpec call_of(const std::string& op, Attrs attrs, const std::vector<HostArray>& in) {
   CallSpec call{op, std::move(attrs), {}, {}};
   for (const HostArray& a : in) call.in.push_back({a.dtype, Shape::of(a.shape)});
   call.out = infer_types(op_named(op), call.attrs, call.in, {});
   return call;
 }
 
-Attrs attrs_of(const char* op, bool split) {
-  const Ints decay = {1, 0, 1, 1};
-  const auto count = static_cast<std::int64_t>(decay.size());
-  if (op == std::string_view("adam_update"))
-    return to_attrs(AdamUpdateAttrs{.count = count,
-                                    .has_master = true,
-                                    .decay = decay,
-                                    .weight_decay = 0.1,
-                                    .split_master = split});
-  return to_attrs(SgdUpdateAttrs{.count = count,
-                                 .has_master = true,
-                                 .decay = decay,
-                                 .momentum = op == std::string_view("momentum") ? 0.9 : 0,
-                                 .weight_decay = 0.1,
-                                 .split_master = split});
+Attrs attrs_of(const optim::OptimizerKind& kind, bool split, Ints decay = {1, 0, 1, 1}) {
+  return update_attrs_of(
+      {&kind, kind.formula.options},
+      {split ? StateFormat::Split : StateFormat::F32, StateFormat::F32, decay, 0.1}, 4);
 }
 
 std::uint64_t bits(double v) { return std::bit_cast<std::uint64_t>(v); }
@@ -143,25 +131,38 @@ bool same_bits(const State& a, const State& b) {
   return true;
 }
 
-class SplitUpdate : public ::testing::TestWithParam<std::tuple<const char*, DType>> {};
+// A kind of optimizer and the gradients' type.
+class SplitUpdate : public ::testing::TestWithParam<std::tuple<std::string_view, DType>> {
+ protected:
+  // The call, behind the one that sums where the kind needs sums.
+  RunResult update(const State& s, bool split, int step, int threads) const {
+    const auto& [name, gradient] = GetParam();
+    const optim::OptimizerKind& kind = optim::optimizer_kind(name);
+    std::vector<HostArray> in = operands(s, split, gradient, step);
+    if (kind.formula.sums > 0) {
+      const RunResult sums = run(sums_op_name(kind), kind, split, in, threads);
+      EXPECT_EQ(sums.problem, "");
+      in.push_back(sums.out[0]);
+    }
+    return run(update_op_name(kind), kind, split, in, threads);
+  }
+
+ private:
+  static RunResult run(const std::string& op, const optim::OptimizerKind& kind, bool split,
+                       const std::vector<HostArray>& in, int threads) {
+    const CallSpec call = call_of(op, attrs_of(kind, split), in);
+    return run_kernel(*choose_kernel(cpu_backend(), call).kernel, call, in, {.threads = threads});
+  }
+};
 
 TEST_P(SplitUpdate, HasTheBitsOfMastersOfTheirOwn) {
-  const auto& [rule, gradient] = GetParam();
-  const char* op = rule == std::string_view("adam_update") ? "adam_update" : "sgd_update";
-  const int moments =
-      std::string_view(rule) == "adam_update" ? 2 : rule == std::string_view("momentum");
-  State own = first_state(moments), split = own;
+  const auto& formula = optim::optimizer_kind(std::get<0>(GetParam())).formula;
+  State own = first_state(static_cast<int>(formula.states.size())), split = own;
   for (int step = 0; step < 8; ++step) {
-    const auto own_in = operands(own, false, gradient, step);
-    const auto split_in = operands(split, true, gradient, step);
-    const CallSpec own_call = call_of(op, attrs_of(rule, false), own_in);
-    const CallSpec split_call = call_of(op, attrs_of(rule, true), split_in);
-    const RunResult want = run_kernel(*choose_kernel(cpu_backend(), own_call).kernel, own_call,
-                                      own_in, {.threads = 1});
-    const auto parameters = take(want, false, own);
+    const State before = split;
+    const auto parameters = take(update(own, false, step, 1), false, own);
     for (int threads : {1, 2, 4}) {
-      const RunResult got = run_kernel(*choose_kernel(cpu_backend(), split_call).kernel, split_call,
-                                       split_in, {.threads = threads});
+      const RunResult got = update(before, true, step, threads);
       EXPECT_EQ(got.problem, "");
       EXPECT_TRUE(take(got, true, split) == parameters) << "step " << step;
       EXPECT_TRUE(same_bits(own, split)) << "step " << step << ", " << threads << " threads";
@@ -169,9 +170,14 @@ TEST_P(SplitUpdate, HasTheBitsOfMastersOfTheirOwn) {
   }
 }
 
+std::vector<std::string_view> names_of_kinds() {
+  std::vector<std::string_view> names;
+  for (const optim::OptimizerKind& kind : optim::optimizer_kinds()) names.push_back(kind.name);
+  return names;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SplitUpdate,
-                         ::testing::Combine(::testing::Values("adam_update", "sgd_update",
-                                                              "momentum"),
+                         ::testing::Combine(::testing::ValuesIn(names_of_kinds()),
                                             ::testing::Values(DType::BF16, DType::F32)));
 
 TEST(SplitUpdate, TheMeaningReadsAndWritesTheSameBits) {
@@ -180,8 +186,7 @@ TEST(SplitUpdate, TheMeaningReadsAndWritesTheSameBits) {
   std::vector<HostArray> in = operands(s, true, DType::BF16, 1);
   for (std::size_t t = 0; t < std::size(kSizes); ++t)
     for (HostNumber& g : in[4 + std::size(kSizes) + t].values) g = 0;
-  const Attrs attrs = to_attrs(
-      SgdUpdateAttrs{.count = 4, .has_master = true, .decay = {0, 0, 0, 0}, .split_master = true});
+  const Attrs attrs = attrs_of(optim::optimizer_kind("sgd"), true, {0, 0, 0, 0});
   const auto out = evaluate_op(op_named("sgd_update"), attrs, in);
   for (std::size_t t = 0; t < std::size(kSizes); ++t) {
     EXPECT_EQ(out[t].values, in[4 + t].values);
@@ -196,7 +201,7 @@ TEST(SplitUpdate, OperandsThatDoNotFitAreRefused) {
     for (const HostArray& a : in) types.push_back({a.dtype, Shape::of(a.shape)});
     types[i] = type;
     try {
-      infer_types(op_named("sgd_update"), attrs_of("sgd_update", true), types, {});
+      infer_types(op_named("sgd_update"), attrs_of(optim::optimizer_kind("sgd"), true), types, {});
     } catch (const UserError& e) {
       return e.what();
     }

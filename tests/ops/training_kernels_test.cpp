@@ -10,7 +10,7 @@
 #include "ops/embedding.h"
 #include "ops/evaluate.h"
 #include "ops/kernel_run.h"
-#include "ops/sgd_update.h"
+#include "ops/update_layout.h"
 #include "scalar/float_formats.h"
 #include "scalar/philox.h"
 #include "types/tolerance.h"
@@ -164,7 +164,7 @@ TEST(TrainingKernels, LayerNormGradientOfAPartialBatch) {
 // So many weights are rounded past the caches: every one must have arrived.
 TEST(TrainingKernels, TheRoundedCopyOfALargeModelIsWhole) {
   const std::int64_t n = (std::int64_t{9} << 20) + 77;
-  const SgdUpdateAttrs attrs{.count = 1, .has_master = true, .decay = {1}};
+  const UpdateAttrs attrs{.count = 1, .master = "f32", .decay = {1}};
   for (DType low : {DType::BF16, DType::F16}) {
     CallSpec call{"sgd_update", to_attrs(attrs), {}, {}};
     call.in = {{DType::F32, {}}, {DType::F32, {}}, {DType::I32, {}}, {DType::I64, {}},

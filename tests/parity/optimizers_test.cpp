@@ -14,16 +14,16 @@
 #include "frontend/module.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
-#include "ops/adam_update.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
 #include "ops/evaluate.h"
 #include "ops/grad_stats.h"
 #include "ops/graph_emitter.h"
 #include "ops/reduce.h"
-#include "ops/sgd_update.h"
-#include "ops/update_ops.h"
+#include "ops/step_tensors.h"
+#include "ops/update.h"
 #include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "parity/fixture.h"
 #include "types/tolerance.h"
@@ -60,21 +60,13 @@ int moments_of(const Json& c) {
   return c.at("options").value("momentum", 0.0) != 0 ? 1 : 0;
 }
 
+OptimizerSpec without_groups(const Json& c);
+
 UpdateResults emit_optimizer(const Json& c, const UpdateOperands& operands) {
-  const Json& o = c.at("options");
-  const Ints decay(operands.parameters.size(), 1);
-  if (c.at("kind") == "SGD")
-    return sgd_update(operands, {.decay = decay,
-                                 .momentum = o.value("momentum", 0.0),
-                                 .nesterov = o.value("nesterov", false),
-                                 .weight_decay = o.value("weight_decay", 0.0)});
-  const auto betas = o.value("betas", std::vector<double>{0.9, 0.999});
-  return adam_update(operands, {.decay = decay,
-                                .decoupled = c.at("kind") == "AdamW",
-                                .beta1 = betas[0],
-                                .beta2 = betas[1],
-                                .eps = o.value("eps", 1e-8),
-                                .weight_decay = o.value("weight_decay", 0.0)});
+  const OptimizerSpec spec = without_groups(c);
+  return emit_update(
+      spec.rule, operands,
+      {.decay = Ints(operands.parameters.size(), 1), .weight_decay = spec.weight_decay});
 }
 
 // One step of a case as a graph over inputs "lr", "applied", "scale", "p.NAME", "g.NAME",
@@ -90,13 +82,13 @@ Graph step_graph(const Json& c) {
   u.lr = input("lr", DType::F32, {});
   u.applied = input("applied", DType::I64, {});
   const Tensor scale = input("scale", DType::F32, {});
-  u.moments.resize(moments_of(c));
+  u.states.resize(moments_of(c));
   for (const std::string& name : parameter_names()) {
     const Shape shape = Shape::of(optimizers().arrays.at("start." + name).shape);
     u.parameters.push_back(input("p." + name, DType::F32, shape));
     u.gradients.push_back(input("g." + name, DType::F32, shape));
-    for (std::size_t k = 0; k < u.moments.size(); ++k)
-      u.moments[k].push_back(input("m" + std::to_string(k) + "." + name, DType::F32, shape));
+    for (std::size_t k = 0; k < u.states.size(); ++k)
+      u.states[k].push_back(input("m" + std::to_string(k) + "." + name, DType::F32, shape));
   }
   const GradStats stats = grad_stats(scale, u.gradients, c.value("clip", 0.0));
   u.multiplier = stats.multiplier;
@@ -106,8 +98,8 @@ Graph step_graph(const Json& c) {
   for (std::size_t i = 0; i < r.parameters.size(); ++i) {
     const std::string& name = parameter_names()[i];
     graph.set_output("p." + name, r.parameters[i].id());
-    for (std::size_t k = 0; k < r.moments.size(); ++k)
-      graph.set_output("m" + std::to_string(k) + "." + name, r.moments[k][i].id());
+    for (std::size_t k = 0; k < r.states.size(); ++k)
+      graph.set_output("m" + std::to_string(k) + "." + name, r.states[k][i].id());
   }
   return graph;
 }

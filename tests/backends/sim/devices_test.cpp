@@ -29,7 +29,7 @@ const Case kCases[] = {
     {"GptO2bf16", [] { return train_gpt("O2:bf16", 0, 1, look_at_nothing); }},
     {"GptO3bf16", [] { return train_gpt("O3:bf16", 0, 1, look_at_nothing); }},
     {"GptSplitMaster",
-     [] { return train_gpt("O2:bf16", 0, 1, look_at_nothing, MasterForm::Split); }},
+     [] { return train_gpt("O2:bf16", 0, 1, look_at_nothing, StateFormat::Split); }},
     {"GptO2fp16", [] { return train_gpt("O2:fp16", 0, 1, look_at_nothing); }},
     {"GptBf16Fp16", [] { return train_gpt("O2:bf16 backward=f16", 0, 1, look_at_nothing); }},
     {"GptAccumulation", [] { return train_gpt("O2:fp16", 0.1, 3, look_at_nothing); }},

@@ -22,16 +22,16 @@ struct Training {
   const char* name;
   const char* precision;
   int accumulation;
-  MasterForm master;
+  StateFormat master;
   UpdateTime update;
 };
 
 const Training kTrainings[] = {
-    {"F32", "O0", 1, MasterForm::F32, UpdateTime::Late},
-    {"Masters", "O2:bf16", 1, MasterForm::F32, UpdateTime::Late},
-    {"SplitMasters", "O2:bf16", 1, MasterForm::Split, UpdateTime::Late},
-    {"Accumulation", "O2:fp16", 3, MasterForm::F32, UpdateTime::Late},
-    {"EarlyUpdate", "O2:bf16", 1, MasterForm::F32, UpdateTime::Early},
+    {"F32", "O0", 1, StateFormat::F32, UpdateTime::Late},
+    {"Masters", "O2:bf16", 1, StateFormat::F32, UpdateTime::Late},
+    {"SplitMasters", "O2:bf16", 1, StateFormat::Split, UpdateTime::Late},
+    {"Accumulation", "O2:fp16", 3, StateFormat::F32, UpdateTime::Late},
+    {"EarlyUpdate", "O2:bf16", 1, StateFormat::F32, UpdateTime::Early},
 };
 
 Seen run_on(

@@ -1,6 +1,7 @@
-// The loop of an optimizer's kernel over one run of elements: types are resolved once a run, then
-// each vector of values goes through the optimizer's step once. Include from a file that Highway
-// compiles once a target, after highway.h.
+// The loops of an optimizer's kernels over one run of elements: types are resolved once a run, then
+// each vector of values goes through the formula's terms once. No product and sum are fused: the
+// same bits on every target. Include from a file that Highway compiles once a target, after
+// highway.h.
 #if defined(ALOFT_CPU_UPDATE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef ALOFT_CPU_UPDATE_INL
 #undef ALOFT_CPU_UPDATE_INL
@@ -8,14 +9,28 @@
 #define ALOFT_CPU_UPDATE_INL
 #endif
 
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
+#include "backends/cpu/update/squares-inl.h"
 #include "backends/cpu/update/update_sweep.h"
-#include "backends/cpu/vectors/vectors-inl.h"
+#include "backends/cpu/vectors/terms-inl.h"
+#include "backends/cpu/vectors/tiles.h"
+#include "optim/formula.h"
 #include "scalar/split_float.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
+
+// body(std::integral_constant<int, j>) for j from 0 to kCount, spelled out by the compiler.
+template <int kCount, class Body>
+HWY_INLINE void each(const Body& body) {
+  [&]<int... j>(std::integer_sequence<int, j...>) HWY_ATTR {
+    (body(std::integral_constant<int, j>()), ...);
+  }
+  (std::make_integer_sequence<int, kCount>());
+}
 
 // How the values of a run are kept: each policy loads a vector (or n elements) from position i on,
 // and stores the new ones. The last `n` elements of a run go through load_n and store_n.
@@ -133,67 +148,143 @@ class SplitValues {
   scalar::Rests new_;
 };
 
-// step(value, gradient, m0, m1) changes value, m0 and m1; the gradient is already multiplied.
-template <int kMoments, class Values, class G, class Step>
-HWY_INLINE void update_loop(const UpdateRun& r, float multiplier, const Step& step) {
+// The operands of a formula's terms: what is the same for the whole run is set once.
+template <class F>
+class Operands {
+ public:
+  using At = optim::Places<F>;
+  static constexpr int kStates = optim::state_count<F>();
+
+  HWY_INLINE Operands(const UpdateRun& r, const UpdateNumbers& k)
+      : multiplier_(hn::Set(Floats(), k.multiplier)) {
+    each<optim::number_count<F>()>([&](auto j) HWY_ATTR {
+      values.var[At::kNumbers + j()] = hn::Set(Floats(), k.number[j()]);
+    });
+    each<optim::tensor_number_count<F>()>(
+        [&](auto j) HWY_ATTR { values.var[At::kTensor + j()] = hn::Set(Floats(), k.tensor[j()]); });
+    for (int j = 0; j < optim::flag_count<F>(); ++j) values.flag[j] = k.flag[j];
+    each<kStates>([&](auto j) HWY_ATTR { state_[j()] = r.state[j()]; });
+  }
+
+  // Those of the vector at i, whose parameters are x.
+  template <class G>
+  HWY_INLINE void load_at(std::int64_t i, FloatV x, const G* gradient) {
+    const Floats d;
+    values.var[At::kP] = x;
+    values.var[At::kG] = hn::Mul(load(d, gradient + i), multiplier_);
+    each<kStates>([&](auto j)
+                      HWY_ATTR { values.var[At::kStates + j()] = load(d, state_[j()] + i); });
+  }
+  // Those of the last n < Lanes(d).
+  template <class G>
+  HWY_INLINE void load_last(std::int64_t i, std::int64_t n, FloatV x, const G* gradient) {
+    const Floats d;
+    values.var[At::kP] = x;
+    values.var[At::kG] = hn::Mul(load_n(d, gradient + i, n), multiplier_);
+    each<kStates>([&](auto j)
+                      HWY_ATTR { values.var[At::kStates + j()] = load_n(d, state_[j()] + i, n); });
+  }
+  HWY_INLINE void prefetch(std::int64_t i) const {
+    each<kStates>([&](auto j) HWY_ATTR { hwy::Prefetch(state_[j()] + i); });
+  }
+
+  TermValues<At::kCount, optim::flag_count<F>()> values;
+
+ private:
+  FloatV multiplier_;
+  const float* state_[kStates > 0 ? kStates : 1];
+};
+
+template <class F, class Values, class G>
+void update_loop(const UpdateRun& r, const UpdateNumbers& k) {
+  constexpr auto results = F::step(optim::element_of_terms<F>());
+  constexpr int kStates = optim::state_count<F>();
   const Floats d;
   const Values values(r);
+  Operands<F> operands(r, k);
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto* gradient = static_cast<const G*>(r.gradient);
-  const FloatV factor = hn::Set(d, multiplier);
   constexpr std::int64_t kAhead = 512;  // elements
   std::int64_t i = 0;
   for (; i + lanes <= r.n; i += lanes) {
     // Streams end at pages, and the hardware's prefetchers with them.
     hwy::Prefetch(gradient + i + kAhead);
     values.prefetch(i + kAhead);
-    if constexpr (kMoments > 0) hwy::Prefetch(r.moment[0] + i + kAhead);
-    if constexpr (kMoments > 1) hwy::Prefetch(r.moment[1] + i + kAhead);
-    FloatV x = values.load(d, i), m0 = hn::Zero(d), m1 = hn::Zero(d);
-    if constexpr (kMoments > 0) m0 = load(d, r.moment[0] + i);
-    if constexpr (kMoments > 1) m1 = load(d, r.moment[1] + i);
-    step(x, hn::Mul(load(d, gradient + i), factor), m0, m1);
-    values.store(d, x, i);
-    if constexpr (kMoments > 0) store(d, m0, r.new_moment[0] + i);
-    if constexpr (kMoments > 1) store(d, m1, r.new_moment[1] + i);
+    operands.prefetch(i + kAhead);
+    operands.load_at(i, values.load(d, i), gradient);
+    values.store(d, value_of(std::get<0>(results), operands.values), i);
+    each<kStates>([&](auto j) HWY_ATTR {
+      store(d, value_of(std::get<j() + 1>(results), operands.values), r.new_state[j()] + i);
+    });
   }
   if (const std::int64_t n = r.n - i; n > 0) {
-    FloatV x = values.load_n(d, i, n), m0 = hn::Zero(d), m1 = hn::Zero(d);
-    if constexpr (kMoments > 0) m0 = load_n(d, r.moment[0] + i, n);
-    if constexpr (kMoments > 1) m1 = load_n(d, r.moment[1] + i, n);
-    step(x, hn::Mul(load_n(d, gradient + i, n), factor), m0, m1);
-    values.store_n(d, x, i, n);
-    if constexpr (kMoments > 0) store_n(d, m0, r.new_moment[0] + i, n);
-    if constexpr (kMoments > 1) store_n(d, m1, r.new_moment[1] + i, n);
+    operands.load_last(i, n, values.load_n(d, i, n), gradient);
+    values.store_n(d, value_of(std::get<0>(results), operands.values), i, n);
+    each<kStates>([&](auto j) HWY_ATTR {
+      store_n(d, value_of(std::get<j() + 1>(results), operands.values), r.new_state[j()] + i, n);
+    });
   }
   if (r.streams) hwy::FlushStream();
 }
 
-template <int kMoments, class Values, class Step>
-void update_for_gradient(const UpdateRun& r, float multiplier, const Step& step) {
-  using scalar::Bf16;
-  using scalar::F16;
-  if (r.gradient_type == DType::F32)
-    return update_loop<kMoments, Values, float>(r, multiplier, step);
-  if (r.gradient_type == DType::BF16)
-    return update_loop<kMoments, Values, Bf16>(r, multiplier, step);
-  update_loop<kMoments, Values, F16>(r, multiplier, step);
+// Squares are of fp32 values, tile by tile.
+template <class F, class Values, class G>
+void squares_loop(const UpdateRun& r, const UpdateNumbers& k, double* sums) {
+  constexpr auto terms = F::squares(optim::element_of_terms<F>());
+  constexpr int kSums = optim::sum_count<F>();
+  const Floats d;
+  const Values values(r);
+  Operands<F> operands(r, k);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto* gradient = static_cast<const G*>(r.gradient);
+  HWY_ALIGN float tiles[kSums][kTile];
+  for (std::int64_t begin = 0; begin < r.n; begin += kTile) {
+    const std::int64_t count = HWY_MIN(kTile, r.n - begin);
+    for (std::int64_t i = 0; i < count; i += lanes) {
+      const std::int64_t at = begin + i, n = HWY_MIN(lanes, count - i);
+      if (n == lanes)
+        operands.load_at(at, values.load(d, at), gradient);
+      else
+        operands.load_last(at, n, values.load_n(d, at, n), gradient);
+      each<kSums>([&](auto j) HWY_ATTR {
+        hn::Store(value_of(std::get<j()>(terms), operands.values), d, tiles[j()] + i);
+      });
+    }
+    for (int j = 0; j < kSums; ++j) sums[j] += sum_of_squares(tiles[j], count);
+  }
 }
 
-template <int kMoments, class Step>
-void update_run(const UpdateRun& r, float multiplier, const Step& step) {
+// body(values' policy, gradient's type) of a run.
+template <class Body>
+HWY_INLINE void for_types(const UpdateRun& r, const Body& body) {
   using scalar::Bf16;
   using scalar::F16;
-  const auto run = [&](auto values) {
-    update_for_gradient<kMoments, typename decltype(values)::type>(r, multiplier, step);
+  const auto with = [&](auto values) HWY_ATTR {
+    if (r.gradient_type == DType::F32) return body(values, std::type_identity<float>());
+    if (r.gradient_type == DType::BF16) return body(values, std::type_identity<Bf16>());
+    body(values, std::type_identity<F16>());
   };
-  if (r.words) return run(std::type_identity<SplitValues>());
-  if (r.low && r.low_type == DType::F32) return run(std::type_identity<MasterValues<float>>());
-  if (r.low && r.low_type == DType::BF16) return run(std::type_identity<MasterValues<Bf16>>());
-  if (r.low) return run(std::type_identity<MasterValues<F16>>());
-  if (r.value_type == DType::F32) return run(std::type_identity<OwnValues<float>>());
-  if (r.value_type == DType::BF16) return run(std::type_identity<OwnValues<Bf16>>());
-  run(std::type_identity<OwnValues<F16>>());
+  if (r.words) return with(std::type_identity<SplitValues>());
+  if (r.low && r.low_type == DType::F32) return with(std::type_identity<MasterValues<float>>());
+  if (r.low && r.low_type == DType::BF16) return with(std::type_identity<MasterValues<Bf16>>());
+  if (r.low) return with(std::type_identity<MasterValues<F16>>());
+  if (r.value_type == DType::F32) return with(std::type_identity<OwnValues<float>>());
+  if (r.value_type == DType::BF16) return with(std::type_identity<OwnValues<Bf16>>());
+  with(std::type_identity<OwnValues<F16>>());
+}
+
+template <class F>
+void update_run(const UpdateRun& r, const UpdateNumbers& k) {
+  for_types(r, [&](auto values, auto gradient) HWY_ATTR {
+    update_loop<F, typename decltype(values)::type, typename decltype(gradient)::type>(r, k);
+  });
+}
+
+template <class F>
+void add_squares_of_run(const UpdateRun& r, const UpdateNumbers& k, double* sums) {
+  for_types(r, [&](auto values, auto gradient) HWY_ATTR {
+    squares_loop<F, typename decltype(values)::type, typename decltype(gradient)::type>(r, k, sums);
+  });
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE

@@ -1,10 +1,13 @@
-// The frame of every optimizer's kernel: one sweep over all tensors of an update op, shared out in
-// chunks; an optimizer supplies the code for a run of elements.
+// The frame of every optimizer's kernels: one sweep over all tensors of an update op, shared out in
+// chunks; an optimizer's formula, in vectors, is the code for a run of elements.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
-#include "ops/update_layout.h"
+#include "optim/kind.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
@@ -23,34 +26,36 @@ struct UpdateRun {
   const std::uint8_t* bits = nullptr;
   std::uint16_t* new_words = nullptr;
   std::uint8_t* new_bits = nullptr;
-  const float* moment[2] = {};
-  float* new_moment[2] = {};
+  const float* state[optim::kMostStates] = {};
+  float* new_state[optim::kMostStates] = {};
   DType gradient_type = DType::F32, value_type = DType::F32, low_type = DType::F32;
-  bool decays = false;
   bool streams = false;  // `low` is more than caches hold
 };
 
-// Constants of one step, in fp32, computed by the optimizer from the learning rate and the count
-// of applied updates.
+// Constants of one run, in fp32: optim::StepNumbers and TensorNumbers, and `decays` as flag 0.
 struct UpdateNumbers {
   float multiplier = 0;
-  float number[8] = {};
-  bool flag = false;
+  float number[optim::kMostNumbers] = {};
+  float tensor[optim::kMostNumbers] = {};
+  bool flag[optim::kMostFlags] = {};
 };
 
-class UpdateCode {
- public:
-  virtual ~UpdateCode() = default;
-  virtual UpdateNumbers numbers(double lr, std::int64_t applied) const = 0;
-  virtual void run(const UpdateRun& run, const UpdateNumbers& numbers) const = 0;
+// A formula in vectors.
+struct UpdateVectors {
+  void (*run)(const UpdateRun& run, const UpdateNumbers& numbers) = nullptr;
+  // Adds the run's part of each sum that the formula needs; null where it needs none.
+  void (*add_squares)(const UpdateRun& run, const UpdateNumbers& numbers, double* sums) = nullptr;
 };
 
 // Split masters stand beside bf16 parameters.
-std::optional<Refusal> accepts_update(const CallSpec& call, const UpdateLayout& layout);
-std::unique_ptr<Prepared> prepare_update(const CallSpec& call, const UpdateLayout& layout,
-                                         std::vector<std::int64_t> decay,
-                                         std::unique_ptr<UpdateCode> code);
-// Each parameter, master and moment may be overwritten by its new value.
-std::vector<std::pair<int, int>> update_pairs(const UpdateLayout& layout);
+std::optional<Refusal> accepts_update(const CallSpec& call);
+// <kind>_update, and <kind>_sums.
+std::unique_ptr<Prepared> prepare_update(const optim::OptimizerKind& kind,
+                                         const UpdateVectors& vectors, const CallSpec& call);
+std::unique_ptr<Prepared> prepare_sums(const optim::OptimizerKind& kind,
+                                       const UpdateVectors& vectors, const CallSpec& call);
+// Each parameter, master and state may be overwritten by its new value.
+std::vector<std::pair<int, int>> update_pairs(const optim::OptimizerKind& kind,
+                                              const CallSpec& call);
 
 }  // namespace aloft::cpu

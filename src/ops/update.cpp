@@ -1,0 +1,381 @@
+#include "ops/update.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/op.h"
+#include "ops/update_layout.h"
+#include "scalar/split_float.h"
+#include "types/tolerance.h"
+
+namespace aloft {
+namespace {
+
+using optim::BoundFormula;
+using optim::ElementValues;
+using optim::OptimizerKind;
+using optim::StepNumbers;
+
+void need_scalar(Infer& c, int i, DType dtype, const char* what) {
+  c.check(c.in(i) == TensorType{dtype, Shape{}}, std::string(what) + " has the wrong type",
+          TensorType{dtype, Shape{}}.str());
+}
+
+void need_like(Infer& c, int i, int like, DType type, const char* what) {
+  c.need_same_shape(like, i);
+  c.check(c.dtype(i) == type,
+          std::string(what) + " " + std::to_string(i) + " is " + std::string(name_of(c.dtype(i))),
+          name_of(type));
+}
+
+void need_split_master(Infer& c, const UpdateLayout& l, int i) {
+  const std::string which = std::to_string(i);
+  const TensorType &p = c.in(l.parameter(i)), &m = c.in(l.master_of(i));
+  // f32 in a graph in logical types, until insert-casts gives it the type in which it is stored.
+  c.check(p.dtype == DType::BF16 || p.dtype == DType::F32, "parameter " + which + " is " + p.str(),
+          "bf16, whose master is split");
+  const TensorType need{DType::U8, {scalar::rest_bytes(p.shape.max_numel())}};
+  c.check(m == need, "split master " + which + " is " + m.str(), need.str());
+}
+
+void need_numbers(const OptimizerKind& kind, const Attrs& attrs, Infer& c) {
+  for (const optim::RuleNumber& n : kind.numbers(attrs)) {
+    const bool in_range =
+        n.range == optim::RuleNumber::Range::Finite ||
+        (n.value >= 0 && (n.range != optim::RuleNumber::Range::BelowOne || n.value < 1));
+    c.check(in_range, std::string(n.name) + " is " + std::to_string(n.value),
+            n.range == optim::RuleNumber::Range::BelowOne ? "0 or more, below 1" : "0 or more");
+  }
+}
+
+// What both ops of a kind need; `has_sums`: of the operand behind the others.
+void infer_operands(const UpdateLayout& l, const Ints& decay, Infer& c) {
+  c.check(l.count >= 0, "the formats are not those of an update",
+          "count, master (\"\", \"f32\" or \"split\") and states (\"f32\" or \"bf16\")");
+  c.check(l.count <= c.count() && c.count() == l.inputs(),
+          "wrong number of operands: " + std::to_string(c.count()),
+          std::to_string(UpdateLayout::kFirst) + ", and " +
+              std::to_string(2 + l.has_master() + l.states) + " for each of `count` parameters" +
+              (l.has_sums ? ", and the sums" : ""));
+  c.check(static_cast<int>(decay.size()) == l.count, "decay does not match the parameters",
+          "one 0 or 1 for each of " + std::to_string(l.count) + " parameters");
+  need_scalar(c, UpdateLayout::kLr, DType::F32, "the learning rate");
+  need_scalar(c, UpdateLayout::kMultiplier, DType::F32, "the multiplier");
+  need_scalar(c, UpdateLayout::kFinite, DType::I32, "the finite flag");
+  need_scalar(c, UpdateLayout::kApplied, DType::I64, "the count of applied updates");
+  for (int i = 0; i < l.count; ++i) {
+    for (int j : {l.parameter(i), l.gradient(i)})
+      c.check(is_float(c.dtype(j)) && c.dtype(j) != DType::F64,
+              "operand " + std::to_string(j) + " is " + std::string(name_of(c.dtype(j))),
+              "f32, bf16 or f16");
+    c.check(c.shape(l.parameter(i)).is_constant(),
+            "parameter " + std::to_string(i) + " has a symbolic shape", "a constant shape");
+    c.need_same_shape(l.parameter(i), l.gradient(i));
+    if (l.is_split())
+      need_split_master(c, l, i);
+    else if (l.has_master())
+      need_like(c, l.master_of(i), l.parameter(i), DType::F32, "master");
+    for (int w = 0; w < l.states; ++w)
+      need_like(c, l.state(w, i), l.parameter(i), l.state_type(), "state");
+  }
+}
+
+// The master of element j: its value, and its bits from and to the remainders.
+double master_value(const HostArray& p, const HostArray& rests, std::int64_t j) {
+  const std::int64_t n = p.numel();
+  const auto byte = [&](std::int64_t i) { return static_cast<unsigned>(rests[i]); };
+  const auto rest = static_cast<std::uint16_t>(byte(2 * j) | byte(2 * j + 1) << 8);
+  return scalar::join({scalar::bf16_of(p[j]), rest, (byte(2 * n + j / 8) >> (j % 8) & 1u) != 0});
+}
+
+void put_master(double value, HostArray& p, HostArray& rests, std::int64_t j) {
+  const scalar::SplitFloat s = scalar::split(static_cast<float>(value));
+  p[j] = scalar::f32_of(s.near);
+  rests[2 * j] = s.rest & 0xff;
+  rests[2 * j + 1] = s.rest >> 8;
+  if (s.below) rests[2 * p.numel() + j / 8] += 1 << (j % 8);
+}
+
+// The call in double: one op of a kind, its attributes read once.
+class Evaluation {
+ public:
+  Evaluation(const OptimizerKind& kind, const Attrs& attrs, bool has_sums, EvalCall& call)
+      : c_(call),
+        attrs_(update_attrs(attrs)),
+        layout_(update_layout(attrs_, static_cast<int>(kind.formula.states.size()), has_sums)),
+        formula_(kind.formula.bind(attrs)),
+        numbers_(formula_->numbers({call.in[UpdateLayout::kLr][0],
+                                    static_cast<std::int64_t>(call.in[UpdateLayout::kApplied][0]),
+                                    attrs_.weight_decay})),
+        applies_(call.in[UpdateLayout::kFinite][0] != 0) {}
+
+  void update(int sums) const {
+    for (int i = 0; i < layout_.count; ++i) {
+      optim::TensorNumbers tensor = {};
+      if (sums > 0) {
+        std::vector<double> own;
+        for (int k = 0; k < sums; ++k)
+          own.push_back(c_.in[layout_.sums()][std::int64_t{i} * sums + k]);
+        tensor = formula_->tensor_numbers(own);
+      }
+      update_tensor(i, tensor);
+    }
+  }
+
+  void sum(int sums) const {
+    for (int i = 0; i < layout_.count && applies_; ++i)
+      for (std::int64_t j = 0; j < c_.in[layout_.parameter(i)].numel(); ++j) {
+        const auto squared = formula_->summed(element(i, j), numbers_, decays(i));
+        for (int k = 0; k < sums; ++k)
+          c_.out[0][std::int64_t{i} * sums + k] += squared[k] * squared[k];
+      }
+  }
+
+ private:
+  bool decays(int i) const { return attrs_.decay[i] != 0 && attrs_.weight_decay != 0; }
+
+  ElementValues element(int i, std::int64_t j) const {
+    const HostArray &p = c_.in[layout_.parameter(i)], &g = c_.in[layout_.gradient(i)];
+    ElementValues e;
+    e.value = layout_.is_split()     ? master_value(p, c_.in[layout_.master_of(i)], j)
+              : layout_.has_master() ? double(c_.in[layout_.master_of(i)][j])
+                                     : double(p[j]);
+    e.gradient = g[j] * c_.in[UpdateLayout::kMultiplier][0];
+    for (int w = 0; w < layout_.states; ++w) e.state[w] = c_.in[layout_.state(w, i)][j];
+    return e;
+  }
+
+  void update_tensor(int i, const optim::TensorNumbers& tensor) const {
+    const HostArray& p = c_.in[layout_.parameter(i)];
+    for (std::int64_t j = 0; j < p.numel(); ++j) {
+      ElementValues e = element(i, j);
+      if (applies_) formula_->step(e, numbers_, tensor, decays(i));
+      HostArray& to = c_.out[layout_.new_parameter(i)];
+      to[j] = applies_ ? HostNumber(e.value) : p[j];
+      if (layout_.is_split() && applies_) put_master(e.value, to, c_.out[layout_.new_master(i)], j);
+      if (layout_.has_master() && !layout_.is_split()) c_.out[layout_.new_master(i)][j] = e.value;
+      for (int w = 0; w < layout_.states; ++w) c_.out[layout_.new_state(w, i)][j] = e.state[w];
+    }
+    if (layout_.is_split() && !applies_)
+      c_.out[layout_.new_master(i)].values = c_.in[layout_.master_of(i)].values;
+  }
+
+  EvalCall& c_;
+  UpdateAttrs attrs_;
+  UpdateLayout layout_;
+  std::unique_ptr<const BoundFormula> formula_;
+  StepNumbers numbers_;
+  bool applies_;
+};
+
+// Operands of a sample call: small tensors of odd sizes, parameters and gradients of the given
+// types.
+std::vector<SampleInput> sample_inputs(const UpdateLayout& l, int sums, DType parameter,
+                                       DType gradient, bool finite, std::int64_t applied) {
+  const auto scalar = [](DType dtype, double value) {
+    return SampleInput{{}, Fill::Constant, value, value, 1, dtype, true};
+  };
+  std::vector<SampleInput> in = {scalar(DType::F32, 0.0625), scalar(DType::F32, 0.25),
+                                 scalar(DType::I32, finite), scalar(DType::I64, applied)};
+  const Shape shapes[] = {{5, 7}, {4097}, {}, {0, 3}, {1, 17}};
+  const auto shape = [&](int i) { return shapes[i % std::ssize(shapes)]; };
+  const auto add = [&](DType dtype, bool positive) {
+    for (int i = 0; i < l.count; ++i)
+      in.push_back({shape(i), positive ? Fill::Uniform : Fill::Normal, 0, 1, 1, dtype, true});
+  };
+  add(parameter, false);
+  add(gradient, false);
+  if (l.is_split())
+    for (int i = 0; i < l.count; ++i)
+      in.push_back(
+          {{scalar::rest_bytes(shape(i).max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
+  else if (l.has_master())
+    add(DType::F32, false);
+  // The second state is a mean of squares wherever there is one.
+  for (int w = 0; w < l.states; ++w) add(l.state_type(), w > 0);
+  if (l.has_sums) in.push_back({{l.count, sums}, Fill::Uniform, 0, 50, 1, DType::F64, true});
+  return in;
+}
+
+struct SampleCase {
+  std::string master = {}, states = "f32";
+  double weight_decay = 0;
+  DType parameter = DType::F32, gradient = DType::F32;
+  bool finite = true;
+  std::int64_t applied = 3;
+};
+
+// Every option of the formula on plain fp32, and every way to keep parameters and states. Samples
+// of split masters skip the step: what is drawn for the remainders are no remainders of anything
+// (tests/ops/split_update_test.cpp has some).
+void add_samples(const OptimizerKind& kind, bool is_sums, Samples& s) {
+  using enum DType;
+  const std::vector<SampleCase> forms = {{.applied = 0},
+                                         {.weight_decay = 0.125},
+                                         {.weight_decay = 0.125, .gradient = BF16, .applied = 9},
+                                         {.gradient = F16, .applied = 100000},
+                                         {"f32", "f32", 0.125, BF16, BF16},
+                                         {"f32", "f32", 0, F16, F16, false},
+                                         {"f32", "f32", 0.125, F16, F32, true, 0},
+                                         {"", "f32", 0.125, BF16, BF16},
+                                         {"split", "f32", 0.125, BF16, F32, false},
+                                         {"split", "f32", 0, BF16, BF16, false},
+                                         {"", "bf16", 0.125, F32, F32},
+                                         {"split", "bf16", 0, BF16, BF16, false},
+                                         {.finite = false, .applied = 0}};
+  const auto add = [&](const Attrs& options, const SampleCase& form) {
+    const UpdateAttrs own{5, form.master, form.states, {1, 0, 1, 1, 0}, form.weight_decay};
+    Attrs attrs = to_attrs(own);
+    for (const auto& [name, value] : options.all()) attrs.set(name, value);
+    const UpdateLayout l = update_layout(own, static_cast<int>(kind.formula.states.size()),
+                                         !is_sums && kind.formula.sums > 0);
+    Sample& sample =
+        s.add_erased(attrs,
+                     sample_inputs(l, kind.formula.sums, form.parameter, form.gradient, form.finite,
+                                   form.applied),
+                     is_sums ? "elements are computed in fp32, and summed in double" : "");
+    sample.gradient = false;
+    if (is_sums)
+      sample.tolerance = tolerance_of(DType::F32).relative / tolerance_of(DType::F64).relative;
+  };
+  for (const SampleCase& form : forms) add(kind.formula.samples[0], form);
+  for (std::size_t i = 1; i < kind.formula.samples.size(); ++i)
+    for (const SampleCase& form : {SampleCase{.applied = 0}, SampleCase{.weight_decay = 0.125}})
+      add(kind.formula.samples[i], form);
+}
+
+// An op of a kind, erased: its attributes are those of every update and the formula's options.
+OpDef op_of(const OptimizerKind& kind, std::string name, std::string doc, bool is_sums) {
+  OpDef d;
+  d.name = name;
+  d.doc = std::move(doc);
+  d.default_attrs = to_attrs(UpdateAttrs());
+  std::apply([&](const auto&... f) { (d.attr_docs.emplace_back(f.name, f.doc), ...); },
+             UpdateAttrs::fields());
+  for (const auto& [option, value] : kind.formula.options.all()) d.default_attrs.set(option, value);
+  for (const auto& docs : kind.formula.option_docs) d.attr_docs.push_back(docs);
+  d.numeric = Numeric::Exact;
+  d.gradient = OpDef::Gradient::None;
+  d.cost = [operations = kind.formula.operations](const Attrs&, CallTypes in, CallTypes out) {
+    return elementwise_cost(operations, in, out);
+  };
+  d.labels = "*";
+  d.fusion = Fusion::Opaque;
+  d.onnx = no_onnx();
+  d.samples = [&kind, is_sums](Samples& s) { add_samples(kind, is_sums, s); };
+  return d;
+}
+
+// A call's attributes with those that it leaves out; a name or a kind that there is not is
+// UserError E0105.
+UpdateAttrs checked_attrs(const OptimizerKind& kind, const Attrs& attrs) {
+  Attrs own;
+  for (const auto& [name, value] : attrs.all()) {
+    const AttrValue* option = kind.formula.options.find(name);
+    if (!option)
+      own.set(name, value);
+    else if (option->index() != value.index())
+      throw_unknown_attr(name.str(), print_attr(*option));
+  }
+  return from_attrs<UpdateAttrs>(own);
+}
+
+OpDef update_op(const OptimizerKind& kind) {
+  const int sums = kind.formula.sums, states = static_cast<int>(kind.formula.states.size());
+  std::string doc = "One step of " + std::string(kind.meaning) +
+                    " for a list of tensors, with t = applied + 1 and g = multiplier * gradient: ";
+  for (const std::string& line : kind.formula.text)
+    doc += (line == kind.formula.text.front() ? "" : "; ") + line;
+  doc +=
+      ". p is the master where there is one; its value is rounded into the parameter, the states "
+      "into their format. Where finite is 0 every output equals its input.";
+  OpDef d = op_of(kind, update_op_name(kind), std::move(doc), false);
+  d.infer = [&kind, sums, states](const Attrs& attrs, Infer& c) {
+    const UpdateAttrs a = checked_attrs(kind, attrs);
+    need_numbers(kind, attrs, c);
+    const UpdateLayout l = update_layout(a, states, sums > 0);
+    infer_operands(l, a.decay, c);
+    if (sums > 0)
+      c.check(c.in(l.sums()) == TensorType{DType::F64, {l.count, sums}},
+              "the sums are " + c.in(l.sums()).str(),
+              TensorType{DType::F64, {l.count, sums}}.str());
+    for (int i = 0; i < l.count; ++i) c.out(c.in(l.parameter(i)));
+    for (int i = 0; i < l.count && l.has_master(); ++i) c.out(c.in(l.master_of(i)));
+    for (int w = 0; w < l.states; ++w)
+      for (int i = 0; i < l.count; ++i) c.out(l.state_type(), c.shape(l.parameter(i)));
+  };
+  d.eval = [&kind, sums](const Attrs& attrs, EvalCall& c) {
+    Evaluation(kind, attrs, sums > 0, c).update(sums);
+  };
+  return d;
+}
+
+OpDef sums_op(const OptimizerKind& kind) {
+  const int sums = kind.formula.sums, states = static_cast<int>(kind.formula.states.size());
+  std::string doc = "For each tensor the sums over its elements that " + update_op_name(kind) +
+                    " needs, in double and in a fixed order: ";
+  for (const std::string_view what : kind.formula.squares)
+    doc += (what == kind.formula.squares.front() ? "of the squares of " : " and of ") +
+           std::string(what);
+  OpDef d = op_of(kind, sums_op_name(kind), doc + ". 0 where finite is 0.", true);
+  d.infer = [&kind, sums, states](const Attrs& attrs, Infer& c) {
+    const UpdateAttrs a = checked_attrs(kind, attrs);
+    need_numbers(kind, attrs, c);
+    const UpdateLayout l = update_layout(a, states, false);
+    infer_operands(l, a.decay, c);
+    c.out(DType::F64, {l.count, sums});
+  };
+  d.eval = [&kind, sums](const Attrs& attrs, EvalCall& c) {
+    Evaluation(kind, attrs, false, c).sum(sums);
+  };
+  return d;
+}
+
+}  // namespace
+
+std::vector<OpDef> update_ops() {
+  std::vector<OpDef> all;
+  for (const OptimizerKind& kind : optim::optimizer_kinds()) {
+    all.push_back(update_op(kind));
+    if (kind.formula.sums > 0) all.push_back(sums_op(kind));
+  }
+  return all;
+}
+
+std::string update_op_name(const OptimizerKind& kind) { return std::string(kind.name) + "_update"; }
+std::string sums_op_name(const OptimizerKind& kind) { return std::string(kind.name) + "_sums"; }
+
+Attrs update_attrs_of(const UpdateRule& rule, const UpdateForm& form, std::int64_t count) {
+  Attrs attrs =
+      to_attrs(UpdateAttrs{count, form.master ? std::string(name_of(*form.master)) : "",
+                           std::string(name_of(form.states)), form.decay, form.weight_decay});
+  for (const auto& [name, value] : rule.options.all()) attrs.set(name, value);
+  return attrs;
+}
+
+UpdateResults emit_update(const UpdateRule& rule, const UpdateOperands& o, const UpdateForm& form) {
+  std::vector<Operand> in = {o.lr, o.multiplier, o.finite, o.applied};
+  const auto append = [&](const std::vector<Tensor>& list) {
+    in.insert(in.end(), list.begin(), list.end());
+  };
+  append(o.parameters);
+  append(o.gradients);
+  append(o.masters);
+  for (const auto& list : o.states) append(list);
+  const Attrs attrs = update_attrs_of(rule, form, static_cast<std::int64_t>(o.parameters.size()));
+  if (rule.kind->formula.sums > 0) in.emplace_back(emit_op(sums_op_name(*rule.kind), attrs, in)[0]);
+  const std::vector<Tensor> out = emit_op(update_op_name(*rule.kind), attrs, in);
+
+  UpdateResults results;
+  auto next = out.begin();
+  const auto take = [&](std::vector<Tensor>& to, std::size_t n) {
+    to.assign(next, next + static_cast<std::ptrdiff_t>(n));
+    next += static_cast<std::ptrdiff_t>(n);
+  };
+  take(results.parameters, o.parameters.size());
+  take(results.masters, o.masters.size());
+  for (const auto& list : o.states) take(results.states.emplace_back(), list.size());
+  return results;
+}
+
+}  // namespace aloft

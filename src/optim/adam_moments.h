@@ -1,0 +1,42 @@
+// What Adam and its relatives share: options, moments and their corrections (Kingma and Ba 2014,
+// algorithm 1).
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "optim/formula.h"
+
+namespace aloft::optim {
+
+template <class O>
+auto adam_options() {
+  constexpr std::string_view kForget = "the moments go on, and forget faster or slower";
+  return std::tuple{
+      option("beta1", &O::beta1, {0, 1, true}, "decays of the moments", kForget, "betas"),
+      option("beta2", &O::beta2, {0, 1, true}, "decay of the second moment", kForget, "betas"),
+      option("eps", &O::eps, {0, 1}, "added to the root of the second moment",
+             "the moments go on; small gradients move weights more or less")};
+}
+
+inline constexpr std::array<std::string_view, 2> kAdamStates = {"exp_avg", "exp_avg_sq"};
+
+// What the moments' start at 0 takes off them: of the mean, and of the root of the mean square.
+struct AdamCorrections {
+  double mean, root;
+  template <class O>
+  AdamCorrections(const O& o, std::int64_t applied)
+      : mean(1 - std::pow(o.beta1, static_cast<double>(applied + 1))),
+        root(std::sqrt(1 - std::pow(o.beta2, static_cast<double>(applied + 1)))) {}
+};
+
+// The means of gradients and of their squares with one more gradient, in torch.optim's order of
+// operations.
+template <class G, class States, class Fresh1, class Keep2, class Fresh2>
+constexpr auto adam_moments(G g, const States& states, Fresh1 fresh1, Keep2 keep2, Fresh2 fresh2) {
+  const auto& [m, v] = states;
+  return std::tuple(m + fresh1 * (g - m), keep2 * v + fresh2 * (g * g));
+}
+
+}  // namespace aloft::optim

@@ -1,0 +1,142 @@
+// How the formula of an update is written: once, over its number type (scalar/terms.h). Its meaning
+// in double, the vector kernels and its text in the documentation all come from it.
+//
+// A formula is a struct with its options as members, listed by fields(), and
+//
+//   kStates     names of the states that it keeps of each element
+//   kNumbers    names of numbers(): what it needs of a step, the same for all elements
+//   kFlags      names of flags(): conditions of a step, behind `decays`, which is a tensor's
+//   step(e)     the new value and the new states of one element
+//
+// One that needs sums over each tensor (lamb.h) also has
+//
+//   squares(e)        what is squared and added up over the tensor's elements; kSquares: its names
+//   kTensorNumbers    names of tensor_numbers(): what follows from those sums for the tensor
+//
+// The sums are an instruction of their own, before the update: whoever holds a part of a tensor
+// adds its sums to those of the other parts.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "scalar/terms.h"
+#include "types/limits.h"
+
+namespace aloft::optim {
+
+// What formulas are written with, besides operators; numbers find these, as terms do.
+using scalar::abs;
+using scalar::sign;
+using scalar::sqrt;
+using scalar::where;
+
+// One option of a formula: a member, an attribute of the formula's op, a key of recipes.
+template <class F, class T>
+struct Option {
+  std::string_view key;  // of the attribute, and optimizer.<key> of a recipe
+  T F::*member;
+  Limits limits;  // of a recipe; a program may exceed the upper one where it is included
+  std::string_view meaning;
+  std::string_view resumed;  // what another value means for a run that goes on
+  // Of recipes, where it is an element of a list: optimizer.<list>, in the order of fields().
+  std::string_view list = {};
+};
+template <class F, class T>
+Option<F, T> option(std::string_view key, T F::*member, Limits limits, std::string_view meaning,
+                    std::string_view resumed, std::string_view list = {}) {
+  return {key, member, std::move(limits), meaning, resumed, list};
+}
+
+// Options that do not fit together: `key` needs `other` to be as `need` says.
+struct OptionMisfit {
+  std::string_view key, other, need;
+};
+
+// What a step is made with.
+struct UpdateStep {
+  double lr = 0;             // its rate
+  std::int64_t applied = 0;  // updates that the parameters had before it
+  double weight_decay = 0;   // of the parameters that decay
+};
+
+// What a formula reads of one element: values, or the terms that stand for them.
+//   p         the parameter, in full precision
+//   g         its gradient, unscaled and clipped
+//   states    its states before the step
+//   numbers, flags, tensor   numbers(), `decays` and flags(), tensor_numbers()
+template <class P, class G, class States, class Numbers, class Flags, class TensorNumbers>
+struct Element {
+  P p;
+  G g;
+  States states;
+  Numbers numbers;
+  Flags flags;
+  TensorNumbers tensor;
+};
+
+// What step() gives: the new parameter, and the new states in their order.
+template <class... V>
+constexpr auto updated(V... values) {
+  return std::tuple(values...);
+}
+
+template <class F>
+concept NeedsSums = requires {
+  F::kTensorNumbers;
+};
+
+template <class F>
+constexpr int state_count() {
+  return static_cast<int>(F::kStates.size());
+}
+template <class F>
+constexpr int number_count() {
+  return static_cast<int>(F::kNumbers.size());
+}
+// `decays`, and those of a step.
+template <class F>
+constexpr int flag_count() {
+  return 1 + static_cast<int>(F::kFlags.size());
+}
+template <class F>
+constexpr int tensor_number_count() {
+  if constexpr (NeedsSums<F>)
+    return static_cast<int>(F::kTensorNumbers.size());
+  else
+    return 0;
+}
+
+// Where an element's parts stand among the operands of its terms.
+template <class F>
+struct Places {
+  static constexpr int kP = 0, kG = 1, kStates = 2, kNumbers = kStates + state_count<F>(),
+                       kTensor = kNumbers + number_count<F>(),
+                       kCount = kTensor + tensor_number_count<F>();
+};
+
+// The element of terms.
+template <class F>
+constexpr auto element_of_terms() {
+  using P = Places<F>;
+  return Element{scalar::Var<P::kP>(),
+                 scalar::Var<P::kG>(),
+                 scalar::vars<P::kStates, state_count<F>()>(),
+                 scalar::vars<P::kNumbers, number_count<F>()>(),
+                 scalar::flags<flag_count<F>()>(),
+                 scalar::vars<P::kTensor, tensor_number_count<F>()>()};
+}
+
+// How many sums a formula needs of each tensor.
+template <class F>
+constexpr int sum_count() {
+  if constexpr (NeedsSums<F>)
+    return std::tuple_size_v<decltype(F::squares(element_of_terms<F>()))>;
+  else
+    return 0;
+}
+
+}  // namespace aloft::optim

@@ -1,0 +1,110 @@
+// An optimizer as others see it: a record that says everything of it. catalog.inc lists them; the
+// op that updates parameters, its kernel, recipes and their help follow from the record.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "optim/formula.h"
+#include "optim/spec.h"
+#include "types/attrs.h"
+#include "types/setting.h"
+
+namespace aloft::optim {
+
+// More than any formula has.
+inline constexpr int kMostStates = 4, kMostNumbers = 16, kMostFlags = 4, kMostSums = 4;
+
+// numbers() and flags() of a step.
+struct StepNumbers {
+  std::array<double, kMostNumbers> number = {};
+  std::array<bool, kMostFlags> flag = {};  // from 1 on; 0 is `decays`, a tensor's
+};
+using TensorNumbers = std::array<double, kMostNumbers>;
+
+// One element in double: changed by a step.
+struct ElementValues {
+  double value = 0, gradient = 0;
+  std::array<double, kMostStates> state = {};
+};
+
+// A formula with its options: what the calls of its op compute.
+class BoundFormula {
+ public:
+  virtual ~BoundFormula() = default;
+  virtual StepNumbers numbers(const UpdateStep& step) const = 0;
+  // From the sums of one tensor.
+  virtual TensorNumbers tensor_numbers(std::span<const double> sums) const = 0;
+  // The meaning, in double.
+  virtual void step(ElementValues& e, const StepNumbers& numbers, const TensorNumbers& tensor,
+                    bool decays) const = 0;
+  // What one element adds to the sums of its tensor, before it is squared.
+  virtual std::array<double, kMostSums> summed(const ElementValues& e, const StepNumbers& numbers,
+                                               bool decays) const = 0;
+};
+
+// What a formula is, without its options' values.
+struct FormulaRecord {
+  std::vector<std::string_view> states;
+  int sums = 0;                                                  // of each tensor; 0: it needs none
+  Attrs options;                                                 // its options with their defaults
+  std::vector<std::pair<std::string, std::string>> option_docs;  // of each: key, meaning
+  std::vector<std::string> text;  // "exp_avg' = ...", a line a result, from the formula itself
+  std::vector<std::string_view> squares;  // names of what is squared and summed
+  int operations = 0;                     // of an element
+  std::function<std::unique_ptr<const BoundFormula>(const Attrs&)> bind;
+  std::vector<Attrs> samples;  // options that its op and its kernel are tested with
+};
+
+// A key of recipes: optimizer.<key>.
+struct OptimizerSetting : Setting {
+  std::string_view resumed;  // what another value means for a run that goes on
+};
+
+// A number of a rule, by the name of its option, and where it must lie.
+struct RuleNumber {
+  enum class Range : std::uint8_t { Finite, FromZero, BelowOne };  // all: finite, in fp32 too
+  std::string_view name;
+  double value = 0;
+  Range range = Range::FromZero;  // BelowOne: from 0 too
+};
+
+struct OptimizerKind {
+  std::string_view name;     // "adamw": its name in recipes; adamw_update is its op
+  std::string_view meaning;  // one line, with the source
+  double usual_lr = 1e-3;    // what a program begins with, and a recipe
+  std::vector<OptimizerSetting> settings;
+  FormulaRecord formula;
+  // The rule of a recipe's values: another kind's where they say so (sgd with a momentum). What
+  // does not fit together is UserError E0806, and said by misfit().
+  std::function<UpdateRule(const SettingValues&)> rule;
+  std::function<std::optional<OptionMisfit>(const SettingValues&)> misfit;
+  // Numbers of a rule of this kind.
+  std::function<std::vector<RuleNumber>(const Attrs&)> numbers;
+
+  const OptimizerSetting* find(std::string_view key) const;  // null where there is none
+};
+
+// Every kind, in the order of the catalogue.
+const std::vector<OptimizerKind>& optimizer_kinds();
+// Null where there is none of the name.
+const OptimizerKind* find_optimizer_kind(std::string_view name);
+// InternalError where there is none.
+const OptimizerKind& optimizer_kind(std::string_view name);
+
+// Every key of every kind, once: as the first kind that has it says it.
+std::vector<OptimizerSetting> all_optimizer_settings();
+// Names of the kinds that have a key.
+std::vector<std::string_view> kinds_with(std::string_view key);
+// Values of all keys: what a recipe of this kind begins with, and of keys that it does not have
+// what the first kind that has them begins with.
+SettingValues usual_settings(const OptimizerKind& kind);
+
+}  // namespace aloft::optim

@@ -1,0 +1,272 @@
+// Inside: makes the record of an optimizer from its struct. Each pair of this folder uses it once.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "optim/kind.h"
+#include "scalar/term_text.h"
+
+namespace aloft::optim {
+
+// The formula of the options O: O itself, or what it names.
+template <class O>
+struct FormulaOf {
+  using type = O;
+};
+template <class O>
+requires requires { typename O::Formula; }
+struct FormulaOf<O> {
+  using type = typename O::Formula;
+};
+
+// Its options' values as attributes, and back: those that `attrs` does not name keep the struct's.
+template <class F>
+Attrs attrs_of(const F& formula) {
+  Attrs out;
+  std::apply([&](const auto&... f) { (out.set(f.key, AttrValue(formula.*(f.member))), ...); },
+             F::fields());
+  return out;
+}
+template <class F>
+F formula_of(const Attrs& attrs) {
+  F formula;
+  const auto take = [&](const auto& f) {
+    using T = std::remove_cvref_t<decltype(formula.*(f.member))>;
+    if (const AttrValue* v = attrs.find(f.key)) formula.*(f.member) = std::get<T>(*v);
+  };
+  std::apply([&](const auto&... f) { (take(f), ...); }, F::fields());
+  return formula;
+}
+
+template <class F>
+class FormulaIn : public BoundFormula {
+ public:
+  explicit FormulaIn(const F& formula) : formula_(formula) {}
+
+  StepNumbers numbers(const UpdateStep& step) const override {
+    StepNumbers n;
+    std::ranges::copy(formula_.numbers(step), n.number.begin());
+    std::ranges::copy(formula_.flags(step), n.flag.begin() + 1);
+    return n;
+  }
+  TensorNumbers tensor_numbers(std::span<const double> sums) const override {
+    TensorNumbers n = {};
+    if constexpr (NeedsSums<F>) {
+      std::array<double, sum_count<F>()> own;
+      std::copy_n(sums.begin(), own.size(), own.begin());
+      std::ranges::copy(formula_.tensor_numbers(own), n.begin());
+    }
+    return n;
+  }
+  void step(ElementValues& e, const StepNumbers& numbers, const TensorNumbers& tensor,
+            bool decays) const override {
+    const auto out = F::step(element(e, numbers, tensor, decays));
+    e.value = std::get<0>(out);
+    [&]<std::size_t... i>(std::index_sequence<i...>) { ((e.state[i] = std::get<i + 1>(out)), ...); }
+    (std::make_index_sequence<state_count<F>()>());
+  }
+  std::array<double, kMostSums> summed(const ElementValues& e, const StepNumbers& numbers,
+                                       bool decays) const override {
+    std::array<double, kMostSums> out = {};
+    if constexpr (NeedsSums<F>)
+      std::apply([&](auto... v) { std::ranges::copy(std::array{v...}, out.begin()); },
+                 F::squares(element(e, numbers, {}, decays)));
+    return out;
+  }
+
+ private:
+  static auto element(const ElementValues& e, const StepNumbers& numbers,
+                      const TensorNumbers& tensor, bool decays) {
+    std::array<double, state_count<F>()> states;
+    std::array<double, number_count<F>()> number;
+    std::array<bool, flag_count<F>()> flags;
+    std::array<double, tensor_number_count<F>()> of_tensor;
+    std::copy_n(e.state.begin(), states.size(), states.begin());
+    std::copy_n(numbers.number.begin(), number.size(), number.begin());
+    std::copy_n(numbers.flag.begin(), flags.size(), flags.begin());
+    flags[0] = decays;
+    std::copy_n(tensor.begin(), of_tensor.size(), of_tensor.begin());
+    return Element{e.value, e.gradient, states, number, flags, of_tensor};
+  }
+
+  F formula_;
+};
+
+// The texts of a term's operations, each once: what is computed.
+template <class T>
+void add_operations(const T&, const scalar::TermNames&, std::set<std::string>&) {}
+template <scalar::TermOp op, class... In>
+void add_operations(const scalar::Apply<op, In...>& term, const scalar::TermNames& names,
+                    std::set<std::string>& seen) {
+  seen.insert(text_of(term, names));
+  std::apply([&](const auto&... in) { (add_operations(in, names, seen), ...); }, term.in);
+}
+
+template <class F>
+scalar::TermNames names_of() {
+  scalar::TermNames names;
+  names.vars = {"p", "g"};
+  names.vars.insert(names.vars.end(), F::kStates.begin(), F::kStates.end());
+  names.vars.insert(names.vars.end(), F::kNumbers.begin(), F::kNumbers.end());
+  if constexpr (NeedsSums<F>)
+    names.vars.insert(names.vars.end(), F::kTensorNumbers.begin(), F::kTensorNumbers.end());
+  names.flags = {"decays"};
+  names.flags.insert(names.flags.end(), F::kFlags.begin(), F::kFlags.end());
+  return names;
+}
+
+// The states first, then what is squared: the parameter's new value is written with their names. A
+// new value is primed.
+template <class F>
+void add_text(FormulaRecord& record) {
+  const auto out = F::step(element_of_terms<F>());
+  const scalar::TermNames plain = names_of<F>();
+  scalar::TermNames names = plain;
+  std::set<std::string> operations;
+  const auto say = [&](const std::string& what, const auto& term) {
+    record.text.push_back(what + " = " + text_of(term, names));
+    names.known.emplace_back(text_of(term, plain), what);
+    add_operations(term, plain, operations);
+  };
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (say(std::string(F::kStates[i]) + "'", std::get<i + 1>(out)), ...);
+  }
+  (std::make_index_sequence<state_count<F>()>());
+  if constexpr (NeedsSums<F>) {
+    const auto squares = F::squares(element_of_terms<F>());
+    const auto name = [&]<class T>(std::string_view what, const T& term) {
+      if constexpr (!std::is_same_v<T, scalar::Var<Places<F>::kP>>) say(std::string(what), term);
+      record.squares.push_back(what);
+    };
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      (name(F::kSquares[i], std::get<i>(squares)), ...);
+    }
+    (std::make_index_sequence<sum_count<F>()>());
+  }
+  say("p'", std::get<0>(out));
+  record.operations = static_cast<int>(operations.size());
+}
+
+template <class F>
+FormulaRecord formula_record(const std::vector<F>& samples) {
+  static_assert(state_count<F>() <= kMostStates && number_count<F>() <= kMostNumbers &&
+                flag_count<F>() <= kMostFlags && sum_count<F>() <= kMostSums &&
+                tensor_number_count<F>() <= kMostNumbers);
+  FormulaRecord r;
+  r.states.assign(F::kStates.begin(), F::kStates.end());
+  r.sums = sum_count<F>();
+  r.options = attrs_of(F());
+  std::apply([&](const auto&... f) { (r.option_docs.emplace_back(f.key, f.meaning), ...); },
+             F::fields());
+  add_text<F>(r);
+  r.bind = [](const Attrs& attrs) -> std::unique_ptr<const BoundFormula> {
+    return std::make_unique<FormulaIn<F>>(formula_of<F>(attrs));
+  };
+  for (const F& f : samples) r.samples.push_back(attrs_of(f));
+  return r;
+}
+
+// The settings of O: options that name a list are its elements.
+template <class O>
+std::vector<OptimizerSetting> settings_of() {
+  std::vector<OptimizerSetting> out;
+  const O first;
+  const auto add = [&](const auto& f) {
+    const auto value = first.*(f.member);
+    const auto known = std::ranges::find(out, f.list, &OptimizerSetting::key);
+    if (f.list.empty())
+      out.push_back({{f.key, value, f.limits, f.meaning}, f.resumed});
+    else if (known == out.end())
+      out.push_back({{f.list, std::vector<double>{static_cast<double>(value)}, f.limits, f.meaning},
+                     f.resumed});
+    else
+      std::get<std::vector<double>>(known->fallback).push_back(static_cast<double>(value));
+  };
+  std::apply([&](const auto&... f) { (add(f), ...); }, O::fields());
+  return out;
+}
+
+// What `values` say; the rest is as the struct has it.
+template <class O>
+O options_of(const SettingValues& values) {
+  O options;
+  std::vector<std::string_view> lists;  // of the options before
+  const auto take = [&](const auto& f) {
+    using T = std::remove_cvref_t<decltype(options.*(f.member))>;
+    const auto place = static_cast<std::size_t>(std::ranges::count(lists, f.list));
+    lists.push_back(f.list);
+    const auto it = values.find(f.list.empty() ? f.key : f.list);
+    if (it == values.end()) return;
+    if (f.list.empty())
+      options.*(f.member) = std::get<T>(it->second);
+    else if constexpr (std::is_same_v<T, double>)
+      options.*(f.member) = std::get<std::vector<double>>(it->second).at(place);
+  };
+  std::apply([&](const auto&... f) { (take(f), ...); }, O::fields());
+  return options;
+}
+
+template <class F>
+std::vector<RuleNumber> numbers_of(const Attrs& attrs) {
+  using enum RuleNumber::Range;
+  std::vector<RuleNumber> out;
+  const F formula = formula_of<F>(attrs);
+  const auto add = [&](const auto& f) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(formula.*(f.member))>, double>)
+      out.push_back({f.key, formula.*(f.member),
+                     f.limits.is_below      ? BelowOne
+                     : f.limits.has_range() ? FromZero
+                                            : Finite});
+  };
+  std::apply([&](const auto&... f) { (add(f), ...); }, F::fields());
+  return out;
+}
+
+// The record of the options O. `samples`: options of its formula that its op and its kernel are
+// tested with.
+template <class O>
+OptimizerKind kind_of(std::string_view name, std::string_view meaning,
+                      const std::vector<typename FormulaOf<O>::type>& samples) {
+  using F = typename FormulaOf<O>::type;
+  OptimizerKind k;
+  k.name = name;
+  k.meaning = meaning;
+  k.usual_lr = O().lr;
+  k.settings = settings_of<O>();
+  k.formula = formula_record<F>(samples);
+  k.rule = [](const SettingValues& values) { return options_of<O>(values).rule(); };
+  k.misfit = [](const SettingValues& values) -> std::optional<OptionMisfit> {
+    if constexpr (requires(const O& o) { o.misfit(); }) return options_of<O>(values).misfit();
+    return std::nullopt;
+  };
+  k.numbers = numbers_of<F>;
+  return k;
+}
+
+// The rule of a formula, of the kind of this name.
+template <class F>
+UpdateRule rule_of(std::string_view kind, const F& formula) {
+  return {&optimizer_kind(kind), attrs_of(formula)};
+}
+
+// What every struct of options says beside its formula's.
+template <class O>
+OptimizerSpec spec_of(const O& o) {
+  return {.rule = o.rule(),
+          .lr = o.lr,
+          .weight_decay = o.weight_decay,
+          .clip_norm = o.clip_norm,
+          .schedule = o.schedule,
+          .decay = o.decay,
+          .groups = o.groups,
+          .master = o.master,
+          .states = o.states,
+          .update = o.update};
+}
+
+}  // namespace aloft::optim

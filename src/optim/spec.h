@@ -1,0 +1,48 @@
+// What an optimizer is made from: the formula of its update, and what holds beside it.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "optim/options.h"
+#include "scalar/schedule.h"
+#include "types/attrs.h"
+
+namespace aloft {
+
+namespace optim {
+struct OptimizerKind;  // optim/kind.h
+}
+
+// Inside: one formula with its numbers.
+struct UpdateRule {
+  const optim::OptimizerKind* kind = nullptr;  // of optim/catalog.inc; null: there is none
+  Attrs options;                               // the formula's own, as its op takes them
+
+  explicit operator bool() const { return kind != nullptr; }
+  std::string_view name() const;  // "adamw"; "" where there is none
+  // Names of the states kept of each parameter, such as {"exp_avg", "exp_avg_sq"}.
+  std::vector<std::string_view> states() const;
+};
+
+// What an optimizer is made from. optim::Adam, AdamW, Lamb, Lion, Momentum and Sgd turn into one; a
+// program seldom writes it out.
+struct OptimizerSpec {
+  UpdateRule rule;                // the formula; UserError E0819 where there is none
+  double lr = 1e-3;               // base rate, times the schedule's factor
+  double weight_decay = 0;        // what it does is the rule's: L2, or decoupled
+  double clip_norm = 0;           // largest global L2 norm of the gradients; 0: no clipping
+  scalar::ScheduleRule schedule;  // of the rate, over the updates applied; constant
+  Decay decay = {};               // which parameters weight_decay holds for; all
+  // The first group with a pattern that matches takes a parameter.
+  std::vector<ParameterGroup> groups = {};
+  // How the fp32 master of a low weight is kept: F32, a tensor of its own, or Split, beside a bf16
+  // weight under O2. Training has the same bits either way.
+  StateFormat master = StateFormat::F32;
+  // How the rule's states are kept: F32, or BF16: half the memory, each rounded once a step.
+  StateFormat states = StateFormat::F32;
+  UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
+};
+
+}  // namespace aloft

@@ -1,0 +1,35 @@
+// [optimizer]: what it begins with, and what it means for the library.
+#include "recipe/recipe.h"
+
+namespace aloft {
+
+OptimizerSection::OptimizerSection() { begin_with(optim::optimizer_kinds().front()); }
+
+void OptimizerSection::begin_with(const optim::OptimizerKind& other) {
+  kind = other.name;
+  lr = other.usual_lr;
+  options = optim::usual_settings(other);
+}
+
+UpdateRule optimizer_rule(const OptimizerSection& o) {
+  const optim::OptimizerKind* kind = optim::find_optimizer_kind(o.kind);
+  return kind && !kind->misfit(o.options) ? kind->rule(o.options) : UpdateRule();
+}
+
+OptimizerSpec optimizer_spec(const Recipe& r) {
+  const OptimizerSection& o = r.optimizer;
+  OptimizerSpec spec;
+  spec.rule = optimizer_rule(o);
+  spec.lr = o.lr;
+  spec.weight_decay = o.weight_decay;
+  spec.clip_norm = o.clip_norm;
+  spec.schedule = schedule_rule(r);
+  spec.decay = {.norms = false, .without = o.no_decay};
+  spec.groups = o.groups;
+  spec.update = o.update == "early" ? UpdateTime::Early : UpdateTime::Late;
+  spec.master = state_format_named(o.master).value_or(StateFormat::F32);
+  spec.states = state_format_named(o.states).value_or(StateFormat::F32);
+  return spec;
+}
+
+}  // namespace aloft
