@@ -7,12 +7,10 @@
 
 #include <cmath>
 #include <numbers>
-#include <type_traits>
+
+#include "scalar/terms.h"
 
 namespace aloft::scalar {
-
-template <class T>
-concept Real = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 template <Real T>
 inline constexpr T kInvSqrt2 = std::numbers::sqrt2_v<T> / T(2);
@@ -189,11 +187,6 @@ template <Real T>
 T d_softsign(T x) {
   const T d = T(1) + std::abs(x);
   return T(1) / (d * d);
-}
-// -1, 0, 1; +0 of -0, and NaN stays NaN.
-template <Real T>
-T sign(T x) {
-  return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x;
 }
 
 }  // namespace aloft::scalar
