@@ -172,9 +172,9 @@ std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
 
 std::vector<Kernel> embedding_kernels() {
   return {{"cpu.embedding", "embedding", always, prepare_as<Embedding>},
-          {"cpu.embedding_grad", "embedding_grad", accepts_grad, prepare<EmbeddingGrad<false>>},
+          {"cpu.embedding_grad", "embedding_grad", accepts_grad, prepare_as<EmbeddingGrad<false>>},
           {"cpu.embedding_grad_add", "embedding_grad_add", accepts_grad,
-           prepare<EmbeddingGrad<true>>, in_place}};
+           prepare_as<EmbeddingGrad<true>>, in_place}};
 }
 
 }  // namespace aloft::cpu
