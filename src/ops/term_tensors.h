@@ -2,8 +2,11 @@
 // scalar/, to the body of its op, from which the derivative of that follows.
 #pragma once
 
+#include <algorithm>
 #include <numbers>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "ops/activation.h"
 #include "ops/binary.h"
@@ -21,6 +24,19 @@ namespace aloft {
 class TermTensors {
  public:
   explicit TermTensors(std::span<const Tensor> vars) : vars_(vars) {}
+
+  template <class Tag>
+  Tensor of(scalar::Bound<Tag>) const {
+    return std::find_if(bound_.begin(), bound_.end(),
+                        [](const auto& part) { return part.first == &scalar::kTagAddress<Tag>; })
+        ->second;
+  }
+  template <class Tag, class Part, class Body>
+  Tensor of(const scalar::Let<Tag, Part, Body>& let) const {
+    TermTensors inner = *this;
+    inner.bound_.emplace_back(&scalar::kTagAddress<Tag>, of(let.part));
+    return inner.of(let.body);
+  }
 
   template <int i>
   Tensor of(scalar::Var<i>) const {
@@ -106,6 +122,7 @@ class TermTensors {
  private:
   Tensor constant(double value) const { return scalar_like(vars_[0], value); }
   std::span<const Tensor> vars_;
+  std::vector<std::pair<const void*, Tensor>> bound_;  // parts by their tags' addresses
 };
 
 }  // namespace aloft

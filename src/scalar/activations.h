@@ -118,9 +118,10 @@ constexpr auto d_silu(X x) {
 template <class X>
 constexpr auto tanh_of_softplus(X x) {
   const auto most = number<X>(20);
-  const auto e = exp(where(x > most, most, x));
-  const auto n = e * (e + number<X>(2));
-  return quotient(n, n + number<X>(2));
+  return let(exp(where(x > most, most, x)), [](auto e) {
+    const auto n = e * (e + number<X>(2));
+    return quotient(n, n + number<X>(2));
+  });
 }
 // x tanh(softplus(x)); Misra 2019.
 template <class X>
@@ -129,8 +130,8 @@ constexpr auto mish(X x) {
 }
 template <class X>
 constexpr auto d_mish(X x) {
-  const auto t = tanh_of_softplus(x);
-  return mul_add(x, mul_add(-t, t, number<X>(1)) * sigmoid(x), t);
+  return let(tanh_of_softplus(x),
+             [x](auto t) { return mul_add(x, mul_add(-t, t, number<X>(1)) * sigmoid(x), t); });
 }
 
 // NaN stays NaN, and at NaN the derivative is 1: a cotangent that is NaN goes on. At 0 it is 0.

@@ -17,6 +17,8 @@ struct TermNames {
   std::vector<std::string_view> vars, flags;
   // Texts of whole terms that have a name: where such a term is a part of another, its name stands.
   std::vector<std::pair<std::string, std::string>> known = {};
+  // Inside: the texts of parts that are bound, by their tags' addresses.
+  std::vector<std::pair<const void*, std::string>> bound = {};
 };
 
 template <IsTerm T>
@@ -115,6 +117,18 @@ struct TermWriter {
     char text[32];
     const auto end = std::to_chars(text, text + sizeof text, c.value).ptr;
     return {text, end};
+  }
+  template <class Tag>
+  std::string write(Bound<Tag>, int outer) const {
+    for (const auto& [tag, text] : names.bound)
+      if (tag == &kTagAddress<Tag>) return outer > 0 ? "(" + text + ")" : text;
+    return "?";
+  }
+  template <class Tag, class Part, class Body>
+  std::string write(const Let<Tag, Part, Body>& let, int outer) const {
+    TermNames inner = names;
+    inner.bound.emplace_back(&kTagAddress<Tag>, text_of(let.part, names));
+    return text_of(let.body, inner, outer);
   }
   template <TermOp op, class A>
   std::string write(const Apply<op, A>& a, int) const {

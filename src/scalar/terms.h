@@ -109,6 +109,20 @@ struct Named : Term {
   constexpr Named(Formula f, In i) : formula(f), in(i) {}
 };
 
+// A part that a formula uses more than once, and what stands for it within the body. Tag is a type
+// of this place alone.
+template <class Tag>
+struct Bound : Term {};
+template <class Tag, class Part, class Body>
+struct Let : Term {
+  Part part;
+  Body body;
+  constexpr Let(Part p, Body b) : part(p), body(b) {}
+};
+// What tells the tags of a term apart where they are no types any more.
+template <class Tag>
+inline constexpr char kTagAddress = 0;
+
 template <IsTerm A>
 constexpr A as_term(A a) {
   return a;
@@ -188,6 +202,17 @@ constexpr N named(N value, N) {
 template <FormulaName kName, IsTerm F, IsTerm N>
 constexpr Named<kName, F, N> named(F formula, N x) {
   return {formula, x};
+}
+
+// formula(part), in which walkers of terms compute the part once.
+template <Real N, class Formula>
+constexpr auto let(N part, Formula formula) {
+  return formula(part);
+}
+template <IsTerm N, class Formula>
+constexpr auto let(N part, Formula formula) {
+  const auto body = formula(Bound<Formula>());
+  return Let<Formula, N, std::remove_const_t<decltype(body)>>(part, body);
 }
 
 template <Real N>

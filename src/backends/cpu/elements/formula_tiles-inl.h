@@ -20,26 +20,38 @@ HWY_INLINE FloatV as_floats(hn::Mask<Floats> is) {
   return hn::IfThenElseZero(is, hn::Set(Floats(), 1.0f));
 }
 
-// As number_tile of formula_tiles.h; kIn is 1 or 2, kNumbers at most 2.
-template <class T, int kIn, int kNumbers, class Formula>
-void formula_tile(const T* const* in, T* out, std::int64_t n, [[maybe_unused]] const double* p) {
-  constexpr int kVars = kIn + kNumbers;
-  TermValues<kVars> numbers;
-  for (int k = 0; k < kNumbers; ++k) numbers.var[kIn + k] = constant(static_cast<float>(p[k]));
-  if constexpr (kIn == 1) {
-    map(in[0], out, n, [numbers](FloatV x) HWY_ATTR -> FloatV {
-      TermValues<kVars> values = numbers;
-      values.var[0] = x;
-      return as_floats(value_of(std::apply(Formula(), scalar::vars<0, kVars>()), values));
-    });
-  } else {
-    map(in[0], in[1], out, n, [numbers](FloatV x, FloatV y) HWY_ATTR -> FloatV {
-      TermValues<kVars> values = numbers;
-      values.var[0] = x;
-      values.var[1] = y;
-      return as_floats(value_of(std::apply(Formula(), scalar::vars<0, kVars>()), values));
-    });
+// A formula as a function of vectors: of kIn operands and kNumbers of the op's numbers.
+template <int kIn, int kNumbers, class Formula>
+struct FormulaOfVectors {
+  // Its constants are known when it is compiled, so that equal parts are computed once.
+  static constexpr auto kTerm = std::apply(Formula(), scalar::vars<0, kIn + kNumbers>());
+  TermValues<kIn + kNumbers> values;
+
+  HWY_INLINE explicit FormulaOfVectors([[maybe_unused]] const double* numbers) {
+    for (int k = 0; k < kNumbers; ++k)
+      values.var[kIn + k] = constant(static_cast<float>(numbers[k]));
   }
+  HWY_INLINE FloatV operator()(FloatV x) const {
+    TermValues<kIn + kNumbers> all = values;
+    all.var[0] = x;
+    return as_floats(value_of(kTerm, all));
+  }
+  HWY_INLINE FloatV operator()(FloatV x, FloatV y) const {
+    TermValues<kIn + kNumbers> all = values;
+    all.var[0] = x;
+    all.var[1] = y;
+    return as_floats(value_of(kTerm, all));
+  }
+};
+
+// As number_tile of formula_tiles.h; kIn is 1 or 2.
+template <class T, int kIn, int kNumbers, class Formula>
+void formula_tile(const T* const* in, T* out, std::int64_t n, const double* numbers) {
+  const FormulaOfVectors<kIn, kNumbers, Formula> f(numbers);
+  if constexpr (kIn == 1)
+    map(in[0], out, n, f);
+  else
+    map(in[0], in[1], out, n, f);
 }
 
 template <int kIn, int kNumbers = 0, class Formula>

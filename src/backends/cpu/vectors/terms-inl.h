@@ -20,6 +20,13 @@ struct TermValues {
   bool flag[kFlags > 0 ? kFlags : 1] = {};
 };
 
+// And what a part that is bound stands for.
+template <class Tag, class Outer>
+struct BoundValues {
+  const Outer& outer;
+  FloatV bound;
+};
+
 template <class Values, int i>
 HWY_INLINE FloatV value_of(scalar::Var<i>, const Values& values) {
   return values.var[i];
@@ -27,6 +34,27 @@ HWY_INLINE FloatV value_of(scalar::Var<i>, const Values& values) {
 template <class Values, int i>
 HWY_INLINE bool value_of(scalar::Flag<i>, const Values& values) {
   return values.flag[i];
+}
+template <class Tag, class Outer, int i>
+HWY_INLINE FloatV value_of(scalar::Var<i> var, const BoundValues<Tag, Outer>& values) {
+  return value_of(var, values.outer);
+}
+template <class Tag, class Outer, int i>
+HWY_INLINE bool value_of(scalar::Flag<i> flag, const BoundValues<Tag, Outer>& values) {
+  return value_of(flag, values.outer);
+}
+template <class Tag, class Outer>
+HWY_INLINE FloatV value_of(scalar::Bound<Tag>, const BoundValues<Tag, Outer>& values) {
+  return values.bound;
+}
+template <class Tag, class Other, class Outer>
+HWY_INLINE FloatV value_of(scalar::Bound<Tag> part, const BoundValues<Other, Outer>& values) {
+  return value_of(part, values.outer);
+}
+template <class Values, class Tag, class Part, class Body>
+HWY_INLINE FloatV value_of(const scalar::Let<Tag, Part, Body>& let, const Values& values) {
+  const BoundValues<Tag, Values> inner{values, value_of(let.part, values)};
+  return value_of(let.body, inner);
 }
 template <class Values>
 HWY_INLINE FloatV value_of(scalar::Zero, const Values&) {
@@ -109,15 +137,17 @@ HWY_INLINE auto value_of(const scalar::Apply<op, A, B>& term, const Values& valu
 template <class Values, class A, class B, class C>
 HWY_INLINE FloatV value_of(const scalar::Apply<scalar::TermOp::MulAdd, A, B, C>& term,
                            const Values& values) {
-  return hn::MulAdd(value_of(std::get<0>(term.in), values), value_of(std::get<1>(term.in), values),
-                    value_of(std::get<2>(term.in), values));
+  const FloatV a = value_of(std::get<0>(term.in), values),
+               b = value_of(std::get<1>(term.in), values);
+  return hn::MulAdd(a, b, value_of(std::get<2>(term.in), values));
 }
 template <class Values, class A, class B, class C>
 HWY_INLINE FloatV value_of(
     const scalar::Apply<scalar::TermOp::MulAdd, scalar::Apply<scalar::TermOp::Neg, A>, B, C>& t,
     const Values& values) {
-  return hn::NegMulAdd(value_of(std::get<0>(std::get<0>(t.in).in), values),
-                       value_of(std::get<1>(t.in), values), value_of(std::get<2>(t.in), values));
+  const FloatV a = value_of(std::get<0>(std::get<0>(t.in).in), values),
+               b = value_of(std::get<1>(t.in), values);
+  return hn::NegMulAdd(a, b, value_of(std::get<2>(t.in), values));
 }
 
 template <class Values, class C, class A, class B>
