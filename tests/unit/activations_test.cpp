@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <numbers>
+
+#include "scalar/term_text.h"
 
 namespace aloft::scalar {
 namespace {
@@ -50,6 +54,22 @@ TEST(Activations, FloatAgreesWithDouble) {
       EXPECT_NEAR(row.f32(x), y, 2e-6 * std::abs(y) * std::max(1.0, 0.5 * x * x) + 1e-30)
           << row.name << " at " << x;
     }
+}
+
+TEST(Activations, AreReadAsText) {
+  const TermNames names{{"x", "alpha"}, {}};
+  const Var<0> x;
+  EXPECT_EQ(text_of(hard_swish(x), names), "x * hard_sigmoid(x)");
+  EXPECT_EQ(text_of(d_gelu(x), names), "x * 0.39894228040143265 * bell(x) + Phi(x)");
+  EXPECT_EQ(text_of(d_elu(x, Var<1>()), names), "(x > 0 ? 1 : exp((x > 0 ? 0 : x)) * alpha)");
+  EXPECT_EQ(text_of(d_silu(x), names), "x * slope_of_sigmoid(x) + sigmoid(x)");
+}
+
+TEST(Activations, AtNanDerivativesOfBoundsAreZero) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(d_relu(nan), 1.0);
+  EXPECT_EQ(d_relu6(nan), 0.0);
+  EXPECT_EQ(d_hard_sigmoid(nan), 0.0);
 }
 
 TEST(Activations, NanStaysNan) {
