@@ -1,15 +1,13 @@
 #include "ops/activation.h"
 
-#include <numbers>
+#include <span>
 
 #include "ops/binary.h"
 #include "ops/cast.h"
-#include "ops/compare.h"
 #include "ops/op.h"
 #include "ops/statistics.h"
-#include "ops/unary.h"
-#include "ops/where.h"
-#include "scalar/math.h"
+#include "ops/term_tensors.h"
+#include "scalar/activations.h"
 
 namespace aloft {
 namespace {
@@ -23,98 +21,46 @@ struct Row {
   Numeric numeric;
   double flops;
   double (*eval)(double x, double alpha);
-  Tensor (*derivative)(T x, double alpha);  // the body of NAME_grad, but for the factor dy
+  Tensor (*derivative)(T in, double slope);  // the body of NAME_grad, but for the factor dy
   const char* onnx;
   double alpha = 1;  // default of rows that have the attribute
   bool has_alpha = false;
 };
 
-// `inside` where lo < x < hi, else 0.
-Tensor between(T x, double lo, double hi, T inside) {
-  const Tensor above = where(greater(x, scalar_like(x, lo)), inside, scalar_like(x, 0));
-  return where(less(x, scalar_like(x, hi)), above, scalar_like(x, 0));
-}
-Tensor constant(T like, double value) { return scalar_like(like, value); }
-// `above` for x > 0, `below` elsewhere: at the kink at 0 the slope is the left one, as PyTorch's
-// is.
-Tensor by_sign(T x, T below, T above) { return where(greater(x, constant(x, 0)), above, below); }
-// exp(x) for x < 0; bounded elsewhere, so that the branch not taken stays finite.
-Tensor exp_below(T x) { return exp(minimum(x, constant(x, 0))); }
-
-// Slopes are made in x's type, their constants too.
-Tensor d_gelu(T x, double) {
-  const Tensor below = (erf(x * constant(x, std::numbers::sqrt2 / 2)) + 1) * 0.5;
-  const Tensor scale = constant(x, std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-  const Tensor density = exp(square(x) * -0.5) * scale;
-  return below + x * density;
-}
-Tensor d_gelu_tanh(T x, double) {
-  const Tensor k = constant(x, 2 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
-  const Tensor x2 = square(x);
-  const Tensor s = sigmoid(x * (x2 * constant(x, 0.044715) + 1) * k);
-  return s + x * s * (1 - s) * (x2 * constant(x, 3 * 0.044715) + 1) * k;
-}
-Tensor d_silu(T x, double) {
-  const Tensor s = sigmoid(x);
-  return s + x * s * (1 - s);
-}
-Tensor d_mish(T x, double) {
-  const Tensor t = tanh(softplus(x));
-  return t + x * (1 - square(t)) * sigmoid(x);
-}
+// The formula `name` in double, and its derivative as the ops of a graph.
+#define ALOFT_FORMULA(name, ...)                                                     \
+  [](double x, [[maybe_unused]] double alpha) { return scalar::name(__VA_ARGS__); }, \
+      [](T in, [[maybe_unused]] double slope) {                                      \
+        const scalar::Var<0> x;                                                      \
+        [[maybe_unused]] const scalar::Constant alpha(slope);                        \
+        return TermTensors(std::span(&in, 1)).of(scalar::d_##name(__VA_ARGS__));     \
+      }
 
 const Row kRows[] = {
-    {"relu", "max(x, 0); its gradient at 0 is 0", Numeric::Follow, 1,
-     [](double x, double) { return scalar::relu(x); },
-     [](T x, double) {  // of NaN it is 1: a gradient that is NaN goes on
-       return where(less_equal(x, constant(x, 0)), constant(x, 0), constant(x, 1));
-     },
+    {"relu", "max(x, 0); its gradient at 0 is 0", Numeric::Follow, 1, ALOFT_FORMULA(relu, x),
      "Relu"},
-    {"relu6", "min(max(x, 0), 6)", Numeric::Follow, 2,
-     [](double x, double) { return scalar::relu6(x); },
-     [](T x, double) { return between(x, 0, 6, constant(x, 1)); }, ""},
+    {"relu6", "min(max(x, 0), 6)", Numeric::Follow, 2, ALOFT_FORMULA(relu6, x), ""},
     {"gelu", "x Phi(x), Phi the normal distribution function", Numeric::Follow, 20,
-     [](double x, double) { return scalar::gelu(x); }, d_gelu, ""},
+     ALOFT_FORMULA(gelu, x), ""},
     {"gelu_tanh", "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))", Numeric::Follow, 15,
-     [](double x, double) { return scalar::gelu_tanh(x); }, d_gelu_tanh, ""},
-    {"silu", "x sigmoid(x)", Numeric::Follow, 12, [](double x, double) { return scalar::silu(x); },
-     d_silu, ""},
-    {"sigmoid", "1 / (1 + exp(-x))", Numeric::Follow, 11,
-     [](double x, double) { return scalar::sigmoid(x); },
-     [](T x, double) { return sigmoid(x) * sigmoid(-x); }, "Sigmoid"},
-    {"log_sigmoid", "log(sigmoid(x))", Numeric::Widen, 20,
-     [](double x, double) { return scalar::log_sigmoid(x); },
-     [](T x, double) { return sigmoid(-x); }, ""},
-    {"softplus", "log(1 + exp(x))", Numeric::Widen, 20,
-     [](double x, double) { return scalar::softplus(x); }, [](T x, double) { return sigmoid(x); },
-     "Softplus"},
-    {"softsign", "x / (1 + |x|)", Numeric::Follow, 3,
-     [](double x, double) { return scalar::softsign(x); },
-     [](T x, double) { return square(reciprocal(abs(x) + 1)); }, "Softsign"},
-    {"elu", "x, below 0 alpha (exp(x) - 1)", Numeric::Follow, 11,
-     [](double x, double alpha) { return scalar::elu(x, alpha); },
-     [](T x, double alpha) { return by_sign(x, exp_below(x) * alpha, constant(x, 1)); }, "Elu", 1,
-     true},
+     ALOFT_FORMULA(gelu_tanh, x), ""},
+    {"silu", "x sigmoid(x)", Numeric::Follow, 12, ALOFT_FORMULA(silu, x), ""},
+    {"sigmoid", "1 / (1 + exp(-x))", Numeric::Follow, 11, ALOFT_FORMULA(sigmoid, x), "Sigmoid"},
+    {"log_sigmoid", "log(sigmoid(x))", Numeric::Widen, 20, ALOFT_FORMULA(log_sigmoid, x), ""},
+    {"softplus", "log(1 + exp(x))", Numeric::Widen, 20, ALOFT_FORMULA(softplus, x), "Softplus"},
+    {"softsign", "x / (1 + |x|)", Numeric::Follow, 3, ALOFT_FORMULA(softsign, x), "Softsign"},
+    {"elu", "x, below 0 alpha (exp(x) - 1)", Numeric::Follow, 11, ALOFT_FORMULA(elu, x, alpha),
+     "Elu", 1, true},
     {"selu", "elu that keeps mean 0 and deviation 1 through deep networks", Numeric::Follow, 11,
-     [](double x, double) { return scalar::selu(x); },
-     [](T x, double) {
-       const double scale = scalar::kSeluScale<double>;
-       return by_sign(x, exp_below(x) * (scalar::kSeluAlpha<double> * scale), constant(x, scale));
-     },
-     "Selu"},
-    {"leaky_relu", "x, below 0 alpha x", Numeric::Follow, 2,
-     [](double x, double alpha) { return scalar::leaky_relu(x, alpha); },
-     [](T x, double alpha) { return by_sign(x, constant(x, alpha), constant(x, 1)); }, "LeakyRelu",
-     0.01, true},
-    {"hard_sigmoid", "relu6(x + 3) / 6", Numeric::Follow, 3,
-     [](double x, double) { return scalar::hard_sigmoid(x); },
-     [](T x, double) { return between(x, -3, 3, constant(x, 1.0 / 6)); }, ""},
-    {"hard_swish", "x relu6(x + 3) / 6", Numeric::Follow, 4,
-     [](double x, double) { return scalar::hard_swish(x); },
-     [](T x, double) { return hard_sigmoid(x) + between(x, -3, 3, x * (1.0 / 6)); }, "HardSwish"},
-    {"mish", "x tanh(softplus(x))", Numeric::Follow, 25,
-     [](double x, double) { return scalar::mish(x); }, d_mish, "Mish"},
+     ALOFT_FORMULA(selu, x), "Selu"},
+    {"leaky_relu", "x, below 0 alpha x", Numeric::Follow, 2, ALOFT_FORMULA(leaky_relu, x, alpha),
+     "LeakyRelu", 0.01, true},
+    {"hard_sigmoid", "relu6(x + 3) / 6", Numeric::Follow, 3, ALOFT_FORMULA(hard_sigmoid, x), ""},
+    {"hard_swish", "x relu6(x + 3) / 6", Numeric::Follow, 4, ALOFT_FORMULA(hard_swish, x),
+     "HardSwish"},
+    {"mish", "x tanh(softplus(x))", Numeric::Follow, 25, ALOFT_FORMULA(mish, x), "Mish"},
 };
+#undef ALOFT_FORMULA
 
 // Where no row has a kink: both sides of 0, away from it and from 3 and 6.
 void add_samples(const Row& row, int operands, Samples& s) {

@@ -201,15 +201,7 @@ void infer_grad(const BatchNormGradAttrs&, Infer& c) {
   check_image(1, c);
   c.need_same_dtype(0, 1);
   c.need_same_shape(0, 1);
-  for (int i : {2, 3}) {
-    c.need_float(i);
-    c.need_shape(i, Shape{c.shape(1)[1]});
-  }
-  c.need_same_dtype(2, 3);
-  check_norm_parameter(4, Shape{c.shape(1)[1]}, 1, c);
-  c.out(c.in(1));
-  c.out(c.in(4));
-  c.out(c.in(4));
+  infer_norm_gradients(Shape{c.shape(1)[1]}, Shape{c.shape(1)[1]}, true, c);
 }
 
 std::vector<Tensor> grad_body(const BatchNormGradAttrs& a, std::span<const Tensor> in) {

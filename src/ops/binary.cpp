@@ -1,7 +1,5 @@
 #include "ops/binary.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -17,6 +15,7 @@
 #include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
+#include "scalar/arithmetic.h"
 #include "scalar/integers.h"
 
 namespace aloft {
@@ -35,13 +34,6 @@ struct Row {
 };
 
 using I = std::int64_t;
-
-double nan_max(double a, double b) {
-  return std::isnan(a) || a > b ? a : std::isnan(b) ? b : std::max(a, b);
-}
-double nan_min(double a, double b) {
-  return std::isnan(a) || a < b ? a : std::isnan(b) ? b : std::min(a, b);
-}
 
 // The gradient of one side of maximum or minimum: nothing where it lost. Half goes to each side of
 // a tie, as numerical differentiation would find; where one is NaN both get all of it.
@@ -118,47 +110,41 @@ Tensor floored_quotient(const Tensor& a, const Tensor& b) {
 }
 
 const Row kRows[] = {
-    {"add", "a + b", Numeric::Follow, [](double a, double b) { return a + b; },
+    {"add", "a + b", Numeric::Follow, scalar::add<double, double>,
      [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return g.cotangent(0); }, "Add", -2, 2,
      scalar::wrapping_add},
-    {"sub", "a - b", Numeric::Follow, [](double a, double b) { return a - b; },
+    {"sub", "a - b", Numeric::Follow, scalar::sub<double, double>,
      [](Vjp& g) { return g.cotangent(0); }, [](Vjp& g) { return -g.cotangent(0); }, "Sub", -2, 2,
      scalar::wrapping_sub},
-    {"mul", "a * b", Numeric::Follow, [](double a, double b) { return a * b; },
+    {"mul", "a * b", Numeric::Follow, scalar::mul<double, double>,
      [](Vjp& g) { return g.cotangent(0) * g.in(1); },
      [](Vjp& g) { return g.cotangent(0) * g.in(0); }, "Mul", -2, 2, scalar::wrapping_mul},
-    {"div", "a / b", Numeric::Follow, [](double a, double b) { return a / b; },
+    {"div", "a / b", Numeric::Follow, scalar::div<double, double>,
      [](Vjp& g) { return g.cotangent(0) / g.in(1); },
      [](Vjp& g) { return -(g.cotangent(0) * g.out(0) / g.in(1)); }, "Div", 0.3, 2},
-    {"pow", "a to the power b", Numeric::Widen, [](double a, double b) { return std::pow(a, b); },
-     pow_by_base, pow_by_exponent, "Pow", 0.3, 2, scalar::wrapping_pow},
-    {"maximum", "the larger of a and b; NaN where either is NaN", Numeric::Follow, nan_max,
-     [](Vjp& g) { return pick(g, 0, less); }, [](Vjp& g) { return pick(g, 1, less); }, "Max", -2, 2,
-     [](I a, I b) { return std::max(a, b); }},
-    {"minimum", "the smaller of a and b; NaN where either is NaN", Numeric::Follow, nan_min,
-     [](Vjp& g) { return pick(g, 0, greater); }, [](Vjp& g) { return pick(g, 1, greater); }, "Min",
-     -2, 2, [](I a, I b) { return std::min(a, b); }},
-    {"squared_difference", "(a - b)^2", Numeric::Follow,
-     [](double a, double b) { return (a - b) * (a - b); },
+    {"pow", "a to the power b", Numeric::Widen, scalar::pow<double>, pow_by_base, pow_by_exponent,
+     "Pow", 0.3, 2, scalar::wrapping_pow},
+    {"maximum", "the larger of a and b; NaN where either is NaN", Numeric::Follow,
+     scalar::maximum<double, double>, [](Vjp& g) { return pick(g, 0, less); },
+     [](Vjp& g) { return pick(g, 1, less); }, "Max", -2, 2, scalar::maximum<I, I>},
+    {"minimum", "the smaller of a and b; NaN where either is NaN", Numeric::Follow,
+     scalar::minimum<double, double>, [](Vjp& g) { return pick(g, 0, greater); },
+     [](Vjp& g) { return pick(g, 1, greater); }, "Min", -2, 2, scalar::minimum<I, I>},
+    {"squared_difference", "(a - b)^2", Numeric::Follow, scalar::squared_difference<double, double>,
      [](Vjp& g) { return g.cotangent(0) * (g.in(0) - g.in(1)) * 2; },
      [](Vjp& g) { return g.cotangent(0) * (g.in(1) - g.in(0)) * 2; }, "", -2, 2,
      scalar::wrapping_square_of_difference},
-    {"atan2", "angle of the point (b, a), in (-pi, pi]", Numeric::Widen,
-     [](double a, double b) { return std::atan2(a, b); }, [](Vjp& g) { return turned(g, 1); },
-     [](Vjp& g) { return -turned(g, 0); }, "", 0.3, 2},
+    {"atan2", "angle of the point (b, a), in (-pi, pi]", Numeric::Widen, scalar::atan2<double>,
+     [](Vjp& g) { return turned(g, 1); }, [](Vjp& g) { return -turned(g, 0); }, "", 0.3, 2},
     {"mod", "a less the multiple of b towards 0: its sign is a's", Numeric::Follow,
-     [](double a, double b) { return std::fmod(a, b); }, [](Vjp& g) { return g.cotangent(0); },
+     scalar::mod<double>, [](Vjp& g) { return g.cotangent(0); },
      [](Vjp& g) {
        const Tensor q = g.in(0) / g.in(1);
        return -(g.cotangent(0) * sign(q) * floor(abs(q)));
      },
      "Mod", 0.3, 2, scalar::int_mod},
     {"remainder", "a less the multiple of b below: its sign is b's", Numeric::Follow,
-     [](double a, double b) {
-       const double r = std::fmod(a, b);
-       return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-     },
-     [](Vjp& g) { return g.cotangent(0); },
+     scalar::remainder<double>, [](Vjp& g) { return g.cotangent(0); },
      [](Vjp& g) { return -(g.cotangent(0) * floored_quotient(g.in(0), g.in(1))); }, "", 0.3, 2,
      scalar::int_remainder},
 };

@@ -7,6 +7,7 @@
 #include "ops/compare.h"
 #include "ops/op.h"
 #include "ops/where.h"
+#include "scalar/arithmetic.h"
 #include "scalar/integers.h"
 
 namespace aloft {
@@ -34,9 +35,10 @@ std::vector<OpDef> clamp_ops() {
       .meaning = Eval<A>([](const A& a, EvalCall& c) {
         for (std::int64_t i = 0; i < c.out[0].numel(); ++i) {
           const HostNumber& x = c.in[0][i];
-          c.out[0][i] = x < a.low ? HostNumber(a.low) : x > a.high ? HostNumber(a.high) : x;
           if (is_integer(c.in[0].dtype))
             c.out[0][i] = HostNumber::of(scalar::whole_clamp(x.whole(), a.low, a.high));
+          else
+            c.out[0][i] = scalar::clamp<double>(x, a.low, a.high);
         }
       }),
       .vjp = VjpOf<A>([](const A& a, Vjp& g) {

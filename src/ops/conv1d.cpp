@@ -22,19 +22,9 @@ void infer(const A& a, Infer& c) {
             "constant channels and length");
   c.check(a.stride >= 1 && a.padding >= 0 && a.dilation >= 1 && a.groups >= 1,
           "an attribute is out of range", "stride, dilation, groups >= 1 and padding >= 0");
-  c.check(x[1].max() % a.groups == 0 && w[0].max() % a.groups == 0,
-          std::to_string(a.groups) + " groups do not divide " + x[1].str() + " and " + w[0].str() +
-              " channels",
-          "a number of groups that divides both channel counts");
-  c.check(extent_product(w[1].max(), a.groups) == x[1].max(),
-          "the weight takes " + w[1].str() + " channels a group, x has " +
-              std::to_string(x[1].max() / a.groups),
-          "a weight [out, in / groups, length]");
+  check_channels(a.groups, x[1], w, "length", c);
   if (c.count() == 3) c.need_shape(2, Shape{w[0]});
-  check_window(w[2].max(), x[2].max(), a.padding, a.dilation, c);
-  const std::int64_t n = window_count(x[2].max(), w[2].max(), a.stride, a.padding, a.dilation);
-  c.check(w[2].max() > 0 && n > 0, "a kernel of " + w[2].str() + " does not fit into " + x[2].str(),
-          "an input at least as long as the dilated kernel", "more padding");
+  const std::int64_t n = check_places(w[2], x[2], a.stride, a.padding, a.dilation, c);
   c.out(c.dtype(0), Shape{x[0], w[0], n});
 }
 

@@ -20,25 +20,11 @@ void check_attrs(const Conv2dAttrs& a, Infer& c) {
 
 // Shape of the convolution's result, after checking that x and weight go together.
 Shape result_shape(const Conv2dAttrs& a, const Shape& x, const Shape& w, Infer& c) {
-  const std::int64_t in = x[1].max(), out = w[0].max();
-  c.check(in % a.groups == 0 && out % a.groups == 0,
-          std::to_string(a.groups) + " groups do not divide " + std::to_string(in) + " and " +
-              std::to_string(out) + " channels",
-          "a number of groups that divides both channel counts");
-  c.check(extent_product(w[1].max(), a.groups) == in,
-          "the weight takes " + w[1].str() + " channels a group, x has " +
-              std::to_string(in / a.groups),
-          "a weight [out, in / groups, height, width]");
+  check_channels(a.groups, x[1], w, "height, width", c);
   Shape y{x[0], w[0]};
-  for (int d = 0; d < 2; ++d) {
-    check_window(w[2 + d].max(), x[2 + d].max(), a.padding[d], a.dilation[d], c);
-    const std::int64_t n =
-        window_count(x[2 + d].max(), w[2 + d].max(), a.stride[d], a.padding[d], a.dilation[d]);
-    c.check(w[2 + d].max() > 0 && n > 0,
-            "a kernel of " + w[2 + d].str() + " does not fit into " + x[2 + d].str(),
-            "an input at least as large as the dilated kernel", "more padding");
-    y.dims().push_back(n);
-  }
+  for (int d = 0; d < 2; ++d)
+    y.dims().push_back(
+        check_places(w[2 + d], x[2 + d], a.stride[d], a.padding[d], a.dilation[d], c));
   return y;
 }
 
@@ -130,10 +116,7 @@ OpDef conv2d_op() {
              "fp32 or wider. In bf16 an infinity may be NaN, beside the windows that hold it too.",
       .infer =
           [](const A& a, Infer& c) {
-            c.need_count(2, 3);
-            check_image(0, c);
-            check_image(1, c);
-            c.need_same_dtype(0, 1);
+            check_two_images(c, 3);
             check_attrs(a, c);
             const Shape y = result_shape(a, c.shape(0), c.shape(1), c);
             if (c.count() == 3) {
@@ -188,10 +171,7 @@ OpDef conv2d_grad_input_op() {
       .doc = "Gradient of conv2d for its input, from dy and the weight.",
       .infer =
           [](const A& a, Infer& c) {
-            c.need_count(2);
-            check_image(0, c);
-            check_image(1, c);
-            c.need_same_dtype(0, 1);
+            check_two_images(c);
             check_attrs(a.forward(), c);
             check_extents(a.extents, 0, c);
             const Shape x{c.shape(0)[0], extent_product(c.shape(1)[1].max(), a.groups),
@@ -243,10 +223,7 @@ OpDef conv2d_grad_weight_op() {
       .doc = "Gradient of conv2d for its weight, from x and dy.",
       .infer =
           [](const A& a, Infer& c) {
-            c.need_count(2);
-            check_image(0, c);
-            check_image(1, c);
-            c.need_same_dtype(0, 1);
+            check_two_images(c);
             check_attrs(a.forward(), c);
             check_extents(a.extents, 1, c);
             const Shape w{c.shape(1)[1], c.shape(0)[1].max() / a.groups, a.extents[0],

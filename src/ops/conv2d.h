@@ -46,12 +46,4 @@ Tensor conv2d(Operand x, Operand weight, const Tensor& bias, const Conv2dAttrs& 
 Tensor conv2d_grad_input(Operand dy, Operand weight, const Conv2dGradAttrs& attrs);
 Tensor conv2d_grad_weight(Operand x, Operand dy, const Conv2dGradAttrs& attrs);
 
-// Inside: output extent of a window of `kernel` elements over `size`; at most 0 where it does not
-// fit.
-constexpr std::int64_t window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride,
-                                    std::int64_t padding, std::int64_t dilation) {
-  const std::int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
-  return room < 0 ? 0 : room / stride + 1;
-}
-
 }  // namespace aloft

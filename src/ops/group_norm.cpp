@@ -37,44 +37,25 @@ void infer(const GroupNormAttrs& a, Infer& c) {
   c.need_count(1, 3);
   check_eps(a.eps, c);
   check_groups(a.groups, 0, c);
-  for (int i = 1; i < c.count(); ++i) check_norm_parameter(i, Shape{c.shape(0)[1]}, 0, c);
-  if (c.count() == 3) c.need_same_dtype(1, 2);
+  check_norm_parameters(Shape{c.shape(0)[1]}, c);
   c.out(c.in(0));
   for (int i = 0; i < 2; ++i) c.out(statistics_type(c.dtype(0)), Shape{c.shape(0)[0], a.groups});
 }
 
 std::vector<Tensor> body(const GroupNormAttrs& a, std::span<const Tensor> in) {
   const DType wide = statistics_type(in[0].dtype());
-  const Tensor x = grouped(cast(in[0], wide), a.groups);
-  const Tensor m = mean(x, {-1}, true);
-  const Tensor centred = x - m;
-  const Tensor rstd = rsqrt(mean(square(centred), {-1}, true) + a.eps);
-  Tensor y = reshape(centred * rstd, in[0].shape());
+  const Standardised s = standardised(grouped(cast(in[0], wide), a.groups), {-1}, a.eps);
+  Tensor y = reshape(s.xhat, in[0].shape());
   if (in.size() > 1) y = y * channels(cast(in[1], wide), y);
   if (in.size() > 2) y = y + channels(cast(in[2], wide), y);
   const Shape rows{in[0].dim(0), a.groups};
-  return {cast(y, in[0].dtype()), reshape(m, rows), reshape(rstd, rows)};
+  return {cast(y, in[0].dtype()), reshape(s.mean, rows), reshape(s.rstd, rows)};
 }
 
 void vjp(const GroupNormAttrs& a, Vjp& g) {
-  Tensor dx;
-  if (g.has_cotangent(0)) {
-    std::vector<Operand> in = {g.cotangent(0), g.in(0), g.out(1), g.out(2)};
-    if (g.count() > 1) in.push_back(g.in(1));
-    const auto d =
-        emit_op("group_norm_grad", to_attrs(GroupNormGradAttrs{a.groups, g.count() > 2}), in);
-    dx = d[0];
-    for (int i = 1; i < g.count(); ++i)
-      if (g.needs(i)) g.give(i, d[i]);
-  }
-  if (!g.needs(0)) return;
-  if (g.has_cotangent(1) || g.has_cotangent(2)) {
-    const Tensor x = grouped(cast(g.in(0), statistics_type(g.in(0).dtype())), a.groups);
-    const Tensor d =
-        reshape(cast(through_mean_and_rstd(x, {-1}, g), g.in(0).dtype()), g.in(0).shape());
-    dx = dx.is_defined() ? dx + d : d;
-  }
-  if (dx.is_defined()) g.give(0, dx);
+  give_norm_gradients(
+      "group_norm_grad", to_attrs(GroupNormGradAttrs{a.groups, g.count() > 2}), 2, g,
+      [&](const Tensor& x) { return through_mean_and_rstd(grouped(x, a.groups), {-1}, g); });
 }
 
 void samples(Samples& s) {
@@ -124,16 +105,7 @@ void infer_grad(const GroupNormGradAttrs& a, Infer& c) {
   check_groups(a.groups, 1, c);
   c.need_same_dtype(0, 1);
   c.need_same_shape(0, 1);
-  for (int i : {2, 3}) {
-    c.need_float(i);
-    c.need_shape(i, Shape{c.shape(1)[0], a.groups});
-  }
-  c.need_same_dtype(2, 3);
-  c.out(c.in(1));
-  if (c.count() < 5) return;
-  check_norm_parameter(4, Shape{c.shape(1)[1]}, 1, c);
-  c.out(c.in(4));
-  if (a.shift) c.out(c.in(4));
+  infer_norm_gradients(Shape{c.shape(1)[0], a.groups}, Shape{c.shape(1)[1]}, a.shift, c);
 }
 
 std::vector<Tensor> grad_body(const GroupNormGradAttrs& a, std::span<const Tensor> in) {
@@ -144,7 +116,7 @@ std::vector<Tensor> grad_body(const GroupNormGradAttrs& a, std::span<const Tenso
   const Tensor rstd = expand_reduced(cast(in[3], wide), gx, {-1});
   const Tensor xhat = (gx - m) * rstd;
   const Tensor d = grouped(in.size() > 4 ? dy * channels(cast(in[4], wide), dy) : dy, a.groups);
-  const Tensor dx = rstd * (d - mean(d, {-1}, true) - xhat * mean(d * xhat, {-1}, true));
+  const Tensor dx = through_standardised(d, xhat, rstd, {-1});
   std::vector<Tensor> out = {reshape(cast(dx, in[1].dtype()), in[1].shape())};
   if (in.size() < 5) return out;
   const auto over = [&](const Tensor& t) { return cast(sum(t, but_channels(x)), in[4].dtype()); };

@@ -41,6 +41,38 @@ inline void check_window(std::int64_t kernel, std::int64_t size, std::int64_t pa
       "padded images and dilated kernels of less than 2^31 in each direction");
 }
 
+// Output extent of a window of `kernel` elements over `size`; at most 0 where it does not
+// fit.
+constexpr std::int64_t window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                                    std::int64_t padding, std::int64_t dilation) {
+  const std::int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+// How many places a dilated kernel has in one direction of an image: at least one.
+inline std::int64_t check_places(const Dim& kernel, const Dim& size, std::int64_t stride,
+                                 std::int64_t padding, std::int64_t dilation, const Infer& c) {
+  check_window(kernel.max(), size.max(), padding, dilation, c);
+  const std::int64_t n = window_count(size.max(), kernel.max(), stride, padding, dilation);
+  c.check(kernel.max() > 0 && n > 0,
+          "a kernel of " + kernel.str() + " does not fit into " + size.str(),
+          "an input at least as large as the dilated kernel", "more padding");
+  return n;
+}
+
+// The channels of a convolution: x's `in`, and a weight [out, in / groups, ...].
+inline void check_channels(std::int64_t groups, const Dim& in, const Shape& weight,
+                           std::string_view form, const Infer& c) {
+  c.check(in.max() % groups == 0 && weight[0].max() % groups == 0,
+          std::to_string(groups) + " groups do not divide " + in.str() + " and " + weight[0].str() +
+              " channels",
+          "a number of groups that divides both channel counts");
+  c.check(extent_product(weight[1].max(), groups) == in.max(),
+          "the weight takes " + weight[1].str() + " channels a group, x has " +
+              std::to_string(in.max() / groups),
+          "a weight [out, in / groups, " + std::string(form) + "]");
+}
+
 // Operand i has four dimensions, all but the batch constants.
 inline void check_image(int i, const Infer& c) {
   c.need_float(i);
@@ -48,6 +80,14 @@ inline void check_image(int i, const Infer& c) {
   for (int d = 1; d < 4; ++d)
     c.check(c.shape(i)[d].is_constant(), "a dimension but the batch is symbolic",
             "constant channels, height and width");
+}
+
+// Operands 0 and 1, of all that there are at most, are images of one type.
+inline void check_two_images(const Infer& c, int most = 2) {
+  c.need_count(2, most);
+  check_image(0, c);
+  check_image(1, c);
+  c.need_same_dtype(0, 1);
 }
 
 }  // namespace aloft

@@ -45,9 +45,7 @@ void infer(const LayerNormAttrs& a, Infer& c) {
   check_eps(a.eps, c);
   c.need_float(0);
   check_axes(a.axes, 0, c);
-  for (int i = 1; i < c.count(); ++i)
-    check_norm_parameter(i, trailing_shape(c.shape(0), a.axes), 0, c);
-  if (c.count() == 3) c.need_same_dtype(1, 2);
+  check_norm_parameters(trailing_shape(c.shape(0), a.axes), c);
   const Shape rows = leading_shape(c.shape(0), a.axes);
   c.out(c.in(0));
   c.out(statistics_type(c.dtype(0)), rows);
@@ -56,36 +54,18 @@ void infer(const LayerNormAttrs& a, Infer& c) {
 
 std::vector<Tensor> body(const LayerNormAttrs& a, std::span<const Tensor> in) {
   const DType wide = statistics_type(in[0].dtype());
-  const Ints axes = trailing(a.axes);
-  const Tensor x = cast(in[0], wide);
-  const Tensor m = mean(x, axes, true);
-  const Tensor centred = x - m;
-  const Tensor rstd = rsqrt(mean(square(centred), axes, true) + a.eps);
-  Tensor y = centred * rstd;
+  const Standardised s = standardised(cast(in[0], wide), trailing(a.axes), a.eps);
+  Tensor y = s.xhat;
   if (in.size() > 1) y = y * cast(in[1], wide);
   if (in.size() > 2) y = y + cast(in[2], wide);
   const Shape rows = leading_shape(in[0].shape(), a.axes);
-  return {cast(y, in[0].dtype()), reshape(m, rows), reshape(rstd, rows)};
+  return {cast(y, in[0].dtype()), reshape(s.mean, rows), reshape(s.rstd, rows)};
 }
 
 void vjp(const LayerNormAttrs& a, Vjp& g) {
-  Tensor dx;
-  if (g.has_cotangent(0)) {
-    std::vector<Operand> in = {g.cotangent(0), g.in(0), g.out(1), g.out(2)};
-    if (g.count() > 1) in.push_back(g.in(1));
-    const auto d =
-        emit_op("layer_norm_grad", to_attrs(LayerNormGradAttrs{a.axes, g.count() > 2}), in);
-    dx = d[0];
-    for (int i = 1; i < g.count(); ++i)
-      if (g.needs(i)) g.give(i, d[i]);
-  }
-  if (!g.needs(0)) return;
-  if (g.has_cotangent(1) || g.has_cotangent(2)) {
-    const Tensor x = cast(g.in(0), statistics_type(g.in(0).dtype()));
-    const Tensor d = cast(through_mean_and_rstd(x, trailing(a.axes), g), g.in(0).dtype());
-    dx = dx.is_defined() ? dx + d : d;
-  }
-  if (dx.is_defined()) g.give(0, dx);
+  give_norm_gradients(
+      "layer_norm_grad", to_attrs(LayerNormGradAttrs{a.axes, g.count() > 2}), 2, g,
+      [&](const Tensor& x) { return through_mean_and_rstd(x, trailing(a.axes), g); });
 }
 
 void samples(Samples& s) {
@@ -136,16 +116,8 @@ void infer_grad(const LayerNormGradAttrs& a, Infer& c) {
   c.need_same_dtype(0, 1);
   c.need_same_shape(0, 1);
   check_axes(a.axes, 1, c);
-  for (int i : {2, 3}) {
-    c.need_float(i);
-    c.need_shape(i, leading_shape(c.shape(1), a.axes));
-  }
-  c.need_same_dtype(2, 3);
-  c.out(c.in(1));
-  if (c.count() < 5) return;
-  check_norm_parameter(4, trailing_shape(c.shape(1), a.axes), 1, c);
-  c.out(c.in(4));
-  if (a.shift) c.out(c.in(4));
+  infer_norm_gradients(leading_shape(c.shape(1), a.axes), trailing_shape(c.shape(1), a.axes),
+                       a.shift, c);
 }
 
 std::vector<Tensor> grad_body(const LayerNormGradAttrs& a, std::span<const Tensor> in) {
@@ -156,8 +128,7 @@ std::vector<Tensor> grad_body(const LayerNormGradAttrs& a, std::span<const Tenso
   const Tensor rstd = expand_reduced(cast(in[3], wide), x, axes);
   const Tensor xhat = (x - m) * rstd;
   const Tensor d = in.size() > 4 ? dy * cast(in[4], wide) : dy;
-  const Tensor dx = rstd * (d - mean(d, axes, true) - xhat * mean(d * xhat, axes, true));
-  std::vector<Tensor> out = {cast(dx, in[1].dtype())};
+  std::vector<Tensor> out = {cast(through_standardised(d, xhat, rstd, axes), in[1].dtype())};
   if (in.size() < 5) return out;
   const auto over_rows = [&](const Tensor& t) {
     return cast(rows.empty() ? t : sum(t, rows), in[4].dtype());

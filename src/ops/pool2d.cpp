@@ -9,17 +9,6 @@
 namespace aloft {
 namespace {
 
-// Both axes of a pooling.
-struct Window2d {
-  Windows down, right;
-};
-
-template <class A>
-Window2d windows_of(const A& a) {
-  const Ints& stride = a.stride.empty() ? a.kernel : a.stride;
-  return {{a.kernel[0], stride[0], a.padding[0]}, {a.kernel[1], stride[1], a.padding[1]}};
-}
-
 // The pooled shape of `x`.
 template <class A>
 Shape pooled(const A& a, const Shape& x, Infer& c) {
@@ -120,6 +109,16 @@ Cost cost_of_windows(const Ints& kernel, CallTypes in, CallTypes out, const Shap
   return c;
 }
 
+// Of the first operand, where the last one has its winners.
+void take_winners(const MaxPool2dAttrs& a, EvalCall& c) {
+  for_each_winner(a, c.in.back(), c.out[0].shape,
+                  [&](std::int64_t y, std::int64_t x) { c.out[0][y] = c.in[0][x]; });
+}
+void give_to_winners(const MaxPool2dAttrs& a, Vjp& g) {
+  if (g.needs(0))
+    g.give(0, emit_one("max_pool2d_grad", to_attrs(a), {g.cotangent(0), g.in(g.count() - 1)}));
+}
+
 OpDef max_pool2d_op() {
   using A = MaxPool2dAttrs;
   return define<A>({
@@ -132,14 +131,8 @@ OpDef max_pool2d_op() {
             c.out(c.dtype(0), pooled(a, c.shape(0), c));
           },
       .numeric = Numeric::Follow,
-      .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        for_each_winner(a, c.in[0], c.out[0].shape,
-                        [&](std::int64_t y, std::int64_t x) { c.out[0][y] = c.in[0][x]; });
-      }),
-      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
-        if (g.needs(0))
-          g.give(0, emit_one("max_pool2d_grad", to_attrs(a), {g.cotangent(0), g.in(0)}));
-      }),
+      .meaning = Eval<A>(take_winners),
+      .vjp = VjpOf<A>(give_to_winners),
       .cost = [](const A& a, CallTypes in,
                  CallTypes out) { return cost_of_windows(a.kernel, in, out, out[0].shape); },
       .labels = "n c * * -> n c * *",
@@ -161,10 +154,7 @@ OpDef max_pool2d_grad_op() {
       .doc = "Gradient of max_pool2d: dy goes to the first maximum of each window of x.",
       .infer =
           [](const A& a, Infer& c) {
-            c.need_count(2);
-            check_image(0, c);
-            check_image(1, c);
-            c.need_same_dtype(0, 1);
+            check_two_images(c);
             c.need_shape(0, pooled(a, c.shape(1), c));
             c.out(c.in(1));
           },
@@ -200,22 +190,13 @@ OpDef max_pool2d_select_op() {
              "maximum: the gradient of max_pool2d_grad.",
       .infer =
           [](const A& a, Infer& c) {
-            c.need_count(2);
-            check_image(0, c);
-            check_image(1, c);
-            c.need_same_dtype(0, 1);
+            check_two_images(c);
             c.need_same_shape(1, 0);
             c.out(c.dtype(0), pooled(a, c.shape(1), c));
           },
       .numeric = Numeric::Follow,
-      .meaning = Eval<A>([](const A& a, EvalCall& c) {
-        for_each_winner(a, c.in[1], c.out[0].shape,
-                        [&](std::int64_t y, std::int64_t x) { c.out[0][y] = c.in[0][x]; });
-      }),
-      .vjp = VjpOf<A>([](const A& a, Vjp& g) {
-        if (g.needs(0))
-          g.give(0, emit_one("max_pool2d_grad", to_attrs(a), {g.cotangent(0), g.in(1)}));
-      }),
+      .meaning = Eval<A>(take_winners),
+      .vjp = VjpOf<A>(give_to_winners),
       .cost = [](const A& a, CallTypes in,
                  CallTypes out) { return cost_of_windows(a.kernel, in, out, out[0].shape); },
       .labels = "n c * *, n c * * -> n c * *",

@@ -74,6 +74,17 @@ struct Windows {
   }
 };
 
+// Inside: both axes of a pooling.
+struct Window2d {
+  Windows down, right;
+};
+// Inside: those of a pooling's attributes.
+template <class A>
+Window2d windows_of(const A& a) {
+  const Ints& stride = a.stride.empty() ? a.kernel : a.stride;
+  return {{a.kernel[0], stride[0], a.padding[0]}, {a.kernel[1], stride[1], a.padding[1]}};
+}
+
 // The maximum over each window: x [N, C, H, W] -> [N, C, H', W'] with H' = (H + 2 padding - kernel)
 // / stride + 1, rounded down. The maximum is NaN where the window has a NaN; the first of equal
 // maxima has the gradient.

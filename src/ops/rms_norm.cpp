@@ -20,19 +20,13 @@ void check_row(int x, Infer& c) {
           "a constant last dimension");
 }
 
-void check_scale(int i, int x, Infer& c) {
-  c.need_shape(i, Shape{c.shape(x)[-1]});
-  c.check(c.dtype(i) == c.dtype(x) || c.dtype(i) == DType::F32,
-          "the scale is " + std::string(name_of(c.dtype(i))), "x's type or f32");
-}
-
 void infer(const RmsNormAttrs& a, Infer& c) {
   c.need_count(1, 2);
   check_eps(a.eps, c);
   c.need_float(0);
   c.need_rank(0, 1);
   check_row(0, c);
-  if (c.count() > 1) check_scale(1, 0, c);
+  check_norm_parameters(Shape{c.shape(0)[-1]}, c);
   c.out(c.in(0));
   c.out(statistics_type(c.dtype(0)), rows_of(c.shape(0)));
 }
@@ -47,24 +41,12 @@ std::vector<Tensor> body(const RmsNormAttrs& a, std::span<const Tensor> in) {
 }
 
 void vjp(const RmsNormAttrs&, Vjp& g) {
-  Tensor dx;
-  if (g.has_cotangent(0)) {
-    std::vector<Operand> in = {g.cotangent(0), g.in(0), g.out(1)};
-    if (g.count() > 1) in.push_back(g.in(1));
-    const auto d = emit_op("rms_norm_grad", {}, in);
-    dx = d[0];
-    if (g.count() > 1 && g.needs(1)) g.give(1, d[1]);
-  }
-  if (!g.needs(0)) return;
-  if (g.has_cotangent(1)) {  // d rstd / dx = -rstd^3 x / n
-    const DType wide = statistics_type(g.in(0).dtype());
-    const Tensor x = cast(g.in(0), wide);
+  // d rstd / dx = -rstd^3 x / n
+  give_norm_gradients("rms_norm_grad", {}, 1, g, [&](const Tensor& x) {
     const Tensor& r = g.out(1);
-    const Tensor each = g.cotangent(1) * r * r * r / element_count(x, {-1}, wide);
-    const Tensor d = cast(-(x * expand_reduced(each, x, {-1})), g.in(0).dtype());
-    dx = dx.is_defined() ? dx + d : d;
-  }
-  if (dx.is_defined()) g.give(0, dx);
+    const Tensor each = g.cotangent(1) * r * r * r / element_count(x, {-1}, x.dtype());
+    return -(x * expand_reduced(each, x, {-1}));
+  });
 }
 
 void samples(Samples& s) {
@@ -109,7 +91,7 @@ void infer_grad(const NoAttrs&, Infer& c) {
   c.need_shape(2, rows_of(c.shape(1)));
   c.out(c.in(1));
   if (c.count() < 4) return;
-  check_scale(3, 1, c);
+  check_norm_parameter(3, Shape{c.shape(1)[-1]}, 1, c);
   c.out(c.in(3));
 }
 

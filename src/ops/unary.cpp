@@ -1,13 +1,11 @@
 #include "ops/unary.h"
 
-#include <cmath>
-
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/op.h"
 #include "ops/statistics.h"
+#include "scalar/arithmetic.h"
 #include "scalar/integers.h"
-#include "scalar/math.h"
 
 namespace aloft {
 namespace {
@@ -28,56 +26,53 @@ struct Row {
 using T = const Tensor&;
 
 const Row kRows[] = {
-    {"neg", "-x", Numeric::Follow, 1, [](double x) { return -x; },
+    {"neg", "-x", Numeric::Follow, 1, scalar::neg<double>,
      [](T x, T) { return scalar_like(x, -1); }, "Neg", -2, 2, scalar::wrapping_neg},
-    {"abs", "|x|; its gradient at 0 is 0, at NaN NaN", Numeric::Follow, 1,
-     [](double x) { return std::abs(x); }, [](T x, T) { return sign(x); }, "Abs", 0.1, 2,
-     scalar::wrapping_abs},
-    {"sign", "-1, 0 or 1; NaN stays NaN", Numeric::Follow, 1,
-     [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }, nullptr, "Sign", 0.1,
-     2, scalar::int_sign},
-    {"square", "x * x", Numeric::Follow, 1, [](double x) { return x * x; },
-     [](T x, T) { return x * 2; }, "", -2, 2, scalar::wrapping_square},
-    {"sqrt", "square root", Numeric::Follow, 1, [](double x) { return std::sqrt(x); },
+    {"abs", "|x|; its gradient at 0 is 0, at NaN NaN", Numeric::Follow, 1, scalar::abs<double>,
+     [](T x, T) { return sign(x); }, "Abs", 0.1, 2, scalar::wrapping_abs},
+    {"sign", "-1, 0 or 1; NaN stays NaN", Numeric::Follow, 1, scalar::sign<double>, nullptr, "Sign",
+     0.1, 2, scalar::int_sign},
+    {"square", "x * x", Numeric::Follow, 1, scalar::square<double>, [](T x, T) { return x * 2; },
+     "", -2, 2, scalar::wrapping_square},
+    {"sqrt", "square root", Numeric::Follow, 1, scalar::sqrt<double>,
      [](T, T y) { return 0.5 / y; }, "Sqrt", 0.2, 3},
-    {"rsqrt", "1 / sqrt(x)", Numeric::Widen, 2, [](double x) { return 1 / std::sqrt(x); },
+    {"rsqrt", "1 / sqrt(x)", Numeric::Widen, 2, scalar::rsqrt<double>,
      [](T, T y) { return y * y * y * -0.5; }, "", 0.2, 3},
-    {"reciprocal", "1 / x", Numeric::Widen, 1, [](double x) { return 1 / x; },
+    {"reciprocal", "1 / x", Numeric::Widen, 1, scalar::reciprocal<double>,
      [](T, T y) { return -(y * y); }, "Reciprocal", 0.2, 3},
-    {"exp", "e to the x", Numeric::Widen, 10, [](double x) { return std::exp(x); },
-     [](T, T y) { return y; }, "Exp"},
-    {"expm1", "exp(x) - 1, exact near 0", Numeric::Widen, 10,
-     [](double x) { return std::expm1(x); }, [](T x, T) { return exp(x); }, ""},
-    {"log", "natural logarithm", Numeric::Widen, 10, [](double x) { return std::log(x); },
+    {"exp", "e to the x", Numeric::Widen, 10, scalar::exp<double>, [](T, T y) { return y; }, "Exp"},
+    {"expm1", "exp(x) - 1, exact near 0", Numeric::Widen, 10, scalar::expm1<double>,
+     [](T x, T) { return exp(x); }, ""},
+    {"log", "natural logarithm", Numeric::Widen, 10, scalar::log<double>,
      [](T x, T) { return reciprocal(x); }, "Log", 0.2, 3},
-    {"log1p", "log(1 + x), exact near 0", Numeric::Widen, 10,
-     [](double x) { return std::log1p(x); }, [](T x, T) { return reciprocal(x + 1); }, "", -0.5, 3},
-    {"sin", "sine of radians", Numeric::Widen, 12, [](double x) { return std::sin(x); },
+    {"log1p", "log(1 + x), exact near 0", Numeric::Widen, 10, scalar::log1p<double>,
+     [](T x, T) { return reciprocal(x + 1); }, "", -0.5, 3},
+    {"sin", "sine of radians", Numeric::Widen, 12, scalar::sin<double>,
      [](T x, T) { return cos(x); }, "Sin"},
-    {"cos", "cosine of radians", Numeric::Widen, 12, [](double x) { return std::cos(x); },
+    {"cos", "cosine of radians", Numeric::Widen, 12, scalar::cos<double>,
      [](T x, T) { return -sin(x); }, "Cos"},
-    {"tan", "tangent of radians", Numeric::Widen, 15, [](double x) { return std::tan(x); },
+    {"tan", "tangent of radians", Numeric::Widen, 15, scalar::tan<double>,
      [](T, T y) { return y * y + 1; }, "Tan", -1, 1},
-    {"asin", "arc sine", Numeric::Widen, 15, [](double x) { return std::asin(x); },
+    {"asin", "arc sine", Numeric::Widen, 15, scalar::asin<double>,
      [](T x, T) { return rsqrt(1 - x * x); }, "Asin", -0.9, 0.9},
-    {"acos", "arc cosine", Numeric::Widen, 15, [](double x) { return std::acos(x); },
+    {"acos", "arc cosine", Numeric::Widen, 15, scalar::acos<double>,
      [](T x, T) { return -rsqrt(1 - x * x); }, "Acos", -0.9, 0.9},
-    {"atan", "arc tangent", Numeric::Widen, 15, [](double x) { return std::atan(x); },
+    {"atan", "arc tangent", Numeric::Widen, 15, scalar::atan<double>,
      [](T x, T) { return reciprocal(x * x + 1); }, "Atan"},
-    {"sinh", "hyperbolic sine", Numeric::Widen, 15, [](double x) { return std::sinh(x); },
+    {"sinh", "hyperbolic sine", Numeric::Widen, 15, scalar::sinh<double>,
      [](T x, T) { return cosh(x); }, "Sinh"},
-    {"cosh", "hyperbolic cosine", Numeric::Widen, 15, [](double x) { return std::cosh(x); },
+    {"cosh", "hyperbolic cosine", Numeric::Widen, 15, scalar::cosh<double>,
      [](T x, T) { return sinh(x); }, "Cosh"},
-    {"tanh", "hyperbolic tangent", Numeric::Follow, 12, [](double x) { return std::tanh(x); },
+    {"tanh", "hyperbolic tangent", Numeric::Follow, 12, scalar::tanh<double>,
      [](T, T y) { return 1 - y * y; }, "Tanh"},
-    {"erf", "error function", Numeric::Widen, 15, [](double x) { return std::erf(x); },
+    {"erf", "error function", Numeric::Widen, 15, scalar::erf<double>,
      [](T x, T) { return exp(-(x * x)) * 1.1283791670955126; }, "Erf"},
-    {"floor", "largest integer not above x", Numeric::Follow, 1,
-     [](double x) { return std::floor(x); }, nullptr, "Floor", 0.1, 0.9},
-    {"ceil", "smallest integer not below x", Numeric::Follow, 1,
-     [](double x) { return std::ceil(x); }, nullptr, "Ceil", 0.1, 0.9},
-    {"round", "nearest integer, halves to even", Numeric::Follow, 1,
-     [](double x) { return std::nearbyint(x); }, nullptr, "Round", 0.1, 0.4},
+    {"floor", "largest integer not above x", Numeric::Follow, 1, scalar::floor<double>, nullptr,
+     "Floor", 0.1, 0.9},
+    {"ceil", "smallest integer not below x", Numeric::Follow, 1, scalar::ceil<double>, nullptr,
+     "Ceil", 0.1, 0.9},
+    {"round", "nearest integer, halves to even", Numeric::Follow, 1, scalar::round<double>, nullptr,
+     "Round", 0.1, 0.4},
 };
 
 // dy times the slope: where the op itself widens, a slope leaves the range of f16 (1 / x below

@@ -34,6 +34,7 @@ struct Var : Term {};
 // A condition that is the same for all elements, number kIndex of them.
 template <int kIndex>
 struct Flag : Term {};
+struct Zero : Term {};
 struct Constant : Term {
   double value;
   constexpr explicit Constant(double v) : value(v) {}
@@ -44,13 +45,47 @@ enum class TermOp : std::uint8_t {
   Sub,
   Mul,
   Div,
+  MulAdd,  // first times second plus third
+  Min,
   Neg,
   Abs,
   Sqrt,
   Sign,
   Less,  // conditions
+  LessEqual,
   Greater,
-  Where,  // condition, then, otherwise
+  GreaterEqual,
+  Equal,
+  NotEqual,
+  IsNan,
+  And,
+  Or,
+  Where,    // condition, then, otherwise
+  KeepNan,  // where the first is NaN the first, else the second
+  Quotient,
+  Inverse,
+  Exp,  // functions
+  Exp2,
+  Expm1,
+  Log,
+  Log1p,
+  Log1pOfFraction,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Erf,
+  NormalBelow,
+  NormalBell,
+  Floor,
+  Ceil,
+  Round,
+  Pow,
 };
 
 template <TermOp kOp, class... In>
@@ -58,6 +93,35 @@ struct Apply : Term {
   std::tuple<In...> in;
   constexpr explicit Apply(In... operands) : in(operands...) {}
 };
+
+// A whole formula with a name, for those who know more of it than its parts.
+enum class FormulaName : std::uint8_t {
+  Sigmoid,
+  SigmoidSlope,
+  Sigmoid2,
+  Sigmoid2Slope,
+  HardSigmoid
+};
+template <FormulaName kName, class Formula, class In>
+struct Named : Term {
+  Formula formula;
+  In in;
+  constexpr Named(Formula f, In i) : formula(f), in(i) {}
+};
+
+// A part that a formula uses more than once, and what stands for it within the body. Tag is a type
+// of this place alone.
+template <class Tag>
+struct Bound : Term {};
+template <class Tag, class Part, class Body>
+struct Let : Term {
+  Part part;
+  Body body;
+  constexpr Let(Part p, Body b) : part(p), body(b) {}
+};
+// What tells the tags of a term apart where they are no types any more.
+template <class Tag>
+inline constexpr char kTagAddress = 0;
 
 template <IsTerm A>
 constexpr A as_term(A a) {
@@ -93,7 +157,19 @@ requires Terms<A, B>
 constexpr auto operator<(A a, B b) { return apply<TermOp::Less>(a, b); }
 template <class A, class B>
 requires Terms<A, B>
+constexpr auto operator<=(A a, B b) { return apply<TermOp::LessEqual>(a, b); }
+template <class A, class B>
+requires Terms<A, B>
 constexpr auto operator>(A a, B b) { return apply<TermOp::Greater>(a, b); }
+template <class A, class B>
+requires Terms<A, B>
+constexpr auto operator>=(A a, B b) { return apply<TermOp::GreaterEqual>(a, b); }
+template <class A, class B>
+requires Terms<A, B>
+constexpr auto operator==(A a, B b) { return apply<TermOp::Equal>(a, b); }
+template <class A, class B>
+requires Terms<A, B>
+constexpr auto operator!=(A a, B b) { return apply<TermOp::NotEqual>(a, b); }
 template <IsTerm A>
 constexpr auto operator-(A a) {
   return apply<TermOp::Neg>(a);
@@ -107,6 +183,36 @@ constexpr N number(double value) {
 template <IsTerm N>
 constexpr Constant number(double value) {
   return Constant(value);
+}
+
+template <Real N>
+constexpr N zero() {
+  return N(0);
+}
+template <IsTerm N>
+constexpr Zero zero() {
+  return {};
+}
+
+// `value`, a formula of x, under its name where it is a term.
+template <FormulaName kName, Real N>
+constexpr N named(N value, N) {
+  return value;
+}
+template <FormulaName kName, IsTerm F, IsTerm N>
+constexpr Named<kName, F, N> named(F formula, N x) {
+  return {formula, x};
+}
+
+// formula(part), in which walkers of terms compute the part once.
+template <Real N, class Formula>
+constexpr auto let(N part, Formula formula) {
+  return formula(part);
+}
+template <IsTerm N, class Formula>
+constexpr auto let(N part, Formula formula) {
+  const auto body = formula(Bound<Formula>());
+  return Let<Formula, N, std::remove_const_t<decltype(body)>>(part, body);
 }
 
 template <Real N>
@@ -137,10 +243,10 @@ constexpr auto sign(N x) {
   return apply<TermOp::Sign>(x);
 }
 
-template <Real N>
-constexpr N where(bool condition, N then, N otherwise) {
-  return condition ? then : otherwise;
-}
+// Of numbers, integers too.
+template <class N>
+requires std::is_arithmetic_v<N>
+constexpr N where(bool condition, N then, N otherwise) { return condition ? then : otherwise; }
 template <IsTerm C, class A, class B>
 constexpr auto where(C condition, A then, B otherwise) {
   return apply<TermOp::Where>(condition, then, otherwise);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/cpu_backend.h"
-#include "scalar/math.h"
+#include "scalar/activations.h"
 
 namespace aloft {
 namespace {

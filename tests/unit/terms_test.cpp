@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "scalar/functions.h"
 #include "scalar/term_text.h"
 
 namespace aloft::scalar {
@@ -40,6 +41,43 @@ TEST(Terms, APartThatHasANameIsWrittenByIt) {
   names.known = {{text_of(x + y, names), "sum"}};
   EXPECT_EQ(text_of((x + y) * (y - x), names), "sum * (y - x)");
   EXPECT_EQ(text_of(where(Flag<0>(), x + y, x), names), "(decays ? sum : x)");
+}
+
+template <class X>
+constexpr auto with_part(X x) {
+  return let(x + number<X>(1), [x](auto part) { return part * part - x; });
+}
+
+TEST(Terms, APartThatIsUsedAgainIsBound) {
+  EXPECT_EQ(with_part(3.0), 13.0);
+  int calls = 0;
+  let(2.0, [&calls](double part) { return ++calls, part * part; });
+  EXPECT_EQ(calls, 1);
+  const TermNames names{{"x"}, {}};
+  EXPECT_EQ(text_of(with_part(Var<0>()), names), "(x + 1) * (x + 1) - x");
+  const auto nested = let(
+      -Var<0>(), [](auto a) { return let(a * number<Var<0>>(2), [a](auto b) { return b / a; }); });
+  EXPECT_EQ(text_of(nested, names), "((-x) * 2) / (-x)");
+}
+
+TEST(Terms, FunctionsAndConditionsAreText) {
+  const TermNames names{{"x", "y"}, {}};
+  const Var<0> x;
+  const Var<1> y;
+  EXPECT_EQ(text_of(mul_add(x, exp(y), inverse(x + y)), names), "x * exp(y) + 1 / (x + y)");
+  EXPECT_EQ(text_of(where(either(is_nan(x), x >= y), min(x, y), pow(x, y)), names),
+            "(is_nan(x) or x >= y ? min(x, y) : pow(x, y))");
+  EXPECT_EQ(
+      text_of(where(both(x <= y, x != y), keep_nan(x, quotient(x, y)), zero<Var<0>>()), names),
+      "(x <= y and x != y ? x / y : 0)");
+}
+
+TEST(Terms, TheSmallerOfNumbersIsTheSecondWhereEitherIsNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(min(nan, 1.0), 1.0);
+  EXPECT_TRUE(std::isnan(min(1.0, nan)));
+  EXPECT_EQ(keep_nan(2.0, 3.0), 3.0);
+  EXPECT_TRUE(std::isnan(keep_nan(nan, 3.0)));
 }
 
 TEST(Terms, SignKeepsNaNAndForgetsTheSignOfZero) {

@@ -88,13 +88,27 @@ class OneDnnConv {
   };
   const Layouts& plain() const { return plain_; }
   const Layouts& packed() const { return packed_; }
+  struct Images {
+    const dnnl::memory::desc &plain, &packed;
+  };
+  Images inputs() const { return {plain_.x, packed_.x}; }
+  Images results() const { return {plain_.y, packed_.y}; }
+  // Of a Forward or GradInput: the images that it reads, and those that it makes.
+  Images read() const { return is_grad_input() ? results() : inputs(); }
+  Images made() const { return is_grad_input() ? inputs() : results(); }
   std::size_t scratch_bytes() const { return scratch_.get_size(); }
   // run({x, weight, y, scratch, bias}); without a bias the last is left out. Thread-safe.
   void run(std::initializer_list<const void*> pointers) const { calls_.run(pointers); }
+  // The same, from the images that are read to those that are made.
+  void run_images(const void* read, const void* weight, const void* made, const void* scratch,
+                  const void* bias) const;
 
  private:
   dnnl::primitive make(const OneDnnConvShape& shape, const Layouts& wanted);
   std::vector<std::pair<int, dnnl::memory::desc>> arguments(const OneDnnConvShape& shape) const;
+  bool is_grad_input() const { return kind_ == OneDnnConvShape::Kind::GradInput; }
+  OneDnnConvShape::Kind kind_;
+  bool has_bias_;
   dnnl::memory::dims weight_dims_;
   Layouts plain_, packed_;
   dnnl::memory::desc scratch_, bias_desc_;

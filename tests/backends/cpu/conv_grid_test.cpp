@@ -63,33 +63,32 @@ std::vector<double> expected(const ConvSpec& s, const Operands& o, std::int64_t 
   return result;
 }
 
-template <class Grid>
-FloatBuffer run_on(const ConvSpec& s, const Operands& o, std::int64_t images) {
-  Grid grid(s);
+// As the kernels choose.
+std::unique_ptr<ConvWay> way_of(const ConvSpec& s) {
+  if (s.kind != ConvKind::GradWeight) return conv_grid(s);
+  if (ConvWeightStrips::suits(s)) return std::make_unique<ConvWeightStrips>(s);
+  if (ConvWeightProduct::suits(s)) return std::make_unique<ConvWeightProduct>(s);
+  return conv_weight_grid(s);
+}
+
+FloatBuffer run(ConvSpec s, const Operands& o, std::int64_t images, int threads) {
+  s.threads = threads;
+  const std::unique_ptr<ConvWay> way = way_of(s);
   FloatBuffer x(s.type, o.x), w(s.type, o.w), y(s.type, o.y), bias(s.type, o.bias);
   FloatBuffer* parts[] = {&y, &x, &w};
   FloatBuffer result(s.type, static_cast<std::int64_t>(parts[static_cast<int>(s.kind)]->bytes() /
                                                        size_of(s.type)));
-  FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(grid.scratch_bytes()) / 4 + 1);
+  FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(way->scratch_bytes()) / 4 + 1);
   const bool forward = s.kind == ConvKind::Forward, weight = s.kind == ConvKind::GradWeight;
   const int before = omp_get_max_threads();
   omp_set_num_threads(s.threads);
-  grid.run({forward || weight ? x.data() : y.data(), weight ? y.data() : w.data(), bias.data(),
+  way->run({forward || weight ? x.data() : y.data(), weight ? y.data() : w.data(), bias.data(),
             result.data(), scratch.data()},
            images);
   omp_set_num_threads(before);
   result.expect_guards();
   scratch.expect_guards();
   return result;
-}
-
-// As the kernels choose.
-FloatBuffer run(ConvSpec s, const Operands& o, std::int64_t images, int threads) {
-  s.threads = threads;
-  if (s.kind != ConvKind::GradWeight) return run_on<ConvGrid>(s, o, images);
-  if (ConvWeightStrips::suits(s)) return run_on<ConvWeightStrips>(s, o, images);
-  if (ConvWeightProduct::suits(s)) return run_on<ConvWeightProduct>(s, o, images);
-  return run_on<ConvWeightGrid>(s, o, images);
 }
 
 class ConvGridTest : public testing::TestWithParam<std::tuple<ConvKind, DType>> {};

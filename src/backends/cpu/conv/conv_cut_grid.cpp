@@ -1,15 +1,11 @@
 #include "backends/cpu/conv/conv_cut_grid.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "backends/cpu/conv/conv_images.h"
 #include "backends/cpu/conv/conv_weight.h"
 #include "backends/cpu/onednn.h"
-#include "backends/cpu/parallel.h"
 
 namespace aloft::cpu {
 namespace {
@@ -39,101 +35,76 @@ memory::desc plain_weight(const ConvSpec& s) {
   return {dims, memory::data_type::f32, memory::dims{s.in * window, window, s.kernel_width, 1}};
 }
 
-}  // namespace
+class ConvCutGrid : public TeamConv {
+ public:
+  explicit ConvCutGrid(const ConvSpec& s);
 
-struct ConvCutGrid::State {
-  ConvSpec spec;
-  int threads;
-  OneDnnConv conv;
-  std::optional<ConvImages> taken, given;  // images that are read, and those that are written
-  OneDnnReorder weight;
-  std::int64_t taken_size, given_size;  // floats of an image, of one cut of an image
-  std::size_t taken_at = 0, given_at = 0, weight_at = 0, library_at = 0;
-  ScratchLayout shared, own;
-
-  explicit State(const ConvSpec& s);
+ private:
   void run_cut(const ConvPointers& p, std::int64_t cut, std::int64_t images) const;
-  void run_thread(const ConvPointers& p, std::int64_t images) const;
-  char* own_base(const ConvPointers& p) const {
-    return static_cast<char*>(p.scratch) + shared.bytes + omp_get_thread_num() * own.bytes;
-  }
+  void run_thread(const ConvPointers& p, std::int64_t images) const override;
+
+  OneDnnConv conv_;
+  ConvImages read_, made_;
+  OneDnnReorder weight_;
+  std::int64_t made_size_;  // floats of one cut of an image
+  std::size_t read_at_ = 0, made_at_ = 0, weight_at_ = 0, library_at_ = 0;
 };
 
-ConvCutGrid::State::State(const ConvSpec& s)
-    : spec(s),
-      threads(std::max(1, s.threads)),
-      conv(shape_of_cut(s), threads),
-      weight(plain_weight(s), conv.packed().weight, threads),
-      taken_size(is_forward(s) ? s.x_size() : s.y_size()),
-      given_size((is_forward(s) ? s.y_size() : s.x_size()) / produced(s) * kChannels) {
-  const OneThread one;
-  const auto &plain = conv.plain(), &packed = conv.packed();
-  const auto &plain_in = is_forward(s) ? plain.x : plain.y,
-             &packed_in = is_forward(s) ? packed.x : packed.y,
-             &plain_out = is_forward(s) ? plain.y : plain.x,
-             &packed_out = is_forward(s) ? packed.y : packed.x;
-  taken.emplace(ConvImages::Way::In, plain_in, packed_in, s.images, threads);
-  given.emplace(ConvImages::Way::Out, plain_out, packed_out, s.images, threads);
-  taken_at = shared.take(packed_in.get_size());
-  given_at = own.take(packed_out.get_size());
-  weight_at = own.take(packed.weight.get_size());
-  library_at = own.take(std::max({conv.scratch_bytes(), weight.scratch_bytes(),
-                                  taken->library_bytes(), given->library_bytes()}));
+ConvCutGrid::ConvCutGrid(const ConvSpec& s)
+    : TeamConv(s),
+      conv_(shape_of_cut(s), threads_),
+      read_(ConvImages::Way::In, conv_.read(), s.images, threads_),
+      made_(ConvImages::Way::Out, conv_.made(), s.images, threads_),
+      weight_(plain_weight(s), conv_.packed().weight, threads_),
+      made_size_(s.made_size() / produced(s) * kChannels) {
+  read_at_ = shared_.take(conv_.read().packed.get_size());
+  ScratchLayout own;
+  made_at_ = own.take(conv_.made().packed.get_size());
+  weight_at_ = own.take(conv_.packed().weight.get_size());
+  library_at_ = own.take(std::max({conv_.scratch_bytes(), weight_.scratch_bytes(),
+                                   read_.library_bytes(), made_.library_bytes()}));
+  thread_bytes_ = own.bytes;
 }
 
-void ConvCutGrid::State::run_cut(const ConvPointers& p, std::int64_t cut,
-                                 std::int64_t images) const {
-  char *base = own_base(p), *library = base + library_at;
-  const char* taken_images = static_cast<const char*>(p.scratch) + taken_at;
-  const std::int64_t window = spec.kernel_height * spec.kernel_width;
-  const std::int64_t first = cut * kChannels * window * (is_forward(spec) ? spec.in : 1);
-  weight.run({static_cast<const float*>(p.second) + first, base + weight_at, library});
-  if (!is_forward(spec))
-    conv.run({base + given_at, base + weight_at, taken_images, library});
-  else if (spec.bias)
-    conv.run({taken_images, base + weight_at, base + given_at, library,
-              static_cast<const float*>(p.bias) + cut * kChannels});
-  else
-    conv.run({taken_images, base + weight_at, base + given_at, library});
-  const std::int64_t whole = given_size / kChannels * produced(spec);
+void ConvCutGrid::run_cut(const ConvPointers& p, std::int64_t cut, std::int64_t images) const {
+  char *base = own_base(p), *library = base + library_at_;
+  const std::int64_t window = spec_.kernel_height * spec_.kernel_width;
+  const std::int64_t first = cut * kChannels * window * (is_forward(spec_) ? spec_.in : 1);
+  weight_.run({static_cast<const float*>(p.second) + first, base + weight_at_, library});
+  conv_.run_images(shared_base(p) + read_at_, base + weight_at_, base + made_at_, library,
+                   static_cast<const float*>(p.bias) + (spec_.bias ? cut * kChannels : 0));
   for (std::int64_t i = 0; i < images; ++i)
-    given->run(base + given_at + i * given->packed_bytes(),
-               static_cast<float*>(p.result) + i * whole + cut * given_size, library);
+    made_.run(base + made_at_ + i * made_.packed_bytes(),
+              static_cast<float*>(p.result) + i * spec_.made_size() + cut * made_size_, library);
 }
 
-void ConvCutGrid::State::run_thread(const ConvPointers& p, std::int64_t images) const {
+void ConvCutGrid::run_thread(const ConvPointers& p, std::int64_t images) const {
   const OneThread one;
-  char* packed = static_cast<char*>(p.scratch) + taken_at;
-  const std::size_t bytes = taken->packed_bytes();
+  char* packed = shared_base(p) + read_at_;
+  const std::size_t bytes = read_.packed_bytes();
   // Images that are missing become zeros: whatever else lies there must not be computed with.
 #pragma omp for schedule(static)
-  for (std::int64_t i = 0; i < spec.images; ++i) {
+  for (std::int64_t i = 0; i < spec_.images; ++i) {
     if (i < images)
-      taken->run(static_cast<const float*>(p.first) + i * taken_size, packed + i * bytes,
-                 own_base(p) + library_at);
+      read_.run(static_cast<const float*>(p.first) + i * spec_.read_size(), packed + i * bytes,
+                own_base(p) + library_at_);
     else
       std::memset(packed + i * bytes, 0, bytes);
   }
 #pragma omp for schedule(dynamic, 1)
-  for (std::int64_t cut = 0; cut < produced(spec) / kChannels; ++cut) run_cut(p, cut, images);
+  for (std::int64_t cut = 0; cut < produced(spec_) / kChannels; ++cut) run_cut(p, cut, images);
 }
 
-bool ConvCutGrid::suits(const ConvSpec& s) {
+}  // namespace
+
+bool suits_cut_grid(const ConvSpec& s) {
   const std::int64_t images = s.images * (s.x_size() + s.y_size());
   return s.type == DType::F32 && s.groups == 1 && s.images > 0 && produced(s) % kChannels == 0 &&
          s.weight_size() >= kLeastWeight && 2 * s.weight_size() >= images;
 }
 
-ConvCutGrid::ConvCutGrid(const ConvSpec& spec) : state_(std::make_unique<State>(spec)) {}
-ConvCutGrid::~ConvCutGrid() = default;
-
-std::size_t ConvCutGrid::scratch_bytes() const {
-  return state_->shared.bytes + state_->own.bytes * state_->threads;
-}
-
-void ConvCutGrid::run(const ConvPointers& p, std::int64_t images) const {
-  const State& s = *state_;
-  on_team(s.threads, [&] { s.run_thread(p, images); });
+std::unique_ptr<ConvWay> conv_cut_grid(const ConvSpec& spec) {
+  return std::make_unique<ConvCutGrid>(spec);
 }
 
 }  // namespace aloft::cpu

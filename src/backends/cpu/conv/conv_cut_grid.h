@@ -6,25 +6,14 @@
 
 #include <memory>
 
-#include "backends/cpu/conv/conv_spec.h"
+#include "backends/cpu/conv/conv_way.h"
 
 namespace aloft::cpu {
 
-class ConvCutGrid {
- public:
-  // Whether this is the faster way; a function of the shape alone.
-  static bool suits(const ConvSpec& spec);
-  // `spec.kind` is Forward or GradInput, and suits(spec). Throws EnvironmentError E0411 where
-  // oneDNN refuses.
-  explicit ConvCutGrid(const ConvSpec& spec);
-  ~ConvCutGrid();
-  std::size_t scratch_bytes() const;
-  // `images`: how many of the bound are there.
-  void run(const ConvPointers& pointers, std::int64_t images) const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+// Whether this is the faster way; a function of the shape alone.
+bool suits_cut_grid(const ConvSpec& spec);
+// `spec.kind` is Forward or GradInput, and suits_cut_grid(spec). Throws EnvironmentError E0411
+// where oneDNN refuses.
+std::unique_ptr<ConvWay> conv_cut_grid(const ConvSpec& spec);
 
 }  // namespace aloft::cpu

@@ -6,22 +6,11 @@
 
 #include <memory>
 
-#include "backends/cpu/conv/conv_spec.h"
+#include "backends/cpu/conv/conv_way.h"
 
 namespace aloft::cpu {
 
-class ConvGrid {
- public:
-  // `spec.kind` is Forward or GradInput. Throws EnvironmentError E0411 where oneDNN refuses.
-  explicit ConvGrid(const ConvSpec& spec);
-  ~ConvGrid();
-  std::size_t scratch_bytes() const;
-  // `images`: how many of the bound are there.
-  void run(const ConvPointers& pointers, std::int64_t images) const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+// `spec.kind` is Forward or GradInput. Throws EnvironmentError E0411 where oneDNN refuses.
+std::unique_ptr<ConvWay> conv_grid(const ConvSpec& spec);
 
 }  // namespace aloft::cpu

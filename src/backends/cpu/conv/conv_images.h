@@ -11,12 +11,11 @@ namespace aloft::cpu {
 class ConvImages {
  public:
   enum class Way { In, Out };
-  // `plain` and `packed` describe `images` images in both layouts.
-  ConvImages(Way way, const dnnl::memory::desc& plain, const dnnl::memory::desc& packed,
-             std::int64_t images, int threads)
-      : packed_bytes_(packed.get_size() / static_cast<std::size_t>(images)),
-        reorder_(way == Way::In ? OneDnnReorder(first(plain), first(packed), threads)
-                                : OneDnnReorder(first(packed), first(plain), threads)) {}
+  // `all` describes `images` images in both layouts.
+  ConvImages(Way way, const OneDnnConv::Images& all, std::int64_t images, int threads)
+      : packed_bytes_(all.packed.get_size() / static_cast<std::size_t>(images)),
+        reorder_(way == Way::In ? OneDnnReorder(first(all.plain), first(all.packed), threads)
+                                : OneDnnReorder(first(all.packed), first(all.plain), threads)) {}
   std::size_t packed_bytes() const { return packed_bytes_; }  // of an image
   std::size_t library_bytes() const { return reorder_.scratch_bytes(); }
   // One image.

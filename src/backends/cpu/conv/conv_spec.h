@@ -26,6 +26,9 @@ struct ConvSpec {
   std::int64_t x_size() const { return in * height * width; }  // of one image
   std::int64_t y_size() const { return out * out_height * out_width; }
   std::int64_t weight_size() const { return out * (in / groups) * kernel_height * kernel_width; }
+  // Of one image of those that a Forward or GradInput reads, and of those that it makes.
+  std::int64_t read_size() const { return kind == ConvKind::GradInput ? y_size() : x_size(); }
+  std::int64_t made_size() const { return kind == ConvKind::GradInput ? x_size() : y_size(); }
   // What the library multiplies: bf16 where the processor does, else f32.
   DType computed() const {
     return type == DType::BF16 && cpu_features().avx512_bf16 ? DType::BF16 : DType::F32;

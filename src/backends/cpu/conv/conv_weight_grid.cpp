@@ -1,7 +1,5 @@
 #include "backends/cpu/conv/conv_weight_grid.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,7 +8,6 @@
 #include "backends/cpu/conv/conv_weight.h"
 #include "backends/cpu/matmul/matmul_tiling.h"
 #include "backends/cpu/onednn.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "base/error.h"
 
@@ -33,98 +30,97 @@ std::int64_t channels_of_cell(const ConvSpec& s) {
   return s.out / cuts;
 }
 
-}  // namespace
+class ConvWeightGrid : public TeamConv {
+ public:
+  explicit ConvWeightGrid(const ConvSpec& s);
 
-struct ConvWeightGrid::State {
-  ConvSpec spec;
-  DType computed;
-  int threads;
-  std::int64_t channels, cuts, per_group, groups;
-  std::unique_ptr<OneDnnConv> conv;
-  std::unique_ptr<OneDnnReorder> unpack;
-  std::optional<ConvImages> x, dy;
-  std::int64_t x_values = 0, dy_values = 0;  // of an image, of a cut of an image
-  std::size_t x_at = 0, dy_at = 0;
-  std::int64_t packed_weight = 0;  // floats of a cell's sums
-  std::size_t sums_at = 0, wide_at = 0, unpack_at = 0, staged_at = 0, library_at = 0;
-  ScratchLayout shared, own;
-
-  explicit State(const ConvSpec& s);
-  void run_thread(const ConvPointers& p, std::int64_t images) const;
+ private:
+  void run_thread(const ConvPointers& p, std::int64_t images) const override;
   void bring_in(const ConvImages& way, const void* from, std::int64_t stride, std::int64_t values,
                 std::int64_t count, char* packed, char* base) const;
   void run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group,
                 std::int64_t images) const;
   float* sums(const ConvPointers& p, std::int64_t cut, std::int64_t group) const {
-    return reinterpret_cast<float*>(static_cast<char*>(p.scratch) + sums_at) +
-           (group * cuts + cut) * packed_weight;
+    return reinterpret_cast<float*>(shared_base(p) + sums_at_) +
+           (group * cuts_ + cut) * packed_weight_;
   }
   void add_groups(const ConvPointers& p, std::int64_t count) const;
   void write_cut(const ConvPointers& p, std::int64_t cut, bool zero) const;
+
+  DType computed_;
+  std::int64_t channels_, cuts_, per_group_, groups_;
+  std::unique_ptr<OneDnnConv> conv_;
+  std::unique_ptr<OneDnnReorder> unpack_;
+  std::optional<ConvImages> x_, dy_;
+  std::int64_t x_values_ = 0, dy_values_ = 0;  // of an image, of a cut of an image
+  std::size_t x_at_ = 0, dy_at_ = 0;
+  std::int64_t packed_weight_ = 0;  // floats of a cell's sums
+  std::size_t sums_at_ = 0, wide_at_ = 0, staged_at_ = 0, library_at_ = 0;
 };
 
-ConvWeightGrid::State::State(const ConvSpec& s)
-    : spec(s), computed(s.computed()), threads(std::max(1, s.threads)) {
+ConvWeightGrid::ConvWeightGrid(const ConvSpec& s) : TeamConv(s), computed_(s.computed()) {
   ensure(has_tiles(s.type), "a convolution's type is a float");
-  channels = channels_of_cell(s);
-  cuts = s.out / channels;
+  channels_ = channels_of_cell(s);
+  cuts_ = s.out / channels_;
   const std::int64_t images = std::max<std::int64_t>(1, s.images);
   const std::int64_t fit = kSumBytes / static_cast<std::int64_t>(s.weight_size() * sizeof(float));
-  groups =
-      std::clamp<std::int64_t>(std::min(cuts > 1 ? kCellsOfCuts / cuts : kCells, fit), 1, images);
-  per_group = ceil_div(images, groups);
-  groups = ceil_div(images, per_group);
+  groups_ =
+      std::clamp<std::int64_t>(std::min(cuts_ > 1 ? kCellsOfCuts / cuts_ : kCells, fit), 1, images);
+  per_group_ = ceil_div(images, groups_);
+  groups_ = ceil_div(images, per_group_);
 
-  OneDnnConvShape shape = conv_shape(s, per_group);
-  shape.out = channels;
-  conv = std::make_unique<OneDnnConv>(shape, threads);
-  const auto &plain = conv->plain(), &packed = conv->packed();
-  x.emplace(ConvImages::Way::In, plain.x, packed.x, per_group, threads);
-  dy.emplace(ConvImages::Way::In, plain.y, packed.y, per_group, threads);
-  x_values = s.x_size(), dy_values = s.y_size() / cuts;
-  unpack = std::make_unique<OneDnnReorder>(packed.weight, plain.weight, threads);
+  OneDnnConvShape shape = conv_shape(s, per_group_);
+  shape.out = channels_;
+  conv_ = std::make_unique<OneDnnConv>(shape, threads_);
+  const auto& packed = conv_->packed();
+  x_.emplace(ConvImages::Way::In, conv_->inputs(), per_group_, threads_);
+  dy_.emplace(ConvImages::Way::In, conv_->results(), per_group_, threads_);
+  x_values_ = s.x_size(), dy_values_ = s.y_size() / cuts_;
+  unpack_ = std::make_unique<OneDnnReorder>(packed.weight, conv_->plain().weight, threads_);
 
-  packed_weight = static_cast<std::int64_t>(round_up(packed.weight.get_size(), 64) / sizeof(float));
-  sums_at = shared.take(cuts * groups * packed_weight * sizeof(float));
-  if (s.type != DType::F32) wide_at = shared.take(s.weight_size() * sizeof(float));
-  x_at = own.take(packed.x.get_size());
-  dy_at = own.take(packed.y.get_size());
-  if (s.type != computed) staged_at = own.take(std::max(x_values, dy_values) * sizeof(float));
-  library_at = own.take(std::max(
-      {conv->scratch_bytes(), unpack->scratch_bytes(), x->library_bytes(), dy->library_bytes()}));
+  packed_weight_ =
+      static_cast<std::int64_t>(round_up(packed.weight.get_size(), 64) / sizeof(float));
+  sums_at_ = shared_.take(cuts_ * groups_ * packed_weight_ * sizeof(float));
+  if (s.type != DType::F32) wide_at_ = shared_.take(s.weight_size() * sizeof(float));
+  ScratchLayout own;
+  x_at_ = own.take(packed.x.get_size());
+  dy_at_ = own.take(packed.y.get_size());
+  if (s.type != computed_) staged_at_ = own.take(std::max(x_values_, dy_values_) * sizeof(float));
+  library_at_ = own.take(std::max({conv_->scratch_bytes(), unpack_->scratch_bytes(),
+                                   x_->library_bytes(), dy_->library_bytes()}));
+  thread_bytes_ = own.bytes;
 }
 
 // `count` images, `stride` elements apart; the group's missing ones become zeros.
-void ConvWeightGrid::State::bring_in(const ConvImages& way, const void* from, std::int64_t stride,
-                                     std::int64_t values, std::int64_t count, char* packed,
-                                     char* base) const {
+void ConvWeightGrid::bring_in(const ConvImages& way, const void* from, std::int64_t stride,
+                              std::int64_t values, std::int64_t count, char* packed,
+                              char* base) const {
   for (std::int64_t i = 0; i < count; ++i) {
-    const void* image = at(from, i * stride, spec.type);
-    if (spec.type != computed) {
-      auto* staged = reinterpret_cast<float*>(base + staged_at);
-      widen(spec.type, image, staged, values);
+    const void* image = at(from, i * stride, spec_.type);
+    if (spec_.type != computed_) {
+      auto* staged = reinterpret_cast<float*>(base + staged_at_);
+      widen(spec_.type, image, staged, values);
       image = staged;
     }
-    way.run(image, packed + i * way.packed_bytes(), base + library_at);
+    way.run(image, packed + i * way.packed_bytes(), base + library_at_);
   }
-  std::memset(packed + count * way.packed_bytes(), 0, (per_group - count) * way.packed_bytes());
+  std::memset(packed + count * way.packed_bytes(), 0, (per_group_ - count) * way.packed_bytes());
 }
 
-void ConvWeightGrid::State::run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group,
-                                     std::int64_t images) const {
-  const int thread = omp_get_thread_num();
-  char* base = static_cast<char*>(p.scratch) + shared.bytes + thread * own.bytes;
-  const std::int64_t first = group * per_group, count = std::min(per_group, images - first);
-  bring_in(*x, at(p.first, first * x_values, spec.type), x_values, x_values, count, base + x_at,
-           base);
-  bring_in(*dy, at(p.second, first * spec.y_size() + cut * dy_values, spec.type), spec.y_size(),
-           dy_values, count, base + dy_at, base);
-  conv->run({base + x_at, sums(p, cut, group), base + dy_at, base + library_at});
+void ConvWeightGrid::run_cell(const ConvPointers& p, std::int64_t cut, std::int64_t group,
+                              std::int64_t images) const {
+  char* base = own_base(p);
+  const std::int64_t first = group * per_group_, count = std::min(per_group_, images - first);
+  bring_in(*x_, at(p.first, first * x_values_, spec_.type), x_values_, x_values_, count,
+           base + x_at_, base);
+  bring_in(*dy_, at(p.second, first * spec_.y_size() + cut * dy_values_, spec_.type),
+           spec_.y_size(), dy_values_, count, base + dy_at_, base);
+  conv_->run({base + x_at_, sums(p, cut, group), base + dy_at_, base + library_at_});
 }
 
 // Adds groups 1, 2 ... to group 0, in order.
-void ConvWeightGrid::State::add_groups(const ConvPointers& p, std::int64_t count) const {
-  const std::int64_t n = cuts * packed_weight;
+void ConvWeightGrid::add_groups(const ConvPointers& p, std::int64_t count) const {
+  const std::int64_t n = cuts_ * packed_weight_;
   float* to = sums(p, 0, 0);
 #pragma omp for schedule(static)
   for (std::int64_t i0 = 0; i0 < n; i0 += kAddRun) {
@@ -135,44 +131,37 @@ void ConvWeightGrid::State::add_groups(const ConvPointers& p, std::int64_t count
 }
 
 // The channels of a cut, from the library's layout into the caller's.
-void ConvWeightGrid::State::write_cut(const ConvPointers& p, std::int64_t cut, bool zero) const {
-  const int thread = omp_get_thread_num();
-  const std::int64_t n = spec.weight_size() / cuts;
-  void* result = at(p.result, cut * n, spec.type);
+void ConvWeightGrid::write_cut(const ConvPointers& p, std::int64_t cut, bool zero) const {
+  const std::int64_t n = spec_.weight_size() / cuts_;
+  void* result = at(p.result, cut * n, spec_.type);
   if (zero) {
-    std::memset(result, 0, n * size_of(spec.type));
+    std::memset(result, 0, n * size_of(spec_.type));
     return;
   }
-  char* scratch = static_cast<char*>(p.scratch);
-  void* plain = spec.type == DType::F32 ? result : scratch + wide_at + cut * n * sizeof(float);
-  unpack->run({sums(p, cut, 0), plain, scratch + shared.bytes + thread * own.bytes + library_at});
-  if (plain != result) narrow(static_cast<const float*>(plain), spec.type, result, n);
+  void* plain =
+      spec_.type == DType::F32 ? result : shared_base(p) + wide_at_ + cut * n * sizeof(float);
+  unpack_->run({sums(p, cut, 0), plain, own_base(p) + library_at_});
+  if (plain != result) narrow(static_cast<const float*>(plain), spec_.type, result, n);
 }
 
-void ConvWeightGrid::State::run_thread(const ConvPointers& p, std::int64_t images) const {
+void ConvWeightGrid::run_thread(const ConvPointers& p, std::int64_t images) const {
   const OneThread one;
-  const std::int64_t there = ceil_div(images, per_group);
+  const std::int64_t there = ceil_div(images, per_group_);
 #pragma omp for schedule(dynamic, 1)
-  for (std::int64_t cell = 0; cell < there * cuts; ++cell) {
-    run_cell(p, cell % cuts, cell / cuts, images);
-    if (groups == 1) write_cut(p, cell, false);  // while its sums are in the cache
+  for (std::int64_t cell = 0; cell < there * cuts_; ++cell) {
+    run_cell(p, cell % cuts_, cell / cuts_, images);
+    if (groups_ == 1) write_cut(p, cell, false);  // while its sums are in the cache
   }
-  if (groups == 1 && there == 1) return;
+  if (groups_ == 1 && there == 1) return;
   if (there > 1) add_groups(p, there);
 #pragma omp for schedule(static)
-  for (std::int64_t cut = 0; cut < cuts; ++cut) write_cut(p, cut, there == 0);
+  for (std::int64_t cut = 0; cut < cuts_; ++cut) write_cut(p, cut, there == 0);
 }
 
-ConvWeightGrid::ConvWeightGrid(const ConvSpec& spec) : state_(std::make_unique<State>(spec)) {}
-ConvWeightGrid::~ConvWeightGrid() = default;
+}  // namespace
 
-std::size_t ConvWeightGrid::scratch_bytes() const {
-  return state_->shared.bytes + state_->own.bytes * state_->threads;
-}
-
-void ConvWeightGrid::run(const ConvPointers& p, std::int64_t images) const {
-  const State& s = *state_;
-  on_team(s.threads, [&] { s.run_thread(p, images); });
+std::unique_ptr<ConvWay> conv_weight_grid(const ConvSpec& spec) {
+  return std::make_unique<ConvWeightGrid>(spec);
 }
 
 }  // namespace aloft::cpu

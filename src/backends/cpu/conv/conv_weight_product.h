@@ -7,20 +7,20 @@
 
 #include <memory>
 
-#include "backends/cpu/conv/conv_spec.h"
+#include "backends/cpu/conv/conv_way.h"
 #include "backends/cpu/conv/unfold.h"
 #include "backends/cpu/matmul/matmul_grid.h"
 
 namespace aloft::cpu {
 
-class ConvWeightProduct {
+class ConvWeightProduct : public ConvWay {
  public:
   // Whether this is the faster way; a function of the shape and the processor alone.
   static bool suits(const ConvSpec& spec);
   // `spec.kind` is GradWeight, and suits(spec).
   explicit ConvWeightProduct(const ConvSpec& spec);
-  std::size_t scratch_bytes() const { return layout_.bytes; }
-  void run(const ConvPointers& pointers, std::int64_t images) const;
+  std::size_t scratch_bytes() const override { return layout_.bytes; }
+  void run(const ConvPointers& pointers, std::int64_t images) const override;
 
  private:
   ConvSpec spec_;

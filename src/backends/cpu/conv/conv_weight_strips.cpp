@@ -1,13 +1,10 @@
 #include "backends/cpu/conv/conv_weight_strips.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/matmul/bf16_strip.h"
 #include "backends/cpu/matmul/pack.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/rounding.h"
 
 namespace aloft::cpu {
@@ -24,8 +21,7 @@ bool ConvWeightStrips::suits(const ConvSpec& s) {
   return s.type == DType::BF16 && s.groups == 1 && cpu.avx512_bf16 && !cpu.amx_bf16;
 }
 
-ConvWeightStrips::ConvWeightStrips(const ConvSpec& s)
-    : spec_(s), window_(window_of(s)), threads_(std::max(1, s.threads)) {
+ConvWeightStrips::ConvWeightStrips(const ConvSpec& s) : TeamConv(s), window_(window_of(s)) {
   // A function of the shape of an image alone: parts decide the order of summation.
   const std::int64_t out = std::max<std::int64_t>(1, s.out), pixels = window_.pixels();
   const std::int64_t most = std::clamp<std::int64_t>(kPartBytes / (out * 2), 64, kPartPixels);
@@ -69,16 +65,14 @@ void ConvWeightStrips::copy_gradients(const ConvPointers& p, const ResultRows& p
                                       std::int64_t channel) const {
   const std::int64_t run = part.rows * window_.out[1];
   const auto* from = static_cast<const std::uint16_t*>(p.second) + part.row * window_.out[1];
-  auto* to =
-      reinterpret_cast<std::uint16_t*>(static_cast<char*>(p.scratch) + dy_at_) + channel * ld_;
+  auto* to = reinterpret_cast<std::uint16_t*>(shared_base(p) + dy_at_) + channel * ld_;
   for (std::int64_t i = 0; i < part.images; ++i, to += run)
     std::memcpy(to, from + ((part.image + i) * spec_.out + channel) * window_.pixels(), 2 * run);
   if (part.images * run % 2) *to = 0;
 }
 
 void ConvWeightStrips::run_item(const ConvPointers& p, const Turn& turn, std::int64_t item) const {
-  char *shared = static_cast<char*>(p.scratch),
-       *own = shared + shared_.bytes + omp_get_thread_num() * thread_bytes_;
+  char *shared = shared_base(p), *own = own_base(p);
   auto *patch = reinterpret_cast<std::uint16_t*>(own),
        *lines = reinterpret_cast<std::uint16_t*>(own + lines_at_),
        *panel = reinterpret_cast<std::uint16_t*>(own + panel_at_);
@@ -105,23 +99,22 @@ void ConvWeightStrips::run_item(const ConvPointers& p, const Turn& turn, std::in
   run_bf16_strip(s);
 }
 
-void ConvWeightStrips::run(const ConvPointers& p, std::int64_t images) const {
+void ConvWeightStrips::run_thread(const ConvPointers& p, std::int64_t images) const {
   const std::int64_t turns = parts(images);
   if (turns == 0) {
+#pragma omp single
     std::memset(p.result, 0, spec_.out * window_.taps() * sizeof(std::uint16_t));
     return;
   }
   const std::int64_t items = sums_ld_ / kStripPanel * splits_;
-  on_team(threads_, [&] {
-    for (std::int64_t i = 0; i < turns; ++i) {
-      const Turn turn{part_of(i, images), i == 0, i + 1 == turns};
+  for (std::int64_t i = 0; i < turns; ++i) {
+    const Turn turn{part_of(i, images), i == 0, i + 1 == turns};
 #pragma omp for schedule(static)
-      for (std::int64_t channel = 0; channel < spec_.out; ++channel)
-        copy_gradients(p, turn.part, channel);
+    for (std::int64_t channel = 0; channel < spec_.out; ++channel)
+      copy_gradients(p, turn.part, channel);
 #pragma omp for schedule(dynamic, 1)
-      for (std::int64_t item = 0; item < items; ++item) run_item(p, turn, item);
-    }
-  });
+    for (std::int64_t item = 0; item < items; ++item) run_item(p, turn, item);
+  }
 }
 
 }  // namespace aloft::cpu

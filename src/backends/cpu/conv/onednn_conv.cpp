@@ -54,7 +54,8 @@ typename P::primitive_desc describe_grad(const OneDnnConvShape& s, const OneDnnC
 
 }  // namespace
 
-OneDnnConv::OneDnnConv(const OneDnnConvShape& s, int threads, const OneDnnConv* like) {
+OneDnnConv::OneDnnConv(const OneDnnConvShape& s, int threads, const OneDnnConv* like)
+    : kind_(s.kind), has_bias_(s.bias) {
   const OneThread one;
   const auto type = onednn_type(s.type);
   const auto weight_type = s.kind == Kind::GradWeight ? memory::data_type::f32 : type;
@@ -76,6 +77,16 @@ OneDnnConv::OneDnnConv(const OneDnnConvShape& s, int threads, const OneDnnConv* 
   } catch (const dnnl::error& e) {
     throw_onednn("a convolution", e);
   }
+}
+
+void OneDnnConv::run_images(const void* read, const void* weight, const void* made,
+                            const void* scratch, const void* bias) const {
+  if (is_grad_input())
+    run({made, weight, read, scratch});
+  else if (has_bias_)
+    run({read, weight, made, scratch, bias});
+  else
+    run({read, weight, made, scratch});
 }
 
 dnnl::primitive OneDnnConv::make(const OneDnnConvShape& s, const Layouts& wanted) {

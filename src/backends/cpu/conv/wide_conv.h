@@ -2,17 +2,16 @@
 // result one chain of additions in a fixed order.
 #pragma once
 
-#include "backends/cpu/conv/conv_spec.h"
+#include "backends/cpu/conv/conv_way.h"
 
 namespace aloft::cpu {
 
-class WideConv {
+class WideConv : public ConvWay {
  public:
   // `spec.type` is F64.
   explicit WideConv(const ConvSpec& spec) : spec_(spec) {}
-  std::size_t scratch_bytes() const { return 0; }
-  // `images`: how many of the bound are there.
-  void run(const ConvPointers& pointers, std::int64_t images) const;
+  std::size_t scratch_bytes() const override { return 0; }
+  void run(const ConvPointers& pointers, std::int64_t images) const override;
 
  private:
   void forward(const ConvPointers& p, std::int64_t image, std::int64_t out) const;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/axis_view.h"
 #include "backends/cpu/vectors/integer_tiles.h"
 #include "backends/cpu/vectors/tiles.h"

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/attention/attention_decode.h"
 #include "backends/cpu/attention/attention_prepared.h"
+#include "backends/cpu/prepare_as.h"
 
 namespace aloft::cpu {
 namespace {
@@ -66,16 +67,12 @@ std::unique_ptr<Prepared> prepare(const CallSpec& call) {
 std::unique_ptr<Prepared> prepare_grad(const CallSpec& call) {
   return prepare_attention_grad(call, shape_of(call), AttentionOperands::Separate);
 }
-std::unique_ptr<Prepared> prepare_cached(const CallSpec& call) {
-  return std::make_unique<Cached>(call);
-}
-
 }  // namespace
 
 std::vector<Kernel> attention_kernels() {
   return {{"cpu.attention", "attention", accepts_attention, prepare},
           {"cpu.attention_grad", "attention_grad", accepts_attention, prepare_grad},
-          {"cpu.attention_cached", "attention_cached", accepts_attention, prepare_cached}};
+          {"cpu.attention_cached", "attention_cached", accepts_attention, prepare_as<Cached>}};
 }
 
 }  // namespace aloft::cpu

@@ -3,29 +3,18 @@
 #include <cmath>
 
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/rows/channel_sweeps.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/far_means.h"
 #include "backends/cpu/rows/norm_kernels.h"
-#include "backends/cpu/vectors/tiles.h"
+#include "backends/cpu/rows/planes.h"
 #include "ops/batch_norm_attrs.h"
 
 namespace aloft::cpu {
 namespace {
 
-// How x [N, C, ...] falls into channels and planes.
-struct Channels {
-  DType type;
-  std::int64_t channels, plane = 1;
-  Extent examples;
-  ChannelSweeps sweeps;
-
-  Channels(const TensorType& x, const CallSpec& call)
-      : type(x.dtype),
-        channels(x.shape[1].max()),
-        examples(extent_of(x.shape[0], call)),
-        sweeps(channel_sweeps(x.dtype)) {
-    for (int d = 2; d < x.shape.rank(); ++d) plane *= x.shape[d].max();
-  }
+// x [N, C, ...] by channels.
+struct Channels : Planes {
+  using Planes::Planes;
   // Plane of channel c of example n.
   const void* of(const void* x, std::int64_t n, std::int64_t c) const {
     return at(x, (n * channels + c) * plane, type);
@@ -40,17 +29,6 @@ struct Channels {
     return sum;
   }
 };
-
-// Element c of operand i, and of output i.
-double parameter(const CallSpec& call, const RunArgs& args, int i, std::int64_t c) {
-  const DType t = call.in[i].dtype;
-  double buffer;
-  return *open_f64(t, at(static_cast<const void*>(args.in[i]), c, t), &buffer, 1);
-}
-void set_result(const CallSpec& call, const RunArgs& args, int i, std::int64_t c, double value) {
-  const DType t = call.out[i].dtype;
-  close_f64(t, &value, at(args.out[i], c, t), 1);
-}
 
 class BatchNorm : public Prepared {
  public:
@@ -166,24 +144,18 @@ class BatchNormGrad : public Prepared {
   Channels x_;
 };
 
-template <class K>
-std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  return std::make_unique<K>(call);
-}
-
 // The running statistics too: each is read before its successor is written.
 std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}, {3, 1}, {4, 2}}; }
-std::vector<std::pair<int, int>> over_dy_or_x(const CallSpec&) { return {{0, 0}, {1, 0}}; }
 
 }  // namespace
 
 std::vector<Kernel> batch_norm_kernels() {
   return {{"cpu.batch_norm", "batch_norm",
-           [](const CallSpec& call) { return accepts_norm(call, 0, 0, 0); }, prepare<BatchNorm>,
+           [](const CallSpec& call) { return accepts_norm(call, 0, 0, 0); }, prepare_as<BatchNorm>,
            in_place},
           {"cpu.batch_norm_grad", "batch_norm_grad",
-           [](const CallSpec& call) { return accepts_norm(call, 1, 0, 0); }, prepare<BatchNormGrad>,
-           over_dy_or_x}};
+           [](const CallSpec& call) { return accepts_norm(call, 1, 0, 0); },
+           prepare_as<BatchNormGrad>, over_dy_or_x}};
 }
 
 }  // namespace aloft::cpu

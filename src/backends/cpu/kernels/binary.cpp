@@ -5,58 +5,39 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <cmath>
 #include <string_view>
 
-#include "backends/cpu/elements/elementwise.h"
-#include "backends/cpu/vectors/map-inl.h"
-#include "backends/cpu/vectors/power-inl.h"
+#include "backends/cpu/elements/formula_tiles-inl.h"
+#include "backends/cpu/elements/formula_tiles.h"
+#include "scalar/arithmetic.h"
+#include "scalar/integers.h"
+
+// ROW(name, cost of an element in units of an addition, tile of integers or null); SAME is the
+// formula of floats.
+#define ALOFT_BINARIES(ROW)                                                     \
+  ROW(add, 1, whole_tile<scalar::wrapping_add>)                                 \
+  ROW(sub, 1, whole_tile<scalar::wrapping_sub>)                                 \
+  ROW(mul, 1, whole_tile<scalar::wrapping_mul>)                                 \
+  ROW(div, 2, nullptr)                                                          \
+  ROW(maximum, 1, SAME(maximum))                                                \
+  ROW(minimum, 1, SAME(minimum))                                                \
+  ROW(pow, 12, whole_tile<scalar::wrapping_pow>)                                \
+  ROW(squared_difference, 1, whole_tile<scalar::wrapping_square_of_difference>) \
+  ROW(equal, 1, SAME(equal))                                                    \
+  ROW(not_equal, 1, SAME(not_equal))                                            \
+  ROW(less, 1, SAME(less))                                                      \
+  ROW(less_equal, 1, SAME(less_equal))                                          \
+  ROW(greater, 1, SAME(greater))                                                \
+  ROW(greater_equal, 1, SAME(greater_equal))
+#define ALOFT_VALUE(name) [](auto a, auto b) { return scalar::name(a, b); }
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-#define TILE(name, ...)                                                                           \
-  void name##_tile(const float* const* in, float* out, std::int64_t n, const double*) {           \
-    map(in[0], in[1], out, n, [](FloatV a, FloatV b) HWY_ATTR -> FloatV { return __VA_ARGS__; }); \
-  }
-// 1 where the mask holds, else 0: the tile of a bool.
-#define MASK_TILE(name, ...) TILE(name, hn::IfThenElseZero(__VA_ARGS__, hn::Set(Floats(), 1.0f)))
-TILE(add, hn::Add(a, b))
-TILE(sub, hn::Sub(a, b))
-TILE(mul, hn::Mul(a, b))
-TILE(div, hn::Div(a, b))
-// Both operands are written out: the processor's own maximum forgets one of two NaNs.
-TILE(maximum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Ge(a, b)), a, b))
-TILE(minimum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Le(a, b)), a, b))
-TILE(pow, pow_of(a, b))
-TILE(squared_difference, hn::Mul(hn::Sub(a, b), hn::Sub(a, b)))
-MASK_TILE(equal, hn::Eq(a, b))
-// Highway's own Ne is false where either is NaN.
-MASK_TILE(not_equal, hn::Not(hn::Eq(a, b)))
-MASK_TILE(less, hn::Lt(a, b))
-MASK_TILE(less_equal, hn::Le(a, b))
-MASK_TILE(greater, hn::Gt(a, b))
-MASK_TILE(greater_equal, hn::Ge(a, b))
-#undef TILE
-#undef MASK_TILE
-
 TileF32 binary_tile(std::string_view op) {
-#define ROW(name) \
-  if (op == #name) return name##_tile
-  ROW(add);
-  ROW(sub);
-  ROW(mul);
-  ROW(div);
-  ROW(maximum);
-  ROW(minimum);
-  ROW(pow);
-  ROW(squared_difference);
-  ROW(equal);
-  ROW(not_equal);
-  ROW(less);
-  ROW(less_equal);
-  ROW(greater);
-  ROW(greater_equal);
+#define ROW(name, cost, whole) \
+  if (op == #name) return formula_tile_f32<2>(ALOFT_VALUE(name));
+  ALOFT_BINARIES(ROW)
 #undef ROW
   return nullptr;
 }
@@ -65,9 +46,6 @@ TileF32 binary_tile(std::string_view op) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "scalar/integers.h"
-#include "scalar/math.h"
-
 namespace aloft::cpu {
 namespace {
 
@@ -77,55 +55,25 @@ struct Row {
   const char* name;  // "cpu.OP"
   TileF64 f64;
   std::int64_t cost;
-  TileI64 i64 = nullptr;  // null: floats only
-  TileF32 f32 = nullptr;  // where the vector form would not be exact enough
+  TileI64 i64;            // null: floats only
+  TileF32 f32 = nullptr;  // where no vectors have the function
 };
 
-// Ordinary loops over tiles of T.
-#define LOOP(T, ...)                                              \
-  [](const T* const* in, T* out, std::int64_t n, const double*) { \
-    for (std::int64_t i = 0; i < n; ++i) {                        \
-      const T a = in[0][i], b = in[1][i];                         \
-      out[i] = __VA_ARGS__;                                       \
-    }                                                             \
-  }
-#define WHOLE(...) LOOP(std::int64_t, __VA_ARGS__)
-// Of a comparison, which reads the same in all types.
-#define SAME(name, ...) \
-  { name, LOOP(double, __VA_ARGS__), 1, WHOLE(__VA_ARGS__) }
-
-// The sign follows b, as in Python; a multiple of b gives 0.
-template <class T>
-T floor_mod(T a, T b) {
-  const T r = std::fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-
+#define SAME(name) number_tile_of<std::int64_t, 2>(ALOFT_VALUE(name))
+#define ROW(name, cost, whole) \
+  {"cpu." #name, number_tile_of<double, 2>(ALOFT_VALUE(name)), cost, whole},
+#define BY_NUMBER(name, whole)                                            \
+  {"cpu." #name, number_tile_of<double, 2>(ALOFT_VALUE(name)), 20, whole, \
+   number_tile_of<float, 2>(ALOFT_VALUE(name))},
 const Row kRows[] = {
-    {"cpu.add", LOOP(double, a + b), 1, WHOLE(scalar::wrapping_add(a, b))},
-    {"cpu.sub", LOOP(double, a - b), 1, WHOLE(scalar::wrapping_sub(a, b))},
-    {"cpu.mul", LOOP(double, a* b), 1, WHOLE(scalar::wrapping_mul(a, b))},
-    {"cpu.div", LOOP(double, a / b), 2},
-    {"cpu.maximum", LOOP(double, std::isnan(a) || a >= b ? a : b), 1, WHOLE(a >= b ? a : b)},
-    {"cpu.minimum", LOOP(double, std::isnan(a) || a <= b ? a : b), 1, WHOLE(a <= b ? a : b)},
-    {"cpu.pow", LOOP(double, std::pow(a, b)), 12, WHOLE(scalar::wrapping_pow(a, b))},
-    SAME("cpu.equal", a == b),
-    SAME("cpu.not_equal", a != b),
-    SAME("cpu.less", a < b),
-    SAME("cpu.less_equal", a <= b),
-    SAME("cpu.greater", a > b),
-    SAME("cpu.greater_equal", a >= b),
-    {"cpu.squared_difference", LOOP(double, (a - b) * (a - b)), 1,
-     WHOLE(scalar::wrapping_square_of_difference(a, b))},
-    {"cpu.atan2", LOOP(double, std::atan2(a, b)), 20, nullptr, LOOP(float, std::atan2(a, b))},
-    {"cpu.mod", LOOP(double, std::fmod(a, b)), 20, WHOLE(scalar::int_mod(a, b)),
-     LOOP(float, std::fmod(a, b))},
-    {"cpu.remainder", LOOP(double, floor_mod(a, b)), 20, WHOLE(scalar::int_remainder(a, b)),
-     LOOP(float, floor_mod(a, b))},
+    ALOFT_BINARIES(ROW)                                      //
+    BY_NUMBER(atan2, nullptr)                                //
+    BY_NUMBER(mod, whole_tile<scalar::int_mod>)              //
+    BY_NUMBER(remainder, whole_tile<scalar::int_remainder>)  //
 };
-#undef LOOP
-#undef WHOLE
 #undef SAME
+#undef ROW
+#undef BY_NUMBER
 
 std::unique_ptr<Prepared> prepare(const CallSpec& call) {
   const Row& row = row_of(kRows, call);

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/elements/operands.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 
 namespace aloft::cpu {
 namespace {
@@ -54,16 +55,11 @@ class ElementCount : public Prepared {
   DType dtype_;
 };
 
-template <class K>
-std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  return std::make_unique<K>(call);
-}
-
 }  // namespace
 
 std::vector<Kernel> broadcast_kernels() {
-  return {{"cpu.broadcast", "broadcast", always, prepare<Broadcast>},
-          {"cpu.element_count", "element_count", always, prepare<ElementCount>}};
+  return {{"cpu.broadcast", "broadcast", always, prepare_as<Broadcast>},
+          {"cpu.element_count", "element_count", always, prepare_as<ElementCount>}};
 }
 
 }  // namespace aloft::cpu

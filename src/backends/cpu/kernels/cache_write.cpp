@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "ops/declared.h"
 #include "runtime/kernel.h"
 
@@ -48,11 +49,7 @@ class CacheWrite : public Prepared {
 }  // namespace
 
 std::vector<Kernel> cache_write_kernels() {
-  return {{"cpu.cache_write", "cache_write", always,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<CacheWrite>(call);
-           },
-           [](const CallSpec&) {
+  return {{"cpu.cache_write", "cache_write", always, prepare_as<CacheWrite>, [](const CallSpec&) {
              return std::vector<std::pair<int, int>>{{0, 0}};
            }}};
 }

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/elements/elementwise.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/vectors/integer_tiles.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
@@ -93,10 +94,6 @@ class Cast : public Prepared, public TileOp {
 
 }  // namespace
 
-std::vector<Kernel> cast_kernels() {
-  return {{"cpu.cast", "cast", always, [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<Cast>(call);
-           }}};
-}
+std::vector<Kernel> cast_kernels() { return {{"cpu.cast", "cast", always, prepare_as<Cast>}}; }
 
 }  // namespace aloft::cpu

@@ -6,23 +6,17 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "backends/cpu/elements/elementwise.h"
-#include "backends/cpu/vectors/map-inl.h"
+#include "backends/cpu/elements/formula_tiles-inl.h"
+#include "backends/cpu/elements/formula_tiles.h"
+#include "scalar/arithmetic.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-void clamp_tile(const float* const* in, float* out, std::int64_t n, const double* p) {
-  const Floats d;
-  const FloatV low = hn::Set(d, static_cast<float>(p[0]));
-  const FloatV high = hn::Set(d, static_cast<float>(p[1]));
-  map(in[0], out, n, [low, high](FloatV x) HWY_ATTR -> FloatV {
-    const FloatV y = hn::IfThenElse(hn::Lt(x, low), low, x);
-    return hn::IfThenElse(hn::Gt(x, high), high, y);
-  });
+TileF32 clamp_function() {
+  return formula_tile_f32<1, 2>(
+      [](auto x, auto low, auto high) { return scalar::clamp(x, low, high); });
 }
-
-TileF32 clamp_function() { return clamp_tile; }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -38,13 +32,6 @@ namespace {
 
 HWY_EXPORT(clamp_function);
 
-void clamp_wide(const double* const* in, double* out, std::int64_t n, const double* p) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double x = in[0][i];
-    out[i] = x < p[0] ? p[0] : x > p[1] ? p[1] : x;
-  }
-}
-
 void clamp_whole(const std::int64_t* const* in, std::int64_t* out, std::int64_t n,
                  const double* p) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = scalar::whole_clamp(in[0][i], p[0], p[1]);
@@ -57,7 +44,9 @@ std::unique_ptr<Prepared> prepare(const CallSpec& call) {
     a.low = std::clamp(a.low, least, most);
     a.high = std::clamp(a.high, least, most);
   }
-  ElementwiseCode code{HWY_DYNAMIC_DISPATCH(clamp_function)(), clamp_wide, 1, {a.low, a.high}};
+  const TileF64 wide = number_tile_of<double, 1, 2>(
+      [](double x, double low, double high) { return scalar::clamp(x, low, high); });
+  ElementwiseCode code{HWY_DYNAMIC_DISPATCH(clamp_function)(), wide, 1, {a.low, a.high}};
   code.i64 = clamp_whole;
   return prepare_elementwise(call, code);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/axis_view.h"
 #include "backends/cpu/vectors/integer_tiles.h"
 #include "backends/cpu/vectors/tiles.h"

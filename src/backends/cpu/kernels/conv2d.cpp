@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
+#include <utility>
 
 #include "backends/cpu/conv/conv_cut_grid.h"
 #include "backends/cpu/conv/conv_grid.h"
@@ -11,6 +11,7 @@
 #include "backends/cpu/conv/conv_weight_product.h"
 #include "backends/cpu/conv/conv_weight_strips.h"
 #include "backends/cpu/conv/wide_conv.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
@@ -75,10 +76,6 @@ class EmptyConvolution : public Prepared {
   std::int64_t channels_ = 0, pixels_ = 0;
 };
 
-std::unique_ptr<Prepared> prepare_empty(const CallSpec& call) {
-  return std::make_unique<EmptyConvolution>(call);
-}
-
 template <class A>
 ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& w, const Shape& y) {
   const auto a = from_attrs<A>(call.attrs);
@@ -102,35 +99,43 @@ ConvSpec read(const CallSpec& call, ConvKind kind, const Shape& x, const Shape& 
   return s;
 }
 
-template <class Grid>
 class Convolution : public Prepared {
  public:
-  Convolution(const ConvSpec& spec, Extent images, const char* how)
-      : grid_(spec), images_(images), how_(how) {}
-  std::size_t scratch_bytes() const override { return grid_.scratch_bytes(); }
+  Convolution(std::unique_ptr<ConvWay> way, Extent images, const char* how)
+      : way_(std::move(way)), images_(images), how_(how) {}
+  std::size_t scratch_bytes() const override { return way_->scratch_bytes(); }
   std::string how() const override { return how_; }
-  // All others work by groups of images, or by parts of all their pixels.
-  bool is_cut_by_bound() const override { return !std::is_same_v<Grid, ConvWeightStrips>; }
+  bool is_cut_by_bound() const override { return way_->is_cut_by_bound(); }
   void run(const RunArgs& args) const override {
-    grid_.run({args.in[0], args.in[1], args.in.size() > 2 ? args.in[2] : nullptr, args.out[0],
+    way_->run({args.in[0], args.in[1], args.in.size() > 2 ? args.in[2] : nullptr, args.out[0],
                args.scratch},
               images_.at(args.symbols));
   }
 
  private:
-  Grid grid_;
+  std::unique_ptr<ConvWay> way_;
   Extent images_;
   const char* how_;
 };
 
 std::unique_ptr<Prepared> prepare_convolution(const ConvSpec& spec, Extent images) {
-  if (spec.type == DType::F64)
-    return std::make_unique<Convolution<WideConv>>(spec, images, "plain loops in double");
-  if (ConvCutGrid::suits(spec))
-    return std::make_unique<Convolution<ConvCutGrid>>(
-        spec, images, "the library, cut along the channels made: more weight than images");
-  return std::make_unique<Convolution<ConvGrid>>(spec, images,
-                                                 "the library, a group of images at a time");
+  const auto by = [&](std::unique_ptr<ConvWay> way, const char* how) {
+    return std::make_unique<Convolution>(std::move(way), images, how);
+  };
+  if (spec.type == DType::F64) return by(std::make_unique<WideConv>(spec), "plain loops in double");
+  if (spec.kind == ConvKind::GradWeight) {
+    if (ConvWeightStrips::suits(spec))
+      return by(std::make_unique<ConvWeightStrips>(spec),
+                "our own strips, images unfolded a panel at a time");
+    if (ConvWeightProduct::suits(spec))
+      return by(std::make_unique<ConvWeightProduct>(spec),
+                "one product on the matrix units: wide enough in bf16");
+    return by(conv_weight_grid(spec), "the library, cut along its channels");
+  }
+  if (suits_cut_grid(spec))
+    return by(conv_cut_grid(spec),
+              "the library, cut along the channels made: more weight than images");
+  return by(conv_grid(spec), "the library, a group of images at a time");
 }
 
 std::unique_ptr<Prepared> prepare_forward(const CallSpec& call) {
@@ -147,17 +152,8 @@ std::unique_ptr<Prepared> prepare_grad_input(const CallSpec& call) {
 
 std::unique_ptr<Prepared> prepare_grad_weight(const CallSpec& call) {
   const Shape &x = call.in[0].shape, &y = call.in[1].shape, &w = call.out[0].shape;
-  const ConvSpec spec = read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y);
-  const Extent images = extent_of(x[0], call);
-  if (spec.type == DType::F64) return prepare_convolution(spec, images);
-  if (ConvWeightStrips::suits(spec))
-    return std::make_unique<Convolution<ConvWeightStrips>>(
-        spec, images, "our own strips, images unfolded a panel at a time");
-  if (ConvWeightProduct::suits(spec))
-    return std::make_unique<Convolution<ConvWeightProduct>>(
-        spec, images, "one product on the matrix units: wide enough in bf16");
-  return std::make_unique<Convolution<ConvWeightGrid>>(spec, images,
-                                                       "the library, cut along its channels");
+  return prepare_convolution(read<Conv2dGradAttrs>(call, ConvKind::GradWeight, x, w, y),
+                             extent_of(x[0], call));
 }
 
 }  // namespace
@@ -167,8 +163,10 @@ std::vector<Kernel> conv2d_kernels() {
   const auto add = [&](std::string_view name, std::string_view empty, std::string_view in_double,
                        const char* op, auto prepare) {
     kernels.push_back({.name = name, .op = op, .accepts = accepts, .prepare = prepare});
-    kernels.push_back(
-        {.name = empty, .op = op, .accepts = accepts_empty, .prepare = prepare_empty});
+    kernels.push_back({.name = empty,
+                       .op = op,
+                       .accepts = accepts_empty,
+                       .prepare = prepare_as<EmptyConvolution>});
     kernels.push_back({.name = in_double, .op = op, .accepts = accepts_double, .prepare = prepare});
   };
   add("cpu.conv2d", "cpu.conv2d.empty", "cpu.conv2d.f64", "conv2d", prepare_forward);

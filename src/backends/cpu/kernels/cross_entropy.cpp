@@ -4,6 +4,7 @@
 #include "ops/cross_entropy.h"
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/cross_entropy_loss.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
@@ -76,18 +77,13 @@ class CrossEntropyGrad : public Rows {
   }
 };
 
-template <class K>
-std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  return std::make_unique<K>(call);
-}
-
 std::vector<std::pair<int, int>> over_logits(const CallSpec&) { return {{0, 0}}; }
 
 }  // namespace
 
 std::vector<Kernel> cross_entropy_kernels() {
-  return {{"cpu.cross_entropy", "cross_entropy", accepts, prepare<CrossEntropy>},
-          {"cpu.cross_entropy_grad", "cross_entropy_grad", accepts, prepare<CrossEntropyGrad>,
+  return {{"cpu.cross_entropy", "cross_entropy", accepts, prepare_as<CrossEntropy>},
+          {"cpu.cross_entropy_grad", "cross_entropy_grad", accepts, prepare_as<CrossEntropyGrad>,
            over_logits}};
 }
 

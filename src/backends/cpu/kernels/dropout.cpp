@@ -13,6 +13,7 @@
 #include "backends/cpu/elements/elementwise.h"
 #include "backends/cpu/elements/random_words.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/vectors/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -116,11 +117,7 @@ std::optional<Refusal> accepts(const CallSpec& call) {
 }  // namespace
 
 std::vector<Kernel> dropout_kernels() {
-  return {{"cpu.dropout", "dropout", accepts,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<Dropout>(call);
-           },
-           [](const CallSpec&) {
+  return {{"cpu.dropout", "dropout", accepts, prepare_as<Dropout>, [](const CallSpec&) {
              return std::vector<std::pair<int, int>>{{0, 0}};
            }}};
 }

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/integers.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
@@ -159,11 +160,6 @@ class EmbeddingGrad : public Prepared {
   Extent ids_;
 };
 
-template <class K>
-std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  return std::make_unique<K>(call);
-}
-
 std::optional<Refusal> accepts_grad(const CallSpec& call) {
   if (call.in.back().shape.max_numel() > std::numeric_limits<std::int32_t>::max())
     return Refusal{"more than 2^31 ids"};
@@ -175,10 +171,10 @@ std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
 }  // namespace
 
 std::vector<Kernel> embedding_kernels() {
-  return {{"cpu.embedding", "embedding", always, prepare<Embedding>},
-          {"cpu.embedding_grad", "embedding_grad", accepts_grad, prepare<EmbeddingGrad<false>>},
+  return {{"cpu.embedding", "embedding", always, prepare_as<Embedding>},
+          {"cpu.embedding_grad", "embedding_grad", accepts_grad, prepare_as<EmbeddingGrad<false>>},
           {"cpu.embedding_grad_add", "embedding_grad_add", accepts_grad,
-           prepare<EmbeddingGrad<true>>, in_place}};
+           prepare_as<EmbeddingGrad<true>>, in_place}};
 }
 
 }  // namespace aloft::cpu

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/elements/tile_program.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 
 namespace aloft::cpu {
 namespace {
@@ -163,11 +164,7 @@ std::vector<std::pair<int, int>> in_place(const CallSpec& call) {
 }  // namespace
 
 std::vector<Kernel> fused_kernels() {
-  return {{"cpu.fused", "fused", accepts,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<Fused>(call);
-           },
-           in_place}};
+  return {{"cpu.fused", "fused", accepts, prepare_as<Fused>, in_place}};
 }
 
 }  // namespace aloft::cpu

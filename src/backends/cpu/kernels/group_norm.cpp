@@ -5,43 +5,23 @@
 #include <cmath>
 
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/rows/channel_sweeps.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/far_means.h"
 #include "backends/cpu/rows/norm_kernels.h"
-#include "backends/cpu/vectors/tiles.h"
+#include "backends/cpu/rows/planes.h"
 
 namespace aloft::cpu {
 namespace {
 
-// How x [N, C, ...] falls into groups and planes.
-struct Groups {
-  DType type;
-  std::int64_t groups, channels, plane = 1;  // plane: positions of a channel
-  Extent examples;
-  std::int64_t most_examples;
-  ChannelSweeps sweeps;
+// x [N, C, ...] in groups of channels.
+struct Groups : Planes {
+  std::int64_t groups;
 
   Groups(const TensorType& x, std::int64_t groups, const CallSpec& call)
-      : type(x.dtype),
-        groups(groups),
-        channels(x.shape[1].max()),
-        examples(extent_of(x.shape[0], call)),
-        most_examples(x.shape[0].max()),
-        sweeps(channel_sweeps(x.dtype)) {
-    for (int d = 2; d < x.shape.rank(); ++d) plane *= x.shape[d].max();
-  }
+      : Planes(x, call), groups(groups) {}
   std::int64_t channels_each() const { return channels / groups; }
   std::int64_t length() const { return channels_each() * plane; }
 };
-
-// Element c of a parameter, 1 or 0 where it is missing.
-float parameter(const CallSpec& call, const RunArgs& args, std::size_t i, std::int64_t c,
-                float missing) {
-  if (i >= call.in.size()) return missing;
-  const DType t = call.in[i].dtype;
-  float buffer;
-  return *open_f32(t, at(static_cast<const void*>(args.in[i]), c, t), &buffer, 1);
-}
 
 class GroupNorm : public Prepared {
  public:
@@ -76,8 +56,8 @@ class GroupNorm : public Prepared {
     static_cast<float*>(args.out[2])[t] = rstd;
     for (std::int64_t i = 0; i < each; ++i) {
       const std::int64_t c = t % g_.groups * each + i;
-      const float a = rstd * parameter(call_, args, 1, c, 1);
-      const double b = parameter(call_, args, 2, c, 0) - of_rest(mean.rest, a);
+      const float a = rstd * static_cast<float>(parameter(call_, args, 1, c, 1));
+      const double b = parameter(call_, args, 2, c) - of_rest(mean.rest, a);
       g_.sweeps.affine(at(x, i * g_.plane, g_.type), mean.near, a, static_cast<float>(b),
                        at(y, i * g_.plane, g_.type), g_.plane);
     }
@@ -116,9 +96,8 @@ class GroupNormGrad : public Prepared {
           dscale += s.dy_x * static_cast<double>(rstd[n * g_.groups + c / g_.channels_each()]);
           dshift += s.dy;
         }
-        const DType to = call_.out[1].dtype;
-        close_f64(to, &dscale, at(args.out[1], c, to), 1);
-        if (call_.out.size() > 2) close_f64(to, &dshift, at(args.out[2], c, to), 1);
+        set_result(call_, args, 1, c, dscale);
+        if (call_.out.size() > 2) set_result(call_, args, 2, c, dshift);
       }
     });
   }
@@ -134,7 +113,7 @@ class GroupNormGrad : public Prepared {
     const float mean = static_cast<const float*>(args.in[2])[t];
     const float rstd = static_cast<const float*>(args.in[3])[t];
     const auto scale = [&](std::int64_t k) {
-      return parameter(call_, args, 4, t % g_.groups * each + k, 1);
+      return static_cast<float>(parameter(call_, args, 4, t % g_.groups * each + k, 1));
     };
     const double r = rstd, count = static_cast<double>(g_.length());
     double rest_of_mean = 0;
@@ -159,23 +138,15 @@ class GroupNormGrad : public Prepared {
   Groups g_;
 };
 
-template <class K>
-std::unique_ptr<Prepared> prepare(const CallSpec& call) {
-  return std::make_unique<K>(call);
-}
-
-std::vector<std::pair<int, int>> over_x(const CallSpec&) { return {{0, 0}}; }
-std::vector<std::pair<int, int>> over_dy_or_x(const CallSpec&) { return {{0, 0}, {1, 0}}; }
-
 }  // namespace
 
 std::vector<Kernel> group_norm_kernels() {
   return {{"cpu.group_norm", "group_norm",
-           [](const CallSpec& call) { return accepts_norm(call, 0, 0, 0); }, prepare<GroupNorm>,
+           [](const CallSpec& call) { return accepts_norm(call, 0, 0, 0); }, prepare_as<GroupNorm>,
            over_x},
           {"cpu.group_norm_grad", "group_norm_grad",
-           [](const CallSpec& call) { return accepts_norm(call, 1, 2, 2); }, prepare<GroupNormGrad>,
-           over_dy_or_x}};
+           [](const CallSpec& call) { return accepts_norm(call, 1, 2, 2); },
+           prepare_as<GroupNormGrad>, over_dy_or_x}};
 }
 
 }  // namespace aloft::cpu

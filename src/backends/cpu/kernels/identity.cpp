@@ -3,6 +3,7 @@
 
 #include "backends/cpu/elements/elementwise.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
@@ -29,15 +30,13 @@ class Copy : public Prepared, public TileOp {
   Extent numel_;
   std::int64_t size_;
 };
-
-std::unique_ptr<Prepared> prepare(const CallSpec& call) { return std::make_unique<Copy>(call); }
 std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
 
 }  // namespace
 
 std::vector<Kernel> identity_kernels() {
-  return {{"cpu.identity", "identity", always, prepare, in_place},
-          {"cpu.detach", "detach", always, prepare, in_place}};
+  return {{"cpu.identity", "identity", always, prepare_as<Copy>, in_place},
+          {"cpu.detach", "detach", always, prepare_as<Copy>, in_place}};
 }
 
 }  // namespace aloft::cpu

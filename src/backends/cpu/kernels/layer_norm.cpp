@@ -4,12 +4,6 @@
 #include "backends/cpu/rows/norm_kernels.h"
 
 namespace aloft::cpu {
-namespace {
-
-std::vector<std::pair<int, int>> over_x(const CallSpec&) { return {{0, 0}}; }
-std::vector<std::pair<int, int>> over_dy_or_x(const CallSpec&) { return {{0, 0}, {1, 0}}; }
-
-}  // namespace
 
 std::vector<Kernel> layer_norm_kernels() {
   return {{"cpu.layer_norm", "layer_norm",

@@ -1,6 +1,7 @@
 // learning_rate and count_applied: one number each.
 #include "ops/learning_rate.h"
 
+#include "backends/cpu/prepare_as.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
@@ -36,10 +37,7 @@ class CountApplied : public Prepared {
 }  // namespace
 
 std::vector<Kernel> learning_rate_kernels() {
-  return {{"cpu.learning_rate", "learning_rate", always,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<LearningRate>(call);
-           }},
+  return {{"cpu.learning_rate", "learning_rate", always, prepare_as<LearningRate>},
           {"cpu.count_applied", "count_applied", always,
            [](const CallSpec&) -> std::unique_ptr<Prepared> {
              return std::make_unique<CountApplied>();

@@ -17,8 +17,7 @@
 namespace aloft::cpu {
 namespace {
 
-struct Geometry {
-  Windows down, right;
+struct Geometry : Window2d {
   std::int64_t height = 0, width = 0, out_height = 0, out_width = 0;
   bool count_padding = true;
   Extent planes;
@@ -32,10 +31,7 @@ struct Geometry {
 template <class A>
 Geometry geometry_of(const CallSpec& call, const Shape& x, const Shape& y) {
   const auto a = from_attrs<A>(call.attrs);
-  const Ints& stride = a.stride.empty() ? a.kernel : a.stride;
-  Geometry g;
-  g.down = {a.kernel[0], stride[0], a.padding[0]};
-  g.right = {a.kernel[1], stride[1], a.padding[1]};
+  Geometry g{windows_of(a)};
   g.height = x[2].max(), g.width = x[3].max();
   g.out_height = y[2].max(), g.out_width = y[3].max();
   if constexpr (requires { a.count_include_pad; }) g.count_padding = a.count_include_pad;
@@ -87,19 +83,26 @@ std::int64_t winner(const Geometry& g, const T* x, std::int64_t r, std::int64_t 
   return best;
 }
 
-// to[window] = from[its winner in x]
-template <class T>
-void select(const Geometry& g, const RunArgs& args, const void* from_of, const void* x_of) {
-  const T *from = static_cast<const T*>(from_of), *x = static_cast<const T*>(x_of);
+// y[window] = of(where its plane begins in x, row, column)
+template <class T, class Of>
+void for_windows(const Geometry& g, const RunArgs& args, const Of& of) {
   T* y = static_cast<T*>(args.out[0]);
   parallel_for(g.planes.at(args.symbols), g.y_plane() * g.window_cost(),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t p = begin; p < end; ++p)
                    for (std::int64_t r = 0; r < g.out_height; ++r)
                      for (std::int64_t c = 0; c < g.out_width; ++c)
-                       y[p * g.y_plane() + r * g.out_width + c] =
-                           from[p * g.x_plane() + winner(g, x + p * g.x_plane(), r, c)];
+                       y[p * g.y_plane() + r * g.out_width + c] = of(p * g.x_plane(), r, c);
                });
+}
+
+// Of each window the element of `from` where x has its winner.
+template <class T>
+void select(const Geometry& g, const RunArgs& args, const void* from_of, const void* x_of) {
+  const T *from = static_cast<const T*>(from_of), *x = static_cast<const T*>(x_of);
+  for_windows<T>(g, args, [&](std::int64_t plane, std::int64_t r, std::int64_t c) {
+    return from[plane + winner(g, x + plane, r, c)];
+  });
 }
 
 // dx[i] = sum of share(plane, row, column, window row, window column) over the windows holding i
@@ -144,20 +147,13 @@ Wide<T> divisor(const Geometry& g, std::int64_t r, std::int64_t c) {
 template <class T>
 void average(const Geometry& g, const RunArgs& args) {
   const T* x = static_cast<const T*>(args.in[0]);
-  T* y = static_cast<T*>(args.out[0]);
-  parallel_for(g.planes.at(args.symbols), g.y_plane() * g.window_cost(),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t p = begin; p < end; ++p)
-                   for (std::int64_t r = 0; r < g.out_height; ++r)
-                     for (std::int64_t c = 0; c < g.out_width; ++c) {
-                       Wide<T> sum = 0;
-                       for (std::int64_t i = g.down.first(r); i < g.down.last(r, g.height); ++i)
-                         for (std::int64_t j = g.right.first(c); j < g.right.last(c, g.width); ++j)
-                           sum += wide(x[p * g.x_plane() + i * g.width + j]);
-                       y[p * g.y_plane() + r * g.out_width + c] =
-                           rounded<T>(sum / divisor<T>(g, r, c));
-                     }
-               });
+  for_windows<T>(g, args, [&](std::int64_t plane, std::int64_t r, std::int64_t c) {
+    Wide<T> sum = 0;
+    for (std::int64_t i = g.down.first(r); i < g.down.last(r, g.height); ++i)
+      for (std::int64_t j = g.right.first(c); j < g.right.last(c, g.width); ++j)
+        sum += wide(x[plane + i * g.width + j]);
+    return rounded<T>(sum / divisor<T>(g, r, c));
+  });
 }
 
 template <class T>
@@ -183,11 +179,23 @@ struct PairRun {
   alignas(64) std::array<float, kBuffer> top, bottom;
   alignas(64) std::array<float, kPoolRun + kPoolSlack> y;
 
-  // body(window row, how many) for runs of window rows of a plane.
-  template <class Body>
-  static void for_runs(const Geometry& g, const Body& body) {
+  // body(run, plane, window row, how many) for runs of window rows of each plane, x read into the
+  // run; after(plane) behind each.
+  template <class Body, class After>
+  static void for_each(const Geometry& g, DType t, const void* x, const RunArgs& args,
+                       const Body& body, const After& after) {
     const std::int64_t most = std::max<std::int64_t>(1, kPoolRun / g.out_width);
-    for (std::int64_t r = 0; r < g.out_height; r += most) body(r, std::min(most, g.out_height - r));
+    parallel_for(g.planes.at(args.symbols), g.x_plane(), [&](std::int64_t begin, std::int64_t end) {
+      PairRun run;
+      for (std::int64_t p = begin; p < end; ++p) {
+        for (std::int64_t r = 0; r < g.out_height; r += most) {
+          const std::int64_t count = std::min(most, g.out_height - r);
+          run.read(g, t, at(x, p * g.x_plane(), t), r, count);
+          body(run, p, r, count);
+        }
+        after(p);
+      }
+    });
   }
   // Rows of x below window rows [r, r + count).
   void read(const Geometry& g, DType t, const void* x, std::int64_t r, std::int64_t count) {
@@ -212,33 +220,26 @@ struct PairRun {
 };
 
 void max_in_pairs(const Geometry& g, DType t, const RunArgs& args) {
-  parallel_for(g.planes.at(args.symbols), g.x_plane(), [&](std::int64_t begin, std::int64_t end) {
-    PairRun run;
-    for (std::int64_t p = begin; p < end; ++p)
-      PairRun::for_runs(g, [&](std::int64_t r, std::int64_t count) {
-        run.read(g, t, at(args.in[0], p * g.x_plane(), t), r, count);
-        const std::int64_t n = count * g.out_width;
-        max_of_pairs(run.top.data(), run.bottom.data(), run.y.data(), n);
-        narrow(run.y.data(), t, at(args.out[0], p * g.y_plane() + r * g.out_width, t), n);
-      });
-  });
+  const auto maxima = [&](PairRun& run, std::int64_t p, std::int64_t r, std::int64_t count) {
+    const std::int64_t n = count * g.out_width;
+    max_of_pairs(run.top.data(), run.bottom.data(), run.y.data(), n);
+    narrow(run.y.data(), t, at(args.out[0], p * g.y_plane() + r * g.out_width, t), n);
+  };
+  PairRun::for_each(g, t, args.in[0], args, maxima, [](std::int64_t) {});
 }
 
 void max_grad_in_pairs(const Geometry& g, DType t, const RunArgs& args) {
-  parallel_for(g.planes.at(args.symbols), g.x_plane(), [&](std::int64_t begin, std::int64_t end) {
-    PairRun run;
-    for (std::int64_t p = begin; p < end; ++p) {
-      void* dx = at(args.out[0], p * g.x_plane(), t);
-      PairRun::for_runs(g, [&](std::int64_t r, std::int64_t count) {
-        run.read(g, t, at(args.in[1], p * g.x_plane(), t), r, count);
-        const std::int64_t n = count * g.out_width;
-        widen(t, at(args.in[0], p * g.y_plane() + r * g.out_width, t), run.y.data(), n);
-        max_of_pairs_grad(run.y.data(), run.top.data(), run.bottom.data(), n);
-        run.write(g, t, dx, r, count);
-      });
-      const std::int64_t held = 2 * g.out_height * g.width;
-      std::memset(at(dx, held, t), 0, (g.x_plane() - held) * size_of(t));
-    }
+  const auto plane = [&](std::int64_t p) { return at(args.out[0], p * g.x_plane(), t); };
+  const auto gradients = [&](PairRun& run, std::int64_t p, std::int64_t r, std::int64_t count) {
+    const void* dy = args.in[0];
+    const std::int64_t n = count * g.out_width;
+    widen(t, at(dy, p * g.y_plane() + r * g.out_width, t), run.y.data(), n);
+    max_of_pairs_grad(run.y.data(), run.top.data(), run.bottom.data(), n);
+    run.write(g, t, plane(p), r, count);
+  };
+  const std::int64_t held = 2 * g.out_height * g.width;  // in rows that windows hold
+  PairRun::for_each(g, t, args.in[1], args, gradients, [&](std::int64_t p) {
+    std::memset(at(plane(p), held, t), 0, (g.x_plane() - held) * size_of(t));
   });
 }
 
@@ -302,26 +303,12 @@ std::unique_ptr<Prepared> prepare(const CallSpec& call) {
 
 std::vector<Kernel> pool2d_kernels() {
   using M = MaxPool2dAttrs;
-  return {{.name = "cpu.max_pool2d",
-           .op = "max_pool2d",
-           .accepts = accepts,
-           .prepare = prepare<M, Kind::Max>},
-          {.name = "cpu.max_pool2d_grad",
-           .op = "max_pool2d_grad",
-           .accepts = accepts,
-           .prepare = prepare<M, Kind::MaxGrad>},
-          {.name = "cpu.max_pool2d_select",
-           .op = "max_pool2d_select",
-           .accepts = accepts,
-           .prepare = prepare<M, Kind::MaxSelect>},
-          {.name = "cpu.avg_pool2d",
-           .op = "avg_pool2d",
-           .accepts = accepts,
-           .prepare = prepare<AvgPool2dAttrs, Kind::Average>},
-          {.name = "cpu.avg_pool2d_grad",
-           .op = "avg_pool2d_grad",
-           .accepts = accepts,
-           .prepare = prepare<AvgPool2dGradAttrs, Kind::AverageGrad>}};
+  return {{"cpu.max_pool2d", "max_pool2d", accepts, prepare<M, Kind::Max>},
+          {"cpu.max_pool2d_grad", "max_pool2d_grad", accepts, prepare<M, Kind::MaxGrad>},
+          {"cpu.max_pool2d_select", "max_pool2d_select", accepts, prepare<M, Kind::MaxSelect>},
+          {"cpu.avg_pool2d", "avg_pool2d", accepts, prepare<AvgPool2dAttrs, Kind::Average>},
+          {"cpu.avg_pool2d_grad", "avg_pool2d_grad", accepts,
+           prepare<AvgPool2dGradAttrs, Kind::AverageGrad>}};
 }
 
 }  // namespace aloft::cpu

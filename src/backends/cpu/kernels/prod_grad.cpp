@@ -5,6 +5,7 @@
 #include <array>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/axis_view.h"
 #include "backends/cpu/rows/grouped_axes.h"
 #include "backends/cpu/vectors/tiles.h"

@@ -6,6 +6,7 @@
 #include "backends/cpu/elements/normal_pairs.h"
 #include "backends/cpu/elements/random_words.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/axis_view.h"
 #include "backends/cpu/vectors/tiles.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/axis_view.h"
 
 namespace aloft::cpu {

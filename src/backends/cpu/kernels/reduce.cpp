@@ -12,7 +12,7 @@
 #include "backends/cpu/rows/axis_view.h"
 #include "backends/cpu/rows/integer_reduction.h"
 #include "backends/cpu/rows/reduction.h"
-#include "backends/cpu/vectors/vectors-inl.h"
+#include "backends/cpu/vectors/term_functions-inl.h"
 #include "scalar/integers.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,13 +37,6 @@ HWY_INLINE float fold_row(const float* x, std::int64_t n, float start, const Ste
   return across(step(step(a, b), step(c, e)));
 }
 
-HWY_INLINE FloatV larger(FloatV a, FloatV b) {
-  return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Ge(a, b)), a, b);
-}
-HWY_INLINE FloatV smaller(FloatV a, FloatV b) {
-  return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Le(a, b)), a, b);
-}
-
 double sum_row(const float* x, std::int64_t n) {
   return fold_row(
       x, n, 0.0f, [](FloatV a, FloatV b) HWY_ATTR { return hn::Add(a, b); },
@@ -53,7 +46,7 @@ double sum_row(const float* x, std::int64_t n) {
 double max_row(const float* x, std::int64_t n) {
   return fold_row(
       x, n, -std::numeric_limits<float>::infinity(),
-      [](FloatV a, FloatV b) HWY_ATTR { return larger(a, b); },
+      [](FloatV a, FloatV b) HWY_ATTR { return maximum_of(a, b); },
       [](FloatV v) HWY_ATTR {
         const Floats d;
         if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<float>::quiet_NaN();
@@ -63,7 +56,7 @@ double max_row(const float* x, std::int64_t n) {
 double min_row(const float* x, std::int64_t n) {
   return fold_row(
       x, n, std::numeric_limits<float>::infinity(),
-      [](FloatV a, FloatV b) HWY_ATTR { return smaller(a, b); },
+      [](FloatV a, FloatV b) HWY_ATTR { return minimum_of(a, b); },
       [](FloatV v) HWY_ATTR {
         const Floats d;
         if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<float>::quiet_NaN();
@@ -83,10 +76,10 @@ void sum_rows(float* into, const float* x, std::int64_t n) {
   fold_into(into, x, n, [](FloatV a, FloatV b) HWY_ATTR { return hn::Add(a, b); });
 }
 void max_rows(float* into, const float* x, std::int64_t n) {
-  fold_into(into, x, n, [](FloatV a, FloatV b) HWY_ATTR { return larger(a, b); });
+  fold_into(into, x, n, [](FloatV a, FloatV b) HWY_ATTR { return maximum_of(a, b); });
 }
 void min_rows(float* into, const float* x, std::int64_t n) {
-  fold_into(into, x, n, [](FloatV a, FloatV b) HWY_ATTR { return smaller(a, b); });
+  fold_into(into, x, n, [](FloatV a, FloatV b) HWY_ATTR { return minimum_of(a, b); });
 }
 
 Fold<float> sum_fold() { return {sum_row, sum_rows}; }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backends/cpu/prepare_as.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
@@ -28,11 +29,7 @@ std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
 }  // namespace
 
 std::vector<Kernel> reshape_kernels() {
-  return {{"cpu.reshape", "reshape", always,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<Copy>(call);
-           },
-           in_place, /*is_view=*/true}};
+  return {{"cpu.reshape", "reshape", always, prepare_as<Copy>, in_place, /*is_view=*/true}};
 }
 
 }  // namespace aloft::cpu

@@ -12,6 +12,7 @@
 
 #include "backends/cpu/integers.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/vectors/functions-inl.h"
 #include "backends/cpu/vectors/sweeps-inl.h"
 #include "backends/cpu/vectors/tiles.h"
@@ -204,15 +205,13 @@ class Rotary : public Prepared {
   RotarySweeps sweeps_{};
 };
 
-std::unique_ptr<Prepared> prepare(const CallSpec& call) { return std::make_unique<Rotary>(call); }
-
 // Both elements of a pair are read before either is written.
 std::vector<std::pair<int, int>> in_place(const CallSpec&) { return {{0, 0}}; }
 
 }  // namespace
 
 std::vector<Kernel> rotary_kernels() {
-  return {{"cpu.rotary", "rotary", always, prepare, in_place}};
+  return {{"cpu.rotary", "rotary", always, prepare_as<Rotary>, in_place}};
 }
 
 }  // namespace aloft::cpu

@@ -1,6 +1,7 @@
 // scaler_update: four numbers in, four numbers out.
 #include "ops/scaler_update.h"
 
+#include "backends/cpu/prepare_as.h"
 #include "runtime/kernel.h"
 
 namespace aloft::cpu {
@@ -31,13 +32,10 @@ class ScalerUpdate : public Prepared {
 }  // namespace
 
 std::vector<Kernel> scaler_update_kernels() {
-  return {{"cpu.scaler_update", "scaler_update", always,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<ScalerUpdate>(call);
-           },
-           [](const CallSpec&) {
-             return std::vector<std::pair<int, int>>{{0, 0}, {1, 1}, {2, 2}, {3, 3}};
-           }}};
+  return {
+      {"cpu.scaler_update", "scaler_update", always, prepare_as<ScalerUpdate>, [](const CallSpec&) {
+         return std::vector<std::pair<int, int>>{{0, 0}, {1, 1}, {2, 2}, {3, 3}};
+       }}};
 }
 
 }  // namespace aloft::cpu

@@ -16,6 +16,7 @@
 #include "backends/cpu/rows/cross_entropy_rows.h"
 #include "backends/cpu/vectors/functions-inl.h"
 #include "backends/cpu/vectors/map-inl.h"
+#include "backends/cpu/vectors/term_functions-inl.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "runtime/kernel.h"
 
@@ -40,22 +41,18 @@ struct SoftmaxSweeps {
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
 
-HWY_INLINE FloatV larger(FloatV a, FloatV b) {
-  return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Ge(a, b)), a, b);
-}
-
 float max_of(const float* x, std::int64_t n, float so_far) {
   const Floats d;
   const auto w = static_cast<std::int64_t>(hn::Lanes(d));
   FloatV a = hn::Set(d, so_far), b = a;
   std::int64_t i = 0;
   for (; i + 2 * w <= n; i += 2 * w) {
-    a = larger(a, load(d, x + i));
-    b = larger(b, load(d, x + i + w));
+    a = maximum_of(a, load(d, x + i));
+    b = maximum_of(b, load(d, x + i + w));
   }
-  for (; i + w <= n; i += w) a = larger(a, load(d, x + i));
-  if (i < n) b = larger(b, load_n(d, x + i, n - i, so_far));
-  a = larger(a, b);
+  for (; i + w <= n; i += w) a = maximum_of(a, load(d, x + i));
+  if (i < n) b = maximum_of(b, load_n(d, x + i, n - i, so_far));
+  a = maximum_of(a, b);
   if (!hn::AllFalse(d, hn::IsNaN(a))) return std::numeric_limits<float>::quiet_NaN();
   return hn::GetLane(hn::MaxOfLanes(d, a));
 }
@@ -93,7 +90,7 @@ void scale_by(const float* x, float scale, float* y, std::int64_t n) {
   map(x, y, n, [&](FloatV v) HWY_ATTR { return hn::Mul(v, by); });
 }
 void max_columns(const float* x, float* m, std::int64_t n) {
-  map(m, x, m, n, [](FloatV a, FloatV b) HWY_ATTR { return larger(a, b); });
+  map(m, x, m, n, [](FloatV a, FloatV b) HWY_ATTR { return maximum_of(a, b); });
 }
 void exp_sub_columns(const float* x, const float* m, float* y, std::int64_t n) {
   map(x, m, y, n, [](FloatV a, FloatV b) HWY_ATTR { return exp_of(hn::Sub(a, b)); });

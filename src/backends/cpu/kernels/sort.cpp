@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/axis_view.h"
 #include "backends/cpu/vectors/tiles.h"
 #include "scalar/float_formats.h"

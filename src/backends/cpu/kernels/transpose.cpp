@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 #include "backends/cpu/rows/axis_view.h"
 
 namespace aloft::cpu {

@@ -7,6 +7,7 @@
 #include "backends/cpu/elements/elementwise.h"
 #include "backends/cpu/elements/operands.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/prepare_as.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aloft::cpu::HWY_NAMESPACE {
@@ -80,11 +81,7 @@ class Where : public Prepared, public TileOp {
 }  // namespace
 
 std::vector<Kernel> where_kernels() {
-  return {{"cpu.where", "where", always,
-           [](const CallSpec& call) -> std::unique_ptr<Prepared> {
-             return std::make_unique<Where>(call);
-           },
-           same_type_pairs}};
+  return {{"cpu.where", "where", always, prepare_as<Where>, same_type_pairs}};
 }
 
 }  // namespace aloft::cpu

@@ -28,10 +28,4 @@ inline std::optional<Refusal> at_most_max_axes(const CallSpec& call) {
   return std::nullopt;
 }
 
-// For kernels of one class.
-template <class K>
-std::unique_ptr<Prepared> prepare_as(const CallSpec& call) {
-  return std::make_unique<K>(call);
-}
-
 }  // namespace aloft::cpu

@@ -193,4 +193,7 @@ std::unique_ptr<Prepared> prepare_norm_grad(const CallSpec& call, std::int64_t a
   return std::make_unique<NormGrad>(call, axes, centred, to_sum);
 }
 
+std::vector<std::pair<int, int>> over_x(const CallSpec&) { return {{0, 0}}; }
+std::vector<std::pair<int, int>> over_dy_or_x(const CallSpec&) { return {{0, 0}, {1, 0}}; }
+
 }  // namespace aloft::cpu

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "runtime/kernel.h"
 
@@ -22,5 +24,9 @@ std::unique_ptr<Prepared> prepare_norm(const CallSpec& call, std::int64_t axes, 
 // where the op has them. `to_sum`: in begins with what is added to dx.
 std::unique_ptr<Prepared> prepare_norm_grad(const CallSpec& call, std::int64_t axes, bool centred,
                                             bool to_sum = false);
+
+// Which operand a result may take the place of: y that of x; dx that of dy, or of x behind it.
+std::vector<std::pair<int, int>> over_x(const CallSpec& call);
+std::vector<std::pair<int, int>> over_dy_or_x(const CallSpec& call);
 
 }  // namespace aloft::cpu

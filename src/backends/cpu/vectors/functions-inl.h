@@ -103,6 +103,13 @@ HWY_INLINE FloatV power_of_two(FloatV n, FloatV r) {
                          n);
 }
 
+// 2^t for t of at most 0; below -152 nothing is left.
+HWY_INLINE FloatV exp2_of(FloatV t) {
+  t = hn::Max(constant(-152), t);
+  const FloatV n = nearest(t);
+  return power_of_two(n, hn::Sub(t, n));
+}
+
 // log2(e) and what its rounding left.
 constexpr float kLog2E = 1.44269504f, kLog2ERest = 1.925963033e-8f;
 
@@ -245,32 +252,6 @@ HWY_INLINE Normal normal_of(FloatV x) {
   const FloatV tail = quotient(hn::Mul(density, top), bottom);
   const FloatV zero = hn::Zero(Floats());
   return {density, hn::IfThenElse(hn::Lt(x, zero), tail, hn::Sub(constant(1), tail))};
-}
-
-// 1 / (1 + e^-x) with its left tail, and its derivative.
-struct Sigmoid {
-  FloatV value, slope;
-};
-// `e` is e^-|x|.
-HWY_INLINE Sigmoid sigmoid_by(FloatV x, FloatV e) {
-  const FloatV r = reciprocal_of(hn::Add(constant(1), e)), er = hn::Mul(e, r);
-  return {hn::IfThenElse(hn::Lt(x, hn::Zero(Floats())), er, r), hn::Mul(er, r)};
-}
-HWY_INLINE Sigmoid sigmoid_with_slope(FloatV x) {
-  return sigmoid_by(x, exp_of(hn::Neg(hn::Abs(x))));
-}
-// y sigmoid(x) with e = e^-|x|: the choice of the tail's factor does not wait for the quotient.
-HWY_INLINE FloatV times_sigmoid_by(FloatV y, FloatV x, FloatV e) {
-  const FloatV top = hn::IfThenElse(hn::Lt(x, hn::Zero(Floats())), hn::Mul(y, e), y);
-  return hn::Mul(top, reciprocal_of(hn::Add(constant(1), e)));
-}
-HWY_INLINE FloatV sigmoid_of(FloatV x) { return sigmoid_with_slope(x).value; }
-HWY_INLINE FloatV silu_of(FloatV x) { return times_sigmoid_by(x, x, exp_of(hn::Neg(hn::Abs(x)))); }
-
-// log(1 + e^x)
-HWY_INLINE FloatV softplus_of(FloatV x) {
-  const FloatV e = exp_of(hn::Neg(hn::Abs(x)));
-  return hn::Add(hn::IfThenZeroElse(hn::Lt(x, hn::Zero(Floats())), x), hn::Log1p(Floats(), e));
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE

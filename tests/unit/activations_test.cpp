@@ -1,8 +1,12 @@
-#include "scalar/math.h"
+#include "scalar/activations.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <numbers>
+
+#include "scalar/term_text.h"
 
 namespace aloft::scalar {
 namespace {
@@ -19,8 +23,6 @@ const Row kRows[] = {
     {"sigmoid", sigmoid<double>, d_sigmoid<double>, sigmoid<float>, true},
     {"softplus", softplus<double>, d_softplus<double>, softplus<float>, true},
     {"log_sigmoid", log_sigmoid<double>, d_log_sigmoid<double>, log_sigmoid<float>, true},
-    {"erf", erf<double>, d_erf<double>, erf<float>, true},
-    {"tanh", std::tanh, d_tanh<double>, std::tanh, true},
     {"gelu", gelu<double>, d_gelu<double>, gelu<float>, true},
     {"gelu_tanh", gelu_tanh<double>, d_gelu_tanh<double>, gelu_tanh<float>, true},
     {"silu", silu<double>, d_silu<double>, silu<float>, true},
@@ -33,7 +35,7 @@ const Row kRows[] = {
     {"hard_swish", hard_swish<double>, d_hard_swish<double>, hard_swish<float>, false},
 };
 
-TEST(ScalarMath, DerivativesEqualCentralDifferences) {
+TEST(Activations, DerivativesEqualCentralDifferences) {
   for (const Row& row : kRows)
     for (int i = -80; i <= 80; ++i) {
       const double x = i / 10.0 + 0.037, h = 1e-5;  // off the kinks at -3, 0, 3, 6
@@ -43,7 +45,7 @@ TEST(ScalarMath, DerivativesEqualCentralDifferences) {
     }
 }
 
-TEST(ScalarMath, FloatAgreesWithDouble) {
+TEST(Activations, FloatAgreesWithDouble) {
   for (const Row& row : kRows)
     for (int i = -200; i <= 200; ++i) {
       const float x = i / 16.0f;
@@ -54,21 +56,31 @@ TEST(ScalarMath, FloatAgreesWithDouble) {
     }
 }
 
-TEST(ScalarMath, ZerosHaveNoSign) {
-  for (const double zero : {0.0, -0.0}) EXPECT_FALSE(std::signbit(sign(zero))) << zero;
-  EXPECT_FALSE(std::signbit(sign(-0.0f)));
+TEST(Activations, AreReadAsText) {
+  const TermNames names{{"x", "alpha"}, {}};
+  const Var<0> x;
+  EXPECT_EQ(text_of(hard_swish(x), names), "x * hard_sigmoid(x)");
+  EXPECT_EQ(text_of(d_gelu(x), names), "x * 0.39894228040143265 * bell(x) + Phi(x)");
+  EXPECT_EQ(text_of(d_elu(x, Var<1>()), names), "(x > 0 ? 1 : exp((x > 0 ? 0 : x)) * alpha)");
+  EXPECT_EQ(text_of(d_silu(x), names), "x * slope_of_sigmoid(x) + sigmoid(x)");
 }
 
-TEST(ScalarMath, NanStaysNan) {
+TEST(Activations, AtNanDerivativesOfBoundsAreZero) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(d_relu(nan), 1.0);
+  EXPECT_EQ(d_relu6(nan), 0.0);
+  EXPECT_EQ(d_hard_sigmoid(nan), 0.0);
+}
+
+TEST(Activations, NanStaysNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Row& row : kRows) {
     EXPECT_TRUE(std::isnan(row.f(nan))) << row.name;
   }
   EXPECT_TRUE(std::isnan(leaky_relu(nan, 0.1)) && std::isnan(elu(nan, 0.1)));
-  EXPECT_TRUE(std::isnan(sign(nan)));
 }
 
-TEST(ScalarMath, KnownValuesAndLimits) {
+TEST(Activations, KnownValuesAndLimits) {
   const double inf = std::numeric_limits<double>::infinity();
   // A few roundoffs of double.
   EXPECT_NEAR(gelu(1.0), 0.8413447460685429, 1e-15);
@@ -87,7 +99,6 @@ TEST(ScalarMath, KnownValuesAndLimits) {
   EXPECT_EQ(d_leaky_relu(0.0, 0.1), 0.1);
   EXPECT_EQ(d_elu(0.0, 0.5), 0.5);
   EXPECT_EQ(leaky_relu(-2.0, 0.1), -0.2);
-  EXPECT_EQ(sign(-3.0f), -1.0f);
 }
 
 }  // namespace
