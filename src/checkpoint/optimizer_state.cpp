@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "frontend/amp.h"
 #include "frontend/eager.h"
 #include "runtime/buffer.h"
 
@@ -25,15 +24,25 @@ bool sums_micro_batches(const Optimizer& optimizer, const Variable& v) {
   return v.cls == StateClass::Gradient || &v == optimizer.micro_batches().get();
 }
 
-// Everything of the optimizer but masters, which go with their parameters, and the counts that
-// parameters share, which are written for each; and `others`.
+// Masters, which go with their parameters, and the counts that parameters share, which are written
+// for each.
+std::set<const Variable*> written_apart(const Optimizer& optimizer) {
+  std::set<const Variable*> apart;
+  for (std::size_t i = 0; i < optimizer.parameters().size(); ++i) {
+    apart.insert(optimizer.master(i).get());
+    if (const VariablePtr& own = optimizer.applied_to(i); own != optimizer.applied)
+      apart.insert(own.get());
+  }
+  return apart;
+}
+
+// Everything else of the optimizer, and `others`.
 std::vector<VariablePtr> state_variables(const Optimizer& optimizer, bool with_micro_batches,
                                          const std::vector<VariablePtr>& others) {
+  const std::set<const Variable*> apart = written_apart(optimizer);
   std::vector<VariablePtr> all;
   for (const VariablePtr& v : optimizer.state())
-    if (!v->name.str().starts_with(amp::kMasterPrefix) &&
-        !v->name.str().starts_with(Optimizer::kOwnCount) &&
-        (with_micro_batches || !sums_micro_batches(optimizer, *v)))
+    if (!apart.contains(v.get()) && (with_micro_batches || !sums_micro_batches(optimizer, *v)))
       all.push_back(v);
   all.insert(all.end(), others.begin(), others.end());
   return all;

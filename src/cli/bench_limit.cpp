@@ -2,38 +2,39 @@
 
 #include <algorithm>
 
-#include "frontend/amp.h"
 #include "ops/op.h"
+#include "ops/update.h"
 
 namespace aloft::cli {
 namespace {
 
 using nlohmann::json;
 
-// Slots of masters by their parameter's name: a full one holds the whole value, a split one only
-// the bits that the parameter lacks.
-std::map<std::string, bool> full_masters(const Plan& plan) {
-  std::map<std::string, bool> full;
-  for (const StateSlot& s : plan.state)
-    if (const std::string name = s.name.str(); name.starts_with(amp::kMasterPrefix))
-      full[name.substr(amp::kMasterPrefix.size())] = s.type.dtype == DType::F32;
-  return full;
+// What an update reads and writes of parameters once; one beside a whole master is only written.
+double bytes_of_update(const CallSpec& call, const optim::OptimizerKind& kind) {
+  const UpdateLayout layout =
+      update_layout(update_attrs(call.attrs), static_cast<int>(kind.formula.states.size()),
+                    kind.formula.sums > 0);
+  const int first = layout.master == StateFormat::F32 ? layout.gradient(0) : layout.parameter(0);
+  double bytes = 0;
+  for (int i = first; i < layout.sums(); ++i)
+    bytes += static_cast<double>(call.in[static_cast<std::size_t>(i)].max_bytes());
+  for (const TensorType& t : call.out) bytes += static_cast<double>(t.max_bytes());
+  return bytes;
 }
 
 }  // namespace
 
 double unavoidable_update_bytes(const Plan& plan) {
-  const auto masters = full_masters(plan);
-  double bytes = 0;
-  for (const StateSlot& s : plan.state) {
-    const auto size = static_cast<double>(s.type.max_bytes());
-    if (s.cls == StateClass::Optimizer) bytes += 2 * size;
-    if (s.cls != StateClass::Parameter || !s.requires_grad) continue;
-    const auto master = masters.find(s.name.str());
-    const bool is_read = master == masters.end() || !master->second;
-    bytes += size /* the gradient */ + size + (is_read ? size : 0);
+  double most = 0;  // one of the programs steps
+  for (const Program& program : plan.programs) {
+    double bytes = 0;
+    for (const Instruction& ins : program.instructions)
+      if (const optim::OptimizerKind* kind = kind_of_update(ins.call.op))
+        bytes += bytes_of_update(ins.call, *kind);
+    most = std::max(most, bytes);
   }
-  return bytes;
+  return most;
 }
 
 void add_no_limit(json& j, const char* why) {

@@ -75,24 +75,55 @@ json described(const RecipeField& f) {
   return key;
 }
 
-// The keys of [model], those of every family: alike in several, they stand once.
-json keys_of_models() {
+// What decides which keys a section has: the recipe's family of models, its kind of optimizer.
+struct Selector {
+  std::string key;        // "model.family"
+  std::string_view list;  // how a key of some says of which: "families"
+  std::vector<std::string_view> names;
+  bool (*has)(std::string_view name, std::string_view key);  // whether one of the name has the key
+};
+
+std::vector<Selector> selectors() {
+  Selector models{"model.family", "families", {}, [](std::string_view name, std::string_view key) {
+                    return key.starts_with("model.") && key != "model.family" &&
+                           key != "model.size" && models::find_family(name)->find(key.substr(6));
+                  }};
+  for (const models::ModelFamily& family : models::families()) models.names.push_back(family.name);
+  Selector optimizers{"optimizer.kind", "optimizers", {}, [](std::string_view name,
+                                                             std::string_view key) {
+                        return key.starts_with("optimizer.") &&
+                               optim::optimizer_kind(name).find(key.substr(10)) != nullptr;
+                      }};
+  for (const optim::OptimizerKind& kind : optim::optimizer_kinds())
+    optimizers.names.push_back(kind.name);
+  return {models, optimizers};
+}
+
+bool is_of_some(std::string_view key) {
+  const auto all = selectors();
+  return std::any_of(all.begin(), all.end(), [&](const Selector& s) {
+    return std::any_of(s.names.begin(), s.names.end(),
+                       [&](std::string_view name) { return s.has(name, key); });
+  });
+}
+
+// The keys that not all of a selector's names have: alike in several, they stand once.
+json keys_by(const Selector& selector) {
   json out = json::array();
-  for (const models::ModelFamily& family : models::families()) {
-    Recipe recipe = parse_recipe("", "", {{"model.family", std::string(family.name)}});
+  for (const std::string_view name : selector.names) {
+    Recipe recipe = parse_recipe("", "", {{selector.key, std::string(name)}});
     for (const RecipeField& f : recipe_fields(recipe)) {
-      if (!f.key.starts_with("model.") || f.key == "model.family" || f.key == "model.size")
-        continue;
+      if (!selector.has(name, f.key)) continue;
       json key = described(f);
       const auto same = std::find_if(out.begin(), out.end(), [&](json other) {
-        other.erase("families");
+        other.erase(std::string(selector.list));
         return other == key;
       });
       if (same != out.end()) {
-        (*same)["families"].push_back(family.name);
+        (*same)[std::string(selector.list)].push_back(name);
         continue;
       }
-      key["families"] = {family.name};
+      key[std::string(selector.list)] = {name};
       out.push_back(std::move(key));
     }
   }
@@ -102,12 +133,14 @@ json keys_of_models() {
 json keys() {
   Recipe defaults;
   json out = json::array();
+  const auto add = [&](const Selector& selector) {
+    for (json& key : keys_by(selector)) out.push_back(std::move(key));
+  };
+  const std::vector<Selector> by = selectors();
   for (const RecipeField& f : recipe_fields(defaults)) {
-    const bool is_any =
-        !f.key.starts_with("model.") || f.key == "model.family" || f.key == "model.size";
-    if (is_any) out.push_back(described(f));
-    if (f.key == "model.size")
-      for (json& key : keys_of_models()) out.push_back(std::move(key));
+    if (!is_of_some(f.key)) out.push_back(described(f));
+    if (f.key == "model.size") add(by[0]);
+    if (f.key == "optimizer.lr") add(by[1]);
   }
   out.push_back({{"key", "precision"},
                  {"doc", "level, types a phase, lists, loss scale: docs/precision.md"},

@@ -345,6 +345,12 @@ std::vector<OpDef> update_ops() {
 std::string update_op_name(const OptimizerKind& kind) { return std::string(kind.name) + "_update"; }
 std::string sums_op_name(const OptimizerKind& kind) { return std::string(kind.name) + "_sums"; }
 
+const OptimizerKind* kind_of_update(Name op) {
+  for (const OptimizerKind& kind : optim::optimizer_kinds())
+    if (op == Name(update_op_name(kind))) return &kind;
+  return nullptr;
+}
+
 Attrs update_attrs_of(const UpdateRule& rule, const UpdateForm& form, std::int64_t count) {
   Attrs attrs =
       to_attrs(UpdateAttrs{count, form.master ? std::string(name_of(*form.master)) : "",

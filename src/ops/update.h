@@ -39,6 +39,8 @@ struct UpdateResults {
 
 std::string update_op_name(const optim::OptimizerKind& kind);  // "adamw_update"
 std::string sums_op_name(const optim::OptimizerKind& kind);    // "lamb_sums"
+// The kind whose update an op is; null where it is none.
+const optim::OptimizerKind* kind_of_update(Name op);
 
 // The sums where the rule needs them, and the update.
 UpdateResults emit_update(const UpdateRule& rule, const UpdateOperands& operands,

@@ -12,8 +12,7 @@ OptimizerKind momentum_kind() {
       "momentum", "gradient descent along a fading sum of gradients (Polyak 1964)",
       {{.momentum = 0.875},
        {.momentum = 0.875, .dampening = 0.5},
-       {.momentum = 0.875, .nesterov = true},
-       {.momentum = 1e-60}});  // 0 in f32, and kept all the same
+       {.momentum = 0.875, .nesterov = true}});
   k.usual_lr = kSgdRecipeRate;
   return k;
 }

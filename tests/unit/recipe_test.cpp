@@ -248,10 +248,9 @@ TEST(Recipe, SgdReadsItsMomentum) {
   const auto momentum = [](const std::string& text) {
     const OptimizerSpec spec =
         optimizer_spec(parse_recipe("[optimizer]\nkind = " + text, "r.toml"));
-    const RuleNumber first = spec.rule->numbers().at(0);
-    EXPECT_EQ(std::string(first.name), "momentum");
-    EXPECT_EQ(spec.rule.states().size(), first.value != 0 ? 1u : 0u);
-    return first.value;
+    const AttrValue* momentum = spec.rule.options.find("momentum");
+    EXPECT_EQ(spec.rule.states().size(), momentum ? 1u : 0u);
+    return momentum ? std::get<double>(*momentum) : 0;
   };
   EXPECT_EQ(momentum("\"sgd\"\n"), 0);
   EXPECT_EQ(momentum("\"sgd\"\nmomentum = 0.9\nnesterov = true\n"), 0.9);
