@@ -65,10 +65,11 @@ struct Setting {
   bool freezes = false;     // other parameters at other times
   bool has_moments = true;  // AdamW; else plain gradient descent
   std::int64_t thaw = 6;    // where it freezes: the batch from which on the first part is trained
+  StateFormat states = StateFormat::F32;
 };
 
 OptimizerSpec spec_of(const Setting& s) {
-  if (s.has_moments) return optim::AdamW{.lr = 1e-2, .master = s.master};
+  if (s.has_moments) return optim::AdamW{.lr = 1e-2, .master = s.master, .states = s.states};
   return optim::Sgd{.lr = 1e-2, .master = s.master};
 }
 
@@ -125,6 +126,7 @@ TEST(Checkpoints, WhatIsResumedEndsWithTheSameBits) {
   for (const Setting& s :
        {Setting{Mode::Eager, "O0"}, Setting{Mode::Compiled, "O0"}, Setting{Mode::Eager, "O2:fp16"},
         Setting{Mode::Compiled, "O2:fp16"}, Setting{Mode::Compiled, "O2:bf16", StateFormat::Split},
+        Setting{.mode = Mode::Compiled, .precision = "O0", .states = StateFormat::BF16},
         Setting{Mode::Eager, "O2:bf16", StateFormat::F32, 3},
         Setting{Mode::Compiled, "O1:bf16", StateFormat::F32, 3}}) {
     SCOPED_TRACE(std::string(s.mode == Mode::Eager ? "eager " : "compiled ") + s.precision);

@@ -33,6 +33,8 @@ TEST_P(EarlyUpdate, HasTheBitsOfALateOne) {
       {"bf16", {"precision=O2:bf16", "train.steps=30", "train.checkpoint_every=0"}},
       {"split", {"precision=O2:bf16", "optimizer.master=split"}},
       {"o1", {"precision=O1:bf16", "optimizer.kind=momentum"}},
+      {"lamb", {"precision=O2:bf16", "optimizer.kind=lamb", "optimizer.master=split"}},
+      {"lion", {"precision=O2:bf16", "optimizer.kind=lion", "optimizer.states=bf16"}},
       {"untied", {"precision=O2:bf16", "model.tied=false", "model.bias=false"}},
       {"groups",
        {"precision=O2:bf16",

@@ -9,6 +9,8 @@
 #include "ops/cross_entropy.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"
+#include "optim/lamb.h"
+#include "optim/lion.h"
 #include "optim/sgd.h"
 #include "scalar/philox.h"
 
@@ -151,6 +153,9 @@ TEST(Mlp, EveryOptimizerAgreesInBothModes) {
                                  optim::Momentum{.lr = 0.05},
                                  optim::Sgd{.lr = 0.05, .momentum = 0.9, .nesterov = true},
                                  optim::Adam{.lr = 1e-2},
+                                 optim::Lamb{.lr = 1e-2},
+                                 optim::Lion{.lr = 2e-3},
+                                 optim::AdamW{.lr = 1e-2, .states = StateFormat::BF16},
                                  optim::AdamW{.lr = 1e-2, .clip_norm = 0.1},
                                  optim::AdamW{.lr = 1e-2, .clip_norm = 0.1, .groups = kGroups}};
   for (const OptimizerSpec& spec : specs) {

@@ -33,6 +33,8 @@ TEST_P(SplitMaster, ManyStepsHaveTheBitsOfMastersOfTheirOwn) {
       {"adamw", {"train.steps=80", "train.checkpoint_every=0"}},
       {"momentum", {"optimizer.kind=momentum", "optimizer.lr=0.05"}},
       {"sgd", {"optimizer.kind=sgd", "optimizer.lr=0.1", "optimizer.clip_norm=0"}},
+      {"lamb", {"optimizer.kind=lamb", "optimizer.lr=0.01"}},
+      {"states", {"optimizer.kind=lion", "optimizer.states=bf16"}},
       {"groups", {R"(optimizer.groups=[{parameters=["h.*"], lr=1e-4, weight_decay=0.3}])"}},
       {"accumulation", {"train.accumulate=2"}},
       {"denied", {}}};

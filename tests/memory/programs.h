@@ -102,15 +102,11 @@ struct TinyGpt {
   using Place = std::function<void(nn::Layer&, Optimizer&)>;
   TinyGpt(const std::string& precision, double dropout, int accumulation,
           StateFormat master = StateFormat::F32, const Place& place = {},
-          UpdateTime update = UpdateTime::Late)
+          UpdateTime update = UpdateTime::Late,
+          const OptimizerSpec& rule = optim::AdamW{.lr = 5e-3})
       : task(std::make_unique<models::Gpt2>(tiny_gpt(dropout))),
         model(task.model()),
-        optimizer(amp::prepare(model,
-                               optim::AdamW{.lr = 5e-3,
-                                            .clip_norm = update == UpdateTime::Late ? 1.0 : 0.0,
-                                            .master = master,
-                                            .update = update},
-                               parse_precision(precision))) {
+        optimizer(amp::prepare(model, spec_of(rule, master, update), parse_precision(precision))) {
     optimizer.set_accumulation(accumulation);
     if (place) place(model, optimizer);
     runner = graph_runner(task, optimizer, {kRows, gpt_columns(), 2, {}});
@@ -127,6 +123,13 @@ struct TinyGpt {
     return example_batch({inputs, targets, rows, 0, 0, 0});
   }
 
+  static OptimizerSpec spec_of(OptimizerSpec spec, StateFormat master, UpdateTime update) {
+    spec.clip_norm = update == UpdateTime::Late ? 1.0 : 0.0;
+    spec.master = master;
+    spec.update = update;
+    return spec;
+  }
+
   LanguageModel task;
   nn::Layer& model;
   Optimizer optimizer;
@@ -136,9 +139,10 @@ struct TinyGpt {
 
 inline Seen train_gpt(const std::string& precision, double dropout, int accumulation,
                       const Look& look, StateFormat master = StateFormat::F32,
-                      const TinyGpt::Place& place = {}, UpdateTime update = UpdateTime::Late) {
+                      const TinyGpt::Place& place = {}, UpdateTime update = UpdateTime::Late,
+                      const OptimizerSpec& rule = optim::AdamW{.lr = 5e-3}) {
   manual_seed(4);
-  TinyGpt gpt(precision, dropout, accumulation, master, place, update);
+  TinyGpt gpt(precision, dropout, accumulation, master, place, update, rule);
   Seen seen;
   for (int call = 0; call < 3 * accumulation; ++call) {
     const ExampleBatch batch = gpt.batch(call, call == 1 ? 2 : 3);

@@ -10,6 +10,7 @@
 #include "memory/programs.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
+#include "optim/lamb.h"
 #include "plan/happens_before.h"
 #include "runtime/current_device.h"
 
@@ -24,6 +25,7 @@ struct Training {
   int accumulation;
   StateFormat master;
   UpdateTime update;
+  OptimizerSpec rule = optim::AdamW{.lr = 5e-3};
 };
 
 const Training kTrainings[] = {
@@ -32,13 +34,16 @@ const Training kTrainings[] = {
     {"SplitMasters", "O2:bf16", 1, StateFormat::Split, UpdateTime::Late},
     {"Accumulation", "O2:fp16", 3, StateFormat::F32, UpdateTime::Late},
     {"EarlyUpdate", "O2:bf16", 1, StateFormat::F32, UpdateTime::Early},
+    {"Lamb", "O2:bf16", 1, StateFormat::Split, UpdateTime::Late, optim::Lamb{.lr = 5e-3}},
+    {"StatesInBf16", "O2:bf16", 1, StateFormat::F32, UpdateTime::Late,
+     optim::AdamW{.lr = 5e-3, .states = StateFormat::BF16}},
 };
 
 Seen run_on(
     const std::string& device, const Training& t, const Place& place,
     const Look& look = [](Executor&) {}) {
   const DeviceScope on(open_device(device));
-  return train_gpt(t.precision, 0.1, t.accumulation, look, t.master, place, t.update);
+  return train_gpt(t.precision, 0.1, t.accumulation, look, t.master, place, t.update, t.rule);
 }
 
 void expect_equal(const Seen& seen, const Seen& cpu, const std::string& what) {
