@@ -36,6 +36,7 @@ if(TARGET aloft)
   install(TARGETS aloft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(CODE "set(from \"${PROJECT_SOURCE_DIR}\")
+set(built \"${ALOFT_BUILT_INCLUDE}\")
 set(to \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
 include(\"${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake\")")
 

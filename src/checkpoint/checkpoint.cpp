@@ -80,11 +80,17 @@ std::vector<std::string> policy_differences(std::map<std::string, std::string> b
   return lines;
 }
 
+std::map<std::string, std::string> texts_of(const std::map<std::string, Policy>& policies) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [path, policy] : policies) texts.emplace(path, policy.str());
+  return texts;
+}
+
 void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& model_config,
                const nn::Module& model) {
   auto differences = model_differences(meta, model_config, model.policy().str());
   if (meta.policies)
-    for (std::string& line : policy_differences(*meta.policies, model.policies_below()))
+    for (std::string& line : policy_differences(*meta.policies, texts_of(model.policies_below())))
       differences.push_back(std::move(line));
   for (std::string& line : type_differences(meta.missing_types, missing_types(model)))
     differences.push_back(std::move(line));
@@ -120,7 +126,7 @@ void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const 
     write_optimizer_state(checkpoint / state_file(i), optimizers[i], beside(i));
   Manifest manifest{meta, {}};
   manifest.meta.draws = eager().draws();
-  manifest.meta.policies = model.policies_below();
+  manifest.meta.policies = texts_of(model.policies_below());
   manifest.meta.missing_types = missing_types(model);
   for (const std::string& file : files_of(optimizers.size()))
     manifest.files[file] = seal_of(checkpoint / file);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frontend/programs.h"
+#include "precision/recipe.h"
 
 namespace aloft::cli {
 
@@ -33,6 +34,7 @@ class BenchSubject {
   // Makes the weights, so that steps can run. EnvironmentError E0401 where the plan does not fit.
   virtual void start() = 0;
   virtual double step() = 0;  // the loss
+  virtual const PrecisionRecipe& precision() const = 0;
   // Model, precision, batch and whatever else says what is timed.
   virtual nlohmann::json description() const = 0;
   // Things a step gets through: "tokens" or "examples", and how many.

@@ -157,10 +157,9 @@ class RecipeBench : public BenchSubject {
     return runner_->step(data_->batch()).loss;
   }
   int micro_batches() const override { return static_cast<int>(session_.recipe.train.accumulate); }
+  const PrecisionRecipe& precision() const override { return session_.recipe.precision; }
   json description() const override {
-    json j = {{"model", model_},
-              {"precision", print_precision(session_.recipe.precision)},
-              {"batch", rows()}};
+    json j = {{"model", model_}, {"precision", print_precision(precision())}, {"batch", rows()}};
     // "seq" is what others call a context.
     for (const char* key : {"layers", "heads", "dim", "vocab"})
       if (session_.spec.find(key)) j[key] = session_.spec.whole(key);

@@ -20,6 +20,7 @@
 #include "graph/graph.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
+#include "precision/reason.h"
 #include "recipe/memory_need.h"
 #include "recipe/recipe_unused.h"
 #include "run/run_directory.h"
@@ -39,7 +40,7 @@ struct Options {
 };
 
 struct Explained {
-  std::string precision;
+  PrecisionRecipe precision;
   Session session;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<BenchSubject> model;  // one by name, instead of a recipe's
@@ -59,7 +60,7 @@ void compile_recipe(const Options& o, Explained& e) {
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here
     measure = [] { return shown_product_rates(); };
   e.session = open_session(recipe, source_of(recipe).facts(recipe), measure);
-  e.precision = print_precision(e.session.recipe.precision);
+  e.precision = e.session.recipe.precision;
   e.runner = make_runner(e.session);
 }
 
@@ -70,7 +71,7 @@ void compile_model(const Options& o, Explained& e) {
   bench.precision = o.precision;
   bench.set = o.set;
   e.model = open_bench(bench);
-  e.precision = e.model->description().at("precision");
+  e.precision = e.model->precision();
 }
 
 // The runner points into the session, so the whole stays where it is made.
@@ -94,8 +95,9 @@ std::unique_ptr<Explained> compile(const Options& o) {
 // Which key of the recipe denies or allows an op, and where it was set.
 std::string reason_of(const json& decision, const PrecisionRecipe& recipe, const Recipe* from) {
   std::string reason = decision.at("reason");
-  const bool denied = reason.starts_with("the recipe denies it");
-  if (!denied && !reason.starts_with("the recipe allows it")) return reason;
+  const std::optional<Reason> why = parse_reason(reason);
+  const bool denied = why == Reason::Denied;
+  if (!denied && why != Reason::Allowed) return reason;
   const auto& ops = denied ? recipe.deny_ops : recipe.allow_ops;
   const bool by_op = glob_match_any(ops, decision.at("op").get<std::string>());
   const std::string key = std::string(denied ? "deny_" : "allow_") + (by_op ? "ops" : "params");
@@ -113,46 +115,45 @@ std::string reason_of(const json& decision, const PrecisionRecipe& recipe, const
 bool is_run(const Options& o) { return path_exists(Path(o.recipe) / "run.json"); }
 
 // What a run decided when it was compiled, as its record says.
-json decisions_of_run(const Options& o, std::string& policy) {
+json decisions_of_run(const Options& o, PrecisionRecipe& precision) {
   if (!o.precision.empty() || !o.set.empty() || o.program != "train")
     throw UserError("E0724", "a run has decided already")
         .at(o.recipe)
         .saw("an option that would have it compiled otherwise")
         .advice("name the recipe instead");
   const json record = read_run_record(Path(o.recipe) / "run.json");
-  policy = record.value("policy", "");
   const auto decisions = record.find("precision_decisions");
   if (decisions == record.end() || !decisions->is_array())
     throw UserError("E0723", "the run's record holds no decisions")
         .at(o.recipe)
         .saw("a run in eager mode, or of a program before")
         .advice("name the recipe instead");
+  precision = parse_precision(record.value("policy", ""));
   return *decisions;
 }
 
 ExitCode precision(const Options& o) {
-  std::string policy;
+  PrecisionRecipe recipe;
   std::unique_ptr<Explained> e;
   json decisions;
   if (is_run(o)) {
-    decisions = decisions_of_run(o, policy);
+    decisions = decisions_of_run(o, recipe);
   } else {
     e = compile(o);
-    policy = e->precision;
+    recipe = e->precision;
     decisions = decisions_record(e->programs().decisions(o.program));
   }
   if (o.json) {
     print_result("{}\n", decisions.dump(2));
     return ExitCode::Ok;
   }
-  const PrecisionRecipe recipe = parse_precision(policy);
   const Recipe* from = e && !e->model ? &e->session.recipe : nullptr;
   std::vector<std::vector<std::string>> rows{
       {"op", "place", "phase", "compute", "accumulate", "store", "reason"}};
   for (const json& d : decisions)
     rows.push_back({d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"],
                     reason_of(d, recipe, from)});
-  print_result("{}\n{}", policy, table(rows));
+  print_result("{}\n{}", print_precision(recipe), table(rows));
   return ExitCode::Ok;
 }
 

@@ -37,14 +37,13 @@ std::vector<Row> rows_of(const Program& program, bool each) {
   return rows;
 }
 
-// What the fusing passes said of ops that they left alone, by identity.
-std::map<std::string, std::string> reasons_of(const Programs& programs, const std::string& name) {
-  std::map<std::string, std::string> reasons;
+// What passes said of ops that they left alone, by identity: the last remark on each.
+std::map<std::string, Remark> remarks_on_alone(const Programs& programs, const std::string& name) {
+  std::map<std::string, Remark> alone;
   for (const PassTime& t : programs.pass_times(name))
-    if (t.pass.starts_with("fuse-"))
-      for (const Remark& r : t.report.remarks)
-        if (r.text.starts_with("not fused")) reasons[r.place] = r.text;
-  return reasons;
+    for (const Remark& r : t.report.remarks)
+      if (stays_apart(r.kind)) alone[r.node] = r;
+  return alone;
 }
 
 std::vector<std::string> types_of(const std::vector<BufferRef>& list) {
@@ -73,13 +72,13 @@ std::string how_of(const Instruction& i) {
 
 void explain_kernels(const Programs& programs, const std::string& program, bool each,
                      bool as_json) {
-  const std::map<std::string, std::string> reasons = reasons_of(programs, program);
+  const std::map<std::string, Remark> remarks = remarks_on_alone(programs, program);
   json list = json::array();
   for (const Row& r : rows_of(*programs.plan().find(program), each)) {
     const Instruction& i = *r.first;
     const std::string how = how_of(i);
-    const auto reason = reasons.find(i.identity);
-    const bool is_alone = i.members.empty() && reason != reasons.end();
+    const auto remark = remarks.find(i.identity);
+    const bool is_alone = i.members.empty() && remark != remarks.end();
     if (as_json) {
       list.push_back({{"op", i.call.op.str()},
                       {"kernel", i.kernel},
@@ -91,7 +90,14 @@ void explain_kernels(const Programs& programs, const std::string& program, bool 
                       {"out", types_of(i.out)},
                       {"refused", i.refusals},
                       {"members", i.members}});
-      if (is_alone) list.back()["alone"] = reason->second;
+      if (i.call.form != ProductForm::Plain) {
+        list.back()["asked_form"] = name_of(i.call.form);
+        list.back()["form"] = name_of(i.form);
+      }
+      if (is_alone) {
+        list.back()["alone"] = text_of(remark->second);
+        list.back()["alone_kind"] = name_of(remark->second.kind);
+      }
       continue;
     }
     std::string text = fmt::format("{:>4} x {:<28} {}  ({}) -> ({})\n", r.count, i.kernel,
@@ -100,7 +106,10 @@ void explain_kernels(const Programs& programs, const std::string& program, bool 
     if (!i.members.empty())
       text += fmt::format("       stands for: {}\n", fmt::join(i.members, ", "));
     for (const std::string& why : i.refusals) text += fmt::format("       refused: {}\n", why);
-    if (is_alone) text += fmt::format("       {}\n", reason->second);
+    if (i.call.form != ProductForm::Plain)
+      text += fmt::format("       products: {} asked for, {} computed\n", name_of(i.call.form),
+                          name_of(i.form));
+    if (is_alone) text += fmt::format("       {}\n", text_of(remark->second));
     print_result("{}", fitted(text));
   }
   if (as_json) print_result("{}\n", list.dump(2));

@@ -101,10 +101,9 @@ struct Answer {
 class Scorer {
  public:
   Scorer(models::CausalLm& model, bool grads) : model_(model), grads_(grads) {
-    if (!model.policy()) return;
-    const PrecisionRecipe recipe = parse_precision(model.policy().str());
     // Half precision loses small gradients; this is what the loss scaler is there for.
-    if (recipe.type_in(Phase::Backward) == DType::F16) scale_ = 1024;
+    if (model.policy() && model.policy().recipe().type_in(Phase::Backward) == DType::F16)
+      scale_ = 1024;
   }
 
   // Logits, loss, then one gradient a parameter.

@@ -31,18 +31,19 @@ inline constexpr std::int32_t kIgnoredTarget = -100;
 // One batch, valid until the loader's next call. Both spans hold batch x context ids, row by row;
 // padding is input 0 with target kIgnoredTarget.
 struct Batch {
-  std::span<const std::int32_t> inputs, targets;
-  std::int64_t rows = 0;             // actual batch size; rows beyond it are padding
-  std::int64_t counted_targets = 0;  // targets that are not ignored
-  std::uint64_t epoch = 0;           // of the first row
-  std::uint64_t position_after = 0;  // seek() here continues after this batch
+  std::span<const std::int32_t> inputs, targets;  // of each position, and what follows it
+  std::int64_t rows = 0;                          // actual batch size; rows beyond it are padding
+  std::int64_t counted_targets = 0;               // targets that are not ignored
+  std::uint64_t epoch = 0;                        // of the first row
+  std::uint64_t position_after = 0;               // seek() here continues after this batch
 };
 
+// How a source is cut into batches.
 struct TokenLoaderOptions {
-  std::int64_t batch = 1, context = 1;
-  OrderOptions order;
-  LastBatch last = LastBatch::Wrap;
-  std::uint64_t epochs = 0;    // 0: without end
+  std::int64_t batch = 1, context = 1;  // windows a batch, ids a window
+  OrderOptions order;                   // shuffled or not, from which seed
+  LastBatch last = LastBatch::Wrap;     // what becomes of an epoch's rest
+  std::uint64_t epochs = 0;             // 0: without end
   std::uint64_t position = 0;  // samples already handed out; a resumed run's position_after
   int prefetch = 3;            // batches made ahead; cut to 1 .. 256
 };
@@ -64,6 +65,7 @@ class TokenLoader {
   std::uint64_t position() const { return position_; }
   void seek(std::uint64_t position);
 
+  // Windows, and batches, that an epoch has.
   std::uint64_t samples_per_epoch() const { return order_.samples_per_epoch(); }
   std::uint64_t batches_per_epoch() const { return walk_.batches_per_epoch(); }
 

@@ -14,6 +14,7 @@
 
 namespace aloft {
 
+// Ids of one vocabulary, by position.
 class TokenSource {
  public:
   // `bytes` holds ids of `width` bytes each (2 or 4, unsigned, little endian) and stays valid while
@@ -29,6 +30,7 @@ class TokenSource {
   // In memory, for tests and small data.
   static TokenSource from_ids(std::vector<std::int32_t> ids, std::int32_t vocab);
 
+  // How many ids there are; every id is below vocab().
   std::uint64_t size() const { return count_; }
   std::int32_t vocab() const { return vocab_; }
   const std::string& name() const { return name_; }  // for messages: the file's path

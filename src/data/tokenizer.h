@@ -21,11 +21,14 @@
 
 namespace aloft {
 
+// Any kind of tokenizer, in use.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
+  // "byte", "char", "bpe", "gpt2".
   virtual std::string_view kind() const = 0;
+  // Ids are below it.
   virtual std::int32_t vocab_size() const = 0;
 
   // Appends the ids of `bytes` to `ids`. Thread-safe. DataError E0501 from `char` alone.
@@ -56,12 +59,14 @@ class Tokenizer {
   virtual std::string_view piece(std::int32_t id) const = 0;
 };
 
+// What save() calls its file.
 inline constexpr std::string_view kTokenizerFile = "aloft_tokenizer.json";
 
 // From a folder that save() wrote, a Hugging Face folder with vocab.json and merges.txt, or a
 // SentencePiece *.model file. DataError E0503 where there is none of these or it is damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& path);
 
+// The 256 bytes as they are.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
 }  // namespace aloft

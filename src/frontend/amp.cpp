@@ -134,7 +134,7 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
     if (has_master) p->master = master_of(*p, spec.master);
     if (is_low_stored) narrow(*p, w.stored);
   }
-  model.set_policy(print_precision(recipe));
+  model.set_policy(Policy(recipe));
   Optimizer optimizer(spec, parameters, scaler);
   optimizer.set_late_master([form = spec.master, recipe,
                              capability](const Variable& p) -> VariablePtr {

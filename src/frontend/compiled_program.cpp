@@ -17,7 +17,8 @@ using nlohmann::json;
 
 json json_of(const PassTime& p) {
   json remarks = json::array();
-  for (const Remark& r : p.report.remarks) remarks.push_back({r.place, r.text});
+  for (const Remark& r : p.report.remarks)
+    remarks.push_back({r.node, name_of(r.kind), r.about, r.beside});
   return json::array({p.pass, p.seconds, p.report.changed, std::move(remarks)});
 }
 
@@ -25,11 +26,9 @@ json json_of(const DecisionRecord& r) {
   const Decision& d = r.decision;
   return json::array({r.op.str(), r.path.str(), name_of(r.phase), d.applies, name_of(d.compute),
                       name_of(d.accumulate), name_of(d.store),
-                      d.cast_inputs ? json(name_of(*d.cast_inputs)) : json(), d.reason, r.split});
+                      d.cast_inputs ? json(name_of(*d.cast_inputs)) : json(), text_of(d.reason),
+                      name_of(r.form)});
 }
-
-// Text that lives as long as the process, as that of passes and reasons does.
-std::string_view lasting(const json& text) { return Name(text.get<std::string>()).str(); }
 
 // What a compiled program's own text says is wrong ends here; compiled_from() gives nothing.
 [[noreturn]] void refuse() { throw DataError("E0640", "the text is not a compiled program"); }
@@ -49,7 +48,9 @@ PassTime pass_from(const json& j) {
       std::find_if(passes.begin(), passes.end(), [&](const Pass* p) { return p->name == name; });
   if (pass == passes.end()) refuse();
   PassTime time{(*pass)->name, j.at(1).get<double>(), {j.at(2).get<bool>()}};
-  for (const json& r : j.at(3)) time.report.remarks.push_back({r.at(0), r.at(1)});
+  for (const json& r : j.at(3))
+    time.report.remarks.push_back(
+        {r.at(0), or_refuse(parse_remark_kind(r.at(1).get<std::string>())), r.at(2), r.at(3)});
   return time;
 }
 
@@ -63,8 +64,8 @@ DecisionRecord decision_from(const json& j) {
   r.decision.accumulate = dtype_from(j.at(5));
   r.decision.store = dtype_from(j.at(6));
   if (!j.at(7).is_null()) r.decision.cast_inputs = dtype_from(j.at(7));
-  r.decision.reason = lasting(j.at(8));
-  r.split = lasting(j.at(9));
+  r.decision.reason = or_refuse(parse_reason(j.at(8).get<std::string>()));
+  r.form = or_refuse(parse_product_form(j.at(9).get<std::string>()));
   return r;
 }
 

@@ -263,10 +263,11 @@ class Unrecorded {
 };
 }  // namespace
 
-std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& attrs,
+std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(const OpCall& asked,
                                                          std::span<const Tensor> in,
                                                          const std::vector<TensorType>& out) {
-  CallSpec call{op, attrs, {}, out, host_threads().count()};
+  const Name op = asked.op;
+  CallSpec call{op, asked.attrs, {}, out, host_threads().count(), asked.form};
   std::map<Name, std::int64_t> lengths;
   std::vector<Buffer> operands, results;
   for (const Tensor& t : in) {
@@ -287,7 +288,7 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& a
     if (!def.body) throw nothing_computes(call, kernel.refusals);
     const Unrecorded unrecorded(recording_);
     EmitterScope scope(*this);
-    const std::vector<Tensor> results = def.body(attrs, in);
+    const std::vector<Tensor> results = def.body(asked.attrs, in);
     // A body's result may be a value that already has a place on the tape, or be a variable's.
     for (const Tensor& t : results) cells.push_back(copy_of(cell(t)));
     return cells;
@@ -309,17 +310,19 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(Name op, const Attrs& a
   return cells;
 }
 
-std::vector<Tensor> EagerEmitter::emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+std::vector<Tensor> EagerEmitter::emit(const OpCall& call, std::span<const Tensor> in,
                                        const Where& where) {
-  const OpDef& def = op_named(op);
+  const OpDef& def = op_named(call.op);
   std::vector<TensorType> types;
   for (const Tensor& t : in) types.push_back(cell(t).type);
-  const std::vector<TensorType> out = infer_types(def, attrs, types, where);
-  const auto cells = execute(op, attrs, in, out);
+  const std::vector<TensorType> out = infer_types(def, call.attrs, types, where);
+  const auto cells = execute(call, in, out);
   if (is_recording()) {
     std::vector<ValueId> ids;
     for (const Tensor& t : in) ids.push_back(current(t).id());
-    record(tape_.add(op, attrs, std::move(ids), out, where), cells);
+    const std::uint32_t n = tape_.add(call.op, call.attrs, std::move(ids), out, where);
+    tape_.set_form(n, call.form);
+    record(n, cells);
   } else {
     for (const auto& c : cells) leave_unrecorded(*c);
   }

@@ -55,7 +55,7 @@ class EagerEmitter : public Emitter {
   void begin();
   void end();
 
-  std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+  std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override;
   bool is_recording() const override { return recording_ && grad_enabled(); }
@@ -121,7 +121,7 @@ class EagerEmitter : public Emitter {
   CellPtr copy_of(const EagerCell& c);
   // Memory of its own instead of borrowed memory.
   static void own(EagerCell& c);
-  std::vector<CellPtr> execute(Name op, const Attrs& attrs, std::span<const Tensor> in,
+  std::vector<CellPtr> execute(const OpCall& asked, std::span<const Tensor> in,
                                const std::vector<TensorType>& out);
   Tensor wrap(const CellPtr& cell);
   void record(std::uint32_t node, const std::vector<CellPtr>& cells);

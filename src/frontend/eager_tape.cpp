@@ -513,6 +513,7 @@ void EagerEmitter::rebuild(const std::vector<bool>& kept) {
     std::vector<ValueId> in;
     for (ValueId v : node.in) in.push_back(renamed.at(v));
     const std::uint32_t now = tape_.add(node.op, node.attrs, std::move(in), node.out, node.where);
+    tape_.set_form(now, node.form);
     for (std::uint32_t i = 0; i < node.out.size(); ++i) {
       const CellPtr& c = cells.at({n, i});
       renamed[{n, i}] = c->id = values_.emplace(ValueId{now, i}, c).first->first;

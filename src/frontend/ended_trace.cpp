@@ -17,7 +17,7 @@ class EndedTrace : public Emitter {
   using Span = std::span<const Tensor>;
 
  public:
-  Tensors emit(Name, const Attrs&, Span, const Where&) override { refuse(); }
+  Tensors emit(const OpCall&, Span, const Where&) override { refuse(); }
   TensorType type_of(const Tensor&) const override { refuse(); }
   bool is_recording() const override { return false; }
   Tensor handle(ValueId) override { refuse(); }

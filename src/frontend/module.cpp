@@ -128,18 +128,18 @@ VariablePtr Module::parameter(std::string_view full) const {
 }
 
 bool Module::is_training() const { return read_premise(mode_, mode_->training); }
-Name Module::policy() const { return read_premise(mode_, mode_->policy); }
+Policy Module::policy() const { return read_premise(mode_, mode_->policy); }
 
-std::map<std::string, std::string> Module::policies_below() const {
-  std::map<std::string, std::string> all;
+std::map<std::string, Policy> Module::policies_below() const {
+  std::map<std::string, Policy> all;
   for (const Module* child : children_) {
-    if (const Name own = child->policy()) all[child->path()] = own.str();
+    if (const Policy own = child->policy()) all[child->path()] = own;
     all.merge(child->policies_below());
   }
   return all;
 }
 
-void Module::set_policy(Name policy) { set_premise(mode_, mode_->policy, policy); }
+void Module::set_policy(Policy policy) { set_premise(mode_, mode_->policy, policy); }
 
 void Module::zero_grad() { forget_left_gradients(parameters()); }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/tensor.h"
+#include "precision/policy.h"
 #include "types/variable.h"
 
 namespace aloft::nn {
@@ -49,11 +50,11 @@ class Module {
   // each call.
   void zero_grad();
 
-  // Text of the precision recipe that governs this module's ops; set by amp::initialize.
-  void set_policy(Name policy);
-  Name policy() const;
+  // The precision recipe that governs this module's ops; set by amp::initialize.
+  void set_policy(Policy policy);
+  Policy policy() const;
   // Those of the modules below that have one of their own, by path.
-  std::map<std::string, std::string> policies_below() const;
+  std::map<std::string, Policy> policies_below() const;
 
  protected:
   using Fill = std::function<void(float* values, std::int64_t count)>;
@@ -75,7 +76,7 @@ class Module {
   // module's life.
   struct Mode {
     bool training = true;
-    Name policy;
+    Policy policy;
   };
   std::shared_ptr<Mode> mode_ = std::make_shared<Mode>();
 

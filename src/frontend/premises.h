@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/name.h"
+#include "precision/policy.h"
 #include "types/variable.h"
 
 namespace aloft {
@@ -63,7 +64,8 @@ class Premises {
   void add(std::shared_ptr<const void> at, const void* value, std::size_t bytes);
   void remember(std::shared_ptr<void> at, std::size_t bytes);
 
-  Name path_, policy_;
+  Name path_;
+  Policy policy_;
   bool has_gradients_;  // where tracing began
   bool needs_gradients_ = false;
   VariablePtr random_state_;  // null: any thread's

@@ -24,6 +24,7 @@ ChooseKernel chooser(Device& device) {
     choice.refusals = k.refusals;
     if (!k.kernel) return choice;
     choice.kernel = k.kernel->name;
+    choice.form = form_by(*k.kernel, call);
     choice.is_view = k.kernel->is_view;
     if (k.kernel->in_place) choice.in_place = k.kernel->in_place(call);
     if (k.prepared) choice.scratch_bytes = k.prepared->scratch_bytes();

@@ -55,7 +55,8 @@ bool has_variables_of(const CompiledProgram& p, const Graph& traced) {
 bool is_a_call(const Instruction& i) {
   const OpDef* op = find_op(i.call.op);
   if (op == nullptr) return false;
-  return infer_types(*op, i.call.attrs, i.call.in, {}) == i.call.out;
+  return may_have_form(*op, i.call.form, i.call.in) &&
+         infer_types(*op, i.call.attrs, i.call.in, {}) == i.call.out;
 }
 
 }  // namespace
@@ -70,7 +71,8 @@ bool is_of(const CompiledProgram& p, const Graph& traced, const ChooseKernel& ch
     if (!is_a_call(i)) return false;
     const KernelChoice here = choose(i.call);
     const std::size_t scratch = i.scratch < 0 ? 0 : program.buffers[i.scratch].bytes;
-    return here.kernel == i.kernel && here.refusals == i.refusals && here.scratch_bytes == scratch;
+    return here.kernel == i.kernel && here.form == i.form && here.refusals == i.refusals &&
+           here.scratch_bytes == scratch;
   };
   try {
     return std::ranges::all_of(program.instructions, runs_here);

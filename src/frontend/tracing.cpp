@@ -39,14 +39,14 @@ Tensor TraceEmitter::current(const Tensor& t) {
 
 // What was computed under NoGrad has no gradient: where it is used with gradients on, a copy that
 // none passes stands for it.
-std::vector<Tensor> TraceEmitter::emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+std::vector<Tensor> TraceEmitter::emit(const OpCall& call, std::span<const Tensor> in,
                                        const Where& where) {
   const BoundWatch inference(nullptr);
   std::vector<Tensor> operands;
   operands.reserve(in.size());
   for (const Tensor& t : in) operands.push_back(grad_enabled() ? handle(detached(t.id())) : t);
-  if (draws_) take_draw_state(op, operands);
-  std::vector<Tensor> results = GraphEmitter::emit(op, attrs, operands, where);
+  if (draws_) take_draw_state(call.op, operands);
+  std::vector<Tensor> results = GraphEmitter::emit(call, operands, where);
   if (!grad_enabled())
     for (const Tensor& t : results)
       if (is_float(t.dtype())) detached_[t.id()] = {};
@@ -59,7 +59,7 @@ ValueId TraceEmitter::detached(ValueId v) {
   if (!it->second.is_valid()) {
     const Tensor from = handle(v);
     const Where where = graph().node(v.node).where;  // a copy: nodes move where one is added
-    it->second = GraphEmitter::emit("detach", {}, {&from, 1}, where)[0].id();
+    it->second = GraphEmitter::emit({"detach", {}}, {&from, 1}, where)[0].id();
   }
   return it->second;
 }
@@ -81,7 +81,7 @@ Tensor TraceEmitter::state(const VariablePtr& variable) {
   if (values.updated.is_valid()) {
     // A leaf: no gradient passes from a variable's new value to what it was computed from.
     const Tensor from = handle(values.updated);
-    values.read.push_back(GraphEmitter::emit("detach", {}, {&from, 1}, current_where())[0].id());
+    values.read.push_back(GraphEmitter::emit({"detach", {}}, {&from, 1}, current_where())[0].id());
     values.updated = {};
   }
   return handle(values.read.back());

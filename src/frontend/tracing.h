@@ -45,7 +45,7 @@ class TraceEmitter : public GraphEmitter {
                std::vector<Draw>* draws = nullptr)
       : GraphEmitter(graph), front_(std::move(front)), variables_(variables), draws_(draws) {}
 
-  std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+  std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
   // UserError E0304 for a tensor of another trace, or of none.
   TensorType type_of(const Tensor& t) const override;

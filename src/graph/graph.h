@@ -28,6 +28,7 @@
 #include "graph/scope.h"
 #include "graph/tensor.h"
 #include "types/attrs.h"
+#include "types/product_form.h"
 #include "types/shape.h"
 
 namespace aloft {
@@ -35,6 +36,7 @@ namespace aloft {
 struct Node {
   Name op;
   Attrs attrs;
+  ProductForm form = ProductForm::Plain;  // how the products in it may be computed
   std::vector<ValueId> in;
   std::vector<TensorType> out;
   Where where;
@@ -128,6 +130,7 @@ class Graph {
   void set_order(const std::vector<std::uint32_t>& order) { order_.rearrange(order); }
   // Of the node that was added last: the occurrence that it had in the graph that it comes from.
   void set_occurrence(std::uint32_t n, int occurrence);
+  void set_form(std::uint32_t n, ProductForm form) { nodes_[n].form = form; }
   void set_members(std::uint32_t n, std::string members) { nodes_[n].members = std::move(members); }
 
   // The hash key of the next node (path, op, Forward) for random numbers.

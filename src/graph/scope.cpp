@@ -8,7 +8,7 @@ thread_local Where top;
 thread_local bool pinned = false;
 thread_local bool grad_on = true;
 
-void enter(std::string_view name, Name policy) {
+void enter(std::string_view name, Policy policy) {
   if (!name.empty()) top.path = top.path ? top.path.str() + "." + std::string(name) : Name(name);
   if (policy) top.policy = policy;
 }
@@ -21,10 +21,11 @@ bool grad_enabled() { return grad_on; }
 Scope::Scope(const Where& where) : saved_(top) { top = where; }
 Scope::~Scope() { top = saved_; }
 
-ModuleScope::ModuleScope(std::string_view name, Name policy) : saved_(top), saved_pinned_(pinned) {
+ModuleScope::ModuleScope(std::string_view name, Policy policy)
+    : saved_(top), saved_pinned_(pinned) {
   enter(name, policy);
 }
-ModuleScope::ModuleScope(std::string_view name, const SourceLocation& pin, Name policy)
+ModuleScope::ModuleScope(std::string_view name, const SourceLocation& pin, Policy policy)
     : ModuleScope(name, policy) {
   if (pinned) return;
   top.file = pin.file_name();

@@ -6,6 +6,7 @@
 
 #include "base/name.h"
 #include "base/source_location.h"
+#include "precision/policy.h"
 #include "types/phase.h"
 
 namespace aloft {
@@ -13,11 +14,11 @@ namespace aloft {
 struct Where {
   Name file;  // the user's source file
   int line = 0;
-  Name path;    // module path, "h.3.attn.qkv"
-  Name pass;    // the pass that made the node; empty: traced from the user's program
-  Name reason;  // why the pass made it
-  Name policy;  // text of the precision recipe that governs the node; empty: none
-  Name listed;  // the parameter that the node reads and the recipe lists; empty: none
+  Name path;      // module path, "h.3.attn.qkv"
+  Name pass;      // the pass that made the node; empty: traced from the user's program
+  Name reason;    // why the pass made it
+  Policy policy;  // the precision recipe that governs the node, if any
+  Name listed;    // the parameter that the node reads and the recipe lists; empty: none
   Phase phase = Phase::Forward;
 
   friend bool operator==(const Where&, const Where&) = default;
@@ -42,8 +43,8 @@ class Scope {
 // nodes emitted inside carry that line instead of one inside the library.
 class ModuleScope {
  public:
-  explicit ModuleScope(std::string_view name, Name policy = {});
-  ModuleScope(std::string_view name, const SourceLocation& pin, Name policy = {});
+  explicit ModuleScope(std::string_view name, Policy policy = {});
+  ModuleScope(std::string_view name, const SourceLocation& pin, Policy policy = {});
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;

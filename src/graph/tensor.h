@@ -13,7 +13,6 @@
 #include "base/name.h"
 #include "base/source_location.h"
 #include "graph/scope.h"
-#include "types/attrs.h"
 #include "types/shape.h"
 #include "types/variable.h"
 
@@ -29,6 +28,7 @@ struct ValueId {
 };
 
 class Emitter;
+struct OpCall;  // types/call.h
 struct ValueNotes;
 
 // A value of ops, of any shape and element type; copies are the same value, which never changes.
@@ -89,7 +89,7 @@ class Emitter {
  public:
   virtual ~Emitter() = default;
   // Infers types and emits one op. Throws UserError with op, place, types seen and needed.
-  virtual std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+  virtual std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                                    const Where& where) = 0;
   virtual TensorType type_of(const Tensor& t) const = 0;
   // Whether what is emitted now can be differentiated later.

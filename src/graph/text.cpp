@@ -17,6 +17,9 @@
 //
 // What is tapped is asked for in `taps`; a tap that is lost has no value any more.
 //
+// A call whose products may be computed in another form than the plain one (types/product_form.h)
+// says so behind its attributes: `linear(%0, %1) as bf16x6 : f32[4,8]`.
+//
 // Values are numbered in execution order; `%3.1` is output 1 of node 3. `occurrence` stands only
 // where it is not the number of nodes above with the same path, op and phase.
 #include <algorithm>
@@ -26,6 +29,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
+#include "precision/recipe.h"
 
 namespace aloft {
 namespace {
@@ -75,6 +79,7 @@ std::string node_text(const Graph& g, std::uint32_t n, const Numbering& number) 
     s += ")";
   }
   if (!node.attrs.empty()) s += " " + node.attrs.str();
+  if (node.form != ProductForm::Plain) s += " as " + std::string(name_of(node.form));
   s += " :";
   for (std::size_t i = 0; i < node.out.size(); ++i) s += (i ? ", " : " ") + node.out[i].str();
   const Where& w = node.where;
@@ -206,6 +211,20 @@ ValueId parse_value(Cursor& c, const Graph& g) {
   return v;
 }
 
+ProductForm parse_form(Cursor& c) {
+  if (!c.take("as ")) return ProductForm::Plain;
+  const auto form = parse_product_form(c.word());
+  if (!form || *form == ProductForm::Plain) c.fail("a form of products, such as bf16x6,");
+  return *form;
+}
+
+Policy parse_policy(Cursor& c) {
+  std::vector<RecipeMistake> mistakes;
+  const PrecisionRecipe recipe = parse_precision(c.string(), mistakes);
+  if (!mistakes.empty() || !recipe.is_resolved()) c.fail("a precision recipe without auto, behind");
+  return Policy(recipe);
+}
+
 // Everything behind the types; `members` and `occurrence` are set where the text names them.
 Where parse_where(Cursor& c, std::string& members, std::optional<int>& occurrence) {
   Where w;
@@ -215,7 +234,7 @@ Where parse_where(Cursor& c, std::string& members, std::optional<int>& occurrenc
     w.line = static_cast<int>(c.number());
   }
   if (c.take("path=")) w.path = c.string();
-  if (c.take("policy=")) w.policy = c.string();
+  if (c.take("policy=")) w.policy = parse_policy(c);
   if (c.take("listed=")) w.listed = c.string();
   if (c.take("phase=")) {
     const auto phase = parse_phase(c.string());
@@ -240,6 +259,7 @@ void parse_node(Cursor& c, Graph& g) {
   if (!in.empty()) c.expect(")");
   Attrs attrs;
   if (c.peek('{')) attrs = parse_attrs(c.block());
+  const ProductForm form = parse_form(c);
   c.expect(":");
   std::vector<TensorType> out;
   const bool has_types =
@@ -251,6 +271,7 @@ void parse_node(Cursor& c, Graph& g) {
   std::optional<int> occurrence;
   const Where where = parse_where(c, members, occurrence);
   const std::uint32_t n = g.add(op, std::move(attrs), std::move(in), std::move(out), where);
+  g.set_form(n, form);
   g.set_members(n, std::move(members));
   if (occurrence) g.set_occurrence(n, *occurrence);
 }

@@ -23,7 +23,7 @@ namespace {
 // The type that attention computes in under the model's policy.
 DType cache_type(const models::CausalLm& model) {
   if (!model.policy()) return DType::F32;
-  const PrecisionRecipe recipe = parse_precision(model.policy().str());
+  const PrecisionRecipe& recipe = model.policy().recipe();
   return recipe.level == Level::O0 ? DType::F32 : recipe.type_in(Phase::Forward);
 }
 

@@ -22,6 +22,7 @@ struct LlamaConfig {
   // What transformers assumes where config.json does not say.
   static constexpr std::int64_t published_hidden = 11008, published_context = 2048,
                                 published_vocab = 32000;
+  // Its settings: keys of a recipe, and of config.json.
   static auto fields() { return rotary_fields<LlamaConfig>(); }
 };
 

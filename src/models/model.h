@@ -47,7 +47,7 @@ class CausalLm : public nn::Layer {
 // A model that says which of several classes an example, such as an image, is of.
 class Classifier : public nn::Layer {
  public:
-  virtual std::int64_t classes() const = 0;
+  virtual std::int64_t classes() const = 0;        // how many it tells apart
   virtual Tensor operator()(Operand x) const = 0;  // [B, ...] -> logits [B, classes()]
 };
 

@@ -21,6 +21,7 @@ struct Qwen2Config {
   // What transformers assumes where config.json does not say.
   static constexpr std::int64_t published_hidden = 22016, published_context = 32768,
                                 published_vocab = 151936;
+  // Its settings: keys of a recipe, and of config.json.
   static auto fields() { return rotary_fields<Qwen2Config>(); }
 };
 

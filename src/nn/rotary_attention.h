@@ -43,6 +43,7 @@ class RotaryAttention : public Layer {
   double base_;
 
  public:
+  // Its children: projections to queries, keys and values, and of the result.
   Linear q_proj, k_proj, v_proj, o_proj;
 };
 

@@ -5,18 +5,20 @@
 
 namespace aloft {
 
-std::vector<Tensor> GraphEmitter::emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+std::vector<Tensor> GraphEmitter::emit(const OpCall& call, std::span<const Tensor> in,
                                        const Where& where) {
-  const OpDef& def = op_named(op);
+  const OpDef& def = op_named(call.op);
   std::vector<ValueId> ids;
   std::vector<TensorType> types;
   for (const Tensor& t : in) {
     ids.push_back(t.id());
     types.push_back(graph_.type(t.id()));
   }
-  std::vector<TensorType> out = infer_types(def, attrs, types, where);
+  std::vector<TensorType> out = infer_types(def, call.attrs, types, where);
   const auto count = static_cast<std::uint32_t>(out.size());
-  const std::uint32_t n = graph_.add(op, attrs, std::move(ids), std::move(out), where, before_);
+  const std::uint32_t n =
+      graph_.add(call.op, call.attrs, std::move(ids), std::move(out), where, before_);
+  graph_.set_form(n, call.form);
   std::vector<Tensor> results;
   for (std::uint32_t i = 0; i < count; ++i) results.push_back(handle({n, i}));
   return results;

@@ -18,7 +18,7 @@ class GraphEmitter : public Emitter {
  public:
   explicit GraphEmitter(Graph& graph) : graph_(graph) {}
 
-  std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+  std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override { return graph_.type(t.id()); }
   // Variables are a trace's business (frontend/tracing.h): here these are InternalErrors.

@@ -94,6 +94,7 @@ std::vector<OpDef> linear_ops() {
             const std::int64_t rows = n > 0 ? out[0].shape.max_numel() / n : 0;
             return std::vector{Product{1, rows, n, in[1].shape[1].max(), false, true}};
           },
+      .product_forms = kFormsOfF32,
   })};
 }
 

@@ -145,6 +145,7 @@ OpDef linear_cross_entropy_op() {
       .onnx = no_onnx(),
       .samples = [](Samples& s) { add_samples(s, false); },
       .products = forward_products,
+      .product_forms = kFormsOfF32,
       .keep_inputs = {2},
   });
 }
@@ -173,6 +174,7 @@ OpDef linear_cross_entropy_grad_op() {
       .onnx = no_onnx(),
       .samples = [](Samples& s) { add_samples(s, true); },
       .products = gradient_products,
+      .product_forms = kFormsOfF32,
       .keep_inputs = {2, 3},
   });
 }
@@ -204,6 +206,7 @@ OpDef linear_cross_entropy_sweep_op() {
       .onnx = no_onnx(),
       .samples = [](Samples& s) { add_samples(s, true); },
       .products = gradient_products,
+      .product_forms = kFormsOfF32,
       .keep_inputs = {2, 3},
   });
 }

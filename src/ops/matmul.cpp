@@ -144,6 +144,7 @@ std::vector<OpDef> matmul_ops() {
       .onnx = Onnx{"MatMul", 13},
       .samples = samples,
       .products = products,
+      .product_forms = kFormsOfF32,
   })};
 }
 

@@ -21,6 +21,7 @@
 #include "ops/samples.h"
 #include "ops/vjp.h"
 #include "types/attrs.h"
+#include "types/call.h"
 #include "types/numeric.h"
 
 namespace aloft {
@@ -93,6 +94,9 @@ struct OpSpec {
   Required<std::function<void(Samples&)>> samples;
   // The matrix products inside a call, with symbols at their bounds; null: none.
   std::function<std::vector<Product>(const A&, CallTypes in, CallTypes out)> products = nullptr;
+  // Forms, beside the plain one, in which these may be computed where operands 0 and 1 are of the
+  // types that the form is of: some back end has kernels for them.
+  std::span<const ProductForm> product_forms = {};
   bool is_loss = false;  // always computed and stored in fp32
   bool is_norm = false;
   // Inputs whose types a precision policy never changes (statistics, norm parameters, indices).
@@ -113,6 +117,7 @@ struct OpDef {
   enum class Gradient { Vjp, FromBody, None } gradient;
   std::function<Cost(const Attrs&, CallTypes, CallTypes)> cost;
   std::function<std::vector<Product>(const Attrs&, CallTypes, CallTypes)> products;  // may be null
+  std::span<const ProductForm> product_forms;
   std::string labels;
   Fusion fusion;
   Onnx onnx;
@@ -154,6 +159,7 @@ OpDef define(OpSpec<A> s) {
   d.fusion = s.fusion.v;
   d.onnx = std::move(s.onnx.v);
   d.samples = std::move(s.samples.v);
+  d.product_forms = s.product_forms;
   d.is_loss = s.is_loss;
   d.is_norm = s.is_norm;
   d.keep_inputs = std::move(s.keep_inputs);
@@ -172,6 +178,9 @@ const OpDef& op_named(Name name);
 // Emits `op` through `operands`' emitter (or the current one where there are none).
 std::vector<Tensor> emit_op(Name op, const Attrs& attrs, std::span<const Operand> operands);
 Tensor emit_one(Name op, const Attrs& attrs, std::initializer_list<Operand> operands);
+
+// Whether the products of a call of `op` on such operands may be computed in the form.
+bool may_have_form(const OpDef& op, ProductForm form, CallTypes in);
 
 // The output types of a call. Throws UserError naming op, place, types seen and needed.
 std::vector<TensorType> infer_types(const OpDef& op, const Attrs& attrs, CallTypes in,

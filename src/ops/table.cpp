@@ -7,6 +7,7 @@
 namespace aloft {
 
 #define OPS(stem) std::vector<OpDef> stem##_ops();
+#define INNER_OPS(stem) OPS(stem)
 #include "ops/catalog.inc"
 #undef OPS
 
@@ -17,6 +18,7 @@ const std::vector<OpDef>& op_table() {
   for (OpDef & d : stem##_ops()) all.push_back(std::move(d));
 #include "ops/catalog.inc"
 #undef OPS
+#undef INNER_OPS
     return all;
   }();
   return table;
@@ -51,6 +53,12 @@ Cost elementwise_cost(double flops_per_element, CallTypes in, CallTypes out) {
     c.flops += flops_per_element * static_cast<double>(t.shape.max_numel());
   }
   return c;
+}
+
+bool may_have_form(const OpDef& op, ProductForm form, CallTypes in) {
+  if (form == ProductForm::Plain) return true;
+  return is_among(form, op.product_forms) && in.size() >= 2 &&
+         fits_operands(form, in[0].dtype, in[1].dtype);
 }
 
 namespace {
@@ -128,7 +136,7 @@ std::vector<Tensor> emit_op(Name op, const Attrs& attrs, std::span<const Operand
   }
   if (!emitter) emitter = &current_emitter();
   const Where where = operands.empty() ? current_where() : where_of(operands[0].loc);
-  return emitter->emit(op, attrs, in, where);
+  return emitter->emit({op, attrs}, in, where);
 }
 
 Tensor emit_one(Name op, const Attrs& attrs, std::initializer_list<Operand> operands) {

@@ -43,6 +43,7 @@ class NodeCheck {
   }
 
   void source() const {
+    need(node_.form == ProductForm::Plain, "no form of products");
     need(node_.in.empty() && node_.out.size() == 1, "no operand and one result");
     if (node_.op == Name("input")) return;
     const auto* cls = attr<std::string>("class");
@@ -80,6 +81,9 @@ class NodeCheck {
     } catch (const UserError& e) {
       fail("the graph's node is no call of its op", e.headline(), "a call that the op accepts");
     }
+    if (!may_have_form(op_named(node_.op), node_.form, in))
+      fail("the graph's node has products in a form that they cannot have",
+           std::string(name_of(node_.form)), "a form of the op's record, and operands for it");
     if (inferred == node_.out) return;
     std::string types;
     for (const TensorType& t : inferred) types += (types.empty() ? "" : ", ") + t.str();

@@ -9,12 +9,6 @@
 
 namespace aloft {
 
-const PrecisionRecipe& CastingEmitter::recipe_of(Name policy) {
-  const auto it = recipes_.find(policy);
-  if (it != recipes_.end()) return it->second;
-  return recipes_.emplace(policy, parse_precision(policy.str())).first->second;
-}
-
 void CastingEmitter::note_number(Name op, const Attrs& attrs, std::span<const Tensor> in,
                                  const Tensor& value, const Where& where) {
   if (op == Name("detach")) notes(value).number = notes(in[0]).number;
@@ -35,7 +29,7 @@ void CastingEmitter::keep_numbers(Decision& d, std::span<const Tensor> in) const
     d.cast_inputs = low;
     if (holds(low, *number)) continue;
     d.compute = d.cast_inputs.emplace(DType::F32);
-    d.reason = "computed in f32, where a number that is not of the low type keeps its value";
+    d.reason = Reason::KeepsNumber;
     return;
   }
 }
@@ -46,7 +40,7 @@ void CastingEmitter::note_parameter(const Tensor& value, const std::string& name
 
 bool CastingEmitter::lists_parameters(const Where& where) {
   if (!where.policy || where.phase != Phase::Forward) return false;
-  const PrecisionRecipe& recipe = recipe_of(where.policy);
+  const PrecisionRecipe& recipe = where.policy.recipe();
   return !recipe.deny_params.empty() || !recipe.allow_params.empty();
 }
 
@@ -57,7 +51,7 @@ void CastingEmitter::list_parameter(std::span<const Tensor> in, Where& where) {
     const std::vector<std::string>& own = notes(t).parameters;
     names.insert(names.end(), own.begin(), own.end());
   }
-  const std::string_view listed = listed_parameter(names, recipe_of(where.policy));
+  const std::string_view listed = listed_parameter(names, where.policy.recipe());
   if (!listed.empty()) where.listed = listed;
 }
 
@@ -127,8 +121,8 @@ Tensor CastingEmitter::state(const VariablePtr& variable) {
 void CastingEmitter::update(const VariablePtr& variable, const Tensor& value) {
   if (!variable) return inner_->update(variable, value);  // which says so
   // A variable keeps its type whatever a policy made of its new value.
-  inner_->update(
-      variable, cast_to(value, variable->type.dtype, current_where(), "a variable keeps its type"));
+  inner_->update(variable,
+                 cast_to(value, variable->type.dtype, current_where(), Reason::KeepsVariable));
 }
 
 std::vector<Tensor> CastingEmitter::gradients(const Tensor& target, const Tensor& seed,
@@ -146,15 +140,14 @@ std::vector<Tensor> CastingEmitter::variable_gradients(const Tensor& target, con
   return results;
 }
 
-Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where,
-                               std::string_view reason) {
+Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where, Reason reason) {
   if (type_of(t).dtype == to) return t;
   const auto key = std::pair{t.id(), to};
   if (const auto it = casts_.find(key); it != casts_.end()) return it->second;
   Where w = where;
   w.pass = w.pass ? w.pass : Name("insert-casts");
-  w.reason = reason;
-  Tensor result = adopt(inner_->emit("cast", to_attrs(CastAttrs{to}), std::span(&t, 1), w)[0]);
+  w.reason = text_of(reason);
+  Tensor result = adopt(inner_->emit({"cast", to_attrs(CastAttrs{to})}, std::span(&t, 1), w)[0]);
   note_moved("cast", std::span(&t, 1), where, result);
   // A cast that is not recorded has no gradient: it must not serve an op that is.
   if (inner_->is_recording()) casts_[key] = result;
@@ -177,7 +170,7 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
                                     const Where& where) {
   DecisionQuery q;
   q.numeric = op.numeric;
-  q.op = listed_name(op, recipe_of(where.policy));
+  q.op = listed_name(op, where.policy.recipe());
   q.phase = where.phase;
   q.is_norm = op.is_norm;
   q.is_loss = op.is_loss;
@@ -193,12 +186,15 @@ Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
   q.inputs = types;
   const std::string_view listed = where.listed.str();
   if (where.listed) q.parameters = std::span(&listed, 1);
-  return decide(q, recipe_of(where.policy));
+  return decide(q, where.policy.recipe());
 }
 
 namespace {
 
-const char* const kWidePolicy = "O0";
+Policy wide_policy() {
+  static const Policy wide{PrecisionRecipe{}};
+  return wide;
+}
 
 // A cast to f32 that the model's own code asks for: of a float, since integers and masks have to
 // become floats to be used at all.
@@ -206,14 +202,6 @@ bool asks_for_f32(const OpDef& op, const Attrs& attrs, std::span<const Tensor> i
                   const Where& where) {
   return op.name == Name("cast") && !where.pass && where.phase == Phase::Forward &&
          from_attrs<CastAttrs>(attrs).to == DType::F32 && is_float(in[0].dtype());
-}
-
-// Ops whose kernels may split f32 products. Attention and convolutions have no such kernel.
-bool may_split(const OpDef& op) {
-  for (const char* name : {"matmul", "linear", "linear_cross_entropy", "linear_cross_entropy_grad",
-                           "linear_cross_entropy_sweep"})
-    if (op.name == Name(name)) return true;
-  return false;
 }
 
 }  // namespace
@@ -247,37 +235,42 @@ void CastingEmitter::cast_operands(const OpDef& op, const Decision& d, const Whe
     if (!kept && d.cast_inputs) operands[i] = cast_to(operands[i], *d.cast_inputs, where, d.reason);
     // A norm's scale goes along with what it scales.
     if (kept && op.is_norm && is_low(t) && type_of(operands[0]).dtype == DType::F32)
-      operands[i] = cast_to(operands[i], DType::F32, where,
-                            d.cast_inputs ? d.reason : "a norm's scale is no narrower than x");
+      operands[i] =
+          cast_to(operands[i], DType::F32, where, d.cast_inputs ? d.reason : Reason::NormScale);
   }
 }
 
-std::vector<Tensor> CastingEmitter::emit(Name name, const Attrs& given, std::span<const Tensor> in,
+// The form that the recipe asks for, where the op's products may have it.
+ProductForm CastingEmitter::form_for(const OpDef& op, std::span<const Tensor> in,
+                                     const PrecisionRecipe& recipe) const {
+  if (recipe.matmul == ProductForm::Plain) return ProductForm::Plain;
+  std::vector<TensorType> types;
+  for (const Tensor& t : in) types.push_back(type_of(t));
+  return may_have_form(op, recipe.matmul, types) ? recipe.matmul : ProductForm::Plain;
+}
+
+std::vector<Tensor> CastingEmitter::emit(const OpCall& given, std::span<const Tensor> in,
                                          const Where& at) {
+  const auto& [name, attrs, given_form] = given;
   const OpDef& op = op_named(name);
   std::vector<Tensor> operands;
   for (const Tensor& t : in) operands.push_back(inner_->current(t));
   Where where = at;
   const bool works_on_wide = is_wide(op, operands, at);
-  const bool wide = works_on_wide && where.policy && recipe_of(where.policy).level != Level::O0;
-  if (wide) where.policy = kWidePolicy;
+  const bool wide = works_on_wide && where.policy && where.policy.recipe().level != Level::O0;
+  if (wide) where.policy = wide_policy();
   list_parameter(operands, where);
   Decision d;
   if (where.policy) d = decide_for(op, operands, where);
   if (d.applies) keep_numbers(d, operands);
-  if (wide) d.reason = "works on a loss, or on what was asked for in f32";
+  if (wide) d.reason = Reason::WorksOnWide;
   if (d.applies) cast_operands(op, d, where, operands);
-  Attrs attrs = given;
-  std::string_view split;
-  if (d.applies && may_split(op) && recipe_of(where.policy).matmul != F32Products::F32 &&
-      type_of(operands[0]).dtype == DType::F32 && type_of(operands[1]).dtype == DType::F32) {
-    split = name_of(recipe_of(where.policy).matmul);
-    attrs.set(kSplitAttr, std::string(split));
-  }
-  if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d, split});
+  ProductForm form = given_form;
+  if (d.applies && form == ProductForm::Plain) form = form_for(op, operands, where.policy.recipe());
+  if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d, form});
   // Those that were cast are ours, the others its own: the body of an op takes operands of one.
   for (Tensor& t : operands) t = inner_->current(t);
-  std::vector<Tensor> out = inner_->emit(name, attrs, operands, where);
+  std::vector<Tensor> out = inner_->emit({name, attrs, form}, operands, where);
   for (const Tensor& t : out) note_number(name, attrs, operands, t, where);
   for (const Tensor& t : out) note_moved(name, operands, where, t);
   // f32 out of a narrow op with narrow operands is what the op means: a loss, or a result asked for

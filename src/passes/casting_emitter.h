@@ -4,7 +4,7 @@
 // through it: the same decisions everywhere.
 //
 // What a cast to f32 in the model's own code asks for is kept: ops of the forward pass that work on
-// its result, or on a loss, are governed by "O0" (kWidePolicy) until a product takes them down. A
+// its result, or on a loss, are governed by "O0" (wide_policy()) until a product takes them down. A
 // number beside a tensor has no say in the types, and is not rounded to a low one: an op that would
 // do that is computed in f32, and its result stored as decided.
 #pragma once
@@ -29,14 +29,14 @@ struct DecisionRecord {
   Name op, path;
   Phase phase = Phase::Forward;
   Decision decision;
-  std::string_view split = "";  // "bf16x6", "bf16x3": how its f32 products are computed
+  ProductForm form = ProductForm::Plain;  // how its products may be computed
 };
 
 class CastingEmitter : public Emitter {
  public:
   CastingEmitter(Emitter& inner, Capability capability) : inner_(&inner), capability_(capability) {}
 
-  std::vector<Tensor> emit(Name op, const Attrs& attrs, std::span<const Tensor> in,
+  std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override { return inner_->type_of(t); }
   bool is_recording() const override { return inner_->is_recording(); }
@@ -88,23 +88,23 @@ class CastingEmitter : public Emitter {
   void list_parameter(std::span<const Tensor> in, Where& where);
   void note_moved(Name op, std::span<const Tensor> in, const Where& where, const Tensor& out);
   // Whether names of parameters matter there.
-  bool lists_parameters(const Where& where);
+  static bool lists_parameters(const Where& where);
   void note_number(Name op, const Attrs& attrs, std::span<const Tensor> in, const Tensor& value,
                    const Where& where);
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
+  ProductForm form_for(const OpDef& op, std::span<const Tensor> in,
+                       const PrecisionRecipe& recipe) const;
   bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
   bool moves_wide(const OpDef& op, std::span<const Tensor> in) const;
   void cast_operands(const OpDef& op, const Decision& d, const Where& where,
                      std::vector<Tensor>& operands);
-  Tensor cast_to(const Tensor& t, DType to, const Where& where, std::string_view reason);
+  Tensor cast_to(const Tensor& t, DType to, const Where& where, Reason reason);
   Tensor adopt(const Tensor& t) { return Tensor(this, t.id(), t.held()); }
-  const PrecisionRecipe& recipe_of(Name policy);
 
   Emitter* inner_;
   Capability capability_;
-  std::map<Name, PrecisionRecipe> recipes_;
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
   std::vector<DecisionRecord>* decisions_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// cse: two nodes with the same op, attributes and operands become one.
+// cse: two nodes with the same op, attributes, form and operands become one.
 //
 //   %2 = cast(%0) {to=bf16}       %2 = cast(%0) {to=bf16}
 //   %3 = cast(%0) {to=bf16}   ->  %4 = add(%2, %2)
@@ -16,7 +16,8 @@ namespace aloft {
 namespace {
 
 std::string key_of(const Node& node) {
-  std::string key = node.op.str() + node.attrs.str() + "(";
+  std::string key = node.op.str() + node.attrs.str();
+  key += std::string(name_of(node.form)) + "(";
   for (ValueId v : node.in) key += std::to_string(v.node) + "." + std::to_string(v.index) + ",";
   return key + std::string(name_of(node.where.phase));
 }

@@ -12,6 +12,7 @@ CallSpec call_of(const Graph& graph, const Node& node, int threads) {
   CallSpec call;
   call.op = node.op;
   call.attrs = node.attrs;
+  call.form = node.form;
   for (ValueId v : node.in) call.in.push_back(graph.type(v));
   call.out = node.out;
   call.threads = threads;
@@ -32,7 +33,7 @@ PassReport run(Graph& graph, const PassContext& context) {
       if (!choice.kernel.empty()) continue;
       if (!op->body)
         throw nothing_computes(call, choice.refusals).line("node", print_node(graph, n));
-      report.remarks.push_back({node.identity(), "runs through its body"});
+      report.remarks.push_back({node.identity(), RemarkKind::RunsAsBody});
       inline_body(graph, n);
       expanded = report.changed = true;
     }

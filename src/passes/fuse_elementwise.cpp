@@ -40,6 +40,12 @@ struct Border {
   std::vector<ValueId> operands, results;
 };
 
+// Why a node is in no loop: the fields of a remark about it.
+struct Apart {
+  RemarkKind kind = RemarkKind::LoopOfOne;
+  std::string about = {}, beside = {};
+};
+
 class Fuser {
  public:
   Fuser(Graph& graph, const PassContext& context) : graph_(graph), context_(context) {}
@@ -55,9 +61,10 @@ class Fuser {
       if (g.members.size() + g.sums.size() > 1) fuse(g);
     for (const Group& g : groups_)
       if (g.members.size() == 1 && g.sums.empty())
-        apart_.emplace(g.members[0], "not fused: no element-wise neighbour of its shape and phase");
+        apart_.emplace(g.members[0], Apart{RemarkKind::LoopOfOne});
     for (auto& [n, why] : apart_)
-      if (!graph_.node(n).erased) report_.remarks.push_back({identity_[n], why});
+      if (!graph_.node(n).erased)
+        report_.remarks.push_back({identity_[n], why.kind, why.about, why.beside});
     if (report_.changed) remove_dead(graph_);
     return std::move(report_);
   }
@@ -80,11 +87,11 @@ class Fuser {
   }
 
   // Why the back end does not run the group as one loop.
-  std::optional<std::string> refusal_of(const Group& g) {
+  std::optional<Apart> refusal_of(const Group& g) {
     const KernelChoice choice = choice_for(g, border_of(g));
     if (!choice.kernel.empty()) return std::nullopt;
-    return "not fused: " +
-           (choice.refusals.empty() ? "no kernel runs fused loops" : choice.refusals.front());
+    return Apart{RemarkKind::LoopRefused,
+                 choice.refusals.empty() ? "no kernel runs fused loops" : choice.refusals.front()};
   }
 
   KernelChoice choice_for(const Group& g, const Border& border) {
@@ -124,8 +131,9 @@ class Fuser {
                         groups_[home].members.end());
     std::sort(both.members.begin(), both.members.end(),
               [&](std::uint32_t a, std::uint32_t b) { return position_[a] < position_[b]; });
-    if (const std::string why = obstacle(both, n, neighbour); !why.empty()) {
-      apart_[n] = "not fused with " + identity_[neighbour] + ": " + why;
+    if (auto why = obstacle(both, n, neighbour)) {
+      why->beside = identity_[neighbour];
+      apart_[n] = *why;
       return;
     }
     for (std::uint32_t m : groups_[home].members) group_of_[m] = other;
@@ -134,21 +142,22 @@ class Fuser {
     home = other;
   }
 
-  std::string obstacle(const Group& both, std::uint32_t n, std::uint32_t neighbour) const {
+  std::optional<Apart> obstacle(const Group& both, std::uint32_t n, std::uint32_t neighbour) const {
     const Node &a = graph_.node(n), &b = graph_.node(neighbour);
     if (a.out[0].shape != b.out[0].shape)
-      return "its shape is " + b.out[0].shape.str() + ", not " + a.out[0].shape.str();
-    if (a.where.phase != b.where.phase) return "it belongs to another phase";
-    if (both.members.size() > kMostMembers) return "the loop would have too many steps";
+      return Apart{RemarkKind::LoopOfShapes,
+                   b.out[0].shape.str() + ", not " + a.out[0].shape.str()};
+    if (a.where.phase != b.where.phase) return Apart{RemarkKind::LoopOfPhases};
+    if (both.members.size() > kMostMembers) return Apart{RemarkKind::LoopTooLong};
     const std::size_t last = position_.at(both.members.back());
     for (std::uint32_t m : both.members)
       for (std::uint32_t user : graph_.readers({m, 0}))
         if (!contains(both, user) && position_.at(user) < last)
-          return graph_.node(user).identity() + " reads a result before the loop could run";
+          return Apart{RemarkKind::LoopTooLate, graph_.node(user).identity()};
     const Border border = border_of(both);
-    if (border.operands.size() > kMostOperands) return "the loop would have too many operands";
-    if (border.results.size() > kMostResults) return "the loop would have too many results";
-    return "";
+    if (border.operands.size() > kMostOperands) return Apart{RemarkKind::LoopReadsMuch};
+    if (border.results.size() > kMostResults) return Apart{RemarkKind::LoopGivesMuch};
+    return std::nullopt;
   }
 
   bool is_sum(std::uint32_t n) const {
@@ -189,22 +198,24 @@ class Fuser {
     Group with = groups_[found->second];
     with.sums.push_back(n);
     const std::size_t last = position_[with.members.back()];
-    std::string why;
+    std::optional<Apart> why;
     if (graph_.node(n).where.phase != graph_.node(v.node).where.phase)
-      why = "it belongs to another phase";
+      why = Apart{RemarkKind::LoopOfPhases};
     else if (!leading_axes(n))
-      why = "the sum is not over leading axes";
+      why = Apart{RemarkKind::SumOfInnerAxes};
     else if (with.members.size() + with.sums.size() > kMostSteps)
-      why = "the loop would have too many steps";
+      why = Apart{RemarkKind::LoopTooLong};
     for (std::uint32_t user : graph_.readers({n, 0}))
       if (position_.at(user) < last)
-        why = graph_.node(user).identity() + " reads the sum before the loop could run";
+        why = Apart{RemarkKind::SumTooLate, graph_.node(user).identity()};
     identity_[n] = graph_.node(n).identity();
-    if (why.empty()) why = refusal_of(with).value_or("");
-    if (why.empty())
+    if (!why) why = refusal_of(with);
+    if (!why) {
       groups_[found->second] = std::move(with);
-    else
-      apart_[n] = "not fused with " + identity_[v.node] + ": " + why;
+    } else {
+      why->beside = identity_[v.node];
+      apart_[n] = *why;
+    }
   }
 
   static bool contains(const Group& g, std::uint32_t n) {
@@ -284,12 +295,13 @@ class Fuser {
     std::vector<Tensor> in;
     for (ValueId v : border.operands) in.push_back(emitter.handle(v));
     const std::vector<Tensor> out =
-        emitter.emit(Name(kFusedOp), to_attrs(FusedAttrs{print(program_of(g, border))}), in, where);
+        emitter.emit({kFusedOp, to_attrs(FusedAttrs{print(program_of(g, border))})}, in, where);
     graph_.set_members(out[0].id().node, members);
     for (std::size_t i = 0; i < border.results.size(); ++i)
       graph_.replace_uses(border.results[i], out[i].id());
     report_.changed = true;
-    report_.remarks.push_back({graph_.node(out[0].id().node).identity(), "one loop of " + members});
+    report_.remarks.push_back(
+        {graph_.node(out[0].id().node).identity(), RemarkKind::LoopMade, members});
     for (std::uint32_t m : all) apart_.erase(m);
   }
 
@@ -300,8 +312,8 @@ class Fuser {
   std::map<std::uint32_t, std::string> identity_;
   std::vector<Group> groups_;
   std::map<std::uint32_t, std::size_t> group_of_;
-  std::map<ValueId, std::uint32_t> readers_;    // the last candidate that reads a value
-  std::map<std::uint32_t, std::string> apart_;  // why a candidate, or nearly one, stays alone
+  std::map<ValueId, std::uint32_t> readers_;  // the last candidate that reads a value
+  std::map<std::uint32_t, Apart> apart_;      // why a candidate, or nearly one, stays alone
 };
 
 PassReport run(Graph& graph, const PassContext& context) {

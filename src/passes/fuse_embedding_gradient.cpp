@@ -41,11 +41,11 @@ PassReport run(Graph& g, const PassContext&) {
     where.reason = "rows are added in place";
     const Tensor in[] = {emitter.handle(sum.in[1 - i]), emitter.handle(rows.in[0]),
                          emitter.handle(rows.in[1])};
-    const auto fused = emitter.emit("embedding_grad_add", {}, in, where);
+    const auto fused = emitter.emit({"embedding_grad_add", {}}, in, where);
     g.set_members(fused[0].id().node, rows.identity() + ", " + sum.identity());
     g.replace_uses({n, 0}, fused[0].id());
     report.changed = true;
-    report.remarks.push_back({sum.identity(), "rows are added in place"});
+    report.remarks.push_back({sum.identity(), RemarkKind::RowsAdded});
   }
   report.changed |= remove_dead(g);
   return report;

@@ -60,28 +60,24 @@ PassReport fuse_forward(Graph& g, const PassContext&) {
     std::string members;
     const auto head = private_head(g, loss.in[0], members);
     if (!head) {
-      report.remarks.push_back(
-          {loss.identity(),
-           "not fused: the logits are no projection without bias that it alone reads"});
+      report.remarks.push_back({loss.identity(), RemarkKind::HeadApart});
       continue;
     }
     GraphEmitter emitter(g);
     emitter.insert_before(n);
     const Tensor in[] = {emitter.handle(g.node(*head).in[0]), emitter.handle(g.node(*head).in[1]),
                          emitter.handle(loss.in[1])};
-    Attrs attrs = loss.attrs;
-    if (const AttrValue* split = g.node(*head).attrs.find(kSplitAttr))
-      attrs.set(kSplitAttr, *split);
     Where where = fused_where(g, n, "fuse-head");
     // What of it comes in several types is the head's products, above all their gradients.
     where.policy = g.node(*head).where.policy;
     where.listed = g.node(*head).where.listed;
-    const auto fused = emitter.emit("linear_cross_entropy", attrs, in, where);
+    const auto fused =
+        emitter.emit({"linear_cross_entropy", loss.attrs, g.node(*head).form}, in, where);
     if (g.type(fused[0].id()) != loss.out[0]) continue;  // the fused node is dead and goes below
     g.set_members(fused[0].id().node, members + loss.identity());
     g.replace_uses({n, 0}, fused[0].id());
     report.changed = true;
-    report.remarks.push_back({loss.identity(), "head and loss fused"});
+    report.remarks.push_back({loss.identity(), RemarkKind::HeadFused});
   }
   report.changed |= remove_dead(g);
   return report;
@@ -114,7 +110,8 @@ std::optional<std::uint32_t> loss_of(const Graph& g, const Node& grad) {
   for (std::uint32_t user : g.users(grad.in[0].node)) {
     const Node& loss = g.node(user);
     if (loss.op == Name("linear_cross_entropy") && g.use_count({user, 0}) > 0 &&
-        loss.attrs == grad.attrs && std::equal(loss.in.begin(), loss.in.end(), grad.in.begin()))
+        loss.attrs == grad.attrs && loss.form == grad.form &&
+        std::equal(loss.in.begin(), loss.in.end(), grad.in.begin()))
       return user;
   }
   return std::nullopt;
@@ -132,7 +129,7 @@ PassReport fuse_gradient(Graph& g, const PassContext&) {
     emitter.insert_before(n);
     const Tensor in[] = {emitter.handle(grad.in[0]), emitter.handle(grad.in[1]),
                          emitter.handle(grad.in[2]), emitter.handle(grad.in[3])};
-    const auto sweep = emitter.emit("linear_cross_entropy_sweep", grad.attrs, in,
+    const auto sweep = emitter.emit({"linear_cross_entropy_sweep", grad.attrs, grad.form}, in,
                                     fused_where(g, n, "fuse-head-gradient"));
     if (g.type(sweep[1].id()) != grad.out[0] || g.type(sweep[2].id()) != grad.out[1]) continue;
     g.set_members(sweep[0].id().node, forward.identity() + ", " + grad.identity());
@@ -140,7 +137,7 @@ PassReport fuse_gradient(Graph& g, const PassContext&) {
     g.replace_uses({n, 0}, sweep[1].id());
     g.replace_uses({n, 1}, sweep[2].id());
     report.changed = true;
-    report.remarks.push_back({grad.identity(), "loss and gradients in one sweep"});
+    report.remarks.push_back({grad.identity(), RemarkKind::HeadSwept});
   }
   report.changed |= remove_dead(g);
   return report;

@@ -70,8 +70,8 @@ class Fusing {
     where.pass = "fuse-norm";
     where.reason = "one pass over the rows";
     report_.changed = true;
-    report_.remarks.push_back({norm.identity(), "fused with the residual's addition"});
-    std::vector<Tensor> out = emitter.emit(f.fused, norm.attrs, in, where);
+    report_.remarks.push_back({norm.identity(), RemarkKind::NormFused});
+    std::vector<Tensor> out = emitter.emit({f.fused, norm.attrs}, in, where);
     const std::string members = f.is_gradient ? norm.identity() + ", " + sum.identity()
                                               : sum.identity() + ", " + norm.identity();
     g_.set_members(out[0].id().node, members);
@@ -82,10 +82,10 @@ class Fusing {
     const Node norm = g_.node(n);
     const std::uint32_t s = norm.in[0].node;
     const Node sum = g_.node(s);
-    if (!is_plain_sum(g_, sum)) return leave(norm, "what it reads is no sum of two equals");
+    if (!is_plain_sum(g_, sum)) return leave(norm, RemarkKind::NormOfNoSum);
     if (std::count(norm.in.begin(), norm.in.end(), ValueId{s, 0}) > 1)
-      return leave(norm, "the sum is its scale or shift too");
-    if (!readers_follow(s, n, n)) return leave(norm, "the sum before it is read earlier");
+      return leave(norm, RemarkKind::NormOfOwnSum);
+    if (!readers_follow(s, n, n)) return leave(norm, RemarkKind::NormOfEarlySum);
     std::vector<ValueId> operands = {sum.in[0], sum.in[1]};
     operands.insert(operands.end(), norm.in.begin() + 1, norm.in.end());
     const auto out = emit(n, f, norm, sum, operands);
@@ -95,7 +95,7 @@ class Fusing {
 
   void gradient(std::uint32_t n, const FusedNorm& f) {
     const Node norm = g_.node(n);
-    if (g_.use_count({n, 0}) != 1) return leave(norm, "its gradient has several readers");
+    if (g_.use_count({n, 0}) != 1) return leave(norm, RemarkKind::NormGradientShared);
     for (std::uint32_t s : g_.readers({n, 0})) {
       const Node sum = g_.node(s);
       if (!is_plain_sum(g_, sum)) continue;
@@ -109,11 +109,11 @@ class Fusing {
       for (std::uint32_t k = 1; k < norm.out.size(); ++k) g_.replace_uses({n, k}, out[k].id());
       return;
     }
-    leave(norm, "nothing is added to its gradient, or too late");
+    leave(norm, RemarkKind::NormGradientAlone);
   }
 
-  void leave(const Node& norm, const std::string& why) {
-    report_.remarks.push_back({norm.identity(), "not fused: " + why});
+  void leave(const Node& norm, RemarkKind why) {
+    report_.remarks.push_back({norm.identity(), why});
   }
 
   Graph& g_;

@@ -107,8 +107,7 @@ PassReport run(Graph& graph, const PassContext&) {
   PassReport report;
   if (const int moved = Hoist(graph).run(); moved > 0) {
     report.changed = true;
-    report.remarks.push_back(
-        {graph.name.str(), std::to_string(moved) + " nodes follow their gradients"});
+    report.remarks.push_back({graph.name.str(), RemarkKind::UpdatesHoisted, std::to_string(moved)});
   }
   return report;
 }

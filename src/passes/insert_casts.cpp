@@ -23,7 +23,7 @@ namespace {
 bool equal_types(const Graph& a, const Graph& b) {
   const auto same = [&](std::uint32_t x, std::uint32_t y) {
     return a.node(x).op == b.node(y).op && a.node(x).attrs == b.node(y).attrs &&
-           a.node(x).out == b.node(y).out;
+           a.node(x).form == b.node(y).form && a.node(x).out == b.node(y).out;
   };
   return std::equal(a.order().begin(), a.order().end(), b.order().begin(), b.order().end(), same);
 }
@@ -49,7 +49,7 @@ PassReport run(Graph& graph, const PassContext& context) {
     in.reserve(node.in.size());
     for (ValueId v : node.in) in.push_back(replayed.at(v));
     if (find_op(node.op)) {
-      out = casting.emit(node.op, node.attrs, in, node.where);
+      out = casting.emit({node.op, node.attrs, node.form}, in, node.where);
     } else {
       std::vector<ValueId> ids;
       ids.reserve(in.size());
@@ -79,7 +79,7 @@ PassReport run(Graph& graph, const PassContext& context) {
     Tensor value = replayed.at(u.value);
     const DType wanted = result.type(*result.find_state(u.id)).dtype;
     if (value.dtype() != wanted)
-      value = plain.emit("cast", to_attrs(CastAttrs{wanted}), std::span(&value, 1),
+      value = plain.emit({"cast", to_attrs(CastAttrs{wanted})}, std::span(&value, 1),
                          where_of_update(graph, u))[0];
     result.set_update(u.id, value.id());
   }

@@ -78,7 +78,7 @@ void separate_taps(Graph& graph) {
     Scope scope(where);
     const Tensor copy = identity(emitter.handle(source));
     const Tensor shown =
-        o.value == source ? copy : emitter.emit(tapped.op, tapped.attrs, {&copy, 1}, where)[0];
+        o.value == source ? copy : emitter.emit({tapped.op, tapped.attrs}, {&copy, 1}, where)[0];
     graph.set_output(o.name, shown.id(), o.kind);
   }
 }
@@ -132,7 +132,7 @@ class Lowering {
   }
 
   CallSpec call_of(const Node& node) const {
-    CallSpec call{node.op, node.attrs, {}, node.out, context_.threads};
+    CallSpec call{node.op, node.attrs, {}, node.out, context_.threads, node.form};
     for (ValueId v : node.in) call.in.push_back(graph_.type(v));
     return call;
   }
@@ -256,6 +256,7 @@ class Lowering {
           new_buffer("scratch of " + node.identity(), Arena::Activations, choice.scratch_bytes);
     ins.call = call;
     ins.kernel = choice.kernel;
+    ins.form = choice.form;
     ins.refusals = choice.refusals;
     ins.identity = node.identity();
     if (!node.members.empty())

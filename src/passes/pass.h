@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "passes/remark.h"
 #include "plan/kernel_choice.h"
 #include "types/capability.h"
 
@@ -39,11 +40,6 @@ struct PassContext {
   int input_homes = 1;          // of each input (PlannedBuffer::homes)
   bool has_host_space = false;  // the device reaches memory of the host that its kernels do not
   std::vector<DecisionRecord>* decisions = nullptr;  // where given, precision decisions go there
-};
-
-// A line for the report: what a pass did, where.
-struct Remark {
-  std::string place, text;
 };
 
 struct PassReport {

@@ -64,6 +64,8 @@ json json_of(const Instruction& i) {
               {"line", i.line},
               {"phase", name_of(i.phase)},
               {"refusals", i.refusals}};
+  if (i.call.form != ProductForm::Plain) out["asked_form"] = name_of(i.call.form);
+  if (i.form != ProductForm::Plain) out["form"] = name_of(i.form);
   if (!i.members.empty()) out["members"] = i.members;
   if (i.stream != 0) out["stream"] = i.stream;
   if (!i.waits.empty()) out["waits"] = i.waits;
@@ -227,6 +229,9 @@ Instruction instruction_from(const json& j, const Program& p, int threads) {
   for (const BufferRef& r : i.in) i.call.in.push_back(r.type);
   for (const BufferRef& r : i.out) i.call.out.push_back(r.type);
   check_program(i.call);
+  if (j.contains("asked_form"))
+    i.call.form = enumerator<ProductForm>(j.at("asked_form"), kAllProductForms);
+  if (j.contains("form")) i.form = enumerator<ProductForm>(j.at("form"), kAllProductForms);
   i.kernel = j.at("kernel");
   i.refusals = j.at("refusals").get<std::vector<std::string>>();
   i.scratch = index_from(j.at("scratch"), -1, static_cast<std::int64_t>(p.buffers.size()) - 1);

@@ -12,7 +12,8 @@
 namespace aloft {
 
 struct KernelChoice {
-  std::string kernel;  // empty: no kernel takes the call
+  std::string kernel;                     // empty: no kernel takes the call
+  ProductForm form = ProductForm::Plain;  // how it computes the products in the call
   bool is_view = false;
   std::vector<std::pair<int, int>> in_place;  // (input, output) that may share a buffer
   std::size_t scratch_bytes = 0;

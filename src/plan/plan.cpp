@@ -159,6 +159,8 @@ std::string Plan::signature() const {
     text += "\n" + p.name;
     for (const Instruction& i : p.instructions) {
       text += "\n" + i.identity + " " + i.kernel + " " + i.call.attrs.str();
+      for (const ProductForm form : {i.call.form, i.form})
+        if (form != ProductForm::Plain) text += " as " + std::string(name_of(form));
       for (const auto* refs : {&i.in, &i.out})
         for (const BufferRef& r : *refs)
           text += " " + std::to_string(r.buffer) + ":" + r.type.str();

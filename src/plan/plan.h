@@ -90,8 +90,9 @@ struct Copy {
 // stream run in the order of the list; between streams there is the order that events make.
 struct Instruction {
   CallSpec call;
-  std::string kernel;                 // chosen kernel, "cpu.matmul"
-  std::vector<std::string> refusals;  // why faster kernels did not take the call
+  std::string kernel;                     // chosen kernel, "cpu.matmul"
+  ProductForm form = ProductForm::Plain;  // how it computes: the call's form, or plainly
+  std::vector<std::string> refusals;      // why faster kernels did not take the call
   std::vector<BufferRef> in, out;
   int scratch = -1;                  // buffer of the kernel's scratch
   std::string identity;              // node identity, survives passes

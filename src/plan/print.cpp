@@ -78,7 +78,9 @@ void print_instructions(const Program& p, std::string& out) {
     const Instruction& ins = p.instructions[i];
     out += fmt::format("  {:>5} {:<8} {} = {}{}({})", i, name_of(ins.phase), refs(ins.out),
                        ins.call.op.str(), ins.call.attrs.str(), refs(ins.in));
+    if (ins.call.form != ProductForm::Plain) out += fmt::format(" as {}", name_of(ins.call.form));
     out += fmt::format("  {}", ins.kernel);
+    if (ins.form != ProductForm::Plain) out += fmt::format(" as {}", name_of(ins.form));
     if (ins.scratch >= 0) out += fmt::format(" scratch %{}", ins.scratch);
     if (ins.stream > 0) out += fmt::format(" stream {}", ins.stream);
     for (const int event : ins.waits) out += fmt::format(" waits !{}", event);

@@ -81,6 +81,8 @@ class ProgramVerifier {
         for (const BufferRef& r : *refs) check_reference(r, at);
       if (ins.scratch >= static_cast<int>(p_.buffers.size()))
         fail("its scratch is out of range", at);
+      if (ins.form != ProductForm::Plain && ins.form != ins.call.form)
+        fail("its products are computed in a form that nobody asked for", at);
       check_results(ins, at);
       if (ins.copy)
         check_copy(ins, at);

@@ -52,7 +52,7 @@ WeightStorage weight_storage(std::string_view parameter, bool is_norm,
   if (!is_low(low)) return {DType::F32, false, "the recipe keeps the forward phase in f32"};
   if (glob_match_any(recipe.deny_params, parameter))
     return {DType::F32, false, "the recipe denies it: f32"};
-  if (!capability.stores(low)) return {DType::F32, false, kNoLowType};
+  if (!capability.stores(low)) return {DType::F32, false, text_of(Reason::NoLowType)};
   const bool has_master = recipe.level == Level::O2;
   if (glob_match_any(recipe.allow_params, parameter))
     return {low, has_master, "the recipe allows it: low"};

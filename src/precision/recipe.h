@@ -18,6 +18,7 @@
 #include "scalar/loss_scaler.h"
 #include "types/dtype.h"
 #include "types/phase.h"
+#include "types/product_form.h"
 
 namespace aloft {
 
@@ -34,14 +35,10 @@ constexpr std::string_view name_of(Level level) {
 // How the loss is scaled. Auto: what the level and the types call for (scaler_rule()).
 enum class ScalePolicy : std::uint8_t { Auto, None, Fixed, Dynamic };
 
-// How products of f32 are computed. Bf16x6, Bf16x3: on bf16 matrix units, each operand cut into
-// three or two bf16 planes, six or three products of planes summed in f32 (docs/precision.md).
-enum class F32Products : std::uint8_t { F32, Bf16x6, Bf16x3 };
-
-// "f32", "bf16x6", "bf16x3".
-constexpr std::string_view name_of(F32Products p) {
-  constexpr std::string_view names[] = {"f32", "bf16x6", "bf16x3"};
-  return names[static_cast<int>(p)];
+// What the key `matmul` calls a form of the products of f32: "f32" for the plain one, "bf16x6",
+// "bf16x3".
+constexpr std::string_view matmul_word(ProductForm form) {
+  return form == ProductForm::Plain ? "f32" : name_of(form);
 }
 
 // Which op computes, and which parameter is kept, in which type.
@@ -61,7 +58,7 @@ struct PrecisionRecipe {
 
   std::optional<bool> keep_norms_fp32 = {};  // unset: the level's default (keeps_norms_fp32())
 
-  F32Products matmul = F32Products::F32;  // otherwise O0 or O1 only
+  ProductForm matmul = ProductForm::Plain;  // of products of f32; otherwise O0 or O1 only
 
   ScalePolicy scale = ScalePolicy::Auto;  // Auto: dynamic with f16 at O1 and O2, else none
   scalar::ScalerRule scale_values = {};   // for Fixed and Dynamic; kind is set to match

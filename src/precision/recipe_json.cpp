@@ -158,9 +158,9 @@ class Reader {
     static const std::vector<std::string> names = {"f32", "bf16x6", "bf16x3"};
     const std::string text =
         value.is_string() ? lower(trim(value.get_ref<const std::string&>())) : "";
-    for (const auto products : {F32Products::F32, F32Products::Bf16x6, F32Products::Bf16x3})
-      if (text == name_of(products)) {
-        recipe_.matmul = products;
+    for (const ProductForm form : kAllProductForms)
+      if (text == matmul_word(form)) {
+        recipe_.matmul = form;
         return;
       }
     if (text.empty()) return wrong("matmul", fmt::format("need a text, got {}", seen(value)));
@@ -169,15 +169,15 @@ class Reader {
   }
 
   void check_matmul(bool has_level) {
-    if (recipe_.matmul == F32Products::F32) return;
+    if (recipe_.matmul == ProductForm::Plain) return;
     const bool fits = recipe_.level == Level::O0 || recipe_.level == Level::O1;
     if (recipe_.level_is_auto)
       wrong("matmul", fmt::format("{} needs a level that is settled: O0, or O1 for what stays fp32",
-                                  name_of(recipe_.matmul)));
+                                  matmul_word(recipe_.matmul)));
     else if (!fits)
       wrong("matmul", fmt::format("{} splits products of fp32, and {} multiplies {}: {} level O0 "
                                   "(or O1), or leave the key out",
-                                  name_of(recipe_.matmul),
+                                  matmul_word(recipe_.matmul),
                                   has_level ? std::string(name_of(recipe_.level))
                                             : "O2, which a table without a level means,",
                                   name_of(recipe_.low), has_level ? "use" : "add"));
@@ -330,7 +330,7 @@ json json_of(const PrecisionRecipe& recipe) {
   put_list("allow_params", recipe.allow_params);
   put_list("deny_params", recipe.deny_params);
   if (recipe.keep_norms_fp32) out["keep_norms_fp32"] = *recipe.keep_norms_fp32;
-  if (recipe.matmul != F32Products::F32) out["matmul"] = std::string(name_of(recipe.matmul));
+  if (recipe.matmul != ProductForm::Plain) out["matmul"] = std::string(matmul_word(recipe.matmul));
   if (recipe.scale != ScalePolicy::Auto) out["loss_scale"] = json_of_scale(recipe);
   if (!recipe.auto_reason.empty()) out["auto_reason"] = recipe.auto_reason;
   return out;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "precision/reason.h"
 #include "precision/recipe.h"
 #include "types/capability.h"
 #include "types/dtype.h"
@@ -20,7 +21,7 @@ struct Decision {
   DType accumulate = DType::F32;  // sums are kept in it; F32 or wider, always
   DType store = DType::F32;       // the outputs: a node that infers another float type is cast
   std::optional<DType> cast_inputs = {};  // float inputs are cast to it; nothing: read as they are
-  std::string_view reason = "";           // one sentence, static
+  Reason reason = Reason::None;
 };
 
 enum class Listing : unsigned char { Unlisted, Allowed, Denied };
@@ -56,66 +57,52 @@ constexpr Facts with_inputs(Facts facts, std::span<const DType> inputs) {
   return facts;
 }
 
-// Why what is asked for low is f32 all the same.
-inline constexpr std::string_view kNoLowType = "the back end does not have the low type";
-
-constexpr Decision wide_decision(std::string_view reason) {
+constexpr Decision wide_decision(Reason reason) {
   return {true, DType::F32, DType::F32, DType::F32, DType::F32, reason};
 }
 
-constexpr Decision narrow_decision(const Facts& f, std::string_view reason) {
+constexpr Decision narrow_decision(const Facts& f, Reason reason) {
   if (!f.capability.computes(f.low))
-    return {true,       DType::F32,
-            DType::F32, f.low,
-            f.low,      "stored low, computed in f32: the back end does not multiply this type"};
+    return {true, DType::F32, DType::F32, f.low, f.low, Reason::StoredLow};
   return {true, f.low, DType::F32, f.low, f.low, reason};
 }
 
 constexpr Decision decide_widen(const Facts& f) {
-  if (f.level == Level::O1)
-    return wide_decision("O1: needs range and precision, so f32 in and out");
+  if (f.level == Level::O1) return wide_decision(Reason::WidenedO1);
   // Two types meet where phases or listings do: bf16 activations with f16 cotangents, say.
   const auto cast = f.mixed ? std::optional(DType::F32) : std::nullopt;
-  if (f.level == Level::O2)
-    return {true, DType::F32, DType::F32, f.low, cast, "O2: computed in f32, stored low"};
+  if (f.level == Level::O2) return {true, DType::F32, DType::F32, f.low, cast, Reason::WidenedO2};
   // A norm reads its scale beside x as it is, in x's type or f32.
   const bool as_it_is = f.is_norm && (f.mixed || f.widest == f.low);
-  return {true,
-          f.low,
-          DType::F32,
-          f.low,
-          as_it_is ? cast : std::optional(f.low),
-          "O3: low throughout; sums inside the kernel stay f32"};
+  return {true, f.low, DType::F32, f.low, as_it_is ? cast : std::optional(f.low), Reason::LowO3};
 }
 
 constexpr Decision decide_follow(const Facts& f) {
   if (f.level == Level::O1) {
     const auto cast = f.mixed ? std::optional(f.widest) : std::nullopt;
-    return {true, f.widest, DType::F32, f.widest, cast, "O1: follows the widest of its inputs"};
+    return {true, f.widest, DType::F32, f.widest, cast, Reason::FollowsO1};
   }
-  return narrow_decision(f, "element-wise: low, like what surrounds it");
+  return narrow_decision(f, Reason::ElementWise);
 }
 
 // The rules in order; the first that fits decides.
 constexpr Decision decide_facts(const Facts& f) {
   using enum DType;
-  if (f.numeric == Numeric::Exact) return {.reason = "exact: its types are never changed"};
-  if (!f.any_float) return {.reason = "no float input: nothing to decide"};
+  if (f.numeric == Numeric::Exact) return {.reason = Reason::Exact};
+  if (!f.any_float) return {.reason = Reason::NoFloat};
   if (f.widest == F64)
-    return {
-        true, F64, F64, F64, f.mixed ? std::optional(F64) : std::nullopt, "f64 is never narrowed"};
+    return {true, F64, F64, F64, f.mixed ? std::optional(F64) : std::nullopt, Reason::F64};
   if (f.is_loss)
-    return {
-        true, F32, F32, F32, f.mixed ? std::optional(F32) : std::nullopt, "a loss is always f32"};
-  if (f.phase == Phase::Update) return wide_decision("the update is always f32");
-  if (f.level == Level::O0) return wide_decision("O0: everything is f32");
-  if (!is_low(f.low)) return wide_decision("the recipe keeps this phase in f32");
-  if (f.listing == Listing::Denied) return wide_decision("the recipe denies it: f32");
-  if (!f.capability.stores(f.low)) return wide_decision(kNoLowType);
-  if (f.listing == Listing::Allowed) return narrow_decision(f, "the recipe allows it: low");
+    return {true, F32, F32, F32, f.mixed ? std::optional(F32) : std::nullopt, Reason::Loss};
+  if (f.phase == Phase::Update) return wide_decision(Reason::Update);
+  if (f.level == Level::O0) return wide_decision(Reason::LevelO0);
+  if (!is_low(f.low)) return wide_decision(Reason::WidePhase);
+  if (f.listing == Listing::Denied) return wide_decision(Reason::Denied);
+  if (!f.capability.stores(f.low)) return wide_decision(Reason::NoLowType);
+  if (f.listing == Listing::Allowed) return narrow_decision(f, Reason::Allowed);
   switch (f.numeric) {
     case Numeric::Narrow:
-      return narrow_decision(f, "products are safe in low precision: f32 sums");
+      return narrow_decision(f, Reason::Product);
     case Numeric::Widen:
       return decide_widen(f);
     default:

@@ -40,11 +40,11 @@ std::vector<std::string> missing_types(const PrecisionRecipe& recipe, const Capa
 std::vector<std::string> missing_types(const nn::Module& model) {
   const Capability here = current_device().features().capability;
   std::vector<std::string> missing;
-  const auto look_at = [&](const std::string& policy) {
-    if (policy.empty()) return;
-    for (const std::string& one : missing_types(parse_precision(policy), here)) add(missing, one);
+  const auto look_at = [&](Policy policy) {
+    if (!policy) return;
+    for (const std::string& one : missing_types(policy.recipe(), here)) add(missing, one);
   };
-  look_at(model.policy().str());
+  look_at(model.policy());
   for (const auto& [path, policy] : model.policies_below()) look_at(policy);
   return missing;
 }

@@ -28,7 +28,7 @@ MeasuredChoice measured_choice(const MeasuredRates& rates, const Capability& her
   PrecisionRecipe best;
   const bool has_low = here.stores(best.low);
   best.level = has_low && ratio_of(rates) >= kWorthIt ? Level::O2 : Level::O0;
-  best.auto_reason = has_low ? numbers_of(rates) : std::string(kNoLowType);
+  best.auto_reason = has_low ? numbers_of(rates) : std::string(text_of(Reason::NoLowType));
   return precision_choice(best);
 }
 
@@ -80,8 +80,8 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices
   if (recipe.is_resolved()) {
     const bool was_chosen = !recipe.auto_reason.empty();  // and so measured before
     if (const auto missing = missing_types(recipe, here); !missing.empty()) {
-      log_warning("precision {}: {}: what would be {} is f32", print_precision(recipe), kNoLowType,
-                  join(missing, ", "));
+      log_warning("precision {}: {}: what would be {} is f32", print_precision(recipe),
+                  text_of(Reason::NoLowType), join(missing, ", "));
       return recipe;
     }
     if (was_chosen || recipe.level == Level::O0 || !measure) return recipe;

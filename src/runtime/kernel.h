@@ -75,7 +75,15 @@ struct Kernel {
   std::vector<std::pair<int, int>> (*in_place)(const CallSpec&) = nullptr;
   // The output is the input's memory seen with another shape: no instruction is executed.
   bool is_view = false;
+  // The forms of products that it computes where the call asks for one of them; a kernel without
+  // computes what it is asked for plainly.
+  std::span<const ProductForm> forms = {};
 };
+
+// How the kernel computes the products of a call that it takes.
+inline ProductForm form_by(const Kernel& kernel, const CallSpec& call) {
+  return is_among(call.form, kernel.forms) ? call.form : ProductForm::Plain;
+}
 
 inline std::optional<Refusal> always(const CallSpec&) { return std::nullopt; }
 

@@ -5,7 +5,7 @@
 namespace aloft {
 
 std::string call_key(const CallSpec& call) {
-  std::string key = call.op.str() + call.attrs.str() + "(";
+  std::string key = call.op.str() + call.attrs.str() + std::string(name_of(call.form)) + "(";
   for (const TensorType& t : call.in) key += t.str() + ",";
   key += ")->";
   for (const TensorType& t : call.out) key += t.str() + ",";

@@ -38,7 +38,7 @@ class KernelCache {
   std::unordered_map<std::string, PreparedKernel> prepared_;
 };
 
-// One line that determines a call: op, attributes, types, threads.
+// One line that determines a call: op, attributes, form of products, types, threads.
 std::string call_key(const CallSpec& call);
 
 }  // namespace aloft

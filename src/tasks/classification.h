@@ -10,6 +10,7 @@ namespace aloft {
 // likeliest class is the label.
 class Classification : public Task {
  public:
+  // Of a model of its own.
   explicit Classification(std::unique_ptr<models::Classifier> model) : model_(std::move(model)) {}
   nn::Layer& model() override { return *model_; }
   Tensor loss(const std::vector<Tensor>& columns) const override;

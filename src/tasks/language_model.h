@@ -9,6 +9,7 @@ namespace aloft {
 // perplexity, and bits per byte where the bytes of a target are known.
 class LanguageModel : public Task {
  public:
+  // Of a model of its own.
   explicit LanguageModel(std::unique_ptr<models::CausalLm> model) : model_(std::move(model)) {}
   nn::Layer& model() override { return *model_; }
   Tensor loss(const std::vector<Tensor>& columns) const override;

@@ -9,6 +9,7 @@ namespace aloft {
 // numbers. The loss is the mean squared error. Measures: its root.
 class Regression : public Task {
  public:
+  // Of a model of its own.
   explicit Regression(std::unique_ptr<models::Classifier> model) : model_(std::move(model)) {}
   nn::Layer& model() override { return *model_; }
   Tensor loss(const std::vector<Tensor>& columns) const override;

@@ -85,6 +85,15 @@ json memory_record(const Plan& plan, const std::string& name) {
   return out;
 }
 
+namespace {
+// "bf16", "f32 as bf16x6"
+std::string computed_in(const DecisionRecord& d) {
+  std::string type(name_of(d.decision.compute));
+  if (d.form != ProductForm::Plain) type += " as " + std::string(name_of(d.form));
+  return type;
+}
+}  // namespace
+
 json decisions_record(const std::vector<DecisionRecord>& decisions) {
   json out = json::array();
   std::set<std::tuple<std::string, std::string, Phase>> seen;
@@ -93,11 +102,10 @@ json decisions_record(const std::vector<DecisionRecord>& decisions) {
     out.push_back({{"op", d.op.str()},
                    {"path", d.path.str()},
                    {"phase", std::string(name_of(d.phase))},
-                   {"compute", d.split.empty() ? std::string(name_of(d.decision.compute))
-                                               : "f32 as " + std::string(d.split)},
+                   {"compute", computed_in(d)},
                    {"accumulate", std::string(name_of(d.decision.accumulate))},
                    {"store", std::string(name_of(d.decision.store))},
-                   {"reason", std::string(d.decision.reason)}});
+                   {"reason", std::string(text_of(d.decision.reason))}});
   }
   return out;
 }
@@ -108,10 +116,9 @@ json f32_products_record(const Plan& plan, const std::string& name) {
   if (!p) return out;
   int split = 0, plain = 0;
   for (const Instruction& i : p->instructions) {
-    const AttrValue* asked = i.call.attrs.find(kSplitAttr);
-    if (!asked) continue;
-    out["asked"] = std::get<std::string>(*asked);
-    ++(i.kernel.ends_with(".split") ? split : plain);
+    if (i.call.form == ProductForm::Plain) continue;
+    out["asked"] = name_of(i.call.form);
+    ++(i.form == ProductForm::Plain ? plain : split);
   }
   if (out.is_null()) return out;
   out["split_calls"] = split;

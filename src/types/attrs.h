@@ -51,11 +51,6 @@ Attrs parse_attrs(std::string_view text);
 std::string print_attr(const AttrValue&);
 AttrValue parse_attr(std::string_view text);
 
-// Not an op's own: a product of f32 may carry it, to say that the back end may compute it as sums
-// of products of bf16 planes: "bf16x6" or "bf16x3". It is no part of what the op means, so
-// from_attrs() passes it over; kernels ask for it by name.
-inline constexpr std::string_view kSplitAttr = "split";
-
 template <class A, class T>
 struct Field {
   std::string_view name;
@@ -91,7 +86,7 @@ A from_attrs(const Attrs& attrs) {
   for (const auto& entry : attrs.all()) {  // no structured binding: clang 14 captures none
     const Name name = entry.first;
     const AttrValue& value = entry.second;
-    bool known = name.str() == kSplitAttr && std::holds_alternative<std::string>(value);
+    bool known = false;
     auto take = [&](const auto& f) {
       using T = std::remove_cvref_t<decltype(a.*(f.member))>;
       if (f.name != name.str()) return;

@@ -7,15 +7,25 @@
 
 #include "base/name.h"
 #include "types/attrs.h"
+#include "types/product_form.h"
 #include "types/shape.h"
 
 namespace aloft {
+
+// An op with what it is asked for beside its operands. The attributes are the caller's, who keeps
+// them meanwhile.
+struct OpCall {
+  Name op;
+  const Attrs& attrs;
+  ProductForm form = ProductForm::Plain;  // how the products in it may be computed
+};
 
 struct CallSpec {
   Name op;
   Attrs attrs;
   std::vector<TensorType> in, out;
-  int threads = 1;  // sizes per-thread scratch; never changes a result
+  int threads = 1;                        // sizes per-thread scratch; never changes a result
+  ProductForm form = ProductForm::Plain;  // how the products in it may be computed
 
   // Every symbol that appears in `in` or `out`, in order of first appearance.
   std::vector<Name> symbols() const;

@@ -66,6 +66,25 @@ def includes(path):
     return [(line_of(source, m.start()), m.group(1), m.group(2)) for m in pattern.finditer(source)]
 
 
+def offered(folder):
+    """Stems of the lines of src/<folder>/catalog.inc that the build makes aloft/catalogs/<folder>.h of, as
+    the folder's CMakeLists.txt asks for (cmake/catalogue_header.cmake); None where it asks for none."""
+    asked = re.search(rf"^catalogue_header\({folder} ([A-Z_]+)\)$",
+                      text(ROOT / "src" / folder / "CMakeLists.txt"), re.M)
+    if not asked:
+        return None
+    return re.findall(rf"^{asked.group(1)}\((\w+)\)\s*$", code(ROOT / "src" / folder / "catalog.inc"), re.M)
+
+
+def named_by(header):
+    """What an include of `header` brings: paths of our files, those that a header which the build writes
+    from a catalogue names; none for one of the C++ library."""
+    made = re.fullmatch(r"aloft/catalogs/(\w+)\.h", header)
+    if made and (stems := offered(made.group(1))) is not None:
+        return [ROOT / "src" / made.group(1) / f"{stem}.h" for stem in stems]
+    return [p for p in (ROOT / "src" / header, ROOT / "include" / header) if p.is_file()]
+
+
 def table(page, first_column):
     """Rows (lists of cells) of the table in a Markdown page whose first header cell is given."""
     rows, inside = [], False

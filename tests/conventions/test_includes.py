@@ -161,8 +161,7 @@ class Includes(unittest.TestCase):
                 continue
             seen.add(path)
             for line, _, header in project.includes(path):
-                ours = [p for p in (project.ROOT / "src" / header, project.ROOT / "include" / header)
-                        if p.is_file()]
+                ours = project.named_by(header)
                 todo += ours
                 if alone.keys() & set(ours):
                     problems.append(f"{project.name(path)}:{line}: {header} stands alone")

@@ -31,7 +31,7 @@ std::string decisions_text(const std::vector<DecisionRecord>& decisions) {
     text += d.applies ? "applies " : "";
     for (DType t : {d.compute, d.accumulate, d.store, d.cast_inputs.value_or(DType::Bool)})
       text += std::string(name_of(t)) + " ";
-    text += std::string(d.reason) + " " + std::string(r.split) + "\n";
+    text += std::string(text_of(d.reason)) + " " + std::string(name_of(r.form)) + "\n";
   }
   return text;
 }
@@ -40,7 +40,7 @@ std::string passes_text(const std::vector<PassTime>& passes) {
   std::string text;
   for (const PassTime& t : passes) {
     text += std::string(t.pass) + (t.report.changed ? " changed" : "") + "\n";
-    for (const Remark& r : t.report.remarks) text += "  " + r.place + ": " + r.text + "\n";
+    for (const Remark& r : t.report.remarks) text += "  " + r.node + ": " + text_of(r) + "\n";
   }
   return text;
 }

@@ -69,7 +69,7 @@ Results meaning(const OpDef& op, const Sample& sample, const std::vector<HostArr
   std::vector<Tensor> operands;
   for (std::size_t i = 0; i < in.size(); ++i)
     operands.push_back(input("in" + std::to_string(i), in[i]));
-  const std::vector<Tensor> out = emitter.emit(op.name, sample.attrs, operands, {});
+  const std::vector<Tensor> out = emitter.emit({op.name, sample.attrs}, operands, {});
   std::vector<HostArray> prepared;
   for (std::size_t i = 0; i < in.size(); ++i)
     prepared.push_back(given.at("in" + std::to_string(i)));
@@ -110,7 +110,7 @@ Results eagerly(const OpDef& op, const Sample& sample, const std::vector<HostArr
   for (std::size_t o = 0; o < seeds.size(); ++o) {
     std::vector<Tensor> operands;
     for (const HostArray& a : in) operands.push_back(on_device(a));
-    const std::vector<Tensor> out = eager_session().emit(op.name, sample.attrs, operands, {});
+    const std::vector<Tensor> out = eager_session().emit({op.name, sample.attrs}, operands, {});
     results["out" + std::to_string(o)] = read(out[o]);
     std::vector<Tensor> wrt;
     std::vector<std::size_t> places;

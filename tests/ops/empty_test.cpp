@@ -93,7 +93,7 @@ class EmptyOf : public ::testing::TestWithParam<Name> {
   }
 
   std::vector<Tensor> emit(const Sample& sample, const std::vector<Tensor>& operands) const {
-    return operands[0].emitter()->emit(op().name, sample.attrs, operands, {});
+    return operands[0].emitter()->emit({op().name, sample.attrs}, operands, {});
   }
 
   void gradients(const Sample& sample, const std::vector<HostArray>& in) const {

@@ -54,7 +54,7 @@ std::vector<HostArray> gradients(const OpDef& op, const Attrs& attrs,
   };
   for (std::size_t i = 0; i < in.size(); ++i)
     operands.push_back(input("in" + std::to_string(i), in[i]));
-  const std::vector<Tensor> out = emitter.emit(op.name, attrs, operands, {});
+  const std::vector<Tensor> out = emitter.emit({op.name, attrs}, operands, {});
   std::vector<HostArray> total;
   for (const HostArray& a : in) total.push_back(HostArray::zeros(a.dtype, a.shape));
   for (std::size_t o = 0; o < out.size(); ++o) {
@@ -148,8 +148,8 @@ TEST(Gradients, OfGradients) {
   EmitterScope scope(emitter);
   const Tensor x = emitter.handle(graph.add_input("x", {DType::F64, {5}}));
   const Tensor seed = emitter.handle(graph.add_input("seed", {DType::F64, {5}}));
-  const Tensor t = emitter.emit("tanh", {}, std::vector{x}, {})[0];
-  const Tensor y = emitter.emit("square", {}, std::vector{t}, {})[0];
+  const Tensor t = emitter.emit({"tanh", {}}, std::vector{x}, {})[0];
+  const Tensor y = emitter.emit({"square", {}}, std::vector{t}, {})[0];
   const Tensor dx = differentiate(graph, emitter, y, seed, std::vector{x})[0];
   const Tensor ddx = differentiate(graph, emitter, dx, seed, std::vector{x})[0];
   graph.set_output("dx", dx.id());

@@ -267,7 +267,7 @@ class Hostile : public ::testing::TestWithParam<Name> {
       operands.push_back(on_device(a));
       if (is_float(a.dtype)) wrt.push_back(operands.back());
     }
-    for (const Tensor& out : eager_session().emit(op().name, sample.attrs, operands, {})) {
+    for (const Tensor& out : eager_session().emit({op().name, sample.attrs}, operands, {})) {
       out.to_vector();
       if (!is_float(out.dtype()) || op().gradient == OpDef::Gradient::None) continue;
       const Tensor seed = on_device(HostArray::zeros(out.dtype(), out.shape().max_extents()));

@@ -56,7 +56,7 @@ class Twice {
     std::vector<Tensor> operands;
     for (std::size_t i = 0; i < in.size(); ++i)
       operands.push_back(input("in" + std::to_string(i), in[i]));
-    const Tensor y = emitter_.emit(op.name, attrs, operands, {})[out];
+    const Tensor y = emitter_.emit({op.name, attrs}, operands, {})[out];
     if (!is_float(y.dtype())) return;
     const HostArray like = HostArray::zeros(DType::F64, y.shape().max_extents());
     const auto first =

@@ -50,6 +50,41 @@ TEST(GraphText, AVariableIsKnownByItsId) {
                InternalError);
 }
 
+// How a call's products may be computed stands behind its attributes; the plain form goes without
+// saying.
+TEST(GraphText, ACallKeepsTheFormOfItsProducts) {
+  const std::string text =
+      "graph g {\n"
+      "  %0 = input {name=\"x\"} : f32[2,2]\n"
+      "  %1 = matmul(%0, %0) {transpose_a=true} as bf16x6 : f32[2,2] path=\"a\"\n"
+      "  %2 = linear(%1, %0) as bf16x3 : f32[2,2]\n"
+      "  return y=%2\n"
+      "}\n";
+  const Graph g = parse_graph(text);
+  EXPECT_EQ(print(g), text);
+  EXPECT_EQ(g.node(0).form, ProductForm::Plain);
+  EXPECT_EQ(g.node(1).form, ProductForm::Bf16x6);
+  EXPECT_EQ(g.node(2).form, ProductForm::Bf16x3);
+  EXPECT_EQ(g.node(1).attrs.all().size(), 1u);
+  for (const char* form : {"plain", "bf16x9", ""})
+    EXPECT_THROW(parse_graph("graph g {\n  %0 = eye as " + std::string(form) + " : f32[2,2]\n}\n"),
+                 UserError)
+        << form;
+}
+
+// A policy is a value: texts that mean the same are one, what means none is refused at its line.
+TEST(GraphText, APolicyIsReadOnce) {
+  const auto graph = [](const std::string& policy) {
+    return parse_graph("graph g {\n  %0 = eye : f32[2,2] policy=\"" + policy + "\"\n}\n");
+  };
+  const Policy given = graph("O2:bf16").node(0).where.policy;
+  EXPECT_EQ(given, graph("o2").node(0).where.policy);
+  EXPECT_NE(given, graph("O1:bf16").node(0).where.policy);
+  EXPECT_NE(print(graph("o2")).find("policy=\"O2:bf16\""), std::string::npos);
+  for (const char* wrong : {"O9", "auto", "O2:bf16 matmul=bf16x6"})
+    EXPECT_THROW(graph(wrong), UserError) << wrong;
+}
+
 TEST(GraphText, ErrorsNameTheLine) {
   const std::string good = kText;
   // Cutting the text anywhere must give a user error, never a crash or a graph.

@@ -83,6 +83,31 @@ TEST(PlanJson, RoundTrip) {
 
 void expect_refused(const json& j);
 
+// What a call asks for and what its kernel does are two fields; nobody computes what was not asked.
+TEST(PlanJson, TheFormOfProductsIsAField) {
+  Plan plan = small_plan();
+  const std::string plain = plan.signature();
+  Instruction& i = plan.programs[0].instructions[0];
+  i.call.form = i.form = ProductForm::Bf16x6;
+  const std::string text = to_json(plan);
+  const Plan again = plan_from_json(text);
+  EXPECT_EQ(to_json(again), text);
+  EXPECT_EQ(again.programs[0].instructions[0].call.form, ProductForm::Bf16x6);
+  EXPECT_EQ(again.programs[0].instructions[0].form, ProductForm::Bf16x6);
+  EXPECT_EQ(again.programs[0].instructions[1].form, ProductForm::Plain);
+  EXPECT_EQ(again.signature(), plan.signature());
+  EXPECT_NE(plan.signature(), plain);
+  EXPECT_NE(print(plan).find("cpu.add as bf16x6"), std::string::npos);
+  i.form = ProductForm::Plain;  // what a machine without such units does
+  EXPECT_NE(again.signature(), plan.signature());
+  verify(plan);
+  i.form = ProductForm::Bf16x3;
+  EXPECT_THROW(verify(plan), InternalError);
+  json other = json::parse(text);
+  other["programs"][0]["instructions"][0]["form"] = "int7";
+  expect_refused(other);
+}
+
 // Two models with a "w" each: two slots, told apart by their ids, and by nothing else.
 TEST(PlanJson, VariablesOfOneNameKeepTheirIds) {
   Plan plan = small_plan();

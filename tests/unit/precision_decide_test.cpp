@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "precision/decide.h"
+#include "precision/policy.h"
 
 namespace aloft {
 namespace {
@@ -17,7 +18,7 @@ constexpr Facts facts(Level level, Numeric numeric, DType input = F32) {
 }
 constexpr bool gives(const Decision& d, DType compute, DType store, std::optional<DType> cast) {
   return d.applies && d.compute == compute && d.accumulate == F32 && d.store == store &&
-         d.cast_inputs == cast && !d.reason.empty();
+         d.cast_inputs == cast && d.reason != Reason::None;
 }
 constexpr std::optional<DType> kAsIs = std::nullopt;
 
@@ -57,7 +58,7 @@ constexpr bool invariants_hold() {
                 f.is_loss = flags & 1, f.is_norm = flags & 2, f.mixed = flags & 4;
                 f.any_float = !(flags & 8);
                 const Decision d = decide_facts(f);
-                if (d.reason.empty()) return false;
+                if (d.reason == Reason::None) return false;
                 if (numeric == Numeric::Exact || !f.any_float) {
                   if (d.applies) return false;
                   continue;
@@ -169,6 +170,31 @@ TEST(Weights, StorageAndMasters) {
   is("O3:bf16 keep_norms_fp32=true", "norm.weight", true, F32, false);
   EXPECT_EQ(weight_storage("w", false, parse_precision("O2:fp16"), {.stores_f16 = false}).stored,
             F32);
+}
+
+// Every reason has a sentence of its own, by which a record gives it back.
+TEST(Reasons, AreValuesWithWords) {
+  for (int i = 0; i <= static_cast<int>(Reason::NormScale); ++i) {
+    const auto reason = static_cast<Reason>(i);
+    EXPECT_EQ(parse_reason(text_of(reason)), reason) << i;
+  }
+  EXPECT_EQ(parse_reason("because"), std::nullopt);
+}
+
+TEST(Policies, AreEqualWhereTheirRecipesAre) {
+  const Policy none, a(parse_precision("O2:bf16 deny_ops=add")),
+      b(parse_precision("o2 deny_ops=add"));
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.str(), "");
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(&a.recipe(), &b.recipe());
+  EXPECT_EQ(a.str(), "O2:bf16 deny_ops=add");
+  EXPECT_NE(a, Policy(parse_precision("O2:bf16")));
+  EXPECT_THROW(none.recipe(), InternalError);
+  PrecisionRecipe measured = parse_precision("O2:bf16 deny_ops=add");
+  measured.auto_reason = "measured";
+  EXPECT_EQ(a, Policy(measured));
+  EXPECT_TRUE(Policy(measured).recipe().auto_reason.empty());
 }
 
 TEST(Scaler, ByLevelAndType) {

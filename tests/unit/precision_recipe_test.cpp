@@ -40,8 +40,8 @@ TEST(Recipe, SplitProductsAreForF32Alone) {
     const PrecisionRecipe r = parse_precision(text);
     EXPECT_EQ(parse_precision(print_precision(r)), r) << print_precision(r);
   }
-  EXPECT_EQ(parse_precision("O0 matmul=bf16x6").matmul, F32Products::Bf16x6);
-  EXPECT_EQ(parse_precision("O0").matmul, F32Products::F32);
+  EXPECT_EQ(parse_precision("O0 matmul=bf16x6").matmul, ProductForm::Bf16x6);
+  EXPECT_EQ(parse_precision("O0").matmul, ProductForm::Plain);
   const struct {
     const char *text, *says;
   } refused[] = {{"O2 matmul=bf16x6", "use level O0"},

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/float_buffer.h"
+#include "backends/cpu/isa.h"
 #include "ops/matmul.h"
 #include "runtime/backend.h"
 #include "types/tolerance.h"
@@ -151,6 +152,26 @@ TEST(CpuMatmul, RefusesWhatItCannotDoAndSaysWhy) {
   EXPECT_TRUE(std::any_of(choice.refusals.begin(), choice.refusals.end(), [](const std::string& r) {
     return r.find("symbolic") != std::string::npos;
   }));
+}
+
+// A form of products is asked for by the call; what a kernel computes, it says of itself.
+TEST(CpuMatmul, ComputesInTheFormThatIsAskedForWhereItCan) {
+  CallSpec call =
+      make_call("matmul", to_attrs(MatmulAttrs{}), {"f32[64,32]", "f32[32,48]"}, "f32[64,48]");
+  const Choice plain = choose_kernel(cpu_backend(), call);
+  ASSERT_NE(plain.kernel, nullptr);
+  EXPECT_TRUE(plain.kernel->forms.empty());
+  EXPECT_EQ(form_by(*plain.kernel, call), ProductForm::Plain);
+  call.form = ProductForm::Bf16x6;
+  const Choice split = choose_kernel(cpu_backend(), call);
+  ASSERT_NE(split.kernel, nullptr);
+  EXPECT_EQ(form_by(*split.kernel, call),
+            cpu_features().amx_bf16 ? ProductForm::Bf16x6 : ProductForm::Plain);
+  EXPECT_EQ(split.kernel == plain.kernel, !cpu_features().amx_bf16);
+  CallSpec narrow =
+      make_call("matmul", to_attrs(MatmulAttrs{}), {"bf16[64,32]", "bf16[32,48]"}, "bf16[64,48]");
+  narrow.form = ProductForm::Bf16x6;
+  EXPECT_EQ(form_by(*choose_kernel(cpu_backend(), narrow).kernel, narrow), ProductForm::Plain);
 }
 
 }  // namespace

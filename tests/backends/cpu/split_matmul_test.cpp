@@ -1,6 +1,6 @@
-// Products of f32 on bf16 matrix units (Split) against sums in double, beside plain f32: ordinary
-// values, cancellation, wide ranges of exponents, the edges of the format. Where the processor has
-// no such units the same products run plainly and the same bounds hold.
+// Products of f32 on bf16 matrix units (ProductForm) against sums in double, beside plain f32:
+// ordinary values, cancellation, wide ranges of exponents, the edges of the format. Where the
+// processor has no such units the same products run plainly and the same bounds hold.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -42,11 +42,11 @@ Problem make(const std::function<double(double, std::int64_t row, std::int64_t k
   return p;
 }
 
-std::vector<double> run(const Problem& p, Split split, bool transposed_a, bool transposed_b) {
+std::vector<double> run(const Problem& p, ProductForm form, bool transposed_a, bool transposed_b) {
   MatmulSpec s;
   s.m = p.m, s.n = p.n, s.k = p.k;
   s.a = s.b = p.type;
-  s.split = split;
+  s.form = form;
   s.transpose_a = transposed_a;
   s.transpose_b = transposed_b;
   s.threads = 2;
@@ -69,8 +69,8 @@ std::vector<double> run(const Problem& p, Split split, bool transposed_a, bool t
   return out;
 }
 
-std::vector<double> run(const Problem& p, Split split, bool transposed = false) {
-  return run(p, split, transposed, transposed);
+std::vector<double> run(const Problem& p, ProductForm form, bool transposed = false) {
+  return run(p, form, transposed, transposed);
 }
 
 // The largest error of an element, as a part of the sum of its products' magnitudes: what f32 sums
@@ -136,9 +136,9 @@ class SplitMatmul : public testing::Test {
 TEST_F(SplitMatmul, SixProductsAreAsExactAsPlainF32AndThreeTo16Bits) {
   for (const Family& f : families())
     for (const bool transposed : {false, true}) {
-      const double plain = error_of(f.problem, run(f.problem, Split::None, transposed));
-      const double six = error_of(f.problem, run(f.problem, Split::Bf16x6, transposed));
-      const double three = error_of(f.problem, run(f.problem, Split::Bf16x3, transposed));
+      const double plain = error_of(f.problem, run(f.problem, ProductForm::Plain, transposed));
+      const double six = error_of(f.problem, run(f.problem, ProductForm::Bf16x6, transposed));
+      const double three = error_of(f.problem, run(f.problem, ProductForm::Bf16x3, transposed));
       if (!transposed)
         std::printf("%-38s plain 2^%.1f  x6 2^%.1f  x3 2^%.1f\n", f.name, std::log2(plain),
                     std::log2(six), std::log2(three));
@@ -154,7 +154,7 @@ TEST(PlainOrSplitMatmul, F16ProductsAreBetterThanF16RoundingAtAnyMagnitude) {
   for (const Problem& p : {make(wide(7), wide(7), DType::F16), make(wide(14), wide(14), DType::F16),
                            make([](double x, auto, auto) { return x * 65504; },
                                 [](double x, auto, auto) { return x * 0x1p-14; }, DType::F16)})
-    EXPECT_LE(error_of(p, run(p, Split::None)), 0x1p-20);
+    EXPECT_LE(error_of(p, run(p, ProductForm::Plain)), 0x1p-20);
 }
 
 // Whole panels of whole depths, packed between the tile products; more than one part of K and band.
@@ -166,9 +166,9 @@ TEST(PlainOrSplitMatmul, WholePanelsOfEveryLayout) {
   const Problem f32 = make(ranges, ranges, DType::F32, shape);
   for (const bool a : {false, true})
     for (const bool b : {false, true}) {
-      EXPECT_LE(error_of(f16, run(f16, Split::None, a, b)), 0x1p-20);
-      EXPECT_LE(error_of(f32, run(f32, Split::Bf16x6, a, b)), 0x1p-20);
-      EXPECT_LE(error_of(f32, run(f32, Split::Bf16x3, a, b)), 0x1p-15);
+      EXPECT_LE(error_of(f16, run(f16, ProductForm::Plain, a, b)), 0x1p-20);
+      EXPECT_LE(error_of(f32, run(f32, ProductForm::Bf16x6, a, b)), 0x1p-20);
+      EXPECT_LE(error_of(f32, run(f32, ProductForm::Bf16x3, a, b)), 0x1p-15);
     }
 }
 
@@ -177,12 +177,12 @@ TEST(PlainOrSplitMatmul, InfinitiesAndNansOfF16InWholePanels) {
   shape.m = 64, shape.n = 64, shape.k = 1088;  // two parts of K
   Problem p = make([](double x, auto, auto) { return x; }, [](double x, auto, auto) { return x; },
                    DType::F16, shape);
-  const std::vector<double> plain = run(p, Split::None);
+  const std::vector<double> plain = run(p, ProductForm::Plain);
   p.a[3 * p.k + 5] = kInf;
   p.a[40 * p.k + 1087] = std::nan("");
   p.b[7 * p.n + 33] = -kInf;
   for (const bool transposed : {false, true}) {
-    const std::vector<double> got = run(p, Split::None, transposed);
+    const std::vector<double> got = run(p, ProductForm::Plain, transposed);
     for (std::int64_t i = 0; i < p.m; ++i)
       for (std::int64_t j = 0; j < p.n; ++j) {
         double want = 0;
@@ -262,7 +262,7 @@ TEST(SplitPlanes, PlanesKeepNanAndInfinity) {
 }
 
 TEST(PlainOrSplitMatmul, TheEdgesOfTheFormat) {
-  for (const Split split : {Split::None, Split::Bf16x6, Split::Bf16x3}) {
+  for (const ProductForm form : {ProductForm::Plain, ProductForm::Bf16x6, ProductForm::Bf16x3}) {
     Problem p =
         make([](double, auto, auto) { return 0.0; }, [](double, auto, auto) { return 1.0; });
     const auto set = [&](std::int64_t row, std::int64_t k, double v) { p.a[row * p.k + k] = v; };
@@ -276,13 +276,13 @@ TEST(PlainOrSplitMatmul, TheEdgesOfTheFormat) {
     set(7, 9, 0x1.8p-126);
     for (std::int64_t c = 0; c < p.n; ++c) p.b[10 * p.n + c] = 0x1.01p-1;
     set(8, 10, kLargest);  // times the value above: near the largest, not above
-    const std::vector<double> got = run(p, split);
-    const double close = split == Split::Bf16x3 ? 0x1p-15 : 0x1p-22;
-    const double denormal = split == Split::None ? 0 : 0x1p-126;
+    const std::vector<double> got = run(p, form);
+    const double close = form == ProductForm::Bf16x3 ? 0x1p-15 : 0x1p-22;
+    const double denormal = form == ProductForm::Plain ? 0 : 0x1p-126;
     for (std::int64_t c = 0; c < p.n; ++c) {
       const auto at = [&](std::int64_t row) { return got[row * p.n + c]; };
       // Two planes of it add up to 2^128.
-      if (split == Split::Bf16x3 && cpu_features().amx_bf16)
+      if (form == ProductForm::Bf16x3 && cpu_features().amx_bf16)
         EXPECT_EQ(at(0), kInf);
       else
         EXPECT_NEAR(at(0), kLargest, kLargest * close);
@@ -305,8 +305,8 @@ TEST_F(SplitMatmul, AnOverflowOfRoundedPlanesIsRepaired) {
                    [](double, auto k, auto) { return k == 0 ? kFactor : 0.0; });
   const double want = p.a[0] * p.b[0];
   ASSERT_LT(want, kLargest);
-  for (const Split split : {Split::Bf16x6, Split::Bf16x3})
-    for (const double v : run(p, split)) ASSERT_NEAR(v, want, want * 0x1p-15);
+  for (const ProductForm form : {ProductForm::Bf16x6, ProductForm::Bf16x3})
+    for (const double v : run(p, form)) ASSERT_NEAR(v, want, want * 0x1p-15);
 }
 
 TEST(SplitEngine, IsTheUnitsWhereTheyAre) {
@@ -314,9 +314,9 @@ TEST(SplitEngine, IsTheUnitsWhereTheyAre) {
   s.m = s.n = s.k = 32;
   const bool there = cpu_features().amx_bf16;
   const std::string plain = MatmulGrid(s).engine();
-  s.split = Split::Bf16x6;
+  s.form = ProductForm::Bf16x6;
   EXPECT_EQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x6" : plain);
-  s.split = Split::Bf16x3;
+  s.form = ProductForm::Bf16x3;
   EXPECT_EQ(MatmulGrid(s).engine(), there ? "amx f32 by bf16x3" : plain);
 }
 

@@ -18,8 +18,8 @@ std::optional<Refusal> accepts_few_rows(const CallSpec& call) {
   return refuse_wide(product);
 }
 
-std::optional<Refusal> accepts_split(const CallSpec& call) {
-  if (auto refusal = refuse_split(call)) return refusal;
+std::optional<Refusal> accepts_form(const CallSpec& call) {
+  if (auto refusal = refuse_form(call)) return refusal;
   return read_linear(call, nullptr);
 }
 
@@ -32,8 +32,9 @@ std::vector<Kernel> linear_kernels() {
            .prepare = [](const CallSpec& call) { return prepare_skinny(read(call)); }},
           {.name = "cpu.linear.split",
            .op = "linear",
-           .accepts = accepts_split,
-           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }},
+           .accepts = accepts_form,
+           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); },
+           .forms = kFormsOfF32},
           {.name = "cpu.linear",
            .op = "linear",
            .accepts = [](const CallSpec& call) { return read_linear(call, nullptr); },

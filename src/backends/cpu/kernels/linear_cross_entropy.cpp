@@ -32,8 +32,8 @@ std::optional<Refusal> accepts(const CallSpec& call) {
   return std::nullopt;
 }
 
-std::optional<Refusal> accepts_split(const CallSpec& call) {
-  if (auto refusal = refuse_split(call)) return refusal;
+std::optional<Refusal> accepts_form(const CallSpec& call) {
+  if (auto refusal = refuse_form(call)) return refusal;
   return accepts(call);
 }
 
@@ -57,7 +57,7 @@ class Head : public Prepared {
         width_(call.in[1].shape[1].max()),
         loss_(from_attrs<CrossEntropyAttrs>(call.attrs), type_, call.in[2].dtype, classes_) {
     chunk_ = rows_of_chunk();
-    make_grids(call.threads, split_of(call));
+    make_grids(call.threads, call.form);
   }
 
   std::size_t scratch_bytes() const override {
@@ -90,11 +90,11 @@ class Head : public Prepared {
   }
 
  private:
-  void make_grids(int threads, Split split) {
+  void make_grids(int threads, ProductForm form) {
     MatmulSpec spec;
     spec.a = spec.b = spec.c = type_;
     spec.threads = threads;
-    spec.split = split;
+    spec.form = form;
     spec.m = chunk_, spec.n = classes_, spec.k = width_;
     spec.transpose_b = true;
     logits_ = std::make_unique<MatmulGrid>(spec);
@@ -194,7 +194,8 @@ std::vector<Kernel> linear_cross_entropy_kernels() {
   using Does = Head::Does;
   std::vector<Kernel> kernels;
   const auto add = [&](std::string_view split, std::string_view plain, const char* op, auto make) {
-    kernels.push_back({split, op, accepts_split, make});
+    kernels.push_back(
+        {.name = split, .op = op, .accepts = accepts_form, .prepare = make, .forms = kFormsOfF32});
     kernels.push_back({plain, op, accepts, make});
   };
   add("cpu.linear_cross_entropy.split", "cpu.linear_cross_entropy", "linear_cross_entropy",

@@ -108,20 +108,15 @@ void set_types(const CallSpec& call, MatmulSpec* s) {
   s->b = call.in[1].dtype;
   s->c = call.out[0].dtype;
   s->threads = call.threads;
-  s->split = split_of(call);
+  s->form = call.form;
 }
 
 }  // namespace
 
-Split split_of(const CallSpec& call) {
-  const AttrValue* split = call.attrs.find(kSplitAttr);
-  const auto* word = split ? std::get_if<std::string>(split) : nullptr;
-  if (!word || call.in[0].dtype != DType::F32 || call.in[1].dtype != DType::F32) return Split::None;
-  return *word == "bf16x6" ? Split::Bf16x6 : *word == "bf16x3" ? Split::Bf16x3 : Split::None;
-}
-
-std::optional<Refusal> refuse_split(const CallSpec& call) {
-  if (split_of(call) == Split::None) return Refusal{"no split of f32 products is asked for"};
+std::optional<Refusal> refuse_form(const CallSpec& call) {
+  if (call.form == ProductForm::Plain ||
+      !fits_operands(call.form, call.in[0].dtype, call.in[1].dtype))
+    return Refusal{"no split of f32 products is asked for"};
   if (!cpu_features().amx_bf16)
     return Refusal{"this processor has no bf16 matrix units: products of f32 stay plain"};
   return std::nullopt;

@@ -30,11 +30,9 @@ std::optional<Refusal> read_matmul(const CallSpec& call, MatmulCall* into,
 std::optional<Refusal> read_linear(const CallSpec& call, MatmulCall* into,
                                    Precision precision = Precision::Single);
 
-// What the call's attribute `split` asks for.
-Split split_of(const CallSpec& call);
-// Why a call runs on no kernel for split products: it does not ask, or there are no bf16 matrix
-// units here, where the same product runs in plain f32.
-std::optional<Refusal> refuse_split(const CallSpec& call);
+// Why a call runs on no kernel for products of f32 in other forms: it does not ask for one, or
+// there are no bf16 matrix units here, where the same product runs in plain f32.
+std::optional<Refusal> refuse_form(const CallSpec& call);
 
 // Few enough rows, and one matrix B stored plainly, for skinny_matmul.h; else why not.
 std::optional<Refusal> refuse_wide(const MatmulCall& call);

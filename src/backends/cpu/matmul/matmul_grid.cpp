@@ -29,9 +29,9 @@ MatmulEngine choose_engine(const MatmulSpec& s) {
   if (cpu.amx_bf16 && s.a == DType::F16 && s.b == DType::F16)
     return {true, PackedType::Bf16x2,  DType::BF16,
             2,    "amx f16 by halves", s.c == DType::F32 ? 4 : 3};
-  if (cpu.amx_bf16 && s.split == Split::Bf16x6)
+  if (cpu.amx_bf16 && s.form == ProductForm::Bf16x6)
     return {true, PackedType::Bf16x3, DType::BF16, 3, "amx f32 by bf16x6", 6};
-  if (cpu.amx_bf16 && s.split == Split::Bf16x3)
+  if (cpu.amx_bf16 && s.form == ProductForm::Bf16x3)
     return {true, PackedType::Bf16x2, DType::BF16, 2, "amx f32 by bf16x3", 3};
   if (cpu.avx512_bf16 && bf16)
     return {false, PackedType::Bf16, DType::BF16, 1, "our own bf16 vectors"};
@@ -42,8 +42,7 @@ MatmulEngine choose_engine(const MatmulSpec& s) {
 
 MatmulGrid::State::State(const MatmulSpec& s) : spec(s), engine(choose_engine(s)) {
   ensure(has_tiles(s.a) && has_tiles(s.b) && has_tiles(s.c), "a matmul's types are floats");
-  ensure(s.split == Split::None || (s.a == DType::F32 && s.b == DType::F32),
-         "products of f32 are split");
+  ensure(fits_operands(s.form, s.a, s.b), "the form of a product fits its operands");
   threads = std::max(1, s.threads);
   by_strips = !engine.amx || !s.accumulate;
   pack_a = s.a != engine.type || s.transpose_a ||

@@ -17,11 +17,9 @@
 #include <vector>
 
 #include "types/dtype.h"
+#include "types/product_form.h"
 
 namespace aloft::cpu {
-
-// Whether a product of f32 may run on bf16 matrix units as a sum of products of bf16 planes.
-enum class Split : std::uint8_t { None, Bf16x3, Bf16x6 };
 
 struct MatmulSpec {
   // Bounds; at run time m, k or the batch may be less. k_varies: k may be less than its bound.
@@ -33,8 +31,9 @@ struct MatmulSpec {
   // Where each product of the batch starts, in elements; empty: one after another.
   std::vector<std::int64_t> a_offset, b_offset;
   std::optional<DType> bias;
-  bool accumulate = false;    // add to C
-  Split split = Split::None;  // f32 x f32 only; where there are no such units, nothing is split
+  bool accumulate = false;  // add to C
+  // Other than plain for f32 x f32 only; where there are no units for it, it is plain all the same.
+  ProductForm form = ProductForm::Plain;
   int threads = 1;
 };
 

@@ -197,7 +197,7 @@ class Operands {
 
 template <class F, class Values, class G>
 void update_loop(const UpdateRun& r, const UpdateNumbers& k) {
-  constexpr auto results = F::step(optim::element_of_terms<F>());
+  static constexpr auto results = F::step(optim::element_of_terms<F>());
   constexpr int kStates = optim::state_count<F>();
   const Floats d;
   const Values values(r);
@@ -230,7 +230,7 @@ void update_loop(const UpdateRun& r, const UpdateNumbers& k) {
 // Squares are of fp32 values, tile by tile.
 template <class F, class Values, class G>
 void squares_loop(const UpdateRun& r, const UpdateNumbers& k, double* sums) {
-  constexpr auto terms = F::squares(optim::element_of_terms<F>());
+  static constexpr auto terms = F::squares(optim::element_of_terms<F>());
   constexpr int kSums = optim::sum_count<F>();
   const Floats d;
   const Values values(r);

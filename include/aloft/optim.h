@@ -1,0 +1,10 @@
+// Optimizers and what belongs to a step: precision, loss scale, schedule.
+#pragma once
+
+#include "aloft/catalogs/optim.h"
+#include "frontend/amp.h"
+#include "frontend/loops.h"
+#include "frontend/optimizer.h"
+#include "precision/recipe.h"
+#include "scalar/loss_scaler.h"
+#include "scalar/schedule.h"
