@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/process.h"
+#include "recipe/tokenizer_keys.h"
 
 namespace aloft {
 
@@ -70,6 +71,18 @@ std::vector<RecipeField> fields_of_model(ModelSection& m) {
   return out;
 }
 
+// The text of tokens, and the task that they are for.
+std::vector<RecipeField> fields_of_text(Recipe& r) {
+  using enum OnResume;
+  DataSection& d = r.data;
+  return {
+      {Fixed, "task.kind", "what is learnt; empty: the first of them that takes the model",
+       &r.task.kind, 0, 0, names_of_tasks(), true},
+      {Data, "data.text", "files, folders, globs", &d.text},
+      {Data, "data.train_tokens", "a token shard or .bin file, instead of text", &d.train_tokens},
+      {Data, "data.validation_tokens", "the same for validation", &d.validation_tokens}};
+}
+
 // One row a key: long, and nothing but a table.
 // NOLINTNEXTLINE(readability-function-size)
 std::vector<RecipeField> fields_of_sections(Recipe& r) {
@@ -80,22 +93,6 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
   ScheduleSection& s = r.schedule;
   TrainSection& t = r.train;
   return {
-      {Fixed, "task.kind", "what is learnt; empty: the first of them that takes the model",
-       &r.task.kind, 0, 0, names_of_tasks(), true},
-      {Data, "data.text", "files, folders, globs", &d.text},
-      {Data, "data.train_tokens", "a token shard or .bin file, instead of text", &d.train_tokens},
-      {Data, "data.validation_tokens", "the same for validation", &d.validation_tokens},
-      {Fixed,
-       "data.tokenizer.kind",
-       "tokenizer",
-       &d.tokenizer.kind,
-       0,
-       0,
-       {"byte", "char", "bpe", "gpt2"}},
-      {Fixed, "data.tokenizer.vocab", "pieces (bpe)", &d.tokenizer.vocab, 1, 1 << 24},
-      {Data, "data.tokenizer.path", "load it from here instead of making it", &d.tokenizer.path},
-      {Fixed, "data.tokenizer.byte_fallback", "char: accept every input",
-       &d.tokenizer.byte_fallback},
       {Data, "data.validation", "share of the text", &d.validation, 0, 0.99},
       {Changes, "data.sampling", "order of samples", &d.sampling, 0, 0, {"windows", "random"}},
       {Data, "data.csv", "a table instead of text: a line an example, its label last", &d.csv},
@@ -191,8 +188,12 @@ std::vector<RecipeField> fields_of_sections(Recipe& r) {
 
 std::vector<RecipeField> recipe_fields(Recipe& recipe) {
   std::vector<RecipeField> out = fields_of_model(recipe.model);
-  std::vector<RecipeField> rest = fields_of_sections(recipe);
-  std::move(rest.begin(), rest.end(), std::back_inserter(out));
+  const auto add = [&](std::vector<RecipeField> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(out));
+  };
+  add(fields_of_text(recipe));
+  add(tokenizer_fields(recipe.data.tokenizer));
+  add(fields_of_sections(recipe));
   return out;
 }
 
