@@ -6,13 +6,12 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
-#include "base/text.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
 #include "cli/machine.h"
 #include "cli/option_checks.h"
 #include "cli/verb.h"
-#include "models/family.h"
+#include "recipe/recipe_names.h"
 
 namespace aloft::cli {
 namespace {
@@ -82,14 +81,6 @@ void print_table(const json& j) {
   }
 }
 
-// "gpt2, llama": the families that have a setting.
-std::string families_with(std::string_view key) {
-  std::vector<std::string> names;
-  for (const models::ModelFamily& f : models::families())
-    if (f.find(key)) names.emplace_back(f.name);
-  return join(names, ", ");
-}
-
 }  // namespace
 
 void refuse_option(const BenchOptions& o, const std::string& what) {
@@ -117,7 +108,7 @@ Action bench_verb(CLI::App& app) {
   for (const std::string& key : sizes_by_option())
     step->add_option_function<std::string>(
         option_of(key), [o, key](const std::string& value) { o->sizes[key] = value; },
-        "model." + key + " of " + families_with(key) + " (default: the model's)");
+        "model." + key + " of " + families_with("model." + key) + " (default: the model's)");
   add_threads(*step, o->threads);
   add_device(*step);
   add_json(*step, o->as_json);

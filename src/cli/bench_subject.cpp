@@ -132,7 +132,7 @@ class RecipeBench : public BenchSubject {
         session_(open(recipe_of(o), is_recipe(model_))),
         runner_(make_runner(session_)),
         less_memory_(is_recipe(model_) ? kLessMemory
-                                        : "a smaller --batch or model, or a lower --precision") {}
+                                       : "a smaller --batch or model, or a lower --precision") {}
   Programs& programs() override { return *runner_->programs(); }
   void start() override {
     need_memory_for(programs().plan(), less_memory_);

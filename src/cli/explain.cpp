@@ -191,8 +191,8 @@ struct Subject {
 
 constexpr Subject kSubjects[] = {
     {"precision", "The type chosen for every op, and why", "a list of objects", precision, true},
-    {"plan", "Instructions, buffers, offsets, lifetimes, and what makes the peak",
-     "the Plan", plan, false},
+    {"plan", "Instructions, buffers, offsets, lifetimes, and what makes the peak", "the Plan", plan,
+     false},
     {"graph", "The graph that the passes made of the model", "the text, and each pass's time",
      graph, true},
     {"kernels", "Which kernel runs each op, and which refused, and why", "a list of objects",

@@ -112,8 +112,7 @@ ShardedSafetensors ShardedSafetensors::of_index(const Path& path) {
   const Path folder = path.parent_path();
   refuse_missing_files(index, folder, out.name_);
   std::vector<Safetensors> files;
-  for (const std::string& file : files_of(index))
-    files.push_back(Safetensors::open(folder / file));
+  for (const std::string& file : files_of(index)) files.push_back(Safetensors::open(folder / file));
   refuse(differences(index, files), out.name_);
   out.files_ = std::make_shared<const std::vector<Safetensors>>(std::move(files));
   return out;

@@ -36,8 +36,7 @@ std::vector<std::string_view> mlp_activations() {
   return names;
 }
 
-Mlp::Mlp(const std::vector<std::int64_t>& widths, Activation activation)
-    : activation_(activation) {
+Mlp::Mlp(const std::vector<std::int64_t>& widths, Activation activation) : activation_(activation) {
   nn::need_positive(static_cast<std::int64_t>(widths.size()) - 1, "Mlp: layers");
   for (std::size_t i = 0; i + 1 < widths.size(); ++i)
     layers_.push_back(

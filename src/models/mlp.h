@@ -29,8 +29,7 @@ struct MlpConfig {
     using C = MlpConfig;
     return std::tuple{
         setting("hidden", &C::hidden, {1, 1 << 20}, "features between the layers; []: one layer"),
-        setting("activation", &C::activation,
-                {.words = mlp_activations()}, "between the layers"),
+        setting("activation", &C::activation, {.words = mlp_activations()}, "between the layers"),
         setting("features", &C::features, {1, 1 << 24}, "of an example; 0: the data's",
                 {.is_of_data = true}),
         setting("classes", &C::classes, {1, 1 << 24}, "logits, or numbers; 0: the data's",

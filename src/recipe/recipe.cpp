@@ -286,17 +286,6 @@ class Reader {
             leaf.key + ": no such key" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
   }
 
-  // The families of models that have a key which this one has not.
-  static std::string families_with(std::string_view key) {
-    constexpr std::string_view kSection = "model.";
-    std::string found;
-    if (!key.starts_with(kSection)) return found;
-    for (const models::ModelFamily& f : models::families())
-      if (f.find(key.substr(kSection.size())))
-        found += (found.empty() ? "" : ", ") + std::string(f.name);
-    return found;
-  }
-
   // JSON has no word for NaN and infinity.
   static std::string shown(const json& value) {
     if (value.is_number_float() && !std::isfinite(value.get<double>()))

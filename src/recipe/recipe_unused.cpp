@@ -103,8 +103,7 @@ class Search {
   void report_settings_of_tokenizers() {
     TokenizerSpec spec = recipe_.data.tokenizer;
     for (const RecipeField& f : tokenizer_fields(spec))
-      if (!f.kinds.empty() &&
-          std::find(f.kinds.begin(), f.kinds.end(), spec.kind) == f.kinds.end())
+      if (!f.kinds.empty() && std::find(f.kinds.begin(), f.kinds.end(), spec.kind) == f.kinds.end())
         report(f.key, "data.tokenizer.kind",
                fmt::format("does nothing where data.tokenizer.kind is {}", spec.kind));
   }

@@ -42,16 +42,8 @@ std::vector<RecipeField> tokenizer_fields(TokenizerSpec& spec) {
   std::vector<RecipeField> out{
       {Fixed, kKind, "tokenizer", &spec.kind, 0, 0, names_of_kinds(), false, kOtherIds}};
   for (const Setting& s : settings_of_kinds()) {
-    RecipeField f{Fixed,
-                  key_of(s.key),
-                  s.meaning,
-                  {},
-                  s.limits.least,
-                  s.limits.most,
-                  s.limits.words,
-                  false,
-                  kOtherIds,
-                  kinds_with(s.key)};
+    RecipeField f{Fixed,         key_of(s.key),  s.meaning, {},        s.limits.least,
+                  s.limits.most, s.limits.words, false,     kOtherIds, kinds_with(s.key)};
     std::visit([&](auto& value) { f.target = &value; }, spec.settings.find(s.key)->second);
     out.push_back(std::move(f));
   }

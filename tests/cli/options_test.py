@@ -169,6 +169,21 @@ class Options(program.ProgramTest):
         self.assertIn("E0724: --set precision, train.batch mean nothing here", said)
         self.aloft("data", "build", recipe, "--set", "data.validation=0.1")
 
+    def test_a_wrong_value_is_one_error_for_every_verb(self):
+        places = {("train",): ["tiny.toml"], ("bench", "step"): ["tiny.toml"], ("generate",): ["run", "--prompt", "a"],
+                  ("score",): ["run", "--tokens", "t", "--out", "o"], ("explain", "plan"): ["tiny.toml"],
+                  ("passes",): [], ("doctor",): [], ("devices",): []}
+        for option, value, code, verbs in (("--precision", "O9", "E0711", 4), ("--device", "nowhere", "E0332", 8),
+                                           ("--threads", "100000", "E0700", 4), ("--mode", "fast", "E0700", 2)):
+            said = {}
+            for command, place in places.items():
+                if option in self.flags(command):
+                    lines = self.aloft(*command, *place, option, value, exit_code=2).stderr.decode().splitlines()
+                    said[command] = [line for line in lines if "--help" not in line]
+            self.assertEqual(len(said), verbs, option)
+            self.assertIn(code, said[min(said)][0])
+            self.assertEqual(len(set(map(tuple, said.values()))), 1, said)
+
     def test_what_nothing_is_drawn_by_is_said(self):
         run = self.trained(self.write("drawn.toml"))
         draw = ("generate", run, "--prompt", "the", "--tokens", 2, "--seed", 3, "--top-k", 4)

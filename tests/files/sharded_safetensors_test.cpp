@@ -88,10 +88,10 @@ TEST(ShardedSafetensors, SaysAllThatDoesNotBelongTogether) {
   s.file("two", {"b", "e"});
   s.file("three", {"c"});
   said = s.problem();
-  for (const char* line : {"'b' is in 'one' and in 'two'",
-                           "'e' is in 'two', and the index does not name it",
-                           "'c' is in 'three', and the index names 'two'",
-                           "'d' is not in 'three', which the index names"})
+  for (const char* line :
+       {"'b' is in 'one' and in 'two'", "'e' is in 'two', and the index does not name it",
+        "'c' is in 'three', and the index names 'two'",
+        "'d' is not in 'three', which the index names"})
     EXPECT_NE(said.find(line), said.npos) << line << "\n" << said;
 
   TemporaryFolder::put(s / "two", "cut");  // every file is checked as one that stands alone
@@ -101,11 +101,10 @@ TEST(ShardedSafetensors, SaysAllThatDoesNotBelongTogether) {
 TEST(ShardedSafetensors, RefusesWhatIsNoIndex) {
   Shards s;
   s.file("one", {"a"});
-  for (const char* text :
-       {"", "[]", "{}", R"({"weight_map":[]})", R"({"weight_map":{}})",
-        R"({"weight_map":{"a":1}})", R"({"weight_map":{"a":""}})",
-        R"({"weight_map":{"a":"../one"}})", R"({"weight_map":{"a":"/one"}})",
-        R"({"weight_map":{"a":".."}})", R"({"weight_map":{"a":"one)"}) {
+  for (const char* text : {"", "[]", "{}", R"({"weight_map":[]})", R"({"weight_map":{}})",
+                           R"({"weight_map":{"a":1}})", R"({"weight_map":{"a":""}})",
+                           R"({"weight_map":{"a":"../one"}})", R"({"weight_map":{"a":"/one"}})",
+                           R"({"weight_map":{"a":".."}})", R"({"weight_map":{"a":"one)"}) {
     s.index(text);
     EXPECT_NE(s.problem().find("E0615"), std::string::npos) << text;
   }

@@ -226,8 +226,7 @@ class Gpt2Tokenizer final : public Tokenizer {
 
 std::unique_ptr<Tokenizer> load(const Path& folder) {
   return make_gpt2_tokenizer(read_file(folder / kVocabFile, kMostTokenizerBytes),
-                             read_file(folder / kMergesFile, kMostTokenizerBytes),
-                             folder.string());
+                             read_file(folder / kMergesFile, kMostTokenizerBytes), folder.string());
 }
 
 }  // namespace
@@ -243,12 +242,12 @@ TokenizerKind gpt2_tokenizer() {
   kind.name = "gpt2";
   kind.meaning = "byte-level BPE, as OpenAI and Hugging Face publish it";
   kind.read = [](const Path& folder, const nlohmann::json&) { return load(folder); };
-  kind.published = PublishedTokenizer{"a folder with vocab.json and merges.txt",
-                                      [](const Path& path) {
-                                        return path_exists(path / kVocabFile) &&
-                                               path_exists(path / kMergesFile);
-                                      },
-                                      load};
+  kind.published =
+      PublishedTokenizer{"a folder with vocab.json and merges.txt",
+                         [](const Path& path) {
+                           return path_exists(path / kVocabFile) && path_exists(path / kMergesFile);
+                         },
+                         load};
   return kind;
 }
 

@@ -58,8 +58,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const Path& path) {
   const Json name = json.value("kind", Json());
   const TokenizerKind* kind =
       name.is_string() ? find_tokenizer_kind(name.get<std::string>()) : nullptr;
-  if (!kind)
-    refuse_tokenizer(file, "kind " + in_quotes(name.dump()), names_of_tokenizer_kinds());
+  if (!kind) refuse_tokenizer(file, "kind " + in_quotes(name.dump()), names_of_tokenizer_kinds());
   return as_saved(kind->read(path, json), file, json);
 }
 

@@ -27,8 +27,7 @@ std::string names_of_tokenizer_kinds() {
   const std::vector<TokenizerKind>& all = tokenizer_kinds();
   std::string names;
   for (std::size_t i = 0; i < all.size(); ++i)
-    names +=
-        (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + std::string(all[i].name);
+    names += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + std::string(all[i].name);
   return names;
 }
 
