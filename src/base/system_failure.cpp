@@ -1,11 +1,8 @@
 #include "base/system_failure.h"
 
-#include <filesystem>
-
 namespace aloft {
-namespace {
 
-EnvironmentError path_error(const std::filesystem::filesystem_error& e) {
+EnvironmentError system_error(const std::filesystem::filesystem_error& e) {
   EnvironmentError error("E0606", "the system does not give access to a file or folder");
   if (!e.path1().empty()) error.add_line("file", e.path1().string());
   if (!e.path2().empty()) error.add_line("and", e.path2().string());
@@ -13,11 +10,7 @@ EnvironmentError path_error(const std::filesystem::filesystem_error& e) {
   return error;
 }
 
-}  // namespace
-
 EnvironmentError system_error(const std::system_error& e) {
-  if (const auto* path = dynamic_cast<const std::filesystem::filesystem_error*>(&e))
-    return path_error(*path);
   if (e.code() == std::errc::resource_unavailable_try_again)
     return EnvironmentError("E0406", "the system does not make a thread")
         .saw(e.code().message())

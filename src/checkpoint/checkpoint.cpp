@@ -13,6 +13,7 @@
 #include "files/safetensors.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
+#include "models/family.h"
 #include "models/state_dict.h"
 #include "recipe/missing_types.h"
 
@@ -60,9 +61,13 @@ FileSeal seal_of(const Path& file) {
   return {bytes.size(), hasher.digest()};
 }
 
-// What a model's config says about the meaning of its weights. Dropout is training's business.
+// What a model's config says about the meaning of its weights: not what a run may change, such as
+// dropout, which is training's business.
 json meaning_of(json config) {
-  if (config.is_object()) config.erase("dropout");
+  if (!config.is_object()) return config;
+  for (const models::ModelFamily& family : models::families())
+    for (const models::ModelSetting& s : family.settings)
+      if (s.role.may_change) config.erase(std::string(s.key));
   return config;
 }
 

@@ -8,9 +8,10 @@
 #include "base/output.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
-#include "cli/device_option.h"
 #include "cli/machine.h"
+#include "cli/option_checks.h"
 #include "cli/verb.h"
+#include "recipe/recipe_names.h"
 
 namespace aloft::cli {
 namespace {
@@ -44,11 +45,12 @@ void print_limit(const json& j) {
 void print_table(const json& j) {
   const auto mib = [](const json& v) { return v.get<double>() / (1 << 20); };
   const auto unit = j["unit"].get<std::string>();
+  const std::string an_example = unit + "_an_example";
   const bool has_own_clock = j.contains("device_step_ms");
   const double step_ms = j[has_own_clock ? "device_step_ms" : "step_ms"];
   print_result("{} {} batch {}{}{} {}, {} threads\n", j["model"].get<std::string>(),
                j["precision"].get<std::string>(), j["batch"].dump(),
-               j.contains("seq") ? " x " + j["seq"].dump() : "",
+               j.contains(an_example) ? " x " + j[an_example].dump() : "",
                j.contains("accumulate") ? " x " + j["accumulate"].dump() : "", unit,
                j["threads"].dump());
   print_result("  {:>10.1f} {}/s   step {:.2f} ms   loss {:.4f}\n",
@@ -82,7 +84,7 @@ void print_table(const json& j) {
 }  // namespace
 
 void refuse_option(const BenchOptions& o, const std::string& what) {
-  throw UserError("E0724", what + " means nothing for the model " + o.model)
+  throw UserError("E0724", what + " means nothing for the model " + o.recipe.path)
       .advice("leave it out, or time a recipe (*.toml), which has every key");
 }
 
@@ -93,29 +95,23 @@ Action bench_verb(CLI::App& app) {
   app.require_subcommand(1);
   app.set_help_flag();  // there is one thing to time: its options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
-  step->add_option("--model,MODEL", o->model,
+  step->add_option("--model,MODEL", o->recipe.path,
                    "a recipe (*.toml), or a family or size of models (aloft recipes)")
       ->capture_default_str();
+  add_set(*step, o->recipe);
   step->add_option("--batch", o->batch, "examples: sequences, images (default: the recipe's)")
       ->check(at_least(1));
-  step->add_option("--seq", o->seq, "tokens a sequence (default: the model's)")->check(at_least(1));
-  step->add_option("--precision", o->precision,
-                   "O0, O1, O2:bf16, O2:fp16 ... (default: O0, or the recipe's)");
+  add_precision(*step, o->precision);
   step->add_option("--steps", o->steps, "timed steps; the first does not count")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  step->add_option("--layers", o->layers, "transformer blocks (default: the model's)")
-      ->check(at_least(1));
-  step->add_option("--heads", o->heads, "attention heads (default: the model's)")
-      ->check(at_least(1));
-  step->add_option("--dim", o->dim, "width (default: the model's)")->check(at_least(1));
-  step->add_option("--vocab", o->vocab, "rows of the token table (default: the model's)")
-      ->check(at_least(1));
-  step->add_option("--threads", o->threads, "0: all (default: all, or the recipe's)")
-      ->check(thread_count());
-  step->add_option("--set", o->set, "KEY=VALUE of the recipe, as in aloft train");
-  add_device_option(*step);
-  step->add_flag("--json", o->as_json, "print an object");
+  for (const std::string& key : sizes_by_option())
+    step->add_option_function<std::string>(
+        option_of(key), [o, key](const std::string& value) { o->sizes[key] = value; },
+        "model." + key + " of " + families_with("model." + key) + " (default: the model's)");
+  add_threads(*step, o->threads);
+  add_device(*step);
+  add_json(*step, o->as_json);
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
   return [o, start] {
     const auto subject = open_bench(*o);

@@ -5,11 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/shared_options.h"
 #include "frontend/programs.h"
 #include "precision/recipe.h"
 
@@ -18,12 +21,18 @@ namespace aloft::cli {
 // The models that have a name here: families and their sizes.
 std::vector<std::string> models_by_name();
 
+// The settings that an option of the verb stands for: the whole numbers of all families.
+std::vector<std::string> sizes_by_option();
+// "--layers"; what others call otherwise has two names: "--seq,--context".
+std::string option_of(const std::string& size);
+
 struct BenchOptions {
-  std::string model = models_by_name().front(), precision;
-  std::vector<std::string> set;  // KEY=VALUE of the recipe
-  std::int64_t batch = 0, seq = 0, layers = 0, heads = 0, dim = 0, vocab = 0;  // 0: the model's
+  RecipeWords recipe{models_by_name().front(), {}};  // or a model by name
+  std::string precision;
+  std::map<std::string, std::string> sizes;  // of sizes_by_option(), those that are given
+  std::int64_t batch = 0;                    // 0: the recipe's
   int steps = 6;
-  int threads = -1;  // below zero: the recipe's
+  std::optional<std::int64_t> threads;
   bool as_json = false, no_limit = false;
 };
 

@@ -11,9 +11,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/bench_step.h"
-#include "cli/device_option.h"
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
+#include "cli/shared_options.h"
+#include "models/setting_json.h"
 #include "recipe/memory_need.h"
 #include "recipe/recipe.h"
 #include "recipe/recipe_unused.h"
@@ -56,21 +57,11 @@ Named find_model(const std::string& name) {
   throw e;
 }
 
-// The options that are keys of [model].
-std::vector<std::pair<std::string, std::int64_t>> model_options(const BenchOptions& o) {
-  return {{"layers", o.layers},
-          {"heads", o.heads},
-          {"dim", o.dim},
-          {"vocab", o.vocab},
-          {"context", o.seq}};
-}
-
 // What the model by name has nothing of.
 void refuse_what_is_not_its(const BenchOptions& o, const Named& named,
                             const std::vector<Override>& set) {
-  for (const auto& [key, given] : model_options(o))
-    if (given > 0 && !named.family->find(key))
-      refuse_option(o, key == "context" ? "--seq" : "--" + key);
+  for (const auto& [key, given] : o.sizes)
+    if (!named.family->find(key)) refuse_option(o, option_of(key));
   for (const Override& s : set)
     if (s.key.starts_with("data") || s.key == "train.epochs" || s.key == "model.size" ||
         s.key == "model.family")
@@ -80,24 +71,21 @@ void refuse_what_is_not_its(const BenchOptions& o, const Named& named,
 // The recipe that is timed: the file's own, or the defaults with the model's size.
 Recipe recipe_of(const BenchOptions& o) {
   std::vector<Override> set;
-  const auto put = [&](const std::string& key, std::int64_t v) {
-    if (v > 0) set.push_back({key, std::to_string(v)});
-  };
-  for (const auto& [key, given] : model_options(o)) put("model." + key, given);
-  put("train.batch", o.batch);
-  if (o.threads >= 0) set.push_back({"train.threads", std::to_string(o.threads)});
+  for (const auto& [key, given] : o.sizes) set.push_back({"model." + key, given});
+  if (o.batch > 0) set.push_back({"train.batch", std::to_string(o.batch)});
+  if (o.threads) set.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
-  std::vector<Override> keys;
-  for (const std::string& text : o.set) keys.push_back(parse_override(text));
+  const std::vector<Override> keys = overrides_of(o.recipe);
   set.insert(set.end(), keys.begin(), keys.end());
-  if (!is_recipe(o.model)) {
-    const Named named = find_model(o.model);
-    if (!named.family) no_such_model(o.model);
+  const std::string& model = o.recipe.path;
+  if (!is_recipe(model)) {
+    const Named named = find_model(model);
+    if (!named.family) no_such_model(model);
     refuse_what_is_not_its(o, named, keys);
     set.push_back({"model.family", "\"" + std::string(named.family->name) + "\""});
     if (!named.size.empty()) set.push_back({"model.size", "\"" + named.size + "\""});
   }
-  Recipe recipe = is_recipe(o.model) ? load_recipe(o.model, set) : parse_recipe("", "bench", set);
+  Recipe recipe = is_recipe(model) ? load_recipe(model, set) : parse_recipe("", "bench", set);
   use_device_of(recipe);
   refuse_unread(recipe, is_read_by_a_step, "a step is compiled");
   settle_length_without_training(recipe);
@@ -140,11 +128,11 @@ class MadeUpBatch {
 class RecipeBench : public BenchSubject {
  public:
   explicit RecipeBench(const BenchOptions& o)
-      : model_(o.model),
-        session_(open(recipe_of(o), is_recipe(o.model))),
+      : model_(o.recipe.path),
+        session_(open(recipe_of(o), is_recipe(model_))),
         runner_(make_runner(session_)),
-        less_memory_(is_recipe(o.model) ? kLessMemory
-                                        : "a smaller --batch or model, or a lower --precision") {}
+        less_memory_(is_recipe(model_) ? kLessMemory
+                                       : "a smaller --batch or model, or a lower --precision") {}
   Programs& programs() override { return *runner_->programs(); }
   void start() override {
     need_memory_for(programs().plan(), less_memory_);
@@ -160,10 +148,14 @@ class RecipeBench : public BenchSubject {
   const PrecisionRecipe& precision() const override { return session_.recipe.precision; }
   json description() const override {
     json j = {{"model", model_}, {"precision", print_precision(precision())}, {"batch", rows()}};
-    // "seq" is what others call a context.
-    for (const char* key : {"layers", "heads", "dim", "vocab"})
-      if (session_.spec.find(key)) j[key] = session_.spec.whole(key);
-    if (session_.spec.find("context")) j["seq"] = session_.spec.whole("context");
+    for (const models::ModelSetting& s : session_.spec.family->settings) {
+      const SettingValue& value = *session_.spec.find(s.key);
+      j["settings"][std::string(s.key)] = std::holds_alternative<std::int64_t>(value)
+                                              ? json(session_.spec.whole(s.key))
+                                              : models::json_of(value);
+    }
+    if (const std::int64_t units = tokens_an_example(session_.recipe); units > 1)
+      j[unit() + "_an_example"] = units;
     if (micro_batches() > 1) j["accumulate"] = micro_batches();
     return j;
   }
@@ -203,6 +195,20 @@ std::vector<std::string> models_by_name() {
     if (std::find(names.begin(), names.end(), f.name) == names.end()) names.emplace_back(f.name);
   }
   return names;
+}
+
+std::vector<std::string> sizes_by_option() {
+  std::vector<std::string> keys;
+  for (const models::ModelFamily& f : models::families())
+    for (const models::ModelSetting& s : f.settings)
+      if (std::holds_alternative<std::int64_t>(s.fallback) &&
+          std::find(keys.begin(), keys.end(), s.key) == keys.end())
+        keys.emplace_back(s.key);
+  return keys;
+}
+
+std::string option_of(const std::string& size) {
+  return (size == "context" ? "--seq,--" : "--") + size;
 }
 
 std::unique_ptr<BenchSubject> open_bench(const BenchOptions& options) {

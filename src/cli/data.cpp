@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "checkpoint/data_record.h"
 #include "cli/recipe_subject.h"
+#include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "data/open_tokens.h"
 #include "data/tokenizer.h"
@@ -30,8 +31,8 @@ namespace {
 using nlohmann::json;
 
 struct Options {
-  std::string recipe, path;
-  std::vector<std::string> set;
+  RecipeWords recipe;
+  std::string path;
   bool json = false;
 };
 
@@ -158,9 +159,7 @@ json packed_info(const Dataset& data) {
 }
 
 ExitCode build(const Options& o) {
-  std::vector<Override> overrides;
-  for (const std::string& s : o.set) overrides.push_back(parse_override(s));
-  const Recipe recipe = load_recipe(o.recipe, overrides);
+  const Recipe recipe = load_recipe(o.recipe.path, overrides_of(o.recipe));
   refuse_unread(recipe, is_read_for_tokens, "tokens are made");
   const Dataset data = open_data(recipe, false);
   json out = packed_info(data);
@@ -260,13 +259,12 @@ Action data_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.require_subcommand(1);
   CLI::App* make = app.add_subcommand("build", "Make the tokenizer and the shards of a recipe");
-  make->add_option("recipe", o->recipe, "recipe file (*.toml)")->required();
-  make->add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
-  make->add_flag("--json", o->json, "an object");
+  add_recipe(*make, o->recipe);
+  add_json(*make, o->json);
   make->footer("Example:\n  aloft data build recipes/gpt-cpp.toml");
   CLI::App* show = app.add_subcommand("info", "What a shard, a data folder or a run's data holds");
   show->add_option("path", o->path, "shard, .bin file, data folder or run directory")->required();
-  show->add_flag("--json", o->json, "an object");
+  add_json(*show, o->json);
   show->footer("Example:\n  aloft data info runs/first");
   return [o, make] { return make->parsed() ? build(*o) : info(*o); };
 }

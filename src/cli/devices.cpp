@@ -12,7 +12,9 @@
 #include "base/text.h"
 #include "cli/device_features.h"
 #include "cli/machine.h"
+#include "cli/shared_options.h"
 #include "cli/verb.h"
+#include "runtime/current_device.h"
 
 namespace aloft::cli {
 namespace {
@@ -89,14 +91,13 @@ ExitCode devices(bool as_json, bool measure) {
 Action devices_verb(CLI::App& app) {
   struct Options {
     bool json = false, no_measure = false;
-    std::string device;
   };
   auto o = std::make_shared<Options>();
-  app.add_flag("--json", o->json, "a list of objects");
+  add_json(app, o->json, "a list of objects");
   app.add_flag("--no-measure", o->no_measure, "only what is there, without measuring its speed");
-  app.add_option("--device", o->device, "only what this device can do: sim:910B3");
-  return [o, named = app.get_option("--device")] {
-    if (*named) return one_device(o->json, open_device(o->device));
+  add_device(app, "only what this device can do: sim:910B3");
+  return [o] {
+    if (given_device()) return one_device(o->json, current_device());
     return devices(o->json, !o->no_measure);
   };
 }

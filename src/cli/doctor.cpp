@@ -17,8 +17,8 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/device_features.h"
-#include "cli/device_option.h"
 #include "cli/machine.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "cli/waiting.h"
@@ -180,8 +180,8 @@ ExitCode doctor(bool as_json) {
 
 Action doctor_verb(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  add_device_option(app);
-  app.add_flag("--json", *json, "a list of objects: check, state, saw, advice");
+  add_device(app);
+  add_json(app, *json, "a list of objects: check, state, saw, advice");
   return [json] { return doctor(*json); };
 }
 

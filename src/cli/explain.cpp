@@ -9,10 +9,10 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/bench_step.h"
-#include "cli/device_option.h"
 #include "cli/explain_kernels.h"
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "data/tokenizer.h"
@@ -34,8 +34,8 @@ namespace {
 using nlohmann::json;
 
 struct Options {
-  std::string recipe, precision, program = "train";
-  std::vector<std::string> set;
+  RecipeWords recipe;
+  std::string precision, program = "train";
   bool each = false, json = false;
 };
 
@@ -50,8 +50,8 @@ struct Explained {
 void compile_recipe(const Options& o, Explained& e) {
   std::vector<Override> overrides;
   if (!o.precision.empty()) overrides.push_back({"precision", "\"" + o.precision + "\""});
-  for (const std::string& s : o.set) overrides.push_back(parse_override(s));
-  Recipe recipe = load_recipe(o.recipe, overrides);
+  for (Override& given : overrides_of(o.recipe)) overrides.push_back(std::move(given));
+  Recipe recipe = load_recipe(o.recipe.path, overrides);
   use_device_of(recipe);
   need_compiled(recipe);
   refuse_unread(recipe, is_read_by_a_step, "a step is compiled");
@@ -67,9 +67,8 @@ void compile_recipe(const Options& o, Explained& e) {
 // A model that `aloft bench step` knows by name, as it is timed there.
 void compile_model(const Options& o, Explained& e) {
   BenchOptions bench;
-  bench.model = o.recipe;
+  bench.recipe = o.recipe;
   bench.precision = o.precision;
-  bench.set = o.set;
   e.model = open_bench(bench);
   e.precision = e.model->precision();
 }
@@ -78,7 +77,7 @@ void compile_model(const Options& o, Explained& e) {
 std::unique_ptr<Explained> compile(const Options& o) {
   auto made = std::make_unique<Explained>();
   Explained& e = *made;
-  if (o.recipe.ends_with(".toml"))
+  if (o.recipe.path.ends_with(".toml"))
     compile_recipe(o, e);
   else
     compile_model(o, e);
@@ -112,20 +111,20 @@ std::string reason_of(const json& decision, const PrecisionRecipe& recipe, const
   return reason + ")";
 }
 
-bool is_run(const Options& o) { return path_exists(Path(o.recipe) / "run.json"); }
+bool is_run(const Options& o) { return path_exists(Path(o.recipe.path) / "run.json"); }
 
 // What a run decided when it was compiled, as its record says.
 json decisions_of_run(const Options& o, PrecisionRecipe& precision) {
-  if (!o.precision.empty() || !o.set.empty() || o.program != "train")
+  if (!o.precision.empty() || !o.recipe.set.empty() || o.program != "train")
     throw UserError("E0724", "a run has decided already")
-        .at(o.recipe)
+        .at(o.recipe.path)
         .saw("an option that would have it compiled otherwise")
         .advice("name the recipe instead");
-  const json record = read_run_record(Path(o.recipe) / "run.json");
+  const json record = read_run_record(Path(o.recipe.path) / "run.json");
   const auto decisions = record.find("precision_decisions");
   if (decisions == record.end() || !decisions->is_array())
     throw UserError("E0723", "the run's record holds no decisions")
-        .at(o.recipe)
+        .at(o.recipe.path)
         .saw("a run in eager mode, or of a program before")
         .advice("name the recipe instead");
   precision = parse_precision(record.value("policy", ""));
@@ -186,16 +185,19 @@ ExitCode kernels(const Options& o) {
 }
 
 struct Subject {
-  const char *name, *summary;
+  const char *name, *summary, *json;
   ExitCode (*run)(const Options&);
   bool one_program;
 };
 
 constexpr Subject kSubjects[] = {
-    {"precision", "The type chosen for every op, and why", precision, true},
-    {"plan", "Instructions, buffers, offsets, lifetimes, and what makes the peak", plan, false},
-    {"graph", "The graph that the passes made of the model", graph, true},
-    {"kernels", "Which kernel runs each op, and which refused, and why", kernels, true},
+    {"precision", "The type chosen for every op, and why", "a list of objects", precision, true},
+    {"plan", "Instructions, buffers, offsets, lifetimes, and what makes the peak", "the Plan", plan,
+     false},
+    {"graph", "The graph that the passes made of the model", "the text, and each pass's time",
+     graph, true},
+    {"kernels", "Which kernel runs each op, and which refused, and why", "a list of objects",
+     kernels, true},
 };
 
 }  // namespace
@@ -206,20 +208,18 @@ Action explain_verb(CLI::App& app) {
   app.require_subcommand(1);
   for (const Subject& s : kSubjects) {
     CLI::App* sub = app.add_subcommand(s.name, s.summary);
-    sub->add_option("recipe", o->recipe,
-                    s.run == precision
-                        ? "recipe (*.toml), model that aloft bench step knows by name, or run"
-                        : "recipe file (*.toml), or a model that aloft bench step knows by name")
-        ->required();
-    sub->add_option("--precision", o->precision, "O0, O1, O2:bf16 ...; beats the recipe's");
-    sub->add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
+    add_recipe(*sub, o->recipe,
+               s.run == precision
+                   ? "recipe (*.toml), model that aloft bench step knows by name, or run"
+                   : "recipe file (*.toml), or a model that aloft bench step knows by name");
+    add_precision(*sub, o->precision);
     if (s.one_program)
       sub->add_option("--program", o->program, "train, evaluate or accumulate")
           ->capture_default_str();
     if (s.run == kernels)
       sub->add_flag("--each", o->each, "a row for every call, not for every kind of call");
-    add_device_option(*sub);
-    sub->add_flag("--json", o->json, "JSON");
+    add_device(*sub);
+    add_json(*sub, o->json, s.json);
     sub->footer(fmt::format("Example:\n  aloft explain {} recipes/gpt-cpp.toml", s.name));
     sub->callback([chosen, run = s.run] { *chosen = run; });
   }

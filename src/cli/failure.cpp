@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
@@ -38,6 +39,8 @@ ExitCode report(const std::exception_ptr& thrown) {
   } catch (const std::bad_alloc&) {
     return tell(EnvironmentError("E0401", "not enough memory")
                     .advice("a smaller batch, or `ulimit -v` and the container's limit"));
+  } catch (const std::filesystem::filesystem_error& e) {
+    return tell(system_error(e));
   } catch (const std::system_error& e) {
     return tell(system_error(e));
   } catch (const std::exception& e) {

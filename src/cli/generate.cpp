@@ -10,21 +10,22 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "cli/device_option.h"
+#include "cli/option_checks.h"
+#include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "frontend/amp.h"
 #include "infer/saved_model.h"
-#include "optim/sgd.h"
 #include "runtime/threads.h"
 
 namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string model, prompt, prompts, checkpoint, precision = "O0";
+  SavedModelWords model;
+  std::string prompt, prompts, precision;
   bool has_prompt = false;
   std::int64_t tokens = 100, samples = 1;
-  int threads = 0;
+  std::optional<std::int64_t> threads;  // 0: all
   SamplingOptions sampling;
   bool past_end = false, as_json = false;
   std::vector<std::string> draws;  // the options given that mean something only where it is drawn
@@ -150,21 +151,21 @@ ExitCode generate(const Options& o) {
         .need("--prompt TEXT, or --prompts FILE with one a line");
   const std::vector<std::string> prompts = prompts_of(o);
   say_unused(o);
-  if (o.threads > 0) host_threads().set_count(o.threads);
-  SavedModel saved = open_saved_model(o.model, o.checkpoint);
+  const int threads = static_cast<int>(o.threads.value_or(0));
+  if (threads > 0) host_threads().set_count(threads);
+  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint);
   if (!saved.tokenizer)
     throw UserError("E0718", "there is no tokenizer beside the model")
-        .at(o.model)
-        .need("vocab.json and merges.txt, or a run directory's tokenizer/");
+        .at(o.model.path)
+        .need(tokenizer_forms());
   const Tokenizer& tokenizer = *saved.tokenizer;
-  if (const PrecisionRecipe precision = parse_precision(o.precision);
-      precision != PrecisionRecipe{})
-    amp::prepare(*saved.model, optim::Sgd{}, precision);
+  if (const PrecisionRecipe precision = precision_of(o.precision); precision != PrecisionRecipe{})
+    amp::prepare(*saved.model, precision);
   std::vector<std::vector<std::int32_t>> first;
   first.reserve(prompts.size());
   for (const std::string& prompt : prompts) first.push_back(first_tokens(tokenizer, prompt));
 
-  Generator generator(*saved.model, o.threads, o.samples,
+  Generator generator(*saved.model, threads, o.samples,
                       "fewer --samples, a smaller model, or a machine with more memory");
   DrawOptions draw{o.tokens, tokenizer.vocab_size(), std::nullopt, o.sampling};
   if (!o.past_end) draw.end = tokenizer.end_of_text();
@@ -193,8 +194,7 @@ ExitCode generate(const Options& o) {
 
 Action generate_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face folder")
-      ->required();
+  add_saved_model(app, o->model);
   const CLI::Option* prompt =
       app.add_option("--prompt", o->prompt, "text to go on from; empty: where a document begins");
   app.add_option("--prompts", o->prompts,
@@ -217,13 +217,11 @@ Action generate_verb(CLI::App& app) {
   app.add_option("--seed", o->sampling.seed, "same seed, same text")
       ->check(at_least(0))
       ->capture_default_str();
-  app.add_option("--checkpoint", o->checkpoint,
-                 "of a run: newest, best (in validation) or a step (default: newest)");
-  app.add_option("--precision", o->precision, "O0, O2:bf16, ...")->capture_default_str();
-  app.add_option("--threads", o->threads, "0: all")->check(thread_count())->capture_default_str();
+  add_precision(app, o->precision);
+  add_threads(app, o->threads);
   app.add_flag("--past-end", o->past_end, "go on where the model ends the text");
-  app.add_flag("--json", o->as_json, "an object a line: prompt, text, tokens, ended, seed");
-  add_device_option(app);
+  add_json(app, o->as_json, "an object a line: prompt, text, tokens, ended, seed");
+  add_device(app);
   return [o, prompt, &app] {
     o->has_prompt = prompt->count() > 0;
     for (const char* option : {"--top-k", "--top-p", "--seed"})

@@ -86,8 +86,8 @@ UserError wrong_line(const CLI::ParseError& e, const CLI::App& app, const Named&
     return wrong;
   }
   const std::vector<std::string> rest = app.remaining(true);
-  if (dynamic_cast<const CLI::ExtrasError*>(&e) == nullptr || rest.empty())
-    return {"E0700", e.what()};
+  const bool is_of_extras = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  if (!is_of_extras || rest.empty()) return {"E0700", e.what()};
   return {"E0700", "not expected here: " + join(rest, " ")};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "ops/op.h"
@@ -75,7 +76,7 @@ Action ops_verb(CLI::App& app) {
   };
   auto o = std::make_shared<Options>();
   app.add_option("pattern", o->pattern, "only names that match, such as 'conv*'");
-  app.add_flag("--json", o->json, "a list of objects");
+  add_json(app, o->json, "a list of objects");
   return [o] { return ops(o->json, o->pattern); };
 }
 

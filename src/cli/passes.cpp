@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/output.h"
 #include "base/text.h"
-#include "cli/device_option.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "frontend/programs.h"
@@ -79,14 +79,13 @@ ExitCode run(const Options& o) {
 
 Action passes_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  auto* json_option =
-      app.add_flag("--json", o->json, "a list of objects, in the order in which they run");
+  add_json(app, o->json, "a list of objects, in the order in which they run");
   auto* run_option = app.add_option("--run", o->run, "run these passes, such as simplify,cse,dce");
   app.add_option("graph", o->graph, "a file with a graph's text, as `explain graph` prints it")
       ->needs(run_option);
   run_option->needs("graph");
-  run_option->excludes(json_option);
-  add_device_option(app);
+  run_option->excludes("--json");
+  add_device(app);
   return [o] { return o->run.empty() ? passes(o->json) : run(*o); };
 }
 

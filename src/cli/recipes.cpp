@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "models/family.h"
@@ -72,6 +73,7 @@ json described(const RecipeField& f) {
   std::visit([&](const auto* v) { key["default"] = *v; }, f.target);
   if (f.least < f.most) key["range"] = {f.least, f.most};
   if (!f.choices.empty()) key["choices"] = f.choices;
+  if (!f.kinds.empty()) key["kinds"] = f.kinds;
   return key;
 }
 
@@ -177,12 +179,13 @@ ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
       doc += ":";
       for (const json& c : k["choices"]) doc += " " + c.get<std::string>();
     }
-    if (k.contains("families")) {
-      doc += " (";
-      for (const json& f : k["families"])
-        doc += (doc.back() == '(' ? "" : ", ") + f.get<std::string>();
-      doc += ")";
-    }
+    for (const char* whose : {"families", "kinds"})
+      if (k.contains(whose)) {
+        doc += " (";
+        for (const json& name : k[whose])
+          doc += (doc.back() == '(' ? "" : ", ") + name.get<std::string>();
+        doc += ")";
+      }
     rows.push_back({k["key"], k["default"].dump(), k["type"], doc});
   }
   print_result("{}", table(rows));
@@ -199,7 +202,7 @@ Action recipes_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   const CLI::Option* folder =
       app.add_option("folder", o->folder, "where to look for recipes")->capture_default_str();
-  app.add_flag("--json", o->json, "an object: recipes, and every key with default and meaning");
+  add_json(app, o->json, "an object: recipes, and every key with default and meaning");
   return [o, folder] { return recipes(o->folder, folder->count() > 0, o->json); };
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/output.h"
-#include "cli/device_option.h"
+#include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "files/safetensors.h"
 #include "frontend/amp.h"
@@ -16,7 +16,6 @@
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
-#include "optim/sgd.h"
 #include "recipe/memory_need.h"
 #include "runtime/threads.h"
 
@@ -24,8 +23,9 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string model, tokens, out, precision = "O0", mode = "graph";
-  int threads = 0;
+  SavedModelWords model;
+  std::string tokens, out, precision, mode;
+  std::optional<std::int64_t> threads;  // 0: all
   bool grads = false, as_json = false;
 };
 
@@ -199,10 +199,10 @@ void write_answer(const Path& path, const Question& q, Answer& a, const SavedMod
 }
 
 ExitCode score(const Options& o) {
-  if (o.threads > 0) host_threads().set_count(o.threads);
-  SavedModel saved = open_saved_model(o.model);
+  if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
+  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint);
   const Question q = read_question(o.tokens, *saved.model);
-  amp::prepare(*saved.model, optim::Sgd{}, parse_precision(o.precision));
+  amp::prepare(*saved.model, precision_of(o.precision));
   Scorer scorer(*saved.model, o.grads);
   Answer a = o.mode == "eager" ? scorer.eagerly(q) : scorer.compiled(q);
   write_answer(o.out, q, a, saved);
@@ -217,17 +217,16 @@ ExitCode score(const Options& o) {
 
 Action score_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "run directory, checkpoint, or Hugging Face folder")
-      ->required();
+  add_saved_model(app, o->model);
   app.add_option("--tokens", o->tokens, "safetensors: tokens [B, T], optional targets [B, T]")
       ->required();
   app.add_option("--out", o->out, "safetensors: logits, loss, grad.NAME")->required();
   app.add_flag("--grads", o->grads, "also the gradient of every parameter");
-  app.add_option("--precision", o->precision, "O0 .. O3, O2:fp16 ...");
-  app.add_option("--mode", o->mode, "graph or eager")->check(CLI::IsMember({"graph", "eager"}));
-  app.add_option("--threads", o->threads, "0: all")->check(thread_count());
-  app.add_flag("--json", o->as_json, "print an object");
-  add_device_option(app);
+  add_precision(app, o->precision);
+  add_mode(app, o->mode);
+  add_threads(app, o->threads);
+  add_json(app, o->as_json);
+  add_device(app);
   return [o] { return score(*o); };
 }
 

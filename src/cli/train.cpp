@@ -4,13 +4,14 @@
 #include <csignal>
 #include <optional>
 
-#include "backends/catalog.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/machine.h"
+#include "cli/option_checks.h"
 #include "cli/product_rates.h"
+#include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "observe/report/report.h"
 #include "recipe/recipe.h"
@@ -23,11 +24,11 @@ namespace aloft::cli {
 namespace {
 
 struct Options {
-  std::string recipe, out, mode;
-  std::optional<std::string> device;
+  RecipeWords recipe;
+  std::string out, mode;
   std::optional<std::string> choices;
-  std::vector<std::string> set;
-  std::int64_t steps = -1, threads = -1;
+  std::optional<std::int64_t> threads;
+  std::int64_t steps = -1;
   bool resume = false, force = false, print_config = false, quiet = false;
 };
 
@@ -62,13 +63,13 @@ Path without_detours(const Path& path) {
 }
 
 ExitCode train(const Options& o) {
-  std::vector<Override> overrides;
-  for (const std::string& s : o.set) overrides.push_back(parse_override(s));
+  std::vector<Override> overrides = overrides_of(o.recipe);
   if (o.steps >= 0) overrides.push_back({"train.steps", std::to_string(o.steps)});
-  if (o.threads >= 0) overrides.push_back({"train.threads", std::to_string(o.threads)});
+  if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
-  if (o.device) overrides.push_back({"train.device", "\"" + open_device(*o.device).name() + "\""});
-  const Recipe recipe = load_recipe(o.recipe, overrides);
+  if (const auto device = given_device())
+    overrides.push_back({"train.device", "\"" + *device + "\""});
+  const Recipe recipe = load_recipe(o.recipe.path, overrides);
   if (o.print_config) {
     print_result("{}", print_config(recipe));
     return ExitCode::Ok;
@@ -77,7 +78,7 @@ ExitCode train(const Options& o) {
   // A reader of the progress that leaves (| head) is no reason to end hours of training.
   std::signal(SIGPIPE, SIG_IGN);
   TrainOptions t;
-  t.out = o.out.empty() ? Path("runs") / Path(o.recipe).stem() : without_detours(o.out);
+  t.out = o.out.empty() ? Path("runs") / Path(o.recipe.path).stem() : without_detours(o.out);
   t.resume = o.resume;
   t.force = o.force;
   t.quiet = o.quiet;
@@ -97,8 +98,7 @@ ExitCode train(const Options& o) {
 
 Action train_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("recipe", o->recipe, "recipe file (*.toml)")->required();
-  app.add_option("--set", o->set, "KEY=VALUE: overrides a key of the recipe; repeatable");
+  add_recipe(app, o->recipe);
   app.add_option("--steps", o->steps, "steps of the run (train.steps)")->check(at_least(0));
   app.add_option("--out", o->out, "run directory (default: runs/<recipe's name>)");
   auto* resume = app.add_flag("--resume", o->resume,
@@ -109,9 +109,8 @@ Action train_verb(CLI::App& app) {
   app.add_option("--choices", o->choices,
                  "a run: what was measured for it (precision auto) is not measured again")
       ->excludes(resume);
-  app.add_option("--mode", o->mode, "graph or eager (train.mode)")
-      ->check(CLI::IsMember({"graph", "eager"}));
-  app.add_option("--threads", o->threads, "threads (train.threads); 0: all")->check(thread_count());
+  add_mode(app, o->mode);
+  add_threads(app, o->threads);
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
   app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");
@@ -120,8 +119,7 @@ Action train_verb(CLI::App& app) {
       "\n\nA run begins from new weights, or with --resume from its own. It cannot begin from a\n"
       "Hugging Face folder: `aloft generate` and `aloft score` read one, and a C++ program\n"
       "trains from one (recipes/README.md).");
-  app.add_option("--device", o->device,
-                 "a device of `aloft devices` (default: recipe, ALOFT_DEVICE, cpu)");
+  add_device(app);
   return [o] { return train(*o); };
 }
 

@@ -1,43 +1,7 @@
-#include <fmt/format.h>
-
-#include <charconv>
-
-#include "base/process.h"
-#include "base/text.h"
+#include "cli/bench_step.h"
 #include "cli/verb.h"
 
 namespace aloft::cli {
-
-CLI::Validator at_least(std::int64_t least) {
-  return {[least](std::string& text) -> std::string {
-            const auto value = parse_int(text);
-            if (value && *value >= least) return "";
-            return "need a whole number, " + std::to_string(least) + " or more, got " + text;
-          },
-          ""};
-}
-
-CLI::Validator number_between(double least, double most) {
-  return {[least, most](std::string& text) -> std::string {
-            double value = 0;
-            const auto [end, error] =
-                std::from_chars(text.data(), text.data() + text.size(), value);
-            const bool is_whole = error == std::errc() && end == text.data() + text.size();
-            if (is_whole && value >= least && value <= most) return "";
-            return fmt::format("need a number from {:g} to {:g}, got {}", least, most, text);
-          },
-          ""};
-}
-
-CLI::Validator thread_count() {
-  return {[](std::string& text) -> std::string {
-            const auto value = parse_int(text);
-            if (value && *value >= 0 && *value <= kMostThreads) return "";
-            return "need a whole number, 0 or more and at most " + std::to_string(kMostThreads) +
-                   ", got " + text;
-          },
-          ""};
-}
 
 Action bench_verb(CLI::App& app);
 Action data_verb(CLI::App& app);
@@ -62,7 +26,8 @@ const std::vector<Verb>& verbs() {
       {"score", "Logits, loss and gradients of a model for given tokens",
        "aloft score runs/first --tokens in.safetensors --out out.safetensors --grads", score_verb},
       {"bench", "Time a training step and compare it with the machine's limit",
-       "aloft bench step --model gpt2-124m --batch 4 --seq 256 --precision O2:bf16 --json",
+       "aloft bench step --model " + models_by_name().front() +
+           " --batch 4 --precision O2:bf16 --json",
        bench_verb},
       {"data", "Build or inspect the tokens of a recipe", "aloft data build recipes/gpt-cpp.toml",
        data_verb},

@@ -6,23 +6,26 @@
 
 #include "data/corpus.h"
 #include "data/tokenizer.h"
+#include "types/setting.h"
 
 namespace aloft {
 
+// The first kind of tokenizers/catalog.inc.
+std::string usual_tokenizer_kind();
+// Settings of every kind, at their fallbacks.
+SettingValues tokenizer_settings();
+
 struct TokenizerSpec {
-  std::string kind = "bpe";    // byte, char, bpe, gpt2; empty with a path: whatever lies there
-  std::int32_t vocab = 4096;   // bpe alone: the others' follows from the text or the files
-  std::string path;            // load instead of making; gpt2 always needs it
-  bool byte_fallback = false;  // char alone: accept every input, for 256 more ids
+  // A name of tokenizers/catalog.inc; empty with a path: whatever lies there.
+  std::string kind = usual_tokenizer_kind();
+  std::string path;  // load instead of making; a kind that is not made always needs it
+  // Of its kind; those of others mean nothing, and what is not given has its fallback.
+  SettingValues settings = tokenizer_settings();
 };
 
-// The names of the kinds, for messages and help.
-std::span<const std::string_view> tokenizer_kinds();
-
-// `char` collects the characters of the whole corpus, validation included, so that both parts can
-// be encoded; `bpe` learns from a sample of the training part alone (bpe_tokenizer.h). The same
-// files and spec give the same tokenizer. UserError E0505: a kind that does not exist or another
-// kind than the path holds; E0506: a vocabulary out of range. DataError E0503, E0504.
+// The same files and spec give the same tokenizer. UserError E0505: a kind that does not exist, is
+// not made, or another kind than the path holds; E0506: a setting that none can be made by.
+// DataError E0503, E0504.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerSpec& spec, const Corpus& corpus,
                                           const CorpusSplit& split);
 

@@ -1,12 +1,12 @@
 // Batches for the training loop, and the map of this folder:
 //
 //   tokenizer.h     Tokenizer: encode, decode, save; load_tokenizer(path)
-//   build.h         make_tokenizer(spec, corpus): byte, char, bpe, gpt2
+//   build.h         make_tokenizer(spec, corpus): loaded, or made of text
 //   corpus.h        files, folders and globs -> Corpus; split into training and validation parts
 //   pack.h          corpus + tokenizer -> cached shards; open_dataset(...) -> two TokenSources
 //   shard.h         the shard file; token_source.h: ids wherever they lie
 //   order.h         position -> sample: Permutation, BatchWalk, WindowOrder; pure functions
-//   tokenizers/     the kinds themselves, and load_tokenizer
+//   tokenizers/     the kinds, a pair of files each (tokenizer_kind.h), and load_tokenizer
 //   loader.h        TokenLoader: next() -> Batch{inputs, targets [B, T]}, prefetched
 //   array_loader.h  ArrayLoader: next() -> ArrayBatch{features, labels or targets}, from CSV too
 //

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/leftovers.h"
 #include "base/log.h"
+#include "data/tokenizers/tokenizer_kind.h"
 
 namespace aloft {
 namespace {
@@ -27,8 +28,9 @@ std::uint64_t signature_of(const DatasetSpec& spec, const Corpus& corpus) {
   json["validation"] = spec.validation;
   json["seed"] = spec.seed;
   if (spec.tokenizer.path.empty()) {
-    if (spec.tokenizer.kind == "bpe") json["vocab"] = spec.tokenizer.vocab;
-    json["byte_fallback"] = spec.tokenizer.byte_fallback;
+    if (const TokenizerKind* kind = find_tokenizer_kind(spec.tokenizer.kind))
+      for (const auto& [key, value] : kind->settings_of(spec.tokenizer.settings))
+        std::visit([&](const auto& v) { json[key] = v; }, value);
   } else {
     json["fingerprint"] = load_tokenizer(spec.tokenizer.path)->fingerprint();
   }

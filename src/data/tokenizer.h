@@ -1,12 +1,7 @@
 // Tokenizers: bytes to ids and back. Every one works on arbitrary byte strings, and
 // decode(encode(x)) == x for all x that it accepts: all kinds accept everything, except `char`
 // built without byte fallback, which refuses characters outside its alphabet.
-//
-//   kind   vocabulary                                    made from
-//   byte   256: the bytes themselves                     nothing
-//   char   the distinct characters of a text             the text (+ 256 byte ids where needed)
-//   bpe    byte pairs merged by SentencePiece            the text, or a SentencePiece model
-//   gpt2   byte-level BPE of OpenAI and Hugging Face     vocab.json + merges.txt
+// tokenizers/catalog.inc lists the kinds, tokenizers/tokenizer_kind.h says what a kind is.
 #pragma once
 
 #include <cstdint>
@@ -62,11 +57,11 @@ class Tokenizer {
 // What save() calls its file.
 inline constexpr std::string_view kTokenizerFile = "aloft_tokenizer.json";
 
-// From a folder that save() wrote, a Hugging Face folder with vocab.json and merges.txt, or a
-// SentencePiece *.model file. DataError E0503 where there is none of these or it is damaged.
+// From a folder that save() wrote, or from files that others publish (TokenizerKind::published).
+// DataError E0503 where there is none of these or it is damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const Path& path);
-
-// The 256 bytes as they are.
-std::unique_ptr<Tokenizer> make_byte_tokenizer();
+// Whether there is one of these, perhaps damaged; and what they are, for messages.
+bool is_tokenizer(const Path& path);
+std::string tokenizer_forms();
 
 }  // namespace aloft

@@ -1,6 +1,7 @@
 #include "frontend/amp.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "frontend/check_optimizer.h"
@@ -50,7 +51,7 @@ VariablePtr master_of(const Variable& parameter, StateFormat form) {
 
 // Split masters stand beside bf16 weights, nowhere else.
 void check_master(StateFormat form, const PrecisionRecipe& recipe) {
-  if (form == StateFormat::F32) return;
+  if (form != StateFormat::Split) return;
   if (const std::string_view problem = split_master_problem(recipe); !problem.empty())
     throw UserError("E0815", "a split master does not fit this precision")
         .saw("precision '" + print_precision(recipe) + "': " + std::string(problem))
@@ -108,33 +109,53 @@ void narrow(Variable& v, DType to) {
     round(scalar::F16{}, [](float x) { return scalar::f16_of(x); });
 }
 
-}  // namespace
-
-Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe) {
+// The parameters of a model that may be prepared.
+std::vector<VariablePtr> fresh_parameters(nn::Module& model, const PrecisionRecipe& recipe) {
   if (!recipe.is_resolved())
     throw UserError("E0804", "'auto' precision must be resolved before a model is prepared")
         .advice("name a level, or let the recipe's trainer measure");
-  check_master(spec.master, recipe);
-  eager().let_go_of_variables();  // they move, and masters take over what they leave
-  const std::vector<VariablePtr> parameters = model.parameters();
+  std::vector<VariablePtr> parameters = model.parameters();
   for (const VariablePtr& p : parameters)
     if (p->type.dtype != DType::F32)
       throw UserError("E0805", "the model was already prepared for mixed precision")
           .saw("parameter '" + p->name.str() + "' is " + p->type.str())
           .advice("call amp::initialize once, on a fresh model");
-  // Everything that can be refused is, before a parameter changes.
-  const scalar::ScalerRule scaler = scaler_rule(recipe);
-  check_optimizer(spec, parameters, scaler);
-  check_patterns(recipe, parameters);
+  return parameters;
+}
+
+// Keeps parameters as the recipe stores them; with masters where a form of them is named.
+void store(nn::Module& model, const std::vector<VariablePtr>& parameters,
+           const PrecisionRecipe& recipe, std::optional<StateFormat> masters) {
   const Capability capability = current_device().features().capability;
   for (const VariablePtr& p : parameters) {
     const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe, capability);
     const bool is_low_stored = w.stored != DType::F32;
     const bool has_master = w.has_master && is_low_stored && p->requires_grad;
-    if (has_master) p->master = master_of(*p, spec.master);
+    if (has_master && masters) p->master = master_of(*p, *masters);
     if (is_low_stored) narrow(*p, w.stored);
   }
   model.set_policy(Policy(recipe));
+}
+
+}  // namespace
+
+void prepare(nn::Module& model, const PrecisionRecipe& recipe) {
+  const std::vector<VariablePtr> parameters = fresh_parameters(model, recipe);
+  check_patterns(recipe, parameters);
+  eager().let_go_of_variables();  // they move
+  store(model, parameters, recipe, std::nullopt);
+}
+
+Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe) {
+  const std::vector<VariablePtr> parameters = fresh_parameters(model, recipe);
+  check_master(spec.master, recipe);
+  eager().let_go_of_variables();  // they move, and masters take over what they leave
+  // Everything that can be refused is, before a parameter changes.
+  const scalar::ScalerRule scaler = scaler_rule(recipe);
+  check_optimizer(spec, parameters, scaler);
+  check_patterns(recipe, parameters);
+  store(model, parameters, recipe, spec.master);
+  const Capability capability = current_device().features().capability;
   Optimizer optimizer(spec, parameters, scaler);
   optimizer.set_late_master([form = spec.master, recipe,
                              capability](const Variable& p) -> VariablePtr {

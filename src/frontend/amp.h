@@ -68,6 +68,9 @@ class Net {
 // no parameter, E0804 where the recipe says "auto", E0805 where the model was prepared before, and
 // what an Optimizer refuses.
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe);
+// The same for a model that nothing updates, to write, to judge or to take gradients of: no masters
+// are kept beside what the recipe stores. UserError E0804, E0805, E0809 as above.
+void prepare(nn::Module& model, const PrecisionRecipe& recipe);
 
 // prepare() with a recipe's text, and the model to call from then on. `precision`: "O0" .. "O3",
 // "O2:fp16", "O1:bf16" or a whole recipe text (docs/precision.md). UserError E0711 where it is

@@ -76,8 +76,7 @@ SavedModel open_huggingface(const Path& folder) {
   SavedModel saved = make_model(found.spec);
   models::load_huggingface(found, *saved.model);
   saved.stored = found.stored;
-  if (path_exists(folder / "vocab.json") && path_exists(folder / "merges.txt"))
-    saved.tokenizer = load_tokenizer(folder);
+  if (is_tokenizer(folder)) saved.tokenizer = load_tokenizer(folder);
   return saved;
 }
 
@@ -145,7 +144,7 @@ SavedModel open_saved_model(const Path& path, const std::string& which) {
         .at(path.string())
         .need(
             "a run directory (run.json), a checkpoint (manifest.json), or a Hugging Face "
-            "folder (config.json and model.safetensors)");
+            "folder (config.json and model.safetensors, or its index)");
   }
   saved.model->eval();
   if (saved.stored.empty())

@@ -13,6 +13,8 @@
 namespace aloft::models {
 namespace {
 
+constexpr const char *kTensors = "model.safetensors", *kIndex = "model.safetensors.index.json";
+
 bool matches_any(const std::vector<std::string_view>& patterns, const std::string& name) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](std::string_view pattern) { return glob_match(pattern, name); });
@@ -44,7 +46,7 @@ class Names {
 Shape turned(const Shape& shape) { return {shape[1], shape[0]}; }
 
 // Whether the file keeps as [in, out] what may be kept so.
-bool is_transposed(const Safetensors& file, const Names& names,
+bool is_transposed(const ShardedSafetensors& file, const Names& names,
                    const std::vector<VariablePtr>& wanted) {
   for (const VariablePtr& v : wanted) {
     const Shape& shape = v->type.shape;
@@ -57,7 +59,7 @@ bool is_transposed(const Safetensors& file, const Names& names,
 
 // Fills `folder.stored`; what does not fit is said.
 std::vector<std::string> match(HuggingFaceFolder& folder) {
-  const Safetensors& file = folder.file;
+  const ShardedSafetensors& file = folder.file;
   const OnlyDescribed scope;
   const std::unique_ptr<nn::Layer> model = make_module(folder.spec);
   const std::vector<VariablePtr> wanted = state_variables(*model);
@@ -80,14 +82,14 @@ std::vector<std::string> match(HuggingFaceFolder& folder) {
     used[name] = true;
     folder.stored[own] = {name, is_turned};
   }
-  for (const TensorView& t : file.tensors())
-    if (problems.empty() && !used.contains(t.name) && !names.is_ignored(t.name))
-      problems.push_back("'" + t.name + "' is not part of a " +
+  for (const TensorView* t : file.tensors())
+    if (problems.empty() && !used.contains(t->name) && !names.is_ignored(t->name))
+      problems.push_back("'" + t->name + "' is not part of a " +
                          std::string(folder.spec.family->name) + " of this configuration");
   return problems;
 }
 
-void refuse(const std::vector<std::string>& problems, const Safetensors& file) {
+void refuse(const std::vector<std::string>& problems, const ShardedSafetensors& file) {
   if (problems.empty()) return;
   DataError e("E0632", "the tensors of '" + file.name() + "' do not fit its config.json");
   constexpr std::size_t kShown = 12;
@@ -125,14 +127,15 @@ std::vector<float> turned_over(const std::vector<float>& x, std::int64_t rows,
 }  // namespace
 
 bool is_huggingface_folder(const Path& folder) {
-  std::error_code none;
-  return std::filesystem::exists(folder / "config.json", none) &&
-         std::filesystem::exists(folder / "model.safetensors", none);
+  return path_exists(folder / "config.json") &&
+         (path_exists(folder / kTensors) || path_exists(folder / kIndex));
 }
 
 HuggingFaceFolder open_huggingface(const Path& path) {
   HuggingFaceFolder folder{read_huggingface_config(path / "config.json"),
-                           Safetensors::open(path / "model.safetensors"),
+                           path_exists(path / kTensors) || !path_exists(path / kIndex)
+                               ? ShardedSafetensors::of_file(path / kTensors)
+                               : ShardedSafetensors::of_index(path / kIndex),
                            {}};
   take_what_is_shown(folder);
   refuse(match(folder), folder.file);
@@ -152,10 +155,16 @@ void load_huggingface(const HuggingFaceFolder& folder, nn::Module& model) {
   for (const VariablePtr& v : variables) {
     const StoredTensor& from = folder.stored.at(v->name.str());
     const TensorView& t = folder.file.at(from.name);
-    values.resize(static_cast<std::size_t>(t.type.shape.max_numel()));
-    read_floats(t, 0, values);
-    if (from.transposed) values = turned_over(values, t.type.shape[0].max(), t.type.shape[1].max());
-    write_state(*v, 0, values);
+    const std::int64_t count = t.type.shape.max_numel();
+    // What is turned over is needed as a whole; anything else goes from the map piece by piece.
+    const std::int64_t piece = from.transposed ? count : std::min<std::int64_t>(count, 1 << 16);
+    for (std::int64_t i = 0; i < count; i += piece) {
+      values.resize(static_cast<std::size_t>(std::min(piece, count - i)));
+      read_floats(t, i, values);
+      if (from.transposed)
+        values = turned_over(values, t.type.shape[0].max(), t.type.shape[1].max());
+      write_state(*v, i, values);
+    }
   }
 }
 
@@ -176,7 +185,7 @@ void save_huggingface(const Path& folder, const nn::Module& model, const ModelSp
     tensors.push_back({name, {DType::F32, shape}});
     by_name.emplace(name, v);
   }
-  SafetensorsWriter writer(folder / "model.safetensors", tensors, {{"format", "pt"}});
+  SafetensorsWriter writer(folder / kTensors, tensors, {{"format", "pt"}});
   std::vector<float> values;
   for (const TensorEntry& t : writer.order()) {
     const Variable& v = *by_name.at(t.name);

@@ -1,5 +1,6 @@
 // Models in Hugging Face's folder form: config.json (huggingface_config.h) and model.safetensors,
-// of every family that says how transformers keeps it (family.h).
+// or model.safetensors.index.json and the files that it names, of every family that says how
+// transformers keeps it (family.h).
 //
 // What differs between such folders, and the rule for each:
 // - Names with or without the family's prefix ("transformer.", "model."): whichever the first
@@ -15,7 +16,7 @@
 #include <map>
 #include <string>
 
-#include "files/safetensors.h"
+#include "files/sharded_safetensors.h"
 #include "models/model_spec.h"
 
 namespace aloft::models {
@@ -29,15 +30,16 @@ struct StoredTensor {
 // A folder that was opened and checked; the weights are read by load_huggingface().
 struct HuggingFaceFolder {
   ModelSpec spec;                              // of config.json; dropout 0
-  Safetensors file;                            // model.safetensors
+  ShardedSafetensors file;                     // its tensors, be they in one file or in several
   std::map<std::string, StoredTensor> stored;  // where it lies, for each parameter of the model
 };
 
-// Whether `folder` has a config.json beside a model.safetensors.
+// Whether `folder` has a config.json beside a model.safetensors, or beside the index of several.
 bool is_huggingface_folder(const Path& folder);
 
-// Opens a folder and checks it whole. DataError E0631 (config.json), E0632 (the tensors do not fit
-// it). Every shape is checked here, before a model is built from the numbers.
+// Opens a folder and checks it whole: every shape, before a model is built from the numbers.
+// DataError E0631 (config.json), E0632 (the tensors do not fit it), and those of the files
+// (sharded_safetensors.h).
 HuggingFaceFolder open_huggingface(const Path& folder);
 
 // Loads the weights into a model of the folder's spec, masters included: before amp::initialize

@@ -1,40 +1,56 @@
-// A stack of dense layers with an activation between: the smallest model there is.
+// A stack of dense layers with an activation between: the smallest model there is, a program's own
+// or a family of recipes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "models/family.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
 
 namespace aloft::models {
 
-// Linear layers, with `activation` between them and not behind the last.
-class Mlp : public nn::Layer {
- public:
-  // widths {784, 512, 10}: two layers, named 0 and 1. UserError E0210 unless there are two or more,
-  // all positive.
-  explicit Mlp(const std::vector<std::int64_t>& widths, Tensor (*activation)(Operand) = gelu)
-      : activation_(activation) {
-    nn::need_positive(static_cast<std::int64_t>(widths.size()) - 1, "Mlp: layers");
-    for (std::size_t i = 0; i + 1 < widths.size(); ++i)
-      layers_.push_back(
-          std::make_unique<nn::Linear>(*this, std::to_string(i), widths[i], widths[i + 1]));
-  }
+// The activations that a recipe may name: ops of these names.
+std::vector<std::string_view> mlp_activations();
 
-  Tensor operator()(Operand x) const {  // [B, widths.front()] -> [B, widths.back()]
-    ModuleScope scope(name(), x.loc, policy());
-    Tensor t = x.tensor;
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      if (i > 0) t = activation_(t);
-      t = (*layers_[i])(t);
-    }
-    return t;
+// The sizes of an Mlp as a recipe says them.
+struct MlpConfig {
+  std::vector<std::int64_t> hidden = {256};  // features between the layers; none: one layer
+  std::string activation = "relu";           // of mlp_activations()
+  std::int64_t features = 784;               // of an example
+  std::int64_t classes = 10;                 // logits of an example, or its numbers
+  friend bool operator==(const MlpConfig&, const MlpConfig&) = default;
+
+  // Its settings: keys of a recipe.
+  static auto fields() {
+    using C = MlpConfig;
+    return std::tuple{
+        setting("hidden", &C::hidden, {1, 1 << 20}, "features between the layers; []: one layer"),
+        setting("activation", &C::activation, {.words = mlp_activations()}, "between the layers"),
+        setting("features", &C::features, {1, 1 << 24}, "of an example; 0: the data's",
+                {.is_of_data = true}),
+        setting("classes", &C::classes, {1, 1 << 24}, "logits, or numbers; 0: the data's",
+                {.is_of_data = true, .may_exceed = true})};
   }
+};
+
+// Linear layers, named 0, 1, ..., with `activation` between them and not behind the last.
+class Mlp : public Classifier {
+ public:
+  // widths {784, 512, 10}: two layers. UserError E0210 unless there are two or more, all positive.
+  explicit Mlp(const std::vector<std::int64_t>& widths, Tensor (*activation)(Operand) = gelu);
+  // UserError E0210: sizes out of range, an activation that is not there.
+  explicit Mlp(const MlpConfig& config);
+
+  std::int64_t classes() const override { return classes_; }
+  Tensor operator()(Operand x) const override;  // [B, widths.front()] -> [B, widths.back()]
 
  private:
   Tensor (*activation_)(Operand);
+  std::int64_t classes_ = 0;
   std::vector<std::unique_ptr<nn::Linear>> layers_;
 };
 

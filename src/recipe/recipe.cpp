@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "data/tokenizers/bpe_tokenizer.h"
 #include "models/misfit_text.h"
 #include "passes/pipeline.h"
 #include "precision/decide.h"
@@ -20,6 +19,7 @@
 #include "recipe/recipe_leaves.h"
 #include "recipe/recipe_names.h"
 #include "recipe/recipe_unused.h"
+#include "recipe/tokenizer_keys.h"
 
 namespace aloft {
 namespace {
@@ -111,16 +111,8 @@ class Reader {
 
   // What a tokenizer cannot be made by, before any text is read.
   void check_tokenizer() {
-    const TokenizerSpec& t = recipe_.data.tokenizer;
-    if (!recipe_.data.train_tokens.empty() || !t.path.empty()) return;
-    if (t.kind == "bpe" && t.vocab < kSmallestBpeVocab)
-      mistake(origin("data.tokenizer.vocab"),
-              fmt::format("data.tokenizer.vocab: {}; need {} or more, the 256 bytes and <unk>",
-                          t.vocab, kSmallestBpeVocab));
-    if (t.kind == "gpt2")
-      mistake(origin("data.tokenizer.kind"),
-              "data.tokenizer.kind: gpt2 is not made of text; need data.tokenizer.path, a folder "
-              "with vocab.json and merges.txt");
+    const auto [key, text] = tokenizer_mistake(recipe_.data);
+    if (!key.empty()) mistake(origin(key), text);
   }
 
   void check_patience() {
@@ -304,17 +296,6 @@ class Reader {
     const std::string meant = meant_key(leaf.key, fields_);
     mistake(leaf.origin,
             leaf.key + ": no such key" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
-  }
-
-  // The families of models that have a key which this one has not.
-  static std::string families_with(std::string_view key) {
-    constexpr std::string_view kSection = "model.";
-    std::string found;
-    if (!key.starts_with(kSection)) return found;
-    for (const models::ModelFamily& f : models::families())
-      if (f.find(key.substr(kSection.size())))
-        found += (found.empty() ? "" : ", ") + std::string(f.name);
-    return found;
   }
 
   // JSON has no word for NaN and infinity.

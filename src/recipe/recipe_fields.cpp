@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/process.h"
+#include "recipe/tokenizer_keys.h"
 
 namespace aloft {
 
@@ -70,9 +71,8 @@ std::vector<RecipeField> fields_of_model(ModelSection& m) {
   return out;
 }
 
-// One row a key: long, and nothing but a table.
-// NOLINTNEXTLINE(readability-function-size)
-std::vector<RecipeField> fields_of_data(Recipe& r) {
+// The text of tokens, and the task that they are for.
+std::vector<RecipeField> fields_of_text(Recipe& r) {
   using enum OnResume;
   DataSection& d = r.data;
   return {
@@ -80,18 +80,15 @@ std::vector<RecipeField> fields_of_data(Recipe& r) {
        &r.task.kind, 0, 0, names_of_tasks(), true},
       {Data, "data.text", "files, folders, globs", &d.text},
       {Data, "data.train_tokens", "a token shard or .bin file, instead of text", &d.train_tokens},
-      {Data, "data.validation_tokens", "the same for validation", &d.validation_tokens},
-      {Fixed,
-       "data.tokenizer.kind",
-       "tokenizer",
-       &d.tokenizer.kind,
-       0,
-       0,
-       {"byte", "char", "bpe", "gpt2"}},
-      {Fixed, "data.tokenizer.vocab", "pieces (bpe)", &d.tokenizer.vocab, 1, 1 << 24},
-      {Data, "data.tokenizer.path", "load it from here instead of making it", &d.tokenizer.path},
-      {Fixed, "data.tokenizer.byte_fallback", "char: accept every input",
-       &d.tokenizer.byte_fallback},
+      {Data, "data.validation_tokens", "the same for validation", &d.validation_tokens}};
+}
+
+// One row a key: long, and nothing but a table.
+// NOLINTNEXTLINE(readability-function-size)
+std::vector<RecipeField> fields_of_data(Recipe& r) {
+  using enum OnResume;
+  DataSection& d = r.data;
+  return {
       {Data, "data.validation", "share of the text", &d.validation, 0, 0.99},
       {Changes, "data.sampling", "order of samples", &d.sampling, 0, 0, {"windows", "random"}},
       {Data, "data.csv", "a table instead of text: a line an example, its label last", &d.csv},
@@ -222,9 +219,10 @@ std::vector<RecipeField> fields_of_training(Recipe& r) {
 
 std::vector<RecipeField> recipe_fields(Recipe& recipe) {
   std::vector<RecipeField> out = fields_of_model(recipe.model);
-  for (std::vector<RecipeField> rest :
-       {fields_of_data(recipe), fields_of_optimizer(recipe.optimizer), fields_of_training(recipe)})
-    std::move(rest.begin(), rest.end(), std::back_inserter(out));
+  for (std::vector<RecipeField> more :
+       {fields_of_text(recipe), tokenizer_fields(recipe.data.tokenizer), fields_of_data(recipe),
+        fields_of_optimizer(recipe.optimizer), fields_of_training(recipe)})
+    std::move(more.begin(), more.end(), std::back_inserter(out));
   return out;
 }
 

@@ -25,8 +25,8 @@ enum class OnResume {
 };
 
 struct RecipeField {
-  using Target = std::variant<std::int64_t*, std::uint64_t*, std::int32_t*, double*, bool*,
-                              std::string*, std::vector<std::string>*, std::vector<double>*,
+  using Target = std::variant<std::int64_t*, std::uint64_t*, double*, bool*, std::string*,
+                              std::vector<std::string>*, std::vector<double>*,
                               std::vector<std::int64_t>*, std::vector<ParameterGroup>*>;
   OnResume on_resume;
   std::string key;  // "train.batch"
@@ -36,6 +36,7 @@ struct RecipeField {
   std::vector<std::string_view> choices = {};  // strings: allowed words; empty: any
   bool or_none = false;                        // strings: "" is allowed besides the words
   std::string_view resumed = {};               // of a setting: what meaning_on_resume() says
+  std::vector<std::string_view> kinds = {};    // the kinds that alone read it; empty: any
 };
 
 // Limits that the optimizer's numbers and those of its groups share.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "models/family.h"
 
 namespace aloft {
 namespace {
@@ -109,6 +110,15 @@ std::string meant_key(std::string_view written, std::span<const RecipeField> fie
   constexpr std::size_t kTellsEnough = 4;
   if (name.size() < kTellsEnough) return "";
   return elsewhere(nearest_name(name, names), fields);
+}
+
+std::string families_with(std::string_view key) {
+  constexpr std::string_view kSection = "model.";
+  std::vector<std::string> names;
+  if (key.starts_with(kSection))
+    for (const models::ModelFamily& family : models::families())
+      if (family.find(key.substr(kSection.size()))) names.emplace_back(family.name);
+  return join(names, ", ");
 }
 
 }  // namespace aloft

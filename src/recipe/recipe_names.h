@@ -17,4 +17,7 @@ std::string named_key(std::string_view written, std::span<const RecipeField> fie
 // named_key(), else the nearest: "train.bach" gives "train.batch"; "" where nothing is near.
 std::string meant_key(std::string_view written, std::span<const RecipeField> fields);
 
+// "gpt2, llama": the families of models that have the key, "model.layers"; "" where none has.
+std::string families_with(std::string_view key);
+
 }  // namespace aloft

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "recipe/recipe_fields.h"
+#include "recipe/tokenizer_keys.h"
 
 namespace aloft {
 namespace {
@@ -40,8 +41,6 @@ const std::vector<Condition>& conditions() {
         {"schedule.final_lr", "schedule.kind", {"linear", "cosine", "step", "wsd"}},
         {"schedule.steps", "schedule.kind", {"linear", "cosine", "one-cycle", "wsd"}},
         {"train.skip_passes", "train.mode", {"graph"}},
-        {"data.tokenizer.vocab", "data.tokenizer.kind", {"bpe"}},
-        {"data.tokenizer.byte_fallback", "data.tokenizer.kind", {"char"}},
     };
     for (const optim::OptimizerSetting& s : optim::all_optimizer_settings())
       some.push_back(
@@ -61,6 +60,7 @@ class Search {
       if (std::find(c.values.begin(), c.values.end(), kind) == c.values.end())
         report(c.key, c.selector, fmt::format("does nothing where {} is {}", c.selector, kind));
     }
+    report_settings_of_tokenizers();
     const DataSection& d = recipe_.data;
     report_arrays();
     if (is_arrays()) {
@@ -85,18 +85,32 @@ class Search {
              "does nothing where train.sample_tokens is 0");
     if (is_arrays()) return std::move(found_);
     if (!d.train_tokens.empty())
-      for (const char* key :
-           {"data.tokenizer.kind", "data.tokenizer.vocab", "data.tokenizer.byte_fallback"})
+      for (const std::string& key : tokenizer_keys({"data.tokenizer.kind"}))
         report(key, "data.train_tokens",
                "makes a tokenizer of text; the one that made data.train_tokens is "
                "data.tokenizer.path");
     else if (!d.tokenizer.path.empty())
-      for (const char* key : {"data.tokenizer.vocab", "data.tokenizer.byte_fallback"})
+      for (const std::string& key : tokenizer_setting_keys())
         report(key, "data.tokenizer.path", "does nothing where data.tokenizer.path names one");
     return std::move(found_);
   }
 
  private:
+  // These, and the settings of every kind.
+  static std::vector<std::string> tokenizer_keys(std::vector<std::string> keys) {
+    const std::vector<std::string>& settings = tokenizer_setting_keys();
+    keys.insert(keys.end(), settings.begin(), settings.end());
+    return keys;
+  }
+
+  void report_settings_of_tokenizers() {
+    TokenizerSpec spec = recipe_.data.tokenizer;
+    for (const RecipeField& f : tokenizer_fields(spec))
+      if (!f.kinds.empty() && std::find(f.kinds.begin(), f.kinds.end(), spec.kind) == f.kinds.end())
+        report(f.key, "data.tokenizer.kind",
+               fmt::format("does nothing where data.tokenizer.kind is {}", spec.kind));
+  }
+
   bool is_arrays() const { return !recipe_.data.csv.empty() || !recipe_.data.images.empty(); }
 
   // Of text and tokens nothing is read beside arrays, and of arrays nothing beside those.
@@ -104,9 +118,9 @@ class Search {
     const DataSection& d = recipe_.data;
     const char* named = !d.images.empty() ? "data.images" : "data.csv";
     if (is_arrays()) {
-      for (const char* key : {"data.text", "data.train_tokens", "data.validation_tokens",
-                              "data.tokenizer.kind", "data.tokenizer.vocab", "data.tokenizer.path",
-                              "data.tokenizer.byte_fallback", "data.sampling", "data.cache"})
+      for (const std::string& key : tokenizer_keys(
+               {"data.text", "data.train_tokens", "data.validation_tokens", "data.tokenizer.kind",
+                "data.tokenizer.path", "data.sampling", "data.cache"}))
         report(key, named, fmt::format("is of tokens, and is not read where {} is given", named));
       if (!d.images.empty() && !d.csv.empty())
         report("data.csv", "data.images", "is not read where data.images is given");

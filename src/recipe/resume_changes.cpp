@@ -39,7 +39,6 @@ std::string shown(const json& value, std::size_t most = 120) {
 }
 
 constexpr std::string_view kRule = "optimizer.kind";
-constexpr std::string_view kOtherIds = "another tokenizer gives every id another meaning";
 constexpr std::string_view kOtherCurve =
     "the rate goes on along another curve, from where this step lies";
 
@@ -62,10 +61,6 @@ constexpr Meaning kMeanings[] = {
     {"data.text", "the run's place in the data lies in other text"},
     {"data.train_tokens", "the run's place in the data lies in other tokens"},
     {"data.validation_tokens", "validation losses do not compare with those before"},
-    {"data.tokenizer.kind", kOtherIds},
-    {"data.tokenizer.vocab", kOtherIds},
-    {"data.tokenizer.path", kOtherIds},
-    {"data.tokenizer.byte_fallback", kOtherIds},
     {"data.validation", "what the run has learnt from is validated on, or the other way round"},
     {"data.sampling", "samples are chosen another way: some come again, others later or never"},
     {"precision", "the checkpoint's weights, sums and loss scale are of its precision"},

@@ -1,5 +1,6 @@
 #include "run/recorded_error.h"
 
+#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
@@ -23,6 +24,8 @@ Error recorded_error(const std::exception_ptr& thrown, bool of_a_listener) {
     return error;
   } catch (const std::bad_alloc&) {
     return EnvironmentError("E0401", "out of memory");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return system_error(error);
   } catch (const std::system_error& error) {
     return system_error(error);
   } catch (const std::exception& error) {

@@ -47,6 +47,13 @@ struct RunArgs {
   std::string_view name{};                  // of the instruction; perhaps none of an eager call
 };
 
+// What a prepared kernel is to loops that its back end fuses of several. The back end derives its
+// own class from it, and alone looks into that.
+class LoopPart {
+ public:
+  virtual ~LoopPart() = default;
+};
+
 class Prepared {
  public:
   virtual ~Prepared() = default;
@@ -57,6 +64,8 @@ class Prepared {
   // Whether the bound of a length decides how sums are cut, so that a run of fewer rows may have
   // other bits than a call with just so many. compile() then makes a program for each number.
   virtual bool is_cut_by_bound() const { return false; }
+  // Null where no fused loop takes it.
+  virtual const LoopPart* loop_part() const { return nullptr; }
   // Same inputs, same bits, on any number of threads. One prepared kernel is shared by every
   // program and thread of the process, and runs of it overlap: a run writes to its outputs and its
   // scratch and to nothing else. On an asynchronous device it hands the work over to args.stream:

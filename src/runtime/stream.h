@@ -23,6 +23,9 @@ class Event {
     virtual void wait() const = 0;
     // When it was, by the device's clock; once it has happened.
     virtual double time() const = 0;
+    // Whether that clock is one that devices in software count on: what waits for the event begins
+    // no earlier than time(), though it may have happened long ago.
+    virtual bool is_virtual() const { return false; }
   };
 
   Event() = default;

@@ -11,6 +11,7 @@
 #include "checkpoint/data_record.h"
 #include "data/order.h"
 #include "data/token_examples.h"
+#include "data/tokenizers/tokenizer_kind.h"
 #include "recipe/run_length.h"
 #include "sources/source_kind.h"
 
@@ -155,9 +156,9 @@ SettingValues facts_or_assumed(const Recipe& recipe) {
   const TokenizerSpec& t = recipe.data.tokenizer;
   const auto vocab = [](std::int64_t ids) { return SettingValues{{"vocab", ids}}; };
   if (recipe.model.whole("vocab") > 0) return {};
-  const bool is_text = recipe.data.train_tokens.empty();
-  if (is_text && t.kind == "byte") return vocab(256);
-  if (is_text && t.kind == "bpe" && t.path.empty()) return vocab(t.vocab);
+  const TokenizerKind* kind = find_tokenizer_kind(t.kind);
+  if (recipe.data.train_tokens.empty() && t.path.empty() && kind && kind->ids)
+    if (const auto ids = kind->ids(kind->settings_of(t.settings))) return vocab(*ids);
   try {
     return facts_of(recipe, open_data(recipe, false));
   } catch (const DataError& e) {

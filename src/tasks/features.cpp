@@ -14,14 +14,16 @@ Column features_column(const models::ModelSpec& spec, const SettingValues& facts
     const auto it = facts.find(key);
     return it == facts.end() ? 0 : std::get<std::int64_t>(it->second);
   };
+  const bool reads_images = spec.find("channels") != nullptr;
+  const std::int64_t features = known("features");
+  if (!reads_images && features > 0) return {"features", DType::F32, {features}, 0};
   std::vector<std::int64_t> image{known("channels"), known("height"), known("width")};
-  if (image[0] > 0 && image[1] > 0 && image[2] > 0) return {"features", DType::F32, image, 0};
-  if (const std::int64_t features = known("features"); features > 0 && !spec.find("channels"))
-    return {"features", DType::F32, {features}, 0};
+  if (reads_images && image[0] > 0 && image[1] > 0 && image[2] > 0)
+    return {"features", DType::F32, image, 0};
   throw UserError("E0726", "what an example's features are is not known")
       .saw("a " + std::string(spec.family->name) + ", and data that does not say")
-      .need("channels, height and width")
-      .advice("--set data.shape=[1,28,28]");
+      .need(reads_images ? "channels, height and width" : "model.features")
+      .advice(reads_images ? "--set data.shape=[1,28,28]" : "--set model.features=N");
 }
 
 }  // namespace aloft

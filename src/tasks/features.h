@@ -8,8 +8,9 @@ namespace aloft {
 // Whether a family makes a model of features.
 bool takes_features(const models::ModelFamily& family);
 
-// "features": [channels, height, width], each as the model has it or else the data, or [features]
-// where neither speaks of images. UserError E0726 where nobody says.
+// "features": [channels, height, width] of a family that reads images (it has a setting
+// `channels`), each as the model has it or else the data; else [features], of an image or a line.
+// UserError E0726 where nobody says.
 Column features_column(const models::ModelSpec& spec, const SettingValues& facts);
 
 }  // namespace aloft

@@ -37,6 +37,12 @@ steps = 4
 """
 
 
+# The same tables for dense layers, which read an image or a line alike.
+MLP = CLASSES.replace('family = "lenet"\nfilters = 8\nhidden = 16', 'family = "mlp"\nhidden = [24, 12]')
+MLP_NUMBERS = NUMBERS.replace('family = "lenet"\nfilters = 8\nhidden = 16',
+                              'family = "mlp"\nhidden = [16]\nactivation = "gelu"').replace("shape = [1, 4, 4]\n", "")
+
+
 def examples(count=96, seed=1):
     """[(16 pixels from 0 to 255, label)]: rows 0 and 1, 2, or 3 of 4 x 4 are bright."""
     draw = random.Random(seed)

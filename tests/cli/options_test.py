@@ -26,6 +26,7 @@ KEYS = {
         "--layers": ("model.layers", "1", "2"),
         "--heads": ("model.heads", "2", "4"),
         "--dim": ("model.dim", "16", "32"),
+        "--hidden": ("model.hidden", "32", "48"),
         "--vocab": ("model.vocab", "260", "300"),
         "--threads": ("train.threads", "2", "1"),
     },
@@ -39,7 +40,9 @@ OTHERS = {
               "--force": "with --resume", "--print-config": "shows the recipe",
               "--quiet": "what is said", "--choices": "a run whose measurements are taken"},
     "bench step": {"--device": "a place", "--model": "what is timed", "--steps": "timed steps, not train.steps",
-                   "--set": "names its key", "--json": "form", "--no-limit": "what is measured"},
+                   "--set": "names its key", "--json": "form", "--no-limit": "what is measured",
+                   **{f"--{key}": "of other families" for key in ("kv_heads", "filters", "channels", "height",
+                                                                  "width", "features", "classes")}},
     "explain precision": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
     "explain plan": {"--device": "a place", "--set": "names its key", "--json": "form"},
     "explain graph": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},
@@ -48,9 +51,9 @@ OTHERS = {
 }
 
 # Models by name: the options that mean something for them, and how the result shows it.
-SHOWN = {"--batch": "batch", "--seq": "seq", "--layers": "layers", "--heads": "heads", "--dim": "dim",
-         "--vocab": "vocab", "--threads": "threads", "--precision": "precision"}
-NAMED = {"lenet": {"--batch", "--threads", "--precision"},
+SHOWN = {"--batch": "batch", "--seq": "context", "--layers": "layers", "--heads": "heads", "--dim": "dim",
+         "--hidden": "hidden", "--vocab": "vocab", "--threads": "threads", "--precision": "precision"}
+NAMED = {"lenet": {"--batch", "--threads", "--precision", "--hidden"},
          "resnet18": {"--batch", "--threads", "--precision"},
          "llama": set(SHOWN)}
 
@@ -90,6 +93,7 @@ class Options(program.ProgramTest):
             return [line.split("#")[0].strip() for line in lines.splitlines()]
         if command == ("bench", "step"):
             one = self.timed(recipe, *options)
+            one |= one["settings"]
             return {key: one.get(key) for key in (*SHOWN.values(), "planned_peak_bytes")}
         return self.aloft(*command, recipe, *options).stdout
 
@@ -132,7 +136,7 @@ class Options(program.ProgramTest):
 
     def test_what_a_model_by_name_does_not_have_is_refused(self):
         small = {"--batch": 2, "--seq": 8, "--layers": 1, "--heads": 4, "--dim": 16, "--vocab": 32,
-                 "--threads": 1, "--precision": "O2:bf16"}
+                 "--hidden": 48, "--threads": 1, "--precision": "O2:bf16"}
         self.assertEqual(set(small), set(KEYS["bench step"]))
         for model, means in NAMED.items():
             for flag in set(small) - means:
@@ -143,6 +147,7 @@ class Options(program.ProgramTest):
             if model == "resnet18":
                 continue  # as lenet, and slow
             one = self.timed(model, *(word for flag in means for word in (flag, small[flag])))
+            one |= one["settings"]
             for flag in means:
                 self.assertEqual(one[SHOWN[flag]], small[flag], f"{model} {flag}")
         for key in ("data.text=text.txt", "train.epochs=2", "train.mode=eager"):
@@ -163,6 +168,21 @@ class Options(program.ProgramTest):
                           exit_code=2).stderr.decode()
         self.assertIn("E0724: --set precision, train.batch mean nothing here", said)
         self.aloft("data", "build", recipe, "--set", "data.validation=0.1")
+
+    def test_a_wrong_value_is_one_error_for_every_verb(self):
+        places = {("train",): ["tiny.toml"], ("bench", "step"): ["tiny.toml"], ("generate",): ["run", "--prompt", "a"],
+                  ("score",): ["run", "--tokens", "t", "--out", "o"], ("explain", "plan"): ["tiny.toml"],
+                  ("passes",): [], ("doctor",): [], ("devices",): []}
+        for option, value, code, verbs in (("--precision", "O9", "E0711", 4), ("--device", "nowhere", "E0332", 8),
+                                           ("--threads", "100000", "E0700", 4), ("--mode", "fast", "E0700", 2)):
+            said = {}
+            for command, place in places.items():
+                if option in self.flags(command):
+                    lines = self.aloft(*command, *place, option, value, exit_code=2).stderr.decode().splitlines()
+                    said[command] = [line for line in lines if "--help" not in line]
+            self.assertEqual(len(said), verbs, option)
+            self.assertIn(code, said[min(said)][0])
+            self.assertEqual(len(set(map(tuple, said.values()))), 1, said)
 
     def test_what_nothing_is_drawn_by_is_said(self):
         run = self.trained(self.write("drawn.toml"))

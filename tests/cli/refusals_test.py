@@ -120,7 +120,7 @@ class Refusals(ProgramTest):
         timed = json.loads(self.aloft("bench", "step", "--model", "sum.toml", "--steps", 2, "--json",
                                       "--no-limit").stdout)
         self.assertEqual(timed["accumulate"], 3)
-        self.assertEqual(timed["vocab"], 256)  # of the recipe's tokenizer
+        self.assertEqual(timed["settings"]["vocab"], 256)  # of the recipe's tokenizer
         tokens = timed["tokens_per_s"] * timed["step_ms"] / 1e3
         self.assertAlmostEqual(tokens, 3 * 2 * 8, delta=0.01)
         plan = json.loads(self.aloft("explain", "plan", "tiny.toml", "--json").stdout)

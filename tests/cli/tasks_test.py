@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from arrays import CLASSES, NUMBERS, write_idx, write_tables
+from arrays import CLASSES, MLP, MLP_NUMBERS, NUMBERS, write_idx, write_tables
 from program import ProgramTest, main
 
 IDX = CLASSES.replace('csv = "classes.csv"\nshape = [1, 4, 4]',
@@ -15,7 +15,8 @@ class Tasks(ProgramTest):
         super().setUpClass()
         write_tables(cls.folder)
         write_idx(cls.folder)
-        for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS), ("idx", IDX)):
+        for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS), ("idx", IDX), ("mlp", MLP),
+                             ("mlp-numbers", MLP_NUMBERS)):
             (cls.folder / f"{name}.toml").write_text(recipe)
 
     def evaluations(self, run):
@@ -52,15 +53,38 @@ class Tasks(ProgramTest):
         self.assertAlmostEqual(last["val_rmse"] ** 2, last["val_loss"], places=9)
         self.assertLess(last["val_rmse"], 0.2)
 
+    def test_dense_layers_learn_both(self):
+        """Classes of a line or of an image, and numbers: the sizes are the data's."""
+        for options in ([], ["--set", "data.shape=[]"]):
+            out = f"mlp-{len(options)}"
+            self.aloft("train", "mlp.toml", "--out", out, "--steps", 120, *options)
+            self.assertGreater(self.evaluations(out)[-1]["val_accuracy"], 0.9)
+            model = json.loads((self.folder / out / "run.json").read_text())["model"]
+            self.assertEqual(model, {"family": "mlp", "hidden": [24, 12], "activation": "relu", "features": 16,
+                                     "classes": 3})
+        self.assertEqual(self.model("mlp-0"), self.model("mlp-2"))
+        self.aloft("train", "mlp-numbers.toml", "--out", "mlp-numbers", "--steps", 200)
+        self.assertLess(self.evaluations("mlp-numbers")[-1]["val_rmse"], 0.2)
+        self.aloft("train", "mlp.toml", "--set", "model.hidden=[]", "--out", "one-layer", "--steps", 2)
+        timed = self.parsed("bench", "step", "mlp", "--hidden", "[32,8]", "--features", 9, "--json", "--no-limit",
+                            "--steps", 1)[0]
+        self.assertEqual(timed["settings"], {"hidden": [32, 8], "activation": "relu", "features": 9, "classes": 10})
+        self.refused("mlp.toml", "--set", "model.activation=tanhh", says=["model.activation", "relu"])
+        self.refused("mlp.toml", "--set", "model.hidden=[8,0]", says=["model.hidden"])
+        self.refused("mlp.toml", "--set", "model.features=17", says=["E0716", "exactly 16"])
+        self.refused("mlp-numbers.toml", "--set", "model.classes=3", says=["E0716", "exactly 2"])
+        self.refused("tiny.toml", "--set", "model.family=mlp", says=["E0726", "model.features"])
+
     def test_going_on_is_never_having_stopped(self):
-        for mode in ("graph", "eager"):
-            at_once, later = f"once-{mode}", f"later-{mode}"
-            self.aloft("train", "classes.toml", "--out", at_once, "--mode", mode, "--steps", 7)
-            self.aloft("train", "classes.toml", "--out", later, "--mode", mode, "--steps", 3)
-            self.aloft("train", "classes.toml", "--out", later, "--mode", mode, "--steps", 7, "--resume")
-            self.assertEqual(self.model(at_once), self.model(later), mode)
-            self.assertEqual(self.evaluations(at_once)[-1], self.evaluations(later)[-1])
-        self.assertEqual(self.model("once-graph"), self.model("once-eager"))
+        for name in ("classes", "mlp"):
+            for mode in ("graph", "eager"):
+                at_once, later = f"once-{name}-{mode}", f"later-{name}-{mode}"
+                self.aloft("train", f"{name}.toml", "--out", at_once, "--mode", mode, "--steps", 7)
+                self.aloft("train", f"{name}.toml", "--out", later, "--mode", mode, "--steps", 3)
+                self.aloft("train", f"{name}.toml", "--out", later, "--mode", mode, "--steps", 7, "--resume")
+                self.assertEqual(self.model(at_once), self.model(later), mode)
+                self.assertEqual(self.evaluations(at_once)[-1], self.evaluations(later)[-1])
+            self.assertEqual(self.model(f"once-{name}-graph"), self.model(f"once-{name}-eager"))
 
     def test_other_data_is_noticed(self):
         self.aloft("train", "classes.toml", "--out", "changed", "--steps", 2)

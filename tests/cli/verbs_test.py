@@ -310,7 +310,7 @@ class Verbs(ProgramTest):
     def test_a_llama_of_few_heads_is_timed(self):
         timed = self.parsed("bench", "step", "--model", "llama", "--heads", 2, "--layers", 1, "--dim", 64,
                             "--vocab", 64, "--steps", 2, "--no-limit", "--json")
-        self.assertEqual(timed["heads"], 2)
+        self.assertEqual(timed["settings"]["heads"], 2)
 
     def test_explains_models_by_name(self):
         text = self.aloft("explain", "kernels", "lenet", "--precision", "O2:bf16").stdout

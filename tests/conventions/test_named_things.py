@@ -55,10 +55,15 @@ class Known:
         cli = "\n".join(project.code(p) for p in project.files("src/cli"))
         self.flags = set(re.findall(r'"(--[a-z][\w-]*)', cli)) | {"--help", "--version"}
         self.verbs = set(re.findall(r'\{"(\w+)", "', project.code(project.ROOT / "src/cli/verbs.cpp")))
-        fields = project.code(project.ROOT / "src/recipe/recipe_fields.cpp")
+        fields = "".join(project.code(project.ROOT / "src/recipe" / name)
+                         for name in ("recipe_fields.cpp", "tokenizer_keys.cpp"))
         self.keys = set(re.findall(rf'"((?:{SECTIONS})\.[\w.]+)"', fields))
         for record in project.files("src/models", {".h"}):
             self.keys |= {f"model.{key}" for key in re.findall(r'\bsetting\("(\w+)"', project.code(record))}
+        self.flags |= {f"--{key.removeprefix('model.')}" for key in self.keys if key.startswith("model.")}
+        for kind in (project.ROOT / "src/data/tokenizers").glob("*_tokenizer.cpp"):
+            settings = re.search(r"kind\.settings = (.*?);", project.code(kind))
+            self.keys |= {f"data.tokenizer.{key}" for key in re.findall(r'\{"(\w+)",', settings.group(1) if settings else "")}
         precision = project.code(project.ROOT / "src/precision/recipe_json.cpp")
         lists = re.findall(r"kKeys = \{(.*?)\}|kScaleKeys = \{(.*?)\}", precision, re.S)
         self.keys |= {f"precision.{key}" for key in re.findall(r'"(\w+)"', lists[0][0])}

@@ -146,7 +146,7 @@ TEST(BpeTokenizer, LearnsRealCodeInSeconds) {
   const auto start = std::chrono::steady_clock::now();
   const Corpus corpus = open_corpus(entries);
   const CorpusSplit split = split_corpus(corpus, 0.05, 0);
-  const auto tokenizer = make_tokenizer({.kind = "bpe", .vocab = 4096}, corpus, split);
+  const auto tokenizer = make_tokenizer({.kind = "bpe"}, corpus, split);
   EXPECT_EQ(tokenizer->vocab_size(), 4096);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   EXPECT_LT(time.count(),

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "base/error.h"
+#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "temporary_folder.h"
 
@@ -37,7 +38,7 @@ class PackTest : public testing::Test {
 
 TEST_F(PackTest, EveryKindKeepsTheText) {
   for (const char* kind : {"byte", "char", "bpe"}) {
-    spec.tokenizer = {.kind = kind, .vocab = 300};
+    spec.tokenizer = {.kind = kind, .settings = {{"vocab", std::int64_t{300}}}};
     const Dataset dataset = open_dataset(spec);
     ASSERT_TRUE(dataset.validation);
     EXPECT_EQ(dataset.tokenizer->kind(), kind);
@@ -163,7 +164,7 @@ TEST_F(PackTest, SpecsThatCannotBe) {
   EXPECT_EQ(code(), "E0505");
   spec.tokenizer = {.kind = "gpt2"};
   EXPECT_EQ(code(), "E0505");
-  spec.tokenizer = {.kind = "bpe", .vocab = 100};
+  spec.tokenizer = {.kind = "bpe", .settings = {{"vocab", std::int64_t{100}}}};
   EXPECT_EQ(code(), "E0506");
   make_byte_tokenizer()->save(folder / "tokenizer");
   spec.tokenizer = {.kind = "char", .path = (folder / "tokenizer").string()};

@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/error.h"
+#include "data/build.h"
 #include "data/round_trip.h"
+#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/tokenizer_kind.h"
 #include "data_file.h"
 #include "temporary_folder.h"
 
@@ -126,6 +131,60 @@ TEST(LoadTokenizer, AnotherOneThanWasSavedIsRefused) {
   text.replace(text.find("97"), 2, "96");
   TemporaryFolder::put(file, text);
   EXPECT_THROW(load_tokenizer(folder.path()), DataError);
+}
+
+// A text for every kind that is made of one.
+struct SmallCorpus {
+  SmallCorpus() {
+    for (const char* word : {"one two three\n", "two three four\n", "caf\xC3\xA9\n"})
+      for (int i = 0; i < 50; ++i) text += word;
+    TemporaryFolder::put(folder / "text.txt", text);
+    const std::vector<std::string> entries = {(folder / "text.txt").string()};
+    corpus = open_corpus(entries);
+    split = split_corpus(corpus, 0.1, 0);
+  }
+  TemporaryFolder folder;
+  std::string text;
+  Corpus corpus;
+  CorpusSplit split;
+};
+
+TEST(TokenizerKinds, AreMadeSavedAndReadBack) {
+  const SmallCorpus c;
+  for (const TokenizerKind& kind : tokenizer_kinds()) {
+    SCOPED_TRACE(kind.name);
+    ASSERT_TRUE(kind.read);
+    EXPECT_FALSE(kind.meaning.empty());
+    EXPECT_EQ(find_tokenizer_kind(kind.name), &kind);
+    if (!kind.make) {
+      EXPECT_TRUE(kind.published) << "neither made nor published: there is no way to one";
+      continue;
+    }
+    const SettingValues settings = kind.settings_of({});
+    EXPECT_FALSE(kind.misfit && kind.misfit(settings));
+    const auto made = kind.make(settings, c.corpus, c.split);
+    EXPECT_EQ(made->kind(), kind.name);
+    EXPECT_EQ(made->decode(made->encode(c.text)), c.text);
+    if (kind.ids) EXPECT_LE(made->vocab_size(), kind.ids(settings).value());
+    const Path saved = c.folder / std::string(kind.name);
+    EXPECT_FALSE(is_tokenizer(saved));
+    made->save(saved);
+    EXPECT_TRUE(is_tokenizer(saved));
+    EXPECT_EQ(load_tokenizer(saved)->fingerprint(), made->fingerprint());
+    EXPECT_EQ(load_tokenizer(saved)->kind(), kind.name);
+  }
+}
+
+TEST(TokenizerKinds, MeanTheSameByTheSameKey) {
+  std::map<std::string_view, const Setting*> known;
+  for (const TokenizerKind& kind : tokenizer_kinds())
+    for (const Setting& s : kind.settings) {
+      const auto [it, is_new] = known.emplace(s.key, &s);
+      if (is_new) continue;
+      EXPECT_EQ(it->second->fallback, s.fallback) << s.key;
+      EXPECT_EQ(it->second->limits.range(), s.limits.range()) << s.key;
+    }
+  EXPECT_EQ(tokenizer_settings().size(), known.size());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/pack.h"
-#include "data/tokenizer.h"
+#include "data/tokenizers/byte_tokenizer.h"
 #include "run/validation_loss.h"
 #include "run/validation_loss_json.h"
 #include "sources/tokens.h"

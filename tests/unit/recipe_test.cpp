@@ -344,7 +344,7 @@ TEST(Recipe, OverridesAreTomlOrBareText) {
       parse_recipe(kRecipe, "r.toml",
                    {{"data.tokenizer", "{kind = \"bpe\", vocab = 512}"}, {"train", "{seed = 9}"}});
   EXPECT_EQ(table.data.tokenizer.kind, "bpe");
-  EXPECT_EQ(table.data.tokenizer.vocab, 512);
+  EXPECT_EQ(table.data.tokenizer.settings.at("vocab"), SettingValue(std::int64_t{512}));
   EXPECT_EQ(table.train.seed, 9);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,16 +30,28 @@ class OwnBlock : public Block {
   AddressSpace& addresses_;
 };
 
-// Memory of the host within its reach.
+// Memory of the host within its reach, which the device knows it by.
 class HostBlock : public Block {
  public:
-  HostBlock(Device& device, Buffer real)
-      : Block(device, Space::Host, real.address(), real.bytes()), real_(std::move(real)) {}
-  const Buffer& real() const { return real_; }
+  HostBlock(SimDevice& device, const Buffer& real)
+      : Block(device, Space::Host, real.address(), real.bytes()), device_(device) {
+    device_.add_host_block(*this, real);
+  }
+  ~HostBlock() override { device_.remove_host_block(*this); }
 
  private:
-  Buffer real_;
+  SimDevice& device_;
 };
+
+// The SimDevices that are alive, by their addresses as devices.
+struct Alive {
+  std::mutex mutex;
+  std::map<const Device*, const SimDevice*> devices;
+};
+Alive& alive() {
+  static auto& all = *new Alive;  // devices may end with the process
+  return all;
+}
 
 // The SimDevice's Backend outlives it: its kernels may be held for longer. All are kept, as whoever
 // looks for leaks sees.
@@ -112,9 +125,27 @@ SimDevice::SimDevice(std::string name, SimOptions options, Device& underneath)
   for (int i = 0; i < features().streams; ++i)
     streams_.push_back(std::make_unique<SimStream>(
         *this, i, options_.delays == 0 ? 0 : (options_.delays << 32) + 1 + (i << 30)));
+  const std::lock_guard lock(alive().mutex);
+  alive().devices.emplace(this, this);
 }
 
-SimDevice::~SimDevice() = default;
+SimDevice::~SimDevice() {
+  const std::lock_guard lock(alive().mutex);
+  alive().devices.erase(this);
+}
+
+void SimDevice::add_host_block(const Block& block, const Buffer& real) {
+  const std::lock_guard lock(mutex_);
+  host_blocks_.emplace(&block, real);
+}
+
+void SimDevice::remove_host_block(const Block& block) {
+  Buffer last;  // its memory goes back outside of the lock
+  const std::lock_guard lock(mutex_);
+  const auto it = host_blocks_.find(&block);
+  last = std::move(it->second);
+  host_blocks_.erase(it);
+}
 
 void SimDevice::refuse_block(std::size_t bytes) const {
   throw EnvironmentError("E0401", "not enough memory on " + name_)
@@ -132,7 +163,7 @@ void SimDevice::ask_for_room(std::size_t bytes, Space space) const {
 }
 
 Buffer SimDevice::block(Buffer real, Space space) {
-  if (space == Space::Host) return Buffer(std::make_shared<HostBlock>(*this, std::move(real)));
+  if (space == Space::Host) return Buffer(std::make_shared<HostBlock>(*this, real));
   const std::size_t bytes = real.bytes();
   void* address = nullptr;
   if (!addresses_.add(real, &address)) refuse_block(bytes);
@@ -184,10 +215,14 @@ void SimDevice::synchronize() {
 
 Buffer SimDevice::real(const Buffer& buffer) const {
   ensure(&buffer.device() == this, "a buffer of this device");
-  if (const auto* host = dynamic_cast<const HostBlock*>(buffer.block().get()))
-    return host->real().part(static_cast<std::size_t>(static_cast<std::byte*>(buffer.address()) -
-                                                      static_cast<std::byte*>(host->address())),
-                             buffer.bytes());
+  const Block& block = *buffer.block();
+  const auto begin = static_cast<std::size_t>(static_cast<std::byte*>(buffer.address()) -
+                                              static_cast<std::byte*>(block.address()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto host = host_blocks_.find(&block); host != host_blocks_.end())
+      return host->second.part(begin, buffer.bytes());
+  }
   return real(buffer.address(), buffer.bytes());
 }
 
@@ -242,8 +277,14 @@ std::vector<Span> SimDevice::take_timeline() {
 }
 
 Buffer real_of(const Buffer& buffer) {
-  if (const auto* sim = dynamic_cast<const SimDevice*>(&buffer.device())) return sim->real(buffer);
-  return buffer;
+  const SimDevice* sim = nullptr;
+  {
+    Alive& all = alive();
+    const std::lock_guard lock(all.mutex);
+    if (const auto it = all.devices.find(&buffer.device()); it != all.devices.end())
+      sim = it->second;
+  }
+  return sim ? sim->real(buffer) : buffer;
 }
 
 }  // namespace aloft::sim

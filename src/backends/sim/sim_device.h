@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -47,6 +48,9 @@ class SimDevice : public Device {
   // is free.
   Buffer real(const Buffer& buffer) const;
   Buffer real(const void* address, std::size_t bytes) const;
+  // A block of the host's space, with the real memory behind it, until it is freed.
+  void add_host_block(const Block& block, const Buffer& real);
+  void remove_host_block(const Block& block);
 
   // Virtual seconds: of a copy of so many bytes, within its own memory or from or to the host's; up
   // to when the host has waited.
@@ -72,6 +76,7 @@ class SimDevice : public Device {
   Device& underneath_;
   AddressSpace addresses_;
   mutable std::mutex mutex_;
+  std::map<const Block*, Buffer> host_blocks_;
   double host_time_ = 0;
   std::vector<std::exception_ptr> told_;
   std::vector<Span> timeline_;

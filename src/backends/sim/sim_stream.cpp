@@ -93,13 +93,13 @@ void SimStream::run(Task& task) {
     return device_.is_told(failure, task.tellings);
   };
   if (failure_ && is_told(failure_)) failure_ = nullptr;
-  if (const auto* other = dynamic_cast<const SimEvent*>(task.waits_for.state().get())) {
+  if (const auto& other = task.waits_for.state()) {
     try {
       other->wait();
     } catch (...) {
       if (!failure_ && !is_told(std::current_exception())) failure_ = std::current_exception();
     }
-    begin = std::max(begin, other->time());
+    if (other->is_virtual()) begin = std::max(begin, other->time());
   }
   clock_ = begin + task.seconds;
   if (task.work && !failure_) {
@@ -132,7 +132,8 @@ Event SimStream::record(bool takes_failure) {
 }
 
 void SimStream::wait(const Event& event) {
-  if (event.has_happened() && !dynamic_cast<const SimEvent*>(event.state().get())) return;
+  const bool has_time = event.state() && event.state()->is_virtual();
+  if (event.has_happened() && !has_time) return;
   Task task;
   task.waits_for = event;
   push(std::move(task));

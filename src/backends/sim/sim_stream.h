@@ -27,6 +27,7 @@ class SimEvent : public Event::State {
   void wait() const override;
   void happen(double time, std::exception_ptr failure);
   double time() const override;
+  bool is_virtual() const override { return true; }
 
  private:
   mutable std::mutex mutex_;

@@ -8,11 +8,13 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/tokenizers/bpe_escape.h"
+#include "data/tokenizers/tokenizer_kind.h"
 #include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {
 
+constexpr const char* kModelFile = "tokenizer.model";
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 // Lines beyond this are encoded in parts: SentencePiece's memory grows with what it is given.
 constexpr std::size_t kLongestRun = 1 << 14;
@@ -72,10 +74,10 @@ class BpeTokenizer final : public Tokenizer {
   void save(const Path& folder) const override {
     nlohmann::ordered_json json{{"format", "aloft-tokenizer"}, {"version", 1}, {"kind", "bpe"}};
     json["escaped"] = escaped_;
-    json["model"] = "tokenizer.model";
+    json["model"] = kModelFile;
     json["fingerprint"] = hex16(fingerprint());
     make_folder(folder);
-    write_file_atomic(folder / "tokenizer.model", model_);
+    write_file_atomic(folder / kModelFile, model_);
     write_file_atomic(folder / kTokenizerFile, json.dump(2) + "\n");
   }
 
@@ -158,6 +160,36 @@ class BpeTokenizer final : public Tokenizer {
   std::array<std::int32_t, 256> byte_ids_;
 };
 
+std::int32_t vocab_of(const SettingValues& settings) {
+  return static_cast<std::int32_t>(std::get<std::int64_t>(settings.find("vocab")->second));
+}
+
+// Learns from a sample of the training part alone.
+std::unique_ptr<Tokenizer> make(const SettingValues& settings, const Corpus& corpus,
+                                const CorpusSplit& split) {
+  const std::int32_t vocab = vocab_of(settings);
+  BpeSample sample(bytes_of(split.train), BpeSample::sensible_limit(vocab));
+  for (const TextPart& part : split.train)
+    read_part(corpus, part, cut_at_line_end, [&](std::string_view text) { sample.add(text); });
+  return train_bpe(sample, vocab);
+}
+
+std::optional<WrongSetting> misfit(const SettingValues& settings) {
+  if (vocab_of(settings) >= kSmallestBpeVocab) return std::nullopt;
+  return WrongSetting{"vocab", std::to_string(vocab_of(settings)) + "; need " +
+                                   std::to_string(kSmallestBpeVocab) +
+                                   " or more, the 256 bytes and <unk>"};
+}
+
+// The model lies beside; its name is fixed, so that a file cannot point elsewhere.
+std::unique_ptr<Tokenizer> read(const Path& folder, const nlohmann::json& json) {
+  const auto escaped = json.find("escaped");
+  if (escaped == json.end() || !escaped->is_boolean())
+    refuse_tokenizer(folder / kTokenizerFile, "fields missing", "a flag escaped");
+  const Path model = folder / kModelFile;
+  return load_bpe(read_file(model, kMostTokenizerBytes), escaped->get<bool>(), model.string());
+}
+
 }  // namespace
 
 std::size_t cut_at_line_end(std::string_view text) {
@@ -167,6 +199,26 @@ std::size_t cut_at_line_end(std::string_view text) {
 
 std::unique_ptr<Tokenizer> load_bpe(std::string model, bool escaped, const std::string& name) {
   return std::make_unique<BpeTokenizer>(std::move(model), escaped, name);
+}
+
+TokenizerKind bpe_tokenizer() {
+  TokenizerKind kind;
+  kind.name = "bpe";
+  kind.meaning = "byte pairs, merged by SentencePiece";
+  kind.settings = {{"vocab", std::int64_t{4096}, {1, 1 << 24}, "pieces"}};
+  kind.make = make;
+  kind.misfit = misfit;
+  kind.ids = [](const SettingValues& settings) -> std::optional<std::int64_t> {
+    return vocab_of(settings);
+  };
+  kind.read = read;
+  kind.published = PublishedTokenizer{
+      "a SentencePiece .model file",
+      [](const Path& path) { return path.extension() == ".model" && is_file(path); },
+      [](const Path& path) {
+        return load_bpe(read_file(path, kMostTokenizerBytes), false, path.string());
+      }};
+  return kind;
 }
 
 }  // namespace aloft

@@ -8,12 +8,15 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text.h"
+#include "data/tokenizers/tokenizer_kind.h"
 #include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {
 
 constexpr char32_t kLastCodePoint = 0x10FFFF;
+constexpr const char* kByteFallback = "byte_fallback";
 
 class CharTokenizer final : public Tokenizer {
  public:
@@ -59,7 +62,7 @@ class CharTokenizer final : public Tokenizer {
 
   void save(const Path& folder) const override {
     nlohmann::ordered_json json{{"format", "aloft-tokenizer"}, {"version", 1}, {"kind", "char"}};
-    json["byte_fallback"] = byte_fallback_;
+    json[kByteFallback] = byte_fallback_;
     json["fingerprint"] = hex16(fingerprint());
     json["code_points"] = std::vector<std::uint32_t>(alphabet_.begin(), alphabet_.end());
     make_folder(folder);
@@ -87,6 +90,33 @@ class CharTokenizer final : public Tokenizer {
   std::vector<std::string> pieces_;
   std::int32_t first_byte_ = 0;
 };
+
+std::unique_ptr<Tokenizer> make(const SettingValues& settings, const Corpus& corpus,
+                                const CorpusSplit& split) {
+  CharAlphabet alphabet;
+  for (const auto* parts : {&split.train, &split.validation})  // both are to be encoded
+    for (const TextPart& part : *parts)
+      read_part(corpus, part, utf8::safe_cut, [&](std::string_view text) { alphabet.add(text); });
+  return alphabet.build(std::get<bool>(settings.find("byte_fallback")->second)
+                            ? ByteFallback::Always
+                            : ByteFallback::WhereNeeded);
+}
+
+std::unique_ptr<Tokenizer> read(const Path& folder, const nlohmann::json& json) {
+  const Path path = folder / kTokenizerFile;
+  const auto points = json.find("code_points");
+  const auto fallback = json.find(kByteFallback);
+  if (points == json.end() || !points->is_array() || fallback == json.end() ||
+      !fallback->is_boolean())
+    refuse_tokenizer(path, "fields missing", "an array code_points and a flag byte_fallback");
+  std::vector<char32_t> alphabet;
+  for (const nlohmann::json& point : *points) {
+    if (!point.is_number_unsigned() || point.get<std::uint64_t>() > kLastCodePoint)
+      refuse_tokenizer(path, "the code point " + in_quotes(point.dump()), "numbers up to 0x10FFFF");
+    alphabet.push_back(static_cast<char32_t>(point.get<std::uint64_t>()));
+  }
+  return make_char_tokenizer(std::move(alphabet), fallback->get<bool>());
+}
 
 }  // namespace
 
@@ -122,6 +152,16 @@ std::unique_ptr<Tokenizer> make_char_tokenizer(std::vector<char32_t> alphabet, b
     throw DataError("E0503", "the alphabet of a char tokenizer is damaged")
         .need("at least one code point, ascending, at most 0x10FFFF");
   return std::make_unique<CharTokenizer>(std::move(alphabet), byte_fallback);
+}
+
+TokenizerKind char_tokenizer() {
+  TokenizerKind kind;
+  kind.name = "char";
+  kind.meaning = "the distinct characters of the text";
+  kind.settings = {{"byte_fallback", false, {}, "accept every input, for 256 more ids"}};
+  kind.make = make;
+  kind.read = read;
+  return kind;
 }
 
 }  // namespace aloft

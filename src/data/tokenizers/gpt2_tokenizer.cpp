@@ -10,11 +10,13 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "data/tokenizers/gpt2_words.h"
+#include "data/tokenizers/tokenizer_kind.h"
 #include "data/tokenizers/utf8.h"
 
 namespace aloft {
 namespace {
 
+constexpr const char *kVocabFile = "vocab.json", *kMergesFile = "merges.txt";
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 DataError damaged(const std::string& name, const std::string& saw, const std::string& need) {
@@ -123,8 +125,8 @@ class Gpt2Tokenizer final : public Tokenizer {
                                       {"kind", "gpt2"},
                                       {"fingerprint", hex16(fingerprint())}};
     make_folder(folder);
-    write_file_atomic(folder / "vocab.json", vocab.dump() + "\n");
-    write_file_atomic(folder / "merges.txt", "#version: 0.2\n" + merges_txt_);
+    write_file_atomic(folder / kVocabFile, vocab.dump() + "\n");
+    write_file_atomic(folder / kMergesFile, "#version: 0.2\n" + merges_txt_);
     write_file_atomic(folder / kTokenizerFile, json.dump(2) + "\n");
   }
 
@@ -222,12 +224,31 @@ class Gpt2Tokenizer final : public Tokenizer {
   std::array<std::int32_t, 256> byte_ids_{};
 };
 
+std::unique_ptr<Tokenizer> load(const Path& folder) {
+  return make_gpt2_tokenizer(read_file(folder / kVocabFile, kMostTokenizerBytes),
+                             read_file(folder / kMergesFile, kMostTokenizerBytes), folder.string());
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> make_gpt2_tokenizer(std::string_view vocab_json,
                                                std::string_view merges_txt,
                                                const std::string& name) {
   return std::make_unique<Gpt2Tokenizer>(vocab_json, merges_txt, name);
+}
+
+TokenizerKind gpt2_tokenizer() {
+  TokenizerKind kind;
+  kind.name = "gpt2";
+  kind.meaning = "byte-level BPE, as OpenAI and Hugging Face publish it";
+  kind.read = [](const Path& folder, const nlohmann::json&) { return load(folder); };
+  kind.published =
+      PublishedTokenizer{"a folder with vocab.json and merges.txt",
+                         [](const Path& path) {
+                           return path_exists(path / kVocabFile) && path_exists(path / kMergesFile);
+                         },
+                         load};
+  return kind;
 }
 
 }  // namespace aloft

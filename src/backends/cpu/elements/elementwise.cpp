@@ -32,6 +32,7 @@ class Elementwise : public Prepared, public TileOp {
     });
   }
 
+  const LoopPart* loop_part() const override { return this; }
   ElementwiseCode tile_code() const override { return code_; }
 
  private:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/elements/operands.h"
+#include "backends/cpu/rows/loop_part.h"
 #include "base/error.h"
 #include "runtime/kernel.h"
 #include "scalar/float_formats.h"
@@ -67,9 +68,9 @@ constexpr bool fits_f32(DType t) {
 }
 
 // A prepared kernel that is nothing but a function of elements: what fused loops are made of.
-class TileOp {
+class TileOp : public CpuLoopPart {
  public:
-  virtual ~TileOp() = default;
+  const TileOp* tile_op() const override { return this; }
   virtual ElementwiseCode tile_code() const = 0;
 };
 

@@ -99,7 +99,8 @@ std::optional<Refusal> TileProgram::add_sum(const CallSpec& call, const StepProg
   const CallSpec part{s.op, s.attrs, {{dtypes_[s.in[0]], shape_}}, {type}, call.threads};
   const Choice choice = choose_kernel(cpu_backend(), part);
   const auto prepared = choice.kernel != nullptr ? choice.kernel->prepare(part) : nullptr;
-  const auto* reduction = dynamic_cast<const ColumnReduction*>(prepared.get());
+  const CpuLoopPart* loop_part = loop_part_of(prepared.get());
+  const auto* reduction = loop_part != nullptr ? loop_part->column_reduction() : nullptr;
   const auto fold = reduction != nullptr ? reduction->column_fold() : std::nullopt;
   if (!fold || type.dtype != s.dtype || !type.shape.is_constant() ||
       type.shape.max_numel() != fold->columns)
@@ -128,7 +129,8 @@ std::optional<Refusal> TileProgram::add_step(const CallSpec& call, const StepPro
   const Choice choice = choose_kernel(cpu_backend(), part);
   const auto prepared =
       choice.kernel != nullptr && !choice.kernel->is_view ? choice.kernel->prepare(part) : nullptr;
-  const auto* tile_op = dynamic_cast<const TileOp*>(prepared.get());
+  const CpuLoopPart* loop_part = loop_part_of(prepared.get());
+  const auto* tile_op = loop_part != nullptr ? loop_part->tile_op() : nullptr;
   if (tile_op == nullptr) return Refusal{"'" + s.op.str() + "' has no kernel that works on tiles"};
   Step made;
   made.code = tile_op->tile_code();

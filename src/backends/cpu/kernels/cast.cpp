@@ -29,6 +29,7 @@ class Cast : public Prepared, public TileOp {
     });
   }
 
+  const LoopPart* loop_part() const override { return this; }
   ElementwiseCode tile_code() const override { return copy_code(); }
 
  private:

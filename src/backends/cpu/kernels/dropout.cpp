@@ -74,6 +74,7 @@ class Dropout : public Prepared, public TileOp {
         dtype_(call.out[0].dtype),
         numel_(extent_of(call.out[0].shape.numel(), call)) {}
 
+  const LoopPart* loop_part() const override { return this; }
   ElementwiseCode tile_code() const override { return code_; }
 
   void run(const RunArgs& args) const override {

@@ -24,6 +24,7 @@ class Copy : public Prepared, public TileOp {
     });
   }
 
+  const LoopPart* loop_part() const override { return this; }
   ElementwiseCode tile_code() const override { return copy_code(); }
 
  private:

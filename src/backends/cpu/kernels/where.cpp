@@ -71,6 +71,7 @@ class Where : public Prepared, public TileOp {
     });
   }
 
+  const LoopPart* loop_part() const override { return this; }
   ElementwiseCode tile_code() const override { return {choose_tile<float>, choose_tile<double>}; }
 
  private:

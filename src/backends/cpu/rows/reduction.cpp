@@ -69,6 +69,7 @@ class Reduction : public Prepared, public ColumnReduction {
     kept_varies_ = !call.in[0].shape.is_constant() && !axes_.is_marked(0);
   }
 
+  const LoopPart* loop_part() const override { return this; }
   std::optional<ColumnFold> column_fold() const override {
     const bool leading = !inner_is_reduced_ && axes_.count() <= 2;
     if (!leading || !in_f32_ || code_.before_f32 != nullptr || code_.start != 0)

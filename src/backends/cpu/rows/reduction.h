@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/kernel.h"
+#include "backends/cpu/rows/loop_part.h"
 
 namespace aloft::cpu {
 
@@ -38,9 +38,9 @@ struct ColumnFold {
   std::int64_t columns, most_pieces;
   std::int64_t pieces(std::int64_t rows) const;
 };
-class ColumnReduction {
+class ColumnReduction : public CpuLoopPart {
  public:
-  virtual ~ColumnReduction() = default;
+  const ColumnReduction* column_reduction() const override { return this; }
   // Nullopt where it is another reduction, or works in double.
   virtual std::optional<ColumnFold> column_fold() const = 0;
 };

@@ -1,0 +1,14 @@
+// What the value of an option may be.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+namespace aloft::cli {
+
+// Checks that an option is a whole number, `least` or more.
+CLI::Validator at_least(std::int64_t least);
+// Checks that an option is a number from `least` to `most`; NaN is none.
+CLI::Validator number_between(double least, double most);
+
+}  // namespace aloft::cli

@@ -1,0 +1,93 @@
+#include "cli/shared_options.h"
+
+#include "backends/catalog.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "frontend/eager.h"
+
+namespace aloft::cli {
+namespace {
+
+std::optional<std::string> device_given;  // of this command line
+
+CLI::Validator thread_count() {
+  return {[](std::string& text) -> std::string {
+            const auto value = parse_int(text);
+            if (value && *value >= 0 && *value <= kMostThreads) return "";
+            return "need a whole number, 0 or more and at most " + std::to_string(kMostThreads) +
+                   ", got " + text;
+          },
+          ""};
+}
+
+}  // namespace
+
+void add_set(CLI::App& app, RecipeWords& words) {
+  app.add_option("--set", words.set, "KEY=VALUE: overrides a key of the recipe; repeatable");
+}
+
+void add_recipe(CLI::App& app, RecipeWords& words, const std::string& what) {
+  app.add_option("recipe", words.path, what)->required();
+  add_set(app, words);
+}
+
+std::vector<Override> overrides_of(const RecipeWords& words) {
+  std::vector<Override> overrides;
+  for (const std::string& text : words.set) overrides.push_back(parse_override(text));
+  return overrides;
+}
+
+void add_saved_model(CLI::App& app, SavedModelWords& words) {
+  app.add_option("model", words.path, "run directory, checkpoint, or Hugging Face folder")
+      ->required();
+  app.add_option("--checkpoint", words.checkpoint,
+                 "of a run: newest, best (in validation) or a step (default: newest)");
+}
+
+void add_precision(CLI::App& app, std::string& precision) {
+  app.add_option_function<std::string>(
+      "--precision",
+      [&precision](const std::string& text) {
+        parse_precision(text);
+        precision = text;
+      },
+      "O0, O1, O2:bf16, O2:fp16 ... (default: the recipe's, or O0)");
+}
+
+PrecisionRecipe precision_of(const std::string& precision) {
+  return precision.empty() ? PrecisionRecipe{} : parse_precision(precision);
+}
+
+void add_mode(CLI::App& app, std::string& mode) {
+  app.add_option("--mode", mode, "graph or eager (default: the recipe's, or graph)")
+      ->check(CLI::IsMember({"graph", "eager"}));
+}
+
+void add_threads(CLI::App& app, std::optional<std::int64_t>& threads) {
+  app.add_option("--threads", threads, "0: all (default: the recipe's, or all)")
+      ->check(thread_count());
+}
+
+void add_json(CLI::App& app, bool& as_json, const std::string& what) {
+  app.add_flag("--json", as_json, "print JSON: " + what);
+}
+
+void add_device(CLI::App& app, const std::string& help) {
+  app.add_option_function<std::string>(
+      "--device",
+      [](const std::string& name) {
+        Device& device = open_device(name);
+        use_device(device);
+        device_given = device.name();
+      },
+      help.empty() ? "a device of `aloft devices` (default: recipe, ALOFT_DEVICE, cpu)" : help);
+}
+
+std::optional<std::string> given_device() { return device_given; }
+
+void use_device_of(const Recipe& recipe) {
+  if (device_given) return;
+  if (Device* device = device_of(recipe)) use_device(*device);
+}
+
+}  // namespace aloft::cli

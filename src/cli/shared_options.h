@@ -1,0 +1,57 @@
+// Options that several verbs have, each with its one help text and its one check: a verb asks for
+// those that it takes, and never declares one of them itself.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "precision/recipe.h"
+#include "recipe/recipe.h"
+
+namespace aloft::cli {
+
+// RECIPE, and what --set says of its keys.
+struct RecipeWords {
+  std::string path;
+  std::vector<std::string> set;  // KEY=VALUE
+};
+// RECIPE and --set. `what`: what may be named.
+void add_recipe(CLI::App& app, RecipeWords& words,
+                const std::string& what = "recipe file (*.toml)");
+// --set alone.
+void add_set(CLI::App& app, RecipeWords& words);
+// --set, read: UserError E0713.
+std::vector<Override> overrides_of(const RecipeWords& words);
+
+// MODEL and --checkpoint: a model that was saved.
+struct SavedModelWords {
+  std::string path, checkpoint;
+};
+void add_saved_model(CLI::App& app, SavedModelWords& words);
+
+// --precision; empty where it is not given. UserError E0711 while the line is read.
+void add_precision(CLI::App& app, std::string& precision);
+// What it means where no recipe stands behind it: O0 where it is empty.
+PrecisionRecipe precision_of(const std::string& precision);
+
+// --mode: "graph" or "eager"; empty where it is not given.
+void add_mode(CLI::App& app, std::string& mode);
+
+// --threads: 0 to kMostThreads; nothing where it is not given.
+void add_threads(CLI::App& app, std::optional<std::int64_t>& threads);
+
+// --json; `what` is printed: "a list of objects".
+void add_json(CLI::App& app, bool& as_json, const std::string& what = "an object");
+
+// --device: what the verb runs on, "cpu", "sim", "sim:910B3"; without it what the recipe says, or
+// else ALOFT_DEVICE, or the cpu. UserError E0332 while the line is read where there is none.
+// `help`: what it is for, where that is something else.
+void add_device(CLI::App& app, const std::string& help = "");
+// The device's name, where the command line names one.
+std::optional<std::string> given_device();
+// The recipe's device, where the command line names none. UserError E0332.
+void use_device_of(const Recipe& recipe);
+
+}  // namespace aloft::cli
