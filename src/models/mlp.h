@@ -24,13 +24,13 @@ class Mlp : public nn::Layer {
   }
 
   Tensor operator()(Operand x) const {  // [B, widths.front()] -> [B, widths.back()]
-    ModuleScope scope(name(), x.loc, policy());
-    Tensor t = x.tensor;
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      if (i > 0) t = activation_(t);
-      t = (*layers_[i])(t);
-    }
-    return t;
+    return call(x, [&](Tensor t) {
+      for (std::size_t i = 0; i < layers_.size(); ++i) {
+        if (i > 0) t = activation_(t);
+        t = (*layers_[i])(t);
+      }
+      return t;
+    });
   }
 
  private:
