@@ -108,6 +108,17 @@ void narrow(Variable& v, DType to) {
     round(scalar::F16{}, [](float x) { return scalar::f16_of(x); });
 }
 
+// A parameter that is still fp32 in the type that the recipe stores it in, with a master where the
+// recipe has one.
+void store(Variable& p, MasterForm form, const PrecisionRecipe& recipe,
+           const Capability& capability) {
+  const WeightStorage w = weight_storage(p.name.str(), p.is_norm, recipe, capability);
+  const bool is_low_stored = w.stored != DType::F32;
+  const bool has_master = w.has_master && is_low_stored && p.requires_grad;
+  if (has_master) p.master = master_of(p, form);
+  if (is_low_stored) narrow(p, w.stored);
+}
+
 }  // namespace
 
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe) {
@@ -127,15 +138,12 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
   check_optimizer(spec, parameters, scaler);
   check_patterns(recipe, parameters);
   const Capability capability = current_device().features().capability;
-  for (const VariablePtr& p : parameters) {
-    const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe, capability);
-    const bool is_low_stored = w.stored != DType::F32;
-    const bool has_master = w.has_master && is_low_stored && p->requires_grad;
-    if (has_master) p->master = master_of(*p, spec.master);
-    if (is_low_stored) narrow(*p, w.stored);
-  }
+  for (const VariablePtr& p : parameters) store(*p, spec.master, recipe, capability);
   model.set_policy(print_precision(recipe));
   Optimizer optimizer(spec, parameters, scaler);
+  optimizer.set_late_storage([form = spec.master, recipe, capability](Variable& p) {
+    store(p, form, recipe, capability);
+  });
   optimizer.set_late_master([form = spec.master, recipe,
                              capability](const Variable& p) -> VariablePtr {
     const bool has_master = weight_storage(p.name.str(), p.is_norm, recipe, capability).has_master;
