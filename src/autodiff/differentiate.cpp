@@ -13,9 +13,10 @@ namespace {
 
 class Sweep {
  public:
-  Sweep(const Graph& graph, Emitter& emitter, std::span<const Tensor> wrt)
-      : graph_(graph), emitter_(emitter) {
+  Sweep(const Graph& graph, Emitter& emitter, std::span<const Tensor> wrt, const Lookout& lookout)
+      : graph_(graph), emitter_(emitter), lookout_(lookout) {
     for (const Tensor& t : wrt) active_.insert(t.id());
+    active_.insert(lookout.values.begin(), lookout.values.end());
   }
 
   void seed(const Tensor& value, const Tensor& cotangent) { accumulate(value.id(), cotangent); }
@@ -50,6 +51,7 @@ class Sweep {
     bool reached = false, wanted = false;
     std::vector<bool> needed;
     for (std::uint32_t i = 0; i < node.out.size(); ++i) {
+      if (lookout_.values.contains({n, i})) look_at({n, i}, node);
       cotangents.push_back(active_.contains({n, i}) ? cotangent({n, i}) : Tensor());
       reached |= cotangents.back().is_defined();
     }
@@ -93,6 +95,14 @@ class Sweep {
     run(added);
   }
 
+  // The cotangent is complete: whatever reads the value comes behind it.
+  void look_at(ValueId v, const Node& node) {
+    const auto it = cotangents_.find(v);
+    if (it == cotangents_.end()) return;
+    Scope scope(where_of_gradients(node.where));
+    it->second = lookout_.see(v, it->second);
+  }
+
   void accumulate(ValueId v, const Tensor& cotangent) {
     auto [it, is_new] = cotangents_.emplace(v, cotangent);
     if (!is_new) it->second = add(it->second, cotangent);
@@ -100,6 +110,7 @@ class Sweep {
 
   const Graph& graph_;
   Emitter& emitter_;
+  const Lookout& lookout_;
   std::set<ValueId> active_;
   std::map<ValueId, Tensor> cotangents_;
 };
@@ -113,14 +124,15 @@ Where where_of_gradients(Where where) {
 }
 
 std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
-                                  const Tensor& seed, std::span<const Tensor> wrt) {
+                                  const Tensor& seed, std::span<const Tensor> wrt,
+                                  const Lookout& lookout) {
   if (!is_float(target.dtype()))
     throw UserError("E0311", "only a floating-point tensor can be differentiated")
         .saw(target.type().str());
   EmitterScope scope(emitter);
   // A copy: the gradients may be emitted into this very graph.
   const std::vector<std::uint32_t> nodes(graph.order().begin(), graph.order().end());
-  Sweep sweep(graph, emitter, wrt);
+  Sweep sweep(graph, emitter, wrt, lookout);
   sweep.seed(target, seed);
   sweep.run(nodes);
   std::vector<Tensor> gradients;

@@ -12,6 +12,8 @@
 // gradient is its body's has the body recorded again, and the sweep goes through that.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -23,9 +25,17 @@ namespace aloft {
 // The place of what computes gradients that were asked for at `where`.
 Where where_of_gradients(Where where);
 
+// Looks at the gradients of some values when they are complete, wherever the sweep comes by: what
+// it returns goes on in their place.
+struct Lookout {
+  std::set<ValueId> values;
+  std::function<Tensor(ValueId, const Tensor& gradient)> see;
+};
+
 // Gradients of `target` (float) times `seed` (same shape) with respect to each of `wrt`. An entry
 // is undefined where target does not depend on it differentiably.
 std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
-                                  const Tensor& seed, std::span<const Tensor> wrt);
+                                  const Tensor& seed, std::span<const Tensor> wrt,
+                                  const Lookout& lookout = {});
 
 }  // namespace aloft

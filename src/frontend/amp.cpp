@@ -109,6 +109,17 @@ void narrow(Variable& v, DType to) {
     round(scalar::F16{}, [](float x) { return scalar::f16_of(x); });
 }
 
+// A parameter that is still fp32 in the type that the recipe stores it in, with a master where the
+// recipe has one and a format of masters is named.
+void store(Variable& p, std::optional<StateFormat> masters, const PrecisionRecipe& recipe,
+           const Capability& capability) {
+  const WeightStorage w = weight_storage(p.name.str(), p.is_norm, recipe, capability);
+  const bool is_low_stored = w.stored != DType::F32;
+  const bool has_master = w.has_master && is_low_stored && p.requires_grad;
+  if (has_master && masters) p.master = master_of(p, *masters);
+  if (is_low_stored) narrow(p, w.stored);
+}
+
 // The parameters of a model that may be prepared.
 std::vector<VariablePtr> fresh_parameters(nn::Module& model, const PrecisionRecipe& recipe) {
   if (!recipe.is_resolved())
@@ -127,13 +138,7 @@ std::vector<VariablePtr> fresh_parameters(nn::Module& model, const PrecisionReci
 void store(nn::Module& model, const std::vector<VariablePtr>& parameters,
            const PrecisionRecipe& recipe, std::optional<StateFormat> masters) {
   const Capability capability = current_device().features().capability;
-  for (const VariablePtr& p : parameters) {
-    const WeightStorage w = weight_storage(p->name.str(), p->is_norm, recipe, capability);
-    const bool is_low_stored = w.stored != DType::F32;
-    const bool has_master = w.has_master && is_low_stored && p->requires_grad;
-    if (has_master && masters) p->master = master_of(*p, *masters);
-    if (is_low_stored) narrow(*p, w.stored);
-  }
+  for (const VariablePtr& p : parameters) store(*p, masters, recipe, capability);
   model.set_policy(Policy(recipe));
 }
 
@@ -157,6 +162,9 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
   store(model, parameters, recipe, spec.master);
   const Capability capability = current_device().features().capability;
   Optimizer optimizer(spec, parameters, scaler);
+  optimizer.set_late_storage([form = spec.master, recipe, capability](Variable& p) {
+    store(p, form, recipe, capability);
+  });
   optimizer.set_late_master([form = spec.master, recipe,
                              capability](const Variable& p) -> VariablePtr {
     const bool has_master = weight_storage(p.name.str(), p.is_norm, recipe, capability).has_master;

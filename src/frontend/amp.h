@@ -20,7 +20,8 @@ template <class M>
 class Net {
  public:
   explicit Net(M& model) : model_(&model) {}  // as initialize() makes it; keeps a reference
-  // What the model gives for up to three arguments, computed in the recipe's types.
+  // What the model gives for its arguments, computed in the recipe's types. Of up to three the line
+  // of the call is recorded.
   template <class A>
   auto operator()(const A& a, SourceLocation at = SourceLocation::current()) const {
     return call(at, a);
@@ -34,6 +35,12 @@ class Net {
   requires(!std::is_same_v<C, SourceLocation>) auto operator()(
       const A& a, const B& b, const C& c, SourceLocation at = SourceLocation::current()) const {
     return call(at, a, b, c);
+  }
+  template <class A, class B, class C, class D, class... More>
+  requires(!std::is_same_v<D, SourceLocation>) auto operator()(const A& a, const B& b, const C& c,
+                                                               const D& d,
+                                                               const More&... more) const {
+    return call(SourceLocation(), a, b, c, d, more...);
   }
 
   // The model itself: parameters, train(), eval().

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "frontend/eager.h"
 #include "frontend/random.h"
@@ -12,31 +13,12 @@
 
 namespace aloft {
 
-namespace results {
-
-Named flatten(const Tensor& t) { return {{"result", t}}; }
-
-Named flatten(const StepResult& r) {
-  return {{"loss", r.loss_tensor},      {"grad_norm", r.grad_norm}, {"lr", r.learning_rate},
-          {"loss_scale", r.loss_scale}, {"finite", r.finite},       {"culprit", r.culprit}};
-}
-
-Named flatten(const std::vector<Tensor>& list) {
-  Named named;
-  for (const Tensor& t : list) named.emplace_back("result" + std::to_string(named.size()), t);
-  return named;
-}
-
-void restore(const std::vector<Tensor>& flat, Tensor& t) { t = flat[0]; }
-void restore(const std::vector<Tensor>& flat, StepResult& r) {
-  r = {flat[0], flat[1], flat[2], flat[3], flat[4], flat[5]};
-}
-void restore(const std::vector<Tensor>& flat, std::vector<Tensor>& list) { list = flat; }
-
-}  // namespace results
-
 void check_compile(const CompileOptions& options) {
   check_programs(options.threads, options.passes);
+  if (options.most_rows < 0)
+    throw UserError("E0700", "a batch cannot have so many rows")
+        .saw("CompileOptions::most_rows = " + std::to_string(options.most_rows))
+        .need("the rows of the largest batch, or 0: those of the first call");
 }
 
 namespace {
@@ -58,9 +40,25 @@ std::size_t actual_bytes(const EagerCell& c) {
   return bytes;
 }
 
-std::string list_of(const std::vector<InputSpec>& inputs) {
+// What the call has: tensors by type, and whatever else a program depends on.
+std::vector<CallFact> facts_of(const CallArguments& arguments,
+                               const std::vector<InputSpec>& inputs) {
+  std::vector<CallFact> facts;
+  auto input = inputs.begin();
+  for (nested::Place& p : arguments.places()) {
+    const std::string value = p.is_tensor ? (input++)->type.str() : std::move(p.text);
+    facts.push_back({std::move(p.path), value, p.is_tensor});
+  }
+  return facts;
+}
+
+// "f32[8,3], argument 1, [0].mask: f32[8]".
+std::string list_of(const std::vector<CallFact>& facts) {
   std::string text;
-  for (const InputSpec& i : inputs) text += (text.empty() ? "" : ", ") + i.type.str();
+  for (const CallFact& f : facts) {
+    const bool is_plain = f.is_tensor && f.place.find(',') == std::string::npos;
+    text += (text.empty() ? "" : ", ") + (is_plain ? "" : f.place + ": ") + f.value;
+  }
   return text;
 }
 
@@ -95,8 +93,10 @@ std::vector<InputSpec> with_batch(std::vector<InputSpec> inputs, std::int64_t bo
 
 }  // namespace
 
-bool CompiledCall::Entry::fits(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
-  if (inputs.size() != arguments.size()) return false;
+bool CompiledCall::Entry::fits(const CallArguments& call, std::int64_t& rows) const {
+  const std::vector<Tensor>& arguments = call.tensors();
+  if (kind != call.kind() || inputs.size() != arguments.size() || fixed != call.fixed())
+    return false;
   rows = -1;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
@@ -134,20 +134,27 @@ bool differ_in_bound(const std::vector<InputSpec>& a, const std::vector<InputSpe
   return true;
 }
 
-void check_values(const std::vector<Tensor>& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (!arguments[i].is_defined() || !arguments[i].held())
-      throw UserError(arguments[i].is_defined() ? "E0304" : "E0302",
-                      "argument " + std::to_string(i) + " of a compiled function has no value")
-          .saw(arguments[i].is_defined() ? "a tensor of a function that is being traced, or was"
-                                         : "an empty tensor handle")
-          .need("tensors that from_floats() made or eager code computed");
+void check_values(const CallArguments& call) {
+  const std::vector<Tensor>& arguments = call.tensors();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].is_defined() && arguments[i].held()) continue;
+    std::vector<nested::Place> places = call.places();
+    std::erase_if(places, [](const nested::Place& p) { return !p.is_tensor; });
+    const bool is_traced = arguments[i].is_defined();
+    UserError e(is_traced ? "E0304" : "E0302",
+                places.at(i).path + " of a compiled function has no value");
+    e.add_line("saw", is_traced ? "a tensor of a function that is being traced, or was"
+                                : "an empty tensor handle");
+    e.add_line("need", "tensors that from_floats() made or eager code computed");
+    if (!is_traced) e.add_line("try", "std::optional<Tensor>, for what may be left out");
+    throw e;
+  }
 }
 
 }  // namespace
 
-CompiledCall::CompiledCall(CompileOptions options, Traceable function)
-    : options_(std::move(options)), function_(std::move(function)) {}
+CompiledCall::CompiledCall(CompileOptions options, SourceLocation place)
+    : options_(std::move(options)), retraces_(options_.name, place) {}
 
 namespace {
 // This thread's number, which no other gets when it has ended, as its std::thread::id.
@@ -235,56 +242,71 @@ void CompiledCall::connect(Entry& entry) {
 }
 
 void CompiledCall::add_program(std::string name, std::vector<InputSpec> inputs,
+                               const CallArguments& arguments,
                                const std::shared_ptr<Premises>& premises) {
   std::vector<Draw> draws;
+  std::shared_ptr<const void> like;
   {
     const PremisesScope scope(premises.get());
-    programs_->add(name, inputs, function_, &draws);
+    const auto trace = [&](const std::vector<Tensor>& traced) {
+      return arguments.trace(traced, like);
+    };
+    programs_->add(name, inputs, trace, &draws);
   }
   const auto same = [&](const Entry& e) { return e.name == name; };
   std::erase_if(entries_, same);
-  entries_.push_back(
-      {.name = name, .inputs = std::move(inputs), .draws = std::move(draws), .premises = premises});
+  entries_.push_back({.name = name,
+                      .inputs = std::move(inputs),
+                      .fixed = arguments.fixed(),
+                      .kind = arguments.kind(),
+                      .like = std::move(like),
+                      .draws = std::move(draws),
+                      .premises = premises});
   finish();
 }
 
-// With the batch as a symbol where that can be; a program for fewer rows is replaced.
-void CompiledCall::add(const std::vector<InputSpec>& actual) {
-  const auto fresh_name = [&] {
-    if (entries_.empty()) return options_.name;
-    if (entries_.size() >= kMostPrograms)
-      throw UserError("E0315",
-                      "a compiled function is called with too many different shapes or modes")
-          .saw(list_of(actual) + " after " + std::to_string(entries_.size()) + " others")
-          .need("at most " + std::to_string(kMostPrograms) + " programs a function")
-          .advice("pad the arguments to a few lengths, or compile one function a shape");
+// Where there are as many as are kept, the one that was used longest ago is replaced.
+std::string CompiledCall::name_for_another() const {
+  if (entries_.empty()) return options_.name;
+  if (entries_.size() < kMostPrograms)
     return options_.name + "." + std::to_string(entries_.size() + 1);
+  const auto is_older = [](const Entry& a, const Entry& b) { return a.used < b.used; };
+  return std::min_element(entries_.begin(), entries_.end(), is_older)->name;
+}
+
+// With the batch as a symbol where that can be; a program for fewer rows is replaced.
+void CompiledCall::add(const CallArguments& arguments, const std::vector<InputSpec>& actual) {
+  const auto as_they_are = [&] {
+    add_program(name_for_another(), actual, arguments, std::make_shared<Premises>());
   };
-  const auto as_they_are = [&] { add_program(fresh_name(), actual, std::make_shared<Premises>()); };
   const auto rows = options_.partial_batches ? common_rows(actual) : std::nullopt;
-  if (rows) {
-    const std::vector<InputSpec> inputs = with_batch(actual, *rows);
-    const auto other = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
-      return e.premises->hold() && differ_in_bound(e.inputs, inputs);
-    });
-    if (other != entries_.end() && other->whole_only) return as_they_are();
-    const auto premises = std::make_shared<Premises>();
-    try {
-      return add_program(other != entries_.end() ? other->name : fresh_name(), inputs, premises);
-    } catch (const Error& e) {
-      const bool is_of_f = e.exit_code() == ExitCode::Usage || e.exit_code() == ExitCode::Internal;
-      if (!is_of_f || e.code() == "E0315") throw;
-      if (!programs_) throw;  // finish() refused the variables, whatever the batch
-      // f's first dimension is no batch (a kernel may be what refuses it): for these rows alone,
-      // from the modes that this attempt found.
-      premises->restore();
-    }
+  if (!rows) return as_they_are();
+  const std::int64_t bound = std::max(*rows, options_.most_rows);
+  const std::vector<InputSpec> inputs = with_batch(actual, bound);
+  const auto other = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+    return e.kind == arguments.kind() && e.fixed == arguments.fixed() && e.premises->hold() &&
+           differ_in_bound(e.inputs, inputs);
+  });
+  if (other != entries_.end() && other->whole_only) return as_they_are();
+  const auto premises = std::make_shared<Premises>();
+  try {
+    add_program(other != entries_.end() ? other->name : name_for_another(), inputs, arguments,
+                premises);
+    // With more rows than these declared, it may have turned out to serve whole batches alone.
+    if (*rows == bound || !entries_.back().whole_only) return;
+  } catch (const Error& e) {
+    const bool is_of_f = e.exit_code() == ExitCode::Usage || e.exit_code() == ExitCode::Internal;
+    if (!is_of_f) throw;
+    if (!programs_) throw;  // finish() refused the variables, whatever the batch
+    // f's first dimension is no batch; a kernel may be what refuses it.
   }
+  // For these rows alone, from the modes that this attempt found.
+  premises->restore();
   as_they_are();
 }
 
 // `rows` becomes the batch, where the program has one.
-const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& arguments,
+const CompiledCall::Entry& CompiledCall::entry_for(const CallArguments& arguments,
                                                    std::int64_t& rows) {
   if (last_ < entries_.size() && entries_[last_].takes(arguments, rows)) return entries_[last_];
   for (last_ = 0; last_ < entries_.size(); ++last_)
@@ -297,13 +319,15 @@ const CompiledCall::Entry& CompiledCall::entry_for(const std::vector<Tensor>& ar
     programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
     for (const std::string& pattern : options_.taps) programs_->tap(pattern);
   }
-  const std::vector<InputSpec> actual = inputs_of(arguments);
+  const std::vector<InputSpec> actual = inputs_of(arguments.tensors());
   try {
-    add(actual);
+    add(arguments, actual);
   } catch (Error& e) {
-    e.add_line("compiling", "'" + options_.name + "' for " + list_of(actual));
+    e.add_line("compiling", "'" + options_.name + "' for " + list_of(facts_of(arguments, actual)));
     throw;
   }
+  if (const std::string told = retraces_.add(facts_of(arguments, actual)); !told.empty())
+    log_warning("{}", told);
   last_ = entries_.size() - 1;
   // Also where f itself has left other modes than it found: this call's were those that it found.
   ensure(entries_[last_].fits(arguments, rows), "a program takes the call it was compiled for");
@@ -330,14 +354,16 @@ void CompiledCall::run(const Entry& entry, std::int64_t rows) {
     if (has_advanced ? !d.before_update : !d.behind_update) ++now[{d.where.path, d.op}];
 }
 
-const std::vector<Tensor>& CompiledCall::operator()(const std::vector<Tensor>& arguments) {
-  check_values(arguments);
+const std::vector<Tensor>& CompiledCall::operator()(const CallArguments& call) {
+  check_values(call);
+  const std::vector<Tensor>& arguments = call.tensors();
   // What is compiled stays on the device that it was compiled on.
   const DeviceScope on(programs_ ? programs_->device() : current_device());
   has_values_ = false;
   keep_results();  // before anything is written: an argument may be a result of the last call
   std::int64_t rows = 0;
-  const Entry& entry = entry_for(arguments, rows);
+  const Entry& entry = entry_for(call, rows);
+  entries_[last_].used = ++calls_;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const EagerCell& c = eager().cell(arguments[i]);
     const std::size_t bytes = actual_bytes(c);

@@ -1,30 +1,35 @@
-// compile(f): f traced into a Plan, called like f. Arguments and results are eager tensors of the
-// shapes that this call has. A result is the program's own output memory while nobody else needs
-// that; one that is kept over the next call, or beyond the compiled function, gets memory of its
-// own and stays what it was. Once a second thread has called the function, in turn, every call
-// returns copies: one thread may read its results while another one calls. It carries no gradient:
-// an eager gradient that would have to pass it is refused (E0321). Compile the whole step, or
-// detach() a result that is meant as a constant.
+// compile(f): f traced into a Plan, called like f. Arguments are eager tensors of the shapes that
+// this call has, and whatever holds such tensors (frontend/nested.h): vectors, tuples, maps,
+// optionals, structs, in one another; results are the same. A result is the program's own output
+// memory while nobody else needs that; one that is kept over the next call, or beyond the compiled
+// function, gets memory of its own and stays what it was. Once a second thread has called the
+// function, in turn, every call returns copies: one thread may read its results while another one
+// calls. It carries no gradient: an eager gradient that would have to pass it is refused (E0321).
+// Compile the whole step, or detach() a result that is meant as a constant.
 //
 // The first call compiles for its arguments' number, types and shapes. The first dimension of
 // arguments that agree about it is taken for a batch: the same program then serves 2 rows up to as
-// many. Where f cannot be traced so (a product of two square matrices, say), for arguments of other
-// types or shapes, and for a call that leaves out arguments which f has defaults for, f is compiled
-// once more (decision 17). So f may be traced several times, and must compute the same from its
-// arguments each time. Where f reads the batch as a number, by x.dim(0).max() or x.dim(0) == 8, it
-// is compiled for each number of rows: with means it need not be.
+// many, or up to CompileOptions::most_rows. Where f cannot be traced so (a product of two square
+// matrices, say), for arguments of other types or shapes, for other numbers, strings and lengths of
+// containers in them, and for a call that leaves out arguments which f has defaults for, f is
+// compiled once more (decisions 17 and 36). So f may be traced several times, and must compute the
+// same from its arguments each time. Where f reads the batch as a number, by x.dim(0).max() or
+// x.dim(0) == 8, it is compiled for each number of rows: with means it need not be. As many as
+// CompiledCall::kMostPrograms programs are kept, then the one that was used longest ago goes; the
+// eighth is told of on stderr, with the argument that changes.
 //
 // Values of parameters, buffers and counters are read anew in each call. What f was traced under is
 // compared before each call, and where it has changed f is compiled once more: train() and eval()
 // of the modules that it asks, requires_grad of the parameters that its optimizer trains,
-// Optimizer::set_accumulation, a precision from amp::initialize, NoGrad around the call where that
-// matters, the module path and precision around the call, the thread that calls a step (its random
-// state is the one that draws and advances). Everything else that f reads from the program around
-// it is what it was while f was traced, as in torch.compile: numbers, flags and strings that it
-// captured, a clock, the layers that a model has, fields of an OptimizerSpec. Pass what changes as
-// an argument, or compile another function. What f does besides computing (printing, counting,
-// m.eval()) happens while it is traced, not in each call. Its tensors belong to one trace: one that
-// f keeps for later, in a member of a model say, is refused there (E0304).
+// Optimizer::set_accumulation and Optimizer::add, hooks (frontend/hooks.h), a precision from
+// amp::initialize, NoGrad around the call where that matters, the module path and precision around
+// the call, the thread that calls a step (its random state is the one that draws and advances).
+// Everything else that f reads from the program around it is what it was while f was traced, as in
+// torch.compile: numbers, flags and strings that it captured, a clock, the layers that a model has,
+// fields of an OptimizerSpec. Pass what changes as an argument, or compile another function. What f
+// does besides computing (printing, counting, m.eval()) happens while it is traced, not in each
+// call. Its tensors belong to one trace: one that f keeps for later, in a member of a model say, is
+// refused there (E0304).
 //
 //   auto step = compile([&](Tensor x, Tensor label) {
 //     return minimize(cross_entropy(net(x), label), opt);
@@ -32,20 +37,26 @@
 //   for (auto [x, label] : loader) fmt::print("{}\n", step(x, label).loss());
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeindex>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/source_location.h"
 #include "exec/one_caller.h"
 #include "frontend/assigned.h"
+#include "frontend/nested.h"
 #include "frontend/optimizer.h"
 #include "frontend/premises.h"
 #include "frontend/programs.h"
+#include "frontend/retraces.h"
 
 namespace aloft {
 
@@ -55,49 +66,78 @@ struct CompileOptions {
   // The first dimension of the arguments may be a batch: later calls may bring fewer rows (a
   // partial last batch) and run the same program. False: every number of rows is compiled for.
   bool partial_batches = true;
+  // The largest batch that calls will bring: the first program serves 2 rows up to so many, in
+  // memory for that. 0: the rows of the first call; a larger batch is compiled for when it comes.
+  std::int64_t most_rows = 0;
   int threads = 0;              // 0: as many as the process has; at most 1024
   PipelineOptions passes = {};  // passes to leave out, a look at each one's result
   // Values inside to look at, by path, op or name: Programs::tap says how, Compiled::tap reads one.
   std::vector<std::string> taps = {};
 };
 
-// What a compiled function may return: a tensor, a StepResult, a vector or a tuple of tensors.
+// The parts of a step's result, and what they are called as outputs of a program.
+template <>
+struct PartsOf<StepResult> {
+  // All of them.
+  static constexpr auto parts() {
+    return std::tuple{
+        part("loss", &StepResult::loss_tensor), part("grad_norm", &StepResult::grad_norm),
+        part("lr", &StepResult::learning_rate), part("loss_scale", &StepResult::loss_scale),
+        part("finite", &StepResult::finite),    part("culprit", &StepResult::culprit)};
+  }
+};
+
 namespace results {
-// Inside: how compile() takes a result apart and puts it together again.
+// Inside: a result's tensors, with their names as outputs of a program.
 using Named = std::vector<std::pair<std::string, Tensor>>;
-Named flatten(const Tensor& t);
-Named flatten(const StepResult& r);
-Named flatten(const std::vector<Tensor>& list);
-void restore(const std::vector<Tensor>& flat, Tensor& t);
-void restore(const std::vector<Tensor>& flat, StepResult& r);
-void restore(const std::vector<Tensor>& flat, std::vector<Tensor>& list);
-template <class... T>
-Named flatten(const std::tuple<T...>& t) {
-  return flatten(std::apply([](const auto&... x) { return std::vector<Tensor>{x...}; }, t));
-}
-template <class... T>
-void restore(const std::vector<Tensor>& flat, std::tuple<T...>& t) {
-  std::size_t i = 0;
-  std::apply([&](auto&... x) { ((x = flat[i++]), ...); }, t);
+template <class T>
+Named flatten(const T& result) {
+  nested::Outputs outputs;
+  nested::visit(result, outputs);
+  return std::move(outputs.all);
 }
 }  // namespace results
+
+// Inside: the arguments of one call, of any type.
+class CallArguments {
+ public:
+  virtual ~CallArguments() = default;
+  const std::vector<Tensor>& tensors() const { return apart_.tensors; }
+  // What is no tensor in them, and their types: a program serves calls in which both are the same.
+  const std::string& fixed() const { return apart_.fixed; }
+  std::type_index kind() const { return kind_; }
+  // What there is in argument `i`, or in any, with its path: "argument 2, [0].mask".
+  virtual std::vector<nested::Place> places() const = 0;
+  // The function's results for arguments of these tensors; `like` becomes what a result of the call
+  // is made from.
+  virtual results::Named trace(const std::vector<Tensor>& inputs,
+                               std::shared_ptr<const void>& like) const = 0;
+
+ protected:
+  explicit CallArguments(const std::type_info& kind) : kind_(kind) {}
+  nested::TakenApart apart_;
+
+ private:
+  std::type_index kind_;
+};
 
 // Inside: the part of a compiled function that does not depend on its type.
 class CompiledCall {
  public:
-  // So many programs at most, of shapes times modes; a call that would need one more is refused.
+  // So many programs at most, of shapes times modes; then the one that was used longest ago goes.
   static constexpr std::size_t kMostPrograms = 16;
 
-  CompiledCall(CompileOptions options, Traceable function);
+  CompiledCall(CompileOptions options, SourceLocation place);
   ~CompiledCall();  // results of this thread that are still held get memory of their own
   CompiledCall(const CompiledCall&) = delete;
   CompiledCall& operator=(const CompiledCall&) = delete;
 
   // Finds the program for these arguments or compiles it, copies them in, runs, and returns the
-  // results, one each. UserError E0302 or E0304 where an argument has no value, E0315 beyond
-  // kMostPrograms, and whatever f itself refuses, with the arguments' types; nothing has been
-  // copied then.
-  const std::vector<Tensor>& operator()(const std::vector<Tensor>& arguments);
+  // results, one each. UserError E0302 or E0304 where an argument has no value, and whatever f
+  // itself refuses, with the arguments' types; nothing has been copied then.
+  const std::vector<Tensor>& operator()(const CallArguments& arguments);
+  // What a result of that call is made from.
+  const std::shared_ptr<const void>& like() const { return entries_[last_].like; }
   // The caller has its results, and others may call. EnvironmentError E0401 where they are to be
   // copied.
   void hand_over();
@@ -114,6 +154,10 @@ class CompiledCall {
   struct Entry {
     std::string name;
     std::vector<InputSpec> inputs;
+    std::string fixed;                 // CallArguments
+    std::type_index kind;              // the same
+    std::shared_ptr<const void> like;  // what a result of a call is made from
+    std::uint64_t used = 0;            // the number of the call that ran it last
     int program = -1;
     bool has_length = false;  // the program asks for the number of rows
     bool whole_only = false;  // fewer rows would have other values than eagerly
@@ -130,16 +174,18 @@ class CompiledCall {
     std::map<std::string, Result> taps;
     std::shared_ptr<const Premises> premises;  // what it was traced under
     // Whether it is for such arguments; `rows` becomes their batch where it has one.
-    bool fits(const std::vector<Tensor>& arguments, std::int64_t& rows) const;
+    bool fits(const CallArguments& arguments, std::int64_t& rows) const;
     // And for a call as things are now.
-    bool takes(const std::vector<Tensor>& arguments, std::int64_t& rows) const {
-      return inputs.size() == arguments.size() && premises->hold() && fits(arguments, rows);
+    bool takes(const CallArguments& arguments, std::int64_t& rows) const {
+      return kind == arguments.kind() && inputs.size() == arguments.tensors().size() &&
+             premises->hold() && fits(arguments, rows);
     }
   };
 
-  const Entry& entry_for(const std::vector<Tensor>& arguments, std::int64_t& rows);
-  void add(const std::vector<InputSpec>& actual);
-  void add_program(std::string name, std::vector<InputSpec> inputs,
+  const Entry& entry_for(const CallArguments& arguments, std::int64_t& rows);
+  std::string name_for_another() const;
+  void add(const CallArguments& arguments, const std::vector<InputSpec>& actual);
+  void add_program(std::string name, std::vector<InputSpec> inputs, const CallArguments& arguments,
                    const std::shared_ptr<Premises>& premises);
   void connect(Entry& entry);
   void finish();
@@ -149,7 +195,8 @@ class CompiledCall {
   static Tensor borrowed(const Entry::Result& r, std::int64_t rows, std::uint64_t youngest);
 
   CompileOptions options_;
-  Traceable function_;
+  Retraces retraces_;
+  std::uint64_t calls_ = 0;
   std::unique_ptr<Programs> programs_;
   std::vector<Entry> entries_;
   std::size_t last_ = 0;              // the entry that ran last
@@ -161,6 +208,80 @@ class CompiledCall {
   bool has_several_callers_ = false;  // so far
 };
 
+// Inside: as what the traced function gets an argument; by itself where it has no tensor.
+template <class T>
+using traced_argument_t = std::conditional_t<nested::has_no_tensor<T>(), T,
+                                             std::conditional_t<nested::AsTensor<T>, Tensor, T>>;
+
+// Inside: the arguments of a call, and what f gives for such.
+template <class F, class... Args>
+class ArgumentsOf final : public CallArguments {
+ public:
+  ArgumentsOf(F& f, const Args&... args)
+      : CallArguments(typeid(ArgumentsOf)), f_(f), args_(args...) {
+    apart_.tensors.reserve(sizeof...(args));
+    (nested::visit(args, apart_), ...);
+  }
+  std::vector<nested::Place> places() const override {
+    std::vector<nested::Place> all;
+    std::size_t i = 0;
+    const auto add = [&](const auto& argument) {
+      nested::Places own;
+      nested::visit(argument, own);
+      for (nested::Place& p : own.all) {
+        p.path = "argument " + std::to_string(i) + (p.path.empty() ? "" : ", " + p.path);
+        all.push_back(std::move(p));
+      }
+      ++i;
+    };
+    std::apply([&](const Args&... args) { (add(args), ...); }, args_);
+    return all;
+  }
+  results::Named trace(const std::vector<Tensor>& inputs,
+                       std::shared_ptr<const void>& like) const override {
+    nested::PutTogether put(inputs);
+    return std::apply(
+        [&](const Args&... args) {
+          // In braces, which are worked through in order.
+          const std::tuple<held_t<Args>...> traced{with_inputs(args, put)...};
+          return std::apply([&](const auto&... a) { return call(like, a...); }, traced);
+        },
+        args_);
+  }
+
+ private:
+  template <class T>
+  using held_t = std::conditional_t<nested::has_no_tensor<T>(), const T&, traced_argument_t<T>>;
+
+  template <class T>
+  static held_t<T> with_inputs(const T& argument, nested::PutTogether& put) {
+    if constexpr (nested::has_no_tensor<T>()) {
+      return argument;
+    } else {
+      traced_argument_t<T> copy = argument;
+      nested::visit(copy, put);
+      return copy;
+    }
+  }
+  template <class... A>
+  results::Named call(std::shared_ptr<const void>& like, const A&... a) const {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, const A&...>>) {
+      f_(a...);
+      return {};
+    } else {
+      auto result = f_(a...);
+      results::Named named = results::flatten(result);
+      nested::Emptied empty;
+      nested::visit(result, empty);
+      like = std::make_shared<const decltype(result)>(std::move(result));
+      return named;
+    }
+  }
+
+  F& f_;
+  std::tuple<const Args&...> args_;
+};
+
 // Inside: UserErrors that compile() ends in for its options.
 void check_compile(const CompileOptions& options);
 
@@ -169,9 +290,9 @@ void check_compile(const CompileOptions& options);
 template <class F>
 class Compiled {
  public:
-  // As compile() makes it. Nothing is traced before the first call.
-  Compiled(F f, CompileOptions options)
-      : state_(std::make_shared<State>(std::move(f), std::move(options))) {
+  // As compile() makes it, at `place`. Nothing is traced before the first call.
+  Compiled(F f, CompileOptions options, SourceLocation place = SourceLocation::current())
+      : state_(std::make_shared<State>(std::move(f), std::move(options), place)) {
     need_assigned(state_->f, "compile()");
     check_compile(state_->options);
   }
@@ -179,25 +300,26 @@ class Compiled {
   Compiled(const Compiled&) = default;
   Compiled& operator=(const Compiled&) = default;
 
-  // Runs the program for these arguments, tensors all, and gives what f returns; the first call of
-  // their types and shapes traces f and compiles it. Behind a call, its results are read in peace,
-  // whoever calls next. UserError E0330 while another thread is inside, or from within f; E0302 or
-  // E0304 where an argument has no value, E0315 beyond 16 programs.
+  // Runs the program for these arguments and gives what f returns; the first call of their types
+  // and shapes traces f and compiles it. Behind a call, its results are read in peace, whoever
+  // calls next. UserError E0330 while another thread is inside, or from within f; E0302 or E0304
+  // where a tensor in an argument has no value.
   template <class... Args>
   auto operator()(const Args&... args) {
     State& s = *state_;
     const OneCaller::Entered entered(s.caller, s.options.name);
-    using Result = std::invoke_result_t<F&, const Args&...>;
-    s.trace = &spread<Args...>;
-    if (!s.call)
-      s.call = std::make_unique<CompiledCall>(s.options,
-                                              [state = &s](const std::vector<Tensor>& inputs) {
-                                                return state->trace(state->f, inputs);
-                                              });
-    Result result;
-    results::restore((*s.call)({args...}), result);
-    s.call->hand_over();
-    return result;
+    using Result = std::invoke_result_t<F&, const traced_argument_t<Args>&...>;
+    if (!s.call) s.call = std::make_unique<CompiledCall>(s.options, s.place);
+    const std::vector<Tensor>& flat = (*s.call)(ArgumentsOf<F, Args...>(s.f, args...));
+    if constexpr (std::is_void_v<Result>) {
+      s.call->hand_over();
+    } else {
+      auto result = *static_cast<const std::remove_cvref_t<Result>*>(s.call->like().get());
+      nested::PutTogether put(flat);
+      nested::visit(result, put);
+      s.call->hand_over();
+      return result;
+    }
   }
   // The programs compiled so far. UserError E0315 before the first call.
   Programs& programs() { return *called().programs(); }
@@ -224,11 +346,11 @@ class Compiled {
 
  private:
   struct State {
-    State(F function, CompileOptions o) : f(std::move(function)), options(std::move(o)) {}
+    State(F function, CompileOptions o, SourceLocation at)
+        : f(std::move(function)), options(std::move(o)), place(at) {}
     F f;  // traced again for new shapes
-    // f called with as many inputs as the present call has: it may leave out arguments.
-    results::Named (*trace)(F& f, const std::vector<Tensor>& inputs) = nullptr;
     CompileOptions options;
+    SourceLocation place;
     std::unique_ptr<CompiledCall> call;
     OneCaller caller;
   };
@@ -241,24 +363,18 @@ class Compiled {
     return *state_->call;
   }
 
-  template <class... Args>
-  static results::Named spread(F& f, const std::vector<Tensor>& inputs) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return results::flatten(f(inputs[I]...));
-    }
-    (std::index_sequence_for<Args...>{});
-  }
-
   std::shared_ptr<State> state_;
 };
 
-// f, a function of tensors, to be traced and compiled by its first call. f returns a tensor, a
-// StepResult, or a vector or tuple of tensors. What f throws comes from the call that traces it.
-// UserError E0302 where f was never assigned, E0700 for a number of threads that cannot be, E0317
-// where a pass to leave out is none, or none that can be left out.
+// f, a function of tensors and what holds them, to be traced and compiled by its first call. f
+// returns a tensor, a StepResult, whatever holds tensors (frontend/nested.h), or nothing. What f
+// throws comes from the call that traces it. UserError E0302 where f was never assigned, E0700 for
+// a number of threads or of rows that cannot be, E0317 where a pass to leave out is none, or none
+// that can be left out.
 template <class F>
-Compiled<F> compile(F f, CompileOptions options = {}) {
-  return Compiled<F>(std::move(f), std::move(options));
+Compiled<F> compile(F f, CompileOptions options = {},
+                    SourceLocation place = SourceLocation::current()) {
+  return Compiled<F>(std::move(f), std::move(options), place);
 }
 
 }  // namespace aloft

@@ -24,6 +24,7 @@
 namespace aloft {
 
 class History;
+struct Lookout;
 
 // Inside: a value that exists: its memory and, while the tape that recorded it lives, its place
 // there.
@@ -133,6 +134,7 @@ class EagerEmitter : public Emitter {
   std::vector<Tensor> differentiate_tape(const Tensor& target, const Tensor& seed,
                                          const std::vector<Tensor>& wrt, const Where& where);
   void check_target(const Tensor& target) const;
+  Lookout lookout() const;
   static bool is_overwritten(const EagerCell& c);
   void check_history(const History& history, std::uint64_t oldest, bool through_parameters) const;
   // Only where no caller holds the number of a value: numbers change.
@@ -187,6 +189,7 @@ class EagerEmitter : public Emitter {
   std::uint32_t sweep_at_nodes_ = 0;
   std::uint32_t unrecorded_ = 0;
   bool recording_ = true;
+  bool is_differentiating_ = false;  // the numbers of values stay what they are
 };
 
 // Makes `device` the one that models are made on, and eager calls and compiled programs run on, by

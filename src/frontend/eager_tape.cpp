@@ -14,6 +14,7 @@
 #include "autodiff/history.h"
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "frontend/hooks.h"
 #include "frontend/variable_values.h"
 #include "ops/binary.h"
 #include "ops/broadcast.h"
@@ -49,6 +50,19 @@ constexpr const char* kUsed =
 constexpr const char* kFromProgram =
     "compute the whole loss eagerly, or compile the whole step; where the result is meant as a "
     "constant, detach() it or call the compiled function under NoGrad";
+
+// True while one lives.
+class Held {
+ public:
+  explicit Held(bool& flag) : flag_(flag), saved_(flag) { flag_ = true; }
+  ~Held() { flag_ = saved_; }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  bool& flag_;
+  bool saved_;
+};
 
 // Whether what was born at `born` may be in what `leaf` was computed from.
 bool may_hide(const EagerCell& leaf, std::uint64_t born) {
@@ -152,7 +166,18 @@ std::vector<Tensor> EagerEmitter::differentiate_tape(const Tensor& target, const
   std::vector<Tensor> of;
   of.reserve(wrt.size());
   for (const Tensor& t : wrt) of.push_back(through(t));
-  return differentiate(tape_, emitter, to, from, of);
+  const Held numbers(is_differentiating_);
+  return differentiate(tape_, emitter, to, from, of, lookout());
+}
+
+Lookout EagerEmitter::lookout() const {
+  Lookout hooked;
+  for (const auto& [id, c] : values_)
+    if (!c->notes.hooks.empty()) hooked.values.insert(id);
+  hooked.see = [this](ValueId v, const Tensor& gradient) {
+    return hooks::run_on_gradient(values_.at(v)->notes.hooks, gradient);
+  };
+  return hooked;
 }
 
 std::vector<Tensor> EagerEmitter::gradients(const Tensor& target, const Tensor& seed,
@@ -207,7 +232,8 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
     for (const VariablePtr& v : variables) {
       const auto& nodes = values[v.get()];
       const auto end = part + static_cast<std::ptrdiff_t>(nodes.size());
-      CellPtr c = copy_of(cell(sum_of_values({part, end}, v->type)));
+      const Tensor sum = sum_of_values({part, end}, v->type);
+      CellPtr c = copy_of(cell(hooks::run_on_gradient(v, sum)));
       part = end;
       c->lost = Lost::Parameters;
       for (std::uint32_t n : nodes)
@@ -223,6 +249,7 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
 }
 
 void EagerEmitter::backward(const Tensor& loss) {
+  hooks::need_outside("backward()");
   check_target(loss);
   const History history(tape_, cell(loss).id);
   std::vector<VariablePtr> variables, others;
@@ -318,6 +345,7 @@ void EagerEmitter::sweep_if_grown() {
 // Drops what nobody can differentiate any more: evaluation without NoGrad must not hold the values
 // of past batches. No bit of any gradient changes by it.
 void EagerEmitter::sweep() {
+  if (is_differentiating_) return;  // a hook computes
   const auto own = own_references();
   std::vector<bool> kept(tape_.capacity(), false);
   for (const auto& [id, c] : values_)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "frontend/give_up.h"
+#include "frontend/hooks.h"
 #include "frontend/host_count.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
@@ -207,6 +208,7 @@ std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& opt) {
     throw UserError("E0803", "minimize() needs a scalar loss")
         .saw(loss.type().str())
         .advice("take the mean or the sum first");
+  hooks::need_outside("minimize()");
   Where w = current_where();
   w.pass = "minimize";
   w.phase = Phase::Backward;

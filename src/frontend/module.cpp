@@ -9,6 +9,7 @@
 #include "frontend/description.h"
 #include "frontend/host_count.h"
 #include "frontend/premises.h"
+#include "ops/identity.h"
 #include "runtime/current_device.h"
 
 namespace aloft::nn {
@@ -17,6 +18,7 @@ Module::Module(Module& parent, std::string_view name) : name_(name) {
   parent.check_name(name);
   path_ = parent.full_name(name);
   mode_->training = parent.mode_->training;
+  known_hooks_ = parent.known_hooks_;
   parent_ = &parent;
   parent.children_.push_back(this);
 }
@@ -127,6 +129,22 @@ VariablePtr Module::parameter(std::string_view full) const {
   return nullptr;
 }
 
+std::vector<Module*> Module::modules() {
+  std::vector<Module*> all = {this};
+  for (Module* child : children_) {
+    const std::vector<Module*> below = child->modules();
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
+Module* Module::find(std::string_view path) {
+  const std::string full = full_name(path);
+  for (Module* m : modules())
+    if (m != this && m->path_ == full) return m;
+  return nullptr;
+}
+
 bool Module::is_training() const { return read_premise(mode_, mode_->training); }
 Policy Module::policy() const { return read_premise(mode_, mode_->policy); }
 
@@ -137,6 +155,40 @@ std::map<std::string, Policy> Module::policies_below() const {
     all.merge(child->policies_below());
   }
   return all;
+}
+
+bool Module::has_hooks() const {
+  read_premise(known_hooks_, *known_hooks_);
+  return hooks_ != nullptr;
+}
+
+Hook Module::add_hook(HookList Hooks::*list, std::string_view on,
+                      std::function<Tensor(std::span<const Tensor>)> look) {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  return hooks::add(
+      (*hooks_).*list,
+      {std::move(look), std::string(on) + (path_.empty() ? "the model" : "'" + path_ + "'")},
+      known_hooks_);
+}
+
+Tensor Module::seen_input(const Tensor& x) const { return hooks::run(hooks_->input, {x}); }
+
+Tensor Module::seen_output(const Tensor& x, const Tensor& y) const {
+  Tensor seen = hooks::run(hooks_->output, {x, y});
+  // What is given through, as by a Dropout in evaluation, is also somebody else's.
+  const bool is_input = seen.id() == x.id() && !hooks_->gradient.empty();
+  if (is_input) seen = identity(seen);
+  for (const auto& hook : hooks_->gradient) {
+    if (!hook->is_there) continue;
+    // Counted where it is registered.
+    const auto look = [hook](std::span<const Tensor> g) {
+      if (!hook->is_there) return Tensor();
+      ++hook->runs;
+      return hook->look(g);
+    };
+    if (is_float(seen.dtype())) hooks::add_to_gradient(seen, {look, hook->on});
+  }
+  return seen;
 }
 
 void Module::set_policy(Policy policy) { set_premise(mode_, mode_->policy, policy); }

@@ -53,6 +53,21 @@ class Optimizer {
   // Valid until the next call. UserError E0801 where everything is frozen.
   const Optimizer& trained();
 
+  // Parameters more, as of a module that has grown, behind those that it was made for. They are
+  // stored as the precision of amp::initialize stores such, with masters where it has them; moments
+  // and the count of updates begin anew for them, so that a rule which corrects its first steps
+  // does so. Groups take them as they take others; `groups` are more of these, behind those that
+  // there are, for the parameters that are added alone. Between steps: compiled functions with a
+  // step of this optimizer are compiled once more. Whatever is refused leaves everything as it was:
+  // what the constructor refuses; UserError E0809 where a new group takes a parameter that was
+  // there, E0305 in a function that is being traced.
+  void add(const std::vector<VariablePtr>& parameters,
+           const std::vector<ParameterGroup>& groups = {});
+
+  // Inside: what stores a parameter that is added later as the precision does.
+  void set_late_storage(std::function<void(Variable&)> store) {
+    content_->late_storage = std::move(store);
+  }
   // Inside: what makes the master of a parameter that is unfrozen later; null for none.
   void set_late_master(std::function<VariablePtr(const Variable&)> make) {
     content_->late_master = std::move(make);
@@ -131,6 +146,7 @@ class Optimizer {
     std::vector<VariablePtr> parameters, counts, sums;
     std::vector<std::vector<VariablePtr>> moments;
     std::function<VariablePtr(const Variable&)> late_master;
+    std::function<void(Variable&)> late_storage;
     std::shared_ptr<const Optimizer> trained;  // where something is frozen
     std::shared_ptr<Modes> modes = std::make_shared<Modes>();
   };
@@ -144,6 +160,7 @@ class Optimizer {
   bool is_named_for(const Variable& count, const std::vector<std::size_t>& members) const;
   void share_count(const std::vector<std::size_t>& members, const VariablePtr& from);
   bool has_step_in_trace() const;
+  void check_added(const OptimizerSpec& grown, const std::vector<VariablePtr>& all) const;
 
   std::shared_ptr<Content> content_;
 };

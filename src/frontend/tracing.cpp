@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
+#include "autodiff/differentiate.h"
 #include "autodiff/history.h"
 #include "base/error.h"
 #include "frontend/ended_trace.h"
+#include "frontend/hooks.h"
 #include "frontend/premises.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
+#include "ops/broadcast.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
 #include "runtime/current_device.h"
 #include "types/bound_watch.h"
 
@@ -153,7 +158,54 @@ std::vector<Tensor> TraceEmitter::gradients(const Tensor& target, const Tensor& 
   check_own(seed);
   std::vector<Tensor> of;  // as the ops that used them saw them
   for (const Tensor& t : wrt) of.push_back(handle(detached(current(t).id())));
-  return request(target, seed, of, where, true);
+  const auto hooked = hooked_gradients(target, seed, of, where);
+  if (!hooked) return request(target, seed, of, where, true);
+  std::vector<Tensor> results;
+  EmitterScope emitter_scope(*this);
+  Scope scope(where_of_gradients(where));
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const TensorType type = type_of(of[i]);
+    const Tensor& g = (*hooked)[i];
+    results.push_back(g.is_defined() ? cast(g, type.dtype) : full(type.shape, 0.0, type.dtype));
+  }
+  return results;
+}
+
+std::optional<std::vector<Tensor>> TraceEmitter::hooked_gradients(const Tensor& target,
+                                                                  const Tensor& seed,
+                                                                  std::span<const Tensor> wrt,
+                                                                  const Where& where) {
+  Lookout lookout;
+  for (const auto& [id, notes] : all_notes())
+    if (!notes.hooks.empty()) lookout.values.insert(id);
+  if (lookout.values.empty()) return std::nullopt;
+  const History history(graph(), target.id());
+  for (std::uint32_t n : graph().order())
+    if (history.holds(n) && graph().node(n).op == Name("gradients"))
+      throw UserError("E0334", "a gradient of a gradient meets a hook that came too late")
+          .saw("hooks that were registered behind the first gradient of the traced function")
+          .need("hooks before the first gradient, where it is differentiated again");
+  lookout.see = [this](ValueId v, const Tensor& gradient) {
+    return hooks::run_on_gradient(notes(handle(v)).hooks, gradient);
+  };
+  Emitter& front = *front_;
+  EmitterScope emitter_scope(front);
+  const WithGrad with_grad;
+  Scope scope(where_of_gradients(where));
+  const Tensor to = front.handle(target.id());
+  const Tensor from = broadcast_like(cast(front.handle(seed.id()), to.dtype()), to);
+  std::vector<Tensor> of, results;
+  for (const Tensor& t : wrt) of.push_back(front.handle(t.id()));
+  for (const Tensor& g : differentiate(graph(), front, to, from, of, lookout))
+    results.push_back(g.is_defined() ? handle(g.id()) : Tensor());
+  return results;
+}
+
+// As a user's tensor, among ops of the user's.
+Tensor TraceEmitter::seen_by_hooks(const VariablePtr& variable, const Tensor& gradient) {
+  EmitterScope emitter_scope(*front_);
+  const NoGrad no_grad;
+  return handle(hooks::run_on_gradient(variable, front_->handle(gradient.id())).id());
 }
 
 std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const Tensor& seed,
@@ -174,7 +226,9 @@ std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const
     wrt.insert(wrt.end(), values.back().begin(), values.back().end());
   }
   if (!depends) throw depends_on_none(target.type());
-  const std::vector<Tensor> parts = request(target, seed, wrt, where, false);
+  const auto hooked = hooked_gradients(target, seed, wrt, where);
+  const std::vector<Tensor> parts = hooked ? *hooked : request(target, seed, wrt, where, false);
+  hooks::ask_parameters();
 
   std::vector<Tensor> results;
   Scope scope(where_values_are_added(where));
@@ -182,7 +236,7 @@ std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const
   auto part = parts.begin();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto end = part + static_cast<std::ptrdiff_t>(values[i].size());
-    results.push_back(sum_of_values({part, end}, variables[i]->type));
+    results.push_back(seen_by_hooks(variables[i], sum_of_values({part, end}, variables[i]->type)));
     part = end;
     std::int64_t& first = first_uses_.emplace(results.back().id(), -1).first->second;
     for (const Tensor& t : values[i])

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +86,12 @@ class TraceEmitter : public GraphEmitter {
   Values& values_of(const VariablePtr& variable);
   void check_own(const Tensor& t) const;
   void check_target(const Tensor& target) const;
+  // Gradients with hooks on their way are taken at once, so that the hooks are traced; none where
+  // there are no hooks, and the pass differentiate takes them.
+  std::optional<std::vector<Tensor>> hooked_gradients(const Tensor& target, const Tensor& seed,
+                                                      std::span<const Tensor> wrt,
+                                                      const Where& where);
+  Tensor seen_by_hooks(const VariablePtr& variable, const Tensor& gradient);
   ValueId detached(ValueId v);
   void take_draw_state(Name op, std::vector<Tensor>& operands);
 

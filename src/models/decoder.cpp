@@ -45,12 +45,13 @@ DecoderBlock::DecoderBlock(nn::Module& parent, std::string_view name, const Deco
 
 Tensor DecoderBlock::forward(Operand x, const Tensor& places, const nn::KeyValueCache* cache,
                              const Tensor& position) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const Tensor normed = (*attention_norm_)(x);
-  const Tensor a = cache ? attention_->cached(normed, places, *cache, position)
-                         : attention_->whole(normed, places);
-  const Tensor y = x + drop_attention_(a);
-  return y + drop_mlp_((*mlp_)((*mlp_norm_)(y)));
+  return call(x, [&](const Tensor& t) {
+    const Tensor normed = (*attention_norm_)(t);
+    const Tensor a = cache ? attention_->cached(normed, places, *cache, position)
+                           : attention_->whole(normed, places);
+    const Tensor y = t + drop_attention_(a);
+    return y + drop_mlp_((*mlp_)((*mlp_norm_)(y)));
+  });
 }
 
 Decoder::Decoder(const DecoderSizes& sizes, const DecoderForm& form)
@@ -96,8 +97,7 @@ Tensor Decoder::head(const Tensor& x) const {
 }
 
 Tensor Decoder::operator()(Operand tokens) const {
-  ModuleScope scope(name(), tokens.loc, policy());
-  return head(hidden(tokens.tensor, nullptr));
+  return call(tokens, [&](const Tensor& t) { return head(hidden(t, nullptr)); });
 }
 
 Tensor Decoder::loss(Operand tokens, Operand targets) const {
@@ -132,8 +132,7 @@ DecodeCache Decoder::make_cache(std::int64_t batch, std::int64_t longest, DType 
 }
 
 Tensor Decoder::decode(Operand tokens, const DecodeCache& cache) const {
-  ModuleScope scope(name(), tokens.loc, policy());
-  return head(hidden(tokens.tensor, &cache));
+  return call(tokens, [&](const Tensor& t) { return head(hidden(t, &cache)); });
 }
 
 void Decoder::prefill(Operand tokens, const DecodeCache& cache) const {

@@ -60,8 +60,7 @@ class GeluMlp : public nn::Layer {
         c_fc_(*this, "c_fc", dim, hidden, in),
         c_proj_(*this, "c_proj", hidden, dim, out) {}
   Tensor operator()(Operand x) const {
-    ModuleScope scope(name(), x.loc, policy());
-    return c_proj_(gelu_tanh(c_fc_(x)));
+    return call(x, [&](const Tensor& t) { return c_proj_(gelu_tanh(c_fc_(t))); });
   }
 
  private:
@@ -77,8 +76,7 @@ class SwigluMlp : public nn::Layer {
         up_proj_(*this, "up_proj", dim, hidden, o),
         down_proj_(*this, "down_proj", hidden, dim, o) {}
   Tensor operator()(Operand x) const {
-    ModuleScope scope(name(), x.loc, policy());
-    return down_proj_(silu(gate_proj_(x)) * up_proj_(x));
+    return call(x, [&](const Tensor& t) { return down_proj_(silu(gate_proj_(t)) * up_proj_(t)); });
   }
 
  private:

@@ -23,10 +23,11 @@ LeNet::LeNet(const LeNetConfig& c)
       fc2(*this, "fc2", c.hidden, c.classes) {}
 
 Tensor LeNet::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const Tensor a = pool(relu(conv1(x)));
-  const Tensor b = pool(relu(conv2(a)));
-  return fc2(relu(fc1(flatten(b, 1))));
+  return call(x, [&](const Tensor& t) {
+    const Tensor a = pool(relu(conv1(t)));
+    const Tensor b = pool(relu(conv2(a)));
+    return fc2(relu(fc1(flatten(b, 1))));
+  });
 }
 
 ModelFamily lenet_family() {

@@ -47,13 +47,13 @@ Mlp::Mlp(const std::vector<std::int64_t>& widths, Activation activation) : activ
 Mlp::Mlp(const MlpConfig& c) : Mlp(widths_of(c), activation_named(c.activation)) {}
 
 Tensor Mlp::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  Tensor t = x.tensor;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (i > 0) t = activation_(t);
-    t = (*layers_[i])(t);
-  }
-  return t;
+  return call(x, [&](Tensor t) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (i > 0) t = activation_(t);
+      t = (*layers_[i])(t);
+    }
+    return t;
+  });
 }
 
 ModelFamily mlp_family() {

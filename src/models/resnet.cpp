@@ -30,9 +30,10 @@ ResNetBlock::ResNetBlock(nn::Module& parent, std::string_view name, std::int64_t
 }
 
 Tensor ResNetBlock::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const Tensor inner = bn2(conv2(relu(bn1(conv1(x)))));
-  return relu(inner + (downsample ? (*downsample)(x) : x.tensor));
+  return call(x, [&](const Tensor& t) {
+    const Tensor inner = bn2(conv2(relu(bn1(conv1(t)))));
+    return relu(inner + (downsample ? (*downsample)(t) : t));
+  });
 }
 
 ResNet::ResNet(const ResNetConfig& c)
@@ -53,10 +54,11 @@ ResNet::ResNet(const ResNetConfig& c)
 }
 
 Tensor ResNet::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  Tensor t = relu(bn1(conv1(x)));
-  for (const auto& stage : stages) t = (*stage)(t);
-  return (*fc)(mean(t, {2, 3}));
+  return call(x, [&](Tensor t) {
+    t = relu(bn1(conv1(t)));
+    for (const auto& stage : stages) t = (*stage)(t);
+    return (*fc)(mean(t, {2, 3}));
+  });
 }
 
 ModelFamily resnet_family() {

@@ -39,23 +39,25 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string_view name, st
             options.bias_init}) {}
 
 Tensor MultiHeadAttention::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return proj(attention_qkv(qkv(x), {heads_, kv_heads_, causal_, 0}));
+  return call(x, [&](const Tensor& t) {
+    return proj(attention_qkv(qkv(t), {heads_, kv_heads_, causal_, 0}));
+  });
 }
 
 Tensor MultiHeadAttention::cached(Operand x, const KeyValueCache& cache,
                                   const Tensor& position) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const Shape s = x.tensor.shape();
-  const Tensor packed = reshape(qkv(x), {s[0], s[1], heads_ + 2 * kv_heads_, width_});
-  const auto heads_from = [&](std::int64_t first, std::int64_t count) {
-    return slice(packed, 2, first, first + count);
-  };
-  const Tensor q = heads_from(0, heads_);
-  const Tensor keys = heads_from(heads_, kv_heads_);
-  const Tensor values = heads_from(heads_ + kv_heads_, kv_heads_);
-  return proj(
-      reshape(attend_cached(q, keys, values, cache, position), {s[0], s[1], heads_ * width_}));
+  return call(x, [&](const Tensor& t) {
+    const Shape s = t.shape();
+    const Tensor packed = reshape(qkv(t), {s[0], s[1], heads_ + 2 * kv_heads_, width_});
+    const auto heads_from = [&](std::int64_t first, std::int64_t count) {
+      return slice(packed, 2, first, first + count);
+    };
+    const Tensor q = heads_from(0, heads_);
+    const Tensor keys = heads_from(heads_, kv_heads_);
+    const Tensor values = heads_from(heads_ + kv_heads_, kv_heads_);
+    return proj(
+        reshape(attend_cached(q, keys, values, cache, position), {s[0], s[1], heads_ * width_}));
+  });
 }
 
 }  // namespace aloft::nn

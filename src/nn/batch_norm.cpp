@@ -15,15 +15,16 @@ BatchNorm2d::BatchNorm2d(Module& parent, std::string_view name, std::int64_t cha
 }
 
 Tensor BatchNorm2d::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const BatchNormAttrs attrs{is_training(), options_.momentum, options_.eps};
-  const BatchNormResult r =
-      batch_norm(x, use(weight), use(bias), use(running_mean), use(running_var), attrs);
-  if (is_training()) {
-    current_emitter().update(running_mean, r.running_mean);
-    current_emitter().update(running_var, r.running_var);
-  }
-  return r.y;
+  return call(x, [&](const Tensor& t) {
+    const BatchNormAttrs attrs{is_training(), options_.momentum, options_.eps};
+    const BatchNormResult r =
+        batch_norm(t, use(weight), use(bias), use(running_mean), use(running_var), attrs);
+    if (is_training()) {
+      current_emitter().update(running_mean, r.running_mean);
+      current_emitter().update(running_var, r.running_var);
+    }
+    return r.y;
+  });
 }
 
 }  // namespace aloft::nn

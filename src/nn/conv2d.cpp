@@ -26,11 +26,12 @@ Conv2d::Conv2d(Module& parent, std::string_view name, std::int64_t in, std::int6
 }
 
 Tensor Conv2d::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
   const auto both = [](std::int64_t n) { return Ints{n, n}; };
-  return conv2d(
-      x, use(weight), use_if(bias),
-      {both(options_.stride), both(options_.padding), both(options_.dilation), options_.groups});
+  return call(x, [&](const Tensor& t) {
+    return conv2d(
+        t, use(weight), use_if(bias),
+        {both(options_.stride), both(options_.padding), both(options_.dilation), options_.groups});
+  });
 }
 
 }  // namespace aloft::nn

@@ -15,9 +15,9 @@ Dropout::Dropout(Module& parent, std::string_view name, double p) : Layer(parent
 }
 
 Tensor Dropout::operator()(Operand x) const {
-  if (!is_training() || p_ == 0) return x.tensor;
-  ModuleScope scope(name(), x.loc, policy());
-  return dropout(x, use(random_state()), p_);
+  return call(x, [&](const Tensor& t) {
+    return is_training() && p_ > 0 ? dropout(t, use(random_state()), p_) : t;
+  });
 }
 
 }  // namespace aloft::nn

@@ -13,8 +13,7 @@ Embedding::Embedding(Module& parent, std::string_view name, std::int64_t count, 
 }
 
 Tensor Embedding::operator()(Operand ids) const {
-  ModuleScope scope(name(), ids.loc, policy());
-  return embedding(use(weight), ids);
+  return call(ids, [&](const Tensor& t) { return embedding(use(weight), t); });
 }
 
 }  // namespace aloft::nn

@@ -15,8 +15,7 @@ Linear::Linear(Module& parent, std::string_view name, std::int64_t in, std::int6
 }
 
 Tensor Linear::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return linear(x, use(weight), use_if(bias));
+  return call(x, [&](const Tensor& t) { return linear(t, use(weight), use_if(bias)); });
 }
 
 }  // namespace aloft::nn

@@ -16,8 +16,7 @@ LayerNorm::LayerNorm(Module& parent, std::string_view name, std::int64_t dim,
 }
 
 Tensor LayerNorm::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return layer_norm(x, use(weight), use_if(bias), eps_);
+  return call(x, [&](const Tensor& t) { return layer_norm(t, use(weight), use_if(bias), eps_); });
 }
 
 RMSNorm::RMSNorm(Module& parent, std::string_view name, std::int64_t dim,
@@ -28,8 +27,7 @@ RMSNorm::RMSNorm(Module& parent, std::string_view name, std::int64_t dim,
 }
 
 Tensor RMSNorm::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return rms_norm(x, use(weight), eps_);
+  return call(x, [&](const Tensor& t) { return rms_norm(t, use(weight), eps_); });
 }
 
 GroupNorm::GroupNorm(Module& parent, std::string_view name, std::int64_t groups,
@@ -46,8 +44,8 @@ GroupNorm::GroupNorm(Module& parent, std::string_view name, std::int64_t groups,
 }
 
 Tensor GroupNorm::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return group_norm(x, groups_, use(weight), use(bias), eps_);
+  return call(
+      x, [&](const Tensor& t) { return group_norm(t, groups_, use(weight), use(bias), eps_); });
 }
 
 }  // namespace aloft::nn

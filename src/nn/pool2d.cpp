@@ -28,8 +28,8 @@ MaxPool2d::MaxPool2d(Module& parent, std::string_view name, std::int64_t kernel,
 }
 
 Tensor MaxPool2d::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return max_pool2d(x, attrs_of<MaxPool2dAttrs>(kernel_, options_));
+  const auto attrs = attrs_of<MaxPool2dAttrs>(kernel_, options_);
+  return call(x, [&](const Tensor& t) { return max_pool2d(t, attrs); });
 }
 
 AvgPool2d::AvgPool2d(Module& parent, std::string_view name, std::int64_t kernel,
@@ -39,8 +39,8 @@ AvgPool2d::AvgPool2d(Module& parent, std::string_view name, std::int64_t kernel,
 }
 
 Tensor AvgPool2d::operator()(Operand x) const {
-  ModuleScope scope(name(), x.loc, policy());
-  return avg_pool2d(x, attrs_of<AvgPool2dAttrs>(kernel_, options_));
+  const auto attrs = attrs_of<AvgPool2dAttrs>(kernel_, options_);
+  return call(x, [&](const Tensor& t) { return avg_pool2d(t, attrs); });
 }
 
 }  // namespace aloft::nn

@@ -43,20 +43,22 @@ Tensor RotaryAttention::heads_of(const Tensor& x, std::int64_t heads) const {
 }
 
 Tensor RotaryAttention::operator()(Operand x, Operand places) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const Tensor q = rotary(heads_of(q_proj(x), heads_), places, {base_});
-  const Tensor k = rotary(heads_of(k_proj(x), kv_heads_), places, {base_});
-  const Tensor v = heads_of(v_proj(x), kv_heads_);
-  return o_proj(reshape(attention(q, k, v), x.tensor.shape()));
+  return call(x, [&](const Tensor& t) {
+    const Tensor q = rotary(heads_of(q_proj(t), heads_), places, {base_});
+    const Tensor k = rotary(heads_of(k_proj(t), kv_heads_), places, {base_});
+    const Tensor v = heads_of(v_proj(t), kv_heads_);
+    return o_proj(reshape(attention(q, k, v), t.shape()));
+  });
 }
 
 Tensor RotaryAttention::cached(Operand x, Operand places, const KeyValueCache& cache,
                                const Tensor& position) const {
-  ModuleScope scope(name(), x.loc, policy());
-  const Tensor q = rotary(heads_of(q_proj(x), heads_), places, {base_});
-  const Tensor k = rotary(heads_of(k_proj(x), kv_heads_), places, {base_});
-  const Tensor v = heads_of(v_proj(x), kv_heads_);
-  return o_proj(reshape(attend_cached(q, k, v, cache, position), x.tensor.shape()));
+  return call(x, [&](const Tensor& t) {
+    const Tensor q = rotary(heads_of(q_proj(t), heads_), places, {base_});
+    const Tensor k = rotary(heads_of(k_proj(t), kv_heads_), places, {base_});
+    const Tensor v = heads_of(v_proj(t), kv_heads_);
+    return o_proj(reshape(attend_cached(q, k, v, cache, position), t.shape()));
+  });
 }
 
 }  // namespace aloft::nn

@@ -45,10 +45,10 @@ class Sequential : public Layer {
 
   // What the last stage gives; x itself where there is none.
   Tensor operator()(Operand x) const {
-    ModuleScope scope(name(), x.loc, policy());
-    Tensor t = x.tensor;
-    for (const Stage& stage : stages_) t = stage(t);
-    return t;
+    return call(x, [&](Tensor t) {
+      for (const Stage& stage : stages_) t = stage(t);
+      return t;
+    });
   }
 
  private:

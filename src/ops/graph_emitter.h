@@ -50,6 +50,8 @@ class GraphEmitter : public Emitter {
   std::vector<Tensor> request(const Tensor& target, const Tensor& seed, std::span<const Tensor> wrt,
                               const Where& where, bool exact);
 
+  const std::map<ValueId, ValueNotes>& all_notes() const { return notes_; }
+
  private:
   [[noreturn]] void no_value_yet(const Tensor& t) const;
   Graph& graph_;

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace aloft;
@@ -21,6 +23,32 @@ bool has_ops() {
   return mse_loss(x, positive).item() == 0.25 && argmax(x, 1).to_ints()[1] == 0 &&
          concat({x, x}, 0).shape() == Shape{4, 2} && clamp(x, 0, 1).to_floats()[0] == 1 &&
          slice(x, 0, 1, 2).to_floats()[0] == 2 && sort(x, 1)[0].to_floats()[0] == -1;
+}
+
+// A compiled function takes and gives structs, and hooks see what passes a layer.
+struct Batch {
+  Tensor x;
+  std::vector<Tensor> shifts;
+  static constexpr auto parts() {
+    return std::tuple{part("x", &Batch::x), part("shifts", &Batch::shifts)};
+  }
+};
+
+bool takes_structs_and_hooks() {
+  Xor model;
+  const Hook halves = model.up.on_output([](const Tensor&, const Tensor& y) { return y * 0.5; });
+  const Hook sees = on_gradient(model.down.bias, [](const Tensor&) {});
+  auto shifted = compile([&](const Batch& b, bool twice) {
+    Tensor y = model(b.x + b.shifts.at(0));
+    return std::pair{twice ? y * 2.0 : y, Batch{b.x * 1.0, {y}}};
+  });
+  const Tensor x = from_floats({0, 0, 0, 1}, {2, 2}), one = full({2, 2}, 1.0);
+  const Tensor want = model(x + one);
+  sum(want).backward();
+  const auto [y, again] = shifted(Batch{x, {one}}, false);
+  return y.to_floats() == want.to_floats() && again.shifts[0].to_floats() == want.to_floats() &&
+         shifted(Batch{x, {one}}, true).first.to_floats() == (want * 2.0).to_floats() &&
+         halves.runs() > 1 && sees.runs() == 1;
 }
 
 // A recipe is trained with a listener of the program's, which ends the run.
@@ -67,5 +95,5 @@ int main() {
   } catch (const UserError& error) {
     std::puts(error.what());
   }
-  return loss < 0.1 && has_ops() && trains_a_recipe() ? 0 : 1;
+  return loss < 0.1 && has_ops() && takes_structs_and_hooks() && trains_a_recipe() ? 0 : 1;
 }

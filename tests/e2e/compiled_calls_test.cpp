@@ -194,25 +194,6 @@ TEST_F(CompiledCalls, TheFirstDimensionMayGoAnywhere) {
   }
 }
 
-TEST_F(CompiledCalls, OtherShapesAreCompiledForUpToALimit) {
-  int traces = 0;
-  auto doubled = compile([&](Tensor x) {
-    ++traces;
-    return x * 2.0;
-  });
-  for (const std::int64_t rows : {8, 5, 8, 2}) doubled(numbers({rows, 3}));
-  EXPECT_EQ(traces, 1);  // fewer rows: the same program
-  EXPECT_EQ(doubled(numbers({12, 3})).dim(0), Dim(12));
-  doubled(numbers({8, 3}));
-  EXPECT_EQ(traces, 2);  // a larger batch's program serves the smaller ones too
-  EXPECT_EQ(doubled.programs().plan().programs.size(), 1u);
-  for (std::int64_t columns = 4; columns < 19; ++columns)
-    EXPECT_EQ(doubled(numbers({2, columns})).to_vector(),
-              (numbers({2, columns}) * 2.0).to_vector());
-  expect_words(refusal([&] { doubled(numbers({2, 19})); }), {"E0315", "16", "f32[2,19]"});
-  EXPECT_EQ(doubled(numbers({6, 3})).to_vector(), (numbers({6, 3}) * 2.0).to_vector());
-}
-
 TEST_F(CompiledCalls, ProgramsForOtherShapesWorkOnTheSameParameters) {
   const auto states = [](bool is_compiled) {
     manual_seed(5);
