@@ -105,7 +105,7 @@ class CallArguments {
   const std::vector<Tensor>& tensors() const { return apart_.tensors; }
   // What is no tensor in them, and their types: a program serves calls in which both are the same.
   const std::string& fixed() const { return apart_.fixed; }
-  std::type_index kind() const { return kind_; }
+  const void* kind() const { return kind_; }
   // What there is in argument `i`, or in any, with its path: "argument 2, [0].mask".
   virtual std::vector<nested::Place> places() const = 0;
   // The function's results for arguments of these tensors; `like` becomes what a result of the call
@@ -114,11 +114,11 @@ class CallArguments {
                                std::shared_ptr<const void>& like) const = 0;
 
  protected:
-  explicit CallArguments(const std::type_info& kind) : kind_(kind) {}
+  explicit CallArguments(const void* kind) : kind_(kind) {}
   nested::TakenApart apart_;
 
  private:
-  std::type_index kind_;
+  const void* kind_;
 };
 
 // Inside: the part of a compiled function that does not depend on its type.
@@ -155,7 +155,7 @@ class CompiledCall {
     std::string name;
     std::vector<InputSpec> inputs;
     std::string fixed;                 // CallArguments
-    std::type_index kind;              // the same
+    const void* kind;                  // the same
     std::shared_ptr<const void> like;  // what a result of a call is made from
     std::uint64_t used = 0;            // the number of the call that ran it last
     int program = -1;
@@ -213,12 +213,16 @@ template <class T>
 using traced_argument_t = std::conditional_t<nested::has_no_tensor<T>(), T,
                                              std::conditional_t<nested::AsTensor<T>, Tensor, T>>;
 
+// Inside: what tells one class of arguments from another, by its address.
+template <class T>
+inline constexpr char kArgumentsKind = 0;
+
 // Inside: the arguments of a call, and what f gives for such.
 template <class F, class... Args>
 class ArgumentsOf final : public CallArguments {
  public:
   ArgumentsOf(F& f, const Args&... args)
-      : CallArguments(typeid(ArgumentsOf)), f_(f), args_(args...) {
+      : CallArguments(&kArgumentsKind<ArgumentsOf>), f_(f), args_(args...) {
     apart_.tensors.reserve(sizeof...(args));
     (nested::visit(args, apart_), ...);
   }

@@ -157,7 +157,7 @@ void visit(T& value, V& v) {
     visit_structure(value, v);
   } else {
     static_assert(is_never<U>,
-                  "compile() takes and gives tensors, numbers and strings, and vectors, arrays, "
+                  "compile() takes and gives tensors, numbers and strings, and lists of any kind, "
                   "tuples, pairs, maps, optionals and structs of them. A struct says what it holds "
                   "by parts() or PartsOf (frontend/nested.h); models are captured, not passed");
   }

@@ -77,7 +77,8 @@ inline UpdateLayout update_layout(const UpdateAttrs& a, int states, bool has_sum
   const auto master = state_format_named(a.master), kept = state_format_named(a.states);
   const bool fits =
       (a.master.empty() || master == F32 || master == Split) && (kept == F32 || kept == BF16);
-  return {fits ? UpdateLayout::count_of(a.count) : -1, master, states, kept.value_or(F32), has_sums};
+  const int count = fits ? UpdateLayout::count_of(a.count) : -1;
+  return {count, master, states, kept.value_or(F32), has_sums};
 }
 
 // What a call's attributes say besides its formula's options, which are passed over.

@@ -92,6 +92,9 @@ struct OptimizerKind {
   const OptimizerSetting* find(std::string_view key) const;  // null where there is none
 };
 
+// What a recipe begins with.
+inline constexpr std::string_view kUsualOptimizer = "adamw";
+
 // Every kind, in the order of the catalogue.
 const std::vector<OptimizerKind>& optimizer_kinds();
 // Null where there is none of the name.

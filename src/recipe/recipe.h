@@ -54,7 +54,7 @@ struct DataSection {
 
 // [optimizer]. What each key means, and what it may be, is in `aloft recipes`.
 struct OptimizerSection {
-  OptimizerSection();          // the first kind of the catalogue, as a recipe begins with it
+  OptimizerSection();          // optim::kUsualOptimizer, as a recipe begins with it
   std::string kind;            // the formula: a name of optim/catalog.inc
   double lr = 0;               // the peak of the schedule; what it begins with is the kind's
   SettingValues options;       // of the kind's formula, and what others begin with

@@ -3,7 +3,7 @@
 
 namespace aloft {
 
-OptimizerSection::OptimizerSection() { begin_with(optim::optimizer_kinds().front()); }
+OptimizerSection::OptimizerSection() { begin_with(optim::optimizer_kind(optim::kUsualOptimizer)); }
 
 void OptimizerSection::begin_with(const optim::OptimizerKind& other) {
   kind = other.name;

@@ -73,7 +73,7 @@ def offered(folder):
                       text(ROOT / "src" / folder / "CMakeLists.txt"), re.M)
     if not asked:
         return None
-    return re.findall(rf"^{asked.group(1)}\((\w+)\)\s*$", code(ROOT / "src" / folder / "catalog.inc"), re.M)
+    return re.findall(rf"^{asked.group(1)}\((\w+)(?:, \w+)?\)\s*$", code(ROOT / "src" / folder / "catalog.inc"), re.M)
 
 
 def named_by(header):

@@ -14,7 +14,7 @@ ABOVE = ("checkpoint", "cli", "infer", "recipe", "run", "sources", "tasks", "tra
 
 def lines_of(catalogue):
     """The names that a catalogue lists, in its order."""
-    return re.findall(r"(?m)^[A-Z_]+\((\w+)\)", project.text(SRC / catalogue))
+    return re.findall(r"(?m)^[A-Z_]+\((\w+)[,)]", project.text(SRC / catalogue))
 
 
 def named_in(pattern):
@@ -37,6 +37,7 @@ class Additions(unittest.TestCase):
             "models/catalog.inc": {"qwen2": "models/qwen2"},
             "tasks/catalog.inc": {"regression": "tasks/regression"},
             "sources/catalog.inc": {"arrays": "sources/arrays"},
+            "optim/catalog.inc": {"lamb": "optim/lamb", "lion": "optim/lion"},
             "data/tokenizers/catalog.inc": {"byte_tokenizer": "data/tokenizers/byte_tokenizer",
                                             "char_tokenizer": "data/tokenizers/char_tokenizer"},
         }
@@ -50,7 +51,7 @@ class Additions(unittest.TestCase):
 
     def test_every_tenant_has_its_pair(self):
         for catalogue, folder in (("models/catalog.inc", "models"), ("tasks/catalog.inc", "tasks"),
-                                  ("sources/catalog.inc", "sources"),
+                                  ("sources/catalog.inc", "sources"), ("optim/catalog.inc", "optim"),
                                   ("data/tokenizers/catalog.inc", "data/tokenizers")):
             for name in lines_of(catalogue):
                 for path in pair(f"{folder}/{name}"):

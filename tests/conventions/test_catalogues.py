@@ -11,7 +11,7 @@ def catalogues():
 
 
 def entries(catalogue):
-    return re.findall(r"^[A-Z_]+\((\w+)\)\s*$", project.code(catalogue), re.M)
+    return re.findall(r"^[A-Z_]+\((\w+)(?:, \w+)?\)\s*$", project.code(catalogue), re.M)
 
 
 class Catalogues(unittest.TestCase):
@@ -19,7 +19,7 @@ class Catalogues(unittest.TestCase):
         for catalogue in catalogues():
             for line in project.code(catalogue).splitlines():
                 if line.strip():
-                    self.assertRegex(line, r"^[A-Z_]+\(\w+\)\s*$", project.name(catalogue))
+                    self.assertRegex(line, r"^[A-Z_]+\(\w+(, \w+)?\)\s*$", project.name(catalogue))
 
     def test_sorted_and_once(self):
         for catalogue in catalogues():
