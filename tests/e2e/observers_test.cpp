@@ -197,9 +197,8 @@ TEST(Observers, KnowTheModuleTheStreamAndTheMicroBatch) {
     using Places = decltype(places);
     EXPECT_EQ(places, (Places{{0, 0}, {0, 1}, {1, 0}, {1, 1}})) << is_compiled;
     EXPECT_EQ(paths, (std::set<std::string>{"0", "1"})) << is_compiled;
-    EXPECT_EQ(programs, is_compiled
-                            ? (std::vector<std::string>{"part", "whole", "part", "whole"})
-                            : std::vector<std::string>());
+    EXPECT_EQ(programs, is_compiled ? (std::vector<std::string>{"part", "whole", "part", "whole"})
+                                    : std::vector<std::string>());
   }
 }
 

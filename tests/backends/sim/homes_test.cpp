@@ -114,14 +114,11 @@ TEST_P(Homes, MomentsInPartsOnTwoDevices) {
 TEST(HomesOfMoments, CopiesAreHeardOfOnTheirOwnStream) {
   e2e::use_cpu();
   struct Streams : Observer {
-    void after(const OpEvent& e) override {
-      of[e.kernel == "copy"].insert(e.stream);
-    }
+    void after(const OpEvent& e) override { of[e.kernel == "copy"].insert(e.stream); }
     std::map<bool, std::set<int>> of;  // by whether it is a copy
   } streams;
   const Observing looking(open_device("sim"), streams);
-  run_on("sim", kTrainings[0],
-         [](nn::Layer&, Optimizer& o) { put_moment(o, 1, {Space::Host}); });
+  run_on("sim", kTrainings[0], [](nn::Layer&, Optimizer& o) { put_moment(o, 1, {Space::Host}); });
   EXPECT_EQ(streams.of, (std::map<bool, std::set<int>>{{false, {0}}, {true, {1}}}));
 }
 
