@@ -38,7 +38,6 @@ nlohmann::json features_json(const Device& device) {
           {"streams", f.streams},
           {"is_asynchronous", f.is_asynchronous},
           {"shares_host_memory", f.shares_host_memory},
-          {"is_deterministic", f.is_deterministic},
           {"alignment_bytes", f.alignment},
           {"f32_gflops", unless_zero(f.f32_flops / 1e9)},
           {"low_gflops", unless_zero(f.low_flops / 1e9)},
@@ -69,8 +68,6 @@ std::vector<std::pair<std::string, std::string>> features_text(const Device& dev
   rows.emplace_back("streams", std::to_string(f.streams) +
                                    (f.is_asynchronous ? ", work goes on beside the host" : ""));
   rows.emplace_back("memory", f.shares_host_memory ? "the host's" : join(spaces, "; "));
-  rows.emplace_back("same inputs",
-                    f.is_deterministic ? "the same bits" : "not always the same bits");
   return rows;
 }
 

@@ -50,6 +50,18 @@ struct Executor::Ready {
   std::shared_ptr<InputTurns> turns;  // null: every input has one home
   int streams = 1;                    // that it uses
   std::vector<Event> events;          // of this run
+  // Every instruction, between the beginning and the end of all streams.
+  template <class HandOver>
+  void on_all_streams(Executor& executor, const HandOver& hand_over) {
+    executor.begin(*this);
+    try {
+      for (std::size_t i = 0; i < steps.size(); ++i) hand_over(i);
+    } catch (...) {  // what was handed over is on its way
+      executor.end(*this);
+      throw;
+    }
+    executor.end(*this);
+  }
   // What instruction i is given as its operand or result `r`.
   Buffer in(std::size_t i, std::size_t r) const {
     const Instruction& ins = program->instructions[i];
@@ -255,14 +267,7 @@ std::exception_ptr Executor::run(const Turn& turn, std::span<const std::int64_t>
     for (std::size_t i = 0; i < ready.steps.size(); ++i) run_step(ready, i);
     return nullptr;
   }
-  begin(ready);
-  try {
-    for (std::size_t i = 0; i < ready.steps.size(); ++i) run_on_stream(ready, i);
-  } catch (...) {  // what was handed over is on its way
-    end(ready);
-    throw;
-  }
-  end(ready);
+  ready.on_all_streams(*this, [&](std::size_t i) { run_on_stream(ready, i); });
   return nullptr;
 }
 
@@ -315,8 +320,7 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
   const Program& program = *ready.program;
   const ProgramEvent whole{program.name, lengths, at};
   telling.tell([&](Observer& o) { o.program_begins(whole); });
-  begin(ready);
-  for (std::size_t i = 0; i < ready.steps.size(); ++i) {
+  ready.on_all_streams(*this, [&](std::size_t i) {
     const Instruction& ins = program.instructions[i];
     std::vector<Buffer> in, out;
     for (std::size_t r = 0; r < ins.in.size(); ++r) in.push_back(ready.in(i, r));
@@ -340,8 +344,7 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
     e.end = stream.record();
     if (ins.signals >= 0) ready.events[static_cast<std::size_t>(ins.signals)] = e.end;
     telling.tell([&](Observer& o) { o.after(e); });
-  }
-  end(ready);
+  });
   telling.tell([&](Observer& o) { o.program_ends(whole); });
 }
 

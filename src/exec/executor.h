@@ -25,9 +25,10 @@ class PlanMemory;
 class Executor {
  public:
   // Allocates the plan's arenas on the device, those of shards on `peers`, the plan's other devices
-  // (EnvironmentError E0401; where it can never have that
-  // much, before any of them is there) and moves the variables into them: their values are copied,
-  // their buffers from now on lie in the arenas. UserError E0331 where one lies on another device.
+  // (EnvironmentError E0401; where it can never have that much, before any of them is there; E0412
+  // where a device needs more alignment than plans give), and moves the variables into them: their
+  // values are copied, their buffers from now on lie in the arenas. UserError E0331 where one lies
+  // on another device.
   // A variable that another executor's programs already work on stays in its place, and both work
   // on it there. Threads whose programs share variables may make executors at the same time. Every
   // state slot of the plan needs a variable of its id and type.

@@ -1,19 +1,37 @@
 #include "exec/plan_memory.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "exec/places.h"
+#include "plan/lifetime.h"
 #include "runtime/sharded_block.h"
 
 namespace aloft {
+
+namespace {
+
+// Offsets are multiples of what plans align to, whatever the device would like.
+void need_alignment(const Device& device) {
+  const std::size_t needed = device.features().alignment;
+  if (kAlignment % std::max<std::size_t>(needed, 1) == 0) return;
+  throw EnvironmentError("E0412", "no plan runs on " + device.name() +
+                                      ", whose buffers must be aligned to more than plans align to")
+      .saw(std::to_string(kAlignment) + " bytes in a plan")
+      .need("a multiple of " + std::to_string(needed) + " bytes on " + device.name())
+      .advice("another device (aloft devices)");
+}
+
+}  // namespace
 
 PlanMemory::PlanMemory(const Plan& plan, std::vector<Device*> devices,
                        const std::map<Name, VariablePtr>& variables, MemoryCheck* check)
     : plan_(plan), devices_(std::move(devices)), check_(check), place_(std::make_shared<Place>()) {
   ensure(static_cast<int>(devices_.size()) >= plan.devices(), "a plan gets all of its devices");
+  for (const Device* d : devices_) need_alignment(*d);
   const auto held = hold_places();  // two that share variables must agree on who places them
   find_shared(variables);
   make_arenas(variables);

@@ -27,7 +27,7 @@ std::string device_text(const Device& device) {
   const Capability& c = f.capability;
   std::string text = device.name() + "\n" + std::string(device.backend().name()) + "\n" + f.variant;
   for (const bool can : {c.stores_bf16, c.stores_f16, c.computes_bf16, c.computes_f16,
-                         f.is_asynchronous, f.shares_host_memory, f.is_deterministic})
+                         f.is_asynchronous, f.shares_host_memory})
     text += can ? " 1" : " 0";
   text += " " + std::to_string(f.streams) + " " + std::to_string(f.alignment);
   for (const auto& s : f.spaces)

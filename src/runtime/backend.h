@@ -25,8 +25,9 @@ struct Features {
   int streams = 1;                 // that work side by side
   bool is_asynchronous = false;    // work goes on when the call that hands it over has returned
   bool shares_host_memory = true;  // kernels work on any memory of the host: it has no other
-  std::size_t alignment = 64;      // bytes: of every buffer
-  bool is_deterministic = true;    // same inputs, same bits
+  // Every buffer begins at a multiple of so many bytes. Plans lay out at multiples of 64: a device
+  // that needs more runs none (E0412).
+  std::size_t alignment = 64;
   struct SpaceSize {
     Space space = Space::Device;
     std::size_t bytes = 0;  // 0: no limit of its own

@@ -2,8 +2,9 @@
 refused before the first step."""
 import json
 import re
+import struct
 
-from program import ROOT, ProgramTest, main
+from program import ROOT, ProgramTest, main, report_data, without_clocks
 
 NARROW = """memory_gib = 1
 low_tflops = 10
@@ -69,6 +70,45 @@ class Devices(ProgramTest):
                      ("generate", "model", "--prompt", "the", "--tokens", 12, "--samples", 2)):
             here = self.aloft(*verb).stdout
             self.assertEqual(self.aloft(*verb, "--device", "sim").stdout, here)
+
+        header = b'{"tokens":{"dtype":"I32","shape":[2,8],"data_offsets":[0,64]}}'
+        ids = b"".join(c.to_bytes(4, "little") for c in b"the quick brown ")
+        (self.folder / "in.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + ids)
+        for options in (("--precision", "O0"), ("--precision", "O2:bf16"), ("--precision", "O2:fp16"),
+                        ("--precision", "O2:bf16", "--mode", "eager")):
+            for device in ("cpu", "sim", "sim:delays=5"):
+                self.aloft("score", "model", "--tokens", "in.safetensors", "--grads", *options, "--device", device,
+                           "--out", f"{device}.safetensors")
+            here = (self.folder / "cpu.safetensors").read_bytes()
+            self.assertIn(b"grad.", here)
+            for device in ("sim", "sim:delays=5"):
+                self.assertEqual((self.folder / f"{device}.safetensors").read_bytes(), here, (options, device))
+
+    def test_the_report_is_the_same(self):
+        for mode in ("graph", "eager"):
+            shown = {}
+            for device in ("cpu", "sim"):
+                out = f"shown-{device}-{mode}"
+                self.train(out, "--device", device, "--set", f"train.mode={mode}", "--set", "train.eval_every=2",
+                           "--set", "train.sample_tokens=4")
+                shown[device] = self.without_device(report_data(self.folder / out), device)
+            self.assertEqual(len(shown["cpu"]["curves"]["evaluations"]), 2)
+            self.assertTrue(shown["cpu"]["sample"])
+            self.assertEqual(shown["sim"], shown["cpu"], mode)
+
+    def without_device(self, data, device):
+        """A report's data without times, the device's name, and the second homes of a program's inputs."""
+        shown = without_clocks(data)
+        run = shown["run"]
+        self.assertEqual((run.pop("device"), run.pop("device_is_simulated")), (device, device == "sim"))
+        self.assertEqual(run["recipe"]["train"].pop("device"), device)
+        if memory := run.get("memory"):
+            run.pop("signature")  # of the Plan, with these homes
+            staging = memory["arenas"].pop("staging")
+            for place in memory["over_step"]:
+                place["bytes"] -= staging
+            memory["peak_bytes"] -= staging
+        return shown
 
     def test_the_recipe_and_the_environment_choose_as_well(self):
         (self.folder / "on-sim.toml").write_text(self.RECIPE + 'device = "sim:memory=64KiB"\n')

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import unittest
 
-from program import ALOFT, ProgramTest, main
+from program import ALOFT, ProgramTest, main, report_data, without_clocks
 
 
 def without_times(value):
@@ -45,11 +45,16 @@ class PlanCache(ProgramTest):
         second = self.train("second")
         self.assertEqual(self.entries(), kept)
         off = self.train("off", ALOFT_PLAN_CACHE="off")
+        shown = without_clocks(report_data(self.folder / "first"))
+        for key in ("precision_decisions", "memory", "signature", "result"):
+            self.assertTrue(shown["run"][key], key)
+        self.assertEqual(len(shown["curves"]["loss"]), 4)
         for other, name in ((second, "second"), (off, "off")):
             self.assertEqual(without_times(other), without_times(first))
             self.assertEqual(other["precision_decisions"], first["precision_decisions"])
             self.assertEqual(other["signature"], first["signature"])
             self.assertEqual(self.weights(name), self.weights("first"))
+            self.assertEqual(without_clocks(report_data(self.folder / name)), shown)
 
     def test_explain_says_the_same(self):
         for subject in ("precision", "plan", "graph", "kernels"):

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -37,6 +38,20 @@ batch = 2
 steps = 4
 sample_tokens = 0
 """
+
+
+def report_data(run):
+    """What report.html of a run's directory shows, as its scripts read it."""
+    return json.loads((run / "report.html").read_text().split('id="data">')[1].split("</script>")[0])
+
+
+def without_clocks(value):
+    """A report's data without what clocks, the process's memory, the folder and random numbers give."""
+    if isinstance(value, dict):
+        return {key: without_clocks(v) for key, v in value.items()
+                if not re.search(r"_s$|_s_smoothed$|_rss_bytes$|^started$|^name$", key)
+                and not (key == "run" and isinstance(v, str))}
+    return [without_clocks(v) for v in value] if isinstance(value, list) else value
 
 
 class ProgramTest(unittest.TestCase):

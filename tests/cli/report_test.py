@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import ProgramTest, main
+from program import ProgramTest, main, report_data
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 CHARTS = ["loss", "lr", "throughput", "norm", "scale", "memory"]
@@ -70,7 +70,7 @@ class Report(ProgramTest):
         (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         cls.aloft("report", "run")
         cls.page = (run / "report.html").read_text()
-        cls.data = json.loads(cls.page.split('id="data">')[1].split("</script>")[0])
+        cls.data = report_data(run)
 
     def test_it_needs_nothing_from_elsewhere(self):
         markup = re.sub(r"<script.*?</script>|<style.*?</style>", "", self.page, flags=re.S)

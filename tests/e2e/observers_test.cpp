@@ -17,9 +17,10 @@ namespace {
 constexpr std::int64_t kRows = 8;
 
 struct Told {
-  std::string what, op, identity, kernel;
+  std::string what, op, path, identity, kernel;
   Phase phase = Phase::Forward;
-  std::int64_t step = 0;
+  std::int64_t step = 0, micro_batch = 0;
+  int stream = 0;
   double begin = 0, end = 0;
   std::vector<std::int64_t> lengths;
   std::vector<std::byte> first;  // result
@@ -56,6 +57,7 @@ class Notes : public Observer {
     t.what = what;
     t.identity = e.program;
     t.step = e.at.step;
+    t.micro_batch = e.at.micro_batch;
     t.lengths.assign(e.lengths.begin(), e.lengths.end());
     all.push_back(t);
   }
@@ -63,10 +65,13 @@ class Notes : public Observer {
     Told t;
     t.what = what;
     t.op = e.call.op.str();
+    t.path = e.path;
+    t.stream = e.stream;
     t.identity = e.identity;
     t.kernel = e.kernel;
     t.phase = e.phase;
     t.step = e.at.step;
+    t.micro_batch = e.at.micro_batch;
     t.lengths.assign(e.lengths.begin(), e.lengths.end());
     return t;
   }
@@ -148,6 +153,53 @@ TEST(Observers, HearOfEachInstructionOfEachRun) {
     }
   EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(lengths, (std::vector<std::int64_t>{kRows, kRows, kRows - 3, kRows}));
+}
+
+// The module that an instruction belongs to, its stream, and the micro-batch within a step of two.
+TEST(Observers, KnowTheModuleTheStreamAndTheMicroBatch) {
+  for (const bool is_compiled : {false, true}) {
+    use_cpu();
+    eager().clear_tape();
+    manual_seed(5);
+    models::Mlp model({6, 10, 3});
+    auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 0.02}, "O0");
+    opt.set_accumulation(2);
+    auto part = [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+      return accumulate(cross_entropy(net(x), label), opt);
+    };
+    auto whole = [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+      return minimize(cross_entropy(net(x), label), opt);
+    };
+    auto compiled_part = compile(part, {.name = "part"});
+    auto compiled_whole = compile(whole, {.name = "whole"});
+    Notes notes;
+    {
+      const Observing looking(current_device(), notes);
+      for (int i = 0; i < 2; ++i) {
+        const Tensor x = rows(kRows, i), label = classes(kRows);
+        is_compiled ? compiled_part(x, label) : part(x, label);
+        is_compiled ? compiled_whole(x, label) : whole(x, label);
+      }
+    }
+    std::vector<std::pair<std::int64_t, std::int64_t>> places;
+    std::set<std::string> paths;
+    std::vector<std::string> programs;
+    for (const Told& t : notes.all) {
+      const std::pair at(t.step, t.micro_batch);
+      if (places.empty() || places.back() != at) places.push_back(at);
+      if (t.what == "begins") programs.push_back(t.identity);
+      EXPECT_EQ(t.stream, 0) << t.identity;  // no variable is away, so nothing goes beside
+      if (t.op == "linear" && t.phase == Phase::Forward) {
+        paths.insert(t.path);
+        EXPECT_TRUE(t.identity.starts_with(t.path + "/linear")) << t.identity;
+      }
+    }
+    using Places = decltype(places);
+    EXPECT_EQ(places, (Places{{0, 0}, {0, 1}, {1, 0}, {1, 1}})) << is_compiled;
+    EXPECT_EQ(paths, (std::set<std::string>{"0", "1"})) << is_compiled;
+    EXPECT_EQ(programs, is_compiled ? (std::vector<std::string>{"part", "whole", "part", "whole"})
+                                    : std::vector<std::string>());
+  }
 }
 
 TEST(Observers, HearOfEagerCallsAndSeeTheirResults) {

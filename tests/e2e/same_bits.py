@@ -1,5 +1,6 @@
 """Runs a test program on the cpu and on another device (sim) and compares what every instruction and every eager op of
-each of its tests computed, to the bit (digest.cpp). Arguments: the program, the device, tests that are left out."""
+each of its tests computed, to the bit (digest.cpp). With ALOFT_E2E_DIGEST_AT=end programs are handed over whole, and
+what is compared is what their updates left. Arguments: the program, the device, tests that are left out."""
 
 import os
 import pathlib
@@ -9,7 +10,7 @@ import tempfile
 
 
 def digests(program, but, device, folder):
-    file = pathlib.Path(folder) / device
+    file = pathlib.Path(folder) / device.replace(":", "-")
     environment = {**os.environ, "ALOFT_DEVICE": device, "ALOFT_E2E_DIGEST": str(file), "OMP_WAIT_POLICY": "passive"}
     run = subprocess.run([program, "--gtest_brief=1", f"--gtest_filter=-{but}"], env=environment,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

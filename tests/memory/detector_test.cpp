@@ -104,6 +104,7 @@ class TestBackend : public Backend {
     return {op == Name("first") ? &first : &second};
   }
   const Features& features() const override { return features_; }
+  void need_alignment(std::size_t bytes) { features_.alignment = bytes; }
 
  private:
   Features features_;
@@ -152,6 +153,28 @@ void run_with(Fault f) {
   EXPECT_TRUE(std::ranges::equal(executor.output("copy", "y").read<float>(), x));
   for (Arena a : {Arena::Staging, Arena::Activations})
     EXPECT_EQ(executor.memory_check()->reached(a), executor.plan().arena_bytes.at(a));
+}
+
+// Plans lay out at multiples of 64 bytes.
+TEST(PlanMemory, ADeviceThatNeedsMoreAlignmentIsRefused) {
+  TestBackend backend;
+  cpu::HostDevice device(backend);
+  for (const std::size_t enough : {1, 16, 64}) {
+    backend.need_alignment(enough);
+    EXPECT_NO_THROW(Executor(two_instructions(), device, {})) << enough;
+  }
+  for (const std::size_t more : {48, 128, 4096}) {
+    backend.need_alignment(more);
+    try {
+      Executor(two_instructions(), device, {});
+      FAIL() << more << " was taken";
+    } catch (const EnvironmentError& e) {
+      EXPECT_EQ(e.code(), "E0412");
+      EXPECT_NE(std::string(e.what()).find("64 bytes"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(std::to_string(more) + " bytes"), std::string::npos)
+          << e.what();
+    }
+  }
 }
 
 TEST(MemoryCheck, ARightKernelPasses) { run_with(Fault::None); }

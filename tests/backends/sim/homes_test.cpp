@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
@@ -112,6 +113,18 @@ TEST_P(Homes, MomentsInPartsOnTwoDevices) {
                         }),
                  cpu, std::string(first) + " and " + second);
   }
+}
+
+// Observers are told which stream an instruction is on: copies are beside the kernels.
+TEST(HomesOfMoments, CopiesAreHeardOfOnTheirOwnStream) {
+  e2e::use_cpu();
+  struct Streams : Observer {
+    void after(const OpEvent& e) override { of[e.kernel == "copy"].insert(e.stream); }
+    std::map<bool, std::set<int>> of;  // by whether it is a copy
+  } streams;
+  const Observing looking(open_device("sim"), streams);
+  run_on("sim", kTrainings[0], [](nn::Layer&, Optimizer& o) { put_moment(o, 1, {Space::Host}); });
+  EXPECT_EQ(streams.of, (std::map<bool, std::set<int>>{{false, {0}}, {true, {1}}}));
 }
 
 // Parameters, masters, moments, sums, counters: each instruction's operands come and go.

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
+#include <utility>
 
+#include "backends/cpu/cpu_backend.h"
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
 #include "frontend/programs.h"
@@ -155,6 +158,52 @@ TEST(Loading, AFailureThatWasToldStaysInNoStream) {
   EXPECT_THROW(sums.sum(), InternalError);
   for (int i = 0; i < 4; ++i) sums.issue(10);
   EXPECT_EQ(sums.sum(), fives(2 + 80));
+}
+
+// A device that once refuses its stream: an instruction cannot be handed over.
+class Refusing : public sim::SimDevice {
+ public:
+  Refusing() : SimDevice("sim", sim::parse_sim("sim"), cpu_device()) {}
+  Stream& stream(int index = 0) override {
+    if (std::exchange(refuses, false)) throw EnvironmentError("E0401", "no room for a stream");
+    return SimDevice::stream(index);
+  }
+  bool refuses = false;
+};
+
+// What was handed over still reads its inputs: the next run's go to the other home.
+TEST(Loading, ARunThatEndsHalfWayHasHadItsHomeAlsoWhereSomebodyLooksOn) {
+  e2e::use_cpu();
+  static Refusing& device = *new Refusing;  // eager state of the thread stays on it
+  struct Refuse : Observer {
+    explicit Refuse(Refusing& device) : device(device) {}
+    void before(const OpEvent& e) override {
+      if (e.instruction == 0) gate.emplace(device.stream());  // what comes is not begun
+      device.refuses = e.instruction == at;
+    }
+    Refusing& device;
+    int at = 0;
+    std::optional<Gate> gate;
+  } refuse(device);
+  Sums sums(device);
+  Executor& executor = sums.programs().executor();
+  const auto next_home = [&] {
+    const Buffer homes = executor.input_homes("add", "x");
+    return executor.input_turns("add")->next(homes, 20).address();
+  };
+  refuse.at = static_cast<int>(executor.plan().programs[0].instructions.size()) - 1;
+  sums.issue(1);
+  EXPECT_EQ(sums.sum(), fives(2));
+  const void* const home = next_home();
+  {
+    const Observing looking(device, refuse);
+    EXPECT_THROW(sums.issue(10), EnvironmentError);
+  }
+  EXPECT_NE(next_home(), home);
+  sums.issue(100);
+  EXPECT_EQ(next_home(), home);
+  refuse.gate->open();
+  EXPECT_EQ(sums.sum(), fives(2 + 200));
 }
 
 TEST(Loading, APlanWhoseHomesAreSharedIsRefused) {
