@@ -166,8 +166,8 @@ TEST(CpuMatmul, ComputesInTheFormThatIsAskedForWhereItCan) {
   const Choice split = choose_kernel(cpu_backend(), call);
   ASSERT_NE(split.kernel, nullptr);
   EXPECT_EQ(form_by(*split.kernel, call),
-            cpu_features().amx_bf16 ? ProductForm::Bf16x6 : ProductForm::Plain);
-  EXPECT_EQ(split.kernel == plain.kernel, !cpu_features().amx_bf16);
+            cpu::cpu_features().amx_bf16 ? ProductForm::Bf16x6 : ProductForm::Plain);
+  EXPECT_EQ(split.kernel == plain.kernel, !cpu::cpu_features().amx_bf16);
   CallSpec narrow =
       make_call("matmul", to_attrs(MatmulAttrs{}), {"bf16[64,32]", "bf16[32,48]"}, "bf16[64,48]");
   narrow.form = ProductForm::Bf16x6;
