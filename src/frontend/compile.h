@@ -103,7 +103,7 @@ class CallArguments {
   const std::vector<Tensor>& tensors() const { return apart_.tensors; }
   // What is no tensor in them, and their types: a program serves calls in which both are the same.
   const std::string& fixed() const { return apart_.fixed; }
-  const void* kind() const { return kind_; }
+  std::uintptr_t kind() const { return kind_; }
   // What there is in argument `i`, or in any, with its path: "argument 2, [0].mask".
   virtual std::vector<nested::Place> places() const = 0;
   // The function's results for arguments of these tensors; `like` becomes what a result of the call
@@ -112,11 +112,11 @@ class CallArguments {
                                std::shared_ptr<const void>& like) const = 0;
 
  protected:
-  explicit CallArguments(const void* kind) : kind_(kind) {}
+  explicit CallArguments(std::uintptr_t kind) : kind_(kind) {}
   nested::TakenApart apart_;
 
  private:
-  const void* kind_;
+  std::uintptr_t kind_;
 };
 
 // Inside: the part of a compiled function that does not depend on its type.
@@ -153,7 +153,7 @@ class CompiledCall {
     std::string name;
     std::vector<InputSpec> inputs;
     std::string fixed;                 // CallArguments
-    const void* kind;                  // the same
+    std::uintptr_t kind;               // the same
     std::shared_ptr<const void> like;  // what a result of a call is made from
     std::uint64_t used = 0;            // the number of the call that ran it last
     int program = -1;
@@ -220,7 +220,9 @@ template <class F, class... Args>
 class ArgumentsOf final : public CallArguments {
  public:
   ArgumentsOf(F& f, const Args&... args)
-      : CallArguments(&kArgumentsKind<ArgumentsOf>), f_(f), args_(args...) {
+      : CallArguments(reinterpret_cast<std::uintptr_t>(&kArgumentsKind<ArgumentsOf>)),
+        f_(f),
+        args_(args...) {
     apart_.tensors.reserve(sizeof...(args));
     (nested::visit(args, apart_), ...);
   }

@@ -58,18 +58,17 @@ ArrayData samples() {
 }
 
 struct Setting {
-  Mode mode = Mode::Compiled;
+  Mode mode;
   const char* precision;
   StateFormat master = StateFormat::F32;
   int micro_batches = 1;
   bool freezes = false;     // other parameters at other times
   bool has_moments = true;  // AdamW; else plain gradient descent
   std::int64_t thaw = 6;    // where it freezes: the batch from which on the first part is trained
-  StateFormat states = {};
 };
 
 OptimizerSpec spec_of(const Setting& s) {
-  if (s.has_moments) return optim::AdamW{.lr = 1e-2, .master = s.master, .states = s.states};
+  if (s.has_moments) return optim::AdamW{.lr = 1e-2, .master = s.master};
   return optim::Sgd{.lr = 1e-2, .master = s.master};
 }
 
@@ -126,7 +125,6 @@ TEST(Checkpoints, WhatIsResumedEndsWithTheSameBits) {
   for (const Setting& s :
        {Setting{Mode::Eager, "O0"}, Setting{Mode::Compiled, "O0"}, Setting{Mode::Eager, "O2:fp16"},
         Setting{Mode::Compiled, "O2:fp16"}, Setting{Mode::Compiled, "O2:bf16", StateFormat::Split},
-        Setting{.precision = "O0", .states = StateFormat::BF16},
         Setting{Mode::Eager, "O2:bf16", StateFormat::F32, 3},
         Setting{Mode::Compiled, "O1:bf16", StateFormat::F32, 3}}) {
     SCOPED_TRACE(std::string(s.mode == Mode::Eager ? "eager " : "compiled ") + s.precision);

@@ -50,13 +50,15 @@ TEST_P(SplitMaster, ManyStepsHaveTheBitsOfMastersOfTheirOwn) {
 }
 
 TEST_P(SplitMaster, ResumingEqualsNeverHavingStopped) {
-  const auto set = split(in_mode({"schedule.kind=constant"}));
-  run("whole", set);
-  auto half = set;
-  half.push_back("train.steps=6");
-  run("halves", half);
-  run("halves", set, true);
-  expect_same_state("whole", "halves");
+  for (const std::string states : {"f32", "bf16"}) {
+    const auto set = split(in_mode({"schedule.kind=constant", "optimizer.states=" + states}));
+    run("whole-" + states, set);
+    auto half = set;
+    half.push_back("train.steps=6");
+    run("halves-" + states, half);
+    run("halves-" + states, set, true);
+    expect_same_state("whole-" + states, "halves-" + states);
+  }
 }
 
 TEST_P(SplitMaster, ACheckpointLoadsWithEitherForm) {
