@@ -278,7 +278,7 @@ TEST_P(Casts, SecondGradientsAgreeInBothModes) {
   for (std::size_t k = 0; k < std::size(layers); ++k) {
     const auto f = [&](Tensor t) {
       const auto y = [&] {
-        ModuleScope scope("", Name(GetParam()));
+        ModuleScope scope("", Policy(parse_precision(GetParam())));
         return layers[k](t);
       }();
       const Tensor g = gradient(mean(cast(y, DType::F32)), t);

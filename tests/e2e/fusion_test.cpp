@@ -127,23 +127,23 @@ std::vector<std::string> results_of(const Case& c, int threads, bool fuses, int&
   };
   CompileOptions options{.name = "drawn", .threads = threads};
   if (!fuses) options.passes.skip = {"fuse-elementwise"};
-  CompiledCall call(options, [&](const std::vector<Tensor>& in) {
+  const auto drawn = [&](const std::vector<Tensor>& in) {
     Draw draw(c.seed);
     std::vector<Tensor> values = in;
     const Tensor rng = iota(3, DType::I64);
     const std::int64_t steps = 4 + draw(12);
     for (std::int64_t i = 0; i < steps; ++i) values.push_back(one_step(draw, values, rng));
-    std::vector<std::pair<std::string, Tensor>> out{{"last", values.back()}};
-    for (int i = 0; i < 2; ++i)
-      out.emplace_back("r" + std::to_string(i), values[in.size() + draw(steps)]);
+    std::vector<Tensor> out = {values.back()};
+    for (int i = 0; i < 2; ++i) out.push_back(values[in.size() + draw(steps)]);
     Ints leading;  // the gradient of a bias is such a sum
     for (int i = 0; i + 1 < in[0].rank(); ++i) leading.push_back(i);
     for (int i = 0; i < 2 && !leading.empty(); ++i) {
       const Tensor& v = values[in.size() + draw(steps)];
-      if (v.rank() == in[0].rank()) out.emplace_back("s" + std::to_string(i), sum(v, leading));
+      if (v.rank() == in[0].rank()) out.push_back(sum(v, leading));
     }
     return out;
-  });
+  };
+  auto call = compile(drawn, options);
   std::vector<std::string> bits;
   const std::int64_t fewer = has_bias ? c.shape[0] : std::max<std::int64_t>(1, c.shape[0] - 1);
   for (std::int64_t rows : {c.shape[0], fewer})

@@ -22,6 +22,7 @@
 #include "ops/reduce.h"
 #include "ops/unary.h"
 #include "ops/var.h"
+#include "precision/recipe.h"
 #include "types/tolerance.h"
 
 namespace aloft {
@@ -33,12 +34,17 @@ Tensor gradient(const Tensor& y, const Tensor& x) {
   return y.emitter()->gradients(y, scalar_like(y, 1), std::vector{x}, {})[0];
 }
 
+// "": none.
+Policy policy_of(std::string_view precision) {
+  return precision.empty() ? Policy() : Policy(parse_precision(precision));
+}
+
 // The first element of x's gradient, which is the same number eagerly and compiled. f's call
 // stands in a module under `precision`; "": under none.
 double first_gradient(const Function& f, const Tensor& x, const char* precision = "") {
   const auto step = [&](const Tensor& t) {
     const Tensor y = [&] {
-      ModuleScope scope("module", precision);
+      ModuleScope scope("module", policy_of(precision));
       return f(t);
     }();
     return cast(gradient(y, t) * 1.0, DType::F64);
@@ -233,7 +239,7 @@ TEST_F(LowTypes, NumbersAreNotRoundedUnderAPrecision) {
       const Tensor x = full({3}, 1000, type);
       const auto in_module = [&](const Function& op) {
         return [=](const Tensor& h) {
-          ModuleScope scope("module", precision);
+          ModuleScope scope("module", policy_of(precision));
           return op(h);
         };
       };
