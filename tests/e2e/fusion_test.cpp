@@ -149,7 +149,7 @@ std::vector<std::string> results_of(const Case& c, int threads, bool fuses, int&
   for (std::int64_t rows : {c.shape[0], fewer})
     for (const Tensor& t : call(arguments(rows))) bits.push_back(bits_of(t));
   loops = 0;
-  for (const Instruction& i : call.programs()->plan().find("drawn")->instructions)
+  for (const Instruction& i : call.programs().plan().find("drawn")->instructions)
     loops += i.call.op == Name("fused");
   return bits;
 }

@@ -16,7 +16,7 @@
 #include "ops/binary.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "temporary_folder.h"
 

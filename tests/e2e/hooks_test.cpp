@@ -26,7 +26,7 @@
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "ops/unary.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "refusal.h"
 

@@ -78,7 +78,7 @@ TEST_F(HostileArguments, ThatLayersTookForAnother) {
       {"hidden", [&] { models::Gpt2({.layers = 1, .heads = 1, .dim = 2, .hidden = -1}); }},
       {"layers", [&] { models::Gpt2({.layers = kLarge, .heads = 1, .dim = 2, .vocab = 2}); }},
       {"deviation", [&] { nn::Linear(root, "l", 2, 2, {.weight_init = nn::Init::normal(NAN)}); }},
-      {"Mlp", [&] { models::Mlp({}); }},
+      {"Mlp", [&] { models::Mlp(std::vector<std::int64_t>{}); }},
   };
   for (const auto& [name, call] : calls) {
     const int before = refused;
@@ -161,7 +161,7 @@ TEST_F(HostileArguments, OfModels) {
     check("Gpt2's longest" + of, [&] { models::Gpt2(gpt).make_cache(1, v, DType::F32); });
   }
   const int before = refused;
-  check("Mlp of nothing", [&] { read(models::Mlp({})(x)); });
+  check("Mlp of nothing", [&] { read(models::Mlp(std::vector<std::int64_t>{})(x)); });
   check("Mlp of one width", [&] { read(models::Mlp({4})(x)); });
   EXPECT_EQ(refused, before + 2);
   for (const DType t : kAllDTypes)

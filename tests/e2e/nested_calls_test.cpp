@@ -15,7 +15,7 @@
 #include "numbers.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
-#include "optim/adam.h"
+#include "optim/adamw.h"
 #include "refusal.h"
 
 namespace aloft::e2e {
