@@ -15,6 +15,7 @@
 #include "frontend/random.h"
 #include "models/family.h"
 #include "models/state_dict.h"
+#include "precision/recipe.h"
 #include "recipe/missing_types.h"
 
 namespace aloft {
@@ -71,6 +72,13 @@ json meaning_of(json config) {
   return config;
 }
 
+// A precision as it is written now: an earlier version wrote an O0 that `auto` chose otherwise.
+std::string as_now(const std::string& policy) {
+  std::vector<RecipeMistake> mistakes;
+  const PrecisionRecipe recipe = parse_precision(policy, mistakes);
+  return policy.empty() || !mistakes.empty() ? policy : print_precision(recipe);
+}
+
 // Of several networks below one module, each with its own.
 std::vector<std::string> policy_differences(std::map<std::string, std::string> before,
                                             std::map<std::string, std::string> now) {
@@ -79,7 +87,7 @@ std::vector<std::string> policy_differences(std::map<std::string, std::string> b
   const auto shown = [](const std::string& policy) { return policy.empty() ? "none" : policy; };
   std::vector<std::string> lines;
   for (const auto& [path, policy] : all)
-    if (before[path] != now[path])
+    if (as_now(before[path]) != now[path])
       lines.push_back(
           fmt::format("precision of {}: {}, now {}", path, shown(before[path]), shown(now[path])));
   return lines;
@@ -108,7 +116,7 @@ void check_fit(const Path& checkpoint, const CheckpointMeta& meta, const json& m
 std::vector<std::string> model_differences(const CheckpointMeta& meta, const json& model_config,
                                            const std::string& policy) {
   std::vector<std::string> lines;
-  if (meta.policy != policy)
+  if (as_now(meta.policy) != policy)
     lines.push_back(fmt::format("precision: {}, now {}", meta.policy, policy));
   const json before = meaning_of(meta.model), now = meaning_of(model_config);
   if (before == now) return lines;

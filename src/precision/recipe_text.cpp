@@ -118,8 +118,9 @@ std::string print_precision(const PrecisionRecipe& recipe) {
   const json table = json_of(recipe);
   std::string out = table["level"].get<std::string>() + ":" + table["type"].get<std::string>();
   if (recipe.level_is_auto && recipe.low_is_auto) out = "auto";
-  if (recipe.level == Level::O0 && !recipe.level_is_auto && recipe == PrecisionRecipe{})
-    return "O0";
+  PrecisionRecipe plain;  // why it was chosen is no part of it
+  plain.auto_reason = recipe.auto_reason;
+  if (recipe == plain) return "O0";
   for (const char* key : {"forward", "backward", "update", "matmul"})
     if (table.contains(key)) out += fmt::format(" {}={}", key, table[key].get<std::string>());
   for (const char* key : {"allow_ops", "deny_ops", "allow_params", "deny_params"})

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/bench_turns.h"
+#include "ops/update_layout.h"
 #include "scalar/philox.h"
 
 namespace aloft::cli {
@@ -105,17 +106,13 @@ TEST(BenchLimit, WorkIsTheProductsOfEachOpAndTheBytesOfTheUpdate) {
   };
   const TensorType a = f32({5, 7}), b = f32({7, 11}), c = f32({5, 11});
   Program program;
-  program.instructions = {op("matmul", {a, b}, {c}, Phase::Forward),
-                          op("add", {c, c}, {c}, Phase::Backward),
-                          op("add", {b, b}, {b}, Phase::Update)};
+  program.instructions = {
+      op("matmul", {a, b}, {c}, Phase::Forward), op("add", {c, c}, {c}, Phase::Backward),
+      op("momentum_update", {f32({}), f32({}), {DType::I32, {}}, {DType::I64, {}}, b, b, b}, {b, b},
+         Phase::Update)};
+  program.instructions[2].call.attrs = to_attrs(UpdateAttrs{.count = 1, .decay = {0}});
   Plan plan;
-  const auto slot = [&](const char* name, StateClass cls, bool requires_grad) {
-    StateSlot& s = plan.state.emplace_back();
-    s.name = Name(name), s.type = b, s.cls = cls, s.requires_grad = requires_grad;
-  };
-  slot("w", StateClass::Parameter, true);
-  slot("frozen", StateClass::Parameter, false);
-  slot("w.momentum", StateClass::Optimizer, false);
+  plan.programs = {program};
   const StepWork work = work_of(plan, program);
   ASSERT_EQ(work.instructions.size(), 3u);
   const std::map<ProductKind, int> product{{{1, 5, 11, 7, DType::F32}, 1}};

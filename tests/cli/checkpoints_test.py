@@ -132,8 +132,9 @@ class Checkpoints(unittest.TestCase):
         self.assertTrue((self.folder / "run" / "metrics.jsonl").exists())
 
     def test_a_run_that_ends_above_its_start_says_so(self):
-        done = self.train("run", "--steps", 30, optimizer__lr=1, precision__level="O0",
-                          optimizer__clip_norm=0, schedule__kind="constant")
+        # One step too long, whose end is the same on every processor: many would end anywhere.
+        done = self.train("run", "--steps", 1, optimizer__kind="sgd", optimizer__lr=5,
+                          precision__level="O0", optimizer__clip_norm=0, schedule__kind="constant")
         self.assertIn("it has learnt nothing", done.stderr)
         self.assertNotIn("learnt nothing", self.train("good", "--steps", 30).stderr)
 

@@ -73,7 +73,7 @@ class Tasks(ProgramTest):
         self.refused("mlp.toml", "--set", "model.hidden=[8,0]", says=["model.hidden"])
         self.refused("mlp.toml", "--set", "model.features=17", says=["E0716", "exactly 16"])
         self.refused("mlp-numbers.toml", "--set", "model.classes=3", says=["E0716", "exactly 2"])
-        self.refused("tiny.toml", "--set", "model.family=mlp", says=["E0726", "model.features"])
+        self.refused("tiny.toml", "--set", "model.family=mlp", says=["E0727", "need  features, labels"])
 
     def test_going_on_is_never_having_stopped(self):
         for name in ("classes", "mlp"):

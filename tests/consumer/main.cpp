@@ -26,11 +26,11 @@ bool has_ops() {
 }
 
 // A compiled function takes and gives structs, and hooks see what passes a layer.
-struct Batch {
+struct Shifted {
   Tensor x;
   std::vector<Tensor> shifts;
   static constexpr auto parts() {
-    return std::tuple{part("x", &Batch::x), part("shifts", &Batch::shifts)};
+    return std::tuple{part("x", &Shifted::x), part("shifts", &Shifted::shifts)};
   }
 };
 
@@ -38,16 +38,16 @@ bool takes_structs_and_hooks() {
   Xor model;
   const Hook halves = model.up.on_output([](const Tensor&, const Tensor& y) { return y * 0.5; });
   const Hook sees = on_gradient(model.down.bias, [](const Tensor&) {});
-  auto shifted = compile([&](const Batch& b, bool twice) {
+  auto shifted = compile([&](const Shifted& b, bool twice) {
     Tensor y = model(b.x + b.shifts.at(0));
-    return std::pair{twice ? y * 2.0 : y, Batch{b.x * 1.0, {y}}};
+    return std::pair{twice ? y * 2.0 : y, Shifted{b.x * 1.0, {y}}};
   });
   const Tensor x = from_floats({0, 0, 0, 1}, {2, 2}), one = full({2, 2}, 1.0);
   const Tensor want = model(x + one);
   sum(want).backward();
-  const auto [y, again] = shifted(Batch{x, {one}}, false);
+  const auto [y, again] = shifted(Shifted{x, {one}}, false);
   return y.to_floats() == want.to_floats() && again.shifts[0].to_floats() == want.to_floats() &&
-         shifted(Batch{x, {one}}, true).first.to_floats() == (want * 2.0).to_floats() &&
+         shifted(Shifted{x, {one}}, true).first.to_floats() == (want * 2.0).to_floats() &&
          halves.runs() > 1 && sees.runs() == 1;
 }
 
