@@ -108,7 +108,7 @@ class Additions(unittest.TestCase):
         page = re.sub(r"\s+", " ", project.text(project.ROOT / "CONTRIBUTING.md"))
         for said in ("A family of models is 2 files and 1 line", "a task 2 files and 1 line",
                      "a source of examples 2 files and 1 line", "a kind of tokenizers 2 files and 1 line",
-                     "a key of a model 1 place"):
+                     "an optimizer 2 files and 1 line", "a key of a model 1 place"):
             self.assertTrue(said in page, said)
 
 
