@@ -1,8 +1,9 @@
 // A family of models: its settings, its published sizes, and how a model is made of them, each said
 // once. Recipes, `aloft recipes`, run.json, checkpoints and folders of Hugging Face follow from it.
-// catalog.inc lists the families.
+// catalog.inc lists the families of the library; add_family() takes a program's own.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -116,8 +117,16 @@ struct ModelFamily {
   SettingValues defaults() const;
 };
 
-// Every family, in the order of the catalogue.
-const std::vector<ModelFamily>& families();
+// Every family: those of the catalogue in its order, behind them those that add_family() took. Each
+// stays where it is.
+const std::deque<ModelFamily>& families();
+// Takes a family of the program's own: recipes train it and know its settings as keys, its
+// checkpoints say its name. For the start of a program, before it reads a recipe or a checkpoint;
+// not while another thread may. Its texts outlive the program's use of it. UserError E0212 where it
+// cannot be one: a name, a size or a key that is there already or is no word of a-z, 0-9, _ (- in a
+// size); a setting whose fallback is outside its limits; not exactly one of make_causal_lm and
+// make_classifier. Nothing was taken then.
+const ModelFamily& add_family(ModelFamily family);
 // Null where there is none of the name.
 const ModelFamily* find_family(std::string_view name);
 // The family of a published size; null where there is none.

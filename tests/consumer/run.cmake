@@ -72,3 +72,4 @@ step(${CMAKE_COMMAND} -S ${source} -B ${build}/consumer/build -G Ninja
      -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_CXX_FLAGS=${flags})
 step(${CMAKE_COMMAND} --build ${build}/consumer/build)
 step(${build}/consumer/build/consumer)
+step(${build}/consumer/build/own_model)

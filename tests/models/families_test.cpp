@@ -1,0 +1,92 @@
+// Families of a program's own: one that is taken is there for everybody, one that cannot be is
+// refused and leaves nothing behind.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "models/mlp.h"
+
+namespace aloft::models {
+namespace {
+
+using I = std::int64_t;
+
+// The catalogue's mlp under another name.
+ModelFamily family_named(std::string_view name) {
+  return family_of<MlpConfig, Mlp>(name, "of this test", {{"features", I{0}}, {"classes", I{0}}});
+}
+
+TEST(Families, OfAProgramJoinThoseOfTheCatalogue) {
+  const ModelFamily* const first = &families().front();
+  const std::size_t before = families().size();
+  ModelFamily mine = family_named("mine");
+  mine.sizes = {{{"mine-s", "mine-small"}, {{"hidden", std::vector<I>{4}}}}};
+  const ModelFamily& taken = add_family(mine);
+  EXPECT_EQ(families().size(), before + 1);
+  EXPECT_EQ(&families().front(), first);  // families stay where they are
+  EXPECT_EQ(find_family("mine"), &taken);
+  EXPECT_EQ(family_of_size("mine-small"), &taken);
+  SettingValues settings = settings_of_size(taken, "mine-s");
+  settings["features"] = I{3};
+  settings["classes"] = I{2};
+  EXPECT_EQ(taken.make_classifier(settings)->classes(), 2);
+}
+
+TEST(Families, ThatCannotBeAreRefusedWhole) {
+  const struct {
+    const char* what;
+    std::function<void(ModelFamily&)> spoil;
+  } cases[] = {
+      {"'' ", [](ModelFamily& f) { f.name = ""; }},
+      {"'My family'", [](ModelFamily& f) { f.name = "My family"; }},
+      {"'gpt2' is there already", [](ModelFamily& f) { f.name = "gpt2"; }},
+      {"'gpt2-124m' is there already",
+       [](ModelFamily& f) {
+         f.sizes = {{{"gpt2-124m"}, {}}};
+       }},
+      {"'s' twice",
+       [](ModelFamily& f) {
+         f.sizes = {{{"s"}, {}}, {{"s"}, {}}};
+       }},
+      {"a size without a name",
+       [](ModelFamily& f) {
+         f.sizes = {{{}, {}}};
+       }},
+      {"a size that sets 'depth'",
+       [](ModelFamily& f) {
+         f.sizes = {{{"s"}, {{"depth", I{1}}}}};
+       }},
+      {"a size with 'classes' = many",
+       [](ModelFamily& f) {
+         f.sizes = {{{"s"}, {{"classes", std::string("many")}}}};
+       }},
+      {"'classes' twice", [](ModelFamily& f) { f.settings.push_back(f.settings.back()); }},
+      {"the setting 'size'", [](ModelFamily& f) { f.settings.back().key = "size"; }},
+      {"the setting 'Rate'", [](ModelFamily& f) { f.settings.back().key = "Rate"; }},
+      {"with the fallback -1", [](ModelFamily& f) { f.settings.back().fallback = I{-1}; }},
+      {"no maker", [](ModelFamily& f) { f.make_classifier = nullptr; }},
+      {"both makers",
+       [](ModelFamily& f) {
+         f.make_causal_lm = [](const SettingValues&) { return std::unique_ptr<CausalLm>(); };
+       }},
+      {"model_type 'gpt2'", [](ModelFamily& f) { f.published.model_type = "gpt2"; }},
+  };
+  const std::size_t before = families().size();
+  for (const auto& c : cases) {
+    ModelFamily spoilt = family_named("spoilt");
+    c.spoil(spoilt);
+    try {
+      add_family(spoilt);
+      ADD_FAILURE() << c.what;
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code(), "E0212") << c.what;
+      EXPECT_NE(std::string(e.what()).find(c.what), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_EQ(families().size(), before);
+  EXPECT_EQ(find_family("spoilt"), nullptr);
+}
+
+}  // namespace
+}  // namespace aloft::models
