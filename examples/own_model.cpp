@@ -24,15 +24,14 @@ struct WaveConfig {
 };
 
 struct Wave : models::Classifier {
-  explicit Wave(const WaveConfig& c)
-      : config(c), up(*this, "up", c.features, c.width), down(*this, "down", c.width, c.classes) {}
+  explicit Wave(const WaveConfig& c) : config(c) {}
   std::int64_t classes() const override { return config.classes; }
-  // [B, features] -> logits [B, classes]
-  Tensor operator()(Operand x) const override {
+  Tensor operator()(Operand x) const override {  // [B, features] -> logits [B, classes]
     return call(x, [&](Tensor t) { return down(sin(up(t))); });
   }
   WaveConfig config;
-  nn::Linear up, down;
+  nn::Linear up{*this, "up", config.features, config.width};
+  nn::Linear down{*this, "down", config.width, config.classes};
 };
 
 struct StopAt : Listener {
@@ -44,40 +43,32 @@ struct StopAt : Listener {
 };
 
 constexpr const char* kRecipe = R"(model.family = "wave"
-data.scale = 3
-precision.level = "O2:bf16"
 optimizer = { kind = "lion", lr = 3e-3 }
-train = { batch = 32, steps = 200, eval_every = 50, checkpoint_every = 50 }
-)";
+precision.level = "O2:bf16"
+train = { batch = 32, steps = 200, eval_every = 50, checkpoint_every = 50 })";
 
-TrainResult train(const Path& csv, const Path& out, std::int64_t last_step) {
+// Up to `last_step`, from the start or from where the run in `out` stands; its weights then.
+std::string train(const Path& csv, const Path& out, std::int64_t last_step) {
   StopAt stop(last_step);
-  const TrainOptions options{.out = out,
-                             .resume = std::filesystem::exists(out),
-                             .report = write_report,
-                             .listeners = {&stop}};
-  return run_training(parse_recipe(kRecipe, "own_model.cpp", {{"data.csv", csv.string()}}),
-                      options);
+  TrainOptions options{.out = out, .resume = std::filesystem::exists(out)};
+  options.report = write_report;
+  options.listeners = {&stop};
+  const Recipe recipe = parse_recipe(kRecipe, "own_model.cpp", {{"data.csv", csv.string()}});
+  return read_file(run_training(recipe, options).checkpoint / "model.safetensors");
 }
 
 int main() {
-  models::add_family(models::family_of<WaveConfig, Wave>(
-      "wave", "classifier: two layers and a sine", {{"features", 0l}, {"classes", 0l}}));
-  const Path root = std::filesystem::temp_directory_path() / ("aloft-" + std::to_string(getpid()));
+  models::add_family(models::family_of<WaveConfig, Wave>("wave", "classifier: a sine between two"));
+  const Path root = std::filesystem::temp_directory_path() / std::to_string(getpid());
   std::filesystem::create_directories(root);
   std::ofstream csv(root / "rings.csv");  // x, y, and in which ring around 0 they lie
-  for (double i = 0; i < 1200; ++i)
-    csv << std::sin(2.4 * i) * i / 1200 << "," << std::cos(2.4 * i) * i / 1200 << "," << (i > 600)
-        << "\n";
-  csv.close();
-  const TrainResult whole = train(root / "rings.csv", root / "whole", 200);
+  for (double i = 0; i < 3; i += 0.0025)
+    csv << std::sin(999 * i) * i << "," << std::cos(999 * i) * i << "," << (i > 1.5) << std::endl;
+  const std::string whole = train(root / "rings.csv", root / "whole", 200);
   train(root / "rings.csv", root / "cut", 70);
-  const TrainResult resumed = train(root / "rings.csv", root / "cut", 200);
-  const bool same = read_file(whole.checkpoint / "model.safetensors") ==
-                    read_file(resumed.checkpoint / "model.safetensors");
-  const bool is_reported = std::filesystem::exists(root / "cut" / "report.html");
+  const bool is_good = train(root / "rings.csv", root / "cut", 200) == whole &&
+                       std::filesystem::exists(root / "cut" / "report.html");
   std::filesystem::remove_all(root);
-  std::printf("validation loss %.4f; resumed: %s\n", *resumed.val_loss,
-              same ? "the same bits" : "other bits");
-  return same && is_reported && *resumed.val_loss < 0.3 ? 0 : 1;
+  std::puts(is_good ? "resumed: the same bits" : "resumed: other bits");
+  return is_good ? 0 : 1;
 }
