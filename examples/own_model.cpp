@@ -12,24 +12,23 @@
 
 using namespace aloft;
 
-struct WaveConfig {
+struct Sizes {
   std::int64_t width = 64, features = 2, classes = 2;
   static auto fields() {
-    using C = WaveConfig;
     return std::tuple{
-        models::setting("width", &C::width, {1, 4096}, "features between the layers"),
-        models::setting("features", &C::features, {1, 64}, "of an example", {.is_of_data = true}),
-        models::setting("classes", &C::classes, {1, 64}, "logits", {.is_of_data = true})};
+        models::setting("width", &Sizes::width, {1, 4096}, "features between the layers"),
+        models::setting("features", &Sizes::features, {1, 64}, "an example", {.is_of_data = true}),
+        models::setting("classes", &Sizes::classes, {1, 64}, "logits", {.is_of_data = true})};
   }
 };
 
 struct Wave : models::Classifier {
-  explicit Wave(const WaveConfig& c) : config(c) {}
+  explicit Wave(const Sizes& c) : config(c) {}
   std::int64_t classes() const override { return config.classes; }
   Tensor operator()(Operand x) const override {  // [B, features] -> logits [B, classes]
     return call(x, [&](Tensor t) { return down(sin(up(t))); });
   }
-  WaveConfig config;
+  Sizes config;
   nn::Linear up{*this, "up", config.features, config.width};
   nn::Linear down{*this, "down", config.width, config.classes};
 };
@@ -58,7 +57,7 @@ std::string train(const Path& csv, const Path& out, std::int64_t last_step) {
 }
 
 int main() {
-  models::add_family(models::family_of<WaveConfig, Wave>("wave", "classifier: a sine between two"));
+  models::add_family(models::family_of<Sizes, Wave>("wave", "classifier: a sine between two"));
   const Path root = std::filesystem::temp_directory_path() / std::to_string(getpid());
   std::filesystem::create_directories(root);
   std::ofstream csv(root / "rings.csv");  // x, y, and in which ring around 0 they lie
