@@ -15,7 +15,7 @@ using namespace aloft;
 struct Sizes {
   std::int64_t width = 64, features = 2, classes = 2;
   static auto fields() {
-    return std::tuple{
+    return FieldList{
         models::setting("width", &Sizes::width, {1, 4096}, "features between the layers"),
         models::setting("features", &Sizes::features, {1, 64}, "an example", {.is_of_data = true}),
         models::setting("classes", &Sizes::classes, {1, 64}, "logits", {.is_of_data = true})};

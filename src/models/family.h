@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -143,7 +142,7 @@ SettingValues settings_of_size(const ModelFamily& family, std::string_view size)
 template <class C>
 SettingValues values_of(const C& config) {
   SettingValues out;
-  std::apply([&](const auto&... f) { (out.emplace(f.key, config.*(f.member)), ...); }, C::fields());
+  C::fields().each([&](const auto& f) { out.emplace(f.key, config.*(f.member)); });
   return out;
 }
 template <class C>
@@ -154,7 +153,7 @@ C config_of(const SettingValues& values) {
     if (it != values.end())
       config.*(f.member) = std::get<std::remove_cvref_t<decltype(config.*(f.member))>>(it->second);
   };
-  std::apply([&](const auto&... f) { (take(f), ...); }, C::fields());
+  C::fields().each(take);
   return config;
 }
 
@@ -174,7 +173,7 @@ ModelFamily family_of(std::string_view name, std::string_view meaning,
           f.meaning},
          f.role});
   };
-  std::apply([&](const auto&... f) { (add(f), ...); }, C::fields());
+  C::fields().each(add);
   const auto make = [](const SettingValues& v) { return std::make_unique<M>(config_of<C>(v)); };
   if constexpr (std::is_base_of_v<CausalLm, M>)
     out.make_causal_lm = make;

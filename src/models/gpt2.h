@@ -34,7 +34,7 @@ struct Gpt2Config {
   static auto fields() {
     using C = Gpt2Config;
     using I = std::int64_t;
-    return std::tuple{
+    return FieldList{
         setting("layers", &C::layers, {1, 1000}, "transformer blocks",
                 {.published = "n_layer", .assumed = I{12}}),
         setting("heads", &C::heads, {1, 1024}, "attention heads; divides dim",

@@ -21,7 +21,7 @@ struct LeNetConfig {
   static auto fields() {
     using C = LeNetConfig;
     const SettingRole of_data{.is_of_data = true};
-    return std::tuple{
+    return FieldList{
         setting("filters", &C::filters, {1, 4096}, "of the first convolution; the second: twice"),
         setting("hidden", &C::hidden, {1, 65536}, "features between the dense layers"),
         setting("channels", &C::channels, {1, 4096}, "of the images; 0: the data's", of_data),

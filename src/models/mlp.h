@@ -27,7 +27,7 @@ struct MlpConfig {
   // Its settings: keys of a recipe.
   static auto fields() {
     using C = MlpConfig;
-    return std::tuple{
+    return FieldList{
         setting("hidden", &C::hidden, {1, 1 << 20}, "features between the layers; []: one layer"),
         setting("activation", &C::activation, {.words = mlp_activations()}, "between the layers"),
         setting("features", &C::features, {1, 1 << 24}, "of an example; 0: the data's",

@@ -27,7 +27,7 @@ struct ResNetConfig {
   // Its settings: keys of a recipe.
   static auto fields() {
     using C = ResNetConfig;
-    return std::tuple{setting("width", &C::width, {1, 65536},
+    return FieldList{setting("width", &C::width, {1, 65536},
                               "channels of the first stage; each later one: twice"),
                       setting("blocks", &C::blocks, {1, 1000}, "residual blocks, of each stage"),
                       setting("channels", &C::channels, {1, 4096}, "of the images; 0: the data's",

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string_view>
-#include <tuple>
 
 #include "models/decoder.h"
 #include "models/decoder_settings.h"
@@ -49,7 +48,7 @@ DecoderForm rotary_form_of(const C& c, std::string_view family, bool qkv_bias) {
 template <class C>
 auto rotary_fields() {
   using I = std::int64_t;
-  return std::tuple{
+  return FieldList{
       setting("layers", &C::layers, {1, 1000}, "transformer blocks",
               {.published = "num_hidden_layers", .assumed = I{32}}),
       setting("heads", &C::heads, {1, 1024}, "attention heads; divides dim",

@@ -10,7 +10,7 @@ namespace aloft {
 struct ActivationAttrs {
   double alpha = 1;
   static constexpr auto fields() {
-    return std::tuple{field("alpha", &ActivationAttrs::alpha, "scale of the negative side")};
+    return FieldList{field("alpha", &ActivationAttrs::alpha, "scale of the negative side")};
   }
 };
 

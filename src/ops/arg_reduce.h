@@ -10,7 +10,7 @@ struct ArgReduceAttrs {
   bool keep_dims = false;
   static constexpr auto fields() {
     using A = ArgReduceAttrs;
-    return std::tuple{field("axis", &A::axis, "searched axis; negative from the back"),
+    return FieldList{field("axis", &A::axis, "searched axis; negative from the back"),
                       field("keep_dims", &A::keep_dims, "the axis stays with length 1")};
   }
 };

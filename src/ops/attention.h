@@ -14,7 +14,7 @@ struct AttentionAttrs {
   double scale = 0;
   static constexpr auto fields() {
     using A = AttentionAttrs;
-    return std::tuple{field("causal", &A::causal, "query i sees the keys up to S - T + i"),
+    return FieldList{field("causal", &A::causal, "query i sees the keys up to S - T + i"),
                       field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};
   }
 };
@@ -23,7 +23,7 @@ struct AttentionAttrs {
 struct AttentionCachedAttrs {
   double scale = 0;
   static constexpr auto fields() {
-    return std::tuple{
+    return FieldList{
         field("scale", &AttentionCachedAttrs::scale, "factor on the scores; 0: 1 / sqrt(D)")};
   }
 };

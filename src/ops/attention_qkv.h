@@ -15,7 +15,7 @@ struct AttentionQkvAttrs {
   double scale = 0;
   static constexpr auto fields() {
     using A = AttentionQkvAttrs;
-    return std::tuple{field("heads", &A::heads, "H, heads of the queries"),
+    return FieldList{field("heads", &A::heads, "H, heads of the queries"),
                       field("kv_heads", &A::kv_heads, "KV, heads of keys and values; 0: H"),
                       field("causal", &A::causal, "position i sees positions up to i"),
                       field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};

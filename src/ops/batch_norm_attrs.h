@@ -12,7 +12,7 @@ struct BatchNormAttrs {
   double eps = 1e-5;
   static constexpr auto fields() {
     using A = BatchNormAttrs;
-    return std::tuple{
+    return FieldList{
         field("training", &A::training, "normalise with the batch's statistics, else the running"),
         field("momentum", &A::momentum,
               "weight of the batch in the new running statistics, 0 to 1"),
@@ -23,7 +23,7 @@ struct BatchNormAttrs {
 struct BatchNormGradAttrs {
   bool training = true;
   static constexpr auto fields() {
-    return std::tuple{field("training", &BatchNormGradAttrs::training,
+    return FieldList{field("training", &BatchNormGradAttrs::training,
                             "mean and rstd depend on x: they are the batch's")};
   }
 };

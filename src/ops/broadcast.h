@@ -8,7 +8,7 @@ namespace aloft {
 struct BroadcastAttrs {
   Shape shape;
   static constexpr auto fields() {
-    return std::tuple{field("shape", &BroadcastAttrs::shape, "shape of the result")};
+    return FieldList{field("shape", &BroadcastAttrs::shape, "shape of the result")};
   }
 };
 
@@ -17,7 +17,7 @@ struct ElementCountAttrs {
   DType dtype = DType::F32;
   static constexpr auto fields() {
     using A = ElementCountAttrs;
-    return std::tuple{field("axes", &A::axes, "axes whose extents are multiplied; empty: all"),
+    return FieldList{field("axes", &A::axes, "axes whose extents are multiplied; empty: all"),
                       field("dtype", &A::dtype, "element type of the result")};
   }
 };

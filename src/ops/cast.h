@@ -8,7 +8,7 @@ namespace aloft {
 struct CastAttrs {
   DType to = DType::F32;
   static constexpr auto fields() {
-    return std::tuple{field("to", &CastAttrs::to, "element type of the result")};
+    return FieldList{field("to", &CastAttrs::to, "element type of the result")};
   }
 };
 

@@ -12,7 +12,7 @@ struct ClampAttrs {
   double high = std::numeric_limits<double>::infinity();
   static constexpr auto fields() {
     using A = ClampAttrs;
-    return std::tuple{field("low", &A::low, "smallest result"),
+    return FieldList{field("low", &A::low, "smallest result"),
                       field("high", &A::high, "largest result")};
   }
 };

@@ -8,7 +8,7 @@ namespace aloft {
 struct ConcatAttrs {
   std::int64_t axis = 0;
   static constexpr auto fields() {
-    return std::tuple{field("axis", &ConcatAttrs::axis, "joined axis; negative from the back")};
+    return FieldList{field("axis", &ConcatAttrs::axis, "joined axis; negative from the back")};
   }
 };
 
@@ -17,7 +17,7 @@ struct SplitAttrs {
   Ints sizes;
   static constexpr auto fields() {
     using A = SplitAttrs;
-    return std::tuple{field("axis", &A::axis, "cut axis; negative from the back"),
+    return FieldList{field("axis", &A::axis, "cut axis; negative from the back"),
                       field("sizes", &A::sizes, "lengths of the parts; they add up to the axis")};
   }
 };

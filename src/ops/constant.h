@@ -11,7 +11,7 @@ struct FullAttrs {
   DType dtype = DType::F32;
   static constexpr auto fields() {
     using A = FullAttrs;
-    return std::tuple{field("shape", &A::shape, "shape of the result"),
+    return FieldList{field("shape", &A::shape, "shape of the result"),
                       field("value", &A::value, "every element"),
                       field("dtype", &A::dtype, "element type")};
   }
@@ -24,7 +24,7 @@ struct IotaAttrs {
   DType dtype = DType::I32;
   static constexpr auto fields() {
     using A = IotaAttrs;
-    return std::tuple{field("count", &A::count, "number of elements"),
+    return FieldList{field("count", &A::count, "number of elements"),
                       field("start", &A::start, "first element"),
                       field("step", &A::step, "difference of neighbours"),
                       field("dtype", &A::dtype, "element type")};

@@ -13,7 +13,7 @@ struct Conv1dAttrs {
   std::int64_t groups = 1;
   static constexpr auto fields() {
     using A = Conv1dAttrs;
-    return std::tuple{
+    return FieldList{
         field("stride", &A::stride, "step of the window"),
         field("padding", &A::padding, "zeros at each end"),
         field("dilation", &A::dilation, "distance of the kernel's elements"),

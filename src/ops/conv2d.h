@@ -13,7 +13,7 @@ struct Conv2dAttrs {
   std::int64_t groups = 1;
   static constexpr auto fields() {
     using A = Conv2dAttrs;
-    return std::tuple{
+    return FieldList{
         field("stride", &A::stride, "step of the window: down, right"),
         field("padding", &A::padding, "zeros on each side: above and below, left and right"),
         field("dilation", &A::dilation, "distance of the kernel's elements: down, right"),
@@ -30,7 +30,7 @@ struct Conv2dGradAttrs {
   Ints extents;
   static constexpr auto fields() {
     using A = Conv2dGradAttrs;
-    return std::tuple{field("stride", &A::stride, "the convolution's"),
+    return FieldList{field("stride", &A::stride, "the convolution's"),
                       field("padding", &A::padding, "the convolution's"),
                       field("dilation", &A::dilation, "the convolution's"),
                       field("groups", &A::groups, "the convolution's"),

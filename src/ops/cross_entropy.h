@@ -14,7 +14,7 @@ struct CrossEntropyAttrs {
   std::string reduction = "mean";
   static constexpr auto fields() {
     using A = CrossEntropyAttrs;
-    return std::tuple{
+    return FieldList{
         field("ignore_index", &A::ignore_index, "rows with this target count for nothing"),
         field("label_smoothing", &A::label_smoothing,
               "probability taken from the target and spread over all classes, in [0, 1]"),

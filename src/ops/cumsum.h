@@ -10,7 +10,7 @@ struct CumsumAttrs {
   bool reverse = false;
   static constexpr auto fields() {
     using A = CumsumAttrs;
-    return std::tuple{field("axis", &A::axis, "summed axis; negative from the back"),
+    return FieldList{field("axis", &A::axis, "summed axis; negative from the back"),
                       field("reverse", &A::reverse, "from the back to the front")};
   }
 };

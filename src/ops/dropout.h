@@ -12,7 +12,7 @@ struct DropoutAttrs {
   std::int64_t key = 0;
   static constexpr auto fields() {
     using A = DropoutAttrs;
-    return std::tuple{field("p", &A::p, "share of the elements that become 0, in [0, 1)"),
+    return FieldList{field("p", &A::p, "share of the elements that become 0, in [0, 1)"),
                       field("key", &A::key, "identity of the draw among those of one step")};
   }
   // An element is dropped where the upper 24 of its random bits are below this.

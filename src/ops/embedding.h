@@ -8,7 +8,7 @@ namespace aloft {
 struct EmbeddingGradAttrs {
   std::int64_t rows = 0;
   static constexpr auto fields() {
-    return std::tuple{field("rows", &EmbeddingGradAttrs::rows, "number of rows of the table")};
+    return FieldList{field("rows", &EmbeddingGradAttrs::rows, "number of rows of the table")};
   }
 };
 

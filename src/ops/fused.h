@@ -8,7 +8,7 @@ namespace aloft {
 struct FusedAttrs {
   std::string program;
   static constexpr auto fields() {
-    return std::tuple{
+    return FieldList{
         field("program", &FusedAttrs::program, "the steps, as types/step_program.h writes them")};
   }
 };

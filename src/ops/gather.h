@@ -9,7 +9,7 @@ namespace aloft {
 struct GatherAttrs {
   std::int64_t axis = 0;
   static constexpr auto fields() {
-    return std::tuple{field("axis", &GatherAttrs::axis, "indexed axis; negative from the back")};
+    return FieldList{field("axis", &GatherAttrs::axis, "indexed axis; negative from the back")};
   }
 };
 

@@ -12,7 +12,7 @@ struct GradStatsAttrs {
   double clip_norm = 0;
   Ints sought;
   static constexpr auto fields() {
-    return std::tuple{
+    return FieldList{
         field("clip_norm", &GradStatsAttrs::clip_norm, "largest global L2 norm; 0: no clipping"),
         field("sought", &GradStatsAttrs::sought,
               "the gradients' numbers in the order in which a culprit is sought; empty: from 0")};

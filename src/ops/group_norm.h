@@ -10,7 +10,7 @@ struct GroupNormAttrs {
   double eps = 1e-5;
   static constexpr auto fields() {
     using A = GroupNormAttrs;
-    return std::tuple{field("groups", &A::groups, "number of groups; divides the channels"),
+    return FieldList{field("groups", &A::groups, "number of groups; divides the channels"),
                       field("eps", &A::eps, "added to the variance")};
   }
 };
@@ -20,7 +20,7 @@ struct GroupNormGradAttrs {
   bool shift = true;
   static constexpr auto fields() {
     using A = GroupNormGradAttrs;
-    return std::tuple{field("groups", &A::groups, "number of groups; divides the channels"),
+    return FieldList{field("groups", &A::groups, "number of groups; divides the channels"),
                       field("shift", &A::shift, "the forward op had a shift: give its gradient")};
   }
 };

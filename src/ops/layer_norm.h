@@ -10,7 +10,7 @@ struct LayerNormAttrs {
   double eps = 1e-5;
   static constexpr auto fields() {
     using A = LayerNormAttrs;
-    return std::tuple{field("axes", &A::axes, "number of trailing axes normalised together"),
+    return FieldList{field("axes", &A::axes, "number of trailing axes normalised together"),
                       field("eps", &A::eps, "added to the variance")};
   }
 };
@@ -20,7 +20,7 @@ struct LayerNormGradAttrs {
   bool shift = true;
   static constexpr auto fields() {
     using A = LayerNormGradAttrs;
-    return std::tuple{field("axes", &A::axes, "number of trailing axes normalised together"),
+    return FieldList{field("axes", &A::axes, "number of trailing axes normalised together"),
                       field("shift", &A::shift, "the forward op had a shift: give its gradient")};
   }
 };

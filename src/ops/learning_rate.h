@@ -19,7 +19,7 @@ struct LearningRateAttrs {
   double final_div = 1e4;
   static constexpr auto fields() {
     using A = LearningRateAttrs;
-    return std::tuple{field("lr", &A::lr, "base rate"),
+    return FieldList{field("lr", &A::lr, "base rate"),
                       field("kind", &A::kind, "constant, linear, cosine, step, one-cycle or wsd"),
                       field("warmup", &A::warmup, "updates of linear warm-up"),
                       field("total", &A::total, "updates of the whole run"),

@@ -12,7 +12,7 @@ namespace aloft {
 struct LossAttrs {
   std::string reduction = "mean";
   static constexpr auto fields() {
-    return std::tuple{
+    return FieldList{
         field("reduction", &LossAttrs::reduction, "\"mean\", \"sum\", \"none\" or \"batchmean\"")};
   }
 };
@@ -22,7 +22,7 @@ struct HuberLossAttrs {
   std::string reduction = "mean";
   static constexpr auto fields() {
     using A = HuberLossAttrs;
-    return std::tuple{field("delta", &A::delta, "distance at which squares turn into lines"),
+    return FieldList{field("delta", &A::delta, "distance at which squares turn into lines"),
                       field("reduction", &A::reduction, "\"mean\", \"sum\" or \"none\"")};
   }
 };
@@ -32,7 +32,7 @@ struct KlDivAttrs {
   std::string reduction = "mean";
   static constexpr auto fields() {
     using A = KlDivAttrs;
-    return std::tuple{
+    return FieldList{
         field("log_target", &A::log_target, "targets are logarithms too"),
         field("reduction", &A::reduction, "\"mean\", \"sum\", \"none\" or \"batchmean\"")};
   }
@@ -44,7 +44,7 @@ struct NllLossAttrs {
   std::string reduction = "mean";
   static constexpr auto fields() {
     using A = NllLossAttrs;
-    return std::tuple{
+    return FieldList{
         field("ignore_index", &A::ignore_index, "rows with this target count for nothing"),
         field("reduction", &A::reduction,
               "\"mean\" over the rows that count, \"sum\" or \"none\"")};

@@ -11,7 +11,7 @@ struct NormAttrs {
   std::int64_t order = 2;
   static constexpr auto fields() {
     using A = NormAttrs;
-    return std::tuple{
+    return FieldList{
         field("axes", &A::axes, "reduced axes; empty: all; negative from the back"),
         field("keep_dims", &A::keep_dims, "reduced axes stay with length 1"),
         field("order", &A::order, "1: sum of magnitudes, 2: root of the sum of squares")};

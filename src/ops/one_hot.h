@@ -10,7 +10,7 @@ struct OneHotAttrs {
   DType dtype = DType::F32;
   static constexpr auto fields() {
     using A = OneHotAttrs;
-    return std::tuple{field("classes", &A::classes, "length of the new last axis"),
+    return FieldList{field("classes", &A::classes, "length of the new last axis"),
                       field("dtype", &A::dtype, "element type of the result")};
   }
 };

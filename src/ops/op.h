@@ -131,8 +131,7 @@ OpDef define(OpSpec<A> s) {
   OpDef d;
   d.name = s.name.v;
   d.doc = std::move(s.doc.v);
-  std::apply([&](const auto&... f) { (d.attr_docs.emplace_back(f.name, f.doc), ...); },
-             A::fields());
+  A::fields().each([&](const auto& f) { d.attr_docs.emplace_back(f.name, f.doc); });
   d.default_attrs = to_attrs(A{});
   d.infer = [f = std::move(s.infer.v)](const Attrs& a, Infer& c) { f(from_attrs<A>(a), c); };
   d.numeric = s.numeric.v;

@@ -13,7 +13,7 @@ struct PadAttrs {
   std::int64_t between = 0;
   static constexpr auto fields() {
     using A = PadAttrs;
-    return std::tuple{field("axis", &A::axis, "padded axis; negative from the back"),
+    return FieldList{field("axis", &A::axis, "padded axis; negative from the back"),
                       field("before", &A::before, "elements in front"),
                       field("after", &A::after, "elements behind"),
                       field("value", &A::value, "of the new elements"),

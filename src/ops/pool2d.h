@@ -14,7 +14,7 @@ struct MaxPool2dAttrs {
   Ints padding = {0, 0};
   static constexpr auto fields() {
     using A = MaxPool2dAttrs;
-    return std::tuple{
+    return FieldList{
         field("kernel", &A::kernel, "height and width of the window"),
         field("stride", &A::stride, "step of the window: down, right; empty: the kernel"),
         field("padding", &A::padding, "-inf on each side; at most half the kernel")};
@@ -29,7 +29,7 @@ struct AvgPool2dAttrs {
   bool count_include_pad = true;
   static constexpr auto fields() {
     using A = AvgPool2dAttrs;
-    return std::tuple{
+    return FieldList{
         field("kernel", &A::kernel, "height and width of the window"),
         field("stride", &A::stride, "step of the window: down, right; empty: the kernel"),
         field("padding", &A::padding, "zeros on each side; at most half the kernel"),
@@ -45,7 +45,7 @@ struct AvgPool2dGradAttrs {
   Ints extents;
   static constexpr auto fields() {
     using A = AvgPool2dGradAttrs;
-    return std::tuple{field("kernel", &A::kernel, "the pooling's"),
+    return FieldList{field("kernel", &A::kernel, "the pooling's"),
                       field("stride", &A::stride, "the pooling's"),
                       field("padding", &A::padding, "the pooling's"),
                       field("count_include_pad", &A::count_include_pad, "the pooling's"),

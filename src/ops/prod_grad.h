@@ -8,7 +8,7 @@ namespace aloft {
 struct ProdGradAttrs {
   Ints axes;
   static constexpr auto fields() {
-    return std::tuple{field("axes", &ProdGradAttrs::axes,
+    return FieldList{field("axes", &ProdGradAttrs::axes,
                             "the product's axes; empty: all; negative from the back")};
   }
 };

@@ -18,7 +18,7 @@ struct RandomUniformAttrs {
   std::int64_t key = 0;
   static constexpr auto fields() {
     using A = RandomUniformAttrs;
-    return std::tuple{
+    return FieldList{
         field("shape", &A::shape, "shape of the result"), field("low", &A::low, "smallest value"),
         field("high", &A::high, "bound of the values; rounding may reach it"),
         field("dtype", &A::dtype, "element type"), field("key", &A::key, "identity of the call")};
@@ -33,7 +33,7 @@ struct RandomNormalAttrs {
   std::int64_t key = 0;
   static constexpr auto fields() {
     using A = RandomNormalAttrs;
-    return std::tuple{field("shape", &A::shape, "shape of the result"),
+    return FieldList{field("shape", &A::shape, "shape of the result"),
                       field("mean", &A::mean, "mean of the distribution"),
                       field("deviation", &A::deviation, "standard deviation"),
                       field("dtype", &A::dtype, "element type"),

@@ -8,7 +8,7 @@ namespace aloft {
 struct FlipAttrs {
   std::int64_t axis = 0;
   static constexpr auto fields() {
-    return std::tuple{field("axis", &FlipAttrs::axis, "reversed axis; negative from the back")};
+    return FieldList{field("axis", &FlipAttrs::axis, "reversed axis; negative from the back")};
   }
 };
 
@@ -17,7 +17,7 @@ struct RollAttrs {
   std::int64_t shift = 1;
   static constexpr auto fields() {
     using A = RollAttrs;
-    return std::tuple{field("axis", &A::axis, "turned axis; negative from the back"),
+    return FieldList{field("axis", &A::axis, "turned axis; negative from the back"),
                       field("shift", &A::shift, "places towards higher indices")};
   }
 };
@@ -27,7 +27,7 @@ struct RepeatAttrs {
   std::int64_t count = 1;
   static constexpr auto fields() {
     using A = RepeatAttrs;
-    return std::tuple{field("axis", &A::axis, "repeated axis; negative from the back"),
+    return FieldList{field("axis", &A::axis, "repeated axis; negative from the back"),
                       field("count", &A::count, "how often, at least 1")};
   }
 };

@@ -10,7 +10,7 @@ struct ReduceAttrs {
   bool keep_dims = false;
   static constexpr auto fields() {
     using A = ReduceAttrs;
-    return std::tuple{field("axes", &A::axes, "reduced axes; empty: all; negative from the back"),
+    return FieldList{field("axes", &A::axes, "reduced axes; empty: all; negative from the back"),
                       field("keep_dims", &A::keep_dims, "reduced axes stay with length 1")};
   }
 };

@@ -8,7 +8,7 @@ namespace aloft {
 struct ReshapeAttrs {
   Shape shape;
   static constexpr auto fields() {
-    return std::tuple{field("shape", &ReshapeAttrs::shape, "shape of the result")};
+    return FieldList{field("shape", &ReshapeAttrs::shape, "shape of the result")};
   }
 };
 

@@ -8,7 +8,7 @@ namespace aloft {
 struct RmsNormAttrs {
   double eps = 1e-6;
   static constexpr auto fields() {
-    return std::tuple{field("eps", &RmsNormAttrs::eps, "added to the mean square")};
+    return FieldList{field("eps", &RmsNormAttrs::eps, "added to the mean square")};
   }
 };
 

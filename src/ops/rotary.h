@@ -12,7 +12,7 @@ struct RotaryAttrs {
   bool inverse = false;
   static constexpr auto fields() {
     using A = RotaryAttrs;
-    return std::tuple{
+    return FieldList{
         field("base", &A::base, "pair i of D / 2 turns by position * base^(-2 i / D)"),
         field("interleaved", &A::interleaved,
               "pairs are (2 i, 2 i + 1) as in GPT-J, else (i, i + D / 2) as in GPT-NeoX and Llama"),

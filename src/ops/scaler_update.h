@@ -16,7 +16,7 @@ struct ScalerUpdateAttrs {
   double min = 1.0;
   static constexpr auto fields() {
     using A = ScalerUpdateAttrs;
-    return std::tuple{field("kind", &A::kind, "none, fixed or dynamic"),
+    return FieldList{field("kind", &A::kind, "none, fixed or dynamic"),
                       field("growth", &A::growth, "factor after growth_interval clean steps"),
                       field("backoff", &A::backoff, "factor on overflow"),
                       field("growth_interval", &A::growth_interval, "clean steps in a row"),

@@ -14,7 +14,7 @@ struct SliceAttrs {
   std::int64_t step = 1;
   static constexpr auto fields() {
     using A = SliceAttrs;
-    return std::tuple{
+    return FieldList{
         field("axis", &A::axis, "cut axis; negative from the back"),
         field("start", &A::start, "first index; negative from the back"),
         field("stop", &A::stop, "index behind the last; negative from the back, cut to the length"),

@@ -8,7 +8,7 @@ namespace aloft {
 struct SoftmaxAttrs {
   std::int64_t axis = -1;
   static constexpr auto fields() {
-    return std::tuple{
+    return FieldList{
         field("axis", &SoftmaxAttrs::axis, "normalised axis; negative from the back")};
   }
 };

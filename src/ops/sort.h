@@ -10,7 +10,7 @@ struct SortAttrs {
   bool descending = false;
   static constexpr auto fields() {
     using A = SortAttrs;
-    return std::tuple{field("axis", &A::axis, "sorted axis; negative from the back"),
+    return FieldList{field("axis", &A::axis, "sorted axis; negative from the back"),
                       field("descending", &A::descending, "largest first")};
   }
 };
@@ -21,7 +21,7 @@ struct TopKAttrs {
   bool largest = true;
   static constexpr auto fields() {
     using A = TopKAttrs;
-    return std::tuple{field("k", &A::k, "how many"),
+    return FieldList{field("k", &A::k, "how many"),
                       field("axis", &A::axis, "searched axis; negative from the back"),
                       field("largest", &A::largest, "the largest, or the smallest")};
   }

@@ -8,7 +8,7 @@ namespace aloft {
 struct TransposeAttrs {
   Ints perm;
   static constexpr auto fields() {
-    return std::tuple{field("perm", &TransposeAttrs::perm, "axis i of the result is axis perm[i]")};
+    return FieldList{field("perm", &TransposeAttrs::perm, "axis i of the result is axis perm[i]")};
   }
 };
 

@@ -8,7 +8,7 @@ namespace aloft {
 struct TriangleAttrs {
   std::int64_t diagonal = 0;
   static constexpr auto fields() {
-    return std::tuple{field("diagonal", &TriangleAttrs::diagonal,
+    return FieldList{field("diagonal", &TriangleAttrs::diagonal,
                             "the last kept (tril) or first kept (triu): 0 the main one, above it "
                             "positive")};
   }

@@ -250,8 +250,7 @@ OpDef op_of(const OptimizerKind& kind, std::string name, std::string doc, bool i
   d.name = name;
   d.doc = std::move(doc);
   d.default_attrs = to_attrs(UpdateAttrs());
-  std::apply([&](const auto&... f) { (d.attr_docs.emplace_back(f.name, f.doc), ...); },
-             UpdateAttrs::fields());
+  UpdateAttrs::fields().each([&](const auto& f) { d.attr_docs.emplace_back(f.name, f.doc); });
   for (const auto& [option, value] : kind.formula.options.all()) d.default_attrs.set(option, value);
   for (const auto& docs : kind.formula.option_docs) d.attr_docs.push_back(docs);
   d.numeric = Numeric::Exact;

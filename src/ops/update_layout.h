@@ -29,7 +29,7 @@ struct UpdateAttrs {
   double weight_decay = 0;
   static constexpr auto fields() {
     using A = UpdateAttrs;
-    return std::tuple{
+    return FieldList{
         field("count", &A::count, "number of parameters"),
         field("master", &A::master, "format of the masters that follow the gradients; empty: none"),
         field("states", &A::states, "format of the states"),
@@ -84,14 +84,9 @@ inline UpdateLayout update_layout(const UpdateAttrs& a, int states, bool has_sum
 // What a call's attributes say besides its formula's options, which are passed over.
 inline UpdateAttrs update_attrs(const Attrs& attrs) {
   Attrs own;
-  std::apply(
-      [&](const auto&... f) {
-        const auto take = [&](std::string_view name) {
-          if (const AttrValue* given = attrs.find(name)) own.set(name, *given);
-        };
-        (take(f.name), ...);
-      },
-      UpdateAttrs::fields());
+  UpdateAttrs::fields().each([&](const auto& f) {
+    if (const AttrValue* given = attrs.find(f.name)) own.set(f.name, *given);
+  });
   return from_attrs<UpdateAttrs>(own);
 }
 

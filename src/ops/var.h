@@ -12,7 +12,7 @@ struct VarAttrs {
   double correction = 1;
   static constexpr auto fields() {
     using A = VarAttrs;
-    return std::tuple{
+    return FieldList{
         field("axes", &A::axes, "reduced axes; empty: all; negative from the back"),
         field("keep_dims", &A::keep_dims, "reduced axes stay with length 1"),
         field("correction", &A::correction,

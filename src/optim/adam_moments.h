@@ -13,7 +13,7 @@ namespace aloft::optim {
 template <class O>
 auto adam_options() {
   constexpr std::string_view kForget = "the moments go on, and forget faster or slower";
-  return std::tuple{
+  return FieldList{
       option("beta1", &O::beta1, {0, 1, true}, "decays of the moments", kForget, "betas"),
       option("beta2", &O::beta2, {0, 1, true}, "decay of the second moment", kForget, "betas"),
       option("eps", &O::eps, {0, 1}, "added to the root of the second moment",

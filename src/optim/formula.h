@@ -24,6 +24,7 @@
 #include <tuple>
 
 #include "scalar/terms.h"
+#include "types/field_list.h"
 #include "types/limits.h"
 
 namespace aloft::optim {

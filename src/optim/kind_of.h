@@ -28,8 +28,7 @@ struct FormulaOf<O> {
 template <class F>
 Attrs attrs_of(const F& formula) {
   Attrs out;
-  std::apply([&](const auto&... f) { (out.set(f.key, AttrValue(formula.*(f.member))), ...); },
-             F::fields());
+  F::fields().each([&](const auto& f) { out.set(f.key, AttrValue(formula.*(f.member))); });
   return out;
 }
 template <class F>
@@ -39,7 +38,7 @@ F formula_of(const Attrs& attrs) {
     using T = std::remove_cvref_t<decltype(formula.*(f.member))>;
     if (const AttrValue* v = attrs.find(f.key)) formula.*(f.member) = std::get<T>(*v);
   };
-  std::apply([&](const auto&... f) { (take(f), ...); }, F::fields());
+  F::fields().each(take);
   return formula;
 }
 
@@ -161,8 +160,7 @@ FormulaRecord formula_record(const std::vector<F>& samples) {
   r.states.assign(F::kStates.begin(), F::kStates.end());
   r.sums = sum_count<F>();
   r.options = attrs_of(F());
-  std::apply([&](const auto&... f) { (r.option_docs.emplace_back(f.key, f.meaning), ...); },
-             F::fields());
+  F::fields().each([&](const auto& f) { r.option_docs.emplace_back(f.key, f.meaning); });
   add_text<F>(r);
   r.bind = [](const Attrs& attrs) -> std::unique_ptr<const BoundFormula> {
     return std::make_unique<FormulaIn<F>>(formula_of<F>(attrs));
@@ -187,7 +185,7 @@ std::vector<OptimizerSetting> settings_of() {
     else
       std::get<std::vector<double>>(known->fallback).push_back(static_cast<double>(value));
   };
-  std::apply([&](const auto&... f) { (add(f), ...); }, O::fields());
+  O::fields().each(add);
   return out;
 }
 
@@ -207,7 +205,7 @@ O options_of(const SettingValues& values) {
     else if constexpr (std::is_same_v<T, double>)
       options.*(f.member) = std::get<std::vector<double>>(it->second).at(place);
   };
-  std::apply([&](const auto&... f) { (take(f), ...); }, O::fields());
+  O::fields().each(take);
   return options;
 }
 
@@ -223,7 +221,7 @@ std::vector<RuleNumber> numbers_of(const Attrs& attrs) {
                      : f.limits.has_range() ? FromZero
                                             : Finite});
   };
-  std::apply([&](const auto&... f) { (add(f), ...); }, F::fields());
+  F::fields().each(add);
   return out;
 }
 

@@ -31,7 +31,7 @@ struct Lion {
   // Inside: the formula (optim/formula.h).
   static auto fields() {
     constexpr std::string_view kForget = "the moment goes on, and forgets faster or slower";
-    return std::tuple{
+    return FieldList{
         option("beta1", &Lion::beta1, {0, 1, true}, "decay of the mean that is stepped along",
                kForget, "betas"),
         option("beta2", &Lion::beta2, {0, 1, true}, "decay of the moment", kForget, "betas")};

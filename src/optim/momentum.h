@@ -15,7 +15,7 @@ namespace aloft::optim {
 // Inside: what a program says of a momentum.
 template <class O>
 auto momentum_options() {
-  return std::tuple{
+  return FieldList{
       option("momentum", &O::momentum, {0, 1}, "share of the last direction that is kept",
              "the sum of past gradients goes on, and fades faster or slower"),
       option("dampening", &O::dampening, {}, "share of the gradient left out of the direction",

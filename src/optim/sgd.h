@@ -14,7 +14,7 @@ namespace aloft::optim {
 
 // Inside: the formula of what keeps nothing of a parameter.
 struct PlainSgd {
-  static auto fields() { return std::tuple<>(); }
+  static auto fields() { return FieldList<>{}; }
   static constexpr std::array<std::string_view, 0> kStates = {};
   static constexpr std::array<std::string_view, 2> kNumbers = {"lr", "weight_decay"};
   static constexpr std::array<std::string_view, 0> kFlags = {};

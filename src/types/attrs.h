@@ -5,7 +5,7 @@
 //   struct SoftmaxAttrs {
 //     std::int64_t axis = -1;
 //     static constexpr auto fields() {
-//       return std::tuple{field("axis", &SoftmaxAttrs::axis, "...")};
+//       return FieldList{field("axis", &SoftmaxAttrs::axis, "...")};
 //     }
 //   };
 #pragma once
@@ -14,13 +14,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/name.h"
 #include "types/dtype.h"
+#include "types/field_list.h"
 #include "types/shape.h"
 
 namespace aloft {
@@ -65,14 +65,13 @@ constexpr Field<A, T> field(std::string_view name, T A::*member, std::string_vie
 
 // An op without attributes.
 struct NoAttrs {
-  static constexpr auto fields() { return std::tuple<>{}; }
+  static constexpr auto fields() { return FieldList<>{}; }
 };
 
 template <class A>
 Attrs to_attrs(const A& a) {
   Attrs out;
-  std::apply([&](const auto&... f) { (out.set(f.name, AttrValue(a.*(f.member))), ...); },
-             A::fields());
+  A::fields().each([&](const auto& f) { out.set(f.name, AttrValue(a.*(f.member))); });
   return out;
 }
 
@@ -102,7 +101,7 @@ A from_attrs(const Attrs& attrs) {
         throw_unknown_attr(name.str(), print_attr(AttrValue(T{})));
       }
     };
-    std::apply([&](const auto&... f) { (take(f), ...); }, A::fields());
+    A::fields().each(take);
     if (!known) throw_unknown_attr(name.str(), "");
   }
   return a;

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "types/field_list.h"
 #include "types/limits.h"
 
 namespace aloft {

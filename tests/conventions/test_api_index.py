@@ -153,7 +153,7 @@ struct TurnAttrs {
   double angle = 0;
   static constexpr auto fields() {
     using A = TurnAttrs;
-    return std::tuple{field("angle", &A::angle, "in \\"degrees\\", "
+    return FieldList{field("angle", &A::angle, "in \\"degrees\\", "
                             "to the left")};
   }
 };

@@ -99,7 +99,7 @@ struct Everything {
   Shape shape;
   static constexpr auto fields() {
     using E = Everything;
-    return std::tuple{field("axis", &E::axis, ""),  field("eps", &E::eps, ""),
+    return FieldList{field("axis", &E::axis, ""),  field("eps", &E::eps, ""),
                       field("keep", &E::keep, ""),  field("name", &E::name, ""),
                       field("perm", &E::perm, ""),  field("to", &E::to, ""),
                       field("shape", &E::shape, "")};
