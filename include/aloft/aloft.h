@@ -4,8 +4,10 @@
 //   using namespace aloft;
 //
 // The program in examples/mlp.cpp shows what comes together here. Parts of it are headers of their
-// own, which compile faster: aloft/ops.h, nn.h, optim.h, models.h, data.h, train.h. A program that
-// includes these alone says where it runs: use_device(open_device("cpu")), of backends/catalog.h.
+// own, which compile faster: aloft/ops.h, nn.h, optim.h, models.h, data.h, train.h. Two more are
+// not in it: aloft/format.h prints tensors, aloft/programs.h reads what was compiled. A program
+// that includes parts alone says where it runs: use_device(open_device("cpu")), of
+// backends/catalog.h.
 #pragma once
 
 #include "aloft/data.h"

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "checkpoint/optimizer_state.h"
 #include "files/safetensors.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/random.h"
 #include "models/family.h"
 #include "models/state_dict.h"

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "runtime/buffer.h"
 
 namespace aloft {

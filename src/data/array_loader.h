@@ -9,9 +9,11 @@
 
 #include "base/file.h"
 #include "data/order.h"
-#include "data/prefetch.h"
 
 namespace aloft {
+
+template <class Slot>
+class Prefetcher;
 
 // Samples in memory, each with a label or with numbers to predict.
 struct ArrayData {

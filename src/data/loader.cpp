@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/prefetch.h"
 
 namespace aloft {
 

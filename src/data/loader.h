@@ -20,10 +20,12 @@
 #include <vector>
 
 #include "data/order.h"
-#include "data/prefetch.h"
 #include "data/token_source.h"
 
 namespace aloft {
+
+template <class Slot>
+class Prefetcher;
 
 // Targets that the loss leaves out: the padding of short windows and partial batches.
 inline constexpr std::int32_t kIgnoredTarget = -100;

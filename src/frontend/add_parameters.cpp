@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/check_optimizer.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/optimizer.h"
 #include "frontend/premises.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/check_optimizer.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "ops/op.h"
 #include "precision/decide.h"
 #include "runtime/current_device.h"

@@ -52,11 +52,13 @@
 #include "frontend/assigned.h"
 #include "frontend/nested.h"
 #include "frontend/optimizer.h"
-#include "frontend/premises.h"
-#include "frontend/programs.h"
-#include "frontend/retraces.h"
+#include "graph/tap.h"
+#include "passes/pipeline_options.h"
 
 namespace aloft {
+
+class CallPrograms;
+class Programs;
 
 // How compile() compiles; the defaults suit a training step.
 struct CompileOptions {
@@ -119,7 +121,8 @@ class CallArguments {
   std::uintptr_t kind_;
 };
 
-// Inside: the part of a compiled function that does not depend on its type.
+// Inside: the part of a compiled function that does not depend on its type: its programs, and the
+// results of its last call (frontend/call_programs.h).
 class CompiledCall {
  public:
   // So many programs at most, of shapes times modes; then the one that was used longest ago goes.
@@ -135,75 +138,19 @@ class CompiledCall {
   // itself refuses, with the arguments' types; nothing has been copied then.
   const std::vector<Tensor>& operator()(const CallArguments& arguments);
   // What a result of that call is made from.
-  const std::shared_ptr<const void>& like() const { return entries_[last_].like; }
+  const std::shared_ptr<const void>& like() const;
   // The caller has its results, and others may call. EnvironmentError E0401 where they are to be
   // copied.
   void hand_over();
   // Every program compiled so far; null before the first call.
-  Programs* programs() { return programs_.get(); }
+  Programs* programs();
   // As Compiled::tap and Compiled::taps say.
   Tensor tap(const std::string& name) const;
   std::vector<Tap> taps() const;
   std::vector<RefusedTap> refused_taps() const;
 
  private:
-  void need_values() const;
-  // One program, and where its arguments go and its results lie.
-  struct Entry {
-    std::string name;
-    std::vector<InputSpec> inputs;
-    std::string fixed;                 // CallArguments
-    std::uintptr_t kind;               // the same
-    std::shared_ptr<const void> like;  // what a result of a call is made from
-    std::uint64_t used = 0;            // the number of the call that ran it last
-    int program = -1;
-    bool has_length = false;  // the program asks for the number of rows
-    bool whole_only = false;  // fewer rows would have other values than eagerly
-    std::vector<InputPort<std::byte>> homes;
-    std::vector<Draw> draws;
-    // None: this draw takes no state from the host.
-    std::vector<std::optional<InputPort<std::int64_t>>> draw_states;
-    struct Result {
-      TensorType type;
-      Buffer buffer;
-      OutputNotes notes;
-    };
-    std::vector<Result> results;
-    std::map<std::string, Result> taps;
-    std::shared_ptr<const Premises> premises;  // what it was traced under
-    // Whether it is for such arguments; `rows` becomes their batch where it has one.
-    bool fits(const CallArguments& arguments, std::int64_t& rows) const;
-    // And for a call as things are now.
-    bool takes(const CallArguments& arguments, std::int64_t& rows) const {
-      return kind == arguments.kind() && inputs.size() == arguments.tensors().size() &&
-             premises->hold() && fits(arguments, rows);
-    }
-  };
-
-  const Entry& entry_for(const CallArguments& arguments, std::int64_t& rows);
-  std::string name_for_another() const;
-  void add(const CallArguments& arguments, const std::vector<InputSpec>& actual);
-  void add_program(std::string name, std::vector<InputSpec> inputs, const CallArguments& arguments,
-                   const std::shared_ptr<Premises>& premises);
-  void connect(Entry& entry);
-  void finish();
-  void settle_results();
-  void keep_results();
-  void run(const Entry& entry, std::int64_t rows);
-  static Tensor borrowed(const Entry::Result& r, std::int64_t rows, std::uint64_t youngest);
-
-  CompileOptions options_;
-  Retraces retraces_;
-  std::uint64_t calls_ = 0;
-  std::unique_ptr<Programs> programs_;
-  std::vector<Entry> entries_;
-  std::size_t last_ = 0;              // the entry that ran last
-  std::int64_t rows_ = 0;             // its rows then
-  std::uint64_t youngest_ = 0;        // and the youngest argument's number
-  bool has_values_ = false;           // of that call, which returned
-  std::vector<Tensor> results_;       // in the programs' memory
-  std::uint64_t caller_ = 0;          // the thread of the last call, whose results they are
-  bool has_several_callers_ = false;  // so far
+  std::unique_ptr<CallPrograms> programs_;
 };
 
 // Inside: as what the traced function gets an argument; by itself where it has no tensor.

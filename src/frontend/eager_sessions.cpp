@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 
 namespace aloft {
 

@@ -13,7 +13,7 @@
 #include "autodiff/differentiate.h"
 #include "autodiff/history.h"
 #include "base/error.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/hooks.h"
 #include "frontend/variable_values.h"
 #include "ops/binary.h"

@@ -1,6 +1,6 @@
 #include "frontend/host_count.h"
 
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 
 namespace aloft {
 namespace {

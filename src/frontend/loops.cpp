@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/give_up.h"
 #include "frontend/premises.h"
 #include "ops/binary.h"

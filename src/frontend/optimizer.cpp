@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/check_optimizer.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/host_count.h"
 #include "frontend/module.h"
 #include "frontend/premises.h"

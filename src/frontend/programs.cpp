@@ -8,7 +8,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "exec/places.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/plan_cache.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"

@@ -17,6 +17,7 @@
 #include "frontend/ports.h"
 #include "frontend/tracing.h"
 #include "graph/graph.h"
+#include "graph/tap.h"
 #include "passes/casting_emitter.h"
 #include "passes/pipeline.h"
 #include "passes/taps.h"
@@ -27,12 +28,6 @@ namespace aloft {
 // UserError E0700: a number of threads that cannot be. E0317: a pass to leave out is none, or none
 // that can be left out.
 void check_programs(int threads, const PipelineOptions& options);
-
-// A value inside a program that is looked at.
-struct Tap {
-  std::string name;
-  TensorType type;
-};
 
 class Programs {
  public:

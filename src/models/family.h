@@ -42,7 +42,8 @@ struct ModelSetting : Setting {
   SettingRole role;
 };
 
-// One of a config's fields(): a ModelSetting and the member that holds its value.
+// One of a config's fields(): a ModelSetting and the member that holds its value. The library's
+// configs have them in a template, which programs that never ask for settings do not compile.
 template <class C, class T>
 struct ConfigField {
   std::string_view key;

@@ -31,8 +31,8 @@ struct Gpt2Config {
   friend bool operator==(const Gpt2Config&, const Gpt2Config&) = default;
 
   // Its settings: keys of a recipe, and of config.json.
+  template <class C = Gpt2Config>
   static auto fields() {
-    using C = Gpt2Config;
     using I = std::int64_t;
     return FieldList{
         setting("layers", &C::layers, {1, 1000}, "transformer blocks",

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/description.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "models/huggingface_config.h"
 #include "models/state_dict.h"
 

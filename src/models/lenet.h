@@ -18,8 +18,8 @@ struct LeNetConfig {
   friend bool operator==(const LeNetConfig&, const LeNetConfig&) = default;
 
   // Its settings: keys of a recipe.
+  template <class C = LeNetConfig>
   static auto fields() {
-    using C = LeNetConfig;
     const SettingRole of_data{.is_of_data = true};
     return FieldList{
         setting("filters", &C::filters, {1, 4096}, "of the first convolution; the second: twice"),

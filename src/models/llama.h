@@ -23,7 +23,10 @@ struct LlamaConfig {
   static constexpr std::int64_t published_hidden = 11008, published_context = 2048,
                                 published_vocab = 32000;
   // Its settings: keys of a recipe, and of config.json.
-  static auto fields() { return rotary_fields<LlamaConfig>(); }
+  template <class C = LlamaConfig>
+  static auto fields() {
+    return rotary_fields<C>();
+  }
 };
 
 // A Llama.

@@ -25,8 +25,8 @@ struct MlpConfig {
   friend bool operator==(const MlpConfig&, const MlpConfig&) = default;
 
   // Its settings: keys of a recipe.
+  template <class C = MlpConfig>
   static auto fields() {
-    using C = MlpConfig;
     return FieldList{
         setting("hidden", &C::hidden, {1, 1 << 20}, "features between the layers; []: one layer"),
         setting("activation", &C::activation, {.words = mlp_activations()}, "between the layers"),

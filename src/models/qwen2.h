@@ -22,7 +22,10 @@ struct Qwen2Config {
   static constexpr std::int64_t published_hidden = 22016, published_context = 32768,
                                 published_vocab = 151936;
   // Its settings: keys of a recipe, and of config.json.
-  static auto fields() { return rotary_fields<Qwen2Config>(); }
+  template <class C = Qwen2Config>
+  static auto fields() {
+    return rotary_fields<C>();
+  }
 };
 
 // A Qwen2.

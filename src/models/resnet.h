@@ -25,15 +25,15 @@ struct ResNetConfig {
   friend bool operator==(const ResNetConfig&, const ResNetConfig&) = default;
 
   // Its settings: keys of a recipe.
+  template <class C = ResNetConfig>
   static auto fields() {
-    using C = ResNetConfig;
     return FieldList{setting("width", &C::width, {1, 65536},
-                              "channels of the first stage; each later one: twice"),
-                      setting("blocks", &C::blocks, {1, 1000}, "residual blocks, of each stage"),
-                      setting("channels", &C::channels, {1, 4096}, "of the images; 0: the data's",
-                              {.is_of_data = true}),
-                      setting("classes", &C::classes, {1, 1 << 24},
-                              "logits of an image; 0: the data's", {.is_of_data = true})};
+                             "channels of the first stage; each later one: twice"),
+                     setting("blocks", &C::blocks, {1, 1000}, "residual blocks, of each stage"),
+                     setting("channels", &C::channels, {1, 4096}, "of the images; 0: the data's",
+                             {.is_of_data = true}),
+                     setting("classes", &C::classes, {1, 1 << 24},
+                             "logits of an image; 0: the data's", {.is_of_data = true})};
   }
 };
 

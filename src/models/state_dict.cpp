@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "runtime/buffer.h"
 #include "scalar/float_formats.h"
 #include "scalar/split_float.h"

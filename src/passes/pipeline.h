@@ -1,19 +1,14 @@
 // The compiler on one screen: which passes run, in which order.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "passes/pass.h"
+#include "passes/pipeline_options.h"
 
 namespace aloft {
-
-struct PipelineOptions {
-  std::vector<std::string> skip;  // names of optional_passes()
-  std::function<void(int number, std::string_view pass, const Graph&)> dump;  // after each pass
-};
 
 struct PassTime {
   std::string_view pass;

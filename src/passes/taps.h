@@ -5,15 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "graph/tap.h"
 #include "passes/pipeline.h"
 
 namespace aloft {
-
-// A value that a pattern asks for and the program never has.
-struct RefusedTap {
-  std::string name;  // as passes/tap_pattern.h says
-  std::string why;   // names the op that takes the value in
-};
 
 // The taps that were lost on the way from `traced` to `compiled`, which the pipeline made of it
 // with these options. UserError E0326 for a pattern none of whose values can be had, with the

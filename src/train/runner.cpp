@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "frontend/amp.h"
 #include "frontend/compile.h"
-#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/programs.h"
 #include "runtime/threads.h"
 

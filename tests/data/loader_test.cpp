@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "data/prefetch.h"
 
 namespace aloft {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "aloft/loader.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "nn/batch_norm.h"
 #include "nn/linear.h"
 #include "nn/norm.h"

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "nn/batch_norm.h"
 #include "nn/linear.h"
 #include "numbers.h"

@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "models/gpt2.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"
 #include "nn/dropout.h"

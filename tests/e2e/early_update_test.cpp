@@ -6,6 +6,8 @@
 
 #include "e2e/small_run.h"
 #include "frontend/amp.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "nn/linear.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"

@@ -9,6 +9,8 @@
 
 #include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
 #include "ops/activation.h"

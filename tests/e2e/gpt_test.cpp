@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "e2e/training.h"
+#include "frontend/programs.h"
 #include "models/gpt2.h"
 #include "models/model_spec.h"
 #include "ops/cross_entropy.h"

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "numbers.h"

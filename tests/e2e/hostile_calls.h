@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "aloft/aloft.h"
+#include "frontend/eager_emitter.h"
 #include "ops/last_try.h"
 
 namespace aloft::e2e {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "nn/embedding.h"
 #include "nn/linear.h"
 #include "numbers.h"

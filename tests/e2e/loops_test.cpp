@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "models/gpt2.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"

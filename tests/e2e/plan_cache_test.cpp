@@ -14,6 +14,8 @@
 #include "base/folder.h"
 #include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "ops/cross_entropy.h"
 #include "optim/adamw.h"
 #include "temporary_folder.h"

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
 #include "ops/binary.h"

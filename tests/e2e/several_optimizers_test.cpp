@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "models/mlp.h"
 #include "numbers.h"
 #include "ops/binary.h"

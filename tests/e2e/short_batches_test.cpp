@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "models/lenet.h"
 #include "models/mlp.h"
 #include "models/resnet.h"

@@ -4,6 +4,7 @@
 
 #include "e2e/small_run.h"
 #include "frontend/amp.h"
+#include "frontend/programs.h"
 #include "nn/linear.h"
 #include "optim/adamw.h"
 #include "train/session.h"

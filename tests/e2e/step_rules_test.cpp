@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/loops.h"
+#include "frontend/programs.h"
 #include "nn/embedding.h"
 #include "nn/linear.h"
 #include "numbers.h"

@@ -8,6 +8,8 @@
 
 #include "e2e/tiny_gpt.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "nn/linear.h"
 #include "numbers.h"
 #include "ops/activation.h"

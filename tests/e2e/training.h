@@ -14,6 +14,7 @@
 #include "frontend/amp.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/random.h"
 
 namespace aloft::e2e {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "models/mlp.h"
 #include "numbers.h"
 #include "ops/binary.h"

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "e2e/training.h"
+#include "frontend/eager_emitter.h"
 #include "models/mlp.h"
 #include "models/state_dict.h"
 #include "numbers.h"

@@ -6,6 +6,8 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "data/loader.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "memory/allocation_counter.h"
 #include "memory/programs.h"
 

@@ -9,6 +9,8 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/host_device.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
 #include "memory/programs.h"
 
 namespace aloft::memory {

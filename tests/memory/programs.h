@@ -10,6 +10,7 @@
 
 #include "data/token_examples.h"
 #include "e2e/training.h"
+#include "frontend/programs.h"
 #include "models/gpt2.h"
 #include "models/lenet.h"
 #include "models/mlp.h"

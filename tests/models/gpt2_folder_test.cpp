@@ -12,6 +12,7 @@
 #include "frontend/amp.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "frontend/random.h"
 #include "models/gpt2.h"
 #include "models/huggingface.h"

@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "ops/activation.h"
 #include "ops/attention.h"
 #include "ops/binary.h"

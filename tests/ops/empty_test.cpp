@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "ops/evaluate.h"
 #include "ops/kernel_run.h"
 #include "ops/op.h"

@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
 #include "ops/evaluate.h"
 #include "ops/kernel_case.h"
 #include "ops/kernel_run.h"

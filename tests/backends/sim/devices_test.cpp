@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "backends/sim/sim_device.h"
+#include "frontend/programs.h"
 #include "memory/programs.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"

@@ -8,6 +8,7 @@
 
 #include "backends/sim/sim_device.h"
 #include "base/error.h"
+#include "frontend/programs.h"
 #include "memory/programs.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
