@@ -4,7 +4,9 @@
 
 #include <functional>
 
+#include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
+#include "frontend/eager.h"
 #include "models/mlp.h"
 
 namespace aloft::models {
@@ -18,6 +20,7 @@ ModelFamily family_named(std::string_view name) {
 }
 
 TEST(Families, OfAProgramJoinThoseOfTheCatalogue) {
+  use_device(cpu_device());
   const ModelFamily* const first = &families().front();
   const std::size_t before = families().size();
   ModelFamily mine = family_named("mine");
@@ -38,14 +41,14 @@ TEST(Families, ThatCannotBeAreRefusedWhole) {
     const char* what;
     std::function<void(ModelFamily&)> spoil;
   } cases[] = {
-      {"'' ", [](ModelFamily& f) { f.name = ""; }},
-      {"'My family'", [](ModelFamily& f) { f.name = "My family"; }},
-      {"'gpt2' is there already", [](ModelFamily& f) { f.name = "gpt2"; }},
-      {"'gpt2-124m' is there already",
+      {"\"\"", [](ModelFamily& f) { f.name = ""; }},
+      {"\"My family\"", [](ModelFamily& f) { f.name = "My family"; }},
+      {"\"gpt2\" is there already", [](ModelFamily& f) { f.name = "gpt2"; }},
+      {"\"gpt2-124m\" is there already",
        [](ModelFamily& f) {
          f.sizes = {{{"gpt2-124m"}, {}}};
        }},
-      {"'s' twice",
+      {"\"s\" twice",
        [](ModelFamily& f) {
          f.sizes = {{{"s"}, {}}, {{"s"}, {}}};
        }},
@@ -53,24 +56,24 @@ TEST(Families, ThatCannotBeAreRefusedWhole) {
        [](ModelFamily& f) {
          f.sizes = {{{}, {}}};
        }},
-      {"a size that sets 'depth'",
+      {"a size that sets \"depth\"",
        [](ModelFamily& f) {
          f.sizes = {{{"s"}, {{"depth", I{1}}}}};
        }},
-      {"a size with 'classes' = many",
+      {"a size with \"classes\" = many",
        [](ModelFamily& f) {
          f.sizes = {{{"s"}, {{"classes", std::string("many")}}}};
        }},
-      {"'classes' twice", [](ModelFamily& f) { f.settings.push_back(f.settings.back()); }},
-      {"the setting 'size'", [](ModelFamily& f) { f.settings.back().key = "size"; }},
-      {"the setting 'Rate'", [](ModelFamily& f) { f.settings.back().key = "Rate"; }},
+      {"\"classes\" twice", [](ModelFamily& f) { f.settings.push_back(f.settings.back()); }},
+      {"the setting \"size\"", [](ModelFamily& f) { f.settings.back().key = "size"; }},
+      {"the setting \"Rate\"", [](ModelFamily& f) { f.settings.back().key = "Rate"; }},
       {"with the fallback -1", [](ModelFamily& f) { f.settings.back().fallback = I{-1}; }},
       {"no maker", [](ModelFamily& f) { f.make_classifier = nullptr; }},
       {"both makers",
        [](ModelFamily& f) {
          f.make_causal_lm = [](const SettingValues&) { return std::unique_ptr<CausalLm>(); };
        }},
-      {"model_type 'gpt2'", [](ModelFamily& f) { f.published.model_type = "gpt2"; }},
+      {"model_type \"gpt2\"", [](ModelFamily& f) { f.published.model_type = "gpt2"; }},
   };
   const std::size_t before = families().size();
   for (const auto& c : cases) {
