@@ -170,8 +170,9 @@ class Evaluation {
 
 // Operands of a sample call: small tensors of odd sizes, parameters and gradients of the given
 // types.
-std::vector<SampleInput> sample_inputs(const UpdateLayout& l, int sums, DType parameter,
-                                       DType gradient, bool finite, std::int64_t applied) {
+std::vector<SampleInput> sample_inputs(const OptimizerKind& kind, const UpdateLayout& l,
+                                       DType parameter, DType gradient, bool finite,
+                                       std::int64_t applied) {
   const auto scalar = [](DType dtype, double value) {
     return SampleInput{{}, Fill::Constant, value, value, 1, dtype, true};
   };
@@ -191,9 +192,10 @@ std::vector<SampleInput> sample_inputs(const UpdateLayout& l, int sums, DType pa
           {{scalar::rest_bytes(shape(i).max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
   else if (l.has_master())
     add(DType::F32, false);
-  // The second state is a mean of squares wherever there is one.
-  for (int w = 0; w < l.states; ++w) add(l.state_type(), w > 0);
-  if (l.has_sums) in.push_back({{l.count, sums}, Fill::Uniform, 0, 50, 1, DType::F64, true});
+  for (const std::string_view state : kind.formula.states)
+    add(l.state_type(), std::ranges::count(kind.formula.not_negative, state) > 0);
+  if (l.has_sums)
+    in.push_back({{l.count, kind.formula.sums}, Fill::Uniform, 0, 50, 1, DType::F64, true});
   return in;
 }
 
@@ -229,11 +231,9 @@ void add_samples(const OptimizerKind& kind, bool is_sums, Samples& s) {
     for (const auto& [name, value] : options.all()) attrs.set(name, value);
     const UpdateLayout l = update_layout(own, static_cast<int>(kind.formula.states.size()),
                                          !is_sums && kind.formula.sums > 0);
-    Sample& sample =
-        s.add_erased(attrs,
-                     sample_inputs(l, kind.formula.sums, form.parameter, form.gradient, form.finite,
-                                   form.applied),
-                     is_sums ? "elements are computed in fp32, and summed in double" : "");
+    Sample& sample = s.add_erased(
+        attrs, sample_inputs(kind, l, form.parameter, form.gradient, form.finite, form.applied),
+        is_sums ? "elements are computed in fp32, and summed in double" : "");
     sample.gradient = false;
     if (is_sums)
       sample.tolerance = tolerance_of(DType::F32).relative / tolerance_of(DType::F64).relative;

@@ -28,6 +28,7 @@ struct Adam {
   // Inside: the formula (optim/formula.h).
   static auto fields() { return adam_options<Adam>(); }
   static constexpr auto kStates = kAdamStates;
+  static constexpr auto kNotNegative = kAdamSquares;
   static constexpr std::array<std::string_view, 7> kNumbers = {
       "(1 - beta1)",          "beta2",       "(1 - beta2)", "sqrt(1 - beta2^t)", "eps",
       "(lr / (1 - beta1^t))", "weight_decay"};

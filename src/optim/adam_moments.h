@@ -10,17 +10,37 @@
 
 namespace aloft::optim {
 
-template <class O>
-auto adam_options() {
+// The options of O, `more` of its own behind them.
+template <class O, class... More>
+auto adam_options(const More&... more) {
   constexpr std::string_view kForget = "the moments go on, and forget faster or slower";
   return FieldList{
       option("beta1", &O::beta1, {0, 1, true}, "decays of the moments", kForget, "betas"),
       option("beta2", &O::beta2, {0, 1, true}, "decay of the second moment", kForget, "betas"),
       option("eps", &O::eps, {0, 1}, "added to the root of the second moment",
-             "the moments go on; small gradients move weights more or less")};
+             "the moments go on; small gradients move weights more or less"),
+      more...};
+}
+// The same of those whose weight decay may be either kind.
+template <class O, class... More>
+auto decoupled_adam_options(const More&... more) {
+  return adam_options<O>(more...,
+                         option("decoupled_decay", &O::decoupled_decay, {},
+                                "the weight decay shrinks weights, and is not added to gradients",
+                                "weights decay otherwise"));
 }
 
 inline constexpr std::array<std::string_view, 2> kAdamStates = {"exp_avg", "exp_avg_sq"};
+inline constexpr std::array<std::string_view, 1> kAdamSquares = {"exp_avg_sq"};
+
+// A weight decay of either kind: what is added to the gradient, by which the weight shrinks.
+struct DecayOf {
+  double added, shrink;
+  template <class O>
+  DecayOf(const O& o, const UpdateStep& s)
+      : added(o.decoupled_decay ? 0 : s.weight_decay),
+        shrink(o.decoupled_decay ? 1 - s.lr * s.weight_decay : 1) {}
+};
 
 // What the moments' start at 0 takes off them: of the mean, and of the root of the mean square.
 struct AdamCorrections {

@@ -28,6 +28,7 @@ struct AdamW {
   // Inside: the formula (optim/formula.h).
   static auto fields() { return adam_options<AdamW>(); }
   static constexpr auto kStates = kAdamStates;
+  static constexpr auto kNotNegative = kAdamSquares;
   static constexpr std::array<std::string_view, 7> kNumbers = {"(1 - beta1)",
                                                                "beta2",
                                                                "(1 - beta2)",

@@ -3,7 +3,8 @@
 //
 // A formula is a struct with its options as members, listed by fields(), and
 //
-//   kStates     names of the states that it keeps of each element
+//   kStates     names of the states that it keeps of each element; kNotNegative: of those of them
+//               that are sums or means of squares, or sizes (where there are any)
 //   kNumbers    names of numbers(): what it needs of a step, the same for all elements
 //   kFlags      names of flags(): conditions of a step, behind `decays`, which is a tensor's
 //   step(e)     the new value and the new states of one element

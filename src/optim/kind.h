@@ -53,6 +53,7 @@ class BoundFormula {
 // What a formula is, without its options' values.
 struct FormulaRecord {
   std::vector<std::string_view> states;
+  std::vector<std::string_view> not_negative;                    // of them
   int sums = 0;                                                  // of each tensor; 0: it needs none
   Attrs options;                                                 // its options with their defaults
   std::vector<std::pair<std::string, std::string>> option_docs;  // of each: key, meaning

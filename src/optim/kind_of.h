@@ -158,6 +158,8 @@ FormulaRecord formula_record(const std::vector<F>& samples) {
                 tensor_number_count<F>() <= kMostNumbers);
   FormulaRecord r;
   r.states.assign(F::kStates.begin(), F::kStates.end());
+  if constexpr (requires { F::kNotNegative; })
+    r.not_negative.assign(F::kNotNegative.begin(), F::kNotNegative.end());
   r.sums = sum_count<F>();
   r.options = attrs_of(F());
   F::fields().each([&](const auto& f) { r.option_docs.emplace_back(f.key, f.meaning); });

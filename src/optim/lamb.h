@@ -28,6 +28,7 @@ struct Lamb {
   // Inside: the formula (optim/formula.h).
   static auto fields() { return adam_options<Lamb>(); }
   static constexpr auto kStates = kAdamStates;
+  static constexpr auto kNotNegative = kAdamSquares;
   static constexpr std::array<std::string_view, 8> kNumbers = {
       "(1 - beta1)", "beta2",         "(1 - beta2)", "sqrt(1 - beta2^t)",
       "eps",         "(1 - beta1^t)", "lr",          "weight_decay"};

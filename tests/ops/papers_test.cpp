@@ -1,4 +1,4 @@
-// Lion and LAMB against their papers, written out line by line in double: the update op's meaning
+// Optimizers against their papers, written out line by line in double: the update op's meaning
 // over 20 steps, and what a program trains with, eagerly and compiled.
 #include <gtest/gtest.h>
 
@@ -15,8 +15,15 @@
 #include "ops/evaluate.h"
 #include "ops/reduce.h"
 #include "ops/update.h"
+#include "optim/adadelta.h"
+#include "optim/adagrad.h"
+#include "optim/adamax.h"
+#include "optim/bert_adam.h"
 #include "optim/lamb.h"
 #include "optim/lion.h"
+#include "optim/nadam.h"
+#include "optim/radam.h"
+#include "optim/rprop.h"
 #include "scalar/philox.h"
 #include "types/tolerance.h"
 
@@ -62,6 +69,107 @@ void lion_of_the_paper(State& s, const Vec& g, int, const optim::Lion& o) {
     const double sign = c > 0 ? 1 : c < 0 ? -1 : 0;
     s.p[i] = s.p[i] - o.lr * (sign + o.weight_decay * s.p[i]);
     s.m[i] = o.beta2 * s.m[i] + (1 - o.beta2) * g[i];
+  }
+}
+
+// With L2 regularisation.
+template <class O>
+double regularised(const State& s, const Vec& g, std::size_t i, const O& o) {
+  return g[i] + o.weight_decay * s.p[i];
+}
+
+// Kingma and Ba 2014, algorithm 2, with eps where torch.optim has it.
+void adamax_of_the_paper(State& s, const Vec& g, int t, const optim::Adamax& o) {
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double d = regularised(s, g, i, o);
+    s.m[i] = o.beta1 * s.m[i] + (1 - o.beta1) * d;
+    s.v[i] = std::max(o.beta2 * s.v[i], std::abs(d) + o.eps);
+    s.p[i] -= o.lr / (1 - std::pow(o.beta1, t)) * s.m[i] / s.v[i];
+  }
+}
+
+// Duchi et al. 2011, the diagonal form; `initial_sum` and the fading rate are torch.optim's.
+void adagrad_of_the_paper(State& s, const Vec& g, int t, const optim::Adagrad& o) {
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double d = regularised(s, g, i, o);
+    if (t == 1) s.v[i] = o.initial_sum;
+    s.v[i] += d * d;
+    s.p[i] -= o.lr / (1 + (t - 1) * o.lr_decay) * d / (std::sqrt(s.v[i]) + o.eps);
+  }
+}
+
+// Zeiler 2012, algorithm 1.
+void adadelta_of_the_paper(State& s, const Vec& g, int, const optim::Adadelta& o) {
+  const auto rms = [&](double mean) { return std::sqrt(mean + o.eps); };
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double d = regularised(s, g, i, o);
+    s.v[i] = o.rho * s.v[i] + (1 - o.rho) * d * d;
+    const double step = -rms(s.m[i]) / rms(s.v[i]) * d;
+    s.m[i] = o.rho * s.m[i] + (1 - o.rho) * step * step;
+    s.p[i] += o.lr * step;
+  }
+}
+
+// Liu et al. 2019, algorithm 2, with the length 5 of torch.optim for the paper's 4.
+void radam_of_the_paper(State& s, const Vec& g, int t, const optim::RAdam& o) {
+  const double longest = 2 / (1 - o.beta2) - 1, old = std::pow(o.beta2, t);
+  const double length = longest - 2 * t * old / (1 - old);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double d = o.decoupled_decay ? g[i] : regularised(s, g, i, o);
+    if (o.decoupled_decay) s.p[i] -= o.lr * o.weight_decay * s.p[i];
+    s.m[i] = o.beta1 * s.m[i] + (1 - o.beta1) * d;
+    s.v[i] = o.beta2 * s.v[i] + (1 - o.beta2) * d * d;
+    const double mean = s.m[i] / (1 - std::pow(o.beta1, t));
+    if (length <= 5) {
+      s.p[i] -= o.lr * mean;
+      continue;
+    }
+    const double adaptive = std::sqrt(1 - old) / (std::sqrt(s.v[i]) + o.eps);
+    const double r =
+        std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length));
+    s.p[i] -= o.lr * mean * r * adaptive;
+  }
+}
+
+// Dozat 2016, algorithm 8, with the schedule of the momentum that it recommends.
+void nadam_of_the_paper(State& s, const Vec& g, int t, const optim::NAdam& o) {
+  const auto mu = [&](int of) {
+    return o.beta1 * (1 - 0.5 * std::pow(0.96, of * o.momentum_decay));
+  };
+  double product = 1;
+  for (int of = 1; of <= t; ++of) product *= mu(of);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double d = o.decoupled_decay ? g[i] : regularised(s, g, i, o);
+    if (o.decoupled_decay) s.p[i] -= o.lr * o.weight_decay * s.p[i];
+    s.m[i] = o.beta1 * s.m[i] + (1 - o.beta1) * d;
+    s.v[i] = o.beta2 * s.v[i] + (1 - o.beta2) * d * d;
+    const double mean =
+        mu(t + 1) * s.m[i] / (1 - product * mu(t + 1)) + (1 - mu(t)) * d / (1 - product);
+    s.p[i] -= o.lr * mean / (std::sqrt(s.v[i] / (1 - std::pow(o.beta2, t))) + o.eps);
+  }
+}
+
+// Riedmiller and Braun 1993, without the step back, as torch.optim has it.
+void rprop_of_the_paper(State& s, const Vec& g, int t, const optim::Rprop& o) {
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    double d = regularised(s, g, i, o);
+    if (t == 1) s.v[i] = o.lr;
+    if (d * s.m[i] > 0) s.v[i] = s.v[i] * o.eta_plus;
+    if (d * s.m[i] < 0) s.v[i] = s.v[i] * o.eta_minus;
+    s.v[i] = std::min(std::max(s.v[i], o.least_size), o.most_size);
+    if (d * s.m[i] < 0) d = 0;
+    s.p[i] -= d > 0 ? s.v[i] : d < 0 ? -s.v[i] : 0;
+    s.m[i] = d;
+  }
+}
+
+// The optimizer of BERT's first implementations.
+void bert_adam_of_the_paper(State& s, const Vec& g, int, const optim::BertAdam& o) {
+  const double share = std::min(1.0, o.max_grad_norm / (norm(g) + 1e-6));
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    s.m[i] = o.beta1 * s.m[i] + (1 - o.beta1) * g[i] * share;
+    s.v[i] = o.beta2 * s.v[i] + (1 - o.beta2) * g[i] * share * g[i] * share;
+    s.p[i] -= o.lr * (s.m[i] / (std::sqrt(s.v[i]) + o.eps) + o.weight_decay * s.p[i]);
   }
 }
 
@@ -188,6 +296,68 @@ TEST(Papers, LionStepsByTheSign) {
 TEST(Papers, LambStepsByTheNormOfEachTensor) {
   expect_paper(optim::Lamb{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay},
                lamb_of_the_paper);
+}
+
+TEST(Papers, AdamaxStepsByTheLargestGradient) {
+  expect_paper(optim::Adamax{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay},
+               adamax_of_the_paper);
+}
+
+TEST(Papers, AdagradSlowsWhereGradientsWereLarge) {
+  expect_paper(optim::Adagrad{.lr = kLr, .weight_decay = kDecay}, adagrad_of_the_paper);
+  expect_paper(optim::Adagrad{.lr = kLr, .lr_decay = 0.25, .initial_sum = 0.5},
+               adagrad_of_the_paper);
+}
+
+TEST(Papers, AdadeltaStepsInUnitsOfTheWeights) {
+  expect_paper(optim::Adadelta{.lr = 0.5, .rho = 0.75, .weight_decay = kDecay},
+               adadelta_of_the_paper);
+}
+
+// The third of these steps is the first with an adaptive rate, or the sixth.
+TEST(Papers, RAdamIsRectified) {
+  for (const bool decoupled : {false, true})
+    for (const double beta2 : {0.75, 0.9375})
+      expect_paper(optim::RAdam{.lr = kLr,
+                                .beta1 = 0.875,
+                                .beta2 = beta2,
+                                .decoupled_decay = decoupled,
+                                .weight_decay = kDecay},
+                   radam_of_the_paper);
+}
+
+TEST(Papers, NAdamIsOneStepAhead) {
+  for (const bool decoupled : {false, true})
+    expect_paper(optim::NAdam{.lr = kLr,
+                              .beta1 = 0.875,
+                              .beta2 = 0.75,
+                              .momentum_decay = 0.5,
+                              .decoupled_decay = decoupled,
+                              .weight_decay = kDecay},
+                 nadam_of_the_paper);
+}
+
+// The product of the momentums is followed as far as it says anything.
+TEST(Papers, NAdamForgetsItsFirstMomentums) {
+  const optim::NAdam o{.beta1 = 0.5};
+  EXPECT_EQ(o.product(1000), o.product(100000000));
+  EXPECT_EQ(1 - o.product(1000), 1);
+}
+
+TEST(Papers, RpropStepsBySigns) {
+  expect_paper(optim::Rprop{.lr = kLr}, rprop_of_the_paper);
+  expect_paper(optim::Rprop{.lr = kLr,
+                            .eta_minus = 0.25,
+                            .eta_plus = 2,
+                            .least_size = 0.03125,
+                            .most_size = 0.25,
+                            .weight_decay = kDecay},
+               rprop_of_the_paper);
+}
+
+TEST(Papers, BertAdamClipsEachTensor) {
+  expect_paper(optim::BertAdam{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay},
+               bert_adam_of_the_paper);
 }
 
 // What begins at 0 leaves it, and what gets no gradient and does not decay stays.

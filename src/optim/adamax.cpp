@@ -1,0 +1,16 @@
+#include "optim/adamax.h"
+
+#include "optim/kind_of.h"
+
+namespace aloft::optim {
+
+OptimizerKind adamax_kind() {
+  return kind_of<Adamax>("adamax", "Adam by the largest gradient (Kingma and Ba 2014)",
+                         {{}, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}});
+}
+
+UpdateRule Adamax::rule() const { return rule_of("adamax", *this); }
+
+Adamax::operator OptimizerSpec() const { return spec_of(*this); }
+
+}  // namespace aloft::optim
