@@ -131,8 +131,10 @@ class RecipeBench : public BenchSubject {
       : model_(o.recipe.path),
         session_(open(recipe_of(o), is_recipe(model_))),
         runner_(make_runner(session_)),
-        less_memory_(is_recipe(model_) ? kLessMemory
-                                       : "a smaller --batch or model, or a lower --precision") {}
+        less_memory_(
+            is_recipe(model_)
+                ? kLessMemory
+                : "a smaller --batch, --context or --seq, or model, or a lower --precision") {}
   Programs& programs() override { return *runner_->programs(); }
   void start() override {
     need_memory_for(programs().plan(), less_memory_);

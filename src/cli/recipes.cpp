@@ -91,11 +91,11 @@ std::vector<Selector> selectors() {
                            key != "model.size" && models::find_family(name)->find(key.substr(6));
                   }};
   for (const models::ModelFamily& family : models::families()) models.names.push_back(family.name);
-  Selector optimizers{"optimizer.kind", "optimizers", {}, [](std::string_view name,
-                                                             std::string_view key) {
-                        return key.starts_with("optimizer.") &&
-                               optim::optimizer_kind(name).find(key.substr(10)) != nullptr;
-                      }};
+  Selector optimizers{
+      "optimizer.kind", "optimizers", {}, [](std::string_view name, std::string_view key) {
+        return key.starts_with("optimizer.") &&
+               optim::optimizer_kind(name).find(key.substr(10)) != nullptr;
+      }};
   for (const optim::OptimizerKind& kind : optim::optimizer_kinds())
     optimizers.names.push_back(kind.name);
   return {models, optimizers};
@@ -179,7 +179,7 @@ ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
       doc += ":";
       for (const json& c : k["choices"]) doc += " " + c.get<std::string>();
     }
-    for (const char* whose : {"families", "kinds"})
+    for (const char* whose : {"families", "optimizers", "kinds"})
       if (k.contains(whose)) {
         doc += " (";
         for (const json& name : k[whose])

@@ -10,11 +10,20 @@
 namespace aloft {
 namespace {
 
-// A line of words, none of them a number.
+// One cell, as it looks where columns are parted otherwise.
+bool is_of_semicolons(std::span<const std::string_view> cells) {
+  return cells.size() == 1 && cells[0].find_first_of(";\t") != std::string_view::npos;
+}
+
+// A line of words, none of them a number, in quotes or not.
 bool is_heading(std::span<const std::string_view> cells) {
-  for (std::string_view cell : cells)
-    if (parse_double(trim(cell))) return false;
-  return true;
+  for (std::string_view cell : cells) {
+    cell = trim(cell);
+    if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"')
+      cell = trim(cell.substr(1, cell.size() - 2));
+    if (parse_double(cell)) return false;
+  }
+  return cells.size() > 1 || !is_of_semicolons(cells);
 }
 
 // One file, line by line. `outputs` 0: the last cell is a label.
@@ -54,13 +63,20 @@ class CsvReader {
     const std::int64_t goal = std::max<std::int64_t>(outputs_, 1);
     const std::int64_t features = static_cast<std::int64_t>(cells.size()) - goal;
     if (is_first) data_.features = features;
+    if (is_of_semicolons(cells)) throw wrong(in_quotes(cells[0]), "commas between the columns");
     if (features < 1 || features != data_.features)
       throw wrong(std::to_string(cells.size()) + " cells",
                   !is_first      ? std::to_string(data_.features + goal) + " as in the lines before"
                   : outputs_ > 0 ? "at least one feature and " + std::to_string(goal) + " outputs"
                                  : "at least one feature and a label");
-    for (std::int64_t i = 0; i < features; ++i)
-      data_.values.push_back(number_in(cells, i) * scale_);
+    for (std::int64_t i = 0; i < features; ++i) {
+      const float scaled = number_in(cells, i) * scale_;
+      if (!std::isfinite(scaled))
+        throw wrong("cell " + std::to_string(i + 1) + " is " +
+                        in_quotes(cells[static_cast<std::size_t>(i)]) + ", times data.scale",
+                    "a product that f32 holds");
+      data_.values.push_back(scaled);
+    }
     if (outputs_ == 0) return data_.labels.push_back(label_in(cells.back()));
     for (std::int64_t i = features; i < features + goal; ++i)
       data_.targets.push_back(number_in(cells, i));
@@ -77,7 +93,10 @@ class CsvReader {
   std::int32_t label_in(std::string_view cell) const {
     const auto label = parse_int(trim(cell));
     if (!label || *label < 0 || *label > std::numeric_limits<std::int32_t>::max())
-      throw wrong("the label " + in_quotes(cell), "a whole number from 0 on");
+      throw wrong("the label " + in_quotes(cell), "a whole number from 0 on")
+          .advice(
+              "number the classes 0, 1, 2, ...; numbers to be predicted are regression: "
+              "data.outputs says how many at a line's end");
     return static_cast<std::int32_t>(*label);
   }
 

@@ -36,6 +36,7 @@ std::optional<std::vector<std::int64_t>> extents_of(const Shape& shape, std::siz
 // How every number of a tensor is written.
 class Form {
  public:
+  Form(DType type, const std::vector<std::int64_t>&) : type_(type) {}
   Form(DType type, const std::vector<double>& values) : type_(type) {
     bool is_whole = true;
     for (const double v : values) {
@@ -51,9 +52,11 @@ class Form {
                                      (least_ > 0 && (least_ < kSmall || most_ / least_ > kRange)));
   }
 
-  std::string operator()(double v) const {
+  std::string operator()(std::int64_t v) const {
     if (type_ == DType::Bool) return v != 0 ? "true" : "false";
-    if (!is_float(type_)) return fmt::format("{}", static_cast<std::int64_t>(v));
+    return fmt::format("{}", v);
+  }
+  std::string operator()(double v) const {
     if (std::isnan(v)) return "nan";
     if (!std::isfinite(v)) return v > 0 ? "inf" : "-inf";
     if (is_whole_) return fmt::format("{:.0f}.", v);
@@ -66,12 +69,15 @@ class Form {
   bool is_whole_ = false, is_exponential_ = false;
 };
 
+// `T`: double for floating-point types, std::int64_t for all others, whose largest values no double
+// holds.
+template <class T>
 class Writer {
  public:
-  Writer(DType type, std::vector<double> values, std::vector<std::int64_t> extents)
+  Writer(DType type, std::vector<T> values, std::vector<std::int64_t> extents)
       : values_(std::move(values)), extents_(std::move(extents)), form_(type, values_) {
     is_cut_ = static_cast<std::int64_t>(values_.size()) > kWhole;
-    visit([&](double v) { width_ = std::max(width_, form_(v).size()); }, 0, 0);
+    visit([&](T v) { width_ = std::max(width_, form_(v).size()); }, 0, 0);
   }
 
   std::string text() const { return extents_.empty() ? form_(values_.at(0)) : axis(0, 0); }
@@ -117,7 +123,7 @@ class Writer {
     return out + "]";
   }
 
-  std::vector<double> values_;
+  std::vector<T> values_;
   std::vector<std::int64_t> extents_;
   Form form_;
   std::size_t width_ = 0;
@@ -126,20 +132,28 @@ class Writer {
 
 }  // namespace
 
+namespace {
+
+template <class T>
+std::string text_of(const TensorType& type, std::vector<T> values) {
+  auto extents = extents_of(type.shape, values.size());
+  if (!extents) extents = {static_cast<std::int64_t>(values.size())};  // as they lie
+  if (values.empty() && !extents->empty()) return type.str() + "\n[]";
+  return type.str() + "\n" + Writer<T>(type.dtype, std::move(values), *std::move(extents)).text();
+}
+
+}  // namespace
+
 std::string to_text(const Tensor& tensor) {
   if (!tensor.is_defined()) return "undefined";
   const TensorType type = tensor.type();
-  std::vector<double> values;
   try {
-    values = tensor.to_vector();
+    return is_float(type.dtype) ? text_of(type, tensor.to_vector())
+                                : text_of(type, tensor.to_ints());
   } catch (const UserError& e) {
     if (e.code() != "E0301") throw;
     return type.str() + ", traced";
   }
-  auto extents = extents_of(type.shape, values.size());
-  if (!extents) extents = {static_cast<std::int64_t>(values.size())};  // as they lie
-  if (values.empty() && !extents->empty()) return type.str() + "\n[]";
-  return type.str() + "\n" + Writer(type.dtype, std::move(values), *std::move(extents)).text();
 }
 
 }  // namespace aloft

@@ -78,11 +78,26 @@ void check_setting(const ModelFamily& family, const ModelSetting& s) {
       value == SettingValue(std::int64_t{0}) && (s.role.is_of_data || s.role.derived);
   if (s.role.is_of_data && !std::holds_alternative<std::int64_t>(value))
     throw cannot_be(family, key + " of the data", "a whole number (std::int64_t)");
+  if (!s.role.published.empty() && !s.role.assumed)
+    throw cannot_be(family, key + " with a name in config.json",
+                    "also what is assumed where the file does not say (SettingRole::assumed)");
   if (const std::string need = need_of(s, value); !is_open && !need.empty())
     throw cannot_be(family, key + " with the fallback " + str(s.fallback), need);
 }
 
 }  // namespace
+
+void refuse_kind(std::string_view key, const SettingValue& saw, const SettingValue& need) {
+  throw UserError("E0212", "a family's setting has a value of another kind than its config")
+      .saw(std::string(key) + " = " + str(saw))
+      .need("one such as " + str(need));
+}
+
+void refuse_key(std::string_view family, std::string_view key) {
+  throw UserError("E0212", "this cannot be a family of models: " + in_quotes(family))
+      .saw("a value of " + in_quotes(key))
+      .need("keys of the config's fields()");
+}
 
 const std::deque<ModelFamily>& families() { return all_families(); }
 

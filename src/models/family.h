@@ -3,6 +3,7 @@
 // catalog.inc lists the families of the library; add_family() takes a program's own.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -139,6 +140,12 @@ std::vector<std::string> names_of_sizes(const ModelFamily& family);
 // the nearest name, where the family has none of the name.
 SettingValues settings_of_size(const ModelFamily& family, std::string_view size);
 
+// Inside: UserErrors E0212 of a family that says a key's value is of another kind than the
+// config's, or something of a key that the config does not have.
+[[noreturn]] void refuse_kind(std::string_view key, const SettingValue& saw,
+                              const SettingValue& need);
+[[noreturn]] void refuse_key(std::string_view family, std::string_view key);
+
 // The values of a config, and the config of values: what is not given keeps the struct's default.
 template <class C>
 SettingValues values_of(const C& config) {
@@ -151,15 +158,18 @@ C config_of(const SettingValues& values) {
   C config;
   const auto take = [&](const auto& f) {
     const auto it = values.find(f.key);
-    if (it != values.end())
-      config.*(f.member) = std::get<std::remove_cvref_t<decltype(config.*(f.member))>>(it->second);
+    if (it == values.end()) return;
+    const auto* value = std::get_if<std::remove_cvref_t<decltype(config.*(f.member))>>(&it->second);
+    if (!value) refuse_kind(f.key, it->second, SettingValue(config.*(f.member)));
+    config.*(f.member) = *value;
   };
   C::fields().each(take);
   return config;
 }
 
 // A family of the model M, made of a C. `usual` is what a recipe begins with where that is not the
-// struct's default. The caller adds sizes, misfit and the rest.
+// struct's default. The caller adds sizes, misfit and the rest. UserError E0212 for a key in
+// `usual` that is none of C's.
 template <class C, class M>
 ModelFamily family_of(std::string_view name, std::string_view meaning,
                       const SettingValues& usual = {}) {
@@ -175,6 +185,8 @@ ModelFamily family_of(std::string_view name, std::string_view meaning,
          f.role});
   };
   C::fields().each(add);
+  for (const auto& [key, value] : usual)
+    if (!out.find(key)) refuse_key(name, key);
   const auto make = [](const SettingValues& v) { return std::make_unique<M>(config_of<C>(v)); };
   if constexpr (std::is_base_of_v<CausalLm, M>)
     out.make_causal_lm = make;

@@ -117,8 +117,12 @@ class Reader {
     if (role.published.empty()) return s.fallback;
     std::string_view key = role.published;
     std::optional<Json> found = take(key);
-    if (!role.published_before.empty()) {  // the newer name counts where both are there
+    if (!role.published_before.empty()) {
       std::optional<Json> before = take(role.published_before);
+      if (found && before && *found != *before)
+        throw wrong(std::string(key) + " is " + in_quotes(found->dump()) + ", " +
+                        std::string(role.published_before) + " " + in_quotes(before->dump()),
+                    "the same, or one of them");
       if (!found && before) found = std::move(before), key = role.published_before;
     }
     if (!found) return *role.assumed;

@@ -7,13 +7,15 @@ std::string text_of(const Misfit& misfit, const SettingValues& settings,
   std::string out;
   std::string_view rest = misfit.text;
   for (auto open = rest.find('{'); open != std::string_view::npos; open = rest.find('{')) {
-    out += rest.substr(0, open);
     const auto close = rest.find('}', open);
+    if (close == std::string_view::npos) break;  // no key: as it is
+    out += rest.substr(0, open);
     const std::string_view key = rest.substr(open + 1, close - open - 1);
+    const auto value = settings.find(key);
     if (key.starts_with('?')) {
       if (from) out += from(key.substr(1));
     } else {
-      out += str(settings.find(key)->second);
+      out += value != settings.end() ? str(value->second) : rest.substr(open, close + 1 - open);
     }
     rest.remove_prefix(close + 1);
   }

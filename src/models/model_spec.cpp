@@ -13,7 +13,7 @@ const SettingValue* ModelSpec::find(std::string_view key) const {
 
 std::int64_t ModelSpec::whole(std::string_view key, std::int64_t otherwise) const {
   const SettingValue* value = find(key);
-  if (!value) return otherwise;
+  if (!value || !std::holds_alternative<std::int64_t>(*value)) return otherwise;
   const std::int64_t said = std::get<std::int64_t>(*value);
   const auto derived = family->find(key)->role.derived;
   return said == 0 && derived ? derived(settings) : said;
@@ -42,16 +42,22 @@ namespace {
       .saw(std::string(family.name) + ": " + std::string(family.meaning))
       .need(need);
 }
+
+template <class M>
+std::unique_ptr<M> made(std::unique_ptr<M> model, const ModelFamily& family) {
+  if (!model) refuse(family, "a model from its maker, which gave null");
+  return model;
+}
 }  // namespace
 
 std::unique_ptr<CausalLm> make_causal_lm(const ModelSpec& spec) {
   if (!spec.family->make_causal_lm) refuse(*spec.family, "a language model");
-  return spec.family->make_causal_lm(spec.settings);
+  return made(spec.family->make_causal_lm(spec.settings), *spec.family);
 }
 
 std::unique_ptr<Classifier> make_classifier(const ModelSpec& spec) {
   if (!spec.family->make_classifier) refuse(*spec.family, "a classifier");
-  return spec.family->make_classifier(spec.settings);
+  return made(spec.family->make_classifier(spec.settings), *spec.family);
 }
 
 std::unique_ptr<nn::Layer> make_module(const ModelSpec& spec) {

@@ -44,9 +44,10 @@ DecoderForm rotary_form_of(const C& c, std::string_view family, bool qkv_bias) {
                       c.init_deviation, qkv_bias});
 }
 
-// fields() of the configs that Llama and those after it share, but for their defaults.
-template <class C>
-auto rotary_fields() {
+// fields() of the configs that Llama and those after it share, but for their defaults; a family's
+// own rows behind them.
+template <class C, class... More>
+auto rotary_fields(const More&... more) {
   using I = std::int64_t;
   return FieldList{
       setting("layers", &C::layers, {1, 1000}, "transformer blocks",
@@ -81,7 +82,8 @@ auto rotary_fields() {
                .published_before = "rope_parameters.rope_theta",
                .assumed = 10000.0}),
       setting("tied", &C::tied, {}, "the head is the token table",
-              {.published = "tie_word_embeddings", .assumed = false})};
+              {.published = "tie_word_embeddings", .assumed = false}),
+      more...};
 }
 
 }  // namespace aloft::models

@@ -100,13 +100,25 @@ Tensor turned(Vjp& g, int side) {
   return cast(where(origin, zero, turn), g.cotangent(0).dtype());
 }
 
-// a / b rounded down, from the remainder: the rounded quotient may lie on the integer above. By 0
-// it is a / 0. It is level almost everywhere, so no gradient goes through it.
+// a / b without its fraction, from what mod leaves of a: the rounded quotient may lie on the
+// integer above. By 0 it is a / 0. It is level almost everywhere, so no gradient goes through it.
+Tensor whole_quotient(const Tensor& a, const Tensor& b) {
+  return detach(where(equal(b, scalar_like(b, 0)), a / b, round((a - mod(a, b)) / b)));
+}
+
+// The same rounded down.
 Tensor floored_quotient(const Tensor& a, const Tensor& b) {
   const Tensor m = mod(a, b), zero = scalar_like(a, 0), one = scalar_like(a, 1);
   const Tensor apart = not_equal(less(b, zero), less(m, zero));
-  const Tensor q = round((a - m) / b) - where(equal(m, zero), zero, where(apart, one, zero));
-  return detach(where(equal(b, zero), a / b, q));
+  return whole_quotient(a, b) - detach(where(equal(m, zero), zero, where(apart, one, zero)));
+}
+
+// What the second operand's gradient is multiplied by, computed in f32 at least.
+Tensor by_quotient(Vjp& g, Tensor (*quotient)(const Tensor& a, const Tensor& b)) {
+  const DType type = g.cotangent(0).dtype();
+  const DType wide = size_of(type) < size_of(DType::F32) ? DType::F32 : type;
+  const Tensor q = quotient(cast(g.in(0), wide), cast(g.in(1), wide));
+  return cast(-(cast(g.cotangent(0), wide) * q), type);
 }
 
 const Row kRows[] = {
@@ -138,15 +150,10 @@ const Row kRows[] = {
      [](Vjp& g) { return turned(g, 1); }, [](Vjp& g) { return -turned(g, 0); }, "", 0.3, 2},
     {"mod", "a less the multiple of b towards 0: its sign is a's", Numeric::Follow,
      scalar::mod<double>, [](Vjp& g) { return g.cotangent(0); },
-     [](Vjp& g) {
-       const Tensor q = g.in(0) / g.in(1);
-       return -(g.cotangent(0) * sign(q) * floor(abs(q)));
-     },
-     "Mod", 0.3, 2, scalar::int_mod},
+     [](Vjp& g) { return by_quotient(g, whole_quotient); }, "Mod", 0.3, 2, scalar::int_mod},
     {"remainder", "a less the multiple of b below: its sign is b's", Numeric::Follow,
      scalar::remainder<double>, [](Vjp& g) { return g.cotangent(0); },
-     [](Vjp& g) { return -(g.cotangent(0) * floored_quotient(g.in(0), g.in(1))); }, "", 0.3, 2,
-     scalar::int_remainder},
+     [](Vjp& g) { return by_quotient(g, floored_quotient); }, "", 0.3, 2, scalar::int_remainder},
 };
 
 OpDef binary_op(const Row& row) {

@@ -38,6 +38,7 @@ OpDef broadcast_op() {
             s.add(A{{0, 3}}, {{{1, 3}}});
             s.add(A{{3, 3}}, {{{3, 3}}});
           },
+      .only_moves = true,
   });
 }
 

@@ -42,6 +42,7 @@ std::vector<OpDef> cast_ops() {
             for (DType to : {DType::F32, DType::BF16, DType::F16})
               s.add(A{to}, {{{64}, Fill::Special}}, "special values").gradient = false;
           },
+      .only_moves = true,
   })};
 }
 

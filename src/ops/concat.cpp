@@ -77,6 +77,7 @@ OpDef concat_op() {
             s.add(A{0}, {{{5}}});
             s.add(A{1}, {ids({2, 3}, 0, 9), ids({2, 2}, 0, 9)}).gradient = false;
           },
+      .only_moves = true,
   });
 }
 
@@ -129,6 +130,7 @@ OpDef stack_op() {
             s.add(A{1}, {{{0}}, {{0}}});
             s.add(A{1}, {{{4097}}, {{4097}}});
           },
+      .only_moves = true,
   });
 }
 
@@ -184,6 +186,7 @@ OpDef split_op() {
             s.add(A{0, {4000, 97}}, {{{4097}}});
             s.add(A{0, {0}}, {{{0, 2}}});
           },
+      .only_moves = true,
   });
 }
 

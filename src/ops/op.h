@@ -99,6 +99,7 @@ struct OpSpec {
   std::span<const ProductForm> product_forms = {};
   bool is_loss = false;  // always computed and stored in fp32
   bool is_norm = false;
+  bool only_moves = false;  // each element of the result is one of an operand's
   // Inputs whose types a precision policy never changes (statistics, norm parameters, indices).
   std::vector<int> keep_inputs = {};
 };
@@ -122,7 +123,7 @@ struct OpDef {
   Fusion fusion;
   Onnx onnx;
   std::function<void(Samples&)> samples;
-  bool is_loss = false, is_norm = false;
+  bool is_loss = false, is_norm = false, only_moves = false;
   std::vector<int> keep_inputs;
 };
 
@@ -161,6 +162,7 @@ OpDef define(OpSpec<A> s) {
   d.product_forms = s.product_forms;
   d.is_loss = s.is_loss;
   d.is_norm = s.is_norm;
+  d.only_moves = s.only_moves;
   d.keep_inputs = std::move(s.keep_inputs);
   return d;
 }

@@ -60,6 +60,7 @@ std::vector<OpDef> slice_ops() {
             s.add(A{0, 17, 4000, 2}, {{{4097}}});
             s.add(A{1, 1, 4}, {ids({3, 5}, 0, 9, DType::I64)}).gradient = false;
           },
+      .only_moves = true,
   })};
 }
 

@@ -63,6 +63,7 @@ std::vector<OpDef> transpose_ops() {
             s.add(A{{1, 0}}, {{{4097, 2}}});
             s.add(A{{}}, {{{}}});
           },
+      .only_moves = true,
   })};
 }
 

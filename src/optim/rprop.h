@@ -32,13 +32,12 @@ struct Rprop {
   // Inside: the formula (optim/formula.h).
   static auto fields() {
     constexpr std::string_view kOtherSizes = "the sizes go on from where they are";
-    return FieldList{
-        option("eta_minus", &Rprop::eta_minus, {0, 1, true},
-               "by which a step shrinks when the sign turns", kOtherSizes, "etas"),
-        option("eta_plus", &Rprop::eta_plus, {1, 100}, "by which a step grows while the sign stays",
-               kOtherSizes, "etas"),
-        option("least_size", &Rprop::least_size, {0, 1e6}, "of a step", kOtherSizes, "step_sizes"),
-        option("most_size", &Rprop::most_size, {0, 1e6}, "of a step", kOtherSizes, "step_sizes")};
+    return FieldList{option("eta_minus", &Rprop::eta_minus, {0, 1, true},
+                            "by which a step shrinks when the sign turns", kOtherSizes),
+                     option("eta_plus", &Rprop::eta_plus, {1, 100},
+                            "by which a step grows while the sign stays", kOtherSizes),
+                     option("least_size", &Rprop::least_size, {0, 1e6}, "of a step", kOtherSizes),
+                     option("most_size", &Rprop::most_size, {0, 1e6}, "of a step", kOtherSizes)};
   }
   static constexpr std::array<std::string_view, 2> kStates = {"prev", "step_size"};
   static constexpr std::array<std::string_view, 1> kNotNegative = {"step_size"};

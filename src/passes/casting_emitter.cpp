@@ -55,19 +55,10 @@ void CastingEmitter::list_parameter(std::span<const Tensor> in, Where& where) {
   if (!listed.empty()) where.listed = listed;
 }
 
-namespace {
-bool only_moves(Name op) {
-  for (const char* name :
-       {"cast", "reshape", "transpose", "slice", "split", "concat", "stack", "broadcast"})
-    if (op == Name(name)) return true;
-  return false;
-}
-}  // namespace
-
 // Parameters that are moved, and nothing beside them, are those parameters still.
 void CastingEmitter::note_moved(Name op, std::span<const Tensor> in, const Where& where,
                                 const Tensor& out) {
-  if (!lists_parameters(where) || !only_moves(op)) return;
+  if (!lists_parameters(where) || !op_named(op).only_moves) return;
   std::vector<std::string> all;
   for (const Tensor& t : in) {
     const std::vector<std::string>& own = notes(t).parameters;

@@ -155,7 +155,8 @@ class Reader {
   }
 
   void read_matmul(const json& value) {
-    static const std::vector<std::string> names = {"f32", "bf16x6", "bf16x3"};
+    std::vector<std::string> names;
+    for (const ProductForm form : kAllProductForms) names.emplace_back(matmul_word(form));
     const std::string text =
         value.is_string() ? lower(trim(value.get_ref<const std::string&>())) : "";
     for (const ProductForm form : kAllProductForms)

@@ -17,10 +17,10 @@ namespace {
 double bytes_a_parameter(const Recipe& r) {
   const bool is_low = r.precision.is_resolved() && r.precision.level >= Level::O2;
   const double weight = is_low ? 2 : 4;
-  const double master = !is_low || r.precision.level == Level::O3 ? 0
-                        : r.optimizer.master == "split"           ? 2
-                                                                  : 4;
-  const double state = r.optimizer.states == "bf16" ? 2 : 4;
+  const double master = !is_low || r.precision.level == Level::O3                      ? 0
+                        : state_format_named(r.optimizer.master) == StateFormat::Split ? 2
+                                                                                       : 4;
+  const double state = state_format_named(r.optimizer.states) == StateFormat::BF16 ? 2 : 4;
   const double moments = state * static_cast<double>(optimizer_rule(r.optimizer).states().size());
   const double gradient = r.optimizer.update == "early" ? 0 : weight;
   return weight + gradient + master + moments;

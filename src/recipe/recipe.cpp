@@ -156,7 +156,8 @@ class Reader {
   }
 
   void check_master() {
-    if (recipe_.optimizer.master != "split" || !mistakes_.empty()) return;
+    if (state_format_named(recipe_.optimizer.master) != StateFormat::Split || !mistakes_.empty())
+      return;
     const std::string_view problem = split_master_problem(recipe_.precision);
     if (problem.empty()) return;
     mistake(origin("optimizer.master"),

@@ -24,6 +24,11 @@ models::ModelSpec model_spec(const Recipe& r, const SettingValues& of_data) {
     if (!s.role.is_of_data || said == of_data.end()) continue;
     auto& value = std::get<std::int64_t>(spec.settings.find(s.key)->second);
     const auto of_data_value = std::get<std::int64_t>(said->second);
+    SettingValue checked = of_data_value;
+    if (const std::string need = need_of(s, checked); !need.empty())
+      throw UserError("E0716", fmt::format("the data does not fit the model's {}", s.key))
+          .saw(fmt::format("the data's {}: {}", s.key, of_data_value))
+          .need(need);
     if (value == 0) value = of_data_value;
     if (value == of_data_value || (s.role.may_exceed && value > of_data_value)) continue;
     throw UserError("E0716", fmt::format("the data does not fit the model's {}", s.key))

@@ -43,20 +43,15 @@ constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
     {"eval_interval", "train.eval_every"},
     {"save_every", "train.checkpoint_every"},
     {"save_steps", "train.checkpoint_every"},
-    {"n_layer", "model.layers"},
     {"num_layers", "model.layers"},
     {"depth", "model.layers"},
-    {"n_head", "model.heads"},
     {"num_heads", "model.heads"},
-    {"n_embd", "model.dim"},
     {"d_model", "model.dim"},
-    {"hidden_size", "model.dim"},
     {"width", "model.dim"},
     {"block_size", "model.context"},
     {"seq_len", "model.context"},
     {"seq", "model.context"},
     {"sequence_length", "model.context"},
-    {"vocab_size", "model.vocab"},
     {"level", "precision.level"},
     {"dtype", "precision"},
     {"amp", "precision"},
@@ -80,6 +75,15 @@ std::string elsewhere(const std::string& name, std::span<const RecipeField> fiel
   return join(found, " or ");
 }
 
+// What config.json of some family calls one of our keys: "n_embd" is model.dim.
+std::string published_key(std::string_view name) {
+  for (const models::ModelFamily& family : models::families())
+    for (const models::ModelSetting& s : family.settings)
+      if (!name.empty() && (s.role.published == name || s.role.published_before == name))
+        return "model." + std::string(s.key);
+  return "";
+}
+
 }  // namespace
 
 std::string named_key(std::string_view written, std::span<const RecipeField> fields) {
@@ -89,7 +93,7 @@ std::string named_key(std::string_view written, std::span<const RecipeField> fie
   if (std::string found = elsewhere(name, fields); !found.empty()) return found;
   for (const auto& [word, ours] : kOtherWords)
     if (word == name) return std::string(ours);
-  return "";
+  return published_key(name);
 }
 
 std::string meant_key(std::string_view written, std::span<const RecipeField> fields) {

@@ -30,6 +30,11 @@ json identity_of(const ArrayData& d) {
 ArraySplit divided(const ArrayData& all, double share) {
   const auto held_out =
       static_cast<std::int64_t>(std::llround(share * static_cast<double>(all.samples())));
+  if (share > 0 && held_out == 0)
+    throw UserError("E0512", "the share for validation holds no example")
+        .saw("data.validation = " + shortest(share) + " of " + std::to_string(all.samples()) +
+             " examples")
+        .need("one example or more, or 0: no validation");
   return split_arrays(all, held_out, 0);  // does not change with the run's seed
 }
 

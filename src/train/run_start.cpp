@@ -184,7 +184,11 @@ void check_columns(const Recipe& recipe, const RunData& data) {
   if (wanted == data.columns()) return;
   throw UserError("E0727", "the data is not what the task learns from")
       .saw(join(data.columns(), ", "))
-      .need(fmt::format("{}, for {}", join(wanted, ", "), task_kind(recipe).name));
+      .need(fmt::format("{}, for {}", join(wanted, ", "), task_kind(recipe).name))
+      .advice(
+          "another task.kind or model.family; data.csv has targets where data.outputs says how "
+          "many "
+          "numbers at a line's end they are, and labels without");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
+#include "fixture_folders.h"
 #include "frontend/amp.h"
 #include "frontend/compile.h"
 #include "frontend/eager.h"
@@ -112,7 +113,7 @@ TEST_P(Folder, LogitsLossAndGradientsAreTheJudges) {
   }
 }
 
-class AnyFolder : public testing::TestWithParam<const char*> {};
+class AnyFolder : public testing::TestWithParam<std::string> {};
 
 TEST_P(AnyFolder, SurvivesBeingWrittenAndReadAgain) {
   use_cpu();
@@ -132,14 +133,11 @@ TEST_P(AnyFolder, SurvivesBeingWrittenAndReadAgain) {
   for (const VariablePtr& p : model->parameters())
     EXPECT_EQ(bytes_of(*p), bytes_of(*copy->parameter(p->name.str()))) << p->name.str();
 }
-INSTANTIATE_TEST_SUITE_P(All, AnyFolder,
-                         testing::Values("gpt2-tiny", "gpt2-linear", "gpt2-odd", "llama-tiny",
-                                         "qwen2-tiny"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, AnyFolder, testing::ValuesIn(fixture_models()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 INSTANTIATE_TEST_SUITE_P(All, Folder, testing::ValuesIn(kFolders), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/cpu_backend.h"
+#include "fixture_folders.h"
 #include "frontend/amp.h"
 #include "frontend/eager.h"
 #include "frontend/programs.h"
@@ -126,7 +127,7 @@ Arrays score(const Checkpoint& c, models::CausalLm& model, Mode mode, double see
   return got;
 }
 
-class DecoderParity : public ::testing::TestWithParam<std::tuple<const char*, Mode>> {
+class DecoderParity : public ::testing::TestWithParam<std::tuple<std::string, Mode>> {
  protected:
   static void SetUpTestSuite() { use_device(cpu_device()); }
   Checkpoint checkpoint_{std::get<0>(GetParam())};
@@ -218,9 +219,7 @@ TEST_P(DecoderParity, LowPrecision) {
 }
 
 INSTANTIATE_TEST_SUITE_P(HuggingFace, DecoderParity,
-                         ::testing::Combine(::testing::Values("gpt2-tiny", "gpt2-odd",
-                                                              "gpt2-linear", "llama-tiny",
-                                                              "qwen2-tiny"),
+                         ::testing::Combine(::testing::ValuesIn(fixture_models()),
                                             ::testing::Values(Mode::Compiled, Mode::Eager)),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
