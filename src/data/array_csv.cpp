@@ -95,8 +95,9 @@ class CsvReader {
     if (!label || *label < 0 || *label > std::numeric_limits<std::int32_t>::max())
       throw wrong("the label " + in_quotes(cell), "a whole number from 0 on")
           .advice(
-              "number the classes 0, 1, 2, ...; numbers to be predicted are regression: "
-              "data.outputs says how many at a line's end");
+              "number the classes 0, 1, 2, ...; where numbers are to be predicted, data.outputs "
+              "says "
+              "how many stand at a line's end");
     return static_cast<std::int32_t>(*label);
   }
 

@@ -60,6 +60,12 @@ std::unique_ptr<Classifier> make_classifier(const ModelSpec& spec) {
   return made(spec.family->make_classifier(spec.settings), *spec.family);
 }
 
+std::int64_t classes_of(const ModelSpec& spec) {
+  if (spec.find("classes")) return spec.whole("classes");
+  const OnlyDescribed scope;
+  return make_classifier(spec)->classes();
+}
+
 std::unique_ptr<nn::Layer> make_module(const ModelSpec& spec) {
   if (spec.family->make_causal_lm) return make_causal_lm(spec);
   return make_classifier(spec);

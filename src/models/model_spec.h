@@ -36,6 +36,9 @@ std::string describe(const ModelSpec& spec);
 std::unique_ptr<CausalLm> make_causal_lm(const ModelSpec& spec);
 std::unique_ptr<Classifier> make_classifier(const ModelSpec& spec);
 
+// How many classes it tells apart: as its settings say, or else as the model does. UserErrors as of
+// make_classifier().
+std::int64_t classes_of(const ModelSpec& spec);
 // The model as a tree of parameters, whatever it is for. UserErrors of its class.
 std::unique_ptr<nn::Layer> make_module(const ModelSpec& spec);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "frontend/description.h"
 #include "ops/arg_reduce.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
@@ -35,15 +34,6 @@ std::vector<Measure> Classification::measures(double, const std::vector<double>&
   return {{"accuracy", means[0], fmt::format("accuracy {:.2f} %", 100 * means[0])}};
 }
 
-namespace {
-// As the settings say, or else the model.
-std::int64_t classes_of(const models::ModelSpec& spec) {
-  if (spec.find("classes")) return spec.whole("classes");
-  const OnlyDescribed scope;
-  return models::make_classifier(spec)->classes();
-}
-}  // namespace
-
 TaskKind classification_task() {
   TaskKind kind;
   kind.name = "classification";
@@ -51,7 +41,7 @@ TaskKind classification_task() {
   kind.takes = takes_features;
   kind.columns = [](const models::ModelSpec& spec, const SettingValues& facts) {
     return std::vector<Column>{features_column(spec, facts),
-                               {"labels", DType::I32, {}, classes_of(spec)}};
+                               {"labels", DType::I32, {}, models::classes_of(spec)}};
   };
   kind.make = [](const models::ModelSpec& spec) -> std::unique_ptr<Task> {
     return std::make_unique<Classification>(models::make_classifier(spec));

@@ -134,6 +134,12 @@ TEST(LabelledCsv, OddFilesAreReadOrRefusedByLine) {
        {"", "\n\n", "a,b,c\n", "1\n", "1,2\n1,2,3\n", "1,x,3\n", "1,2,3.5\n", "1,2,-1\n",
         "1,2,99999999999\n", "1,,2\n", "inf,1\n", "1e300,1\n", "1,2,3\nx,y,z\n"})
     EXPECT_THROW(read(bad), DataError) << bad;
+  // Numbers in quotes are no heading, which would be left out; nor are columns parted otherwise.
+  for (const char* bad : {"\"5.0\",\"1\",\"0\"\n1,2,0\n", "x;y;label\n1;2;0\n"})
+    EXPECT_THROW(read(bad), DataError) << bad;
+  EXPECT_EQ(read("\"x\",\"label\"\n1,0\n").samples(), 1);
+  TemporaryFolder::put(folder / "large.csv", "1e38,1,0\n");
+  EXPECT_THROW(read_labelled_csv(folder / "large.csv", 1000), DataError);
   try {
     read("1,2\n1,2\n1,oops\n");
     FAIL();

@@ -7,7 +7,9 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "frontend/eager.h"
+#include "models/misfit_text.h"
 #include "models/mlp.h"
+#include "models/model_spec.h"
 
 namespace aloft::models {
 namespace {
@@ -68,6 +70,8 @@ TEST(Families, ThatCannotBeAreRefusedWhole) {
       {"the setting \"size\"", [](ModelFamily& f) { f.settings.back().key = "size"; }},
       {"the setting \"Rate\"", [](ModelFamily& f) { f.settings.back().key = "Rate"; }},
       {"with the fallback -1", [](ModelFamily& f) { f.settings.back().fallback = I{-1}; }},
+      {"with a name in config.json",
+       [](ModelFamily& f) { f.settings.front().role.published = "sizes"; }},
       {"no maker", [](ModelFamily& f) { f.make_classifier = nullptr; }},
       {"both makers",
        [](ModelFamily& f) {
@@ -89,6 +93,40 @@ TEST(Families, ThatCannotBeAreRefusedWhole) {
   }
   EXPECT_EQ(families().size(), before);
   EXPECT_EQ(find_family("spoilt"), nullptr);
+}
+
+std::string refusal_of(const std::function<void()>& call, const char* code) {
+  try {
+    call();
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code(), code);
+    return e.what();
+  }
+  return "none";
+}
+
+// What add_family() cannot see is refused where it is met.
+TEST(Families, ThatSayOtherThingsThanTheirConfigAreRefused) {
+  const auto wrong_key = [] { family_of<MlpConfig, Mlp>("wrong", "", {{"featurs", I{0}}}); };
+  EXPECT_NE(refusal_of(wrong_key, "E0212").find("\"featurs\""), std::string::npos);
+  ModelFamily kinds = family_named("kinds");
+  kinds.settings.front().fallback = 2.5;  // a list, in the config
+  const SettingValues values = add_family(kinds).defaults();
+  const auto wrong_kind = [&] { find_family("kinds")->make_classifier(values); };
+  EXPECT_NE(refusal_of(wrong_kind, "E0212").find("hidden = 2.5"), std::string::npos);
+  ModelFamily empty = family_named("empty");
+  empty.make_classifier = [](const SettingValues&) { return std::unique_ptr<Classifier>(); };
+  const ModelSpec spec{&add_family(empty), empty.defaults()};
+  EXPECT_NE(refusal_of([&] { make_classifier(spec); }, "E0718").find("null"), std::string::npos);
+}
+
+// A text of which a part looks like a key that it is not.
+TEST(Families, MisfitsAreSaidAsTheyAre) {
+  const SettingValues settings = {{"dim", I{7}}};
+  const auto said = [&](std::string text) { return text_of(Misfit{"dim", text}, settings, {}); };
+  EXPECT_EQ(said("{dim} is odd{?dim}"), "7 is odd");
+  EXPECT_EQ(said("{nothing} of {"), "{nothing} of {");
+  EXPECT_EQ(said("odd {?dim"), "odd {?dim");
 }
 
 }  // namespace

@@ -146,6 +146,26 @@ TEST_F(LowTypes, AnglesHaveGradientsAtEveryDistance) {
   for (const double distance : {1e-300, 1e300}) at(distance, DType::F64);
 }
 
+// Their quotients are just below a whole number, to which a low type rounds them.
+TEST_F(LowTypes, RemaindersHaveTheWholeQuotientForAGradient) {
+  const struct {
+    double a, b;
+    DType type;
+  } cases[] = {{8.6875, 0.322265625, DType::BF16},   {9, 0.53125, DType::BF16},
+               {-7.4375, -2.484375, DType::BF16},    {8.1875, 0.09375, DType::BF16},
+               {8.2109375, 1.642578125, DType::F16}, {2.5, 0.001, DType::F32}};
+  for (const auto& c : cases) {
+    const Tensor a = full({1}, c.a, c.type), b = full({1}, c.b, c.type);
+    const double quotient = a.to_vector()[0] / b.to_vector()[0];
+    const Function by_mod = [&](const Tensor& x) { return sum(mod(full({1}, c.a, c.type), x)); };
+    const Function by_rest = [&](const Tensor& x) {
+      return sum(remainder(full({1}, c.a, c.type), x));
+    };
+    expect_near(first_gradient(by_mod, b), -std::trunc(quotient), c.type);
+    expect_near(first_gradient(by_rest, b), -std::floor(quotient), c.type);
+  }
+}
+
 TEST_F(LowTypes, SlopesMayLeaveTheRangeBeforeTheyMeetTheCotangent) {
   const Tensor x = full({3}, 1e-5, DType::F16);  // 1 / x is beyond f16
   const Function f = [](const Tensor& t) { return sum(log(t) * 0x1p-7); };

@@ -104,6 +104,7 @@ TEST(Recipe, NamesWhatWasMeantByAShortOrAForeignWord) {
                                                        {"train.max_iters", "train.steps"},
                                                        {"batch_size", "train.batch"},
                                                        {"n_layer", "model.layers"},
+                                                       {"num_hidden_layers", "model.layers"},
                                                        {"num_epochs", "train.epochs"},
                                                        {"batchh", "train.batch"},
                                                        {"modle.dim", "model.dim"},

@@ -43,6 +43,14 @@ TEST_F(TensorText, MatricesStandApartAndLongOnesAreCut) {
             "i32[2,1000]\n[[5, 5, 5, ..., 5, 5, 5],\n [5, 5, 5, ..., 5, 5, 5]]");
 }
 
+// No double holds these.
+TEST_F(TensorText, WholeNumbersArePrintedAsTheyAre) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  EXPECT_EQ(to_text(from_int64s({Limits::max(), Limits::min()}, {2})),
+            "i64[2]\n[ 9223372036854775807, -9223372036854775808]");
+  EXPECT_EQ(to_text(from_int64s({(std::int64_t{1} << 53) + 1}, {})), "i64[]\n9007199254740993");
+}
+
 TEST_F(TensorText, IsPrintedByFmtAndStreams) {
   const Tensor t = from_ints({7}, {1});
   EXPECT_EQ(fmt::format("{}", t), "i32[1]\n[7]");
