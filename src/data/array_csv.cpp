@@ -94,10 +94,7 @@ class CsvReader {
     const auto label = parse_int(trim(cell));
     if (!label || *label < 0 || *label > std::numeric_limits<std::int32_t>::max())
       throw wrong("the label " + in_quotes(cell), "a whole number from 0 on")
-          .advice(
-              "number the classes 0, 1, 2, ...; where numbers are to be predicted, data.outputs "
-              "says "
-              "how many stand at a line's end");
+          .advice("number the classes 0, 1, 2, ...; for numbers to be predicted set data.outputs");
     return static_cast<std::int32_t>(*label);
   }
 

@@ -115,6 +115,11 @@ class Additions(unittest.TestCase):
         """What differs is a virtual function, or a member of a record."""
         self.assertEqual(named_in(r"\bdynamic_cast\b|\bdynamic_pointer_cast\b|\btypeid\b"), set())
 
+    def test_a_model_of_a_programs_own_is_sixty_lines(self):
+        """With callback, checkpoints, resume and report: lines of code, without those of comments and blank ones."""
+        code = project.code(project.ROOT / "examples" / "own_model.cpp")
+        self.assertLessEqual(sum(bool(line.strip()) for line in code.splitlines()), 60)
+
     def test_the_page_says_what_is_counted_here(self):
         page = re.sub(r"\s+", " ", project.text(project.ROOT / "CONTRIBUTING.md"))
         for said in ("A family of models is 2 files and 1 line", "a task 2 files and 1 line",
