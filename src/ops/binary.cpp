@@ -106,7 +106,12 @@ Tensor whole_quotient(const Tensor& a, const Tensor& b) {
   return detach(where(equal(b, scalar_like(b, 0)), a / b, round((a - mod(a, b)) / b)));
 }
 
-// The same rounded down.
+// The same, of an infinite a as infinite as a / b.
+Tensor truncated_quotient(const Tensor& a, const Tensor& b) {
+  return where(is_finite(a), whole_quotient(a, b), detach(a / b));
+}
+
+// whole_quotient() rounded down.
 Tensor floored_quotient(const Tensor& a, const Tensor& b) {
   const Tensor m = mod(a, b), zero = scalar_like(a, 0), one = scalar_like(a, 1);
   const Tensor apart = not_equal(less(b, zero), less(m, zero));
@@ -150,7 +155,7 @@ const Row kRows[] = {
      [](Vjp& g) { return turned(g, 1); }, [](Vjp& g) { return -turned(g, 0); }, "", 0.3, 2},
     {"mod", "a less the multiple of b towards 0: its sign is a's", Numeric::Follow,
      scalar::mod<double>, [](Vjp& g) { return g.cotangent(0); },
-     [](Vjp& g) { return by_quotient(g, whole_quotient); }, "Mod", 0.3, 2, scalar::int_mod},
+     [](Vjp& g) { return by_quotient(g, truncated_quotient); }, "Mod", 0.3, 2, scalar::int_mod},
     {"remainder", "a less the multiple of b below: its sign is b's", Numeric::Follow,
      scalar::remainder<double>, [](Vjp& g) { return g.cotangent(0); },
      [](Vjp& g) { return by_quotient(g, floored_quotient); }, "", 0.3, 2, scalar::int_remainder},
