@@ -11,7 +11,7 @@ struct ArgReduceAttrs {
   static constexpr auto fields() {
     using A = ArgReduceAttrs;
     return FieldList{field("axis", &A::axis, "searched axis; negative from the back"),
-                      field("keep_dims", &A::keep_dims, "the axis stays with length 1")};
+                     field("keep_dims", &A::keep_dims, "the axis stays with length 1")};
   }
 };
 

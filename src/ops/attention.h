@@ -15,7 +15,7 @@ struct AttentionAttrs {
   static constexpr auto fields() {
     using A = AttentionAttrs;
     return FieldList{field("causal", &A::causal, "query i sees the keys up to S - T + i"),
-                      field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};
+                     field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};
   }
 };
 

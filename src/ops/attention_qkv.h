@@ -16,9 +16,9 @@ struct AttentionQkvAttrs {
   static constexpr auto fields() {
     using A = AttentionQkvAttrs;
     return FieldList{field("heads", &A::heads, "H, heads of the queries"),
-                      field("kv_heads", &A::kv_heads, "KV, heads of keys and values; 0: H"),
-                      field("causal", &A::causal, "position i sees positions up to i"),
-                      field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};
+                     field("kv_heads", &A::kv_heads, "KV, heads of keys and values; 0: H"),
+                     field("causal", &A::causal, "position i sees positions up to i"),
+                     field("scale", &A::scale, "factor on the scores; 0: 1 / sqrt(D)")};
   }
   // Heads of keys and values; heads in a row of qkv.
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }

@@ -24,7 +24,7 @@ struct BatchNormGradAttrs {
   bool training = true;
   static constexpr auto fields() {
     return FieldList{field("training", &BatchNormGradAttrs::training,
-                            "mean and rstd depend on x: they are the batch's")};
+                           "mean and rstd depend on x: they are the batch's")};
   }
 };
 

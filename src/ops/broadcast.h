@@ -18,7 +18,7 @@ struct ElementCountAttrs {
   static constexpr auto fields() {
     using A = ElementCountAttrs;
     return FieldList{field("axes", &A::axes, "axes whose extents are multiplied; empty: all"),
-                      field("dtype", &A::dtype, "element type of the result")};
+                     field("dtype", &A::dtype, "element type of the result")};
   }
 };
 

@@ -13,7 +13,7 @@ struct ClampAttrs {
   static constexpr auto fields() {
     using A = ClampAttrs;
     return FieldList{field("low", &A::low, "smallest result"),
-                      field("high", &A::high, "largest result")};
+                     field("high", &A::high, "largest result")};
   }
 };
 

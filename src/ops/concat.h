@@ -18,7 +18,7 @@ struct SplitAttrs {
   static constexpr auto fields() {
     using A = SplitAttrs;
     return FieldList{field("axis", &A::axis, "cut axis; negative from the back"),
-                      field("sizes", &A::sizes, "lengths of the parts; they add up to the axis")};
+                     field("sizes", &A::sizes, "lengths of the parts; they add up to the axis")};
   }
 };
 

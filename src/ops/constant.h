@@ -12,8 +12,8 @@ struct FullAttrs {
   static constexpr auto fields() {
     using A = FullAttrs;
     return FieldList{field("shape", &A::shape, "shape of the result"),
-                      field("value", &A::value, "every element"),
-                      field("dtype", &A::dtype, "element type")};
+                     field("value", &A::value, "every element"),
+                     field("dtype", &A::dtype, "element type")};
   }
 };
 
@@ -25,9 +25,9 @@ struct IotaAttrs {
   static constexpr auto fields() {
     using A = IotaAttrs;
     return FieldList{field("count", &A::count, "number of elements"),
-                      field("start", &A::start, "first element"),
-                      field("step", &A::step, "difference of neighbours"),
-                      field("dtype", &A::dtype, "element type")};
+                     field("start", &A::start, "first element"),
+                     field("step", &A::step, "difference of neighbours"),
+                     field("dtype", &A::dtype, "element type")};
   }
 };
 

@@ -31,10 +31,10 @@ struct Conv2dGradAttrs {
   static constexpr auto fields() {
     using A = Conv2dGradAttrs;
     return FieldList{field("stride", &A::stride, "the convolution's"),
-                      field("padding", &A::padding, "the convolution's"),
-                      field("dilation", &A::dilation, "the convolution's"),
-                      field("groups", &A::groups, "the convolution's"),
-                      field("extents", &A::extents, "height and width: of x, or of the kernel")};
+                     field("padding", &A::padding, "the convolution's"),
+                     field("dilation", &A::dilation, "the convolution's"),
+                     field("groups", &A::groups, "the convolution's"),
+                     field("extents", &A::extents, "height and width: of x, or of the kernel")};
   }
   Conv2dAttrs forward() const { return {stride, padding, dilation, groups}; }
 };

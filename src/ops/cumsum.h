@@ -11,7 +11,7 @@ struct CumsumAttrs {
   static constexpr auto fields() {
     using A = CumsumAttrs;
     return FieldList{field("axis", &A::axis, "summed axis; negative from the back"),
-                      field("reverse", &A::reverse, "from the back to the front")};
+                     field("reverse", &A::reverse, "from the back to the front")};
   }
 };
 

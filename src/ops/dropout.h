@@ -13,7 +13,7 @@ struct DropoutAttrs {
   static constexpr auto fields() {
     using A = DropoutAttrs;
     return FieldList{field("p", &A::p, "share of the elements that become 0, in [0, 1)"),
-                      field("key", &A::key, "identity of the draw among those of one step")};
+                     field("key", &A::key, "identity of the draw among those of one step")};
   }
   // An element is dropped where the upper 24 of its random bits are below this.
   std::uint32_t threshold() const { return static_cast<std::uint32_t>(std::lround(p * 0x1p24)); }

@@ -11,7 +11,7 @@ struct GroupNormAttrs {
   static constexpr auto fields() {
     using A = GroupNormAttrs;
     return FieldList{field("groups", &A::groups, "number of groups; divides the channels"),
-                      field("eps", &A::eps, "added to the variance")};
+                     field("eps", &A::eps, "added to the variance")};
   }
 };
 
@@ -21,7 +21,7 @@ struct GroupNormGradAttrs {
   static constexpr auto fields() {
     using A = GroupNormGradAttrs;
     return FieldList{field("groups", &A::groups, "number of groups; divides the channels"),
-                      field("shift", &A::shift, "the forward op had a shift: give its gradient")};
+                     field("shift", &A::shift, "the forward op had a shift: give its gradient")};
   }
 };
 

@@ -11,7 +11,7 @@ struct LayerNormAttrs {
   static constexpr auto fields() {
     using A = LayerNormAttrs;
     return FieldList{field("axes", &A::axes, "number of trailing axes normalised together"),
-                      field("eps", &A::eps, "added to the variance")};
+                     field("eps", &A::eps, "added to the variance")};
   }
 };
 
@@ -21,7 +21,7 @@ struct LayerNormGradAttrs {
   static constexpr auto fields() {
     using A = LayerNormGradAttrs;
     return FieldList{field("axes", &A::axes, "number of trailing axes normalised together"),
-                      field("shift", &A::shift, "the forward op had a shift: give its gradient")};
+                     field("shift", &A::shift, "the forward op had a shift: give its gradient")};
   }
 };
 

@@ -20,15 +20,15 @@ struct LearningRateAttrs {
   static constexpr auto fields() {
     using A = LearningRateAttrs;
     return FieldList{field("lr", &A::lr, "base rate"),
-                      field("kind", &A::kind, "constant, linear, cosine, step, one-cycle or wsd"),
-                      field("warmup", &A::warmup, "updates of linear warm-up"),
-                      field("total", &A::total, "updates of the whole run"),
-                      field("min_factor", &A::min_factor, "smallest factor on the base rate"),
-                      field("step_size", &A::step_size, "updates between drops (step)"),
-                      field("gamma", &A::gamma, "factor of a drop (step)"),
-                      field("decay", &A::decay, "updates of the final decay (wsd)"),
-                      field("div", &A::div, "peak over start (one-cycle)"),
-                      field("final_div", &A::final_div, "start over end (one-cycle)")};
+                     field("kind", &A::kind, "constant, linear, cosine, step, one-cycle or wsd"),
+                     field("warmup", &A::warmup, "updates of linear warm-up"),
+                     field("total", &A::total, "updates of the whole run"),
+                     field("min_factor", &A::min_factor, "smallest factor on the base rate"),
+                     field("step_size", &A::step_size, "updates between drops (step)"),
+                     field("gamma", &A::gamma, "factor of a drop (step)"),
+                     field("decay", &A::decay, "updates of the final decay (wsd)"),
+                     field("div", &A::div, "peak over start (one-cycle)"),
+                     field("final_div", &A::final_div, "start over end (one-cycle)")};
   }
   static LearningRateAttrs of(double lr, const scalar::ScheduleRule& r) {
     return {lr,           std::string(scalar::name_of(r.kind)),

@@ -8,8 +8,8 @@
 #include "ops/reduce.h"
 #include "ops/reshape.h"
 #include "ops/statistics.h"
-#include "ops/unary.h"
 #include "ops/step_tensors.h"
+#include "ops/unary.h"
 
 namespace aloft {
 namespace {

@@ -23,7 +23,7 @@ struct HuberLossAttrs {
   static constexpr auto fields() {
     using A = HuberLossAttrs;
     return FieldList{field("delta", &A::delta, "distance at which squares turn into lines"),
-                      field("reduction", &A::reduction, "\"mean\", \"sum\" or \"none\"")};
+                     field("reduction", &A::reduction, "\"mean\", \"sum\" or \"none\"")};
   }
 };
 

@@ -13,9 +13,9 @@ struct MatmulAttrs {
   static constexpr auto fields() {
     using A = MatmulAttrs;
     return FieldList{field("transpose_a", &A::transpose_a, "a's last two axes are swapped"),
-                      field("transpose_b", &A::transpose_b, "b's last two axes are swapped"),
-                      field("out", &A::out, "element type of the result unless same_out"),
-                      field("same_out", &A::same_out, "the result has the operands' type")};
+                     field("transpose_b", &A::transpose_b, "b's last two axes are swapped"),
+                     field("out", &A::out, "element type of the result unless same_out"),
+                     field("same_out", &A::same_out, "the result has the operands' type")};
   }
 };
 

@@ -11,7 +11,7 @@ struct OneHotAttrs {
   static constexpr auto fields() {
     using A = OneHotAttrs;
     return FieldList{field("classes", &A::classes, "length of the new last axis"),
-                      field("dtype", &A::dtype, "element type of the result")};
+                     field("dtype", &A::dtype, "element type of the result")};
   }
 };
 

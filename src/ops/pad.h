@@ -14,10 +14,10 @@ struct PadAttrs {
   static constexpr auto fields() {
     using A = PadAttrs;
     return FieldList{field("axis", &A::axis, "padded axis; negative from the back"),
-                      field("before", &A::before, "elements in front"),
-                      field("after", &A::after, "elements behind"),
-                      field("value", &A::value, "of the new elements"),
-                      field("between", &A::between, "elements between two neighbours")};
+                     field("before", &A::before, "elements in front"),
+                     field("after", &A::after, "elements behind"),
+                     field("value", &A::value, "of the new elements"),
+                     field("between", &A::between, "elements between two neighbours")};
   }
 };
 

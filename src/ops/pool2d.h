@@ -46,10 +46,10 @@ struct AvgPool2dGradAttrs {
   static constexpr auto fields() {
     using A = AvgPool2dGradAttrs;
     return FieldList{field("kernel", &A::kernel, "the pooling's"),
-                      field("stride", &A::stride, "the pooling's"),
-                      field("padding", &A::padding, "the pooling's"),
-                      field("count_include_pad", &A::count_include_pad, "the pooling's"),
-                      field("extents", &A::extents, "height and width of x")};
+                     field("stride", &A::stride, "the pooling's"),
+                     field("padding", &A::padding, "the pooling's"),
+                     field("count_include_pad", &A::count_include_pad, "the pooling's"),
+                     field("extents", &A::extents, "height and width of x")};
   }
   AvgPool2dAttrs forward() const { return {kernel, stride, padding, count_include_pad}; }
 };

@@ -9,7 +9,7 @@ struct ProdGradAttrs {
   Ints axes;
   static constexpr auto fields() {
     return FieldList{field("axes", &ProdGradAttrs::axes,
-                            "the product's axes; empty: all; negative from the back")};
+                           "the product's axes; empty: all; negative from the back")};
   }
 };
 

@@ -34,10 +34,10 @@ struct RandomNormalAttrs {
   static constexpr auto fields() {
     using A = RandomNormalAttrs;
     return FieldList{field("shape", &A::shape, "shape of the result"),
-                      field("mean", &A::mean, "mean of the distribution"),
-                      field("deviation", &A::deviation, "standard deviation"),
-                      field("dtype", &A::dtype, "element type"),
-                      field("key", &A::key, "identity of the call")};
+                     field("mean", &A::mean, "mean of the distribution"),
+                     field("deviation", &A::deviation, "standard deviation"),
+                     field("dtype", &A::dtype, "element type"),
+                     field("key", &A::key, "identity of the call")};
   }
 };
 

@@ -18,7 +18,7 @@ struct RollAttrs {
   static constexpr auto fields() {
     using A = RollAttrs;
     return FieldList{field("axis", &A::axis, "turned axis; negative from the back"),
-                      field("shift", &A::shift, "places towards higher indices")};
+                     field("shift", &A::shift, "places towards higher indices")};
   }
 };
 
@@ -28,7 +28,7 @@ struct RepeatAttrs {
   static constexpr auto fields() {
     using A = RepeatAttrs;
     return FieldList{field("axis", &A::axis, "repeated axis; negative from the back"),
-                      field("count", &A::count, "how often, at least 1")};
+                     field("count", &A::count, "how often, at least 1")};
   }
 };
 

@@ -11,7 +11,7 @@ struct ReduceAttrs {
   static constexpr auto fields() {
     using A = ReduceAttrs;
     return FieldList{field("axes", &A::axes, "reduced axes; empty: all; negative from the back"),
-                      field("keep_dims", &A::keep_dims, "reduced axes stay with length 1")};
+                     field("keep_dims", &A::keep_dims, "reduced axes stay with length 1")};
   }
 };
 

@@ -17,11 +17,11 @@ struct ScalerUpdateAttrs {
   static constexpr auto fields() {
     using A = ScalerUpdateAttrs;
     return FieldList{field("kind", &A::kind, "none, fixed or dynamic"),
-                      field("growth", &A::growth, "factor after growth_interval clean steps"),
-                      field("backoff", &A::backoff, "factor on overflow"),
-                      field("growth_interval", &A::growth_interval, "clean steps in a row"),
-                      field("max", &A::max, "ceiling of the scale"),
-                      field("min", &A::min, "floor of the scale")};
+                     field("growth", &A::growth, "factor after growth_interval clean steps"),
+                     field("backoff", &A::backoff, "factor on overflow"),
+                     field("growth_interval", &A::growth_interval, "clean steps in a row"),
+                     field("max", &A::max, "ceiling of the scale"),
+                     field("min", &A::min, "floor of the scale")};
   }
   static ScalerUpdateAttrs of(const scalar::ScalerRule& rule);
   scalar::ScalerRule rule() const;

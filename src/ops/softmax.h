@@ -8,8 +8,7 @@ namespace aloft {
 struct SoftmaxAttrs {
   std::int64_t axis = -1;
   static constexpr auto fields() {
-    return FieldList{
-        field("axis", &SoftmaxAttrs::axis, "normalised axis; negative from the back")};
+    return FieldList{field("axis", &SoftmaxAttrs::axis, "normalised axis; negative from the back")};
   }
 };
 

@@ -11,7 +11,7 @@ struct SortAttrs {
   static constexpr auto fields() {
     using A = SortAttrs;
     return FieldList{field("axis", &A::axis, "sorted axis; negative from the back"),
-                      field("descending", &A::descending, "largest first")};
+                     field("descending", &A::descending, "largest first")};
   }
 };
 
@@ -22,8 +22,8 @@ struct TopKAttrs {
   static constexpr auto fields() {
     using A = TopKAttrs;
     return FieldList{field("k", &A::k, "how many"),
-                      field("axis", &A::axis, "searched axis; negative from the back"),
-                      field("largest", &A::largest, "the largest, or the smallest")};
+                     field("axis", &A::axis, "searched axis; negative from the back"),
+                     field("largest", &A::largest, "the largest, or the smallest")};
   }
 };
 

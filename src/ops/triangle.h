@@ -9,8 +9,8 @@ struct TriangleAttrs {
   std::int64_t diagonal = 0;
   static constexpr auto fields() {
     return FieldList{field("diagonal", &TriangleAttrs::diagonal,
-                            "the last kept (tril) or first kept (triu): 0 the main one, above it "
-                            "positive")};
+                           "the last kept (tril) or first kept (triu): 0 the main one, above it "
+                           "positive")};
   }
 };
 

@@ -18,8 +18,7 @@ struct FieldList<> {
 
 template <class First, class... Rest>
 struct FieldList<First, Rest...> {
-  constexpr explicit FieldList(First f, Rest... r)
-      : first(std::move(f)), rest(std::move(r)...) {}
+  constexpr explicit FieldList(First f, Rest... r) : first(std::move(f)), rest(std::move(r)...) {}
   // Calls look(field) for each field, in their order.
   template <class Look>
   constexpr void each(Look&& look) const {

@@ -100,9 +100,9 @@ struct Everything {
   static constexpr auto fields() {
     using E = Everything;
     return FieldList{field("axis", &E::axis, ""),  field("eps", &E::eps, ""),
-                      field("keep", &E::keep, ""),  field("name", &E::name, ""),
-                      field("perm", &E::perm, ""),  field("to", &E::to, ""),
-                      field("shape", &E::shape, "")};
+                     field("keep", &E::keep, ""),  field("name", &E::name, ""),
+                     field("perm", &E::perm, ""),  field("to", &E::to, ""),
+                     field("shape", &E::shape, "")};
   }
 };
 
