@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "models/huggingface.h"
-#include "models/huggingface_config.h"
 
 namespace aloft {
 

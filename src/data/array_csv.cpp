@@ -23,7 +23,7 @@ bool is_heading(std::span<const std::string_view> cells) {
       cell = trim(cell.substr(1, cell.size() - 2));
     if (parse_double(cell)) return false;
   }
-  return cells.size() > 1 || !is_of_semicolons(cells);
+  return !is_of_semicolons(cells);
 }
 
 // One file, line by line. `outputs` 0: the last cell is a label.

@@ -130,10 +130,6 @@ class Writer {
   bool is_cut_ = false;
 };
 
-}  // namespace
-
-namespace {
-
 template <class T>
 std::string text_of(const TensorType& type, std::vector<T> values) {
   auto extents = extents_of(type.shape, values.size());

@@ -24,8 +24,8 @@ std::deque<ModelFamily>& all_families() {
   return all;
 }
 
-UserError cannot_be(const ModelFamily& family, const std::string& saw, const std::string& need) {
-  return UserError("E0212", "this cannot be a family of models: " + in_quotes(family.name))
+UserError cannot_be(std::string_view family, const std::string& saw, const std::string& need) {
+  return UserError("E0212", "this cannot be a family of models: " + in_quotes(family))
       .saw(saw)
       .need(need);
 }
@@ -41,25 +41,27 @@ bool is_word(std::string_view text, std::string_view besides) {
 void check_names(const ModelFamily& family) {
   const auto check = [&](std::string_view name, std::string_view besides) {
     if (!is_word(name, besides))
-      throw cannot_be(family, "the name " + in_quotes(name), "letters a-z, digits, _");
+      throw cannot_be(family.name, "the name " + in_quotes(name), "letters a-z, digits, _");
     if (find_family(name) || family_of_size(name))
-      throw cannot_be(family, in_quotes(name) + " is there already", "a name of its own");
+      throw cannot_be(family.name, in_quotes(name) + " is there already", "a name of its own");
   };
   check(family.name, "_");
   std::set<std::string_view> own = {family.name};
   for (const ModelSize& size : family.sizes) {
-    if (size.names.empty()) throw cannot_be(family, "a size without a name", "one name or more");
+    if (size.names.empty())
+      throw cannot_be(family.name, "a size without a name", "one name or more");
     for (const std::string_view name : size.names) {
       check(name, "_-.");
       if (!own.insert(name).second)
-        throw cannot_be(family, in_quotes(name) + " twice", "a name of its own for each size");
+        throw cannot_be(family.name, in_quotes(name) + " twice", "a name of its own for each size");
     }
     for (auto [key, value] : size.settings) {
       const ModelSetting* s = family.find(key);
       if (!s)
-        throw cannot_be(family, "a size that sets " + in_quotes(key), "a setting of the family");
+        throw cannot_be(family.name, "a size that sets " + in_quotes(key),
+                        "a setting of the family");
       if (const std::string need = need_of(*s, value); !need.empty())
-        throw cannot_be(family, "a size with " + in_quotes(key) + " = " + str(value), need);
+        throw cannot_be(family.name, "a size with " + in_quotes(key) + " = " + str(value), need);
     }
   }
 }
@@ -67,22 +69,22 @@ void check_names(const ModelFamily& family) {
 // A number of the data's is 0 until there is data.
 void check_setting(const ModelFamily& family, const ModelSetting& s) {
   const std::string key = "the setting " + in_quotes(s.key);
-  if (!is_word(s.key, "_")) throw cannot_be(family, key, "a key of letters a-z, digits, _");
+  if (!is_word(s.key, "_")) throw cannot_be(family.name, key, "a key of letters a-z, digits, _");
   if (s.key == "family" || s.key == "size")
-    throw cannot_be(family, key, "a key that [model] does not have already");
+    throw cannot_be(family.name, key, "a key that [model] does not have already");
   if (std::count_if(family.settings.begin(), family.settings.end(),
                     [&](const ModelSetting& other) { return other.key == s.key; }) > 1)
-    throw cannot_be(family, key + " twice", "each setting once");
+    throw cannot_be(family.name, key + " twice", "each setting once");
   SettingValue value = s.fallback;
   const bool is_open =
       value == SettingValue(std::int64_t{0}) && (s.role.is_of_data || s.role.derived);
   if (s.role.is_of_data && !std::holds_alternative<std::int64_t>(value))
-    throw cannot_be(family, key + " of the data", "a whole number (std::int64_t)");
+    throw cannot_be(family.name, key + " of the data", "a whole number (std::int64_t)");
   if (!s.role.published.empty() && !s.role.assumed)
-    throw cannot_be(family, key + " with a name in config.json",
+    throw cannot_be(family.name, key + " with a name in config.json",
                     "also what is assumed where the file does not say (SettingRole::assumed)");
   if (const std::string need = need_of(s, value); !is_open && !need.empty())
-    throw cannot_be(family, key + " with the fallback " + str(s.fallback), need);
+    throw cannot_be(family.name, key + " with the fallback " + str(s.fallback), need);
 }
 
 }  // namespace
@@ -94,9 +96,7 @@ void refuse_kind(std::string_view key, const SettingValue& saw, const SettingVal
 }
 
 void refuse_key(std::string_view family, std::string_view key) {
-  throw UserError("E0212", "this cannot be a family of models: " + in_quotes(family))
-      .saw("a value of " + in_quotes(key))
-      .need("keys of the config's fields()");
+  throw cannot_be(family, "a value of " + in_quotes(key), "keys of the config's fields()");
 }
 
 const std::deque<ModelFamily>& families() { return all_families(); }
@@ -105,12 +105,12 @@ const ModelFamily& add_family(ModelFamily family) {
   check_names(family);
   for (const ModelSetting& s : family.settings) check_setting(family, s);
   if (!family.make_causal_lm == !family.make_classifier)
-    throw cannot_be(family, family.make_causal_lm ? "both makers" : "no maker",
+    throw cannot_be(family.name, family.make_causal_lm ? "both makers" : "no maker",
                     "make_causal_lm or make_classifier, one of them");
   const std::string_view type = family.published.model_type;
   for (const ModelFamily& other : families())
     if (!type.empty() && other.published.model_type == type)
-      throw cannot_be(family,
+      throw cannot_be(family.name,
                       "model_type " + in_quotes(type) + ", which is " + in_quotes(other.name),
                       "a model_type of its own, or none");
   return all_families().emplace_back(std::move(family));

@@ -3,7 +3,6 @@
 // catalog.inc lists the families of the library; add_family() takes a program's own.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -125,8 +124,9 @@ const std::deque<ModelFamily>& families();
 // checkpoints say its name. For the start of a program, before it reads a recipe or a checkpoint;
 // not while another thread may. Its texts outlive the program's use of it. UserError E0212 where it
 // cannot be one: a name, a size or a key that is there already or is no word of a-z, 0-9, _ (- in a
-// size); a setting whose fallback is outside its limits; not exactly one of make_causal_lm and
-// make_classifier. Nothing was taken then.
+// size); a setting whose fallback is outside its limits, or that config.json names without saying
+// what is assumed; a size that sets what it cannot; not exactly one of make_causal_lm and
+// make_classifier; a model_type that is there already. Nothing was taken then.
 const ModelFamily& add_family(ModelFamily family);
 // Null where there is none of the name.
 const ModelFamily* find_family(std::string_view name);

@@ -47,8 +47,8 @@ Tensor pick(Vjp& g, int side, Tensor (*lost)(Operand, Operand)) {
 // product of both is NaN: what a formula cannot take is replaced by 1 before the formula, so that
 // gradients of these gradients hold too.
 
-// What a gradient is made of, in the type of statistics: a square leaves the range of f16, and an
-// exponent less 1 the digits of bf16.
+// What a gradient is made of, in the type of statistics: a square leaves the range of f16, an
+// exponent less 1 or a whole quotient the digits of bf16.
 struct WidePair {
   AsWritten as_written;
   Tensor a, b, dy;
@@ -100,30 +100,28 @@ Tensor turned(Vjp& g, int side) {
   return cast(where(origin, zero, turn), g.cotangent(0).dtype());
 }
 
-// a / b without its fraction, from what mod leaves of a: the rounded quotient may lie on the
-// integer above. By 0 it is a / 0. It is level almost everywhere, so no gradient goes through it.
-Tensor whole_quotient(const Tensor& a, const Tensor& b) {
-  return detach(where(equal(b, scalar_like(b, 0)), a / b, round((a - mod(a, b)) / b)));
+// a / b without its fraction, from what mod leaves of a, `m`: the rounded quotient may lie on the
+// integer above. By 0 it is a / 0.
+Tensor whole_quotient(const Tensor& a, const Tensor& b, const Tensor& m) {
+  return where(equal(b, scalar_like(b, 0)), a / b, round((a - m) / b));
 }
 
 // The same, of an infinite a as infinite as a / b.
 Tensor truncated_quotient(const Tensor& a, const Tensor& b) {
-  return where(is_finite(a), whole_quotient(a, b), detach(a / b));
+  return where(is_finite(a), whole_quotient(a, b, mod(a, b)), a / b);
 }
 
 // whole_quotient() rounded down.
 Tensor floored_quotient(const Tensor& a, const Tensor& b) {
   const Tensor m = mod(a, b), zero = scalar_like(a, 0), one = scalar_like(a, 1);
   const Tensor apart = not_equal(less(b, zero), less(m, zero));
-  return whole_quotient(a, b) - detach(where(equal(m, zero), zero, where(apart, one, zero)));
+  return whole_quotient(a, b, m) - where(equal(m, zero), zero, where(apart, one, zero));
 }
 
-// What the second operand's gradient is multiplied by, computed in f32 at least.
+// The second operand's gradient. The quotient is level almost everywhere, so none goes through it.
 Tensor by_quotient(Vjp& g, Tensor (*quotient)(const Tensor& a, const Tensor& b)) {
-  const DType type = g.cotangent(0).dtype();
-  const DType wide = size_of(type) < size_of(DType::F32) ? DType::F32 : type;
-  const Tensor q = quotient(cast(g.in(0), wide), cast(g.in(1), wide));
-  return cast(-(cast(g.cotangent(0), wide) * q), type);
+  const WidePair p(g);
+  return cast(-(p.dy * detach(quotient(p.a, p.b))), g.cotangent(0).dtype());
 }
 
 const Row kRows[] = {

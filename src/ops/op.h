@@ -99,7 +99,7 @@ struct OpSpec {
   std::span<const ProductForm> product_forms = {};
   bool is_loss = false;  // always computed and stored in fp32
   bool is_norm = false;
-  bool only_moves = false;  // each element of the result is one of an operand's
+  bool only_moves = false;  // each element is one of an operand's, in whatever type
   // Inputs whose types a precision policy never changes (statistics, norm parameters, indices).
   std::vector<int> keep_inputs = {};
 };

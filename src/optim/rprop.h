@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "optim/formula.h"

@@ -26,8 +26,8 @@ struct UpdateRule {
   std::vector<std::string_view> states() const;
 };
 
-// What an optimizer is made from. optim::Adam, AdamW, Lamb, Lion, Momentum and Sgd turn into one; a
-// program seldom writes it out.
+// What an optimizer is made from. The structs of optim/catalog.inc (optim::AdamW, ...) turn into
+// one; a program seldom writes it out.
 struct OptimizerSpec {
   UpdateRule rule;                // the formula; UserError E0819 where there is none
   double lr = 1e-3;               // base rate, times the schedule's factor

@@ -314,7 +314,7 @@ TEST(Papers, AdadeltaStepsInUnitsOfTheWeights) {
                adadelta_of_the_paper);
 }
 
-// The third of these steps is the first with an adaptive rate, or the sixth.
+// The first step with an adaptive rate is the eighth, or the sixth.
 TEST(Papers, RAdamIsRectified) {
   for (const bool decoupled : {false, true})
     for (const double beta2 : {0.75, 0.9375})
