@@ -18,7 +18,7 @@ namespace {
 
 // The actual extent of a value's dimension.
 std::int64_t extent(const Dim& d, const EagerCell& c) {
-  return d.is_constant() ? d.factor : d.factor * c.lengths.at(d.symbol);
+  return d.is_constant() ? d.max() : d.times() * c.lengths.at(d.symbol());
 }
 
 TensorType actual_type(const EagerCell& c) {
@@ -45,13 +45,10 @@ std::vector<CallFact> facts_of(const CallArguments& arguments,
   return facts;
 }
 
-// "f32[8,3], argument 1, [0].mask: f32[8]".
+// "argument 0: f32[8,3]; argument 1, [0].mask: f32[8]".
 std::string list_of(const std::vector<CallFact>& facts) {
   std::string text;
-  for (const CallFact& f : facts) {
-    const bool is_plain = f.is_tensor && f.place.find(',') == std::string::npos;
-    text += (text.empty() ? "" : ", ") + (is_plain ? "" : f.place + ": ") + f.value;
-  }
+  for (const CallFact& f : facts) text += (text.empty() ? "" : "; ") + f.place + ": " + f.value;
   return text;
 }
 
@@ -63,17 +60,21 @@ std::optional<std::int64_t> common_rows(const std::vector<InputSpec>& inputs) {
   for (const InputSpec& i : inputs) {
     const Shape& shape = i.type.shape;
     if (shape.rank() == 0) continue;
-    if (rows && *rows != shape[0].factor) return std::nullopt;
-    rows = shape[0].factor;
+    if (rows && *rows != shape[0].max()) return std::nullopt;
+    rows = shape[0].max();
   }
   return rows && *rows >= kLeastBatch ? rows : std::nullopt;
 }
 
-std::vector<InputSpec> inputs_of(const std::vector<Tensor>& arguments) {
+std::vector<InputSpec> inputs_of(const CallArguments& arguments) {
+  std::vector<nested::Place> places = arguments.places();
+  std::erase_if(places, [](const nested::Place& p) { return !p.is_tensor; });
   std::vector<InputSpec> inputs;
-  for (const Tensor& t : arguments) {
+  for (const Tensor& t : arguments.tensors()) {
     const EagerCell& c = eager().cell(t);
-    inputs.push_back({"arg" + std::to_string(inputs.size()), actual_type(c), c.notes.is_wide});
+    const std::size_t i = inputs.size();
+    inputs.push_back(
+        {"arg" + std::to_string(i), actual_type(c), c.notes.is_wide, std::move(places[i].path)});
   }
   return inputs;
 }
@@ -99,9 +100,9 @@ bool CallPrograms::Entry::fits(const CallArguments& call, std::int64_t& rows) co
     for (int d = 0; d < want.shape.rank(); ++d) {
       const std::int64_t n = extent(c.type.shape[d], c);
       if (want.shape[d].is_constant()) {
-        if (n != want.shape[d].factor) return false;
+        if (n != want.shape[d].max()) return false;
       } else {
-        const std::int64_t bound = want.shape[d].bound, least = whole_only ? bound : kLeastBatch;
+        const std::int64_t bound = want.shape[d].bound(), least = whole_only ? bound : kLeastBatch;
         if (n < least || n > bound || (rows >= 0 && n != rows)) return false;
         rows = n;
       }
@@ -121,7 +122,9 @@ bool differ_in_bound(const std::vector<InputSpec>& a, const std::vector<InputSpe
       return false;
     for (int d = 0; d < a[i].type.shape.rank(); ++d) {
       const Dim &x = a[i].type.shape[d], &y = b[i].type.shape[d];
-      if (x.symbol != y.symbol || x.factor != y.factor) return false;
+      if (x.symbol() != y.symbol() || x.times() != y.times() ||
+          (x.is_constant() && x.max() != y.max()))
+        return false;
     }
   }
   return true;
@@ -312,7 +315,7 @@ const CallPrograms::Entry& CallPrograms::entry_for(const CallArguments& argument
     programs_ = std::make_unique<Programs>(options_.threads, options_.passes);
     for (const std::string& pattern : options_.taps) programs_->tap(pattern);
   }
-  const std::vector<InputSpec> actual = inputs_of(arguments.tensors());
+  const std::vector<InputSpec> actual = inputs_of(arguments);
   try {
     add(arguments, actual);
   } catch (Error& e) {
@@ -393,7 +396,7 @@ std::vector<RefusedTap> CallPrograms::refused_taps() const {
 Tensor CallPrograms::borrowed(const Entry::Result& r, std::int64_t rows, std::uint64_t youngest) {
   TensorType type = r.type;
   for (Dim& d : type.shape.dims())
-    if (!d.is_constant()) d = d.factor * rows;
+    if (!d.is_constant()) d = d.times() * rows;
   const Tensor t = eager().borrow(type, r.buffer, r.notes.behind, youngest);
   eager().notes(t).is_wide = r.notes.is_wide;
   return {&eager_session(), t.id(), t.held()};

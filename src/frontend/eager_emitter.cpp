@@ -79,11 +79,11 @@ EagerEmitter::CellPtr EagerEmitter::new_cell(const TensorType& type,
   c->buffer = device_.allocate(std::max<std::size_t>(type.max_bytes(), 1));
   for (const Dim& d : type.shape)
     if (!d.is_constant()) {
-      const auto it = lengths.find(d.symbol);
+      const auto it = lengths.find(d.symbol());
       if (it == lengths.end())
-        throw UserError("E0306", "the length " + d.symbol.str() + " has no value")
+        throw UserError("E0306", "the length " + d.symbol().str() + " has no value")
             .need("a value for every symbolic dimension");
-      c->lengths[d.symbol] = it->second;
+      c->lengths[d.symbol()] = it->second;
     }
   return c;
 }

@@ -51,11 +51,23 @@ std::vector<Tensor> TraceEmitter::emit(const OpCall& call, std::span<const Tenso
   operands.reserve(in.size());
   for (const Tensor& t : in) operands.push_back(grad_enabled() ? handle(detached(t.id())) : t);
   if (draws_) take_draw_state(call.op, operands);
-  std::vector<Tensor> results = GraphEmitter::emit(call, operands, where);
+  std::vector<Tensor> results = checked_emit(call, operands, where);
   if (!grad_enabled())
     for (const Tensor& t : results)
       if (is_float(t.dtype())) detached_[t.id()] = {};
   return results;
+}
+
+std::vector<Tensor> TraceEmitter::checked_emit(const OpCall& call, std::span<const Tensor> in,
+                                               const Where& where) {
+  try {
+    return GraphEmitter::emit(call, in, where);
+  } catch (UserError& e) {
+    std::vector<ValueId> operands;
+    for (const Tensor& t : in) operands.push_back(t.id());
+    add_origins(e, graph(), operands, titles_);
+    throw;
+  }
 }
 
 ValueId TraceEmitter::detached(ValueId v) {
@@ -306,6 +318,7 @@ TracedProgram trace(const std::string& name, const std::vector<InputSpec>& input
   operands.reserve(inputs.size());
   for (const InputSpec& i : inputs) {
     operands.push_back(emitter.handle(result.graph.add_input(i.name, i.type)));
+    recorder.give_title(operands.back().id(), i.title.empty() ? "input " + i.name : i.title);
     emitter.notes(operands.back()).is_wide = i.is_wide;
   }
   const auto outputs = [&] {

@@ -13,6 +13,7 @@
 #include "frontend/draws.h"
 #include "frontend/host_count.h"
 #include "frontend/lost.h"
+#include "frontend/operand_origins.h"
 #include "graph/graph.h"
 #include "ops/graph_emitter.h"
 #include "passes/casting_emitter.h"
@@ -47,6 +48,9 @@ class TraceEmitter : public GraphEmitter {
                std::vector<Draw>* draws = nullptr)
       : GraphEmitter(graph), front_(std::move(front)), variables_(variables), draws_(draws) {}
 
+  // What messages call an input.
+  void give_title(ValueId input, std::string title) { titles_[input.node] = std::move(title); }
+  // UserError of the op's inference, with what its operands are to the caller.
   std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
   // UserError E0304 for a tensor of another trace, or of none.
@@ -92,11 +96,14 @@ class TraceEmitter : public GraphEmitter {
                                                       std::span<const Tensor> wrt,
                                                       const Where& where);
   Tensor seen_by_hooks(const VariablePtr& variable, const Tensor& gradient);
+  std::vector<Tensor> checked_emit(const OpCall& call, std::span<const Tensor> in,
+                                   const Where& where);
   ValueId detached(ValueId v);
   void take_draw_state(Name op, std::vector<Tensor>& operands);
 
   std::shared_ptr<Emitter> front_;
   StateTable& variables_;
+  InputTitles titles_;
   std::map<VariablePtr, Values> values_;
   std::map<ValueId, ValueId> detached_;  // of values computed under NoGrad, once they are used
   std::map<ValueId, std::int64_t> first_uses_;
@@ -108,7 +115,8 @@ class TraceEmitter : public GraphEmitter {
 struct InputSpec {
   std::string name;
   TensorType type;
-  bool is_wide = false;  // of what will be given for it (ValueNotes)
+  bool is_wide = false;    // of what will be given for it (ValueNotes)
+  std::string title = {};  // in messages: "argument 1, [0].mask"; empty: its name
 };
 
 // What its reader must know of an output.

@@ -7,15 +7,15 @@ namespace aloft {
 
 Dim bind_lengths(const Dim& d, const SymbolValues& values) {
   if (d.is_constant()) return d;
-  const auto it = values.find(d.symbol);
+  const auto it = values.find(d.symbol());
   if (it == values.end())
-    throw UserError("E0306", "the length " + d.symbol.str() + " has no value")
+    throw UserError("E0306", "the length " + d.symbol().str() + " has no value")
         .need("a value for every symbolic dimension of the inputs");
-  if (it->second < 0 || it->second > d.bound)
-    throw UserError("E0307", "the length " + d.symbol.str() + " is out of bounds")
+  if (it->second < 0 || it->second > d.bound())
+    throw UserError("E0307", "the length " + d.symbol().str() + " is out of bounds")
         .saw(std::to_string(it->second))
-        .need("0 to " + std::to_string(d.bound));
-  return Dim(d.factor * it->second);
+        .need("0 to " + std::to_string(d.bound()));
+  return Dim(d.times() * it->second);
 }
 
 Shape bind_lengths(const Shape& s, const SymbolValues& values) {

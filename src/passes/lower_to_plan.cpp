@@ -225,9 +225,9 @@ class Lowering {
     for (const Dim& d : t.shape) {
       if (d.is_constant()) continue;
       auto& symbols = program().symbols;
-      if (std::find(symbols.begin(), symbols.end(), d.symbol) != symbols.end()) continue;
-      symbols.push_back(d.symbol);
-      program().bounds.push_back(d.bound);
+      if (std::find(symbols.begin(), symbols.end(), d.symbol()) != symbols.end()) continue;
+      symbols.push_back(d.symbol());
+      program().bounds.push_back(d.bound());
     }
   }
 

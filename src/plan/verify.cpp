@@ -100,8 +100,8 @@ class ProgramVerifier {
     const auto check = [&](const TensorType& t, int at) {
       for (const Dim& d : t.shape) {
         if (d.is_constant()) continue;
-        const auto it = bounds.find(d.symbol);
-        if (it == bounds.end() || it->second != d.bound)
+        const auto it = bounds.find(d.symbol());
+        if (it == bounds.end() || it->second != d.bound())
           fail("a length that is none of the program's: " + t.str(), at);
       }
     };

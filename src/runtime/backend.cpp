@@ -24,10 +24,10 @@ const Kernel* find_kernel(const Backend& backend, Name op, std::string_view name
 }
 
 Extent extent_of(const Dim& d, const CallSpec& call) {
-  if (d.is_constant()) return {d.factor, -1, d.factor};
+  if (d.is_constant()) return {d.max(), -1, d.max()};
   const std::vector<Name> symbols = call.symbols();
   for (std::size_t i = 0; i < symbols.size(); ++i)
-    if (symbols[i] == d.symbol) return {d.factor, static_cast<int>(i), d.factor * d.bound};
+    if (symbols[i] == d.symbol()) return {d.times(), static_cast<int>(i), d.max()};
   throw InternalError("a dimension's symbol is not among its call's symbols: " + d.str());
 }
 

@@ -9,8 +9,8 @@ std::vector<Name> CallSpec::symbols() const {
   for (const auto* list : {&in, &out})
     for (const TensorType& t : *list)
       for (const Dim& d : t.shape)
-        if (!d.is_constant() && std::find(found.begin(), found.end(), d.symbol) == found.end())
-          found.push_back(d.symbol);
+        if (!d.is_constant() && std::find(found.begin(), found.end(), d.symbol()) == found.end())
+          found.push_back(d.symbol());
   return found;
 }
 

@@ -32,11 +32,11 @@ std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-Dim Dim::symbolic(Name symbol, std::int64_t bound, std::int64_t factor) {
+Dim Dim::symbolic(Name symbol, std::int64_t bound, std::int64_t times) {
   Dim d;
-  d.factor = factor;
-  d.symbol = symbol;
-  d.bound = bound;
+  d.factor_ = times;
+  d.symbol_ = symbol;
+  d.bound_ = bound;
   return d;
 }
 
@@ -47,26 +47,28 @@ thread_local bool* bound_read = nullptr;
 BoundWatch::BoundWatch(bool* note) : saved_(bound_read) { bound_read = note; }
 BoundWatch::~BoundWatch() { bound_read = saved_; }
 
-std::int64_t Dim::max() const {
-  if (is_constant()) return factor;
+std::int64_t Dim::max() const { return is_constant() ? factor_ : checked_mul(factor_, bound()); }
+
+std::int64_t Dim::bound() const {
+  if (is_constant()) return factor_;
   if (bound_read) *bound_read = true;
-  return checked_mul(factor, bound);
+  return bound_;
 }
 
 bool Dim::equals_bound(const Dim& a, const Dim& b) {
   if (!bound_read || a.is_constant() == b.is_constant()) return false;
   const Dim &number = a.is_constant() ? a : b, &length = a.is_constant() ? b : a;
-  if (length.factor == 0 || number.factor % length.factor != 0) return false;
-  const std::int64_t value = number.factor / length.factor;  // of the symbol
-  if (value < kLeastBatch || value > length.bound) return false;
+  if (length.factor_ == 0 || number.factor_ % length.factor_ != 0) return false;
+  const std::int64_t value = number.factor_ / length.factor_;  // of the symbol
+  if (value < kLeastBatch || value > length.bound_) return false;
   *bound_read = true;
-  return value == length.bound;
+  return value == length.bound_;
 }
 
 std::string Dim::str() const {
-  if (is_constant()) return std::to_string(factor);
-  std::string s = factor == 1 ? "" : std::to_string(factor) + "*";
-  return s + symbol.str() + "<=" + std::to_string(bound);
+  if (is_constant()) return std::to_string(factor_);
+  std::string s = factor_ == 1 ? "" : std::to_string(factor_) + "*";
+  return s + symbol_.str() + "<=" + std::to_string(bound_);
 }
 
 Dim operator*(const Dim& a, const Dim& b) {
@@ -75,7 +77,7 @@ Dim operator*(const Dim& a, const Dim& b) {
         .saw(a.str() + " * " + b.str())
         .need("at most one symbolic dimension in a reshape or flatten");
   Dim r = a.is_constant() ? b : a;
-  r.factor = checked_mul(a.factor, b.factor);
+  r.factor_ = checked_mul(a.factor_, b.factor_);
   return r;
 }
 
@@ -101,7 +103,7 @@ std::int64_t Shape::max_numel() const {
   std::int64_t n = 1;  // of the extents that are not 0: the product of any of them fits then
   bool is_empty = false;
   for (const Dim& d : dims_) {
-    if (d.factor < 0 || d.bound < 0)
+    if (d.is_negative())
       throw UserError("E0103", "a shape has a negative extent")
           .saw(str())
           .need("extents of 0 or more");

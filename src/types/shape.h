@@ -1,4 +1,4 @@
-// Dimensions, shapes and tensor types. A dimension is a constant, or `factor` times a bounded
+// Dimensions, shapes and tensor types. A dimension is a constant, or a multiple of a bounded
 // symbol (the batch of a partial step): programs are specialised for the bound, the actual length
 // is bound at each run, and nothing is compiled again. Text: 256, B<=8, 256*B<=8 (here the bound is
 // the symbol's, so the largest extent is 2048).
@@ -16,35 +16,46 @@
 namespace aloft {
 
 // One extent of a shape: a number, or while a function is traced perhaps a symbol with a bound.
-struct Dim {
-  std::int64_t factor = 0;  // the value itself where there is no symbol
-  Name symbol;              // empty: a constant
-  std::int64_t bound = 1;   // largest value of the symbol
-
+class Dim {
+ public:
   Dim() = default;
   // A constant, from a number: {8, 3} is a Shape.
-  Dim(std::int64_t value) : factor(value) {}
-  Dim(int value) : factor(value) {}
-  // `factor` times a symbol of at most `bound`.
-  static Dim symbolic(Name symbol, std::int64_t bound, std::int64_t factor = 1);
+  Dim(std::int64_t value) : factor_(value) {}
+  Dim(int value) : factor_(value) {}
+  // `times` a symbol of at most `bound`.
+  static Dim symbolic(Name symbol, std::int64_t bound, std::int64_t times = 1);
 
-  bool is_constant() const { return symbol.is_empty(); }  // a number, no symbol
-  std::int64_t max() const;  // largest extent; UserError E0103 beyond 63 bits
-  std::string str() const;   // 256, B<=8, 256*B<=8
+  bool is_constant() const { return symbol_.is_empty(); }  // a number, no symbol
+  // The number, or the largest that it can be; UserError E0103 beyond 63 bits. In a function that
+  // is being traced, whoever asks for the largest takes it for the length (types/bound_watch.h).
+  std::int64_t max() const;
+  std::string str() const;  // 256, B<=8, 256*B<=8
+
+  // What a symbolic one consists of: 256*B<=8 is 256 `times` `symbol` B, which is 8 at most. Of a
+  // number: 1 time no symbol.
+  Name symbol() const { return symbol_; }
+  std::int64_t times() const { return is_constant() ? 1 : factor_; }
+  std::int64_t bound() const;  // asked for as max() is; of a number: the number
 
   // A number is no symbol, but in a function that is being traced (types/bound_watch.h): there it
   // is compared with the symbol's bound, which is then taken for the length as by max().
   friend bool operator==(const Dim& a, const Dim& b) {
-    if (a.symbol == b.symbol) return a.factor == b.factor && a.bound == b.bound;
+    if (a.symbol_ == b.symbol_) return a.factor_ == b.factor_ && a.bound_ == b.bound_;
     return equals_bound(a, b);
   }
 
- private:
-  static bool equals_bound(const Dim& a, const Dim& b);
-};
+  // At most one may be symbolic (UserError E0101 otherwise).
+  friend Dim operator*(const Dim& a, const Dim& b);
 
-// Product of two dimensions; at most one may be symbolic (UserError E0101 otherwise).
-Dim operator*(const Dim& a, const Dim& b);
+ private:
+  friend class Shape;
+  static bool equals_bound(const Dim& a, const Dim& b);
+  bool is_negative() const { return factor_ < 0 || bound_ < 0; }
+
+  std::int64_t factor_ = 0;  // the value itself where there is no symbol
+  Name symbol_;              // empty: a constant
+  std::int64_t bound_ = 1;   // largest value of the symbol
+};
 
 // The extents of a tensor, outermost first; {} is a single number's.
 class Shape {

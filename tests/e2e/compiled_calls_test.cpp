@@ -54,8 +54,10 @@ TEST_F(CompiledCalls, BatchesThatDifferAreRefusedAsEagerDoes) {
   EXPECT_EQ(compiled(x8, y8).to_vector(), add_up(x8, y8).to_vector());
   EXPECT_EQ(compiled(x4, y4).to_vector(), add_up(x4, y4).to_vector());
   for (int i = 0; i < 2; ++i) {
-    expect_words(refusal([&] { compiled(x4, y8); }), {"E0203", "f32[4,3], f32[8,3]"});
-    expect_words(refusal([&] { compiled(x8, y4); }), {"E0203", "f32[8,3], f32[4,3]"});
+    expect_words(refusal([&] { compiled(x4, y8); }),
+                 {"E0203", "argument 0: f32[4,3]; argument 1: f32[8,3]"});
+    expect_words(refusal([&] { compiled(x8, y4); }),
+                 {"E0203", "argument 0: f32[8,3]; argument 1: f32[4,3]"});
     EXPECT_EQ(compiled(x4, y4).to_vector(), add_up(x4, y4).to_vector());
     EXPECT_EQ(compiled(x8, y8).to_vector(), add_up(x8, y8).to_vector());
   }
@@ -229,7 +231,7 @@ TEST_F(CompiledCalls, RowsThatAreReadAsANumberAreCompiledFor) {
   }
 }
 
-// Compared with a number, or with a length that is one.
+// Compared with a number, or with a length that is one, or asked for.
 TEST_F(CompiledCalls, RowsThatAreComparedAreCompiledFor) {
   nn::Module root;
   nn::Linear table(root, "table", 2, 8);  // 8 rows
@@ -248,6 +250,8 @@ TEST_F(CompiledCalls, RowsThatAreComparedAreCompiledFor) {
         const Tensor weight = current_emitter().state(table.weight);
         return x.shape() == weight.shape() ? x * weight : x + 1.0;
       },
+      [](Tensor x) { return x * static_cast<double>(x.dim(0).bound()); },
+      [](Tensor x) { return x * static_cast<double>(x.dim(0).max()); },
   };
   using Rows = std::vector<std::int64_t>;
   for (std::size_t i = 0; i < std::size(functions); ++i)
@@ -335,7 +339,7 @@ TEST_F(CompiledCalls, APlanLargerThanTheMachineIsRefused) {
     } catch (const EnvironmentError& e) {
       EXPECT_EQ(e.code(), "E0401");
       expect_words(e.what(), {"the plan of a step", "activations", "1.00 PiB", "in all", "free",
-                              "a smaller batch or model", "'table' for f32[2,2]"});
+                              "a smaller batch or model", "'table' for argument 0: f32[2,2]"});
     }
 }
 

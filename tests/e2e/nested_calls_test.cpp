@@ -198,11 +198,13 @@ TEST_F(NestedCalls, ErrorsNameTheArgumentAndItsPart) {
                }),
                {"E0302", "argument 0 of a compiled function"});
   // What f refuses, with what it was given and where.
-  expect_words(refusal([&] {
-                 compiled(x, std::vector<Example>{{x, {}}, {x, numbers({4, 2})}});
-               }),
-               {"E0203", "'pick' for f32[4,3]", "argument 1, [0].x: f32[4,3]",
-                "argument 1, [1].mask: f32[4,2]"});
+  expect_words(
+      refusal([&] {
+        compiled(x, std::vector<Example>{{x, {}}, {x, numbers({4, 2})}});
+      }),
+      {"E0203", "'pick' for argument 0: f32[4,3]; argument 1: 2 values",
+       "argument 1, [0].x: f32[4,3]", "argument 1, [1].mask: f32[4,2]",
+       "in 0: computed from argument 0 and argument 1, [0].x", "in 1: argument 1, [1].mask"});
   // And of a result.
   auto partly = compile([](const Tensor& t) { return std::vector<Example>{{t, {}}, {{}, {}}}; });
   expect_words(refusal([&] { partly(x); }), {"E0302", "result1.x"});

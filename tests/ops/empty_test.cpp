@@ -52,7 +52,7 @@ std::vector<Sample> emptied(const Sample& sample) {
   std::set<std::int64_t> extents;
   for (std::size_t i = 0; i < sample.in.size(); ++i)
     for (int d = 0; d < sample.in[i].shape.rank(); ++d) {
-      extents.insert(sample.in[i].shape[d].factor);
+      extents.insert(sample.in[i].shape[d].max());
       all.push_back(sample);
       all.back().in[i].shape[d] = 0;
     }

@@ -43,7 +43,7 @@ void check_threads_and_sharing(const Case& c, const Kernel& kernel,
   }
 }
 
-Dim make_symbolic(const Dim& d) { return Dim::symbolic("B", d.factor + 3); }
+Dim make_symbolic(const Dim& d) { return Dim::symbolic("B", d.max() + 3); }
 
 // The outermost extent of a shape among the attributes, or of the operand with the largest rank; -1
 // where there is none.
@@ -53,10 +53,10 @@ std::int64_t outer_extent(const CallSpec& call, int& rank) {
   for (const TensorType& t : call.in)
     if (t.shape.rank() > rank) {
       rank = t.shape.rank();
-      outer = t.shape[0].factor;
+      outer = t.shape[0].max();
     }
   for (const auto& [name, value] : call.attrs.all())
-    if (const Shape* s = std::get_if<Shape>(&value); s && s->rank() > 0) outer = (*s)[0].factor;
+    if (const Shape* s = std::get_if<Shape>(&value); s && s->rank() > 0) outer = (*s)[0].max();
   return outer;
 }
 

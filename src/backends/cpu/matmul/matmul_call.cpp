@@ -31,7 +31,7 @@ bool symbol_inside(const Shape& shape) {
   bool outermost = true;
   for (const Dim& d : shape) {
     if (!d.is_constant() && !outermost) return true;
-    outermost = outermost && d.is_constant() && d.factor == 1;
+    outermost = outermost && d.is_constant() && d.max() == 1;
   }
   return false;
 }

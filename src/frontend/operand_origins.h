@@ -1,0 +1,22 @@
+// What an op's operands are to whoever called the traced function: a refusal names its arguments.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "graph/graph.h"
+
+namespace aloft {
+
+// What a program's inputs are called in messages, by their nodes: "argument 1, [0].mask".
+using InputTitles = std::map<std::uint32_t, std::string>;
+
+// Adds a line for each operand that is an input, is computed from inputs, or is a variable's value:
+// "in 1: argument 1, [0].mask", "in 0: computed from argument 0", "in 1: head.weight".
+void add_origins(Error& refusal, const Graph& graph, std::span<const ValueId> operands,
+                 const InputTitles& titles);
+
+}  // namespace aloft
