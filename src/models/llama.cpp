@@ -3,7 +3,7 @@
 namespace aloft::models {
 
 Llama::Llama(const LlamaConfig& c)
-    : Decoder(rotary_sizes(c), rotary_form_of(c, "Llama", false)), config_(c) {}
+    : Decoder(rotary_sizes(c), rotary_form(c, "Llama", false)), config_(c) {}
 
 ModelFamily llama_family() {
   using I = std::int64_t;

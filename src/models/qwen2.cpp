@@ -3,7 +3,7 @@
 namespace aloft::models {
 
 Qwen2::Qwen2(const Qwen2Config& c)
-    : Decoder(rotary_sizes(c), rotary_form_of(c, "Qwen2", true)), config_(c) {}
+    : Decoder(rotary_sizes(c), rotary_form(c, "Qwen2", true)), config_(c) {}
 
 ModelFamily qwen2_family() {
   using I = std::int64_t;

@@ -6,27 +6,18 @@
 
 namespace aloft::models {
 
-// The sizes of a Qwen2; the defaults are Qwen2-0.5B.
-struct Qwen2Config {
-  // Blocks, heads of queries, of keys and values (0: as many), features of a position.
-  std::int64_t layers = 24, heads = 14, kv_heads = 2, dim = 896;
-  std::int64_t hidden = 4864;  // width of the feed-forward part; 0: gated_width(dim)
-  std::int64_t vocab = 151936, context = 131072;  // tokens there are; longest sequence
-  double rotary_base = 1e6, norm_eps = 1e-6;      // of the angles; added to mean squares
-  double init_deviation = 0.02;                   // of the weights' first values
-  double dropout = 0;                             // after the embedding and parts of a block
-  bool tied = true;                               // the head is the token table
-  friend bool operator==(const Qwen2Config&, const Qwen2Config&) = default;
-
+// Where a Qwen2 begins: the sizes of Qwen2-0.5B.
+struct Qwen2Defaults {
+  static constexpr std::int64_t layers = 24, heads = 14, kv_heads = 2, dim = 896, hidden = 4864,
+                                vocab = 151936, context = 131072;
+  static constexpr double rotary_base = 1e6, norm_eps = 1e-6;
+  static constexpr bool tied = true;
   // What transformers assumes where config.json does not say.
   static constexpr std::int64_t published_hidden = 22016, published_context = 32768,
                                 published_vocab = 151936;
-  // Its settings: keys of a recipe, and of config.json.
-  template <class C = Qwen2Config>
-  static auto fields() {
-    return rotary_fields<C>();
-  }
 };
+// The sizes of a Qwen2.
+using Qwen2Config = RotaryConfig<Qwen2Defaults>;
 
 // A Qwen2.
 class Qwen2 : public Decoder {

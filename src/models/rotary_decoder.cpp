@@ -1,6 +1,5 @@
 #include "models/rotary_decoder.h"
 
-#include "models/decoder_parts.h"
 #include "ops/extents.h"
 
 namespace aloft::models {
@@ -22,19 +21,12 @@ std::optional<Misfit> rotary_misfit(const SettingValues& values) {
                 "rotary positions turn pairs"};
 }
 
-DecoderForm rotary_form(const RotaryForm& f) {
-  nn::need_positive(f.heads, std::string(f.family) + ": heads");
-  if (f.hidden < 1) nn::need_positive(f.hidden, std::string(f.family) + ": hidden");
+DecoderForm rotary_names(std::string_view family) {
   DecoderForm out;
-  out.init = nn::Init::normal(f.init_deviation);
-  out.family = f.family;
+  out.family = family;
   out.tokens = "embed_tokens", out.blocks = "layers", out.norm = "norm";
   out.attention_norm = "input_layernorm", out.attention = "self_attn";
   out.mlp_norm = "post_attention_layernorm", out.mlp = "mlp";
-  out.make_norm = rms_norm_part(f.dim, {f.norm_eps});
-  out.make_attention =
-      rotary_attention_part(f.dim, f.heads, {f.kv_heads, f.rotary_base, f.qkv_bias, out.init});
-  out.make_mlp = swiglu_part(f.dim, f.hidden, {false, out.init, {}});
   return out;
 }
 
