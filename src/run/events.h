@@ -16,10 +16,11 @@
 //   RunEnded                        all is written
 //
 // Steps count from 1 over the whole run, skipped ones and those before a resume included. Losses
-// are in nats a token, times in seconds, on the clock of the machine. A step's numbers come when
-// they are known, and with them StepSkipped and EpochDone: on a device that works on its own, the
-// next step may have been issued by then, and StepBegun of n + 1 may come before StepDone of n. The
-// others are told of a state at which nothing is under way, that behind the step which they name.
+// are in nats a token or as the task has them, times in seconds, on the clock of the machine. A
+// step's numbers come when they are known, and with them StepSkipped and EpochDone: on a device
+// that works on its own, the next step may have been issued by then, and StepBegun of n + 1 may
+// come before StepDone of n. The others are told of a state at which nothing is under way, that
+// behind the step which they name.
 //
 // A reference in an event is valid until its handler returns.
 #pragma once
@@ -36,6 +37,7 @@
 namespace aloft {
 
 struct CheckpointMeta;
+struct TaskKind;
 struct TrainResult;
 
 // Why a listener has ended a run.
@@ -57,9 +59,10 @@ struct Standing {
 // (run.json) is begun.
 struct RunBegun {
   const Path& folder;               // the run directory
+  const TaskKind& task;             // whose unit `tokens` count: examples of others than text
   std::int64_t step = 0;            // behind which it begins: 0, or the checkpoint's
   std::int64_t steps = 0;           // behind which it ends by itself: train.steps
-  std::int64_t tokens = 0;          // trained on so far
+  std::int64_t tokens = 0;          // trained on so far, in the task's unit; here and below
   std::uint64_t position = 0;       // windows of train.context tokens handed out so far
   std::uint64_t planned_bytes = 0;  // of memory, by the Plan; 0 where nothing is planned (eager)
   double compile_s = 0;             // seconds that compiling took; 0 in eager mode

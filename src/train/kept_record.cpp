@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "run/validation_loss_json.h"
+#include "tasks/task.h"
 
 namespace aloft {
 
@@ -50,11 +51,12 @@ json KeptRecord::result_of(const TrainResult& result, const std::optional<Stop>&
                                                      found.contains("result") &&
                                                      found.value("finished", json()) == true)
     return found["result"];
+  const std::string rate(find_task(record_.at("task").get<std::string>())->rate);
   json out = {{"steps", result.last_step},
               {"skipped", result.skipped},
               {"last_loss", result.last_loss ? json(*result.last_loss) : json()},
               {"median_step_s", result.median_step_s},
-              {"tokens_per_s", result.tokens_per_s},
+              {rate, result.tokens_per_s},
               {"peak_rss_bytes", peak_rss_bytes()}};
   if (result.validation) out.update(json_of(*result.validation));
   if (result.best) out["best"] = {{"step", result.best->step}, {"val_loss", result.best->loss}};

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "checkpoint/manifest.h"
 #include "run/validation_loss_json.h"
+#include "tasks/task.h"
 
 namespace aloft {
 namespace {
@@ -95,6 +96,8 @@ KeptLines lines_up_to(std::string_view text, ResumedAt last) {
 }
 
 void Metrics::run_begun(const RunBegun& e, Control&) {
+  unit_ = e.task.unit;
+  rate_ = e.task.rate;
   evaluations_ = cut_back(e.folder, {e.step, e.is_evaluated, e.evaluations}).evaluations;
   file_.emplace(e.folder / kLines);
 }
@@ -106,8 +109,8 @@ void Metrics::step_done(const StepDone& e, Control&) {
             {"grad_norm", number(e.grad_norm)},
             {"loss_scale", e.loss_scale},
             {"skipped", e.skipped},
-            {"tokens", e.tokens},
-            {"tokens_per_s", e.tokens_per_s},
+            {unit_, e.tokens},
+            {rate_, e.tokens_per_s},
             {"time_s", e.time_s}};
   if (e.skipped) j["culprit"] = e.culprit;
   file_->write(j.dump() + "\n");

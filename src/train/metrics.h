@@ -41,6 +41,7 @@ class Metrics : public Listener {
   void run_closing(const RunClosing& e) override;
 
  private:
+  std::string unit_, rate_;         // of the task: "tokens", "tokens_per_s"
   std::int64_t evaluations_ = 0;    // that have a line in the record
   std::optional<AppendFile> file_;  // once the run has begun
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "checkpoint/choices_json.h"
@@ -9,12 +11,22 @@
 #include "plan/lifetime.h"
 #include "recipe/missing_types.h"
 #include "recipe/recipe_json.h"
+#include "recipe/recipe_unused.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
 
 namespace aloft {
 
 using nlohmann::json;
+
+namespace {
+std::vector<std::string> unused_names(const Recipe& recipe) {
+  std::vector<std::string> names;
+  for (const UnusedKey& u : unused_keys(recipe, true)) names.push_back(u.key);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+}  // namespace
 
 json run_record(const Session& s, const RunData& data, const Programs* programs,
                 const std::string& machine) {
@@ -27,6 +39,7 @@ json run_record(const Session& s, const RunData& data, const Programs* programs,
                  {"mode", s.recipe.train.mode},
                  {"recipe", json_of(s.recipe)},
                  {"origin", s.recipe.origin},
+                 {"unused", unused_names(s.recipe)},
                  {"model", models::json_of(s.spec)},
                  {"parameters", models::parameter_count(s.model())},
                  {"policy", s.model().policy().str()},

@@ -1,10 +1,12 @@
 #include "train/tensorboard_events.h"
 
 #include "base/log.h"
+#include "tasks/task.h"
 
 namespace aloft {
 
 void TensorBoardEvents::run_begun(const RunBegun& e, Control&) {
+  rate_ = "train/" + std::string(e.task.rate);
   cut_events(e.folder, e.step, e.is_evaluated ? "" : "validation/");
   board_.emplace(e.folder);
   if (e.step > 0) board_->restart_at(e.step + 1);
@@ -15,7 +17,7 @@ void TensorBoardEvents::step_done(const StepDone& e, Control&) {
   board_->scalar("train/lr", e.lr, e.step);
   board_->scalar("train/grad_norm", e.grad_norm, e.step);
   board_->scalar("train/loss_scale", e.loss_scale, e.step);
-  board_->scalar("train/tokens_per_s", e.tokens_per_s, e.step);
+  board_->scalar(rate_, e.tokens_per_s, e.step);
 }
 
 void TensorBoardEvents::evaluation_done(const EvaluationDone& e, Control&) {

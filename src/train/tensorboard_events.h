@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "files/tensorboard.h"
 #include "run/listener.h"
@@ -19,6 +20,7 @@ class TensorBoardEvents : public Listener {
   void run_closing(const RunClosing& e) override;
 
  private:
+  std::string rate_;                        // "train/tokens_per_s"
   std::optional<TensorBoardWriter> board_;  // once the run has begun
 };
 

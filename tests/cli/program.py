@@ -49,7 +49,7 @@ def without_clocks(value):
     """A report's data without what clocks, the process's memory, the folder and random numbers give."""
     if isinstance(value, dict):
         return {key: without_clocks(v) for key, v in value.items()
-                if not re.search(r"_s$|_s_smoothed$|_rss_bytes$|^started$|^name$", key)
+                if not re.search(r"_s$|^rate$|^rate_smoothed$|_rss_bytes$|^started$|^name$", key)
                 and not (key == "run" and isinstance(v, str))}
     return [without_clocks(v) for v in value] if isinstance(value, list) else value
 

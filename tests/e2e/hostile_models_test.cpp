@@ -6,6 +6,8 @@
 #include "hostile_calls.h"
 #include "infer/generate.h"
 #include "refusal.h"
+#include "tasks/classification.h"
+#include "tasks/regression.h"
 
 namespace aloft::e2e {
 namespace {
@@ -317,6 +319,28 @@ TEST_F(HostileArguments, OfDrawing) {
     check("a top_p", [&] { draw({.sampling = {.top_p = v}}); });
   for (const I v : {I{0}, I{1}, INT64_MAX})
     check("a top_k", [&] { draw({.sampling = {.top_k = v}}); });
+}
+
+// A class that says three and tells two apart: counted by three, a label of 2 would be a number
+// beyond its logits.
+struct TwoOfThree : models::Classifier {
+  std::int64_t classes() const override { return 3; }
+  Tensor operator()(Operand x) const override {
+    return call(x, [&](Tensor t) { return out(t); });
+  }
+  nn::Linear out{*this, "out", 4, 2};
+};
+
+TEST_F(HostileArguments, OutputsThatAreNotOfTheClasses) {
+  const std::vector<Tensor> numbers{full({5, 4}, 1.0), full({5, 2}, 1.0)};
+  const std::vector<Tensor> labels{numbers[0], cast(full({5}, 1.0), DType::I32)};
+  const Classification classification(std::make_unique<TwoOfThree>());
+  const Regression regression(std::make_unique<TwoOfThree>());
+  const auto compiled = [&](Tensor x, Tensor y) { return classification.loss({x, y}); };
+  expect_code("a loss", "E0215", [&] { read(classification.loss(labels)); });
+  expect_code("an evaluation", "E0215", [&] { classification.evaluate(labels); });
+  expect_code("a regression", "E0215", [&] { read(regression.loss(numbers)); });
+  expect_code("compiled", "E0215", [&] { compile(compiled)(labels[0], labels[1]); });
 }
 
 }  // namespace

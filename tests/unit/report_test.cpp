@@ -56,7 +56,7 @@ TEST(Curves, RatesAreThoseOfAllTokensTogether) {
     const json curves = curves_of(text, {}, most);
     const std::size_t count = curves["step"].size();
     for (std::size_t i = count / 4; i < count * 3 / 4; ++i)
-      EXPECT_NEAR(curves["tokens_per_s_smoothed"][i].get<double>(), 11.1, 0.3) << i;
+      EXPECT_NEAR(curves["rate_smoothed"][i].get<double>(), 11.1, 0.3) << i;
   }
 }
 

@@ -14,8 +14,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kColumns[] = {"step",       "loss",         "lr",    "grad_norm",
-                                    "loss_scale", "tokens_per_s", "time_s"};
+constexpr const char* kColumns[] = {"step",       "loss", "lr",    "grad_norm",
+                                    "loss_scale", "rate", "time_s"};
 constexpr std::size_t kStep = 0, kLoss = 1, kLossScale = 4, kRate = 5, kTime = 6;
 // A group stands in its middle: were it drawn at its end, it would lag behind what is not grouped.
 constexpr bool kAveraged[] = {true, true, true, true, false, true, false};
@@ -35,6 +35,14 @@ json rounded(double x) {
   // Seven digits are more than a screen shows, and a third of the bytes.
   const double scale = std::pow(10.0, 6 - std::floor(std::log10(std::abs(x))));
   return std::isfinite(scale) && scale > 0 ? std::round(x * scale) / scale : x;
+}
+
+// "tokens_per_s", or of another task "examples_per_s".
+double rate_in(const json& line) {
+  constexpr std::string_view kMark = "_per_s";
+  for (const auto& [key, value] : line.items())
+    if (key.ends_with(kMark)) return number(line, key.c_str());
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 // Of rates the harmonic one: steps have as many tokens each, a fast one does not outweigh the rest.
@@ -140,7 +148,8 @@ Metrics read(std::string_view text) {
           {rounded(number(line, "step")), rounded(number(line, "val_loss")), measures_in(line)});
       continue;
     }
-    for (std::size_t c = 0; c < kCount; ++c) m.columns[c].push_back(number(line, kColumns[c]));
+    for (std::size_t c = 0; c < kCount; ++c)
+      m.columns[c].push_back(c == kRate ? rate_in(line) : number(line, kColumns[c]));
     const auto skipped = line.find("skipped");
     if (skipped != line.end() && skipped->is_boolean() && skipped->get<bool>()) {
       const auto culprit = line.find("culprit");

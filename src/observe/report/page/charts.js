@@ -66,7 +66,10 @@
         (unknown.length > 4 ? ` and ${unknown.length - 4} more` : "") : "");
     const validation = line("validation", evaluations, "second",
                             { pointRadius: 3.5, borderWidth: 1.6, order: 0, clip: 8 });
+    const ofMeans = curves.evaluations.map(([x, , m]) => ({ x, y: finite(m.average_loss) ? m.average_loss : null }));
+    const average = line("validation, mean weights", ofMeans, "third", { pointRadius: 3, order: 0, clip: 8 });
     return ["loss", [
+      ...(ofMeans.some((e) => finite(e.y)) ? [average] : []),
       ...(evaluations.some((e) => finite(e.y)) ? [validation] : []),
       line("training, smoothed", xy(curves.loss_smoothed), "accent",
            { order: 1, borderWidth: 2.2, spanGaps: true }),
@@ -75,12 +78,30 @@
                { ...stepTooltip, mode: "nearest", axis: "x" }, true)];
   }
 
+  // What the validation measures besides its loss, unless that follows from the loss: accuracy.
+  function measureChart() {
+    const name = curves.evaluations.flatMap(([, , measures]) => Object.keys(measures))
+      .find((key) => !kFollowsFromLoss.includes(key));
+    byId("measure-figure").hidden = !name;
+    if (!name) return null;
+    const isShare = name === "accuracy";
+    const values = curves.evaluations.map(([x, , m]) => ({ x, y: finite(m[name]) ? m[name] : null }));
+    const best = values.filter((p) => finite(p.y)).sort((a, b) => b.y - a.y)[0];
+    byId("measure-name").textContent = name;
+    byId("measure-note").textContent =
+      isShare && best ? `best at step ${whole(best.x)}: ${percent(best.y)}` : "";
+    return ["measure", [line(name, values, "second", { pointRadius: 3.5, clip: 8 })],
+      options(axes({ title: isShare ? "share of examples" : name,
+                     ...(isShare ? { min: 0, suggestedMax: 1, ticks: { callback: percent } } : {}) }, steps()),
+              { ...stepTooltip, mode: "nearest", axis: "x" })];
+  }
+
   const lrChart = () => ["lr", [line("learning rate", xy(curves.lr), "accent", { borderWidth: 2 })],
     options(axes({ title: "learning rate", min: 0 }, steps()), stepTooltip)];
 
   const throughputChart = () => ["throughput", [
-    line("smoothed", xy(curves.tokens_per_s_smoothed), "third", { borderWidth: 2.2, order: 0 }),
-    line(`${run.unit || "tokens"}/s`, xy(curves.tokens_per_s), "line", { order: 1, borderWidth: 1 }),
+    line("smoothed", xy(curves.rate_smoothed), "third", { borderWidth: 2.2, order: 0 }),
+    line(`${run.unit || "tokens"}/s`, xy(curves.rate), "line", { order: 1, borderWidth: 1 }),
   ], options(axes({ title: `${run.unit || "tokens"} per second`, min: 0 }, steps()), stepTooltip)];
 
   function normChart() {
@@ -206,7 +227,7 @@
 
   const drawn = new Map();
   function draw() {
-    for (const make of [lossChart, lrChart, throughputChart, normChart, scaleChart, memoryChart]) {
+    for (const make of [lossChart, measureChart, lrChart, throughputChart, normChart, scaleChart, memoryChart]) {
       const chart = make();
       if (!chart) continue;
       const [id, datasets, chartOptions] = chart;

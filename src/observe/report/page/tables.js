@@ -74,11 +74,16 @@ function tile(label, value, more, bad) {
   byId("tiles").append(t);
 }
 
-// What an evaluation measured besides the loss.
+const percent = (share) => `${digits(100 * share, 2)} %`;
+
+// What an evaluation measured besides the loss, and what of that the loss says as well.
+const kFollowsFromLoss = ["perplexity", "bits_per_byte", "rmse", "average_loss", "average_rmse"];
 const kMeasures = {
   perplexity: (x) => `perplexity ${Number(x.toPrecision(4))}`,
   bits_per_byte: (x) => `${digits(x, 3)} bits per byte`,
-  accuracy: (x) => `accuracy ${(100 * x).toFixed(2)} %`,
+  accuracy: (x) => `accuracy ${percent(x)}`,
+  average_loss: (x) => `${digits(x, 4)} of the mean weights`,
+  average_accuracy: (x) => `accuracy ${percent(x)} of the mean weights`,
 };
 const measureText = (name, x) => !finite(x) ? "" :
   kMeasures[name] ? kMeasures[name](x) : `${name} ${digits(x, 4)}`;
@@ -105,6 +110,7 @@ function tiles() {
   const steps = result.steps ?? curves.last.step ?? 0;
   const planned = run.recipe.train && run.recipe.train.steps;
   const skipped = result.skipped ?? curves.skipped;
+  const unit = run.unit || "tokens";
   tile("Steps", planned && planned !== steps ? [whole(steps), `of ${whole(planned)}`] : whole(steps),
        skipped ? `${whole(skipped)} skipped: gradients not finite` : "none skipped");
   const loss = result.last_loss !== undefined ? result.last_loss : curves.last.loss;
@@ -112,8 +118,7 @@ function tiles() {
   tile("Training loss", finite(loss) ? digits(loss, 4) : curves.steps ? "not finite" : "–",
        finite(first) ? `of the last step; from ${digits(first, 4)}` : "", curves.steps > 0 && !finite(loss));
   validationTile();
-  const rate = result.tokens_per_s || median(curves.tokens_per_s);
-  const unit = run.unit || "tokens";
+  const rate = result[`${unit}_per_s`] || median(curves.rate);
   tile(`${unit[0].toUpperCase()}${unit.slice(1)} per second`, finite(rate) ? count(Math.round(rate)) : "–",
        result.median_step_s ? `${duration(result.median_step_s)} a step` : "");
   const time = curves.last.time_s;
@@ -274,11 +279,12 @@ function flat(object, prefix) {
 }
 
 function recipe() {
-  const origin = run.origin || {};
+  const origin = run.origin || {}, unused = new Set(run.unused || []);
   for (const section of ["model", "data", "precision", "optimizer", "schedule", "train"]) {
     if (!run.recipe[section]) continue;
     const body = element("tbody");
     for (const [key, value] of flat(run.recipe[section], "")) {
+      if (unused.has(`${section}.${key}`)) continue;
       const from = origin[`${section}.${key}`] || (section === "precision" && origin.precision) || "";
       const tr = row(key, element("code", "", valueText(value)), from.split("/").pop() || "default");
       tr.lastChild.title = from;
