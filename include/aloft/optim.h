@@ -1,8 +1,9 @@
-// Optimizers and what belongs to a step: precision, loss scale, schedule.
+// Optimizers and what belongs to a step: precision, loss scale, schedule, means of weights.
 #pragma once
 
 #include "aloft/catalogs/optim.h"
 #include "frontend/amp.h"
+#include "frontend/averaged_weights.h"
 #include "frontend/loops.h"
 #include "frontend/optimizer.h"
 #include "precision/recipe.h"

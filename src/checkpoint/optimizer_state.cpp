@@ -67,7 +67,7 @@ void check_micro_batches(const Path& checkpoint, const TensorView& sums, const O
                                  saved, now.accumulation()));
 }
 
-bool has_moments(const Optimizer& optimizer) { return !optimizer.spec().rule.states().empty(); }
+bool has_moments(const Optimizer& optimizer) { return !optimizer.kept().empty(); }
 
 // Of a rule that keeps no moments nothing else in the state tells which parameters it trains.
 Metadata said_beside_state(const Optimizer& optimizer) {

@@ -11,10 +11,9 @@ namespace {
 using nlohmann::json;
 
 // What an update reads and writes of parameters once; one beside a whole master is only written.
-double bytes_of_update(const CallSpec& call, const optim::OptimizerKind& kind) {
-  const UpdateLayout layout =
-      update_layout(update_attrs(call.attrs), static_cast<int>(kind.formula.states.size()),
-                    kind.formula.sums > 0);
+double bytes_of_update(const CallSpec& call, const optim::FormulaRecord& formula) {
+  const UpdateLayout layout = update_layout(
+      update_attrs(call.attrs), static_cast<int>(formula.states.size()), formula.sums > 0);
   const int first = layout.master == StateFormat::F32 ? layout.gradient(0) : layout.parameter(0);
   double bytes = 0;
   for (int i = first; i < layout.sums(); ++i)
@@ -30,8 +29,8 @@ double unavoidable_update_bytes(const Plan& plan) {
   for (const Program& program : plan.programs) {
     double bytes = 0;
     for (const Instruction& ins : program.instructions)
-      if (const optim::OptimizerKind* kind = kind_of_update(ins.call.op))
-        bytes += bytes_of_update(ins.call, *kind);
+      if (const optim::FormulaRecord* formula = formula_of_update(ins.call.op))
+        bytes += bytes_of_update(ins.call, *formula);
     most = std::max(most, bytes);
   }
   return most;

@@ -153,7 +153,7 @@ ExitCode generate(const Options& o) {
   say_unused(o);
   const int threads = static_cast<int>(o.threads.value_or(0));
   if (threads > 0) host_threads().set_count(threads);
-  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint);
+  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average);
   if (!saved.tokenizer)
     throw UserError("E0718", "there is no tokenizer beside the model")
         .at(o.model.path)

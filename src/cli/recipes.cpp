@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "models/family.h"
+#include "models/setting_json.h"
 #include "recipe/recipe_fields.h"
 
 namespace aloft::cli {
@@ -151,6 +152,29 @@ json keys() {
   return out;
 }
 
+// Every kind of optimizer as its record says it.
+json optimizers() {
+  json out = json::array();
+  for (const optim::OptimizerKind& kind : optim::optimizer_kinds()) {
+    json one = {{"name", kind.name}, {"meaning", kind.meaning}, {"lr", kind.usual_lr}};
+    one["keys"] = json::array();
+    for (const optim::OptimizerSetting& s : kind.settings)
+      one["keys"].push_back(
+          {{"key", s.key}, {"default", models::json_of(s.fallback)}, {"doc", s.meaning}});
+    if (!kind.usual_rest.empty())
+      one["keys"].push_back({{"key", "rest"},
+                             {"default", kind.usual_rest},
+                             {"doc", "name patterns of matrices that are taken for none"}});
+    for (const optim::FormulaRecord& f : kind.formulas)
+      one["formulas"].push_back({{"name", f.name},
+                                 {"states", f.states},
+                                 {"text", f.text},
+                                 {"is_of_tensors", f.is_of_tensors}});
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
   if (is_named && !is_folder(folder))
     throw UserError("E0721", "there is no such folder of recipes")
@@ -163,7 +187,8 @@ ExitCode recipes(const std::string& folder, bool is_named, bool as_json) {
   if (as_json) {
     json list = json::array();
     for (const auto& [path, text] : found) list.push_back({{"path", path}, {"summary", text}});
-    print_result("{}\n", json_text({{"recipes", list}, {"keys", all}}, 2));
+    print_result("{}\n",
+                 json_text({{"recipes", list}, {"keys", all}, {"optimizers", optimizers()}}, 2));
     return ExitCode::Ok;
   }
   std::vector<std::vector<std::string>> rows{{"recipe", "what"}};
@@ -202,7 +227,7 @@ Action recipes_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   const CLI::Option* folder =
       app.add_option("folder", o->folder, "where to look for recipes")->capture_default_str();
-  add_json(app, o->json, "an object: recipes, and every key with default and meaning");
+  add_json(app, o->json, "recipes, every key with its meaning, optimizers");
   return [o, folder] { return recipes(o->folder, folder->count() > 0, o->json); };
 }
 

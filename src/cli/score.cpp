@@ -200,7 +200,7 @@ void write_answer(const Path& path, const Question& q, Answer& a, const SavedMod
 
 ExitCode score(const Options& o) {
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
-  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint);
+  SavedModel saved = open_saved_model(o.model.path, o.model.checkpoint, o.model.average);
   const Question q = read_question(o.tokens, *saved.model);
   amp::prepare(*saved.model, precision_of(o.precision));
   Scorer scorer(*saved.model, o.grads);

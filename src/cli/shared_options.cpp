@@ -42,6 +42,8 @@ void add_saved_model(CLI::App& app, SavedModelWords& words) {
       ->required();
   app.add_option("--checkpoint", words.checkpoint,
                  "of a run: newest, best (in validation) or a step (default: newest)");
+  app.add_flag("--average", words.average,
+               "of a run with optimizer.average: the means of its weights");
 }
 
 void add_precision(CLI::App& app, std::string& precision) {

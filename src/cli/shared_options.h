@@ -25,9 +25,10 @@ void add_set(CLI::App& app, RecipeWords& words);
 // --set, read: UserError E0713.
 std::vector<Override> overrides_of(const RecipeWords& words);
 
-// MODEL and --checkpoint: a model that was saved.
+// MODEL, --checkpoint and --average: a model that was saved.
 struct SavedModelWords {
   std::string path, checkpoint;
+  bool average = false;
 };
 void add_saved_model(CLI::App& app, SavedModelWords& words);
 

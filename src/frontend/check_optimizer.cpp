@@ -64,13 +64,16 @@ std::string read_numbers(const scalar::ScalerRule& r) {
 void check_numbers(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
   Numbers numbers;
   numbers.check({"lr", spec.lr});
-  for (const optim::RuleNumber& n : spec.rule.kind->numbers(spec.rule.options)) numbers.check(n);
+  for (const optim::RuleNumber& n : spec.rule.formula->numbers(spec.rule.options)) numbers.check(n);
   numbers.check({"weight_decay", spec.weight_decay});
   numbers.check({"clip_norm", spec.clip_norm});
+  numbers.check({"clip_adaptive", spec.clip_adaptive});
+  numbers.check({"clip_value", spec.clip_value});
+  numbers.check({"average.decay", spec.average.decay, optim::RuleNumber::Range::BelowOne});
   for (const ParameterGroup& group : spec.groups) {
     const std::string where = " in the group of " + in_quotes(join(group.parameters, ", "));
-    if (group.lr) numbers.check({"lr", *group.lr}, where);
-    if (group.weight_decay) numbers.check({"weight_decay", *group.weight_decay}, where);
+    for (const GroupNumber& n : kGroupNumbers)
+      if (const auto& value = group.*n.member) numbers.check({n.name, *value}, where);
   }
   const scalar::ScheduleRule& s = spec.schedule;
   if (const std::string_view problem = problem_of(s); !problem.empty())
@@ -115,6 +118,12 @@ void need_something_left(const std::vector<ParameterGroup>& groups,
   }
 }
 
+bool is_usual_rest(const std::string& pattern) {
+  return std::ranges::any_of(optim::optimizer_kinds(), [&](const optim::OptimizerKind& kind) {
+    return std::ranges::find(kind.usual_rest, pattern) != kind.usual_rest.end();
+  });
+}
+
 void check_patterns(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters) {
   std::vector<std::string> names;
   names.reserve(parameters.size());
@@ -131,6 +140,11 @@ void check_patterns(const OptimizerSpec& spec, const std::vector<VariablePtr>& p
   for (const std::string& pattern : spec.decay.without)
     if (std::find(usual.begin(), usual.end(), pattern) == usual.end())
       need_match("a pattern of what does not decay matches no parameter", pattern, names);
+  // As above: the usual ones hold for models that have none of these.
+  for (const std::string& pattern : spec.rest)
+    if (!is_usual_rest(pattern))
+      need_match("a pattern of matrices that are taken for none matches no parameter", pattern,
+                 names);
 }
 
 // Both would have to know all gradients before the first parameter changes.
@@ -138,6 +152,10 @@ void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
   if (spec.update == UpdateTime::Late) return;
   std::string seen;
   if (spec.clip_norm > 0) seen = "clip_norm = " + shortest(spec.clip_norm);
+  for (const ParameterGroup& group : spec.groups)
+    if (group.clip_norm.value_or(0) > 0)
+      seen += (seen.empty() ? "" : ", ") + std::string("a group's clip_norm = ") +
+              shortest(*group.clip_norm);
   if (scaler.kind != scalar::ScalerKind::None)
     seen += (seen.empty() ? "" : ", ") + std::string("a loss scale that is ") +
             std::string(scalar::name_of(scaler.kind));
@@ -154,6 +172,11 @@ void check_formats(const OptimizerSpec& spec) {
     throw UserError("E0815", "a master cannot be kept in bf16: it is there for what bf16 drops")
         .saw("master = StateFormat::BF16")
         .need("StateFormat::F32, or Split");
+  if (spec.rule.formula->is_of_tensors && spec.master == StateFormat::Split)
+    throw UserError("E0815", "a master that is split is updated by formulas of elements alone")
+        .saw("master = StateFormat::Split, and " + std::string(spec.rule.name()) +
+             ", a formula of tensors")
+        .need("master = StateFormat::F32");
   if (spec.states == StateFormat::Split)
     throw UserError("E0815", "the states of an optimizer cannot be split")
         .saw("states = StateFormat::Split")

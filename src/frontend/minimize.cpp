@@ -11,15 +11,21 @@
 #include "frontend/host_count.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
+#include "ops/average_weight.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/grad_stats.h"
 #include "ops/identity.h"
 #include "ops/learning_rate.h"
+#include "ops/lerp.h"
 #include "ops/op.h"
+#include "ops/reduce.h"
+#include "ops/reshape.h"
 #include "ops/scaler_update.h"
+#include "ops/slice.h"
 #include "ops/step_tensors.h"
+#include "ops/unary.h"
 #include "ops/update.h"
 
 namespace aloft {
@@ -104,6 +110,27 @@ std::optional<StateFormat> master_format(const Optimizer& opt, std::size_t i) {
   return master->layout == Layout::SplitRests ? StateFormat::Split : StateFormat::F32;
 }
 
+// A number of the group, or where it has none the optimizer's.
+double number_of(std::optional<double> ParameterGroup::*member, double usual,
+                 const ParameterGroup* group) {
+  return group ? (group->*member).value_or(usual) : usual;
+}
+
+// The gradient with each row's norm, of the unscaled one, at most so large a share of the row of
+// weights (Brock et al. 2021, equation 3, with their least norm of weights); a vector is a row.
+Tensor clipped_by_rows(const Tensor& gradient, const Tensor& parameter, const GradStats& stats,
+                       double share) {
+  constexpr double kLeastWeights = 1e-3, kEpsilon = 1e-6;
+  const Tensor g = cast(gradient, DType::F32), p = cast(parameter, DType::F32);
+  Ints axes;
+  for (int axis = g.rank() < 2 ? 0 : 1; axis < g.rank(); ++axis) axes.push_back(axis);
+  const auto norms = [&](const Tensor& x) {
+    return axes.empty() ? abs(x) : sqrt(sum(x * x, axes, true));
+  };
+  const Tensor most = maximum(norms(p), kLeastWeights) * share;
+  return g * minimum(most / (norms(g) * abs(stats.multiplier) + kEpsilon), 1.0);
+}
+
 // One update op for the parameters `members`, all of one group (null: of none), all with masters of
 // one form or all without, all of which have had `applied` updates.
 void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tensor>& gradients,
@@ -112,9 +139,15 @@ void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tenso
   if (members.empty()) return;
   Emitter& e = current_emitter();
   const double weight_decay =
-      group ? group->weight_decay.value_or(opt.spec().weight_decay) : opt.spec().weight_decay;
+      number_of(&ParameterGroup::weight_decay, opt.spec().weight_decay, group);
   const UpdateRule& rule = opt.spec().rule;
-  UpdateForm form{master_format(opt, members[0]), opt.spec().states, {}, weight_decay};
+  UpdateForm form{master_format(opt, members[0]),
+                  opt.spec().states,
+                  {},
+                  weight_decay,
+                  number_of(&ParameterGroup::clip_value, opt.spec().clip_value, group)};
+  const double adaptive =
+      number_of(&ParameterGroup::clip_adaptive, opt.spec().clip_adaptive, group);
   const bool has_master = form.master.has_value();
   const std::size_t states = rule.states().size();
   const auto update = [&] {  // the old values are let go of before the new ones are declared
@@ -122,10 +155,13 @@ void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tenso
     o.states.resize(states);
     for (const std::size_t i : members) {
       o.parameters.push_back(e.state(opt.parameters()[i]));
-      o.gradients.push_back(gradients[i]);
+      o.gradients.push_back(
+          adaptive > 0 ? clipped_by_rows(gradients[i], o.parameters.back(), stats, adaptive)
+                       : gradients[i]);
       if (has_master) o.masters.push_back(e.state(opt.master(i)));
       for (std::size_t k = 0; k < states; ++k) o.states[k].push_back(e.state(opt.moment(k, i)));
       form.decay.push_back(opt.decays(i));
+      form.rest.push_back(opt.is_rest(i));
     }
     return emit_update(rule, o, form);
   };
@@ -136,17 +172,38 @@ void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tenso
     if (has_master) e.update(opt.master(i), r.masters[m]);
     for (std::size_t k = 0; k < states; ++k) e.update(opt.moment(k, i), r.states[k][m]);
   }
+  if (!opt.spec().average) return;
+  const Tensor weight = average_weight(applied, stats.finite, opt.spec().average);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const VariablePtr average = opt.average(members[m]);
+    const bool is_whole = form.master == StateFormat::F32;
+    const Tensor before = e.state(average),
+                 now = is_whole ? r.masters[m] : cast(r.parameters[m], DType::F32);
+    e.update(average, lerp(before, now, weight));
+  }
 }
 
 // The learning rate of each group, by the optimizer's own schedule; null: of those without one.
 std::map<const ParameterGroup*, Tensor> learning_rates(const Tensor& applied,
-                                                       const OptimizerSpec& spec) {
+                                                       const Optimizer& opt) {
+  const OptimizerSpec& spec = opt.spec();
+  Tensor factor;
+  if (const VariablePtr plateau = opt.plateau())
+    factor = reshape(cast(slice(current_emitter().state(plateau), 0, 0, 1), DType::F32), Shape{});
+  const auto rate = [&](double base) {
+    const Tensor lr = learning_rate(applied, base, spec.schedule);
+    return factor.is_defined() ? lr * factor : lr;
+  };
   std::map<const ParameterGroup*, Tensor> rates;
-  const Tensor lr = learning_rate(applied, spec.lr, spec.schedule);
+  const Tensor lr = rate(spec.lr);
   rates[nullptr] = lr;
-  for (const ParameterGroup& group : spec.groups)
-    rates[&group] = group.lr ? learning_rate(applied, *group.lr, spec.schedule) : lr;
+  for (const ParameterGroup& group : spec.groups) rates[&group] = group.lr ? rate(*group.lr) : lr;
   return rates;
+}
+
+// Gradients are multiplied as they are read, by what unscales and clips them.
+void uphill_where_asked(GradStats& stats, const Optimizer& opt) {
+  if (opt.spec().maximize) stats.multiplier = neg(stats.multiplier);
 }
 
 // All statistics first, then the parameters of each group: those that are their own and those with
@@ -157,6 +214,19 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < gradients.size(); ++i) all.push_back(gradients[parameter_of(i, opt)]);
   GradStats stats = grad_stats(divisor, all, opt.spec().clip_norm, sought);
+  uphill_where_asked(stats, opt);
+  // Of a group with a limit of its own the norm is its own; whether the step applies is
+  // everybody's.
+  const auto of = [&](const ParameterGroup* group) {
+    GradStats own = stats;
+    std::vector<Tensor> members;
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      if (opt.group(i) == group) members.push_back(gradients[i]);
+    if (!group || !group->clip_norm || members.empty()) return own;
+    own.multiplier = grad_stats(divisor, members, *group->clip_norm).multiplier;
+    if (opt.spec().maximize) own.multiplier = neg(own.multiplier);
+    return own;
+  };
   std::vector<const ParameterGroup*> groups = {nullptr};
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
   for (const ParameterGroup* group : groups)
@@ -168,7 +238,7 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
           if (opt.group(i) == group && master_format(opt, i) == format &&
               opt.applied_to(i) == count)
             members.push_back(i);
-        apply_rule(members, gradients, stats, rates.at(group), updates, opt, group);
+        apply_rule(members, gradients, of(group), rates.at(group), updates, opt, group);
       }
   count_update(counts, stats.finite);
   return stats;
@@ -184,7 +254,8 @@ GradStats update_early(const std::vector<Tensor>& gradients, const Tensor& divis
   for (std::size_t k = 0; k < gradients.size(); ++k) {
     const std::size_t i = parameter_of(k, opt);
     squares.push_back(grad_squares({&gradients[i], 1}));
-    const GradStats own = grad_verdict(divisor, {&squares.back(), 1});
+    GradStats own = grad_verdict(divisor, {&squares.back(), 1});
+    uphill_where_asked(own, opt);
     const auto updates = std::find_if(counts.begin(), counts.end(),
                                       [&](const auto& c) { return c.first == opt.applied_to(i); });
     apply_rule({i}, gradients, own, rates.at(opt.group(i)), updates->second, opt, opt.group(i));
@@ -240,7 +311,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
     gradients = add_accumulated(gradients, opt);
     divisor = scale * static_cast<double>(opt.accumulation());
   }
-  const auto rates = learning_rates(applied, opt.spec());
+  const auto rates = learning_rates(applied, opt);
   const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
   const GradStats stats = update(gradients, divisor, counts_of(opt, applied), sought, opt, rates);
   empty_accumulators(whole);

@@ -1,6 +1,7 @@
 #include "frontend/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -11,6 +12,8 @@
 #include "frontend/host_count.h"
 #include "frontend/module.h"
 #include "frontend/premises.h"
+#include "optim/kind.h"
+#include "scalar/plateau.h"
 
 namespace aloft {
 namespace {
@@ -54,7 +57,7 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   content_->spec = std::move(spec);
   content_->scaler = scaler;
   content_->given = parameters;
-  content_->moments.resize(this->spec().rule.states().size());
+  content_->moments.resize(kept().size());
   for (const VariablePtr& p : parameters)
     if (p->requires_grad) take(content_->parameters.size(), p);
   applied = new_variable(kApplied, DType::I64, {}, StateClass::Control);
@@ -62,6 +65,13 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);
   overflow_run = new_variable("scaler.overflow_run", DType::I32, {}, StateClass::Control);
   skipped = new_variable("scaler.skipped", DType::I64, {}, StateClass::Control);
+  if (this->spec().schedule.kind == scalar::ScheduleKind::Plateau) {
+    content_->plateau = new_variable("optim.plateau", DType::F64, {4}, StateClass::Control);
+    if (const auto& buffer = content_->plateau->buffer) {
+      const auto numbers = scalar::PlateauState().numbers();
+      buffer->write_from(std::as_bytes(std::span(numbers)));
+    }
+  }
   const scalar::ScalerState start = scalar::initial_state(scaler);
   if (scale->buffer) scale->buffer->write_one(start.scale);
 }
@@ -71,10 +81,17 @@ void Optimizer::take(std::size_t at, const VariablePtr& p) {
   Content& c = *content_;
   const auto i = static_cast<std::ptrdiff_t>(at);
   c.parameters.insert(c.parameters.begin() + i, p);
-  for (std::size_t k = 0; k < c.moments.size(); ++k)
-    c.moments[k].insert(c.moments[k].begin() + i,
-                        new_variable(moment_name(k, *p), type_of(spec().states), p->type.shape,
-                                     StateClass::Optimizer));
+  const bool is_rest = this->is_rest(at);
+  const std::size_t states = spec().rule.states().size();
+  for (std::size_t k = 0; k < c.moments.size(); ++k) {
+    const bool is_state = k < states;  // else it is the average
+    const Shape shape =
+        is_state ? spec().rule.formula->state_shape(k, p->type.shape, is_rest) : p->type.shape;
+    c.moments[k].insert(
+        c.moments[k].begin() + i,
+        new_variable(moment_name(k, *p), is_state ? type_of(spec().states) : DType::F32, shape,
+                     StateClass::Optimizer));
+  }
   c.counts.insert(c.counts.begin() + i, nullptr);
   c.sums.insert(c.sums.begin() + i, sums_micro_batches() ? new_sum(*p) : nullptr);
 }
@@ -94,6 +111,16 @@ const VariablePtr& Optimizer::master(std::size_t i) const {
 const VariablePtr& Optimizer::moment(std::size_t k, std::size_t i) const {
   const auto& own = content_->moments[checked("moment", k, content_->moments.size())];
   return own[checked("parameter", i, own.size())];
+}
+
+std::vector<std::string_view> Optimizer::kept() const {
+  std::vector<std::string_view> names = spec().rule.states();
+  if (spec().average) names.push_back("average");
+  return names;
+}
+
+VariablePtr Optimizer::average(std::size_t i) const {
+  return spec().average ? moment(content_->moments.size() - 1, i) : nullptr;
 }
 
 const VariablePtr& Optimizer::applied_to(std::size_t i) const {
@@ -192,7 +219,7 @@ std::string Optimizer::count_name(const Variable& parameter) {
 }
 
 std::string Optimizer::moment_name(std::size_t k, const Variable& parameter) const {
-  return "optim." + std::string(spec().rule.states()[k]) + "." + parameter.name.str();
+  return "optim." + std::string(kept()[k]) + "." + parameter.name.str();
 }
 
 Optimizer Optimizer::with(const std::vector<VariablePtr>& late) const {
@@ -240,8 +267,24 @@ std::vector<VariablePtr> Optimizer::state() const {
   if (const VariablePtr done = micro_batches()) all.push_back(done);
   for (const VariablePtr& own : c.counts)
     if (own && std::find(all.begin(), all.end(), own) == all.end()) all.push_back(own);
+  if (c.plateau) all.push_back(c.plateau);
   all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});
   return all;
+}
+
+void Optimizer::report_loss(double loss) {
+  const VariablePtr& kept = content_->plateau;
+  if (!kept)
+    throw UserError("E0831", "a loss is reported to an optimizer whose rate does not go by losses")
+        .saw("schedule " + std::string(name_of(spec().schedule.kind)))
+        .need("ScheduleKind::Plateau; in a recipe schedule.kind = \"plateau\"");
+  const scalar::ScheduleRule& s = spec().schedule;
+  const scalar::PlateauRule rule{s.gamma, s.patience, s.threshold, s.cooldown, s.min_factor};
+  std::array<double, 4> numbers;
+  std::ranges::copy(kept->buffer->read<double>(), numbers.begin());
+  numbers = next_plateau(scalar::PlateauState::of(numbers), rule, loss).numbers();
+  eager().let_go_of(*kept);
+  kept->buffer->write_from(std::as_bytes(std::span(numbers)));
 }
 
 const ParameterGroup* Optimizer::group(std::size_t i) const {
@@ -255,6 +298,11 @@ bool Optimizer::decays(std::size_t i) const {
   if (const ParameterGroup* own = group(i); own && own->weight_decay) return true;
   if (parameters()[i]->is_norm && !spec().decay.norms) return false;
   return !glob_match_any(spec().decay.without, parameters()[i]->name.str());
+}
+
+bool Optimizer::is_rest(std::size_t i) const {
+  const VariablePtr& p = parameters()[checked("parameter", i, parameters().size())];
+  return glob_match_any(spec().rest, p->name.str());
 }
 
 int Optimizer::accumulation() const {

@@ -45,8 +45,14 @@ class Optimizer {
   // The fp32 master of parameter i, or its remainders (u8) where the masters are split, or null.
   // UserError E0814, as in the calls below, where parameters() has no i.
   const VariablePtr& master(std::size_t i) const;
-  // moment(k, i): state k of parameter i, in the order of the rule's states().
+  // moment(k, i): state k of parameter i, in the order of kept().
   const VariablePtr& moment(std::size_t k, std::size_t i) const;
+  // Names of what is kept of each parameter: the rule's states(), and "average" where
+  // OptimizerSpec::average asks for one.
+  std::vector<std::string_view> kept() const;
+  // The mean of parameter i's values, f32 (frontend/averaged_weights.h uses them); null where none
+  // is kept.
+  VariablePtr average(std::size_t i) const;
   // This optimizer over the parameters that require a gradient now, for one step: those frozen
   // since are left out and keep their moments, those unfrozen since get moments, and a master from
   // their stored values where the precision has one. From then on they count their own updates.
@@ -77,6 +83,13 @@ class Optimizer {
   // set_accumulation() the sums and the number of micro-batches in them too.
   std::vector<VariablePtr> state() const;
 
+  // With ScheduleKind::Plateau: tells of a loss, such as that of a validation; where it has not
+  // fallen for long the rate of the next steps does. UserError E0831 with any other schedule.
+  void report_loss(double loss);
+  // f64[4]: what it knows of losses (scalar/plateau.h), the factor on the rate first; null with any
+  // other schedule.
+  VariablePtr plateau() const { return content_->plateau; }
+
   VariablePtr applied;  // i64[]: updates applied; skipped steps do not count
   // The loss scaler's: the scale f32[], and i32[], i32[], i64[], see ScalerState
   // (scalar/loss_scaler.h).
@@ -91,6 +104,8 @@ class Optimizer {
   const ParameterGroup* group(std::size_t i) const;
   // Whether the weight decay holds for parameter i.
   bool decays(std::size_t i) const;
+  // Whether parameter i is one that OptimizerSpec::rest names.
+  bool is_rest(std::size_t i) const;
 
   // Micro-batches whose gradients are summed before an update; the sums live in `accumulators`.
   // Calls of accumulate() and minimize() are counted, and refused with E0802 where it is not their
@@ -145,6 +160,7 @@ class Optimizer {
     // is set again.
     std::vector<VariablePtr> parameters, counts, sums;
     std::vector<std::vector<VariablePtr>> moments;
+    VariablePtr plateau;
     std::function<VariablePtr(const Variable&)> late_master;
     std::function<void(Variable&)> late_storage;
     std::shared_ptr<const Optimizer> trained;  // where something is frozen

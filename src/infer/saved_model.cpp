@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/optimizer_state.h"
 #include "files/safetensors.h"
 #include "models/model_json.h"
 #include "models/state_dict.h"
@@ -55,7 +56,37 @@ SavedModel make_model(const models::ModelSpec& spec) {
   return saved;
 }
 
-SavedModel open_checkpoint(const Path& checkpoint) {
+// Puts the means that a checkpoint has of its weights in their place. Before the first update there
+// are none, and the weights stay.
+void take_averages(const Path& checkpoint, nn::Module& model) {
+  const Safetensors state = Safetensors::open(checkpoint / "state.safetensors");
+  const auto number = [&](const std::string& name) -> std::optional<std::int64_t> {
+    const TensorView* t = state.find(name);
+    if (!t || t->type != TensorType{DType::I64, Shape{}}) return std::nullopt;
+    std::int64_t value = 0;
+    std::memcpy(&value, t->bytes.data(), sizeof value);
+    return value;
+  };
+  const std::int64_t applied = number("optim.applied").value_or(0);
+  bool has_some = false;
+  for (const VariablePtr& p : model.parameters()) {
+    const TensorView* mean = state.find("optim.average." + p->name.str());
+    if (!mean) continue;
+    has_some = true;
+    if (number(Optimizer::count_name(*p)).value_or(applied) == 0) continue;
+    if (mean->type != TensorType{DType::F32, p->type.shape})
+      broken_checkpoint(checkpoint, "'" + mean->name + "' is " + mean->type.str());
+    std::vector<float> values(static_cast<std::size_t>(p->type.shape.max_numel()));
+    models::read_floats(*mean, 0, values);
+    models::write_state(*p, 0, values);
+  }
+  if (!has_some)
+    throw UserError("E0830", "the checkpoint has no means of its weights")
+        .at(checkpoint.string())
+        .advice("leave --average out, or train with optimizer.average = \"ema\"");
+}
+
+SavedModel open_checkpoint(const Path& checkpoint, bool average) {
   const CheckpointMeta meta = check_checkpoint(checkpoint);
   log_info("reading {}{}", checkpoint.string(),
            meta.validation_loss
@@ -63,6 +94,7 @@ SavedModel open_checkpoint(const Path& checkpoint) {
                : "");
   SavedModel saved = make_model(models::model_of_json(meta.model));
   models::load_state(Safetensors::open(checkpoint / "model.safetensors"), *saved.model);
+  if (average) take_averages(checkpoint, *saved.model);
   const Path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
   if (path_exists(run / "tokenizer" / kTokenizerFile)) {
     saved.tokenizer = load_tokenizer(run / "tokenizer");
@@ -110,12 +142,12 @@ Path chosen_checkpoint(const Path& run, const std::string& which) {
 
 // A run that trains meanwhile prunes: where a checkpoint goes while it is looked for or read,
 // another is chosen.
-SavedModel open_run(const Path& run, const std::string& which) {
+SavedModel open_run(const Path& run, const std::string& which, bool average) {
   constexpr int kTries = 10;
   for (int left = kTries;; --left) {
     const std::vector<Path> there = list_folder(run / "checkpoints");
     try {
-      return open_checkpoint(chosen_checkpoint(run, which));
+      return open_checkpoint(chosen_checkpoint(run, which), average);
     } catch (const Error&) {
       if (left == 1 || list_folder(run / "checkpoints") == there) throw;
     }
@@ -125,7 +157,7 @@ SavedModel open_run(const Path& run, const std::string& which) {
 
 }  // namespace
 
-SavedModel open_saved_model(const Path& path, const std::string& which) {
+SavedModel open_saved_model(const Path& path, const std::string& which, bool average) {
   SavedModel saved;
   const bool is_run = path_exists(path / "run.json") && !path_exists(path / "manifest.json");
   if (!which.empty() && !is_run)
@@ -134,10 +166,14 @@ SavedModel open_saved_model(const Path& path, const std::string& which) {
         .saw(which)
         .need("a run directory");
   if (is_run) {
-    saved = open_run(path, which);
+    saved = open_run(path, which, average);
   } else if (path_exists(path / "manifest.json")) {
-    saved = open_checkpoint(path);
+    saved = open_checkpoint(path, average);
   } else if (models::is_huggingface_folder(path)) {
+    if (average)
+      throw UserError("E0830", "a folder of Hugging Face has no means of its weights")
+          .at(path.string())
+          .advice("leave --average out");
     saved = open_huggingface(path);
   } else {
     throw UserError("E0718", "this is no run, checkpoint or model folder")

@@ -20,10 +20,11 @@ struct SavedModel {
 };
 
 // Of a run directory, `which` says the checkpoint: "newest" (the newest healthy one; "" too),
-// "best" (the lowest validation loss), or a step's number. UserError E0718 where `path` is none of
-// these, or no language model, E0823 where the run has no such checkpoint or `path` is no run,
-// E0825 where its run.json is of another run; EnvironmentError E0401 where the weights do not fit;
-// DataError of checkpoint.h, run_directory.h and huggingface.h.
-SavedModel open_saved_model(const Path& path, const std::string& which = "");
+// "best" (the lowest validation loss), or a step's number. `average`: the means of its weights that
+// the run has kept (optimizer.average) in their place. UserError E0830 where there are none,
+// UserError E0718 where `path` is none of these, or no language model, E0823 where the run has no
+// such checkpoint or `path` is no run, E0825 where its run.json is of another run; EnvironmentError
+// E0401 where the weights do not fit; DataError of checkpoint.h, run_directory.h and huggingface.h.
+SavedModel open_saved_model(const Path& path, const std::string& which = "", bool average = false);
 
 }  // namespace aloft

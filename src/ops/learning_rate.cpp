@@ -25,6 +25,11 @@ void samples(Samples& s) {
   one({.kind = Step, .step_size = 7, .gamma = 0.5}, 15);
   one({.kind = OneCycle, .total = 100}, 50);
   one({.kind = Wsd, .warmup = 5, .total = 100, .decay = 20}, 91);
+  one({.kind = Polynomial, .total = 100, .min_factor = 0.25, .power = 2}, 91);
+  one({.kind = Exponential, .warmup = 5, .gamma = 0.875}, 15);
+  one({.kind = MultiStep, .gamma = 0.5, .milestones = {3, 7, 20}}, 7);
+  one({.kind = InverseSqrt, .warmup = 5}, 91);
+  one({.kind = CosineRestarts, .min_factor = 0.25, .cycle = 7, .growth = 2}, 30);
 }
 
 OpDef learning_rate_op() {
@@ -36,8 +41,7 @@ OpDef learning_rate_op() {
             c.need_count(1);
             need_scalar(c, 0, DType::I64);
             c.check(scalar::parse_schedule_kind(a.kind).has_value(),
-                    "unknown schedule '" + a.kind + "'",
-                    "constant, linear, cosine, step, one-cycle or wsd");
+                    "unknown schedule '" + a.kind + "'", scalar::schedule_kind_names());
             const std::string_view problem = scalar::problem_of(a.rule());
             c.check(problem.empty(), "the schedule cannot be followed", problem);
             c.out(DType::F32, {});

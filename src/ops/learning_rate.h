@@ -17,25 +17,34 @@ struct LearningRateAttrs {
   std::int64_t decay = 0;
   double div = 25.0;
   double final_div = 1e4;
+  double power = 1;
+  Ints milestones;
+  std::int64_t cycle = 0, growth = 1;
   static constexpr auto fields() {
     using A = LearningRateAttrs;
     return FieldList{field("lr", &A::lr, "base rate"),
-                     field("kind", &A::kind, "constant, linear, cosine, step, one-cycle or wsd"),
+                     field("kind", &A::kind, "the form: a name of scalar/schedule.h"),
                      field("warmup", &A::warmup, "updates of linear warm-up"),
                      field("total", &A::total, "updates of the whole run"),
                      field("min_factor", &A::min_factor, "smallest factor on the base rate"),
                      field("step_size", &A::step_size, "updates between drops (step)"),
-                     field("gamma", &A::gamma, "factor of a drop (step)"),
+                     field("gamma", &A::gamma, "factor of a drop (step, multi-step, exponential)"),
                      field("decay", &A::decay, "updates of the final decay (wsd)"),
                      field("div", &A::div, "peak over start (one-cycle)"),
-                     field("final_div", &A::final_div, "start over end (one-cycle)")};
+                     field("final_div", &A::final_div, "start over end (one-cycle)"),
+                     field("power", &A::power, "of what is left of the run (polynomial)"),
+                     field("milestones", &A::milestones, "updates before each drop (multi-step)"),
+                     field("cycle", &A::cycle, "updates of the first cycle (cosine-restarts)"),
+                     field("growth", &A::growth, "of cycles, one to the next (cosine-restarts)")};
   }
   static LearningRateAttrs of(double lr, const scalar::ScheduleRule& r) {
     return {lr,           std::string(scalar::name_of(r.kind)),
             r.warmup,     r.total,
             r.min_factor, r.step_size,
             r.gamma,      r.decay,
-            r.div,        r.final_div};
+            r.div,        r.final_div,
+            r.power,      r.milestones,
+            r.cycle,      r.growth};
   }
   scalar::ScheduleRule rule() const {
     const auto k = scalar::parse_schedule_kind(kind);
@@ -47,7 +56,11 @@ struct LearningRateAttrs {
             gamma,
             decay,
             div,
-            final_div};
+            final_div,
+            power,
+            milestones,
+            cycle,
+            growth};
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/op.h"
+#include "ops/tensor_update.h"
 #include "ops/update_layout.h"
 #include "scalar/split_float.h"
 #include "types/tolerance.h"
@@ -13,7 +14,7 @@ namespace {
 
 using optim::BoundFormula;
 using optim::ElementValues;
-using optim::OptimizerKind;
+using optim::FormulaRecord;
 using optim::StepNumbers;
 
 void need_scalar(Infer& c, int i, DType dtype, const char* what) {
@@ -38,8 +39,8 @@ void need_split_master(Infer& c, const UpdateLayout& l, int i) {
   c.check(m == need, "split master " + which + " is " + m.str(), need.str());
 }
 
-void need_numbers(const OptimizerKind& kind, const Attrs& attrs, Infer& c) {
-  for (const optim::RuleNumber& n : kind.numbers(attrs)) {
+void need_numbers(const FormulaRecord& formula, const Attrs& attrs, Infer& c) {
+  for (const optim::RuleNumber& n : formula.numbers(attrs)) {
     const bool in_range =
         n.range == optim::RuleNumber::Range::Finite ||
         (n.value >= 0 && (n.range != optim::RuleNumber::Range::BelowOne || n.value < 1));
@@ -48,7 +49,7 @@ void need_numbers(const OptimizerKind& kind, const Attrs& attrs, Infer& c) {
   }
 }
 
-// What both ops of a kind need; `has_sums`: of the operand behind the others.
+// What both ops of a formula need; `has_sums`: of the operand behind the others.
 void infer_operands(const UpdateLayout& l, const Ints& decay, Infer& c) {
   c.check(l.count >= 0, "the formats are not those of an update",
           "count, master (\"\", \"f32\" or \"split\") and states (\"f32\" or \"bf16\")");
@@ -96,14 +97,14 @@ void put_master(double value, HostArray& p, HostArray& rests, std::int64_t j) {
   if (s.below) rests[2 * p.numel() + j / 8] += 1 << (j % 8);
 }
 
-// The call in double: one op of a kind, its attributes read once.
+// The call in double: one op of a formula, its attributes read once.
 class Evaluation {
  public:
-  Evaluation(const OptimizerKind& kind, const Attrs& attrs, bool has_sums, EvalCall& call)
+  Evaluation(const FormulaRecord& formula, const Attrs& attrs, bool has_sums, EvalCall& call)
       : c_(call),
         attrs_(update_attrs(attrs)),
-        layout_(update_layout(attrs_, static_cast<int>(kind.formula.states.size()), has_sums)),
-        formula_(kind.formula.bind(attrs)),
+        layout_(update_layout(attrs_, static_cast<int>(formula.states.size()), has_sums)),
+        formula_(formula.bind(attrs)),
         numbers_(formula_->numbers({call.in[UpdateLayout::kLr][0],
                                     static_cast<std::int64_t>(call.in[UpdateLayout::kApplied][0]),
                                     attrs_.weight_decay})),
@@ -116,7 +117,7 @@ class Evaluation {
         std::vector<double> own;
         for (int k = 0; k < sums; ++k)
           own.push_back(c_.in[layout_.sums()][std::int64_t{i} * sums + k]);
-        tensor = formula_->tensor_numbers(own);
+        tensor = formula_->tensor_numbers(own, numbers_, decays(i));
       }
       update_tensor(i, tensor);
     }
@@ -141,6 +142,8 @@ class Evaluation {
               : layout_.has_master() ? double(c_.in[layout_.master_of(i)][j])
                                      : double(p[j]);
     e.gradient = g[j] * c_.in[UpdateLayout::kMultiplier][0];
+    if (attrs_.clip_value > 0)
+      e.gradient = std::clamp<double>(e.gradient, -attrs_.clip_value, attrs_.clip_value);
     for (int w = 0; w < layout_.states; ++w) e.state[w] = c_.in[layout_.state(w, i)][j];
     return e;
   }
@@ -170,7 +173,7 @@ class Evaluation {
 
 // Operands of a sample call: small tensors of odd sizes, parameters and gradients of the given
 // types.
-std::vector<SampleInput> sample_inputs(const OptimizerKind& kind, const UpdateLayout& l,
+std::vector<SampleInput> sample_inputs(const FormulaRecord& formula, const UpdateLayout& l,
                                        DType parameter, DType gradient, bool finite,
                                        std::int64_t applied) {
   const auto scalar = [](DType dtype, double value) {
@@ -192,10 +195,10 @@ std::vector<SampleInput> sample_inputs(const OptimizerKind& kind, const UpdateLa
           {{scalar::rest_bytes(shape(i).max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
   else if (l.has_master())
     add(DType::F32, false);
-  for (const std::string_view state : kind.formula.states)
-    add(l.state_type(), std::ranges::count(kind.formula.not_negative, state) > 0);
+  for (const std::string_view state : formula.states)
+    add(l.state_type(), std::ranges::count(formula.not_negative, state) > 0);
   if (l.has_sums)
-    in.push_back({{l.count, kind.formula.sums}, Fill::Uniform, 0, 50, 1, DType::F64, true});
+    in.push_back({{l.count, formula.sums}, Fill::Uniform, 0, 50, 1, DType::F64, true});
   return in;
 }
 
@@ -205,12 +208,13 @@ struct SampleCase {
   DType parameter = DType::F32, gradient = DType::F32;
   bool finite = true;
   std::int64_t applied = 3;
+  double clip_value = 0;
 };
 
 // Every option of the formula on plain fp32, and every way to keep parameters and states. Samples
 // of split masters skip the step: what is drawn for the remainders are no remainders of anything
 // (tests/ops/split_update_test.cpp has some).
-void add_samples(const OptimizerKind& kind, bool is_sums, Samples& s) {
+void add_samples(const FormulaRecord& formula, bool is_sums, Samples& s) {
   using enum DType;
   const std::vector<SampleCase> forms = {{.applied = 0},
                                          {.weight_decay = 0.125},
@@ -224,53 +228,55 @@ void add_samples(const OptimizerKind& kind, bool is_sums, Samples& s) {
                                          {"split", "f32", 0, BF16, BF16, false},
                                          {"", "bf16", 0.125, F32, F32},
                                          {"split", "bf16", 0, BF16, BF16, false},
-                                         {.finite = false, .applied = 0}};
+                                         {.finite = false, .applied = 0},
+                                         {.gradient = BF16, .clip_value = 0.125}};
   const auto add = [&](const Attrs& options, const SampleCase& form) {
-    const UpdateAttrs own{5, form.master, form.states, {1, 0, 1, 1, 0}, form.weight_decay};
+    const UpdateAttrs own{
+        5, form.master, form.states, {1, 0, 1, 1, 0}, form.weight_decay, form.clip_value};
     Attrs attrs = to_attrs(own);
     for (const auto& [name, value] : options.all()) attrs.set(name, value);
-    const UpdateLayout l = update_layout(own, static_cast<int>(kind.formula.states.size()),
-                                         !is_sums && kind.formula.sums > 0);
+    const UpdateLayout l =
+        update_layout(own, static_cast<int>(formula.states.size()), !is_sums && formula.sums > 0);
     Sample& sample = s.add_erased(
-        attrs, sample_inputs(kind, l, form.parameter, form.gradient, form.finite, form.applied),
+        attrs, sample_inputs(formula, l, form.parameter, form.gradient, form.finite, form.applied),
         is_sums ? "elements are computed in fp32, and summed in double" : "");
     sample.gradient = false;
     if (is_sums)
       sample.tolerance = tolerance_of(DType::F32).relative / tolerance_of(DType::F64).relative;
   };
-  for (const SampleCase& form : forms) add(kind.formula.samples[0], form);
-  for (std::size_t i = 1; i < kind.formula.samples.size(); ++i)
+  for (const SampleCase& form : forms) add(formula.samples[0], form);
+  for (std::size_t i = 1; i < formula.samples.size(); ++i)
     for (const SampleCase& form : {SampleCase{.applied = 0}, SampleCase{.weight_decay = 0.125}})
-      add(kind.formula.samples[i], form);
+      add(formula.samples[i], form);
 }
 
-// An op of a kind, erased: its attributes are those of every update and the formula's options.
-OpDef op_of(const OptimizerKind& kind, std::string name, std::string doc, bool is_sums) {
+// An op of a formula, erased: its attributes are those of every update and the formula's options.
+OpDef op_of(const FormulaRecord& formula, std::string name, std::string doc, bool is_sums) {
   OpDef d;
   d.name = name;
   d.doc = std::move(doc);
   d.default_attrs = to_attrs(UpdateAttrs());
   UpdateAttrs::fields().each([&](const auto& f) { d.attr_docs.emplace_back(f.name, f.doc); });
-  for (const auto& [option, value] : kind.formula.options.all()) d.default_attrs.set(option, value);
-  for (const auto& docs : kind.formula.option_docs) d.attr_docs.push_back(docs);
+  for (const auto& [option, value] : formula.options.all()) d.default_attrs.set(option, value);
+  for (const auto& docs : formula.option_docs) d.attr_docs.push_back(docs);
   d.numeric = Numeric::Exact;
   d.gradient = OpDef::Gradient::None;
-  d.cost = [operations = kind.formula.operations](const Attrs&, CallTypes in, CallTypes out) {
+  d.cost = [operations = formula.operations](const Attrs&, CallTypes in, CallTypes out) {
     return elementwise_cost(operations, in, out);
   };
   d.labels = "*";
   d.fusion = Fusion::Opaque;
   d.onnx = no_onnx();
-  d.samples = [&kind, is_sums](Samples& s) { add_samples(kind, is_sums, s); };
+  d.samples = [&formula, is_sums](Samples& s) { add_samples(formula, is_sums, s); };
   return d;
 }
 
 // A call's attributes with those that it leaves out; a name or a kind that there is not is
 // UserError E0105.
-UpdateAttrs checked_attrs(const OptimizerKind& kind, const Attrs& attrs) {
+UpdateAttrs checked_attrs(const FormulaRecord& formula, const Attrs& attrs) {
   Attrs own;
   for (const auto& [name, value] : attrs.all()) {
-    const AttrValue* option = kind.formula.options.find(name);
+    const AttrValue* option = formula.options.find(name);
     if (!option)
       own.set(name, value);
     else if (option->index() != value.index())
@@ -279,19 +285,21 @@ UpdateAttrs checked_attrs(const OptimizerKind& kind, const Attrs& attrs) {
   return from_attrs<UpdateAttrs>(own);
 }
 
-OpDef update_op(const OptimizerKind& kind) {
-  const int sums = kind.formula.sums, states = static_cast<int>(kind.formula.states.size());
-  std::string doc = "One step of " + std::string(kind.meaning) +
-                    " for a list of tensors, with t = applied + 1 and g = multiplier * gradient: ";
-  for (const std::string& line : kind.formula.text)
-    doc += (line == kind.formula.text.front() ? "" : "; ") + line;
+OpDef update_op(const FormulaRecord& formula) {
+  const int sums = formula.sums, states = static_cast<int>(formula.states.size());
+  std::string doc =
+      "One step of " + std::string(formula.meaning) +
+      " for a list of tensors, with t = applied + 1 and g = multiplier * gradient, cut at "
+      "clip_value where that is not 0: ";
+  for (const std::string& line : formula.text)
+    doc += (line == formula.text.front() ? "" : "; ") + line;
   doc +=
       ". p is the master where there is one; its value is rounded into the parameter, the states "
       "into their format. Where finite is 0 every output equals its input.";
-  OpDef d = op_of(kind, update_op_name(kind), std::move(doc), false);
-  d.infer = [&kind, sums, states](const Attrs& attrs, Infer& c) {
-    const UpdateAttrs a = checked_attrs(kind, attrs);
-    need_numbers(kind, attrs, c);
+  OpDef d = op_of(formula, update_op_name(formula), std::move(doc), false);
+  d.infer = [&formula, sums, states](const Attrs& attrs, Infer& c) {
+    const UpdateAttrs a = checked_attrs(formula, attrs);
+    need_numbers(formula, attrs, c);
     const UpdateLayout l = update_layout(a, states, sums > 0);
     infer_operands(l, a.decay, c);
     if (sums > 0)
@@ -303,29 +311,65 @@ OpDef update_op(const OptimizerKind& kind) {
     for (int w = 0; w < l.states; ++w)
       for (int i = 0; i < l.count; ++i) c.out(l.state_type(), c.shape(l.parameter(i)));
   };
-  d.eval = [&kind, sums](const Attrs& attrs, EvalCall& c) {
-    Evaluation(kind, attrs, sums > 0, c).update(sums);
+  d.eval = [&formula, sums](const Attrs& attrs, EvalCall& c) {
+    Evaluation(formula, attrs, sums > 0, c).update(sums);
   };
   return d;
 }
 
-OpDef sums_op(const OptimizerKind& kind) {
-  const int sums = kind.formula.sums, states = static_cast<int>(kind.formula.states.size());
-  std::string doc = "For each tensor the sums over its elements that " + update_op_name(kind) +
+OpDef sums_op(const FormulaRecord& formula) {
+  const int sums = formula.sums, states = static_cast<int>(formula.states.size());
+  std::string doc = "For each tensor the sums over its elements that " + update_op_name(formula) +
                     " needs, in double and in a fixed order: ";
-  for (const std::string_view what : kind.formula.squares)
-    doc += (what == kind.formula.squares.front() ? "of the squares of " : " and of ") +
-           std::string(what);
-  OpDef d = op_of(kind, sums_op_name(kind), doc + ". 0 where finite is 0.", true);
-  d.infer = [&kind, sums, states](const Attrs& attrs, Infer& c) {
-    const UpdateAttrs a = checked_attrs(kind, attrs);
-    need_numbers(kind, attrs, c);
+  for (const std::string_view what : formula.squares)
+    doc +=
+        (what == formula.squares.front() ? "of the squares of " : " and of ") + std::string(what);
+  OpDef d = op_of(formula, sums_op_name(formula), doc + ". 0 where finite is 0.", true);
+  d.infer = [&formula, sums, states](const Attrs& attrs, Infer& c) {
+    const UpdateAttrs a = checked_attrs(formula, attrs);
+    need_numbers(formula, attrs, c);
     const UpdateLayout l = update_layout(a, states, false);
     infer_operands(l, a.decay, c);
     c.out(DType::F64, {l.count, sums});
   };
-  d.eval = [&kind, sums](const Attrs& attrs, EvalCall& c) {
-    Evaluation(kind, attrs, false, c).sum(sums);
+  d.eval = [&formula, sums](const Attrs& attrs, EvalCall& c) {
+    Evaluation(formula, attrs, false, c).sum(sums);
+  };
+  return d;
+}
+
+OpDef numbers_op(const FormulaRecord& formula) {
+  std::string doc = "What a step of " + std::string(formula.meaning) +
+                    " takes of its rate lr, f32[], and of the count of updates applied before it, "
+                    "i64[], with t = applied + 1: ";
+  for (const std::string_view name : formula.numbers_of_step)
+    doc += (name == formula.numbers_of_step.front() ? "" : ", ") + std::string(name);
+  OpDef d = op_of(formula, numbers_op_name(formula), doc + ".", false);
+  const auto count = static_cast<std::int64_t>(formula.numbers_of_step.size());
+  d.infer = [&formula, count](const Attrs& attrs, Infer& c) {
+    checked_attrs(formula, attrs);
+    need_numbers(formula, attrs, c);
+    c.need_count(2);
+    need_scalar(c, 0, DType::F32, "the learning rate");
+    need_scalar(c, 1, DType::I64, "the count of applied updates");
+    c.out(DType::F32, {count});
+  };
+  d.eval = [&formula, count](const Attrs& attrs, EvalCall& c) {
+    const auto numbers = formula.bind(attrs)->numbers(
+        {c.in[0][0], static_cast<std::int64_t>(c.in[1][0]), update_attrs(attrs).weight_decay});
+    std::copy_n(numbers.number.begin(), count, c.out[0].values.begin());
+  };
+  d.samples = [&formula](Samples& s) {
+    const auto scalar = [](DType dtype, double value) {
+      return SampleInput{{}, Fill::Constant, value, value, 1, dtype, true};
+    };
+    for (const Attrs& options : formula.samples)
+      for (const double applied : {0.0, 9.0, 100000.0}) {
+        Attrs attrs = to_attrs(UpdateAttrs{.weight_decay = 0.125});
+        for (const auto& [name, value] : options.all()) attrs.set(name, value);
+        s.add_erased(attrs, {scalar(DType::F32, 0.0625), scalar(DType::I64, applied)}, "")
+            .gradient = false;
+      }
   };
   return d;
 }
@@ -334,31 +378,43 @@ OpDef sums_op(const OptimizerKind& kind) {
 
 std::vector<OpDef> update_ops() {
   std::vector<OpDef> all;
-  for (const OptimizerKind& kind : optim::optimizer_kinds()) {
-    all.push_back(update_op(kind));
-    if (kind.formula.sums > 0) all.push_back(sums_op(kind));
+  for (const FormulaRecord* formula : optim::formulas()) {
+    if (formula->is_of_tensors) {
+      all.push_back(numbers_op(*formula));
+      continue;
+    }
+    all.push_back(update_op(*formula));
+    if (formula->sums > 0) all.push_back(sums_op(*formula));
   }
   return all;
 }
 
-std::string update_op_name(const OptimizerKind& kind) { return std::string(kind.name) + "_update"; }
-std::string sums_op_name(const OptimizerKind& kind) { return std::string(kind.name) + "_sums"; }
+std::string update_op_name(const FormulaRecord& formula) {
+  return std::string(formula.name) + "_update";
+}
+std::string numbers_op_name(const FormulaRecord& formula) {
+  return std::string(formula.name) + "_numbers";
+}
+std::string sums_op_name(const FormulaRecord& formula) {
+  return std::string(formula.name) + "_sums";
+}
 
-const OptimizerKind* kind_of_update(Name op) {
-  for (const OptimizerKind& kind : optim::optimizer_kinds())
-    if (op == Name(update_op_name(kind))) return &kind;
+const FormulaRecord* formula_of_update(Name op) {
+  for (const FormulaRecord* formula : optim::formulas())
+    if (!formula->is_of_tensors && op == Name(update_op_name(*formula))) return formula;
   return nullptr;
 }
 
 Attrs update_attrs_of(const UpdateRule& rule, const UpdateForm& form, std::int64_t count) {
-  Attrs attrs =
-      to_attrs(UpdateAttrs{count, form.master ? std::string(name_of(*form.master)) : "",
-                           std::string(name_of(form.states)), form.decay, form.weight_decay});
+  Attrs attrs = to_attrs(UpdateAttrs{count, form.master ? std::string(name_of(*form.master)) : "",
+                                     std::string(name_of(form.states)), form.decay,
+                                     form.weight_decay, form.clip_value});
   for (const auto& [name, value] : rule.options.all()) attrs.set(name, value);
   return attrs;
 }
 
 UpdateResults emit_update(const UpdateRule& rule, const UpdateOperands& o, const UpdateForm& form) {
+  if (rule.formula->is_of_tensors) return emit_tensor_update(rule, o, form);
   std::vector<Operand> in = {o.lr, o.multiplier, o.finite, o.applied};
   const auto append = [&](const std::vector<Tensor>& list) {
     in.insert(in.end(), list.begin(), list.end());
@@ -368,8 +424,8 @@ UpdateResults emit_update(const UpdateRule& rule, const UpdateOperands& o, const
   append(o.masters);
   for (const auto& list : o.states) append(list);
   const Attrs attrs = update_attrs_of(rule, form, static_cast<std::int64_t>(o.parameters.size()));
-  if (rule.kind->formula.sums > 0) in.emplace_back(emit_op(sums_op_name(*rule.kind), attrs, in)[0]);
-  const std::vector<Tensor> out = emit_op(update_op_name(*rule.kind), attrs, in);
+  if (rule.formula->sums > 0) in.emplace_back(emit_op(sums_op_name(*rule.formula), attrs, in)[0]);
+  const std::vector<Tensor> out = emit_op(update_op_name(*rule.formula), attrs, in);
 
   UpdateResults results;
   auto next = out.begin();

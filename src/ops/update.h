@@ -1,6 +1,6 @@
-// The ops that apply an optimizer's formula: <kind>_update for each kind of optim/catalog.inc, and
-// <kind>_sums where the formula needs sums over each tensor. Names, meaning and documentation are
-// the record's (optim/kind.h).
+// The ops that apply an optimizer's formula: <name>_update for each formula of optim/catalog.inc,
+// and <name>_sums where it needs sums over each tensor. Names, meaning and documentation are the
+// record's (optim/kind.h).
 #pragma once
 
 #include <optional>
@@ -30,6 +30,8 @@ struct UpdateForm {
   StateFormat states = StateFormat::F32;
   Ints decay;  // 1 for each parameter that decays, else 0
   double weight_decay = 0;
+  double clip_value = 0;  // largest size of a gradient's element, unscaled; 0: none
+  Ints rest = {};  // 1 for each parameter that OptimizerSpec::rest names, else 0; empty: none
 };
 
 struct UpdateResults {
@@ -37,12 +39,14 @@ struct UpdateResults {
   std::vector<std::vector<Tensor>> states;
 };
 
-std::string update_op_name(const optim::OptimizerKind& kind);  // "adamw_update"
-std::string sums_op_name(const optim::OptimizerKind& kind);    // "lamb_sums"
-// The kind whose update an op is; null where it is none.
-const optim::OptimizerKind* kind_of_update(Name op);
+std::string update_op_name(const optim::FormulaRecord& formula);  // "adamw_update"
+std::string sums_op_name(const optim::FormulaRecord& formula);    // "lamb_sums"
+// Of a formula of tensors: "muon_numbers", which gives its numbers of a step.
+std::string numbers_op_name(const optim::FormulaRecord& formula);
+// The formula whose update an op is; null where it is none.
+const optim::FormulaRecord* formula_of_update(Name op);
 
-// The sums where the rule needs them, and the update.
+// The sums where the rule needs them, and the update; the ops of a formula of tensors.
 UpdateResults emit_update(const UpdateRule& rule, const UpdateOperands& operands,
                           const UpdateForm& form);
 // The attributes of those two calls.

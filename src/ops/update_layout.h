@@ -27,6 +27,7 @@ struct UpdateAttrs {
   std::string states = "f32";
   Ints decay;
   double weight_decay = 0;
+  double clip_value = 0;
   static constexpr auto fields() {
     using A = UpdateAttrs;
     return FieldList{
@@ -34,7 +35,8 @@ struct UpdateAttrs {
         field("master", &A::master, "format of the masters that follow the gradients; empty: none"),
         field("states", &A::states, "format of the states"),
         field("decay", &A::decay, "1 for each parameter that decays, else 0"),
-        field("weight_decay", &A::weight_decay, "0: none")};
+        field("weight_decay", &A::weight_decay, "0: none"),
+        field("clip_value", &A::clip_value, "largest size of a gradient's element; 0: none")};
   }
 };
 

@@ -17,14 +17,16 @@ struct Adagrad {
   double initial_sum = 0;   // what the sum of squares begins at
   double eps = 1e-10;       // added to the root of the sum
   double weight_decay = 0;  // L2, added to the gradient
-  // As OptimizerSpec's field of this name (optim/spec.h):
-  double clip_norm = 0;
+  // As OptimizerSpec's fields of these names (optim/spec.h):
+  bool maximize = false;
+  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
   scalar::ScheduleRule schedule = {};
   std::vector<ParameterGroup> groups = {};
   StateFormat master = StateFormat::F32;
   UpdateTime update = UpdateTime::Late;
   Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
   StateFormat states = StateFormat::F32;
+  Averaging average = {};
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 

@@ -7,28 +7,14 @@
 
 namespace aloft::optim {
 
-// Adam.
-struct Adam {
-  double lr = 1e-3;  // base rate, times the schedule's factor
-  // Weights of the old means of gradients and of their squares, in [0, 1).
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;        // added to the root of the mean square
-  double weight_decay = 0;  // L2, added to the gradient
-  // As OptimizerSpec's field of this name (optim/spec.h):
-  double clip_norm = 0;
-  scalar::ScheduleRule schedule = {};
-  std::vector<ParameterGroup> groups = {};
-  StateFormat master = StateFormat::F32;
-  UpdateTime update = UpdateTime::Late;
-  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
-  StateFormat states = StateFormat::F32;
-  // What amp::initialize and Optimizer take.
-  operator OptimizerSpec() const;
-
-  // Inside: the formula (optim/formula.h).
-  static auto fields() { return adam_options<Adam>(); }
-  static constexpr auto kStates = kAdamStates;
-  static constexpr auto kNotNegative = kAdamSquares;
+// Inside: the formula (optim/formula.h), of AMSGrad where kLargest.
+template <bool kLargest>
+struct AdamFormula {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  static constexpr std::string_view kName = kLargest ? "adam_amsgrad" : "adam";
+  static auto fields() { return adam_options<AdamFormula>(); }
+  static constexpr auto kStates = only_if<kLargest>(kAmsGradStates, kAdamStates);
+  static constexpr auto kNotNegative = only_if<kLargest>(kAmsGradSquares, kAdamSquares);
   static constexpr std::array<std::string_view, 7> kNumbers = {
       "(1 - beta1)",          "beta2",       "(1 - beta2)", "sqrt(1 - beta2^t)", "eps",
       "(lr / (1 - beta1^t))", "weight_decay"};
@@ -40,12 +26,36 @@ struct Adam {
   std::array<bool, 0> flags(const UpdateStep&) const { return {}; }
   template <class E>
   static constexpr auto step(const E& e) {
-    const auto& [fresh1, keep2, fresh2, root, eps, rate, decay] = e.numbers;
+    const auto& decay = std::get<6>(e.numbers);
     const auto& [decays] = e.flags;
-    const auto g = where(decays, e.g + decay * e.p, e.g);
-    const auto [m, v] = adam_moments(g, e.states, fresh1, keep2, fresh2);
-    return updated(e.p - rate * m / (sqrt(v) / root + eps), m, v);
+    return adam_step<kLargest>(e, e.p, where(decays, e.g + decay * e.p, e.g));
   }
+};
+
+// Adam.
+struct Adam {
+  double lr = 1e-3;  // base rate, times the schedule's factor
+  // Weights of the old means of gradients and of their squares, in [0, 1).
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;        // added to the root of the mean square
+  bool amsgrad = false;     // by the largest mean square so far (Reddi et al. 2018)
+  double weight_decay = 0;  // L2, added to the gradient
+  // As OptimizerSpec's fields of these names (optim/spec.h):
+  bool maximize = false;
+  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
+  scalar::ScheduleRule schedule = {};
+  std::vector<ParameterGroup> groups = {};
+  StateFormat master = StateFormat::F32;
+  UpdateTime update = UpdateTime::Late;
+  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
+  StateFormat states = StateFormat::F32;
+  Averaging average = {};
+  // What amp::initialize and Optimizer take.
+  operator OptimizerSpec() const;
+
+  // Inside: its options, and the formulas of which they choose one.
+  using Formulas = std::tuple<AdamFormula<false>, AdamFormula<true>>;
+  static auto fields() { return amsgrad_options<Adam>(); }
   UpdateRule rule() const;
 };
 

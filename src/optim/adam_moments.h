@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 
 #include "optim/formula.h"
 
@@ -21,6 +22,13 @@ auto adam_options(const More&... more) {
              "the moments go on; small gradients move weights more or less"),
       more...};
 }
+// The same of Adam and AdamW.
+template <class O>
+auto amsgrad_options() {
+  return adam_options<O>(option("amsgrad", &O::amsgrad, {},
+                                "by the largest mean of squares so far, not the newest",
+                                "the checkpoint has no largest means, or others are left over"));
+}
 // The same of those whose weight decay may be either kind.
 template <class O, class... More>
 auto decoupled_adam_options(const More&... more) {
@@ -32,6 +40,10 @@ auto decoupled_adam_options(const More&... more) {
 
 inline constexpr std::array<std::string_view, 2> kAdamStates = {"exp_avg", "exp_avg_sq"};
 inline constexpr std::array<std::string_view, 1> kAdamSquares = {"exp_avg_sq"};
+// With the largest mean of squares so far, which AMSGrad goes by (Reddi et al. 2018).
+inline constexpr std::array<std::string_view, 3> kAmsGradStates = {"exp_avg", "exp_avg_sq",
+                                                                   "max_exp_avg_sq"};
+inline constexpr std::array<std::string_view, 2> kAmsGradSquares = {"exp_avg_sq", "max_exp_avg_sq"};
 
 // A weight decay of either kind: what is added to the gradient, by which the weight shrinks.
 struct DecayOf {
@@ -55,8 +67,24 @@ struct AdamCorrections {
 // operations.
 template <class G, class States, class Fresh1, class Keep2, class Fresh2>
 constexpr auto adam_moments(G g, const States& states, Fresh1 fresh1, Keep2 keep2, Fresh2 fresh2) {
-  const auto& [m, v] = states;
+  const auto& m = std::get<0>(states);
+  const auto& v = std::get<1>(states);
   return std::tuple(m + fresh1 * (g - m), keep2 * v + fresh2 * (g * g));
+}
+
+// What updated() takes: p stepped by Adam's direction of the gradient g, and the new states; by the
+// largest mean of squares so far where kLargest.
+template <bool kLargest, class E, class P, class G>
+constexpr auto adam_step(const E& e, P p, G g) {
+  const auto& [fresh1, keep2, fresh2, root, eps, rate, decay] = e.numbers;
+  const auto [m, v] = adam_moments(g, e.states, fresh1, keep2, fresh2);
+  if constexpr (kLargest) {
+    const auto& before = std::get<2>(e.states);
+    const auto most = where(before > v, before, v);
+    return updated(p - rate * m / (sqrt(most) / root + eps), m, v, most);
+  } else {
+    return updated(p - rate * m / (sqrt(v) / root + eps), m, v);
+  }
 }
 
 }  // namespace aloft::optim

@@ -5,11 +5,16 @@
 namespace aloft::optim {
 
 OptimizerKind adamw_kind() {
-  return kind_of<AdamW>("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter 2017)",
-                        {{}, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}});
+  return kind_with<AdamW>(
+      "adamw", "Adam with decoupled weight decay (Loshchilov and Hutter 2017)",
+      std::vector<AdamWFormula<false>>{{}, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}},
+      std::vector<AdamWFormula<true>>{{.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}});
 }
 
-UpdateRule AdamW::rule() const { return rule_of("adamw", *this); }
+UpdateRule AdamW::rule() const {
+  if (amsgrad) return rule_of(AdamWFormula<true>{beta1, beta2, eps});
+  return rule_of(AdamWFormula<false>{beta1, beta2, eps});
+}
 
 AdamW::operator OptimizerSpec() const { return spec_of(*this); }
 

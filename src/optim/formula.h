@@ -9,10 +9,14 @@
 //   kFlags      names of flags(): conditions of a step, behind `decays`, which is a tensor's
 //   step(e)     the new value and the new states of one element
 //
+// Options that say which states are kept (adamw.h, rmsprop.h) choose between several formulas, each
+// with a kName of its own.
+//
 // One that needs sums over each tensor (lamb.h) also has
 //
 //   squares(e)        what is squared and added up over the tensor's elements; kSquares: its names
-//   kTensorNumbers    names of tensor_numbers(): what follows from those sums for the tensor
+//   kTensorNumbers    names of tensor_numbers(): what follows from those sums for the tensor, and,
+//                     where it asks for them, from numbers() and whether the tensor decays
 //
 // The sums are an instruction of their own, before the update: whoever holds a part of a tensor
 // adds its sums to those of the other parts.
@@ -79,11 +83,24 @@ struct Element {
   Flags flags;
   TensorNumbers tensor;
 };
+// Clang before 17 does not deduce aggregates.
+template <class P, class G, class States, class Numbers, class Flags, class TensorNumbers>
+Element(P, G, States, Numbers, Flags, TensorNumbers)
+    -> Element<P, G, States, Numbers, Flags, TensorNumbers>;
 
 // What step() gives: the new parameter, and the new states in their order.
 template <class... V>
 constexpr auto updated(V... values) {
   return std::tuple(values...);
+}
+
+// The first where the condition holds, else the second: what differs between a kind's formulas.
+template <bool kHolds, class A, class B>
+constexpr auto only_if(const A& a, const B& b) {
+  if constexpr (kHolds)
+    return a;
+  else
+    return b;
 }
 
 template <class F>

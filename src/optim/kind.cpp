@@ -37,6 +37,23 @@ const OptimizerKind& optimizer_kind(std::string_view name) {
   return *kind;
 }
 
+const std::vector<const FormulaRecord*>& formulas() {
+  static const std::vector<const FormulaRecord*> all = [] {
+    std::vector<const FormulaRecord*> out;
+    for (const OptimizerKind& kind : optimizer_kinds())
+      for (const FormulaRecord& formula : kind.formulas) out.push_back(&formula);
+    return out;
+  }();
+  return all;
+}
+
+const FormulaRecord& formula_named(std::string_view name) {
+  const auto& all = formulas();
+  const auto it = std::ranges::find(all, name, &FormulaRecord::name);
+  ensure(it != all.end(), "a formula of the catalogue: " + std::string(name));
+  return **it;
+}
+
 std::vector<OptimizerSetting> all_optimizer_settings() {
   std::vector<OptimizerSetting> all;
   for (const OptimizerKind& kind : optimizer_kinds())
@@ -61,10 +78,10 @@ SettingValues usual_settings(const OptimizerKind& kind) {
 
 }  // namespace optim
 
-std::string_view UpdateRule::name() const { return kind ? kind->name : std::string_view(); }
+std::string_view UpdateRule::name() const { return formula ? formula->name : std::string_view(); }
 
 std::vector<std::string_view> UpdateRule::states() const {
-  return kind ? kind->formula.states : std::vector<std::string_view>();
+  return formula ? formula->states : std::vector<std::string_view>();
 }
 
 }  // namespace aloft

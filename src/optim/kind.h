@@ -16,6 +16,7 @@
 #include "optim/spec.h"
 #include "types/attrs.h"
 #include "types/setting.h"
+#include "types/shape.h"
 
 namespace aloft::optim {
 
@@ -41,32 +42,14 @@ class BoundFormula {
   virtual ~BoundFormula() = default;
   virtual StepNumbers numbers(const UpdateStep& step) const = 0;
   // From the sums of one tensor.
-  virtual TensorNumbers tensor_numbers(std::span<const double> sums) const = 0;
+  virtual TensorNumbers tensor_numbers(std::span<const double> sums, const StepNumbers& numbers,
+                                       bool decays) const = 0;
   // The meaning, in double.
   virtual void step(ElementValues& e, const StepNumbers& numbers, const TensorNumbers& tensor,
                     bool decays) const = 0;
   // What one element adds to the sums of its tensor, before it is squared.
   virtual std::array<double, kMostSums> summed(const ElementValues& e, const StepNumbers& numbers,
                                                bool decays) const = 0;
-};
-
-// What a formula is, without its options' values.
-struct FormulaRecord {
-  std::vector<std::string_view> states;
-  std::vector<std::string_view> not_negative;                    // of them
-  int sums = 0;                                                  // of each tensor; 0: it needs none
-  Attrs options;                                                 // its options with their defaults
-  std::vector<std::pair<std::string, std::string>> option_docs;  // of each: key, meaning
-  std::vector<std::string> text;  // "exp_avg' = ...", a line a result, from the formula itself
-  std::vector<std::string_view> squares;  // names of what is squared and summed
-  int operations = 0;                     // of an element
-  std::function<std::unique_ptr<const BoundFormula>(const Attrs&)> bind;
-  std::vector<Attrs> samples;  // options that its op and its kernel are tested with
-};
-
-// A key of recipes: optimizer.<key>.
-struct OptimizerSetting : Setting {
-  std::string_view resumed;  // what another value means for a run that goes on
 };
 
 // A number of a rule, by the name of its option, and where it must lie.
@@ -77,18 +60,47 @@ struct RuleNumber {
   Range range = Range::FromZero;  // BelowOne: from 0 too
 };
 
-struct OptimizerKind {
-  std::string_view name;     // "adamw": its name in recipes; adamw_update is its op
+// What a formula is, without its options' values: an op and its kernel, or, of tensors
+// (optim/tensor_formula.h), ops that exist and one that gives its numbers.
+struct FormulaRecord {
+  std::string_view name;     // "adamw": adamw_update is its op; muon_numbers of one of tensors
   std::string_view meaning;  // one line, with the source
-  double usual_lr = 1e-3;    // what a program begins with, and a recipe
+  std::vector<std::string_view> states;
+  std::vector<std::string_view> not_negative;  // of them
+  int sums = 0;                                // of each tensor; 0: it needs none
+  bool is_of_tensors = false;
+  std::vector<std::string_view> numbers_of_step;  // names of numbers()
+  double least_states = 0;                        // values that it keeps of a weight, at least
+  // Of state k, for a parameter of a shape, which OptimizerSpec::rest may name.
+  std::function<Shape(std::size_t k, const Shape& parameter, bool is_rest)> state_shape;
+  Attrs options;                                                 // its options with their defaults
+  std::vector<std::pair<std::string, std::string>> option_docs;  // of each: key, meaning
+  std::vector<std::string> text;  // "exp_avg' = ...", a line a result, from the formula itself
+  std::vector<std::string_view> squares;  // names of what is squared and summed
+  int operations = 0;                     // of an element
+  std::function<std::unique_ptr<const BoundFormula>(const Attrs&)> bind;
+  // Those of the options that are numbers.
+  std::function<std::vector<RuleNumber>(const Attrs&)> numbers;
+  std::vector<Attrs> samples;  // options that its op and its kernel are tested with
+};
+
+// A key of recipes: optimizer.<key>.
+struct OptimizerSetting : Setting {
+  std::string_view resumed;  // what another value means for a run that goes on
+};
+
+struct OptimizerKind {
+  std::string_view name;                // "adamw": in recipes, and of its first formula
+  std::string_view meaning;             // one line, with the source
+  double usual_lr = 1e-3;               // what a program begins with, and a recipe
+  std::vector<std::string> usual_rest;  // likewise OptimizerSpec::rest; empty: it is not read
   std::vector<OptimizerSetting> settings;
-  FormulaRecord formula;
+  // One, or where its options say which states it keeps (rmsprop.h) one for each set of states.
+  std::vector<FormulaRecord> formulas;
   // The rule of a recipe's values: another kind's where they say so (sgd with a momentum). What
   // does not fit together is UserError E0806, and said by misfit().
   std::function<UpdateRule(const SettingValues&)> rule;
   std::function<std::optional<OptionMisfit>(const SettingValues&)> misfit;
-  // Numbers of a rule of this kind.
-  std::function<std::vector<RuleNumber>(const Attrs&)> numbers;
 
   const OptimizerSetting* find(std::string_view key) const;  // null where there is none
 };
@@ -102,6 +114,11 @@ const std::vector<OptimizerKind>& optimizer_kinds();
 const OptimizerKind* find_optimizer_kind(std::string_view name);
 // InternalError where there is none.
 const OptimizerKind& optimizer_kind(std::string_view name);
+
+// Every formula of every kind, in their order.
+const std::vector<const FormulaRecord*>& formulas();
+// InternalError where there is none of the name.
+const FormulaRecord& formula_named(std::string_view name);
 
 // Every key of every kind, once: as the first kind that has it says it.
 std::vector<OptimizerSetting> all_optimizer_settings();

@@ -5,23 +5,32 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "base/error.h"
 #include "optim/kind.h"
+#include "optim/tensor_formula.h"
 #include "scalar/term_text.h"
 
 namespace aloft::optim {
 
-// The formula of the options O: O itself, or what it names.
+// The formulas of the options O, as a std::tuple: O itself, or those that it names. Of several each
+// has a kName.
 template <class O>
-struct FormulaOf {
-  using type = O;
+struct FormulasOf {
+  using type = std::tuple<O>;
 };
 template <class O>
 requires requires { typename O::Formula; }
-struct FormulaOf<O> {
-  using type = typename O::Formula;
+struct FormulasOf<O> {
+  using type = std::tuple<typename O::Formula>;
+};
+template <class O>
+requires requires { typename O::Formulas; }
+struct FormulasOf<O> {
+  using type = typename O::Formulas;
 };
 
 // Its options' values as attributes, and back: those that `attrs` does not name keep the struct's.
@@ -50,24 +59,40 @@ class FormulaIn : public BoundFormula {
   StepNumbers numbers(const UpdateStep& step) const override {
     StepNumbers n;
     std::ranges::copy(formula_.numbers(step), n.number.begin());
-    std::ranges::copy(formula_.flags(step), n.flag.begin() + 1);
+    if constexpr (!OfTensors<F>) std::ranges::copy(formula_.flags(step), n.flag.begin() + 1);
     return n;
   }
-  TensorNumbers tensor_numbers(std::span<const double> sums) const override {
+  TensorNumbers tensor_numbers(std::span<const double> sums,
+                               [[maybe_unused]] const StepNumbers& numbers,
+                               [[maybe_unused]] bool decays) const override {
     TensorNumbers n = {};
     if constexpr (NeedsSums<F>) {
       std::array<double, sum_count<F>()> own;
       std::copy_n(sums.begin(), own.size(), own.begin());
-      std::ranges::copy(formula_.tensor_numbers(own), n.begin());
+      if constexpr (requires { formula_.tensor_numbers(own); }) {
+        std::ranges::copy(formula_.tensor_numbers(own), n.begin());
+      } else {
+        std::array<double, number_count<F>()> number;
+        std::copy_n(numbers.number.begin(), number.size(), number.begin());
+        std::ranges::copy(formula_.tensor_numbers(own, number, decays), n.begin());
+      }
     }
     return n;
   }
   void step(ElementValues& e, const StepNumbers& numbers, const TensorNumbers& tensor,
             bool decays) const override {
-    const auto out = F::step(element(e, numbers, tensor, decays));
-    e.value = std::get<0>(out);
-    [&]<std::size_t... i>(std::index_sequence<i...>) { ((e.state[i] = std::get<i + 1>(out)), ...); }
-    (std::make_index_sequence<state_count<F>()>());
+    if constexpr (OfTensors<F>) {
+      static_cast<void>(e), static_cast<void>(numbers), static_cast<void>(tensor);
+      static_cast<void>(decays);
+      throw InternalError("a formula of tensors has no elements");
+    } else {
+      const auto out = F::step(element(e, numbers, tensor, decays));
+      e.value = std::get<0>(out);
+      [&]<std::size_t... i>(std::index_sequence<i...>) {
+        ((e.state[i] = std::get<i + 1>(out)), ...);
+      }
+      (std::make_index_sequence<state_count<F>()>());
+    }
   }
   std::array<double, kMostSums> summed(const ElementValues& e, const StepNumbers& numbers,
                                        bool decays) const override {
@@ -152,21 +177,56 @@ void add_text(FormulaRecord& record) {
 }
 
 template <class F>
-FormulaRecord formula_record(const std::vector<F>& samples) {
-  static_assert(state_count<F>() <= kMostStates && number_count<F>() <= kMostNumbers &&
-                flag_count<F>() <= kMostFlags && sum_count<F>() <= kMostSums &&
-                tensor_number_count<F>() <= kMostNumbers);
+std::vector<RuleNumber> numbers_of(const Attrs& attrs) {
+  using enum RuleNumber::Range;
+  std::vector<RuleNumber> out;
+  const F formula = formula_of<F>(attrs);
+  const auto add = [&](const auto& f) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(formula.*(f.member))>, double>)
+      out.push_back({f.key, formula.*(f.member),
+                     f.limits.is_below                               ? BelowOne
+                     : f.limits.has_range() && f.limits.least >= 0.0 ? FromZero
+                                                                     : Finite});
+  };
+  F::fields().each(add);
+  return out;
+}
+
+// What a formula of tensors says besides, or what follows from one of elements.
+template <class F>
+void add_form(FormulaRecord& r) {
+  static_assert(state_count<F>() <= kMostStates && number_count<F>() <= kMostNumbers);
+  if constexpr (OfTensors<F>) {
+    r.is_of_tensors = true;
+    r.least_states = F::kLeastStates;
+    r.state_shape = F::state_shape;
+  } else {
+    static_assert(flag_count<F>() <= kMostFlags && sum_count<F>() <= kMostSums &&
+                  tensor_number_count<F>() <= kMostNumbers);
+    r.sums = sum_count<F>();
+    r.least_states = state_count<F>();
+    r.state_shape = [](std::size_t, const Shape& parameter, bool) { return parameter; };
+    add_text<F>(r);
+  }
+}
+
+template <class F>
+FormulaRecord formula_record(std::string_view name, std::string_view meaning,
+                             const std::vector<F>& samples) {
   FormulaRecord r;
+  r.name = name;
+  r.meaning = meaning;
   r.states.assign(F::kStates.begin(), F::kStates.end());
   if constexpr (requires { F::kNotNegative; })
     r.not_negative.assign(F::kNotNegative.begin(), F::kNotNegative.end());
-  r.sums = sum_count<F>();
+  r.numbers_of_step.assign(F::kNumbers.begin(), F::kNumbers.end());
   r.options = attrs_of(F());
   F::fields().each([&](const auto& f) { r.option_docs.emplace_back(f.key, f.meaning); });
-  add_text<F>(r);
+  add_form<F>(r);
   r.bind = [](const Attrs& attrs) -> std::unique_ptr<const BoundFormula> {
     return std::make_unique<FormulaIn<F>>(formula_of<F>(attrs));
   };
+  r.numbers = numbers_of<F>;
   for (const F& f : samples) r.samples.push_back(attrs_of(f));
   return r;
 }
@@ -211,62 +271,70 @@ O options_of(const SettingValues& values) {
   return options;
 }
 
-template <class F>
-std::vector<RuleNumber> numbers_of(const Attrs& attrs) {
-  using enum RuleNumber::Range;
-  std::vector<RuleNumber> out;
-  const F formula = formula_of<F>(attrs);
-  const auto add = [&](const auto& f) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(formula.*(f.member))>, double>)
-      out.push_back({f.key, formula.*(f.member),
-                     f.limits.is_below      ? BelowOne
-                     : f.limits.has_range() ? FromZero
-                                            : Finite});
-  };
-  F::fields().each(add);
-  return out;
-}
-
-// The record of the options O. `samples`: options of its formula that its op and its kernel are
-// tested with.
-template <class O>
-OptimizerKind kind_of(std::string_view name, std::string_view meaning,
-                      const std::vector<typename FormulaOf<O>::type>& samples) {
-  using F = typename FormulaOf<O>::type;
+// The record of the options O. `samples`: for each of its formulas, options of it that its op and
+// its kernel are tested with.
+template <class O, class... F>
+OptimizerKind kind_with(std::string_view name, std::string_view meaning,
+                        const std::vector<F>&... samples) {
+  static_assert(std::is_same_v<typename FormulasOf<O>::type, std::tuple<F...>>);
   OptimizerKind k;
   k.name = name;
   k.meaning = meaning;
   k.usual_lr = O().lr;
   k.settings = settings_of<O>();
-  k.formula = formula_record<F>(samples);
+  if constexpr (requires(const O& o) { o.rest; }) k.usual_rest = O().rest;
+  const auto add = [&]<class One>(const std::vector<One>& own) {
+    if constexpr (requires { One::kName; })
+      k.formulas.push_back(formula_record<One>(One::kName, meaning, own));
+    else
+      k.formulas.push_back(formula_record<One>(name, meaning, own));
+  };
+  (add(samples), ...);
   k.rule = [](const SettingValues& values) { return options_of<O>(values).rule(); };
   k.misfit = [](const SettingValues& values) -> std::optional<OptionMisfit> {
     if constexpr (requires(const O& o) { o.misfit(); }) return options_of<O>(values).misfit();
     return std::nullopt;
   };
-  k.numbers = numbers_of<F>;
   return k;
 }
+// Of one formula.
+template <class O>
+OptimizerKind kind_of(
+    std::string_view name, std::string_view meaning,
+    const std::vector<std::tuple_element_t<0, typename FormulasOf<O>::type>>& samples) {
+  return kind_with<O>(name, meaning, samples);
+}
 
-// The rule of a formula, of the kind of this name.
+// The rule of a formula of this name.
 template <class F>
-UpdateRule rule_of(std::string_view kind, const F& formula) {
-  return {&optimizer_kind(kind), attrs_of(formula)};
+UpdateRule rule_of(std::string_view name, const F& formula) {
+  return {&formula_named(name), attrs_of(formula)};
+}
+// Of one that says its name.
+template <class F>
+UpdateRule rule_of(const F& formula) {
+  return rule_of(F::kName, formula);
 }
 
 // What every struct of options says beside its formula's.
 template <class O>
 OptimizerSpec spec_of(const O& o) {
-  return {.rule = o.rule(),
-          .lr = o.lr,
-          .weight_decay = o.weight_decay,
-          .clip_norm = o.clip_norm,
-          .schedule = o.schedule,
-          .decay = o.decay,
-          .groups = o.groups,
-          .master = o.master,
-          .states = o.states,
-          .update = o.update};
+  OptimizerSpec spec{.rule = o.rule(),
+                     .lr = o.lr,
+                     .weight_decay = o.weight_decay,
+                     .maximize = o.maximize,
+                     .clip_norm = o.clip_norm,
+                     .clip_adaptive = o.clip_adaptive,
+                     .clip_value = o.clip_value,
+                     .schedule = o.schedule,
+                     .decay = o.decay,
+                     .groups = o.groups,
+                     .master = o.master,
+                     .states = o.states,
+                     .update = o.update,
+                     .average = o.average};
+  if constexpr (requires { o.rest; }) spec.rest = o.rest;
+  return spec;
 }
 
 }  // namespace aloft::optim

@@ -32,9 +32,47 @@ constexpr std::optional<StateFormat> state_format_named(std::string_view name) {
 // Parameters with numbers of their own; what a group leaves out is the optimizer's. A rate follows
 // the same schedule. A weight decay of a group's own holds for every parameter in it.
 struct ParameterGroup {
-  std::vector<std::string> parameters;     // name patterns, such as "h.*.attn.*"
-  std::optional<double> lr, weight_decay;  // unset: the optimizer's
+  std::vector<std::string> parameters;  // name patterns, such as "h.*.attn.*"
+  // Unset: the optimizer's. With a clip_norm the norm is that of the group's gradients.
+  std::optional<double> lr = {}, weight_decay = {}, clip_norm = {}, clip_adaptive = {},
+                        clip_value = {};
   bool operator==(const ParameterGroup&) const = default;
+};
+// Most of a recipe's numbers, the optimizer's own and a group's.
+inline constexpr double kMostRate = 1e6, kMostDecay = 1e3, kMostClip = 1e9;
+// The numbers that a group may have, by their names in recipes.
+struct GroupNumber {
+  std::string_view name;
+  std::optional<double> ParameterGroup::*member;
+  double most;  // in a recipe
+};
+inline constexpr GroupNumber kGroupNumbers[] = {
+    {"lr", &ParameterGroup::lr, kMostRate},
+    {"weight_decay", &ParameterGroup::weight_decay, kMostDecay},
+    {"clip_norm", &ParameterGroup::clip_norm, kMostClip},
+    {"clip_adaptive", &ParameterGroup::clip_adaptive, kMostClip},
+    {"clip_value", &ParameterGroup::clip_value, kMostClip}};
+
+// What is kept beside the weights in fp32: a mean of them over the updates, which is often better
+// than they are. Ema: one that fades (Polyak and Juditsky 1992, with a decay); Swa: of all weights
+// alike (Izmailov et al. 2018).
+enum class AverageKind : std::uint8_t { None, Ema, Swa };
+constexpr std::string_view name_of(AverageKind kind) {
+  constexpr std::string_view names[] = {"none", "ema", "swa"};
+  return names[static_cast<int>(kind)];
+}
+// Nothing where none has the name.
+constexpr std::optional<AverageKind> average_named(std::string_view name) {
+  for (const AverageKind kind : {AverageKind::None, AverageKind::Ema, AverageKind::Swa})
+    if (name_of(kind) == name) return kind;
+  return std::nullopt;
+}
+struct Averaging {
+  AverageKind kind = AverageKind::None;
+  double decay = 0.999;   // share of the old mean, in [0, 1); Ema
+  std::int64_t from = 0;  // updates; before them the mean is the weights as they are
+  explicit operator bool() const { return kind != AverageKind::None; }
+  bool operator==(const Averaging&) const = default;
 };
 
 // When parameters are updated. Late: behind the whole backward pass, so that the norm can clip and

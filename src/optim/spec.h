@@ -12,15 +12,15 @@
 namespace aloft {
 
 namespace optim {
-struct OptimizerKind;  // optim/kind.h
+struct FormulaRecord;  // optim/kind.h
 }
 
 // Inside: one formula with its numbers.
 struct UpdateRule {
-  const optim::OptimizerKind* kind = nullptr;  // of optim/catalog.inc; null: there is none
-  Attrs options;                               // the formula's own, as its op takes them
+  const optim::FormulaRecord* formula = nullptr;  // of a kind of optim/catalog.inc; null: none
+  Attrs options;                                  // its own, as its op takes them
 
-  explicit operator bool() const { return kind != nullptr; }
+  explicit operator bool() const { return formula != nullptr; }
   std::string_view name() const;  // "adamw"; "" where there is none
   // Names of the states kept of each parameter, such as {"exp_avg", "exp_avg_sq"}.
   std::vector<std::string_view> states() const;
@@ -29,10 +29,14 @@ struct UpdateRule {
 // What an optimizer is made from. The structs of optim/catalog.inc (optim::AdamW, ...) turn into
 // one; a program seldom writes it out.
 struct OptimizerSpec {
-  UpdateRule rule;                // the formula; UserError E0819 where there is none
-  double lr = 1e-3;               // base rate, times the schedule's factor
-  double weight_decay = 0;        // what it does is the rule's: L2, or decoupled
-  double clip_norm = 0;           // largest global L2 norm of the gradients; 0: no clipping
+  UpdateRule rule;          // the formula; UserError E0819 where there is none
+  double lr = 1e-3;         // base rate, times the schedule's factor
+  double weight_decay = 0;  // what it does is the rule's: L2, or decoupled
+  bool maximize = false;    // uphill: by the gradients' negatives
+  // What becomes of gradients first, in this order; 0: nothing. Their largest norm, of all of them
+  // together (a group with a limit of its own has its own norm); the largest norm of a row's, as a
+  // share of the row of weights (Brock et al. 2021, AGC); the largest size of an element.
+  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
   scalar::ScheduleRule schedule;  // of the rate, over the updates applied; constant
   Decay decay = {};               // which parameters weight_decay holds for; all
   // The first group with a pattern that matches takes a parameter.
@@ -43,6 +47,10 @@ struct OptimizerSpec {
   // How the rule's states are kept: F32, or BF16: half the memory, each rounded once a step.
   StateFormat states = StateFormat::F32;
   UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
+  // Name patterns of matrices that a rule for matrices (optim/muon.h) takes for none: tables,
+  // heads.
+  std::vector<std::string> rest = {};
+  Averaging average = {};  // of the weights, kept beside them; none
 };
 
 }  // namespace aloft

@@ -21,9 +21,11 @@ double bytes_a_parameter(const Recipe& r) {
                         : state_format_named(r.optimizer.master) == StateFormat::Split ? 2
                                                                                        : 4;
   const double state = state_format_named(r.optimizer.states) == StateFormat::BF16 ? 2 : 4;
-  const double moments = state * static_cast<double>(optimizer_rule(r.optimizer).states().size());
+  const UpdateRule rule = optimizer_rule(r.optimizer);
+  const double moments = state * (rule ? rule.formula->least_states : 0);
   const double gradient = r.optimizer.update == "early" ? 0 : weight;
-  return weight + gradient + master + moments;
+  const double average = r.optimizer.average == "none" ? 0 : 4;
+  return weight + gradient + master + moments + average;
 }
 
 // What the family says of an example; 0 where it says nothing.

@@ -119,6 +119,10 @@ class Reader {
     if (recipe_.train.patience > 0 && recipe_.train.eval_every == 0)
       mistake(origin("train.patience"),
               "train.patience: counts evaluations; need train.eval_every above 0");
+    if (recipe_.schedule.kind == name_of(scalar::ScheduleKind::Plateau) &&
+        recipe_.train.eval_every == 0)
+      mistake(origin("schedule.kind"),
+              "schedule.kind: plateau goes by evaluations; need train.eval_every above 0");
   }
 
   // Options out of their limits, and those that do not fit together.
@@ -146,13 +150,18 @@ class Reader {
                                      str(o.options.find(misfit->other)->second), origin(other)));
   }
 
-  // A group is there for a rate or a decay of its own, or to keep its parameters from one behind
-  // it.
+  // A group is there for a number of its own, or to keep its parameters from one behind it.
   void check_groups() {
+    const auto has_none = [](const ParameterGroup& group) {
+      return std::ranges::none_of(
+          kGroupNumbers, [&](const GroupNumber& n) { return (group.*n.member).has_value(); });
+    };
+    std::vector<std::string_view> names;
+    for (const GroupNumber& n : kGroupNumbers) names.push_back(n.name);
     const std::vector<ParameterGroup>& groups = recipe_.optimizer.groups;
-    for (std::size_t i = groups.size(); i-- > 0 && !groups[i].lr && !groups[i].weight_decay;)
-      mistake(origin(kGroupsKey),
-              fmt::format("{}[{}]: does nothing; need lr or weight_decay", kGroupsKey, i));
+    for (std::size_t i = groups.size(); i-- > 0 && has_none(groups[i]);)
+      mistake(origin(kGroupsKey), fmt::format("{}[{}]: does nothing; need one of {}", kGroupsKey, i,
+                                              fmt::join(names, ", ")));
   }
 
   void check_master() {
@@ -321,11 +330,11 @@ class Reader {
 
   ParameterGroup group(const Leaf& leaf, std::size_t index) {
     ParameterGroup out;
-    double lr = 0, weight_decay = 0;
-    const std::vector<RecipeField> known{
-        {OnResume::Changes, "parameters", "", &out.parameters},
-        {OnResume::Changes, "lr", "", &lr, 0, kMostRate},
-        {OnResume::Changes, "weight_decay", "", &weight_decay, 0, kMostDecay}};
+    std::vector<double> numbers(std::size(kGroupNumbers));
+    std::vector<RecipeField> known{{OnResume::Changes, "parameters", "", &out.parameters}};
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      known.push_back({OnResume::Changes, std::string(kGroupNumbers[i].name), "", &numbers[i], 0,
+                       kGroupNumbers[i].most});
     std::vector<std::string> names;
     names.reserve(known.size());
     for (const RecipeField& f : known) names.emplace_back(f.key);
@@ -342,8 +351,9 @@ class Reader {
               one.key + ": no such key" +
                   (near.empty() ? "; need " + join(names, ", ") : "; did you mean " + near + "?"));
     }
-    if (leaf.value[index].contains("lr")) out.lr = lr;
-    if (leaf.value[index].contains("weight_decay")) out.weight_decay = weight_decay;
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (leaf.value[index].contains(kGroupNumbers[i].name))
+        out.*kGroupNumbers[i].member = numbers[i];
     return out;
   }
 

@@ -59,24 +59,35 @@ struct OptimizerSection {
   double lr = 0;               // the peak of the schedule; what it begins with is the kind's
   SettingValues options;       // of the kind's formula, and what others begin with
   double weight_decay = 0.01;  // share a rate of 1 takes off a weight
+  bool maximize = false;       // uphill
   double clip_norm = 1.0;      // of all gradients together; 0: never
+  double clip_adaptive = 0, clip_value = 0;  // of rows, as shares of the weights'; of elements
   std::vector<std::string> no_decay = {"*.bias", "bias"};  // patterns of names
   std::vector<ParameterGroup> groups;                      // with a rate or decay of their own
-  std::string master = "f32";   // or "split": the bf16 weight and 16 more bits
-  std::string states = "f32";   // or "bf16": half the memory, each rounded once a step
+  std::vector<std::string> rest;                           // OptimizerSpec::rest, if it is read
+  std::string master = "f32";    // or "split": the bf16 weight and 16 more bits
+  std::string states = "f32";    // or "bf16": half the memory, each rounded once a step
+  std::string average = "none";  // or "ema", "swa": a mean of the weights beside them
+  double average_decay = 0.999;   // share of the old mean (ema)
+  std::int64_t average_from = 0;  // updates before which the mean is the weights
   std::string update = "late";  // or "early": each parameter when its gradient is complete
 
-  void begin_with(const optim::OptimizerKind& other);  // kind, lr and options
+  void begin_with(const optim::OptimizerKind& other);  // kind, lr, options and rest
 };
 
 // [schedule].
 struct ScheduleSection {
-  std::string kind = "constant";  // or linear, cosine, step, wsd
-  std::int64_t steps = 0;         // updates that it spans; 0: train.steps
-  std::int64_t warmup = 0;        // updates
-  double final_lr = -1;           // below zero: a tenth of lr (cosine, linear, wsd), 0 of step
+  std::string kind = "constant";             // a name of scalar/schedule.h
+  std::int64_t steps = 0;                    // updates that it spans; 0: train.steps
+  std::int64_t warmup = 0;                   // updates
+  double final_lr = -1;                      // below zero: a tenth of lr, or 0 of what falls freely
   std::int64_t step_size = 1000, decay = 0;  // updates between steps; updates of the decay (wsd)
   double gamma = 0.1;                        // factor of each step
+  double power = 1;                          // polynomial
+  std::vector<std::int64_t> milestones;      // updates before each drop (multi-step)
+  std::int64_t cycle = 1000, growth = 1;     // updates of the first; of the next (cosine-restarts)
+  std::int64_t patience = 10, cooldown = 0;  // evaluations (plateau)
+  double threshold = 1e-4;                   // share of the best loss (plateau)
 };
 
 // [train].

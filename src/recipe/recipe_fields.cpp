@@ -110,6 +110,12 @@ std::vector<std::string_view> names_of_optimizers() {
   return names;
 }
 
+std::vector<std::string_view> names_of_schedules() {
+  std::vector<std::string_view> names;
+  for (const scalar::ScheduleKind kind : scalar::kAllScheduleKinds) names.push_back(name_of(kind));
+  return names;
+}
+
 // Of the options every kind's: recipe_unused.h says which of them the recipe's kind reads.
 std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
   using enum OnResume;
@@ -126,10 +132,18 @@ std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
   const std::vector<RecipeField> rest = {
       {Changes, "optimizer.weight_decay", "of weights; norms and no_decay excepted",
        &o.weight_decay, 0, kMostDecay},
+      {Changes, "optimizer.maximize", "uphill: by the gradients' negatives", &o.maximize},
       {Changes, "optimizer.clip_norm", "largest global norm of the gradients; 0: none",
-       &o.clip_norm, 0, 1e9},
+       &o.clip_norm, 0, kMostClip},
+      {Changes, "optimizer.clip_adaptive",
+       "largest norm of a row's gradient, as a share of the row; 0: none", &o.clip_adaptive, 0,
+       kMostClip},
+      {Changes, "optimizer.clip_value", "largest size of a gradient's element; 0: none",
+       &o.clip_value, 0, kMostClip},
       {Changes, "optimizer.no_decay", "name patterns that do not decay; norms never do",
        &o.no_decay},
+      {Fixed, "optimizer.rest", "name patterns of matrices that are taken for none: tables, heads",
+       &o.rest},
       {Changes,  // a checkpoint loads into either form
        "optimizer.master",
        "fp32 masters of O2: their own, or bf16 weights and 16 more bits",
@@ -144,6 +158,17 @@ std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
        0,
        0,
        {"f32", "bf16"}},
+      {Fixed,
+       "optimizer.average",
+       "a mean of the weights kept beside them: ema fades, swa is of all alike",
+       &o.average,
+       0,
+       0,
+       {"none", "ema", "swa"}},
+      {Changes, "optimizer.average_decay", "share of the old mean in the new one (ema)",
+       &o.average_decay, 0, 1},
+      {Changes, "optimizer.average_from", "updates before which the mean is the weights themselves",
+       &o.average_from, 0, 1e15},
       {Changes,
        "optimizer.update",
        "late, or early: as soon as a gradient is complete; no clipping, no skipping",
@@ -151,7 +176,7 @@ std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
        0,
        0,
        {"late", "early"}},
-      {Changes, "optimizer.groups", "parameters (name patterns) with their own lr and weight_decay",
+      {Changes, "optimizer.groups", "parameters (name patterns) with numbers of their own",
        &o.groups}};
   out.insert(out.end(), rest.begin(), rest.end());
   return out;
@@ -165,21 +190,29 @@ std::vector<RecipeField> fields_of_training(Recipe& r) {
   ScheduleSection& s = r.schedule;
   TrainSection& t = r.train;
   return {
-      {Changes,
-       "schedule.kind",
-       "of the learning rate",
-       &s.kind,
-       0,
-       0,
-       {"constant", "linear", "cosine", "step", "one-cycle", "wsd"}},
+      {Changes, "schedule.kind", "of the learning rate", &s.kind, 0, 0, names_of_schedules()},
       {Changes, "schedule.steps", "updates that it spans; 0: train.steps", &s.steps, 0, kMany},
       {Changes, "schedule.warmup", "updates of linear warm-up", &s.warmup, 0, kMany},
-      {Changes, "schedule.final_lr", "at the end; below zero: a tenth of lr (step: no end)",
-       &s.final_lr, -1, 1e6},
+      {Changes, "schedule.final_lr",
+       "at the end; below zero: a tenth of lr, or 0 where there is no end", &s.final_lr, -1, 1e6},
       {Changes, "schedule.step_size", "updates between drops (step)", &s.step_size, 1, kMany},
-      {Changes, "schedule.gamma", "factor of a drop (step)", &s.gamma, 0, 1},
+      {Changes, "schedule.gamma", "factor of a drop (step, multi-step, exponential, plateau)",
+       &s.gamma, 0, 1},
       {Changes, "schedule.decay", "updates of the final decay (wsd); 0: a fifth", &s.decay, 0,
        kMany},
+      {Changes, "schedule.power", "of what is left of the run (polynomial)", &s.power, 0, 100},
+      {Changes, "schedule.milestones", "updates before each drop, rising (multi-step)",
+       &s.milestones, 0, kMany},
+      {Changes, "schedule.cycle", "updates of the first cycle (cosine-restarts)", &s.cycle, 1,
+       kMany},
+      {Changes, "schedule.growth", "of cycles, one to the next (cosine-restarts)", &s.growth, 1,
+       1000},
+      {Changes, "schedule.patience", "evaluations without a better loss before a drop (plateau)",
+       &s.patience, 0, kMany},
+      {Changes, "schedule.cooldown", "evaluations behind a drop that do not count (plateau)",
+       &s.cooldown, 0, kMany},
+      {Changes, "schedule.threshold", "by what share of the best a loss is better (plateau)",
+       &s.threshold, 0, 0.999},
       {Changes, "train.batch", "sequences a micro-batch", &t.batch, 1, 1 << 20},
       {Changes, "train.accumulate", "micro-batches an update", &t.accumulate, 1, 1 << 20},
       {Free, "train.steps", "steps of the run, skipped ones included", &t.steps, 0, kMany},

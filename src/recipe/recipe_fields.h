@@ -39,9 +39,6 @@ struct RecipeField {
   std::vector<std::string_view> kinds = {};    // the kinds that alone read it; empty: any
 };
 
-// Limits that the optimizer's numbers and those of its groups share.
-inline constexpr double kMostRate = 1e6, kMostDecay = 1e3;
-
 // What another value of the key means for a run that goes on, or why it is refused; "" where it
 // means nothing (OnResume::Free).
 std::string_view meaning_on_resume(const RecipeField& field);

@@ -45,10 +45,10 @@ std::string origin_of(const Recipe& recipe, const std::string& key) {
   return key == "optimizer.no_decay" ? origin + "; norms never decay" : origin;
 }
 
-// The lowest rate. Drops of `step` go on as far as they lead, as torch's StepLR.
+// The lowest rate. What falls freely goes on as far as it leads, as torch's StepLR.
 double final_lr(const Recipe& r) {
   if (r.schedule.final_lr >= 0) return r.schedule.final_lr;
-  return r.schedule.kind == "step" ? 0 : r.optimizer.lr / 10;
+  return falls_freely(*scalar::parse_schedule_kind(r.schedule.kind)) ? 0 : r.optimizer.lr / 10;
 }
 
 // The keys of [schedule] that somebody has set, with where.
@@ -71,8 +71,8 @@ std::string settings_of(const Recipe& recipe) {
 void to_json(json& out, const ParameterGroup& group) {
   out = json::object();
   out["parameters"] = group.parameters;
-  if (group.lr) out["lr"] = *group.lr;
-  if (group.weight_decay) out["weight_decay"] = *group.weight_decay;
+  for (const GroupNumber& n : kGroupNumbers)
+    if (const auto& value = group.*n.member) out[std::string(n.name)] = *value;
 }
 
 std::string print_config(const Recipe& recipe) {
@@ -139,6 +139,13 @@ scalar::ScheduleRule schedule_rule(const Recipe& r) {
   rule.step_size = r.schedule.step_size;
   rule.gamma = r.schedule.gamma;
   rule.decay = r.schedule.decay;
+  rule.power = r.schedule.power;
+  rule.milestones = r.schedule.milestones;
+  rule.cycle = r.schedule.cycle;
+  rule.growth = r.schedule.growth;
+  rule.patience = r.schedule.patience;
+  rule.cooldown = r.schedule.cooldown;
+  rule.threshold = r.schedule.threshold;
   if (rule.min_factor > 1)
     throw UserError("E0715", "the schedule does not work out")
         .saw(fmt::format("schedule.final_lr = {} ({}), above optimizer.lr = {} ({})",

@@ -32,15 +32,41 @@ struct Condition {
   std::vector<std::string_view> values;
 };
 
+std::vector<std::string_view> schedules_that(bool (*holds)(scalar::ScheduleKind)) {
+  std::vector<std::string_view> names;
+  for (const scalar::ScheduleKind kind : scalar::kAllScheduleKinds)
+    if (holds(kind)) names.push_back(name_of(kind));
+  return names;
+}
+
+std::vector<std::string_view> kinds_with_rest() {
+  std::vector<std::string_view> names;
+  for (const optim::OptimizerKind& kind : optim::optimizer_kinds())
+    if (!kind.usual_rest.empty()) names.push_back(kind.name);
+  return names;
+}
+
 const std::vector<Condition>& conditions() {
   static const std::vector<Condition> all = [] {
     std::vector<Condition> some = {
         {"schedule.step_size", "schedule.kind", {"step"}},
-        {"schedule.gamma", "schedule.kind", {"step"}},
+        {"schedule.gamma", "schedule.kind", {"step", "multi-step", "exponential", "plateau"}},
         {"schedule.decay", "schedule.kind", {"wsd"}},
-        {"schedule.final_lr", "schedule.kind", {"linear", "cosine", "step", "wsd"}},
-        {"schedule.steps", "schedule.kind", {"linear", "cosine", "one-cycle", "wsd"}},
+        {"schedule.power", "schedule.kind", {"polynomial"}},
+        {"schedule.milestones", "schedule.kind", {"multi-step"}},
+        {"schedule.cycle", "schedule.kind", {"cosine-restarts"}},
+        {"schedule.growth", "schedule.kind", {"cosine-restarts"}},
+        {"schedule.patience", "schedule.kind", {"plateau"}},
+        {"schedule.cooldown", "schedule.kind", {"plateau"}},
+        {"schedule.threshold", "schedule.kind", {"plateau"}},
+        {"schedule.final_lr", "schedule.kind", schedules_that([](scalar::ScheduleKind kind) {
+           return kind != scalar::ScheduleKind::Constant && kind != scalar::ScheduleKind::OneCycle;
+         })},
+        {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
+        {"optimizer.average_decay", "optimizer.average", {"ema"}},
+        {"optimizer.average_from", "optimizer.average", {"ema", "swa"}},
+        {"optimizer.rest", "optimizer.kind", kinds_with_rest()},
     };
     for (const optim::OptimizerSetting& s : optim::all_optimizer_settings())
       some.push_back(
@@ -176,7 +202,7 @@ class Search {
     const bool is_replaced = from != kSetOrigin && origin(selector) == kSetOrigin;
     if (!all_ && (!is_given || is_replaced)) return;
     const json value = value_of(recipe_, key);
-    if (is_off(value) && value == value_of(Recipe(), key)) return;
+    if (!all_ && is_off(value) && value == value_of(Recipe(), key)) return;
     found_.push_back({std::string(key), why});
   }
 

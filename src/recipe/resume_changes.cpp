@@ -67,10 +67,17 @@ constexpr Meaning kMeanings[] = {
     {kRule, "the checkpoint's moments are of its update rule"},
     {"optimizer.lr", "the peak of the learning rate; its schedule goes on"},
     {"optimizer.weight_decay", "weights shrink by another share in every update"},
+    {"optimizer.maximize", "the run turns round: losses grow that fell"},
     {"optimizer.clip_norm", "gradients are scaled down from another norm on; 0: never"},
+    {"optimizer.clip_adaptive", "rows of gradients are scaled down from another size on; 0: never"},
+    {"optimizer.clip_value", "elements of gradients are cut at another size; 0: never"},
     {"optimizer.no_decay", "other parameters are spared weight decay"},
+    {"optimizer.rest", "the checkpoint's moments are of other parameters"},
     {"optimizer.master", "the same masters, kept in another form"},
     {"optimizer.states", "the checkpoint's moments are of another format"},
+    {"optimizer.average", "the checkpoint has no means of the weights, or others"},
+    {"optimizer.average_decay", "the means go on, and forget faster or slower"},
+    {"optimizer.average_from", "the means go on, and take in new weights with another share"},
     {"optimizer.update",
      "when in a step a parameter moves; by how much stays, where gradients are finite"},
     {"optimizer.groups", "other parameters have a rate or a decay of their own"},
@@ -81,6 +88,13 @@ constexpr Meaning kMeanings[] = {
     {"schedule.step_size", kOtherCurve},
     {"schedule.gamma", kOtherCurve},
     {"schedule.decay", kOtherCurve},
+    {"schedule.power", kOtherCurve},
+    {"schedule.milestones", kOtherCurve},
+    {"schedule.cycle", kOtherCurve},
+    {"schedule.growth", kOtherCurve},
+    {"schedule.patience", kOtherCurve},
+    {"schedule.cooldown", kOtherCurve},
+    {"schedule.threshold", kOtherCurve},
     {"train.batch", "gradients are of more or fewer sequences; the data goes on where it was"},
     {"train.accumulate", "gradients are of more or fewer sequences; the data goes on where it was"},
     {"train.eval_batches", "validation losses do not compare with those before"},
@@ -116,7 +130,7 @@ std::string line_of(std::string_view key, const json& before, const json& now,
 
 // Whether the schedule's length is that of the run.
 bool spans_the_run(const ScheduleSection& schedule) {
-  return schedule.kind != "constant" && schedule.kind != "step" && schedule.steps == 0;
+  return spans_total(*scalar::parse_schedule_kind(schedule.kind)) && schedule.steps == 0;
 }
 
 // The recipe's [schedule], lr and length as the record has them, all else as it is now; nothing
@@ -132,6 +146,11 @@ std::optional<Recipe> rates_before(const json& before, const Recipe& now) {
       constexpr bool is_text = std::is_same_v<T, std::string>;
       if constexpr (is_text || std::is_arithmetic_v<T>) {
         if (is_text ? !value.is_string() : !value.is_number()) return false;
+        value.get_to(*target);
+        return true;
+      } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+        const auto is_whole = [](const json& v) { return v.is_number_integer(); };
+        if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_whole)) return false;
         value.get_to(*target);
         return true;
       } else {

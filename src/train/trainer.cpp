@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "checkpoint/data_record.h"
 #include "checkpoint/health.h"
+#include "frontend/averaged_weights.h"
 #include "frontend/give_up.h"
 #include "frontend/programs.h"
 #include "models/model_json.h"
@@ -23,6 +24,7 @@
 #include "run/recorded_error.h"
 #include "run/run_directory.h"
 #include "runtime/current_device.h"
+#include "tasks/loss_text.h"
 #include "train/evaluate.h"
 #include "train/kept_record.h"
 #include "train/listeners_of.h"
@@ -91,7 +93,7 @@ class Training {
   }
 
   void tell_begin() {
-    RunBegun e{directory_.path()};
+    RunBegun e{directory_.path(), task_kind(recipe_)};
     e.step = step_;
     e.steps = recipe_.train.steps;
     e.tokens = tokens_;
@@ -283,22 +285,48 @@ class Training {
   // The loss of an evaluation and what it measured besides, which a checkpoint does not keep.
   void say_validation(const std::vector<double>& means) {
     result_.val_loss = means[0];
-    result_.validation =
-        ValidationLoss{means[0], session_.task->measures(means[0], {means.begin() + 1, means.end()},
-                                                         data_.bytes_a_target())};
+    result_.validation = ValidationLoss{means[0], measures_of(means)};
+  }
+  std::vector<Measure> measures_of(const std::vector<double>& means) const {
+    return session_.task->measures(means[0], {means.begin() + 1, means.end()},
+                                   data_.bytes_a_target());
+  }
+
+  // The same of the weights' means, where the optimizer keeps such, behind the others.
+  void say_validation_of_means(const std::vector<double>& means) {
+    std::vector<Measure>& said = result_.validation->measures;
+    said.push_back(
+        {"average_loss", means[0], fmt::format("{} of the mean weights", loss_text(means[0]))});
+    if (means.size() == 1) return;  // what is measured besides follows from the loss
+    for (const Measure& m : measures_of(means))
+      said.push_back({"average_" + m.name, m.value, m.text + " of the mean weights"});
+  }
+
+  std::optional<std::vector<double>> evaluated() {
+    const auto examples = data_.validation(recipe_);
+    return aloft::evaluate(*runner_, *examples, recipe_.train.eval_batches);
   }
 
   // Once a state. Nothing comes of it where a signal asks for the end meanwhile.
   void evaluate() {
     if (validation_ || !data_.has_validation()) return;
     listeners_.tell(&Listener::evaluation_begun, EvaluationBegun{step_});
-    const auto examples = data_.validation(recipe_);
-    const auto means = aloft::evaluate(*runner_, *examples, recipe_.train.eval_batches);
+    const auto means = evaluated();
     if (!means) return;
+    std::optional<std::vector<double>> of_means;
+    if (optimizer_->spec().average) {
+      const AveragedWeights average(*optimizer_);
+      of_means = evaluated();
+      if (!of_means) return;
+    }
     validation_ = means->front();
     say_validation(*means);
+    if (of_means) say_validation_of_means(*of_means);
     health_->validation(*validation_);
     const bool is_repeated = evaluation_is_written_;
+    // At the end of a run that may go on there is one more, which the whole run would not have.
+    if (optimizer_->plateau() && !is_repeated && is_due(recipe_.train.eval_every))
+      optimizer_->report_loss(*validation_);
     if (!is_repeated) result_.best = after_evaluation(result_.best, *validation_, step_);
     listeners_.tell(&Listener::evaluation_done,
                     {step_, *result_.validation, result_.best, is_repeated}, control_);

@@ -34,7 +34,7 @@ class RunDirectory(ProgramTest):
         write_tables(cls.folder)
         for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS)):
             (cls.folder / f"{name}.toml").write_text(recipe)
-            cls.aloft("train", f"{name}.toml", "--out", name)
+            cls.aloft("train", f"{name}.toml", "--out", name, "--set", "optimizer.average=ema")
         # A scale at its ceiling overflows, and this one gives up.
         cls.aloft("train", "tiny.toml", "--out", "lost", "--steps", 40, "--set",
                   'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216, '

@@ -79,7 +79,14 @@ class Known:
 
     def is_word(self, word):
         """Whether a name of letters, digits and underlines is in the sources, or around them."""
-        return word in self.words or word in self.around or word in self.verbs
+        return word in self.words or word in self.around or word in self.verbs or self.is_composed(word)
+
+    def is_composed(self, word):
+        """Names that the program puts together: of an optimizer's ops, of what evaluations measure."""
+        formula = re.fullmatch(r"(\w+)_(?:update|sums|numbers)", word)
+        measure = re.fullmatch(r"(?:val_)?(?:average_)?(\w+)", word)
+        return formula and f'"{formula.group(1)}"' in self.code or \
+            measure and measure.group(1) != word and f'"{measure.group(1)}"' in self.code
 
     def wrong_option(self, text):
         first = text.split()[0]
@@ -115,7 +122,8 @@ class Known:
         named_elsewhere = text in self.build or f"function({name} " in self.build or call and \
             call.group(1) == "find_package"
         scopes = re.split(r"::", call.group(1) if call else text)[:-1]
-        known = name in self.words or named_elsewhere or text == name and name in self.around
+        known = name in self.words or named_elsewhere or text == name and name in self.around or \
+            self.is_composed(name)
         known = known and all(scope in self.words for scope in scopes)
         return None if known else f"the sources have no {name}"
 
@@ -128,7 +136,7 @@ class Known:
         places = [project.ROOT, project.ROOT / "src", (project.ROOT / page).parent,
                   project.ROOT / "tests/fixtures"]
         there = any(any(place.glob(pattern)) for place in places)
-        return None if made or there or tag and tag.group(1) in self.words else f"there is no {text}"
+        return None if made or there or tag and (tag.group(1) in self.words or self.is_composed(tag.group(1))) else f"there is no {text}"
 
     def wrong_dotted(self, text):
         """`a.*`, `a.NAME`: files of fixtures, or names of tensors that the sources or the judges make."""

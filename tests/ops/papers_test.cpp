@@ -17,12 +17,16 @@
 #include "ops/update.h"
 #include "optim/adadelta.h"
 #include "optim/adagrad.h"
+#include "optim/adam.h"
 #include "optim/adamax.h"
+#include "optim/adamw.h"
 #include "optim/bert_adam.h"
 #include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/lion.h"
 #include "optim/nadam.h"
 #include "optim/radam.h"
+#include "optim/rmsprop.h"
 #include "optim/rprop.h"
 #include "scalar/philox.h"
 #include "types/tolerance.h"
@@ -59,7 +63,7 @@ double norm(const Vec& x) {
 }
 
 struct State {
-  Vec p, m, v;
+  Vec p, m, v, w;
 };
 
 // Chen et al. 2023, algorithm 2.
@@ -76,6 +80,12 @@ void lion_of_the_paper(State& s, const Vec& g, int, const optim::Lion& o) {
 template <class O>
 double regularised(const State& s, const Vec& g, std::size_t i, const O& o) {
   return g[i] + o.weight_decay * s.p[i];
+}
+template <class O>
+Vec regularised(const State& s, const Vec& g, const O& o) {
+  Vec all;
+  for (std::size_t i = 0; i < g.size(); ++i) all.push_back(regularised(s, g, i, o));
+  return all;
 }
 
 // Kingma and Ba 2014, algorithm 2, with eps where torch.optim has it.
@@ -173,6 +183,51 @@ void bert_adam_of_the_paper(State& s, const Vec& g, int, const optim::BertAdam& 
   }
 }
 
+// Reddi et al. 2018, algorithm 2, with Adam's corrections, of which the second is behind the
+// maximum: that of a gradient's first square would outlive all others. As torch.optim has it.
+void amsgrad(State& s, Vec g, int t, double lr, double beta1, double beta2, double eps) {
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    s.m[i] = beta1 * s.m[i] + (1 - beta1) * g[i];
+    s.v[i] = beta2 * s.v[i] + (1 - beta2) * g[i] * g[i];
+    s.w[i] = std::max(s.w[i], s.v[i]);
+    const double m = s.m[i] / (1 - std::pow(beta1, t)), w = s.w[i] / (1 - std::pow(beta2, t));
+    s.p[i] -= lr * m / (std::sqrt(w) + eps);
+  }
+}
+void amsgrad_of_the_paper(State& s, const Vec& g, int t, const optim::Adam& o) {
+  amsgrad(s, regularised(s, g, o), t, o.lr, o.beta1, o.beta2, o.eps);
+}
+void amsgradw_of_the_paper(State& s, const Vec& g, int t, const optim::AdamW& o) {
+  for (double& p : s.p) p *= 1 - o.lr * o.weight_decay;
+  amsgrad(s, g, t, o.lr, o.beta1, o.beta2, o.eps);
+}
+
+// Tieleman and Hinton 2012; centred: Graves 2013, equations 38 to 41. TensorFlow's documentation.
+void rmsprop_of_the_paper(State& s, const Vec& plain, int t, const optim::RmsProp& o) {
+  const Vec g = regularised(s, plain, o);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    if (t == 1) s.v[i] = o.tensorflow ? 1 : 0;
+    s.v[i] = o.alpha * s.v[i] + (1 - o.alpha) * g[i] * g[i];
+    s.m[i] = o.alpha * s.m[i] + (1 - o.alpha) * g[i];
+    const double spread = o.centered ? std::max(0.0, s.v[i] - s.m[i] * s.m[i]) : s.v[i];
+    const double root = o.tensorflow ? std::sqrt(spread + o.eps) : std::sqrt(spread) + o.eps;
+    s.w[i] = o.momentum * s.w[i] + (o.tensorflow ? o.lr : 1) * g[i] / root;
+    s.p[i] -= (o.tensorflow ? 1 : o.lr) * s.w[i];
+  }
+}
+
+// You et al. 2017, algorithm 1.
+void lars_of_the_paper(State& s, const Vec& g, int, const optim::Lars& o) {
+  const double weights = norm(s.p), gradients = norm(g);
+  const double local = weights > 0 && gradients > 0
+                           ? o.trust * weights / (gradients + o.weight_decay * weights + o.eps)
+                           : 1;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    s.m[i] = o.momentum * s.m[i] + o.lr * local * (g[i] + o.weight_decay * s.p[i]);
+    s.p[i] -= s.m[i];
+  }
+}
+
 // You et al. 2019, algorithm 2, with phi(x) = x.
 void lamb_of_the_paper(State& s, const Vec& g, int t, const optim::Lamb& o) {
   Vec u(g.size());
@@ -192,7 +247,8 @@ template <class O, class Rule>
 std::vector<Vec> of_the_paper(const O& options, const Rule& rule) {
   std::vector<Vec> all;
   for (int tensor = 0; tensor < 2; ++tensor) {
-    State s{start(tensor), Vec(kSizes[tensor]), Vec(kSizes[tensor])};
+    const auto zeros = [&] { return Vec(kSizes[tensor]); };
+    State s{start(tensor), zeros(), zeros(), zeros()};
     for (int t = 1; t <= kSteps; ++t) rule(s, gradient(tensor, t - 1), t, options);
     all.push_back(s.p);
   }
@@ -201,14 +257,14 @@ std::vector<Vec> of_the_paper(const O& options, const Rule& rule) {
 
 // The op's meaning, step by step: its results are the next step's operands.
 std::vector<Vec> of_the_op(const OptimizerSpec& spec) {
-  const optim::OptimizerKind& kind = *spec.rule.kind;
+  const optim::FormulaRecord& formula = *spec.rule.formula;
   const auto array = [](DType t, Vec values, bool is_scalar = false) {
     const auto n = static_cast<std::int64_t>(values.size());
     HostArray a = HostArray::zeros(t, is_scalar ? std::vector<std::int64_t>() : std::vector{n});
     a.values.assign(values.begin(), values.end());
     return a;
   };
-  const std::size_t states = kind.formula.states.size();
+  const std::size_t states = formula.states.size();
   std::vector<HostArray> kept;  // parameters, then states
   for (int tensor = 0; tensor < 2; ++tensor) kept.push_back(array(DType::F32, start(tensor)));
   for (std::size_t w = 0; w < states; ++w)
@@ -222,9 +278,8 @@ std::vector<Vec> of_the_op(const OptimizerSpec& spec) {
     in.insert(in.end(), kept.begin(), kept.begin() + 2);
     for (int tensor = 0; tensor < 2; ++tensor) in.push_back(array(DType::F32, gradient(tensor, t)));
     in.insert(in.end(), kept.begin() + 2, kept.end());
-    if (kind.formula.sums > 0)
-      in.push_back(evaluate_op(op_named(sums_op_name(kind)), attrs, in)[0]);
-    kept = evaluate_op(op_named(update_op_name(kind)), attrs, in);
+    if (formula.sums > 0) in.push_back(evaluate_op(op_named(sums_op_name(formula)), attrs, in)[0]);
+    kept = evaluate_op(op_named(update_op_name(formula)), attrs, in);
   }
   std::vector<Vec> all;
   for (int tensor = 0; tensor < 2; ++tensor)
@@ -355,6 +410,59 @@ TEST(Papers, RpropStepsBySigns) {
                rprop_of_the_paper);
 }
 
+TEST(Papers, AmsGradGoesByTheLargest) {
+  expect_paper(
+      optim::Adam{
+          .lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .amsgrad = true, .weight_decay = kDecay},
+      amsgrad_of_the_paper);
+  expect_paper(
+      optim::AdamW{
+          .lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .amsgrad = true, .weight_decay = kDecay},
+      amsgradw_of_the_paper);
+}
+
+TEST(Papers, RmsPropGoesByTheRootOfItsSquares) {
+  for (const bool centered : {false, true})
+    for (const bool tensorflow : {false, true})
+      for (const double momentum : {0.0, 0.875})
+        expect_paper(optim::RmsProp{.lr = kLr / 4,
+                                    .alpha = 0.75,
+                                    .eps = 1.0 / 1024,
+                                    .momentum = momentum,
+                                    .centered = centered,
+                                    .tensorflow = tensorflow,
+                                    .weight_decay = kDecay},
+                     rmsprop_of_the_paper);
+}
+
+TEST(Papers, LarsStepsByTheNormOfEachTensor) {
+  expect_paper(optim::Lars{.lr = 1, .trust = 0.125}, lars_of_the_paper);
+  expect_paper(optim::Lars{.lr = 1, .momentum = 0.5, .trust = 0.125, .weight_decay = kDecay},
+               lars_of_the_paper);
+}
+
+// Uphill is downhill with the gradients' negatives, to the bit; the weight decay stays what it is.
+TEST(Papers, MaximizedIsTheNegativesMinimized) {
+  const auto behind = [](double sign, bool maximize) {
+    use_device(cpu_device());
+    Weights weights;
+    auto trained = amp::initialize(
+        weights,
+        optim::AdamW{.lr = kLr, .weight_decay = kDecay, .maximize = maximize, .clip_norm = 1},
+        "O0");
+    for (int t = 0; t < kSteps; ++t) {
+      const auto g = [&](int tensor) {
+        const Vec values = gradient(tensor, t);
+        return from_floats({values.begin(), values.end()}, {kSizes[tensor]}) * sign;
+      };
+      minimize(trained.first(g(0), g(1)), trained.second);
+    }
+    return weights.all[1]->to_floats();
+  };
+  EXPECT_EQ(behind(1, true), behind(-1, false));
+  EXPECT_NE(behind(1, true), behind(1, false));
+}
+
 TEST(Papers, BertAdamClipsEachTensor) {
   expect_paper(optim::BertAdam{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay},
                bert_adam_of_the_paper);
@@ -362,11 +470,11 @@ TEST(Papers, BertAdamClipsEachTensor) {
 
 // What begins at 0 leaves it, and what gets no gradient and does not decay stays.
 TEST(Papers, LambLeavesZero) {
-  const optim::OptimizerKind& kind = optim::optimizer_kind("lamb");
-  const auto formula = kind.formula.bind({});
-  EXPECT_EQ(formula->tensor_numbers(Vec{0, 4})[0], 1);
-  EXPECT_EQ(formula->tensor_numbers(Vec{4, 0})[0], 1);
-  EXPECT_EQ(formula->tensor_numbers(Vec{16, 4})[0], 2);
+  const auto formula = optim::formula_named("lamb").bind({});
+  const auto ratio = [&](const Vec& sums) { return formula->tensor_numbers(sums, {}, true)[0]; };
+  EXPECT_EQ(ratio({0, 4}), 1);
+  EXPECT_EQ(ratio({4, 0}), 1);
+  EXPECT_EQ(ratio({16, 4}), 2);
 }
 
 }  // namespace

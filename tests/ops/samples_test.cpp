@@ -9,6 +9,8 @@
 #include "ops/op.h"
 #include "ops/pool2d.h"
 #include "ops/sample_inputs.h"
+#include "ops/update.h"
+#include "optim/kind.h"
 
 namespace aloft {
 namespace {
@@ -22,11 +24,16 @@ constexpr std::int64_t kLong = 4097;
 const std::int64_t kLengths[] = {0, 1, 17, kLong};
 
 // Ops whose samples lack some of these lengths, and why.
-const std::map<std::string, Short> kShort = {
-    {"count_applied", {{0, 1, 17, 4097}, "works on single numbers"}},
-    {"learning_rate", {{0, 1, 17, 4097}, "works on single numbers"}},
-    {"scaler_update", {{0, 1, 17, 4097}, "works on single numbers"}},
-};
+const std::map<std::string, Short> kShort = [] {
+  const Short single{{0, 1, 17, 4097}, "works on single numbers"};
+  std::map<std::string, Short> all = {{"average_weight", single},
+                                      {"count_applied", single},
+                                      {"learning_rate", single},
+                                      {"scaler_update", single}};
+  for (const optim::FormulaRecord* formula : optim::formulas())
+    if (formula->is_of_tensors) all.emplace(numbers_op_name(*formula), single);
+  return all;
+}();
 
 std::set<std::int64_t> lengths_of(const OpDef& op) {
   std::set<std::int64_t> lengths;

@@ -110,9 +110,9 @@ CallSpec call_of(const std::string& op, Attrs attrs, const std::vector<HostArray
   return call;
 }
 
-Attrs attrs_of(const optim::OptimizerKind& kind, bool split, Ints decay = {1, 0, 1, 1}) {
+Attrs attrs_of(const optim::FormulaRecord& formula, bool split, Ints decay = {1, 0, 1, 1}) {
   return update_attrs_of(
-      {&kind, kind.formula.options},
+      {&formula, formula.options},
       {split ? StateFormat::Split : StateFormat::F32, StateFormat::F32, decay, 0.1}, 4);
 }
 
@@ -131,32 +131,32 @@ bool same_bits(const State& a, const State& b) {
   return true;
 }
 
-// A kind of optimizer and the gradients' type.
+// A formula and the gradients' type.
 class SplitUpdate : public ::testing::TestWithParam<std::tuple<std::string_view, DType>> {
  protected:
-  // The call, behind the one that sums where the kind needs sums.
+  // The call, behind the one that sums where the formula needs sums.
   RunResult update(const State& s, bool split, int step, int threads) const {
     const auto& [name, gradient] = GetParam();
-    const optim::OptimizerKind& kind = optim::optimizer_kind(name);
+    const optim::FormulaRecord& formula = optim::formula_named(name);
     std::vector<HostArray> in = operands(s, split, gradient, step);
-    if (kind.formula.sums > 0) {
-      const RunResult sums = run(sums_op_name(kind), kind, split, in, threads);
+    if (formula.sums > 0) {
+      const RunResult sums = run(sums_op_name(formula), formula, split, in, threads);
       EXPECT_EQ(sums.problem, "");
       in.push_back(sums.out[0]);
     }
-    return run(update_op_name(kind), kind, split, in, threads);
+    return run(update_op_name(formula), formula, split, in, threads);
   }
 
  private:
-  static RunResult run(const std::string& op, const optim::OptimizerKind& kind, bool split,
+  static RunResult run(const std::string& op, const optim::FormulaRecord& formula, bool split,
                        const std::vector<HostArray>& in, int threads) {
-    const CallSpec call = call_of(op, attrs_of(kind, split), in);
+    const CallSpec call = call_of(op, attrs_of(formula, split), in);
     return run_kernel(*choose_kernel(cpu_backend(), call).kernel, call, in, {.threads = threads});
   }
 };
 
 TEST_P(SplitUpdate, HasTheBitsOfMastersOfTheirOwn) {
-  const auto& formula = optim::optimizer_kind(std::get<0>(GetParam())).formula;
+  const auto& formula = optim::formula_named(std::get<0>(GetParam()));
   State own = first_state(static_cast<int>(formula.states.size())), split = own;
   for (int step = 0; step < 8; ++step) {
     const State before = split;
@@ -170,14 +170,15 @@ TEST_P(SplitUpdate, HasTheBitsOfMastersOfTheirOwn) {
   }
 }
 
-std::vector<std::string_view> names_of_kinds() {
+std::vector<std::string_view> names_of_formulas() {
   std::vector<std::string_view> names;
-  for (const optim::OptimizerKind& kind : optim::optimizer_kinds()) names.push_back(kind.name);
+  for (const optim::FormulaRecord* formula : optim::formulas())
+    if (!formula->is_of_tensors) names.push_back(formula->name);
   return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SplitUpdate,
-                         ::testing::Combine(::testing::ValuesIn(names_of_kinds()),
+                         ::testing::Combine(::testing::ValuesIn(names_of_formulas()),
                                             ::testing::Values(DType::BF16, DType::F32)));
 
 TEST(SplitUpdate, TheMeaningReadsAndWritesTheSameBits) {
@@ -186,7 +187,7 @@ TEST(SplitUpdate, TheMeaningReadsAndWritesTheSameBits) {
   std::vector<HostArray> in = operands(s, true, DType::BF16, 1);
   for (std::size_t t = 0; t < std::size(kSizes); ++t)
     for (HostNumber& g : in[4 + std::size(kSizes) + t].values) g = 0;
-  const Attrs attrs = attrs_of(optim::optimizer_kind("sgd"), true, {0, 0, 0, 0});
+  const Attrs attrs = attrs_of(optim::formula_named("sgd"), true, {0, 0, 0, 0});
   const auto out = evaluate_op(op_named("sgd_update"), attrs, in);
   for (std::size_t t = 0; t < std::size(kSizes); ++t) {
     EXPECT_EQ(out[t].values, in[4 + t].values);
@@ -201,7 +202,7 @@ TEST(SplitUpdate, OperandsThatDoNotFitAreRefused) {
     for (const HostArray& a : in) types.push_back({a.dtype, Shape::of(a.shape)});
     types[i] = type;
     try {
-      infer_types(op_named("sgd_update"), attrs_of(optim::optimizer_kind("sgd"), true), types, {});
+      infer_types(op_named("sgd_update"), attrs_of(optim::formula_named("sgd"), true), types, {});
     } catch (const UserError& e) {
       return e.what();
     }

@@ -7,16 +7,27 @@ namespace {
 
 using enum ScheduleKind;
 
-static_assert(problem_of({.kind = Cosine, .warmup = 100, .total = 2000}).empty());
-static_assert(!problem_of({.kind = Cosine}).empty());
-static_assert(!problem_of({.kind = Linear, .warmup = 11, .total = 10}).empty());
-static_assert(!problem_of({.kind = Step}).empty());
-static_assert(!problem_of({.kind = Wsd, .total = 10, .decay = 11}).empty());
 static_assert(parse_schedule_kind("one-cycle") == OneCycle && !parse_schedule_kind("cosin"));
 
+TEST(Schedule, RulesThatCannotBeFollowedSayWhy) {
+  EXPECT_EQ(problem_of({.kind = Cosine, .warmup = 100, .total = 2000}), "");
+  EXPECT_NE(problem_of({.kind = Cosine}), "");
+  EXPECT_NE(problem_of({.kind = Linear, .warmup = 11, .total = 10}), "");
+  EXPECT_NE(problem_of({.kind = Step}), "");
+  EXPECT_NE(problem_of({.kind = Wsd, .total = 10, .decay = 11}), "");
+  EXPECT_NE(problem_of({.kind = Polynomial, .total = 10, .power = 0}), "");
+  EXPECT_NE(problem_of({.kind = Exponential, .gamma = 0}), "");
+  EXPECT_NE(problem_of({.kind = MultiStep}), "");
+  EXPECT_NE(problem_of({.kind = MultiStep, .milestones = {5, 3}}), "");
+  EXPECT_NE(problem_of({.kind = CosineRestarts}), "");
+  EXPECT_NE(problem_of({.kind = CosineRestarts, .cycle = 5, .growth = 0}), "");
+}
+
 TEST(Schedule, WarmUpReachesOneOnItsLastUpdate) {
-  for (ScheduleKind kind : {Constant, Linear, Cosine, Step, Wsd}) {
-    const ScheduleRule r{.kind = kind, .warmup = 4, .total = 100, .step_size = 10};
+  for (ScheduleKind kind : kAllScheduleKinds) {
+    if (kind == OneCycle) continue;
+    const ScheduleRule r{
+        .kind = kind, .warmup = 4, .total = 100, .step_size = 10, .milestones = {10}, .cycle = 10};
     EXPECT_DOUBLE_EQ(schedule_factor(r, 0), 0.25) << name_of(kind);
     EXPECT_DOUBLE_EQ(schedule_factor(r, 2), 0.75) << name_of(kind);
     EXPECT_DOUBLE_EQ(schedule_factor(r, 3), 1.0) << name_of(kind);
@@ -47,6 +58,36 @@ TEST(Schedule, HandComputedValues) {
   EXPECT_DOUBLE_EQ(schedule_factor(wsd, 19), 0.625);
   EXPECT_DOUBLE_EQ(schedule_factor(wsd, 20), 0.5);
   EXPECT_DOUBLE_EQ(schedule_factor({.kind = Wsd, .total = 20}, 18), 0.5);  // a fifth: 4 updates
+}
+
+TEST(Schedule, HandComputedValuesOfFreeForms) {
+  const ScheduleRule polynomial{.kind = Polynomial, .total = 10, .min_factor = 0.5, .power = 2};
+  EXPECT_DOUBLE_EQ(schedule_factor(polynomial, 5), 0.625);
+  EXPECT_DOUBLE_EQ(schedule_factor(polynomial, 10), 0.5);
+  EXPECT_DOUBLE_EQ(schedule_factor(polynomial, 11), 0.5);
+
+  const ScheduleRule exponential{.kind = Exponential, .warmup = 2, .min_factor = 0.1, .gamma = 0.5};
+  const double falling[] = {0.5, 1, 1, 0.5, 0.25, 0.125, 0.1, 0.1};
+  for (int s = 0; s < 8; ++s) EXPECT_DOUBLE_EQ(schedule_factor(exponential, s), falling[s]) << s;
+
+  const ScheduleRule drops{.kind = MultiStep, .gamma = 0.5, .milestones = {0, 2, 2, 5}};
+  const double dropping[] = {0.5, 0.5, 0.125, 0.125, 0.125, 0.0625};
+  for (int s = 0; s < 6; ++s) EXPECT_DOUBLE_EQ(schedule_factor(drops, s), dropping[s]) << s;
+
+  EXPECT_DOUBLE_EQ(schedule_factor({.kind = InverseSqrt, .warmup = 4}, 4), 1);
+  EXPECT_DOUBLE_EQ(schedule_factor({.kind = InverseSqrt, .warmup = 4}, 16), 0.5);
+  EXPECT_DOUBLE_EQ(schedule_factor({.kind = InverseSqrt}, 30000), 0.5);
+
+  // Cycles of 2, 4 and 8 updates, behind a warm-up of 3.
+  const ScheduleRule restarts{
+      .kind = CosineRestarts, .warmup = 3, .min_factor = 0.5, .cycle = 2, .growth = 2};
+  EXPECT_DOUBLE_EQ(schedule_factor(restarts, 3), 1);
+  EXPECT_DOUBLE_EQ(schedule_factor(restarts, 4), 0.75);
+  EXPECT_DOUBLE_EQ(schedule_factor(restarts, 5), 1);
+  EXPECT_DOUBLE_EQ(schedule_factor(restarts, 7), 0.75);
+  EXPECT_DOUBLE_EQ(schedule_factor(restarts, 9), 1);
+  EXPECT_DOUBLE_EQ(schedule_factor(restarts, 13), 0.75);
+  EXPECT_DOUBLE_EQ(schedule_factor(restarts, 17), 1);
 }
 
 TEST(Schedule, OneCycleIsTorchs) {

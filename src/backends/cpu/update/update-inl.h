@@ -156,7 +156,7 @@ class Operands {
   static constexpr int kStates = optim::state_count<F>();
 
   HWY_INLINE Operands(const UpdateRun& r, const UpdateNumbers& k)
-      : multiplier_(hn::Set(Floats(), k.multiplier)) {
+      : multiplier_(hn::Set(Floats(), k.multiplier)), limit_(hn::Set(Floats(), k.limit)) {
     each<optim::number_count<F>()>([&](auto j) HWY_ATTR {
       values.var[At::kNumbers + j()] = hn::Set(Floats(), k.number[j()]);
     });
@@ -171,7 +171,7 @@ class Operands {
   HWY_INLINE void load_at(std::int64_t i, FloatV x, const G* gradient) {
     const Floats d;
     values.var[At::kP] = x;
-    values.var[At::kG] = hn::Mul(load(d, gradient + i), multiplier_);
+    values.var[At::kG] = used(load(d, gradient + i));
     each<kStates>([&](auto j)
                       HWY_ATTR { values.var[At::kStates + j()] = load(d, state_[j()] + i); });
   }
@@ -180,7 +180,7 @@ class Operands {
   HWY_INLINE void load_last(std::int64_t i, std::int64_t n, FloatV x, const G* gradient) {
     const Floats d;
     values.var[At::kP] = x;
-    values.var[At::kG] = hn::Mul(load_n(d, gradient + i, n), multiplier_);
+    values.var[At::kG] = used(load_n(d, gradient + i, n));
     each<kStates>([&](auto j)
                       HWY_ATTR { values.var[At::kStates + j()] = load_n(d, state_[j()] + i, n); });
   }
@@ -191,7 +191,13 @@ class Operands {
   TermValues<At::kCount, optim::flag_count<F>()> values;
 
  private:
-  FloatV multiplier_;
+  // A gradient as it is used: unscaled, and cut. NaN stays.
+  HWY_INLINE FloatV used(FloatV g) const {
+    const FloatV x = hn::Mul(g, multiplier_), least = hn::Neg(limit_);
+    return hn::IfThenElse(hn::Gt(x, limit_), limit_, hn::IfThenElse(hn::Lt(x, least), least, x));
+  }
+
+  FloatV multiplier_, limit_;
   const float* state_[kStates > 0 ? kStates : 1];
 };
 

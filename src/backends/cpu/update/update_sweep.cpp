@@ -14,26 +14,25 @@ namespace aloft::cpu {
 namespace {
 
 using L = UpdateLayout;
-using optim::OptimizerKind;
+using optim::FormulaRecord;
 
 // Some 0.5 MB of operands a chunk: large enough for the prefetchers, small enough to share out.
 constexpr std::int64_t kChunk = 16384;
 // Weights that the next step would not find in a cache.
 constexpr std::int64_t kStreamed = std::int64_t{8} << 20;
 
-L layout_of(const OptimizerKind& kind, const CallSpec& call, bool has_sums) {
-  return update_layout(update_attrs(call.attrs), static_cast<int>(kind.formula.states.size()),
-                       has_sums);
+L layout_of(const FormulaRecord& formula, const CallSpec& call, bool has_sums) {
+  return update_layout(update_attrs(call.attrs), static_cast<int>(formula.states.size()), has_sums);
 }
 
-// What the kernels of a kind share: where a piece of a tensor lies, and the numbers of a step.
+// What the kernels of a formula share: where a piece of a tensor lies, and the numbers of a step.
 class Sweep {
  public:
-  Sweep(const OptimizerKind& kind, const UpdateVectors& vectors, const CallSpec& call,
+  Sweep(const FormulaRecord& formula, const UpdateVectors& vectors, const CallSpec& call,
         bool has_sums)
-      : layout_(layout_of(kind, call, has_sums)),
+      : layout_(layout_of(formula, call, has_sums)),
         attrs_(update_attrs(call.attrs)),
-        formula_(kind.formula.bind(call.attrs)),
+        formula_(formula.bind(call.attrs)),
         vectors_(vectors) {
     for (int i = 0; i < layout_.count; ++i) {
       const TensorType &p = call.in[layout_.parameter(i)], &g = call.in[layout_.gradient(i)];
@@ -55,12 +54,16 @@ class Sweep {
   const UpdateVectors& vectors() const { return vectors_; }
   const Pieces& pieces() const { return pieces_; }
 
+  optim::StepNumbers step(const RunArgs& args) const {
+    return formula_->numbers({*static_cast<const float*>(args.in[L::kLr]),
+                              *static_cast<const std::int64_t*>(args.in[L::kApplied]),
+                              attrs_.weight_decay});
+  }
   UpdateNumbers numbers(const RunArgs& args) const {
-    const optim::StepNumbers step = formula_->numbers(
-        {*static_cast<const float*>(args.in[L::kLr]),
-         *static_cast<const std::int64_t*>(args.in[L::kApplied]), attrs_.weight_decay});
+    const optim::StepNumbers step = this->step(args);
     UpdateNumbers n;
     n.multiplier = *static_cast<const float*>(args.in[L::kMultiplier]);
+    if (attrs_.clip_value > 0) n.limit = static_cast<float>(attrs_.clip_value);
     std::ranges::transform(step.number, n.number, [](double x) { return static_cast<float>(x); });
     std::ranges::copy(step.flag, n.flag);
     return n;
@@ -207,8 +210,8 @@ class Sweep {
 
 class Update : public Prepared {
  public:
-  Update(const OptimizerKind& kind, const UpdateVectors& vectors, const CallSpec& call)
-      : sweep_(kind, vectors, call, kind.formula.sums > 0), sums_(kind.formula.sums) {}
+  Update(const FormulaRecord& formula, const UpdateVectors& vectors, const CallSpec& call)
+      : sweep_(formula, vectors, call, formula.sums > 0), sums_(formula.sums) {}
 
   void run(const RunArgs& args) const override {
     const bool applies = Sweep::applies(args);
@@ -230,7 +233,8 @@ class Update : public Prepared {
     if (sums_ > 0) {
       const auto* all = static_cast<const double*>(args.in[sweep_.layout().sums()]);
       const optim::TensorNumbers own = sweep_.formula().tensor_numbers(
-          std::span(all + std::int64_t{piece.tensor} * sums_, static_cast<std::size_t>(sums_)));
+          std::span(all + std::int64_t{piece.tensor} * sums_, static_cast<std::size_t>(sums_)),
+          sweep_.step(args), numbers.flag[0]);
       std::ranges::transform(own, numbers.tensor, [](double x) { return static_cast<float>(x); });
     }
     sweep_.with_states(sweep_.read_and_write(piece, args), piece, args, true,
@@ -244,8 +248,8 @@ class Update : public Prepared {
 // Pieces are summed by themselves, then in their order: the same bits for any number of threads.
 class Sums : public Prepared {
  public:
-  Sums(const OptimizerKind& kind, const UpdateVectors& vectors, const CallSpec& call)
-      : sweep_(kind, vectors, call, false), sums_(kind.formula.sums) {}
+  Sums(const FormulaRecord& formula, const UpdateVectors& vectors, const CallSpec& call)
+      : sweep_(formula, vectors, call, false), sums_(formula.sums) {}
 
   std::size_t scratch_bytes() const override {
     return sweep_.pieces().all().size() * static_cast<std::size_t>(sums_) * sizeof(double);
@@ -280,6 +284,28 @@ class Sums : public Prepared {
   int sums_;
 };
 
+// The numbers of a formula of tensors.
+class Numbers : public Prepared {
+ public:
+  Numbers(const FormulaRecord& formula, const CallSpec& call)
+      : formula_(formula.bind(call.attrs)),
+        weight_decay_(update_attrs(call.attrs).weight_decay),
+        count_(formula.numbers_of_step.size()) {}
+  void run(const RunArgs& args) const override {
+    const optim::StepNumbers step =
+        formula_->numbers({*static_cast<const float*>(args.in[0]),
+                           *static_cast<const std::int64_t*>(args.in[1]), weight_decay_});
+    std::transform(step.number.begin(), step.number.begin() + static_cast<std::ptrdiff_t>(count_),
+                   static_cast<float*>(args.out[0]),
+                   [](double x) { return static_cast<float>(x); });
+  }
+
+ private:
+  std::unique_ptr<const optim::BoundFormula> formula_;
+  double weight_decay_;
+  std::size_t count_;
+};
+
 }  // namespace
 
 std::optional<Refusal> accepts_update(const CallSpec& call) {
@@ -290,18 +316,22 @@ std::optional<Refusal> accepts_update(const CallSpec& call) {
   return std::nullopt;
 }
 
-std::unique_ptr<Prepared> prepare_update(const OptimizerKind& kind, const UpdateVectors& vectors,
+std::unique_ptr<Prepared> prepare_update(const FormulaRecord& formula, const UpdateVectors& vectors,
                                          const CallSpec& call) {
-  return std::make_unique<Update>(kind, vectors, call);
+  return std::make_unique<Update>(formula, vectors, call);
 }
 
-std::unique_ptr<Prepared> prepare_sums(const OptimizerKind& kind, const UpdateVectors& vectors,
+std::unique_ptr<Prepared> prepare_sums(const FormulaRecord& formula, const UpdateVectors& vectors,
                                        const CallSpec& call) {
-  return std::make_unique<Sums>(kind, vectors, call);
+  return std::make_unique<Sums>(formula, vectors, call);
 }
 
-std::vector<std::pair<int, int>> update_pairs(const OptimizerKind& kind, const CallSpec& call) {
-  const UpdateLayout l = layout_of(kind, call, kind.formula.sums > 0);
+std::unique_ptr<Prepared> prepare_numbers(const FormulaRecord& formula, const CallSpec& call) {
+  return std::make_unique<Numbers>(formula, call);
+}
+
+std::vector<std::pair<int, int>> update_pairs(const FormulaRecord& formula, const CallSpec& call) {
+  const UpdateLayout l = layout_of(formula, call, formula.sums > 0);
   std::vector<std::pair<int, int>> pairs;
   for (int i = 0; i < l.count; ++i) {
     pairs.emplace_back(l.parameter(i), l.new_parameter(i));

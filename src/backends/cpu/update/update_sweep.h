@@ -2,6 +2,7 @@
 // chunks; an optimizer's formula, in vectors, is the code for a run of elements.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -35,6 +36,7 @@ struct UpdateRun {
 // Constants of one run, in fp32: optim::StepNumbers and TensorNumbers, and `decays` as flag 0.
 struct UpdateNumbers {
   float multiplier = 0;
+  float limit = std::numeric_limits<float>::infinity();  // of a gradient's size, unscaled
   float number[optim::kMostNumbers] = {};
   float tensor[optim::kMostNumbers] = {};
   bool flag[optim::kMostFlags] = {};
@@ -49,13 +51,16 @@ struct UpdateVectors {
 
 // Split masters stand beside bf16 parameters.
 std::optional<Refusal> accepts_update(const CallSpec& call);
-// <kind>_update, and <kind>_sums.
-std::unique_ptr<Prepared> prepare_update(const optim::OptimizerKind& kind,
+// <name>_update, and <name>_sums.
+std::unique_ptr<Prepared> prepare_update(const optim::FormulaRecord& formula,
                                          const UpdateVectors& vectors, const CallSpec& call);
-std::unique_ptr<Prepared> prepare_sums(const optim::OptimizerKind& kind,
+std::unique_ptr<Prepared> prepare_sums(const optim::FormulaRecord& formula,
                                        const UpdateVectors& vectors, const CallSpec& call);
+// <name>_numbers.
+std::unique_ptr<Prepared> prepare_numbers(const optim::FormulaRecord& formula,
+                                          const CallSpec& call);
 // Each parameter, master and state may be overwritten by its new value.
-std::vector<std::pair<int, int>> update_pairs(const optim::OptimizerKind& kind,
+std::vector<std::pair<int, int>> update_pairs(const optim::FormulaRecord& formula,
                                               const CallSpec& call);
 
 }  // namespace aloft::cpu

@@ -1,0 +1,16 @@
+#include "optim/lars.h"
+
+#include "optim/kind_of.h"
+
+namespace aloft::optim {
+
+OptimizerKind lars_kind() {
+  return kind_of<Lars>("lars", "a momentum at each tensor's own norm (You et al. 2017)",
+                       {{}, {.momentum = 0.5, .trust = 0.25, .eps = 0.01}});
+}
+
+UpdateRule Lars::rule() const { return rule_of("lars", *this); }
+
+Lars::operator OptimizerSpec() const { return spec_of(*this); }
+
+}  // namespace aloft::optim

@@ -1,0 +1,134 @@
+// Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): of a
+// matrix the momentum is made orthogonal by five steps of a Newton-Schulz iteration, so that all
+// directions move alike; as torch.optim.Muon, with its defaults, but for the products, which are
+// of fp32 here. What is no matrix, tables and heads are updated by AdamW.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "optim/adam_moments.h"
+#include "optim/spec.h"
+#include "optim/tensor_formula.h"
+
+namespace aloft::optim {
+
+// Muon.
+struct Muon {
+  double lr = 1e-3;        // base rate, times the schedule's factor
+  double momentum = 0.95;  // weight of the old mean of gradients
+  bool nesterov = true;    // one step ahead
+  // Steps are of the size of AdamW's (0.2 times the root of the longer side, Liu et al. 2025), and
+  // not of the root of height over width.
+  bool match_adamw = false;
+  // Of what is no matrix: its rate, as a share of lr, and AdamW's numbers.
+  double rest_rate = 1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
+  double weight_decay = 0.1;  // shrinks the weight by its rate * weight_decay
+  // Name patterns of matrices that are taken for none.
+  std::vector<std::string> rest = {"*wte*", "*wpe*", "*embed*", "*head*"};
+  // As OptimizerSpec's fields of these names (optim/spec.h):
+  bool maximize = false;
+  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
+  scalar::ScheduleRule schedule = {};
+  std::vector<ParameterGroup> groups = {};
+  StateFormat master = StateFormat::F32;
+  UpdateTime update = UpdateTime::Late;
+  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
+  StateFormat states = StateFormat::F32;
+  Averaging average = {};
+  // What amp::initialize and Optimizer take.
+  operator OptimizerSpec() const;
+
+  // Inside: the formula (optim/tensor_formula.h).
+  static auto fields() {
+    constexpr std::string_view kForget = "the moments go on, and forget faster or slower";
+    constexpr std::string_view kSize = "steps are of another size";
+    return FieldList{
+        option("momentum", &Muon::momentum, {0, 1, true}, "weight of the old mean of gradients",
+               kForget),
+        option("nesterov", &Muon::nesterov, {}, "Nesterov's momentum: one step ahead",
+               "the mean of gradients goes on, and is applied another way"),
+        option("match_adamw", &Muon::match_adamw, {}, "steps of matrices of the size of AdamW's",
+               kSize),
+        option("rest_rate", &Muon::rest_rate, {0, 1e6},
+               "rate of what is no matrix (by AdamW), as a share of lr", kSize),
+        option("beta1", &Muon::beta1, {0, 1, true}, "decays of the moments", kForget, "betas"),
+        option("beta2", &Muon::beta2, {0, 1, true}, "decay of the second moment", kForget, "betas"),
+        option("eps", &Muon::eps, {0, 1}, "added to the root of the second moment",
+               "the moments go on; small gradients move weights more or less")};
+  }
+  static constexpr auto kStates = kAdamStates;
+  static constexpr double kLeastStates = 1;
+  // The first three of matrices, the others of the rest.
+  static constexpr std::array<std::string_view, 10> kNumbers = {"lr",
+                                                                "(1 - lr * weight_decay)",
+                                                                "(1 - momentum)",
+                                                                "(1 - beta1)",
+                                                                "beta2",
+                                                                "(1 - beta2)",
+                                                                "sqrt(1 - beta2^t)",
+                                                                "eps",
+                                                                "(rest lr / (1 - beta1^t))",
+                                                                "(1 - rest lr * weight_decay)"};
+  std::array<double, 10> numbers(const UpdateStep& s) const {
+    const AdamCorrections c(*this, s.applied);
+    const double rest_lr = s.lr * rest_rate;
+    return {s.lr,
+            1 - s.lr * s.weight_decay,
+            1 - momentum,
+            1 - beta1,
+            beta2,
+            1 - beta2,
+            c.root,
+            eps,
+            rest_lr / c.mean,
+            1 - rest_lr * s.weight_decay};
+  }
+  static bool is_matrix(const Shape& shape, bool is_rest) { return shape.rank() == 2 && !is_rest; }
+  static Shape state_shape(std::size_t k, const Shape& parameter, bool is_rest) {
+    return k == 1 && is_matrix(parameter, is_rest) ? kNotKept : parameter;
+  }
+  template <class E>
+  auto step(const E& e) const {
+    const auto& [lr, shrink, fresh, fresh1, keep2, fresh2, root, eps, rest_rate, rest_shrink] =
+        e.numbers;
+    const auto& [m_before, v_before] = e.states;
+    if (is_matrix(e.shape, e.is_rest)) {
+      const auto m = m_before + fresh * (e.g - m_before);
+      const auto u = orthogonal(nesterov ? e.g + momentum * (m - e.g) : m, e.shape);
+      const auto p = e.decays ? e.p * shrink : e.p;
+      return updated(p - lr * factor(e.shape) * u, m, v_before);
+    }
+    const auto m = m_before + fresh1 * (e.g - m_before);
+    const auto v = keep2 * v_before + fresh2 * (e.g * e.g);
+    const auto p = e.decays ? e.p * rest_shrink : e.p;
+    return updated(p - rest_rate * m / (sqrt(v) / root + eps), m, v);
+  }
+  UpdateRule rule() const;
+
+ private:
+  // Of a step, by the matrix's sides.
+  double factor(const Shape& shape) const {
+    const double height = static_cast<double>(shape[0].max()),
+                 width = static_cast<double>(shape[1].max());
+    if (match_adamw) return 0.2 * std::sqrt(std::max(height, width));
+    return std::sqrt(std::max(1.0, height / std::max(width, 1.0)));
+  }
+  // All singular values near 1: x -> a x + (b x x' + c (x x')^2) x, for the shorter side.
+  template <class T>
+  static T orthogonal(const T& x, const Shape& shape) {
+    constexpr double kA = 3.4445, kB = -4.775, kC = 2.0315;
+    constexpr int kIterations = 5;
+    const bool is_high = shape[0].max() > shape[1].max();
+    const T length = sqrt(squared_norm(x));
+    T u = x / maximum(length, 1e-7);
+    for (int i = 0; i < kIterations; ++i) {
+      const T square = is_high ? matmul(u, u, true, false) : matmul(u, u, false, true);
+      const T mixed = square * kB + matmul(square, square) * kC;
+      u = u * kA + (is_high ? matmul(u, mixed) : matmul(mixed, u));
+    }
+    return u;
+  }
+};
+
+}  // namespace aloft::optim
