@@ -211,8 +211,20 @@ OptimizerSpec without_groups(const Json& c) {
   const auto betas = o.value("betas", std::vector<double>{0.9, 0.999});
   const double eps = o.value("eps", 1e-8);
   if (c.at("kind") == "Adam")
-    return optim::Adam{lr, betas[0], betas[1], eps, decay, clip, schedule_of(c)};
-  return optim::AdamW{lr, betas[0], betas[1], eps, decay, clip, schedule_of(c)};
+    return optim::Adam{.lr = lr,
+                       .beta1 = betas[0],
+                       .beta2 = betas[1],
+                       .eps = eps,
+                       .weight_decay = decay,
+                       .clip_norm = clip,
+                       .schedule = schedule_of(c)};
+  return optim::AdamW{.lr = lr,
+                      .beta1 = betas[0],
+                      .beta2 = betas[1],
+                      .eps = eps,
+                      .weight_decay = decay,
+                      .clip_norm = clip,
+                      .schedule = schedule_of(c)};
 }
 
 OptimizerSpec spec_of(const Json& c) {

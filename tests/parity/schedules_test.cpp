@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scalar/plateau.h"
 #include "scalar/schedule.h"
 
 namespace aloft::scalar {
@@ -69,6 +70,65 @@ TEST(SchedulesAgainstTorch, OneCycle) {
                .div = c["options"]["div_factor"],
                .final_div = c["options"]["final_div_factor"]},
               c);
+}
+
+TEST(SchedulesAgainstTorch, Polynomial) {
+  const Json c = find_case("polynomial");
+  expect_same({.kind = ScheduleKind::Polynomial,
+               .total = c["options"]["total_iters"],
+               .power = c["options"]["power"]},
+              c);
+}
+
+TEST(SchedulesAgainstTorch, Exponential) {
+  const Json c = find_case("exponential");
+  expect_same({.kind = ScheduleKind::Exponential, .gamma = c["options"]["gamma"]}, c);
+}
+
+TEST(SchedulesAgainstTorch, MultiStep) {
+  const Json c = find_case("multi-step");
+  expect_same({.kind = ScheduleKind::MultiStep,
+               .gamma = c["options"]["gamma"],
+               .milestones = c["options"]["milestones"].get<std::vector<std::int64_t>>()},
+              c);
+}
+
+TEST(SchedulesAgainstTorch, CosineRestarts) {
+  for (const char* name : {"cosine-restarts", "cosine-cycles"}) {
+    const Json c = find_case(name);
+    const double floor = c["options"]["eta_min"];
+    expect_same({.kind = ScheduleKind::CosineRestarts,
+                 .min_factor = floor / c["base"].get<double>(),
+                 .cycle = c["options"]["T_0"],
+                 .growth = c["options"]["T_mult"]},
+                c);
+  }
+}
+
+TEST(SchedulesAgainstTorch, Plateau) {
+  for (const char* name : {"plateau", "plateau-cooldown"}) {
+    const Json c = find_case(name), o = c["options"];
+    const double base = c["base"];
+    const PlateauRule rule{.factor = o["factor"],
+                           .patience = o["patience"],
+                           .threshold = o.value("threshold", 1e-4),
+                           .cooldown = o.value("cooldown", 0),
+                           .least = o.value("min_lr", 0.0) / base};
+    PlateauState state;
+    const auto rates = c.at("lr").get<std::vector<double>>();
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      state = next_plateau(state, rule, c.at("losses").at(i));
+      EXPECT_NEAR(base * state.factor, rates[i], 1e-9 * base) << name << ", loss " << i;
+    }
+    EXPECT_LT(rates.back(), 0.5 * base) << name;
+  }
+}
+
+// transformers' warm-up begins at 0; ours with the first share of the rate.
+TEST(SchedulesAgainstTorch, InverseSqrt) {
+  const Json c = find_case("inverse-sqrt");
+  const std::int64_t warmup = c["options"]["warmup"];
+  expect_same({.kind = ScheduleKind::InverseSqrt, .warmup = warmup}, c, static_cast<int>(warmup));
 }
 
 // nanoGPT's warm-up divides by warmup + 1 and so never reaches the full rate before the cosine;

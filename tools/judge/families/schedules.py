@@ -2,6 +2,7 @@
 import math
 
 import torch
+import transformers
 
 
 def values(make, steps, base):
@@ -27,6 +28,30 @@ def nanogpt(steps, warmup, base, floor):
     return out
 
 
+def plateau(options, base):
+    """ReduceLROnPlateau told of losses that fall, stay and rise: the rate behind each."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=base)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **options)
+    losses = [2 + math.cos(i / 4) / (1 + i / 10) + (0.001 * i if i > 30 else 0) for i in range(60)]
+    out = []
+    for loss in losses:
+        scheduler.step(loss)
+        out.append(float(optimizer.param_groups[0]["lr"]))
+    return losses, out
+
+
+def inverse_sqrt(steps, warmup, base):
+    """transformers' get_inverse_sqrt_schedule, with its usual time scale."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=base)
+    scheduler = transformers.get_inverse_sqrt_schedule(optimizer, warmup)
+    out = []
+    for _ in range(steps):
+        out.append(float(optimizer.param_groups[0]["lr"]))
+        optimizer.step()
+        scheduler.step()
+    return out
+
+
 def build():
     s = torch.optim.lr_scheduler
     cases = [
@@ -42,9 +67,29 @@ def build():
          "options": {"max_lr": 0.1, "total_steps": 41, "pct_start": 0.3, "div_factor": 25.0,
                      "final_div_factor": 1e4, "cycle_momentum": False}},
     ]
+    cases += [
+        {"name": "polynomial", "torch": "PolynomialLR", "base": 0.1, "steps": 40,
+         "options": {"total_iters": 30, "power": 2.0}},
+        {"name": "exponential", "torch": "ExponentialLR", "base": 0.1, "steps": 40,
+         "options": {"gamma": 0.9}},
+        {"name": "multi-step", "torch": "MultiStepLR", "base": 0.1, "steps": 40,
+         "options": {"milestones": [5, 6, 30], "gamma": 0.5}},
+        {"name": "cosine-restarts", "torch": "CosineAnnealingWarmRestarts", "base": 0.1, "steps": 80,
+         "options": {"T_0": 5, "T_mult": 2, "eta_min": 0.01}},
+        {"name": "cosine-cycles", "torch": "CosineAnnealingWarmRestarts", "base": 0.1, "steps": 40,
+         "options": {"T_0": 7, "T_mult": 1, "eta_min": 0.0}},
+    ]
     for case in cases:
         kind = getattr(s, case["torch"])
         case["lr"] = values(lambda o: kind(o, **case["options"]), case["steps"], case["base"])
     cases.append({"name": "cosine-warmup", "torch": None, "base": 1e-3, "steps": 60,
                   "options": {"warmup": 10, "floor": 1e-4}, "lr": nanogpt(60, 10, 1e-3, 1e-4)})
+    cases.append({"name": "inverse-sqrt", "torch": None, "base": 1e-3, "steps": 60,
+                  "options": {"warmup": 10}, "lr": inverse_sqrt(60, 10, 1e-3)})
+    for name, options in (("plateau", {"factor": 0.5, "patience": 3}),
+                          ("plateau-cooldown", {"factor": 0.1, "patience": 1, "cooldown": 4,
+                                                "threshold": 0.05, "min_lr": 1e-3, "eps": 0.0})):
+        losses, rates = plateau(options, 0.1)
+        cases.append({"name": name, "torch": "ReduceLROnPlateau", "base": 0.1, "steps": 60,
+                      "options": options, "losses": losses, "lr": rates})
     return {"schedules.json": {"cases": cases}}
