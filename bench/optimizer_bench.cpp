@@ -3,7 +3,8 @@
 // the same round. The stream reads two bytes for each that it writes; AdamW's mix is nearer to half
 // and half, which some memories move faster: its share may exceed 1.
 //
-//   optimizer_bench [ROUNDS] [KIND]        (OMP_NUM_THREADS sets the threads; adamw)
+//   optimizer_bench [ROUNDS] [FORMULA]     (OMP_NUM_THREADS sets the threads; adamw)
+//   optimizer_bench ROUNDS FORMULA FORM    of one form alone (fp32, bf16, ...), as JSON
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -43,19 +44,19 @@ const Form kForms[] = {{"bf16", DType::BF16, "f32"},
                        {"fp32", DType::F32},
                        {"bf16-alone", DType::BF16}};
 
-UpdateLayout layout_of(const optim::OptimizerKind& kind, const CallSpec& call) {
-  return update_layout(update_attrs(call.attrs), static_cast<int>(kind.formula.states.size()),
-                       kind.formula.sums > 0);
+UpdateLayout layout_of(const optim::FormulaRecord& formula, const CallSpec& call) {
+  return update_layout(update_attrs(call.attrs), static_cast<int>(formula.states.size()),
+                       formula.sums > 0);
 }
 
-// The kind's update of everything, all of which decays.
-CallSpec update_call(const optim::OptimizerKind& kind, const Form& form) {
+// The formula's update of everything, all of which decays.
+CallSpec update_call(const optim::FormulaRecord& formula, const Form& form) {
   const auto all = sizes();
   UpdateAttrs a{.count = static_cast<std::int64_t>(all.size()), .master = form.master};
   a.decay.assign(all.size(), 1);
   a.weight_decay = 0.1;
-  CallSpec call{std::string(kind.name) + "_update", to_attrs(a), {}, {}};
-  for (const auto& [name, value] : kind.formula.options.all()) call.attrs.set(name, value);
+  CallSpec call{std::string(formula.name) + "_update", to_attrs(a), {}, {}};
+  for (const auto& [name, value] : formula.options.all()) call.attrs.set(name, value);
   call.in = {{DType::F32, {}}, {DType::F32, {}}, {DType::I32, {}}, {DType::I64, {}}};
   const auto add = [&](std::vector<TensorType>& list, DType t) {
     for (std::int64_t n : all) list.push_back({t, {n}});
@@ -63,7 +64,7 @@ CallSpec update_call(const optim::OptimizerKind& kind, const Form& form) {
   add(call.in, form.type);
   add(call.in, form.type);
   add(call.out, form.type);
-  const UpdateLayout layout = layout_of(kind, call);
+  const UpdateLayout layout = layout_of(formula, call);
   for (auto* list : {&call.in, &call.out}) {
     if (layout.is_split())
       for (std::int64_t n : all) list->push_back({DType::U8, {scalar::rest_bytes(n)}});
@@ -71,11 +72,11 @@ CallSpec update_call(const optim::OptimizerKind& kind, const Form& form) {
       add(*list, DType::F32);
     for (int state = 0; state < layout.states; ++state) add(*list, DType::F32);
   }
-  if (layout.has_sums) call.in.push_back({DType::F64, {a.count, kind.formula.sums}});
+  if (layout.has_sums) call.in.push_back({DType::F64, {a.count, formula.sums}});
   return call;
 }
 
-// What reads the gradients before: their norm, and the sums that the kind needs.
+// What reads the gradients before: their norm, and the sums that the formula needs.
 CallSpec statistics(const CallSpec& update) {
   const std::size_t n = sizes().size();
   CallSpec stats{"grad_stats", to_attrs(GradStatsAttrs{.clip_norm = 1}), {{DType::F32, {}}}, {}};
@@ -91,12 +92,14 @@ std::vector<std::pair<int, int>> in_place(const CallSpec& call) {
 // Everything that ends a step: norm, check and clipping, then the update that they decide.
 class Step {
  public:
-  Step(const optim::OptimizerKind& kind, const Form& form)
-      : spec_(update_call(kind, form)), update_(spec_, in_place(spec_)), stats_(statistics(spec_)) {
+  Step(const optim::FormulaRecord& formula, const Form& form)
+      : spec_(update_call(formula, form)),
+        update_(spec_, in_place(spec_)),
+        stats_(statistics(spec_)) {
     for (const auto& [i, value] : {std::pair{0, 1e-4}, {1, 1.0}, {2, 1.0}, {3, 10.0}})
       update_.set(i, value);
     stats_.set(0, 1.0);
-    const UpdateLayout layout = layout_of(kind, spec_);
+    const UpdateLayout layout = layout_of(formula, spec_);
     for (int i = 0; i < layout.count && layout.states > 1; ++i)
       update_.set(layout.state(1, i), 0.01);
   }
@@ -108,8 +111,8 @@ class Step {
   bench::TimedKernel update_, stats_;
 };
 
-void measure(const optim::OptimizerKind& kind, const Form& form, int rounds) {
-  Step step(kind, form);
+void measure(const optim::FormulaRecord& formula, const Form& form, int rounds, bool as_json) {
+  Step step(formula, form);
   std::vector<double> sweep, read, stream;
   for (int i = 0; i < rounds; ++i) {
     stream.push_back(cpu::measure_stream_rate(1));
@@ -123,21 +126,37 @@ void measure(const optim::OptimizerKind& kind, const Form& form, int rounds) {
   const double low = static_cast<double>(size_of(form.type));
   const std::string_view master = form.master;
   const double values = master == "split" ? 2 * (low + 2) : master == "f32" ? 8 + low : 2 * low;
-  const double states = 8 * static_cast<double>(kind.formula.states.size());
+  const double states = 8 * static_cast<double>(formula.states.size());
   const double rate = count * (states + low + values) / bench::median(sweep) / 1e6,
                norm_rate = count * low / bench::median(read) / 1e6, limit = bench::median(stream);
+  if (as_json) {
+    std::printf(
+        "{\"optimizer\": \"%s\", \"form\": \"%s\", \"step_ms\": %.4f, \"share\": %.4f, "
+        "\"stream_gb_s\": %.2f}\n",
+        std::string(formula.name).c_str(), form.name, bench::median(sweep), rate / limit, limit);
+    return;
+  }
   std::printf(
       "%-10s stream %5.1f GB/s   %s %7.1f ms %6.1f GB/s %4.2f   norm %6.1f ms %6.1f GB/s %4.2f\n",
-      form.name, limit, std::string(kind.name).c_str(), bench::median(sweep), rate, rate / limit,
+      form.name, limit, std::string(formula.name).c_str(), bench::median(sweep), rate, rate / limit,
       bench::median(read), norm_rate, norm_rate / limit);
   std::fflush(stdout);
+}
+
+const optim::FormulaRecord* find(std::string_view name) {
+  for (const optim::FormulaRecord* f : optim::formulas())
+    if (f->name == name && !f->is_of_tensors) return f;
+  return nullptr;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
-  const optim::OptimizerKind* kind = optim::find_optimizer_kind(argc > 2 ? argv[2] : "adamw");
-  if (!kind) return std::fprintf(stderr, "there is no optimizer '%s'\n", argv[2]), 2;
-  for (const Form& form : kForms) measure(*kind, form, rounds);
+  const std::string name = argc > 2 ? argv[2] : "adamw", only = argc > 3 ? argv[3] : "";
+  const optim::FormulaRecord* formula = find(name);
+  if (!formula)
+    return std::fprintf(stderr, "there is no optimizer '%s' of elements\n", name.c_str()), 2;
+  for (const Form& form : kForms)
+    if (only.empty() || only == form.name) measure(*formula, form, rounds, !only.empty());
 }

@@ -5,9 +5,10 @@ processors with AMX and on those without. Ratios of speed are the peer's step ov
 fastest way to run PyTorch in the same round: eager or compiled, images in either layout.
 """
 import dataclasses
+import json
 import typing
 
-from programs import Program
+from programs import ROOT, Program
 
 GPT2_124M = {"layers": 12, "heads": 12, "dim": 768, "vocab": 50304}
 PEERS = ("eager", "compiled", "eager, channels last", "compiled, channels last")
@@ -152,7 +153,7 @@ def cost_rows():
     work = flags(batch=4, seq=256)
     yield Row("optimizer", "The whole update, beside torch's fused AdamW step alone",
               [ours(*work, precision="O2:bf16"),
-               Program("adamw", ["python", "tools/peers/adamw.py", "--fused", "--json"])],
+               Program("adamw", ["python", "tools/peers/optimizer.py", "--fused", "--json"])],
               [Figure("check, norm, clip and AdamW, times AdamW alone", "x",
                       lambda r: phase_ms(r["aloft"], "update") / r["adamw"]["step_ms"],
                       at_most(1.3), at_most(1.3))])
@@ -172,6 +173,37 @@ def cost_rows():
                Figure("speed of what has no products (memory-bound), times one thread's", "x",
                       lambda r: without_products_ms(r["one"]) / without_products_ms(r["two"]),
                       at_least(1.7), at_least(1.7))])
+
+
+# What torch.optim has: our kind and formula, its class, its options, whether the CPU has a fused form.
+OPTIMIZERS = (
+    ("sgd", "momentum", "SGD", {"momentum": 0.9}, True), ("adam", "adam", "Adam", {}, True),
+    ("adamw", "adamw", "AdamW", {}, True), ("adagrad", "adagrad", "Adagrad", {}, True),
+    ("adamax", "adamax", "Adamax", {}, False), ("nadam", "nadam", "NAdam", {}, False),
+    ("radam", "radam", "RAdam", {}, False), ("adadelta", "adadelta", "Adadelta", {}, False),
+    ("rmsprop", "rmsprop", "RMSprop", {}, False), ("rprop", "rprop", "Rprop", {}, False),
+    ("adafactor", None, "Adafactor", {}, False), ("muon", None, "Muon", {}, False))
+
+
+def optimizer_rows():
+    """The update of a step, its check and norm with it, beside torch.optim's step alone, in fp32."""
+    for kind, formula, theirs, options, is_fused in OPTIMIZERS:
+        chosen = flags(**{"set": f"optimizer.kind={kind}"})
+        for key, value in options.items():
+            chosen += flags(**{"set": f"optimizer.{key}={value}"})
+        peer = ["python", "tools/peers/optimizer.py", "--kind", theirs, "--options", json.dumps(options),
+                "--json"] + (["--fused"] if is_fused else [])
+        programs = [ours(*flags(batch=1, seq=64), *chosen, steps=6), Program("torch", peer)]
+        figures = [Figure("speed of the update, times torch.optim's step alone", "x",
+                          lambda r: r["torch"]["step_ms"] / phase_ms(r["aloft"], "update"),
+                          at_least(1), at_least(1))]
+        if formula:
+            programs.append(Program("sweep", [ROOT / "build/bin/optimizer_bench", 5, formula, "fp32"]))
+            figures.append(Figure("share of the stream rate", "%", lambda r: 100 * r["sweep"]["share"],
+                                  at_least(85), at_least(85)))
+        form = "fused" if is_fused else "foreach"
+        yield Row(f"optimizer-{kind}", f"{theirs} on GPT-2 124M, fp32, beside torch.optim's {form} form",
+                  programs, figures)
 
 
 def small_rows():
@@ -229,4 +261,4 @@ def vision_rows():
 
 
 def all_rows():
-    return [*gpt2_rows(), *cost_rows(), *small_rows(), *long_rows(), *vision_rows()]
+    return [*gpt2_rows(), *cost_rows(), *optimizer_rows(), *small_rows(), *long_rows(), *vision_rows()]

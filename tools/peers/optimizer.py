@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""The step of one of torch.optim's optimizers alone on GPT-2 124M's parameters, with gradients that lie ready.
+
+  optimizer.py --kind AdamW --fused
+  optimizer.py --kind SGD --options '{"momentum": 0.9}'
+
+Without --fused the form is foreach. Muon takes matrices alone: AdamW steps the rest in the same time.
+"""
+import json
+
+import torch
+
+import timed
+
+
+def shapes(layers, dim, vocab, context):
+    yield (vocab, dim)
+    yield (context, dim)
+    for _ in range(layers):
+        yield from ((dim,), (dim,), (3 * dim, dim), (3 * dim,), (dim, dim), (dim,),
+                    (dim,), (dim,), (4 * dim, dim), (4 * dim,), (dim, 4 * dim), (dim,))
+    yield from ((dim,), (dim,))
+
+
+def main():
+    parser = timed.parser(__doc__.splitlines()[0], steps=20)
+    for name, size in {"layers": 12, "dim": 768, "vocab": 50304, "seq": 256}.items():
+        parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--kind", default="AdamW", help="a class of torch.optim")
+    parser.add_argument("--options", type=json.loads, default={}, help="its options, as JSON")
+    o = parser.parse_args()
+    timed.start(o)
+    weights = [torch.nn.Parameter(0.02 * torch.randn(s))
+               for s in shapes(o.layers, o.dim, o.vocab, o.seq)]
+    for weight in weights:
+        weight.grad = 0.01 * torch.randn_like(weight)
+    form = {"fused": True} if o.fused else {"foreach": True}
+    if o.kind == "Muon":
+        rest = [weights[0], weights[1], *(w for w in weights[2:] if w.dim() != 2)]
+        own = [w for w in weights[2:] if w.dim() == 2]
+        steps = [torch.optim.Muon(own, lr=1e-3, **o.options).step,
+                 torch.optim.AdamW(rest, lr=1e-3, fused=True).step]
+    else:
+        steps = [getattr(torch.optim, o.kind)(weights, lr=1e-3, **form, **o.options).step]
+    timed.report(o, timed.median_ms(lambda: [step() for step in steps], o.steps), kind=o.kind,
+                 parameters=sum(w.numel() for w in weights))
+
+
+if __name__ == "__main__":
+    main()
