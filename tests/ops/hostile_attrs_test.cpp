@@ -4,6 +4,7 @@
 // language's library.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -229,6 +230,9 @@ class Hostile : public ::testing::TestWithParam<Name> {
   // Which of special values a sum of products meets is a matter of its order.
   bool compares(const Sample& sample, const testing::Case& c) const {
     if (op().name == Name("attention_cached")) return false;  // the cache may be too short then
+    // A spread, of a mean square and the square of a mean, may be all rounding errors.
+    const optim::FormulaRecord* formula = formula_of_update(op().name);
+    if (formula && std::ranges::count(formula->states, "grad_avg") > 0) return false;
     bool numbers = fits_f32(sample.attrs);
     for (const SampleInput& in : sample.in)
       if (in.fill == Fill::Special || in.fill == Fill::InRange)
