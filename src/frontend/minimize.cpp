@@ -224,12 +224,13 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
       if (opt.group(i) == group) members.push_back(gradients[i]);
     if (!group || !group->clip_norm || members.empty()) return own;
     own.multiplier = grad_stats(divisor, members, *group->clip_norm).multiplier;
-    if (opt.spec().maximize) own.multiplier = neg(own.multiplier);
+    uphill_where_asked(own, opt);
     return own;
   };
   std::vector<const ParameterGroup*> groups = {nullptr};
   for (const ParameterGroup& group : opt.spec().groups) groups.push_back(&group);
-  for (const ParameterGroup* group : groups)
+  for (const ParameterGroup* group : groups) {
+    const GradStats own = of(group);
     for (const auto format : {std::optional<StateFormat>(), std::optional(StateFormat::F32),
                               std::optional(StateFormat::Split)})
       for (const auto& [count, updates] : counts) {
@@ -238,8 +239,9 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
           if (opt.group(i) == group && master_format(opt, i) == format &&
               opt.applied_to(i) == count)
             members.push_back(i);
-        apply_rule(members, gradients, of(group), rates.at(group), updates, opt, group);
+        apply_rule(members, gradients, own, rates.at(group), updates, opt, group);
       }
+  }
   count_update(counts, stats.finite);
   return stats;
 }

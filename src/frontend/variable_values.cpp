@@ -1,7 +1,10 @@
 #include "frontend/variable_values.h"
 
+#include <algorithm>
+
 #include "ops/binary.h"
 #include "ops/constant.h"
+#include "scalar/float_formats.h"
 
 namespace aloft {
 
@@ -44,6 +47,30 @@ UserError has_no_memory(const Variable& variable) {
   return UserError("E0325", "the variable '" + variable.name.str() + "' has no memory")
       .saw("a " + variable.type.str() + " without a buffer")
       .need("one that a module has made, by add_parameter() or add_buffer()");
+}
+
+UserError is_no_float(DType dtype) {
+  return UserError("E0323", "state is read and written as floats")
+      .saw(std::string(name_of(dtype)))
+      .need("a floating-point type");
+}
+
+void write_floats(const Buffer& to, DType dtype, std::span<const float> from) {
+  switch (dtype) {
+    case DType::F32:
+      std::ranges::copy(from, to.write<float>().begin());
+      return;
+    case DType::BF16:
+      std::ranges::transform(from, to.write<scalar::Bf16>().begin(),
+                             [](float x) { return scalar::bf16_of(x); });
+      return;
+    case DType::F16:
+      std::ranges::transform(from, to.write<scalar::F16>().begin(),
+                             [](float x) { return scalar::f16_of(x); });
+      return;
+    default:
+      throw is_no_float(dtype);
+  }
 }
 
 }  // namespace aloft

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "graph/tensor.h"
+#include "runtime/buffer.h"
 #include "types/variable.h"
 
 namespace aloft {
@@ -22,6 +23,12 @@ UserError depends_on_none(const TensorType& target);
 
 // UserError E0323: a variable is given a value of another type.
 UserError changes_type(const Variable& variable, const TensorType& given);
+
+// Floats as numbers of a variable's type, rounded to nearest even where that is low: f32, bf16 or
+// f16, else UserError E0323.
+void write_floats(const Buffer& to, DType dtype, std::span<const float> from);
+// UserError E0323: what is read or written as floats is none.
+UserError is_no_float(DType dtype);
 
 // UserError E0325: there is no variable where one is needed; `headline` says where.
 UserError no_variable(const std::string& headline);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/variable_values.h"
 #include "runtime/buffer.h"
 #include "scalar/float_formats.h"
 #include "scalar/split_float.h"
@@ -17,12 +18,6 @@ namespace aloft::models {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 16;  // elements converted at a time
-
-UserError is_no_float(DType dtype) {
-  return UserError("E0323", "state is read and written as floats")
-      .saw(std::string(name_of(dtype)))
-      .need("a floating-point type");
-}
 
 void need_elements(const TensorType& type, std::int64_t first, std::size_t count) {
   const std::int64_t all = type.shape.max_numel();
@@ -52,24 +47,6 @@ void floats_at(DType dtype, const std::byte* bytes, std::int64_t first, std::spa
       return floats_from<scalar::Bf16>(bytes, to);
     case DType::F16:
       return floats_from<scalar::F16>(bytes, to);
-    default:
-      throw is_no_float(dtype);
-  }
-}
-
-void floats_into(const Buffer& to, DType dtype, std::span<const float> from) {
-  switch (dtype) {
-    case DType::F32:
-      std::ranges::copy(from, to.write<float>().begin());
-      return;
-    case DType::BF16:
-      std::ranges::transform(from, to.write<scalar::Bf16>().begin(),
-                             [](float x) { return scalar::bf16_of(x); });
-      return;
-    case DType::F16:
-      std::ranges::transform(from, to.write<scalar::F16>().begin(),
-                             [](float x) { return scalar::f16_of(x); });
-      return;
     default:
       throw is_no_float(dtype);
   }
@@ -178,8 +155,8 @@ void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
       near[at.skipped + k] = scalar::put_split(rests, at.skipped + k, from[k]);
     return;
   }
-  floats_into(elements(v, first, from.size()), v.type.dtype, from);
-  if (v.master) floats_into(elements(*v.master, first, from.size()), DType::F32, from);
+  write_floats(elements(v, first, from.size()), v.type.dtype, from);
+  if (v.master) write_floats(elements(*v.master, first, from.size()), DType::F32, from);
 }
 
 void save_state(const Path& path, const nn::Module& model, const Metadata& metadata) {

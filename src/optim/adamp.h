@@ -57,9 +57,7 @@ struct AdamP {
   template <class E>
   auto step(const E& e) const {
     const auto& [root, rate, decay, one] = e.numbers;
-    const auto& [m_before, v_before] = e.states;
-    const auto m = m_before + (1 - beta1) * (e.g - m_before);
-    const auto v = beta2 * v_before + (1 - beta2) * (e.g * e.g);
+    const auto [m, v] = adam_moments(e.g, e.states, 1 - beta1, beta2, 1 - beta2);
     const auto plain = (nesterov ? beta1 * m + (1 - beta1) * e.g : m) / (sqrt(v) / root + eps);
     const bool may_lose = e.shape.rank() > 1 && e.shape.numel() != Dim(0);
     const auto [u, share] = may_lose ? projected(e, plain, one) : std::pair(plain, one);

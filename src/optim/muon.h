@@ -99,8 +99,7 @@ struct Muon {
       const auto p = e.decays ? e.p * shrink : e.p;
       return updated(p - lr * factor(e.shape) * u, m, v_before);
     }
-    const auto m = m_before + fresh1 * (e.g - m_before);
-    const auto v = keep2 * v_before + fresh2 * (e.g * e.g);
+    const auto [m, v] = adam_moments(e.g, e.states, fresh1, keep2, fresh2);
     const auto p = e.decays ? e.p * rest_shrink : e.p;
     return updated(p - rest_rate * m / (sqrt(v) / root + eps), m, v);
   }

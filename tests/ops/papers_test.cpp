@@ -12,9 +12,8 @@
 #include "frontend/eager.h"
 #include "frontend/module.h"
 #include "ops/binary.h"
-#include "ops/evaluate.h"
+#include "ops/meaning_of_step.h"
 #include "ops/reduce.h"
-#include "ops/update.h"
 #include "optim/adadelta.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
@@ -257,30 +256,15 @@ std::vector<Vec> of_the_paper(const O& options, const Rule& rule) {
 
 // The op's meaning, step by step: its results are the next step's operands.
 std::vector<Vec> of_the_op(const OptimizerSpec& spec) {
-  const optim::FormulaRecord& formula = *spec.rule.formula;
-  const auto array = [](DType t, Vec values, bool is_scalar = false) {
-    const auto n = static_cast<std::int64_t>(values.size());
-    HostArray a = HostArray::zeros(t, is_scalar ? std::vector<std::int64_t>() : std::vector{n});
+  const auto array = [](const Vec& values) {
+    HostArray a = HostArray::zeros(DType::F32, {static_cast<std::int64_t>(values.size())});
     a.values.assign(values.begin(), values.end());
     return a;
   };
-  const std::size_t states = formula.states.size();
-  std::vector<HostArray> kept;  // parameters, then states
-  for (int tensor = 0; tensor < 2; ++tensor) kept.push_back(array(DType::F32, start(tensor)));
-  for (std::size_t w = 0; w < states; ++w)
-    for (std::int64_t n : kSizes) kept.push_back(array(DType::F32, Vec(n)));
-  const Attrs attrs =
-      update_attrs_of(spec.rule, {.decay = {1, 1}, .weight_decay = spec.weight_decay}, 2);
-  for (int t = 0; t < kSteps; ++t) {
-    std::vector<HostArray> in = {array(DType::F32, {spec.lr}, true), array(DType::F32, {1}, true),
-                                 array(DType::I32, {1}, true),
-                                 array(DType::I64, {double(t)}, true)};
-    in.insert(in.end(), kept.begin(), kept.begin() + 2);
-    for (int tensor = 0; tensor < 2; ++tensor) in.push_back(array(DType::F32, gradient(tensor, t)));
-    in.insert(in.end(), kept.begin() + 2, kept.end());
-    if (formula.sums > 0) in.push_back(evaluate_op(op_named(sums_op_name(formula)), attrs, in)[0]);
-    kept = evaluate_op(op_named(update_op_name(formula)), attrs, in);
-  }
+  const MeaningOfStep step(spec, {Shape{kSizes[0]}, Shape{kSizes[1]}});
+  std::vector<HostArray> kept = step.start({array(start(0)), array(start(1))});
+  for (int t = 0; t < kSteps; ++t)
+    kept = step(kept, {array(gradient(0, t)), array(gradient(1, t))}, t);
   std::vector<Vec> all;
   for (int tensor = 0; tensor < 2; ++tensor)
     all.emplace_back(kept[tensor].values.begin(), kept[tensor].values.end());

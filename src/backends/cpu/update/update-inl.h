@@ -236,7 +236,8 @@ void update_loop(const UpdateRun& r, const UpdateNumbers& k) {
 // Squares are of fp32 values, tile by tile.
 template <class F, class Values, class G>
 void squares_loop(const UpdateRun& r, const UpdateNumbers& k, double* sums) {
-  static constexpr auto terms = F::squares(optim::element_of_terms<F>());
+  // A formula that squares its operands as they are reads their places alone.
+  [[maybe_unused]] static constexpr auto terms = F::squares(optim::element_of_terms<F>());
   constexpr int kSums = optim::sum_count<F>();
   const Floats d;
   const Values values(r);

@@ -59,8 +59,7 @@ class Sweep {
                               *static_cast<const std::int64_t*>(args.in[L::kApplied]),
                               attrs_.weight_decay});
   }
-  UpdateNumbers numbers(const RunArgs& args) const {
-    const optim::StepNumbers step = this->step(args);
+  UpdateNumbers numbers(const optim::StepNumbers& step, const RunArgs& args) const {
     UpdateNumbers n;
     n.multiplier = *static_cast<const float*>(args.in[L::kMultiplier]);
     if (attrs_.clip_value > 0) n.limit = static_cast<float>(attrs_.clip_value);
@@ -215,11 +214,12 @@ class Update : public Prepared {
 
   void run(const RunArgs& args) const override {
     const bool applies = Sweep::applies(args);
-    const UpdateNumbers step = sweep_.numbers(args);
+    const optim::StepNumbers step = sweep_.step(args);
+    const UpdateNumbers in_fp32 = sweep_.numbers(step, args);
     for_each_chunk(sweep_.pieces().chunks(), [&](std::int64_t chunk) {
       for (const Piece& piece : sweep_.pieces().of(chunk)) {
         if (applies)
-          update(piece, args, step);
+          update(piece, args, step, in_fp32);
         else
           sweep_.keep(piece, args);
       }
@@ -227,14 +227,15 @@ class Update : public Prepared {
   }
 
  private:
-  void update(const Piece& piece, const RunArgs& args, const UpdateNumbers& step) const {
-    UpdateNumbers numbers = step;
+  void update(const Piece& piece, const RunArgs& args, const optim::StepNumbers& step,
+              const UpdateNumbers& in_fp32) const {
+    UpdateNumbers numbers = in_fp32;
     numbers.flag[0] = sweep_.decays(piece.tensor);
     if (sums_ > 0) {
       const auto* all = static_cast<const double*>(args.in[sweep_.layout().sums()]);
       const optim::TensorNumbers own = sweep_.formula().tensor_numbers(
           std::span(all + std::int64_t{piece.tensor} * sums_, static_cast<std::size_t>(sums_)),
-          sweep_.step(args), numbers.flag[0]);
+          step, numbers.flag[0]);
       std::ranges::transform(own, numbers.tensor, [](double x) { return static_cast<float>(x); });
     }
     sweep_.with_states(sweep_.read_and_write(piece, args), piece, args, true,
@@ -260,7 +261,7 @@ class Sums : public Prepared {
     if (!Sweep::applies(args)) return;
     auto* partial = static_cast<double*>(args.scratch);
     const Pieces& pieces = sweep_.pieces();
-    const UpdateNumbers step = sweep_.numbers(args);
+    const UpdateNumbers step = sweep_.numbers(sweep_.step(args), args);
     for_each_chunk(pieces.chunks(), [&](std::int64_t chunk) {
       for (std::size_t i = pieces.first(chunk); i < pieces.first(chunk + 1); ++i)
         sum(pieces.all()[i], args, step, partial + i * static_cast<std::size_t>(sums_));
