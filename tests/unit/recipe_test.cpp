@@ -405,8 +405,7 @@ TEST(Recipe, AGroupHasARateOrADecayOrKeepsParametersFromAnother) {
   const char* const rest = "[[optimizer.groups]]\nparameters = [\"*\"]\nlr = 1e-4\n";
   EXPECT_EQ(mistakes_of(std::string(spare) + rest), "none");
   const std::string said = mistakes_of(std::string(rest) + spare);
-  EXPECT_NE(said.find("optimizer.groups[1]: does nothing; need one of lr,"),
-            std::string::npos)
+  EXPECT_NE(said.find("optimizer.groups[1]: does nothing; need one of lr,"), std::string::npos)
       << said;
 }
 
