@@ -1,0 +1,146 @@
+#include "backends/cpu/update/update_memory.h"
+
+#include <cstring>
+
+namespace aloft::cpu {
+namespace {
+
+// Some 0.5 MB of operands a chunk: large enough for the prefetchers, small enough to share out.
+constexpr std::int64_t kChunk = 16384;
+// Weights that the next step would not find in a cache.
+constexpr std::int64_t kStreamed = std::int64_t{8} << 20;
+
+// Asks for the tile behind that of n elements at p: streams end at pages, and the hardware's
+// prefetchers with them.
+void fetch_next(const void* p, DType type, std::int64_t n) {
+  const auto bytes = n * static_cast<std::int64_t>(size_of(type));
+  const char* next = static_cast<const char*>(p) + bytes;
+  for (std::int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line);
+}
+
+const float* opened_f32(DType type, const void* from, float* buffer, std::int64_t n) {
+  if (type != DType::F32) fetch_next(from, type, n);
+  return open_f32(type, from, buffer, n);
+}
+
+}  // namespace
+
+UpdateMemory::UpdateMemory(const UpdateLayout& layout, const CallSpec& call) : layout_(layout) {
+  std::int64_t total = 0;
+  for (int i = 0; i < layout_.count; ++i) {
+    const TensorType &p = call.in[layout_.parameter(i)], &g = call.in[layout_.gradient(i)];
+    sizes_.push_back(p.shape.max_numel());
+    types_.push_back({p.dtype, g.dtype});
+    total += sizes_.back();
+  }
+  pieces_ = Pieces(sizes_, kChunk);
+  streams_ = total > kStreamed && layout_.master == StateFormat::F32;
+}
+
+bool UpdateMemory::lies_as_f32(int tensor) const {
+  const auto [parameter, gradient] = types_[tensor];
+  return !layout_.has_master() && parameter == DType::F32 && gradient == DType::F32 &&
+         layout_.state_format == StateFormat::F32;
+}
+
+UpdateTile UpdateMemory::opened(const Piece& part, const RunArgs& args, bool writes,
+                                Buffers& buffers) const {
+  UpdateTile tile;
+  tile.n = part.count;
+  const DType gradient = types_[part.tensor].gradient;
+  tile.gradient =
+      opened_f32(gradient, at(args.in[layout_.gradient(part.tensor)], part.begin, gradient),
+                 buffers.gradient, part.count);
+  open_values(part, args, writes, buffers, tile);
+  open_states(part, args, writes, buffers, tile);
+  return tile;
+}
+
+void UpdateMemory::open_values(const Piece& part, const RunArgs& args, bool writes,
+                               Buffers& buffers, UpdateTile& tile) const {
+  const int i = part.tensor;
+  const DType parameter = types_[i].parameter;
+  const void* own = at(args.in[layout_.parameter(i)], part.begin, parameter);
+  tile.to = buffers.value;
+  if (layout_.is_split()) {
+    fetch_next(own, parameter, part.count);
+    join_tile(static_cast<const scalar::Bf16*>(own), rests(part, args), buffers.value, part.count);
+    tile.from = buffers.value;
+  } else if (layout_.has_master()) {
+    tile.from = static_cast<const float*>(args.in[layout_.master_of(i)]) + part.begin;
+    if (writes) tile.to = static_cast<float*>(args.out[layout_.new_master(i)]) + part.begin;
+  } else {
+    tile.from = opened_f32(parameter, own, buffers.value, part.count);
+    if (writes && parameter == DType::F32)
+      tile.to = static_cast<float*>(args.out[layout_.new_parameter(i)]) + part.begin;
+  }
+}
+
+void UpdateMemory::open_states(const Piece& part, const RunArgs& args, bool writes,
+                               Buffers& buffers, UpdateTile& tile) const {
+  for (int w = 0; w < layout_.states; ++w) {
+    const void* from = state(w, part, args);
+    tile.state[w] = opened_f32(layout_.state_type(), from, buffers.state[w], part.count);
+    tile.new_state[w] = buffers.state[w];
+    if (writes && layout_.state_format == StateFormat::F32)
+      tile.new_state[w] = static_cast<float*>(new_state(w, part, args));
+  }
+}
+
+void UpdateMemory::close(const Piece& part, const RunArgs& args, const UpdateTile& tile) const {
+  const int i = part.tensor;
+  const DType parameter = types_[i].parameter;
+  void* own = at(args.out[layout_.new_parameter(i)], part.begin, parameter);
+  if (layout_.is_split())
+    split_tile(tile.to, static_cast<scalar::Bf16*>(own), new_rests(part, args), part.count);
+  else if (streams_)
+    stream_tile(tile.to, parameter, own, part.count);
+  else if (own != tile.to)
+    narrow(tile.to, parameter, own, part.count);
+  if (layout_.state_format == StateFormat::F32) return;
+  for (int w = 0; w < layout_.states; ++w)
+    narrow(tile.new_state[w], layout_.state_type(), new_state(w, part, args), part.count);
+}
+
+void UpdateMemory::keep(const Piece& piece, const RunArgs& args) const {
+  const int i = piece.tensor;
+  const auto copy = [&](int in, int out, DType type) {
+    const void* from = at(args.in[in], piece.begin, type);
+    void* to = at(args.out[out], piece.begin, type);
+    if (from != to) std::memcpy(to, from, static_cast<std::size_t>(piece.count) * size_of(type));
+  };
+  copy(layout_.parameter(i), layout_.new_parameter(i), types_[i].parameter);
+  if (layout_.is_split()) {
+    const scalar::ConstRests from = rests(piece, args);
+    const scalar::Rests to = new_rests(piece, args);
+    if (from.words != to.words) {
+      std::memcpy(to.words, from.words, static_cast<std::size_t>(piece.count) * 2);
+      std::memcpy(to.bits, from.bits, static_cast<std::size_t>(piece.count + 7) / 8);
+    }
+  } else if (layout_.has_master()) {
+    copy(layout_.master_of(i), layout_.new_master(i), DType::F32);
+  }
+  for (int w = 0; w < layout_.states; ++w)
+    copy(layout_.state(w, i), layout_.new_state(w, i), layout_.state_type());
+}
+
+const void* UpdateMemory::state(int which, const Piece& part, const RunArgs& args) const {
+  return at(args.in[layout_.state(which, part.tensor)], part.begin, layout_.state_type());
+}
+void* UpdateMemory::new_state(int which, const Piece& part, const RunArgs& args) const {
+  return at(args.out[layout_.new_state(which, part.tensor)], part.begin, layout_.state_type());
+}
+
+scalar::ConstRests UpdateMemory::rests(const Piece& part, const RunArgs& args) const {
+  const int i = part.tensor;
+  const scalar::ConstRests r(static_cast<const std::uint8_t*>(args.in[layout_.master_of(i)]),
+                             sizes_[i]);
+  return {r.words + part.begin, r.bits + part.begin / 8};
+}
+scalar::Rests UpdateMemory::new_rests(const Piece& part, const RunArgs& args) const {
+  const int i = part.tensor;
+  const scalar::Rests r(static_cast<std::uint8_t*>(args.out[layout_.new_master(i)]), sizes_[i]);
+  return {r.words + part.begin, r.bits + part.begin / 8};
+}
+
+}  // namespace aloft::cpu

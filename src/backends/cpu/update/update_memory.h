@@ -1,0 +1,85 @@
+// Where the operands of an update op lie, and how tiles of them are read and written.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/update/low_tiles.h"
+#include "backends/cpu/update/pieces.h"
+#include "backends/cpu/update/update_tile.h"
+#include "backends/cpu/vectors/tiles.h"
+#include "ops/update_layout.h"
+#include "runtime/kernel.h"
+#include "scalar/split_float.h"
+
+namespace aloft::cpu {
+
+class UpdateMemory {
+ public:
+  UpdateMemory(const UpdateLayout& layout, const CallSpec& call);
+
+  const UpdateLayout& layout() const { return layout_; }
+  const Pieces& pieces() const { return pieces_; }
+
+  // body(tile) for the piece, from its first elements on: what is stored as f32 where it lies, else
+  // widened.
+  template <class Body>
+  void read(const Piece& piece, const RunArgs& args, const Body& body) const {
+    for_tiles(piece, kTile, [&](const Piece& part, Buffers& buffers) {
+      body(opened(part, args, false, buffers));
+    });
+  }
+  // The same, and what the body wrote is rounded to where it is kept.
+  template <class Body>
+  void update(const Piece& piece, const RunArgs& args, const Body& body) const {
+    const std::int64_t most = lies_as_f32(piece.tensor) ? piece.count : kTile;
+    for_tiles(piece, most, [&](const Piece& part, Buffers& buffers) {
+      const UpdateTile tile = opened(part, args, true, buffers);
+      body(tile);
+      close(part, args, tile);
+    });
+    if (streams_) flush_streams();
+  }
+  // A skipped step: what lies in place stays, the rest is copied.
+  void keep(const Piece& piece, const RunArgs& args) const;
+
+ private:
+  struct Types {
+    DType parameter, gradient;
+  };
+  struct Buffers {
+    alignas(64) float gradient[kTile];
+    alignas(64) float value[kTile];
+    alignas(64) float state[optim::kMostStates][kTile];
+  };
+
+  template <class Body>
+  static void for_tiles(const Piece& piece, std::int64_t most, const Body& body) {
+    Buffers buffers;  // not cleared
+    for (std::int64_t i = 0; i < piece.count; i += most)
+      body(Piece{piece.tensor, piece.begin + i, std::min(most, piece.count - i)}, buffers);
+  }
+
+  bool lies_as_f32(int tensor) const;
+  UpdateTile opened(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers) const;
+  void open_values(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers,
+                   UpdateTile& tile) const;
+  void open_states(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers,
+                   UpdateTile& tile) const;
+  void close(const Piece& part, const RunArgs& args, const UpdateTile& tile) const;
+
+  const void* state(int which, const Piece& part, const RunArgs& args) const;
+  void* new_state(int which, const Piece& part, const RunArgs& args) const;
+  // The remainders of a part, which begins at a whole byte of bits.
+  scalar::ConstRests rests(const Piece& part, const RunArgs& args) const;
+  scalar::Rests new_rests(const Piece& part, const RunArgs& args) const;
+
+  UpdateLayout layout_;
+  std::vector<Types> types_;
+  std::vector<std::int64_t> sizes_;
+  Pieces pieces_;
+  bool streams_ = false;  // there are more low copies than caches hold
+};
+
+}  // namespace aloft::cpu
