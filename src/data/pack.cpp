@@ -29,8 +29,8 @@ std::uint64_t signature_of(const DatasetSpec& spec, const Corpus& corpus) {
   json["seed"] = spec.seed;
   if (spec.tokenizer.path.empty()) {
     if (const TokenizerKind* kind = find_tokenizer_kind(spec.tokenizer.kind))
-      for (const auto& [key, value] : kind->settings_of(spec.tokenizer.settings))
-        std::visit([&](const auto& v) { json[key] = v; }, value);
+      for (const auto& setting : kind->settings_of(spec.tokenizer.settings))
+        std::visit([&](const auto& v) { json[setting.first] = v; }, setting.second);
   } else {
     json["fingerprint"] = load_tokenizer(spec.tokenizer.path)->fingerprint();
   }
