@@ -45,8 +45,7 @@ const Form kForms[] = {{"bf16", DType::BF16, "f32"},
                        {"bf16-alone", DType::BF16}};
 
 UpdateLayout layout_of(const optim::FormulaRecord& formula, const CallSpec& call) {
-  return update_layout(update_attrs(call.attrs), static_cast<int>(formula.states.size()),
-                       formula.sums > 0);
+  return update_layout(update_attrs(call.attrs), formula);
 }
 
 // The formula's update of everything, all of which decays.

@@ -12,8 +12,7 @@ using nlohmann::json;
 
 // What an update reads and writes of parameters once; one beside a whole master is only written.
 double bytes_of_update(const CallSpec& call, const optim::FormulaRecord& formula) {
-  const UpdateLayout layout = update_layout(
-      update_attrs(call.attrs), static_cast<int>(formula.states.size()), formula.sums > 0);
+  const UpdateLayout layout = update_layout(update_attrs(call.attrs), formula);
   const int first = layout.master == StateFormat::F32 ? layout.gradient(0) : layout.parameter(0);
   double bytes = 0;
   for (int i = first; i < layout.sums(); ++i)

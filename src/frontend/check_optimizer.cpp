@@ -168,9 +168,10 @@ void check_early(const OptimizerSpec& spec, const scalar::ScalerRule& scaler) {
 
 // Masters and states have formats of their own.
 void check_formats(const OptimizerSpec& spec) {
-  if (spec.master == StateFormat::BF16)
-    throw UserError("E0815", "a master cannot be kept in bf16: it is there for what bf16 drops")
-        .saw("master = StateFormat::BF16")
+  if (spec.master == StateFormat::BF16 || spec.master == StateFormat::Block8)
+    throw UserError("E0815",
+                    "a master cannot be kept in fewer bits: it is there for what they drop")
+        .saw("master in " + std::string(name_of(spec.master)))
         .need("StateFormat::F32, or Split");
   if (spec.rule.formula->is_of_tensors && spec.master == StateFormat::Split)
     throw UserError("E0815", "a master that is split is updated by formulas of elements alone")
@@ -180,7 +181,30 @@ void check_formats(const OptimizerSpec& spec) {
   if (spec.states == StateFormat::Split)
     throw UserError("E0815", "the states of an optimizer cannot be split")
         .saw("states = StateFormat::Split")
-        .need("StateFormat::F32, or BF16");
+        .need("StateFormat::F32, BF16, or Block8");
+  if (spec.rule.formula->is_of_tensors && spec.states == StateFormat::Block8)
+    throw UserError("E0815", "states in 8 bits are read and written by formulas of elements alone")
+        .saw("states = StateFormat::Block8, and " + std::string(spec.rule.name()) +
+             ", a formula of tensors")
+        .need("states = StateFormat::F32, or BF16");
+}
+
+// What has a master, or is fp32, loses no step; fp16 is rounded to nearest.
+void check_rounding(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters) {
+  if (spec.rounding == Rounding::Nearest) return;
+  const auto of_type = [&](DType type) {
+    return std::ranges::find_if(parameters, [&](const VariablePtr& p) {
+      return p->requires_grad && p->type.dtype == type && !p->master;
+    });
+  };
+  if (of_type(DType::BF16) != parameters.end()) return;
+  const auto fp16 = of_type(DType::F16);
+  throw UserError("E0815",
+                  "there is nothing to round at random: that is of bf16 weights without "
+                  "masters")
+      .saw(fp16 != parameters.end() ? "'" + (*fp16)->name.str() + "', " + (*fp16)->type.str()
+                                    : "parameters that are f32 or have masters")
+      .need("precision O3:bf16, or rounding = Rounding::Nearest");
 }
 
 // What is no parameter, or cannot be trained. A description has no memory yet.
@@ -222,6 +246,7 @@ void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& 
     throw nothing_to_train();
   check_numbers(spec, scaler);
   check_formats(spec);
+  check_rounding(spec, parameters);
   check_patterns(spec, parameters);
   check_early(spec, scaler);
 }

@@ -11,6 +11,7 @@
 #include "frontend/host_count.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
+#include "graph/graph.h"
 #include "ops/average_weight.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -131,6 +132,19 @@ Tensor clipped_by_rows(const Tensor& gradient, const Tensor& parameter, const Gr
   return g * minimum(most / (norms(g) * abs(stats.multiplier) + kEpsilon), 1.0);
 }
 
+// Whether an update rounds some of them at random: those in bf16 that have no masters.
+bool rounds_parameters(const std::vector<std::size_t>& members, const Optimizer& opt) {
+  return opt.spec().rounding == Rounding::Stochastic &&
+         std::ranges::any_of(members, [&](std::size_t i) {
+           return !opt.master(i) && opt.parameters()[i]->type.dtype == DType::BF16;
+         });
+}
+
+// By its name, so that the same is drawn however parameters are shared out among update ops.
+std::int64_t key_of(const Variable& parameter) {
+  return static_cast<std::int64_t>(identity_hash("update." + parameter.name.str()));
+}
+
 // One update op for the parameters `members`, all of one group (null: of none), all with masters of
 // one form or all without, all of which have had `applied` updates.
 void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tensor>& gradients,
@@ -141,17 +155,21 @@ void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tenso
   const double weight_decay =
       number_of(&ParameterGroup::weight_decay, opt.spec().weight_decay, group);
   const UpdateRule& rule = opt.spec().rule;
-  UpdateForm form{master_format(opt, members[0]),
-                  opt.spec().states,
-                  {},
-                  weight_decay,
-                  number_of(&ParameterGroup::clip_value, opt.spec().clip_value, group)};
+  UpdateForm form;
+  form.master = master_format(opt, members[0]);
+  form.states = opt.spec().states;
+  form.weight_decay = weight_decay;
+  form.clip_value = number_of(&ParameterGroup::clip_value, opt.spec().clip_value, group);
+  if (rounds_parameters(members, opt)) form.rounding = Rounding::Stochastic;
+  const bool is_random = form.rounding == Rounding::Stochastic || form.states != StateFormat::F32;
   const double adaptive =
       number_of(&ParameterGroup::clip_adaptive, opt.spec().clip_adaptive, group);
   const bool has_master = form.master.has_value();
   const std::size_t states = rule.states().size();
   const auto update = [&] {  // the old values are let go of before the new ones are declared
-    UpdateOperands o{lr, stats.multiplier, stats.finite, applied, {}, {}, {}, {}};
+    UpdateOperands o;
+    o.lr = lr, o.multiplier = stats.multiplier, o.finite = stats.finite, o.applied = applied;
+    if (is_random) o.random = e.state(random_state());
     o.states.resize(states);
     for (const std::size_t i : members) {
       o.parameters.push_back(e.state(opt.parameters()[i]));
@@ -161,6 +179,7 @@ void apply_rule(const std::vector<std::size_t>& members, const std::vector<Tenso
       if (has_master) o.masters.push_back(e.state(opt.master(i)));
       for (std::size_t k = 0; k < states; ++k) o.states[k].push_back(e.state(opt.moment(k, i)));
       form.decay.push_back(opt.decays(i));
+      if (is_random) form.keys.push_back(key_of(*opt.parameters()[i]));
       form.rest.push_back(opt.is_rest(i));
     }
     return emit_update(rule, o, form);

@@ -12,6 +12,7 @@
 #include "frontend/host_count.h"
 #include "frontend/module.h"
 #include "frontend/premises.h"
+#include "ops/update_layout.h"
 #include "optim/kind.h"
 #include "scalar/plateau.h"
 
@@ -29,8 +30,6 @@ VariablePtr new_variable(const std::string& name, DType dtype, const Shape& shap
 }
 
 constexpr const char* kApplied = "optim.applied";
-
-DType type_of(StateFormat states) { return states == StateFormat::BF16 ? DType::BF16 : DType::F32; }
 
 std::int64_t number_in(const Variable& i64) {
   return i64.buffer ? i64.buffer->read_one<std::int64_t>() : 0;  // none in a description
@@ -83,17 +82,28 @@ void Optimizer::take(std::size_t at, const VariablePtr& p) {
   c.parameters.insert(c.parameters.begin() + i, p);
   const bool is_rest = this->is_rest(at);
   const std::size_t states = spec().rule.states().size();
-  for (std::size_t k = 0; k < c.moments.size(); ++k) {
-    const bool is_state = k < states;  // else it is the average
-    const Shape shape =
-        is_state ? spec().rule.formula->state_shape(k, p->type.shape, is_rest) : p->type.shape;
-    c.moments[k].insert(
-        c.moments[k].begin() + i,
-        new_variable(moment_name(k, *p), is_state ? type_of(spec().states) : DType::F32, shape,
-                     StateClass::Optimizer));
-  }
+  for (std::size_t k = 0; k < c.moments.size(); ++k)
+    c.moments[k].insert(c.moments[k].begin() + i,
+                        k < states ? new_state(k, *p, is_rest) : new_average(k, *p));
   c.counts.insert(c.counts.begin() + i, nullptr);
   c.sums.insert(c.sums.begin() + i, sums_micro_batches() ? new_sum(*p) : nullptr);
+}
+
+VariablePtr Optimizer::new_state(std::size_t k, const Variable& p, bool is_rest) const {
+  const optim::FormulaRecord& formula = *spec().rule.formula;
+  const Shape shape = formula.state_shape(k, p.type.shape, is_rest);
+  const TensorType type = type_of(spec().states, shape);
+  const VariablePtr state =
+      new_variable(moment_name(k, p), type.dtype, type.shape, StateClass::Optimizer);
+  if (spec().states == StateFormat::Block8)
+    state->layout = std::ranges::count(formula.not_negative, formula.states[k]) > 0
+                        ? Layout::BlocksNotNegative
+                        : Layout::Blocks;
+  return state;
+}
+
+VariablePtr Optimizer::new_average(std::size_t k, const Variable& p) const {
+  return new_variable(moment_name(k, p), DType::F32, p.type.shape, StateClass::Optimizer);
 }
 
 void Optimizer::give_master(Variable& p) const {

@@ -173,6 +173,9 @@ class Optimizer {
   void leave_out(std::size_t at);
   void count_apart(const std::vector<std::size_t>& frozen);
   void give_master(Variable& parameter) const;
+  // State k of a parameter, and its average, which is kept behind the states.
+  VariablePtr new_state(std::size_t k, const Variable& parameter, bool is_rest) const;
+  VariablePtr new_average(std::size_t k, const Variable& parameter) const;
   bool is_named_for(const Variable& count, const std::vector<std::size_t>& members) const;
   void share_count(const std::vector<std::size_t>& members, const VariablePtr& from);
   bool has_step_in_trace() const;

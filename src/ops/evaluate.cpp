@@ -38,7 +38,7 @@ Attrs bind_lengths(const Attrs& attrs, const SymbolValues& values) {
 namespace {
 
 std::vector<HostArray> evaluate_body(const OpDef& op, const Attrs& attrs,
-                                     std::span<const HostArray> in, Rounding rounding) {
+                                     std::span<const HostArray> in, EvalRounding rounding) {
   Graph graph;
   GraphEmitter emitter(graph);
   EmitterScope scope(emitter);
@@ -63,7 +63,7 @@ std::vector<HostArray> evaluate_body(const OpDef& op, const Attrs& attrs,
 }  // namespace
 
 std::vector<HostArray> evaluate_op(const OpDef& op, const Attrs& attrs,
-                                   std::span<const HostArray> in, Rounding rounding) {
+                                   std::span<const HostArray> in, EvalRounding rounding) {
   std::vector<HostArray> out;
   if (op.eval) {
     std::vector<TensorType> types;
@@ -76,12 +76,12 @@ std::vector<HostArray> evaluate_op(const OpDef& op, const Attrs& attrs,
     out = evaluate_body(op, attrs, in, rounding);
   }
   for (HostArray& a : out)
-    if (rounding == Rounding::ToDType || !is_float(a.dtype)) round_to_dtype(a);
+    if (rounding == EvalRounding::ToDType || !is_float(a.dtype)) round_to_dtype(a);
   return out;
 }
 
 GraphValues interpret(const Graph& graph, const std::map<Name, HostArray>& given,
-                      const SymbolValues& symbols, Rounding rounding) {
+                      const SymbolValues& symbols, EvalRounding rounding) {
   std::map<ValueId, HostArray> values;
   for (std::uint32_t n : graph.order()) {
     const Node& node = graph.node(n);

@@ -20,7 +20,7 @@ Shape bind_lengths(const Shape& s, const SymbolValues& values);
 TensorType bind_lengths(const TensorType& t, const SymbolValues& values);
 Attrs bind_lengths(const Attrs& a, const SymbolValues& values);  // shapes inside attributes
 
-enum class Rounding {
+enum class EvalRounding {
   None,     // double all the way
   ToDType,  // every op's result is rounded to its element type
 };
@@ -28,7 +28,7 @@ enum class Rounding {
 // One call. `attrs` without symbols; the arrays' shapes are the operands' shapes.
 std::vector<HostArray> evaluate_op(const OpDef& op, const Attrs& attrs,
                                    std::span<const HostArray> in,
-                                   Rounding rounding = Rounding::None);
+                                   EvalRounding rounding = EvalRounding::None);
 
 struct GraphValues {
   std::map<Name, HostArray> outputs;
@@ -37,6 +37,6 @@ struct GraphValues {
 
 // A whole graph. `values` holds inputs by name and variables by id.
 GraphValues interpret(const Graph& graph, const std::map<Name, HostArray>& values,
-                      const SymbolValues& symbols = {}, Rounding rounding = Rounding::None);
+                      const SymbolValues& symbols = {}, EvalRounding rounding = EvalRounding::None);
 
 }  // namespace aloft

@@ -8,7 +8,9 @@
 #include "ops/op.h"
 #include "ops/reshape.h"
 #include "ops/slice.h"
+#include "ops/stochastic_round.h"
 #include "ops/where.h"
+#include "scalar/stochastic_rounding.h"
 
 namespace aloft {
 namespace {
@@ -23,7 +25,8 @@ const TensorFormula& formula_of(const UpdateRule& rule) {
 
 UpdateResults emit_tensor_update(const UpdateRule& rule, const UpdateOperands& o,
                                  const UpdateForm& form) {
-  ensure(form.master != StateFormat::Split, "an op reads the masters");
+  ensure(form.master != StateFormat::Split && form.states != StateFormat::Block8,
+         "an op reads masters and states");
   const TensorFormula& formula = formula_of(rule);
   const std::vector<Operand> in = {o.lr, o.applied};
   const Tensor all = emit_op(numbers_op_name(*rule.formula),
@@ -32,6 +35,12 @@ UpdateResults emit_tensor_update(const UpdateRule& rule, const UpdateOperands& o
   for (std::int64_t i = 0; i < all.dim(0).max(); ++i)
     numbers.push_back(reshape(slice(all, 0, i, i + 1), Shape{}));
   const Tensor applies = not_equal(o.finite, 0);
+  const bool rounds_parameters = !form.master && form.rounding == Rounding::Stochastic;
+  const auto stored = [&](const Tensor& x, DType type, std::size_t tensor, int slot) {
+    const bool is_at_random =
+        type == DType::BF16 && (slot != scalar::kParameterSlot || rounds_parameters);
+    return is_at_random ? stochastic_round(x, o.random, form.keys[tensor], slot) : cast(x, type);
+  };
 
   UpdateResults out;
   out.states.resize(o.states.size());
@@ -47,13 +56,13 @@ UpdateResults emit_tensor_update(const UpdateRule& rule, const UpdateOperands& o
     const std::vector<Tensor> kept = v.states;
     formula.step(rule.options, v);
     const Tensor p = where(applies, v.p, before);
-    out.parameters.push_back(cast(p, parameter.dtype()));
+    out.parameters.push_back(stored(p, parameter.dtype(), i, scalar::kParameterSlot));
     if (form.master) out.masters.push_back(p);
     for (std::size_t k = 0; k < o.states.size(); ++k) {
-      const DType stored = o.states[k][i].dtype();
       out.states[k].push_back(v.states[k].id() == kept[k].id()
                                   ? o.states[k][i]
-                                  : cast(where(applies, v.states[k], kept[k]), stored));
+                                  : stored(where(applies, v.states[k], kept[k]),
+                                           o.states[k][i].dtype(), i, static_cast<int>(k)));
     }
   }
   return out;

@@ -1,12 +1,15 @@
 #include "ops/update.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
+#include "ops/kept_states.h"
 #include "ops/op.h"
 #include "ops/tensor_update.h"
 #include "ops/update_layout.h"
 #include "scalar/split_float.h"
+#include "scalar/stochastic_rounding.h"
 #include "types/tolerance.h"
 
 namespace aloft {
@@ -52,12 +55,14 @@ void need_numbers(const FormulaRecord& formula, const Attrs& attrs, Infer& c) {
 // What both ops of a formula need; `has_sums`: of the operand behind the others.
 void infer_operands(const UpdateLayout& l, const Ints& decay, Infer& c) {
   c.check(l.count >= 0, "the formats are not those of an update",
-          "count, master (\"\", \"f32\" or \"split\") and states (\"f32\" or \"bf16\")");
+          "count, master (\"\", \"f32\" or \"split\"), states (\"f32\", \"bf16\" or \"8bit\") and "
+          "rounding (\"nearest\" or \"stochastic\")");
   c.check(l.count <= c.count() && c.count() == l.inputs(),
           "wrong number of operands: " + std::to_string(c.count()),
           std::to_string(UpdateLayout::kFirst) + ", and " +
               std::to_string(2 + l.has_master() + l.states) + " for each of `count` parameters" +
-              (l.has_sums ? ", and the sums" : ""));
+              (l.has_sums ? ", and the sums" : "") +
+              (l.has_random ? ", and the random state" : ""));
   c.check(static_cast<int>(decay.size()) == l.count, "decay does not match the parameters",
           "one 0 or 1 for each of " + std::to_string(l.count) + " parameters");
   need_scalar(c, UpdateLayout::kLr, DType::F32, "the learning rate");
@@ -76,9 +81,27 @@ void infer_operands(const UpdateLayout& l, const Ints& decay, Infer& c) {
       need_split_master(c, l, i);
     else if (l.has_master())
       need_like(c, l.master_of(i), l.parameter(i), DType::F32, "master");
-    for (int w = 0; w < l.states; ++w)
-      need_like(c, l.state(w, i), l.parameter(i), l.state_type(), "state");
+    for (int w = 0; w < l.states; ++w) {
+      const TensorType need = type_of(l.state_format, c.shape(l.parameter(i)));
+      c.check(c.in(l.state(w, i)) == need, "a state is " + c.in(l.state(w, i)).str(), need.str());
+    }
   }
+}
+
+void need_random(const UpdateLayout& l, const UpdateAttrs& a, Infer& c) {
+  if (a.rounding == name_of(Rounding::Stochastic)) {
+    c.check(!l.has_master(), "what has a master is rounded from it, to nearest",
+            "rounding \"nearest\", or no masters");
+    for (int i = 0; i < l.count; ++i)  // f32 in a graph in logical types
+      c.check(c.dtype(l.parameter(i)) != DType::F16,
+              "parameter " + std::to_string(i) + " is f16, which is rounded to nearest alone",
+              "bf16");
+  }
+  if (!l.has_random) return;
+  const TensorType state{DType::I64, {3}};
+  c.check(c.in(l.random()) == state, "the random state has the wrong type", state.str());
+  c.check(static_cast<int>(a.keys.size()) == l.count, "keys do not match the parameters",
+          "one for each of " + std::to_string(l.count) + " parameters");
 }
 
 // The master of element j: its value, and its bits from and to the remainders.
@@ -100,10 +123,11 @@ void put_master(double value, HostArray& p, HostArray& rests, std::int64_t j) {
 // The call in double: one op of a formula, its attributes read once.
 class Evaluation {
  public:
-  Evaluation(const FormulaRecord& formula, const Attrs& attrs, bool has_sums, EvalCall& call)
+  Evaluation(const FormulaRecord& formula, const Attrs& attrs, bool is_sums, EvalCall& call)
       : c_(call),
         attrs_(update_attrs(attrs)),
-        layout_(update_layout(attrs_, static_cast<int>(formula.states.size()), has_sums)),
+        layout_(is_sums ? sums_layout(attrs_, formula) : update_layout(attrs_, formula)),
+        record_(formula),
         formula_(formula.bind(attrs)),
         numbers_(formula_->numbers({call.in[UpdateLayout::kLr][0],
                                     static_cast<std::int64_t>(call.in[UpdateLayout::kApplied][0]),
@@ -124,18 +148,40 @@ class Evaluation {
   }
 
   void sum(int sums) const {
-    for (int i = 0; i < layout_.count && applies_; ++i)
+    for (int i = 0; i < layout_.count && applies_; ++i) {
+      const StateValues states = states_of(i);
       for (std::int64_t j = 0; j < c_.in[layout_.parameter(i)].numel(); ++j) {
-        const auto squared = formula_->summed(element(i, j), numbers_, decays(i));
+        const auto squared = formula_->summed(element(i, j, states), numbers_, decays(i));
         for (int k = 0; k < sums; ++k)
           c_.out[0][std::int64_t{i} * sums + k] += squared[k] * squared[k];
       }
+    }
   }
 
  private:
   bool decays(int i) const { return attrs_.decay[i] != 0 && attrs_.weight_decay != 0; }
 
-  ElementValues element(int i, std::int64_t j) const {
+  KeptState kept(int w) const {
+    return {layout_.state_format,
+            {std::ranges::count(record_.not_negative, record_.states[w]) == 0}};
+  }
+  using StateValues = std::array<std::vector<double>, optim::kMostStates>;
+  StateValues states_of(int i) const {
+    StateValues out;
+    for (int w = 0; w < layout_.states; ++w)
+      out[w] = kept(w).read(c_.in[layout_.state(w, i)], c_.in[layout_.parameter(i)].numel());
+    return out;
+  }
+
+  // What element j of tensor i draws for what is rounded as `slot`.
+  std::uint16_t bits(int i, int slot, std::int64_t j) const {
+    const HostArray& rng = c_.in[layout_.random()];
+    const auto word = [&](int k) { return static_cast<std::uint64_t>(rng[k].whole()); };
+    const auto key = static_cast<std::uint64_t>(attrs_.keys[static_cast<std::size_t>(i)]);
+    return scalar::rounding_bits({word(0), word(1), word(2), key}, slot,
+                                 static_cast<std::uint64_t>(j));
+  }
+  ElementValues element(int i, std::int64_t j, const StateValues& states) const {
     const HostArray &p = c_.in[layout_.parameter(i)], &g = c_.in[layout_.gradient(i)];
     ElementValues e;
     e.value = layout_.is_split()     ? master_value(p, c_.in[layout_.master_of(i)], j)
@@ -144,28 +190,42 @@ class Evaluation {
     e.gradient = g[j] * c_.in[UpdateLayout::kMultiplier][0];
     if (attrs_.clip_value > 0)
       e.gradient = std::clamp<double>(e.gradient, -attrs_.clip_value, attrs_.clip_value);
-    for (int w = 0; w < layout_.states; ++w) e.state[w] = c_.in[layout_.state(w, i)][j];
+    for (int w = 0; w < layout_.states; ++w) e.state[w] = states[w][j];
     return e;
   }
 
   void update_tensor(int i, const optim::TensorNumbers& tensor) const {
+    if (!applies_) return keep_tensor(i);
     const HostArray& p = c_.in[layout_.parameter(i)];
+    const bool at_random = attrs_.rounding == name_of(Rounding::Stochastic);
+    StateValues states = states_of(i);
     for (std::int64_t j = 0; j < p.numel(); ++j) {
-      ElementValues e = element(i, j);
-      if (applies_) formula_->step(e, numbers_, tensor, decays(i));
+      ElementValues e = element(i, j, states);
+      formula_->step(e, numbers_, tensor, decays(i));
       HostArray& to = c_.out[layout_.new_parameter(i)];
-      to[j] = applies_ ? HostNumber(e.value) : p[j];
-      if (layout_.is_split() && applies_) put_master(e.value, to, c_.out[layout_.new_master(i)], j);
+      to[j] = at_random ? rounded_at_random(e.value, p.dtype, bits(i, scalar::kParameterSlot, j))
+                        : e.value;
+      if (layout_.is_split()) put_master(e.value, to, c_.out[layout_.new_master(i)], j);
       if (layout_.has_master() && !layout_.is_split()) c_.out[layout_.new_master(i)][j] = e.value;
-      for (int w = 0; w < layout_.states; ++w) c_.out[layout_.new_state(w, i)][j] = e.state[w];
+      for (int w = 0; w < layout_.states; ++w) states[w][j] = e.state[w];
     }
-    if (layout_.is_split() && !applies_)
+    for (int w = 0; w < layout_.states; ++w)
+      kept(w).write(
+          states[w], [&](std::int64_t j) { return bits(i, w, j); },
+          c_.out[layout_.new_state(w, i)]);
+  }
+  void keep_tensor(int i) const {
+    c_.out[layout_.new_parameter(i)].values = c_.in[layout_.parameter(i)].values;
+    if (layout_.has_master())
       c_.out[layout_.new_master(i)].values = c_.in[layout_.master_of(i)].values;
+    for (int w = 0; w < layout_.states; ++w)
+      c_.out[layout_.new_state(w, i)].values = c_.in[layout_.state(w, i)].values;
   }
 
   EvalCall& c_;
   UpdateAttrs attrs_;
   UpdateLayout layout_;
+  const FormulaRecord& record_;
   std::unique_ptr<const BoundFormula> formula_;
   StepNumbers numbers_;
   bool applies_;
@@ -195,10 +255,19 @@ std::vector<SampleInput> sample_inputs(const FormulaRecord& formula, const Updat
           {{scalar::rest_bytes(shape(i).max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
   else if (l.has_master())
     add(DType::F32, false);
-  for (const std::string_view state : formula.states)
-    add(l.state_type(), std::ranges::count(formula.not_negative, state) > 0);
+  for (const std::string_view state : formula.states) {
+    if (l.state_format != StateFormat::Block8) {
+      add(l.state_type(), std::ranges::count(formula.not_negative, state) > 0);
+      continue;
+    }
+    for (int i = 0; i < l.count; ++i) {
+      const TensorType t = type_of(l.state_format, shape(i));
+      in.push_back({t.shape, Fill::Ids, 0, 256, 1, t.dtype, true});
+    }
+  }
   if (l.has_sums)
     in.push_back({{l.count, formula.sums}, Fill::Uniform, 0, 50, 1, DType::F64, true});
+  if (l.has_random) in.push_back({{3}, Fill::Ids, 0, 1000, 1, DType::I64, true});
   return in;
 }
 
@@ -209,11 +278,12 @@ struct SampleCase {
   bool finite = true;
   std::int64_t applied = 3;
   double clip_value = 0;
+  std::string rounding = "nearest";
 };
 
 // Every option of the formula on plain fp32, and every way to keep parameters and states. Samples
-// of split masters skip the step: what is drawn for the remainders are no remainders of anything
-// (tests/ops/split_update_test.cpp has some).
+// of split masters and of states in blocks skip the step: what is drawn for them means nothing
+// (tests/ops/split_update_test.cpp and low_states_test.cpp have some that do).
 void add_samples(const FormulaRecord& formula, bool is_sums, Samples& s) {
   using enum DType;
   const std::vector<SampleCase> forms = {{.applied = 0},
@@ -229,20 +299,31 @@ void add_samples(const FormulaRecord& formula, bool is_sums, Samples& s) {
                                          {"", "bf16", 0.125, F32, F32},
                                          {"split", "bf16", 0, BF16, BF16, false},
                                          {.finite = false, .applied = 0},
-                                         {.gradient = BF16, .clip_value = 0.125}};
+                                         {.gradient = BF16, .clip_value = 0.125},
+                                         {.states = "8bit", .finite = false},
+                                         {.parameter = BF16, .rounding = "stochastic"}};
   const auto add = [&](const Attrs& options, const SampleCase& form) {
-    const UpdateAttrs own{
-        5, form.master, form.states, {1, 0, 1, 1, 0}, form.weight_decay, form.clip_value};
+    const UpdateAttrs own{5,
+                          form.master,
+                          form.states,
+                          form.rounding,
+                          {11, 22, 33, 44, 55},
+                          {1, 0, 1, 1, 0},
+                          form.weight_decay,
+                          form.clip_value};
     Attrs attrs = to_attrs(own);
     for (const auto& [name, value] : options.all()) attrs.set(name, value);
-    const UpdateLayout l =
-        update_layout(own, static_cast<int>(formula.states.size()), !is_sums && formula.sums > 0);
+    const UpdateLayout l = is_sums ? sums_layout(own, formula) : update_layout(own, formula);
     Sample& sample = s.add_erased(
         attrs, sample_inputs(formula, l, form.parameter, form.gradient, form.finite, form.applied),
-        is_sums ? "elements are computed in fp32, and summed in double" : "");
+        is_sums        ? "elements are computed in fp32, and summed in double"
+        : l.has_random ? "a value beside another may be rounded to the other of its neighbours"
+                       : "");
     sample.gradient = false;
     if (is_sums)
       sample.tolerance = tolerance_of(DType::F32).relative / tolerance_of(DType::F64).relative;
+    else if (l.has_random)
+      sample.tolerance = 2;  // the other of two neighbours
   };
   for (const SampleCase& form : forms) add(formula.samples[0], form);
   for (std::size_t i = 1; i < formula.samples.size(); ++i)
@@ -286,7 +367,7 @@ UpdateAttrs checked_attrs(const FormulaRecord& formula, const Attrs& attrs) {
 }
 
 OpDef update_op(const FormulaRecord& formula) {
-  const int sums = formula.sums, states = static_cast<int>(formula.states.size());
+  const int sums = formula.sums;
   std::string doc =
       "One step of " + std::string(formula.meaning) +
       " for a list of tensors, with t = applied + 1 and g = multiplier * gradient, cut at "
@@ -295,13 +376,15 @@ OpDef update_op(const FormulaRecord& formula) {
     doc += (line == formula.text.front() ? "" : "; ") + line;
   doc +=
       ". p is the master where there is one; its value is rounded into the parameter, the states "
-      "into their format. Where finite is 0 every output equals its input.";
+      "into their format: bf16 and 8bit at random (scalar/stochastic_rounding.h). Where finite is "
+      "0 every output equals its input.";
   OpDef d = op_of(formula, update_op_name(formula), std::move(doc), false);
-  d.infer = [&formula, sums, states](const Attrs& attrs, Infer& c) {
+  d.infer = [&formula, sums](const Attrs& attrs, Infer& c) {
     const UpdateAttrs a = checked_attrs(formula, attrs);
     need_numbers(formula, attrs, c);
-    const UpdateLayout l = update_layout(a, states, sums > 0);
+    const UpdateLayout l = update_layout(a, formula);
     infer_operands(l, a.decay, c);
+    need_random(l, a, c);
     if (sums > 0)
       c.check(c.in(l.sums()) == TensorType{DType::F64, {l.count, sums}},
               "the sums are " + c.in(l.sums()).str(),
@@ -309,31 +392,31 @@ OpDef update_op(const FormulaRecord& formula) {
     for (int i = 0; i < l.count; ++i) c.out(c.in(l.parameter(i)));
     for (int i = 0; i < l.count && l.has_master(); ++i) c.out(c.in(l.master_of(i)));
     for (int w = 0; w < l.states; ++w)
-      for (int i = 0; i < l.count; ++i) c.out(l.state_type(), c.shape(l.parameter(i)));
+      for (int i = 0; i < l.count; ++i) c.out(c.in(l.state(w, i)));
   };
   d.eval = [&formula, sums](const Attrs& attrs, EvalCall& c) {
-    Evaluation(formula, attrs, sums > 0, c).update(sums);
+    Evaluation(formula, attrs, false, c).update(sums);
   };
   return d;
 }
 
 OpDef sums_op(const FormulaRecord& formula) {
-  const int sums = formula.sums, states = static_cast<int>(formula.states.size());
+  const int sums = formula.sums;
   std::string doc = "For each tensor the sums over its elements that " + update_op_name(formula) +
                     " needs, in double and in a fixed order: ";
   for (const std::string_view what : formula.squares)
     doc +=
         (what == formula.squares.front() ? "of the squares of " : " and of ") + std::string(what);
   OpDef d = op_of(formula, sums_op_name(formula), doc + ". 0 where finite is 0.", true);
-  d.infer = [&formula, sums, states](const Attrs& attrs, Infer& c) {
+  d.infer = [&formula, sums](const Attrs& attrs, Infer& c) {
     const UpdateAttrs a = checked_attrs(formula, attrs);
     need_numbers(formula, attrs, c);
-    const UpdateLayout l = update_layout(a, states, false);
+    const UpdateLayout l = sums_layout(a, formula);
     infer_operands(l, a.decay, c);
     c.out(DType::F64, {l.count, sums});
   };
   d.eval = [&formula, sums](const Attrs& attrs, EvalCall& c) {
-    Evaluation(formula, attrs, false, c).sum(sums);
+    Evaluation(formula, attrs, true, c).sum(sums);
   };
   return d;
 }
@@ -406,9 +489,10 @@ const FormulaRecord* formula_of_update(Name op) {
 }
 
 Attrs update_attrs_of(const UpdateRule& rule, const UpdateForm& form, std::int64_t count) {
-  Attrs attrs = to_attrs(UpdateAttrs{count, form.master ? std::string(name_of(*form.master)) : "",
-                                     std::string(name_of(form.states)), form.decay,
-                                     form.weight_decay, form.clip_value});
+  Attrs attrs =
+      to_attrs(UpdateAttrs{count, form.master ? std::string(name_of(*form.master)) : "",
+                           std::string(name_of(form.states)), std::string(name_of(form.rounding)),
+                           form.keys, form.decay, form.weight_decay, form.clip_value});
   for (const auto& [name, value] : rule.options.all()) attrs.set(name, value);
   return attrs;
 }
@@ -425,6 +509,7 @@ UpdateResults emit_update(const UpdateRule& rule, const UpdateOperands& o, const
   for (const auto& list : o.states) append(list);
   const Attrs attrs = update_attrs_of(rule, form, static_cast<std::int64_t>(o.parameters.size()));
   if (rule.formula->sums > 0) in.emplace_back(emit_op(sums_op_name(*rule.formula), attrs, in)[0]);
+  if (update_layout(update_attrs(attrs), *rule.formula).has_random) in.emplace_back(o.random);
   const std::vector<Tensor> out = emit_op(update_op_name(*rule.formula), attrs, in);
 
   UpdateResults results;

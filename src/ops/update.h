@@ -16,10 +16,11 @@ namespace aloft {
 // The tensors that one update op works on, in one order. `masters` is empty or as long as
 // `parameters`; each list of states is as long as `parameters`.
 struct UpdateOperands {
-  Tensor lr;          // f32[]
-  Tensor multiplier;  // f32[]: what gradients are multiplied with (grad_stats)
-  Tensor finite;      // i32[]: 0 leaves everything as it is
-  Tensor applied;     // i64[]: updates applied before this one
+  Tensor lr;           // f32[]
+  Tensor multiplier;   // f32[]: what gradients are multiplied with (grad_stats)
+  Tensor finite;       // i32[]: 0 leaves everything as it is
+  Tensor applied;      // i64[]: updates applied before this one
+  Tensor random = {};  // i64[3]: the random state, where something is rounded at random
   std::vector<Tensor> parameters, gradients, masters;
   std::vector<std::vector<Tensor>> states;
 };
@@ -28,7 +29,9 @@ struct UpdateOperands {
 struct UpdateForm {
   std::optional<StateFormat> master;  // nothing: there are none
   StateFormat states = StateFormat::F32;
-  Ints decay;  // 1 for each parameter that decays, else 0
+  Rounding rounding = Rounding::Nearest;  // of parameters without masters
+  Ints keys = {};   // identities of the parameters, for what is rounded at random
+  Ints decay = {};  // 1 for each parameter that decays, else 0
   double weight_decay = 0;
   double clip_value = 0;  // largest size of a gradient's element, unscaled; 0: none
   Ints rest = {};  // 1 for each parameter that OptimizerSpec::rest names, else 0; empty: none

@@ -3,20 +3,25 @@
 //
 //   inputs   lr f32[], multiplier f32[], finite i32[], applied i64[],
 //            n parameters, n gradients, n masters (where there are any), n of each state,
-//            the sums f64[n, k] (where the formula needs k sums of each tensor)
+//            the sums f64[n, k] (where the formula needs k sums of each tensor),
+//            the random state i64[3] (where something is rounded at random)
 //   outputs  n parameters, n masters (where there are any), n of each state
 //
-// The op that gives the sums has the same inputs but for them, and the one output f64[n, k].
+// The op that gives the sums has the same inputs but for these two, and the one output f64[n, k].
 //
 // A master is f32 of the parameter's shape, or, where it is split, the u8 remainders that together
-// with the bf16 parameter are the same f32 (scalar/split_float.h).
+// with the bf16 parameter are the same f32 (scalar/split_float.h). A state is f32 or bf16 of that
+// shape, or u8: its blocks (scalar/block_float.h).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
+#include "optim/kind.h"
 #include "optim/options.h"
+#include "scalar/block_float.h"
 #include "types/attrs.h"
+#include "types/shape.h"
 
 namespace aloft {
 
@@ -25,6 +30,8 @@ struct UpdateAttrs {
   std::int64_t count = 0;
   std::string master;
   std::string states = "f32";
+  std::string rounding = "nearest";
+  Ints keys;
   Ints decay;
   double weight_decay = 0;
   double clip_value = 0;
@@ -34,11 +41,25 @@ struct UpdateAttrs {
         field("count", &A::count, "number of parameters"),
         field("master", &A::master, "format of the masters that follow the gradients; empty: none"),
         field("states", &A::states, "format of the states"),
+        field("rounding", &A::rounding, "of parameters without masters: nearest, or stochastic"),
+        field("keys", &A::keys,
+              "identities of the parameters where something is rounded at random"),
         field("decay", &A::decay, "1 for each parameter that decays, else 0"),
         field("weight_decay", &A::weight_decay, "0: none"),
         field("clip_value", &A::clip_value, "largest size of a gradient's element; 0: none")};
   }
 };
+
+// The type of what a state in this format is kept in, and of a state of this shape.
+constexpr DType type_of(StateFormat states) {
+  return states == StateFormat::BF16     ? DType::BF16
+         : states == StateFormat::Block8 ? DType::U8
+                                         : DType::F32;
+}
+inline TensorType type_of(StateFormat states, const Shape& shape) {
+  if (states != StateFormat::Block8) return {type_of(states), shape};
+  return {DType::U8, {scalar::block_bytes(shape.max_numel())}};
+}
 
 struct UpdateLayout {
   static constexpr int kLr = 0, kMultiplier = 1, kFinite = 2, kApplied = 3, kFirst = 4;
@@ -48,6 +69,7 @@ struct UpdateLayout {
   int states = 0;
   StateFormat state_format = StateFormat::F32;
   bool has_sums = false;
+  bool has_random = false;  // states are low, or parameters are rounded at random
 
   // As a layout counts; -1, which no op has, for what it cannot count.
   static int count_of(std::int64_t count) {
@@ -56,9 +78,11 @@ struct UpdateLayout {
 
   bool has_master() const { return master.has_value(); }
   bool is_split() const { return master == StateFormat::Split; }
-  DType state_type() const { return state_format == StateFormat::BF16 ? DType::BF16 : DType::F32; }
+  DType state_type() const { return type_of(state_format); }
 
-  int inputs() const { return kFirst + (2 + has_master() + states) * count + has_sums; }
+  int inputs() const {
+    return kFirst + (2 + has_master() + states) * count + has_sums + has_random;
+  }
   int outputs() const { return (1 + has_master() + states) * count; }
 
   int parameter(int i) const { return kFirst + i; }
@@ -66,21 +90,32 @@ struct UpdateLayout {
   int master_of(int i) const { return kFirst + 2 * count + i; }
   int state(int which, int i) const { return kFirst + (2 + has_master() + which) * count + i; }
   int sums() const { return kFirst + (2 + has_master() + states) * count; }
+  int random() const { return sums() + has_sums; }
 
   int new_parameter(int i) const { return i; }
   int new_master(int i) const { return count + i; }
   int new_state(int which, int i) const { return (1 + has_master() + which) * count + i; }
 };
 
-// The layout of a call. `states` and `has_sums` are the formula's. A format that there is not, or
-// that does not fit, gives a layout of -1 tensors, which no call has.
-inline UpdateLayout update_layout(const UpdateAttrs& a, int states, bool has_sums) {
+// The layout of a call of <name>_update. A format that there is not, or that does not fit, gives a
+// layout of -1 tensors, which no call has.
+inline UpdateLayout update_layout(const UpdateAttrs& a, const optim::FormulaRecord& formula) {
   using enum StateFormat;
   const auto master = state_format_named(a.master), kept = state_format_named(a.states);
-  const bool fits =
-      (a.master.empty() || master == F32 || master == Split) && (kept == F32 || kept == BF16);
-  const int count = fits ? UpdateLayout::count_of(a.count) : -1;
-  return {count, master, states, kept.value_or(F32), has_sums};
+  const bool is_random = a.rounding == name_of(Rounding::Stochastic);
+  const bool fits = (a.master.empty() || master == F32 || master == Split) && kept &&
+                    *kept != Split && (is_random || a.rounding == name_of(Rounding::Nearest));
+  const int states = static_cast<int>(formula.states.size());
+  UpdateLayout l{fits ? UpdateLayout::count_of(a.count) : -1, master, states, kept.value_or(F32)};
+  l.has_sums = formula.sums > 0;
+  l.has_random = is_random || (states > 0 && l.state_format != F32);
+  return l;
+}
+// Of <name>_sums.
+inline UpdateLayout sums_layout(const UpdateAttrs& a, const optim::FormulaRecord& formula) {
+  UpdateLayout l = update_layout(a, formula);
+  l.has_sums = l.has_random = false;
+  return l;
 }
 
 // What a call's attributes say besides its formula's options, which are passed over.

@@ -331,6 +331,7 @@ OptimizerSpec spec_of(const O& o) {
                      .groups = o.groups,
                      .master = o.master,
                      .states = o.states,
+                     .rounding = o.rounding,
                      .update = o.update,
                      .average = o.average};
   if constexpr (requires { o.rest; }) spec.rest = o.rest;

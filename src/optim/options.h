@@ -12,21 +12,33 @@ namespace aloft {
 // How a state that an optimizer keeps of each parameter lies in memory.
 enum class StateFormat : std::uint8_t {
   F32,
-  BF16,   // rounded to nearest even where it is written; computed in fp32
-  Split,  // of a bf16 parameter's master: the 16 more bits, and one for midpoints, that make the
-          // two an fp32 (scalar/split_float.h)
+  BF16,    // of a rule's state: rounded at random where it is written; computed in fp32
+  Block8,  // the same in 8 bits, and a scale for every 256 (scalar/block_float.h)
+  Split,   // of a bf16 parameter's master: the 16 more bits, and one for midpoints, that make the
+           // two an fp32 (scalar/split_float.h)
 };
 
-// "f32", "bf16", "split"
+// "f32", "bf16", "8bit", "split"
 constexpr std::string_view name_of(StateFormat f) {
-  constexpr std::string_view names[] = {"f32", "bf16", "split"};
+  constexpr std::string_view names[] = {"f32", "bf16", "8bit", "split"};
   return names[static_cast<int>(f)];
 }
 // Nothing where none has the name.
 constexpr std::optional<StateFormat> state_format_named(std::string_view name) {
-  for (const StateFormat f : {StateFormat::F32, StateFormat::BF16, StateFormat::Split})
+  using enum StateFormat;
+  for (const StateFormat f : {F32, BF16, Block8, Split})
     if (name_of(f) == name) return f;
   return std::nullopt;
+}
+
+// How a bf16 parameter that has no master is rounded where it is updated.
+enum class Rounding : std::uint8_t {
+  Nearest,     // ties to even, as torch does: a step below half a bf16 step is lost
+  Stochastic,  // up or down at random, each as probable as it is near: right in the mean
+};
+// "nearest", "stochastic"
+constexpr std::string_view name_of(Rounding r) {
+  return r == Rounding::Nearest ? "nearest" : "stochastic";
 }
 
 // Parameters with numbers of their own; what a group leaves out is the optimizer's. A rate follows

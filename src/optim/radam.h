@@ -29,6 +29,7 @@ struct RAdam {
   UpdateTime update = UpdateTime::Late;
   Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
   StateFormat states = StateFormat::F32;
+  Rounding rounding = Rounding::Nearest;
   Averaging average = {};
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;

@@ -44,6 +44,7 @@ struct Sgd {
   UpdateTime update = UpdateTime::Late;
   Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
   StateFormat states = StateFormat::F32;
+  Rounding rounding = Rounding::Nearest;
   Averaging average = {};
   // What amp::initialize and Optimizer take. UserError E0806 for nesterov without momentum, or with
   // dampening.

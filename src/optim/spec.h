@@ -44,8 +44,11 @@ struct OptimizerSpec {
   // How the fp32 master of a low weight is kept: F32, a tensor of its own, or Split, beside a bf16
   // weight under O2. Training has the same bits either way.
   StateFormat master = StateFormat::F32;
-  // How the rule's states are kept: F32, or BF16: half the memory, each rounded once a step.
+  // How the rule's states are kept: F32; BF16, half the memory; Block8, a quarter. The low ones are
+  // rounded at random, once a step.
   StateFormat states = StateFormat::F32;
+  // How bf16 parameters without masters (O3:bf16) are rounded.
+  Rounding rounding = Rounding::Nearest;
   UpdateTime update = UpdateTime::Late;  // Early: no clipping and no loss scale
   // Name patterns of matrices that a rule for matrices (optim/muon.h) takes for none: tables,
   // heads.

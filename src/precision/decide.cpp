@@ -74,6 +74,17 @@ std::string_view split_master_problem(const PrecisionRecipe& r) {
   return "";
 }
 
+std::string_view stochastic_rounding_problem(const PrecisionRecipe& r) {
+  if (!r.level_is_auto) {
+    if (r.level < Level::O2) return "weights are f32, which lose no step";
+    if (r.level == Level::O2) return "O2 has fp32 masters, which lose no step";
+  }
+  const DType forward = r.forward.value_or(r.low_is_auto ? DType::BF16 : r.low);
+  if (forward == DType::F16) return "fp16 weights are rounded to nearest alone";
+  if (forward == DType::F32) return "the forward phase is f32, and so are the weights";
+  return "";
+}
+
 scalar::ScalerRule scaler_rule(const PrecisionRecipe& recipe) {
   ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
   if (recipe.scale == ScalePolicy::None) return scalar::no_scaler();

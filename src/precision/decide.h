@@ -52,6 +52,9 @@ WeightStorage weight_storage(std::string_view parameter, bool is_norm,
 // can. A recipe with an `auto` left is judged by what is settled.
 std::string_view split_master_problem(const PrecisionRecipe& recipe);
 
+// The same of weights that are rounded at random: bf16 ones that have no masters.
+std::string_view stochastic_rounding_problem(const PrecisionRecipe& recipe);
+
 // The loss scaler of a recipe. Under Auto: dynamic where O1 or O2 uses f16 in the forward or the
 // backward phase, else none. Whatever it is, gradients are checked on every step.
 scalar::ScalerRule scaler_rule(const PrecisionRecipe& recipe);

@@ -20,7 +20,8 @@ double bytes_a_parameter(const Recipe& r) {
   const double master = !is_low || r.precision.level == Level::O3                      ? 0
                         : state_format_named(r.optimizer.master) == StateFormat::Split ? 2
                                                                                        : 4;
-  const double state = state_format_named(r.optimizer.states) == StateFormat::BF16 ? 2 : 4;
+  const auto states = state_format_named(r.optimizer.states);
+  const double state = states == StateFormat::BF16 ? 2 : states == StateFormat::Block8 ? 1 : 4;
   const UpdateRule rule = optimizer_rule(r.optimizer);
   const double moments = state * (rule ? rule.formula->least_states : 0);
   const double gradient = r.optimizer.update == "early" ? 0 : weight;

@@ -50,6 +50,7 @@ class Reader {
     check_task();
     check_tokenizer();
     check_master();
+    check_rounding();
     check_skipped_passes();
     check_update();
     check_optimizer();
@@ -172,6 +173,16 @@ class Reader {
     mistake(origin("optimizer.master"),
             fmt::format("optimizer.master: split masters need bf16 weights and O2; precision is "
                         "'{}': {}; use precision O2:bf16, or master = \"f32\"",
+                        print_precision(recipe_.precision), problem));
+  }
+
+  void check_rounding() {
+    if (recipe_.optimizer.rounding != name_of(Rounding::Stochastic) || !mistakes_.empty()) return;
+    const std::string_view problem = stochastic_rounding_problem(recipe_.precision);
+    if (problem.empty()) return;
+    mistake(origin("optimizer.rounding"),
+            fmt::format("optimizer.rounding: stochastic is of bf16 weights without masters; "
+                        "precision is '{}': {}; use precision O3:bf16, or rounding = \"nearest\"",
                         print_precision(recipe_.precision), problem));
   }
 

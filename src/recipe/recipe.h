@@ -65,12 +65,13 @@ struct OptimizerSection {
   std::vector<std::string> no_decay = {"*.bias", "bias"};  // patterns of names
   std::vector<ParameterGroup> groups;                      // with a rate or decay of their own
   std::vector<std::string> rest;                           // OptimizerSpec::rest, if it is read
-  std::string master = "f32";     // or "split": the bf16 weight and 16 more bits
-  std::string states = "f32";     // or "bf16": half the memory, each rounded once a step
-  std::string average = "none";   // or "ema", "swa": a mean of the weights beside them
-  double average_decay = 0.999;   // share of the old mean (ema)
-  std::int64_t average_from = 0;  // updates before which the mean is the weights
-  std::string update = "late";    // or "early": each parameter when its gradient is complete
+  std::string master = "f32";        // or "split": the bf16 weight and 16 more bits
+  std::string states = "f32";        // or "bf16", "8bit": a half or a quarter of the memory
+  std::string rounding = "nearest";  // or "stochastic": of bf16 weights without masters
+  std::string average = "none";      // or "ema", "swa": a mean of the weights beside them
+  double average_decay = 0.999;      // share of the old mean (ema)
+  std::int64_t average_from = 0;     // updates before which the mean is the weights
+  std::string update = "late";       // or "early": each parameter when its gradient is complete
 
   void begin_with(const optim::OptimizerKind& other);  // kind, lr, options and rest
 };

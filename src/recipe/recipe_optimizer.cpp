@@ -37,6 +37,7 @@ OptimizerSpec optimizer_spec(const Recipe& r) {
                   .decay = o.average_decay,
                   .from = o.average_from};
   spec.states = state_format_named(o.states).value_or(StateFormat::F32);
+  if (o.rounding == name_of(Rounding::Stochastic)) spec.rounding = Rounding::Stochastic;
   return spec;
 }
 

@@ -75,6 +75,7 @@ constexpr Meaning kMeanings[] = {
     {"optimizer.rest", "the checkpoint's moments are of other parameters"},
     {"optimizer.master", "the same masters, kept in another form"},
     {"optimizer.states", "the checkpoint's moments are of another format"},
+    {"optimizer.rounding", "small steps add up from here on, or are lost"},
     {"optimizer.average", "the checkpoint has no means of the weights, or others"},
     {"optimizer.average_decay", "the means go on, and forget faster or slower"},
     {"optimizer.average_from", "the means go on, and take in new weights with another share"},

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runtime/buffer.h"
+#include "scalar/block_float.h"
 #include "scalar/float_formats.h"
 
 namespace aloft {
@@ -25,9 +26,22 @@ std::vector<float> widened(const Variable& v) {
   return floats;
 }
 
+std::vector<float> of_blocks(const Variable& v) {
+  const auto bytes = static_cast<std::int64_t>(v.type.max_bytes());
+  const std::int64_t n = scalar::elements_of_blocks(bytes);
+  const auto read = buffer_of(v).read<std::uint8_t>(0, static_cast<std::size_t>(bytes));
+  const scalar::ConstBlocks blocks(read.data(), n);
+  std::vector<float> floats;
+  for (std::int64_t i = 0; i < n; ++i)
+    floats.push_back(scalar::block_value(blocks.codes[i], blocks.scales[i / scalar::kBlock],
+                                         {v.layout == Layout::Blocks}));
+  return floats;
+}
+
 }  // namespace
 
 std::vector<float> Variable::to_floats() const {
+  if (layout == Layout::Blocks || layout == Layout::BlocksNotNegative) return of_blocks(*this);
   switch (type.dtype) {
     case DType::F64:
       return widened<double>(*this);

@@ -23,12 +23,16 @@ constexpr std::string_view name_of(Space s) { return s == Space::Device ? "devic
 enum class Layout : std::uint8_t {
   Dense,       // its elements, row by row
   SplitRests,  // what bf16 elements lack of the fp32 ones (scalar/split_float.h)
+  Blocks,      // 8 bits an element and a scale for every 256 (scalar/block_float.h), signed
+  BlocksNotNegative,
 };
-inline constexpr Layout kAllLayouts[] = {Layout::Dense, Layout::SplitRests};
+inline constexpr Layout kAllLayouts[] = {Layout::Dense, Layout::SplitRests, Layout::Blocks,
+                                         Layout::BlocksNotNegative};
 
-// "dense", "split_rests"
+// "dense", "split_rests", "blocks", "blocks_not_negative"
 constexpr std::string_view name_of(Layout l) {
-  return l == Layout::Dense ? "dense" : "split_rests";
+  constexpr std::string_view names[] = {"dense", "split_rests", "blocks", "blocks_not_negative"};
+  return names[static_cast<int>(l)];
 }
 
 // Where programs keep a variable between and beside the instructions that use it, which get copies

@@ -82,7 +82,7 @@ class EmptyOf : public ::testing::TestWithParam<Name> {
 
   void check_values(const Sample& sample, const std::vector<HostArray>& in,
                     const std::vector<Tensor>& out) const {
-    const std::vector<HostArray> want = evaluate_op(op(), sample.attrs, in, Rounding::ToDType);
+    const std::vector<HostArray> want = evaluate_op(op(), sample.attrs, in, EvalRounding::ToDType);
     ASSERT_EQ(out.size(), want.size());
     for (std::size_t o = 0; o < out.size(); ++o) {
       HostArray got = HostArray::zeros(out[o].dtype(), out[o].shape().max_extents());

@@ -104,7 +104,7 @@ std::optional<Case> make_case(const OpDef& op, const Sample& sample, DType dtype
     return std::nullopt;
   }
   c.want = evaluate_op(op, sample.attrs, c.in,
-                       sample.rounds_between_ops ? Rounding::ToDType : Rounding::None);
+                       sample.rounds_between_ops ? EvalRounding::ToDType : EvalRounding::None);
   for (std::size_t o = 0; o < c.want.size(); ++o) c.lengths.push_back(terms_of(op, c.call, o));
   for (const auto* list : {&c.in, &c.want})
     for (const HostArray& a : *list) c.scale = largest_magnitude(a, c.scale);

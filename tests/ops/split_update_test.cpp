@@ -111,9 +111,10 @@ CallSpec call_of(const std::string& op, Attrs attrs, const std::vector<HostArray
 }
 
 Attrs attrs_of(const optim::FormulaRecord& formula, bool split, Ints decay = {1, 0, 1, 1}) {
-  return update_attrs_of(
-      {&formula, formula.options},
-      {split ? StateFormat::Split : StateFormat::F32, StateFormat::F32, decay, 0.1}, 4);
+  UpdateForm form;
+  form.master = split ? StateFormat::Split : StateFormat::F32;
+  form.decay = std::move(decay), form.weight_decay = 0.1;
+  return update_attrs_of({&formula, formula.options}, form, 4);
 }
 
 std::uint64_t bits(double v) { return std::bit_cast<std::uint64_t>(v); }

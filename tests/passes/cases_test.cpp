@@ -115,7 +115,7 @@ void expect_equal(const GraphValues& before, const GraphValues& after, const std
 void expect_same_values(const PassCase& c, const Graph& before, const Graph& after,
                         bool keeps_bits) {
   const std::map<Name, HostArray> given = random_inputs(c, before);
-  const auto meaning = [&](const Graph& g, Rounding rounding) {
+  const auto meaning = [&](const Graph& g, EvalRounding rounding) {
     return GraphMeaning(g, given, c.lengths, rounding).run();
   };
   // Differences are good to six digits; a changed order of a sum is worth some units of roundoff.
@@ -123,9 +123,11 @@ void expect_same_values(const PassCase& c, const Graph& before, const Graph& aft
   const bool differences = has_gradients(before) && !has_gradients(after);
   const double tolerance = differences ? kDifferences : c.arithmetic_changes ? kReordered : 0;
   const std::set<Name> lost(after.lost_taps().begin(), after.lost_taps().end());
-  expect_equal(meaning(before, Rounding::None), meaning(after, Rounding::None), lost, tolerance);
+  expect_equal(meaning(before, EvalRounding::None), meaning(after, EvalRounding::None), lost,
+               tolerance);
   if (keeps_bits && !has_gradients(before))
-    expect_equal(meaning(before, Rounding::ToDType), meaning(after, Rounding::ToDType), lost, 0);
+    expect_equal(meaning(before, EvalRounding::ToDType), meaning(after, EvalRounding::ToDType),
+                 lost, 0);
   const auto results = [](const Graph& g) {
     return std::count_if(g.outputs().begin(), g.outputs().end(),
                          [](const GraphOutput& o) { return o.kind != OutputKind::Tap; });

@@ -12,7 +12,7 @@ namespace aloft::testing {
 class GraphMeaning {
  public:
   GraphMeaning(const Graph& graph, const std::map<Name, HostArray>& given,
-               const SymbolValues& lengths, Rounding rounding)
+               const SymbolValues& lengths, EvalRounding rounding)
       : graph_(graph), given_(given), lengths_(lengths), rounding_(rounding) {}
 
   GraphValues run() const;
@@ -36,7 +36,7 @@ class GraphMeaning {
   const Graph& graph_;
   const std::map<Name, HostArray>& given_;
   const SymbolValues& lengths_;
-  Rounding rounding_;
+  EvalRounding rounding_;
 };
 
 }  // namespace aloft::testing

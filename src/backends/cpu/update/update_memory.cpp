@@ -2,6 +2,10 @@
 
 #include <cstring>
 
+#include "backends/cpu/elements/random_words.h"
+#include "backends/cpu/update/rounded_tiles.h"
+#include "scalar/stochastic_rounding.h"
+
 namespace aloft::cpu {
 namespace {
 
@@ -25,7 +29,13 @@ const float* opened_f32(DType type, const void* from, float* buffer, std::int64_
 
 }  // namespace
 
-UpdateMemory::UpdateMemory(const UpdateLayout& layout, const CallSpec& call) : layout_(layout) {
+UpdateMemory::UpdateMemory(const optim::FormulaRecord& formula, const UpdateAttrs& attrs,
+                           const UpdateLayout& layout, const CallSpec& call)
+    : layout_(layout),
+      keys_(attrs.keys),
+      rounds_at_random_(attrs.rounding == name_of(Rounding::Stochastic)) {
+  for (const std::string_view state : formula.states)
+    forms_.push_back({std::ranges::count(formula.not_negative, state) == 0});
   std::int64_t total = 0;
   for (int i = 0; i < layout_.count; ++i) {
     const TensorType &p = call.in[layout_.parameter(i)], &g = call.in[layout_.gradient(i)];
@@ -79,15 +89,21 @@ void UpdateMemory::open_values(const Piece& part, const RunArgs& args, bool writ
 void UpdateMemory::open_states(const Piece& part, const RunArgs& args, bool writes,
                                Buffers& buffers, UpdateTile& tile) const {
   for (int w = 0; w < layout_.states; ++w) {
-    const void* from = state(w, part, args);
-    tile.state[w] = opened_f32(layout_.state_type(), from, buffers.state[w], part.count);
     tile.new_state[w] = buffers.state[w];
+    if (layout_.state_format == StateFormat::Block8) {
+      read_blocks(blocks(w, part, args), forms_[w], buffers.state[w], part.count);
+      tile.state[w] = buffers.state[w];
+      continue;
+    }
+    tile.state[w] =
+        opened_f32(layout_.state_type(), state(w, part, args), buffers.state[w], part.count);
     if (writes && layout_.state_format == StateFormat::F32)
       tile.new_state[w] = static_cast<float*>(new_state(w, part, args));
   }
 }
 
-void UpdateMemory::close(const Piece& part, const RunArgs& args, const UpdateTile& tile) const {
+void UpdateMemory::close(const Piece& part, const RunArgs& args, const UpdateTile& tile,
+                         Buffers& buffers) const {
   const int i = part.tensor;
   const DType parameter = types_[i].parameter;
   void* own = at(args.out[layout_.new_parameter(i)], part.begin, parameter);
@@ -95,11 +111,35 @@ void UpdateMemory::close(const Piece& part, const RunArgs& args, const UpdateTil
     split_tile(tile.to, static_cast<scalar::Bf16*>(own), new_rests(part, args), part.count);
   else if (streams_)
     stream_tile(tile.to, parameter, own, part.count);
+  else if (rounds_at_random_ && parameter == DType::BF16)
+    round_tile_at_random(tile.to, words(scalar::kParameterSlot, part, args, buffers),
+                         scalar::kParameterSlot, static_cast<scalar::Bf16*>(own), part.count);
   else if (own != tile.to)
     narrow(tile.to, parameter, own, part.count);
-  if (layout_.state_format == StateFormat::F32) return;
-  for (int w = 0; w < layout_.states; ++w)
-    narrow(tile.new_state[w], layout_.state_type(), new_state(w, part, args), part.count);
+  for (int w = 0; w < layout_.states && layout_.state_format != StateFormat::F32; ++w)
+    close_state(w, part, args, tile.new_state[w], buffers);
+}
+
+void UpdateMemory::close_state(int which, const Piece& part, const RunArgs& args, const float* tile,
+                               Buffers& buffers) const {
+  const std::uint32_t* random = words(which, part, args, buffers);
+  if (layout_.state_format == StateFormat::Block8)
+    write_blocks(tile, random, which, forms_[which], new_blocks(which, part, args), part.count);
+  else
+    round_tile_at_random(tile, random, which,
+                         static_cast<scalar::Bf16*>(new_state(which, part, args)), part.count);
+}
+
+// What two slots share is drawn once.
+const std::uint32_t* UpdateMemory::words(int slot, const Piece& part, const RunArgs& args,
+                                         Buffers& buffers) const {
+  if (buffers.stream == slot / 2) return buffers.words;
+  buffers.stream = slot / 2;
+  const auto tensor = static_cast<std::uint64_t>(keys_[static_cast<std::size_t>(part.tensor)]);
+  const auto identity = static_cast<std::int64_t>(scalar::rounding_stream(tensor, slot));
+  random_words(random_key(args.in[layout_.random()], identity),
+               static_cast<std::uint64_t>(part.begin), part.count, buffers.words);
+  return buffers.words;
 }
 
 void UpdateMemory::keep(const Piece& piece, const RunArgs& args) const {
@@ -120,8 +160,17 @@ void UpdateMemory::keep(const Piece& piece, const RunArgs& args) const {
   } else if (layout_.has_master()) {
     copy(layout_.master_of(i), layout_.new_master(i), DType::F32);
   }
-  for (int w = 0; w < layout_.states; ++w)
-    copy(layout_.state(w, i), layout_.new_state(w, i), layout_.state_type());
+  for (int w = 0; w < layout_.states; ++w) {
+    if (layout_.state_format != StateFormat::Block8) {
+      copy(layout_.state(w, i), layout_.new_state(w, i), layout_.state_type());
+      continue;
+    }
+    const scalar::ConstBlocks from = blocks(w, piece, args);
+    const scalar::Blocks to = new_blocks(w, piece, args);
+    if (from.codes == to.codes) continue;
+    std::copy_n(from.scales, scalar::block_count(piece.count), to.scales);
+    std::copy_n(from.codes, piece.count, to.codes);
+  }
 }
 
 const void* UpdateMemory::state(int which, const Piece& part, const RunArgs& args) const {
@@ -129,6 +178,17 @@ const void* UpdateMemory::state(int which, const Piece& part, const RunArgs& arg
 }
 void* UpdateMemory::new_state(int which, const Piece& part, const RunArgs& args) const {
   return at(args.out[layout_.new_state(which, part.tensor)], part.begin, layout_.state_type());
+}
+
+scalar::ConstBlocks UpdateMemory::blocks(int which, const Piece& part, const RunArgs& args) const {
+  const int i = part.tensor;
+  const auto* memory = static_cast<const std::uint8_t*>(args.in[layout_.state(which, i)]);
+  return scalar::ConstBlocks(memory, sizes_[i]).from(part.begin);
+}
+scalar::Blocks UpdateMemory::new_blocks(int which, const Piece& part, const RunArgs& args) const {
+  const int i = part.tensor;
+  auto* memory = static_cast<std::uint8_t*>(args.out[layout_.new_state(which, i)]);
+  return scalar::Blocks(memory, sizes_[i]).from(part.begin);
 }
 
 scalar::ConstRests UpdateMemory::rests(const Piece& part, const RunArgs& args) const {

@@ -11,13 +11,15 @@
 #include "backends/cpu/vectors/tiles.h"
 #include "ops/update_layout.h"
 #include "runtime/kernel.h"
+#include "scalar/block_float.h"
 #include "scalar/split_float.h"
 
 namespace aloft::cpu {
 
 class UpdateMemory {
  public:
-  UpdateMemory(const UpdateLayout& layout, const CallSpec& call);
+  UpdateMemory(const optim::FormulaRecord& formula, const UpdateAttrs& attrs,
+               const UpdateLayout& layout, const CallSpec& call);
 
   const UpdateLayout& layout() const { return layout_; }
   const Pieces& pieces() const { return pieces_; }
@@ -37,7 +39,7 @@ class UpdateMemory {
     for_tiles(piece, most, [&](const Piece& part, Buffers& buffers) {
       const UpdateTile tile = opened(part, args, true, buffers);
       body(tile);
-      close(part, args, tile);
+      close(part, args, tile, buffers);
     });
     if (streams_) flush_streams();
   }
@@ -52,12 +54,14 @@ class UpdateMemory {
     alignas(64) float gradient[kTile];
     alignas(64) float value[kTile];
     alignas(64) float state[optim::kMostStates][kTile];
+    alignas(64) std::uint32_t words[kTile];
+    int stream = -1;  // of `words`; -1: none yet
   };
 
   template <class Body>
   static void for_tiles(const Piece& piece, std::int64_t most, const Body& body) {
     Buffers buffers;  // not cleared
-    for (std::int64_t i = 0; i < piece.count; i += most)
+    for (std::int64_t i = 0; i < piece.count; i += most, buffers.stream = -1)
       body(Piece{piece.tensor, piece.begin + i, std::min(most, piece.count - i)}, buffers);
   }
 
@@ -67,15 +71,26 @@ class UpdateMemory {
                    UpdateTile& tile) const;
   void open_states(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers,
                    UpdateTile& tile) const;
-  void close(const Piece& part, const RunArgs& args, const UpdateTile& tile) const;
+  void close(const Piece& part, const RunArgs& args, const UpdateTile& tile,
+             Buffers& buffers) const;
+  void close_state(int which, const Piece& part, const RunArgs& args, const float* tile,
+                   Buffers& buffers) const;
+  const std::uint32_t* words(int slot, const Piece& part, const RunArgs& args,
+                             Buffers& buffers) const;
 
   const void* state(int which, const Piece& part, const RunArgs& args) const;
   void* new_state(int which, const Piece& part, const RunArgs& args) const;
+  // Of the state's elements from the part's first on.
+  scalar::ConstBlocks blocks(int which, const Piece& part, const RunArgs& args) const;
+  scalar::Blocks new_blocks(int which, const Piece& part, const RunArgs& args) const;
   // The remainders of a part, which begins at a whole byte of bits.
   scalar::ConstRests rests(const Piece& part, const RunArgs& args) const;
   scalar::Rests new_rests(const Piece& part, const RunArgs& args) const;
 
   UpdateLayout layout_;
+  Ints keys_;
+  bool rounds_at_random_;                 // parameters
+  std::vector<scalar::BlockForm> forms_;  // of each state
   std::vector<Types> types_;
   std::vector<std::int64_t> sizes_;
   Pieces pieces_;

@@ -13,17 +13,14 @@ namespace {
 using L = UpdateLayout;
 using optim::FormulaRecord;
 
-L layout_of(const FormulaRecord& formula, const CallSpec& call, bool has_sums) {
-  return update_layout(update_attrs(call.attrs), static_cast<int>(formula.states.size()), has_sums);
-}
-
 // What the kernels of a formula share: where its operands lie, and the numbers of a step.
 class Sweep {
  public:
   Sweep(const FormulaRecord& formula, const UpdateVectors& vectors, const CallSpec& call,
-        bool has_sums)
+        bool is_sums)
       : attrs_(update_attrs(call.attrs)),
-        memory_(layout_of(formula, call, has_sums), call),
+        memory_(formula, attrs_,
+                is_sums ? sums_layout(attrs_, formula) : update_layout(attrs_, formula), call),
         formula_(formula.bind(call.attrs)),
         vectors_(vectors) {}
 
@@ -64,7 +61,7 @@ class Sweep {
 class Update : public Prepared {
  public:
   Update(const FormulaRecord& formula, const UpdateVectors& vectors, const CallSpec& call)
-      : sweep_(formula, vectors, call, formula.sums > 0), sums_(formula.sums) {}
+      : sweep_(formula, vectors, call, false), sums_(formula.sums) {}
 
   void run(const RunArgs& args) const override {
     const bool applies = Sweep::applies(args);
@@ -92,8 +89,8 @@ class Update : public Prepared {
           step, numbers.flag[0]);
       std::ranges::transform(own, numbers.tensor, [](double x) { return static_cast<float>(x); });
     }
-    sweep_.memory().update(
-        piece, args, [&](const UpdateTile& tile) { sweep_.vectors().run(tile, numbers); });
+    sweep_.memory().update(piece, args,
+                           [&](const UpdateTile& tile) { sweep_.vectors().run(tile, numbers); });
   }
 
   Sweep sweep_;
@@ -104,7 +101,7 @@ class Update : public Prepared {
 class Sums : public Prepared {
  public:
   Sums(const FormulaRecord& formula, const UpdateVectors& vectors, const CallSpec& call)
-      : sweep_(formula, vectors, call, false), sums_(formula.sums) {}
+      : sweep_(formula, vectors, call, true), sums_(formula.sums) {}
 
   std::size_t scratch_bytes() const override {
     return sweep_.pieces().all().size() * static_cast<std::size_t>(sums_) * sizeof(double);
@@ -165,9 +162,10 @@ class Numbers : public Prepared {
 }  // namespace
 
 std::optional<Refusal> accepts_update(const CallSpec& call) {
-  const UpdateLayout layout = update_layout(update_attrs(call.attrs), 0, false);
-  for (int i = 0; layout.is_split() && i < layout.count; ++i)
-    if (call.in[layout.parameter(i)].dtype != DType::BF16)
+  const UpdateAttrs attrs = update_attrs(call.attrs);
+  if (attrs.master != name_of(StateFormat::Split)) return std::nullopt;
+  for (int i = 0; i < static_cast<int>(attrs.count); ++i)
+    if (call.in[static_cast<std::size_t>(L::kFirst + i)].dtype != DType::BF16)
       return Refusal{"split masters stand beside bf16 parameters"};
   return std::nullopt;
 }
@@ -187,7 +185,7 @@ std::unique_ptr<Prepared> prepare_numbers(const FormulaRecord& formula, const Ca
 }
 
 std::vector<std::pair<int, int>> update_pairs(const FormulaRecord& formula, const CallSpec& call) {
-  const UpdateLayout l = layout_of(formula, call, formula.sums > 0);
+  const UpdateLayout l = update_layout(update_attrs(call.attrs), formula);
   std::vector<std::pair<int, int>> pairs;
   for (int i = 0; i < l.count; ++i) {
     pairs.emplace_back(l.parameter(i), l.new_parameter(i));

@@ -32,8 +32,7 @@ struct UpdateNumbers {
 struct UpdateVectors {
   void (*run)(const UpdateTile& tile, const UpdateNumbers& numbers) = nullptr;
   // Adds the tile's part of each sum that the formula needs; null where it needs none.
-  void (*add_squares)(const UpdateTile& tile, const UpdateNumbers& numbers,
-                      double* sums) = nullptr;
+  void (*add_squares)(const UpdateTile& tile, const UpdateNumbers& numbers, double* sums) = nullptr;
 };
 
 }  // namespace aloft::cpu
