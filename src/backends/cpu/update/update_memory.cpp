@@ -14,19 +14,6 @@ constexpr std::int64_t kChunk = 16384;
 // Weights that the next step would not find in a cache.
 constexpr std::int64_t kStreamed = std::int64_t{8} << 20;
 
-// Asks for the tile behind that of n elements at p: streams end at pages, and the hardware's
-// prefetchers with them.
-void fetch_next(const void* p, DType type, std::int64_t n) {
-  const auto bytes = n * static_cast<std::int64_t>(size_of(type));
-  const char* next = static_cast<const char*>(p) + bytes;
-  for (std::int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line);
-}
-
-const float* opened_f32(DType type, const void* from, float* buffer, std::int64_t n) {
-  if (type != DType::F32) fetch_next(from, type, n);
-  return open_f32(type, from, buffer, n);
-}
-
 }  // namespace
 
 UpdateMemory::UpdateMemory(const optim::FormulaRecord& formula, const UpdateAttrs& attrs,
@@ -47,75 +34,72 @@ UpdateMemory::UpdateMemory(const optim::FormulaRecord& formula, const UpdateAttr
   streams_ = total > kStreamed && layout_.master == StateFormat::F32;
 }
 
-bool UpdateMemory::lies_as_f32(int tensor) const {
-  const auto [parameter, gradient] = types_[tensor];
-  return !layout_.has_master() && parameter == DType::F32 && gradient == DType::F32 &&
-         layout_.state_format == StateFormat::F32;
-}
-
 UpdateTile UpdateMemory::opened(const Piece& part, const RunArgs& args, bool writes,
                                 Buffers& buffers) const {
+  const int i = part.tensor;
+  const auto [parameter, gradient] = types_[i];
+  const bool has_own_master = layout_.master == StateFormat::F32;
   UpdateTile tile;
   tile.n = part.count;
-  const DType gradient = types_[part.tensor].gradient;
-  tile.gradient =
-      opened_f32(gradient, at(args.in[layout_.gradient(part.tensor)], part.begin, gradient),
-                 buffers.gradient, part.count);
-  open_values(part, args, writes, buffers, tile);
+  tile.gradient_type = gradient;
+  tile.gradient = at(args.in[layout_.gradient(i)], part.begin, gradient);
+  tile.from_type = has_own_master ? DType::F32 : parameter;
+  const int from = has_own_master ? layout_.master_of(i) : layout_.parameter(i);
+  tile.from = at(args.in[from], part.begin, tile.from_type);
+  if (layout_.is_split()) {
+    const scalar::ConstRests old = rests(part, args);
+    tile.words = old.words, tile.bits = old.bits;
+  }
+  if (writes) open_values(part, args, buffers, tile);
   open_states(part, args, writes, buffers, tile);
   return tile;
 }
 
-void UpdateMemory::open_values(const Piece& part, const RunArgs& args, bool writes,
-                               Buffers& buffers, UpdateTile& tile) const {
+// Where the new values go.
+void UpdateMemory::open_values(const Piece& part, const RunArgs& args, Buffers& buffers,
+                               UpdateTile& tile) const {
   const int i = part.tensor;
   const DType parameter = types_[i].parameter;
-  const void* own = at(args.in[layout_.parameter(i)], part.begin, parameter);
-  tile.to = buffers.value;
+  void* own = at(args.out[layout_.new_parameter(i)], part.begin, parameter);
+  tile.to = own, tile.to_type = parameter;
   if (layout_.is_split()) {
-    fetch_next(own, parameter, part.count);
-    join_tile(static_cast<const scalar::Bf16*>(own), rests(part, args), buffers.value, part.count);
-    tile.from = buffers.value;
+    const scalar::Rests fresh = new_rests(part, args);
+    tile.new_words = fresh.words, tile.new_bits = fresh.bits;
   } else if (layout_.has_master()) {
-    tile.from = static_cast<const float*>(args.in[layout_.master_of(i)]) + part.begin;
-    if (writes) tile.to = static_cast<float*>(args.out[layout_.new_master(i)]) + part.begin;
-  } else {
-    tile.from = opened_f32(parameter, own, buffers.value, part.count);
-    if (writes && parameter == DType::F32)
-      tile.to = static_cast<float*>(args.out[layout_.new_parameter(i)]) + part.begin;
+    tile.to = static_cast<float*>(args.out[layout_.new_master(i)]) + part.begin;
+    tile.to_type = DType::F32;
+    tile.low = own, tile.low_type = parameter;
+    tile.streams = streams_;
+  } else if (is_rounded_at_random(i)) {
+    tile.to = buffers.value, tile.to_type = DType::F32;
   }
 }
 
 void UpdateMemory::open_states(const Piece& part, const RunArgs& args, bool writes,
                                Buffers& buffers, UpdateTile& tile) const {
   for (int w = 0; w < layout_.states; ++w) {
-    tile.new_state[w] = buffers.state[w];
+    const void* from = state(w, part, args);
+    tile.state[w] = tile.new_state[w] = buffers.state[w];
     if (layout_.state_format == StateFormat::Block8) {
       read_blocks(blocks(w, part, args), forms_[w], buffers.state[w], part.count);
-      tile.state[w] = buffers.state[w];
-      continue;
+    } else if (layout_.state_format == StateFormat::BF16) {
+      widen(DType::BF16, from, buffers.state[w], part.count);
+    } else {
+      tile.state[w] = static_cast<const float*>(from);
+      if (writes) tile.new_state[w] = static_cast<float*>(new_state(w, part, args));
     }
-    tile.state[w] =
-        opened_f32(layout_.state_type(), state(w, part, args), buffers.state[w], part.count);
-    if (writes && layout_.state_format == StateFormat::F32)
-      tile.new_state[w] = static_cast<float*>(new_state(w, part, args));
   }
 }
 
+// What the tile has in buffers.
 void UpdateMemory::close(const Piece& part, const RunArgs& args, const UpdateTile& tile,
                          Buffers& buffers) const {
   const int i = part.tensor;
-  const DType parameter = types_[i].parameter;
-  void* own = at(args.out[layout_.new_parameter(i)], part.begin, parameter);
-  if (layout_.is_split())
-    split_tile(tile.to, static_cast<scalar::Bf16*>(own), new_rests(part, args), part.count);
-  else if (streams_)
-    stream_tile(tile.to, parameter, own, part.count);
-  else if (rounds_at_random_ && parameter == DType::BF16)
-    round_tile_at_random(tile.to, words(scalar::kParameterSlot, part, args, buffers),
+  if (is_rounded_at_random(i)) {
+    void* own = at(args.out[layout_.new_parameter(i)], part.begin, DType::BF16);
+    round_tile_at_random(buffers.value, words(scalar::kParameterSlot, part, args, buffers),
                          scalar::kParameterSlot, static_cast<scalar::Bf16*>(own), part.count);
-  else if (own != tile.to)
-    narrow(tile.to, parameter, own, part.count);
+  }
   for (int w = 0; w < layout_.states && layout_.state_format != StateFormat::F32; ++w)
     close_state(w, part, args, tile.new_state[w], buffers);
 }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/cpu/update/low_tiles.h"
 #include "backends/cpu/update/pieces.h"
 #include "backends/cpu/update/update_tile.h"
 #include "backends/cpu/vectors/tiles.h"
@@ -24,24 +23,23 @@ class UpdateMemory {
   const UpdateLayout& layout() const { return layout_; }
   const Pieces& pieces() const { return pieces_; }
 
-  // body(tile) for the piece, from its first elements on: what is stored as f32 where it lies, else
-  // widened.
+  // body(tile) for the piece, from its first elements on: values and gradients where they lie,
+  // states as f32, where they lie or widened.
   template <class Body>
   void read(const Piece& piece, const RunArgs& args, const Body& body) const {
     for_tiles(piece, kTile, [&](const Piece& part, Buffers& buffers) {
       body(opened(part, args, false, buffers));
     });
   }
-  // The same, and what the body wrote is rounded to where it is kept.
+  // The same, and what the body wrote into buffers is rounded to where it is kept.
   template <class Body>
   void update(const Piece& piece, const RunArgs& args, const Body& body) const {
-    const std::int64_t most = lies_as_f32(piece.tensor) ? piece.count : kTile;
+    const std::int64_t most = needs_buffers(piece.tensor) ? kTile : piece.count;
     for_tiles(piece, most, [&](const Piece& part, Buffers& buffers) {
       const UpdateTile tile = opened(part, args, true, buffers);
       body(tile);
       close(part, args, tile, buffers);
     });
-    if (streams_) flush_streams();
   }
   // A skipped step: what lies in place stays, the rest is copied.
   void keep(const Piece& piece, const RunArgs& args) const;
@@ -51,7 +49,6 @@ class UpdateMemory {
     DType parameter, gradient;
   };
   struct Buffers {
-    alignas(64) float gradient[kTile];
     alignas(64) float value[kTile];
     alignas(64) float state[optim::kMostStates][kTile];
     alignas(64) std::uint32_t words[kTile];
@@ -65,9 +62,14 @@ class UpdateMemory {
       body(Piece{piece.tensor, piece.begin + i, std::min(most, piece.count - i)}, buffers);
   }
 
-  bool lies_as_f32(int tensor) const;
+  bool is_rounded_at_random(int tensor) const {
+    return rounds_at_random_ && !layout_.has_master() && types_[tensor].parameter == DType::BF16;
+  }
+  bool needs_buffers(int tensor) const {
+    return is_rounded_at_random(tensor) || layout_.state_format != StateFormat::F32;
+  }
   UpdateTile opened(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers) const;
-  void open_values(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers,
+  void open_values(const Piece& part, const RunArgs& args, Buffers& buffers,
                    UpdateTile& tile) const;
   void open_states(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers,
                    UpdateTile& tile) const;

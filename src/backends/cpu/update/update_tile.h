@@ -1,19 +1,33 @@
-// What an optimizer's formula runs over: elements of one tensor as f32, where they lie or widened
-// into the first cache. Outputs may be their inputs.
+// What an optimizer's formula runs over: elements of one tensor, where they lie or in the first
+// cache. Outputs may be their inputs.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 
 #include "optim/kind.h"
+#include "types/dtype.h"
 
 namespace aloft::cpu {
 
 struct UpdateTile {
   std::int64_t n = 0;
-  const float* gradient = nullptr;  // as it is stored: neither unscaled nor cut
-  const float* from = nullptr;      // values in full precision
-  float* to = nullptr;
+  const void* gradient = nullptr;  // as it is stored: neither unscaled nor cut
+  DType gradient_type = DType::F32;
+  // Values in full precision: the masters where there are any, else the parameters. A split master
+  // has its bf16 half at `from` and `to`, the remainders (scalar/split_float.h) beside them: words,
+  // and bits, which begin at a whole byte.
+  const void* from = nullptr;
+  void* to = nullptr;
+  DType from_type = DType::F32, to_type = DType::F32;
+  const std::uint16_t* words = nullptr;
+  const std::uint8_t* bits = nullptr;
+  std::uint16_t* new_words = nullptr;
+  std::uint8_t* new_bits = nullptr;
+  // Receives the rounded copy of `to` where there are fp32 masters.
+  void* low = nullptr;
+  DType low_type = DType::F32;
+  bool streams = false;  // `low` is more than caches hold
   const float* state[optim::kMostStates] = {};
   float* new_state[optim::kMostStates] = {};
 };
@@ -31,7 +45,8 @@ struct UpdateNumbers {
 // A formula in vectors.
 struct UpdateVectors {
   void (*run)(const UpdateTile& tile, const UpdateNumbers& numbers) = nullptr;
-  // Adds the tile's part of each sum that the formula needs; null where it needs none.
+  // Adds the tile's part of each sum that the formula needs, of at most kTile elements; null where
+  // it needs none.
   void (*add_squares)(const UpdateTile& tile, const UpdateNumbers& numbers, double* sums) = nullptr;
 };
 
