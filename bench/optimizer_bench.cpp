@@ -32,17 +32,22 @@ std::vector<std::int64_t> sizes() {
   return all;
 }
 
-// How parameters, gradients and masters are kept.
+// How parameters, gradients, masters and states are kept.
 struct Form {
   const char* name;
   DType type;  // of parameters and gradients
   const char* master = "";
+  const char* states = "f32";
+  const char* rounding = "nearest";
 };
 const Form kForms[] = {{"bf16", DType::BF16, "f32"},
                        {"bf16-split", DType::BF16, "split"},
                        {"fp16", DType::F16, "f32"},
                        {"fp32", DType::F32},
-                       {"bf16-alone", DType::BF16}};
+                       {"bf16-alone", DType::BF16},
+                       {"bf16-stochastic", DType::BF16, "", "f32", "stochastic"},
+                       {"bf16-states", DType::BF16, "f32", "bf16"},
+                       {"8bit-states", DType::BF16, "f32", "8bit"}};
 
 UpdateLayout layout_of(const optim::FormulaRecord& formula, const CallSpec& call) {
   return update_layout(update_attrs(call.attrs), formula);
@@ -51,8 +56,12 @@ UpdateLayout layout_of(const optim::FormulaRecord& formula, const CallSpec& call
 // The formula's update of everything, all of which decays.
 CallSpec update_call(const optim::FormulaRecord& formula, const Form& form) {
   const auto all = sizes();
-  UpdateAttrs a{.count = static_cast<std::int64_t>(all.size()), .master = form.master};
+  UpdateAttrs a{.count = static_cast<std::int64_t>(all.size()),
+                .master = form.master,
+                .states = form.states,
+                .rounding = form.rounding};
   a.decay.assign(all.size(), 1);
+  for (std::size_t i = 0; i < all.size(); ++i) a.keys.push_back(static_cast<std::int64_t>(i));
   a.weight_decay = 0.1;
   CallSpec call{std::string(formula.name) + "_update", to_attrs(a), {}, {}};
   for (const auto& [name, value] : formula.options.all()) call.attrs.set(name, value);
@@ -69,9 +78,11 @@ CallSpec update_call(const optim::FormulaRecord& formula, const Form& form) {
       for (std::int64_t n : all) list->push_back({DType::U8, {scalar::rest_bytes(n)}});
     else if (layout.has_master())
       add(*list, DType::F32);
-    for (int state = 0; state < layout.states; ++state) add(*list, DType::F32);
+    for (int state = 0; state < layout.states; ++state)
+      for (std::int64_t n : all) list->push_back(type_of(layout.state_format, {n}));
   }
   if (layout.has_sums) call.in.push_back({DType::F64, {a.count, formula.sums}});
+  if (layout.has_random) call.in.push_back({DType::I64, {3}});
   return call;
 }
 
@@ -125,7 +136,12 @@ void measure(const optim::FormulaRecord& formula, const Form& form, int rounds, 
   const double low = static_cast<double>(size_of(form.type));
   const std::string_view master = form.master;
   const double values = master == "split" ? 2 * (low + 2) : master == "f32" ? 8 + low : 2 * low;
-  const double states = 8 * static_cast<double>(formula.states.size());
+  constexpr std::int64_t kBlock = scalar::kBlock;
+  const std::string_view kept = form.states;
+  const double state = kept == "8bit"   ? double(scalar::block_bytes(kBlock)) / kBlock
+                       : kept == "bf16" ? 2
+                                        : 4;
+  const double states = 2 * state * static_cast<double>(formula.states.size());
   const double rate = count * (states + low + values) / bench::median(sweep) / 1e6,
                norm_rate = count * low / bench::median(read) / 1e6, limit = bench::median(stream);
   if (as_json) {

@@ -59,6 +59,16 @@ void check_master(StateFormat form, const PrecisionRecipe& recipe) {
         .advice("precision O2:bf16, or master f32");
 }
 
+// What has a master, or is fp32, loses no step; fp16 is rounded to nearest.
+void check_rounding(Rounding rounding, const PrecisionRecipe& recipe) {
+  if (rounding == Rounding::Nearest) return;
+  if (const std::string_view problem = stochastic_rounding_problem(recipe); !problem.empty())
+    throw UserError("E0815", "there is nothing to round at random under this precision")
+        .saw("precision '" + print_precision(recipe) + "': " + std::string(problem))
+        .need("O3 with bf16 weights")
+        .advice("precision O3:bf16, or rounding = Rounding::Nearest");
+}
+
 // A pattern that matches nothing would do nothing.
 void check_patterns(const PrecisionRecipe& recipe, const std::vector<VariablePtr>& parameters) {
   std::vector<std::string> ops, names;
@@ -154,6 +164,7 @@ void prepare(nn::Module& model, const PrecisionRecipe& recipe) {
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe) {
   const std::vector<VariablePtr> parameters = fresh_parameters(model, recipe);
   check_master(spec.master, recipe);
+  check_rounding(spec.rounding, recipe);
   eager().let_go_of_variables();  // they move, and masters take over what they leave
   // Everything that can be refused is, before a parameter changes.
   const scalar::ScalerRule scaler = scaler_rule(recipe);

@@ -189,24 +189,6 @@ void check_formats(const OptimizerSpec& spec) {
         .need("states = StateFormat::F32, or BF16");
 }
 
-// What has a master, or is fp32, loses no step; fp16 is rounded to nearest.
-void check_rounding(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters) {
-  if (spec.rounding == Rounding::Nearest) return;
-  const auto of_type = [&](DType type) {
-    return std::ranges::find_if(parameters, [&](const VariablePtr& p) {
-      return p->requires_grad && p->type.dtype == type && !p->master;
-    });
-  };
-  if (of_type(DType::BF16) != parameters.end()) return;
-  const auto fp16 = of_type(DType::F16);
-  throw UserError("E0815",
-                  "there is nothing to round at random: that is of bf16 weights without "
-                  "masters")
-      .saw(fp16 != parameters.end() ? "'" + (*fp16)->name.str() + "', " + (*fp16)->type.str()
-                                    : "parameters that are f32 or have masters")
-      .need("precision O3:bf16, or rounding = Rounding::Nearest");
-}
-
 // What is no parameter, or cannot be trained. A description has no memory yet.
 void check_parameters(const std::vector<VariablePtr>& parameters) {
   std::set<const Variable*> seen;
@@ -246,7 +228,6 @@ void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& 
     throw nothing_to_train();
   check_numbers(spec, scaler);
   check_formats(spec);
-  check_rounding(spec, parameters);
   check_patterns(spec, parameters);
   check_early(spec, scaler);
 }

@@ -34,7 +34,8 @@ void samples(Samples& s) {
   const auto x = [](const Shape& shape, Fill fill) {
     return SampleInput{shape, fill, 0, 1, 1, DType::F32, true};
   };
-  for (const Shape& shape : {Shape{3, 17}, Shape{0, 4}, Shape{}, Shape{4097}, Shape{5, 7, 11}})
+  for (const Shape& shape :
+       {Shape{3, 17}, Shape{0, 4}, Shape{}, Shape{1}, Shape{4097}, Shape{5, 7, 11}})
     s.add(A{12345, 0}, {x(shape, Fill::Normal), rng}).gradient = false;
   for (const std::int64_t slot : {1, 2, 8})
     s.add(A{9, slot}, {x({129}, Fill::Normal), rng}).gradient = false;

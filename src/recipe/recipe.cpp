@@ -15,6 +15,7 @@
 #include "passes/pipeline.h"
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
+#include "recipe/optimizer_mistakes.h"
 #include "recipe/recipe_fields.h"
 #include "recipe/recipe_leaves.h"
 #include "recipe/recipe_names.h"
@@ -49,12 +50,9 @@ class Reader {
     check_model();
     check_task();
     check_tokenizer();
-    check_master();
-    check_rounding();
+    for (const KeyMistake& m : optimizer_mistakes(recipe_, mistakes_.empty()))
+      mistake(origin(m.key), m.text);
     check_skipped_passes();
-    check_update();
-    check_optimizer();
-    check_groups();
     check_patience();
     check_length();
     for (const UnusedKey& u : unused_keys(recipe_)) mistake(origin(u.key), u.key + " " + u.why);
@@ -126,66 +124,6 @@ class Reader {
               "schedule.kind: plateau goes by evaluations; need train.eval_every above 0");
   }
 
-  // Options out of their limits, and those that do not fit together.
-  void check_optimizer() {
-    OptimizerSection& o = recipe_.optimizer;
-    const optim::OptimizerKind* kind = optim::find_optimizer_kind(o.kind);
-    if (!kind) return;
-    bool in_limits = true;
-    for (const optim::OptimizerSetting& s : kind->settings) {
-      const auto* usual = std::get_if<std::vector<double>>(&s.fallback);
-      if (!usual) continue;  // read() has checked it
-      SettingValue& value = o.options.find(s.key)->second;
-      std::string need = need_of(s, value);
-      if (std::get<std::vector<double>>(value).size() != usual->size())
-        need = usual->size() == 2 ? "two numbers" : fmt::format("{} numbers", usual->size());
-      const std::string key = "optimizer." + std::string(s.key);
-      if (!need.empty()) mistake(origin(key), key + ": need " + need);
-      in_limits = in_limits && need.empty();
-    }
-    const auto misfit = in_limits ? kind->misfit(o.options) : std::nullopt;
-    if (!misfit) return;
-    const std::string key = "optimizer." + std::string(misfit->key),
-                      other = "optimizer." + std::string(misfit->other);
-    mistake(origin(key), fmt::format("{}: needs {} {}, which is {} ({})", key, other, misfit->need,
-                                     str(o.options.find(misfit->other)->second), origin(other)));
-  }
-
-  // A group is there for a number of its own, or to keep its parameters from one behind it.
-  void check_groups() {
-    const auto has_none = [](const ParameterGroup& group) {
-      return std::ranges::none_of(
-          kGroupNumbers, [&](const GroupNumber& n) { return (group.*n.member).has_value(); });
-    };
-    std::vector<std::string_view> names;
-    for (const GroupNumber& n : kGroupNumbers) names.push_back(n.name);
-    const std::vector<ParameterGroup>& groups = recipe_.optimizer.groups;
-    for (std::size_t i = groups.size(); i-- > 0 && has_none(groups[i]);)
-      mistake(origin(kGroupsKey), fmt::format("{}[{}]: does nothing; need one of {}", kGroupsKey, i,
-                                              fmt::join(names, ", ")));
-  }
-
-  void check_master() {
-    if (state_format_named(recipe_.optimizer.master) != StateFormat::Split || !mistakes_.empty())
-      return;
-    const std::string_view problem = split_master_problem(recipe_.precision);
-    if (problem.empty()) return;
-    mistake(origin("optimizer.master"),
-            fmt::format("optimizer.master: split masters need bf16 weights and O2; precision is "
-                        "'{}': {}; use precision O2:bf16, or master = \"f32\"",
-                        print_precision(recipe_.precision), problem));
-  }
-
-  void check_rounding() {
-    if (recipe_.optimizer.rounding != name_of(Rounding::Stochastic) || !mistakes_.empty()) return;
-    const std::string_view problem = stochastic_rounding_problem(recipe_.precision);
-    if (problem.empty()) return;
-    mistake(origin("optimizer.rounding"),
-            fmt::format("optimizer.rounding: stochastic is of bf16 weights without masters; "
-                        "precision is '{}': {}; use precision O3:bf16, or rounding = \"nearest\"",
-                        print_precision(recipe_.precision), problem));
-  }
-
   void check_skipped_passes() {
     const std::vector<std::string> optional = compile_pipeline().optional_passes();
     for (const std::string& name : recipe_.train.skip_passes)
@@ -193,24 +131,6 @@ class Reader {
         mistake(origin("train.skip_passes"),
                 fmt::format("train.skip_passes: '{}' is no pass that may be left out: one of: {}",
                             name, fmt::join(optional, ", ")));
-  }
-
-  void check_update() {
-    if (recipe_.optimizer.update != "early") return;
-    if (recipe_.optimizer.clip_norm > 0)
-      mistake(
-          origin("optimizer.update"),
-          fmt::format("optimizer.update: an early update cannot clip, and clip_norm is {} ({}); "
-                      "set clip_norm = 0, or update = \"late\"",
-                      recipe_.optimizer.clip_norm, origin("optimizer.clip_norm")));
-    const PrecisionRecipe& precision = recipe_.precision;
-    if (mistakes_.empty() && precision.is_resolved() &&
-        scaler_rule(precision).kind != scalar::ScalerKind::None)
-      mistake(
-          origin("optimizer.update"),
-          fmt::format("optimizer.update: an early update cannot skip a step, and the loss scale "
-                      "of '{}' does; use bf16, or update = \"late\"",
-                      print_precision(precision)));
   }
 
   // Steps or epochs: what the command line says beats the file, two of a kind are a mistake.
@@ -259,10 +179,7 @@ class Reader {
       recipe_.origin["precision.level"] = "a [precision] that names no level, " + from("");
   }
 
-  std::string origin(const std::string& key) const {
-    const auto it = recipe_.origin.find(key);
-    return it == recipe_.origin.end() ? "default" : it->second;
-  }
+  std::string origin(const std::string& key) const { return origin_of(recipe_, key); }
 
   // A text such as "O2:fp16", or "O2:bf16 backward=fp16 loss_scale=dynamic".
   json whole_precision(const Leaf& leaf) {

@@ -37,6 +37,8 @@ TEST_P(EarlyUpdate, HasTheBitsOfALateOne) {
       {"o1", {"precision=O1:bf16", "optimizer.kind=momentum"}},
       {"lamb", {"precision=O2:bf16", "optimizer.kind=lamb", "optimizer.master=split"}},
       {"lion", {"precision=O2:bf16", "optimizer.kind=lion", "optimizer.states=bf16"}},
+      {"8bit", {"precision=O2:bf16", "optimizer.states=8bit"}},
+      {"stochastic", {"precision=O3:bf16", "optimizer.rounding=stochastic"}},
       {"untied", {"precision=O2:bf16", "model.tied=false", "model.bias=false"}},
       {"groups",
        {"precision=O2:bf16",

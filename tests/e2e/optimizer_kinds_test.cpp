@@ -51,9 +51,10 @@ const auto kLoss = [](auto& net, const Tensor& x, const Tensor& label) {
 struct Case {
   std::string name;
   OptimizerSpec spec;
+  const char* precision = "O2:bf16";
 };
 
-// Each formula with the options that its op is tested with, each in another form.
+// Each formula with the options that its op is tested with, its states and weights in every form.
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const optim::FormulaRecord* formula : optim::formulas()) {
@@ -69,6 +70,9 @@ std::vector<Case> cases() {
     spec.clip_adaptive = 0.5;
     spec.average = {.kind = AverageKind::Ema, .decay = 0.75};
     all.push_back({std::string(formula->name) + "_in_bf16", spec});
+    spec.rounding = Rounding::Stochastic;
+    if (!formula->is_of_tensors) spec.states = StateFormat::Block8;
+    all.push_back({std::string(formula->name) + "_rounded_at_random", spec, "O3:bf16"});
   }
   return all;
 }
@@ -76,7 +80,7 @@ std::vector<Case> cases() {
 class Kinds : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Kinds, AgreeInBothModesAndOnAnyNumberOfThreads) {
-  TrainOptions o{Mode::Eager, "O2:bf16", 12, 1, 1, GetParam().spec};
+  TrainOptions o{Mode::Eager, GetParam().precision, 12, 1, 1, GetParam().spec};
   const Outcome eager = train<Mlp>(o, points, kLoss);
   o.mode = Mode::Compiled;
   o.threads = 3;
@@ -89,7 +93,7 @@ TEST_P(Kinds, AgreeInBothModesAndOnAnyNumberOfThreads) {
 
 // Six steps, and six more of an optimizer and a model that have loaded what the first ones saved.
 TEST_P(Kinds, GoOnAsIfTheyHadNeverStopped) {
-  const TrainOptions o{Mode::Compiled, "O2:bf16", 12, 2, 1, GetParam().spec};
+  const TrainOptions o{Mode::Compiled, GetParam().precision, 12, 2, 1, GetParam().spec};
   const Outcome whole = train<Mlp>(o, points, kLoss);
   const TemporaryFolder folder;
   Outcome resumed;
@@ -118,20 +122,64 @@ TEST_P(Kinds, GoOnAsIfTheyHadNeverStopped) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, Kinds, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
-// Masters that are split are for formulas of elements.
-TEST(KindsOfTensors, RefuseSplitMasters) {
+// Masters that are split and states in 8 bits are for formulas of elements.
+TEST(KindsOfTensors, RefuseWhatTheirOpsCannotRead) {
   use_cpu();
   int refused = 0;
-  for (const optim::FormulaRecord* formula : optim::formulas()) {
-    OptimizerSpec spec;
-    spec.rule = {formula, formula->options};
-    spec.master = StateFormat::Split;
+  for (const optim::FormulaRecord* formula : optim::formulas())
+    for (const bool is_master : {true, false}) {
+      OptimizerSpec spec;
+      spec.rule = {formula, formula->options};
+      (is_master ? spec.master : spec.states) =
+          is_master ? StateFormat::Split : StateFormat::Block8;
+      Mlp model;
+      const std::string code = code_of([&] { amp::initialize(model, spec, "O2:bf16"); });
+      EXPECT_EQ(code, formula->is_of_tensors ? "E0815" : "") << formula->name;
+      refused += !code.empty();
+    }
+  EXPECT_EQ(refused, 8);
+}
+
+// What has a master or is fp32 loses no step, and fp16 is rounded to nearest.
+TEST(RoundingAtRandom, IsOfBf16WeightsWithoutMasters) {
+  use_cpu();
+  const auto said = [](const char* precision) {
     Mlp model;
-    const std::string code = code_of([&] { amp::initialize(model, spec, "O2:bf16"); });
-    EXPECT_EQ(code, formula->is_of_tensors ? "E0815" : "") << formula->name;
-    refused += !code.empty();
+    return code_of(
+        [&] { amp::initialize(model, optim::AdamW{.rounding = Rounding::Stochastic}, precision); });
+  };
+  for (const char* precision : {"O0", "O1:bf16", "O2:bf16", "O3:fp16"})
+    EXPECT_EQ(said(precision), "E0815") << precision;
+  EXPECT_EQ(said("O3:bf16"), "");
+}
+
+// The two means of AdamW take a quarter of the memory, and are read as floats.
+TEST(StatesIn8Bits, AreFloatsToWhoAsks) {
+  use_cpu();
+  TrainOptions o{Mode::Compiled, "O2:bf16", 3};
+  manual_seed(1);
+  Mlp model;
+  auto [net, opt] =
+      amp::initialize(model, optim::AdamW{.lr = 1e-2, .states = StateFormat::Block8}, o.precision);
+  const Batch b = points(0);
+  minimize(kLoss(net, b.x, b.label), opt);
+  for (std::size_t i = 0; i < opt.parameters().size(); ++i) {
+    const auto count = static_cast<std::size_t>(opt.parameters()[i]->type.shape.max_numel());
+    const Variable &mean = *opt.moment(0, i), &square = *opt.moment(1, i);
+    ASSERT_EQ(mean.to_floats().size(), count);
+    EXPECT_LE(mean.type.max_bytes(), count + 4 * (count / 256 + 1));
+    double most = 0;
+    for (const float m : mean.to_floats()) most = std::max(most, std::abs(double(m)));
+    EXPECT_GT(most, 0);
+    for (std::size_t k = 0; k < count; ++k) {
+      const double m = mean.to_floats()[k], v = square.to_floats()[k];
+      EXPECT_GE(v, 0);
+      // One step from 0: v = 0.001 g^2 where m = 0.1 g, to an eighth each.
+      if (std::abs(m) > most / 1024) {
+        EXPECT_NEAR(v / (0.1 * m * m), 1, 0.5) << k;
+      }
+    }
   }
-  EXPECT_EQ(refused, 4);
 }
 
 // One weight, whose gradient is the given number.

@@ -1,0 +1,122 @@
+#include "recipe/optimizer_mistakes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "precision/decide.h"
+#include "recipe/recipe_fields.h"
+#include "recipe/recipe_leaves.h"
+#include "recipe/recipe_names.h"
+
+namespace aloft {
+namespace {
+
+class Checks {
+ public:
+  Checks(const Recipe& recipe, bool others_fit) : recipe_(recipe), others_fit_(others_fit) {}
+
+  std::vector<KeyMistake> all() && {
+    check_weight_forms();
+    check_update();
+    check_options();
+    check_groups();
+    return std::move(found_);
+  }
+
+ private:
+  void mistake(const std::string& key, std::string text) {
+    found_.push_back({key, std::move(text)});
+  }
+  std::string origin(const std::string& key) const { return origin_of(recipe_, key); }
+
+  // Options out of their limits, and those that do not fit together.
+  void check_options() {
+    const OptimizerSection& o = recipe_.optimizer;
+    const optim::OptimizerKind* kind = optim::find_optimizer_kind(o.kind);
+    if (!kind) return;
+    bool in_limits = true;
+    for (const optim::OptimizerSetting& s : kind->settings) {
+      const auto* usual = std::get_if<std::vector<double>>(&s.fallback);
+      if (!usual) continue;  // read as one of its limits
+      const SettingValue& value = o.options.find(s.key)->second;
+      std::string need = need_of(s, value);
+      if (std::get<std::vector<double>>(value).size() != usual->size())
+        need = usual->size() == 2 ? "two numbers" : fmt::format("{} numbers", usual->size());
+      const std::string key = "optimizer." + std::string(s.key);
+      if (!need.empty()) mistake(key, key + ": need " + need);
+      in_limits = in_limits && need.empty();
+    }
+    const auto misfit = in_limits ? kind->misfit(o.options) : std::nullopt;
+    if (!misfit) return;
+    const std::string key = "optimizer." + std::string(misfit->key),
+                      other = "optimizer." + std::string(misfit->other);
+    mistake(key, fmt::format("{}: needs {} {}, which is {} ({})", key, other, misfit->need,
+                             str(o.options.find(misfit->other)->second), origin(other)));
+  }
+
+  // A group is there for a number of its own, or to keep its parameters from one behind it.
+  void check_groups() {
+    const auto has_none = [](const ParameterGroup& group) {
+      return std::ranges::none_of(
+          kGroupNumbers, [&](const GroupNumber& n) { return (group.*n.member).has_value(); });
+    };
+    std::vector<std::string_view> names;
+    for (const GroupNumber& n : kGroupNumbers) names.push_back(n.name);
+    const std::vector<ParameterGroup>& groups = recipe_.optimizer.groups;
+    for (std::size_t i = groups.size(); i-- > 0 && has_none(groups[i]);)
+      mistake(kGroupsKey, fmt::format("{}[{}]: does nothing; need one of {}", kGroupsKey, i,
+                                      fmt::join(names, ", ")));
+  }
+
+  // Forms of weights that only some precisions have.
+  void check_weight_forms() {
+    const OptimizerSection& o = recipe_.optimizer;
+    const auto check = [&](bool is_asked, std::string_view problem, const char* key,
+                           const char* what, const char* advice) {
+      if (!is_asked || problem.empty() || !others_fit_) return;
+      mistake(key, fmt::format("{}: {}; precision is '{}': {}; use {}", key, what,
+                               print_precision(recipe_.precision), problem, advice));
+    };
+    check(state_format_named(o.master) == StateFormat::Split,
+          split_master_problem(recipe_.precision), "optimizer.master",
+          "split masters need bf16 weights and O2", "precision O2:bf16, or master = \"f32\"");
+    check(o.rounding == name_of(Rounding::Stochastic),
+          stochastic_rounding_problem(recipe_.precision), "optimizer.rounding",
+          "stochastic is of bf16 weights without masters",
+          "precision O3:bf16, or rounding = \"nearest\"");
+  }
+
+  void check_update() {
+    if (recipe_.optimizer.update != "early") return;
+    if (recipe_.optimizer.clip_norm > 0)
+      mistake("optimizer.update",
+              fmt::format("optimizer.update: an early update cannot clip, and clip_norm is {} "
+                          "({}); set clip_norm = 0, or update = \"late\"",
+                          recipe_.optimizer.clip_norm, origin("optimizer.clip_norm")));
+    const PrecisionRecipe& precision = recipe_.precision;
+    if (others_fit_ && found_.empty() && precision.is_resolved() &&
+        scaler_rule(precision).kind != scalar::ScalerKind::None)
+      mistake("optimizer.update",
+              fmt::format("optimizer.update: an early update cannot skip a step, and the loss "
+                          "scale of '{}' does; use bf16, or update = \"late\"",
+                          print_precision(precision)));
+  }
+
+  const Recipe& recipe_;
+  bool others_fit_;
+  std::vector<KeyMistake> found_;
+};
+
+}  // namespace
+
+std::vector<KeyMistake> optimizer_mistakes(const Recipe& recipe, bool others_fit) {
+  return Checks(recipe, others_fit).all();
+}
+
+std::string origin_of(const Recipe& recipe, const std::string& key) {
+  const auto it = recipe.origin.find(key);
+  return it == recipe.origin.end() ? "default" : it->second;
+}
+
+}  // namespace aloft
