@@ -71,9 +71,9 @@ class Net {
 // fp32 masters where the recipe has them, and makes an optimizer with the recipe's loss scaler.
 // What is saved and loaded from then on is the masters' values (models/state_dict.h). Whatever is
 // refused leaves the model as it was: UserError E0815 where the optimizer wants split masters and
-// the recipe has no bf16 weights with masters, or rounding at random and it has none without, E0809 where a pattern of the recipe matches no op or
-// no parameter, E0804 where the recipe says "auto", E0805 where the model was prepared before, and
-// what an Optimizer refuses.
+// the recipe has no bf16 weights with masters, or rounding at random and it has none without, E0809
+// where a pattern of the recipe matches no op or no parameter, E0804 where the recipe says "auto",
+// E0805 where the model was prepared before, and what an Optimizer refuses.
 Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe);
 // The same for a model that nothing updates, to write, to judge or to take gradients of: no masters
 // are kept beside what the recipe stores. UserError E0804, E0805, E0809 as above.

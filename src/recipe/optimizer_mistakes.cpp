@@ -39,7 +39,7 @@ class Checks {
     for (const optim::OptimizerSetting& s : kind->settings) {
       const auto* usual = std::get_if<std::vector<double>>(&s.fallback);
       if (!usual) continue;  // read as one of its limits
-      const SettingValue& value = o.options.find(s.key)->second;
+      SettingValue value = o.options.find(s.key)->second;
       std::string need = need_of(s, value);
       if (std::get<std::vector<double>>(value).size() != usual->size())
         need = usual->size() == 2 ? "two numbers" : fmt::format("{} numbers", usual->size());
