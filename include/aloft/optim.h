@@ -3,7 +3,10 @@
 
 #include "aloft/catalogs/optim.h"
 #include "frontend/amp.h"
+#include "frontend/autocast.h"
 #include "frontend/averaged_weights.h"
+#include "frontend/grad_scaler.h"
+#include "frontend/left_gradients.h"
 #include "frontend/loops.h"
 #include "frontend/optimizer.h"
 #include "precision/recipe.h"

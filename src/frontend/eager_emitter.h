@@ -90,6 +90,8 @@ class EagerEmitter : public Emitter {
   // The sum of the gradients that each backward() left for a parameter since they were last
   // forgotten; undefined if none.
   Tensor gradient_of(const VariablePtr& variable) const;
+  // What a loop makes of it before its step, of losses that depend on what those did.
+  void replace_gradient(const VariablePtr& variable, const Tensor& gradient);
   void forget_gradients() { gradients_.clear(); }
   void forget_gradients(std::span<const VariablePtr> variables);
   // Whether every loss whose gradient a parameter holds was computed from `variable`, which is no

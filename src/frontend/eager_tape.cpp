@@ -294,6 +294,15 @@ Tensor EagerEmitter::sum_of_gradients(const Tensor& a, const Tensor& b) {
   return wrap(c);
 }
 
+void EagerEmitter::replace_gradient(const VariablePtr& variable, const Tensor& gradient) {
+  Tensor& left = gradients_.at(variable).sum;
+  CellPtr c = copy_of(cell(gradient));
+  c->lost = Lost::Parameters;
+  c->first_use = cell(left).first_use;
+  leave_unrecorded(*c);
+  left = wrap(c);
+}
+
 bool EagerEmitter::gradient_comes_by(const VariablePtr& parameter,
                                      const VariablePtr& variable) const {
   const auto it = gradients_.find(parameter);

@@ -1,5 +1,5 @@
-// Training loops in the words of other systems. Each is minimize() (frontend/optimizer.h) with its
-// parts in sight; the same state, the same bits.
+// Training loops in the words of apex and MindSpore; torch's: frontend/grad_scaler.h. Each is
+// minimize() (frontend/optimizer.h) with its parts in sight; the same state, the same bits.
 #pragma once
 
 #include <functional>
@@ -22,28 +22,6 @@ Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer);
 // then; an overflow skips it and lowers the scale. UserError E0808 where backward() left none, or
 // those of a loss that was not scaled though the optimizer has a loss scale.
 StepResult step(const Tensor& loss, Optimizer& optimizer);
-
-// torch.amp.GradScaler:
-//
-//   scaler.scale(loss).backward();
-//   scaler.step(loss);
-//   scaler.update();
-class GradScaler {
- public:
-  explicit GradScaler(Optimizer& optimizer) : optimizer_(optimizer) {}  // has to outlive it
-  // The loss times the loss scale, f32[].
-  Tensor scale(const Tensor& loss) const { return scale_loss(loss, optimizer_); }
-  // One update from the gradients that backward() left, as amp::step, but for the scale. UserError
-  // E0808 where there are none, or those of a loss that was not scaled.
-  StepResult step(const Tensor& loss);
-  // The next loss scale and random numbers. UserError E0808 without a step before it, DivergedError
-  // E0810 where it was one too many without finite gradients.
-  void update();
-
- private:
-  Optimizer& optimizer_;
-  StepResult last_;
-};
 
 }  // namespace aloft::amp
 

@@ -227,12 +227,14 @@ void uphill_where_asked(GradStats& stats, const Optimizer& opt) {
 
 // All statistics first, then the parameters of each group: those that are their own and those with
 // masters of each form, and those of each count, go through one update op each.
-GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& divisor,
+GradStats update_late(const std::vector<Tensor>& gradients, const GradientState& given,
                       const Counts& counts, const Ints& sought, const Optimizer& opt,
                       const std::map<const ParameterGroup*, Tensor>& rates) {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < gradients.size(); ++i) all.push_back(gradients[parameter_of(i, opt)]);
+  const Tensor& divisor = given.scale;
   GradStats stats = grad_stats(divisor, all, opt.spec().clip_norm, sought);
+  if (given.finite.is_defined()) stats.finite = minimum(stats.finite, given.finite);
   uphill_where_asked(stats, opt);
   // Of a group with a limit of its own the norm is its own; whether the step applies is
   // everybody's.
@@ -268,14 +270,16 @@ GradStats update_late(const std::vector<Tensor>& gradients, const Tensor& diviso
 // Each parameter by itself, from the last to the first: nothing of an update waits for
 // another gradient, so that the compiled step need not either (the pass hoist-updates). The step
 // counts as applied: its finite gradients were.
-GradStats update_early(const std::vector<Tensor>& gradients, const Tensor& divisor,
+GradStats update_early(const std::vector<Tensor>& gradients, const GradientState& given,
                        const Counts& counts, const Ints& sought, const Optimizer& opt,
                        const std::map<const ParameterGroup*, Tensor>& rates) {
   std::vector<Tensor> squares;
+  const Tensor& divisor = given.scale;
   for (std::size_t k = 0; k < gradients.size(); ++k) {
     const std::size_t i = parameter_of(k, opt);
     squares.push_back(grad_squares({&gradients[i], 1}));
     GradStats own = grad_verdict(divisor, {&squares.back(), 1});
+    if (given.finite.is_defined()) own.finite = minimum(own.finite, given.finite);
     uphill_where_asked(own, opt);
     const auto updates = std::find_if(counts.begin(), counts.end(),
                                       [&](const auto& c) { return c.first == opt.applied_to(i); });
@@ -310,6 +314,13 @@ std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& opt) {
 }
 
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& whole) {
+  EmitterScope emitter_scope(emitter_of(loss));
+  return update_parameters(loss, std::move(gradients), whole,
+                           {current_emitter().state(whole.scale)});
+}
+
+StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& whole,
+                             const GradientState& given) {
   const Optimizer& opt = whole.trained();
   if (gradients.size() != opt.parameters().size())
     throw UserError("E0807", "the gradients are not those of the optimizer's parameters")
@@ -324,7 +335,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   EmitterScope emitter_scope(emitter_of(loss));
   UpdatePhase phase;
   Emitter& e = current_emitter();
-  const Tensor scale = e.state(opt.scale), applied = e.state(opt.applied);
+  const Tensor &scale = given.scale, applied = e.state(opt.applied);
   const Ints sought = backward_order(gradients, opt);
   Tensor divisor = scale;
   if (opt.accumulation() > 1) {
@@ -334,7 +345,8 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   }
   const auto rates = learning_rates(applied, opt);
   const auto update = opt.spec().update == UpdateTime::Early ? update_early : update_late;
-  const GradStats stats = update(gradients, divisor, counts_of(opt, applied), sought, opt, rates);
+  const GradStats stats =
+      update(gradients, {divisor, given.finite}, counts_of(opt, applied), sought, opt, rates);
   empty_accumulators(whole);
   forget_left_gradients(whole.given());
   return {loss, stats.norm, rates.at(nullptr), identity(scale), stats.finite, stats.culprit};
@@ -348,16 +360,26 @@ void Optimizer::zero_grad() {
 }
 
 void update_scaler(const StepResult& step, Optimizer& opt) {
-  EmitterScope emitter_scope(emitter_of(step.finite));
+  update_scaler(step.finite, opt.scaler_variables(), opt.scaler());
+}
+
+void update_scaler(const Tensor& finite, const ScalerVariables& state,
+                   const scalar::ScalerRule& rule) {
+  EmitterScope emitter_scope(emitter_of(finite));
   UpdatePhase phase;
   Emitter& e = current_emitter();
-  const ScalerTensors scaler{e.state(opt.scale), e.state(opt.good_steps), e.state(opt.overflow_run),
-                             e.state(opt.skipped)};
-  const ScalerTensors next = scaler_update(scaler, step.finite, opt.scaler());
-  e.update(opt.scale, next.scale);
-  e.update(opt.good_steps, next.good_steps);
-  e.update(opt.overflow_run, next.overflow_run);
-  e.update(opt.skipped, next.skipped);
+  const ScalerTensors scaler{e.state(state.scale), e.state(state.good_steps),
+                             e.state(state.overflow_run), e.state(state.skipped)};
+  const ScalerTensors next = scaler_update(scaler, finite, rule);
+  e.update(state.scale, next.scale);
+  e.update(state.good_steps, next.good_steps);
+  e.update(state.overflow_run, next.overflow_run);
+  e.update(state.skipped, next.skipped);
+  advance_step();
+}
+
+void advance_random() {
+  UpdatePhase phase;
   advance_step();
 }
 

@@ -49,6 +49,16 @@ VariablePtr new_sum(const Variable& parameter) {
 
 }  // namespace
 
+ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule) {
+  const auto control = [](const char* name, DType type) {
+    return new_variable(std::string("scaler.") + name, type, {}, StateClass::Control);
+  };
+  ScalerVariables v{control("scale", DType::F32), control("good_steps", DType::I32),
+                    control("overflow_run", DType::I32), control("skipped", DType::I64)};
+  if (v.scale->buffer) v.scale->buffer->write_one(scalar::initial_state(rule).scale);
+  return v;
+}
+
 Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& parameters,
                      scalar::ScalerRule scaler)
     : content_(std::make_shared<Content>()) {
@@ -60,10 +70,9 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   for (const VariablePtr& p : parameters)
     if (p->requires_grad) take(content_->parameters.size(), p);
   applied = new_variable(kApplied, DType::I64, {}, StateClass::Control);
-  scale = new_variable("scaler.scale", DType::F32, {}, StateClass::Control);
-  good_steps = new_variable("scaler.good_steps", DType::I32, {}, StateClass::Control);
-  overflow_run = new_variable("scaler.overflow_run", DType::I32, {}, StateClass::Control);
-  skipped = new_variable("scaler.skipped", DType::I64, {}, StateClass::Control);
+  const ScalerVariables own = new_scaler_variables(scaler);
+  scale = own.scale, good_steps = own.good_steps;
+  overflow_run = own.overflow_run, skipped = own.skipped;
   if (this->spec().schedule.kind == scalar::ScheduleKind::Plateau) {
     content_->plateau = new_variable("optim.plateau", DType::F64, {4}, StateClass::Control);
     if (const auto& buffer = content_->plateau->buffer) {
@@ -71,8 +80,6 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
       buffer->write_from(std::as_bytes(std::span(numbers)));
     }
   }
-  const scalar::ScalerState start = scalar::initial_state(scaler);
-  if (scale->buffer) scale->buffer->write_one(start.scale);
 }
 
 // As parameter `at`.

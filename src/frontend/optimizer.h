@@ -17,6 +17,14 @@
 
 namespace aloft {
 
+// The state of a loss scaler (ScalerState of scalar/loss_scaler.h): the scale f32[], and i32[],
+// i32[], i64[].
+struct ScalerVariables {
+  VariablePtr scale, good_steps, overflow_run, skipped;
+};
+// As it begins.
+ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule);
+
 // The state of an update rule over a model's parameters, and its loss scaler: what minimize() steps
 // with. Copies are one optimizer, as copies of a tensor are one tensor: they share everything
 // below.
@@ -94,6 +102,7 @@ class Optimizer {
   // The loss scaler's: the scale f32[], and i32[], i32[], i64[], see ScalerState
   // (scalar/loss_scaler.h).
   VariablePtr scale, good_steps, overflow_run, skipped;
+  ScalerVariables scaler_variables() const { return {scale, good_steps, overflow_run, skipped}; }
 
   // i64[]: the updates that parameter i has had, which its rule goes by: `applied`, or where it was
   // frozen during some of those a count of its own, which it shares with those that come and go
@@ -228,6 +237,19 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> scaled_grad
 // The loss scaler's next state and the next step's random numbers. It never throws E0810: whoever
 // looks between the parts asks give_up_if_hopeless() (frontend/give_up.h).
 void update_scaler(const StepResult& step, Optimizer& optimizer);
+
+// What a loop has done to gradients before it steps with them.
+struct GradientState {
+  Tensor scale;        // f32[]: what they are multiplied with still
+  Tensor finite = {};  // i32[]: 0 where one was not finite before; undefined: nobody has looked
+};
+// The parts for loops with a loss scale of their own (frontend/grad_scaler.h).
+StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients,
+                             Optimizer& optimizer, const GradientState& given);
+void update_scaler(const Tensor& finite, const ScalerVariables& state,
+                   const scalar::ScalerRule& rule);
+// The next step's random numbers alone.
+void advance_random();
 // update_parameters() and update_scaler(): one update from scaled_gradients().
 StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> scaled_gradients,
                            Optimizer& optimizer);

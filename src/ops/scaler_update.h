@@ -43,8 +43,8 @@ inline scalar::ScalerRule ScalerUpdateAttrs::rule() const {
   using enum scalar::ScalerKind;
   scalar::ScalerRule r;
   r.kind = kind == name_of(Dynamic) ? Dynamic : kind == name_of(Fixed) ? Fixed : None;
-  r.growth = static_cast<float>(growth);
-  r.backoff = static_cast<float>(backoff);
+  r.growth = growth;
+  r.backoff = backoff;
   r.growth_interval = static_cast<std::int32_t>(growth_interval);
   r.max = static_cast<float>(max);
   r.min = static_cast<float>(min);

@@ -271,12 +271,13 @@ class Reader {
       return;
     }
     if (!value.is_number()) return wrong(key, fmt::format("need a number, got {}", seen(value)));
-    float& into = name == "init"      ? rule.init
-                  : name == "growth"  ? rule.growth
-                  : name == "backoff" ? rule.backoff
-                  : name == "max"     ? rule.max
-                                      : rule.min;
-    into = static_cast<float>(value.get<double>());
+    const auto number = value.get<double>();
+    if (name == "growth" || name == "backoff") {
+      (name == "growth" ? rule.growth : rule.backoff) = number;
+      return;
+    }
+    float& into = name == "init" ? rule.init : name == "max" ? rule.max : rule.min;
+    into = static_cast<float>(number);
   }
 
   std::vector<RecipeMistake>& mistakes_;

@@ -24,8 +24,8 @@ constexpr std::string_view name_of(ScalerKind kind) {
 struct ScalerRule {
   ScalerKind kind = ScalerKind::None;   // with None give_up_after alone counts
   float init = 65536.0f;                // 2^16; the scale itself for Fixed
-  float growth = 2.0f;                  // factor after growth_interval clean steps
-  float backoff = 0.5f;                 // factor after an overflow
+  double growth = 2.0;                  // factor after growth_interval clean steps
+  double backoff = 0.5;                 // factor after an overflow
   std::int32_t growth_interval = 2000;  // clean steps in a row before the scale grows
   float max = 16777216.0f;              // largest scale, 2^24
   float min = 1.0f;                     // smallest scale
@@ -65,7 +65,7 @@ constexpr ScalerState next(ScalerState s, bool finite, const ScalerRule& rule) {
     if (s.overflow_run < INT32_MAX) s.overflow_run += 1;
     s.good_steps = 0;
     if (rule.kind == ScalerKind::Dynamic) {
-      s.scale *= rule.backoff;
+      s.scale = static_cast<float>(s.scale * rule.backoff);
       if (s.scale < rule.min) s.scale = rule.min;
     }
     return s;
@@ -73,7 +73,7 @@ constexpr ScalerState next(ScalerState s, bool finite, const ScalerRule& rule) {
   s.overflow_run = 0;
   if (rule.kind == ScalerKind::Dynamic && ++s.good_steps >= rule.growth_interval) {
     s.good_steps = 0;
-    s.scale *= rule.growth;
+    s.scale = static_cast<float>(s.scale * rule.growth);
     if (s.scale > rule.max) s.scale = rule.max;
   }
   return s;
@@ -91,8 +91,8 @@ constexpr std::string_view problem_of(const ScalerRule& r) {
   if (r.kind == ScalerKind::None) return "";
   if (!(r.init > 0.0f && r.init < kHuge)) return "the scale must be positive and finite";
   if (r.kind == ScalerKind::Fixed) return "";
-  if (!(r.growth > 1.0f && r.growth < kHuge)) return "growth must be greater than 1";
-  if (!(r.backoff > 0.0f && r.backoff < 1.0f)) return "backoff must lie between 0 and 1";
+  if (!(r.growth > 1.0 && r.growth < kHuge)) return "growth must be greater than 1";
+  if (!(r.backoff > 0.0 && r.backoff < 1.0)) return "backoff must lie between 0 and 1";
   if (r.growth_interval < 1) return "growth_interval must be at least 1";
   if (!(r.min > 0.0f && r.min <= r.max && r.max < kHuge)) return "need 0 < min <= max";
   if (!(r.init >= r.min && r.init <= r.max)) return "init must lie between min and max";

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "e2e/training.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/grad_scaler.h"
 #include "frontend/loops.h"
 #include "ops/binary.h"
 #include "ops/constant.h"

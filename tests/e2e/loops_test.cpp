@@ -11,6 +11,7 @@
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/grad_scaler.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "e2e/training.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/grad_scaler.h"
 #include "frontend/loops.h"
 #include "frontend/programs.h"
 #include "nn/embedding.h"

@@ -1,0 +1,62 @@
+// torch.autocast: ops inside the scope run in the types of a precision, wherever their inputs come
+// from; scopes nest, and one that is not enabled takes the outer one back.
+//
+//   {
+//     amp::autocast scope({.dtype = DType::BF16});
+//     loss = cross_entropy(model(x), label);   // matrix products in bf16, the loss in f32
+//   }
+//   loss.backward();                           // in the types of the forward ops
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "graph/scope.h"
+#include "ops/cast.h"
+#include "types/dtype.h"
+
+namespace aloft::amp {
+
+// torch.autocast(dtype=..., enabled=...). cache_enabled needs no argument: a weight is cast once
+// however often it is read.
+struct AutocastOptions {
+  DType dtype = DType::BF16;  // torch's on a CPU; F16 with a GradScaler
+  bool enabled = true;
+};
+
+// The ops of O1 in `dtype` until the end of the block, eagerly and in a traced function. A model
+// that amp::initialize has prepared keeps its own precision. UserError E0833 for a type that is not
+// bf16, f16 or f32.
+class autocast {  // NOLINT(readability-identifier-naming): torch's name
+ public:
+  explicit autocast(const AutocastOptions& options = {});
+
+ private:
+  Scope scope_;
+};
+
+// Whether a precision governs what is called now.
+bool is_autocast_enabled();
+
+// torch.amp.custom_fwd(cast_inputs=dtype): `f` with its floating tensors in that type, and what it
+// calls in the types it is written in. Its gradient is computed as it was, which is what custom_bwd
+// is for: there is nothing else to mark.
+template <class F>
+auto custom_fwd(F f, DType cast_inputs) {
+  return [f = std::move(f), cast_inputs](const auto&... arguments) {
+    const auto taken = [&](const auto& a) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a)>, Tensor>)
+        return is_float(a.dtype()) && is_autocast_enabled() ? cast(a, cast_inputs) : a;
+      else
+        return a;
+    };
+    const bool governs = is_autocast_enabled();
+    const auto in_order = std::tuple(taken(arguments)...);  // cast outside of the scope
+    if (!governs) return std::apply(f, in_order);
+    const autocast off({.enabled = false});
+    return std::apply(f, in_order);
+  };
+}
+
+}  // namespace aloft::amp

@@ -1,0 +1,236 @@
+#include "frontend/grad_scaler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/give_up.h"
+#include "frontend/left_gradients.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
+#include "ops/grad_stats.h"
+#include "ops/step_tensors.h"
+
+namespace aloft::amp {
+namespace {
+
+// torch's rule has no ceiling but the largest float, no floor, and never gives up.
+constexpr float kNoCeiling = 0x1p127f, kNoFloor = std::numeric_limits<float>::denorm_min();
+
+scalar::ScalerRule rule_of(const GradScalerOptions& o) {
+  scalar::ScalerRule rule;
+  rule.kind = o.enabled ? scalar::ScalerKind::Dynamic : scalar::ScalerKind::None;
+  rule.init = static_cast<float>(o.init_scale);
+  rule.growth = o.growth_factor;
+  rule.backoff = o.backoff_factor;
+  rule.growth_interval = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(o.growth_interval, 0, std::numeric_limits<std::int32_t>::max()));
+  rule.max = kNoCeiling, rule.min = kNoFloor;
+  rule.give_up_after = std::numeric_limits<std::int32_t>::max();
+  return rule;
+}
+
+void check(const scalar::ScalerRule& rule) {
+  if (const std::string_view problem = problem_of(rule); !problem.empty())
+    throw UserError("E0814", "a number of the loss scaler is out of range")
+        .saw("init_scale " + shortest(rule.init) + ", growth_factor " + shortest(rule.growth) +
+             ", backoff_factor " + shortest(rule.backoff) + ", growth_interval " +
+             std::to_string(rule.growth_interval))
+        .need(std::string(problem));
+}
+
+UserError out_of_turn(const char* saw, const char* need) {
+  return UserError("E0808", "a call of the scaler is not its turn").saw(saw).need(need);
+}
+
+}  // namespace
+
+std::string GradScalerState::str() const {
+  nlohmann::ordered_json out;
+  out["scale"] = scale;
+  out["growth_factor"] = growth_factor;
+  out["backoff_factor"] = backoff_factor;
+  out["growth_interval"] = growth_interval;
+  out["_growth_tracker"] = growth_tracker;
+  return out.dump();
+}
+
+GradScalerState GradScalerState::parse(std::string_view text) {
+  GradScalerState s;
+  try {
+    const nlohmann::json in = parse_json(text);
+    for (const auto& [key, to] : {std::pair{"scale", &s.scale},
+                                  {"growth_factor", &s.growth_factor},
+                                  {"backoff_factor", &s.backoff_factor}})
+      *to = in.at(key).get<double>();
+    s.growth_interval = in.at("growth_interval").get<std::int64_t>();
+    s.growth_tracker = in.at("_growth_tracker").get<std::int64_t>();
+  } catch (const nlohmann::json::exception& e) {
+    throw DataError("E0832", "the text is no state of a GradScaler")
+        .saw(e.what())
+        .need(
+            "json.dumps(scaler.state_dict()) of a scaler that is enabled: scale, growth_factor, "
+            "backoff_factor, growth_interval, _growth_tracker");
+  }
+  return s;
+}
+
+GradScaler::GradScaler(const GradScalerOptions& options) : rule_(rule_of(options)) {
+  check(rule_);
+  state_ = new_scaler_variables(rule_);
+}
+
+GradScaler::GradScaler(const Optimizer& optimizer)
+    : rule_(optimizer.scaler()), state_(optimizer.scaler_variables()), optimizer_(optimizer) {}
+
+Tensor GradScaler::scale(const Tensor& loss) {
+  EmitterScope scope(emitter_of(loss));
+  loss_ = loss;
+  if (!is_enabled()) return loss;
+  return loss * current_emitter().state(state_.scale);
+}
+
+std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses) {
+  std::vector<Tensor> scaled;
+  for (const Tensor& loss : losses) scaled.push_back(scale(loss));
+  return scaled;
+}
+
+GradScaler::Record& GradScaler::record(const Optimizer& optimizer) {
+  const bool has_own = optimizer.scaler().kind != scalar::ScalerKind::None;
+  if (has_own && optimizer.scale != state_.scale)
+    throw out_of_turn("an optimizer with a loss scale of its own, by its precision",
+                      "GradScaler(optimizer), which is over that scale, or a precision with "
+                      "loss_scale=none");
+  if (is_enabled() && optimizer.spec().update == UpdateTime::Early)
+    throw UserError("E0816", "an early update can neither clip nor skip a step")
+        .saw("a GradScaler that is enabled")
+        .need("update late, or a scaler that is not enabled");
+  return records_[optimizer.applied.get()];
+}
+
+Tensor GradScaler::scale_now() const {
+  return is_enabled() ? current_emitter().state(state_.scale) : full({}, 1.0, DType::F32);
+}
+
+void GradScaler::unscale_(Optimizer& optimizer) {
+  Record& r = record(optimizer);
+  if (r.stage == Stage::Unscaled)
+    throw out_of_turn("unscale_() a second time since the last update()", "one for each step");
+  if (r.stage == Stage::Stepped)
+    throw out_of_turn("unscale_() behind the optimizer's step()", "update() between them");
+  const std::vector<Tensor> gradients =
+      left_gradients(optimizer, is_enabled() ? &state_.scale : nullptr);
+  const NoGrad no_grad;
+  const Tensor scale = scale_now();
+  r.finite = grad_stats(scale, gradients).finite;
+  const std::vector<VariablePtr>& parameters = optimizer.trained().parameters();
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (grad_of(parameters[i]).is_defined())
+      set_grad(parameters[i], cast(gradients[i], DType::F32) * (1.0 / scale));
+  r.stage = Stage::Unscaled;
+}
+
+StepResult GradScaler::step(Optimizer& optimizer) {
+  return step(optimizer, loss_.is_defined() ? loss_ : full({}, NAN, DType::F32));
+}
+
+StepResult GradScaler::step(const Tensor& loss) {
+  if (!optimizer_)
+    throw out_of_turn("step(loss) of a scaler that was made for no optimizer",
+                      "step(optimizer), or GradScaler(optimizer)");
+  return step(*optimizer_, loss);
+}
+
+StepResult GradScaler::step(Optimizer& optimizer, const Tensor& loss) {
+  Record& r = record(optimizer);
+  if (r.stage == Stage::Stepped)
+    throw out_of_turn("step() a second time since the last update()", "update() between them");
+  const bool is_scaled = is_enabled() && r.stage == Stage::Ready;
+  const std::vector<Tensor> gradients =
+      left_gradients(optimizer, is_scaled ? &state_.scale : nullptr);
+  GradientState given;
+  given.scale = is_scaled ? scale_now() : full({}, 1.0, DType::F32);
+  given.finite = r.finite;
+  StepResult result = update_parameters(loss, gradients, optimizer, given);
+  r = {Stage::Stepped, result.finite};
+  if (optimizer_ && optimizer.applied == optimizer_->applied) last_ = result;
+  return result;
+}
+
+void GradScaler::update(std::optional<double> new_scale) {
+  Tensor finite;
+  for (const auto& [optimizer, r] : records_)
+    if (r.finite.is_defined()) finite = finite.is_defined() ? minimum(finite, r.finite) : r.finite;
+  if (!finite.is_defined())
+    throw out_of_turn("update() without a step() or unscale_() before it",
+                      "a step before every update");
+  if (new_scale) {
+    const auto scale = static_cast<float>(*new_scale);
+    if (!(scale > 0) || !std::isfinite(scale))
+      throw UserError("E0814", "the loss scale is out of range")
+          .saw(shortest(*new_scale))
+          .need("a number above 0");
+    if (is_enabled()) current_emitter().update(state_.scale, full({}, scale, DType::F32));
+    advance_random();
+  } else {
+    update_scaler(finite, state_, rule_);
+  }
+  records_.clear();
+  if (const StepResult last = std::exchange(last_, {}); optimizer_ && last.finite.is_defined())
+    give_up_if_hopeless(last, *optimizer_);
+}
+
+double GradScaler::get_scale() const {
+  return is_enabled() ? state_.scale->buffer->read_one<float>() : 1.0;
+}
+
+void GradScaler::set_rule(const scalar::ScalerRule& rule) {
+  check(rule);
+  rule_ = rule;
+}
+void GradScaler::set_growth_factor(double factor) {
+  scalar::ScalerRule rule = rule_;
+  rule.growth = factor;
+  set_rule(rule);
+}
+void GradScaler::set_backoff_factor(double factor) {
+  scalar::ScalerRule rule = rule_;
+  rule.backoff = factor;
+  set_rule(rule);
+}
+void GradScaler::set_growth_interval(std::int64_t steps) {
+  scalar::ScalerRule rule = rule_;
+  rule.growth_interval = rule_of({.growth_interval = steps}).growth_interval;
+  set_rule(rule);
+}
+
+GradScalerState GradScaler::state_dict() const {
+  return {get_scale(), rule_.growth, rule_.backoff, rule_.growth_interval,
+          state_.good_steps->buffer->read_one<std::int32_t>()};
+}
+
+void GradScaler::load_state_dict(const GradScalerState& s) {
+  scalar::ScalerRule rule = rule_;
+  rule.init = static_cast<float>(s.scale);
+  rule.growth = s.growth_factor;
+  rule.backoff = s.backoff_factor;
+  rule.growth_interval = rule_of({.growth_interval = s.growth_interval}).growth_interval;
+  if (s.growth_tracker < 0 || s.growth_tracker > std::numeric_limits<std::int32_t>::max())
+    throw UserError("E0814", "a number of the loss scaler is out of range")
+        .saw("_growth_tracker " + std::to_string(s.growth_tracker))
+        .need("0 or more");
+  set_rule(rule);
+  for (const VariablePtr& v : {state_.scale, state_.good_steps}) eager().let_go_of(*v);
+  state_.scale->buffer->write_one(rule.init);
+  state_.good_steps->buffer->write_one(static_cast<std::int32_t>(s.growth_tracker));
+}
+
+}  // namespace aloft::amp

@@ -1,0 +1,134 @@
+#include "frontend/left_gradients.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/premises.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/clamp.h"
+#include "ops/constant.h"
+#include "ops/grad_stats.h"
+#include "ops/step_tensors.h"
+
+namespace aloft {
+namespace {
+
+void need_eager(const char* what) {
+  if (premises_of_trace())
+    throw UserError("E0305", "a step with the gradients of backward() in a function that is traced")
+        .saw(std::string(what) + " in a compiled function")
+        .need("gradients of the function's own, which backward() cannot leave there")
+        .advice("return minimize(loss, optimizer) from the function, or run eagerly");
+}
+
+void need_above_0(const char* what, double value) {
+  if (!(value > 0) || std::isinf(value))
+    throw UserError("E0814", std::string(what) + " is out of range")
+        .saw(shortest(value))
+        .need("a number above 0");
+}
+
+// A step divides by the loss scale.
+void check_scaled(const std::vector<Tensor>& gradients, const Optimizer& optimizer,
+                  const VariablePtr& scale) {
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (const VariablePtr& p = optimizer.parameters()[i];
+        gradients[i].is_defined() && !eager().gradient_comes_by(p, scale))
+      throw UserError("E0808", "the gradients are not those of a scaled loss")
+          .saw("a gradient of '" + p->name.str() + "' by a backward() without the loss scale")
+          .need(
+              "amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward(), as "
+              "a step divides by the scale");
+}
+
+// What is done to gradients is no part of any graph.
+class Untracked {
+ public:
+  Untracked() : scope_(where()) {}
+
+ private:
+  static Where where() {
+    Where w = current_where();
+    w.phase = Phase::Update;
+    w.policy = {};
+    return w;
+  }
+  NoGrad no_grad_;
+  Scope scope_;
+};
+
+}  // namespace
+
+void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
+  need_eager("set_grad()");
+  const Tensor before = grad_of(parameter);
+  if (!before.is_defined())
+    throw UserError("E0808", "there is no gradient to replace")
+        .saw("'" + parameter->name.str() + "', for which backward() has left none")
+        .need("a backward() before it");
+  if (gradient.shape() != parameter->type.shape || !is_float(gradient.dtype()))
+    throw UserError("E0312", "a gradient is not like its parameter")
+        .saw(gradient.type().str() + " for '" + parameter->name.str() + "', " +
+             parameter->type.str())
+        .need("floats of the parameter's shape");
+  eager().replace_gradient(parameter, gradient);
+}
+
+Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm) {
+  need_eager("clip_grad_norm_()");
+  need_above_0("max_norm", max_norm);
+  std::vector<VariablePtr> owners;
+  std::vector<Tensor> gradients;
+  for (const VariablePtr& p : parameters)
+    if (const Tensor g = grad_of(p); g.is_defined()) {
+      owners.push_back(p);
+      gradients.push_back(g);
+    }
+  const Untracked untracked;
+  if (gradients.empty()) return full(Shape{}, 0.0, DType::F32);
+  const Tensor norm = grad_stats(full(Shape{}, 1.0, DType::F32), gradients).norm;
+  const Tensor share = minimum(max_norm / (norm + 1e-6), 1.0);
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    set_grad(owners[i], cast(gradients[i], DType::F32) * share);
+  return norm;
+}
+
+void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most) {
+  need_eager("clip_grad_value_()");
+  need_above_0("the largest value", most);
+  for (const VariablePtr& p : parameters)
+    if (const Tensor g = grad_of(p); g.is_defined()) {
+      const Untracked untracked;
+      set_grad(p, clamp(g, -most, most));
+    }
+}
+
+std::vector<Tensor> left_gradients(Optimizer& whole, const VariablePtr* scale) {
+  need_eager("amp::step() or GradScaler");
+  const Optimizer& optimizer = whole.trained();
+  std::vector<Tensor> all;
+  bool any = false;
+  for (const VariablePtr& p : optimizer.parameters()) {
+    all.push_back(grad_of(p));
+    any = any || all.back().is_defined();
+  }
+  if (!any)
+    throw UserError("E0808", "there are no gradients to step with")
+        .need("a backward() before every step")
+        .advice(
+            "call amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward(), "
+            "first");
+  if (scale) check_scaled(all, optimizer, *scale);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!all[i].is_defined()) {
+      const TensorType& type = optimizer.parameters()[i]->type;
+      all[i] = full(type.shape, 0.0, type.dtype);
+    }
+  return all;
+}
+
+}  // namespace aloft

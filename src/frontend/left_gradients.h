@@ -1,0 +1,31 @@
+// Gradients that backward() left for parameters, as loops in torch's manner see them: read with
+// grad_of() (frontend/eager.h), replaced, clipped, taken by a step. Eager mode alone; UserError
+// E0305 in a function that is traced.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "frontend/optimizer.h"
+
+namespace aloft {
+
+// parameter.grad = gradient: what the next step takes. UserError E0325 for no parameter, E0808
+// where backward() left it no gradient, E0312 where the shape is another or it is no float.
+void set_grad(const VariablePtr& parameter, const Tensor& gradient);
+
+// torch.nn.utils.clip_grad_norm_(parameters, max_norm): the gradients times max_norm over their
+// global L2 norm where that is larger (+ 1e-6, as there), so that all keep their proportions.
+// Returns the norm before, f32[]. Of a norm that is not finite the gradients become NaN, and the
+// step is skipped. UserError E0814 unless max_norm is above 0.
+Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm);
+// torch.nn.utils.clip_grad_value_: each element cut at -most and most. UserError E0814 unless it is
+// above 0.
+void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most);
+
+// Inside: those of the optimizer's parameters in its order, zeros for parameters that no loss
+// depends on. `scale`: the loss scale that the losses were multiplied with; null: none was.
+// UserError E0808 where there are none at all, or those of a loss that was not scaled.
+std::vector<Tensor> left_gradients(Optimizer& optimizer, const VariablePtr* scale);
+
+}  // namespace aloft

@@ -1,0 +1,148 @@
+// amp::GradScaler in loops: the order of its calls, what it takes and keeps, and gradients that a
+// loop looks at and changes before a step.
+#include "frontend/grad_scaler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "e2e/refusal.h"
+#include "e2e/training.h"
+#include "frontend/compile.h"
+#include "frontend/eager.h"
+#include "frontend/left_gradients.h"
+#include "models/mlp.h"
+#include "ops/constant.h"
+#include "ops/cross_entropy.h"
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+
+namespace aloft::e2e {
+namespace {
+
+constexpr std::int64_t kFeatures = 12, kClasses = 5, kRows = 9;
+
+Batch batch(int step) {
+  std::vector<float> values;
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < kRows * kFeatures; ++i)
+    values.push_back(static_cast<float>((i * 37 + step * 101) % 19 - 9) / 7);
+  for (std::int64_t r = 0; r < kRows; ++r)
+    labels.push_back(static_cast<std::int32_t>((r * 3 + step) % kClasses));
+  return {from_floats(values, {kRows, kFeatures}), from_ints(labels, {kRows})};
+}
+
+// A model in fp16 without a loss scale of its own.
+struct Training {
+  Training() = default;
+  struct Start {
+    Start() { use_cpu(), manual_seed(2); }
+  } start;
+  models::Mlp model{{kFeatures, 24, kClasses}};
+  std::pair<amp::Net<models::Mlp>, Optimizer> both =
+      amp::initialize(model, optim::AdamW{.lr = 1e-2}, "O1:fp16 loss_scale=none");
+  Optimizer& opt = both.second;
+  Tensor loss(int step) {
+    const Batch b = batch(step);
+    return cross_entropy(both.first(b.x), b.label);
+  }
+};
+
+TEST(GradScaler, RefusesCallsOutOfTurn) {
+  Training run;
+  amp::GradScaler scaler({.init_scale = 1024});
+  EXPECT_EQ(code_of([&] { scaler.update(); }), "E0808");
+  EXPECT_EQ(code_of([&] { scaler.step(run.opt); }), "E0808");  // no gradients
+  scaler.scale(run.loss(0)).backward();
+  scaler.unscale_(run.opt);
+  EXPECT_EQ(code_of([&] { scaler.unscale_(run.opt); }), "E0808");
+  scaler.step(run.opt);
+  scaler.scale(run.loss(1)).backward();
+  EXPECT_EQ(code_of([&] { scaler.step(run.opt); }), "E0808");
+  EXPECT_EQ(code_of([&] { scaler.unscale_(run.opt); }), "E0808");
+  scaler.update();
+  EXPECT_FALSE(scaler.step(run.opt).skipped());
+  scaler.update();
+  run.loss(2).backward();  // not scaled
+  EXPECT_EQ(code_of([&] { scaler.step(run.opt); }), "E0808");
+  EXPECT_EQ(code_of([&] { scaler.step(run.loss(0)); }), "E0808");  // made for no optimizer
+}
+
+TEST(GradScaler, RefusesNumbersOutOfRange) {
+  use_cpu();
+  for (const amp::GradScalerOptions& o :
+       {amp::GradScalerOptions{.init_scale = 0}, amp::GradScalerOptions{.init_scale = NAN},
+        amp::GradScalerOptions{.growth_factor = 1}, amp::GradScalerOptions{.backoff_factor = 1},
+        amp::GradScalerOptions{.growth_interval = 0}})
+    EXPECT_EQ(code_of([&] { amp::GradScaler scaler(o); }), "E0814");
+  amp::GradScaler scaler;
+  EXPECT_EQ(code_of([&] { scaler.set_growth_factor(0.5); }), "E0814");
+  EXPECT_EQ(code_of([&] { scaler.load_state_dict({.scale = -1}); }), "E0814");
+  EXPECT_EQ(scaler.state_dict(), amp::GradScalerState());
+  for (const char* text : {"", "{}", "[]", "{\"scale\": 1}", "{\"scale\": \"a\"}"})
+    EXPECT_EQ(code_of([&] { amp::GradScalerState::parse(text); }), "E0832") << text;
+}
+
+TEST(GradScaler, ReadsWhatPythonWrites) {
+  const auto s = amp::GradScalerState::parse(
+      R"({"scale": 32768.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 7})");
+  EXPECT_EQ(s, (amp::GradScalerState{.scale = 32768, .growth_tracker = 7}));
+  EXPECT_EQ(amp::GradScalerState::parse(s.str()), s);
+}
+
+// What amp::initialize scales is scaled once.
+TEST(GradScaler, OfAnotherScaleIsRefused) {
+  use_cpu();
+  models::Mlp model({kFeatures, 24, kClasses});
+  auto [net, opt] = amp::initialize(model, optim::AdamW{}, "O1:fp16");
+  const Batch b = batch(0);
+  amp::GradScaler other, own(opt);
+  own.scale(cross_entropy(net(b.x), b.label)).backward();
+  EXPECT_EQ(code_of([&, &opt = opt] { other.step(opt); }), "E0808");
+  EXPECT_FALSE(own.step(opt).skipped());
+  own.update();
+}
+
+// With unscale_() before it a step has the bits that it has without.
+TEST(GradScaler, UnscalingFirstChangesNoBit) {
+  std::vector<std::map<std::string, std::string>> states;
+  for (const bool first : {false, true}) {
+    Training run;
+    amp::GradScaler scaler({.init_scale = 4096, .growth_interval = 3});
+    for (int i = 0; i < 8; ++i) {
+      scaler.scale(run.loss(i)).backward();
+      if (first) scaler.unscale_(run.opt);
+      EXPECT_FALSE(scaler.step(run.opt).skipped());
+      scaler.update();
+    }
+    EXPECT_EQ(scaler.get_scale(), 16384);
+    states.push_back(state_of(run.model, run.opt));
+  }
+  EXPECT_EQ(states[0], states[1]);
+}
+
+TEST(Gradients, AreReplacedAndClipped) {
+  Training run;
+  run.loss(0).backward();
+  const VariablePtr p = run.model.parameters()[0];
+  const double before = clip_grad_norm_(run.model.parameters(), 1e6).item();
+  EXPECT_GT(before, 0);
+  EXPECT_NEAR(clip_grad_norm_(run.model.parameters(), 0.25).item(), before, 1e-5 * before);
+  EXPECT_NEAR(clip_grad_norm_(run.model.parameters(), 1e6).item(), 0.25, 1e-5);
+  clip_grad_value_(run.model.parameters(), 0.01);
+  for (const float g : grad_of(p).to_floats()) EXPECT_LE(std::abs(g), 0.01f);
+  set_grad(p, full(p->type.shape, 2.0));
+  for (const float g : grad_of(p).to_floats()) EXPECT_EQ(g, 2);
+  EXPECT_EQ(code_of([&] { set_grad(p, full({3}, 2.0)); }), "E0312");
+  EXPECT_EQ(code_of([&] { clip_grad_norm_({p}, 0); }), "E0814");
+  run.model.zero_grad();
+  EXPECT_EQ(code_of([&] { set_grad(p, full(p->type.shape, 2.0)); }), "E0808");
+  auto traced = compile([&](const Tensor& x) {
+    clip_grad_norm_({p}, 1);
+    return x;
+  });
+  EXPECT_EQ(code_of([&] { traced(from_floats({1}, {1})); }), "E0305");
+}
+
+}  // namespace
+}  // namespace aloft::e2e

@@ -1,0 +1,109 @@
+// amp::GradScaler against torch.amp.GradScaler: several optimizers, gradients that overflow,
+// unscale_() with clipping behind it, scales that are given, a state that torch has saved.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/cpu_backend.h"
+#include "frontend/eager.h"
+#include "frontend/grad_scaler.h"
+#include "frontend/left_gradients.h"
+#include "frontend/module.h"
+#include "ops/binary.h"
+#include "ops/reduce.h"
+#include "optim/sgd.h"
+
+namespace aloft {
+namespace {
+
+using nlohmann::json;
+
+struct Pair : nn::Module {
+  VariablePtr w = add_parameter("w", {2}, [](float* to, std::int64_t) { to[0] = 1, to[1] = -2; });
+  Tensor operator()(const Tensor& factor) const { return sum(use(w) * factor); }
+  Optimizer optimizer{optim::Sgd{.lr = 0.125}, parameters(), scalar::no_scaler()};
+};
+
+std::vector<json> cases() {
+  std::ifstream file("tests/fixtures/scaler.json");
+  const json all = json::parse(file).at("cases");
+  return {all.begin(), all.end()};
+}
+
+amp::GradScalerOptions options_of(const json& given) {
+  amp::GradScalerOptions o;
+  o.init_scale = given.value("init_scale", o.init_scale);
+  o.growth_factor = given.value("growth_factor", o.growth_factor);
+  o.backoff_factor = given.value("backoff_factor", o.backoff_factor);
+  o.growth_interval = given.value("growth_interval", o.growth_interval);
+  o.enabled = given.value("enabled", o.enabled);
+  return o;
+}
+
+void expect_weights(const Pair& pair, const json& want, const std::string& where) {
+  const std::vector<float> got = pair.w->to_floats();
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(got[i], want[i].get<double>(), 2e-7 * std::abs(want[i].get<double>())) << where;
+}
+
+class Scaler : public ::testing::TestWithParam<json> {};
+
+TEST_P(Scaler, KeepsTheScalesAndWeightsOfTorch) {
+  use_device(cpu_device());
+  const json& c = GetParam();
+  Pair pairs[2];
+  amp::GradScaler scaler(options_of(c.at("options")));
+  const json& steps = c.at("steps");
+  ASSERT_GE(steps.size(), 2u);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const json& step = steps[i];
+    const std::string where = c.at("name").get<std::string>() + ", step " + std::to_string(i);
+    if (c.value("resumed_at", -1) == static_cast<int>(i)) {
+      EXPECT_EQ(scaler.state_dict(), amp::GradScalerState::parse(c.at("state").dump())) << where;
+      scaler = amp::GradScaler();
+      scaler.load_state_dict(amp::GradScalerState::parse(c.at("state").dump()));
+    }
+    for (std::size_t k = 0; k < 2; ++k) {
+      pairs[k].zero_grad();
+      if (step.at("gradients")[k].is_null()) continue;
+      std::vector<float> factor;
+      for (const json& x : step.at("gradients")[k])
+        factor.push_back(std::stof(x.get<std::string>()));
+      scaler.scale(pairs[k](from_floats(factor, {2}))).backward();
+    }
+    double norm = NAN;
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (step.at("gradients")[k].is_null()) continue;
+      Optimizer& optimizer = pairs[k].optimizer;
+      if (step.contains("clip")) {
+        scaler.unscale_(optimizer);
+        norm = clip_grad_norm_(pairs[k].parameters(), step.at("clip")).item();
+      }
+      if (step.contains("cut")) {
+        scaler.unscale_(optimizer);
+        clip_grad_value_(pairs[k].parameters(), step.at("cut"));
+      }
+      scaler.step(optimizer);
+    }
+    step.contains("new_scale") ? scaler.update(step.at("new_scale").get<double>())
+                               : scaler.update();
+    const json& want = c.at("out")[i];
+    EXPECT_EQ(scaler.get_scale(), want.at("scale").get<double>()) << where;
+    if (scaler.is_enabled()) {
+      EXPECT_EQ(scaler.state_dict().growth_tracker, want.at("tracker").get<int>()) << where;
+    }
+    expect_weights(pairs[0], want.at("a"), where);
+    expect_weights(pairs[1], want.at("b"), where);
+    if (!want.at("norm").is_null()) {
+      EXPECT_NEAR(norm, want.at("norm").get<double>(), 1e-6 * norm) << where;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, Scaler, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.at("name"); });
+
+}  // namespace
+}  // namespace aloft
