@@ -1,10 +1,14 @@
-// The loop of torch.amp with a GradScaler.
+// The loop of torch.amp: autocast, a GradScaler, gradients that are clipped in between.
 //
-//   with torch.autocast("cpu", dtype=torch.float16):
-//       loss = F.cross_entropy(model(x), label)
-//   scaler.scale(loss).backward()
-//   scaler.step(optimizer)
-//   scaler.update()
+//   for x, label in loader:
+//       optimizer.zero_grad()
+//       with torch.autocast("cpu", dtype=torch.float16):
+//           loss = F.cross_entropy(model(x), label)
+//       scaler.scale(loss).backward()
+//       scaler.unscale_(optimizer)
+//       torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+//       scaler.step(optimizer)
+//       scaler.update()
 #include <aloft/aloft.h>
 #include <fmt/format.h>
 
@@ -15,16 +19,24 @@ int main() {
   manual_seed(1);
   Loader loader(noisy_prototypes(2000), {.batch = 64});
   models::Mlp model({784, 256, 10}, relu);
-  auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3, .clip_norm = 1.0}, "O1:fp16");
-  amp::GradScaler scaler(opt);
+  Optimizer optimizer(optim::AdamW{.lr = 1e-3}, model.parameters(), scalar::no_scaler());
+  amp::GradScaler scaler;
   double last = 0;
   for (auto [x, label] : loader) {
-    const Tensor loss = cross_entropy(net(x), label);  // autocast is part of net
+    optimizer.zero_grad();
+    Tensor loss;
+    {
+      const amp::autocast scope({.dtype = DType::F16});
+      loss = cross_entropy(model(x), label);
+    }
     scaler.scale(loss).backward();
-    const StepResult result = scaler.step(loss);  // unscales, checks, clips, updates
+    scaler.unscale_(optimizer);
+    const Tensor norm = clip_grad_norm_(model.parameters(), 1.0);
+    scaler.step(optimizer);
     scaler.update();
     last = loss.item();
-    fmt::print("loss {:.4f}  gradient norm {:.3f}\n", last, result.grad_norm.item());
+    fmt::print("loss {:.4f}  gradient norm {:.3f}  scale {}\n", last, norm.item(),
+               scaler.get_scale());
   }
   return last < 0.5 ? 0 : 1;
 }

@@ -22,7 +22,7 @@ namespace aloft::amp {
 // however often it is read.
 struct AutocastOptions {
   DType dtype = DType::BF16;  // torch's on a CPU; F16 with a GradScaler
-  bool enabled = true;
+  bool enabled = true;        // false: what is written is computed in the types it has
 };
 
 // The ops of O1 in `dtype` until the end of the block, eagerly and in a traced function. A model
@@ -30,7 +30,7 @@ struct AutocastOptions {
 // bf16, f16 or f32.
 class autocast {  // NOLINT(readability-identifier-naming): torch's name
  public:
-  explicit autocast(const AutocastOptions& options = {});
+  explicit autocast(const AutocastOptions& options = {});  // until the end of the block
 
  private:
   Scope scope_;

@@ -76,7 +76,8 @@ GradScalerState GradScalerState::parse(std::string_view text) {
     throw DataError("E0832", "the text is no state of a GradScaler")
         .saw(e.what())
         .need(
-            "json.dumps(scaler.state_dict()) of a scaler that is enabled: scale, growth_factor, "
+            "what json.dumps makes of the state_dict() of a scaler that is enabled: scale, "
+            "growth_factor, "
             "backoff_factor, growth_interval, _growth_tracker");
   }
   return s;

@@ -33,15 +33,16 @@ struct GradScalerOptions {
 
 // torch's state_dict() of a scaler.
 struct GradScalerState {
-  double scale = 65536, growth_factor = 2, backoff_factor = 0.5;
-  std::int64_t growth_interval = 2000, growth_tracker = 0;
-  // As json.dumps(scaler.state_dict()) writes it in Python, and reads it; torch's own key is
+  double scale = 65536, growth_factor = 2, backoff_factor = 0.5;  // as torch's keys
+  std::int64_t growth_interval = 2000, growth_tracker = 0;        // the last: clean steps so far
+  // As json.dumps of torch's state_dict() writes it in Python, and reads it; torch's own key is
   // _growth_tracker. parse: DataError E0832 where it is another text.
   std::string str() const;
   static GradScalerState parse(std::string_view json);
   bool operator==(const GradScalerState&) const = default;
 };
 
+// The scale, and what has happened to gradients since its last update().
 class GradScaler {
  public:
   // UserError E0814 for a number out of range.
@@ -69,10 +70,10 @@ class GradScaler {
   // skipped too many steps in a row.
   void update(std::optional<double> new_scale = {});
 
-  double get_scale() const;
-  double get_growth_factor() const { return rule_.growth; }
-  double get_backoff_factor() const { return rule_.backoff; }
-  std::int64_t get_growth_interval() const { return rule_.growth_interval; }
+  double get_scale() const;                                    // 1 where it is not enabled
+  double get_growth_factor() const { return rule_.growth; }    // after growth_interval clean steps
+  double get_backoff_factor() const { return rule_.backoff; }  // after an overflow
+  std::int64_t get_growth_interval() const { return rule_.growth_interval; }  // clean steps
   // UserError E0814 for a number out of range.
   void set_growth_factor(double factor);
   void set_backoff_factor(double factor);

@@ -71,7 +71,7 @@ void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
         .saw("'" + parameter->name.str() + "', for which backward() has left none")
         .need("a backward() before it");
   if (gradient.shape() != parameter->type.shape || !is_float(gradient.dtype()))
-    throw UserError("E0312", "a gradient is not like its parameter")
+    throw UserError("E0807", "a gradient is not like its parameter")
         .saw(gradient.type().str() + " for '" + parameter->name.str() + "', " +
              parameter->type.str())
         .need("floats of the parameter's shape");

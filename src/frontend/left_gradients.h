@@ -11,7 +11,7 @@
 namespace aloft {
 
 // parameter.grad = gradient: what the next step takes. UserError E0325 for no parameter, E0808
-// where backward() left it no gradient, E0312 where the shape is another or it is no float.
+// where backward() left it no gradient, E0807 where the shape is another or it is no float.
 void set_grad(const VariablePtr& parameter, const Tensor& gradient);
 
 // torch.nn.utils.clip_grad_norm_(parameters, max_norm): the gradients times max_norm over their

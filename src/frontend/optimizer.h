@@ -20,7 +20,7 @@ namespace aloft {
 // The state of a loss scaler (ScalerState of scalar/loss_scaler.h): the scale f32[], and i32[],
 // i32[], i64[].
 struct ScalerVariables {
-  VariablePtr scale, good_steps, overflow_run, skipped;
+  VariablePtr scale, good_steps, overflow_run, skipped;  // each one number
 };
 // As it begins.
 ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule);
@@ -102,6 +102,7 @@ class Optimizer {
   // The loss scaler's: the scale f32[], and i32[], i32[], i64[], see ScalerState
   // (scalar/loss_scaler.h).
   VariablePtr scale, good_steps, overflow_run, skipped;
+  // The four.
   ScalerVariables scaler_variables() const { return {scale, good_steps, overflow_run, skipped}; }
 
   // i64[]: the updates that parameter i has had, which its rule goes by: `applied`, or where it was

@@ -10,11 +10,13 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "models/misfit_text.h"
 #include "passes/pipeline.h"
 #include "precision/decide.h"
 #include "precision/recipe_json.h"
+#include "recipe/foreign_keys.h"
 #include "recipe/optimizer_mistakes.h"
 #include "recipe/recipe_fields.h"
 #include "recipe/recipe_leaves.h"
@@ -39,6 +41,8 @@ class Reader {
     if (leaf.key == "precision" || leaf.key.starts_with("precision.")) return precision(leaf);
     const auto it = std::find_if(fields_.begin(), fields_.end(),
                                  [&](const RecipeField& f) { return f.key == leaf.key; });
+    if (const ForeignKey* foreign = foreign_key(leaf.key); foreign && !is_of_kind(leaf.key))
+      return explain(leaf, *foreign);
     if (it == fields_.end()) return unknown(leaf);
     const std::size_t before = mistakes_.size();
     std::visit([&](auto* target) { take(leaf, *it, *target); }, it->target);
@@ -221,6 +225,25 @@ class Reader {
     precision_[key] = leaf.value;
     precision_origin_[key] = leaf.origin;
     if (!precision_origin_.contains("")) precision_origin_[""] = leaf.origin;
+  }
+
+  bool is_of_kind(std::string_view key) const {
+    const optim::OptimizerKind* kind = optim::find_optimizer_kind(recipe_.optimizer.kind);
+    return kind && std::ranges::any_of(kind->settings, [&](const optim::OptimizerSetting& s) {
+             return key == "optimizer." + std::string(s.key);
+           });
+  }
+
+  // Taken, and explained: a recipe that was written for another system goes on to work.
+  void explain(const Leaf& leaf, const ForeignKey& known) {
+    if (!known.read_as.empty()) {
+      log_warning("{}: {} is read as {}: {}", leaf.origin, leaf.key, known.read_as, known.why);
+      Leaf own = leaf;
+      own.key = known.read_as;
+      return read(own);
+    }
+    if (!leaf.value.is_boolean()) return wrong(leaf, "true or false");
+    log_warning("{}: {} changes nothing: {}", leaf.origin, leaf.key, known.why);
   }
 
   void unknown(const Leaf& leaf) {

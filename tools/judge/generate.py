@@ -26,8 +26,7 @@ import measure
 from families import Tensors
 
 FAMILIES = ("decoders", "gpt2", "optimizers", "optimizer_rules", "ops", "points", "resnet", "scaler",
-            "schedules",
-            "tokenizer")
+            "schedules", "signatures", "tokenizer")
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 2e-6}
 
