@@ -12,6 +12,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/give_up.h"
 #include "frontend/left_gradients.h"
+#include "frontend/premises.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
@@ -93,7 +94,7 @@ GradScaler::GradScaler(const Optimizer& optimizer)
 
 Tensor GradScaler::scale(const Tensor& loss) {
   EmitterScope scope(emitter_of(loss));
-  loss_ = loss;
+  if (!premises_of_trace()) loss_ = loss;
   if (!is_enabled()) return loss;
   return loss * current_emitter().state(state_.scale);
 }
@@ -114,7 +115,7 @@ GradScaler::Record& GradScaler::record(const Optimizer& optimizer) {
     throw UserError("E0816", "an early update can neither clip nor skip a step")
         .saw("a GradScaler that is enabled")
         .need("update late, or a scaler that is not enabled");
-  return records_[optimizer.applied.get()];
+  return records_[optimizer.applied];
 }
 
 Tensor GradScaler::scale_now() const {
@@ -185,6 +186,7 @@ void GradScaler::update(std::optional<double> new_scale) {
     update_scaler(finite, state_, rule_);
   }
   records_.clear();
+  loss_ = {};  // and what it holds
   if (const StepResult last = std::exchange(last_, {}); optimizer_ && last.finite.is_defined())
     give_up_if_hopeless(last, *optimizer_);
 }

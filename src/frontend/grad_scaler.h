@@ -50,6 +50,9 @@ class GradScaler {
   // Over the loss scale that amp::initialize gave an optimizer, with its ceiling and floor, which
   // its checkpoints keep.
   explicit GradScaler(const Optimizer& optimizer);
+  // A copy would have the same scale and another memory of what happened to it.
+  GradScaler(GradScaler&&) = default;
+  GradScaler& operator=(GradScaler&&) = default;
 
   // The loss times the scale, f32[], to call backward() on.
   Tensor scale(const Tensor& loss);
@@ -99,10 +102,10 @@ class GradScaler {
 
   scalar::ScalerRule rule_;
   ScalerVariables state_;
-  std::optional<Optimizer> optimizer_;         // that it was made for
-  Tensor loss_;                                // the last that was scaled
-  std::map<const Variable*, Record> records_;  // by Optimizer::applied
-  StepResult last_;                            // of optimizer_
+  std::optional<Optimizer> optimizer_;     // that it was made for
+  Tensor loss_;                            // the last that was scaled
+  std::map<VariablePtr, Record> records_;  // by Optimizer::applied
+  StepResult last_;                        // of optimizer_
 };
 
 }  // namespace aloft::amp
