@@ -8,6 +8,7 @@
 #include "frontend/grad_scaler.h"
 #include "frontend/left_gradients.h"
 #include "frontend/loops.h"
+#include "frontend/loss_scalers.h"
 #include "frontend/optimizer.h"
 #include "precision/recipe.h"
 #include "scalar/loss_scaler.h"

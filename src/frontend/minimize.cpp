@@ -363,8 +363,8 @@ void update_scaler(const StepResult& step, Optimizer& opt) {
   update_scaler(step.finite, opt.scaler_variables(), opt.scaler());
 }
 
-void update_scaler(const Tensor& finite, const ScalerVariables& state,
-                   const scalar::ScalerRule& rule) {
+void next_scale(const Tensor& finite, const ScalerVariables& state,
+                const scalar::ScalerRule& rule) {
   EmitterScope emitter_scope(emitter_of(finite));
   UpdatePhase phase;
   Emitter& e = current_emitter();
@@ -375,7 +375,13 @@ void update_scaler(const Tensor& finite, const ScalerVariables& state,
   e.update(state.good_steps, next.good_steps);
   e.update(state.overflow_run, next.overflow_run);
   e.update(state.skipped, next.skipped);
-  advance_step();
+}
+
+void update_scaler(const Tensor& finite, const ScalerVariables& state,
+                   const scalar::ScalerRule& rule) {
+  EmitterScope emitter_scope(emitter_of(finite));
+  next_scale(finite, state, rule);
+  advance_random();
 }
 
 void advance_random() {

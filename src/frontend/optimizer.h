@@ -249,6 +249,8 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients,
                              Optimizer& optimizer, const GradientState& given);
 void update_scaler(const Tensor& finite, const ScalerVariables& state,
                    const scalar::ScalerRule& rule);
+// The scaler's next state alone; `finite` i32[].
+void next_scale(const Tensor& finite, const ScalerVariables& state, const scalar::ScalerRule& rule);
 // The next step's random numbers alone.
 void advance_random();
 // update_parameters() and update_scaler(): one update from scaled_gradients().

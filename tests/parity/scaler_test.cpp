@@ -10,6 +10,7 @@
 #include "frontend/eager.h"
 #include "frontend/grad_scaler.h"
 #include "frontend/left_gradients.h"
+#include "frontend/loss_scalers.h"
 #include "frontend/module.h"
 #include "ops/binary.h"
 #include "ops/reduce.h"
@@ -99,6 +100,50 @@ TEST_P(Scaler, KeepsTheScalesAndWeightsOfTorch) {
     if (!want.at("norm").is_null()) {
       EXPECT_NEAR(norm, want.at("norm").get<double>(), 1e-6 * norm) << where;
     }
+  }
+}
+
+// The rules of apex and MindSpore, by their definitions, over overflows that come as they come.
+TEST(ScalerRules, KeepTheScalesOfApexAndMindSpore) {
+  use_device(cpu_device());
+  std::ifstream file("tests/fixtures/scaler.json");
+  const json sequences = json::parse(file).at("sequences");
+  ASSERT_EQ(sequences.size(), 12u);
+  for (const json& c : sequences) {
+    const json& o = c.at("options");
+    std::vector<bool> overflows;
+    for (const char step : c.at("overflows").get<std::string>()) overflows.push_back(step == 'x');
+    const auto scales = c.at("scales").get<std::vector<double>>();
+    const std::int64_t window = o.at("window");
+    ASSERT_GE(scales.size(), 100u);
+    std::vector<double> got;
+    if (c.at("system") == "apex") {
+      scalar::ScalerRule rule = scalar::dynamic_scaler();  // which is apex's
+      rule.growth_interval = static_cast<int>(window);
+      rule.min = o.value("least", 1e-30f);
+      rule.max = o.value("most", rule.max);
+      rule.init = std::min(rule.init, rule.max);
+      scalar::ScalerState state = scalar::initial_state(rule);
+      for (const bool overflow : overflows) {
+        state = next(state, !overflow, rule);
+        got.push_back(state.scale);
+      }
+    } else if (c.at("system") == "manager") {
+      amp::DynamicLossScaleManager manager(o.value("init", 16777216.0), o.value("factor", 2.0),
+                                           window);
+      for (const bool overflow : overflows) {
+        manager.update_loss_scale(overflow);
+        got.push_back(manager.get_loss_scale());
+      }
+    } else {
+      amp::DynamicLossScaler scaler(o.at("init"), o.at("factor"), window);
+      for (const bool overflow : overflows) {
+        const Tensor gradient = from_floats({overflow ? INFINITY : 1.0f, 2}, {2});
+        EXPECT_TRUE(scaler.adjust(amp::all_finite({gradient})));
+        got.push_back(scaler.scale_value());
+      }
+    }
+    EXPECT_EQ(got, scales) << c.at("system") << " " << o.dump();
   }
 }
 

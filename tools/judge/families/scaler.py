@@ -1,6 +1,8 @@
-"""torch.amp.GradScaler over two weights with an optimizer each: scales, weights and norms, step by step."""
+"""Loss scales: torch.amp.GradScaler over two weights with an optimizer each, step by step; the rules of apex and
+MindSpore by their definitions."""
 import math
 
+import numpy as np
 import torch
 
 
@@ -41,6 +43,69 @@ def run(case):
     return out
 
 
+def apex(overflows, loss_scale="dynamic", init=2.0 ** 16, window=2000, least=None, most=2.0 ** 24):
+    """apex's LossScaler, from what its documentation and source define (NVIDIA/apex, apex/amp/scaler.py)."""
+    scale, clean, out = min(most, init) if loss_scale == "dynamic" else loss_scale, 0, []
+    for overflow in overflows:
+        if overflow and loss_scale == "dynamic":
+            scale = max(least, scale / 2) if least else scale / 2
+            clean = 0
+        else:
+            clean += 1
+        if clean == window and loss_scale == "dynamic":
+            scale, clean = min(most, scale * 2), 0
+        out.append(scale)
+    return out
+
+
+def mindspore_manager(overflows, init=2.0 ** 24, factor=2, window=2000):
+    """DynamicLossScaleManager (mindspore/train/loss_scale_manager.py)."""
+    scale, last, out = init, 0, []
+    for step, overflow in enumerate(overflows, 1):
+        if overflow:
+            scale, last = max(scale / factor, 1.0), step
+        elif (step - last) % window == 0:
+            scale *= factor
+        out.append(scale)
+    return out
+
+
+def mindspore_scaler(overflows, init, factor, window):
+    """DynamicLossScaler (mindspore/amp.py), in fp32."""
+    scale, counter, out = np.float32(init), 0, []
+    for overflow in overflows:
+        if overflow:
+            scale = max(np.float32(1), np.float32(scale / np.float32(factor)))
+        elif counter == window - 1 and np.isfinite(scale * np.float32(factor)):
+            scale = np.float32(scale * np.float32(factor))
+        counter = 0 if overflow else (counter + 1) % window
+        out.append(float(scale))
+    return out
+
+
+def sequences():
+    """Overflows and the scale behind each step, of rules that no installed package can be asked for."""
+    rng = np.random.default_rng(7)
+    rare, frequent = (rng.random(120) < share for share in (0.02, 0.3))
+    out = []
+    for name, overflows in (("rare", rare), ("frequent", frequent)):
+        o = [bool(x) for x in overflows]
+        text = "".join("x" if overflow else "." for overflow in o)
+        out += [
+            {"system": "apex", "overflows": text, "options": {"window": 20}, "scales": apex(o, window=20)},
+            {"system": "apex", "overflows": text, "options": {"window": 5, "least": 128.0, "most": 4096.0},
+             "scales": apex(o, window=5, least=128.0, most=4096.0)},
+            {"system": "manager", "overflows": text, "options": {"window": 20}, "scales": mindspore_manager(o, window=20)},
+            {"system": "manager", "overflows": text, "options": {"init": 64.0, "factor": 4, "window": 3},
+             "scales": mindspore_manager(o, 64.0, 4, 3)},
+            {"system": "scaler", "overflows": text, "options": {"init": 1024.0, "factor": 2, "window": 50},
+             "scales": mindspore_scaler(o, 1024.0, 2, 50)},
+            {"system": "scaler", "overflows": text, "options": {"init": 16.0, "factor": 3, "window": 2},
+             "scales": mindspore_scaler(o, 16.0, 3, 2)},
+        ]
+    return out
+
+
 def build():
     def both(x, y, **more):
         return {"gradients": [x, y], **more}
@@ -66,4 +131,4 @@ def build():
     ]
     for case in cases:
         case["out"] = run(case)
-    return {"scaler.json": {"cases": cases}}
+    return {"scaler.json": {"cases": cases, "sequences": sequences()}}
