@@ -47,24 +47,26 @@ class LossScaler {
   ScalerVariables state_;
 };
 
-// One scale for good. UserError E0814 unless it is 1 or more.
+// One scale for good.
 class StaticLossScaler : public LossScaler {
  public:
+  // UserError E0814 unless it is 1 or more.
   explicit StaticLossScaler(double scale_value);
 };
 
 // Times scale_factor after scale_window finite steps in a row, over it behind one that was not, at
-// least 1. UserError E0814 unless the scale is 1 or more, the factor above 1, the window 1 or more.
+// least 1.
 class DynamicLossScaler : public LossScaler {
  public:
+  // UserError E0814 unless the scale is 1 or more, the factor above 1, the window 1 or more.
   DynamicLossScaler(double scale_value, double scale_factor, std::int64_t scale_window);
 };
 
-// mindspore.amp.FixedLossScaleManager. rule() is what an Optimizer is made with. UserError E0814
-// unless the scale is 1 or more, or where overflows are to be applied: here no step with a gradient
-// that is not finite is.
+// mindspore.amp.FixedLossScaleManager. rule() is what an Optimizer is made with.
 class FixedLossScaleManager {
  public:
+  // UserError E0814 unless the scale is 1 or more, or where overflows are to be applied: here no
+  // step with a gradient that is not finite is.
   explicit FixedLossScaleManager(double loss_scale = 128, bool drop_overflow_update = true);
   double get_loss_scale() const { return rule_.init; }                    // for good
   bool get_drop_overflow_update() const { return true; }                  // always
