@@ -78,9 +78,10 @@ class FixedLossScaleManager {
 };
 
 // mindspore.amp.DynamicLossScaleManager: on the host, as there; or as the rule() of an Optimizer,
-// on the device. UserError E0814 as of DynamicLossScaler.
+// on the device.
 class DynamicLossScaleManager {
  public:
+  // UserError E0814 as of DynamicLossScaler.
   explicit DynamicLossScaleManager(double init_loss_scale = 16777216, double scale_factor = 2,
                                    std::int64_t scale_window = 2000);
   double get_loss_scale() const { return state_.scale; }  // of the next step
