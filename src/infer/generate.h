@@ -37,6 +37,7 @@ class Generator {
   // Compiles for `rows` sequences of up to the model's context. The model's parameters move into
   // the generator's arenas; they keep their values. With advice for less memory, what does not fit
   // is refused before it is made: EnvironmentError E0401. (A training run has its weights at hand.)
+  // UserError E0215 where the model decodes to other logits than [rows, n, vocab()].
   explicit Generator(models::CausalLm& model, int threads = 0, std::int64_t rows = 1,
                      std::string_view less_memory = "");
 
