@@ -13,6 +13,7 @@
 #include "frontend/eager.h"
 #include "frontend/programs.h"
 #include "infer/saved_model.h"
+#include "models/logits.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
@@ -109,7 +110,7 @@ class Scorer {
   // Logits, loss, then one gradient a parameter.
   std::vector<std::pair<std::string, Tensor>> compute(const Tensor& tokens, const Tensor& targets) {
     ModuleScope scope("", model_.policy());
-    const Tensor logits = model_(tokens);
+    const Tensor logits = models::logits_of(model_, tokens);
     const Tensor loss = cross_entropy(logits, targets);
     std::vector<std::pair<std::string, Tensor>> results{{"logits", cast(logits, DType::F32)},
                                                         {"loss", loss}};

@@ -12,11 +12,11 @@
 // many, or up to CompileOptions::most_rows. Where f cannot be traced so (a product of two square
 // matrices, say), for arguments of other types or shapes, for other numbers, strings and lengths of
 // containers in them, and for a call that leaves out arguments which f has defaults for, f is
-// compiled once more (decisions 17 and 36). So f may be traced several times, and must compute the
-// same from its arguments each time. Where f reads the batch as a number, by x.dim(0).max() or
-// x.dim(0) == 8, it is compiled for each number of rows: with means it need not be. As many as
-// CompiledCall::kMostPrograms programs are kept, then the one that was used longest ago goes; the
-// eighth is told of on stderr, with the argument that changes.
+// compiled once more (decisions 17 and 36): f must compute the same from its arguments each time.
+// Where f reads the batch as a number, by x.dim(0).max() or x.dim(0) == 8, it is compiled for each
+// number of rows (with means it need not be); its is_constant(), str(), symbol() and times() are of
+// the symbol, otherwise than eagerly, and not noted. CompiledCall::kMostPrograms programs are kept,
+// then the one used longest ago goes; the eighth is told of on stderr, with what changes.
 //
 // Values of parameters, buffers and counters are read anew in each call. What f was traced under is
 // compared before each call, and where it has changed f is compiled once more: train() and eval()

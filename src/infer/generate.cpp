@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "frontend/description.h"
+#include "models/logits.h"
 #include "ops/cast.h"
 #include "precision/decide.h"
 #include "recipe/memory_need.h"
@@ -130,7 +131,7 @@ Generator::Generator(models::CausalLm& model, int threads, std::int64_t rows,
   programs_.add("decode", {{"token", {DType::I32, {rows, 1}}}}, [&](const std::vector<Tensor>& in) {
     ModuleScope scope("", model_.policy());
     return std::vector<std::pair<std::string, Tensor>>{
-        {"logits", cast(model_.decode(in[0], cache_), DType::F32)}};
+        {"logits", cast(models::decoded_logits(model_, in[0], cache_), DType::F32)}};
   });
   if (!less_memory.empty()) need_memory_for(programs_.plan(), less_memory);
   programs_.finish();

@@ -16,12 +16,13 @@
 
 namespace aloft {
 
+// How a token is drawn from logits.
 struct SamplingOptions {
   static constexpr double kMostTemperature = 100;
   double temperature = 1.0;  // to kMostTemperature; 0: always the likeliest token
   std::int64_t top_k = 0;    // only the k likeliest; 0: all
   double top_p = 1.0;        // only the likeliest that together have this probability; 0 to 1
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;    // of the draws
 };
 
 // Draws the `index`-th token of a sequence from its logits; a pure function. DivergedError E0813
@@ -37,9 +38,11 @@ class Generator {
   // Compiles for `rows` sequences of up to the model's context. The model's parameters move into
   // the generator's arenas; they keep their values. With advice for less memory, what does not fit
   // is refused before it is made: EnvironmentError E0401. (A training run has its weights at hand.)
+  // UserError E0215 where the model decodes to other logits than [rows, n, vocab()].
   explicit Generator(models::CausalLm& model, int threads = 0, std::int64_t rows = 1,
                      std::string_view less_memory = "");
 
+  // How many sequences there are.
   std::int64_t rows() const { return static_cast<std::int64_t>(sequences_.size()); }
 
   // Starts every row anew with `tokens` (at least one: UserError E0812; the last context - 1 of
@@ -79,6 +82,7 @@ class Generator {
   std::int64_t times_full_ = 0, tokens_fed_ = 0;
 };
 
+// What draw_texts() draws.
 struct DrawOptions {
   std::int64_t tokens = 100;        // at most so many a row; 0 or more
   std::int64_t ids = INT64_MAX;     // of Generator::logits()
@@ -86,9 +90,10 @@ struct DrawOptions {
   SamplingOptions sampling;         // row r draws with seed + r
 };
 
+// A row's text.
 struct DrawnText {
   std::vector<std::int32_t> tokens;  // without the one that ended it
-  bool ended = false;
+  bool ended = false;                // by DrawOptions::end
 };
 
 // Goes on from `prompt` in every row, until each has its tokens or has ended. `drawn` hears of

@@ -11,8 +11,9 @@
 
 namespace aloft {
 
+// A model and what lies beside it.
 struct SavedModel {
-  models::ModelSpec spec;
+  models::ModelSpec spec;                   // its family and settings
   std::unique_ptr<models::CausalLm> model;  // fp32, evaluation mode
   std::unique_ptr<Tokenizer> tokenizer;     // null where none lies beside the model
   // What the file calls each parameter, and how it keeps it.

@@ -28,7 +28,7 @@ class CausalLm : public nn::Layer {
   virtual std::int64_t context() const = 0;
 
   // tokens, integers [B, T] with T <= context() -> logits [B, T, vocab()]. UserError E0213 for any
-  // other shape.
+  // other shape. Logits of another width are refused where they are used: E0215.
   virtual Tensor operator()(Operand tokens) const = 0;
   // Mean cross-entropy against targets [B, T]; -100 is ignored. The head feeds the loss directly,
   // so that a pass can fuse the two.

@@ -9,7 +9,7 @@ namespace aloft::models {
 // Where a Qwen2 begins: the sizes of Qwen2-0.5B.
 struct Qwen2Defaults {
   static constexpr std::int64_t layers = 24, heads = 14, kv_heads = 2, dim = 896, hidden = 4864,
-                                vocab = 151936, context = 131072;
+                                vocab = 151936, context = 32768;
   static constexpr double rotary_base = 1e6, norm_eps = 1e-6;
   static constexpr bool tied = true;
   // What transformers assumes where config.json does not say.

@@ -21,6 +21,12 @@ std::optional<Misfit> rotary_misfit(const SettingValues& values) {
                 "rotary positions turn pairs"};
 }
 
+SettingValues rotary_start() {
+  using I = std::int64_t;
+  return {{"layers", I{6}}, {"heads", I{8}},     {"kv_heads", I{0}}, {"dim", I{256}},
+          {"hidden", I{0}}, {"context", I{256}}, {"vocab", I{0}}};
+}
+
 DecoderForm rotary_names(std::string_view family) {
   DecoderForm out;
   out.family = family;

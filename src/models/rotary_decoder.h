@@ -48,6 +48,23 @@ struct RotaryConfig {
   }
 };
 
+// A published size; what it does not say is where its family begins.
+template <class D>
+ModelSize rotary_size(std::string_view name, const RotaryConfig<D>& c) {
+  return {{name},
+          {{"layers", c.layers},
+           {"heads", c.heads},
+           {"kv_heads", c.kv_heads},
+           {"dim", c.dim},
+           {"hidden", c.hidden},
+           {"context", c.context},
+           {"vocab", c.vocab},
+           {"rotary_base", c.rotary_base},
+           {"tied", c.tied}}};
+}
+// What a recipe begins with: a model that a laptop trains, with the data's vocabulary.
+SettingValues rotary_start();
+
 // What the decoder itself asks of its sizes.
 template <class D>
 DecoderSizes rotary_sizes(const RotaryConfig<D>& c) {

@@ -1,5 +1,6 @@
 #include "ops/concat.h"
 
+#include "graph/scope.h"
 #include "ops/constant.h"
 #include "ops/extents.h"
 #include "ops/op.h"
@@ -190,8 +191,9 @@ OpDef split_op() {
   });
 }
 
-std::vector<Operand> operands_of(const std::vector<Tensor>& parts) {
-  std::vector<Operand> operands(parts.begin(), parts.end());
+std::vector<Operand> operands_of(const std::vector<Tensor>& parts, const SourceLocation& at) {
+  std::vector<Operand> operands;
+  for (const Tensor& part : parts) operands.emplace_back(part, at);
   if (parts.empty()) return operands;
   DType t = parts[0].dtype();
   for (const Tensor& part : parts) t = promoted(t, part.dtype());
@@ -203,11 +205,13 @@ std::vector<Operand> operands_of(const std::vector<Tensor>& parts) {
 
 std::vector<OpDef> concat_ops() { return {concat_op(), stack_op(), split_op()}; }
 
-Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) {
-  return emit_op("concat", to_attrs(ConcatAttrs{axis}), operands_of(parts))[0];
+Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis, SourceLocation at) {
+  const Scope scope(where_of(at));  // of nothing to join, too
+  return emit_op("concat", to_attrs(ConcatAttrs{axis}), operands_of(parts, at))[0];
 }
-Tensor stack(const std::vector<Tensor>& parts, std::int64_t axis) {
-  return emit_op("stack", to_attrs(ConcatAttrs{axis}), operands_of(parts))[0];
+Tensor stack(const std::vector<Tensor>& parts, std::int64_t axis, SourceLocation at) {
+  const Scope scope(where_of(at));
+  return emit_op("stack", to_attrs(ConcatAttrs{axis}), operands_of(parts, at))[0];
 }
 std::vector<Tensor> split(Operand x, const Ints& sizes, std::int64_t axis) {
   return emit_op("split", to_attrs(SplitAttrs{axis, sizes}), std::span<const Operand>(&x, 1));

@@ -1,6 +1,7 @@
 // Joining tensors along an axis, and taking them apart.
 #pragma once
 
+#include "base/source_location.h"
 #include "ops/declared.h"
 
 namespace aloft {
@@ -23,10 +24,12 @@ struct SplitAttrs {
 };
 
 // Joins along an axis, which is not symbolic: shapes are equal but for it, and types meet
-// (docs/number-types.md). At least one tensor.
-Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis = 0);
-// Joins along a new axis: equal shapes, types meet.
-Tensor stack(const std::vector<Tensor>& parts, std::int64_t axis = 0);
+// (docs/number-types.md). At least one tensor. `at`: where it is called.
+Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis = 0,
+              SourceLocation at = SourceLocation::current());
+// Joins along a new axis: equal shapes, types meet. `at` as above.
+Tensor stack(const std::vector<Tensor>& parts, std::int64_t axis = 0,
+             SourceLocation at = SourceLocation::current());
 // Parts of these lengths along the axis; they add up to it.
 std::vector<Tensor> split(Operand x, const Ints& sizes, std::int64_t axis = 0);
 

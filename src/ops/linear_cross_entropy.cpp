@@ -175,6 +175,7 @@ OpDef linear_cross_entropy_grad_op() {
       .samples = [](Samples& s) { add_samples(s, true); },
       .products = gradient_products,
       .product_forms = kFormsOfF32,
+      .listed_as = "matmul",  // eagerly there are but the products that it is made of
       .keep_inputs = {2, 3},
   });
 }

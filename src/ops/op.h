@@ -100,6 +100,9 @@ struct OpSpec {
   bool is_loss = false;  // always computed and stored in fp32
   bool is_norm = false;
   bool only_moves = false;  // each element is one of an operand's, in whatever type
+  // The op by whose name lists of a precision recipe mean this one, where none has its own; empty:
+  // only by its own.
+  std::string_view listed_as = {};
   // Inputs whose types a precision policy never changes (statistics, norm parameters, indices).
   std::vector<int> keep_inputs = {};
 };
@@ -124,6 +127,7 @@ struct OpDef {
   Onnx onnx;
   std::function<void(Samples&)> samples;
   bool is_loss = false, is_norm = false, only_moves = false;
+  std::string_view listed_as;
   std::vector<int> keep_inputs;
 };
 
@@ -163,6 +167,7 @@ OpDef define(OpSpec<A> s) {
   d.is_loss = s.is_loss;
   d.is_norm = s.is_norm;
   d.only_moves = s.only_moves;
+  d.listed_as = s.listed_as;
   d.keep_inputs = std::move(s.keep_inputs);
   return d;
 }

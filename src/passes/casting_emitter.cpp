@@ -146,14 +146,13 @@ Tensor CastingEmitter::cast_to(const Tensor& t, DType to, const Where& where, Re
 }
 
 namespace {
-// The gradient of a fused head goes by the name of the products that it is made of, where a recipe
-// does not list its own: eagerly there are but those.
+// What a recipe's lists call the op.
 std::string_view listed_name(const OpDef& op, const PrecisionRecipe& recipe) {
-  const std::string_view own = op.name.str(), products = "matmul";
-  if (own != "linear_cross_entropy_grad") return own;
+  const std::string_view own = op.name.str();
+  if (op.listed_as.empty()) return own;
   const bool is_listed =
       glob_match_any(recipe.deny_ops, own) || glob_match_any(recipe.allow_ops, own);
-  return is_listed ? own : products;
+  return is_listed ? own : op.listed_as;
 }
 }  // namespace
 

@@ -101,14 +101,13 @@ class Search {
     }
     report_validation();
     report_kept();
+    report_samples();
+    report_empty();
     if (recipe_.optimizer.lr == 0)
       report("schedule.final_lr", "optimizer.lr", "is a part of optimizer.lr, which is 0");
     if (recipe_.optimizer.weight_decay == 0)
       report("optimizer.no_decay", "optimizer.weight_decay",
              "does nothing where optimizer.weight_decay is 0");
-    if (recipe_.train.sample_tokens == 0)
-      report("train.sample_every", "train.sample_tokens",
-             "does nothing where train.sample_tokens is 0");
     if (is_arrays()) return std::move(found_);
     if (!d.train_tokens.empty())
       for (const std::string& key : tokenizer_keys({"data.tokenizer.kind"}))
@@ -192,6 +191,40 @@ class Search {
                "does nothing where train.keep_checkpoints is 0, which keeps every checkpoint");
   }
 
+  // Only who learns to write shows what it writes.
+  void report_samples() {
+    const TaskKind* kind = find_task(recipe_.task.kind);
+    const models::ModelFamily* family = models::find_family(recipe_.model.family);
+    if (!kind && family) kind = &usual_task(*family);
+    if (kind && !kind->writes_text)
+      for (const auto& [key, count] :
+           {std::pair{"train.sample_every", recipe_.train.sample_every},
+            std::pair{"train.sample_tokens", recipe_.train.sample_tokens}})
+        if (count > 0 || all_)
+          report(
+              key, recipe_.task.kind.empty() ? "model.family" : "task.kind",
+              fmt::format("is of models that write text; what learns {} writes none", kind->name));
+    if (recipe_.train.sample_tokens == 0)
+      report("train.sample_every", "train.sample_tokens",
+             "does nothing where train.sample_tokens is 0");
+  }
+
+  // Who reads of a run need not see what it left empty, or a type that it has no use for.
+  void report_empty() {
+    if (!all_) return;
+    const DataSection& d = recipe_.data;
+    const char* named = is_arrays() ? "data.csv" : "data.text";
+    if (!d.images.empty())
+      report("data.csv", "data.images", "is not read where data.images is given");
+    else
+      report("data.images", named, "names no images");
+    if (!is_arrays()) report("data.csv", named, "names no table");
+    if (d.outputs == 0) report("data.outputs", "data.csv", "is 0: lines end in a label");
+    const PrecisionRecipe& p = recipe_.precision;
+    if (p.level == Level::O0 && !p.level_is_auto)
+      report("precision.type", "precision.level", "does nothing at O0, which is f32");
+  }
+
   std::string origin(std::string_view key) const {
     const auto it = recipe_.origin.find(std::string(key));
     return it == recipe_.origin.end() ? "" : it->second;
@@ -203,6 +236,9 @@ class Search {
     if (!all_ && (!is_given || is_replaced)) return;
     const json value = value_of(recipe_, key);
     if (!all_ && is_off(value) && value == value_of(Recipe(), key)) return;
+    // One reason is enough.
+    if (std::any_of(found_.begin(), found_.end(), [&](const auto& u) { return u.key == key; }))
+      return;
     found_.push_back({std::string(key), why});
   }
 

@@ -16,8 +16,8 @@ struct UnusedKey {
 
 // What a user wrote and nothing would read, a default's value as well. What is off where it is off
 // by default (nesterov = false, eval_every = 0) asks for nothing; what the file says of a kind that
-// the command line replaced by another is left in peace. With `all` that is told as well, and the
-// defaults that nothing reads.
+// the command line replaced by another is left in peace. With `all` that is told as well, the
+// defaults that nothing reads, and what is empty where something else is given; each key once.
 std::vector<UnusedKey> unused_keys(const Recipe& recipe, bool all = false);
 
 // Whether the programs of a training step depend on a key, or the tokens of a recipe: what verbs

@@ -1,11 +1,32 @@
 #include "tasks/language_model.h"
 
+#include "frontend/tracing.h"
+#include "models/logits.h"
 #include "tasks/loss_text.h"
 
 namespace aloft {
 
+namespace {
+
+// A model computes its loss itself, and nobody sees its logits there: they are traced beside it,
+// which computes nothing.
+void check_logits(const models::CausalLm& model, const TensorType& tokens) {
+  StateTable variables;
+  trace(
+      "logits", {{"tokens", tokens}},
+      [&](const std::vector<Tensor>& in) {
+        models::logits_of(model, in[0]);
+        return Task::Named{};
+      },
+      variables);
+}
+
+}  // namespace
+
 Tensor LanguageModel::loss(const std::vector<Tensor>& columns) const {
   ModuleScope scope("", model_->policy());
+  if (!has_checked_) check_logits(*model_, columns[0].type());
+  has_checked_ = true;
   return model_->loss(columns[0], columns[1]);
 }
 
@@ -19,6 +40,7 @@ TaskKind language_model_task() {
   kind.name = "language-model";
   kind.meaning = "the next token, of each";
   kind.unit = "tokens", kind.short_unit = "tok", kind.rate = "tokens_per_s";
+  kind.writes_text = true;
   kind.takes = [](const models::ModelFamily& f) { return static_cast<bool>(f.make_causal_lm); };
   kind.columns = [](const models::ModelSpec& spec, const SettingValues&) {
     const std::vector<std::int64_t> shape{spec.whole("context")};

@@ -12,6 +12,7 @@ class LanguageModel : public Task {
   // Of a model of its own.
   explicit LanguageModel(std::unique_ptr<models::CausalLm> model) : model_(std::move(model)) {}
   nn::Layer& model() override { return *model_; }
+  // UserError E0215, at the first, where the model's logits are not of its vocab().
   Tensor loss(const std::vector<Tensor>& columns) const override;
   std::vector<Measure> measures(double loss, const std::vector<double>& means,
                                 std::optional<double> bytes_a_target) const override;
@@ -19,6 +20,7 @@ class LanguageModel : public Task {
 
  private:
   std::unique_ptr<models::CausalLm> model_;
+  mutable bool has_checked_ = false;
 };
 
 }  // namespace aloft

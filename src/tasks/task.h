@@ -44,6 +44,7 @@ struct TaskKind {
   std::string_view name, meaning;
   // What a step gets through, and what a record calls its rate: "tokens", "tokens_per_s".
   std::string_view unit = "examples", short_unit = "examples", rate = "examples_per_s";
+  bool writes_text = false;  // whether its tasks have a writer()
   // Whether a model of the family can learn it.
   bool (*takes)(const models::ModelFamily& family);
   // The columns of an example, of a model whose settings are known; `facts`: what the data says.

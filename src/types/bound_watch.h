@@ -1,5 +1,8 @@
 // Finds out whether somebody takes the bound of a symbolic length for the length itself: asks for
-// it (Dim::max), or compares the length with a number that it may be.
+// it (Dim::max), or compares the length with a number that it may be. Not noted is how a length is
+// written: Dim::is_constant, str, symbol and times, and those of Shape. In a function that is being
+// traced for a batch they are false, "B<=8", B and 256 (of 256*B<=8) where the same function, run
+// eagerly, gets true, "8", no symbol and 1. What it decides by them differs between its two modes.
 #pragma once
 
 #include <cstdint>

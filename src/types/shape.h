@@ -1,7 +1,7 @@
-// Dimensions, shapes and tensor types. A dimension is a constant, or a multiple of a bounded
-// symbol (the batch of a partial step): programs are specialised for the bound, the actual length
-// is bound at each run, and nothing is compiled again. Text: 256, B<=8, 256*B<=8 (here the bound is
-// the symbol's, so the largest extent is 2048).
+// Dimensions, shapes and tensor types. A dimension is a number, or a multiple of a bounded symbol,
+// the batch, whose length is bound at each run. Text: 256, B<=8, 256*B<=8 (at most 2048). Of a
+// symbol, in a function that is being traced, is_constant(), str(), symbol() and times() answer
+// otherwise than eagerly, and nothing notes that they were asked: ask max() for a length.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ class Dim {
   // `times` a symbol of at most `bound`.
   static Dim symbolic(Name symbol, std::int64_t bound, std::int64_t times = 1);
 
-  bool is_constant() const { return symbol_.is_empty(); }  // a number, no symbol
+  bool is_constant() const { return symbol_.is_empty(); }  // a number, as eagerly
   // The number, or the largest that it can be; UserError E0103 beyond 63 bits. In a function that
   // is being traced, whoever asks for the largest takes it for the length (types/bound_watch.h).
   std::int64_t max() const;
-  std::string str() const;  // 256, B<=8, 256*B<=8
+  std::string str() const;  // 256; traced B<=8, 256*B<=8
 
   // What a symbolic one consists of: 256*B<=8 is 256 `times` `symbol` B, which is 8 at most. Of a
-  // number: 1 time no symbol.
+  // number, so of all lengths eagerly: 1 time no symbol. Neither is noted, as with max().
   Name symbol() const { return symbol_; }
   std::int64_t times() const { return is_constant() ? 1 : factor_; }
   std::int64_t bound() const;  // asked for as max() is; of a number: the number
@@ -80,9 +80,9 @@ class Shape {
   Dim numel() const;  // elements; may be symbolic
   std::int64_t max_numel()
       const;  // the same, symbols at their bounds; UserError E0103 if one is negative
-  bool is_constant() const;                       // has no symbol
+  bool is_constant() const;                       // has no symbol, as eagerly
   std::vector<std::int64_t> max_extents() const;  // each at its bound
-  std::string str() const;                        // [B<=8,256]
+  std::string str() const;                        // [B<=8,256]; eagerly [8,256]
 
   friend bool operator==(const Shape&, const Shape&) = default;
 

@@ -3,7 +3,7 @@ import json
 import unittest
 
 from arrays import CLASSES, MLP, MLP_NUMBERS, NUMBERS, write_idx, write_tables
-from program import ProgramTest, main
+from program import ProgramTest, main, report_data
 
 IDX = CLASSES.replace('csv = "classes.csv"\nshape = [1, 4, 4]',
                       'images = "images.idx"\nlabels = "labels.idx"\nscale = 0.00392157')
@@ -114,6 +114,28 @@ class Tasks(ProgramTest):
         (self.folder / "odd.csv").write_text("1,2,3\n1,2\n")
         said = self.aloft("train", "classes.toml", "--set", "data.csv=odd.csv", exit_code=3).stderr.decode()
         self.assertIn("odd.csv:2", said)
+
+    def test_a_rate_is_of_examples(self):
+        """Nowhere of tokens: not while it trains, in no record, and not in the report."""
+        shown = self.on_terminal("train", "classes.toml", "--out", "rated", "--steps", 4, columns=200, stream="stderr")
+        said = self.aloft("train", "classes.toml", "--out", "rated-too", "--steps", 4).stdout
+        for text in (shown, said):
+            self.assertIn(b" examples/s", text)
+            self.assertNotIn(b"tok/s", text)
+        metrics = [json.loads(x) for x in (self.folder / "rated" / "metrics.jsonl").read_text().splitlines()]
+        steps = [x for x in metrics if "loss" in x]
+        self.assertEqual(len(steps), 4)
+        record = json.loads((self.folder / "rated" / "run.json").read_text())
+        for one in (*steps, record["result"]):
+            self.assertGreater(one["examples_per_s"], 0)
+            self.assertNotIn("tokens_per_s", one)
+        self.assertEqual([x["examples"] for x in steps], [8, 16, 24, 32])
+        events, = (self.folder / "rated").glob("events.out.tfevents.*")
+        self.assertIn(b"train/examples_per_s", events.read_bytes())
+        self.assertNotIn(b"tokens_per_s", events.read_bytes())
+        self.assertTrue(report_data(self.folder / "rated")["curves"]["rate"])
+        self.assertIn("examples_per_s",
+                      self.parsed("bench", "step", "--model", "classes.toml", "--json", "--no-limit", "--steps", 1)[0])
 
     def test_a_step_of_images_is_timed(self):
         timed = self.parsed("bench", "step", "--model", "classes.toml", "--json", "--no-limit", "--steps", 2)[0]

@@ -1,5 +1,6 @@
 // What an outside project does first: a model, a compiled low-precision step, a caught error.
 #include <aloft/aloft.h>
+#include <aloft/infer.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -51,6 +52,17 @@ bool takes_structs_and_hooks() {
          halves.runs() > 1 && sees.runs() == 1;
 }
 
+// What a run left writes text, in two rows.
+bool writes_text(const Path& run) {
+  const SavedModel saved = open_saved_model(run);
+  Generator generator(*saved.model, 0, 2);
+  const auto texts = draw_texts(generator, saved.tokenizer->encode("aa"),
+                                {.tokens = 12, .sampling = {.top_k = 1}});
+  const std::string said = saved.tokenizer->decode(texts[1].tokens);
+  std::printf("aa%s\n", said.c_str());
+  return texts[0].tokens.size() == 12 && texts[0].tokens == texts[1].tokens;
+}
+
 // A recipe is trained with a listener of the program's, which ends the run.
 bool trains_a_recipe() {
   struct Third : Listener {
@@ -73,7 +85,7 @@ bool trains_a_recipe() {
       "consumer",
       {{"data.text", (folder / "text.txt").string()}, {"data.cache", (folder / "cache").string()}});
   return run_training(recipe, options).last_step == 3 &&
-         std::filesystem::exists(options.out / "report.html");
+         std::filesystem::exists(options.out / "report.html") && writes_text(options.out);
 }
 
 int main() {

@@ -73,3 +73,4 @@ step(${CMAKE_COMMAND} -S ${source} -B ${build}/consumer/build -G Ninja
 step(${CMAKE_COMMAND} --build ${build}/consumer/build)
 step(${build}/consumer/build/consumer)
 step(${build}/consumer/build/own_model)
+step(${build}/consumer/build/write_text)

@@ -7,6 +7,7 @@
 #include "infer/generate.h"
 #include "refusal.h"
 #include "tasks/classification.h"
+#include "tasks/language_model.h"
 #include "tasks/regression.h"
 
 namespace aloft::e2e {
@@ -341,6 +342,57 @@ TEST_F(HostileArguments, OutputsThatAreNotOfTheClasses) {
   expect_code("an evaluation", "E0215", [&] { classification.evaluate(labels); });
   expect_code("a regression", "E0215", [&] { read(regression.loss(numbers)); });
   expect_code("compiled", "E0215", [&] { compile(compiled)(labels[0], labels[1]); });
+}
+
+// A language model that says how many ids it knows, and gives logits of eleven.
+struct Eleven : models::CausalLm {
+  explicit Eleven(I vocab) : known(vocab) {}
+  I vocab() const override { return known; }
+  I context() const override { return 8; }
+  Tensor operator()(Operand tokens) const override {
+    return call(tokens, [&](Tensor t) { return head(ids(t)); });
+  }
+  Tensor loss(Operand tokens, Operand targets) const override {
+    return cross_entropy((*this)(tokens), targets);
+  }
+  models::DecodeCache make_cache(I, I longest, DType) const override {
+    return {{}, hand_made("position", DType::F32, true), longest};
+  }
+  Tensor decode(Operand tokens, const models::DecodeCache&) const override {
+    return (*this)(tokens);
+  }
+  void prefill(Operand, const models::DecodeCache&) const override {}
+  I known;
+  nn::Embedding ids{*this, "ids", 20, 4};
+  nn::Linear head{*this, "head", 4, 11};
+};
+
+TEST_F(HostileArguments, LogitsThatAreNotOfTheVocabulary) {
+  const Tensor tokens = cast(full({2, 3}, 1.0), DType::I32);
+  const std::vector<Tensor> columns{tokens, tokens};
+  const auto loss = [&](I vocab) {
+    return LanguageModel(std::make_unique<Eleven>(vocab)).loss(columns);
+  };
+  const auto compiled = [](I vocab) {
+    const LanguageModel task(std::make_unique<Eleven>(vocab));
+    const Tensor t = cast(full({2, 3}, 1.0), DType::I32);
+    return compile([&](Tensor x, Tensor y) { return task.loss({x, y}); })(t, t);
+  };
+  const auto draw = [](I vocab) {
+    Eleven model(vocab);
+    Generator generator(model, 1);
+    return draw_texts(generator, std::vector<std::int32_t>{1}, {.tokens = 3})[0].tokens.size();
+  };
+  for (const I vocab : {I{7}, I{10}, I{12}, I{20}}) {
+    expect_code("a loss", "E0215", [&] { read(loss(vocab)); });
+    expect_code("a compiled loss", "E0215", [&] { read(compiled(vocab)); });
+    expect_code("a text", "E0215", [&] { draw(vocab); });
+  }
+  EXPECT_EQ(loss(11).item(), compiled(11).item());
+  EXPECT_EQ(draw(11), 3U);
+  const std::string said = refusal([&] { loss(20); });
+  EXPECT_NE(said.find("[2,3,11]"), std::string::npos) << said;
+  EXPECT_NE(said.find("[2,3,20], as its vocab() says"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "ops/binary.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
+#include "ops/reshape.h"
 #include "ops/softmax.h"
 #include "optim/sgd.h"
 #include "refusal.h"
@@ -180,6 +181,25 @@ TEST_F(RetracedCalls, WhatToDoIsSaid) {
                  }
                }),
                {"not its arguments", "train() and eval()"});
+}
+
+// How a length is written is of the symbol, and nobody is told that it was asked for.
+TEST_F(RetracedCalls, HowALengthIsWrittenIsOfTheSymbolAndNotNoted) {
+  std::vector<std::string> seen;
+  const auto f = [&](Tensor x) {
+    const Dim rows = x.dim(0), all = reshape(x, {rows * Dim(3)}).dim(0);
+    seen.push_back(rows.str() + " " + x.shape().str() + " " + std::to_string(rows.is_constant()) +
+                   std::to_string(x.shape().is_constant()) +
+                   std::to_string(rows.symbol().is_empty()) + std::to_string(all.times()));
+    return x * 2.0;
+  };
+  f(numbers({8, 3}));
+  auto compiled = compile(f);
+  for (const std::int64_t rows : {8, 5, 2}) compiled(numbers({rows, 3}));
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0], "8 [8,3] 1111");
+  EXPECT_EQ(seen[1].substr(seen[1].size() - 4), "0003") << seen[1];
+  EXPECT_NE(seen[1].find("<=8"), std::string::npos) << seen[1];
 }
 
 }  // namespace
