@@ -182,6 +182,13 @@ void check_formats(const OptimizerSpec& spec) {
     throw UserError("E0815", "the states of an optimizer cannot be split")
         .saw("states = StateFormat::Split")
         .need("StateFormat::F32, BF16, or Block8");
+  if (spec.rule.formula->needs_whole_states && spec.states != StateFormat::F32)
+    throw UserError("E0815",
+                    "this optimizer needs its states whole: what rounding does to them "
+                    "one by one adds up, or is all that is left")
+        .saw("states in " + std::string(name_of(spec.states)) + " of " +
+             std::string(spec.rule.name()))
+        .need("StateFormat::F32");
   if (spec.rule.formula->is_of_tensors && spec.states == StateFormat::Block8)
     throw UserError("E0815", "states in 8 bits are read and written by formulas of elements alone")
         .saw("states = StateFormat::Block8, and " + std::string(spec.rule.name()) +

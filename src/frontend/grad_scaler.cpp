@@ -47,6 +47,14 @@ void check(const scalar::ScalerRule& rule) {
         .need(std::string(problem));
 }
 
+// A number that was read while tracing would be the program's for good.
+void need_no_trace(const char* what) {
+  if (premises_of_trace())
+    throw UserError("E0305", "the state of a scaler is read in a function that is traced")
+        .saw(std::string(what) + " in a compiled function")
+        .need("scaler.scale(loss), which is an instruction of the program");
+}
+
 UserError out_of_turn(const char* saw, const char* need) {
   return UserError("E0808", "a call of the scaler is not its turn").saw(saw).need(need);
 }
@@ -54,7 +62,8 @@ UserError out_of_turn(const char* saw, const char* need) {
 }  // namespace
 
 std::string GradScalerState::str() const {
-  nlohmann::ordered_json out;
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  if (!is_enabled) return out.dump();
   out["scale"] = scale;
   out["growth_factor"] = growth_factor;
   out["backoff_factor"] = backoff_factor;
@@ -67,6 +76,8 @@ GradScalerState GradScalerState::parse(std::string_view text) {
   GradScalerState s;
   try {
     const nlohmann::json in = parse_json(text);
+    s.is_enabled = !(in.is_object() && in.empty());
+    if (!s.is_enabled) return s;
     for (const auto& [key, to] : {std::pair{"scale", &s.scale},
                                   {"growth_factor", &s.growth_factor},
                                   {"backoff_factor", &s.backoff_factor}})
@@ -124,19 +135,23 @@ Tensor GradScaler::scale_now() const {
 
 void GradScaler::unscale_(Optimizer& optimizer) {
   Record& r = record(optimizer);
+  if (!is_enabled()) return;
+  if (optimizer.accumulation() > 1)
+    throw UserError("E0808", "unscale_() would leave the sums of micro-batches as they are")
+        .saw("an optimizer that sums " + std::to_string(optimizer.accumulation()) +
+             " micro-batches")
+        .need("one backward() for each micro-batch instead, whose gradients are summed too");
   if (r.stage == Stage::Unscaled)
     throw out_of_turn("unscale_() a second time since the last update()", "one for each step");
   if (r.stage == Stage::Stepped)
     throw out_of_turn("unscale_() behind the optimizer's step()", "update() between them");
-  const std::vector<Tensor> gradients =
-      left_gradients(optimizer, is_enabled() ? &state_.scale : nullptr);
+  const std::vector<Tensor> gradients = left_gradients(optimizer, &state_.scale);
   const NoGrad no_grad;
   const Tensor scale = scale_now();
   r.finite = grad_stats(scale, gradients).finite;
-  const std::vector<VariablePtr>& parameters = optimizer.trained().parameters();
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (grad_of(parameters[i]).is_defined())
-      set_grad(parameters[i], cast(gradients[i], DType::F32) * (1.0 / scale));
+  for (const VariablePtr& p : optimizer.given())  // frozen ones may be trained again by the step
+    if (const Tensor g = grad_of(p); g.is_defined())
+      set_grad(p, cast(g, DType::F32) * (1.0 / scale));
   r.stage = Stage::Unscaled;
 }
 
@@ -153,7 +168,7 @@ StepResult GradScaler::step(const Tensor& loss) {
 
 StepResult GradScaler::step(Optimizer& optimizer, const Tensor& loss) {
   Record& r = record(optimizer);
-  if (r.stage == Stage::Stepped)
+  if (is_enabled() && r.stage == Stage::Stepped)
     throw out_of_turn("step() a second time since the last update()", "update() between them");
   const bool is_scaled = is_enabled() && r.stage == Stage::Ready;
   const std::vector<Tensor> gradients =
@@ -171,7 +186,7 @@ void GradScaler::update(std::optional<double> new_scale) {
   Tensor finite;
   for (const auto& [optimizer, r] : records_)
     if (r.finite.is_defined()) finite = finite.is_defined() ? minimum(finite, r.finite) : r.finite;
-  if (!finite.is_defined())
+  if (!finite.is_defined() && is_enabled() && !new_scale)
     throw out_of_turn("update() without a step() or unscale_() before it",
                       "a step before every update");
   if (new_scale) {
@@ -182,7 +197,7 @@ void GradScaler::update(std::optional<double> new_scale) {
           .need("a number above 0");
     if (is_enabled()) current_emitter().update(state_.scale, full({}, scale, DType::F32));
     advance_random();
-  } else {
+  } else if (finite.is_defined()) {
     update_scaler(finite, state_, rule_);
   }
   records_.clear();
@@ -192,6 +207,7 @@ void GradScaler::update(std::optional<double> new_scale) {
 }
 
 double GradScaler::get_scale() const {
+  need_no_trace("get_scale()");
   return is_enabled() ? state_.scale->buffer->read_one<float>() : 1.0;
 }
 
@@ -216,11 +232,21 @@ void GradScaler::set_growth_interval(std::int64_t steps) {
 }
 
 GradScalerState GradScaler::state_dict() const {
-  return {get_scale(), rule_.growth, rule_.backoff, rule_.growth_interval,
-          state_.good_steps->buffer->read_one<std::int32_t>()};
+  need_no_trace("state_dict()");
+  if (!is_enabled()) return {.is_enabled = false};
+  return {.scale = get_scale(),
+          .growth_factor = rule_.growth,
+          .backoff_factor = rule_.backoff,
+          .growth_interval = rule_.growth_interval,
+          .growth_tracker = state_.good_steps->buffer->read_one<std::int32_t>()};
 }
 
 void GradScaler::load_state_dict(const GradScalerState& s) {
+  need_no_trace("load_state_dict()");
+  if (!is_enabled()) return;
+  if (!s.is_enabled)
+    throw UserError("E0832", "the state is that of a scaler that was not enabled")
+        .need("the state of one that was, or a scaler with enabled = false");
   scalar::ScalerRule rule = rule_;
   rule.init = static_cast<float>(s.scale);
   rule.growth = s.growth_factor;

@@ -35,6 +35,7 @@ struct GradScalerOptions {
 struct GradScalerState {
   double scale = 65536, growth_factor = 2, backoff_factor = 0.5;  // as torch's keys
   std::int64_t growth_interval = 2000, growth_tracker = 0;        // the last: clean steps so far
+  bool is_enabled = true;  // else there is no more to it: torch's is {}
   // As json.dumps of torch's state_dict() writes it in Python, and reads it; torch's own key is
   // _growth_tracker. parse: DataError E0832 where it is another text.
   std::string str() const;

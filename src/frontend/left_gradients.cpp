@@ -70,11 +70,12 @@ void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
     throw UserError("E0808", "there is no gradient to replace")
         .saw("'" + parameter->name.str() + "', for which backward() has left none")
         .need("a backward() before it");
-  if (gradient.shape() != parameter->type.shape || !is_float(gradient.dtype()))
+  if (gradient.shape() != parameter->type.shape || !is_float(gradient.dtype()) ||
+      gradient.dtype() == DType::F64)
     throw UserError("E0807", "a gradient is not like its parameter")
         .saw(gradient.type().str() + " for '" + parameter->name.str() + "', " +
              parameter->type.str())
-        .need("floats of the parameter's shape");
+        .need("f32, bf16 or f16 of the parameter's shape");
   eager().replace_gradient(parameter, gradient);
 }
 
@@ -91,7 +92,8 @@ Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_no
   const Untracked untracked;
   if (gradients.empty()) return full(Shape{}, 0.0, DType::F32);
   const Tensor norm = grad_stats(full(Shape{}, 1.0, DType::F32), gradients).norm;
-  const Tensor share = minimum(max_norm / (norm + 1e-6), 1.0);
+  // Infinity less itself is NaN: gradients of such a norm are none.
+  const Tensor share = minimum(max_norm / (norm + 1e-6), 1.0) + (norm - norm);
   for (std::size_t i = 0; i < owners.size(); ++i)
     set_grad(owners[i], cast(gradients[i], DType::F32) * share);
   return norm;

@@ -15,6 +15,7 @@ struct AdamFormula {
   static auto fields() { return adam_options<AdamFormula>(); }
   static constexpr auto kStates = only_if<kLargest>(kAmsGradStates, kAdamStates);
   static constexpr auto kNotNegative = only_if<kLargest>(kAmsGradSquares, kAdamSquares);
+  static constexpr bool kNeedsWholeStates = kLargest;
   static constexpr std::array<std::string_view, 7> kNumbers = {
       "(1 - beta1)",          "beta2",       "(1 - beta2)", "sqrt(1 - beta2^t)", "eps",
       "(lr / (1 - beta1^t))", "weight_decay"};

@@ -5,6 +5,7 @@
 //
 //   kStates     names of the states that it keeps of each element; kNotNegative: of those of them
 //               that are sums or means of squares, or sizes (where there are any)
+//   kNeedsWholeStates   true where states in fewer bits would ruin it (FormulaRecord says why)
 //   kNumbers    names of numbers(): what it needs of a step, the same for all elements
 //   kFlags      names of flags(): conditions of a step, behind `decays`, which is a tensor's
 //   step(e)     the new value and the new states of one element

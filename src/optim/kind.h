@@ -68,6 +68,9 @@ struct FormulaRecord {
   std::vector<std::string_view> states;
   std::vector<std::string_view> not_negative;  // of them
   int sums = 0;                                // of each tensor; 0: it needs none
+  // Low states would be more than less exact: it takes the largest of them, or their difference, or
+  // goes by their size element by element. They stay f32.
+  bool needs_whole_states = false;
   bool is_of_tensors = false;
   std::vector<std::string_view> numbers_of_step;  // names of numbers()
   double least_states = 0;                        // values that it keeps of a weight, at least

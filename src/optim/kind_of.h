@@ -219,6 +219,7 @@ FormulaRecord formula_record(std::string_view name, std::string_view meaning,
   r.states.assign(F::kStates.begin(), F::kStates.end());
   if constexpr (requires { F::kNotNegative; })
     r.not_negative.assign(F::kNotNegative.begin(), F::kNotNegative.end());
+  if constexpr (requires { F::kNeedsWholeStates; }) r.needs_whole_states = F::kNeedsWholeStates;
   r.numbers_of_step.assign(F::kNumbers.begin(), F::kNumbers.end());
   r.options = attrs_of(F());
   F::fields().each([&](const auto& f) { r.option_docs.emplace_back(f.key, f.meaning); });

@@ -44,6 +44,7 @@ struct RmsPropFormula {
     return names;
   }();
   static constexpr std::array<std::string_view, 1> kNotNegative = {"square_avg"};
+  static constexpr bool kNeedsWholeStates = kCentered;
   static constexpr std::array<std::string_view, 8> kNumbers = {
       "alpha",    "(1 - alpha)", "eps within", "eps beside",
       "momentum", "rate within", "rate",       "weight_decay"};

@@ -43,6 +43,7 @@ struct Rprop {
   }
   static constexpr std::array<std::string_view, 2> kStates = {"prev", "step_size"};
   static constexpr std::array<std::string_view, 1> kNotNegative = {"step_size"};
+  static constexpr bool kNeedsWholeStates = true;
   static constexpr std::array<std::string_view, 6> kNumbers = {
       "lr", "eta_minus", "eta_plus", "least_size", "most_size", "weight_decay"};
   static constexpr std::array<std::string_view, 1> kFlags = {"first step"};

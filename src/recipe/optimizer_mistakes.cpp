@@ -21,6 +21,7 @@ class Checks {
     check_update();
     check_options();
     check_groups();
+    if (found_.empty()) check_states();  // a rule is made of options that fit
     return std::move(found_);
   }
 
@@ -85,6 +86,20 @@ class Checks {
           stochastic_rounding_problem(recipe_.precision), "optimizer.rounding",
           "stochastic is of bf16 weights without masters",
           "precision O3:bf16, or rounding = \"nearest\"");
+  }
+
+  // States in fewer bits, of formulas that bear them.
+  void check_states() {
+    const UpdateRule rule = optimizer_rule(recipe_.optimizer);
+    const auto states = state_format_named(recipe_.optimizer.states);
+    if (!rule || states == StateFormat::F32) return;
+    if (rule.formula->needs_whole_states)
+      mistake("optimizer.states",
+              fmt::format("optimizer.states: {} needs its states whole; use \"f32\"", rule.name()));
+    else if (rule.formula->is_of_tensors && states == StateFormat::Block8)
+      mistake("optimizer.states",
+              fmt::format("optimizer.states: {} is of whole tensors, whose states are f32 or bf16",
+                          rule.name()));
   }
 
   void check_update() {

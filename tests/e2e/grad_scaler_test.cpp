@@ -12,6 +12,7 @@
 #include "frontend/eager.h"
 #include "frontend/left_gradients.h"
 #include "models/mlp.h"
+#include "ops/binary.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
 #include "optim/adamw.h"
@@ -79,8 +80,47 @@ TEST(GradScaler, RefusesNumbersOutOfRange) {
   EXPECT_EQ(code_of([&] { scaler.set_growth_factor(0.5); }), "E0814");
   EXPECT_EQ(code_of([&] { scaler.load_state_dict({.scale = -1}); }), "E0814");
   EXPECT_EQ(scaler.state_dict(), amp::GradScalerState());
-  for (const char* text : {"", "{}", "[]", "{\"scale\": 1}", "{\"scale\": \"a\"}"})
+  for (const char* text : {"", "[]", "{\"scale\": 1}", "{\"scale\": \"a\"}"})
     EXPECT_EQ(code_of([&] { amp::GradScalerState::parse(text); }), "E0832") << text;
+}
+
+// As torch's: without a scale there is nothing to save, to check or to be out of turn with.
+TEST(GradScaler, ThatIsNotEnabledHasNoState) {
+  Training run;
+  amp::GradScaler off({.enabled = false}), on;
+  EXPECT_EQ(off.state_dict().str(), "{}");
+  EXPECT_EQ(code_of([&] { on.load_state_dict(amp::GradScalerState::parse("{}")); }), "E0832");
+  off.load_state_dict(on.state_dict());
+  EXPECT_EQ(off.get_scale(), 1);
+  off.update();
+  off.scale(run.loss(0)).backward();
+  off.unscale_(run.opt);
+  off.unscale_(run.opt);
+  EXPECT_FALSE(off.step(run.opt).skipped());
+  off.update();
+  on.update(128);
+  EXPECT_EQ(on.get_scale(), 128);
+}
+
+// What a step would divide by 1 or by the scale, and nobody could say which.
+TEST(GradScaler, UnscalesFrozenParametersAndRefusesSums) {
+  Training run;
+  amp::GradScaler scaler({.init_scale = 1024});
+  scaler.scale(run.loss(0)).backward();
+  const VariablePtr p = run.model.parameters()[0];
+  const std::vector<float> scaled = grad_of(p).to_floats();
+  p->requires_grad = false;
+  scaler.unscale_(run.opt);
+  p->requires_grad = true;
+  EXPECT_EQ(grad_of(p).to_floats()[0], scaled[0] / 1024);
+  scaler.step(run.opt);
+  scaler.update();
+  run.opt.set_accumulation(2);
+  accumulate(scaler.scale(run.loss(1)), run.opt);
+  scaler.scale(run.loss(2)).backward();
+  EXPECT_EQ(code_of([&] { scaler.unscale_(run.opt); }), "E0808");
+  auto traced = compile([&](const Tensor& x) { return x * scaler.get_scale(); });
+  EXPECT_EQ(code_of([&] { traced(from_floats({1}, {1})); }), "E0305");
 }
 
 TEST(GradScaler, ReadsWhatPythonWrites) {

@@ -262,8 +262,13 @@ TEST_F(HostileArguments, OfSchedulesAndLossScalers) {
        {scalar::ScalerKind::None, scalar::ScalerKind::Fixed, scalar::ScalerKind::Dynamic}) {
     ScalerRule usual = scalar::dynamic_scaler();
     usual.kind = kind;
-    for (float ScalerRule::*field : {&ScalerRule::init, &ScalerRule::growth, &ScalerRule::backoff,
-                                     &ScalerRule::max, &ScalerRule::min})
+    for (double ScalerRule::*field : {&ScalerRule::growth, &ScalerRule::backoff})
+      for (const double v : kDoubles) {
+        ScalerRule rule = usual;
+        rule.*field = v;
+        check("a scaler's factor " + std::to_string(v), [&] { step_scaled(rule); });
+      }
+    for (float ScalerRule::*field : {&ScalerRule::init, &ScalerRule::max, &ScalerRule::min})
       for (const double v : kDoubles) {
         ScalerRule rule = usual;
         rule.*field = static_cast<float>(std::clamp(v, -3.4e38, 3.4e38));
