@@ -245,7 +245,7 @@ void GradScaler::load_state_dict(const GradScalerState& s) {
   need_no_trace("load_state_dict()");
   if (!is_enabled()) return;
   if (!s.is_enabled)
-    throw UserError("E0832", "the state is that of a scaler that was not enabled")
+    throw DataError("E0832", "the state is that of a scaler that was not enabled")
         .need("the state of one that was, or a scaler with enabled = false");
   scalar::ScalerRule rule = rule_;
   rule.init = static_cast<float>(s.scale);
