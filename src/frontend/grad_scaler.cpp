@@ -186,7 +186,7 @@ void GradScaler::update(std::optional<double> new_scale) {
   Tensor finite;
   for (const auto& [optimizer, r] : records_)
     if (r.finite.is_defined()) finite = finite.is_defined() ? minimum(finite, r.finite) : r.finite;
-  if (!finite.is_defined() && is_enabled() && !new_scale)
+  if (!finite.is_defined() && (is_enabled() || optimizer_) && !new_scale)
     throw out_of_turn("update() without a step() or unscale_() before it",
                       "a step before every update");
   if (new_scale) {

@@ -314,9 +314,7 @@ std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& opt) {
 }
 
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& whole) {
-  EmitterScope emitter_scope(emitter_of(loss));
-  return update_parameters(loss, std::move(gradients), whole,
-                           {current_emitter().state(whole.scale)});
+  return update_parameters(loss, std::move(gradients), whole, {});
 }
 
 StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, Optimizer& whole,
@@ -335,7 +333,8 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
   EmitterScope emitter_scope(emitter_of(loss));
   UpdatePhase phase;
   Emitter& e = current_emitter();
-  const Tensor &scale = given.scale, applied = e.state(opt.applied);
+  const Tensor scale = given.scale.is_defined() ? given.scale : e.state(opt.scale);
+  const Tensor applied = e.state(opt.applied);
   const Ints sought = backward_order(gradients, opt);
   Tensor divisor = scale;
   if (opt.accumulation() > 1) {

@@ -241,7 +241,7 @@ void update_scaler(const StepResult& step, Optimizer& optimizer);
 
 // What a loop has done to gradients before it steps with them.
 struct GradientState {
-  Tensor scale;        // f32[]: what they are multiplied with still
+  Tensor scale = {};   // f32[]: what they are multiplied with still; undefined: the optimizer's
   Tensor finite = {};  // i32[]: 0 where one was not finite before; undefined: nobody has looked
 };
 // The parts for loops with a loss scale of their own (frontend/grad_scaler.h).
