@@ -1,6 +1,5 @@
 #include "frontend/grad_scaler.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -23,7 +22,7 @@ namespace aloft::amp {
 namespace {
 
 // torch's rule has no ceiling but the largest float, no floor, and never gives up.
-constexpr float kNoCeiling = 0x1p127f, kNoFloor = std::numeric_limits<float>::denorm_min();
+constexpr float kNoFloor = std::numeric_limits<float>::denorm_min();
 
 scalar::ScalerRule rule_of(const GradScalerOptions& o) {
   scalar::ScalerRule rule;
@@ -31,9 +30,8 @@ scalar::ScalerRule rule_of(const GradScalerOptions& o) {
   rule.init = static_cast<float>(o.init_scale);
   rule.growth = o.growth_factor;
   rule.backoff = o.backoff_factor;
-  rule.growth_interval = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(o.growth_interval, 0, std::numeric_limits<std::int32_t>::max()));
-  rule.max = kNoCeiling, rule.min = kNoFloor;
+  rule.growth_interval = scalar::interval_of(o.growth_interval);
+  rule.max = scalar::kNoCeiling, rule.min = kNoFloor;
   rule.give_up_after = std::numeric_limits<std::int32_t>::max();
   return rule;
 }
@@ -227,7 +225,7 @@ void GradScaler::set_backoff_factor(double factor) {
 }
 void GradScaler::set_growth_interval(std::int64_t steps) {
   scalar::ScalerRule rule = rule_;
-  rule.growth_interval = rule_of({.growth_interval = steps}).growth_interval;
+  rule.growth_interval = scalar::interval_of(steps);
   set_rule(rule);
 }
 
@@ -251,7 +249,7 @@ void GradScaler::load_state_dict(const GradScalerState& s) {
   rule.init = static_cast<float>(s.scale);
   rule.growth = s.growth_factor;
   rule.backoff = s.backoff_factor;
-  rule.growth_interval = rule_of({.growth_interval = s.growth_interval}).growth_interval;
+  rule.growth_interval = scalar::interval_of(s.growth_interval);
   if (s.growth_tracker < 0 || s.growth_tracker > std::numeric_limits<std::int32_t>::max())
     throw UserError("E0814", "a number of the loss scaler is out of range")
         .saw("_growth_tracker " + std::to_string(s.growth_tracker))

@@ -7,6 +7,7 @@
 #include "frontend/eager.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/premises.h"
+#include "frontend/update_phase.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/clamp.h"
@@ -45,22 +46,6 @@ void check_scaled(const std::vector<Tensor>& gradients, const Optimizer& optimiz
               "a step divides by the scale");
 }
 
-// What is done to gradients is no part of any graph.
-class Untracked {
- public:
-  Untracked() : scope_(where()) {}
-
- private:
-  static Where where() {
-    Where w = current_where();
-    w.phase = Phase::Update;
-    w.policy = {};
-    return w;
-  }
-  NoGrad no_grad_;
-  Scope scope_;
-};
-
 }  // namespace
 
 void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
@@ -89,7 +74,7 @@ Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_no
       owners.push_back(p);
       gradients.push_back(g);
     }
-  const Untracked untracked;
+  const UpdatePhase phase;
   if (gradients.empty()) return full(Shape{}, 0.0, DType::F32);
   const Tensor norm = grad_stats(full(Shape{}, 1.0, DType::F32), gradients).norm;
   // Infinity less itself is NaN: gradients of such a norm are none.
@@ -104,7 +89,7 @@ void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most) {
   need_above_0("the largest value", most);
   for (const VariablePtr& p : parameters)
     if (const Tensor g = grad_of(p); g.is_defined()) {
-      const Untracked untracked;
+      const UpdatePhase phase;
       set_grad(p, clamp(g, -most, most));
     }
 }

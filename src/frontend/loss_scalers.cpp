@@ -1,6 +1,5 @@
 #include "frontend/loss_scalers.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
@@ -17,8 +16,6 @@
 namespace aloft::amp {
 namespace {
 
-// The largest power of two: a scale that doubles stays below infinity, as there.
-constexpr float kNoCeiling = 0x1p127f;
 // There the step behind so many in a row fails.
 constexpr std::int32_t kMostOverflows = 1000;
 
@@ -41,9 +38,8 @@ scalar::ScalerRule dynamic(double scale, double factor, std::int64_t window) {
   rule.init = static_cast<float>(scale);
   rule.growth = factor;
   rule.backoff = 1 / factor;
-  rule.growth_interval = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(window, 0, std::numeric_limits<std::int32_t>::max()));
-  rule.min = 1, rule.max = kNoCeiling;
+  rule.growth_interval = scalar::interval_of(window);
+  rule.min = 1, rule.max = scalar::kNoCeiling;
   rule.give_up_after = kMostOverflows + 1;
   return checked(rule, "scale " + shortest(scale) + ", scale_factor " + shortest(factor) +
                            ", scale_window " + std::to_string(window));

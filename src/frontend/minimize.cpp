@@ -11,6 +11,7 @@
 #include "frontend/host_count.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
+#include "frontend/update_phase.h"
 #include "graph/graph.h"
 #include "ops/average_weight.h"
 #include "ops/binary.h"
@@ -31,24 +32,6 @@
 
 namespace aloft {
 namespace {
-
-// What follows belongs to the update phase, is governed by no precision policy (the update is
-// fp32 throughout) and is not differentiated.
-class UpdatePhase {
- public:
-  UpdatePhase() : scope_(where()) {}
-
- private:
-  static Where where() {
-    Where w = current_where();
-    w.phase = Phase::Update;
-    w.pass = "minimize";
-    w.policy = {};
-    return w;
-  }
-  NoGrad no_grad_;
-  Scope scope_;
-};
 
 // Statistics of gradients take them from the last parameter to the first: number `i` of these is
 // the gradient of this parameter.

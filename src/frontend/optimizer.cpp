@@ -103,9 +103,7 @@ VariablePtr Optimizer::new_state(std::size_t k, const Variable& p, bool is_rest)
   const VariablePtr state =
       new_variable(moment_name(k, p), type.dtype, type.shape, StateClass::Optimizer);
   if (spec().states == StateFormat::Block8)
-    state->layout = std::ranges::count(formula.not_negative, formula.states[k]) > 0
-                        ? Layout::BlocksNotNegative
-                        : Layout::Blocks;
+    state->layout = formula.is_not_negative(k) ? Layout::BlocksNotNegative : Layout::Blocks;
   return state;
 }
 

@@ -162,8 +162,7 @@ class Evaluation {
   bool decays(int i) const { return attrs_.decay[i] != 0 && attrs_.weight_decay != 0; }
 
   KeptState kept(int w) const {
-    return {layout_.state_format,
-            {std::ranges::count(record_.not_negative, record_.states[w]) == 0}};
+    return {layout_.state_format, {!record_.is_not_negative(static_cast<std::size_t>(w))}};
   }
   using StateValues = std::array<std::vector<double>, optim::kMostStates>;
   StateValues states_of(int i) const {
@@ -255,9 +254,9 @@ std::vector<SampleInput> sample_inputs(const FormulaRecord& formula, const Updat
           {{scalar::rest_bytes(shape(i).max_numel())}, Fill::Ids, 0, 256, 1, DType::U8, true});
   else if (l.has_master())
     add(DType::F32, false);
-  for (const std::string_view state : formula.states) {
+  for (std::size_t k = 0; k < formula.states.size(); ++k) {
     if (l.state_format != StateFormat::Block8) {
-      add(l.state_type(), std::ranges::count(formula.not_negative, state) > 0);
+      add(l.state_type(), formula.is_not_negative(k));
       continue;
     }
     for (int i = 0; i < l.count; ++i) {

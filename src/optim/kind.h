@@ -2,6 +2,7 @@
 // op that updates parameters, its kernel, recipes and their help follow from the record.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -67,7 +68,10 @@ struct FormulaRecord {
   std::string_view meaning;  // one line, with the source
   std::vector<std::string_view> states;
   std::vector<std::string_view> not_negative;  // of them
-  int sums = 0;                                // of each tensor; 0: it needs none
+  bool is_not_negative(std::size_t k) const {  // of state k
+    return std::ranges::find(not_negative, states[k]) != not_negative.end();
+  }
+  int sums = 0;  // of each tensor; 0: it needs none
   // Low states would be more than less exact: it takes the largest of them, or their difference, or
   // goes by their size element by element. They stay f32.
   bool needs_whole_states = false;

@@ -6,6 +6,7 @@
 // check is on for every kind, None (fp32, bf16) included; only what happens to `scale` differs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -32,6 +33,13 @@ struct ScalerRule {
   std::int32_t give_up_after = 1000;    // overflows in a row that stop the run
   friend constexpr bool operator==(const ScalerRule&, const ScalerRule&) = default;
 };
+
+// The ceiling of rules that have none: behind it doubling would be infinity.
+inline constexpr float kNoCeiling = 0x1p127f;
+// A number of steps, as a rule holds it.
+constexpr std::int32_t interval_of(std::int64_t steps) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(steps, 0, INT32_MAX));
+}
 
 // The scale of fixed_scaler().
 inline constexpr float kFixedScale = 128.0f;

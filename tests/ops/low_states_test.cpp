@@ -53,7 +53,7 @@ class Call {
 
   const UpdateLayout& layout() const { return layout_; }
   KeptState kept(int w) const {
-    return {form_.states, {std::ranges::count(formula_.not_negative, formula_.states[w]) == 0}};
+    return {form_.states, {!formula_.is_not_negative(static_cast<std::size_t>(w))}};
   }
 
   // Operands of a step: `values` of parameters, and `states` [which][tensor] as floats.

@@ -20,6 +20,7 @@
 #include "recipe/recipe_unused.h"
 #include "recipe/resume_changes.h"
 #include "recipe/run_length.h"
+#include "recipe_mistakes.h"
 #include "temporary_folder.h"
 #include "train/session.h"
 
@@ -43,16 +44,6 @@ warmup = 4
 [train]
 steps = 40
 )";
-
-std::string mistakes_of(const std::string& text, const std::vector<Override>& set = {}) {
-  try {
-    parse_recipe(text, "r.toml", set);
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.code(), "E0710");
-    return e.what();
-  }
-  return "none";
-}
 
 TEST(Recipe, PassesThatMayBeLeftOutAreNamed) {
   const Recipe r = parse_recipe("[train]\nskip_passes = [\"fuse-elementwise\", \"cse\"]", "r.toml");

@@ -8,19 +8,10 @@
 
 #include "base/error.h"
 #include "recipe/recipe.h"
+#include "recipe_mistakes.h"
 
 namespace aloft {
 namespace {
-
-std::string mistakes_of(const std::string& text, const std::vector<Override>& set) {
-  try {
-    parse_recipe(text, "r.toml", set);
-  } catch (const UserError& e) {
-    EXPECT_EQ(e.code(), "E0710");
-    return e.what();
-  }
-  return "none";
-}
 
 std::vector<std::string> unused_of(const std::vector<Override>& set) {
   std::vector<std::string> keys;

@@ -21,8 +21,8 @@ UpdateMemory::UpdateMemory(const optim::FormulaRecord& formula, const UpdateAttr
     : layout_(layout),
       keys_(attrs.keys),
       rounds_at_random_(attrs.rounding == name_of(Rounding::Stochastic)) {
-  for (const std::string_view state : formula.states)
-    forms_.push_back({std::ranges::count(formula.not_negative, state) == 0});
+  for (std::size_t k = 0; k < formula.states.size(); ++k)
+    forms_.push_back({!formula.is_not_negative(k)});
   std::int64_t total = 0;
   for (int i = 0; i < layout_.count; ++i) {
     const TensorType &p = call.in[layout_.parameter(i)], &g = call.in[layout_.gradient(i)];
