@@ -173,9 +173,9 @@ class RecipeBench : public BenchSubject {
     const models::ModelFamily& family = *model_spec(recipe).family;
     SettingValues facts = is_recipe ? source_of(recipe).facts(recipe) : family.made_up;
     if (!is_recipe)  // the model says itself what there is no data for
-      for (auto& [key, value] : facts)
-        if (const std::int64_t own = recipe.model.whole(key); own > 0 && family.find(key))
-          value = own;
+      for (const models::ModelSetting& s : family.settings)
+        if (s.role.is_of_data && recipe.model.whole(s.key) > 0)
+          facts[std::string(s.key)] = recipe.model.whole(s.key);
     return open_session(recipe, facts, measure);
   }
   std::int64_t rows() const { return session_.recipe.train.batch; }

@@ -13,6 +13,7 @@
 #include "frontend/random.h"
 #include "frontend/update_phase.h"
 #include "graph/graph.h"
+#include "graph/refuse.h"
 #include "ops/average_weight.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
@@ -284,9 +285,10 @@ std::vector<std::string> culprit_names(const Optimizer& opt) {
 
 std::vector<Tensor> scaled_gradients(const Tensor& loss, Optimizer& opt) {
   if (loss.rank() != 0)
-    throw UserError("E0803", "minimize() needs a scalar loss")
-        .saw(loss.type().str())
-        .advice("take the mean or the sum first");
+    refuse(UserError("E0803", "minimize() needs a scalar loss")
+               .saw(loss.type().str())
+               .advice("take the mean or the sum first"),
+           loss);
   hooks::need_outside("minimize()");
   Where w = current_where();
   w.pass = "minimize";

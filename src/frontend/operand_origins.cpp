@@ -21,6 +21,8 @@ std::set<std::uint32_t> inputs_behind(const Graph& graph, std::uint32_t node,
   return found;
 }
 
+}  // namespace
+
 std::string origin_of(const Graph& graph, ValueId v, const InputTitles& titles) {
   if (const auto title = titles.find(v.node); title != titles.end()) return title->second;
   if (const Name id = state_id(graph.node(v.node)); id && graph.find_state(id) == v)
@@ -30,8 +32,6 @@ std::string origin_of(const Graph& graph, ValueId v, const InputTitles& titles) 
     text += (text.empty() ? "computed from " : " and ") + titles.at(n);
   return text;
 }
-
-}  // namespace
 
 void add_origins(Error& refusal, const Graph& graph, std::span<const ValueId> operands,
                  const InputTitles& titles) {

@@ -55,6 +55,9 @@ class TraceEmitter : public GraphEmitter {
                            const Where& where) override;
   // UserError E0304 for a tensor of another trace, or of none.
   TensorType type_of(const Tensor& t) const override;
+  std::string origin_of(const Tensor& t) const override {
+    return aloft::origin_of(graph(), t.id(), titles_);
+  }
   Tensor current(const Tensor& t) override;
   // It holds no value: null, but with an owner.
   Tensor handle(ValueId v) override {

@@ -1,6 +1,9 @@
 #include "graph/tensor.h"
 
+#include <utility>
+
 #include "base/error.h"
+#include "graph/refuse.h"
 
 namespace aloft {
 namespace {
@@ -15,6 +18,15 @@ Emitter& emitter_of(const Tensor& t) {
         .advice(
             "assign it first; grad_of() gives an empty one where no backward() left a gradient");
   return *t.emitter();
+}
+
+Dim Tensor::dim(int i) const {
+  const Shape of = shape();
+  try {
+    return of[i];
+  } catch (UserError& e) {
+    refuse(std::move(e), *this);
+  }
 }
 
 TensorType Tensor::type() const { return emitter_of(*this).type_of(*this); }

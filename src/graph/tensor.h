@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,7 +53,7 @@ class Tensor {
   Shape shape() const { return type().shape; }
   int rank() const { return shape().rank(); }
   // Negative indices count from the back. UserError E0107 where there is no such axis.
-  Dim dim(int i) const { return shape()[i]; }
+  Dim dim(int i) const;
 
   // The values, converted to double, in row-major order; waits for nothing: an eager op has
   // executed when its call returns. UserError E0301 while tracing, where no value exists yet.
@@ -99,6 +100,9 @@ class Emitter {
   virtual bool decides_types() const { return false; }
   // A handle on a value that this emitter made before.
   virtual Tensor handle(ValueId v) = 0;
+  // What a value is to whoever called the function that is traced: "argument 1, [0].mask",
+  // "computed from argument 0", a variable's name; empty where nothing is traced.
+  virtual std::string origin_of(const Tensor&) const { return {}; }
   // What is known of a value; whoever decides types writes it.
   virtual ValueNotes& notes(const Tensor& t) = 0;
   // `t` as this emitter knows it now (an eager tape may have been dropped since t was made).

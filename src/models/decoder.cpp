@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/refuse.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
 #include "ops/cross_entropy.h"
@@ -74,10 +75,11 @@ Tensor Decoder::hidden(const Tensor& tokens, const DecodeCache* cache) const {
   const std::int64_t length = shape.rank() == 2 ? shape[1].max() : 0;
   const std::int64_t most = cache ? cache->longest : sizes_.context;
   if (shape.rank() != 2 || !shape[1].is_constant() || length < 1 || length > most)
-    throw UserError("E0213", family_ + " cannot read these tokens")
-        .saw(tokens.type().str())
-        .need("[B, T] with T from 1 to " + std::to_string(most))
-        .advice("shorten the sequences, or make the model's context longer");
+    refuse(UserError("E0213", family_ + " cannot read these tokens")
+               .saw(tokens.type().str())
+               .need("[B, T] with T from 1 to " + std::to_string(most))
+               .advice("shorten the sequences, or make the model's context longer"),
+           tokens);
   Emitter& e = current_emitter();
   const Tensor position = cache ? e.state(cache->position) : Tensor();
   Tensor places = iota(length, DType::I32);

@@ -80,6 +80,10 @@ void check_setting(const ModelFamily& family, const ModelSetting& s) {
       value == SettingValue(std::int64_t{0}) && (s.role.is_of_data || s.role.derived);
   if (s.role.is_of_data && !std::holds_alternative<std::int64_t>(value))
     throw cannot_be(family.name, key + " of the data", "a whole number (std::int64_t)");
+  if (s.role.is_of_data && value == SettingValue(std::int64_t{0}) &&
+      !family.made_up.contains(s.key))
+    throw cannot_be(family.name, key + " of the data with the fallback 0",
+                    "its value where there is no data (ModelFamily::made_up), as in a bench");
   if (!s.role.published.empty() && !s.role.assumed)
     throw cannot_be(family.name, key + " with a name in config.json",
                     "also what is assumed where the file does not say (SettingRole::assumed)");

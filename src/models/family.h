@@ -109,7 +109,9 @@ struct ModelFamily {
   // Numbers that a step keeps of an example for the gradient, at least; absent: nobody knows.
   std::function<double(const SettingValues&)> least_kept;
   PublishedForm published;
-  SettingValues made_up;  // of data, where there is none: for benches
+  // What data would say, where there is none: for benches. Every setting of the data is in it that
+  // has no fallback of its own.
+  SettingValues made_up;
 
   const ModelSetting* find(std::string_view key) const;  // null where there is none
   const ModelSize* size(std::string_view name) const;    // null where there is none
@@ -125,8 +127,9 @@ const std::deque<ModelFamily>& families();
 // not while another thread may. Its texts outlive the program's use of it. UserError E0212 where it
 // cannot be one: a name, a size or a key that is there already or is no word of a-z, 0-9, _ (- in a
 // size); a setting whose fallback is outside its limits, or that config.json names without saying
-// what is assumed; a size that sets what it cannot; not exactly one of make_causal_lm and
-// make_classifier; a model_type that is there already. Nothing was taken then.
+// what is assumed, or of the data with neither a fallback nor a value in made_up; a size that sets
+// what it cannot; not exactly one of make_causal_lm and make_classifier; a model_type that is there
+// already. Nothing was taken then.
 const ModelFamily& add_family(ModelFamily family);
 // Null where there is none of the name.
 const ModelFamily* find_family(std::string_view name);

@@ -1,6 +1,6 @@
 #include "models/logits.h"
 
-#include "base/error.h"
+#include "graph/refuse.h"
 
 namespace aloft::models {
 namespace {
@@ -8,9 +8,10 @@ namespace {
 Tensor checked(Tensor logits, const CausalLm& model, const Tensor& tokens) {
   const Shape need{tokens.dim(0), tokens.dim(1), model.vocab()};
   if (logits.shape() != need)
-    throw UserError("E0215", "a language model's logits are not of its vocabulary")
-        .saw(logits.type().str() + ", of tokens " + tokens.type().str())
-        .need(need.str() + ", as its vocab() says");
+    refuse(UserError("E0215", "a language model's logits are not of its vocabulary")
+               .saw(logits.type().str() + ", of tokens " + tokens.type().str())
+               .need(need.str() + ", as its vocab() says"),
+           tokens);
   return logits;
 }
 
@@ -22,6 +23,17 @@ Tensor logits_of(const CausalLm& model, const Tensor& tokens) {
 
 Tensor decoded_logits(const CausalLm& model, const Tensor& tokens, const DecodeCache& cache) {
   return checked(model.decode(tokens, cache), model, tokens);
+}
+
+Tensor outputs_of(const Classifier& model, const Tensor& features) {
+  Tensor outputs = model(features);
+  const Shape need{features.dim(0), model.classes()};
+  if (outputs.shape() != need)
+    refuse(UserError("E0215", "a classifier's outputs are not of its classes")
+               .saw(outputs.type().str() + ", of features " + features.type().str())
+               .need(need.str() + ", as its classes() says"),
+           features);
+  return outputs;
 }
 
 }  // namespace aloft::models

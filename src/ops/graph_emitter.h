@@ -40,6 +40,7 @@ class GraphEmitter : public Emitter {
   void backward(const Tensor& loss) override;
 
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   Tensor handle(ValueId v) override { return Tensor(this, v, nullptr); }
   ValueNotes& notes(const Tensor& t) override { return notes_[t.id()]; }
   // New nodes are inserted before node `n`; nullopt appends.

@@ -1,6 +1,7 @@
 #include "ops/reshape.h"
 
 #include "base/error.h"
+#include "graph/refuse.h"
 #include "ops/op.h"
 
 namespace aloft {
@@ -49,10 +50,12 @@ Tensor flatten(Operand x, int from, int to) {
     from = normal_axis(from, s.rank());
     to = normal_axis(to, s.rank());
     if (from > to)
-      throw UserError("E0107", "flatten: the axes to be joined end before they begin")
-          .at(place_of(where_of(x.loc)))
-          .saw("axes " + std::to_string(from) + " to " + std::to_string(to) + " of " + s.str())
-          .need("a first axis that is not behind the last");
+      refuse(
+          UserError("E0107", "flatten: the axes to be joined end before they begin")
+              .at(place_of(where_of(x.loc)))
+              .saw("axes " + std::to_string(from) + " to " + std::to_string(to) + " of " + s.str())
+              .need("a first axis that is not behind the last"),
+          x.tensor);
   }
   Shape out;
   Dim joined = 1;

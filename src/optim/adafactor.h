@@ -19,17 +19,7 @@ struct Adafactor {
   double eps_size = 1e-3;            // least size of a tensor
   double clip = 1;                   // largest root mean square of a step, of its rate
   double weight_decay = 0;           // shrinks the weight by lr * weight_decay
-  // As OptimizerSpec's fields of these names (optim/spec.h):
-  bool maximize = false;
-  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
-  scalar::ScheduleRule schedule = {};
-  std::vector<ParameterGroup> groups = {};
-  StateFormat master = StateFormat::F32;
-  UpdateTime update = UpdateTime::Late;
-  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
-  StateFormat states = StateFormat::F32;
-  Rounding rounding = Rounding::Nearest;
-  Averaging average = {};
+#include "optim/shared_options.inc"
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 

@@ -328,12 +328,12 @@ OptimizerSpec spec_of(const O& o) {
                      .clip_adaptive = o.clip_adaptive,
                      .clip_value = o.clip_value,
                      .schedule = o.schedule,
-                     .decay = o.decay,
                      .groups = o.groups,
                      .master = o.master,
+                     .update = o.update,
+                     .decay = o.decay,
                      .states = o.states,
                      .rounding = o.rounding,
-                     .update = o.update,
                      .average = o.average};
   if constexpr (requires { o.rest; }) spec.rest = o.rest;
   return spec;

@@ -14,17 +14,7 @@ struct Lamb {
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-6;           // added to the root of the mean square
   double weight_decay = 1e-2;  // share of the weight in the direction
-  // As OptimizerSpec's fields of these names (optim/spec.h):
-  bool maximize = false;
-  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
-  scalar::ScheduleRule schedule = {};
-  std::vector<ParameterGroup> groups = {};
-  StateFormat master = StateFormat::F32;
-  UpdateTime update = UpdateTime::Late;
-  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
-  StateFormat states = StateFormat::F32;
-  Rounding rounding = Rounding::Nearest;
-  Averaging average = {};
+#include "optim/shared_options.inc"
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 

@@ -17,17 +17,7 @@ struct Lion {
   double lr = 1e-4;                  // base rate, times the schedule's factor
   double beta1 = 0.9, beta2 = 0.99;  // of the mean that is stepped along; of the one that is kept
   double weight_decay = 0;           // shrinks the weight by lr * weight_decay
-  // As OptimizerSpec's fields of these names (optim/spec.h):
-  bool maximize = false;
-  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
-  scalar::ScheduleRule schedule = {};
-  std::vector<ParameterGroup> groups = {};
-  StateFormat master = StateFormat::F32;
-  UpdateTime update = UpdateTime::Late;
-  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
-  StateFormat states = StateFormat::F32;
-  Rounding rounding = Rounding::Nearest;
-  Averaging average = {};
+#include "optim/shared_options.inc"
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 

@@ -31,17 +31,7 @@ struct Momentum {
   double dampening = 0;     // share of the gradient that is left out of the direction
   bool nesterov = false;    // Nesterov's momentum: one step ahead
   double weight_decay = 0;  // L2, added to the gradient
-  // As OptimizerSpec's fields of these names (optim/spec.h):
-  bool maximize = false;
-  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
-  scalar::ScheduleRule schedule = {};
-  std::vector<ParameterGroup> groups = {};
-  StateFormat master = StateFormat::F32;
-  UpdateTime update = UpdateTime::Late;
-  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
-  StateFormat states = StateFormat::F32;
-  Rounding rounding = Rounding::Nearest;
-  Averaging average = {};
+#include "optim/shared_options.inc"
   // What amp::initialize and Optimizer take. UserError E0806 for nesterov without momentum, or with
   // dampening.
   operator OptimizerSpec() const;

@@ -26,17 +26,7 @@ struct Muon {
   double weight_decay = 0.1;  // shrinks the weight by its rate * weight_decay
   // Name patterns of matrices that are taken for none.
   std::vector<std::string> rest = {"*wte*", "*wpe*", "*embed*", "*head*"};
-  // As OptimizerSpec's fields of these names (optim/spec.h):
-  bool maximize = false;
-  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
-  scalar::ScheduleRule schedule = {};
-  std::vector<ParameterGroup> groups = {};
-  StateFormat master = StateFormat::F32;
-  UpdateTime update = UpdateTime::Late;
-  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
-  StateFormat states = StateFormat::F32;
-  Rounding rounding = Rounding::Nearest;
-  Averaging average = {};
+#include "optim/shared_options.inc"
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 

@@ -20,17 +20,7 @@ struct RAdam {
   double eps = 1e-8;             // added to the root of the mean square
   bool decoupled_decay = false;  // the decay shrinks the weight, and is not added to the gradient
   double weight_decay = 0;       // L2, or decoupled
-  // As OptimizerSpec's fields of these names (optim/spec.h):
-  bool maximize = false;
-  double clip_norm = 0, clip_adaptive = 0, clip_value = 0;
-  scalar::ScheduleRule schedule = {};
-  std::vector<ParameterGroup> groups = {};
-  StateFormat master = StateFormat::F32;
-  UpdateTime update = UpdateTime::Late;
-  Decay decay = {};  // everything; kWeightsDecay leaves out norms and biases
-  StateFormat states = StateFormat::F32;
-  Rounding rounding = Rounding::Nearest;
-  Averaging average = {};
+#include "optim/shared_options.inc"
   // What amp::initialize and Optimizer take.
   operator OptimizerSpec() const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/logits.h"
 #include "ops/arg_reduce.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
@@ -13,14 +14,14 @@ namespace aloft {
 
 Tensor Classification::loss(const std::vector<Tensor>& columns) const {
   ModuleScope scope("", model_->policy());
-  return cross_entropy(outputs_of(*model_, columns[0]), columns[1]);
+  return cross_entropy(models::outputs_of(*model_, columns[0]), columns[1]);
 }
 
 Task::Named Classification::evaluate(const std::vector<Tensor>& columns) const {
   Tensor logits, loss;
   {
     ModuleScope scope("", model_->policy());
-    logits = outputs_of(*model_, columns[0]);
+    logits = models::outputs_of(*model_, columns[0]);
     loss = cross_entropy(logits, columns[1]);
   }
   // Counting is no part of the model: in its low precision it would be rounded.

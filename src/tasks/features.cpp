@@ -26,14 +26,4 @@ Column features_column(const models::ModelSpec& spec, const SettingValues& facts
       .advice(reads_images ? "--set data.shape=[1,28,28]" : "--set model.features=N");
 }
 
-Tensor outputs_of(const models::Classifier& model, const Tensor& features) {
-  Tensor out = model(features);
-  const Shape need{features.dim(0), model.classes()};
-  if (out.shape() != need)
-    throw UserError("E0215", "a classifier's outputs are not of its classes")
-        .saw(out.type().str() + ", of features " + features.type().str())
-        .need(need.str() + ", as its classes() says");
-  return out;
-}
-
 }  // namespace aloft

@@ -13,8 +13,4 @@ bool takes_features(const models::ModelFamily& family);
 // UserError E0726 where nobody says.
 Column features_column(const models::ModelSpec& spec, const SettingValues& facts);
 
-// What the model gives for features [B, ...]. UserError E0215 where that is not [B, classes()]:
-// labels are checked against the classes, and counted by them.
-Tensor outputs_of(const models::Classifier& model, const Tensor& features);
-
 }  // namespace aloft

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "models/logits.h"
 #include "ops/losses.h"
 #include "tasks/features.h"
 
@@ -12,7 +13,7 @@ namespace aloft {
 
 Tensor Regression::loss(const std::vector<Tensor>& columns) const {
   ModuleScope scope("", model_->policy());
-  return mse_loss(outputs_of(*model_, columns[0]), columns[1]);
+  return mse_loss(models::outputs_of(*model_, columns[0]), columns[1]);
 }
 
 std::vector<Measure> Regression::measures(double loss, const std::vector<double>&,

@@ -38,6 +38,22 @@ std::string length_line(const BannerFacts& f) {
   return line("run", text);
 }
 
+// What updates, and how its rate moves.
+std::string optimizer_line(const Recipe& r) {
+  std::string text =
+      fmt::format("{}, rate {:g}, {} schedule", r.optimizer.kind, r.optimizer.lr, r.schedule.kind);
+  if (r.schedule.warmup > 0) text += fmt::format(" behind {} of warmup", r.schedule.warmup);
+  if (r.optimizer.states != "f32") text += "; states in " + r.optimizer.states;
+  return line("optimizer", text);
+}
+
+// Where samples were to be expected and there are none.
+std::string samples_line(const BannerFacts& f) {
+  if (f.session.recipe.train.sample_tokens == 0 || !f.session.task->writer() || f.data.tokenizer())
+    return "";
+  return line("samples", "none: the tokens come without their tokenizer (data.tokenizer.path)");
+}
+
 // "recipes/gpt-cpp.toml:17" as it is; what nobody set is a default.
 std::string precision_line(const Recipe& r) {
   const auto it = r.origin.find("precision.level");
@@ -106,8 +122,8 @@ std::string checkpoint_line(const TrainSection& t, bool has_validation) {
 std::string start_banner(const BannerFacts& f) {
   const Recipe& r = f.session.recipe;
   return model_line(f.session) + line("data", f.data.describe()) + length_line(f) +
-         precision_line(r) + products_line(f.session) + device_line(f) + memory_line(f) +
-         checkpoint_line(r.train, f.data.has_validation()) +
+         optimizer_line(r) + precision_line(r) + products_line(f.session) + device_line(f) +
+         memory_line(f) + checkpoint_line(r.train, f.data.has_validation()) + samples_line(f) +
          line("to look at",
               fmt::format("{}: metrics.jsonl on the way, report.html at the end", f.out.string()));
 }

@@ -13,10 +13,15 @@
 #include "e2e/training.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/programs.h"
+#include "models/gpt2.h"
+#include "models/mlp.h"
 #include "nn/linear.h"
 #include "numbers.h"
 #include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/constant.h"
 #include "ops/reduce.h"
+#include "ops/reshape.h"
 #include "optim/adamw.h"
 #include "refusal.h"
 
@@ -205,6 +210,27 @@ TEST_F(NestedCalls, ErrorsNameTheArgumentAndItsPart) {
       {"E0203", "'pick' for argument 0: f32[4,3]; argument 1: 2 values",
        "argument 1, [0].x: f32[4,3]", "argument 1, [1].mask: f32[4,2]",
        "in 0: computed from argument 0 and argument 1, [0].x", "in 1: argument 1, [1].mask"});
+  // Also where no op refuses: a loss, an axis, a length.
+  const models::Mlp model({3, 2}, relu);
+  Optimizer optimizer(optim::AdamW{}, model.parameters(), scalar::no_scaler());
+  const auto scalar_loss = [&](const Tensor&, const std::vector<Example>& list) {
+    minimize(model(list[0].x), optimizer);
+  };
+  expect_words(refusal([&] {
+                 compile(scalar_loss)(x, std::vector<Example>{{x, {}}});
+               }),
+               {"E0803", "from  computed from argument 1, [0].x"});
+  const auto axis = [](const Tensor& t) { return t * static_cast<double>(t.dim(2).max()); };
+  expect_words(refusal([&] { compile(axis)(x); }), {"E0107", "from  argument 0"});
+  const models::Gpt2 gpt({.layers = 1, .heads = 1, .dim = 4, .vocab = 11, .context = 4});
+  const auto too_long = [&](const std::vector<Tensor>& t) { return gpt(t[1]); };
+  const Tensor ids = cast(full({2, 5}, 1.0), DType::I32);
+  expect_words(refusal([&] {
+                 compile(too_long)(std::vector{x, ids});
+               }),
+               {"E0213", "i32[2,5]", "from  argument 0, [1]"});
+  const auto joined = [](const Tensor& t) { return flatten(t, 1, 0); };
+  expect_words(refusal([&] { compile(joined)(x); }), {"E0107", "from  argument 0"});
   // And of a result.
   auto partly = compile([](const Tensor& t) { return std::vector<Example>{{t, {}}, {{}, {}}}; });
   expect_words(refusal([&] { partly(x); }), {"E0302", "result1.x"});

@@ -18,7 +18,10 @@ using I = std::int64_t;
 
 // The catalogue's mlp under another name.
 ModelFamily family_named(std::string_view name) {
-  return family_of<MlpConfig, Mlp>(name, "of this test", {{"features", I{0}}, {"classes", I{0}}});
+  const SettingValues of_data{{"features", I{0}}, {"classes", I{0}}};
+  ModelFamily f = family_of<MlpConfig, Mlp>(name, "of this test", of_data);
+  f.made_up = {{"features", I{4}}, {"classes", I{2}}};
+  return f;
 }
 
 TEST(Families, OfAProgramJoinThoseOfTheCatalogue) {
@@ -70,6 +73,11 @@ TEST(Families, ThatCannotBeAreRefusedWhole) {
       {"the setting \"size\"", [](ModelFamily& f) { f.settings.back().key = "size"; }},
       {"the setting \"Rate\"", [](ModelFamily& f) { f.settings.back().key = "Rate"; }},
       {"with the fallback -1", [](ModelFamily& f) { f.settings.back().fallback = I{-1}; }},
+      {"\"classes\" of the data with the fallback 0",
+       [](ModelFamily& f) {
+         f.settings.back().fallback = I{0};
+         f.made_up.erase("classes");
+       }},
       {"with a name in config.json",
        [](ModelFamily& f) { f.settings.front().role.published = "sizes"; }},
       {"no maker", [](ModelFamily& f) { f.make_classifier = nullptr; }},
