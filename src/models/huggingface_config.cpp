@@ -137,18 +137,20 @@ class Reader {
 
   void check(const PublishedForm::Fixed& fixed) {
     const std::optional<Json> found = take(fixed.key);
-    if (!found) return;
-    const std::string text = json_text(*found);
+    if (!found && fixed.missing.empty()) return;
+    const std::string text = found ? json_text(*found) : std::string(fixed.missing);
     const auto is_right = [&](const Json& value) {
       return std::find(fixed.values.begin(), fixed.values.end(), json_text(value)) !=
              fixed.values.end();
     };
-    const bool is_list = found->is_array();  // of layers, one each
-    if (is_list ? std::all_of(found->begin(), found->end(), is_right) : is_right(*found)) return;
+    const bool is_list = found && found->is_array();  // of layers, one each
+    if (is_list && std::all_of(found->begin(), found->end(), is_right)) return;
+    if (found && !is_list && is_right(*found)) return;
     std::string all;
     for (const std::string_view value : fixed.values)
       all += (all.empty() ? "" : " or ") + std::string(value);
-    throw wrong(std::string(fixed.key) + " is " + text, all);
+    throw wrong(std::string(fixed.key) + (found ? " is " : " is missing, which means ") + text,
+                all);
   }
 
   void check(const PublishedForm::Derived& derived) {

@@ -14,8 +14,8 @@ struct LlamaDefaults {
   static constexpr double rotary_base = 10000, norm_eps = 1e-5;
   static constexpr bool tied = false;
   // What transformers assumes where config.json does not say.
-  static constexpr std::int64_t published_hidden = 11008, published_context = 2048,
-                                published_vocab = 32000;
+  static constexpr std::int64_t published_kv_heads = 0, published_hidden = 11008,
+                                published_context = 2048, published_vocab = 32000;
 };
 // The sizes of a Llama.
 using LlamaConfig = RotaryConfig<LlamaDefaults>;

@@ -13,8 +13,8 @@ struct Qwen2Defaults {
   static constexpr double rotary_base = 1e6, norm_eps = 1e-6;
   static constexpr bool tied = true;
   // What transformers assumes where config.json does not say.
-  static constexpr std::int64_t published_hidden = 22016, published_context = 32768,
-                                published_vocab = 151936;
+  static constexpr std::int64_t published_kv_heads = 32, published_hidden = 22016,
+                                published_context = 32768, published_vocab = 151936;
 };
 // The sizes of a Qwen2.
 using Qwen2Config = RotaryConfig<Qwen2Defaults>;

@@ -102,7 +102,7 @@ auto rotary_fields(const More&... more) {
               {.resumed = kOtherHeads, .published = "num_attention_heads", .assumed = I{32}}),
       setting("kv_heads", &C::kv_heads, {0, 1024}, "heads of keys and values; 0: heads",
               {.published = "num_key_value_heads",
-               .assumed = I{0},
+               .assumed = C::Defaults::published_kv_heads,
                .derived = [](const SettingValues& v) { return config_of<C>(v).heads; }}),
       setting("dim", &C::dim, {1, 65536}, "width",
               {.published = "hidden_size", .assumed = I{4096}}),

@@ -87,6 +87,16 @@ TEST_F(PublishedConfig, WhatFollowsFromOthersIsWrittenAsItIs) {
     }
 }
 
+// transformers assumes other things of each family where a file does not say.
+TEST_F(PublishedConfig, WhatIsMissingIsWhatTheFamilyAssumes) {
+  const auto kv_heads = [&](const char* type) {
+    return read_huggingface_config(write({{"model_type", type}, {"num_attention_heads", 64}}))
+        .whole("kv_heads");
+  };
+  EXPECT_EQ(kv_heads("llama"), 64);
+  EXPECT_EQ(kv_heads("qwen2"), 32);
+}
+
 // A family's published size and its config's defaults are said once.
 template <class C>
 void expect_begins_as(const char* family, const char* size) {
