@@ -84,8 +84,8 @@ struct PublishedForm {
     std::string_view key;
     std::vector<std::string_view> values;
     bool is_read_only = false;  // a list, of each layer's value: not written
-    // What transformers takes it for where the file does not have it, and what is refused then;
-    // empty: one of the values.
+    // What transformers takes it for where the file does not have it, not even as null, and what is
+    // refused then; empty: one of the values.
     std::string_view missing = {};
   };
   std::vector<Fixed> fixed = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -63,6 +64,8 @@ class Reader {
     const Json json = parse_json(read_file(path, kLimit));
     if (!json.is_object()) throw wrong("it is not a JSON object", "an object of settings");
     flatten(json, "", keys_);
+    for (const auto& [key, value] : json.items())
+      if (value.is_null()) nulls_.insert(key);
   }
 
   ModelSpec read() {
@@ -125,6 +128,7 @@ class Reader {
                     "the same, or one of them");
       if (!found && before) found = std::move(before), key = role.published_before;
     }
+    if (!found && role.derived && nulls_.contains(key)) return std::int64_t{0};
     if (!found) return *role.assumed;
     std::optional<SettingValue> value = setting_of_json(*found);
     // 0 is ours: it stands for what follows from the others.
@@ -137,7 +141,7 @@ class Reader {
 
   void check(const PublishedForm::Fixed& fixed) {
     const std::optional<Json> found = take(fixed.key);
-    if (!found && fixed.missing.empty()) return;
+    if (!found && (fixed.missing.empty() || nulls_.contains(fixed.key))) return;
     const std::string text = found ? json_text(*found) : std::string(fixed.missing);
     const auto is_right = [&](const Json& value) {
       return std::find(fixed.values.begin(), fixed.values.end(), json_text(value)) !=
@@ -169,6 +173,7 @@ class Reader {
 
   Path path_;
   std::map<std::string, Json> keys_;
+  std::set<std::string, std::less<>> nulls_;  // keys that say null
   ModelSpec spec_;
 };
 
