@@ -95,6 +95,15 @@ TEST_F(PublishedConfig, WhatIsMissingIsWhatTheFamilyAssumes) {
   };
   EXPECT_EQ(kv_heads("llama"), 64);
   EXPECT_EQ(kv_heads("qwen2"), 32);
+  const json all_heads{
+      {"model_type", "qwen2"}, {"num_attention_heads", 64}, {"num_key_value_heads", nullptr}};
+  EXPECT_EQ(read_huggingface_config(write(all_heads)).whole("kv_heads"), 64);
+  const json mistral{{"model_type", "mistral"}, {"sliding_window", nullptr}};
+  EXPECT_EQ(read_huggingface_config(write(mistral)).whole("kv_heads"), 8);
+  EXPECT_NE(refusal_of({{"model_type", "mistral"}}).find("sliding_window is missing"),
+            std::string::npos);
+  EXPECT_NE(refusal_of({{"model_type", "mistral"}, {"sliding_window", 64}}).find("64"),
+            std::string::npos);
 }
 
 // A family's published size and its config's defaults are said once.

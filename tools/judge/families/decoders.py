@@ -1,13 +1,15 @@
-"""Tiny Llama and Qwen2 checkpoints as save_pretrained writes them, with the float64 judge's verdict.
+"""Tiny Llama, Mistral and Qwen2 checkpoints as save_pretrained writes them, with the float64 judge's verdict.
 
 llama-tiny    grouped keys and values, a head of its own
+mistral-tiny  one head of keys and values, no sliding window
 qwen2-tiny    biases on queries, keys and values, a tied head, sizes that divide little
 """
 import json
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import (LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config,
+                          Qwen2ForCausalLM)
 
 import gpt2_model as gpt2
 import measure
@@ -20,6 +22,11 @@ MODELS = {
         intermediate_size=56, vocab_size=71, max_position_embeddings=24, rms_norm_eps=1e-5,
         rope_theta=10000.0, tie_word_embeddings=False, architectures=["LlamaForCausalLM"],
         attn_implementation="eager"), 2, 21, 21),
+    "mistral-tiny": (MistralForCausalLM, MistralConfig(
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1, hidden_size=24,
+        intermediate_size=51, vocab_size=73, max_position_embeddings=23, rms_norm_eps=1e-5, head_dim=6,
+        rope_theta=1000000.0, sliding_window=None, tie_word_embeddings=False,
+        architectures=["MistralForCausalLM"], attn_implementation="eager"), 2, 22, 23),
     "qwen2-tiny": (Qwen2ForCausalLM, Qwen2Config(
         num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, hidden_size=30,
         intermediate_size=43, vocab_size=67, max_position_embeddings=19, rms_norm_eps=1e-6,
