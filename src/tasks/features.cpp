@@ -1,5 +1,7 @@
 #include "tasks/features.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace aloft {
@@ -24,6 +26,18 @@ Column features_column(const models::ModelSpec& spec, const SettingValues& facts
       .saw("a " + std::string(spec.family->name) + ", and data that does not say")
       .need(reads_images ? "channels, height and width" : "model.features")
       .advice(reads_images ? "--set data.shape=[1,28,28]" : "--set model.features=N");
+}
+
+Column targets_column(const models::ModelSpec& spec, const SettingValues& facts) {
+  const std::int64_t numbers = spec.whole("classes");
+  // A class more than the data has is never right; a number more has no target.
+  if (const auto said = facts.find("classes");
+      numbers > 0 && said != facts.end() && std::get<std::int64_t>(said->second) != numbers)
+    throw UserError("E0716", "the data does not fit the model's classes")
+        .saw(fmt::format("model.classes = {}, and {} numbers an example", numbers,
+                         str(said->second)))
+        .need("exactly " + str(said->second));
+  return {"targets", DType::F32, {numbers}, 0};
 }
 
 }  // namespace aloft

@@ -13,4 +13,8 @@ bool takes_features(const models::ModelFamily& family);
 // UserError E0726 where nobody says.
 Column features_column(const models::ModelSpec& spec, const SettingValues& facts);
 
+// "targets", f32 [classes]: numbers of an example, one for each of the model's. UserError E0716
+// where the data has another number of them.
+Column targets_column(const models::ModelSpec& spec, const SettingValues& facts);
+
 }  // namespace aloft

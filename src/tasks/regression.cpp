@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "base/error.h"
 #include "models/logits.h"
 #include "ops/losses.h"
 #include "tasks/features.h"
@@ -28,15 +27,7 @@ TaskKind regression_task() {
   kind.meaning = "numbers, of an example";
   kind.takes = takes_features;
   kind.columns = [](const models::ModelSpec& spec, const SettingValues& facts) {
-    const std::int64_t numbers = spec.whole("classes");
-    // A class more than the data has is never right; a number more has no target.
-    if (const auto said = facts.find("classes");
-        numbers > 0 && said != facts.end() && std::get<std::int64_t>(said->second) != numbers)
-      throw UserError("E0716", "the data does not fit the model's classes")
-          .saw(fmt::format("model.classes = {}, and {} numbers an example", numbers,
-                           str(said->second)))
-          .need("exactly " + str(said->second));
-    return std::vector<Column>{features_column(spec, facts), {"targets", DType::F32, {numbers}, 0}};
+    return std::vector<Column>{features_column(spec, facts), targets_column(spec, facts)};
   };
   kind.make = [](const models::ModelSpec& spec) -> std::unique_ptr<Task> {
     return std::make_unique<Regression>(models::make_classifier(spec));
