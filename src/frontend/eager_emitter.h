@@ -57,6 +57,7 @@ class EagerEmitter : public Emitter {
 
   std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
+  void lend_lengths(const Tensor* like) override { lends_lengths_ = like ? &cell(*like) : nullptr; }
   TensorType type_of(const Tensor& t) const override;
   bool is_recording() const override { return recording_ && grad_enabled(); }
   Tensor handle(ValueId v) override;
@@ -162,6 +163,7 @@ class EagerEmitter : public Emitter {
   Device& device_;
   const void* thread_ = nullptr;  // that uses it
   CastingEmitter* outer_ = nullptr;
+  const EagerCell* lends_lengths_ = nullptr;
   Graph tape_;
   std::map<ValueId, CellPtr> values_;
   std::map<const Variable*, CellPtr> states_;  // each variable's value as it is now

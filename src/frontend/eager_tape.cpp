@@ -202,7 +202,7 @@ std::vector<Tensor> EagerEmitter::gradients(const Tensor& target, const Tensor& 
   const Scope backward(where_of_gradients(where));
   for (std::size_t i = 0; i < result.size(); ++i)
     result[i] = result[i].is_defined() ? cast(result[i], of[i].dtype())
-                                       : full(of[i].shape(), 0.0, of[i].dtype());
+                                       : broadcast_like(scalar_like(of[i], 0), of[i]);
   return result;
 }
 

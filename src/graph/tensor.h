@@ -92,6 +92,9 @@ class Emitter {
   // Infers types and emits one op. Throws UserError with op, place, types seen and needed.
   virtual std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                                    const Where& where) = 0;
+  // What is emitted from here on has the lengths of `like` where no operand has them; null: none
+  // again. Of consequence in eager mode, where a length has a value.
+  virtual void lend_lengths(const Tensor* like) { static_cast<void>(like); }
   virtual TensorType type_of(const Tensor& t) const = 0;
   // Whether what is emitted now can be differentiated later.
   virtual bool is_recording() const { return true; }

@@ -81,6 +81,20 @@ OpDef element_count_op() {
   });
 }
 
+// Until the end of the block.
+class LentLengths {
+ public:
+  explicit LentLengths(const Tensor& like) : emitter_(emitter_of(like)) {
+    emitter_.lend_lengths(&like);
+  }
+  ~LentLengths() { emitter_.lend_lengths(nullptr); }
+  LentLengths(const LentLengths&) = delete;
+  LentLengths& operator=(const LentLengths&) = delete;
+
+ private:
+  Emitter& emitter_;
+};
+
 }  // namespace
 
 std::vector<OpDef> broadcast_ops() { return {broadcast_op(), element_count_op()}; }
@@ -89,7 +103,10 @@ Tensor broadcast_to(Operand x, const Shape& shape) {
   if (x.tensor.shape() == shape) return x.tensor;
   return emit_one("broadcast", to_attrs(BroadcastAttrs{shape}), {x});
 }
-Tensor broadcast_like(Operand x, const Tensor& like) { return broadcast_to(x, like.shape()); }
+Tensor broadcast_like(Operand x, const Tensor& like) {
+  const LentLengths lent(like);  // a single number has none of its own
+  return broadcast_to(x, like.shape());
+}
 Tensor element_count(Operand x, const Ints& axes, DType dtype) {
   return emit_one("element_count", to_attrs(ElementCountAttrs{axes, dtype}), {x});
 }

@@ -39,6 +39,7 @@ class CastingEmitter : public Emitter {
   std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
   TensorType type_of(const Tensor& t) const override { return inner_->type_of(t); }
+  void lend_lengths(const Tensor* like) override { inner_->lend_lengths(like); }
   std::string origin_of(const Tensor& t) const override { return inner_->origin_of(t); }
   bool is_recording() const override { return inner_->is_recording(); }
   bool decides_types() const override { return true; }
