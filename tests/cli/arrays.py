@@ -39,6 +39,8 @@ steps = 4
 
 # The same tables for dense layers, which read an image or a line alike.
 MLP = CLASSES.replace('family = "lenet"\nfilters = 8\nhidden = 16', 'family = "mlp"\nhidden = [24, 12]')
+MULTI = NUMBERS.replace("# Two numbers that are sums of features.", "# Two answers an image.").replace(
+    "regression", "multi-label").replace("numbers.csv", "labels.csv").replace("[train]", "[train]\neval_every = 3")
 MLP_NUMBERS = NUMBERS.replace('family = "lenet"\nfilters = 8\nhidden = 16',
                               'family = "mlp"\nhidden = [16]\nactivation = "gelu"').replace("shape = [1, 4, 4]\n", "")
 
@@ -62,6 +64,9 @@ def write_tables(folder):
     (folder / "numbers.csv").write_text("".join(
         ",".join(f"{p / 255:.4f}" for p in pixels) + f",{sum(pixels[:8]) / 2040:.4f},{pixels[0] / 255:.4f}\n"
         for pixels, _ in rows))
+    (folder / "labels.csv").write_text("".join(
+        ",".join(f"{p / 255:.4f}" for p in pixels) + f",{int(label == 0)},{int(label != 2)}\n"
+        for pixels, label in rows))
 
 
 def write_idx(folder):

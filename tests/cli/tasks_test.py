@@ -1,8 +1,8 @@
-"""Runs that learn from arrays: classification and regression, tables and IDX files, from a recipe."""
+"""Runs that learn from arrays: classification, several labels and regression, tables and IDX files, from a recipe."""
 import json
 import unittest
 
-from arrays import CLASSES, MLP, MLP_NUMBERS, NUMBERS, write_idx, write_tables
+from arrays import CLASSES, MLP, MLP_NUMBERS, MULTI, NUMBERS, write_idx, write_tables
 from program import ProgramTest, main, report_data
 
 IDX = CLASSES.replace('csv = "classes.csv"\nshape = [1, 4, 4]',
@@ -15,7 +15,7 @@ class Tasks(ProgramTest):
         super().setUpClass()
         write_tables(cls.folder)
         write_idx(cls.folder)
-        for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS), ("idx", IDX), ("mlp", MLP),
+        for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS), ("multi", MULTI), ("idx", IDX), ("mlp", MLP),
                              ("mlp-numbers", MLP_NUMBERS)):
             (cls.folder / f"{name}.toml").write_text(recipe)
 
@@ -53,6 +53,14 @@ class Tasks(ProgramTest):
         self.assertAlmostEqual(last["val_rmse"] ** 2, last["val_loss"], places=9)
         self.assertLess(last["val_rmse"], 0.2)
 
+    def test_several_labels_are_learnt(self):
+        said = self.aloft("train", "multi.toml", "--out", "multi", "--steps", 150).stdout.decode()
+        self.assertIn("% of labels", said)
+        first, *_, last = self.evaluations("multi")
+        self.assertGreater(last["val_accuracy"], 0.9)
+        self.assertLess(last["val_loss"], first["val_loss"])
+        self.refused("multi.toml", "--set", "model.classes=3", says=["E0716", "exactly 2"])
+
     def test_dense_layers_learn_both(self):
         """Classes of a line or of an image, and numbers: the sizes are the data's."""
         for options in ([], ["--set", "data.shape=[]"]):
@@ -76,7 +84,7 @@ class Tasks(ProgramTest):
         self.refused("tiny.toml", "--set", "model.family=mlp", says=["E0727", "need  features, labels"])
 
     def test_going_on_is_never_having_stopped(self):
-        for name in ("classes", "mlp"):
+        for name in ("classes", "mlp", "multi", "mlp-numbers"):
             for mode in ("graph", "eager"):
                 at_once, later = f"once-{name}-{mode}", f"later-{name}-{mode}"
                 self.aloft("train", f"{name}.toml", "--out", at_once, "--mode", mode, "--steps", 7)
@@ -102,7 +110,7 @@ class Tasks(ProgramTest):
     def test_what_does_not_fit_is_refused(self):
         self.refused("classes.toml", "--set", "task.kind=regression", says=["E0727", "labels", "targets"])
         self.refused("classes.toml", "--set", "task.kind=language-model",
-                     says=["a lenet does not learn language-model", "classification or regression"])
+                     says=["a lenet does not learn language-model", "classification or multi-label or regression"])
         self.refused("classes.toml", "--set", "model.family=gpt2", says=["E0727", "features, labels", "tokens, targets"])
         self.refused("classes.toml", "--set", "data.shape=[1,4,5]", says=["E0727", "16 features"])
         self.refused("classes.toml", "--set", "data.shape=[]", says=["E0726", "data.shape"])

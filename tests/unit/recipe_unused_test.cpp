@@ -30,7 +30,7 @@ std::vector<Override> with(std::vector<Override> all, const Override& one) {
 TEST(RecipeUnused, WhoWritesNoTextHasNoSamples) {
   for (const Override& key : {Override{"train.sample_every", "2"}, {"train.sample_tokens", "50"}}) {
     EXPECT_EQ(mistakes_of("", {key}), "none");
-    for (const char* task : {"", "classification", "regression"}) {
+    for (const char* task : {"", "classification", "multi-label", "regression"}) {
       const std::string said =
           mistakes_of("", with(with(kImages, key), Override{"task.kind", task}));
       EXPECT_NE(said.find("--set " + key.key + " is of models that write text"), std::string::npos)
