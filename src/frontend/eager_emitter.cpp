@@ -281,7 +281,8 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(const OpCall& asked,
                         op.str() + ": its operands disagree about the length " + symbol.str())
             .saw(std::to_string(lengths[symbol]) + " and " + std::to_string(value));
   }
-  if (lends_lengths_) lengths.insert(lends_lengths_->lengths.begin(), lends_lengths_->lengths.end());
+  if (lends_lengths_)
+    lengths.insert(lends_lengths_->lengths.begin(), lends_lengths_->lengths.end());
   const PreparedKernel kernel = device_.kernels().get(call);
   std::vector<CellPtr> cells;
   if (!kernel.kernel) {

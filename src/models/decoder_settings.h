@@ -8,11 +8,9 @@
 
 namespace aloft::models {
 
-// What becomes of a run that goes on with others.
+// What other heads mean for a run that goes on.
 inline constexpr std::string_view kOtherHeads =
     "the weights would mean something else: they would be cut into other heads";
-inline constexpr std::string_view kOtherDropout =
-    "so much is left out in every step; the weights go on as they are";
 
 // Heads that do not divide the width, or that are no multiple of those of keys and values.
 std::optional<Misfit> heads_misfit(const SettingValues& values);

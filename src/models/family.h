@@ -38,6 +38,10 @@ struct SettingRole {
   std::int64_t (*derived)(const SettingValues&) = nullptr;
 };
 
+// What another dropout means for a run that goes on.
+inline constexpr std::string_view kOtherDropout =
+    "so much is left out in every step; the weights go on as they are";
+
 struct ModelSetting : Setting {
   SettingRole role;
 };

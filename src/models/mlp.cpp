@@ -36,7 +36,11 @@ std::vector<std::string_view> mlp_activations() {
   return names;
 }
 
-Mlp::Mlp(const std::vector<std::int64_t>& widths, Activation activation) : activation_(activation) {
+Mlp::Mlp(const std::vector<std::int64_t>& widths, Activation activation)
+    : Mlp(widths, activation, 0) {}
+
+Mlp::Mlp(const std::vector<std::int64_t>& widths, Activation activation, double dropout)
+    : activation_(activation), drop_(*this, "drop", dropout) {
   nn::need_positive(static_cast<std::int64_t>(widths.size()) - 1, "Mlp: layers");
   for (std::size_t i = 0; i + 1 < widths.size(); ++i)
     layers_.push_back(
@@ -44,12 +48,12 @@ Mlp::Mlp(const std::vector<std::int64_t>& widths, Activation activation) : activ
   classes_ = widths.back();
 }
 
-Mlp::Mlp(const MlpConfig& c) : Mlp(widths_of(c), activation_named(c.activation)) {}
+Mlp::Mlp(const MlpConfig& c) : Mlp(widths_of(c), activation_named(c.activation), c.dropout) {}
 
 Tensor Mlp::operator()(Operand x) const {
   return call(x, [&](Tensor t) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      if (i > 0) t = activation_(t);
+      if (i > 0) t = drop_(activation_(t));
       t = (*layers_[i])(t);
     }
     return t;

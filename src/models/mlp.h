@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/family.h"
+#include "nn/dropout.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
 
@@ -22,6 +23,7 @@ struct MlpConfig {
   std::string activation = "relu";           // of mlp_activations()
   std::int64_t features = 784;               // of an example
   std::int64_t classes = 10;                 // logits of an example, or its numbers
+  double dropout = 0;                        // behind each activation
   friend bool operator==(const MlpConfig&, const MlpConfig&) = default;
 
   // Its settings: keys of a recipe.
@@ -30,6 +32,8 @@ struct MlpConfig {
     return FieldList{
         setting("hidden", &C::hidden, {1, 1 << 20}, "features between the layers; []: one layer"),
         setting("activation", &C::activation, {.words = mlp_activations()}, "between the layers"),
+        setting("dropout", &C::dropout, {0, 0.99}, "probability, behind each activation",
+                {.may_change = true, .resumed = kOtherDropout}),
         setting("features", &C::features, {1, 1 << 24}, "of an example; 0: the data's",
                 {.is_of_data = true}),
         setting("classes", &C::classes, {1, 1 << 24}, "logits, or numbers; 0: the data's",
@@ -49,7 +53,10 @@ class Mlp : public Classifier {
   Tensor operator()(Operand x) const override;  // [B, widths.front()] -> [B, widths.back()]
 
  private:
+  Mlp(const std::vector<std::int64_t>& widths, Tensor (*activation)(Operand), double dropout);
+
   Tensor (*activation_)(Operand);
+  nn::Dropout drop_;
   std::int64_t classes_ = 0;
   std::vector<std::unique_ptr<nn::Linear>> layers_;
 };

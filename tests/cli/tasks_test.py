@@ -68,20 +68,37 @@ class Tasks(ProgramTest):
             self.aloft("train", "mlp.toml", "--out", out, "--steps", 120, *options)
             self.assertGreater(self.evaluations(out)[-1]["val_accuracy"], 0.9)
             model = json.loads((self.folder / out / "run.json").read_text())["model"]
-            self.assertEqual(model, {"family": "mlp", "hidden": [24, 12], "activation": "relu", "features": 16,
-                                     "classes": 3})
+            self.assertEqual(model, {"family": "mlp", "hidden": [24, 12], "activation": "relu", "dropout": 0.0,
+                                     "features": 16, "classes": 3})
         self.assertEqual(self.model("mlp-0"), self.model("mlp-2"))
         self.aloft("train", "mlp-numbers.toml", "--out", "mlp-numbers", "--steps", 200)
         self.assertLess(self.evaluations("mlp-numbers")[-1]["val_rmse"], 0.2)
         self.aloft("train", "mlp.toml", "--set", "model.hidden=[]", "--out", "one-layer", "--steps", 2)
         timed = self.parsed("bench", "step", "mlp", "--hidden", "[32,8]", "--features", 9, "--json", "--no-limit",
                             "--steps", 1)[0]
-        self.assertEqual(timed["settings"], {"hidden": [32, 8], "activation": "relu", "features": 9, "classes": 10})
+        self.assertEqual(timed["settings"], {"hidden": [32, 8], "activation": "relu", "features": 9, "classes": 10,
+                                             "dropout": 0.0})
         self.refused("mlp.toml", "--set", "model.activation=tanhh", says=["model.activation", "relu"])
         self.refused("mlp.toml", "--set", "model.hidden=[8,0]", says=["model.hidden"])
         self.refused("mlp.toml", "--set", "model.features=17", says=["E0716", "exactly 16"])
         self.refused("mlp-numbers.toml", "--set", "model.classes=3", says=["E0716", "exactly 2"])
         self.refused("tiny.toml", "--set", "model.family=mlp", says=["E0727", "need  features, labels"])
+
+    def test_dense_layers_leave_out(self):
+        """The same in both modes and behind a resume, with another share, too; nothing in evaluation."""
+        drop = ["--set", "model.dropout=0.4"]
+        for mode in ("graph", "eager"):
+            self.aloft("train", "mlp.toml", "--out", f"drop-{mode}", "--mode", mode, "--steps", 4, *drop)
+            self.aloft("train", "mlp.toml", "--out", f"drop-{mode}", "--steps", 7, "--resume", "--mode", mode, *drop)
+        self.aloft("train", "mlp.toml", "--out", "drop-once", "--steps", 7, *drop)
+        self.aloft("train", "mlp.toml", "--out", "drop-none", "--steps", 7)
+        self.assertEqual(self.model("drop-graph"), self.model("drop-eager"))
+        self.assertEqual(self.model("drop-graph"), self.model("drop-once"))
+        self.assertNotEqual(self.model("drop-none"), self.model("drop-once"))
+        said = self.aloft("train", "mlp.toml", "--out", "drop-once", "--steps", 9, "--resume", "--set",
+                          "model.dropout=0.1")
+        self.assertIn("model.dropout", (said.stdout + said.stderr).decode())
+        self.refused("mlp.toml", "--set", "model.dropout=1", says=["model.dropout"])
 
     def test_going_on_is_never_having_stopped(self):
         for name in ("classes", "mlp", "multi", "mlp-numbers"):
