@@ -19,8 +19,11 @@ int main() {
   int skipped = 0;
   for (auto [x, label] : loader) {
     const Tensor loss = cross_entropy(net(x), label);
-    amp::scale_loss(loss, opt).backward();
-    const StepResult result = amp::step(loss, opt);  // an overflow skips it and lowers the scale
+    {
+      auto scaled_loss = amp::scale_loss(loss, opt);
+      scaled_loss.backward();
+    }  // an overflow lowers the scale, and the step is skipped
+    const StepResult result = amp::step(opt);
     skipped += result.skipped();
     last = loss.item();
     fmt::print("loss {:.4f}  scale {}\n", last, result.loss_scale.item());

@@ -10,6 +10,7 @@
 #include "frontend/loops.h"
 #include "frontend/loss_scalers.h"
 #include "frontend/optimizer.h"
+#include "frontend/scale_loss.h"
 #include "precision/recipe.h"
 #include "scalar/loss_scaler.h"
 #include "scalar/schedule.h"

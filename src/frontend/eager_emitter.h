@@ -93,6 +93,9 @@ class EagerEmitter : public Emitter {
   Tensor gradient_of(const VariablePtr& variable) const;
   // What a loop makes of it before its step, of losses that depend on what those did.
   void replace_gradient(const VariablePtr& variable, const Tensor& gradient);
+  // Leaves one that was set aside, of a loss that was computed from `by`, which is no parameter.
+  void put_back_gradient(const VariablePtr& variable, const Tensor& gradient,
+                         const VariablePtr& by);
   void forget_gradients() { gradients_.clear(); }
   void forget_gradients(std::span<const VariablePtr> variables);
   // Whether every loss whose gradient a parameter holds was computed from `variable`, which is no

@@ -303,6 +303,11 @@ void EagerEmitter::replace_gradient(const VariablePtr& variable, const Tensor& g
   left = wrap(c);
 }
 
+void EagerEmitter::put_back_gradient(const VariablePtr& variable, const Tensor& gradient,
+                                     const VariablePtr& by) {
+  gradients_[variable] = {gradient, {by}};
+}
+
 bool EagerEmitter::gradient_comes_by(const VariablePtr& parameter,
                                      const VariablePtr& variable) const {
   const auto it = gradients_.find(parameter);

@@ -41,7 +41,12 @@ void give_up_if_hopeless(const Optimizer& optimizer, std::int32_t culprit) {
 }
 
 void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer) {
-  const Limit limit{optimizer.overflow_run, optimizer.scale, optimizer.scaler(),
+  give_up_if_hopeless(step, optimizer, optimizer.scaler_variables());
+}
+
+void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer,
+                         const ScalerVariables& scaler) {
+  const Limit limit{scaler.overflow_run, scaler.scale, optimizer.scaler(),
                     culprit_names(optimizer)};
   step.culprit.emitter()->watch(step.culprit,
                                 [limit](std::int32_t culprit) { limit.check(culprit); });

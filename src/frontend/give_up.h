@@ -14,5 +14,8 @@ void give_up_if_hopeless(const Optimizer& optimizer, std::int32_t culprit);
 // The same of a step that is being recorded or has run: eagerly at once, in a compiled program
 // behind each of its runs.
 void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer);
+// By the steps that another scaler of the optimizer's rule has skipped in a row.
+void give_up_if_hopeless(const StepResult& step, const Optimizer& optimizer,
+                         const ScalerVariables& scaler);
 
 }  // namespace aloft

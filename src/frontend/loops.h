@@ -1,5 +1,6 @@
-// Training loops in the words of apex and MindSpore; torch's: frontend/grad_scaler.h. Each is
-// minimize() (frontend/optimizer.h) with its parts in sight; the same state, the same bits.
+// Training loops in MindSpore's words; torch's: frontend/grad_scaler.h, apex's:
+// frontend/scale_loss.h. Each is minimize() (frontend/optimizer.h) with its parts in sight; the
+// same state, the same bits.
 #pragma once
 
 #include <functional>
@@ -8,22 +9,6 @@
 
 #include "frontend/assigned.h"
 #include "frontend/optimizer.h"
-
-namespace aloft::amp {
-
-// apex: a loss times the loss scale, to call backward() on. Eager only. Gradients of several
-// backward() are summed, those of micro-batches for example, until a step takes them or
-// Optimizer::zero_grad() drops them.
-//
-//   amp::scale_loss(loss, opt).backward();
-//   StepResult r = amp::step(loss, opt);
-Tensor scale_loss(const Tensor& loss, const Optimizer& optimizer);
-// One update from the gradients that backward() left for the optimizer's parameters, which are gone
-// then; an overflow skips it and lowers the scale. UserError E0808 where backward() left none, or
-// those of a loss that was not scaled though the optimizer has a loss scale.
-StepResult step(const Tensor& loss, Optimizer& optimizer);
-
-}  // namespace aloft::amp
 
 namespace aloft {
 

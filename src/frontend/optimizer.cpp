@@ -10,6 +10,7 @@
 #include "frontend/check_optimizer.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/host_count.h"
+#include "frontend/loss_scales.h"
 #include "frontend/module.h"
 #include "frontend/premises.h"
 #include "ops/update_layout.h"
@@ -49,9 +50,10 @@ VariablePtr new_sum(const Variable& parameter) {
 
 }  // namespace
 
-ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule) {
-  const auto control = [](const char* name, DType type) {
-    return new_variable(std::string("scaler.") + name, type, {}, StateClass::Control);
+ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule, std::size_t loss) {
+  const auto control = [&](const char* name, DType type) {
+    const std::string number = loss > 0 ? "." + std::to_string(loss) : "";
+    return new_variable("scaler." + (name + number), type, {}, StateClass::Control);
   };
   ScalerVariables v{control("scale", DType::F32), control("good_steps", DType::I32),
                     control("overflow_run", DType::I32), control("skipped", DType::I64)};
@@ -70,9 +72,8 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
   for (const VariablePtr& p : parameters)
     if (p->requires_grad) take(content_->parameters.size(), p);
   applied = new_variable(kApplied, DType::I64, {}, StateClass::Control);
-  const ScalerVariables own = new_scaler_variables(scaler);
-  scale = own.scale, good_steps = own.good_steps;
-  overflow_run = own.overflow_run, skipped = own.skipped;
+  content_->scope_record = std::make_shared<amp::ScopeRecord>();
+  share(std::make_shared<amp::LossScales>(scaler, 1));
   if (this->spec().schedule.kind == scalar::ScheduleKind::Plateau) {
     content_->plateau = new_variable("optim.plateau", DType::F64, {4}, StateClass::Control);
     if (const auto& buffer = content_->plateau->buffer) {
@@ -80,6 +81,13 @@ Optimizer::Optimizer(OptimizerSpec spec, const std::vector<VariablePtr>& paramet
       buffer->write_from(std::as_bytes(std::span(numbers)));
     }
   }
+}
+
+void Optimizer::share(const std::shared_ptr<amp::LossScales>& loss_scales) {
+  content_->loss_scales = loss_scales;
+  const ScalerVariables& own = loss_scales->each[0].state;
+  scale = own.scale, good_steps = own.good_steps;
+  overflow_run = own.overflow_run, skipped = own.skipped;
 }
 
 // As parameter `at`.
@@ -283,7 +291,11 @@ std::vector<VariablePtr> Optimizer::state() const {
   for (const VariablePtr& own : c.counts)
     if (own && std::find(all.begin(), all.end(), own) == all.end()) all.push_back(own);
   if (c.plateau) all.push_back(c.plateau);
-  all.insert(all.end(), {applied, scale, good_steps, overflow_run, skipped});
+  all.push_back(applied);
+  for (const amp::LossScales::One& loss : c.loss_scales->each) {
+    const ScalerVariables& s = loss.state;
+    all.insert(all.end(), {s.scale, s.good_steps, s.overflow_run, s.skipped});
+  }
   return all;
 }
 

@@ -17,13 +17,18 @@
 
 namespace aloft {
 
+namespace amp {
+struct LossScales;   // Inside: frontend/loss_scales.h
+struct ScopeRecord;  // the same
+}  // namespace amp
+
 // The state of a loss scaler (ScalerState of scalar/loss_scaler.h): the scale f32[], and i32[],
 // i32[], i64[].
 struct ScalerVariables {
   VariablePtr scale, good_steps, overflow_run, skipped;  // each one number
 };
-// As it begins.
-ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule);
+// As it begins. `loss`: which of several losses it is of; their names differ by it.
+ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule, std::size_t loss = 0);
 
 // The state of an update rule over a model's parameters, and its loss scaler: what minimize() steps
 // with. Copies are one optimizer, as copies of a tensor are one tensor: they share everything
@@ -104,6 +109,12 @@ class Optimizer {
   VariablePtr scale, good_steps, overflow_run, skipped;
   // The four.
   ScalerVariables scaler_variables() const { return {scale, good_steps, overflow_run, skipped}; }
+  // Inside: the scalers of all losses that amp::initialize was told of, the first of which is the
+  // one above, and what scopes of amp::scale_loss have done to gradients since the last step.
+  amp::LossScales& loss_scales() const { return *content_->loss_scales; }
+  amp::ScopeRecord& scope_record() const { return *content_->scope_record; }
+  // Inside: has these scalers from here on, with other optimizers; before the first step.
+  void share(const std::shared_ptr<amp::LossScales>& loss_scales);
 
   // i64[]: the updates that parameter i has had, which its rule goes by: `applied`, or where it was
   // frozen during some of those a count of its own, which it shares with those that come and go
@@ -175,6 +186,8 @@ class Optimizer {
     std::function<void(Variable&)> late_storage;
     std::shared_ptr<const Optimizer> trained;  // where something is frozen
     std::shared_ptr<Modes> modes = std::make_shared<Modes>();
+    std::shared_ptr<amp::LossScales> loss_scales;
+    std::shared_ptr<amp::ScopeRecord> scope_record;
   };
 
   Modes& modes() const { return *content_->modes; }
@@ -226,7 +239,7 @@ struct StepResult {
 // losses computed before takes both gradients at the old parameters.
 StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 
-// The parts of minimize(), for loops that look between them (frontend/loops.h):
+// The parts of minimize(), for loops that look between them (frontend/loops.h, scale_loss.h):
 
 // Gradients of loss x loss scale, one for each parameter that Optimizer::trained() has, in its
 // order.

@@ -10,6 +10,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/grad_scaler.h"
 #include "frontend/loops.h"
+#include "frontend/scale_loss.h"
 #include "ops/binary.h"
 #include "ops/constant.h"
 #include "ops/linear.h"

@@ -6,7 +6,7 @@
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/eager_emitter.h"
-#include "frontend/loops.h"
+#include "frontend/scale_loss.h"
 #include "models/mlp.h"
 #include "numbers.h"
 #include "ops/binary.h"

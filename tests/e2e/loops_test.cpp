@@ -12,6 +12,7 @@
 #include "e2e/training.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/grad_scaler.h"
+#include "frontend/scale_loss.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
@@ -59,7 +60,10 @@ TEST_P(Loops, AreMinimizeWithItsPartsInSight) {
   });
   const auto apex = after(GetParam(), [](auto& net, auto& opt, Tensor x, Tensor y) {
     const Tensor loss = cross_entropy(net(x), y);
-    amp::scale_loss(loss, opt).backward();
+    {
+      auto scaled_loss = amp::scale_loss(loss, opt);
+      scaled_loss.backward();
+    }
     amp::step(loss, opt);
   });
   EXPECT_EQ(plain, apex);
@@ -164,7 +168,8 @@ TEST_P(Loops, GradientsOfSeveralBackwardsAreSummed) {
     return std::pair{state_of(model, opt), opt.applied};
   };
   const auto apex = trained([](const Tensor& loss, Optimizer& opt, bool last) {
-    amp::scale_loss(loss * (1.0 / kParts), opt).backward();
+    // So that the scale is told once a step, as the others tell it.
+    amp::scale_loss(loss * (1.0 / kParts), opt, {.delay_unscale = !last}).backward();
     if (last) amp::step(loss, opt);
   });
   const auto torch = trained([](const Tensor& loss, Optimizer& opt, bool last) {

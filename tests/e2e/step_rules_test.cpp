@@ -7,8 +7,8 @@
 #include "e2e/training.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/grad_scaler.h"
-#include "frontend/loops.h"
 #include "frontend/programs.h"
+#include "frontend/scale_loss.h"
 #include "nn/embedding.h"
 #include "nn/linear.h"
 #include "numbers.h"
@@ -196,18 +196,17 @@ TEST_F(StepRules, AStepWantsItsOwnScaleInTheLoss) {
   l.backward();
   expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }), {"E0808", "scale_loss"});
   expect_words(refusal([&, &opt = opt] { amp::GradScaler(opt).step(l); }), {"E0808"});
-  l = loss();
-  amp::scale_loss(l, opt).backward();  // added to what the first one left
-  expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }),
+  l = loss();  // to be added to what the first one left
+  expect_words(refusal([&, &opt = opt] { amp::scale_loss(l, opt).backward(); }),
                {"E0808", "without the loss scale"});
   opt.zero_grad();
   l = loss();
-  amp::scale_loss(l, opt2).backward();
+  expect_words(refusal([&, &opt2 = opt2] { amp::scale_loss(l, opt2).backward(); }), {"E0808"});
   expect_words(refusal([&, &opt = opt] { amp::step(l, opt); }), {"E0808"});
   EXPECT_EQ(bytes_of(*model.in.weight), before);
   opt.zero_grad();
   l = loss();
-  (amp::scale_loss(l, opt) + amp::scale_loss(loss(), opt) * 0.5).backward();
+  amp::scale_loss(l + loss() * 0.5, opt).backward();
   amp::step(l, opt);
   EXPECT_NE(bytes_of(*model.in.weight), before);
 
