@@ -3,8 +3,10 @@
 
 #include "aloft/catalogs/optim.h"
 #include "frontend/amp.h"
+#include "frontend/amp_state.h"
 #include "frontend/autocast.h"
 #include "frontend/averaged_weights.h"
+#include "frontend/cast_functions.h"
 #include "frontend/grad_scaler.h"
 #include "frontend/left_gradients.h"
 #include "frontend/loops.h"

@@ -1,11 +1,15 @@
 #include "frontend/amp.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "frontend/check_optimizer.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/loss_scales.h"
 #include "ops/op.h"
 #include "precision/decide.h"
 #include "runtime/current_device.h"
@@ -130,49 +134,71 @@ void store(Variable& p, std::optional<StateFormat> masters, const PrecisionRecip
   if (is_low_stored) narrow(p, w.stored);
 }
 
-// The parameters of a model that may be prepared.
-std::vector<VariablePtr> fresh_parameters(nn::Module& model, const PrecisionRecipe& recipe) {
+void need_resolved(const PrecisionRecipe& recipe) {
   if (!recipe.is_resolved())
     throw UserError("E0804", "'auto' precision must be resolved before a model is prepared")
         .advice("name a level, or let the recipe's trainer measure");
-  std::vector<VariablePtr> parameters = model.parameters();
-  for (const VariablePtr& p : parameters)
-    if (p->type.dtype != DType::F32)
-      throw UserError("E0805", "the model was already prepared for mixed precision")
-          .saw("parameter '" + p->name.str() + "' is " + p->type.str())
-          .advice("call amp::initialize once, on a fresh model");
-  return parameters;
 }
 
-// Keeps parameters as the recipe stores them; with masters where a form of them is named.
-void store(nn::Module& model, const std::vector<VariablePtr>& parameters,
-           const PrecisionRecipe& recipe, std::optional<StateFormat> masters) {
-  const Capability capability = current_device().features().capability;
-  for (const VariablePtr& p : parameters) store(*p, masters, recipe, capability);
-  model.set_policy(Policy(recipe));
+// The parameters of models that may be prepared.
+std::vector<VariablePtr> fresh_parameters(const std::vector<nn::Module*>& models,
+                                          const PrecisionRecipe& recipe) {
+  need_resolved(recipe);
+  std::vector<VariablePtr> all;
+  for (nn::Module* model : models)
+    for (const VariablePtr& p : model->parameters()) {
+      if (p->type.dtype != DType::F32)
+        throw UserError("E0805", "the model was already prepared for mixed precision")
+            .saw("parameter '" + p->name.str() + "' is " + p->type.str())
+            .advice("call amp::initialize once, on a fresh model");
+      all.push_back(p);
+    }
+  return all;
 }
 
-}  // namespace
-
-void prepare(nn::Module& model, const PrecisionRecipe& recipe) {
-  const std::vector<VariablePtr> parameters = fresh_parameters(model, recipe);
-  check_patterns(recipe, parameters);
-  eager().let_go_of_variables();  // they move
-  store(model, parameters, recipe, std::nullopt);
+// What each optimizer trains.
+std::vector<std::vector<VariablePtr>> shared_out(const std::vector<nn::Module*>& models,
+                                                 const std::vector<OptimizerFor>& optimizers) {
+  std::vector<std::vector<VariablePtr>> out;
+  std::size_t named = 0;
+  for (const OptimizerFor& o : optimizers) {
+    named += !o.parameters.empty();
+    out.push_back(o.parameters);
+  }
+  if (named == 0 && optimizers.size() == 1) {
+    for (nn::Module* model : models)
+      for (const VariablePtr& p : model->parameters()) out[0].push_back(p);
+  } else if (named == 0 && optimizers.size() == models.size()) {
+    for (std::size_t i = 0; i < models.size(); ++i) out[i] = models[i]->parameters();
+  } else if (named < optimizers.size()) {
+    throw UserError("E0807", "what the optimizers train is not known")
+        .saw(std::to_string(optimizers.size()) + " optimizers, " + std::to_string(named) +
+             " of which name parameters, for " + std::to_string(models.size()) + " models")
+        .need("one for all models, one for each, or parameters for each optimizer")
+        .advice("amp::OptimizerFor(optim::Adam{}, parameters)");
+  }
+  return out;
 }
 
-Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe) {
-  const std::vector<VariablePtr> parameters = fresh_parameters(model, recipe);
-  check_master(spec.master, recipe);
-  check_rounding(spec.rounding, recipe);
-  eager().let_go_of_variables();  // they move, and masters take over what they leave
-  // Everything that can be refused is, before a parameter changes.
-  const scalar::ScalerRule scaler = scaler_rule(recipe);
-  check_optimizer(spec, parameters, scaler);
-  check_patterns(recipe, parameters);
-  store(model, parameters, recipe, spec.master);
-  const Capability capability = current_device().features().capability;
-  Optimizer optimizer(spec, parameters, scaler);
+// Each parameter is some model's, and has one optimizer, which makes its master.
+void check_shares(const std::vector<std::vector<VariablePtr>>& shares,
+                  const std::vector<VariablePtr>& parameters) {
+  const std::set<VariablePtr> known(parameters.begin(), parameters.end());
+  std::set<VariablePtr> taken;
+  for (const auto& share : shares) {
+    for (const VariablePtr& p : share)
+      if (p && (!known.contains(p) || taken.contains(p)))
+        throw UserError("E0807", known.contains(p) ? "a parameter has two optimizers"
+                                                   : "an optimizer trains a parameter of no model")
+            .saw("'" + p->name.str() + "'")
+            .need("parameters of the models, each with one optimizer");
+    taken.insert(share.begin(), share.end());
+  }
+}
+
+Optimizer made(const OptimizerSpec& spec, const std::vector<VariablePtr>& parameters,
+               const PrecisionRecipe& recipe, const Capability& capability) {
+  Optimizer optimizer(spec, parameters, scaler_rule(recipe));
   optimizer.set_late_storage([form = spec.master, recipe, capability](Variable& p) {
     store(p, form, recipe, capability);
   });
@@ -182,6 +208,68 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
     return has_master && p.type.dtype != DType::F32 ? late_master_of(p, form) : nullptr;
   });
   return optimizer;
+}
+
+// Optimizers of models that stay as they are.
+std::vector<Optimizer> plain(const std::vector<OptimizerFor>& optimizers,
+                             const std::vector<std::vector<VariablePtr>>& shares) {
+  std::vector<Optimizer> all;
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    all.emplace_back(optimizers[i].spec, shares[i], scalar::no_scaler());
+  return all;
+}
+
+}  // namespace
+
+std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
+                               const std::vector<OptimizerFor>& optimizers,
+                               const PrecisionRecipe& recipe, std::size_t losses) {
+  // Everything that can be refused is, before a parameter changes.
+  const std::vector<VariablePtr> parameters = fresh_parameters(models, recipe);
+  const auto shares = shared_out(models, optimizers);
+  check_shares(shares, parameters);
+  for (const OptimizerFor& o : optimizers) {
+    check_master(o.spec.master, recipe);
+    check_rounding(o.spec.rounding, recipe);
+  }
+  eager().let_go_of_variables();  // they move, and masters take over what they leave
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    check_optimizer(optimizers[i].spec, shares[i], scaler_rule(recipe));
+  check_patterns(recipe, parameters);
+  const Capability capability = current_device().features().capability;
+  std::map<VariablePtr, StateFormat> masters;
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    for (const VariablePtr& p : shares[i]) masters[p] = optimizers[i].spec.master;
+  for (const VariablePtr& p : parameters) {
+    const auto form = masters.find(p);
+    store(*p, form == masters.end() ? std::nullopt : std::optional(form->second), recipe,
+          capability);
+  }
+  for (nn::Module* model : models) model->set_policy(Policy(recipe));
+  std::vector<Optimizer> all;
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    all.push_back(made(optimizers[i].spec, shares[i], recipe, capability));
+  if (all.size() > 1 || losses > 1) {
+    const auto scales = std::make_shared<LossScales>(scaler_rule(recipe), losses);
+    for (Optimizer& optimizer : all) optimizer.share(scales);
+  }
+  return all;
+}
+
+std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
+                               const std::vector<OptimizerFor>& optimizers,
+                               const Options& options) {
+  const Resolved r = resolve(options);
+  if (!r.enabled) return plain(optimizers, shared_out(models, optimizers));
+  std::vector<Optimizer> all = prepare(models, optimizers, r.recipe, r.num_losses);
+  if (options.verbosity > 0) print_talk(describe(options));
+  return all;
+}
+
+void prepare(nn::Module& model, const PrecisionRecipe& recipe) { prepare({&model}, {}, recipe, 1); }
+
+Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionRecipe& recipe) {
+  return prepare({&model}, {OptimizerFor(spec)}, recipe, 1)[0];
 }
 
 }  // namespace aloft::amp

@@ -2,10 +2,15 @@
 // form; from then on the same program text runs in that precision, eagerly or compiled.
 #pragma once
 
+#include <optional>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "frontend/amp_options.h"
+#include "frontend/model_outputs.h"
 #include "frontend/module.h"
 #include "frontend/optimizer.h"
 #include "precision/recipe.h"
@@ -19,7 +24,9 @@ inline constexpr std::string_view kMasterPrefix = "optim.master.";
 template <class M>
 class Net {
  public:
-  explicit Net(M& model) : model_(&model) {}  // as initialize() makes it; keeps a reference
+  // As initialize() makes it; keeps a reference. `outputs`: what floating tensors that the model
+  // gives are cast to; nothing: they stay what they are.
+  explicit Net(M& model, std::optional<DType> outputs = {}) : model_(&model), outputs_(outputs) {}
   // What the model gives for its arguments, computed in the recipe's types. Of up to three the line
   // of the call is recorded.
   template <class A>
@@ -57,6 +64,12 @@ class Net {
   }
   template <class... Args>
   auto call(const SourceLocation& at, const Args&... args) const {
+    auto result = in_its_types(at, args...);
+    if (outputs_) cast_outputs(result, *outputs_);
+    return result;
+  }
+  template <class... Args>
+  auto in_its_types(const SourceLocation& at, const Args&... args) const {
     ModuleScope scope("", model_->policy());
     if constexpr (std::is_invocable_v<M&, decltype(operand(args, at))...>)
       return (*model_)(operand(args, at)...);
@@ -65,6 +78,20 @@ class Net {
   }
 
   M* model_;
+  std::optional<DType> outputs_;
+};
+
+// An optimizer to be made by initialize(): what it is, and which parameters it trains; none named:
+// all of one model, or of all.
+struct OptimizerFor {
+  OptimizerSpec spec;                        // such as optim::Adam{}
+  std::vector<VariablePtr> parameters = {};  // of the models
+
+  // What a spec is made from is one itself.
+  template <class S>
+  requires std::is_convertible_v<const S&, OptimizerSpec> OptimizerFor(  // NOLINT: in a list
+      const S& its_spec, std::vector<VariablePtr> its_parameters = {})
+      : spec(its_spec), parameters(std::move(its_parameters)) {}
 };
 
 // Converts parameters to the type that the recipe stores them in (O2, O3: the low type), gives them
@@ -79,6 +106,17 @@ Optimizer prepare(nn::Module& model, const OptimizerSpec& spec, const PrecisionR
 // are kept beside what the recipe stores. UserError E0804, E0805, E0809 as above.
 void prepare(nn::Module& model, const PrecisionRecipe& recipe);
 
+// The same for several models, and optimizers that share a loss scale for each of so many losses.
+// One optimizer that names no parameters trains all models; of as many as there are models each
+// trains its own; else each says what it trains. UserError E0807 where that is not so or a
+// parameter is no model's.
+std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
+                               const std::vector<OptimizerFor>& optimizers,
+                               const PrecisionRecipe& recipe, std::size_t losses);
+// The same by apex's options, which are said on stderr where they ask for it.
+std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
+                               const std::vector<OptimizerFor>& optimizers, const Options& options);
+
 // prepare() with a recipe's text, and the model to call from then on. `precision`: "O0" .. "O3",
 // "O2:fp16", "O1:bf16" or a whole recipe text (docs/precision.md). UserError E0711 where it is
 // none, and what prepare() refuses.
@@ -87,6 +125,42 @@ std::pair<Net<M>, Optimizer> initialize(M& model, const OptimizerSpec& spec,
                                         std::string_view precision) {
   Optimizer optimizer = prepare(model, spec, parse_precision(precision));
   return {Net<M>(model), std::move(optimizer)};
+}
+
+// The same by apex's options, whose low type is fp16 where they name no other. UserError E0711 for
+// options that do not go together.
+template <class M>
+std::pair<Net<M>, Optimizer> initialize(M& model, const OptimizerSpec& spec,
+                                        const Options& options = {}) {
+  std::vector<Optimizer> one = prepare({&model}, {OptimizerFor(spec)}, options);
+  return {Net<M>(model, resolve(options).outputs), std::move(one[0])};
+}
+// With several optimizers, each of which says what it trains.
+template <class M>
+std::pair<Net<M>, std::vector<Optimizer>> initialize(M& model,
+                                                     const std::vector<OptimizerFor>& optimizers,
+                                                     const Options& options = {}) {
+  std::vector<Optimizer> all = prepare({&model}, optimizers, options);
+  return {Net<M>(model, resolve(options).outputs), std::move(all)};
+}
+// Several models, std::tie(a, b), with one optimizer for all, with one for each, or with optimizers
+// that say what they train.
+template <class... M>
+std::pair<std::tuple<Net<M>...>, std::vector<Optimizer>> initialize(
+    std::tuple<M&...> models, const std::vector<OptimizerFor>& optimizers,
+    const Options& options = {}) {
+  return std::apply(
+      [&](M&... model) {
+        std::vector<Optimizer> all = prepare({&model...}, optimizers, options);
+        return std::pair{std::tuple{Net<M>(model, resolve(options).outputs)...}, std::move(all)};
+      },
+      models);
+}
+// A model that nothing trains.
+template <class M>
+Net<M> initialize(M& model, const Options& options) {
+  prepare({&model}, {}, options);
+  return Net<M>(model, resolve(options).outputs);
 }
 
 }  // namespace aloft::amp

@@ -22,8 +22,6 @@ namespace aloft::amp {
 namespace {
 
 // torch's rule has no ceiling but the largest float, no floor, and never gives up.
-constexpr float kNoFloor = std::numeric_limits<float>::denorm_min();
-
 scalar::ScalerRule rule_of(const GradScalerOptions& o) {
   scalar::ScalerRule rule;
   rule.kind = o.enabled ? scalar::ScalerKind::Dynamic : scalar::ScalerKind::None;
@@ -31,7 +29,7 @@ scalar::ScalerRule rule_of(const GradScalerOptions& o) {
   rule.growth = o.growth_factor;
   rule.backoff = o.backoff_factor;
   rule.growth_interval = scalar::interval_of(o.growth_interval);
-  rule.max = scalar::kNoCeiling, rule.min = kNoFloor;
+  rule.max = scalar::kNoCeiling, rule.min = scalar::kNoFloor;
   rule.give_up_after = std::numeric_limits<std::int32_t>::max();
   return rule;
 }

@@ -36,6 +36,8 @@ struct ScalerRule {
 
 // The ceiling of rules that have none: behind it doubling would be infinity.
 inline constexpr float kNoCeiling = 0x1p127f;
+// The floor of rules that have none: the smallest number above 0.
+inline constexpr float kNoFloor = 0x1p-149f;
 // A number of steps, as a rule holds it.
 constexpr std::int32_t interval_of(std::int64_t steps) {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(steps, 0, INT32_MAX));

@@ -96,7 +96,7 @@ TEST_F(HostileArguments, ThatAreTensorsNeverAssigned) {
   expect_code("update_parameters", "E0807", [&] { update_parameters(none, {}, optimizer); });
   expect_code("apply_gradients", "E0807", [&] { apply_gradients(none, {}, optimizer); });
   never("update_scaler", [&] { update_scaler({}, optimizer); });
-  never("scale_loss", [&] { amp::scale_loss(none, optimizer); });
+  never("scale_loss", [&] { static_cast<void>(amp::scale_loss(none, optimizer)); });
   expect_code("amp::step", "E0808", [&] { amp::step(none, optimizer); });
   never("loss", [] { StepResult().loss(); });
   never("skipped", [] { static_cast<void>(StepResult().skipped()); });

@@ -120,7 +120,7 @@ TEST(ScalerRules, KeepTheScalesOfApexAndMindSpore) {
     if (c.at("system") == "apex") {
       scalar::ScalerRule rule = scalar::dynamic_scaler();  // which is apex's
       rule.growth_interval = static_cast<int>(window);
-      rule.min = o.value("least", 1e-30f);
+      rule.min = o.value("least", scalar::kNoFloor);
       rule.max = o.value("most", rule.max);
       rule.init = std::min(rule.init, rule.max);
       scalar::ScalerState state = scalar::initial_state(rule);

@@ -1,0 +1,64 @@
+"""docs/from-apex.md explains every argument of apex's calls and of its fork's, and none that there is not; its table of
+levels is apex's, and amp::Options has the arguments by their names, in their order."""
+
+import json
+import re
+import unittest
+
+import project
+from explained import explained, tables
+
+PAGE = project.ROOT / "docs" / "from-apex.md"
+OPTIONS = project.ROOT / "src" / "frontend" / "amp_options.h"
+SCALE_LOSS = project.ROOT / "src" / "frontend" / "scale_loss.h"
+SIGNATURES = project.ROOT / "tests" / "fixtures" / "apex_signatures.json"
+FORK = "Ascend "
+WORDS = {"None": "none", "True": "true", "False": "false", "1.0": "1", "torch.float16": "f16", "torch.float32": "f32"}
+
+
+def members(path, struct):
+    """The names of a struct's members, in order."""
+    body = re.search(rf"struct {struct} {{\n(.*?)\n}};", path.read_text(), re.S).group(1)
+    code = re.sub(r"//[^\n]*", "", body)
+    found = []
+    for statement in code.split(";"):
+        found += re.findall(r"(\w+)\s*=", re.sub(r"\{[^}]*\}", "", statement))
+    return found
+
+
+class FromApex(unittest.TestCase):
+    def setUp(self):
+        signatures = json.loads(SIGNATURES.read_text())
+        self.calls, self.levels = signatures["calls"], signatures["levels"]
+        self.tables = tables(PAGE)
+
+    def test_calls(self):
+        calls = {name: arguments for name, arguments in self.calls.items() if not name.startswith(FORK)}
+        self.assertGreater(len(calls), 10)
+        for name, arguments in calls.items():
+            with self.subTest(name):
+                self.assertEqual(sorted(explained(self.tables, name, "argument")), sorted(arguments))
+
+    def test_the_fork(self):
+        calls = {name: arguments for name, arguments in self.calls.items() if name.startswith(FORK)}
+        self.assertEqual(len(calls), 2)
+        for name, arguments in calls.items():
+            with self.subTest(name):
+                own = set(arguments) - set(self.calls[name.removeprefix(FORK)])
+                self.assertEqual(sorted(explained(self.tables, name, "argument")), sorted(own))
+
+    def test_levels(self):
+        rows = re.findall(r"^\| `(O\d)` \| (.*) \|$", PAGE.read_text(), re.M)
+        self.assertEqual([level for level, _ in rows], sorted(self.levels))
+        for level, cells in rows:
+            want = [WORDS.get(str(value), value) for value in self.levels[level].values()]
+            self.assertEqual(cells.split(" | "), want, level)
+
+    def test_options(self):
+        want = self.calls[FORK + "apex.amp.initialize"][2:]  # without models and optimizers
+        self.assertEqual(members(OPTIONS, "Options")[:len(want)], want)
+        self.assertEqual(members(SCALE_LOSS, "ScaleLossOptions"), self.calls["apex.amp.scale_loss"][2:])
+
+
+if __name__ == "__main__":
+    unittest.main()

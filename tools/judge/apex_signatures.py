@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The arguments that calls of apex's amp take, and what its levels set, read from its sources: what the page for its
+users must explain. No package that can be installed has them, so that this is no family of generate.py.
+
+  apex_signatures.py APEX ASCEND            writes tests/fixtures/apex_signatures.json
+  apex_signatures.py APEX ASCEND --check    compares instead; exit 1 where it differs
+
+APEX is a checkout of github.com/NVIDIA/apex with apex/amp in it (the last is before its removal, commit cb65b8ed);
+ASCEND one of the fork for Ascend, whose README.zh.md says the signatures that its patch comes to. Sources are parsed,
+not run.
+"""
+import argparse
+import ast
+import json
+import pathlib
+import sys
+
+FIXTURE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "apex_signatures.json"
+CALLS = {
+    "frontend.py": ["initialize", "state_dict", "load_state_dict"],
+    "handle.py": ["scale_loss", "disable_casts"],
+    "amp.py": ["half_function", "float_function", "promote_function", "register_half_function",
+               "register_float_function", "register_promote_function"],
+    "_amp_state.py": ["master_params"],
+}
+
+
+def arguments(function):
+    given = function.args
+    return [a.arg for a in given.posonlyargs + given.args + given.kwonlyargs if a.arg != "self"]
+
+
+def calls(amp):
+    found = {}
+    for file, names in CALLS.items():
+        functions = {n.name: n for n in ast.parse((amp / file).read_text()).body if isinstance(n, ast.FunctionDef)}
+        for name in names:
+            found["apex.amp." + name] = arguments(functions[name])
+    return found
+
+
+def levels(amp):
+    """What the classes O0 .. O3 assign to properties."""
+    found = {}
+    for node in ast.parse((amp / "frontend.py").read_text()).body:
+        if not (isinstance(node, ast.ClassDef) and node.name in ("O0", "O1", "O2", "O3")):
+            continue
+        values = {}
+        for line in ast.walk(node):
+            if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Attribute):
+                value = line.value
+                values[line.targets[0].attr] = value.value if isinstance(value, ast.Constant) else ast.unparse(value)
+        found[node.name] = {k: v for k, v in values.items() if k not in ("enabled", "opt_level")}
+    return dict(sorted(found.items()))
+
+
+def calls_of_fork(readme):
+    """Of its lines "> apex.amp.NAME(arguments)"."""
+    found = {}
+    for line in readme.read_text().splitlines():
+        text = line.lstrip("> ").strip()
+        if line.startswith(">") and text.startswith("apex.amp."):
+            name, rest = text.split("(", 1)
+            function = ast.parse(f"def f({rest}: pass").body[0]
+            found["Ascend " + name] = arguments(function)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("apex", type=pathlib.Path)
+    parser.add_argument("ascend", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    options = parser.parse_args()
+    amp = options.apex / "apex" / "amp"
+    content = {"calls": calls(amp) | calls_of_fork(options.ascend / "README.zh.md"), "levels": levels(amp)}
+    text = json.dumps(content, indent=1) + "\n"
+    if options.check:
+        same = FIXTURE.exists() and FIXTURE.read_text() == text
+        print("same" if same else f"{FIXTURE} differs")
+        return 0 if same else 1
+    FIXTURE.write_text(text, encoding="utf-8", newline="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
