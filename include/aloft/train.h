@@ -3,6 +3,7 @@
 #pragma once
 
 #include "aloft/catalogs/tasks.h"
+#include "checkpoint/apex_file.h"
 #include "checkpoint/checkpoints.h"
 #include "observe/report/report.h"
 #include "recipe/recipe.h"

@@ -158,6 +158,12 @@ std::string text_of(const std::optional<DType>& type) {
 
 }  // namespace
 
+Flag::Flag(const char* word) : text_(word) {}
+bool Flag::is_on() const { return text_ == "True"; }
+
+LossScale::LossScale(const char* word) : LossScale(std::string(word)) {}
+bool LossScale::is_dynamic() const { return !number_ && text_ == "dynamic"; }
+
 LossScale::LossScale(const std::string& word) : text_(word) {
   if (text_ == "dynamic") return;
   number_ = parse_double(text_);

@@ -21,9 +21,9 @@ namespace aloft::amp {
 class Flag {
  public:
   template <std::same_as<bool> B>
-  Flag(B on) : text_(on ? "True" : "False") {}  // NOLINT: a bool is one
-  Flag(const char* word) : text_(word) {}       // NOLINT: and so are these words
-  bool is_on() const { return text_ == "True"; }
+  Flag(B on) : Flag(on ? "True" : "False") {}  // NOLINT: a bool is one
+  Flag(const char* word);                      // NOLINT: and so are these words
+  bool is_on() const;
   const std::string& str() const { return text_; }  // as it was given
 
  private:
@@ -36,9 +36,9 @@ class LossScale {
   template <class N>
   requires std::is_arithmetic_v<N> LossScale(N number)  // NOLINT: a number is one
       : number_(static_cast<double>(number)) {}
-  LossScale(const char* word) : LossScale(std::string(word)) {}  // NOLINT: and so is a word
-  LossScale(const std::string& word);                            // NOLINT: the same
-  bool is_dynamic() const { return !number_ && text_ == "dynamic"; }
+  LossScale(const char* word);         // NOLINT: and so is a word
+  LossScale(const std::string& word);  // NOLINT: the same
+  bool is_dynamic() const;
   // Nothing where it is dynamic, or a text that is neither.
   const std::optional<double>& number() const { return number_; }
   std::string str() const;  // as it was given

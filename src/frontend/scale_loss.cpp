@@ -78,6 +78,12 @@ Tensor both(const Tensor& a, const Tensor& b) { return a.is_defined() ? minimum(
 
 }  // namespace
 
+Optimizers::Optimizers(const Optimizer& one) : all_{one} {}
+Optimizers::Optimizers(std::initializer_list<Optimizer> all) : all_(all) {}
+Optimizers::Optimizers(std::vector<Optimizer> all) : all_(std::move(all)) {}
+std::vector<Optimizer>::const_iterator Optimizers::begin() const { return all_.begin(); }
+std::vector<Optimizer>::const_iterator Optimizers::end() const { return all_.end(); }
+
 ScaledLoss scale_loss(const Tensor& loss, const Optimizers& optimizers,
                       const ScaleLossOptions& options) {
   return ScaledLoss(loss, optimizers, options);
@@ -199,6 +205,7 @@ void ScaledLoss::divide() {
   const UpdatePhase phase;
   const Tensor scale = current_emitter().state(of_loss.state.scale);
   std::vector<Tensor> gradients;
+  gradients.reserve(owners.size());
   for (const VariablePtr& p : owners) gradients.push_back(grad_of(p));
   const Tensor finite = grad_stats(scale, gradients).finite;
   for (const VariablePtr& p : owners) set_grad(p, cast(grad_of(p), DType::F32) * (1.0 / scale));
@@ -234,7 +241,7 @@ StepResult step(const Tensor& loss, Optimizer& optimizer) {
                       "a block without delay_unscale before the step");
   if (r.stage == Stage::Ready) {
     const VariablePtr* scale = has_scale(optimizer) ? &optimizer.scale : nullptr;
-    const StepResult result = apply_gradients(loss, left_gradients(optimizer, scale), optimizer);
+    StepResult result = apply_gradients(loss, left_gradients(optimizer, scale), optimizer);
     r = {};
     return result;
   }

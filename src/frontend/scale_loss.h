@@ -41,11 +41,11 @@ struct ScaleLossOptions {
 // One optimizer, or several: all for which the loss leaves gradients.
 class Optimizers {
  public:
-  Optimizers(const Optimizer& one) : all_{one} {}                   // NOLINT: one is a list
-  Optimizers(std::initializer_list<Optimizer> all) : all_(all) {}   // in their order
-  Optimizers(std::vector<Optimizer> all) : all_(std::move(all)) {}  // NOLINT: a list is one
-  std::vector<Optimizer>::const_iterator begin() const { return all_.begin(); }  // the first
-  std::vector<Optimizer>::const_iterator end() const { return all_.end(); }      // behind the last
+  Optimizers(const Optimizer& one);                      // NOLINT: one is a list
+  Optimizers(std::initializer_list<Optimizer> all);      // in their order
+  Optimizers(std::vector<Optimizer> all);                // NOLINT: a list is one
+  std::vector<Optimizer>::const_iterator begin() const;  // the first
+  std::vector<Optimizer>::const_iterator end() const;    // behind the last
 
  private:
   std::vector<Optimizer> all_;
