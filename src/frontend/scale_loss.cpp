@@ -184,11 +184,12 @@ void ScaledLoss::divide() {
   const Optimizer& first = *optimizers_.begin();
   if (!has_scale(first)) return;
   LossScales::One& of_loss = scale_of(first, options_.loss_id);
-  std::set<VariablePtr> owners;
+  std::vector<VariablePtr> owners;  // in the order of optimizers and parameters
+  std::set<VariablePtr> known;
   for (const Optimizer& o : optimizers_)
     for (const VariablePtr& p : owners_of(o)) {
       if (!eager().gradient_comes_by(p, of_loss.state.scale)) throw not_scaled(*p);
-      owners.insert(p);
+      if (known.insert(p).second) owners.push_back(p);
     }
   if (owners.empty())
     throw UserError("E0808", "a block of amp::scale_loss() has left no gradients")
@@ -211,11 +212,16 @@ void ScaledLoss::divide() {
   for (const VariablePtr& p : owners) set_grad(p, cast(grad_of(p), DType::F32) * (1.0 / scale));
   for (const Optimizer& o : optimizers_) {
     ScopeRecord& r = o.scope_record();
-    for (const auto& [p, aside] : std::exchange(r.set_aside, {}))
-      if (owners.contains(p))
-        set_grad(p, aside.gradient + grad_of(p));
+    const auto all_aside = std::exchange(r.set_aside, {});
+    for (const VariablePtr& p : o.given()) {
+      const auto it = all_aside.find(p);
+      if (it == all_aside.end()) continue;
+      const auto& [gradient, by] = it->second;
+      if (known.contains(p))
+        set_grad(p, gradient + grad_of(p));
       else
-        eager().put_back_gradient(p, aside.gradient, aside.by);
+        eager().put_back_gradient(p, gradient, by);
+    }
     r.stage = Stage::Unscaled;
     r.losses.insert(options_.loss_id);
     r.finite = both(r.finite, finite);

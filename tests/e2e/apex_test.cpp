@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/amp_state.h"
@@ -23,6 +24,7 @@
 #include "ops/unary.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
+#include "temporary_folder.h"
 
 namespace aloft::e2e {
 namespace {
@@ -472,6 +474,46 @@ TEST(ApexState, IsWhatApexSaves) {
   for (const VariablePtr& v : s.opt.state()) names.insert(v->name.str());
   for (const char* name : {"scaler.scale", "scaler.scale.1", "scaler.good_steps.1"})
     EXPECT_TRUE(names.contains(name)) << name;
+}
+
+struct Both : nn::Module {
+  struct Half : nn::Layer {
+    using Layer::Layer;
+    nn::Linear up{*this, "up", 2, 2};
+    Tensor operator()(Operand x) const {
+      return call(x, [&](const Tensor& t) { return up(t); });
+    }
+  };
+  Half a{*this, "a"}, b{*this, "b"};
+  std::vector<Optimizer> optimizers =
+      amp::initialize(std::tie(a, b), {optim::AdamW{}, optim::AdamW{}},
+                      quiet({.opt_level = "O2", .num_losses = 3}))
+          .second;
+};
+
+TEST(ApexState, IsInCheckpointsOfSeveralOptimizers) {
+  begin();
+  const TemporaryFolder folder;
+  Both saved;
+  const Tensor x = full({2, 2}, 1), infinite = from_floats({INFINITY}, {});
+  amp::scale_loss(mean(cast(saved.a(x), DType::F32)), saved.optimizers[0], {.loss_id = 1})
+      .backward();
+  amp::step(saved.optimizers[0]);
+  amp::scale_loss(mean(cast(saved.b(x), DType::F32)) * infinite, saved.optimizers[1],
+                  {.loss_id = 2})
+      .backward();
+  EXPECT_TRUE(amp::step(saved.optimizers[1]).skipped());
+  const amp::AmpState want{{{65536, 0}, {65536, 1}, {32768, 0}}};
+  EXPECT_EQ(amp::state_dict(saved.optimizers[0]), want);
+  {
+    Checkpoints checkpoints(folder.path() / "run");
+    checkpoints.save({.step = 2}, saved, saved.optimizers);
+  }
+  Both loaded;
+  Checkpoints checkpoints(folder.path() / "run");
+  ASSERT_TRUE(checkpoints.load(loaded, loaded.optimizers).has_value());
+  for (const Optimizer& o : loaded.optimizers) EXPECT_EQ(amp::state_dict(o), want);
+  EXPECT_EQ(state_of(loaded, loaded.optimizers[1]), state_of(saved, saved.optimizers[1]));
 }
 
 // --- functions that run in a type
