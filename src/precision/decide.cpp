@@ -36,6 +36,7 @@ Decision decide(const DecisionQuery& q, const PrecisionRecipe& recipe) {
               .is_loss = q.is_loss,
               .is_norm = q.is_norm,
               .level = recipe.level,
+              .only_allowed = recipe.only_allowed,
               .low = recipe.type_in(q.phase),
               .capability = q.capability};
   return decide_facts(with_inputs(facts, q.inputs));

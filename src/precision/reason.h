@@ -31,6 +31,8 @@ enum class Reason : std::uint8_t {
   KeepsNumber,
   KeepsVariable,
   NormScale,
+  NotAllowed,
+  AsComputed,
 };
 
 // The sentence, without a stop; empty for None.
@@ -58,13 +60,15 @@ constexpr std::string_view text_of(Reason reason) {
       "computed in f32, where a number that is not of the low type keeps its value",
       "a variable keeps its type",
       "a norm's scale is no narrower than x",
+      "the recipe does not allow it: f32",
+      "in the types of what it is the gradient of",
   };
   return texts[static_cast<int>(reason)];
 }
 
 // The reason of a sentence in a record; nothing where no reason has it.
 constexpr std::optional<Reason> parse_reason(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(Reason::NormScale); ++i)
+  for (int i = 0; i <= static_cast<int>(Reason::AsComputed); ++i)
     if (text_of(static_cast<Reason>(i)) == text) return static_cast<Reason>(i);
   return std::nullopt;
 }

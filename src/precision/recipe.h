@@ -55,6 +55,9 @@ struct PrecisionRecipe {
   std::vector<std::string> allow_ops = {}, deny_ops = {};
   // The same of parameters.
   std::vector<std::string> allow_params = {}, deny_params = {};
+  // A white list: an op of the model that is not allowed is kept in f32, whatever its class, and
+  // gradients are computed in the types of what they are gradients of.
+  bool only_allowed = false;
 
   std::optional<bool> keep_norms_fp32 = {};  // unset: the level's default (keeps_norms_fp32())
 

@@ -20,7 +20,7 @@ using scalar::ScalerRule;
 const std::vector<std::string> kKeys = {
     "level",      "type",        "forward",      "backward",    "update",
     "allow_ops",  "deny_ops",    "allow_params", "deny_params", "keep_norms_fp32",
-    "loss_scale", "auto_reason", "matmul"};
+    "loss_scale", "auto_reason", "matmul",       "only_allowed"};
 const std::vector<std::string> kScaleKeys = {
     "kind", "init", "growth", "backoff", "growth_interval", "max", "min", "give_up_after"};
 
@@ -74,18 +74,21 @@ class Reader {
     if (key == "deny_params") return read_patterns(key, value, recipe_.deny_params);
     if (key == "loss_scale") return read_scale(value);
     if (key == "matmul") return read_matmul(value);
-    if (key == "keep_norms_fp32") {
-      if (!value.is_boolean())
-        return wrong(key, fmt::format("need true or false, got {}", seen(value)));
-      recipe_.keep_norms_fp32 = value.get<bool>();
-      return;
-    }
+    if (key == "keep_norms_fp32") return read_flag(key, value, recipe_.keep_norms_fp32);
+    if (key == "only_allowed") return read_flag(key, value, recipe_.only_allowed);
     if (key == "auto_reason") {
       if (!value.is_string()) return wrong(key, "need a text");
       recipe_.auto_reason = value.get<std::string>();
       return;
     }
     wrong(key.substr(0, 60), fmt::format("no such key: {}", suggestion(key.substr(0, 60), kKeys)));
+  }
+
+  template <class Flag>
+  void read_flag(const std::string& key, const json& value, Flag& into) {
+    if (!value.is_boolean())
+      return wrong(key, fmt::format("need true or false, got {}", seen(value)));
+    into = value.get<bool>();
   }
 
   // "O2", "O2:fp16", "fp16", "auto", "auto:fp16", "O2:auto".
@@ -331,6 +334,7 @@ json json_of(const PrecisionRecipe& recipe) {
   put_list("deny_ops", recipe.deny_ops);
   put_list("allow_params", recipe.allow_params);
   put_list("deny_params", recipe.deny_params);
+  if (recipe.only_allowed) out["only_allowed"] = true;
   if (recipe.keep_norms_fp32) out["keep_norms_fp32"] = *recipe.keep_norms_fp32;
   if (recipe.matmul != ProductForm::Plain) out["matmul"] = std::string(matmul_word(recipe.matmul));
   if (recipe.scale != ScalePolicy::Auto) out["loss_scale"] = json_of_scale(recipe);

@@ -126,6 +126,7 @@ std::string print_precision(const PrecisionRecipe& recipe) {
   for (const char* key : {"allow_ops", "deny_ops", "allow_params", "deny_params"})
     if (table.contains(key))
       out += fmt::format(" {}={}", key, join(table[key].get<std::vector<std::string>>(), ","));
+  if (recipe.only_allowed) out += " only_allowed=true";
   if (recipe.keep_norms_fp32)
     out += fmt::format(" keep_norms_fp32={}", *recipe.keep_norms_fp32 ? "true" : "false");
   if (table.contains("loss_scale")) out += " loss_scale=" + print_scale(table["loss_scale"]);

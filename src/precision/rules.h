@@ -36,6 +36,7 @@ struct Facts {
   bool mixed = false;         // float inputs of different types
   DType widest = DType::F32;  // of the float inputs
   Level level = Level::O0;
+  bool only_allowed = false;
   DType low = DType::BF16;  // of the phase; F32 where the recipe keeps it wide
   Capability capability = {};
 };
@@ -77,12 +78,22 @@ constexpr Decision decide_widen(const Facts& f) {
   return {true, f.low, DType::F32, f.low, as_it_is ? cast : std::optional(f.low), Reason::LowO3};
 }
 
+constexpr Decision widest_decision(const Facts& f, Reason reason) {
+  const auto cast = f.mixed ? std::optional(f.widest) : std::nullopt;
+  return {true, f.widest, DType::F32, f.widest, cast, reason};
+}
+
 constexpr Decision decide_follow(const Facts& f) {
-  if (f.level == Level::O1) {
-    const auto cast = f.mixed ? std::optional(f.widest) : std::nullopt;
-    return {true, f.widest, DType::F32, f.widest, cast, Reason::FollowsO1};
-  }
+  if (f.level == Level::O1) return widest_decision(f, Reason::FollowsO1);
   return narrow_decision(f, Reason::ElementWise);
+}
+
+// Under a white list: an op of the model that is not on it, and what differentiation adds. An op's
+// name tells nothing there: the gradient of an f32 product has products, too.
+constexpr Decision decide_unlisted(const Facts& f) {
+  if (f.phase != Phase::Backward) return wide_decision(Reason::NotAllowed);
+  if (f.numeric == Numeric::Widen) return wide_decision(Reason::WidenedO1);
+  return widest_decision(f, Reason::AsComputed);
 }
 
 // The rules in order; the first that fits decides.
@@ -99,6 +110,8 @@ constexpr Decision decide_facts(const Facts& f) {
   if (!is_low(f.low)) return wide_decision(Reason::WidePhase);
   if (f.listing == Listing::Denied) return wide_decision(Reason::Denied);
   if (!f.capability.stores(f.low)) return wide_decision(Reason::NoLowType);
+  if (f.only_allowed && (f.listing == Listing::Unlisted || f.phase == Phase::Backward))
+    return decide_unlisted(f);
   if (f.listing == Listing::Allowed) return narrow_decision(f, Reason::Allowed);
   switch (f.numeric) {
     case Numeric::Narrow:

@@ -48,7 +48,7 @@ constexpr bool invariants_hold() {
         for (DType low : {BF16, F16, F32})
           for (Listing listing : {Listing::Unlisted, Listing::Allowed, Listing::Denied})
             for (DType input : {F64, F32, BF16, F16})
-              for (int flags = 0; flags < 16; ++flags) {
+              for (int flags = 0; flags < 32; ++flags) {
                 Facts f{.numeric = numeric,
                         .phase = phase,
                         .listing = listing,
@@ -56,7 +56,7 @@ constexpr bool invariants_hold() {
                         .level = level,
                         .low = low};
                 f.is_loss = flags & 1, f.is_norm = flags & 2, f.mixed = flags & 4;
-                f.any_float = !(flags & 8);
+                f.any_float = !(flags & 8), f.only_allowed = flags & 16;
                 const Decision d = decide_facts(f);
                 if (d.reason == Reason::None) return false;
                 if (numeric == Numeric::Exact || !f.any_float) {
@@ -70,6 +70,10 @@ constexpr bool invariants_hold() {
                     (f.is_loss || phase == Phase::Update || level == Level::O0 ||
                      listing == Listing::Denied || low == F32) &&
                     !(d.compute == F32 && d.store == F32))
+                  return false;
+                // A white list: the model's ops that are not on it.
+                if (input != F64 && f.only_allowed && phase == Phase::Forward &&
+                    listing == Listing::Unlisted && !(d.compute == F32 && d.store == F32))
                   return false;
                 // A loss reads what is there: no f32 copy of the logits is made.
                 if (f.is_loss && !f.mixed && d.cast_inputs) return false;
@@ -130,6 +134,25 @@ TEST(Decide, ListsByOpAndByParameter) {
             F32);  // deny wins
   EXPECT_EQ(decided("O3 allow_ops=*", Numeric::Widen, {BF16}, {.op = "nll", .is_loss = true}).store,
             F32);
+}
+
+TEST(Decide, UnderAWhiteListWhatIsNotOnItIsF32) {
+  const char* white = "O1 allow_ops=matmul,relu only_allowed=true";
+  EXPECT_EQ(decided(white, Numeric::Narrow, {F32}, {.op = "matmul"}).store, BF16);
+  EXPECT_EQ(decided(white, Numeric::Follow, {F32}, {.op = "relu"}).store, BF16);
+  for (const Numeric numeric : {Numeric::Narrow, Numeric::Follow, Numeric::Widen})
+    for (const DType input : {F32, BF16}) {
+      const Decision d = decided(white, numeric, {input}, {.op = "other"});
+      EXPECT_EQ(d.cast_inputs, F32);
+      EXPECT_EQ(d.store, F32);
+      EXPECT_EQ(d.reason, Reason::NotAllowed);
+    }
+  // Gradients: the product of an f32 op's is f32, whatever its name; of a low one's, low.
+  const DecisionQuery backward{.op = "matmul", .phase = Phase::Backward};
+  EXPECT_EQ(decided(white, Numeric::Narrow, {F32, F32}, backward).store, F32);
+  EXPECT_EQ(decided(white, Numeric::Narrow, {BF16, BF16}, backward).store, BF16);
+  EXPECT_EQ(decided(white, Numeric::Follow, {BF16, F32}, backward).store, F32);
+  EXPECT_EQ(decided(white, Numeric::Widen, {BF16}, backward).store, F32);
 }
 
 TEST(Decide, CapabilityIsAskedLast) {

@@ -95,6 +95,7 @@ TEST(Recipe, PrintsWhatParsesBack) {
        {"O0", "O1:bf16", "O2:f16", "O3:bf16", "auto", "auto:f16", "O2:auto",
         "O2:bf16 forward=bf16 backward=f16 update=f32", "O0:f16",
         "O2:bf16 allow_ops=exp,log deny_ops=mat* allow_params=a.b deny_params=h.*.attn.*",
+        "O1:f16 allow_ops=relu only_allowed=true", "O1:bf16 only_allowed=true",
         "O2:f16 keep_norms_fp32=true loss_scale=none", "O3:f16 loss_scale=fixed",
         "O2:f16 loss_scale=fixed(init=64.0)", "O2:f16 loss_scale=dynamic",
         "O1:f16 loss_scale=dynamic(growth=3.0,max=1048576.0)"}) {
@@ -128,6 +129,7 @@ TEST(Recipe, MistakesAreNamed) {
               {"O2 deny_ops=", "deny_ops", "not a name pattern"},
               {"O2 deny_ops=a,,b", "deny_ops", "not a name pattern"},
               {"O2 keep_norms_fp32=yes", "keep_norms_fp32", "true or false"},
+              {"O1 only_allowed=1", "only_allowed", "true or false"},
               {"O2 loss_scale=dinamic", "loss_scale", "\"dynamic\""},
               {"O2 loss_scale=0", "loss_scale", "positive"},
               {"O2 loss_scale=-8", "loss_scale", "positive"},
@@ -204,6 +206,7 @@ TEST(Recipe, RandomTexts) {
                           "allow_ops=",
                           "deny_params=",
                           "keep_norms_fp32=true",
+                          "only_allowed=true",
                           "loss_scale=",
                           "dynamic",
                           "fixed",
