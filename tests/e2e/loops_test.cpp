@@ -1,6 +1,5 @@
 // The loops of apex, torch.amp and MindSpore leave the same bits behind as minimize(); gradient
 // accumulation and overflowed steps agree in both modes.
-#include "frontend/loops.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/grad_scaler.h"
 #include "frontend/scale_loss.h"
+#include "frontend/value_and_grad.h"
 #include "models/mlp.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"

@@ -1,0 +1,85 @@
+// value_and_grad: a function's loss together with its gradients, as MindSpore (and JAX) have it.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "frontend/assigned.h"
+#include "frontend/nested.h"
+#include "frontend/optimizer.h"
+
+namespace aloft {
+
+// Gradients of a scalar with respect to parameters, in their order and types; zeros where it does
+// not depend on one. In both modes. UserError E0803 where it is not one number, E0322 where it
+// depends on none of them, E0321 where it cannot be differentiated any more.
+std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariablePtr>& parameters);
+
+// How value_and_grad() takes what f gives.
+struct ValueAndGradOptions {
+  bool has_aux = false;  // whether f gives more than its loss
+};
+
+namespace grads {
+// Inside: the first tensor of a value; the others are detached.
+struct Split : nested::Quiet {
+  Tensor first = {};
+  bool has_more = false;
+  void tensor(Tensor& t);
+};
+// Inside: UserError E0803 where a value is not what the options say.
+void check(const Split& split, const ValueAndGradOptions& options);
+
+// Inside: f's value, and what `gradients` makes of its loss.
+template <class F, class Gradients>
+auto beside(F f, Gradients gradients, const ValueAndGradOptions& options) {
+  need_assigned(f, "value_and_grad()");
+  return [f = std::move(f), gradients = std::move(gradients), options](auto&&... arguments) {
+    auto value = f(std::forward<decltype(arguments)>(arguments)...);
+    Split split;
+    nested::visit(value, split);
+    check(split, options);
+    return std::pair{std::move(value), gradients(split.first)};
+  };
+}
+}  // namespace grads
+
+// f's loss together with its (scaled) gradients, for apply_gradients(). In both modes. UserError
+// E0302 where f was never assigned.
+//
+//   auto loss_fn = [&](Tensor x, Tensor y) { return cross_entropy(net(x), y); };
+//   auto grad_fn = value_and_grad(loss_fn, opt);
+//   auto step = compile([&](Tensor x, Tensor y) {
+//     auto [loss, gradients] = grad_fn(x, y);
+//     return apply_gradients(loss, gradients, opt);
+//   });
+//
+// With has_aux f gives the loss first and more behind it, in a tuple, a struct or a vector
+// (frontend/nested.h): it is handed on, and no gradient passes it. UserError E0803 where f gives
+// more than a loss without has_aux, or with it a loss alone.
+//
+//   auto loss_fn = [&](Tensor x, Tensor y) {
+//     const Tensor logits = net(x);
+//     return std::pair{cross_entropy(logits, y), logits};
+//   };
+//   auto [value, gradients] = value_and_grad(loss_fn, opt, {.has_aux = true})(x, y);
+template <class F>
+auto value_and_grad(F f, Optimizer& optimizer, const ValueAndGradOptions& options = {}) {
+  return grads::beside(
+      std::move(f), [&optimizer](const Tensor& loss) { return scaled_gradients(loss, optimizer); },
+      options);
+}
+// The same with gradients_of() parameters, which no loss scale of an optimizer is in: for a loss
+// scaler of the loop's own (frontend/loss_scalers.h).
+template <class F>
+auto value_and_grad(F f, std::vector<VariablePtr> parameters,
+                    const ValueAndGradOptions& options = {}) {
+  return grads::beside(
+      std::move(f),
+      [parameters = std::move(parameters)](const Tensor& loss) {
+        return gradients_of(loss, parameters);
+      },
+      options);
+}
+
+}  // namespace aloft

@@ -1,0 +1,157 @@
+// MindSpore's functional loops: value_and_grad with more than a loss, and the loop of its page on
+// mixed precision, with a loss scaler of its own.
+#include <gtest/gtest.h>
+
+#include "e2e/refusal.h"
+#include "e2e/training.h"
+#include "frontend/loss_scalers.h"
+#include "frontend/value_and_grad.h"
+#include "mindspore/context.h"
+#include "mindspore/mixed_precision.h"
+#include "nn/linear.h"
+#include "ops/activation.h"
+#include "ops/binary.h"
+#include "ops/cross_entropy.h"
+#include "ops/reduce.h"
+#include "optim/momentum.h"
+
+namespace aloft::e2e {
+namespace {
+
+struct Network : nn::Module {
+  nn::Linear up{*this, "up", 4, 16};
+  nn::Linear down{*this, "down", 16, 3};
+  Tensor operator()(const Tensor& x) const { return down(relu(up(x))); }
+};
+
+Tensor rows() {
+  return from_floats({1, 0, 0, 0.5f, 0, 1, 0, 0.25f, 0, 0, 1, 0.125f, 1, 0, 0, 0.75f}, {4, 4});
+}
+Tensor labels() { return from_ints({0, 1, 2, 0}, {4}); }
+
+struct LossAndLogits {
+  Tensor loss, logits;
+  static constexpr auto parts() {
+    return std::tuple{part("loss", &LossAndLogits::loss), part("logits", &LossAndLogits::logits)};
+  }
+};
+
+TEST(ValueAndGrad, HandsOnWhatStandsBehindTheLoss) {
+  use_cpu();
+  std::map<std::string, std::string> states[3];
+  for (const int form : {0, 1, 2}) {
+    manual_seed(1);
+    Network network;
+    Optimizer opt(optim::Momentum{.lr = 0.1}, network.parameters(), scalar::fixed_scaler(8));
+    const auto plain = [&](const Tensor& x, const Tensor& y) {
+      return cross_entropy(network(x), y);
+    };
+    const auto pair = [&](const Tensor& x, const Tensor& y) {
+      const Tensor logits = network(x);
+      return std::pair{cross_entropy(logits, y), logits};
+    };
+    const auto structure = [&](const Tensor& x, const Tensor& y) {
+      const Tensor logits = network(x);
+      return LossAndLogits{cross_entropy(logits, y), logits};
+    };
+    for (int i = 0; i < 3; ++i) {
+      if (form == 0) {
+        const auto [loss, gradients] = value_and_grad(plain, opt)(rows(), labels());
+        apply_gradients(loss, gradients, opt);
+      } else if (form == 1) {
+        auto step = compile([&](const Tensor& x, const Tensor& y) {
+          const auto [value, gradients] = value_and_grad(pair, opt, {.has_aux = true})(x, y);
+          return std::pair{apply_gradients(value.first, gradients, opt), value.second};
+        });
+        EXPECT_EQ(step(rows(), labels()).second.shape(), (Shape{4, 3}));
+      } else {
+        const auto [value, gradients] =
+            value_and_grad(structure, opt, {.has_aux = true})(rows(), labels());
+        EXPECT_EQ(value.logits.shape(), (Shape{4, 3}));
+        // No gradient passes it.
+        EXPECT_EQ(code_of([&logits = value.logits] { sum(logits).backward(); }), "E0322");
+        apply_gradients(value.loss, gradients, opt);
+      }
+    }
+    states[form] = state_of(network, opt);
+  }
+  EXPECT_EQ(states[1], states[0]);
+  EXPECT_EQ(states[2], states[0]);
+}
+
+TEST(ValueAndGrad, TakesParametersWithoutAScale) {
+  use_cpu();
+  Network network;
+  const auto loss_of = [&](const Tensor& x, const Tensor& y) {
+    return cross_entropy(network(x), y);
+  };
+  const std::vector<VariablePtr> some = {network.down.bias, network.up.weight};
+  const auto [loss, gradients] = value_and_grad(loss_of, some)(rows(), labels());
+  ASSERT_EQ(gradients.size(), 2u);
+  EXPECT_EQ(gradients[0].shape(), (Shape{3}));
+  loss_of(rows(), labels()).backward();
+  EXPECT_EQ(gradients[0].to_floats(), grad_of(network.down.bias).to_floats());
+  EXPECT_EQ(gradients[1].to_floats(), grad_of(network.up.weight).to_floats());
+  network.zero_grad();
+}
+
+TEST(ValueAndGrad, RefusesWhatIsNotAsItSays) {
+  use_cpu();
+  Network network;
+  const auto plain = [&](const Tensor& x, const Tensor& y) { return cross_entropy(network(x), y); };
+  const auto more = [&](const Tensor& x, const Tensor& y) {
+    const Tensor logits = network(x);
+    return std::pair{cross_entropy(logits, y), logits};
+  };
+  const auto rowwise = [&](const Tensor& x, const Tensor&) { return network(x); };
+  const std::vector<VariablePtr> all = network.parameters();
+  expect_words(refusal([&] { value_and_grad(plain, all, {.has_aux = true})(rows(), labels()); }),
+               {"E0803", "a loss alone"});
+  expect_words(refusal([&] { value_and_grad(more, all)(rows(), labels()); }),
+               {"E0803", "{.has_aux = true}"});
+  EXPECT_EQ(code_of([&] { value_and_grad(rowwise, all)(rows(), labels()); }), "E0803");
+}
+
+// The loop of the page: forward with a scaled loss, gradients, unscale, all_finite, the optimizer
+// where they are finite, adjust.
+TEST(MindsporeLoop, OfThePageOnMixedPrecision) {
+  use_cpu();
+  std::vector<double> losses[2];
+  std::vector<double> scales[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(2);
+    Network network;
+    const auto net = amp::auto_mixed_precision(network, "O2");
+    Optimizer optimizer(optim::Momentum{.lr = 0.1}, network.parameters(), scalar::no_scaler());
+    amp::DynamicLossScaler loss_scaler(0x1p20, 2, 4);
+    const auto forward_fn = [&](const Tensor& data, const Tensor& label) {
+      const Tensor logits = net(data);
+      const Tensor loss = cross_entropy(logits, label);
+      return std::pair{loss_scaler.scale(loss), logits};
+    };
+    const auto grad_fn = value_and_grad(forward_fn, network.parameters(), {.has_aux = true});
+    const auto train_step = [&](const Tensor& data, const Tensor& label) {
+      const auto [value, gradients] = grad_fn(data, label);
+      const Tensor loss = loss_scaler.unscale(value.first);
+      const Tensor is_finite = amp::all_finite(gradients);
+      // Skipped where it is not finite, without a branch.
+      apply_gradients(loss, loss_scaler.unscale(gradients), optimizer);
+      loss_scaler.adjust(is_finite);
+      return loss;
+    };
+    auto jit = ms::jit(train_step);
+    for (int i = 0; i < 16; ++i) {
+      losses[is_compiled].push_back(
+          (is_compiled ? jit(rows(), labels()) : train_step(rows(), labels())).item());
+      scales[is_compiled].push_back(loss_scaler.scale_value());
+    }
+    EXPECT_LT(losses[is_compiled].back(), losses[is_compiled].front());
+    EXPECT_LT(scales[is_compiled].front(), 0x1p20);  // f16 does not hold so much
+    EXPECT_GT(scales[is_compiled].back(), 1);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(scales[0], scales[1]);
+}
+
+}  // namespace
+}  // namespace aloft::e2e
