@@ -3,6 +3,7 @@
 
 #include "aloft/loader.h"
 #include "data/array_loader.h"
+#include "data/idx.h"
 #include "data/loader.h"
 #include "data/order.h"
 #include "data/token_source.h"

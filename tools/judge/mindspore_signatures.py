@@ -1,0 +1,156 @@
+"""The arguments that MindSpore's calls take, and its precision lists, read from the sources of the package: what
+docs/from-mindspore.md must explain. Nothing of the package runs: it need not be installable here.
+
+  mindspore_signatures.py FOLDER    FOLDER: the package's folder `mindspore`, as its wheel has it
+
+writes tests/fixtures/mindspore.json, or with --check compares it.
+"""
+import ast
+import json
+import pathlib
+import re
+import sys
+
+FIXTURE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "mindspore.json"
+
+# The name in the page: the file, and the function or Class.method in it.
+CALLS = {
+    "mindspore.amp.auto_mixed_precision": ("train/amp.py", "auto_mixed_precision"),
+    "mindspore.amp.custom_mixed_precision": ("train/amp.py", "custom_mixed_precision"),
+    "mindspore.amp.build_train_network": ("train/amp.py", "build_train_network"),
+    "mindspore.amp.get_white_list": ("train/amp.py", "get_white_list"),
+    "mindspore.amp.get_black_list": ("train/amp.py", "get_black_list"),
+    "mindspore.amp.all_finite": ("amp.py", "all_finite"),
+    "mindspore.amp.StaticLossScaler": ("amp.py", "StaticLossScaler.__init__"),
+    "mindspore.amp.DynamicLossScaler": ("amp.py", "DynamicLossScaler.__init__"),
+    "mindspore.amp.FixedLossScaleManager": ("train/loss_scale_manager.py", "FixedLossScaleManager.__init__"),
+    "mindspore.amp.DynamicLossScaleManager": ("train/loss_scale_manager.py", "DynamicLossScaleManager.__init__"),
+    "mindspore.value_and_grad": ("ops/function/grad/grad_func.py", "value_and_grad"),
+    "mindspore.jit": ("graph/api.py", "jit"),
+    "mindspore.set_context": ("context.py", "set_context"),
+    "mindspore.train.Model": ("train/model.py", "Model.__init__"),
+    "mindspore.train.Model.train": ("train/model.py", "Model.train"),
+    "mindspore.train.Model.eval": ("train/model.py", "Model.eval"),
+    "mindspore.train.Model.predict": ("train/model.py", "Model.predict"),
+    "mindspore.train.LossMonitor": ("train/callback/_loss_monitor.py", "LossMonitor.__init__"),
+    "mindspore.train.TimeMonitor": ("train/callback/_time_monitor.py", "TimeMonitor.__init__"),
+    "mindspore.train.ModelCheckpoint": ("train/callback/_checkpoint.py", "ModelCheckpoint.__init__"),
+    "mindspore.train.CheckpointConfig": ("train/callback/_checkpoint.py", "CheckpointConfig.__init__"),
+    "mindspore.nn.Momentum": ("nn/optim/momentum.py", "Momentum.__init__"),
+    "mindspore.nn.SoftmaxCrossEntropyWithLogits": ("nn/loss/loss.py", "SoftmaxCrossEntropyWithLogits.__init__"),
+}
+# Classes of which every method is explained.
+METHODS = {
+    "mindspore.amp.LossScaler": ("amp.py", ("DynamicLossScaler",)),
+    "mindspore.amp.LossScaleManager": ("train/loss_scale_manager.py",
+                                       ("FixedLossScaleManager", "DynamicLossScaleManager")),
+    "mindspore.train.Model": ("train/model.py", ("Model",)),
+    "mindspore.train.Callback": ("train/callback/_callback.py", ("Callback",)),
+    "mindspore.train.RunContext": ("train/callback/_callback.py", ("RunContext",)),
+}
+LISTS = ("AMP_WHITE_LIST", "AMP_BLACK_LIST", "AMP_AUTO_WHITE_LIST", "AMP_AUTO_BLACK_LIST")
+
+
+class Package:
+    """The parsed files of the package."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.trees = {}
+
+    def tree(self, name):
+        if name not in self.trees:
+            self.trees[name] = ast.parse((self.folder / name).read_text(encoding="utf-8"))
+        return self.trees[name]
+
+    def find(self, name, path):
+        at = self.tree(name)
+        for part in path.split("."):
+            at = next(node for node in at.body if getattr(node, "name", None) == part)
+        return at
+
+
+def keywords(function):
+    """What stands behind **: the names that a decorator lists, or those that the function compares with."""
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and decorator.keywords:
+            return [keyword.arg for keyword in decorator.keywords]
+    return []
+
+
+def arguments(function):
+    a = function.args
+    names = [arg.arg for arg in a.posonlyargs + a.args + a.kwonlyargs if arg.arg not in ("self", "params")]
+    if a.vararg:
+        names.append("*" + a.vararg.arg)
+    if a.kwarg:
+        names += keywords(function) or ["**" + a.kwarg.arg]
+    return names
+
+
+def checked_keywords(package, name, path):
+    """The names that a function takes behind **, where another one checks them: `if arg not in [...]`."""
+    for node in ast.walk(package.find(name, path)):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotIn):
+            return [element.value for element in node.comparators[0].elts]
+    raise LookupError(path)
+
+
+def methods(package, name, classes):
+    found = set()
+    for one in classes:
+        for node in package.find(name, one).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                found.add(node.name)
+    return sorted(found)
+
+
+def lists(package):
+    found = {}
+    for node in package.tree("train/amp.py").body:
+        if isinstance(node, ast.Assign) and node.targets[0].id in LISTS:
+            found[node.targets[0].id] = [ast.unparse(element) for element in node.value.elts]
+    return found
+
+
+def levels(package):
+    """Of each level what build_train_network takes where nothing is said."""
+    for node in package.tree("train/amp.py").body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_config_level":
+            return {level.value: {key.value: ast.unparse(value) for key, value in zip(row.keys, row.values)}
+                    for level, row in zip(node.value.keys, node.value.values)}
+    raise LookupError("_config_level")
+
+
+def metrics(package):
+    for node in package.tree("train/metrics/__init__.py").body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__factory__":
+            return sorted(key.value for key in node.value.keys)
+    raise LookupError("__factory__")
+
+
+def build(folder):
+    package = Package(folder)
+    version = re.search(r"__version__ = ['\"](.+?)['\"]", (folder / "version.py").read_text())
+    calls = {name: arguments(package.find(*place)) for name, place in CALLS.items()}
+    for name, place in (("mindspore.amp.build_train_network", ("train/amp.py", "_check_kwargs")),
+                        ("mindspore.train.Model", ("train/model.py", "Model._check_kwargs"))):
+        calls[name] = [a for a in calls[name] if a != "**kwargs"] + checked_keywords(package, *place)
+    return {"mindspore": version.group(1), "calls": calls,
+            "methods": {name: methods(package, *place) for name, place in METHODS.items()},
+            "lists": lists(package), "levels": levels(package), "metrics": metrics(package)}
+
+
+def main():
+    folders = [pathlib.Path(word) for word in sys.argv[1:] if word != "--check"]
+    if len(folders) != 1:
+        sys.exit(__doc__)
+    text = json.dumps(build(folders[0]), indent=1) + "\n"
+    if "--check" not in sys.argv:
+        FIXTURE.write_text(text)
+    elif FIXTURE.read_text() != text:
+        sys.exit(f"{FIXTURE} is not what {folders[0]} says")
+
+
+if __name__ == "__main__":
+    main()
