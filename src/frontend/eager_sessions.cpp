@@ -7,6 +7,7 @@
 
 #include "frontend/eager.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/taken_calls.h"
 
 namespace aloft {
 
@@ -25,7 +26,7 @@ namespace {
 // What a thread does op by op on one device.
 struct Session {
   explicit Session(Device& device)
-      : emitter(device), casting(emitter, device.features().capability) {
+      : emitter(device), casting(emitter, device.features().capability, taker(device)) {
     emitter.set_outer(&casting);
   }
   EagerEmitter emitter;

@@ -9,6 +9,7 @@
 #include "frontend/hooks.h"
 #include "frontend/premises.h"
 #include "frontend/random.h"
+#include "frontend/taken_calls.h"
 #include "frontend/variable_values.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
@@ -287,8 +288,8 @@ namespace {
 class Front {
  public:
   Front()
-      : emitter_(std::make_shared<CastingEmitter>(ended_trace(),
-                                                  current_device().features().capability)) {}
+      : emitter_(std::make_shared<CastingEmitter>(
+            ended_trace(), current_device().features().capability, taker(current_device()))) {}
   ~Front() {
     emitter_->record_decisions(nullptr);
     emitter_->pass_on_to(ended_trace());

@@ -230,6 +230,21 @@ void CastingEmitter::cast_operands(const OpDef& op, const Decision& d, const Whe
   }
 }
 
+void CastingEmitter::cast_for(const OpDef& op, const OpCall& call, Decision& d, const Where& where,
+                              std::vector<Tensor>& operands) {
+  const std::vector<Tensor> given = operands;
+  cast_operands(op, d, where, operands);
+  std::vector<TensorType> types;
+  types.reserve(operands.size());
+  for (const Tensor& t : operands) types.push_back(type_of(t));
+  if (!low_kernels_.lack(op, call, types, where)) return;
+  const auto low = std::ranges::find_if(types, [](const TensorType& t) { return is_low(t.dtype); });
+  tell_no_low_kernel(op.name, low->dtype, where);
+  operands = given;
+  d = {true, DType::F32, DType::F32, d.store, DType::F32, Reason::NoLowKernel};
+  cast_operands(op, d, where, operands);
+}
+
 // The form that the recipe asks for, where the op's products may have it.
 ProductForm CastingEmitter::form_for(const OpDef& op, std::span<const Tensor> in,
                                      const PrecisionRecipe& recipe) const {
@@ -254,7 +269,10 @@ std::vector<Tensor> CastingEmitter::emit(const OpCall& given, std::span<const Te
   if (where.policy) d = decide_for(op, operands, where);
   if (d.applies) keep_numbers(d, operands);
   if (wide) d.reason = Reason::WorksOnWide;
-  if (d.applies) cast_operands(op, d, where, operands);
+  if (d.reason == Reason::NoLowType || d.reason == Reason::StoredLow)
+    tell_no_low_type(name, where.policy.recipe().type_in(where.phase),
+                     d.reason == Reason::StoredLow, where);
+  if (d.applies) cast_for(op, given, d, where, operands);
   ProductForm form = given_form;
   if (d.applies && form == ProductForm::Plain) form = form_for(op, operands, where.policy.recipe());
   if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d, form});

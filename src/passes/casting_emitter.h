@@ -6,7 +6,8 @@
 // What a cast to f32 in the model's own code asks for is kept: ops of the forward pass that work on
 // its result, or on a loss, are governed by "O0" (wide_policy()) until a product takes them down. A
 // number beside a tensor has no say in the types, and is not rounded to a low one: an op that would
-// do that is computed in f32, and its result stored as decided.
+// do that is computed in f32, and its result stored as decided. So is an op that the back end has
+// no kernel for in the low type (passes/low_kernels.h).
 #pragma once
 
 #include <map>
@@ -19,6 +20,7 @@
 #include "graph/tensor.h"
 #include "graph/value_notes.h"
 #include "ops/op.h"
+#include "passes/low_kernels.h"
 #include "precision/decide.h"
 #include "types/capability.h"
 
@@ -34,7 +36,9 @@ struct DecisionRecord {
 
 class CastingEmitter : public Emitter {
  public:
-  CastingEmitter(Emitter& inner, Capability capability) : inner_(&inner), capability_(capability) {}
+  // `takes`: which calls the back end has kernels for; empty: for all.
+  CastingEmitter(Emitter& inner, Capability capability, TakesCall takes = {})
+      : inner_(&inner), capability_(capability), low_kernels_(std::move(takes)) {}
 
   std::vector<Tensor> emit(const OpCall& call, std::span<const Tensor> in,
                            const Where& where) override;
@@ -96,6 +100,9 @@ class CastingEmitter : public Emitter {
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
+  // Casts the operands as decided; to f32 where nothing computes the op on them.
+  void cast_for(const OpDef& op, const OpCall& call, Decision& d, const Where& where,
+                std::vector<Tensor>& operands);
   ProductForm form_for(const OpDef& op, std::span<const Tensor> in,
                        const PrecisionRecipe& recipe) const;
   bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
@@ -107,6 +114,7 @@ class CastingEmitter : public Emitter {
 
   Emitter* inner_;
   Capability capability_;
+  LowKernels low_kernels_;
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
   std::vector<DecisionRecord>* decisions_ = nullptr;
 };

@@ -75,7 +75,7 @@ PassReport run(Graph& graph, const PassContext& context) {
   const auto is_request = [&](std::uint32_t n) { return graph.node(n).op == Name("gradients"); };
   if (std::none_of(traced.begin(), traced.end(), is_request)) return {false};
   GraphEmitter plain(graph);
-  CastingEmitter casting(plain, context.capability);
+  CastingEmitter casting(plain, context.capability, taker(context));
   casting.record_decisions(context.decisions);
   // In order: a later gradient may go through an earlier one.
   for (std::uint32_t n : traced)

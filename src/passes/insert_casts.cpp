@@ -39,7 +39,7 @@ PassReport run(Graph& graph, const PassContext& context) {
   Graph result;
   result.name = graph.name;
   GraphEmitter plain(result);
-  CastingEmitter casting(plain, context.capability);
+  CastingEmitter casting(plain, context.capability, taker(context));
   casting.record_decisions(context.decisions);
   EmitterScope scope(casting);
   std::map<ValueId, Tensor> replayed;

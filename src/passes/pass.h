@@ -42,6 +42,12 @@ struct PassContext {
   std::vector<DecisionRecord>* decisions = nullptr;  // where given, precision decisions go there
 };
 
+// Which calls the plan's back end has kernels for; empty where the context names none.
+inline std::function<bool(const CallSpec&)> taker(const PassContext& context) {
+  if (!context.choose) return {};
+  return [&context](const CallSpec& call) { return !context.choose(call).kernel.empty(); };
+}
+
 struct PassReport {
   bool changed = false;
   std::vector<Remark> remarks = {};

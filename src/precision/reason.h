@@ -33,6 +33,7 @@ enum class Reason : std::uint8_t {
   NormScale,
   NotAllowed,
   AsComputed,
+  NoLowKernel,
 };
 
 // The sentence, without a stop; empty for None.
@@ -62,13 +63,14 @@ constexpr std::string_view text_of(Reason reason) {
       "a norm's scale is no narrower than x",
       "the recipe does not allow it: f32",
       "in the types of what it is the gradient of",
+      "the back end has no kernel of it in the low type: f32",
   };
   return texts[static_cast<int>(reason)];
 }
 
 // The reason of a sentence in a record; nothing where no reason has it.
 constexpr std::optional<Reason> parse_reason(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(Reason::AsComputed); ++i)
+  for (int i = 0; i <= static_cast<int>(Reason::NoLowKernel); ++i)
     if (text_of(static_cast<Reason>(i)) == text) return static_cast<Reason>(i);
   return std::nullopt;
 }

@@ -6,6 +6,10 @@ namespace aloft {
 
 Choice choose_kernel(const Backend& backend, const CallSpec& call) {
   Choice choice;
+  if (const std::optional<Refusal> refusal = backend.refuses(call)) {
+    choice.refusals.push_back(std::string(backend.name()) + ": " + refusal->why);
+    return choice;
+  }
   for (const Kernel* kernel : backend.candidates(call.op)) {
     const std::optional<Refusal> refusal = kernel->accepts(call);
     if (!refusal) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,11 @@ class Backend {
   virtual std::string_view name() const = 0;
   // Candidates for an op, fastest first. Empty: the op runs through its body.
   virtual std::vector<const Kernel*> candidates(Name op) const = 0;
+  // Why none of the op's candidates takes the call, whatever each says; nothing: they are asked.
+  virtual std::optional<Refusal> refuses(const CallSpec& call) const {
+    static_cast<void>(call);
+    return std::nullopt;
+  }
   // What the kernel makes of a call that it accepts: its own, unless the back end runs kernels in
   // its own way.
   virtual std::shared_ptr<const Prepared> prepare(const Kernel& kernel,

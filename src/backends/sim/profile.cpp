@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "files/toml_text.h"
+#include "ops/op.h"
 
 namespace aloft::sim {
 
@@ -78,6 +79,8 @@ class ProfileReader {
       if (profile_.memory == 0) mistake(value, "memory_gib: need a byte at least");
     } else if (key == "types")
       take_types(value);
+    else if (key == "f32_ops")
+      take_f32_ops(value);
     else
       mistake(value, in_quotes(std::string(key)) + " is no key of a profile");
   }
@@ -105,6 +108,17 @@ class ProfileReader {
     }
   }
 
+  void take_f32_ops(const toml::node& value) {
+    const toml::array* list = value.as_array();
+    if (!list || list->empty())
+      return mistake(value, "f32_ops: need a list of ops, such as [\"softmax\"]");
+    for (const toml::node& op : *list) {
+      const std::string name = op.value<std::string>().value_or("");
+      if (!find_op(Name(name))) mistake(value, "f32_ops: there is no op " + in_quotes(name));
+      profile_.f32_ops.push_back(name);
+    }
+  }
+
   void mistake(const toml::node& at, const std::string& what) {
     mistakes_.push_back(plain_ + ":" + std::to_string(at.source().begin.line) + ": " + what);
   }
@@ -112,7 +126,7 @@ class ProfileReader {
   [[noreturn]] void refuse() const {
     UserError e("E0332", "the device profile " + in_quotes(file_) + " cannot be used");
     for (const std::string& m : mistakes_) e.add_line("saw", m);
-    std::string keys = "memory_gib, types";
+    std::string keys = "memory_gib, types, f32_ops";
     for (const Rate& rate : kRates) keys += ", " + std::string(rate.key);
     e.add_line("need", "one or more of " + keys);
     throw e;

@@ -23,6 +23,7 @@ struct Profile {
   // is as above, and no number of a device that anybody knows.
   bool says_products = false, says_moves = false;
   Capability capability;
+  std::vector<std::string> f32_ops = {};  // ops that have no kernel in bf16 or f16
 };
 
 // The names of those that are built in, in order.

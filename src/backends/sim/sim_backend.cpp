@@ -132,6 +132,15 @@ SimBackend::SimBackend(const Backend& underneath, const Profile& profile)
   for (const double number : {profile.low_flops, profile.f32_flops, profile.memory_bandwidth,
                               profile.host_bandwidth, profile.launch_seconds})
     features_.variant += " " + std::to_string(number);
+  for (const std::string& op : profile.f32_ops) features_.variant += " f32:" + op;
+}
+
+std::optional<Refusal> SimBackend::refuses(const CallSpec& call) const {
+  if (std::ranges::find(profile_.f32_ops, call.op.str()) == profile_.f32_ops.end())
+    return std::nullopt;
+  const auto is_low_type = [](const TensorType& t) { return is_low(t.dtype); };
+  if (std::ranges::none_of(call.in, is_low_type)) return std::nullopt;
+  return Refusal{"the profile has " + call.op.str() + " in f32 alone"};
 }
 
 std::shared_ptr<const Prepared> SimBackend::prepare(const Kernel& kernel,

@@ -16,6 +16,7 @@ class SimBackend : public Backend {
   std::vector<const Kernel*> candidates(Name op) const override {
     return underneath_.candidates(op);
   }
+  std::optional<Refusal> refuses(const CallSpec& call) const override;
   const Features& features() const override { return features_; }
   std::shared_ptr<const Prepared> prepare(const Kernel& kernel,
                                           const CallSpec& call) const override;

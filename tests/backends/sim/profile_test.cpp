@@ -70,6 +70,11 @@ TEST(Profiles, AFileIsReadAndItsMistakesAreAllNamed) {
   EXPECT_EQ(o.profile.memory, std::size_t{2} << 30);
   EXPECT_FALSE(o.profile.capability.stores_bf16);
   EXPECT_TRUE(o.profile.capability.stores_f16);
+  std::ofstream(path) << "f32_ops = [\"softmax\", \"relu\"]\n";
+  EXPECT_EQ(parse_sim("sim:" + path).profile.f32_ops,
+            (std::vector<std::string>{"softmax", "relu"}));
+  std::ofstream(path) << "f32_ops = [\"sofmax\"]\n";
+  EXPECT_NE(error_of("sim:" + path).find("no op \"sofmax\""), std::string::npos);
   std::ofstream(path) << "memory_gib = -1\nspeed = 3\ntypes = [\"f8\"]\n";
   const std::string wrong = error_of("sim:" + path);
   for (const char* part : {":1: memory_gib", ":2: \"speed\"", ":3: types", "launch_us"})
