@@ -33,7 +33,6 @@ void LossMonitor::on_train_step_end(RunContext& run) {
     throw DivergedError("E0822", "training cannot go on: the loss is not finite")
         .saw(fmt::format("epoch {}, step {}: {}", run.cur_epoch_num, run.step_in_epoch, loss))
         .advice("a lower learning rate");
-  if (run.cur_step_num < last_) last_ = 0;  // another call of train()
   if (every_ == 0 || run.cur_step_num - last_ < every_) return;
   last_ = run.cur_step_num;
   print_result("epoch: {} step: {}, loss is {}\n", run.cur_epoch_num, run.step_in_epoch, loss);

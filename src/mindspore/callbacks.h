@@ -87,6 +87,7 @@ class LossMonitor : public Callback {
  public:
   // 0: prints nothing. UserError E0841 below 0.
   explicit LossMonitor(std::int64_t per_print_times = 1);
+  void on_train_begin(RunContext&) override { last_ = 0; }
   void on_train_step_end(RunContext& run) override;
 
  private:

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "frontend/amp.h"
@@ -63,6 +64,13 @@ struct ToF32 : nested::Quiet {
   }
 };
 
+template <class Result>
+Result as_f32(Result result) {
+  ToF32 to_f32;
+  nested::visit(result, to_f32);
+  return result;
+}
+
 // A network under a level or lists: call it like the network.
 template <class M>
 class MixedNet {
@@ -92,9 +100,7 @@ class MixedNet {
  private:
   template <class Result>
   Result finished(Result result) const {
-    ToF32 to_f32;
-    if (form_.is_f32) nested::visit(result, to_f32);
-    return result;
+    return form_.is_f32 ? as_f32(std::move(result)) : result;
   }
 
   Net<M> net_;

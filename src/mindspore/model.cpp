@@ -90,8 +90,8 @@ void Model::set_evaluation(std::function<Tensor(const Tensor&)> outputs, amp::Lo
   state_->loss_of_outputs = std::move(loss_of_outputs);
 }
 
-void Model::set_training(amp::LossOfBatch loss, Optimizer optimizer) {
-  state_->train_network.emplace(std::move(loss), std::move(optimizer));
+void Model::set_training(amp::LossOfBatch loss, const Optimizer& optimizer) {
+  state_->train_network.emplace(std::move(loss), optimizer);
 }
 
 amp::TrainNetwork& Model::train_network() {

@@ -48,12 +48,10 @@ Dataset dataset_of(D& d) {
     for (auto&& [data, label] : d)
       if (!take(data, label)) return;
   };
-  all.position = [&d]() -> std::uint64_t {
-    if constexpr (requires { d.position(); })
-      return d.position();
-    else
-      return 0;
-  };
+  if constexpr (requires { d.position(); })
+    all.position = [&d] { return d.position(); };
+  else
+    all.position = [] { return std::uint64_t{0}; };
   return all;
 }
 
@@ -68,16 +66,15 @@ class Model {
   Model(N& network, Loss loss_fn, const OptimizerSpec& optimizer, const ModelOptions& options = {})
       : Model(amp::module_of(network), options) {
     const amp::TrainNetworkPlan plan = plan_of(options);
-    Optimizer made(optimizer, amp::module_of(network).parameters(), plan.scaler);
+    const Optimizer made(optimizer, amp::module_of(network).parameters(), plan.scaler);
     const auto call = amp::under_level(network, plan.level);
     set_network(call, loss_fn);
-    set_training(amp::loss_of_batch(call, loss_fn), std::move(made));
+    set_training(amp::loss_of_batch(call, loss_fn), made);
   }
   // Of a network that is trained already: eval() and predict() alone. UserError E0841 for an
   // amp_level, which wants an optimizer.
   template <class N, class Loss>
-  requires(!std::is_convertible_v<Loss, OptimizerSpec>)
-      Model(N& network, Loss loss_fn, const ModelOptions& options = {})
+  Model(N& network, Loss loss_fn, const ModelOptions& options = {})
       : Model(amp::module_of(network), options) {
     refuse_level(options);
     set_network(amp::under_level(network, "O0"), std::move(loss_fn));
@@ -128,12 +125,12 @@ class Model {
       const auto loss = [loss_fn](const Tensor& outputs, const Tensor& label) {
         return loss_fn(outputs, label);
       };
-      set_evaluation([call](const Tensor& data) { return call(data); }, {}, loss);
+      set_evaluation([call](const Tensor& data) { return amp::as_f32(call(data)); }, {}, loss);
     }
   }
   void set_evaluation(std::function<Tensor(const Tensor&)> outputs, amp::LossOfBatch whole,
                       amp::LossOfBatch loss_of_outputs);
-  void set_training(amp::LossOfBatch loss, Optimizer optimizer);
+  void set_training(amp::LossOfBatch loss, const Optimizer& optimizer);
   void train_on(const Dataset& data, const Course& course);
   std::map<std::string, double> eval_on(const Dataset& data, const Callbacks& callbacks);
 

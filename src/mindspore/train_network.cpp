@@ -27,7 +27,7 @@ TrainNetworkPlan plan_train_network(std::string_view level, const TrainNetworkOp
 }
 
 struct TrainNetwork::State {
-  State(LossOfBatch loss_of, Optimizer by) : loss(std::move(loss_of)), optimizer(std::move(by)) {}
+  State(LossOfBatch loss_of, const Optimizer& by) : loss(std::move(loss_of)), optimizer(by) {}
   StepResult step(const Tensor& data, const Tensor& label) {
     return minimize(loss(data, label), optimizer);
   }
@@ -39,8 +39,8 @@ struct TrainNetwork::State {
       {.name = "train_network"}};
 };
 
-TrainNetwork::TrainNetwork(LossOfBatch loss, Optimizer optimizer)
-    : state_(std::make_shared<State>(std::move(loss), std::move(optimizer))) {}
+TrainNetwork::TrainNetwork(LossOfBatch loss, const Optimizer& optimizer)
+    : state_(std::make_shared<State>(std::move(loss), optimizer)) {}
 
 StepResult TrainNetwork::operator()(const Tensor& data, const Tensor& label) {
   return ms::get_mode() == ms::GRAPH_MODE ? state_->compiled(data, label)

@@ -56,7 +56,7 @@ LossOfBatch loss_of_batch(const N& call, Loss loss_fn) {
   } else {
     need_assigned(loss_fn, "the loss");
     return [call, loss_fn = std::move(loss_fn)](const Tensor& data, const Tensor& label) {
-      return loss_fn(call(data), label);
+      return loss_fn(as_f32(call(data)), label);
     };
   }
 }
@@ -81,7 +81,7 @@ auto under_level(N& network, std::string_view level) {
 // One training step. Copies are one: they share the optimizer and what is compiled.
 class TrainNetwork {
  public:
-  TrainNetwork(LossOfBatch loss, Optimizer optimizer);  // as build_train_network() makes it
+  TrainNetwork(LossOfBatch loss, const Optimizer& optimizer);  // as build_train_network() makes it
 
   // The gradients of the loss and one update, compiled or op by op as ms::set_context() says now.
   // What minimize() throws, and in graph mode what compile() does.
@@ -104,8 +104,8 @@ TrainNetwork build_train_network(N& network, const OptimizerSpec& optimizer, Los
                                  std::string_view level = "O0",
                                  const TrainNetworkOptions& options = {}) {
   const TrainNetworkPlan plan = plan_train_network(level, options);
-  Optimizer made(optimizer, module_of(network).parameters(), plan.scaler);
-  return {loss_of_batch(under_level(network, plan.level), std::move(loss_fn)), std::move(made)};
+  const Optimizer made(optimizer, module_of(network).parameters(), plan.scaler);
+  return {loss_of_batch(under_level(network, plan.level), std::move(loss_fn)), made};
 }
 
 }  // namespace aloft::amp

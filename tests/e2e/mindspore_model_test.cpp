@@ -110,6 +110,25 @@ TEST(MindsporeModel, TrainsAsALoopThatIsWrittenByHand) {
   }
 }
 
+TEST(MindsporeModel, ALossIsGivenOutputsInF32) {
+  use_cpu();
+  for (const char* level : {"O0", "O1", "O2", "O3", "auto"}) {
+    Network network;
+    std::vector<DType> seen;
+    const auto loss = [&](const Tensor& y, const Tensor& label) {
+      seen.push_back(y.dtype());
+      return cross_entropy(y, label);
+    };
+    ms::Model model(network, loss, kMomentum, {.metrics = {"loss"}, .amp_level = level});
+    Loader data(samples(), {.batch = kSamples});
+    model.train(1, data);
+    model.eval(data);
+    EXPECT_EQ(seen, (std::vector{DType::F32, DType::F32})) << level;
+    EXPECT_EQ(model.predict(from_floats(std::vector<float>(kFeatures), {1, kFeatures})).dtype(),
+              DType::F32);
+  }
+}
+
 TEST(MindsporeModel, CallbacksHearEpochsAndSteps) {
   use_cpu();
   const InMode in(ms::GRAPH_MODE);
