@@ -45,6 +45,13 @@ std::mutex& told_mutex() {
   return mutex;
 }
 
+// Whether this is the first time that it is said.
+bool is_new_type(DType low, bool is_stored) {
+  static auto& told = *new std::set<std::pair<DType, bool>>;
+  const std::scoped_lock lock(told_mutex());
+  return told.emplace(low, is_stored).second;
+}
+
 std::string written_at(const Where& where) {
   std::string place = where.file ? where.file.str() + ":" + std::to_string(where.line) : "";
   if (where.path) place += (place.empty() ? "" : ", ") + ("module " + where.path.str());
@@ -78,11 +85,7 @@ void tell_no_low_kernel(Name op, DType low, const Where& where) {
 }
 
 void tell_no_low_type(Name op, DType low, bool is_stored, const Where& where) {
-  static auto& told = *new std::set<std::pair<DType, bool>>;
-  {
-    const std::scoped_lock lock(told_mutex());
-    if (!told.emplace(low, is_stored).second) return;
-  }
+  if (!is_new_type(low, is_stored)) return;
   if (is_stored)
     log_warning("{} is not multiplied here: {} and the like are stored in it and computed in f32{}",
                 name_of(low), op.str(), written_at(where));
@@ -90,5 +93,7 @@ void tell_no_low_type(Name op, DType low, bool is_stored, const Where& where) {
     log_warning("{} is no type of this device: {} and what else would be of it is f32{}",
                 name_of(low), op.str(), written_at(where));
 }
+
+void no_low_type_is_told(DType low, bool is_stored) { is_new_type(low, is_stored); }
 
 }  // namespace aloft

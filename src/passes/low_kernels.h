@@ -39,5 +39,7 @@ void tell_no_low_kernel(Name op, DType low, const Where& where);
 // Warns that a device lacks a low type, or does not multiply it: once for each, naming the op that
 // met it first.
 void tell_no_low_type(Name op, DType low, bool is_stored, const Where& where);
+// Somebody has said so already, of a whole run.
+void no_low_type_is_told(DType low, bool is_stored);
 
 }  // namespace aloft

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "passes/low_kernels.h"
 #include "precision/rules.h"
 #include "recipe/missing_types.h"
 
@@ -82,6 +83,10 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices
     if (const auto missing = missing_types(recipe, here); !missing.empty()) {
       log_warning("precision {}: {}: what would be {} is f32", print_precision(recipe),
                   text_of(Reason::NoLowType), join(missing, ", "));
+      for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+        const DType low = recipe.type_in(phase);
+        no_low_type_is_told(low, here.stores(low));
+      }
       return recipe;
     }
     if (was_chosen || recipe.level == Level::O0 || !measure) return recipe;

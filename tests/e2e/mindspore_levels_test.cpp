@@ -259,6 +259,9 @@ TEST(MindsporeCustom, RefuseWhatIsNoList) {
   amp::custom_mixed_precision(network, {.black_list = amp::List{amp::layer<nn::Linear>()}});
   EXPECT_EQ(code_of([&] { amp::auto_mixed_precision(network, "O2"); }), "E0805");
   EXPECT_EQ(code_of([&] { amp::custom_mixed_precision(network, {.white_list = list}); }), "E0805");
+  Network prepared;
+  amp::initialize(prepared, optim::Momentum{.lr = 0.1}, "O2:bf16");
+  EXPECT_EQ(code_of([&] { amp::auto_mixed_precision(prepared, "O2"); }), "E0805");
 }
 
 }  // namespace

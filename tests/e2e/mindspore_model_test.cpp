@@ -12,12 +12,14 @@
 #include "mindspore/losses.h"
 #include "mindspore/model.h"
 #include "nn/batch_norm.h"
+#include "nn/conv2d.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
 #include "ops/losses.h"
 #include "ops/reduce.h"
+#include "ops/reshape.h"
 #include "optim/momentum.h"
 #include "temporary_folder.h"
 
@@ -154,6 +156,72 @@ TEST(MindsporeModel, CallbacksHearEpochsAndSteps) {
   Loader rest = loader();
   model.eval(rest, {Heard(text)});
   EXPECT_EQ(text, "{.....2}");
+}
+
+// The usual callback: an evaluation behind each epoch, of the model that trains.
+struct Evaluates : ms::Callback {
+  ms::Model* model;
+  std::vector<double>* into;
+  Evaluates(ms::Model& m, std::vector<double>& values) : model(&m), into(&values) {}
+  void on_train_epoch_end(ms::RunContext&) override {
+    Loader data = loader();
+    into->push_back(model->eval(data).at("loss"));
+  }
+};
+
+TEST(MindsporeModel, EvaluatesBetweenEpochsAndChangesNothing) {
+  use_cpu();
+  for (const ms::Mode mode : {ms::PYNATIVE_MODE, ms::GRAPH_MODE}) {
+    const InMode in(mode);
+    std::map<std::string, std::string> states[2];
+    for (const bool evaluates : {false, true}) {
+      manual_seed(1);
+      Network network;
+      ms::Model model(network, kLoss, kMomentum, {.metrics = {"loss"}, .amp_level = "O1"});
+      Loader data = loader();
+      std::vector<double> values;
+      if (evaluates) {
+        model.train(6, data, {Evaluates(model, values)});
+        EXPECT_EQ(values.size(), 6u);
+        EXPECT_LT(values.back(), values.front());
+      } else {
+        model.train(2, data);
+        model.train(4, data);  // goes on
+      }
+      EXPECT_TRUE(network.is_training());
+      states[evaluates] = state_of(network, model.optimizer());
+    }
+    EXPECT_EQ(states[0], states[1]);
+  }
+}
+
+struct Images : nn::Module {
+  nn::Conv2d conv{*this, "conv", 1, 4, 3, {.padding = 1}};
+  nn::BatchNorm2d norm{*this, "norm", 4};
+  nn::Linear down{*this, "down", 4 * 6, kClasses};
+  Tensor operator()(const Tensor& x) const { return down(flatten(relu(norm(conv(x))), 1)); }
+};
+
+TEST(MindsporeModel, TrainsBatchNormsAtEveryLevel) {
+  use_cpu();
+  for (const char* level : {"O0", "O1", "O2", "O3", "auto"}) {
+    std::map<std::string, std::string> states[2];
+    for (const ms::Mode mode : {ms::PYNATIVE_MODE, ms::GRAPH_MODE}) {
+      const InMode in(mode);
+      manual_seed(1);
+      Images network;
+      ms::Model model(network, kLoss, kMomentum,
+                      {.metrics = {"accuracy"},
+                       .amp_level = level,
+                       .loss_scale_manager = amp::FixedLossScaleManager(1024)});
+      EXPECT_EQ(model.optimizer().scale->to_floats()[0], 1024);
+      Loader data(samples(), {.batch = 8, .seed = 2}, {1, 2, 3});
+      model.train(10, data);
+      EXPECT_GT(model.eval(data).at("accuracy"), 0.8) << level;
+      states[mode] = state_of(network, model.optimizer());
+    }
+    EXPECT_EQ(states[0], states[1]) << level;
+  }
 }
 
 TEST(MindsporeModel, PynativeModeHearsEveryStep) {
