@@ -6,7 +6,7 @@ import re
 import unittest
 
 import project
-import test_from_pytorch
+from explained import explained, tables
 
 PAGE = project.ROOT / "docs" / "from-mindspore.md"
 SIGNATURES = project.ROOT / "tests" / "fixtures" / "mindspore.json"
@@ -20,21 +20,18 @@ LISTS = {"mindspore.amp.get_white_list": ("AMP_WHITE_LIST", "kWhite"),
 class FromMindSpore(unittest.TestCase):
     def setUp(self):
         self.signatures = json.loads(SIGNATURES.read_text())
-        self.tables = test_from_pytorch.tables(PAGE)
-
-    def explained(self, heading, column):
-        return [cells[0].strip("`") for cells in self.tables.get((heading, column), [])]
+        self.tables = tables(PAGE)
 
     def test_calls(self):
         self.assertGreater(len(self.signatures["calls"]), 20)
         for name, arguments in self.signatures["calls"].items():
             with self.subTest(name):
-                self.assertEqual(sorted(self.explained(name, "argument")), sorted(arguments))
+                self.assertEqual(sorted(explained(self.tables, name, "argument")), sorted(arguments))
 
     def test_methods(self):
         for name, methods in self.signatures["methods"].items():
             with self.subTest(name):
-                self.assertEqual(sorted(self.explained(name, "method")), sorted(methods))
+                self.assertEqual(sorted(explained(self.tables, name, "method")), sorted(methods))
 
     def test_nothing_else_is_explained(self):
         for heading, column in self.tables:
@@ -43,7 +40,7 @@ class FromMindSpore(unittest.TestCase):
                 self.assertIn(heading, known)
 
     def test_metrics(self):
-        self.assertEqual(self.explained("Metrics", "name"), self.signatures["metrics"])
+        self.assertEqual(explained(self.tables, "Metrics", "name"), self.signatures["metrics"])
         source = project.code(project.ROOT / "src/mindspore/metrics.cpp")
         own = re.findall(r'\{"(\w+)", ', source[source.index("kKinds[] = {"):])
         self.assertEqual(own, [cells[0].strip("`") for cells in self.tables["Metrics", "name"]
