@@ -231,8 +231,7 @@ void CastingEmitter::cast_operands(const OpDef& op, const Decision& d, const Whe
 }
 
 void CastingEmitter::cast_for(const OpDef& op, const OpCall& call, Decision& d, const Where& where,
-                              std::vector<Tensor>& operands) {
-  const std::vector<Tensor> given = operands;
+                              std::span<const Tensor> in, std::vector<Tensor>& operands) {
   cast_operands(op, d, where, operands);
   std::vector<TensorType> types;
   types.reserve(operands.size());
@@ -240,7 +239,7 @@ void CastingEmitter::cast_for(const OpDef& op, const OpCall& call, Decision& d, 
   if (!low_kernels_.lack(op, call, types, where)) return;
   const auto low = std::ranges::find_if(types, [](const TensorType& t) { return is_low(t.dtype); });
   tell_no_low_kernel(op.name, low->dtype, where);
-  operands = given;
+  for (std::size_t i = 0; i < in.size(); ++i) operands[i] = inner_->current(in[i]);
   d = {true, DType::F32, DType::F32, d.store, DType::F32, Reason::NoLowKernel};
   cast_operands(op, d, where, operands);
 }
@@ -272,7 +271,7 @@ std::vector<Tensor> CastingEmitter::emit(const OpCall& given, std::span<const Te
   if (d.reason == Reason::NoLowType || d.reason == Reason::StoredLow)
     tell_no_low_type(name, where.policy.recipe().type_in(where.phase),
                      d.reason == Reason::StoredLow, where);
-  if (d.applies) cast_for(op, given, d, where, operands);
+  if (d.applies) cast_for(op, given, d, where, in, operands);
   ProductForm form = given_form;
   if (d.applies && form == ProductForm::Plain) form = form_for(op, operands, where.policy.recipe());
   if (decisions_ && where.policy) decisions_->push_back({name, where.path, where.phase, d, form});

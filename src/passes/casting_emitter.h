@@ -100,9 +100,10 @@ class CastingEmitter : public Emitter {
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
-  // Casts the operands as decided; to f32 where nothing computes the op on them.
+  // Casts the operands, which are `in` as they are now, as decided; to f32 where nothing computes
+  // the op on them.
   void cast_for(const OpDef& op, const OpCall& call, Decision& d, const Where& where,
-                std::vector<Tensor>& operands);
+                std::span<const Tensor> in, std::vector<Tensor>& operands);
   ProductForm form_for(const OpDef& op, std::span<const Tensor> in,
                        const PrecisionRecipe& recipe) const;
   bool is_wide(const OpDef& op, std::span<const Tensor> in, const Where& where);
