@@ -36,6 +36,10 @@ class Module {
   const std::string& path() const { return path_; }  // from the root, such as "h.3.attn"
   const std::string& name() const { return name_; }  // its own, such as "attn"
 
+  // What its class is called, such as "Linear": for messages, and for lists of layers
+  // (mindspore/mixed_precision.h). Empty of a class that does not say.
+  virtual std::string_view kind() const { return {}; }
+
   // Parameters and buffers of this module and below, in order of construction.
   std::vector<VariablePtr> parameters() const;
   std::vector<VariablePtr> buffers() const;

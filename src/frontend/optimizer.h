@@ -239,7 +239,8 @@ struct StepResult {
 // losses computed before takes both gradients at the old parameters.
 StepResult minimize(const Tensor& loss, Optimizer& optimizer);
 
-// The parts of minimize(), for loops that look between them (frontend/value_and_grad.h, scale_loss.h):
+// The parts of minimize(), for loops that look between them (frontend/value_and_grad.h,
+// frontend/scale_loss.h):
 
 // Gradients of loss x loss scale, one for each parameter that Optimizer::trained() has, in its
 // order.

@@ -35,7 +35,7 @@ void check_ops(const List& list) {
   std::vector<std::string> names;
   for (const OpDef& op : op_table()) names.push_back(op.name.str());
   for (const Listed& entry : list) {
-    if (entry.is_layer || std::ranges::find(names, entry.op) != names.end()) continue;
+    if (!entry.layer_kind.empty() || std::ranges::find(names, entry.op) != names.end()) continue;
     UserError e("E0809", "a list names an op that there is not");
     e.add_line("saw", in_quotes(entry.op));
     e.add_line("need", "the name of an op, or layer<nn::Linear>() for layers of a kind");
@@ -48,7 +48,7 @@ void check_ops(const List& list) {
 std::vector<std::string> ops_of(const List& list) {
   std::vector<std::string> ops;
   for (const Listed& entry : list)
-    if (!entry.is_layer) ops.push_back(entry.op);
+    if (entry.layer_kind.empty()) ops.push_back(entry.op);
   return ops;
 }
 
@@ -81,7 +81,8 @@ PrecisionRecipe auto_recipe(DType type) {
 void set_layers(nn::Module& network, const List& list, const PrecisionRecipe& recipe) {
   for (nn::Module* module : network.modules())
     for (const Listed& entry : list)
-      if (entry.is_layer && entry.is_layer(*module)) module->set_policy(Policy(recipe));
+      if (!entry.layer_kind.empty() && entry.layer_kind == module->kind())
+        module->set_policy(Policy(recipe));
 }
 
 }  // namespace

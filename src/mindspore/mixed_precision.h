@@ -27,15 +27,17 @@ namespace aloft::amp {
 
 // An entry of a list: an op, or every layer of a kind.
 struct Listed {
-  std::string op = {};                            // its name; empty: layers
-  bool (*is_layer)(const nn::Module&) = nullptr;  // whether a module is of the kind
+  std::string op = {};               // its name; empty: layers
+  std::string_view layer_kind = {};  // Module::kind() of these
 };
 // The op of this name, as `aloft ops` lists it.
 inline Listed op(std::string_view name) { return {std::string(name)}; }
-// Modules of this class, or of one derived from it.
+// Modules of this class: those of the library, or one of your own that says its kind() as they do,
+//   static constexpr std::string_view kKind = "Block";
+//   std::string_view kind() const override { return kKind; }
 template <std::derived_from<nn::Module> L>
 Listed layer() {
-  return {"", [](const nn::Module& m) { return dynamic_cast<const L*>(&m) != nullptr; }};
+  return {"", L::kKind};
 }
 using List = std::vector<Listed>;
 

@@ -36,6 +36,9 @@ Tensor attend_cached(const Tensor& q, const Tensor& keys, const Tensor& values,
 // heads width], where width = dim / heads.
 class MultiHeadAttention : public Layer {
  public:
+  static constexpr std::string_view kKind = "MultiHeadAttention";
+  std::string_view kind() const override { return kKind; }
+
   // `dim`: features of a position. UserError E0211 unless heads divides dim and kv_heads divides
   // heads, E0210 unless both are positive.
   MultiHeadAttention(Module& parent, std::string_view name, std::int64_t dim, std::int64_t heads,

@@ -7,7 +7,7 @@ namespace aloft::nn {
 BatchNorm2d::BatchNorm2d(Module& parent, std::string_view name, std::int64_t channels,
                          const BatchNorm2dOptions& options)
     : Layer(parent, name), options_(options) {
-  need_positive(channels, label("BatchNorm2d", "channels"));
+  need_positive(channels, label("channels"));
   weight = new_parameter("weight", {channels}, Init::ones(), true);
   bias = new_parameter("bias", {channels}, Init::zeros(), true);
   running_mean = add_buffer("running_mean", {channels}, 0);

@@ -16,6 +16,9 @@ struct BatchNorm2dOptions {
 // the running ones; in evaluation it uses them.
 class BatchNorm2d : public Layer {
  public:
+  static constexpr std::string_view kKind = "BatchNorm2d";
+  std::string_view kind() const override { return kKind; }
+
   // UserError E0210 unless channels is positive.
   BatchNorm2d(Module& parent, std::string_view name, std::int64_t channels,
               const BatchNorm2dOptions& options = {});

@@ -9,12 +9,12 @@ namespace aloft::nn {
 Conv2d::Conv2d(Module& parent, std::string_view name, std::int64_t in, std::int64_t out,
                std::int64_t kernel, const Conv2dOptions& options)
     : Layer(parent, name), options_(options) {
-  need_positive(in, label("Conv2d", "in"));
-  need_positive(out, label("Conv2d", "out"));
-  need_positive(kernel, label("Conv2d", "kernel"));
-  need_positive(options.groups, label("Conv2d", "groups"));
+  need_positive(in, label("in"));
+  need_positive(out, label("out"));
+  need_positive(kernel, label("kernel"));
+  need_positive(options.groups, label("groups"));
   if (in % options.groups != 0 || out % options.groups != 0)
-    throw UserError("E0211", label("Conv2d", "the groups do not divide the channels"))
+    throw UserError("E0211", label("the groups do not divide the channels"))
         .saw(std::to_string(in) + " to " + std::to_string(out) + " channels in " +
              std::to_string(options.groups) + " groups")
         .need("groups that divide both numbers of channels");

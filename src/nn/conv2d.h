@@ -19,6 +19,9 @@ struct Conv2dOptions {
 // A square window over images. Parameters: weight [out, in / groups, kernel, kernel], bias [out].
 class Conv2d : public Layer {
  public:
+  static constexpr std::string_view kKind = "Conv2d";
+  std::string_view kind() const override { return kKind; }
+
   // `in`, `out`: channels; `kernel`: height and width of the window. UserError E0211 unless groups
   // divides both numbers of channels, E0210 unless all are positive.
   Conv2d(Module& parent, std::string_view name, std::int64_t in, std::int64_t out,

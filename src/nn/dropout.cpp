@@ -9,7 +9,7 @@ namespace aloft::nn {
 
 Dropout::Dropout(Module& parent, std::string_view name, double p) : Layer(parent, name), p_(p) {
   if (!(p >= 0 && p < 1))
-    throw UserError("E0210", label("Dropout", "p is out of range"))
+    throw UserError("E0210", label("p is out of range"))
         .saw(shortest(p))
         .need("0 or more and below 1");
 }

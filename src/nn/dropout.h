@@ -9,6 +9,9 @@ namespace aloft::nn {
 // divided by 1 - p; in evaluation nothing happens.
 class Dropout : public Layer {
  public:
+  static constexpr std::string_view kKind = "Dropout";
+  std::string_view kind() const override { return kKind; }
+
   // UserError E0210 unless 0 <= p < 1.
   Dropout(Module& parent, std::string_view name, double p);
 

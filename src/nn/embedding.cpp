@@ -7,8 +7,8 @@ namespace aloft::nn {
 Embedding::Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t dim,
                      const EmbeddingOptions& options)
     : Layer(parent, name) {
-  need_positive(count, label("Embedding", "count"));
-  need_positive(dim, label("Embedding", "dim"));
+  need_positive(count, label("count"));
+  need_positive(dim, label("dim"));
   weight = new_parameter("weight", {count, dim}, options.weight_init);
 }
 

@@ -13,6 +13,9 @@ struct EmbeddingOptions {
 // Row i of the table for the integer i. Parameter: weight [count, dim].
 class Embedding : public Layer {
  public:
+  static constexpr std::string_view kKind = "Embedding";
+  std::string_view kind() const override { return kKind; }
+
   // A table of `count` rows of `dim` features. UserError E0210 unless both are positive.
   Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t dim,
             const EmbeddingOptions& options = {});

@@ -20,8 +20,8 @@ class Layer : public Module {
         is_norm);
   }
   // "Linear 'up': in", for messages.
-  std::string label(std::string_view kind, std::string_view what) const {
-    return std::string(kind) + " '" + path() + "': " + std::string(what);
+  std::string label(std::string_view what) const {
+    return std::string(kind()) + " '" + path() + "': " + std::string(what);
   }
   // The value of a parameter that may be left out.
   static Tensor use_if(const VariablePtr& variable) { return variable ? use(variable) : Tensor(); }

@@ -17,6 +17,9 @@ struct LinearOptions {
 // y = x weight^T + bias, over the last axis. Parameters: weight [out, in], bias [out].
 class Linear : public Layer {
  public:
+  static constexpr std::string_view kKind = "Linear";
+  std::string_view kind() const override { return kKind; }
+
   // `in`, `out`: features. UserError E0210 unless both are positive.
   Linear(Module& parent, std::string_view name, std::int64_t in, std::int64_t out,
          const LinearOptions& options = {});

@@ -10,7 +10,7 @@ namespace aloft::nn {
 LayerNorm::LayerNorm(Module& parent, std::string_view name, std::int64_t dim,
                      const LayerNormOptions& options)
     : Layer(parent, name), eps_(options.eps) {
-  need_positive(dim, label("LayerNorm", "dim"));
+  need_positive(dim, label("dim"));
   weight = new_parameter("weight", {dim}, Init::ones(), true);
   if (options.bias) bias = new_parameter("bias", {dim}, Init::zeros(), true);
 }
@@ -22,7 +22,7 @@ Tensor LayerNorm::operator()(Operand x) const {
 RMSNorm::RMSNorm(Module& parent, std::string_view name, std::int64_t dim,
                  const RMSNormOptions& options)
     : Layer(parent, name), eps_(options.eps) {
-  need_positive(dim, label("RMSNorm", "dim"));
+  need_positive(dim, label("dim"));
   weight = new_parameter("weight", {dim}, Init::ones(), true);
 }
 
@@ -33,10 +33,10 @@ Tensor RMSNorm::operator()(Operand x) const {
 GroupNorm::GroupNorm(Module& parent, std::string_view name, std::int64_t groups,
                      std::int64_t channels, const GroupNormOptions& options)
     : Layer(parent, name), groups_(groups), eps_(options.eps) {
-  need_positive(groups, label("GroupNorm", "groups"));
-  need_positive(channels, label("GroupNorm", "channels"));
+  need_positive(groups, label("groups"));
+  need_positive(channels, label("channels"));
   if (channels % groups != 0)
-    throw UserError("E0211", label("GroupNorm", "the groups do not divide the channels"))
+    throw UserError("E0211", label("the groups do not divide the channels"))
         .saw(std::to_string(channels) + " channels in " + std::to_string(groups) + " groups")
         .need("groups that divide the channels");
   weight = new_parameter("weight", {channels}, Init::ones(), true);

@@ -16,6 +16,9 @@ struct LayerNormOptions {
 // Parameters: weight [dim] (ones), bias [dim] (zeros).
 class LayerNorm : public Layer {
  public:
+  static constexpr std::string_view kKind = "LayerNorm";
+  std::string_view kind() const override { return kKind; }
+
   // `dim`: extent of the last axis. UserError E0210 unless it is positive.
   LayerNorm(Module& parent, std::string_view name, std::int64_t dim,
             const LayerNormOptions& options = {});
@@ -37,6 +40,9 @@ struct RMSNormOptions {
 // (ones).
 class RMSNorm : public Layer {
  public:
+  static constexpr std::string_view kKind = "RMSNorm";
+  std::string_view kind() const override { return kKind; }
+
   // `dim`: extent of the last axis. UserError E0210 unless it is positive.
   RMSNorm(Module& parent, std::string_view name, std::int64_t dim,
           const RMSNormOptions& options = {});
@@ -58,6 +64,9 @@ struct GroupNormOptions {
 // [channels], bias [channels].
 class GroupNorm : public Layer {
  public:
+  static constexpr std::string_view kKind = "GroupNorm";
+  std::string_view kind() const override { return kKind; }
+
   // UserError E0211 unless groups divides channels, E0210 unless both are positive.
   GroupNorm(Module& parent, std::string_view name, std::int64_t groups, std::int64_t channels,
             const GroupNormOptions& options = {});

@@ -14,6 +14,9 @@ struct Pool2dOptions {
 // The largest element of each window of kernel x kernel elements.
 class MaxPool2d : public Layer {
  public:
+  static constexpr std::string_view kKind = "MaxPool2d";
+  std::string_view kind() const override { return kKind; }
+
   // `kernel`: height and width of the window. UserError E0210 unless it is positive,
   // and the stride is not negative.
   MaxPool2d(Module& parent, std::string_view name, std::int64_t kernel,
@@ -28,6 +31,9 @@ class MaxPool2d : public Layer {
 // The mean of each window of kernel x kernel elements, padding counted as zeros.
 class AvgPool2d : public Layer {
  public:
+  static constexpr std::string_view kKind = "AvgPool2d";
+  std::string_view kind() const override { return kKind; }
+
   // `kernel`: height and width of the window. UserError E0210 unless it is positive,
   // and the stride is not negative.
   AvgPool2d(Module& parent, std::string_view name, std::int64_t kernel,

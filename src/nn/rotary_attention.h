@@ -19,6 +19,9 @@ struct RotaryAttentionOptions {
 // has no bias.
 class RotaryAttention : public Layer {
  public:
+  static constexpr std::string_view kKind = "RotaryAttention";
+  std::string_view kind() const override { return kKind; }
+
   // `dim`: features of a position. UserError E0211 unless heads divides dim into an even width and
   // kv_heads divides heads, E0210 unless all are positive.
   RotaryAttention(Module& parent, std::string_view name, std::int64_t dim, std::int64_t heads,

@@ -17,6 +17,9 @@ namespace aloft::nn {
 // A layer that calls its stages one after another.
 class Sequential : public Layer {
  public:
+  static constexpr std::string_view kKind = "Sequential";
+  std::string_view kind() const override { return kKind; }
+
   using Layer::Layer;
   using Stage = std::function<Tensor(const Tensor&)>;
 
@@ -37,7 +40,7 @@ class Sequential : public Layer {
   }
   Sequential& add(Stage stage) {
     if (!stage)
-      throw UserError("E0302", label("Sequential", "a stage is a function that was never assigned"))
+      throw UserError("E0302", label("a stage is a function that was never assigned"))
           .need("a function of one tensor, such as relu");
     stages_.push_back(std::move(stage));
     return *this;

@@ -191,8 +191,35 @@ TEST(MindsporeCustom, BlackListsNameWhatIsF32) {
   EXPECT_EQ(types_under({.black_list = amp::List{}}), (Types{f16, f16, f16}));
   EXPECT_EQ(types_under({.black_list = amp::get_black_list()}), (Types{f16, f32, f16}));
   EXPECT_EQ(types_under({.black_list = amp::List{amp::op("linear")}}), (Types{f32, f16, f32}));
-  EXPECT_EQ(types_under({.black_list = amp::List{amp::layer<nn::Layer>()}}),
-            (Types{f32, f32, f32}));
+  EXPECT_EQ(types_under({.black_list = amp::List{amp::layer<nn::Linear>()}}),
+            (Types{f32, f16, f32}));
+  EXPECT_EQ(types_under({.black_list = amp::List{amp::layer<nn::Embedding>()}}),
+            (Types{f16, f16, f16}));
+}
+
+struct Own : nn::Layer {
+  using Layer::Layer;
+  static constexpr std::string_view kKind = "Own";
+  std::string_view kind() const override { return kKind; }
+  Tensor operator()(Operand x) const {
+    return call(x, [](const Tensor& t) { return t * 2.0; });
+  }
+};
+
+TEST(MindsporeCustom, ListsNameClassesOfAProgramsOwn) {
+  use_cpu();
+  struct Two : nn::Layer {
+    Own first{*this, "first"}, second{*this, "second"};
+    nn::LayerNorm norm{*this, "norm", 8};
+    Tensor operator()(Operand x) const {
+      return call(x, [&](const Tensor& t) { return second(norm(first(t))); });
+    }
+  } network;
+  std::vector<DType> seen;
+  const auto look = [&](const Tensor&, const Tensor& y) { seen.push_back(y.dtype()); };
+  network.first.on_output(look), network.norm.on_output(look), network.second.on_output(look);
+  amp::custom_mixed_precision(network, {.white_list = amp::List{amp::layer<Own>()}})(some_rows());
+  EXPECT_EQ(seen, (std::vector{DType::F16, DType::F32, DType::F16}));
 }
 
 // A layer in f32 whose result is rounded is what a norm of O2 is.
