@@ -153,6 +153,15 @@ Manifest read_manifest(const Path& checkpoint) {
                         (checkpoint / kManifest).string());
 }
 
+std::string rewrite_manifest(const Path& checkpoint, const CheckpointMeta& meta) {
+  Manifest manifest = read_manifest(checkpoint);
+  manifest.meta = meta;
+  std::string text = manifest_text(manifest);
+  write_file_atomic(checkpoint / kManifest, text);
+  sync_folder(checkpoint);
+  return text;
+}
+
 namespace {
 Manifest checked_manifest(const Path& checkpoint) {
   Manifest manifest = read_manifest(checkpoint);

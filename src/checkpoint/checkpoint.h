@@ -21,6 +21,11 @@ namespace aloft {
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
                       const std::vector<Optimizer>& optimizers);
 
+// Replaces what the manifest of a whole checkpoint says by `meta`, at one stroke and on the disk;
+// its files stay as they are. The text of the new one. DataError E0601, E0641; EnvironmentError
+// E0603.
+std::string rewrite_manifest(const Path& checkpoint, const CheckpointMeta& meta);
+
 // Restores everything that write_checkpoint wrote, also of parameters that were unfrozen before it
 // was saved and are frozen here; drops the gradients that backward() left. The optimizers stand in
 // the order in which they were saved. DataError E0641: hashes or contents do not fit; nothing is

@@ -241,6 +241,23 @@ Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,
   return final_path;
 }
 
+void CheckpointFolder::go_back(const StoredCheckpoint& to, const CheckpointMeta& meta) {
+  known_[to.path] = rewrite_manifest(to.path, meta);
+  for (const StoredCheckpoint& later : whole())
+    if (later.meta.step > to.meta.step) remove(later.meta.step);
+}
+
+// Renamed first: a removal that is cut short leaves nothing that looks damaged.
+void CheckpointFolder::remove(std::int64_t step) {
+  const Path path = path_of(step), removed = hidden(folder_, step, kRemoved);
+  remove_quietly(removed);
+  std::error_code error;
+  fs::rename(path, removed, error);
+  if (error) log_warning("cannot remove {}: {}", path.string(), error.message());
+  known_.erase(path);
+  if (!error) remove_quietly(removed);
+}
+
 std::vector<std::int64_t> CheckpointFolder::removable(const KeepPolicy& policy,
                                                       std::int64_t saved) {
   if (policy.newest <= 0) return {};
@@ -252,16 +269,7 @@ std::vector<std::int64_t> CheckpointFolder::removable(const KeepPolicy& policy,
 }
 
 void CheckpointFolder::prune(const KeepPolicy& policy, std::int64_t saved) {
-  for (const std::int64_t step : removable(policy, saved)) {
-    // Renamed first: a removal that is cut short leaves nothing that looks damaged.
-    const Path path = folder_ / name_of_step(step), removed = hidden(folder_, step, kRemoved);
-    remove_quietly(removed);
-    std::error_code error;
-    fs::rename(path, removed, error);
-    if (error) log_warning("cannot remove {}: {}", path.string(), error.message());
-    known_.erase(path);
-    if (!error) remove_quietly(removed);
-  }
+  for (const std::int64_t step : removable(policy, saved)) remove(step);
 }
 
 }  // namespace aloft

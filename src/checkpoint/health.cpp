@@ -22,6 +22,10 @@ std::string setback_of_loss(double end, std::optional<double> start_loss) {
       end, *start_loss);
 }
 
+bool is_of_search(const scalar::ScalerRule& rule, double loss, double loss_scale) {
+  return rule.kind == scalar::ScalerKind::Dynamic && std::isfinite(loss) && loss_scale > rule.min;
+}
+
 Health::Health(const scalar::ScalerRule& rule, std::optional<double> start_loss)
     : rule_(rule), start_loss_(start_loss) {}
 
@@ -29,11 +33,9 @@ void Health::step(double loss, double loss_scale, bool skipped) {
   last_loss_ = loss;
   last_skipped_ = skipped;
   if (!start_loss_ && std::isfinite(loss)) start_loss_ = loss;
-  const bool searching =
-      rule_.kind == scalar::ScalerKind::Dynamic && std::isfinite(loss) && loss_scale > rule_.min;
   if (!skipped)
     stray_skips_ = 0;
-  else if (!searching)
+  else if (!is_of_search(rule_, loss, loss_scale))
     ++stray_skips_;
 }
 

@@ -26,6 +26,10 @@ std::string problem_of_loss(double loss, std::optional<double> start_loss);
 // learnt. A little above the start (a fiftieth) may be chance.
 std::string setback_of_loss(double end, std::optional<double> start_loss);
 
+// Whether a skipped step belongs to the search of a dynamic loss scale: a finite loss, and a scale
+// that can still fall.
+bool is_of_search(const scalar::ScalerRule& rule, double loss, double loss_scale);
+
 class Health {
  public:
   // `start_loss`: of the run that is resumed; else the first finite loss becomes it.

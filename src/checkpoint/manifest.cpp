@@ -77,6 +77,17 @@ class Fields {
     return all;
   }
 
+  std::vector<double> reals(const char* key) const {
+    if (!at(key).is_array()) wrong(key, "a list");
+    std::vector<double> all;
+    for (const json& one : at(key)) {
+      if (!one.is_number() || !std::isfinite(one.get<double>()))
+        wrong(key, "a list of finite numbers");
+      all.push_back(one.get<double>());
+    }
+    return all;
+  }
+
   [[noreturn]] void wrong(const std::string& key, const std::string& need) const {
     throw DataError("E0641", "the checkpoint cannot be used: its manifest is damaged")
         .at(place_)
@@ -114,8 +125,37 @@ void read_draws(const Fields& f, DrawCounts& draws) {
   }
 }
 
+json json_of(const std::vector<Rollback>& rollbacks) {
+  json all = json::array();
+  for (const Rollback& r : rollbacks)
+    all.push_back(json{{"from", r.from},
+                       {"to", r.to},
+                       {"farthest", r.farthest},
+                       {"in_a_row", r.in_a_row},
+                       {"data_from", r.data_from},
+                       {"data_to", r.data_to},
+                       {"reason", r.reason}});
+  return all;
+}
+
+void read_rollbacks(const Fields& f, CheckpointMeta& meta) {
+  if (f.has("rollbacks"))
+    for (const Fields& one : f.list("rollbacks")) {
+      Rollback r{one.number("from"),     one.number("to"),       one.number("farthest"),
+                 one.number("in_a_row"), one.count("data_from"), one.count("data_to"),
+                 one.text("reason")};
+      if (r.to >= r.from || r.farthest < r.from || r.in_a_row < 1) one.wrong("from", "a step back");
+      if (r.data_to < r.data_from) one.wrong("data_to", "a place behind data_from");
+      meta.rollbacks.push_back(std::move(r));
+    }
+  if (passed_over(meta.rollbacks) > meta.data_position)
+    f.wrong("rollbacks", "no more examples than were handed out");
+  if (f.has("recent_losses")) meta.recent_losses = f.reals("recent_losses");
+}
+
 void read_state(const Fields& f, CheckpointMeta& meta) {
   read_draws(f, meta.draws);
+  read_rollbacks(f, meta);
   if (f.has("policies")) {
     const Fields policies = f.object("policies");
     meta.policies.emplace();
@@ -170,6 +210,8 @@ std::string manifest_text(const Manifest& manifest) {
                    {"step", m.best->step},
                    {"evaluations_since", m.best->evaluations_since}};
   if (m.policies) out["policies"] = *m.policies;
+  if (!m.rollbacks.empty()) out["rollbacks"] = json_of(m.rollbacks);
+  if (!m.recent_losses.empty()) out["recent_losses"] = m.recent_losses;
   for (const auto& [file, seal] : manifest.files)
     out["files"][file] = {{"bytes", seal.bytes}, {"xxh3", hex16(seal.hash)}};
   out[kHash] = hash_of(out);

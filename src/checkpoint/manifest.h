@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/best_validation.h"
+#include "checkpoint/rollback.h"
 #include "frontend/draws.h"
 #include "plan/choices.h"
 
@@ -41,9 +42,11 @@ struct CheckpointMeta {
   std::string problem;               // why nobody should go on from this state; "": it is healthy
   std::optional<double> last_loss;   // of the last step, where it is finite
   std::optional<double> start_loss;  // of the run's first steps, see health.h
-  std::optional<double> validation_loss;  // of this very state, where it was evaluated
-  std::int64_t evaluations = 0;           // in the run's record so far; programs before: 0
-  std::optional<BestValidation> best;     // null before the first evaluation
+  std::optional<double> validation_loss;   // of this very state, where it was evaluated
+  std::int64_t evaluations = 0;            // in the run's record so far; programs before: 0
+  std::optional<BestValidation> best;      // null before the first evaluation
+  std::vector<Rollback> rollbacks = {};    // of the run so far; none in those of programs before
+  std::vector<double> recent_losses = {};  // of the steps before, where a spike is looked for
   DrawCounts draws;  // under the random state as it is; none in those of programs before
   bool healthy() const { return problem.empty(); }
 };

@@ -100,6 +100,12 @@ struct TrainSection {
   std::int64_t checkpoint_every = 0, keep_checkpoints = 3, keep_best = 1, keep_every = 0;
   double checkpoint_minutes = 5;  // besides checkpoint_every
   std::int64_t patience = 0;      // evaluations without a better loss that end the run; 0: none
+  // What follows a step without finite numbers: "skip", "stop" or "rollback"; and a loss far above
+  // those before it: "ignore" or "rollback".
+  std::string on_nonfinite = "skip", on_spike = "ignore";
+  double spike_factor = 2;  // far above: more than so many times the median of the steps before,
+  std::int64_t spike_window = 50;  // of which so many count
+  std::int64_t rollbacks = 5;      // in a row, none of which got past the trouble, end the run
   std::int64_t sample_every = 0, sample_tokens = 200;  // steps, 0: at the end alone; 0: none
   std::uint64_t seed = 1;                              // of all that is random
   std::string mode = "graph";                          // or "eager"
@@ -107,6 +113,11 @@ struct TrainSection {
   std::string device;                    // "sim:910B3"; empty: what ALOFT_DEVICE names, or the cpu
   std::vector<std::string> skip_passes;  // of the compiler; for comparing
 };
+
+// Whether the rules may send a run back to a checkpoint.
+inline bool may_roll_back(const TrainSection& t) {
+  return t.on_nonfinite == "rollback" || t.on_spike == "rollback";
+}
 
 // Everything that decides a run: a section a member, as load_recipe() or parse_recipe() gives it.
 struct Recipe {

@@ -64,6 +64,8 @@ const std::vector<Condition>& conditions() {
          })},
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
+        {"train.spike_factor", "train.on_spike", {"rollback"}},
+        {"train.spike_window", "train.on_spike", {"rollback"}},
         {"optimizer.average_decay", "optimizer.average", {"ema"}},
         {"optimizer.average_from", "optimizer.average", {"ema", "swa"}},
         {"optimizer.rest", "optimizer.kind", kinds_with_rest()},
@@ -101,6 +103,10 @@ class Search {
     }
     report_validation();
     report_kept();
+    if (!may_roll_back(recipe_.train))
+      report("train.rollbacks", "train.on_spike",
+             "counts returns to a checkpoint; neither train.on_nonfinite nor train.on_spike asks "
+             "for one");
     report_samples();
     report_empty();
     if (recipe_.optimizer.lr == 0)
@@ -254,7 +260,9 @@ constexpr std::string_view kOfTheRun[] = {
     "data.sampling",          "train.eval_every",       "train.eval_batches",
     "train.patience",         "train.checkpoint_every", "train.checkpoint_minutes",
     "train.keep_checkpoints", "train.keep_best",        "train.keep_every",
-    "train.sample_every",     "train.sample_tokens"};
+    "train.sample_every",     "train.sample_tokens",    "train.on_nonfinite",
+    "train.on_spike",         "train.spike_factor",     "train.spike_window",
+    "train.rollbacks"};
 
 }  // namespace
 

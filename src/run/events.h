@@ -5,6 +5,7 @@
 //     StepBegun
 //     StepDone                      its numbers are known
 //     StepSkipped                   ... and it has changed no weight
+//     RolledBack                    ... and the run goes back to a checkpoint: nothing else follows
 //     EpochDone                     ... and the training data was handed out once more
 //     EvaluationBegun, EvaluationDone     where one is due
 //     CheckpointBegun, CheckpointSaved    where one is due, or was asked for
@@ -28,10 +29,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/best_validation.h"
+#include "checkpoint/rollback.h"
 #include "run/validation_loss.h"
 
 namespace aloft {
@@ -58,12 +61,13 @@ struct Standing {
 // The model has its values, those of a checkpoint where the run goes on from one, and its record
 // (run.json) is begun.
 struct RunBegun {
-  const Path& folder;               // the run directory
-  const TaskKind& task;             // whose unit `tokens` count: examples of others than text
-  std::int64_t step = 0;            // behind which it begins: 0, or the checkpoint's
-  std::int64_t steps = 0;           // behind which it ends by itself: train.steps
-  std::int64_t tokens = 0;          // trained on so far, in the task's unit; here and below
-  std::uint64_t position = 0;       // windows of train.context tokens handed out so far
+  const Path& folder;    // the run directory
+  const TaskKind& task;  // whose unit `tokens` count: examples of others than text
+  const std::vector<Rollback>& rollbacks;  // of the run so far
+  std::int64_t step = 0;                   // behind which it begins: 0, or the checkpoint's
+  std::int64_t steps = 0;                  // behind which it ends by itself: train.steps
+  std::int64_t tokens = 0;                 // trained on so far, in the task's unit; here and below
+  std::uint64_t position = 0;              // windows of train.context tokens handed out so far
   std::uint64_t planned_bytes = 0;  // of memory, by the Plan; 0 where nothing is planned (eager)
   double compile_s = 0;             // seconds that compiling took; 0 in eager mode
   bool is_from_cache = false;       // no pass ran: an earlier start's program was taken
@@ -101,6 +105,20 @@ struct StepSkipped {
   std::int64_t skips = 0;    // so far, this one included
   std::int64_t in_a_row =
       0;  // skipped steps without another between, since the run began or resumed
+};
+
+// The run goes back to a checkpoint, because of the step that has just run (train.on_nonfinite,
+// train.on_spike), and goes on from there with other data: steps behind it are made once more,
+// under the same numbers. Whoever keeps a record of steps takes those of later ones out of it.
+struct RolledBack {
+  std::int64_t step = 0;  // of the checkpoint, behind which the run stands now
+  // Of the run so far; the last one says where this one came from, why, and what it passes over.
+  const std::vector<Rollback>& rollbacks;
+  std::int64_t tokens = 0;       // trained on so far, at the checkpoint
+  double time_s = 0;             // seconds spent in steps so far, at the checkpoint
+  bool is_evaluated = false;     // whether the checkpoint's state was evaluated before it was saved
+  std::int64_t evaluations = 0;  // in the record so far, at the checkpoint
+  std::optional<BestValidation> best;  // of the run so far, at the checkpoint
 };
 
 // The training data was handed out in full once more.

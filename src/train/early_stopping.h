@@ -15,6 +15,7 @@ class EarlyStopping : public Listener {
   explicit EarlyStopping(std::int64_t patience) : patience_(patience) {}
   std::optional<Stop> over_at(const Standing& standing) const override;
   void run_begun(const RunBegun& e, Control& run) override;
+  void rolled_back(const RolledBack& e) override { best_ = e.best; }
   void evaluation_done(const EvaluationDone& e, Control& run) override;
   void step_settled(const StepSettled& e, Control& run) override;
 

@@ -60,6 +60,12 @@ json KeptRecord::result_of(const TrainResult& result, const std::optional<Stop>&
               {"peak_rss_bytes", peak_rss_bytes()}};
   if (result.validation) out.update(json_of(*result.validation));
   if (result.best) out["best"] = {{"step", result.best->step}, {"val_loss", result.best->loss}};
+  for (const Rollback& r : result.rollbacks)
+    out["rollbacks"].push_back({{"from_step", r.from},
+                                {"to_step", r.to},
+                                {"reason", r.reason},
+                                {"data_from", r.data_from},
+                                {"data_to", r.data_to}});
   if (stop) {
     out["stopped_early"] = true;
     out["stop_reason"] = stop->reason;

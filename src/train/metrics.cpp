@@ -26,7 +26,8 @@ constexpr const char* kLines = "metrics.jsonl";
 KeptLines cut_back(const Path& folder, ResumedAt at) {
   const Path path = folder / kLines;
   const std::string text = path_exists(path) ? read_file(path, std::uint64_t{8} << 30) : "";
-  KeptLines lines = at.step > 0 ? lines_up_to(text, at) : KeptLines();  // 0: it starts anew
+  const bool is_new = at.step == 0 && at.rollbacks == 0;
+  KeptLines lines = is_new ? KeptLines() : lines_up_to(text, at);
   if (lines.damaged > 0)
     log_warning("{} lines of {} are damaged and are left out", lines.damaged, path.string());
   const auto miss = [&](const char* what, std::int64_t have, std::int64_t want) {
@@ -82,6 +83,13 @@ KeptLines lines_up_to(std::string_view text, ResumedAt last) {
       ++out.damaged;
       continue;
     }
+    if (const auto rollback = j.find("rollback"); rollback != j.end()) {
+      if (!rollback->is_number_integer() || *rollback != out.rollbacks + 1) continue;
+      if (*rollback > last.rollbacks) continue;
+      ++out.rollbacks;
+      out.text += line;
+      continue;
+    }
     const auto step = at_step->get<std::int64_t>();
     const bool is_later_evaluation =
         step == last.step && !last.is_evaluated && j.contains("val_loss");
@@ -98,8 +106,29 @@ KeptLines lines_up_to(std::string_view text, ResumedAt last) {
 void Metrics::run_begun(const RunBegun& e, Control&) {
   unit_ = e.task.unit;
   rate_ = e.task.rate;
-  evaluations_ = cut_back(e.folder, {e.step, e.is_evaluated, e.evaluations}).evaluations;
-  file_.emplace(e.folder / kLines);
+  folder_ = e.folder;
+  open_behind({e.step, e.is_evaluated, e.evaluations}, e.rollbacks);
+}
+
+void Metrics::open_behind(const ResumedAt& at, const std::vector<Rollback>& rollbacks) {
+  ResumedAt with = at;
+  with.rollbacks = static_cast<std::int64_t>(rollbacks.size());
+  const KeptLines kept = cut_back(folder_, with);
+  evaluations_ = kept.evaluations;
+  file_.emplace(folder_ / kLines);
+  for (std::int64_t i = kept.rollbacks; i < with.rollbacks; ++i) {
+    const Rollback& r = rollbacks[static_cast<std::size_t>(i)];
+    const json j = {{"rollback", i + 1},        {"step", r.to},
+                    {"from_step", r.from},      {"reason", r.reason},
+                    {"data_from", r.data_from}, {"data_to", r.data_to}};
+    file_->write(j.dump() + "\n");
+  }
+}
+
+void Metrics::rolled_back(const RolledBack& e) {
+  file_->flush();
+  file_.reset();
+  open_behind({e.step, e.is_evaluated, e.evaluations}, e.rollbacks);
 }
 
 void Metrics::step_done(const StepDone& e, Control&) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/append_file.h"
 #include "run/listener.h"
@@ -17,12 +18,14 @@ struct ResumedAt {
   std::int64_t step = 0;
   bool is_evaluated = true;
   std::int64_t evaluations = 0;  // that have a line in the record so far; 0 where nobody knows
+  std::int64_t rollbacks = 0;    // of the run so far; their lines stay, whatever their steps
 };
 
 // Whole lines of metrics.jsonl of steps up to there.
 struct KeptLines {
   std::string text;
   std::int64_t steps = 0, evaluations = 0;  // that have a line of their own, where it belongs
+  std::int64_t rollbacks = 0;               // up to which all that are kept have one
   std::int64_t damaged = 0;                 // lines that were none
 };
 KeptLines lines_up_to(std::string_view text, ResumedAt at);
@@ -34,6 +37,10 @@ class Metrics : public Listener {
   // off it. EnvironmentError E0603, E0606.
   void run_begun(const RunBegun& e, Control& run) override;
   void step_done(const StepDone& e, Control& run) override;
+  // The lines of the steps that are made once more go, and one that says so comes. A kill before it
+  // is there costs nothing: the checkpoint knows of it, and run_begun makes up for it.
+  // EnvironmentError E0603, E0606.
+  void rolled_back(const RolledBack& e) override;
   void evaluation_done(const EvaluationDone& e, Control& run) override;
   // A run that goes on from the checkpoint has every line up to it, also behind a power loss; its
   // manifest says how many evaluations have one. EnvironmentError E0603.
@@ -41,6 +48,9 @@ class Metrics : public Listener {
   void run_closing(const RunClosing& e) override;
 
  private:
+  void open_behind(const ResumedAt& at, const std::vector<Rollback>& rollbacks);
+
+  Path folder_;                     // the run's
   std::string unit_, rate_;         // of the task: "tokens", "tokens_per_s"
   std::int64_t evaluations_ = 0;    // that have a line in the record
   std::optional<AppendFile> file_;  // once the run has begun

@@ -133,6 +133,16 @@ void Progress::step_done(const StepDone& r, Control&) {
   std::fflush(stderr);
 }
 
+// The losses that are left behind are no part of the mean.
+void Progress::rolled_back(const RolledBack& e) {
+  waiting_ = {};
+  pause();
+  smoothed_ = weight_ = 0;
+  time_ = e.time_s;
+  tokens_ = e.tokens;
+  skips_in_row_ = 0;
+}
+
 void Progress::evaluation_begun(const EvaluationBegun&) { pause(); }
 
 void Progress::steps_over(const StepsOver& e) {

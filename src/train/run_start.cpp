@@ -67,7 +67,7 @@ class Resumption {
     recipe_ = recipe;
     if (!data_record_.is_object()) data_record_ = record_.value("data", json());
     if (!data_record_.is_object() && from) data_record_ = lost_data_record(*from);
-    if (from) place_ = {from->step, from->data_position};
+    if (from) place_ = {from->step, from->data_position - passed_over(from->rollbacks)};
   }
 
   RunStart start() {

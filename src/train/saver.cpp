@@ -61,6 +61,41 @@ void Saver::announce_removals(std::int64_t step, const std::vector<RecipeChange>
               fmt::join(steps, ", "), join(rules, "; "));
 }
 
+Saver::Return Saver::way_back(std::int64_t step, std::uint64_t position,
+                              const std::vector<Rollback>& so_far, const std::string& reason) {
+  const auto newest_below = [&](std::int64_t limit) {
+    return folder_.newest([&](const CheckpointMeta& m) { return m.healthy() && m.step < limit; });
+  };
+  const auto refuse = [&](const std::string& why) {
+    throw DivergedError("E0835", why)
+        .saw(fmt::format("step {}: {}", step, reason))
+        .advice(
+            "a lower optimizer.lr or a longer schedule.warmup; checkpoints at shorter distances "
+            "(train.checkpoint_every); train.on_spike = \"ignore\", train.on_nonfinite = \"skip\" "
+            "where the run is worth going on with; --resume goes on with the new values");
+  };
+  std::optional<StoredCheckpoint> to = newest_below(step);
+  if (!to) refuse("the run has no healthy checkpoint to go back to");
+  Rollback r{step, to->meta.step, step, 1, 0, position, reason};
+  if (!so_far.empty() && to->meta.step < so_far.back().farthest) {
+    r.in_a_row = so_far.back().in_a_row + 1;
+    r.farthest = std::max(step, so_far.back().farthest);
+    if (r.in_a_row > rules_.rollbacks)
+      refuse(fmt::format("going back {} times in a row has not got the run past its trouble",
+                         rules_.rollbacks));
+    // The trouble may have begun before the checkpoint: one that has been gone back to twice is no
+    // help.
+    if (r.in_a_row > 2)
+      if (auto before = newest_below(to->meta.step)) to = std::move(before);
+    r.to = to->meta.step;
+  }
+  r.data_from = to->meta.data_position;
+  to->meta.rollbacks = so_far;
+  to->meta.rollbacks.push_back(r);
+  to->meta.data_position = position;
+  return {*std::move(to), std::move(r)};
+}
+
 std::string Saver::newest_healthy() {
   const auto newest = folder_.newest_healthy();
   return newest ? newest->path.string() : "";

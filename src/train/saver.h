@@ -39,6 +39,20 @@ class Saver {
   // from those of the save before: an option that was forgotten costs none without a word.
   void announce_removals(std::int64_t step, const std::vector<RecipeChange>& changed);
 
+  // Where a run goes back to from `step`, whose numbers are no good for `reason` and behind which
+  // its data stands at `position`: the newest healthy checkpoint below it, or, where two returns
+  // have not got the run past its trouble, the one before that, as long as there is one. `so
+  // far`: the rollbacks that the run has behind it. DivergedError E0835 where there is no healthy
+  // checkpoint, or train.rollbacks in a row have not got past the trouble.
+  struct Return {
+    StoredCheckpoint to;  // its meta is what its manifest says once go_back() is done
+    Rollback rollback;
+  };
+  Return way_back(std::int64_t step, std::uint64_t position, const std::vector<Rollback>& so_far,
+                  const std::string& reason);
+  // Goes that way (CheckpointFolder::go_back). EnvironmentError E0603.
+  void go_back(const Return& way) { folder_.go_back(way.to, way.to.meta); }
+
   // The newest healthy checkpoint, for advice; "" where there is none.
   std::string newest_healthy();
 

@@ -36,6 +36,8 @@ class StepMaker {
   // random numbers has moved; in the update.
   enum class Inside { Nothing, MicroBatches, Update };
   Inside inside() const { return inside_; }
+  // The run goes on elsewhere in the data: what was loaded ahead is not issued.
+  void drop_loaded() { is_loaded_ = false; }
   // Back to between steps: from between micro-batches, where nothing but the sums and the random
   // numbers has moved.
   void undo_micro_batches();

@@ -7,9 +7,20 @@ namespace aloft {
 
 void TensorBoardEvents::run_begun(const RunBegun& e, Control&) {
   rate_ = "train/" + std::string(e.task.rate);
-  cut_events(e.folder, e.step, e.is_evaluated ? "" : "validation/");
-  board_.emplace(e.folder);
-  if (e.step > 0) board_->restart_at(e.step + 1);
+  folder_ = e.folder;
+  open_behind(e.step, e.is_evaluated);
+}
+
+void TensorBoardEvents::open_behind(std::int64_t step, bool is_evaluated) {
+  cut_events(folder_, step, is_evaluated ? "" : "validation/");
+  board_.emplace(folder_);
+  if (step > 0) board_->restart_at(step + 1);
+}
+
+void TensorBoardEvents::rolled_back(const RolledBack& e) {
+  board_->flush();
+  board_.reset();
+  open_behind(e.step, e.is_evaluated);
 }
 
 void TensorBoardEvents::step_done(const StepDone& e, Control&) {

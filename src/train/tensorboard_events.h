@@ -15,11 +15,16 @@ class TensorBoardEvents : public Listener {
   // that are there. EnvironmentError E0603, E0606.
   void run_begun(const RunBegun& e, Control& run) override;
   void step_done(const StepDone& e, Control& run) override;
+  // What lies behind the checkpoint goes, as where a run goes on from it.
+  void rolled_back(const RolledBack& e) override;
   void evaluation_done(const EvaluationDone& e, Control& run) override;
   void checkpoint_begun(const CheckpointBegun& e) override;
   void run_closing(const RunClosing& e) override;
 
  private:
+  void open_behind(std::int64_t step, bool is_evaluated);
+
+  Path folder_;                             // the run's
   std::string rate_;                        // "train/tokens_per_s"
   std::optional<TensorBoardWriter> board_;  // once the run has begun
 };

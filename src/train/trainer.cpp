@@ -33,6 +33,7 @@
 #include "train/runner.h"
 #include "train/saver.h"
 #include "train/session.h"
+#include "train/step_judge.h"
 #include "train/step_maker.h"
 #include "train/step_rate.h"
 
@@ -61,6 +62,7 @@ class Training {
     maker_.emplace(*optimizer_, recipe_.train.accumulate, tokens_an_example(recipe_));
     data_.fit(session_.spec);
     health_.emplace(optimizer_->scaler());
+    judge_.emplace(recipe_.train, optimizer_->scaler());
   }
 
   TrainResult run() {
@@ -93,7 +95,7 @@ class Training {
   }
 
   void tell_begin() {
-    RunBegun e{directory_.path(), task_kind(recipe_)};
+    RunBegun e{directory_.path(), task_kind(recipe_), result_.rollbacks};
     e.step = step_;
     e.steps = recipe_.train.steps;
     e.tokens = tokens_;
@@ -120,6 +122,8 @@ class Training {
     if (validation_) say_validation({*validation_});
     result_.last_loss = meta.last_loss;
     health_.emplace(optimizer_->scaler(), meta.start_loss);
+    judge_.emplace(recipe_.train, optimizer_->scaler(), meta.recent_losses);
+    result_.rollbacks = meta.rollbacks;
     unsaved_ = false;
     // Programs before wrote no validation loss into a checkpoint; the line is there.
     evaluation_is_written_ = meta.format == 1;
@@ -222,8 +226,10 @@ class Training {
   bool is_over() const { return step_ >= recipe_.train.steps || control_.stop_wish(); }
 
   void loop() {
-    const auto examples = data_.training(recipe_, position_);
+    auto examples = data_.training(recipe_, position_);
     if (step_ > 0) make_up();
+    // What a run goes back to where it meets trouble before it saves.
+    if (step_ == 0 && may_roll_back(recipe_.train)) save();
     while (!is_over() && !InterruptScope::asked()) {
       InterruptScope::finishes(step_ + 1);
       listeners_.tell(&Listener::step_begun, StepBegun{step_ + 1});
@@ -233,6 +239,13 @@ class Training {
       result_.last_loss = r.loss;
       health_->step(r.loss, r.loss_scale, r.skipped);
       tell_step(r);
+      if (const auto verdict = judge_->judge(r)) {
+        give_up_if_hopeless(*optimizer_, culprit_);
+        if (verdict->answer == StepJudge::Answer::Stop) stop_at(verdict->reason);
+        go_back(verdict->reason);
+        examples = data_.training(recipe_, position_);
+        continue;
+      }
       if (const std::uint64_t epochs = position_ / examples->samples_per_epoch();
           epochs > epochs_before)
         listeners_.tell(&Listener::epoch_done, {static_cast<std::int64_t>(epochs), step_, tokens_},
@@ -251,6 +264,38 @@ class Training {
     result_.median_step_s = rate_.median();
     if (result_.median_step_s > 0)
       result_.tokens_per_s = static_cast<double>(tokens_a_step(recipe_)) / result_.median_step_s;
+  }
+
+  [[noreturn]] void stop_at(const std::string& reason) const {
+    throw DivergedError("E0834", "a step has no finite numbers, and train.on_nonfinite is stop")
+        .saw(fmt::format("step {}: {}", step_, reason))
+        .advice(
+            "a lower optimizer.lr or a longer schedule.warmup; --resume goes on behind the step, "
+            "with train.on_nonfinite = \"skip\" past others as well");
+  }
+
+  // To a checkpoint, and past the data between there and here. The state that is left is saved by
+  // nobody, not where an error comes in between either.
+  void go_back(const std::string& reason) {
+    unsaved_ = false;
+    control_.take_save_wish();
+    const Saver::Return way = saver_.way_back(step_, position_, result_.rollbacks, reason);
+    saver_.go_back(way);
+    load_checkpoint(way.to.path, models::json_of(session_.spec), model_, {*optimizer_});
+    maker_->drop_loaded();
+    result_.val_loss.reset();
+    result_.validation.reset();
+    result_.best.reset();
+    take_over(way.to);
+    result_.skipped = optimizer_->skipped->buffer->read_one<std::int64_t>();
+    skips_in_a_row_ = 0;
+    const CheckpointMeta& meta = way.to.meta;
+    listeners_.tell(&Listener::rolled_back,
+                    RolledBack{step_, result_.rollbacks, tokens_, time_, validation_.has_value(),
+                               meta.evaluations, result_.best});
+    log_warning("step {}: {}: the run goes back to step {} and passes {} examples over",
+                way.rollback.from, reason, step_, way.rollback.data_to - way.rollback.data_from);
+    record_.saved(step_);
   }
 
   // The step was made and saved, and its evaluation interrupted. What is the best is saved as
@@ -372,6 +417,8 @@ class Training {
     meta.start_loss = health_->start_loss();
     if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
     meta.best = result_.best;
+    meta.rollbacks = result_.rollbacks;
+    meta.recent_losses = judge_->losses();
     result_.checkpoint = saver_.save(meta, model_, *optimizer_);
     unsaved_ = false;
     record_.saved(step_);
@@ -477,6 +524,7 @@ class Training {
   KeptRecord record_{directory_};
   std::unique_ptr<Runner> runner_;
   std::optional<Health> health_;
+  std::optional<StepJudge> judge_;
   std::optional<StepMaker> maker_;
   std::int64_t step_ = 0, tokens_ = 0;
   std::int32_t culprit_ = -1;

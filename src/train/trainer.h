@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/best_validation.h"
+#include "checkpoint/rollback.h"
 #include "plan/choices.h"
 #include "recipe/recipe.h"
 #include "recipe/settle_precision.h"
@@ -43,6 +44,7 @@ struct TrainResult {
   std::optional<double> val_loss;            // the newest
   std::optional<BestValidation> best;        // of the whole run
   std::optional<ValidationLoss> validation;  // the same, with what else was measured
+  std::vector<Rollback> rollbacks;           // of the whole run: returns to a checkpoint
   double median_step_s = 0, tokens_per_s = 0, compile_s = 0;  // seconds; at the median step
   std::uint64_t planned_peak_bytes = 0;                       // 0: nothing is planned (eager)
   Path checkpoint;                                            // the newest
@@ -55,7 +57,8 @@ struct TrainResult {
 // Interrupted; before the first step Interrupted is thrown). Whatever is thrown on the way, what is
 // healthy is saved first; what is thrown of the last sample or of the report comes behind the end,
 // and run.json says finished. DivergedError E0810 when the loss scaler gives up, E0822 when the
-// run's end is worth nothing; the errors of data, recipe, files and run directory.
+// run's end is worth nothing, E0834 where train.on_nonfinite ends it, E0835 where it cannot go back
+// or going back does not help; the errors of data, recipe, files and run directory.
 TrainResult run_training(const Recipe& recipe, const TrainOptions& options);
 
 }  // namespace aloft

@@ -123,7 +123,7 @@ json on_the_line(const json& xs, const json& ys, double x) {
 
 struct Metrics {
   std::vector<double> columns[kCount];
-  json evaluations = json::array(), skips = json::array();
+  json evaluations = json::array(), skips = json::array(), rollbacks = json::array();
 };
 
 // What an evaluation measured besides the loss, by name.
@@ -136,6 +136,14 @@ json measures_in(const json& line) {
   return out;
 }
 
+json rollback_in(const json& line) {
+  const auto reason = line.find("reason");
+  const bool is_said = reason != line.end() && reason->is_string();
+  return {rounded(number(line, "from_step")), rounded(number(line, "step")),
+          rounded(number(line, "data_to") - number(line, "data_from")),
+          is_said ? *reason : json("")};
+}
+
 Metrics read(std::string_view text) {
   Metrics m;
   for (std::size_t at = 0; at < text.size();) {
@@ -146,6 +154,10 @@ Metrics read(std::string_view text) {
     if (line.contains("val_loss")) {
       m.evaluations.push_back(
           {rounded(number(line, "step")), rounded(number(line, "val_loss")), measures_in(line)});
+      continue;
+    }
+    if (line.contains("rollback")) {
+      m.rollbacks.push_back(rollback_in(line));
       continue;
     }
     for (std::size_t c = 0; c < kCount; ++c)
@@ -188,6 +200,7 @@ json curves_of(std::string_view metrics, const std::vector<double>& resumes, std
     skip.push_back(on_the_line(out["step"], out[kColumns[kLossScale]], skip[0].get<double>()));
   out["evaluations"] = std::move(m.evaluations);
   out["skips"] = std::move(m.skips);
+  out["rollbacks"] = std::move(m.rollbacks);
   return out;
 }
 

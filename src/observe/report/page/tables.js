@@ -252,6 +252,14 @@ function skips() {
     "; the first gradient that was not finite";
 }
 
+function rollbacks() {
+  byId("rollbacks-section").hidden = curves.rollbacks.length === 0;
+  const body = element("tbody");
+  for (const [from, to, examples, reason] of curves.rollbacks)
+    body.append(row(whole(from), whole(to), whole(examples), reason));
+  byId("rollbacks").replaceChildren(tableHead("from step", "to", "examples passed over", "why"), body);
+}
+
 // Where the run was gone on with, and what was changed there.
 const resumes = (run.history || []).filter((h) => finite(h.step));
 
@@ -305,6 +313,7 @@ header();
 tiles();
 decisions();
 skips();
+rollbacks();
 history();
 sample();
 recipe();

@@ -1,0 +1,265 @@
+// Runs that go back to a checkpoint: past data that ruins a step, to the same bits whether they
+// were stopped on the way or not, and to an end where going back does not help.
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "e2e/small_run.h"
+#include "start_program.h"
+
+namespace aloft::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kTable = R"([model]
+family = "mlp"
+hidden = [8]
+[data]
+csv = "table.csv"
+validation = 0
+[precision]
+level = "O2:fp16"
+loss_scale = { kind = "static", init = 16 }
+[optimizer]
+lr = 1e-3
+[schedule]
+kind = "constant"
+[train]
+batch = 4
+steps = 24
+checkpoint_every = 4
+keep_checkpoints = 0
+keep_best = 0
+threads = 1
+)";
+
+// A table of 96 examples, 24 steps of an epoch, of which some have a feature that fp16
+// does not hold.
+class Rollback : public SmallRun, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    SmallRun::SetUp();
+    folder_.put(folder_ / "small.toml", kTable);
+    write_table("1e6");
+  }
+  void write_table(const std::string& odd, int every = 31) const {
+    std::string text;
+    for (int i = 0; i < 96; ++i)
+      text += (i % every == 7 ? odd : std::to_string(0.1 * (i % 7))) + "," +
+              std::to_string(0.2 * (i % 5)) + "," + std::to_string(i % 3) + "\n";
+    folder_.put(folder_ / "table.csv", text);
+  }
+  std::vector<std::string> in_mode(std::vector<std::string> set = {}) const {
+    set.push_back(std::string("train.mode=") + GetParam());
+    return set;
+  }
+  std::vector<json> rollbacks(const std::string& out) const {
+    std::vector<json> found;
+    for (const json& line : metrics(out))
+      if (line.contains("rollback")) found.push_back(line);
+    return found;
+  }
+  void expect_same_run(const std::string& a, const std::string& b) const {
+    expect_same_state(a, b, "step-000024");
+    EXPECT_EQ(numbers(a), numbers(b));
+    const auto meta = [&](const std::string& out) {
+      return read_manifest(checkpoint(out, "step-000024")).meta;
+    };
+    EXPECT_EQ(meta(a).data_position, meta(b).data_position);
+    EXPECT_EQ(meta(a).rollbacks, meta(b).rollbacks);
+    EXPECT_EQ(meta(a).recent_losses, meta(b).recent_losses);
+  }
+  // metrics() without the rate of examples, which a clock decides.
+  std::vector<json> numbers(const std::string& out) const {
+    std::vector<json> lines = metrics(out);
+    for (json& line : lines) line.erase("examples_per_s");
+    return lines;
+  }
+};
+
+TEST_P(Rollback, ARunGoesPastWhatIsNotFinite) {
+  const auto set = in_mode({"train.on_nonfinite=rollback"});
+  const TrainResult result = run("back", set);
+  ASSERT_GE(result.rollbacks.size(), 2u);
+  EXPECT_EQ(result.last_step, 24);
+  EXPECT_EQ(result.skipped, 0);
+  const std::vector<json> lines = rollbacks("back");
+  ASSERT_EQ(lines.size(), result.rollbacks.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const aloft::Rollback& r = result.rollbacks[i];
+    EXPECT_EQ(lines[i]["rollback"], i + 1);
+    EXPECT_EQ(lines[i]["step"], r.to);
+    EXPECT_EQ(lines[i]["from_step"], r.from);
+    EXPECT_LT(r.to, r.from);
+    EXPECT_EQ(r.to % 4, 0);  // there are no other checkpoints
+    EXPECT_GE(r.data_to - r.data_from, static_cast<std::uint64_t>(4 * (r.from - r.to)));
+    EXPECT_EQ(r.reason, "the loss is NaN");
+  }
+  // Every step has one line, and a finite loss.
+  std::int64_t step = 0;
+  for (const json& line : metrics("back"))
+    if (line.contains("loss")) {
+      EXPECT_EQ(line["step"], ++step);
+      EXPECT_TRUE(line["loss"].is_number());
+      EXPECT_FALSE(line["skipped"].get<bool>());
+    }
+  EXPECT_EQ(step, 24);
+  // What is passed over is handed out to nobody: the data ends that much later.
+  const CheckpointMeta meta = read_manifest(checkpoint("back", "step-000024")).meta;
+  EXPECT_EQ(meta.data_position, 24 * 4 + passed_over(meta.rollbacks));
+  const json record = json::parse(read_file(folder_ / "back" / "run.json", 1 << 20));
+  EXPECT_EQ(record["result"]["rollbacks"].size(), lines.size());
+}
+
+// At every checkpoint of the run, as a crash behind it leaves it; the start is one.
+TEST_P(Rollback, GoingOnBehindOneIsNeverHavingStopped) {
+  const auto set = in_mode({"train.on_nonfinite=rollback"});
+  const TrainResult straight = run("straight", set);
+  ASSERT_GE(straight.rollbacks.size(), 2u);
+  for (int newest = 0; newest < 24; newest += 4) {
+    const std::string out = "crashed" + std::to_string(newest);
+    fs::copy(folder_ / "straight", folder_ / out, fs::copy_options::recursive);
+    for (const auto& entry : fs::directory_iterator(folder_ / out / "checkpoints"))
+      if (step_in_name(entry.path().filename().string()).value_or(0) > newest)
+        fs::remove_all(entry.path());
+    run(out, set, true);
+    expect_same_run(out, "straight");
+  }
+}
+
+// The manifest is the whole decision: with the one of before the run decides again, and where the
+// record knows nothing of it yet, it is told.
+TEST_P(Rollback, AKillInTheMiddleOfOneCostsNothing) {
+  const auto set = in_mode({"train.on_nonfinite=rollback"});
+  const TrainResult straight = run("straight", set);
+  ASSERT_GE(straight.rollbacks.size(), 1u);
+  const aloft::Rollback first = straight.rollbacks.front();
+  for (const bool is_decided : {false, true}) {
+    const std::string out = is_decided ? "decided" : "undecided";
+    // The run as it was when it met the trouble.
+    auto until = set;
+    until.push_back("train.steps=" + std::to_string(first.from - 1));
+    run(out, until);
+    for (const auto& entry : fs::directory_iterator(folder_ / out / "checkpoints"))
+      if (step_in_name(entry.path().filename().string()).value_or(0) > first.to)
+        fs::remove_all(entry.path());
+    if (is_decided) {
+      CheckpointFolder folder(folder_ / out / "checkpoints");
+      StoredCheckpoint to = *folder.newest();
+      ASSERT_EQ(to.meta.step, first.to);
+      to.meta.rollbacks = {first};
+      to.meta.data_position = first.data_to;
+      folder.go_back(to, to.meta);
+    }
+    run(out, set, true);
+    expect_same_run(out, "straight");
+  }
+}
+
+TEST_P(Rollback, KillsAtAnyMomentCostNothing) {
+  const auto set = in_mode({"train.on_nonfinite=rollback"});
+  run("straight", set);
+  std::vector<std::string> words = {
+      ALOFT_PROGRAM, "train",  folder_ / "small.toml", "--out", folder_ / "killed",
+      "--resume",    "--quiet"};
+  for (const std::string& s : set) words.insert(words.end(), {"--set", s});
+  int status = 0;
+  for (int late = 0; late < 12; ++late) {
+    const pid_t child = start_program(words);
+    while (!fs::exists(folder_ / "killed" / "checkpoints" / "step-000000") &&
+           waitpid(child, &status, WNOHANG) == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(3 * late));
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+  }
+  ASSERT_GT(waitpid(start_program(words), &status, 0), 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  expect_same_run("killed", "straight");
+}
+
+TEST_P(Rollback, ASpikeIsOneBesideTheStepsBefore) {
+  write_table("1e4");
+  const auto set =
+      in_mode({"train.on_spike=rollback", "train.spike_window=3", "train.spike_factor=5",
+               "train.checkpoint_every=2", "data.validation=0.25", "train.eval_every=6"});
+  const TrainResult result = run("spikes", set);
+  ASSERT_GE(result.rollbacks.size(), 1u);
+  for (const aloft::Rollback& r : result.rollbacks)
+    EXPECT_NE(r.reason.find("the median of the last 3 steps"), std::string::npos) << r.reason;
+  EXPECT_TRUE(run("ignored", in_mode({"data.validation=0.25"})).rollbacks.empty());
+  for (const int newest : {0, 8, 14, 22}) {
+    const std::string out = "crashed" + std::to_string(newest);
+    fs::copy(folder_ / "spikes", folder_ / out, fs::copy_options::recursive);
+    for (const auto& entry : fs::directory_iterator(folder_ / out / "checkpoints"))
+      if (step_in_name(entry.path().filename().string()).value_or(0) > newest)
+        fs::remove_all(entry.path());
+    run(out, set, true);
+    expect_same_run(out, "spikes");
+  }
+}
+
+// Micro-batches of a step are passed over together; a run that counts in epochs makes as many steps
+// as one that was handed out no bad data, stopped on the way or not.
+TEST_P(Rollback, WithMicroBatchesAndEpochsItMakesItsSteps) {
+  const auto set = in_mode(
+      {"train.on_nonfinite=rollback", "train.accumulate=2", "train.batch=2", "train.epochs=1"});
+  const TrainResult straight = run("straight", set);
+  ASSERT_GE(straight.rollbacks.size(), 1u);
+  EXPECT_EQ(straight.last_step, 24);
+  for (const aloft::Rollback& r : straight.rollbacks) EXPECT_EQ((r.data_to - r.data_from) % 4, 0u);
+  fs::copy(folder_ / "straight", folder_ / "crashed", fs::copy_options::recursive);
+  fs::remove_all(checkpoint("crashed", "step-000024"));
+  run("crashed", set, true);
+  expect_same_run("crashed", "straight");
+}
+
+// Every example is of that kind: each return goes further back, and the last one says so.
+TEST_P(Rollback, OneThatNeverHelpsEndsTheRun) {
+  write_table("1e6", 8);
+  const auto set =
+      in_mode({"train.on_nonfinite=rollback", "train.rollbacks=3", "train.checkpoint_every=1"});
+  std::string said;
+  try {
+    run("hopeless", set);
+  } catch (const DivergedError& e) {
+    EXPECT_EQ(e.code(), "E0835");
+    said = e.what();
+  }
+  EXPECT_NE(said.find("3 times in a row"), std::string::npos) << said;
+  EXPECT_FALSE(rollbacks("hopeless").empty());
+  // What is kept is healthy, and knows of the returns.
+  CheckpointFolder folder(folder_ / "hopeless" / "checkpoints");
+  const auto kept = folder.newest_healthy();
+  ASSERT_TRUE(kept);
+  EXPECT_FALSE(kept->meta.rollbacks.empty());
+  EXPECT_THROW(run("hopeless", set, true), DivergedError);
+}
+
+TEST_P(Rollback, AStopNamesTheStepAndAResumeGoesOnBehindIt) {
+  const auto set = in_mode({"train.on_nonfinite=stop"});
+  try {
+    run("stopped", set);
+    FAIL() << "it goes on";
+  } catch (const DivergedError& e) {
+    EXPECT_EQ(e.code(), "E0834");
+  }
+  const json last = metrics("stopped").back();
+  EXPECT_EQ(last["skipped"], true);
+  const TrainResult rest = run("stopped", in_mode(), true);
+  EXPECT_EQ(rest.steps, 24 - last["step"].get<std::int64_t>());
+  run("plain", in_mode());
+  expect_same_state("stopped", "plain", "step-000024");
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Rollback, testing::Values("graph", "eager"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace aloft::e2e
