@@ -30,6 +30,12 @@ ProcessName this_process() {
   return p;
 }
 
+void lower_priority_of_thread() {
+  constexpr int kNice = 10;
+  // Linux keeps the value by threads. What it refuses costs time alone.
+  static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
+}
+
 std::optional<std::uint64_t> start_of_process(std::int64_t pid) {
   const std::string text = kernel_text("/proc/" + std::to_string(pid) + "/stat");
   // pid (name) state ...: the name may hold anything, the 20th word behind it is the start.

@@ -13,6 +13,9 @@ inline constexpr int kMostThreads = 1024;
 // Largest resident size of this process so far, in bytes.
 std::uint64_t peak_rss_bytes();
 
+// This thread is given the processor behind others, where the system lets it.
+void lower_priority_of_thread();
+
 // A process so that it is not mistaken for another of the same number, here or elsewhere.
 struct ProcessName {
   std::string host;         // name of the machine

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "checkpoint/optimizer_state.h"
 #include "files/safetensors.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/random.h"
@@ -132,19 +132,33 @@ std::vector<std::string> model_differences(const CheckpointMeta& meta, const jso
   return lines;
 }
 
-void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
-                      const std::vector<Optimizer>& optimizers) {
-  models::save_state(checkpoint / kModel, model);
+CheckpointParts parts_of(CheckpointMeta meta, const nn::Module& model,
+                         const std::vector<Optimizer>& optimizers) {
+  CheckpointParts parts{models::state_variables(model), {}, std::move(meta)};
   for (std::size_t i = 0; i < optimizers.size(); ++i)
-    write_optimizer_state(checkpoint / state_file(i), optimizers[i], beside(i));
-  Manifest manifest{meta, {}};
-  manifest.meta.draws = eager().draws();
-  manifest.meta.policies = texts_of(model.policies_below());
-  manifest.meta.missing_types = missing_types(model);
-  for (const std::string& file : files_of(optimizers.size()))
+    parts.optimizers.push_back(parts_of(optimizers[i], beside(i)));
+  parts.meta.draws = eager().draws();
+  parts.meta.policies = texts_of(model.policies_below());
+  parts.meta.missing_types = missing_types(model);
+  return parts;
+}
+
+void write_checkpoint(const Path& checkpoint, const CheckpointParts& parts,
+                      const std::function<std::string()>& problem) {
+  models::save_state(checkpoint / kModel, parts.model);
+  for (std::size_t i = 0; i < parts.optimizers.size(); ++i)
+    write_parts(checkpoint / state_file(i), parts.optimizers[i]);
+  Manifest manifest{parts.meta, {}};
+  for (const std::string& file : files_of(parts.optimizers.size()))
     manifest.files[file] = seal_of(checkpoint / file);
+  if (problem) manifest.meta.problem = problem();
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));
   sync_folder(checkpoint);
+}
+
+void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
+                      const std::vector<Optimizer>& optimizers) {
+  write_checkpoint(checkpoint, parts_of(meta, model, optimizers));
 }
 
 Manifest read_manifest(const Path& checkpoint) {

@@ -7,17 +7,36 @@
 // they lie, which stay, and what killed saves leave: checkpoint_folder.h.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/optimizer_state.h"
 #include "frontend/module.h"
 #include "frontend/optimizer.h"
 
 namespace aloft {
 
-// Fills `checkpoint`, an empty folder, and flushes it to the disk. EnvironmentError E0603.
+// What a checkpoint holds: variables, whose values are read when it is written, and what its
+// manifest says.
+struct CheckpointParts {
+  std::vector<VariablePtr> model;
+  std::vector<OptimizerParts> optimizers;
+  CheckpointMeta meta;
+};
+
+// Of a model and optimizers as they stand; completes `meta` by what they and this thread say.
+CheckpointParts parts_of(CheckpointMeta meta, const nn::Module& model,
+                         const std::vector<Optimizer>& optimizers);
+
+// Fills `checkpoint`, an empty folder, and flushes it to the disk. `problem`: asked behind the
+// tensors, before the manifest, for what that says of the state's health; without it, what `parts`
+// say. EnvironmentError E0603.
+void write_checkpoint(const Path& checkpoint, const CheckpointParts& parts,
+                      const std::function<std::string()>& problem = {});
+// The parts and their files in one.
 void write_checkpoint(const Path& checkpoint, const CheckpointMeta& meta, const nn::Module& model,
                       const std::vector<Optimizer>& optimizers);
 

@@ -223,20 +223,26 @@ Path CheckpointFolder::path_of(std::int64_t step) const { return folder_ / name_
 
 Path CheckpointFolder::save(const CheckpointMeta& meta, const nn::Module& model,
                             const std::vector<Optimizer>& optimizers) {
-  Path final_path = path_of(meta.step);
-  const Path partial = hidden(folder_, meta.step, kPartial);
+  return save(parts_of(meta, model, optimizers));
+}
+
+Path CheckpointFolder::save(const CheckpointParts& parts,
+                            const std::function<std::string()>& problem) {
+  const std::int64_t step = parts.meta.step;
+  Path final_path = path_of(step);
+  const Path partial = hidden(folder_, step, kPartial);
   remove_quietly(partial);
   make_folder(partial);
   std::string text;
   try {
-    write_checkpoint(partial, meta, model, optimizers);
+    write_checkpoint(partial, parts, problem);
     text = manifest_text(read_manifest(partial));
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(partial, ignored);  // its room may be what the disk lacks
     throw;
   }
-  put_in_place(partial, final_path, meta.step);
+  put_in_place(partial, final_path, step);
   known_[final_path] = text;
   return final_path;
 }

@@ -58,6 +58,8 @@ class CheckpointFolder {
   // EnvironmentError E0603, E0604; the old one is there then.
   Path save(const CheckpointMeta& meta, const nn::Module& model,
             const std::vector<Optimizer>& optimizers);
+  // The same of parts; `problem`: of write_checkpoint().
+  Path save(const CheckpointParts& parts, const std::function<std::string()>& problem = {});
   Path path_of(std::int64_t step) const;
 
   // The run goes back to a checkpoint of this folder: its manifest says `meta` from here on, at one

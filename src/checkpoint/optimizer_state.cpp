@@ -167,20 +167,24 @@ void unfit_checkpoint(const Path& checkpoint, const std::string& what,
   throw e;
 }
 
-void write_optimizer_state(const Path& file, const Optimizer& optimizer,
-                           const std::vector<VariablePtr>& others) {
-  std::vector<TensorView> state;
-  std::vector<HostRead<std::byte>> read;  // until they are written
-  const auto add = [&](const std::string& name, const Variable& v) {
-    state.push_back({name, v.type, read.emplace_back(bytes_of(v))});
-  };
+OptimizerParts parts_of(const Optimizer& optimizer, const std::vector<VariablePtr>& others) {
+  OptimizerParts parts{{}, said_beside_state(optimizer)};
   const VariablePtr& sums = optimizer.micro_batches();
   const bool has_sums = sums && count_in(bytes_of(*sums)) > 0;
-  for (const VariablePtr& v : state_variables(optimizer, has_sums, others)) add(v->name.str(), *v);
+  for (const VariablePtr& v : state_variables(optimizer, has_sums, others))
+    parts.tensors.emplace_back(v->name.str(), v);
   for (std::size_t i = 0; i < optimizer.parameters().size(); ++i)
     if (const VariablePtr& own = optimizer.applied_to(i); own != optimizer.applied)
-      add(Optimizer::count_name(*optimizer.parameters()[i]), *own);
-  write_safetensors(file, state, said_beside_state(optimizer));
+      parts.tensors.emplace_back(Optimizer::count_name(*optimizer.parameters()[i]), own);
+  return parts;
+}
+
+void write_parts(const Path& file, const OptimizerParts& parts) {
+  std::vector<TensorView> state;
+  std::vector<HostRead<std::byte>> read;  // until they are written
+  for (const auto& [name, v] : parts.tensors)
+    state.push_back({name, v->type, read.emplace_back(bytes_of(*v))});
+  write_safetensors(file, state, parts.said);
 }
 
 SavedOptimizer::SavedOptimizer(const Path& checkpoint, const std::string& name,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -20,10 +21,16 @@ namespace aloft {
 [[noreturn]] void unfit_checkpoint(const Path& checkpoint, const std::string& what,
                                    const std::vector<std::string>& seen = {});
 
-// Writes `file`, with the variables `others` of the run beside the optimizer's. EnvironmentError
-// E0603.
-void write_optimizer_state(const Path& file, const Optimizer& optimizer,
-                           const std::vector<VariablePtr>& others);
+// What a file of it holds: variables, each under its name there, and what is said beside them.
+struct OptimizerParts {
+  std::vector<std::pair<std::string, VariablePtr>> tensors;
+  Metadata said;
+};
+
+// Of an optimizer as it stands, with the variables `others` of the run beside its own.
+OptimizerParts parts_of(const Optimizer& optimizer, const std::vector<VariablePtr>& others);
+// Writes the values that they have now. EnvironmentError E0603.
+void write_parts(const Path& file, const OptimizerParts& parts);
 
 // A file that was written so, held against an optimizer. Nothing is changed before restore().
 class SavedOptimizer {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 
 #include "base/error.h"
 #include "exec/memory_check.h"
@@ -47,9 +48,10 @@ struct Executor::Ready {
     std::byte* first;
   };
   std::vector<Turning> turning;
-  std::shared_ptr<InputTurns> turns;  // null: every input has one home
-  int streams = 1;                    // that it uses
-  std::vector<Event> events;          // of this run
+  std::shared_ptr<InputTurns> turns;    // null: every input has one home
+  int streams = 1;                      // that it uses
+  std::vector<Event> events;            // of this run
+  std::size_t first_update = SIZE_MAX;  // the instruction before which updates may be held
   // Every instruction, between the beginning and the end of all streams.
   template <class HandOver>
   void on_all_streams(Executor& executor, const HandOver& hand_over) {
@@ -149,9 +151,11 @@ void Executor::find_writes(Ready& ready, const VariablesOf& variables) {
   const auto held = hold_places();
   constexpr std::size_t kBits = 64;
   std::map<std::atomic<std::uint64_t>*, std::uint64_t> writes;
-  for (const Instruction& ins : ready.program->instructions)
-    for (const BufferRef& r : ins.out) {
+  for (std::size_t i = 0; i < ready.program->instructions.size(); ++i)
+    for (const BufferRef& r : ready.program->instructions[i].out) {
       const StateSlot* slot = variables.in(ready.program->buffers[r.buffer]);
+      if (slot && (slot->cls == StateClass::Parameter || slot->cls == StateClass::Optimizer))
+        ready.first_update = std::min(ready.first_update, i);
       if (!slot || slot->cls == StateClass::Optimizer || slot->cls == StateClass::Control) continue;
       Place& place = memory_->place_of(*slot);
       const std::size_t bit =
@@ -309,6 +313,7 @@ void Executor::run_on_stream(Ready& ready, std::size_t i) {
 
 void Executor::run_step(Ready& ready, std::size_t i) {
   const Step& step = ready.steps[i];
+  if (i == ready.first_update && hold_) hold_();
   if (check_ && !ready.program->instructions[i].copy)
     check_->run(*ready.program, static_cast<int>(i), *step.prepared, step.args);
   else

@@ -3,11 +3,13 @@
 // no allocation, lock or string of ours.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "exec/input_turns.h"
@@ -71,6 +73,10 @@ class Executor {
   // The same, and throws it.
   void run(int program, std::span<const std::int64_t> lengths);
 
+  // Called in each run before the first instruction that writes a parameter or a state of an
+  // optimizer, by the thread that hands it over; it must not throw. Null: nobody.
+  void before_updates(std::function<void()> hold) { hold_ = std::move(hold); }
+
   // An arena, for tests; an empty buffer where the plan has none.
   Buffer arena(const ArenaAt& a) const;
   // What watches over the plan's memory; null unless ALOFT_CHECK_MEMORY asked for it when this
@@ -97,6 +103,7 @@ class Executor {
   std::unique_ptr<PlanMemory> memory_;
   std::vector<std::unique_ptr<Ready>> programs_;
   OneCaller caller_;
+  std::function<void()> hold_;
 };
 
 class Executor::Turn {

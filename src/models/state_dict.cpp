@@ -160,9 +160,14 @@ void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
 }
 
 void save_state(const Path& path, const nn::Module& model, const Metadata& metadata) {
+  save_state(path, state_variables(model), metadata);
+}
+
+void save_state(const Path& path, const std::vector<VariablePtr>& variables,
+                const Metadata& metadata) {
   std::map<std::string, VariablePtr> by_name;
   std::vector<TensorEntry> tensors;
-  for (const VariablePtr& v : state_variables(model)) {
+  for (const VariablePtr& v : variables) {
     tensors.push_back({v->name.str(), {DType::F32, v->type.shape}});
     by_name.emplace(v->name.str(), v);
   }

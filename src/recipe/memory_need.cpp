@@ -58,12 +58,27 @@ void need_memory_for(const Recipe& r, const SettingValues& of_data) {
       fmt::format("{} on {}, at least", models::describe(model_spec(r)), examples), kLessMemory);
 }
 
-void need_memory_for(const Plan& plan, std::string_view advice) {
-  const auto bytes = static_cast<double>(plan.peak_bytes());
+void need_memory_for(const Plan& plan, std::string_view advice, std::size_t copy) {
+  const auto bytes = static_cast<double>(plan.peak_bytes() + copy);
+  std::string what = arenas_text(plan);
+  if (copy > 0) what += " and a copy of the state for checkpoints (" + human_bytes(copy) + ")";
   double state = 0;  // in use now where the model has its values; they move into the plan's memory
   for (const StateSlot& slot : plan.state) state += static_cast<double>(slot.type.max_bytes());
-  current_device().need_memory(bytes, arenas_text(plan), advice, state);
-  warn_of_memory(bytes, arenas_text(plan), advice);
+  current_device().need_memory(bytes, what, advice, state);
+  warn_of_memory(bytes, what, advice);
+}
+
+bool is_room_for_copy(const Plan& plan, std::size_t copy) {
+  try {
+    current_device().need_memory(static_cast<double>(plan.peak_bytes() + copy), "", "");
+    return true;
+  } catch (const EnvironmentError&) {
+    log_warning(
+        "there is no room for a copy of the state of {}: training waits while checkpoints "
+        "are written",
+        human_bytes(copy));
+    return false;
+  }
 }
 
 void warn_of_memory_for(const Plan& plan, std::string_view advice) {

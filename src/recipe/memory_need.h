@@ -20,8 +20,10 @@ double least_memory(const Recipe& recipe, const SettingValues& of_data);
 // EnvironmentError E0401 where the machine does not have that.
 void need_memory_for(const Recipe& recipe, const SettingValues& of_data);
 // The same of what the plan holds, with the advice for those who can change it; and a warning where
-// it is more than is free now.
-void need_memory_for(const Plan& plan, std::string_view advice = kLessMemory);
+// it is more than is free now. `copy`: bytes of a copy of the state for checkpoints besides.
+void need_memory_for(const Plan& plan, std::string_view advice = kLessMemory, std::size_t copy = 0);
+// Whether there can be such a copy besides; says so where there cannot, and the plan alone fits.
+bool is_room_for_copy(const Plan& plan, std::size_t copy);
 // Warns where either is so.
 void warn_of_memory_for(const Plan& plan, std::string_view advice = kLessMemory);
 

@@ -257,6 +257,10 @@ std::vector<RecipeField> fields_of_training(Recipe& r) {
        "steps between checkpoints; 0: by the clock, and at the end", &t.checkpoint_every, 0, kMany},
       {Course, "train.checkpoint_minutes", "minutes between checkpoints, at most; 0: only by steps",
        &t.checkpoint_minutes, 0, 1e6},
+      {Free, "train.checkpoint_copy",
+       "training goes on while a copy of its state is written; false: it waits, and needs less "
+       "memory",
+       &t.checkpoint_copy},
       {Course, "train.keep_checkpoints", "newest checkpoints kept; 0: all", &t.keep_checkpoints, 0,
        kMany},
       {Course, "train.keep_best", "checkpoints with the lowest validation loss kept besides",

@@ -64,6 +64,7 @@ const std::vector<Condition>& conditions() {
          })},
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
+        {"train.checkpoint_copy", "train.mode", {"graph"}},
         {"train.spike_factor", "train.on_spike", {"rollback"}},
         {"train.spike_window", "train.on_spike", {"rollback"}},
         {"optimizer.average_decay", "optimizer.average", {"ema"}},
@@ -262,7 +263,7 @@ constexpr std::string_view kOfTheRun[] = {
     "train.keep_checkpoints", "train.keep_best",        "train.keep_every",
     "train.sample_every",     "train.sample_tokens",    "train.on_nonfinite",
     "train.on_spike",         "train.spike_factor",     "train.spike_window",
-    "train.rollbacks"};
+    "train.rollbacks",        "train.checkpoint_copy"};
 
 }  // namespace
 

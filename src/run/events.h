@@ -95,6 +95,7 @@ struct StepDone {
   double tokens_per_s = 0;   // of this step alone
   double time_s = 0;         // seconds spent in steps so far, those before a resume included
   std::int64_t skips = 0;    // skipped steps so far, this one included
+  double saving_s = 0;       // seconds that training waited for checkpoints, since the step before
 };
 
 // A step was skipped: it has a StepDone, and this behind it.

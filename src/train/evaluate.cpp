@@ -1,6 +1,9 @@
 #include "train/evaluate.h"
 
+#include <fmt/format.h>
+
 #include "base/interrupt.h"
+#include "tasks/loss_text.h"
 
 namespace aloft {
 
@@ -20,6 +23,16 @@ std::optional<std::vector<double>> evaluate(Runner& runner, ExampleSource& examp
   if (count == 0) return std::nullopt;
   for (double& sum : sums) sum /= static_cast<double>(count);
   return sums;
+}
+
+void add_measures_of_means(ValidationLoss& validation, const std::vector<double>& means,
+                           const std::vector<Measure>& measures) {
+  std::vector<Measure>& said = validation.measures;
+  said.push_back(
+      {"average_loss", means[0], fmt::format("{} of the mean weights", loss_text(means[0]))});
+  if (means.size() == 1) return;  // what is measured besides follows from the loss
+  for (const Measure& m : measures)
+    said.push_back({"average_" + m.name, m.value, m.text + " of the mean weights"});
 }
 
 }  // namespace aloft

@@ -142,6 +142,7 @@ void Metrics::step_done(const StepDone& e, Control&) {
             {rate_, e.tokens_per_s},
             {"time_s", e.time_s}};
   if (e.skipped) j["culprit"] = e.culprit;
+  if (e.saving_s > 0) j["saving_s"] = e.saving_s;
   file_->write(j.dump() + "\n");
 }
 

@@ -29,7 +29,7 @@ std::vector<std::string> unused_names(const Recipe& recipe) {
 }  // namespace
 
 json run_record(const Session& s, const RunData& data, const Programs* programs,
-                const std::string& machine) {
+                const std::string& machine, std::size_t copy) {
   json record = {{"aloft", ALOFT_VERSION},
                  {"started", utc_timestamp()},
                  {"machine", machine},
@@ -55,10 +55,23 @@ json run_record(const Session& s, const RunData& data, const Programs* programs,
   record["signature"] = plan.signature();
   record["compile_s"] = programs->compile_seconds();
   record["memory"] = memory_record(plan, "train");
+  if (copy > 0) {
+    record["memory"]["arenas"]["checkpoint"] = copy;
+    record["memory"]["peak_bytes"] = plan.peak_bytes() + copy;
+  }
   record["precision_decisions"] = decisions_record(programs->decisions("train"));
   if (const json products = f32_products_record(plan, "train"); !products.is_null())
     record["f32_products"] = products;
   return record;
+}
+
+void describe_run(CheckpointMeta& meta, const Session& s, const json& data_record) {
+  meta.policy = s.model().policy().str();
+  meta.choices = s.choices;
+  meta.model = models::json_of(s.spec);
+  meta.recipe = json_of(s.recipe);
+  meta.data = data_record;
+  meta.data.erase("files");
 }
 
 json decay_record(const Optimizer& optimizer) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/manifest.h"
 #include "frontend/optimizer.h"
 #include "frontend/programs.h"
 #include "passes/casting_emitter.h"
@@ -15,9 +16,13 @@
 namespace aloft {
 
 // What is known when a run begins: recipe, versions, machine, data, and what the compiler decided
-// (`programs` is null in eager mode).
+// (`programs` is null in eager mode). `copy`: bytes of the state's copy for checkpoints; 0: there
+// is none.
 nlohmann::json run_record(const Session& session, const RunData& data, const Programs* programs,
-                          const std::string& machine);
+                          const std::string& machine, std::size_t copy = 0);
+
+// What a checkpoint's manifest says of the run, however far it is: model, recipe, precision, data.
+void describe_run(CheckpointMeta& meta, const Session& session, const nlohmann::json& data_record);
 
 // Arena sizes, peak, and the bytes alive after each instruction of a program.
 nlohmann::json memory_record(const Plan& plan, const std::string& program);

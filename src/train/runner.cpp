@@ -104,6 +104,14 @@ class GraphRunner : public Runner {
     n.culprit = culprit_.item();
     return n;
   }
+  // Only where a step is made when it is issued, on memory that nobody else closes.
+  bool hold_updates(std::function<void()> hold) override {
+    const Features& f = programs_.device().features();
+    if (f.is_asynchronous || !f.shares_host_memory) return false;
+    if (programs_.executor().memory_check()) return false;
+    programs_.executor().before_updates(std::move(hold));
+    return true;
+  }
   Programs* programs() override { return &programs_; }
   bool loads_ahead() const override { return programs_.device().features().is_asynchronous; }
 

@@ -56,6 +56,12 @@ class Runner {
   // The means over the batch's counted targets of what the task evaluates, the loss first, in
   // evaluation mode; valid until the next call.
   virtual const std::vector<double>& evaluate(const ExampleBatch& batch) = 0;
+  // Behind start(): whether the state may be read by another thread until the next update begins,
+  // and `hold` is called before it does, in each step. It must not throw.
+  virtual bool hold_updates(std::function<void()> hold) {
+    static_cast<void>(hold);
+    return false;
+  }
   // The compiled programs, planned before start(); null in eager mode.
   virtual Programs* programs() { return nullptr; }
 };

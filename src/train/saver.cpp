@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -47,6 +48,32 @@ Path Saver::save(const CheckpointMeta& meta, const nn::Module& model, const Opti
   last_save_ = monotonic_seconds();
   took_ = last_save_ - start;
   return saved;
+}
+
+void Saver::begin(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer,
+                  const Buffer& memory, std::function<void()> saved) {
+  ensure(!under_way_, "one checkpoint is under way at a time");
+  last_save_ = monotonic_seconds();
+  under_way_ = std::make_unique<BackgroundSave>(
+      parts_of(meta, model, {optimizer}), memory,
+      [this, saved = std::move(saved)](const CheckpointParts& parts,
+                                       const std::function<std::string()>& problem) {
+        folder_.save(parts, problem);
+        prune(parts.meta.step);
+        saved();
+      });
+}
+
+Path Saver::settle() {
+  const std::unique_ptr<BackgroundSave> ended = std::move(under_way_);
+  ended->wait();
+  return folder_.path_of(ended->step());
+}
+
+void Saver::mark(const Path& checkpoint, const std::string& problem) {
+  CheckpointMeta meta = read_manifest(checkpoint).meta;
+  meta.problem = problem;
+  rewrite_manifest(checkpoint, meta);
 }
 
 void Saver::prune(std::int64_t step) { folder_.prune(policy(), step); }

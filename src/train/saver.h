@@ -1,9 +1,13 @@
 // When a run saves, and what it keeps: the rules of [train] over the run's checkpoints.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "checkpoint/background_save.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "recipe/recipe.h"
 #include "recipe/resume_changes.h"
@@ -29,8 +33,24 @@ class Saver {
   // Whether a run that stands behind `step` steps saves now: by the step's number or by the clock.
   bool is_due(std::int64_t step) const;
 
-  // Saves, and removes what need not stay. EnvironmentError E0603, E0604.
+  // Saves, and removes what need not stay. EnvironmentError E0603, E0604. One at a time: none is
+  // under way.
   Path save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer);
+
+  // The same while training goes on (checkpoint/background_save.h), from a copy in `memory`;
+  // `saved` is called when it is whole, in the thread that writes.
+  void begin(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer,
+             const Buffer& memory, std::function<void()> saved);
+  // What is under way; null: nothing.
+  BackgroundSave* under_way() { return under_way_.get(); }
+  // Before the state moves.
+  void finish_copy() {
+    if (under_way_) under_way_->finish_copy();
+  }
+  // What is under way is not needed any more; it is finished where it is judged.
+  void abandon() { under_way_.reset(); }
+  // Waits for what is under way and judged; its folder. EnvironmentError E0603, E0604.
+  Path settle();
 
   // Removes what need not stay beside the checkpoint of `step`: a run that was killed behind its
   // last save has not come to it. Only where the rules are those of that save.
@@ -50,6 +70,8 @@ class Saver {
   };
   Return way_back(std::int64_t step, std::uint64_t position, const std::vector<Rollback>& so_far,
                   const std::string& reason);
+  // Says in a checkpoint that nobody should go on from it. EnvironmentError E0603.
+  void mark(const Path& checkpoint, const std::string& problem);
   // Goes that way (CheckpointFolder::go_back). EnvironmentError E0603.
   void go_back(const Return& way) { folder_.go_back(way.to, way.to.meta); }
 
@@ -66,6 +88,7 @@ class Saver {
   CheckpointFolder folder_;
   std::int64_t saved_before_;  // as run.json says
   double last_save_, took_ = 0;
+  std::unique_ptr<BackgroundSave> under_way_;
 };
 
 }  // namespace aloft

@@ -24,10 +24,11 @@
 #include "run/recorded_error.h"
 #include "run/run_directory.h"
 #include "runtime/current_device.h"
-#include "tasks/loss_text.h"
 #include "train/evaluate.h"
 #include "train/kept_record.h"
 #include "train/listeners_of.h"
+#include "train/ongoing_save.h"
+#include "train/refused_ends.h"
 #include "train/run_record.h"
 #include "train/run_start.h"
 #include "train/runner.h"
@@ -36,6 +37,7 @@
 #include "train/step_judge.h"
 #include "train/step_maker.h"
 #include "train/step_rate.h"
+#include "train/waiting_time.h"
 
 namespace aloft {
 namespace {
@@ -81,6 +83,10 @@ class Training {
     make_values(session_);
     if (options_.resume) go_on();
     runner_->start();
+    saves_beside_ &= runner_->hold_updates([this] {
+      if (ongoing_.is_under_way()) waiting_.time([&] { saver_.finish_copy(); });
+    });
+    if (saves_beside_) ongoing_.reserve(model_, *optimizer_);
     if (const Programs* p = runner_->programs()) result_.compile_s = p->compile_seconds();
     InterruptScope::leave_if_asked();
     begin_record();
@@ -145,8 +151,8 @@ class Training {
   // and nothing removed but what the last save would have.
   void stay_as_it_is() {
     const TrainSection& t = recipe_.train;
-    std::string way = fmt::format("to go on: --steps above {}", step_);
-    if (t.epochs > 0) way = "to go on: a larger train.epochs";
+    std::string way = t.epochs > 0 ? "to go on: a larger train.epochs"
+                                   : fmt::format("to go on: --steps above {}", step_);
     if (const auto stop = listeners_.over_at(standing()); step_ < t.steps && stop)
       way = stop->reason + (stop->advice.empty() ? "" : "; to go on: " + stop->advice);
     log_warning("nothing to do: the run stands behind step {} of {}; {}", step_, t.steps, way);
@@ -192,14 +198,20 @@ class Training {
   void compile() {
     runner_ = make_runner(session_);
     if (const Programs* p = runner_->programs()) {
-      need_memory_for(p->plan());
-      result_.planned_peak_bytes = p->plan().peak_bytes();
+      saves_beside_ = recipe_.train.checkpoint_copy;
+      saves_beside_ = saves_beside_ && is_room_for_copy(p->plan(), copy_bytes());
+      need_memory_for(p->plan(), kLessMemory, copy_bytes());
+      result_.planned_peak_bytes = p->plan().peak_bytes() + copy_bytes();
     }
   }
 
+  std::size_t copy_bytes() const {  // of the state's, for checkpoints
+    return saves_beside_ ? StateCopy::bytes_of(model_, *optimizer_) : 0;
+  }
+
   void begin_record() {
-    record_.begin(run_record(session_, data_, runner_->programs(), options_.machine), start_, step_,
-                  recipe_.train.steps, from_.has_value());
+    record_.begin(run_record(session_, data_, runner_->programs(), options_.machine, copy_bytes()),
+                  start_, step_, recipe_.train.steps, from_.has_value());
     keep_data(start_, directory_.path());
   }
 
@@ -216,6 +228,7 @@ class Training {
     r.tokens = tokens_ += r.tokens;
     r.time_s = time_ += r.time_s;
     r.skips = result_.skipped += r.skipped;
+    r.saving_s = waiting_.take();
     skips_in_a_row_ = r.skipped ? skips_in_a_row_ + 1 : 0;
     return std::move(r);
   }
@@ -239,9 +252,11 @@ class Training {
       result_.last_loss = r.loss;
       health_->step(r.loss, r.loss_scale, r.skipped);
       tell_step(r);
-      if (const auto verdict = judge_->judge(r)) {
+      const auto verdict = judge_->judge(r);
+      hear_of_save(r, verdict && verdict->answer == StepJudge::Answer::Rollback);
+      if (verdict) {
         give_up_if_hopeless(*optimizer_, culprit_);
-        if (verdict->answer == StepJudge::Answer::Stop) stop_at(verdict->reason);
+        if (verdict->answer == StepJudge::Answer::Stop) refuse_to_go_on(step_, verdict->reason);
         go_back(verdict->reason);
         examples = data_.training(recipe_, position_);
         continue;
@@ -266,12 +281,24 @@ class Training {
       result_.tokens_per_s = static_cast<double>(tokens_a_step(recipe_)) / result_.median_step_s;
   }
 
-  [[noreturn]] void stop_at(const std::string& reason) const {
-    throw DivergedError("E0834", "a step has no finite numbers, and train.on_nonfinite is stop")
-        .saw(fmt::format("step {}: {}", step_, reason))
-        .advice(
-            "a lower optimizer.lr or a longer schedule.warmup; --resume goes on behind the step, "
-            "with train.on_nonfinite = \"skip\" past others as well");
+  // What was being saved is no worse for a step that ruined a batch: its own loss is measured where
+  // it is gone back to, as that of a state behind which a run ends.
+  Saver::Return load_way_back(const std::string& reason) {
+    std::optional<std::int64_t> unmeasured;
+    if (ongoing_.is_under_way() && !ongoing_.is_judged()) {
+      unmeasured = ongoing_.step();
+      ongoing_.judge(ongoing_.health().problem());
+    }
+    settle_save();
+    for (;;) {
+      Saver::Return way = saver_.way_back(step_, position_, result_.rollbacks, reason);
+      load_checkpoint(way.to.path, models::json_of(session_.spec), model_, {*optimizer_});
+      if (way.to.meta.step != unmeasured) return way;
+      unmeasured.reset();
+      const std::string problem = ongoing_.health().problem(loss_of_state());
+      if (problem.empty()) return way;
+      saver_.mark(way.to.path, problem);
+    }
   }
 
   // To a checkpoint, and past the data between there and here. The state that is left is saved by
@@ -279,9 +306,8 @@ class Training {
   void go_back(const std::string& reason) {
     unsaved_ = false;
     control_.take_save_wish();
-    const Saver::Return way = saver_.way_back(step_, position_, result_.rollbacks, reason);
+    const Saver::Return way = load_way_back(reason);
     saver_.go_back(way);
-    load_checkpoint(way.to.path, models::json_of(session_.spec), model_, {*optimizer_});
     maker_->drop_loaded();
     result_.val_loss.reset();
     result_.validation.reset();
@@ -289,10 +315,9 @@ class Training {
     take_over(way.to);
     result_.skipped = optimizer_->skipped->buffer->read_one<std::int64_t>();
     skips_in_a_row_ = 0;
-    const CheckpointMeta& meta = way.to.meta;
     listeners_.tell(&Listener::rolled_back,
                     RolledBack{step_, result_.rollbacks, tokens_, time_, validation_.has_value(),
-                               meta.evaluations, result_.best});
+                               way.to.meta.evaluations, result_.best});
     log_warning("step {}: {}: the run goes back to step {} and passes {} examples over",
                 way.rollback.from, reason, step_, way.rollback.data_to - way.rollback.data_from);
     record_.saved(step_);
@@ -337,16 +362,6 @@ class Training {
                                    data_.bytes_a_target());
   }
 
-  // The same of the weights' means, where the optimizer keeps such, behind the others.
-  void say_validation_of_means(const std::vector<double>& means) {
-    std::vector<Measure>& said = result_.validation->measures;
-    said.push_back(
-        {"average_loss", means[0], fmt::format("{} of the mean weights", loss_text(means[0]))});
-    if (means.size() == 1) return;  // what is measured besides follows from the loss
-    for (const Measure& m : measures_of(means))
-      said.push_back({"average_" + m.name, m.value, m.text + " of the mean weights"});
-  }
-
   std::optional<std::vector<double>> evaluated() {
     const auto examples = data_.validation(recipe_);
     return aloft::evaluate(*runner_, *examples, recipe_.train.eval_batches);
@@ -360,13 +375,14 @@ class Training {
     if (!means) return;
     std::optional<std::vector<double>> of_means;
     if (optimizer_->spec().average) {
+      saver_.finish_copy();
       const AveragedWeights average(*optimizer_);
       of_means = evaluated();
       if (!of_means) return;
     }
     validation_ = means->front();
     say_validation(*means);
-    if (of_means) say_validation_of_means(*of_means);
+    if (of_means) add_measures_of_means(*result_.validation, *of_means, measures_of(*of_means));
     health_->validation(*validation_);
     const bool is_repeated = evaluation_is_written_;
     // At the end of a run that may go on there is one more, which the whole run would not have.
@@ -381,49 +397,79 @@ class Training {
   // Why nobody should go on from the state as it is; "" where all is well. A step's loss is that of
   // the weights before it: those of now are measured on the run's first batch.
   std::string problem_of_state() {
-    if (result_.steps == 0) return health_->problem();
-    std::optional<double> loss;
+    return health_->problem(result_.steps == 0 ? std::nullopt : loss_of_state());
+  }
+  std::optional<double> loss_of_state() {
     try {
       const auto first = data_.training(recipe_, 0, 1);
-      loss = runner_->evaluate(*first->next()).front();
+      return runner_->evaluate(*first->next()).front();
     } catch (const std::exception& e) {
       log_debug("the state's loss cannot be measured: {}", e.what());
+      return std::nullopt;
     }
-    return health_->problem(loss);
   }
 
+  // While training goes on, where it can and does; a step that follows says how the state was.
   void save() {
     if (!unsaved_) return;
-    directory_.warn_if_moved(step_);
-    CheckpointMeta meta;
-    listeners_.tell(&Listener::checkpoint_begun, CheckpointBegun{step_, meta});
-    problem_ = problem_of_state();
-    if (!problem_.empty())
-      log_warning("step {}: {}: the checkpoint is marked, and no run goes on from it by itself",
-                  step_, problem_);
+    waiting_.time([&] {
+      settle_save();
+      directory_.warn_if_moved(step_);
+      CheckpointMeta meta;
+      listeners_.tell(&Listener::checkpoint_begun, CheckpointBegun{step_, meta});
+      describe_state(meta);
+      if (saves_beside_ && !are_steps_over_ && !is_over()) {
+        ongoing_.begin(meta, model_, *optimizer_, *health_,
+                       [this, step = step_] { record_.saved(step); });
+        if (result_.steps == 0) ongoing_.judge(health_->problem());  // as problem_of_state()
+      } else {
+        meta.problem = problem_of_state();
+        say_problem(step_, meta.problem);
+        result_.checkpoint = saver_.save(meta, model_, *optimizer_);
+        record_.saved(step_);
+        tell_saved(step_, meta.problem);
+      }
+      unsaved_ = false;
+    });
+  }
+  void tell_saved(std::int64_t step, const std::string& problem) {
+    problem_ = problem;
+    listeners_.tell(&Listener::checkpoint_saved,
+                    CheckpointSaved{step, result_.checkpoint, problem_});
+  }
+
+  // Behind a step; one that the run goes back from is no judge.
+  void hear_of_save(const StepDone& r, bool is_gone_back_from) {
+    if (is_gone_back_from || !ongoing_.is_under_way()) return;
+    waiting_.time([&] {
+      ongoing_.hear(r, [this] { return loss_of_state(); });
+      if (ongoing_.is_over()) settle_save();
+    });
+  }
+
+  // Waits for what is being saved. In the middle of an update nothing can be measured any more.
+  void settle_save() {
+    const auto saved = ongoing_.settle([this] {
+      return maker_->inside() == StepMaker::Inside::Update ? std::nullopt : loss_of_state();
+    });
+    if (!saved) return;
+    result_.checkpoint = saved->path;
+    tell_saved(saved->step, saved->problem);
+  }
+
+  void describe_state(CheckpointMeta& meta) {
     meta.run = directory_.run();
     meta.step = step_;
     meta.data_position = position_;
     meta.tokens = tokens_;
     meta.time_s = time_;
-    meta.policy = model_.policy().str();
-    meta.choices = session_.choices;
-    meta.model = models::json_of(session_.spec);
-    meta.recipe = json_of(recipe_);
-    meta.data = start_.data_record;
-    meta.data.erase("files");
-    meta.problem = problem_;
+    describe_run(meta, session_, start_.data_record);
     if (result_.last_loss && std::isfinite(*result_.last_loss)) meta.last_loss = result_.last_loss;
     meta.start_loss = health_->start_loss();
     if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
     meta.best = result_.best;
     meta.rollbacks = result_.rollbacks;
     meta.recent_losses = judge_->losses();
-    result_.checkpoint = saver_.save(meta, model_, *optimizer_);
-    unsaved_ = false;
-    record_.saved(step_);
-    listeners_.tell(&Listener::checkpoint_saved,
-                    CheckpointSaved{step_, result_.checkpoint, problem_});
   }
 
   void finish() {
@@ -433,8 +479,10 @@ class Training {
         result_.exit = ExitCode::Interrupted;
     }
     save();
+    settle_save();
     if (result_.steps == 0 && from_) end_pruning();
-    if (result_.exit == ExitCode::Ok && !problem_.empty()) refuse_to_succeed();
+    if (result_.exit == ExitCode::Ok && !problem_.empty())
+      refuse_to_succeed(problem_, saver_.newest_healthy());
     if (result_.exit == ExitCode::Ok && result_.steps > 0)
       if (const std::string setback =
               setback_of_loss(validation_.value_or(*result_.last_loss), health_->start_loss());
@@ -457,16 +505,6 @@ class Training {
         RunEnded{directory_.path(), result_, nullptr, stop ? &*stop : nullptr});
   }
 
-  [[noreturn]] void refuse_to_succeed() {
-    const std::string kept = saver_.newest_healthy();
-    throw DivergedError("E0822", "the run has ended, and its model is worth nothing")
-        .saw(problem_)
-        .line("kept", kept.empty() ? "nothing that is healthy" : kept)
-        .advice(fmt::format("a lower learning rate or a longer warm-up; --resume {}",
-                            kept.empty() ? "begins the run anew, and its metrics with it"
-                                         : "goes on from what is kept"));
-  }
-
   // A run that cannot go on saves what is healthy, and shows what it did. What fails now is said,
   // and does not hide why the run ends.
   void leave(const Error& error) {
@@ -479,7 +517,9 @@ class Training {
       }
     };
     listeners_.leave();
+    quietly("a checkpoint could not be saved", [&] { settle_save(); });
     if (!are_steps_over_) listeners_.tell_quietly(&Listener::steps_over, StepsOver{step_, &error});
+    are_steps_over_ = true;
     if (error.exit_code() == ExitCode::Diverged)
       quietly("the end could not be told", [&] {
         const std::string kept = saver_.newest_healthy();
@@ -534,7 +574,10 @@ class Training {
   bool evaluation_is_written_ = false;
   std::int64_t evaluations_before_ = 0;  // in the record of the state that it went on from
   bool unsaved_ = true;
-  std::string problem_;  // of the state that was saved last
+  std::string problem_;        // of the state that was saved last
+  bool saves_beside_ = false;  // checkpoints, while training goes on
+  WaitingTime waiting_;
+  OngoingSave ongoing_{saver_};
   bool are_steps_over_ = false;
   std::int64_t skips_in_a_row_ = 0;
   StepRate rate_;

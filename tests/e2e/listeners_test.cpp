@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
 #include "e2e/small_run.h"
 #include "run/listener.h"
 
@@ -100,6 +101,9 @@ class InStep : public Listener {
   std::function<void(Control&)> act_;
 };
 
+// Training waits for its checkpoints: their ends have a fixed place.
+constexpr const char* kWaits = "train.checkpoint_copy=false";
+
 class Listeners : public SmallRun {
  protected:
   TrainResult watched(const std::string& out, const std::vector<Listener*>& listeners,
@@ -152,10 +156,10 @@ TEST_F(Listeners, EveryEventComesInItsPlaceAndSaysWhatTheRecordSays) {
   for (const char* mode : {"graph", "eager"}) {
     const std::string out = std::string("all") + mode;
     Witness witness;
-    const TrainResult result =
-        watched(out, {&witness},
-                {R"(precision.loss_scale={kind = "dynamic", init = 1048576})",
-                 std::string("train.mode=") + mode});
+    std::vector<std::string> set = {R"(precision.loss_scale={kind = "dynamic", init = 1048576})",
+                                    std::string("train.mode=") + mode};
+    if (set.back() == "train.mode=graph") set.push_back(kWaits);
+    const TrainResult result = watched(out, {&witness}, set);
     ASSERT_GT(result.skipped, 1);
     // 540 characters make 33 windows of 16; a step takes four of them.
     EXPECT_EQ(witness.said, expected(out, 12, 5, 4, 9));
@@ -192,6 +196,30 @@ TEST_F(Listeners, EveryEventComesInItsPlaceAndSaysWhatTheRecordSays) {
   }
 }
 
+// Written while training goes on, a checkpoint is told at a boundary behind its own, in order, and
+// before the next one begins.
+TEST_F(Listeners, ACheckpointIsToldWhenItIsWhole) {
+  Witness witness;
+  watched("beside", {&witness}, {"train.checkpoint_every=3"});
+  std::vector<std::string> saves;
+  for (const std::string& line : witness.said)
+    if (line.starts_with("checkpoint")) saves.push_back(line);
+  EXPECT_EQ(saves, (std::vector<std::string>{"checkpoint begun 3", "checkpoint saved 3",
+                                             "checkpoint begun 6", "checkpoint saved 6",
+                                             "checkpoint begun 9", "checkpoint saved 9",
+                                             "checkpoint begun 12", "checkpoint saved 12"}));
+  EXPECT_TRUE(witness.is_whole);
+  watched("waiting", {}, {"train.checkpoint_every=3", "train.checkpoint_copy=false"});
+  for (const char* step : {"step-000003", "step-000006", "step-000009", "step-000012"}) {
+    expect_same_state("beside", "waiting", step);
+    const CheckpointMeta one = read_manifest(checkpoint("beside", step)).meta;
+    const CheckpointMeta other = read_manifest(checkpoint("waiting", step)).meta;
+    EXPECT_EQ(one.problem, other.problem);
+    EXPECT_EQ(one.data_position, other.data_position);
+    EXPECT_EQ(one.evaluations, other.evaluations);
+  }
+}
+
 TEST_F(Listeners, WhatLooksOnChangesNoBit) {
   const auto without_clock = [&](const std::string& out) {
     json j = record(out);
@@ -219,7 +247,7 @@ TEST_F(Listeners, AStopEndsTheRunAsItsLastStepWouldAndAResumeGoesOn) {
     run.stop("seven is enough");
     run.stop("what comes second does not count");
   });
-  const TrainResult stopped = watched("stopped", {&stops, &witness});
+  const TrainResult stopped = watched("stopped", {&stops, &witness}, {kWaits});
   EXPECT_EQ(stopped.exit, ExitCode::Ok);
   EXPECT_EQ(stopped.last_step, 7);
   EXPECT_TRUE(stopped.val_loss);
@@ -292,7 +320,7 @@ TEST_F(Listeners, ASignalIsToldAndTheRunGoesOn) {
   run("straight");
   Witness witness;
   InStep asks(6, [](Control&) { std::raise(SIGTERM); });
-  EXPECT_EQ(watched("interrupted", {&asks, &witness}).exit, ExitCode::Interrupted);
+  EXPECT_EQ(watched("interrupted", {&asks, &witness}, {kWaits}).exit, ExitCode::Interrupted);
   EXPECT_EQ(std::vector(witness.said.end() - 6, witness.said.end()),
             (std::vector<std::string>{"steps over 6", "by SIGTERM", "checkpoint begun 6",
                                       "checkpoint saved 6", "closing 6", "ended 6"}));
