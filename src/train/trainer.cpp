@@ -204,7 +204,6 @@ class Training {
       result_.planned_peak_bytes = p->plan().peak_bytes() + copy_bytes();
     }
   }
-
   std::size_t copy_bytes() const {  // of the state's, for checkpoints
     return saves_beside_ ? StateCopy::bytes_of(model_, *optimizer_) : 0;
   }
@@ -339,6 +338,7 @@ class Training {
   }
 
   void settle(bool is_resumed) {
+    if (is_due(recipe_.train.sample_every)) settle_save();  // a sample takes long
     listeners_.tell(&Listener::step_settled, {step_, is_resumed, step_ >= recipe_.train.steps},
                     control_);
   }
@@ -574,8 +574,8 @@ class Training {
   bool evaluation_is_written_ = false;
   std::int64_t evaluations_before_ = 0;  // in the record of the state that it went on from
   bool unsaved_ = true;
-  std::string problem_;        // of the state that was saved last
-  bool saves_beside_ = false;  // checkpoints, while training goes on
+  std::string problem_;  // of the state that was saved last
+  bool saves_beside_ = false;
   WaitingTime waiting_;
   OngoingSave ongoing_{saver_};
   bool are_steps_over_ = false;
