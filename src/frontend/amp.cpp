@@ -145,14 +145,19 @@ std::vector<VariablePtr> fresh_parameters(const std::vector<nn::Module*>& models
                                           const PrecisionRecipe& recipe) {
   need_resolved(recipe);
   std::vector<VariablePtr> all;
-  for (nn::Module* model : models)
+  const auto refuse = [](const std::string& saw) {
+    throw UserError("E0805", "the model was already prepared for mixed precision")
+        .saw(saw)
+        .advice("call amp::initialize once, on a fresh model");
+  };
+  for (nn::Module* model : models) {
     for (const VariablePtr& p : model->parameters()) {
       if (p->type.dtype != DType::F32)
-        throw UserError("E0805", "the model was already prepared for mixed precision")
-            .saw("parameter '" + p->name.str() + "' is " + p->type.str())
-            .advice("call amp::initialize once, on a fresh model");
+        refuse("parameter '" + p->name.str() + "' is " + p->type.str());
       all.push_back(p);
     }
+    if (model->policy()) refuse("its precision: " + model->policy().str());
+  }
   return all;
 }
 

@@ -29,6 +29,7 @@
 #include "optim/rprop.h"
 #include "optim/sgd.h"
 #include "parity/fixture.h"
+#include "parity/parity_row.h"
 
 namespace aloft::parity {
 namespace {
@@ -141,17 +142,19 @@ class Rules : public ::testing::TestWithParam<int> {
     return makers().at(info().at("kind"))(Options(info().at("options")));
   }
   // Every state that torch keeps has the same name here.
-  void expect_near(const Kept& got, double relative) const {
-    const std::string prefix = info().at("name").get<std::string>() + ".";
+  void expect_near(const Kept& got, const char* type, double relative) const {
+    const auto name = info().at("name").get<std::string>();
+    const std::string prefix = name + ".";
+    ParityRow row("optimizer", name + ", in " + type, relative);
     int compared = 0;
     for (const auto& [key, judged] : rules().arrays) {
       if (!key.starts_with(prefix)) continue;
       const std::string own = key.substr(prefix.size());
       ASSERT_TRUE(got.contains(own)) << own;
       ASSERT_EQ(got.at(own).shape, judged.shape) << own;
-      const double most = relative * info().at("peak").at(own).get<double>();
+      const double peak = info().at("peak").at(own);
       for (std::size_t i = 0; i < judged.values.size(); ++i)
-        EXPECT_NEAR(got.at(own).values[i], judged.values[i], most) << own << " " << i;
+        row.see(got.at(own).values[i], judged.values[i], peak, own + " " + std::to_string(i));
       ++compared;
     }
     EXPECT_GE(compared, 3);
@@ -181,7 +184,7 @@ TEST_P(Rules, MeanWhatTorchComputesInDouble) {
     for (std::size_t k = 0; k < states.size(); ++k)
       got[std::string(states[k]) + "." + names()[i]] = kept[(k + 1) * names().size() + i];
   }
-  expect_near(got, 1e-12);
+  expect_near(got, "double", 1e-12);
 }
 
 struct Weights : nn::Module {
@@ -226,7 +229,7 @@ TEST_P(Rules, StayBesideTorchInFp32) {
     for (std::size_t k = 0; k < states.size(); ++k)
       keep(std::string(states[k]), i, optimizer.moment(k, i));
   }
-  expect_near(got, 1e-6);
+  expect_near(got, "fp32", 1e-6);
 }
 
 std::vector<int> every_case() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "parity/parity_row.h"
 #include "scalar/plateau.h"
 #include "scalar/schedule.h"
 
@@ -29,8 +30,9 @@ void expect_same(const ScheduleRule& rule, const Json& c, int from = 0) {
   const double base = c.at("base");
   const auto rates = c.at("lr").get<std::vector<double>>();
   ASSERT_GE(rates.size(), 20u);
+  parity::ParityRow row("schedule", c.at("name"), 1e-9);
   for (int i = from; i < static_cast<int>(rates.size()); ++i)
-    EXPECT_NEAR(base * schedule_factor(rule, i), rates[i], 1e-9 * base) << "update " << i;
+    row.see(base * schedule_factor(rule, i), rates[i], base, "update " + std::to_string(i));
 }
 
 TEST(SchedulesAgainstTorch, Constant) {
@@ -116,9 +118,10 @@ TEST(SchedulesAgainstTorch, Plateau) {
                            .least = o.value("min_lr", 0.0) / base};
     PlateauState state;
     const auto rates = c.at("lr").get<std::vector<double>>();
+    parity::ParityRow row("schedule", name, 1e-9);
     for (std::size_t i = 0; i < rates.size(); ++i) {
       state = next_plateau(state, rule, c.at("losses").at(i));
-      EXPECT_NEAR(base * state.factor, rates[i], 1e-9 * base) << name << ", loss " << i;
+      row.see(base * state.factor, rates[i], base, "loss " + std::to_string(i));
     }
     EXPECT_LT(rates.back(), 0.5 * base) << name;
   }

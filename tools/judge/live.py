@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs `aloft score` beside PyTorch: the committed GPT-2 fixtures and models drawn just now.
+"""Runs `aloft score` beside PyTorch: the committed GPT-2 fixtures and models drawn just now; before
+them, what the committed fixtures of optimizers, schedules and loss scalers say of this build.
 
 For every model and precision: logits, loss and all gradients of Aloft against the float64 judge
 (largest difference over largest magnitude of each tensor), with PyTorch's own error in the same
@@ -132,6 +133,30 @@ def row_text(model, precision, mode, rows, wrong):
     return " ".join(cells) + f"  {'FAIL' if wrong else 'ok':4} {worst or ''}"
 
 
+# Programs of the tests that print a row for each rule: what it is, the largest error, its bound.
+PARITIES = ["parity_optimizer_rules", "parity_schedules", "parity_scaler", "e2e_apex"]
+
+
+def rules(programs):
+    """Prints the rows of these programs beside the fixtures; how many of the programs failed."""
+    failures = 0
+    print(f"{'kind':10} {'rule':58} {'error':>8} {'bound':>7}")
+    for name in PARITIES:
+        if not (programs / name).exists():
+            print(f"{name} is not built: cmake --preset rel -D ALOFT_TESTS=ON, then its target")
+            failures += 1
+            continue
+        done = subprocess.run([programs / name], cwd=ROOT, capture_output=True, text=True)
+        for line in done.stdout.splitlines():
+            if line.startswith("parity  "):
+                _, kind, rule, error, bound = line.split("  ")
+                print(f"{kind:10} {rule:58} {error:>8} {bound.removeprefix('of '):>7}")
+        if done.returncode != 0:
+            print(f"{name} failed:", *done.stdout.splitlines()[-6:], sep="\n    ")
+            failures += 1
+    return failures
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -143,6 +168,7 @@ def main():
     options = parser.parse_args()
     if not options.aloft.exists():
         sys.exit(f"{options.aloft} is missing: build Aloft first (make build)")
+    failed_rules = rules(options.aloft.resolve().parent)
     torch.set_num_threads(2)
     transformers.utils.logging.disable_progress_bar()
     seed = options.seed if options.seed is not None else int(np.random.SeedSequence().entropy % 2**31)
@@ -181,7 +207,7 @@ def main():
                         print(f"    {w}")
                     failures += bool(wrong)
     print("every tensor within its limit" if not failures else f"{failures} rows failed")
-    return 1 if failures else 0
+    return 1 if failures or failed_rules else 0
 
 
 if __name__ == "__main__":
