@@ -37,8 +37,8 @@ class Additions(unittest.TestCase):
     def test_a_tenant_is_a_pair_of_files_and_a_line(self):
         """Where the newest of each catalogue are named: in their pair, and in the catalogue."""
         tenants = {
-            "models/catalog.inc": {"qwen2": "models/qwen2"},
-            "tasks/catalog.inc": {"regression": "tasks/regression"},
+            "models/catalog.inc": {"mistral": "models/mistral", "qwen2": "models/qwen2"},
+            "tasks/catalog.inc": {"multi_label": "tasks/multi_label", "regression": "tasks/regression"},
             "sources/catalog.inc": {"arrays": "sources/arrays"},
             "optim/catalog.inc": {"lamb": "optim/lamb", "lion": "optim/lion"},
             "data/tokenizers/catalog.inc": {"byte_tokenizer": "data/tokenizers/byte_tokenizer",
