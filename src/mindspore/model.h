@@ -32,7 +32,7 @@ struct ModelOptions {
   std::string amp_level = "O0";           // as of auto_mixed_precision(), with its loss scale
   // As of amp::TrainNetworkOptions:
   std::optional<bool> keep_batchnorm_fp32 = {};
-  std::optional<amp::LossScale> loss_scale_manager = {};
+  std::optional<amp::LossScaleManager> loss_scale_manager = {};
 };
 
 // Inside: a data set, handed out batch by batch until `take` says false.

@@ -20,11 +20,11 @@
 namespace aloft::amp {
 
 // A loss scale manager, or none at all: nullptr, as None there.
-class LossScale {
+class LossScaleManager {
  public:
-  LossScale(std::nullptr_t) : rule_(scalar::no_scaler()) {}
-  LossScale(const FixedLossScaleManager& manager) : rule_(manager.rule()) {}
-  LossScale(const DynamicLossScaleManager& manager) : rule_(manager.rule()) {}
+  LossScaleManager(std::nullptr_t) : rule_(scalar::no_scaler()) {}
+  LossScaleManager(const FixedLossScaleManager& manager) : rule_(manager.rule()) {}
+  LossScaleManager(const DynamicLossScaleManager& manager) : rule_(manager.rule()) {}
   const scalar::ScalerRule& rule() const { return rule_; }  // of the step's optimizer
 
  private:
@@ -34,9 +34,9 @@ class LossScale {
 // What a level says where nothing is set: O2 keeps norms in f32 and has a
 // DynamicLossScaleManager(), every other level has no loss scale.
 struct TrainNetworkOptions {
-  std::optional<DType> cast_model_type = {};         // f16: as O2 or O3; f32: those levels as O0
-  std::optional<bool> keep_batchnorm_fp32 = {};      // at O2, O3: the one with norms in f32, or O3
-  std::optional<LossScale> loss_scale_manager = {};  // also of levels that have none
+  std::optional<DType> cast_model_type = {};     // f16: as O2 or O3; f32: those levels as O0
+  std::optional<bool> keep_batchnorm_fp32 = {};  // at O2, O3: the one with norms in f32, or O3
+  std::optional<LossScaleManager> loss_scale_manager = {};  // also of levels that have none
 };
 
 // Inside: the level that the options come to, and the loss scale.
