@@ -20,6 +20,8 @@ namespace aloft::cli {
 
 // The models that have a name here: families and their sizes.
 std::vector<std::string> models_by_name();
+// The first size of the family that a recipe begins with.
+std::string usual_model();
 
 // The settings that an option of the verb stands for: the whole numbers of all families.
 std::vector<std::string> sizes_by_option();
@@ -27,7 +29,7 @@ std::vector<std::string> sizes_by_option();
 std::string option_of(const std::string& size);
 
 struct BenchOptions {
-  RecipeWords recipe{models_by_name().front(), {}};  // or a model by name
+  RecipeWords recipe{usual_model(), {}};  // or a model by name
   std::string precision;
   std::map<std::string, std::string> sizes;  // of sizes_by_option(), those that are given
   std::int64_t batch = 0;                    // 0: the recipe's

@@ -199,6 +199,8 @@ std::vector<std::string> models_by_name() {
   return names;
 }
 
+std::string usual_model() { return models::names_of_sizes(models::usual_family()).front(); }
+
 std::vector<std::string> sizes_by_option() {
   std::vector<std::string> keys;
   for (const models::ModelFamily& f : models::families())

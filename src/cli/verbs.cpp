@@ -26,8 +26,7 @@ const std::vector<Verb>& verbs() {
       {"score", "Logits, loss and gradients of a model for given tokens",
        "aloft score runs/first --tokens in.safetensors --out out.safetensors --grads", score_verb},
       {"bench", "Time a training step and compare it with the machine's limit",
-       "aloft bench step --model " + models_by_name().front() +
-           " --batch 4 --precision O2:bf16 --json",
+       "aloft bench step --model " + usual_model() + " --batch 4 --precision O2:bf16 --json",
        bench_verb},
       {"data", "Build or inspect the tokens of a recipe", "aloft data build recipes/gpt-cpp.toml",
        data_verb},

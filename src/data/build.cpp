@@ -1,5 +1,7 @@
 #include "data/build.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "data/tokenizers/tokenizer_kind.h"
@@ -29,7 +31,9 @@ std::unique_ptr<Tokenizer> load_as(const TokenizerSpec& spec) {
 
 }  // namespace
 
-std::string usual_tokenizer_kind() { return std::string(tokenizer_kinds().front().name); }
+std::string usual_tokenizer_kind() {
+  return std::string(std::ranges::find(tokenizer_kinds(), true, &TokenizerKind::is_usual)->name);
+}
 
 SettingValues tokenizer_settings() {
   SettingValues out;

@@ -126,6 +126,10 @@ const ModelFamily* find_family(std::string_view name) {
   return nullptr;
 }
 
+const ModelFamily& usual_family() {
+  return *std::ranges::find(families(), true, &ModelFamily::is_usual);
+}
+
 const ModelFamily* family_of_size(std::string_view size) {
   for (const ModelFamily& family : families())
     if (family.size(size)) return &family;

@@ -105,6 +105,8 @@ struct PublishedForm {
 
 struct ModelFamily {
   std::string_view name, meaning;
+  bool is_usual =
+      false;  // what a recipe and a bench begin with where they name none: one family is
   std::vector<ModelSetting> settings;
   std::vector<ModelSize> sizes;
   // Exactly one is there, and takes values of all settings. UserErrors of the model's class.
@@ -140,6 +142,8 @@ const std::deque<ModelFamily>& families();
 const ModelFamily& add_family(ModelFamily family);
 // Null where there is none of the name.
 const ModelFamily* find_family(std::string_view name);
+// The one that is_usual.
+const ModelFamily& usual_family();
 // The family of a published size; null where there is none.
 const ModelFamily* family_of_size(std::string_view size);
 

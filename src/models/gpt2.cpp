@@ -81,6 +81,7 @@ ModelFamily gpt2_family() {
   f.misfit = heads_misfit;
   f.least_kept = decoder_least_kept;
   f.published = published();
+  f.is_usual = true;
   f.made_up = {{"vocab", I{4096}}};
   return f;
 }

@@ -7,7 +7,7 @@
 namespace aloft {
 
 ModelSection::ModelSection()
-    : family(models::families().front().name), settings(models::families().front().defaults()) {}
+    : family(models::usual_family().name), settings(models::usual_family().defaults()) {}
 
 std::int64_t ModelSection::whole(std::string_view key, std::int64_t otherwise) const {
   return models::ModelSpec{models::find_family(family), settings}.whole(key, otherwise);

@@ -121,6 +121,18 @@ std::vector<std::string> ArrayRunData::columns() const {
   return {"features", train_->outputs > 0 ? "targets" : "labels"};
 }
 
+void ArrayRunData::check_values(const Column& column) const {
+  if (column.name != "targets" || !column.is_share) return;
+  for (const ArrayData* d : {train_.get(), validation_.get()})
+    if (d)
+      for (const float target : d->targets)
+        if (!(target >= 0 && target <= 1))
+          throw UserError("E0727", "the data is not what the task learns from")
+              .saw("a target of " + shortest(target))
+              .need("targets from 0 to 1: 1 where a label holds, 0 where it does not")
+              .advice("another task.kind, for numbers of any size");
+}
+
 std::unique_ptr<ExampleSource> ArrayRunData::training(const Recipe& r, std::uint64_t position,
                                                       int prefetch) const {
   ArrayLoaderOptions o;

@@ -14,6 +14,7 @@ class ArrayRunData : public RunData {
 
   SettingValues facts(const Recipe& recipe) const override;
   std::vector<std::string> columns() const override;
+  void check_values(const Column& column) const override;
   std::uint64_t examples(const Recipe&) const override { return count(*train_); }
   std::unique_ptr<ExampleSource> training(const Recipe& recipe, std::uint64_t position,
                                           int prefetch) const override;

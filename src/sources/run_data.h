@@ -26,6 +26,8 @@ class RunData {
   virtual SettingValues facts(const Recipe& recipe) const = 0;
   // The columns' names, in the order of batches.
   virtual std::vector<std::string> columns() const = 0;
+  // Looks at the values of a column. UserError E0727 where one is not what it takes.
+  virtual void check_values(const Column& column) const { static_cast<void>(column); }
   // From here on what a model of this spec cannot take is refused as it is met.
   virtual void fit(const models::ModelSpec& spec) { static_cast<void>(spec); }
 

@@ -1,5 +1,7 @@
 #include "sources/source_kind.h"
 
+#include <algorithm>
+
 namespace aloft {
 
 #define SOURCE(name) SourceKind name##_source();
@@ -18,7 +20,7 @@ const std::vector<SourceKind>& source_kinds() {
 const SourceKind& source_of(const Recipe& recipe) {
   for (const SourceKind& kind : source_kinds())
     if (kind.is_named(recipe)) return kind;
-  return source_kinds().back();
+  return *std::ranges::find(source_kinds(), true, &SourceKind::is_usual);
 }
 
 }  // namespace aloft

@@ -19,7 +19,8 @@ struct KnownData {
 
 struct SourceKind {
   std::string_view name;
-  // Whether the recipe names examples of this kind. The first of the catalogue that says so counts.
+  bool is_usual = false;  // whose examples a recipe lacks that names none: one kind is
+  // Whether the recipe names examples of this kind. No two kinds say so of one recipe.
   bool (*is_named)(const Recipe& recipe);
   // Opens them; says what is odd about them. DataError and UserError of data/; Interrupted
   // (interrupt.h), and what was half made is removed.
@@ -32,7 +33,7 @@ struct SourceKind {
 };
 
 const std::vector<SourceKind>& source_kinds();
-// The kind that the recipe names; the last of the catalogue where it names none.
+// The kind that the recipe names, or the one that is_usual.
 const SourceKind& source_of(const Recipe& recipe);
 
 }  // namespace aloft

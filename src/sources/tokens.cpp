@@ -242,6 +242,7 @@ std::string TokenRunData::describe() const {
 
 SourceKind tokens_source() {
   SourceKind kind;
+  kind.is_usual = true;
   kind.name = "tokens";
   kind.is_named = [](const Recipe& r) {
     return !r.data.text.empty() || !r.data.train_tokens.empty();

@@ -39,6 +39,7 @@ TaskKind classification_task() {
   TaskKind kind;
   kind.name = "classification";
   kind.meaning = "the class of an example";
+  kind.is_usual = true;
   kind.takes = takes_features;
   kind.columns = [](const models::ModelSpec& spec, const SettingValues& facts) {
     return std::vector<Column>{features_column(spec, facts),

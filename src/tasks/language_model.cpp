@@ -41,6 +41,7 @@ TaskKind language_model_task() {
   kind.meaning = "the next token, of each";
   kind.unit = "tokens", kind.short_unit = "tok", kind.rate = "tokens_per_s";
   kind.writes_text = true;
+  kind.is_usual = true;
   kind.takes = [](const models::ModelFamily& f) { return static_cast<bool>(f.make_causal_lm); };
   kind.columns = [](const models::ModelSpec& spec, const SettingValues&) {
     const std::vector<std::int64_t> shape{spec.whole("context")};

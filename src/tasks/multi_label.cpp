@@ -40,7 +40,9 @@ TaskKind multi_label_task() {
   kind.meaning = "which of several labels hold for an example";
   kind.takes = takes_features;
   kind.columns = [](const models::ModelSpec& spec, const SettingValues& facts) {
-    return std::vector<Column>{features_column(spec, facts), targets_column(spec, facts)};
+    std::vector<Column> all{features_column(spec, facts), targets_column(spec, facts)};
+    all[1].is_share = true;
+    return all;
   };
   kind.make = [](const models::ModelSpec& spec) -> std::unique_ptr<Task> {
     return std::make_unique<MultiLabel>(models::make_classifier(spec));

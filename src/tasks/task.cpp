@@ -25,7 +25,7 @@ const TaskKind* find_task(std::string_view name) {
 
 const TaskKind& usual_task(const models::ModelFamily& family) {
   for (const TaskKind& kind : task_kinds())
-    if (kind.takes(family)) return kind;
+    if (kind.is_usual && kind.takes(family)) return kind;
   throw InternalError("no task takes the family " + std::string(family.name));
 }
 

@@ -45,6 +45,7 @@ struct TaskKind {
   // What a step gets through, and what a record calls its rate: "tokens", "tokens_per_s".
   std::string_view unit = "examples", short_unit = "examples", rate = "examples_per_s";
   bool writes_text = false;  // whether its tasks have a writer()
+  bool is_usual = false;  // what a model learns where nobody says: one kind of those that take it
   // Whether a model of the family can learn it.
   bool (*takes)(const models::ModelFamily& family);
   // The columns of an example, of a model whose settings are known; `facts`: what the data says.
@@ -56,7 +57,7 @@ struct TaskKind {
 const std::vector<TaskKind>& task_kinds();
 // Null where there is none of the name.
 const TaskKind* find_task(std::string_view name);
-// The first kind that takes the family.
+// The usual kind of those that take the family.
 const TaskKind& usual_task(const models::ModelFamily& family);
 
 }  // namespace aloft

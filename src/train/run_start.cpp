@@ -180,8 +180,12 @@ void check_columns(const Recipe& recipe, const RunData& data) {
   const models::ModelSpec spec = model_spec(recipe);
   SettingValues facts = spec.family->made_up;
   for (const auto& [key, value] : data.facts(recipe)) facts[key] = value;
-  for (const Column& c : task_kind(recipe).columns(spec, facts)) wanted.push_back(c.name);
-  if (wanted == data.columns()) return;
+  const std::vector<Column> columns = task_kind(recipe).columns(spec, facts);
+  for (const Column& c : columns) wanted.push_back(c.name);
+  if (wanted == data.columns()) {
+    for (const Column& c : columns) data.check_values(c);
+    return;
+  }
   throw UserError("E0727", "the data is not what the task learns from")
       .saw(join(data.columns(), ", "))
       .need(fmt::format("{}, for {}", join(wanted, ", "), task_kind(recipe).name))

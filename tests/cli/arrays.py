@@ -64,6 +64,7 @@ def write_tables(folder):
     (folder / "numbers.csv").write_text("".join(
         ",".join(f"{p / 255:.4f}" for p in pixels) + f",{sum(pixels[:8]) / 2040:.4f},{pixels[0] / 255:.4f}\n"
         for pixels, _ in rows))
+    (folder / "numbers-far.csv").write_text("".join(",".join(["0.5"] * 16) + ",1,-3\n" for _ in rows))
     (folder / "labels.csv").write_text("".join(
         ",".join(f"{p / 255:.4f}" for p in pixels) + f",{int(label == 0)},{int(label != 2)}\n"
         for pixels, label in rows))

@@ -60,6 +60,7 @@ class Tasks(ProgramTest):
         self.assertGreater(last["val_accuracy"], 0.9)
         self.assertLess(last["val_loss"], first["val_loss"])
         self.refused("multi.toml", "--set", "model.classes=3", says=["E0716", "exactly 2"])
+        self.refused("multi.toml", "--set", "data.csv=numbers-far.csv", says=["E0727", "a target of -3", "0 to 1"])
 
     def test_dense_layers_learn_both(self):
         """Classes of a line or of an image, and numbers: the sizes are the data's."""

@@ -40,7 +40,9 @@ class Additions(unittest.TestCase):
             "models/catalog.inc": {"mistral": "models/mistral", "qwen2": "models/qwen2"},
             "tasks/catalog.inc": {"multi_label": "tasks/multi_label", "regression": "tasks/regression"},
             "sources/catalog.inc": {"arrays": "sources/arrays"},
-            "optim/catalog.inc": {"lamb": "optim/lamb", "lion": "optim/lion"},
+            "optim/catalog.inc": {name: f"optim/{name}" for name in (
+                "adadelta", "adafactor", "adagrad", "adamax", "adamp", "bert_adam", "lamb", "lars", "lion", "muon",
+                "nadam", "novograd", "radam", "rprop")},
             "data/tokenizers/catalog.inc": {"byte_tokenizer": "data/tokenizers/byte_tokenizer",
                                             "char_tokenizer": "data/tokenizers/char_tokenizer"},
         }

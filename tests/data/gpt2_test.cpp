@@ -57,6 +57,38 @@ TEST(Gpt2Words, Classes) {
   EXPECT_EQ(spaces, 25);
 }
 
+// What else lies beside the two files says whose words the ids are of.
+TEST(Gpt2Tokenizer, TokenizersThatSplitOtherwiseAreRefused) {
+  using Json = nlohmann::json;
+  const auto opened_beside = [](const char* name, const Json& said) -> std::string {
+    const TemporaryFolder folder;
+    for (const char* file : {"vocab.json", "merges.txt"})
+      TemporaryFolder::put(folder / file, read_file(kFixture / file));
+    TemporaryFolder::put(folder / name, said.dump());
+    try {
+      load_tokenizer(folder.path());
+    } catch (const DataError& e) {
+      EXPECT_EQ(e.code(), "E0509");
+      return e.what();
+    }
+    return "opened";
+  };
+  const Json plain{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
+  const Json split{{"type", "Sequence"}, {"pretokenizers", {{{"type", "Split"}}, plain}}};
+  for (const char* name : {"tokenizer_config.json", "config.json"}) {
+    EXPECT_EQ(opened_beside(name, {{"tokenizer_class", "GPT2TokenizerFast"}}), "opened");
+    EXPECT_EQ(opened_beside(name, {{"tokenizer_class", nullptr}}), "opened");
+    EXPECT_NE(opened_beside(name, {{"tokenizer_class", "Qwen2Tokenizer"}}).find("Qwen2Tokenizer"),
+              std::string::npos);
+  }
+  EXPECT_EQ(opened_beside("tokenizer.json", {{"pre_tokenizer", plain}}), "opened");
+  EXPECT_EQ(opened_beside("tokenizer.json", Json::array()), "opened");
+  for (const Json& other :
+       {Json{{"pre_tokenizer", split}}, Json{{"pre_tokenizer", nullptr}}, Json::object(),
+        Json{{"pre_tokenizer", plain}, {"normalizer", {{"type", "NFC"}}}}})
+    EXPECT_NE(opened_beside("tokenizer.json", other).find("pre_tokenizer"), std::string::npos);
+}
+
 TEST(Gpt2Tokenizer, AgreesWithHuggingFace) {
   const auto tokenizer = load_tokenizer(kFixture);
   EXPECT_EQ(tokenizer->kind(), "gpt2");

@@ -2,6 +2,7 @@
 // refused and leaves nothing behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "backends/cpu/cpu_backend.h"
@@ -39,6 +40,11 @@ TEST(Families, OfAProgramJoinThoseOfTheCatalogue) {
   settings["features"] = I{3};
   settings["classes"] = I{2};
   EXPECT_EQ(taken.make_classifier(settings)->classes(), 2);
+}
+
+TEST(Families, OneIsTheUsual) {
+  EXPECT_EQ(std::ranges::count(families(), true, &ModelFamily::is_usual), 1);
+  EXPECT_TRUE(usual_family().make_causal_lm);
 }
 
 TEST(Families, ThatCannotBeAreRefusedWhole) {

@@ -204,6 +204,7 @@ std::unique_ptr<Tokenizer> load_bpe(std::string model, bool escaped, const std::
 TokenizerKind bpe_tokenizer() {
   TokenizerKind kind;
   kind.name = "bpe";
+  kind.is_usual = true;
   kind.meaning = "byte pairs, merged by SentencePiece";
   kind.settings = {{"vocab", std::int64_t{4096}, {1, 1 << 24}, "pieces"}};
   kind.make = make;

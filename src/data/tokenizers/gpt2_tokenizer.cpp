@@ -224,7 +224,39 @@ class Gpt2Tokenizer final : public Tokenizer {
   std::array<std::int32_t, 256> byte_ids_{};
 };
 
+// What a file of the folder says, an object; null where there is none.
+nlohmann::json said_by(const Path& file) {
+  if (!path_exists(file)) return nullptr;
+  nlohmann::json said = parse_json(read_file(file, kMostTokenizerBytes));
+  return said.is_object() ? said : nullptr;
+}
+
+// Other byte-level tokenizers come in files of the same names, and split words in other ways: their
+// ids would be others than those that a model has learnt.
+void need_words_of_gpt2(const Path& folder) {
+  for (const char* name : {"tokenizer_config.json", "config.json"}) {
+    const nlohmann::json said = said_by(folder / name);
+    if (!said.is_object() || !said.contains("tokenizer_class")) continue;
+    const nlohmann::json& its = said["tokenizer_class"];
+    if (its.is_null() || its == "GPT2Tokenizer" || its == "GPT2TokenizerFast") continue;
+    throw damaged((folder / name).string(), "tokenizer_class " + json_text(its),
+                  "GPT2Tokenizer: others split text into other words");
+  }
+  const nlohmann::json said = said_by(folder / "tokenizer.json");
+  if (!said.is_object()) return;
+  const nlohmann::json words = said.value("pre_tokenizer", nlohmann::json());
+  const bool is_plain = words.is_object() && words.value("type", nlohmann::json()) == "ByteLevel" &&
+                        words.value("add_prefix_space", nlohmann::json(false)) == false &&
+                        words.value("use_regex", nlohmann::json(true)) == true;
+  if (!is_plain || !said.value("normalizer", nlohmann::json()).is_null())
+    throw damaged(
+        (folder / "tokenizer.json").string(),
+        "pre_tokenizer " + json_text(words.is_object() ? words.value("type", words) : words),
+        "ByteLevel alone, as GPT-2 splits text into words");
+}
+
 std::unique_ptr<Tokenizer> load(const Path& folder) {
+  need_words_of_gpt2(folder);
   return make_gpt2_tokenizer(read_file(folder / kVocabFile, kMostTokenizerBytes),
                              read_file(folder / kMergesFile, kMostTokenizerBytes), folder.string());
 }

@@ -32,6 +32,7 @@ struct PublishedTokenizer {
 
 struct TokenizerKind {
   std::string_view name, meaning;
+  bool is_usual = false;  // what a recipe that names none makes of its text: one kind is
   // Keys of data.tokenizer besides `kind` and `path`. What two kinds call alike is alike in both.
   std::vector<Setting> settings;
   // Of text, by values of all settings; null where it is never made, only loaded as published. The
