@@ -5,7 +5,7 @@
 namespace aloft::cpu {
 
 std::vector<Kernel> linear_kernels() {
-  return product_kernels<read_linear>(
+  return ProductKernels<read_linear>::list(
       "linear", {"cpu.linear.few_rows", "cpu.linear.split", "cpu.linear", "cpu.linear.f64"});
 }
 

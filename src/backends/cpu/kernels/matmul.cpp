@@ -4,7 +4,7 @@
 namespace aloft::cpu {
 
 std::vector<Kernel> matmul_kernels() {
-  return product_kernels<read_matmul>(
+  return ProductKernels<read_matmul>::list(
       "matmul", {"cpu.matmul.few_rows", "cpu.matmul.split", "cpu.matmul", "cpu.matmul.f64"});
 }
 

@@ -1,6 +1,7 @@
 // The kernels of an op that is one product, by how its call is read.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -17,43 +18,45 @@ struct ProductKernelNames {
 
 // `kRead`: read_matmul, or another that gives its like.
 template <auto kRead>
-std::vector<Kernel> product_kernels(std::string_view op, const ProductKernelNames& names) {
-  using enum Precision;
-  constexpr auto read = [](const CallSpec& call) {
+class ProductKernels {
+ public:
+  static std::vector<Kernel> list(std::string_view op, const ProductKernelNames& names) {
+    return {
+        {.name = names.few_rows,
+         .op = op,
+         .accepts = accepts_few_rows,
+         .prepare = [](const CallSpec& call) { return prepare_skinny(read(call)); }},
+        {.name = names.split,
+         .op = op,
+         .accepts = accepts_form,
+         .prepare = [](const CallSpec& call) { return prepare_product(read(call)); },
+         .forms = kFormsOfF32},
+        {.name = names.plain,
+         .op = op,
+         .accepts = [](const CallSpec& call) { return kRead(call, nullptr, Precision::Single); },
+         .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }},
+        {.name = names.f64,
+         .op = op,
+         .accepts = [](const CallSpec& call) { return kRead(call, nullptr, Precision::Double); },
+         .prepare =
+             [](const CallSpec& call) { return prepare_wide(read(call, Precision::Double)); }}};
+  }
+
+ private:
+  static MatmulCall read(const CallSpec& call, Precision precision = Precision::Single) {
     MatmulCall product;
-    kRead(call, &product, Single);
+    kRead(call, &product, precision);
     return product;
-  };
-  constexpr auto accepts = [](const CallSpec& call) { return kRead(call, nullptr, Single); };
-  return {{.name = names.few_rows,
-           .op = op,
-           .accepts = [](const CallSpec& call) -> std::optional<Refusal> {
-             MatmulCall product;
-             if (auto refusal = kRead(call, &product, Single)) return refusal;
-             return refuse_wide(product);
-           },
-           .prepare = [](const CallSpec& call) { return prepare_skinny(read(call)); }},
-          {.name = names.split,
-           .op = op,
-           .accepts = [](const CallSpec& call) -> std::optional<Refusal> {
-             if (auto refusal = refuse_form(call)) return refusal;
-             return accepts(call);
-           },
-           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); },
-           .forms = kFormsOfF32},
-          {.name = names.plain,
-           .op = op,
-           .accepts = accepts,
-           .prepare = [](const CallSpec& call) { return prepare_product(read(call)); }},
-          {.name = names.f64,
-           .op = op,
-           .accepts = [](const CallSpec& call) { return kRead(call, nullptr, Double); },
-           .prepare =
-               [](const CallSpec& call) {
-                 MatmulCall product;
-                 kRead(call, &product, Double);
-                 return prepare_wide(product);
-               }}};
-}
+  }
+  static std::optional<Refusal> accepts_few_rows(const CallSpec& call) {
+    MatmulCall product;
+    if (auto refusal = kRead(call, &product, Precision::Single)) return refusal;
+    return refuse_wide(product);
+  }
+  static std::optional<Refusal> accepts_form(const CallSpec& call) {
+    if (auto refusal = refuse_form(call)) return refusal;
+    return kRead(call, nullptr, Precision::Single);
+  }
+};
 
 }  // namespace aloft::cpu
