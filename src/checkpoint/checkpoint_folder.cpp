@@ -253,6 +253,16 @@ void CheckpointFolder::go_back(const StoredCheckpoint& to, const CheckpointMeta&
     if (later.meta.step > to.meta.step) remove(later.meta.step);
 }
 
+void CheckpointFolder::end_going_back() {
+  const std::vector<StoredCheckpoint> all = whole();
+  const auto returns = [](const StoredCheckpoint& c) { return c.meta.rollbacks.size(); };
+  const auto last = std::ranges::max_element(all, {}, returns);
+  if (last == all.end()) return;
+  for (const StoredCheckpoint& later : all)
+    if (later.meta.step > last->meta.step && returns(later) < returns(*last))
+      remove(later.meta.step);
+}
+
 // Renamed first: a removal that is cut short leaves nothing that looks damaged.
 void CheckpointFolder::remove(std::int64_t step) {
   const Path path = path_of(step), removed = hidden(folder_, step, kRemoved);

@@ -71,6 +71,9 @@ class CheckpointFolder {
   // Steps of what the policy does not keep; `saved` is the step that was written last. What was
   // saved at a step of the train.keep_every of its own recipe stays, whatever the policy says now.
   std::vector<std::int64_t> removable(const KeepPolicy& policy, std::int64_t saved);
+  // Ends what a kill cut short in go_back(): what was saved behind the place that the run has gone
+  // back to, and knows nothing of that, is removed.
+  void end_going_back();
   // Removes it.
   void prune(const KeepPolicy& policy, std::int64_t saved);
 

@@ -47,8 +47,19 @@ std::optional<std::size_t> end_record(Bytes file) {
   return std::nullopt;
 }
 
-// The bytes of the entry ".../data.pkl", which torch.save does not compress.
-std::optional<Bytes> pickle_in_zip(Bytes file) {
+// The checksum that a zip file has of each entry.
+std::uint32_t crc32(Bytes bytes) {
+  std::uint32_t crc = ~0u;
+  for (const std::byte b : bytes) {
+    crc ^= static_cast<std::uint32_t>(b);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+  }
+  return ~crc;
+}
+
+// The bytes of the entry ".../data.pkl", which torch.save does not compress. DataError E0832 where
+// they are not those that were written.
+std::optional<Bytes> pickle_in_zip(Bytes file, const std::string& file_name) {
   const std::optional<std::size_t> end = end_record(file);
   if (!end) return std::nullopt;
   std::size_t at = little(file, *end + 16, 4).value_or(file.size());
@@ -65,7 +76,10 @@ std::optional<Bytes> pickle_in_zip(Bytes file) {
       if (!its_name || !its_extra) return std::nullopt;
       const std::size_t begin = local + kLocalBytes + *its_name + *its_extra;
       if (begin > file.size() || file.size() - begin < size) return std::nullopt;
-      return file.subspan(begin, size);
+      const Bytes pickle = file.subspan(begin, size);
+      if (crc32(pickle) != of(16, 4))
+        refuse(file_name, "a damaged zip file: its data.pkl has another checksum (CRC-32)");
+      return pickle;
     }
     at += kEntryBytes + name + extra + comment;
   }
@@ -276,7 +290,7 @@ void PickleReader::run(std::uint64_t code) {
 TorchFile TorchFile::parse(Bytes file, const std::string& name) {
   Bytes pickle = file;
   if (is_zip(file)) {
-    const std::optional<Bytes> inside = pickle_in_zip(file);
+    const std::optional<Bytes> inside = pickle_in_zip(file, name);
     if (!inside) refuse(name, "a zip file without a data.pkl that is not compressed");
     pickle = *inside;
   }
@@ -296,6 +310,13 @@ std::optional<TorchFile::Value> TorchFile::find(Value v, std::string_view key) c
         nodes_[k].kind == Kind::Word && nodes_[k].word == key)
       return value;
   return std::nullopt;
+}
+
+std::vector<std::string_view> TorchFile::keys(Value v) const {
+  std::vector<std::string_view> words;
+  for (const auto& [k, value] : nodes_[v].items)
+    if (nodes_[k].kind == Kind::Word) words.emplace_back(nodes_[k].word);
+  return words;
 }
 
 std::optional<double> TorchFile::number(Value v) const {

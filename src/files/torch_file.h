@@ -28,6 +28,8 @@ class TorchFile {
   // Of a dictionary: how many entries it has, and the value of a key; nothing where there is none.
   std::size_t size(Value v) const { return nodes_[v].items.size(); }
   std::optional<Value> find(Value v, std::string_view key) const;
+  // The keys of a dictionary that are words, as long as this lives.
+  std::vector<std::string_view> keys(Value v) const;
   // The number that it is, true and false included; nothing where it is none.
   std::optional<double> number(Value v) const;
 

@@ -14,6 +14,9 @@
 namespace aloft::amp {
 namespace {
 
+// Each loss has a scale of its own, which every step goes over and every checkpoint holds.
+constexpr int kMostLosses = 1024;
+
 // opt_level in its parts.
 struct Chosen {
   std::optional<Level> level;
@@ -116,7 +119,8 @@ void check_numbers(const Options& o, const LossScale& scale, Mistakes& m) {
           fmt::format("{} is neither a number nor \"dynamic\"", in_quotes(scale.str(), 40)));
   else if (const std::string_view problem = problem_of(rule_of(o, scale)); !problem.empty())
     m.add(scale.is_dynamic() ? "the dynamic loss scale" : "loss_scale", problem);
-  if (o.num_losses < 1) m.add("num_losses", fmt::format("{}; need 1 or more", o.num_losses));
+  if (o.num_losses < 1 || o.num_losses > kMostLosses)
+    m.add("num_losses", fmt::format("{}; need 1 to {}", o.num_losses, kMostLosses));
   if (o.verbosity < 0) m.add("verbosity", fmt::format("{}; need 0 or more", o.verbosity));
   if (o.ddp_replica_count < 1)
     m.add("ddp_replica_count", fmt::format("{}; need 1 or more", o.ddp_replica_count));

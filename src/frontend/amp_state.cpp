@@ -24,7 +24,27 @@ void need_no_trace(const char* what) {
         .need("a call between the function's calls");
 }
 
+AmpState::LossScaler scaler_of(const std::string& key, const nlohmann::json& one) {
+  const nlohmann::json& count = one.at("unskipped");
+  const double scale = one.at("loss_scale").get<double>(), unskipped = count.get<double>();
+  const auto scaler = loss_scaler_of(scale, unskipped);
+  // A whole number just above 2^53 is 2^53 as a double.
+  if (!scaler || (count.is_number_integer() && count.get<std::int64_t>() != scaler->unskipped))
+    throw DataError("E0832", "a number of a loss scaler is out of range")
+        .saw(key + ": loss_scale " + shortest(scale) + ", unskipped " + count.dump())
+        .need("a positive finite loss_scale, and a whole number of unskipped from 0 to 2^53");
+  return *scaler;
+}
+
 }  // namespace
+
+std::optional<AmpState::LossScaler> loss_scaler_of(double loss_scale, double unskipped) {
+  constexpr double kMost = 0x1p53;  // every whole number up to it is a double
+  if (!(loss_scale > 0) || !std::isfinite(loss_scale)) return std::nullopt;
+  if (!(unskipped >= 0) || unskipped > kMost || unskipped != std::floor(unskipped))
+    return std::nullopt;
+  return AmpState::LossScaler{loss_scale, static_cast<std::int64_t>(unskipped)};
+}
 
 std::string AmpState::str() const {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
@@ -40,9 +60,8 @@ AmpState AmpState::parse(std::string_view text) {
     const nlohmann::json in = parse_json(text);
     static_cast<void>(in.at(std::string(kKey) + "0"));  // an object, of one or more
     for (std::size_t i = 0; i < in.size(); ++i) {
-      const nlohmann::json& one = in.at(std::string(kKey) + std::to_string(i));
-      s.loss_scalers.push_back(
-          {one.at("loss_scale").get<double>(), one.at("unskipped").get<std::int64_t>()});
+      const std::string key = std::string(kKey) + std::to_string(i);
+      s.loss_scalers.push_back(scaler_of(key, in.at(key)));
     }
   } catch (const nlohmann::json::exception& e) {
     throw DataError("E0832", "the text is no state of apex's loss scalers")
@@ -65,14 +84,19 @@ AmpState state_dict(const Optimizer& optimizer) {
 
 void load_state_dict(const Optimizer& optimizer, const AmpState& state) {
   need_no_trace("amp::load_state_dict()");
+  const scalar::ScalerRule& rule = optimizer.scaler();
+  const bool has_max = rule.kind == scalar::ScalerKind::Dynamic;
+  const float max = has_max ? rule.max : std::numeric_limits<float>::max();
   for (const AmpState::LossScaler& s : state.loss_scalers) {
     const auto scale = static_cast<float>(s.loss_scale);
-    if (!(scale > 0) || !std::isfinite(scale) || s.unskipped < 0 ||
+    if (!(scale > 0 && scale <= max) || s.unskipped < 0 ||
         s.unskipped > std::numeric_limits<std::int32_t>::max())
       throw UserError("E0814", "a number of a loss scale is out of range")
           .saw("loss_scale " + shortest(s.loss_scale) + ", unskipped " +
                std::to_string(s.unskipped))
-          .need("a scale above 0, a count of 0 or more");
+          .need("a scale above 0 and up to " + shortest(max) +
+                (has_max ? ", which amp::Options::max_loss_scale says" : "") +
+                "; a count of 0 or more");
   }
   std::vector<LossScales::One>& each = optimizer.loss_scales().each;
   for (std::size_t i = 0; i < std::min(each.size(), state.loss_scalers.size()); ++i) {

@@ -177,6 +177,8 @@ Tensor EagerEmitter::state(const VariablePtr& variable) {
     c->is_borrowed = true;
     // Small state is copied at once: that is cheaper than to find out whether it is needed later.
     if (variable->type.max_bytes() <= kCopied || !is_at_hand(c->buffer)) own(*c);
+  } else {
+    c->version = variable->version;  // a program may have written the same value again
   }
   if (is_recording() && !is_recorded(*c))
     join(c);

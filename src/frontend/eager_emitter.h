@@ -93,14 +93,21 @@ class EagerEmitter : public Emitter {
   Tensor gradient_of(const VariablePtr& variable) const;
   // What a loop makes of it before its step, of losses that depend on what those did.
   void replace_gradient(const VariablePtr& variable, const Tensor& gradient);
-  // Leaves one that was set aside, of a loss that was computed from `by`, which is no parameter.
+  // Leaves one that was set aside, of a loss that was computed from `by`, which is no parameter,
+  // and divided by it.
   void put_back_gradient(const VariablePtr& variable, const Tensor& gradient,
                          const VariablePtr& by);
   void forget_gradients() { gradients_.clear(); }
   void forget_gradients(std::span<const VariablePtr> variables);
-  // Whether every loss whose gradient a parameter holds was computed from `variable`, which is no
+  // Whether every loss whose gradient the parameter `of` holds was computed from `by`, which is no
   // parameter, such as a loss scale.
-  bool gradient_comes_by(const VariablePtr& parameter, const VariablePtr& variable) const;
+  bool gradient_comes_by(const VariablePtr& of, const VariablePtr& by) const;
+  // Which version of `by` they were computed from; kDivided: the gradient is divided by it;
+  // kNoVersion: not all from the same, or not from `by`.
+  static constexpr std::uint64_t kNoVersion = UINT64_MAX, kDivided = UINT64_MAX - 1;
+  std::uint64_t gradient_version(const VariablePtr& of, const VariablePtr& by) const;
+  // The gradient that a parameter holds was divided by the loss scale that it comes by.
+  void note_divided(const VariablePtr& parameter);
   // What has been drawn at each place since the random state last changed or was set: what comes
   // behind a step draws other numbers anyway, and a loop must not depend on what ran before it.
   DrawCounts& draws();
@@ -176,9 +183,11 @@ class EagerEmitter : public Emitter {
   std::array<std::int64_t, 3> random_at_ = {};  // the random state that `draws_` counts under
   std::uint64_t draws_begun_ = 0;               // and since when
   // What backward() left for parameters. It keeps no variable: those of a model that is gone go.
+  using VersionsRead = std::map<std::weak_ptr<Variable>, std::uint64_t, std::owner_less<>>;
   struct LeftGradient {
     Tensor sum;
-    std::vector<std::weak_ptr<Variable>> by;  // variables but parameters that all losses depend on
+    // Variables but parameters that all losses depend on, and the version of each that was read.
+    VersionsRead by;
   };
   std::map<std::weak_ptr<Variable>, LeftGradient, std::owner_less<>> gradients_;
   // Targets whose gradients were taken for some of the trainable parameters they depend on.

@@ -252,11 +252,17 @@ void EagerEmitter::backward(const Tensor& loss) {
   hooks::need_outside("backward()");
   check_target(loss);
   const History history(tape_, cell(loss).id);
-  std::vector<VariablePtr> variables, others;
+  std::vector<VariablePtr> variables;
+  VersionsRead others;
   for (std::uint32_t n : tape_.states()) {
-    const VariablePtr& v = values_.at({n, 0})->variable;
-    std::vector<VariablePtr>& list = is_trainable(*v) ? variables : others;
-    if (history.holds(n) && !is_in(list, v)) list.push_back(v);
+    const EagerCell& c = *values_.at({n, 0});
+    if (!history.holds(n)) continue;
+    if (!is_trainable(*c.variable)) {
+      std::uint64_t& version = others.emplace(c.variable, c.version).first->second;
+      if (version != c.version) version = kNoVersion;
+    } else if (!is_in(variables, c.variable)) {
+      variables.push_back(c.variable);
+    }
   }
   Where where = current_where();
   EmitterScope scope(*this);
@@ -266,10 +272,12 @@ void EagerEmitter::backward(const Tensor& loss) {
   for (std::size_t i = 0; i < variables.size(); ++i) {
     LeftGradient& left = gradients_[variables[i]];
     if (left.sum.is_defined()) {
-      std::erase_if(left.by, [&](const auto& v) { return !is_in(others, v.lock()); });
+      std::erase_if(left.by, [&](const auto& one) { return !others.contains(one.first); });
+      for (auto& [variable, version] : left.by)
+        if (version != others.at(variable)) version = kNoVersion;
       left.sum = sum_of_gradients(left.sum, grads[i]);
     } else {
-      left = {grads[i], {others.begin(), others.end()}};
+      left = {grads[i], others};
     }
   }
 }
@@ -305,14 +313,20 @@ void EagerEmitter::replace_gradient(const VariablePtr& variable, const Tensor& g
 
 void EagerEmitter::put_back_gradient(const VariablePtr& variable, const Tensor& gradient,
                                      const VariablePtr& by) {
-  gradients_[variable] = {gradient, {by}};
+  gradients_[variable] = {gradient, {{by, kDivided}}};
 }
 
-bool EagerEmitter::gradient_comes_by(const VariablePtr& parameter,
-                                     const VariablePtr& variable) const {
-  const auto it = gradients_.find(parameter);
-  return it != gradients_.end() && std::any_of(it->second.by.begin(), it->second.by.end(),
-                                               [&](const auto& v) { return v.lock() == variable; });
+bool EagerEmitter::gradient_comes_by(const VariablePtr& of, const VariablePtr& by) const {
+  const auto it = gradients_.find(of);
+  return it != gradients_.end() && it->second.by.contains(by);
+}
+
+std::uint64_t EagerEmitter::gradient_version(const VariablePtr& of, const VariablePtr& by) const {
+  return gradient_comes_by(of, by) ? gradients_.find(of)->second.by.find(by)->second : kNoVersion;
+}
+
+void EagerEmitter::note_divided(const VariablePtr& parameter) {
+  for (auto& [variable, version] : gradients_.at(parameter).by) version = kDivided;
 }
 
 Tensor EagerEmitter::gradient_of(const VariablePtr& variable) const {

@@ -4,6 +4,8 @@
 #include <exception>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "frontend/eager.h"
@@ -48,12 +50,12 @@ std::vector<VariablePtr> owners_of(const Optimizer& optimizer) {
   return owners;
 }
 
-// A scale of one of the losses that the gradient is of; null: a loss of it was not scaled.
+// A scale of one of the losses that the gradient is of, and divided by; null: there is none.
 VariablePtr scale_behind(const VariablePtr& p, const Optimizer& optimizer,
                          const std::set<std::size_t>& losses) {
   for (const std::size_t id : losses)
     if (const VariablePtr& scale = optimizer.loss_scales().each[id].state.scale;
-        eager().gradient_comes_by(p, scale))
+        eager().gradient_version(p, scale) == EagerEmitter::kDivided)
       return scale;
   return nullptr;
 }
@@ -63,6 +65,32 @@ UserError not_scaled(const Variable& p) {
       .saw("a gradient of '" + p.name.str() + "' by a backward() without the loss scale")
       .need("amp::scale_loss(loss, optimizer).backward(), as a step divides by the scale")
       .advice("optimizer.zero_grad() drops what other losses have left");
+}
+
+UserError not_divided(const Variable& p) {
+  return UserError("E0808", "the gradients are multiplied with a loss scale still")
+      .saw("a gradient of '" + p.name.str() + "' by a block that was not given its optimizer")
+      .need("a block of all for which the loss leaves gradients, scale_loss(loss, {a, b})")
+      .advice("optimizer.zero_grad() drops what other losses have left");
+}
+
+// The gradient is multiplied with the number that the scale is now, by which it will be divided.
+void check_version(const VariablePtr& p, const VariablePtr& scale) {
+  if (!eager().gradient_comes_by(p, scale)) throw not_scaled(*p);
+  if (eager().gradient_version(p, scale) == scale->version) return;
+  throw UserError("E0808", "the gradients are multiplied with a loss scale that has moved since")
+      .saw("a gradient of '" + p->name.str() + "', and a scale that was written after its loss")
+      .need("the block's end before the scale moves; scale_loss(loss, {a, b}) for two optimizers")
+      .advice("call amp::load_state_dict() between a step and the next block");
+}
+
+// Blocks of the losses have divided the gradient, and nothing was added to it.
+void check_divided(const VariablePtr& p, const Optimizer& optimizer,
+                   const std::set<std::size_t>& losses) {
+  if (scale_behind(p, optimizer, losses)) return;
+  for (const LossScales::One& loss : optimizer.loss_scales().each)
+    if (eager().gradient_comes_by(p, loss.state.scale)) throw not_divided(*p);
+  throw not_scaled(*p);
 }
 
 // What blocks before this one have divided is kept apart from what this one leaves.
@@ -144,8 +172,7 @@ void ScaledLoss::check_gradients(const Optimizer& o) const {
                         "a block of the same loss, before another one moves its scale");
     return;
   }
-  for (const VariablePtr& p : owners)
-    if (!scale_behind(p, o, r.losses)) throw not_scaled(*p);
+  for (const VariablePtr& p : owners) check_divided(p, o, r.losses);
 }
 
 ScaledLoss::~ScaledLoss() noexcept(false) {
@@ -188,7 +215,7 @@ void ScaledLoss::divide() {
   std::set<VariablePtr> known;
   for (const Optimizer& o : optimizers_)
     for (const VariablePtr& p : owners_of(o)) {
-      if (!eager().gradient_comes_by(p, of_loss.state.scale)) throw not_scaled(*p);
+      check_version(p, of_loss.state.scale);
       if (known.insert(p).second) owners.push_back(p);
     }
   if (owners.empty())
@@ -209,7 +236,10 @@ void ScaledLoss::divide() {
   gradients.reserve(owners.size());
   for (const VariablePtr& p : owners) gradients.push_back(grad_of(p));
   const Tensor finite = grad_stats(scale, gradients).finite;
-  for (const VariablePtr& p : owners) set_grad(p, cast(grad_of(p), DType::F32) * (1.0 / scale));
+  for (const VariablePtr& p : owners) {
+    set_grad(p, cast(grad_of(p), DType::F32) * (1.0 / scale));
+    eager().note_divided(p);
+  }
   for (const Optimizer& o : optimizers_) {
     ScopeRecord& r = o.scope_record();
     const auto all_aside = std::exchange(r.set_aside, {});
@@ -247,12 +277,14 @@ StepResult step(const Tensor& loss, Optimizer& optimizer) {
                       "a block without delay_unscale before the step");
   if (r.stage == Stage::Ready) {
     const VariablePtr* scale = has_scale(optimizer) ? &optimizer.scale : nullptr;
-    StepResult result = apply_gradients(loss, left_gradients(optimizer, scale), optimizer);
+    std::vector<Tensor> gradients = left_gradients(optimizer, scale);
+    if (scale)
+      for (const VariablePtr& p : owners_of(optimizer)) check_version(p, *scale);
+    StepResult result = apply_gradients(loss, std::move(gradients), optimizer);
     r = {};
     return result;
   }
-  for (const VariablePtr& p : owners_of(optimizer))
-    if (!scale_behind(p, optimizer, r.losses)) throw not_scaled(*p);
+  for (const VariablePtr& p : owners_of(optimizer)) check_divided(p, optimizer, r.losses);
   StepResult result = update_parameters(loss, left_gradients(optimizer, nullptr), optimizer,
                                         {.scale = full({}, 1.0, DType::F32), .finite = r.finite});
   result.loss_scale = r.scale;

@@ -63,7 +63,8 @@ class ScaledLoss : public Tensor {
   ScaledLoss& operator=(const ScaledLoss&) = delete;
 
   // Ends the block here. UserError E0808 where no backward() left a gradient for any of the
-  // optimizers, or one left that of a loss that was not scaled: their gradients are dropped.
+  // optimizers, or one left that of a loss that was not scaled, or the scale has moved since the
+  // block began: their gradients are dropped.
   void end();
 
  private:
@@ -88,8 +89,8 @@ class ScaledLoss : public Tensor {
 
 // One update from the gradients that blocks left for the optimizer's parameters, which are gone
 // then; skipped where one of them was not finite. UserError E0808 where there are none, where they
-// are multiplied still, or within a block; DivergedError E0810 where a loss's scale has fallen too
-// often in a row.
+// are multiplied still, as those that a block of another optimizer left, or within a block;
+// DivergedError E0810 where a loss's scale has fallen too often in a row.
 StepResult step(Optimizer& optimizer);
 // The same, with the loss that StepResult tells of.
 StepResult step(const Tensor& loss, Optimizer& optimizer);

@@ -27,20 +27,39 @@ class Mean : public Metric {
   double sum_ = 0, count_ = 0;
 };
 
+// Labels that broadcast to the outputs would be measured as well, and give a wrong number.
+[[noreturn]] void refuse_shapes(const EvalBatch& b, std::string_view need) {
+  throw UserError("E0841", "the labels do not fit the outputs that a metric measures")
+      .saw("outputs " + b.outputs.type().str() + ", labels " + b.label.type().str())
+      .need(need);
+}
+
+// Outputs [rows, C] and the class of each row, i32[rows].
+struct Classified {
+  Tensor outputs, label;
+};
+
+Classified classified(const EvalBatch& b) {
+  const Shape outputs = b.outputs.shape(), label = b.label.shape();
+  if (outputs.rank() >= 2 && label == outputs)  // one-hot
+    return {flatten(b.outputs, 0, -2), flatten(argmax(cast(b.label, DType::F32)))};
+  if (outputs.rank() == 2 && label == Shape{outputs[0]})
+    return {b.outputs, cast(b.label, DType::I32)};
+  refuse_shapes(b,
+                "outputs [B, C] with labels [B] of class numbers; or one-hot labels of the "
+                "outputs' shape");
+}
+
 class TopK : public Mean {
  public:
   explicit TopK(std::int64_t k) : k_(k) {}
   void update(const EvalBatch& b) override {
-    const auto rows = static_cast<double>(b.label.shape().max_numel());
-    const Tensor label = cast(b.label, DType::I32);
-    if (k_ == 1)
-      return add(
-          sum(cast(equal(cast(argmax(b.outputs, -1), DType::I32), label), DType::F32)).item(),
-          rows);
-    const std::int64_t k = std::min(k_, b.outputs.dim(-1).max());
-    const Tensor best = cast(top_k(b.outputs, k)[1], DType::I32);
+    const auto [outputs, label] = classified(b);
+    const auto rows = static_cast<double>(label.shape().max_numel());
+    if (k_ == 1) return add(sum(cast(equal(argmax(outputs), label), DType::F32)).item(), rows);
+    const std::int64_t k = std::min(k_, outputs.dim(-1).max());
     const Tensor wanted = reshape(label, Shape{label.dim(0), 1});
-    add(sum(cast(equal(best, wanted), DType::F32)).item(), rows);
+    add(sum(cast(equal(top_k(outputs, k)[1], wanted), DType::F32)).item(), rows);
   }
 
  private:
@@ -61,7 +80,11 @@ class Deviation : public Mean {
  public:
   explicit Deviation(Tensor (*of)(Operand)) : of_(of) {}
   void update(const EvalBatch& b) override {
-    const Tensor difference = cast(b.outputs, DType::F32) - cast(b.label, DType::F32);
+    const Shape shape = b.outputs.shape();
+    if (b.label.shape().max_numel() != shape.max_numel())
+      refuse_shapes(b, "as many labels as outputs");
+    const Tensor label = reshape(cast(b.label, DType::F32), shape);
+    const Tensor difference = cast(b.outputs, DType::F32) - label;
     add(sum(of_(difference)).item(), static_cast<double>(difference.shape().max_numel()));
   }
 

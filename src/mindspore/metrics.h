@@ -32,7 +32,10 @@ class Metric {
 //   top_5_accuracy                 share of rows whose label is among the five largest
 //   loss                           mean of the batches' losses
 //   mae, mse                       mean of |output - label|, of its square, over all elements
-// UserError E0841 for another name.
+// The first four take outputs [B, C] with labels [B] of class numbers, or one-hot labels of the
+// outputs' shape, whose class is where the last axis is largest; the last two as many labels as
+// outputs, in the outputs' shape or another. UserError E0841 for another name, and from update()
+// for labels of other shapes.
 std::unique_ptr<Metric> get_metric_fn(std::string_view name);
 // The names that get_metric_fn() takes.
 std::vector<std::string> metric_names();

@@ -258,8 +258,8 @@ std::vector<RecipeField> fields_of_training(Recipe& r) {
       {Course, "train.checkpoint_minutes", "minutes between checkpoints, at most; 0: only by steps",
        &t.checkpoint_minutes, 0, 1e6},
       {Free, "train.checkpoint_copy",
-       "training goes on while a copy of its state is written; false: it waits, and needs less "
-       "memory",
+       "training goes on while a copy of its state is written, which needs more memory; false: it "
+       "waits",
        &t.checkpoint_copy},
       {Course, "train.keep_checkpoints", "newest checkpoints kept; 0: all", &t.keep_checkpoints, 0,
        kMany},

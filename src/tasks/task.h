@@ -2,6 +2,7 @@
 // Training, evaluation and benches know a task by this alone; catalog.inc lists the kinds.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -47,14 +48,21 @@ struct TaskKind {
   bool writes_text = false;  // whether its tasks have a writer()
   bool is_usual = false;  // what a model learns where nobody says: one kind of those that take it
   // Whether a model of the family can learn it.
-  bool (*takes)(const models::ModelFamily& family);
+  std::function<bool(const models::ModelFamily& family)> takes;
   // The columns of an example, of a model whose settings are known; `facts`: what the data says.
-  std::vector<Column> (*columns)(const models::ModelSpec& spec, const SettingValues& facts);
-  std::unique_ptr<Task> (*make)(const models::ModelSpec& spec);
+  std::function<std::vector<Column>(const models::ModelSpec& spec, const SettingValues& facts)>
+      columns;
+  std::function<std::unique_ptr<Task>(const models::ModelSpec& spec)> make;
 };
 
-// Every kind, in the order of the catalogue.
-const std::vector<TaskKind>& task_kinds();
+// Every kind: those of the catalogue in its order, behind them those that add_task() took. Each
+// stays where it is.
+const std::deque<TaskKind>& task_kinds();
+// Takes a kind of the program's own: a recipe learns it where task.kind says its name. For the
+// start of a program, before it reads a recipe or a checkpoint; not while another thread may. Its
+// texts outlive the program's use of it. UserError E0212 without a name of its own, or where takes,
+// columns or make is null; nothing was taken then.
+const TaskKind& add_task(TaskKind kind);
 // Null where there is none of the name.
 const TaskKind* find_task(std::string_view name);
 // The usual kind of those that take the family.

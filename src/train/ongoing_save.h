@@ -36,9 +36,6 @@ class OngoingSave {
   bool is_under_way() const { return saver_.under_way() != nullptr; }
   bool is_judged() const { return is_under_way() && saver_.under_way()->is_judged(); }
   bool is_over() const { return is_under_way() && saver_.under_way()->is_over(); }
-  // Of what is under way, or was last.
-  std::int64_t step() const { return step_; }
-  const Health& health() const { return *health_; }
 
   // Judges by the loss of the step that was made behind the state. Where that step was skipped its
   // batch may be to blame: the weights are what they were, and `measure` says how good they are.

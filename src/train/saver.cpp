@@ -24,6 +24,8 @@ Saver::Saver(const RunDirectory& directory, const TrainSection& rules)
       last_save_(monotonic_seconds()) {}
 
 std::optional<StoredCheckpoint> Saver::to_resume(bool force) {
+  folder_.recover();
+  folder_.end_going_back();
   std::optional<StoredCheckpoint> found = folder_.to_resume();
   const bool all_gone = !found && saved_before_ > 0 && !folder_.newest();
   if (all_gone && !force)
@@ -70,12 +72,6 @@ Path Saver::settle() {
   return folder_.path_of(ended->step());
 }
 
-void Saver::mark(const Path& checkpoint, const std::string& problem) {
-  CheckpointMeta meta = read_manifest(checkpoint).meta;
-  meta.problem = problem;
-  rewrite_manifest(checkpoint, meta);
-}
-
 void Saver::prune(std::int64_t step) { folder_.prune(policy(), step); }
 
 void Saver::announce_removals(std::int64_t step, const std::vector<RecipeChange>& changed) {
@@ -90,8 +86,15 @@ void Saver::announce_removals(std::int64_t step, const std::vector<RecipeChange>
 
 Saver::Return Saver::way_back(std::int64_t step, std::uint64_t position,
                               const std::vector<Rollback>& so_far, const std::string& reason) {
+  // What a stop or the clock has saved in between is no place to go back to where there are those
+  // of fixed steps: a run that was stopped goes the way of one that was not.
+  const auto is_regular = [&](std::int64_t at) {
+    return rules_.checkpoint_every == 0 || at % rules_.checkpoint_every == 0;
+  };
   const auto newest_below = [&](std::int64_t limit) {
-    return folder_.newest([&](const CheckpointMeta& m) { return m.healthy() && m.step < limit; });
+    return folder_.newest([&](const CheckpointMeta& m) {
+      return m.healthy() && m.step < limit && is_regular(m.step);
+    });
   };
   const auto refuse = [&](const std::string& why) {
     throw DivergedError("E0835", why)

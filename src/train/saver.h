@@ -70,8 +70,6 @@ class Saver {
   };
   Return way_back(std::int64_t step, std::uint64_t position, const std::vector<Rollback>& so_far,
                   const std::string& reason);
-  // Says in a checkpoint that nobody should go on from it. EnvironmentError E0603.
-  void mark(const Path& checkpoint, const std::string& problem);
   // Goes that way (CheckpointFolder::go_back). EnvironmentError E0603.
   void go_back(const Return& way) { folder_.go_back(way.to, way.to.meta); }
 

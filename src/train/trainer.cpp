@@ -198,8 +198,11 @@ class Training {
   void compile() {
     runner_ = make_runner(session_);
     if (const Programs* p = runner_->programs()) {
-      saves_beside_ = recipe_.train.checkpoint_copy;
-      saves_beside_ = saves_beside_ && is_room_for_copy(p->plan(), copy_bytes());
+      // A loss does not show statistics that a skipped step ruined; where a run goes back may not
+      // depend on how it saves.
+      saves_beside_ = recipe_.train.checkpoint_copy && model_.buffers().empty() &&
+                      !may_roll_back(recipe_.train) &&
+                      is_room_for_copy(p->plan(), StateCopy::bytes_of(model_, *optimizer_));
       need_memory_for(p->plan(), kLessMemory, copy_bytes());
       result_.planned_peak_bytes = p->plan().peak_bytes() + copy_bytes();
     }
@@ -252,7 +255,7 @@ class Training {
       health_->step(r.loss, r.loss_scale, r.skipped);
       tell_step(r);
       const auto verdict = judge_->judge(r);
-      hear_of_save(r, verdict && verdict->answer == StepJudge::Answer::Rollback);
+      hear_of_save(r);
       if (verdict) {
         give_up_if_hopeless(*optimizer_, culprit_);
         if (verdict->answer == StepJudge::Answer::Stop) refuse_to_go_on(step_, verdict->reason);
@@ -280,32 +283,13 @@ class Training {
       result_.tokens_per_s = static_cast<double>(tokens_a_step(recipe_)) / result_.median_step_s;
   }
 
-  // What was being saved is no worse for a step that ruined a batch: its own loss is measured where
-  // it is gone back to, as that of a state behind which a run ends.
-  Saver::Return load_way_back(const std::string& reason) {
-    std::optional<std::int64_t> unmeasured;
-    if (ongoing_.is_under_way() && !ongoing_.is_judged()) {
-      unmeasured = ongoing_.step();
-      ongoing_.judge(ongoing_.health().problem());
-    }
-    settle_save();
-    for (;;) {
-      Saver::Return way = saver_.way_back(step_, position_, result_.rollbacks, reason);
-      load_checkpoint(way.to.path, models::json_of(session_.spec), model_, {*optimizer_});
-      if (way.to.meta.step != unmeasured) return way;
-      unmeasured.reset();
-      const std::string problem = ongoing_.health().problem(loss_of_state());
-      if (problem.empty()) return way;
-      saver_.mark(way.to.path, problem);
-    }
-  }
-
   // To a checkpoint, and past the data between there and here. The state that is left is saved by
   // nobody, not where an error comes in between either.
   void go_back(const std::string& reason) {
     unsaved_ = false;
     control_.take_save_wish();
-    const Saver::Return way = load_way_back(reason);
+    const Saver::Return way = saver_.way_back(step_, position_, result_.rollbacks, reason);
+    load_checkpoint(way.to.path, models::json_of(session_.spec), model_, {*optimizer_});
     saver_.go_back(way);
     maker_->drop_loaded();
     result_.val_loss.reset();
@@ -438,9 +422,9 @@ class Training {
                     CheckpointSaved{step, result_.checkpoint, problem_});
   }
 
-  // Behind a step; one that the run goes back from is no judge.
-  void hear_of_save(const StepDone& r, bool is_gone_back_from) {
-    if (is_gone_back_from || !ongoing_.is_under_way()) return;
+  // Behind a step.
+  void hear_of_save(const StepDone& r) {
+    if (!ongoing_.is_under_way()) return;
     waiting_.time([&] {
       ongoing_.hear(r, [this] { return loss_of_state(); });
       if (ongoing_.is_over()) settle_save();

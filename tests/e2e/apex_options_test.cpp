@@ -6,6 +6,7 @@
 
 #include "e2e/refusal.h"
 #include "frontend/amp_options.h"
+#include "frontend/amp_state.h"
 
 namespace aloft::e2e {
 namespace {
@@ -123,6 +124,36 @@ TEST(ApexOptions, AreSaidInWords) {
   const std::string text = amp::describe({.opt_level = "O2", .loss_scale = 128});
   for (const char* word : {"O2:f16", "master_weights         true", "loss_scale             128"})
     EXPECT_NE(text.find(word), std::string::npos) << text;
+}
+
+TEST(ApexState, IsReadWithTheNumbersThatApexHas) {
+  using amp::AmpState;
+  const auto one = [](const std::string& scale, const std::string& unskipped) {
+    return R"({"loss_scale": )" + scale + R"(, "unskipped": )" + unskipped + "}";
+  };
+  const auto state = [](const std::string& first, const std::string& second) {
+    return R"({"loss_scaler0": )" + first + R"(, "loss_scaler1": )" + second + "}";
+  };
+  const std::string good = one("65536.0", "7");
+  EXPECT_EQ(AmpState::parse(state(good, one("1", "9007199254740992"))),
+            (AmpState{{{65536, 7}, {1, 9007199254740992}}}));
+  EXPECT_EQ(AmpState::parse(state(one("0.5", "3.0"), good)), (AmpState{{{0.5, 3}, {65536, 7}}}));
+  for (const char* scale :
+       {"0", "0.0", "-1", "-65536.0", "1e999", "Infinity", "NaN", "null", "true"})
+    EXPECT_EQ(code_of([&] { AmpState::parse(state(good, one(scale, "7"))); }), "E0832") << scale;
+  for (const char* unskipped : {"-1", "1.5", "9007199254740993", "9223372036854775807",
+                                "18446744073709551615", "1e300", "true", "null", "\"7\""})
+    EXPECT_EQ(code_of([&] { AmpState::parse(state(one("2", unskipped), good)); }), "E0832")
+        << unskipped;
+  const std::string gap = R"({"loss_scaler0": )" + good + R"(, "loss_scaler2": )" + good + "}";
+  EXPECT_EQ(code_of([&] { AmpState::parse(gap); }), "E0832");
+  try {
+    AmpState::parse(state(good, one("-2.0", "7")));
+  } catch (const DataError& e) {
+    expect_words(e.what(), {"loss_scaler1", "-2", "positive"});
+    return;
+  }
+  FAIL() << "a negative scale was taken";
 }
 
 }  // namespace

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <initializer_list>
 
 #include "base/error.h"
 #include "checkpoint/apex_file.h"
@@ -61,6 +66,72 @@ TEST(TorchFile, RefusesWhatIsCutOrAnother) {
   EXPECT_EQ(code_of(folder.path() / "other.pkl"), "E0832");
   write_file_atomic(folder.path() / "text.json", std::as_bytes(std::span("{\"amp\": 1}", 10)));
   EXPECT_EQ(code_of(folder.path() / "text.json"), "E0832");
+}
+
+// In the zip's directory as well: refused, or of no consequence.
+TEST(TorchFile, RefusesAFlippedBit) {
+  const std::string whole = read_file(kFiles / "state.pt");
+  const std::size_t begin = whole.find("\x80\x02"), end = begin + 186;  // of data.pkl
+  ASSERT_EQ(whole.at(end - 1), '.');
+  const TemporaryFolder folder;
+  const Path path = folder.path() / "state.pt";
+  const amp::AmpState want = amp::read_state_dict(kFiles / "state.pt");
+  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    std::string bytes = whole;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+    std::ofstream(path, std::ios::binary) << bytes;
+    const std::string code = code_of(path);
+    if (code.empty() && (bit / 8 < begin || bit / 8 >= end))
+      EXPECT_EQ(amp::read_state_dict(path), want) << bit;
+    else
+      EXPECT_EQ(code, "E0832") << bit;
+  }
+}
+
+// A loss scaler of a pickle of amp.state_dict().
+struct Saved {
+  const char* key;
+  double scale, unskipped;
+};
+std::string pickled(std::initializer_list<Saved> scalers) {
+  std::string out = "\x80\x02}";
+  const auto word = [&](std::string_view text) {
+    out += {'X', static_cast<char>(text.size()), 0, 0, 0};
+    out += text;
+  };
+  const auto number = [&](double value) {
+    out += 'G';
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (int shift = 56; shift >= 0; shift -= 8) out += static_cast<char>(bits >> shift & 0xFF);
+  };
+  for (const Saved& s : scalers) {
+    word(s.key);
+    out += '}';
+    word("loss_scale"), number(s.scale), out += 's';
+    word("unskipped"), number(s.unskipped), out += 's';
+    out += 's';
+  }
+  return out + '.';
+}
+
+TEST(TorchFile, RefusesScalersThatApexDoesNotHave) {
+  const TemporaryFolder folder;
+  const Path path = folder.path() / "state.pkl";
+  const auto code = [&](std::initializer_list<Saved> scalers) {
+    const std::string bytes = pickled(scalers);
+    write_file_atomic(path, std::as_bytes(std::span(bytes)));
+    return code_of(path);
+  };
+  EXPECT_EQ(code({{"loss_scaler1", 4, 0}, {"loss_scaler0", 0.5, 0x1p53}, {"name", 0, -1}}), "");
+  EXPECT_EQ(amp::read_state_dict(path), (amp::AmpState{{{0.5, std::int64_t{1} << 53}, {4, 0}}}));
+  EXPECT_EQ(code({{"loss_scaler0", 2, 1}, {"loss_scaler2", 2, 1}}), "E0832");
+  EXPECT_EQ(code({{"loss_scaler0", 2, 1}, {"loss_scaler9223372036854775807", 2, 1}}), "E0832");
+  EXPECT_EQ(code({{"loss_scaler1", 2, 1}}), "E0832");
+  EXPECT_EQ(code({{"name", 2, 1}}), "E0832");
+  for (const double scale : {0.0, -2.0, double{INFINITY}, double{NAN}})
+    EXPECT_EQ(code({{"loss_scaler0", 2, 1}, {"loss_scaler1", scale, 1}}), "E0832") << scale;
+  for (const double unskipped : {-1.0, 0.5, 0x1p53 + 2, double{INFINITY}, double{NAN}})
+    EXPECT_EQ(code({{"loss_scaler0", 2, unskipped}, {"loss_scaler1", 2, 1}}), "E0832") << unskipped;
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+// Gradients of amp::scale_loss whose loss scale has moved before something divided them, and
+// numbers that no loss scale can have: refused, where a step would be too large or too small.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "e2e/refusal.h"
+#include "e2e/training.h"
+#include "frontend/amp.h"
+#include "frontend/amp_state.h"
+#include "frontend/module.h"
+#include "frontend/scale_loss.h"
+#include "ops/binary.h"
+#include "ops/constant.h"
+#include "ops/reduce.h"
+#include "optim/sgd.h"
+
+namespace aloft::e2e {
+namespace {
+
+using amp::Options;
+
+struct Pair : nn::Module {
+  VariablePtr w = add_parameter("w", {2}, [](float* to, std::int64_t) { to[0] = 1, to[1] = -2; });
+  Tensor operator()(const Tensor& factor) const { return sum(use(w) * factor); }
+  std::vector<float> weights() const { return w->to_floats(); }
+};
+
+const std::vector<float> kBefore = {1, -2}, kAfter = {0.875f, -2.125f};  // a step by {1, 1}
+
+Tensor ones() { return full({2}, 1); }
+
+Options plain(Options o = {}) {
+  o.patch_torch_functions = false;
+  o.verbosity = 0;
+  return o;
+}
+
+void begin() {
+  use_cpu();
+  eager().clear_tape();
+  eager().forget_gradients();
+}
+
+// Two models, each with an optimizer; they have the loss scale in common.
+struct TwoOptimizers {
+  Pair a, b;
+  std::vector<Optimizer> opts;
+  explicit TwoOptimizers(const Options& options = plain()) {
+    begin();
+    opts =
+        amp::initialize(std::tie(a, b), {optim::Sgd{.lr = 0.125}, optim::Sgd{.lr = 0.125}}, options)
+            .second;
+  }
+  double scale() const { return amp::state_dict(opts[0]).loss_scalers[0].loss_scale; }
+  void load(double scale) const { amp::load_state_dict(opts[0], {{{.loss_scale = scale}}}); }
+};
+
+constexpr const char* kMoved = "moved since";
+
+TEST(ApexMisuse, AStepWithWhatABlockOfAnotherOptimizerLeftIsRefused) {
+  for (const auto& [factor, scale] : {std::pair{INFINITY, 32768.0}, {1.0f, 131072.0}}) {
+    TwoOptimizers s(plain({.scale_window = 1}));
+    amp::scale_loss(s.a(full({2}, factor)) + s.b(ones()), s.opts[0]).backward();
+    ASSERT_EQ(s.scale(), scale);
+    expect_words(refusal([&] { amp::step(s.opts[1]); }), {"E0808", kMoved, "{a, b}"});
+    EXPECT_EQ(s.b.weights(), kBefore);
+    s.opts[1].zero_grad();
+    amp::step(s.opts[0]);
+    amp::scale_loss(s.b(ones()), s.opts[1]).backward();
+    EXPECT_FALSE(amp::step(s.opts[1]).skipped());
+    EXPECT_EQ(s.b.weights(), kAfter);
+  }
+}
+
+TEST(ApexMisuse, ScaledGradientsUponDividedOnesAreRefused) {
+  TwoOptimizers s;
+  amp::scale_loss(s.b(ones()), s.opts[1]).backward();
+  amp::scale_loss(s.a(ones()) + s.b(ones()), s.opts[0]).backward();
+  expect_words(refusal([&] { amp::step(s.opts[1]); }), {"E0808", "multiplied", "{a, b}"});
+  expect_words(refusal([&] { amp::scale_loss(s.b(ones()), s.opts[1]).backward(); }),
+               {"E0808", "multiplied"});
+  EXPECT_EQ(s.b.weights(), kBefore);
+  EXPECT_FALSE(amp::step(s.opts[0]).skipped());
+  EXPECT_EQ(s.a.weights(), kAfter);
+}
+
+TEST(ApexMisuse, AScaleThatIsLoadedWithinABlockIsRefused) {
+  for (const bool is_before_backward : {false, true}) {
+    TwoOptimizers s;
+    Optimizer& opt = s.opts[0];
+    auto scaled = amp::scale_loss(s.a(ones()), opt);
+    if (is_before_backward) s.load(2);
+    scaled.backward();
+    if (!is_before_backward) s.load(2);
+    expect_words(refusal([&] { scaled.end(); }), {"E0808", kMoved, "load_state_dict"});
+    EXPECT_EQ(code_of([&] { amp::step(opt); }), "E0808");  // nothing is left
+    EXPECT_EQ(s.a.weights(), kBefore);
+    amp::scale_loss(s.a(ones()), opt).backward();
+    EXPECT_EQ(amp::step(opt).loss_scale.item(), 2);
+    EXPECT_EQ(s.a.weights(), kAfter);
+  }
+}
+
+TEST(ApexMisuse, AScaleThatIsLoadedUnderDelayedGradientsIsRefused) {
+  TwoOptimizers s;
+  amp::scale_loss(s.a(ones()), s.opts[0], {.delay_unscale = true}).backward();
+  s.load(2);
+  EXPECT_EQ(code_of([&] { amp::scale_loss(s.a(ones()), s.opts[0]).backward(); }), "E0808");
+}
+
+// What a block has divided has nothing to do with the scale any more, whatever comes behind it.
+TEST(ApexMisuse, DividedGradientsOutliveTheirScale) {
+  begin();
+  Pair a, b;
+  auto opts =
+      amp::initialize(std::tie(a, b), {optim::Sgd{.lr = 0.125}}, plain({.num_losses = 2})).second;
+  Optimizer& opt = opts[0];
+  const std::vector<amp::AmpState::LossScaler> scales = {{.loss_scale = 2}, {.loss_scale = 4}};
+  amp::scale_loss(a(ones()), opt).backward();  // set aside, and put back twice
+  amp::load_state_dict(opt, {scales});
+  amp::scale_loss(b(ones() * 0.5), opt).backward();
+  amp::scale_loss(b(ones() * 0.5), opt, {.loss_id = 1}).backward();
+  amp::load_state_dict(opt, {scales});
+  EXPECT_FALSE(amp::step(opt).skipped());
+  EXPECT_EQ(a.weights(), kAfter);
+  EXPECT_EQ(b.weights(), kAfter);
+}
+
+// --- numbers
+
+TEST(ApexMisuse, AScaleAboveTheLargestIsNotLoaded) {
+  TwoOptimizers s;
+  for (const double scale : {1e30, 16777216.0 * 2})
+    expect_words(refusal([&] { s.load(scale); }), {"E0814", "max_loss_scale"});
+  EXPECT_EQ(s.scale(), 65536);
+  s.load(16777216);
+  EXPECT_EQ(s.scale(), 16777216);
+  const TwoOptimizers low(plain({.max_loss_scale = 1024}));
+  EXPECT_EQ(code_of([&] { low.load(2048); }), "E0814");
+  const TwoOptimizers fixed(plain({.loss_scale = 128.0}));  // it is none that moves
+  fixed.load(0x1p30);
+  EXPECT_EQ(fixed.scale(), 0x1p30);
+}
+
+TEST(ApexMisuse, ThereAreNotAnyNumberOfLosses) {
+  for (const int losses : {1025, 2'000'000'000})
+    expect_words(refusal([&] { TwoOptimizers(plain({.num_losses = losses})); }),
+                 {"E0711", "num_losses", "1 to 1024"});
+  const TwoOptimizers most(plain({.num_losses = 1024}));
+  EXPECT_EQ(amp::state_dict(most.opts[0]).loss_scalers.size(), 1024u);
+}
+
+}  // namespace
+}  // namespace aloft::e2e
