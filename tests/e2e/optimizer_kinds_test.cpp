@@ -308,9 +308,10 @@ TEST(Averages, ThatNobodyKeepsAreRefused) {
   auto [net, opt] = amp::initialize(model, optim::AdamW{}, "O0");
   EXPECT_EQ(opt.average(0), nullptr);
   EXPECT_EQ(code_of([&, &opt = opt] { const AveragedWeights means(opt); }), "E0830");
+  Mlp fresh;
   EXPECT_EQ(code_of([&] {
               amp::initialize(
-                  model, optim::AdamW{.average = {.kind = AverageKind::Ema, .decay = 1}}, "O0");
+                  fresh, optim::AdamW{.average = {.kind = AverageKind::Ema, .decay = 1}}, "O0");
             }),
             "E0814");
 }
