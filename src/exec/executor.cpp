@@ -268,7 +268,12 @@ std::exception_ptr Executor::run(const Turn& turn, std::span<const std::int64_t>
     return telling.failure();
   }
   if (ready.streams == 1 && !ready.turns) {
-    for (std::size_t i = 0; i < ready.steps.size(); ++i) run_step(ready, i);
+    std::size_t i = 0;
+    if (hold_ && ready.first_update < ready.steps.size()) {
+      for (; i < ready.first_update; ++i) run_step(ready, i);
+      hold_();
+    }
+    for (; i < ready.steps.size(); ++i) run_step(ready, i);
     return nullptr;
   }
   ready.on_all_streams(*this, [&](std::size_t i) { run_on_stream(ready, i); });
@@ -307,13 +312,17 @@ Stream& Executor::wait_for(Ready& ready, const Instruction& ins) {
 void Executor::run_on_stream(Ready& ready, std::size_t i) {
   const Instruction& ins = ready.program->instructions[i];
   Stream& stream = wait_for(ready, ins);
+  hold_before(ready, i);
   run_step(ready, i);
   if (ins.signals >= 0) ready.events[static_cast<std::size_t>(ins.signals)] = stream.record();
 }
 
+void Executor::hold_before(const Ready& ready, std::size_t i) const {
+  if (hold_ && i == ready.first_update) hold_();
+}
+
 void Executor::run_step(Ready& ready, std::size_t i) {
   const Step& step = ready.steps[i];
-  if (i == ready.first_update && hold_) hold_();
   if (check_ && !ready.program->instructions[i].copy)
     check_->run(*ready.program, static_cast<int>(i), *step.prepared, step.args);
   else
@@ -344,6 +353,7 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
               .at = at};
     telling.tell([&](Observer& o) { o.before(e); });
     Stream& stream = wait_for(ready, ins);
+    hold_before(ready, i);
     e.begin = stream.record();
     run_step(ready, i);
     e.end = stream.record();

@@ -92,6 +92,7 @@ class Executor {
   Stream& stream_of(const Instruction& ins) const;
   void begin(Ready& ready);
   void run_step(Ready& ready, std::size_t i);
+  void hold_before(const Ready& ready, std::size_t i) const;  // before_updates()
   Stream& wait_for(Ready& ready, const Instruction& ins);
   void run_on_stream(Ready& ready, std::size_t i);
   void end(Ready& ready);

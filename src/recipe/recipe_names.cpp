@@ -122,7 +122,10 @@ std::string families_with(std::string_view key) {
   if (key.starts_with(kSection))
     for (const models::ModelFamily& family : models::families())
       if (family.find(key.substr(kSection.size()))) names.emplace_back(family.name);
-  return join(names, ", ");
+  constexpr std::size_t kMost = 2;
+  const std::size_t more = names.size() - std::min(names.size(), kMost);
+  names.resize(names.size() - more);
+  return join(names, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");
 }
 
 }  // namespace aloft

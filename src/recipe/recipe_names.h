@@ -17,7 +17,7 @@ std::string named_key(std::string_view written, std::span<const RecipeField> fie
 // named_key(), else the nearest: "train.bach" gives "train.batch"; "" where nothing is near.
 std::string meant_key(std::string_view written, std::span<const RecipeField> fields);
 
-// "gpt2, llama": the families of models that have the key, "model.layers"; "" where none has.
+// "gpt2, llama and 2 more": families of models with the key, "model.layers"; "" where none has it.
 std::string families_with(std::string_view key);
 
 }  // namespace aloft
