@@ -352,8 +352,8 @@ void Executor::run_watched(Ready& ready, std::span<const std::int64_t> lengths, 
               .stream = ins.stream,
               .at = at};
     telling.tell([&](Observer& o) { o.before(e); });
-    Stream& stream = wait_for(ready, ins);
     hold_before(ready, i);
+    Stream& stream = wait_for(ready, ins);
     e.begin = stream.record();
     run_step(ready, i);
     e.end = stream.record();
