@@ -118,6 +118,7 @@ std::optional<StoredCheckpoint> CheckpointFolder::newest_healthy() {
 
 std::optional<StoredCheckpoint> CheckpointFolder::to_resume() {
   recover();
+  end_going_back();
   const auto found = newest([](const CheckpointMeta& m) {
     if (!m.healthy())
       log_warning("the checkpoint of step {} is passed over: {}", m.step, m.problem);

@@ -63,17 +63,13 @@ class CheckpointFolder {
   Path path_of(std::int64_t step) const;
 
   // The run goes back to a checkpoint of this folder: its manifest says `meta` from here on, at one
-  // stroke, and then what lies behind it is removed, where it is of this run. A kill in between
-  // leaves those behind, from which the run comes to the same decision again. EnvironmentError
-  // E0603.
+  // stroke, and then what lies behind it is removed, where it is of this run. What a kill in
+  // between leaves of that, to_resume() removes. EnvironmentError E0603.
   void go_back(const StoredCheckpoint& to, const CheckpointMeta& meta);
 
   // Steps of what the policy does not keep; `saved` is the step that was written last. What was
   // saved at a step of the train.keep_every of its own recipe stays, whatever the policy says now.
   std::vector<std::int64_t> removable(const KeepPolicy& policy, std::int64_t saved);
-  // Ends what a kill cut short in go_back(): what was saved behind the place that the run has gone
-  // back to, and knows nothing of that, is removed.
-  void end_going_back();
   // Removes it.
   void prune(const KeepPolicy& policy, std::int64_t saved);
 
@@ -82,6 +78,9 @@ class CheckpointFolder {
   std::optional<CheckpointMeta> checked(const Path& checkpoint, std::int64_t step);
   void put_in_place(const Path& whole, const Path& final_path, std::int64_t step);
   void make_room(const Path& final_path, const Path& old, std::int64_t step);
+  // Ends what a kill cut short in go_back(): what was saved behind the place that the run has gone
+  // back to, and knows nothing of that, is removed.
+  void end_going_back();
   void remove(std::int64_t step);
   void recover_one(const Path& leftover, std::int64_t step);
   bool holds(const Path& checkpoint, std::int64_t step);

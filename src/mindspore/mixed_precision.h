@@ -1,8 +1,8 @@
 // mindspore.amp's levels and lists: a network that computes in a low type, whose parameters stay
 // what they are, f32, and are cast where an op reads them.
 //
-//   auto net = amp::auto_mixed_precision(network, "O2");            // f16; BF16 as a third
-//   argument auto own = amp::custom_mixed_precision(
+//   auto net = amp::auto_mixed_precision(network, "O2");  // f16, or a third argument
+//   auto own = amp::custom_mixed_precision(
 //       network, {.black_list = amp::List{amp::layer<nn::LayerNorm>(), amp::op("softmax")}});
 //
 // An optimizer is made of network.parameters() before or after. docs/from-mindspore.md says which

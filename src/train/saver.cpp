@@ -24,8 +24,6 @@ Saver::Saver(const RunDirectory& directory, const TrainSection& rules)
       last_save_(monotonic_seconds()) {}
 
 std::optional<StoredCheckpoint> Saver::to_resume(bool force) {
-  folder_.recover();
-  folder_.end_going_back();
   std::optional<StoredCheckpoint> found = folder_.to_resume();
   const bool all_gone = !found && saved_before_ > 0 && !folder_.newest();
   if (all_gone && !force)
