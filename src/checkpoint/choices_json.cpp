@@ -1,5 +1,7 @@
 #include "checkpoint/choices_json.h"
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -8,10 +10,40 @@ namespace aloft {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr const char* kInfinite = "inf";  // JSON has no number for it
+
+json json_of(const Figures& figures) {
+  json out = json::object();
+  for (const auto& [of, numbers] : figures)
+    for (const auto& [name, number] : numbers)
+      out[of][name] = std::isfinite(number) ? json(number) : json(kInfinite);
+  return out;
+}
+
+std::optional<Figures> figures_of_json(const json& from) {
+  if (!from.is_object()) return std::nullopt;
+  Figures figures;
+  for (const auto& [of, numbers] : from.items()) {
+    if (!numbers.is_object()) return std::nullopt;
+    for (const auto& [name, number] : numbers.items()) {
+      if (!number.is_number() && number != kInfinite) return std::nullopt;
+      figures[of][name] =
+          number.is_number() ? number.get<double>() : std::numeric_limits<double>::infinity();
+    }
+  }
+  return figures;
+}
+
+}  // namespace
+
 json json_of(const Choices& choices) {
   json out = json::object();
-  for (const auto& [name, choice] : choices.all())
+  for (const auto& [name, choice] : choices.all()) {
     out[name] = {{"value", choice.value}, {"because", choice.because}};
+    if (!choice.figures.empty()) out[name]["figures"] = json_of(choice.figures);
+  }
   return out;
 }
 
@@ -22,7 +54,12 @@ std::optional<Choices> choices_of_json(const json& from) {
     for (const char* key : {"value", "because"})
       if (!choice.is_object() || !choice.contains(key) || !choice[key].is_string())
         return std::nullopt;
-    by_name[name] = {choice["value"], choice["because"]};
+    MeasuredChoice& made = by_name[name];
+    made = {choice["value"], choice["because"], {}};
+    if (!choice.contains("figures")) continue;
+    std::optional<Figures> figures = figures_of_json(choice["figures"]);
+    if (!figures) return std::nullopt;
+    made.figures = *std::move(figures);
   }
   return Choices(std::move(by_name));
 }

@@ -14,6 +14,7 @@
 
 #include "cli/shared_options.h"
 #include "frontend/programs.h"
+#include "plan/choices.h"
 #include "precision/recipe.h"
 
 namespace aloft::cli {
@@ -46,6 +47,7 @@ class BenchSubject {
   virtual void start() = 0;
   virtual double step() = 0;  // the loss
   virtual const PrecisionRecipe& precision() const = 0;
+  virtual const Choices& choices() const = 0;  // made by measurement
   // Model, precision, batch and whatever else says what is timed.
   virtual nlohmann::json description() const = 0;
   // Things a step gets through: "tokens" or "examples", and how many.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/bench_step.h"
+#include "cli/made_up_batch.h"
 #include "cli/product_rates.h"
 #include "cli/recipe_subject.h"
 #include "cli/shared_options.h"
@@ -18,7 +18,6 @@
 #include "recipe/memory_need.h"
 #include "recipe/recipe.h"
 #include "recipe/recipe_unused.h"
-#include "scalar/philox.h"
 #include "sources/source_kind.h"
 #include "train/session.h"
 
@@ -93,38 +92,6 @@ Recipe recipe_of(const BenchOptions& o) {
   return recipe;
 }
 
-// A batch of the columns' types, drawn at random; the same for every step.
-class MadeUpBatch {
- public:
-  MadeUpBatch(const std::vector<Column>& columns, std::int64_t rows) {
-    std::uint64_t drawn = 0;
-    batch_.rows = rows;
-    for (const Column& c : columns) {
-      std::vector<std::byte>& bytes = bytes_.emplace_back();
-      bytes.resize(static_cast<std::size_t>(rows * c.elements()) * size_of(c.type));
-      for (std::int64_t i = 0; i < rows * c.elements(); ++i)
-        put(c, scalar::random_bits({1, 0, 0, 0}, drawn++), i, bytes);
-    }
-    for (const std::vector<std::byte>& bytes : bytes_) batch_.columns.emplace_back(bytes);
-  }
-  const ExampleBatch& batch() const { return batch_; }
-
- private:
-  // Whole numbers of the column's range, others from -1 to 1.
-  static void put(const Column& c, std::uint64_t bits, std::int64_t i, std::vector<std::byte>& to) {
-    if (c.type == DType::I32) {
-      const auto value = static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(c.below));
-      std::memcpy(to.data() + i * 4, &value, 4);
-    } else {
-      const float value = static_cast<float>(bits % 2001) / 1000.0f - 1;
-      std::memcpy(to.data() + i * 4, &value, 4);
-    }
-  }
-
-  std::vector<std::vector<std::byte>> bytes_;
-  ExampleBatch batch_;
-};
-
 class RecipeBench : public BenchSubject {
  public:
   explicit RecipeBench(const BenchOptions& o)
@@ -148,6 +115,7 @@ class RecipeBench : public BenchSubject {
   }
   int micro_batches() const override { return static_cast<int>(session_.recipe.train.accumulate); }
   const PrecisionRecipe& precision() const override { return session_.recipe.precision; }
+  const Choices& choices() const override { return session_.choices; }
   json description() const override {
     json j = {{"model", model_}, {"precision", print_precision(precision())}, {"batch", rows()}};
     for (const models::ModelSetting& s : session_.spec.family->settings) {
@@ -176,7 +144,8 @@ class RecipeBench : public BenchSubject {
       for (const models::ModelSetting& s : family.settings)
         if (s.role.is_of_data && recipe.model.whole(s.key) > 0)
           facts[std::string(s.key)] = recipe.model.whole(s.key);
-    return open_session(recipe, facts, measure);
+    return open_session(recipe, facts, measure, {},
+                        is_recipe ? batches_of(recipe) : made_up_batches(recipe));
   }
   std::int64_t rows() const { return session_.recipe.train.batch; }
 

@@ -2,6 +2,8 @@
 // of a model by name, and shows what the compiler decided, without training.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -23,6 +25,7 @@
 #include "precision/reason.h"
 #include "recipe/memory_need.h"
 #include "recipe/recipe_unused.h"
+#include "run/recorded_choices.h"
 #include "run/run_directory.h"
 #include "sources/source_kind.h"
 #include "train/run_record.h"
@@ -44,6 +47,7 @@ struct Explained {
   Session session;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<BenchSubject> model;  // one by name, instead of a recipe's
+  const Choices& choices() const { return model ? model->choices() : session.choices; }
   const Programs& programs() const { return model ? model->programs() : *runner->programs(); }
 };
 
@@ -59,7 +63,8 @@ void compile_recipe(const Options& o, Explained& e) {
   std::function<MeasuredRates()> measure;
   if (!recipe.precision.is_resolved())  // only `auto` needs numbers here
     measure = [] { return shown_product_rates(); };
-  e.session = open_session(recipe, source_of(recipe).facts(recipe), measure);
+  e.session =
+      open_session(recipe, source_of(recipe).facts(recipe), measure, {}, batches_of(recipe));
   e.precision = e.session.recipe.precision;
   e.runner = make_runner(e.session);
 }
@@ -114,7 +119,7 @@ std::string reason_of(const json& decision, const PrecisionRecipe& recipe, const
 bool is_run(const Options& o) { return path_exists(Path(o.recipe.path) / "run.json"); }
 
 // What a run decided when it was compiled, as its record says.
-json decisions_of_run(const Options& o, PrecisionRecipe& precision) {
+json decisions_of_run(const Options& o, PrecisionRecipe& precision, Choices& choices) {
   if (!o.precision.empty() || !o.recipe.set.empty() || o.program != "train")
     throw UserError("E0724", "a run has decided already")
         .at(o.recipe.path)
@@ -128,18 +133,45 @@ json decisions_of_run(const Options& o, PrecisionRecipe& precision) {
         .saw("a run in eager mode, or of a program before")
         .advice("name the recipe instead");
   precision = parse_precision(record.value("policy", ""));
+  choices = recorded_choices(record, o.recipe.path);
   return *decisions;
+}
+
+// What was measured of the layers (adaptive precision), and the type that each has.
+std::string table_of_layers(const Figures& figures, const PrecisionRecipe& recipe) {
+  if (figures.empty()) return "";
+  std::vector<std::string> head = {"layer", "type"};
+  for (const auto& [layer, errors] : figures)
+    for (const auto& [name, error] : errors)
+      if (std::ranges::find(head, name) == head.end()) head.push_back(name);
+  std::vector<std::vector<std::string>> rows{head};
+  for (const auto& [layer, errors] : figures) {
+    const std::string path = layer == kRootLayer ? "" : layer;
+    std::vector<std::string> row = {layer,
+                                    std::string(name_of(recipe.type_in(Phase::Forward, path)))};
+    for (std::size_t i = row.size(); i < head.size(); ++i) {
+      const auto it = errors.find(head[i]);
+      row.push_back(it == errors.end()           ? ""
+                    : !std::isfinite(it->second) ? "overflow"
+                                                 : fmt::format("{:.3f} %", 100 * it->second));
+    }
+    rows.push_back(std::move(row));
+  }
+  return "\nmeasured errors, largest of a layer's results (forward) and gradients (backward):\n" +
+         table(rows);
 }
 
 ExitCode precision(const Options& o) {
   PrecisionRecipe recipe;
+  Choices choices;
   std::unique_ptr<Explained> e;
   json decisions;
   if (is_run(o)) {
-    decisions = decisions_of_run(o, recipe);
+    decisions = decisions_of_run(o, recipe, choices);
   } else {
     e = compile(o);
     recipe = e->precision;
+    choices = e->choices();
     decisions = decisions_record(e->programs().decisions(o.program));
   }
   if (o.json) {
@@ -152,7 +184,9 @@ ExitCode precision(const Options& o) {
   for (const json& d : decisions)
     rows.push_back({d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"],
                     reason_of(d, recipe, from)});
-  print_result("{}\n{}", print_precision(recipe), table(rows));
+  const auto chosen = choices.all().find(std::string(kPrecisionChoice));
+  const Figures figures = chosen == choices.all().end() ? Figures() : chosen->second.figures;
+  print_result("{}\n{}{}", print_precision(recipe), table(rows), table_of_layers(figures, recipe));
   return ExitCode::Ok;
 }
 

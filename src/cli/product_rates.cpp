@@ -154,9 +154,15 @@ MeasuredRates product_rates(const Path& cache, const std::function<cpu::MatmulRa
 
 MeasuredRates device_rates() {
   const Features& f = current_device().features();
-  if (f.f32_flops <= 0 || f.low_flops <= 0) return product_rates();
-  constexpr double kGiga = 1e9;
-  return {f.f32_flops / kGiga, f.low_flops / kGiga, "as " + current_device().name() + " says"};
+  if (f.f32_flops > 0 && f.low_flops > 0) {
+    constexpr double kGiga = 1e9;
+    return {f.f32_flops / kGiga, f.low_flops / kGiga, "as " + current_device().name() + " says",
+            f.low_flops / kGiga};
+  }
+  MeasuredRates rates = product_rates();
+  // What has no f16 products computes them in f32, or as three of bf16.
+  rates.f16_gflops = std::max(rates.f32_gflops, rates.bf16_gflops / 3);
+  return rates;
 }
 
 MeasuredRates shown_product_rates() {

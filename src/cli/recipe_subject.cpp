@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/made_up_batch.h"
 #include "recipe/run_length.h"
 #include "sources/source_kind.h"
 
@@ -32,6 +33,42 @@ void settle_length_without_training(Recipe& recipe) {
         .need("the number of steps, by which the schedule goes")
         .advice("--set train.steps=N, or the key of [data] that names it, with another file");
   }
+}
+
+namespace {
+// Batches with the data that they are of.
+class OwnedExamples : public ExampleSource {
+ public:
+  OwnedExamples(std::unique_ptr<RunData> data, const Recipe& recipe)
+      : data_(std::move(data)), source_(data_->training(recipe, 0, 0)) {}
+  const ExampleBatch* next() override { return source_->next(); }
+  std::uint64_t position() const override { return source_->position(); }
+  std::uint64_t samples_per_epoch() const override { return source_->samples_per_epoch(); }
+
+ private:
+  std::unique_ptr<RunData> data_;
+  std::unique_ptr<ExampleSource> source_;
+};
+}  // namespace
+
+Batches made_up_batches(const Recipe& recipe) {
+  return [rows = recipe.train.batch](const std::vector<Column>& columns) {
+    return std::make_unique<MadeUpBatch>(columns, rows);
+  };
+}
+
+Batches batches_of(const Recipe& recipe) {
+  return [recipe](const std::vector<Column>& columns) -> std::unique_ptr<ExampleSource> {
+    try {
+      return std::make_unique<OwnedExamples>(source_of(recipe).open(recipe, true), recipe);
+    } catch (const DataError& e) {
+      if (e.code() != "E0510" && e.code() != "E0601") throw;
+      log_warning(
+          "the recipe's data is not there: the layers' errors are those of made-up examples ({})",
+          e.headline());
+      return made_up_batches(recipe)(columns);
+    }
+  };
 }
 
 void need_compiled(const Recipe& recipe) {

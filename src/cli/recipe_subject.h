@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "recipe/recipe.h"
+#include "train/layer_errors.h"
 
 namespace aloft::cli {
 
@@ -20,5 +21,11 @@ void need_compiled(const Recipe& recipe);
 // `what` is made of a recipe instead of a run: "a step is compiled". The file may have them.
 void refuse_unread(const Recipe& recipe, bool (*is_read)(std::string_view key),
                    std::string_view what);
+
+// Batches for `adaptive` precision: the first of the recipe's data, or where that is not there such
+// as a bench makes up, which is said.
+Batches batches_of(const Recipe& recipe);
+// Such as a bench makes up.
+Batches made_up_batches(const Recipe& recipe);
 
 }  // namespace aloft::cli

@@ -103,8 +103,9 @@ class Scorer {
  public:
   Scorer(models::CausalLm& model, bool grads) : model_(model), grads_(grads) {
     // Half precision loses small gradients; this is what the loss scaler is there for.
-    if (model.policy() && model.policy().recipe().type_in(Phase::Backward) == DType::F16)
-      scale_ = 1024;
+    if (!model.policy()) return;
+    const PrecisionRecipe& recipe = model.policy().recipe();
+    if (recipe.type_in(Phase::Backward) == DType::F16 || !recipe.fp16_layers.empty()) scale_ = 1024;
   }
 
   // Logits, loss, then one gradient a parameter.

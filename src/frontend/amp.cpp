@@ -74,15 +74,19 @@ void check_rounding(Rounding rounding, const PrecisionRecipe& recipe) {
 }
 
 // A pattern that matches nothing would do nothing.
-void check_patterns(const PrecisionRecipe& recipe, const std::vector<VariablePtr>& parameters) {
-  std::vector<std::string> ops, names;
+void check_patterns(const PrecisionRecipe& recipe, const std::vector<nn::Module*>& models,
+                    const std::vector<VariablePtr>& parameters) {
+  std::vector<std::string> ops, names, layers;
+  for (nn::Module* model : models)
+    for (const nn::Module* m : model->modules())
+      layers.push_back(m->path().empty() ? std::string(kRootLayer) : m->path());
   for (const OpDef& op : op_table()) ops.push_back(op.name.str());
   for (const VariablePtr& p : parameters) names.push_back(p->name.str());
-  const std::vector<RecipeMistake> mistakes = unmatched_patterns(recipe, ops, names);
+  const std::vector<RecipeMistake> mistakes = unmatched_patterns(recipe, ops, names, layers);
   if (mistakes.empty()) return;
   UserError e("E0809", "a pattern of the precision matches nothing");
   for (const RecipeMistake& m : mistakes) e.add_line("saw", m.key + ": " + m.text);
-  e.add_line("need", "the name of an op or of a parameter, with * for any letters");
+  e.add_line("need", "the name of an op, of a parameter or of a layer, with * for any letters");
   throw e;
 }
 
@@ -240,7 +244,7 @@ std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
   eager().let_go_of_variables();  // they move, and masters take over what they leave
   for (std::size_t i = 0; i < optimizers.size(); ++i)
     check_optimizer(optimizers[i].spec, shares[i], scaler_rule(recipe));
-  check_patterns(recipe, parameters);
+  check_patterns(recipe, models, parameters);
   const Capability capability = current_device().features().capability;
   std::map<VariablePtr, StateFormat> masters;
   for (std::size_t i = 0; i < optimizers.size(); ++i)

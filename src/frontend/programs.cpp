@@ -102,6 +102,7 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   StateTable variables = variables_;
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
   for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
+  for (const Policy& policy : measured_) traced.graph.measure(policy);
   Compiled compiled = compile_or_find(std::move(traced.graph));
   decisions.insert(decisions.end(), compiled.program.decisions.begin(),
                    compiled.program.decisions.end());

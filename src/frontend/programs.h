@@ -52,6 +52,9 @@ class Programs {
   // add() then ends in UserError E0327 for a pattern that means no value of the program, and in
   // E0326 for one none of whose values can be had, with the nearest that can.
   void tap(std::string pattern);
+  // Asks for each layer's error in these low types, beside what it computes in f32: the programs
+  // that are added from now on have results of the names in passes/layer_error_names.h.
+  void measure_layers(std::vector<Policy> low) { measured_ = std::move(low); }
   // On an asynchronous device the inputs of the programs that are added from now on have two homes,
   // planned in the bytes: set() for the next run does not wait for the last one.
   void load_ahead() { loads_ahead_ = true; }
@@ -162,6 +165,7 @@ class Programs {
   Plan plan_;
   PipelineOptions options_;
   std::vector<std::string> tap_patterns_;
+  std::vector<Policy> measured_;
   std::size_t added_taps_ = 0;  // of them, that programs were added with
   bool loads_ahead_ = false;
   StateTable variables_;

@@ -125,6 +125,10 @@ void add_once(std::vector<Name>& names, Name name) {
 }  // namespace
 
 void Graph::ask_tap(Name pattern) { add_once(tap_patterns_, pattern); }
+void Graph::measure(Policy policy) {
+  if (std::find(measured_.begin(), measured_.end(), policy) == measured_.end())
+    measured_.push_back(policy);
+}
 void Graph::lose_tap(Name tap) { add_once(lost_taps_, tap); }
 
 void Graph::set_update(Name id, ValueId value) {

@@ -97,6 +97,8 @@ class Graph {
   // no value has any more. Each once.
   void ask_tap(Name pattern);
   void lose_tap(Name tap);
+  // A policy in which `measure-layers` computes each layer once more. Each once.
+  void measure(Policy policy);
   void set_update(Name id, ValueId value);  // the last one wins
 
   // --- reading
@@ -110,6 +112,7 @@ class Graph {
   const std::vector<StateUpdate>& updates() const { return updates_; }
   const std::vector<Name>& tap_patterns() const { return tap_patterns_; }
   const std::vector<Name>& lost_taps() const { return lost_taps_; }
+  const std::vector<Policy>& measured() const { return measured_; }
   std::optional<ValueId> find_state(Name id) const;
   bool is_updated(Name id) const { return update_of_.contains(id); }
   std::vector<std::uint32_t> inputs() const;  // `input` nodes in order
@@ -152,6 +155,7 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   std::vector<StateUpdate> updates_;
   std::vector<Name> tap_patterns_, lost_taps_;
+  std::vector<Policy> measured_;
   std::unordered_map<Name, std::uint32_t> output_of_, update_of_;  // where each lies above
   std::unordered_map<Name, std::uint32_t> states_;                 // nodes, by the variables' ids
   std::map<std::tuple<Name, Name, Phase>, int> occurrences_;

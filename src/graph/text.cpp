@@ -303,6 +303,11 @@ std::string print(const Graph& g) {
     for (Name pattern : g.tap_patterns()) s += " " + quoted(pattern.str());
     s += "\n";
   }
+  if (!g.measured().empty()) {
+    s += "  measure";
+    for (const Policy& policy : g.measured()) s += " " + quoted(policy.str());
+    s += "\n";
+  }
   if (!g.outputs().empty() || !g.lost_taps().empty()) {
     s += "  return";
     for (const GraphOutput& o : g.outputs())
@@ -336,6 +341,8 @@ Graph parse_graph(std::string_view text) {
       parse_node(c, g);
     } else if (c.take("taps")) {
       while (!c.done()) g.ask_tap(c.string());
+    } else if (c.take("measure")) {
+      while (!c.done()) g.measure(parse_policy(c));
     } else if (c.take("return")) {
       while (!c.done()) parse_output(c, g);
     } else if (c.take("update")) {

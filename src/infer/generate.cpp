@@ -21,11 +21,15 @@
 namespace aloft {
 namespace {
 
-// The type that attention computes in under the model's policy.
+// The type that attention computes in under the model's policy: the widest, where layers have types
+// of their own.
 DType cache_type(const models::CausalLm& model) {
   if (!model.policy()) return DType::F32;
   const PrecisionRecipe& recipe = model.policy().recipe();
-  return recipe.level == Level::O0 ? DType::F32 : recipe.type_in(Phase::Forward);
+  if (recipe.level == Level::O0 || !recipe.fp32_layers.empty()) return DType::F32;
+  const DType low = recipe.type_in(Phase::Forward);
+  const bool has_other = !(low == DType::F16 ? recipe.bf16_layers : recipe.fp16_layers).empty();
+  return has_other ? DType::F32 : low;
 }
 
 // The cache is made before there is a plan of it.

@@ -156,12 +156,21 @@ std::string_view listed_name(const OpDef& op, const PrecisionRecipe& recipe) {
 }
 }  // namespace
 
+Policy CastingEmitter::policy_at(const Where& where) {
+  if (!where.policy || !where.policy.recipe().lists_layers()) return where.policy;
+  const auto [it, is_new] =
+      in_layers_.emplace(std::pair{&where.policy.str(), where.path}, Policy());
+  if (is_new) it->second = Policy(where.policy.recipe().in_layer(where.path.str()));
+  return it->second;
+}
+
 Decision CastingEmitter::decide_for(const OpDef& op, std::span<const Tensor> in,
                                     const Where& where) {
   DecisionQuery q;
   q.numeric = op.numeric;
   q.op = listed_name(op, where.policy.recipe());
   q.phase = where.phase;
+  q.layer = where.path.str();
   q.is_norm = op.is_norm;
   q.is_loss = op.is_loss;
   q.capability = capability_;
@@ -260,6 +269,7 @@ std::vector<Tensor> CastingEmitter::emit(const OpCall& given, std::span<const Te
   std::vector<Tensor> operands;
   for (const Tensor& t : in) operands.push_back(inner_->current(t));
   Where where = at;
+  where.policy = policy_at(where);
   const bool works_on_wide = is_wide(op, operands, at);
   const bool wide = works_on_wide && where.policy && where.policy.recipe().level != Level::O0;
   if (wide) where.policy = wide_policy();
@@ -269,7 +279,7 @@ std::vector<Tensor> CastingEmitter::emit(const OpCall& given, std::span<const Te
   if (d.applies) keep_numbers(d, operands);
   if (wide) d.reason = Reason::WorksOnWide;
   if (d.reason == Reason::NoLowType || d.reason == Reason::StoredLow)
-    tell_no_low_type(name, where.policy.recipe().type_in(where.phase),
+    tell_no_low_type(name, where.policy.recipe().type_in(where.phase, where.path.str()),
                      d.reason == Reason::StoredLow, where);
   if (d.applies) cast_for(op, given, d, where, in, operands);
   ProductForm form = given_form;

@@ -99,6 +99,8 @@ class CastingEmitter : public Emitter {
                    const Where& where);
   // Has operands cast to f32 where a number among them would be rounded else.
   void keep_numbers(Decision& d, std::span<const Tensor> in) const;
+  // The policy of an op there: that of its layer, where the recipe lists layers.
+  Policy policy_at(const Where& where);
   Decision decide_for(const OpDef& op, std::span<const Tensor> in, const Where& where);
   // Casts the operands, which are `in` as they are now, as decided; to f32 where nothing computes
   // the op on them.
@@ -118,6 +120,7 @@ class CastingEmitter : public Emitter {
   LowKernels low_kernels_;
   std::map<std::pair<ValueId, DType>, Tensor> casts_;
   std::vector<DecisionRecord>* decisions_ = nullptr;
+  std::map<std::pair<const std::string*, Name>, Policy> in_layers_;  // by the text of the model's
 };
 
 }  // namespace aloft

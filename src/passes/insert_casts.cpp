@@ -73,6 +73,7 @@ PassReport run(Graph& graph, const PassContext& context) {
   for (const GraphOutput& o : graph.outputs())
     result.set_output(o.name, replayed.at(o.value).id(), o.kind);
   for (Name pattern : graph.tap_patterns()) result.ask_tap(pattern);
+  for (const Policy& policy : graph.measured()) result.measure(policy);
   for (Name tap : graph.lost_taps()) result.lose_tap(tap);
   for (const StateUpdate& u : graph.updates()) {
     // A variable keeps its type whatever the policy makes of its new value.

@@ -64,6 +64,7 @@ struct Pass {
 extern const Pass insert_casts;
 extern const Pass mark_taps;
 extern const Pass differentiate_pass;
+extern const Pass measure_layers;
 extern const Pass fuse_head;
 extern const Pass fuse_head_gradient;
 extern const Pass fuse_embedding_gradient;

@@ -88,6 +88,7 @@ const Pipeline& compile_pipeline() {
         .then(fuse_head)
         .then(differentiate_pass)
         .then(mark_taps)
+        .then(measure_layers)
         .until_stable({&simplify, &cse, &dce})
         .then(fuse_head_gradient)
         .then(fuse_embedding_gradient)

@@ -37,7 +37,8 @@ Decision decide(const DecisionQuery& q, const PrecisionRecipe& recipe) {
               .is_norm = q.is_norm,
               .level = recipe.level,
               .only_allowed = recipe.only_allowed,
-              .low = recipe.type_in(q.phase),
+              .is_layer_listed = recipe.layer_type(q.layer).has_value(),
+              .low = recipe.type_in(q.phase, q.layer),
               .capability = q.capability};
   return decide_facts(with_inputs(facts, q.inputs));
 }
@@ -46,11 +47,15 @@ WeightStorage weight_storage(std::string_view parameter, bool is_norm,
                              const PrecisionRecipe& recipe, const Capability& capability) {
   ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
   // Weights are read by the forward phase first: its type is the one worth storing.
-  const DType low = recipe.type_in(Phase::Forward);
+  const std::string_view layer = layer_of_parameter(parameter);
+  const DType low = recipe.type_in(Phase::Forward, layer);
   if (recipe.level == Level::O0) return {DType::F32, false, "O0: everything is f32"};
   if (recipe.level == Level::O1)
     return {DType::F32, false, "O1: weights stay f32 and are cast where an op wants them low"};
-  if (!is_low(low)) return {DType::F32, false, "the recipe keeps the forward phase in f32"};
+  if (!is_low(low))
+    return {DType::F32, false,
+            recipe.layer_type(layer) ? "the recipe keeps the layer in f32"
+                                     : "the recipe keeps the forward phase in f32"};
   if (glob_match_any(recipe.deny_params, parameter))
     return {DType::F32, false, "the recipe denies it: f32"};
   if (!capability.stores(low)) return {DType::F32, false, text_of(Reason::NoLowType)};
@@ -70,7 +75,8 @@ std::string_view split_master_problem(const PrecisionRecipe& r) {
     if (r.level == Level::O3) return "O3 has no masters";
   }
   const DType forward = r.forward.value_or(r.low_is_auto ? DType::BF16 : r.low);
-  if (forward == DType::F16) return "fp16 weights are not the upper half of an fp32";
+  if (forward == DType::F16 || !r.fp16_layers.empty())
+    return "fp16 weights are not the upper half of an fp32";
   if (forward == DType::F32) return "the forward phase is f32, and so are the weights";
   return "";
 }
@@ -81,7 +87,8 @@ std::string_view stochastic_rounding_problem(const PrecisionRecipe& r) {
     if (r.level == Level::O2) return "O2 has fp32 masters, which lose no step";
   }
   const DType forward = r.forward.value_or(r.low_is_auto ? DType::BF16 : r.low);
-  if (forward == DType::F16) return "fp16 weights are rounded to nearest alone";
+  if (forward == DType::F16 || !r.fp16_layers.empty())
+    return "fp16 weights are rounded to nearest alone";
   if (forward == DType::F32) return "the forward phase is f32, and so are the weights";
   return "";
 }
@@ -90,8 +97,9 @@ scalar::ScalerRule scaler_rule(const PrecisionRecipe& recipe) {
   ensure(recipe.is_resolved(), "an `auto` precision is resolved before it is used");
   if (recipe.scale == ScalePolicy::None) return scalar::no_scaler();
   if (recipe.scale != ScalePolicy::Auto) return recipe.scale_values;
-  const bool half =
-      recipe.type_in(Phase::Forward) == DType::F16 || recipe.type_in(Phase::Backward) == DType::F16;
+  const bool half = recipe.type_in(Phase::Forward) == DType::F16 ||
+                    recipe.type_in(Phase::Backward) == DType::F16 ||
+                    (recipe.level != Level::O0 && !recipe.fp16_layers.empty());
   const bool scaled_level = recipe.level == Level::O1 || recipe.level == Level::O2;
   return half && scaled_level ? scalar::dynamic_scaler() : scalar::no_scaler();
 }

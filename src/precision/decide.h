@@ -19,6 +19,7 @@ struct DecisionQuery {
   Numeric numeric = Numeric::Follow;
   std::string_view op = {};
   Phase phase = Phase::Forward;
+  std::string_view layer = {};  // the module path
   // Types of the inputs that may be cast: state that is updated (running statistics) stays out.
   std::span<const DType> inputs = {};
   // Names of the parameters among the inputs, or, in the backward phase, of the forward node's:

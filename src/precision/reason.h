@@ -34,6 +34,7 @@ enum class Reason : std::uint8_t {
   NotAllowed,
   AsComputed,
   NoLowKernel,
+  WideLayer,
 };
 
 // The sentence, without a stop; empty for None.
@@ -64,13 +65,14 @@ constexpr std::string_view text_of(Reason reason) {
       "the recipe does not allow it: f32",
       "in the types of what it is the gradient of",
       "the back end has no kernel of it in the low type: f32",
+      "the recipe keeps this layer in f32",
   };
   return texts[static_cast<int>(reason)];
 }
 
 // The reason of a sentence in a record; nothing where no reason has it.
 constexpr std::optional<Reason> parse_reason(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(Reason::NoLowKernel); ++i)
+  for (int i = 0; i <= static_cast<int>(Reason::WideLayer); ++i)
     if (text_of(static_cast<Reason>(i)) == text) return static_cast<Reason>(i);
   return std::nullopt;
 }

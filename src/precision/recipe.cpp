@@ -15,6 +15,43 @@ DType PrecisionRecipe::type_in(Phase phase) const {
   return (phase == Phase::Forward ? forward : backward).value_or(low);
 }
 
+namespace {
+std::string_view listed_name(std::string_view layer) { return layer.empty() ? kRootLayer : layer; }
+}  // namespace
+
+std::optional<DType> PrecisionRecipe::layer_type(std::string_view layer) const {
+  const std::string_view name = listed_name(layer);
+  if (glob_match_any(fp32_layers, name)) return DType::F32;
+  if (glob_match_any(bf16_layers, name)) return DType::BF16;
+  if (glob_match_any(fp16_layers, name)) return DType::F16;
+  return std::nullopt;
+}
+
+PrecisionRecipe PrecisionRecipe::in_layer(std::string_view layer) const {
+  const std::optional<DType> type = layer_type(layer);
+  PrecisionRecipe own = *this;
+  own.fp32_layers.clear();
+  own.bf16_layers.clear();
+  own.fp16_layers.clear();
+  if (type == DType::F32) {
+    own.fp32_layers = {"*"};
+  } else if (type) {
+    own.low = *type;
+    own.forward = own.backward = std::nullopt;
+  }
+  return own;
+}
+
+DType PrecisionRecipe::type_in(Phase phase, std::string_view layer) const {
+  if (level == Level::O0 || phase == Phase::Update) return DType::F32;
+  return layer_type(layer).value_or(type_in(phase));
+}
+
+std::string_view layer_of_parameter(std::string_view parameter) {
+  const std::size_t dot = parameter.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : parameter.substr(0, dot);
+}
+
 std::optional<DType> parse_float_type(std::string_view text) {
   const std::string word = lower(trim(text));
   auto is_one_of = [&](auto... names) { return ((word == names) || ...); };
@@ -32,7 +69,8 @@ std::optional<Level> parse_level(std::string_view text) {
 
 std::vector<RecipeMistake> unmatched_patterns(const PrecisionRecipe& recipe,
                                               std::span<const std::string> op_names,
-                                              std::span<const std::string> parameter_names) {
+                                              std::span<const std::string> parameter_names,
+                                              std::span<const std::string> layer_names) {
   std::vector<RecipeMistake> out;
   auto check = [&](const char* key, const std::vector<std::string>& patterns,
                    std::span<const std::string> names, const char* what) {
@@ -51,15 +89,27 @@ std::vector<RecipeMistake> unmatched_patterns(const PrecisionRecipe& recipe,
   check("deny_ops", recipe.deny_ops, op_names, "op");
   check("allow_params", recipe.allow_params, parameter_names, "parameter");
   check("deny_params", recipe.deny_params, parameter_names, "parameter");
+  check("fp32_layers", recipe.fp32_layers, layer_names, "layer");
+  check("bf16_layers", recipe.bf16_layers, layer_names, "layer");
+  check("fp16_layers", recipe.fp16_layers, layer_names, "layer");
   return out;
 }
 
-PrecisionRecipe resolve_auto(PrecisionRecipe recipe, Level level, DType low, std::string reason) {
-  ensure(is_low(low), "the low type is bf16 or f16");
-  if (recipe.level_is_auto) recipe.level = level;
-  if (recipe.low_is_auto) recipe.low = low;
-  if (!recipe.is_resolved()) recipe.auto_reason = std::move(reason);
-  recipe.level_is_auto = recipe.low_is_auto = false;
+PrecisionRecipe resolve_auto(PrecisionRecipe recipe, const PrecisionRecipe& chosen,
+                             std::string reason) {
+  ensure(is_low(chosen.low), "the low type is bf16 or f16");
+  if (recipe.is_resolved()) return recipe;
+  if (recipe.level_is_auto || recipe.layers_are_auto) recipe.level = chosen.level;
+  if (recipe.low_is_auto || recipe.layers_are_auto) recipe.low = chosen.low;
+  const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  };
+  add(recipe.fp32_layers, chosen.fp32_layers);
+  add(recipe.bf16_layers, chosen.bf16_layers);
+  add(recipe.fp16_layers, chosen.fp16_layers);
+  recipe.auto_reason = std::move(reason);
+  recipe.level_is_auto = recipe.low_is_auto = recipe.layers_are_auto = false;
+  recipe.error_budget = kErrorBudget;
   return recipe;
 }
 

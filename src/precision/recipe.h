@@ -35,6 +35,14 @@ constexpr std::string_view name_of(Level level) {
 // How the loss is scaled. Auto: what the level and the types call for (scaler_rule()).
 enum class ScalePolicy : std::uint8_t { Auto, None, Fixed, Dynamic };
 
+// What lists of layers call the model itself, whose module path is empty.
+inline constexpr std::string_view kRootLayer = ".";
+// The layer that has the parameter: its name up to the last dot.
+std::string_view layer_of_parameter(std::string_view parameter);
+
+// How far from f32 `adaptive` lets a layer be where a recipe says nothing: a part of its norm.
+inline constexpr double kErrorBudget = 0.01;
+
 // What the key `matmul` calls a form of the products of f32: "f32" for the plain one, "bf16x6",
 // "bf16x3".
 constexpr std::string_view matmul_word(ProductForm form) {
@@ -55,6 +63,10 @@ struct PrecisionRecipe {
   std::vector<std::string> allow_ops = {}, deny_ops = {};
   // The same of parameters.
   std::vector<std::string> allow_params = {}, deny_params = {};
+  // Patterns of layers (module paths; kRootLayer is the model itself): what such a module computes
+  // between its children, and the parameters of its own, have this type instead of `low`, in both
+  // phases. Of a layer that several match the first list decides.
+  std::vector<std::string> fp32_layers = {}, bf16_layers = {}, fp16_layers = {};
   // A white list: an op of the model that is not allowed is kept in f32, whatever its class, and
   // gradients are computed in the types of what they are gradients of.
   bool only_allowed = false;
@@ -68,13 +80,29 @@ struct PrecisionRecipe {
 
   // `auto`: to be chosen by measurement, before anything is decided with this recipe.
   bool level_is_auto = false, low_is_auto = false;
+  // `adaptive`: the layers' lists are to be chosen by measurement, under O2. `low_is_auto` beside
+  // it: of both low types.
+  bool layers_are_auto = false;
+  // What `adaptive` allows: a layer takes a type in which none of its results and gradients is
+  // further from f32's than this part of its norm.
+  double error_budget = kErrorBudget;
   // How an `auto` was resolved, with the measured numbers. In the JSON form only.
   std::string auto_reason = {};
 
   // Whether nothing is `auto` any more: amp::prepare refuses what is not (E0804).
-  bool is_resolved() const { return !level_is_auto && !low_is_auto; }
+  bool is_resolved() const { return !level_is_auto && !low_is_auto && !layers_are_auto; }
   // The low type of a phase; F32 where the recipe keeps the phase wide (O0, an override, Update).
   DType type_in(Phase phase) const;
+  // The same of an op in the layer.
+  DType type_in(Phase phase, std::string_view layer) const;
+  // The type that the lists give the layer; nothing: none has it.
+  std::optional<DType> layer_type(std::string_view layer) const;
+  bool lists_layers() const {
+    return !fp32_layers.empty() || !bf16_layers.empty() || !fp16_layers.empty();
+  }
+  // What governs the layer's own ops: without lists of others, so that layers of a type are
+  // governed by the same.
+  PrecisionRecipe in_layer(std::string_view layer) const;
   // Whether parameters of norms stay f32: all levels but O3, if nothing else is said.
   bool keeps_norms_fp32() const { return keep_norms_fp32.value_or(level != Level::O3); }
 
@@ -103,10 +131,13 @@ std::string print_precision(const PrecisionRecipe& recipe);
 // since they would do nothing.
 std::vector<RecipeMistake> unmatched_patterns(const PrecisionRecipe& recipe,
                                               std::span<const std::string> op_names,
-                                              std::span<const std::string> parameter_names);
+                                              std::span<const std::string> parameter_names,
+                                              std::span<const std::string> layer_names);
 
-// The recipe with every `auto` replaced by what was measured best.
-PrecisionRecipe resolve_auto(PrecisionRecipe recipe, Level level, DType low, std::string reason);
+// The recipe with every `auto` replaced by what was measured best: of `chosen` the level, the type
+// and the layers.
+PrecisionRecipe resolve_auto(PrecisionRecipe recipe, const PrecisionRecipe& chosen,
+                             std::string reason);
 
 // f32 and fp32, float32, float; f16 and fp16, float16, half; bf16 and bfloat16; in any case.
 std::optional<DType> parse_float_type(std::string_view text);

@@ -18,9 +18,9 @@ using scalar::ScalerKind;
 using scalar::ScalerRule;
 
 const std::vector<std::string> kKeys = {
-    "level",      "type",        "forward",      "backward",    "update",
-    "allow_ops",  "deny_ops",    "allow_params", "deny_params", "keep_norms_fp32",
-    "loss_scale", "auto_reason", "matmul",       "only_allowed"};
+    "level",    "type",         "forward",     "backward",        "update",      "allow_ops",
+    "deny_ops", "allow_params", "deny_params", "keep_norms_fp32", "loss_scale",  "auto_reason",
+    "matmul",   "only_allowed", "fp32_layers", "bf16_layers",     "fp16_layers", "error_budget"};
 const std::vector<std::string> kScaleKeys = {
     "kind", "init", "growth", "backoff", "growth_interval", "max", "min", "give_up_after"};
 
@@ -52,6 +52,8 @@ class Reader {
     for (const auto& [key, value] : table.items())
       if (key != "level") read_key(key, value);
     check_matmul(table.contains("level"));
+    if (table.contains("error_budget") && !recipe_.layers_are_auto)
+      wrong("error_budget", "only level \"adaptive\" measures errors: use it, or leave this out");
     return recipe_;
   }
 
@@ -72,6 +74,10 @@ class Reader {
     if (key == "deny_ops") return read_patterns(key, value, recipe_.deny_ops);
     if (key == "allow_params") return read_patterns(key, value, recipe_.allow_params);
     if (key == "deny_params") return read_patterns(key, value, recipe_.deny_params);
+    if (key == "fp32_layers") return read_patterns(key, value, recipe_.fp32_layers);
+    if (key == "bf16_layers") return read_patterns(key, value, recipe_.bf16_layers);
+    if (key == "fp16_layers") return read_patterns(key, value, recipe_.fp16_layers);
+    if (key == "error_budget") return read_budget(value);
     if (key == "loss_scale") return read_scale(value);
     if (key == "matmul") return read_matmul(value);
     if (key == "keep_norms_fp32") return read_flag(key, value, recipe_.keep_norms_fp32);
@@ -82,6 +88,14 @@ class Reader {
       return;
     }
     wrong(key.substr(0, 60), fmt::format("no such key: {}", suggestion(key.substr(0, 60), kKeys)));
+  }
+
+  void read_budget(const json& value) {
+    const double number = value.is_number() ? value.get<double>() : 0;
+    if (!(number > 0 && number < 1))
+      return wrong("error_budget",
+                   fmt::format("need a part of 1, such as 0.01, got {}", seen(value)));
+    recipe_.error_budget = number;
   }
 
   template <class Flag>
@@ -105,6 +119,9 @@ class Reader {
     if (head == "auto") {
       recipe_.level_is_auto = true;
       if (parts.size() == 1) recipe_.low_is_auto = true;
+    } else if (head == "adaptive") {
+      recipe_.layers_are_auto = true;
+      if (parts.size() == 1) recipe_.low_is_auto = true;
     } else if (const auto level = parse_level(head)) {
       recipe_.level = *level;
     } else if (const auto type = parse_float_type(head); type && parts.size() == 1) {
@@ -117,8 +134,8 @@ class Reader {
     } else if (head.size() == 2 && head[0] == 'o' && head[1] >= '4' && head[1] <= '9') {
       wrong("level", fmt::format("no precision level {}: one of O0, O1, O2, O3", in_quotes(head)));
     } else {
-      static const std::vector<std::string> names = {"O0",   "O1",   "O2",   "O3",
-                                                     "auto", "fp16", "bf16", "fp32"};
+      static const std::vector<std::string> names = {"O0",       "O1",   "O2",   "O3",  "auto",
+                                                     "adaptive", "fp16", "bf16", "fp32"};
       wrong("level",
             fmt::format("no precision level {}: {}", in_quotes(head), suggestion(head, names)));
     }
@@ -175,7 +192,7 @@ class Reader {
   void check_matmul(bool has_level) {
     if (recipe_.matmul == ProductForm::Plain) return;
     const bool fits = recipe_.level == Level::O0 || recipe_.level == Level::O1;
-    if (recipe_.level_is_auto)
+    if (recipe_.level_is_auto || recipe_.layers_are_auto)
       wrong("matmul", fmt::format("{} needs a level that is settled: O0, or O1 for what stays fp32",
                                   matmul_word(recipe_.matmul)));
     else if (!fits)
@@ -319,7 +336,9 @@ PrecisionRecipe precision_of_json(const json& value, std::vector<RecipeMistake>&
 
 json json_of(const PrecisionRecipe& recipe) {
   json out;
-  out["level"] = recipe.level_is_auto ? "auto" : std::string(name_of(recipe.level));
+  out["level"] = recipe.layers_are_auto ? "adaptive"
+                 : recipe.level_is_auto ? "auto"
+                                        : std::string(name_of(recipe.level));
   out["type"] = recipe.low_is_auto ? "auto" : std::string(name_of(recipe.low));
   auto put_type = [&](const char* key, const std::optional<DType>& type) {
     if (type) out[key] = std::string(name_of(*type));
@@ -334,6 +353,11 @@ json json_of(const PrecisionRecipe& recipe) {
   put_list("deny_ops", recipe.deny_ops);
   put_list("allow_params", recipe.allow_params);
   put_list("deny_params", recipe.deny_params);
+  put_list("fp32_layers", recipe.fp32_layers);
+  put_list("bf16_layers", recipe.bf16_layers);
+  put_list("fp16_layers", recipe.fp16_layers);
+  if (recipe.layers_are_auto && recipe.error_budget != kErrorBudget)
+    out["error_budget"] = recipe.error_budget;
   if (recipe.only_allowed) out["only_allowed"] = true;
   if (recipe.keep_norms_fp32) out["keep_norms_fp32"] = *recipe.keep_norms_fp32;
   if (recipe.matmul != ProductForm::Plain) out["matmul"] = std::string(matmul_word(recipe.matmul));

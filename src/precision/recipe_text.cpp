@@ -64,7 +64,9 @@ json scale_of(std::string_view text) {
 
 json value_of(const std::string& key, std::string_view text) {
   if (key == "loss_scale") return scale_of(text);
-  if (key.starts_with("allow_") || key.starts_with("deny_")) return list_of(text);
+  if (key.starts_with("allow_") || key.starts_with("deny_") || key.ends_with("_layers"))
+    return list_of(text);
+  if (key == "error_budget") return number_or_text(text);
   if (text == "true") return true;
   if (text == "false") return false;
   return std::string(text);
@@ -118,17 +120,20 @@ std::string print_precision(const PrecisionRecipe& recipe) {
   const json table = json_of(recipe);
   std::string out = table["level"].get<std::string>() + ":" + table["type"].get<std::string>();
   if (recipe.level_is_auto && recipe.low_is_auto) out = "auto";
+  if (recipe.layers_are_auto && recipe.low_is_auto) out = "adaptive";
   PrecisionRecipe plain;  // why it was chosen is no part of it
   plain.auto_reason = recipe.auto_reason;
   if (recipe == plain) return "O0";
   for (const char* key : {"forward", "backward", "update", "matmul"})
     if (table.contains(key)) out += fmt::format(" {}={}", key, table[key].get<std::string>());
-  for (const char* key : {"allow_ops", "deny_ops", "allow_params", "deny_params"})
+  for (const char* key : {"allow_ops", "deny_ops", "allow_params", "deny_params", "fp32_layers",
+                          "bf16_layers", "fp16_layers"})
     if (table.contains(key))
       out += fmt::format(" {}={}", key, join(table[key].get<std::vector<std::string>>(), ","));
   if (recipe.only_allowed) out += " only_allowed=true";
   if (recipe.keep_norms_fp32)
     out += fmt::format(" keep_norms_fp32={}", *recipe.keep_norms_fp32 ? "true" : "false");
+  if (table.contains("error_budget")) out += fmt::format(" error_budget={}", recipe.error_budget);
   if (table.contains("loss_scale")) out += " loss_scale=" + print_scale(table["loss_scale"]);
   return out;
 }

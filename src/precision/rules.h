@@ -37,6 +37,7 @@ struct Facts {
   DType widest = DType::F32;  // of the float inputs
   Level level = Level::O0;
   bool only_allowed = false;
+  bool is_layer_listed = false;
   DType low = DType::BF16;  // of the phase; F32 where the recipe keeps it wide
   Capability capability = {};
 };
@@ -107,7 +108,8 @@ constexpr Decision decide_facts(const Facts& f) {
     return {true, F32, F32, F32, f.mixed ? std::optional(F32) : std::nullopt, Reason::Loss};
   if (f.phase == Phase::Update) return wide_decision(Reason::Update);
   if (f.level == Level::O0) return wide_decision(Reason::LevelO0);
-  if (!is_low(f.low)) return wide_decision(Reason::WidePhase);
+  if (!is_low(f.low))
+    return wide_decision(f.is_layer_listed ? Reason::WideLayer : Reason::WidePhase);
   if (f.listing == Listing::Denied) return wide_decision(Reason::Denied);
   if (!f.capability.stores(f.low)) return wide_decision(Reason::NoLowType);
   if (f.only_allowed && (f.listing == Listing::Unlisted || f.phase == Phase::Backward))

@@ -26,8 +26,10 @@ std::vector<std::string> only_in(const std::vector<std::string>& from,
 
 std::vector<std::string> missing_types(const PrecisionRecipe& recipe, const Capability& here) {
   std::vector<std::string> missing;
-  for (const Phase phase : {Phase::Forward, Phase::Backward}) {
-    const DType low = recipe.type_in(phase);
+  std::vector<DType> types = {recipe.type_in(Phase::Forward), recipe.type_in(Phase::Backward)};
+  if (recipe.level != Level::O0 && !recipe.bf16_layers.empty()) types.push_back(DType::BF16);
+  if (recipe.level != Level::O0 && !recipe.fp16_layers.empty()) types.push_back(DType::F16);
+  for (const DType low : types) {
     const std::string name(name_of(low));
     if (!here.stores(low))
       add(missing, name);

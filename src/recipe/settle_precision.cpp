@@ -21,10 +21,6 @@ std::string numbers_of(const MeasuredRates& rates) {
                      rates.bf16_gflops, rates.f32_gflops, ratio_of(rates));
 }
 
-// Half-width storage pays a little even where the products are no faster; the bar leaves room for
-// noise in the measurement.
-constexpr double kWorthIt = 1.05;
-
 MeasuredChoice measured_choice(const MeasuredRates& rates, const Capability& here) {
   PrecisionRecipe best;
   const bool has_low = here.stores(best.low);
@@ -44,6 +40,32 @@ UserError cannot_hold(const MeasuredChoice& choice) {
   e.add_line("saw", fmt::format("{} = {}", kPrecisionChoice, plain(choice.value)));
   e.add_line("because", choice.because.empty() ? "nothing is recorded" : plain(choice.because));
   return e;
+}
+
+// The low types that `adaptive` may give a layer: those that the device has and the recipe names.
+std::vector<DType> low_types(const PrecisionRecipe& asked, const Capability& here) {
+  std::vector<DType> types;
+  for (const DType type : {DType::BF16, DType::F16})
+    if (here.stores(type) && here.computes(type) && (asked.low_is_auto || asked.low == type))
+      types.push_back(type);
+  return types;
+}
+
+MeasuredChoice measured_layers(const PrecisionRecipe& asked, const Measuring& measuring,
+                               const Capability& here) {
+  const std::vector<DType> low = low_types(asked, here);
+  if (low.empty()) {
+    PrecisionRecipe wide;
+    wide.auto_reason = text_of(Reason::NoLowType);
+    return precision_choice(wide);
+  }
+  const MeasuredRates rates = measuring.rates();
+  const std::vector<LayerErrors> errors = measuring.layers(low);
+  PrecisionRecipe chosen = choose_layers(asked, errors, rates);
+  chosen.auto_reason = describe_choice(resolve_auto(asked, chosen, ""), errors, asked.error_budget);
+  MeasuredChoice choice = precision_choice(chosen);
+  choice.figures = figures_of(errors);
+  return choice;
 }
 
 // The level and the type that a choice names, and nothing else.
@@ -71,26 +93,27 @@ std::string describe(const MeasuredRates& rates) {
 MeasuredChoice precision_choice(const PrecisionRecipe& settled) {
   PrecisionRecipe plain;
   plain.level = settled.level;
-  plain.low = settled.level == Level::O0 ? plain.low : settled.low;
+  if (settled.level == Level::O0) return {print_precision(plain), settled.auto_reason};
+  plain.low = settled.low;
+  plain.fp32_layers = settled.fp32_layers;
+  plain.bf16_layers = settled.bf16_layers;
+  plain.fp16_layers = settled.fp16_layers;
   return {print_precision(plain), settled.auto_reason};
 }
 
 PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices,
-                                 const std::function<MeasuredRates()>& measure,
-                                 const Capability& here) {
+                                 const Measuring& measuring, const Capability& here) {
   if (recipe.is_resolved()) {
     const bool was_chosen = !recipe.auto_reason.empty();  // and so measured before
     if (const auto missing = missing_types(recipe, here); !missing.empty()) {
       log_warning("precision {}: {}: what would be {} is f32", print_precision(recipe),
                   text_of(Reason::NoLowType), join(missing, ", "));
-      for (const Phase phase : {Phase::Forward, Phase::Backward}) {
-        const DType low = recipe.type_in(phase);
-        no_low_type_is_told(low, here.stores(low));
-      }
+      for (const DType low : {DType::BF16, DType::F16})
+        if (!here.stores(low) || !here.computes(low)) no_low_type_is_told(low, here.stores(low));
       return recipe;
     }
-    if (was_chosen || recipe.level == Level::O0 || !measure) return recipe;
-    const MeasuredRates rates = measure();
+    if (was_chosen || recipe.level == Level::O0 || !measuring.rates) return recipe;
+    const MeasuredRates rates = measuring.rates();
     if (recipe.low == DType::BF16 && ratio_of(rates) <= 1)
       log_warning("bf16 is no faster than fp32 on this machine: {}. O0 may train faster.",
                   numbers_of(rates));
@@ -98,12 +121,14 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices
   }
   const std::string name(kPrecisionChoice);
   const bool is_wide = !recipe.level_is_auto && recipe.level == Level::O0;
-  if (is_wide || (!measure && !choices.has(name)))
-    return resolve_auto(recipe, Level::O0, DType::BF16, "nothing was measured");
-  const MeasuredChoice& choice =
-      choices.choose(name, [&] { return measured_choice(measure(), here); });
-  const PrecisionRecipe named = named_by(choice, here);
-  return resolve_auto(recipe, named.level, named.low, choice.because);
+  const bool can_measure = measuring.rates && (!recipe.layers_are_auto || measuring.layers);
+  if (is_wide || (!can_measure && !choices.has(name)))
+    return resolve_auto(recipe, PrecisionRecipe{}, "nothing was measured");
+  const MeasuredChoice& choice = choices.choose(name, [&] {
+    return recipe.layers_are_auto ? measured_layers(recipe, measuring, here)
+                                  : measured_choice(measuring.rates(), here);
+  });
+  return resolve_auto(recipe, named_by(choice, here), choice.because);
 }
 
 }  // namespace aloft

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/choices.h"
 #include "precision/recipe.h"
+#include "recipe/choose_layers.h"
 #include "types/capability.h"
 
 namespace aloft {
@@ -14,19 +17,32 @@ namespace aloft {
 // What a measurement found for `auto` precision: GFLOP/s of a large product.
 struct MeasuredRates {
   double f32_gflops = 0, bf16_gflops = 0;
-  std::string source = {};  // "measured now", "as measured before (FILE)"
+  std::string source = {};
+  double f16_gflops =
+      0;  // 0: none of its own, and computed in f32  // "measured now", "as measured before (FILE)"
 };
 // "f32 410, bf16 1210 GFLOP/s (2.95x), measured now"
 std::string describe(const MeasuredRates& rates);
 
+// Half-width storage pays a little even where the products are no faster; the bar leaves room for
+// noise in the measurement.
+inline constexpr double kWorthIt = 1.05;
+
+// How what is `auto` or `adaptive` is measured; what is empty cannot be.
+struct Measuring {
+  std::function<MeasuredRates()> rates = {};
+  // Each layer's errors in these types.
+  std::function<std::vector<LayerErrors>(std::span<const DType> low)> layers = {};
+};
+
 // Replaces `auto` by what `choices` records, or else by the better measured type, which they then
-// record, with the reason; the same recipe otherwise. Warns where a low type was asked for that is
-// not there (`here`), or that this machine multiplies more slowly than fp32. UserError E0829 where
-// what is recorded is no precision, or of a type that is not there.
+// record, with the reason; `adaptive` by the types that the layers' errors leave; the same recipe
+// otherwise. Warns where a low type was asked for that is not there (`here`), or that this machine
+// multiplies more slowly than fp32. UserError E0829 where what is recorded is no precision, or of a
+// type that is not there.
 PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices,
-                                 const std::function<MeasuredRates()>& measure,
-                                 const Capability& here = {});
-// The name of that choice, and its value for a precision that is settled: level and type.
+                                 const Measuring& measuring, const Capability& here = {});
+// The name of that choice, and its value for a precision that is settled: level, type and layers.
 inline constexpr std::string_view kPrecisionChoice = "precision";
 MeasuredChoice precision_choice(const PrecisionRecipe& settled);
 

@@ -76,10 +76,12 @@ void check_choices(const Choices& choices, const PrecisionRecipe& asked) {
           .saw(in_quotes(name) + " = " + in_quotes(choice.value))
           .need("the names of this program: " + std::string(kPrecisionChoice))
           .advice("take the choices of a run of this program");
-  if (asked.level_is_auto || (asked.low_is_auto && asked.level != Level::O0)) return;
+  if (asked.level_is_auto || asked.layers_are_auto ||
+      (asked.low_is_auto && asked.level != Level::O0))
+    return;
   throw UserError("E0829", "the recipe leaves nothing to choose")
       .saw("precision " + print_precision(asked))
-      .need("precision.level = \"auto\", for choices of another run to be taken")
+      .need("precision.level = \"auto\" or \"adaptive\", for choices of another run to be taken")
       .advice("leave --choices out");
 }
 

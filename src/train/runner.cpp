@@ -14,17 +14,6 @@
 namespace aloft {
 namespace {
 
-// The columns of a batch as inputs of a program.
-std::vector<InputSpec> inputs_of(const RunnerOptions& o) {
-  std::vector<InputSpec> inputs;
-  for (const Column& c : o.columns) {
-    std::vector<Dim> extents{Dim::symbolic("B", o.batch)};
-    extents.insert(extents.end(), c.shape.begin(), c.shape.end());
-    inputs.push_back({c.name, {c.type, Shape(std::move(extents))}});
-  }
-  return inputs;
-}
-
 // minimize() in its parts: the trainer writes a step's numbers down before it asks whether the run
 // is hopeless.
 StepResult train_step(const Tensor& loss, Optimizer& optimizer) {
@@ -49,7 +38,7 @@ class GraphRunner : public Runner {
   GraphRunner(Task& task, Optimizer& optimizer, const RunnerOptions& options)
       : programs_(options.threads, options.pipeline, options.choices), columns_(options.columns) {
     programs_.load_ahead();
-    const std::vector<InputSpec> inputs = inputs_of(options);
+    const std::vector<InputSpec> inputs = step_inputs(options.columns, options.batch);
     if (optimizer.accumulation() > 1)
       programs_.add("accumulate", inputs, [&](const std::vector<Tensor>& in) {
         return results::Named{{"loss", aloft::accumulate(task.loss(in), optimizer)}};
@@ -150,7 +139,7 @@ class GraphRunner : public Runner {
 class EagerRunner : public Runner {
  public:
   EagerRunner(Task& task, Optimizer& optimizer, const RunnerOptions& options)
-      : task_(task), optimizer_(optimizer), inputs_(inputs_of(options)) {
+      : task_(task), optimizer_(optimizer), inputs_(step_inputs(options.columns, options.batch)) {
     if (options.threads > 0) host_threads().set_count(options.threads);
   }
 
@@ -204,6 +193,16 @@ class EagerRunner : public Runner {
 };
 
 }  // namespace
+
+std::vector<InputSpec> step_inputs(const std::vector<Column>& columns, std::int64_t batch) {
+  std::vector<InputSpec> inputs;
+  for (const Column& c : columns) {
+    std::vector<Dim> extents{Dim::symbolic("B", batch)};
+    extents.insert(extents.end(), c.shape.begin(), c.shape.end());
+    inputs.push_back({c.name, {c.type, Shape(std::move(extents))}});
+  }
+  return inputs;
+}
 
 double Runner::accumulate(const ExampleBatch& batch) {
   load(Part::MicroBatch, batch);

@@ -12,6 +12,7 @@
 
 #include "data/example_source.h"
 #include "frontend/optimizer.h"
+#include "frontend/tracing.h"
 #include "passes/pipeline.h"
 #include "tasks/task.h"
 
@@ -65,6 +66,9 @@ class Runner {
   // The compiled programs, planned before start(); null in eager mode.
   virtual Programs* programs() { return nullptr; }
 };
+
+// The columns of batches of up to `batch` rows, as inputs of a program.
+std::vector<InputSpec> step_inputs(const std::vector<Column>& columns, std::int64_t batch);
 
 // The variables may be descriptions (frontend/description.h) until start().
 

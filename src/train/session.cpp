@@ -13,11 +13,25 @@ namespace {
 // The keys that hold name patterns, and where each was set.
 std::string places_of_patterns(const Recipe& recipe) {
   std::string out;
-  for (const char* key : {"optimizer.no_decay", "optimizer.groups", "precision.allow_ops",
-                          "precision.deny_ops", "precision.allow_params", "precision.deny_params"})
+  for (const char* key :
+       {"optimizer.no_decay", "optimizer.groups", "precision.allow_ops", "precision.deny_ops",
+        "precision.allow_params", "precision.deny_params", "precision.fp32_layers",
+        "precision.bf16_layers", "precision.fp16_layers"})
     if (const auto it = recipe.origin.find(key); it != recipe.origin.end())
       out += (out.empty() ? "" : ", ") + it->first + " (" + it->second + ")";
   return out;
+}
+
+// What `adaptive` may choose of beside the recipe's optimizer: fp16 has a loss scale, whose steps
+// an early update cannot skip, and weights that are no upper half of an fp32.
+PrecisionRecipe asked_precision(const Recipe& recipe) {
+  PrecisionRecipe asked = recipe.precision;
+  const bool needs_bf16 = recipe.optimizer.update == "early" || recipe.optimizer.master == "split";
+  if (asked.layers_are_auto && asked.low_is_auto && needs_bf16) {
+    asked.low = DType::BF16;
+    asked.low_is_auto = false;
+  }
+  return asked;
 }
 
 void make_model(Session& s) {
@@ -34,17 +48,22 @@ void make_model(Session& s) {
 }  // namespace
 
 Session open_session(const Recipe& recipe, const SettingValues& of_data,
-                     const std::function<MeasuredRates()>& measure, Choices choices) {
+                     const std::function<MeasuredRates()>& measure, Choices choices,
+                     const Batches& batches) {
   Session s;
   s.choices = std::move(choices);
   s.recipe = recipe;
   s.spec = model_spec(recipe, of_data);
   s.columns = task_kind(recipe).columns(s.spec, of_data);
   if (recipe.train.threads > 0) host_threads().set_count(static_cast<int>(recipe.train.threads));
-  std::function<MeasuredRates()> noted;
-  if (measure) noted = [&] { return s.rates.emplace(measure()); };
-  s.recipe.precision =
-      settle_precision(recipe.precision, s.choices, noted, current_device().features().capability);
+  Measuring measuring;
+  if (measure) measuring.rates = [&] { return s.rates.emplace(measure()); };
+  if (batches)
+    measuring.layers = [&](std::span<const DType> low) {
+      return measure_layer_errors(recipe, s.spec, s.columns, batches, low);
+    };
+  s.recipe.precision = settle_precision(asked_precision(recipe), s.choices, measuring,
+                                        current_device().features().capability);
   const OnlyDescribed scope;
   make_model(s);
   return s;

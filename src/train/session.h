@@ -15,6 +15,7 @@
 #include "recipe/recipe.h"
 #include "recipe/settle_precision.h"
 #include "tasks/task.h"
+#include "train/layer_errors.h"
 #include "train/runner.h"
 
 namespace aloft {
@@ -33,10 +34,11 @@ struct Session {
 };
 
 // `of_data`: what the recipe's data says (model_spec()). Sets the number of OpenMP threads as the
-// recipe says. What `choices` has is not measured. UserErrors of recipe.h,
-// amp.h and settle_precision().
+// recipe says. What `choices` has is not measured; `adaptive` precision looks at `batches`.
+// UserErrors of recipe.h, amp.h and settle_precision().
 Session open_session(const Recipe& recipe, const SettingValues& of_data,
-                     const std::function<MeasuredRates()>& measure, Choices choices = {});
+                     const std::function<MeasuredRates()>& measure, Choices choices = {},
+                     const Batches& batches = {});
 
 // The runner of train.mode, with its programs planned where it has some.
 std::unique_ptr<Runner> make_runner(Session& session);

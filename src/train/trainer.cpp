@@ -52,7 +52,8 @@ class Training {
         saver_(directory_, recipe.train),
         from_(options.resume ? saver_.to_resume(options.force) : std::nullopt),
         start_(begin_run(recipe, options, directory_.known(), from_ ? &from_->meta : nullptr)),
-        session_(open_session(start_.recipe, data_.facts(recipe), options.measure, start_.choices)),
+        session_(open_session(start_.recipe, data_.facts(recipe), options.measure, start_.choices,
+                              [&](const auto&) { return data_.training(start_.recipe, 0, 0); })),
         listeners_(listeners_of({options, session_, data_, directory_, result_.sample}),
                    options.listeners) {
     if (from_)

@@ -50,23 +50,24 @@ TEST(SettlePrecision, TakesWhatIsRecordedOrSaysWhyNot) {
     return Choices(std::map<std::string, MeasuredChoice>{{name, {value, "it was faster"}}});
   };
   Choices low = recorded("O2:bf16"), wide = recorded("O0"), odd = recorded("O2:bf16 deny_ops=add");
-  const PrecisionRecipe taken = settle_precision(automatic, low, never);
+  const PrecisionRecipe taken = settle_precision(automatic, low, {never});
   EXPECT_EQ(print_precision(taken), "O2:bf16");
   EXPECT_EQ(taken.auto_reason, "it was faster");
-  EXPECT_EQ(settle_precision(taken, low, never), taken);  // not even for a warning
-  EXPECT_EQ(settle_precision(automatic, wide, never).level, Level::O0);
-  EXPECT_EQ(print_precision(settle_precision(parse_precision("O1:auto deny_ops=add"), low, never)),
-            "O1:bf16 deny_ops=add");
+  EXPECT_EQ(settle_precision(taken, low, {never}), taken);  // not even for a warning
+  EXPECT_EQ(settle_precision(automatic, wide, {never}).level, Level::O0);
+  EXPECT_EQ(
+      print_precision(settle_precision(parse_precision("O1:auto deny_ops=add"), low, {never})),
+      "O1:bf16 deny_ops=add");
 
   const Capability narrow{.stores_bf16 = false};
-  const std::string why = refused([&] { settle_precision(automatic, low, never, narrow); });
+  const std::string why = refused([&] { settle_precision(automatic, low, {never}, narrow); });
   for (const char* part : {"E0829", "precision = O2:bf16", "it was faster", "stores bf16", "--out"})
     EXPECT_NE(why.find(part), std::string::npos) << why;
-  EXPECT_EQ(settle_precision(automatic, wide, never, narrow).level, Level::O0);
-  const std::string other = refused([&] { settle_precision(automatic, odd, never); });
+  EXPECT_EQ(settle_precision(automatic, wide, {never}, narrow).level, Level::O0);
+  const std::string other = refused([&] { settle_precision(automatic, odd, {never}); });
   EXPECT_NE(other.find("E0829"), std::string::npos) << other;
   Choices escape = recorded("O7\x1b[2J\nerror");
-  const std::string shown = refused([&] { settle_precision(automatic, escape, never); });
+  const std::string shown = refused([&] { settle_precision(automatic, escape, {never}); });
   EXPECT_NE(shown.find("precision = O7\\x1b[2J\\nerror"), std::string::npos) << shown;
 }
 

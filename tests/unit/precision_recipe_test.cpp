@@ -65,12 +65,13 @@ TEST(Recipe, AutoIsKeptUntilResolved) {
   EXPECT_TRUE(!type.level_is_auto && type.low_is_auto);
   const PrecisionRecipe level = parse_precision("auto:fp16");
   EXPECT_TRUE(level.level_is_auto && !level.low_is_auto);
-  const PrecisionRecipe done = resolve_auto(type, Level::O2, F16, "f16 1.4x f32, bf16 1.1x");
+  const PrecisionRecipe done =
+      resolve_auto(type, parse_precision("O2:fp16"), "f16 1.4x f32, bf16 1.1x");
   EXPECT_TRUE(done.is_resolved());
   EXPECT_EQ(done.level, Level::O1);
   EXPECT_EQ(done.low, F16);
   EXPECT_EQ(done.auto_reason, "f16 1.4x f32, bf16 1.1x");
-  EXPECT_EQ(resolve_auto(parse_precision("O2"), Level::O0, F16, "x"), parse_precision("O2"));
+  EXPECT_EQ(resolve_auto(parse_precision("O2"), parse_precision("O0"), "x"), parse_precision("O2"));
 }
 
 TEST(Recipe, LongTextAndTableAgree) {
@@ -92,19 +93,73 @@ TEST(Recipe, LongTextAndTableAgree) {
 
 TEST(Recipe, PrintsWhatParsesBack) {
   for (const char* text :
-       {"O0", "O1:bf16", "O2:f16", "O3:bf16", "auto", "auto:f16", "O2:auto",
-        "O2:bf16 forward=bf16 backward=f16 update=f32", "O0:f16",
+       {"O0",
+        "O1:bf16",
+        "O2:f16",
+        "O3:bf16",
+        "auto",
+        "auto:f16",
+        "O2:auto",
+        "O2:bf16 forward=bf16 backward=f16 update=f32",
+        "O0:f16",
         "O2:bf16 allow_ops=exp,log deny_ops=mat* allow_params=a.b deny_params=h.*.attn.*",
-        "O1:f16 allow_ops=relu only_allowed=true", "O1:bf16 only_allowed=true",
-        "O2:f16 keep_norms_fp32=true loss_scale=none", "O3:f16 loss_scale=fixed",
-        "O2:f16 loss_scale=fixed(init=64.0)", "O2:f16 loss_scale=dynamic",
-        "O1:f16 loss_scale=dynamic(growth=3.0,max=1048576.0)"}) {
+        "O1:f16 allow_ops=relu only_allowed=true",
+        "O1:bf16 only_allowed=true",
+        "O2:f16 keep_norms_fp32=true loss_scale=none",
+        "O3:f16 loss_scale=fixed",
+        "O2:f16 loss_scale=fixed(init=64.0)",
+        "O2:f16 loss_scale=dynamic",
+        "O1:f16 loss_scale=dynamic(growth=3.0,max=1048576.0)",
+        "O2:bf16 fp32_layers=.,h.*.attn bf16_layers=a fp16_layers=b.c",
+        "adaptive",
+        "adaptive:bf16",
+        "adaptive error_budget=0.02",
+        "adaptive deny_ops=exp fp32_layers=head"}) {
     const PrecisionRecipe r = parse_precision(text);
     EXPECT_EQ(print_precision(r), text);
     std::vector<RecipeMistake> mistakes;
     EXPECT_EQ(precision_of_json(json::parse(json_of(r).dump()), mistakes), r) << text;
     EXPECT_TRUE(mistakes.empty()) << text;
   }
+}
+
+TEST(Recipe, LayersHaveTypesOfTheirOwn) {
+  const PrecisionRecipe r = parse_precision(
+      "O2:bf16 backward=f32 fp32_layers=head,h.*.mlp fp16_layers=h.* bf16_layers=.");
+  using Types = std::pair<DType, DType>;
+  const auto types = [&](const PrecisionRecipe& of, std::string_view layer) {
+    return Types{of.type_in(Phase::Forward, layer), of.type_in(Phase::Backward, layer)};
+  };
+  EXPECT_EQ(types(r, "head"), (Types{F32, F32}));
+  EXPECT_EQ(types(r, "h.0.mlp"), (Types{F32, F32}));  // the first list that matches
+  EXPECT_EQ(types(r, "h.0.attn"), (Types{F16, F16}));
+  EXPECT_EQ(types(r, ""), (Types{BF16, BF16}));
+  EXPECT_EQ(types(r, "wte"), (Types{BF16, F32}));
+  EXPECT_EQ(r.type_in(Phase::Update, "h.0.attn"), F32);
+  PrecisionRecipe wide = r;
+  wide.level = Level::O0;
+  EXPECT_EQ(types(wide, "h.0.attn"), (Types{F32, F32}));
+  EXPECT_EQ(layer_of_parameter("h.0.attn.weight"), "h.0.attn");
+  EXPECT_EQ(layer_of_parameter("weight"), "");
+  // What governs one layer says nothing of the others, and means the same there.
+  for (const char* layer : {"head", "h.0.attn", "", "wte"}) {
+    const PrecisionRecipe own = r.in_layer(layer);
+    EXPECT_EQ(types(own, layer), types(r, layer)) << layer;
+    EXPECT_EQ(own.in_layer(layer), own) << layer;
+  }
+  EXPECT_EQ(r.in_layer("head"), r.in_layer("h.3.mlp"));
+  EXPECT_EQ(print_precision(r.in_layer("h.0.attn")), "O2:f16");
+}
+
+TEST(Recipe, AdaptiveIsKeptUntilResolved) {
+  const PrecisionRecipe asked = parse_precision("adaptive error_budget=0.02 bf16_layers=wte");
+  EXPECT_TRUE(asked.layers_are_auto && asked.low_is_auto && !asked.is_resolved());
+  EXPECT_EQ(asked.error_budget, 0.02);
+  const PrecisionRecipe done =
+      resolve_auto(asked, parse_precision("O2:f16 fp32_layers=head"), "measured");
+  EXPECT_EQ(print_precision(done), "O2:f16 fp32_layers=head bf16_layers=wte");
+  EXPECT_EQ(done.auto_reason, "measured");
+  EXPECT_TRUE(parse_precision("adaptive:fp16").low == F16);
 }
 
 // Each text has one mistake, at the key, and the sentence holds the word.
@@ -130,6 +185,12 @@ TEST(Recipe, MistakesAreNamed) {
               {"O2 deny_ops=a,,b", "deny_ops", "not a name pattern"},
               {"O2 keep_norms_fp32=yes", "keep_norms_fp32", "true or false"},
               {"O1 only_allowed=1", "only_allowed", "true or false"},
+              {"adaptive error_budget=2", "error_budget", "part of 1"},
+              {"adaptive error_budget=x", "error_budget", "part of 1"},
+              {"O2 error_budget=0.01", "error_budget", "adaptive"},
+              {"adaptive:fp32", "level", "not a low type"},
+              {"adaptive matmul=bf16x3", "matmul", "settled"},
+              {"O2 fp32_layers=", "fp32_layers", "not a name pattern"},
               {"O2 loss_scale=dinamic", "loss_scale", "\"dynamic\""},
               {"O2 loss_scale=0", "loss_scale", "positive"},
               {"O2 loss_scale=-8", "loss_scale", "positive"},
@@ -173,11 +234,12 @@ TEST(Recipe, AllMistakesComeAtOnce) {
 TEST(Recipe, PatternsThatMatchNothingAreSeen) {
   const std::vector<std::string> ops = {"matmul", "softmax"};
   const std::vector<std::string> params = {"h.0.attn.weight", "head.weight"};
-  EXPECT_TRUE(
-      unmatched_patterns(parse_precision("O2 deny_ops=soft* deny_params=h.*.attn.*"), ops, params)
-          .empty());
+  const std::vector<std::string> layers = {".", "h.0.attn", "head"};
+  EXPECT_TRUE(unmatched_patterns(parse_precision("O2 deny_ops=soft* deny_params=h.*.attn.*"), ops,
+                                 params, layers)
+                  .empty());
   const auto found = unmatched_patterns(
-      parse_precision("O2 deny_ops=sofmax deny_params=g.*,head.wieght"), ops, params);
+      parse_precision("O2 deny_ops=sofmax deny_params=g.*,head.wieght"), ops, params, layers);
   ASSERT_EQ(found.size(), 3u);
   EXPECT_NE(found[0].text.find("\"softmax\""), std::string::npos);
   EXPECT_EQ(found[1].key, "deny_params");

@@ -1,0 +1,33 @@
+// Each layer of a recipe's model in low types beside f32, on a few batches: what `adaptive`
+// precision chooses by.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/example_source.h"
+#include "models/model_spec.h"
+#include "recipe/choose_layers.h"
+#include "recipe/recipe.h"
+#include "tasks/task.h"
+
+namespace aloft {
+
+// Batches of training from the run's first on, in its order.
+using Batches = std::function<std::unique_ptr<ExampleSource>(const std::vector<Column>& columns)>;
+
+// How many batches are looked at: of an error the largest counts.
+inline constexpr int kMeasuredBatches = 4;
+
+// The errors of a model with the weights that the recipe's seed gives. Gradients are those of a
+// loss that is scaled as training in fp16 scales it: from the recipe's first scale on it is halved
+// while a layer overflows that has not in its forward phase. `low`: types of the device. The model
+// that this makes is gone behind it; the process's random state is another. EnvironmentError E0401
+// where the memory is not enough, DataError of the batches.
+std::vector<LayerErrors> measure_layer_errors(const Recipe& recipe, const models::ModelSpec& spec,
+                                              const std::vector<Column>& columns,
+                                              const Batches& batches, std::span<const DType> low);
+
+}  // namespace aloft

@@ -1,0 +1,322 @@
+// `adaptive` precision: what is measured is what the types do, the choice follows from it, and a
+// run that took one keeps it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "data/example_source.h"
+#include "e2e/small_run.h"
+#include "frontend/programs.h"
+#include "recipe/recipe.h"
+#include "run/recorded_choices.h"
+#include "scalar/float_formats.h"
+#include "scalar/philox.h"
+#include "temporary_folder.h"
+#include "train/session.h"
+#include "train/trainer.h"
+
+namespace aloft::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// From -1 to 1.
+double drawn(std::uint64_t i) {
+  return static_cast<double>(scalar::mix64(i * 7919 + 17) % 20001) / 10000 - 1;
+}
+
+// Houses in units of their own: degrees, years, rooms, dollars a year. f16 does not hold what
+// weights make of the dollars.
+std::string table_of_houses() {
+  std::string text;
+  for (std::uint64_t i = 0; i < 512; ++i) {
+    const auto from = [&](std::uint64_t column, double least, double most) {
+      return least + (most - least) * (drawn(6 * i + column) + 1) / 2;
+    };
+    const double longitude = from(0, -122, -119.5), latitude = from(1, 36, 39);
+    const double age = from(2, 1, 52), rooms = from(3, 500, 6000), income = from(4, 20000, 140000);
+    for (double value : {longitude, latitude, age, rooms, income})
+      text += std::to_string(value) + ",";
+    text += std::to_string(1.5 + 2 * std::sin(2 * longitude) * std::cos(latitude) + income / 1e5) +
+            "\n";
+  }
+  return text;
+}
+
+// Images on a pedestal: what differs is a small part of what there is.
+std::string images_on_a_pedestal() {
+  std::string text;
+  for (std::uint64_t i = 0; i < 96; ++i) {
+    for (std::uint64_t p = 0; p < 64; ++p) {
+      const double shape = (p / 8 + p * (i % 3)) % 3 == 0 ? 200 : 0;
+      text += std::to_string(static_cast<int>(512 + shape + 100 * drawn(64 * i + p))) + ",";
+    }
+    text += std::to_string(i % 3) + "\n";
+  }
+  return text;
+}
+
+class Adaptive : public testing::Test {
+ protected:
+  void SetUp() override {
+    use_cpu();
+    set_log_level(LogLevel::Error);
+    folder_.put(folder_ / "houses.csv", table_of_houses());
+    folder_.put(folder_ / "images.csv", images_on_a_pedestal());
+    folder_.put(folder_ / "table.toml", R"([model]
+family = "mlp"
+hidden = [64, 64]
+[task]
+kind = "regression"
+[data]
+csv = "houses.csv"
+outputs = 1
+validation = 0.25
+[optimizer]
+lr = 1e-3
+[train]
+batch = 32
+steps = 12
+eval_every = 0
+checkpoint_every = 4
+keep_checkpoints = 0
+threads = 2
+)");
+    folder_.put(folder_ / "images.toml", R"([model]
+family = "resnet"
+width = 16
+blocks = [1, 1]
+[data]
+csv = "images.csv"
+shape = [1, 8, 8]
+scale = 0.0025
+[train]
+batch = 16
+steps = 4
+)");
+  }
+
+  Recipe recipe(const char* file, const std::vector<std::string>& set = {}) const {
+    std::vector<Override> overrides;
+    for (const std::string& s : set) overrides.push_back(parse_override(s));
+    return load_recipe(folder_ / file, overrides);
+  }
+  TrainResult train(const std::string& out, const char* file, const std::vector<std::string>& set,
+                    bool resume = false) {
+    aloft::TrainOptions options;
+    options.out = folder_ / out;
+    options.resume = resume;
+    options.quiet = true;
+    options.measure = [this] {
+      ++measured_;
+      return MeasuredRates{100, 300, "pretended", 100};
+    };
+    return run_training(recipe(file, set), options);
+  }
+  json record(const std::string& out) const {
+    return json::parse(read_file(folder_ / out / "run.json", 1 << 26));
+  }
+  std::string state(const std::string& out, const char* step) const {
+    std::string all;
+    for (const char* file : {"model.safetensors", "state.safetensors"})
+      all += read_file(folder_ / out / "checkpoints" / step / file, 1 << 26);
+    return all;
+  }
+  std::string chosen(const std::string& out) const {
+    return record(out)["choices"]["precision"]["value"];
+  }
+
+  TemporaryFolder folder_;
+  int measured_ = 0;
+};
+
+// Batches of the same rows.
+class Rows : public ExampleSource {
+ public:
+  Rows(std::vector<float> x, std::vector<float> y, std::int64_t rows)
+      : x_(std::move(x)), y_(std::move(y)) {
+    batch_.columns = {std::as_bytes(std::span(x_)), std::as_bytes(std::span(y_))};
+    batch_.rows = rows;
+  }
+  const ExampleBatch* next() override { return &batch_; }
+  std::uint64_t position() const override { return 0; }
+  std::uint64_t samples_per_epoch() const override { return 1; }
+
+ private:
+  std::vector<float> x_, y_;
+  ExampleBatch batch_;
+};
+
+double norm_without_mean(const std::vector<double>& values) {
+  double mean = 0, squares = 0;
+  for (double v : values) mean += v / static_cast<double>(values.size());
+  for (double v : values) squares += (v - mean) * (v - mean);
+  return std::sqrt(squares);
+}
+
+// One layer, y = w x + b, whose error can be had by hand: x and w rounded, the sum in f32, y
+// rounded.
+TEST_F(Adaptive, MeasuresWhatRoundingDoes) {
+  constexpr int kRows = 32, kWidth = 8;
+  const Recipe r = recipe("table.toml", {"model.hidden=[]"});
+  std::vector<float> x, y;
+  for (int i = 0; i < kRows * kWidth; ++i) x.push_back(static_cast<float>(100 + drawn(i)));
+  for (int i = 0; i < kRows; ++i) y.push_back(static_cast<float>(drawn(1000 + i)));
+  const SettingValues facts = {{"features", std::int64_t{kWidth}},
+                               {"classes", std::int64_t{1}},
+                               {"outputs", std::int64_t{1}}};
+  Session s = open_session(r, facts, nullptr);
+  make_values(s);
+  const auto weight = s.model().parameters()[0]->buffer->read<float>();
+  const auto bias = s.model().parameters()[1]->buffer->read<float>();
+  const auto output = [&](auto round, int row) {
+    double sum = static_cast<double>(round(bias[0]));
+    for (int k = 0; k < kWidth; ++k)
+      sum +=
+          static_cast<double>(round(x[row * kWidth + k])) * static_cast<double>(round(weight[k]));
+    return sum;
+  };
+  const auto error = [&](auto round) {
+    std::vector<double> exact, off;
+    for (int row = 0; row < kRows; ++row) {
+      exact.push_back(output([](float v) { return v; }, row));
+      off.push_back(static_cast<double>(round(static_cast<float>(output(round, row)))) -
+                    exact.back());
+    }
+    return norm_without_mean(off) / norm_without_mean(exact);
+  };
+  const DType low[] = {DType::BF16, DType::F16};
+  const auto batches = [&](const std::vector<Column>&) {
+    return std::make_unique<Rows>(x, y, kRows);
+  };
+  const auto found = measure_layer_errors(r, s.spec, s.columns, batches, low);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].layer, "0");
+  EXPECT_TRUE(found[0].has_products);
+  const double bf16 = error([](float v) { return scalar::f32_of(scalar::bf16_of(v)); });
+  const double f16 = error([](float v) { return scalar::f32_of(scalar::f16_of(v)); });
+  EXPECT_NEAR(found[0].by_type.at(DType::BF16).forward, bf16, 0.02 * bf16);
+  EXPECT_NEAR(found[0].by_type.at(DType::F16).forward, f16, 0.02 * f16);
+  // A hundred and a part of one: what bf16 leaves of the part is little.
+  EXPECT_GT(bf16, 0.1);
+  EXPECT_LT(f16, bf16 / 4);
+  EXPECT_LT(found[0].by_type.at(DType::BF16).backward, 0.01);
+}
+
+TEST_F(Adaptive, NoTypeFitsAllLayersAndModelsDiffer) {
+  train("table", "table.toml", {"precision.level=adaptive"});
+  train("images", "images.toml", {"precision.level=adaptive"});
+  for (const char* out : {"table", "images"}) {
+    const json figures = record(out)["choices"]["precision"]["figures"];
+    ASSERT_GT(figures.size(), 3u) << out;
+    double worst[2] = {0, 0};
+    for (const auto& [layer, errors] : figures.items())
+      for (const auto& [name, error] : errors.items()) {
+        double& most = worst[name.starts_with("fp16")];
+        most = std::max(most, error.is_number() ? error.get<double>() : INFINITY);
+      }
+    // bf16 everywhere is beyond the budget; fp16 is too, or multiplies no faster than f32.
+    EXPECT_GT(worst[0], kErrorBudget) << out;
+    EXPECT_TRUE(chosen(out).starts_with("O2:bf16 fp32_layers=")) << chosen(out);
+  }
+  EXPECT_EQ(record("table")["choices"]["precision"]["figures"]["0"]["fp16 forward"], "inf");
+  EXPECT_NE(chosen("table"), chosen("images"));
+  EXPECT_NE(chosen("images").find("fp32_layers=conv1"), std::string::npos) << chosen("images");
+}
+
+// Without masters and a loss scale f16 loses updates, the choice does not.
+TEST_F(Adaptive, EndsWhereF32EndsAndPlainF16DoesNot) {
+  folder_.put(folder_ / "text.txt", small_text());
+  folder_.put(folder_ / "text.toml", kSmallRecipe);
+  const auto loss_of = [&](const char* level) {
+    const std::vector<std::string> set = {std::string("precision.level=") + level,
+                                          "model.dropout=0",
+                                          "optimizer.lr=1e-3",
+                                          "train.batch=8",
+                                          "train.steps=600",
+                                          "train.eval_every=600",
+                                          "train.checkpoint_every=0",
+                                          "data.cache=\"" + (folder_ / "cache").string() + "\""};
+    return train(level, "text.toml", set).val_loss.value();
+  };
+  const double wide = loss_of("O0");
+  EXPECT_NEAR(loss_of("adaptive"), wide, 0.002 * wide);
+  EXPECT_GT(std::abs(loss_of("O3:fp16") - wide), 0.01 * wide);
+  EXPECT_EQ(chosen("adaptive"), "O2:bf16");
+}
+
+TEST_F(Adaptive, IsChosenOnceAndGoesOnToTheBit) {
+  const std::vector<std::string> set = {"precision.level=adaptive"};
+  train("straight", "table.toml", set);
+  EXPECT_EQ(measured_, 1);
+  const json begun = record("straight");
+  for (const char* out : {"goes_on", "record_lost"}) {
+    fs::copy(folder_ / "straight", folder_ / out, fs::copy_options::recursive);
+    for (const char* step : {"step-000008", "step-000012"})
+      fs::remove_all(folder_ / out / "checkpoints" / step);
+    if (out == std::string("record_lost")) fs::remove(folder_ / out / "run.json");
+    EXPECT_EQ(train(out, "table.toml", set, true).steps, 8) << out;
+    EXPECT_TRUE(state("straight", "step-000012") == state(out, "step-000012")) << out;
+    EXPECT_EQ(record(out)["choices"], begun["choices"]) << out;
+    EXPECT_EQ(record(out)["signature"], begun["signature"]) << out;
+  }
+  EXPECT_EQ(measured_, 1);
+}
+
+TEST_F(Adaptive, ThreadsAndModesHaveTheSameBits) {
+  train("two", "table.toml", {"precision.level=adaptive"});
+  train("one", "table.toml", {"precision.level=adaptive", "train.threads=1"});
+  train("eager", "table.toml", {"precision.level=adaptive", "train.mode=eager"});
+  for (const char* out : {"one", "eager"}) {
+    EXPECT_EQ(record(out)["choices"], record("two")["choices"]) << out;
+    EXPECT_TRUE(state("two", "step-000012") == state(out, "step-000012")) << out;
+  }
+}
+
+// What the recipe's optimizer cannot take is not chosen.
+TEST_F(Adaptive, KeepsToBf16BesideWhatNeedsIt) {
+  for (const char* option : {"optimizer.master=split", "optimizer.update=early"}) {
+    std::vector<std::string> set = {"precision.level=adaptive", option, "optimizer.clip_norm=0",
+                                    "train.steps=1"};
+    train(option, "images.toml", set);
+    EXPECT_EQ(chosen(option).find("fp16_layers"), std::string::npos) << chosen(option);
+    for (const auto& [layer, errors] : record(option)["choices"]["precision"]["figures"].items())
+      EXPECT_FALSE(errors.contains("fp16 forward")) << layer;
+  }
+}
+
+// Layers that a recipe lists itself, without measuring.
+TEST_F(Adaptive, ListedLayersHaveTheirTypes) {
+  Recipe r = recipe("table.toml", {"precision=\"O2:bf16 fp32_layers=0 fp16_layers=2\""});
+  Session s =
+      open_session(r, {{"features", std::int64_t{3}}, {"classes", std::int64_t{1}}}, nullptr);
+  const auto runner = make_runner(s);
+  const std::map<std::string, DType> wanted = {
+      {"0", DType::F32}, {"1", DType::BF16}, {"2", DType::F16}, {"", DType::BF16}};
+  int products = 0;
+  for (const DecisionRecord& d : runner->programs()->decisions("train")) {
+    if (d.op != Name("linear") && d.op != Name("matmul")) continue;
+    ++products;
+    EXPECT_EQ(d.decision.compute, wanted.at(d.path.str())) << d.path.str();
+    EXPECT_EQ(d.decision.reason == Reason::WideLayer, d.path == Name("0")) << d.path.str();
+  }
+  EXPECT_GT(products, 5);
+  for (const VariablePtr& p : s.model().parameters()) {
+    const DType type = wanted.at(std::string(layer_of_parameter(p->name.str())));
+    EXPECT_EQ(p->type.dtype, type) << p->name.str();
+    EXPECT_EQ(p->master != nullptr, type != DType::F32) << p->name.str();
+  }
+  EXPECT_EQ(scaler_rule(s.recipe.precision).kind, scalar::ScalerKind::Dynamic);
+  r = recipe("table.toml", {"precision=\"O2:bf16 fp32_layers=7\""});
+  EXPECT_THROW(
+      open_session(r, {{"features", std::int64_t{3}}, {"classes", std::int64_t{1}}}, nullptr),
+      UserError);
+}
+
+}  // namespace
+}  // namespace aloft::e2e
