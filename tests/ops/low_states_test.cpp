@@ -29,6 +29,11 @@ float normal_at(std::uint64_t key, std::int64_t i) {
       scalar::normal(scalar::RandomKey{7, 0, 0, key}, static_cast<std::uint64_t>(i)));
 }
 
+// Sizes that a block's codes hold, below the normal ones too, and sizes that they do not.
+float of_any_size(std::uint64_t key, std::int64_t i) {
+  return std::ldexp(normal_at(key, i), -static_cast<int>(i % 41));
+}
+
 struct Form {
   StateFormat states = StateFormat::F32;
   Rounding rounding = Rounding::Nearest;
@@ -69,8 +74,8 @@ class Call {
       HostArray& g = in.emplace_back(HostArray::zeros(DType::F32, {n}));
       for (std::int64_t i = 0; i < n; ++i)
         g[i] = gradient != 0       ? float(gradient)
-               : i % 3 == step % 3 ? 0
-                                   : normal_at(100 + static_cast<std::uint64_t>(step), i);
+               : i % 3 == step % 3 ? (i % 2 == 0 ? 0.0f : -0.0f)
+                                   : of_any_size(100 + static_cast<std::uint64_t>(step), i);
     }
     in.insert(in.end(), states.begin(), states.end());
     return in;

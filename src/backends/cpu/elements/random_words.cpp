@@ -48,7 +48,11 @@ HWY_INLINE void put(const Counters& c, std::uint32_t* words) {
                         reinterpret_cast<std::uint64_t*>(words));
 }
 
-// Blocks [block, block + blocks), two vectors of them at a time, which hide each other's latency.
+// How many vectors of blocks are turned together: they hide each other's latency, as far as the
+// processor has registers.
+constexpr std::int64_t kTogether = HWY_MAX_BYTES == 64 ? 4 : 2;
+
+// Blocks [block, block + blocks).
 void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t blocks,
               std::uint32_t* words) {
   const Words d;
@@ -71,20 +75,24 @@ void words_of(const scalar::RandomKey& key, std::uint64_t block, std::int64_t bl
                     when_high};
   };
   std::int64_t b = 0;
-  for (; b + lanes < blocks; b += 2 * lanes) {
-    Counters one = start(b), two = start(b + lanes);
+  for (; b + (kTogether - 1) * lanes < blocks; b += kTogether * lanes) {
+    Counters c[kTogether];
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < kTogether; ++i) c[i] = start(b + i * lanes);
     for (int round = 0; round < 10; ++round) {
       const WordV r0 = hn::Set(d, k0[round]), r1 = hn::Set(d, k1[round]);
-      turn(one, r0, r1);
-      turn(two, r0, r1);
+#pragma GCC unroll 4
+      for (std::int64_t i = 0; i < kTogether; ++i) turn(c[i], r0, r1);
     }
-    put(one, words + 4 * b);
-    put(two, words + 4 * (b + lanes));
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < kTogether; ++i) put(c[i], words + 4 * (b + i * lanes));
   }
-  if (b >= blocks) return;
-  Counters last = start(b);
-  for (int round = 0; round < 10; ++round) turn(last, hn::Set(d, k0[round]), hn::Set(d, k1[round]));
-  put(last, words + 4 * b);
+  for (; b < blocks; b += lanes) {
+    Counters last = start(b);
+    for (int round = 0; round < 10; ++round)
+      turn(last, hn::Set(d, k0[round]), hn::Set(d, k1[round]));
+    put(last, words + 4 * b);
+  }
 }
 #endif
 

@@ -1,5 +1,4 @@
-// Tiles of f32 that are rounded at random as they are put away (scalar/stochastic_rounding.h), and
-// read back.
+// Tiles of f32 that are rounded at random as they are put away (scalar/stochastic_rounding.h).
 #pragma once
 
 #include <cstdint>
@@ -14,8 +13,6 @@ void round_tile_at_random(const float* tile, const std::uint32_t* words, int slo
                           std::int64_t n);
 
 // Blocks begin at the tile's first element.
-void read_blocks(const scalar::ConstBlocks& blocks, scalar::BlockForm form, float* tile,
-                 std::int64_t n);
 void write_blocks(const float* tile, const std::uint32_t* words, int slot, scalar::BlockForm form,
                   const scalar::Blocks& blocks, std::int64_t n);
 

@@ -47,7 +47,7 @@ class Operands {
     each<optim::tensor_number_count<F>()>(
         [&](auto j) HWY_ATTR { terms.var[At::kTensor + j()] = hn::Set(Floats(), k.tensor[j()]); });
     for (int j = 0; j < optim::flag_count<F>(); ++j) terms.flag[j] = k.flag[j];
-    each<kStates>([&](auto j) HWY_ATTR { state_[j()] = tile.state[j()]; });
+    each<kStates>([&](auto j) HWY_ATTR { state_[j()] = StateReader(tile, j()); });
   }
 
   // Those of the vector at i.
@@ -55,9 +55,7 @@ class Operands {
     const Floats d;
     terms.var[At::kP] = values.load(d, i);
     terms.var[At::kG] = used(gradient_.load(d, i));
-    each<kStates>([&](auto j) HWY_ATTR {
-      terms.var[At::kStates + j()] = TypedReader(state_[j()], DType::F32).load(d, i);
-    });
+    each<kStates>([&](auto j) HWY_ATTR { terms.var[At::kStates + j()] = state_[j()].load(d, i); });
   }
   // Those of the last n < Lanes(d).
   HWY_INLINE void load_last(std::int64_t i, std::int64_t n, const Values& values) {
@@ -65,7 +63,7 @@ class Operands {
     terms.var[At::kP] = values.load_n(d, i, n);
     terms.var[At::kG] = used(gradient_.load_n(d, i, n));
     each<kStates>([&](auto j)
-                      HWY_ATTR { terms.var[At::kStates + j()] = load_n(d, state_[j()] + i, n); });
+                      HWY_ATTR { terms.var[At::kStates + j()] = state_[j()].load_n(d, i, n); });
   }
 
   TermValues<At::kCount, optim::flag_count<F>()> terms;
@@ -79,7 +77,7 @@ class Operands {
 
   FloatV multiplier_, limit_;
   TypedReader gradient_;
-  const float* state_[kStates > 0 ? kStates : 1];
+  StateReader state_[kStates > 0 ? kStates : 1];
 };
 
 template <class F>
@@ -105,7 +103,6 @@ void update_tile(const UpdateTile& tile, const UpdateNumbers& k) {
       store_n(d, value_of(std::get<j() + 1>(results), operands.terms), tile.new_state[j()] + i, n);
     });
   }
-  if (tile.streams) hwy::FlushStream();
 }
 
 // Squares are of fp32 values.

@@ -78,16 +78,17 @@ void UpdateMemory::open_values(const Piece& part, const RunArgs& args, Buffers& 
 void UpdateMemory::open_states(const Piece& part, const RunArgs& args, bool writes,
                                Buffers& buffers, UpdateTile& tile) const {
   for (int w = 0; w < layout_.states; ++w) {
-    const void* from = state(w, part, args);
-    tile.state[w] = tile.new_state[w] = buffers.state[w];
+    tile.new_state[w] = buffers.state[w];
     if (layout_.state_format == StateFormat::Block8) {
-      read_blocks(blocks(w, part, args), forms_[w], buffers.state[w], part.count);
-    } else if (layout_.state_format == StateFormat::BF16) {
-      widen(DType::BF16, from, buffers.state[w], part.count);
-    } else {
-      tile.state[w] = static_cast<const float*>(from);
-      if (writes) tile.new_state[w] = static_cast<float*>(new_state(w, part, args));
+      const scalar::ConstBlocks kept = blocks(w, part, args);
+      tile.state[w] = kept.codes, tile.scales[w] = kept.scales;
+      tile.form[w] = forms_[static_cast<std::size_t>(w)];
+      continue;
     }
+    tile.state[w] = state(w, part, args);
+    tile.state_type = layout_.state_type();
+    if (writes && layout_.state_format == StateFormat::F32)
+      tile.new_state[w] = static_cast<float*>(new_state(w, part, args));
   }
 }
 

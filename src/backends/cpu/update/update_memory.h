@@ -1,6 +1,8 @@
 // Where the operands of an update op lie, and how tiles of them are read and written.
 #pragma once
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -23,8 +25,7 @@ class UpdateMemory {
   const UpdateLayout& layout() const { return layout_; }
   const Pieces& pieces() const { return pieces_; }
 
-  // body(tile) for the piece, from its first elements on: values and gradients where they lie,
-  // states as f32, where they lie or widened.
+  // body(tile) for the piece, from its first elements on: everything where it lies.
   template <class Body>
   void read(const Piece& piece, const RunArgs& args, const Body& body) const {
     for_tiles(piece, kTile, [&](const Piece& part, Buffers& buffers) {
@@ -40,6 +41,7 @@ class UpdateMemory {
       body(tile);
       close(part, args, tile, buffers);
     });
+    if (streams_) hwy::FlushStream();  // waits: not after every tile
   }
   // A skipped step: what lies in place stays, the rest is copied.
   void keep(const Piece& piece, const RunArgs& args) const;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "optim/kind.h"
+#include "scalar/block_float.h"
 #include "types/dtype.h"
 
 namespace aloft::cpu {
@@ -28,7 +29,12 @@ struct UpdateTile {
   void* low = nullptr;
   DType low_type = DType::F32;
   bool streams = false;  // `low` is more than caches hold
-  const float* state[optim::kMostStates] = {};
+  // States before the step, as they are kept: of `state_type`, or codes of blocks that begin with
+  // the tile, where there are scales (scalar/block_float.h).
+  const void* state[optim::kMostStates] = {};
+  DType state_type = DType::F32;
+  const float* scales[optim::kMostStates] = {};
+  scalar::BlockForm form[optim::kMostStates] = {};
   float* new_state[optim::kMostStates] = {};
 };
 

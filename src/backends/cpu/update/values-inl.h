@@ -12,6 +12,7 @@
 
 #include "backends/cpu/update/update_tile.h"
 #include "backends/cpu/vectors/vectors-inl.h"
+#include "scalar/block_float.h"
 #include "scalar/split_float.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,6 +34,7 @@ HWY_INLINE auto with_type(DType type, P* p, const Body& body) {
 // Values of one type; all but the last n < Lanes(d) elements are read a vector at a time.
 class TypedReader {
  public:
+  TypedReader() = default;
   TypedReader(const void* p, DType type) : p_(p), type_(type) {}
   HWY_INLINE FloatV load(Floats d, std::int64_t i) const {
     return with_type(type_, p_, [&](auto* p) HWY_ATTR {
@@ -48,8 +50,64 @@ class TypedReader {
   }
 
  private:
-  const void* p_;
-  DType type_;
+  const void* p_ = nullptr;
+  DType type_ = DType::F32;
+};
+
+// A state as it is kept: of a float type, or in blocks of codes.
+class StateReader {
+ public:
+  StateReader() = default;
+  StateReader(const UpdateTile& t, int which)
+      : plain_(t.state[which], t.state_type),
+        codes_(static_cast<const std::uint8_t*>(t.state[which])),
+        scales_(t.scales[which]),
+        form_(t.form[which]),
+        most_(hn::Set(Words(), form_.most())),
+        sign_(hn::Set(Words(), form_.is_signed ? 0x80u : 0u)),
+        offset_(hn::Set(Words(), form_.offset())),
+        step_(hn::Set(Floats(), 1 / form_.subnormal_codes())) {}
+
+  HWY_INLINE FloatV load(Floats d, std::int64_t i) const {
+    if (HWY_LIKELY(!scales_)) return plain_.load(d, i);
+    constexpr std::int64_t kAhead = 1024;  // elements, a byte each
+    hwy::Prefetch(codes_ + i + kAhead);
+    return hn::Mul(sizes_at(i), hn::Set(d, scales_[i / scalar::kBlock]));
+  }
+  HWY_INLINE FloatV load_n(Floats d, std::int64_t i, std::int64_t n) const {
+    if (!scales_) return plain_.load_n(d, i, n);
+    HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+    for (std::int64_t k = 0; k < n; ++k)
+      lanes[k] = scalar::block_value(codes_[i + k], scales_[(i + k) / scalar::kBlock], form_);
+    return hn::Load(d, lanes);
+  }
+
+ private:
+  using Words = hn::RebindToUnsigned<Floats>;
+  using WordV = hn::Vec<Words>;
+
+  // Values of a vector of codes, in units of their block's scale.
+  HWY_INLINE FloatV sizes_at(std::int64_t i) const {
+    const Floats d;
+    const Words d32;
+    const WordV code =
+        hn::PromoteTo(d32, hn::LoadU(hn::Rebind<std::uint8_t, Floats>(), codes_ + i));
+    const WordV size = hn::And(code, most_);
+    WordV bits = hn::ShiftLeft<20>(hn::Add(size, offset_));
+    const auto is_small = hn::Lt(size, hn::Set(d32, 8u));
+    if (HWY_UNLIKELY(!hn::AllFalse(d32, is_small))) {
+      const FloatV count = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<Floats>(), size));
+      bits = hn::IfThenElse(is_small, hn::BitCast(d32, hn::Mul(count, step_)), bits);
+    }
+    return hn::BitCast(d, hn::Or(bits, hn::ShiftLeft<24>(hn::And(code, sign_))));
+  }
+
+  TypedReader plain_;
+  const std::uint8_t* codes_ = nullptr;
+  const float* scales_ = nullptr;
+  scalar::BlockForm form_ = {};
+  WordV most_, sign_, offset_;
+  FloatV step_;
 };
 
 // bf16 parameters whose masters are they and their remainders: scalar::split and scalar::join.
