@@ -5,7 +5,8 @@
 //   matmul_bench [--rounds N] [--only TEXT]     (OMP_NUM_THREADS sets the threads)
 //
 // Shapes are those of a GPT-2 124M step with 1,024 tokens: forward, dX, dW, the head in chunks of
-// 256 rows, and attention's products (plain, as a model without the fused kernel would run them).
+// 256 rows, attention's products (plain, as a model without the fused kernel would run them), and
+// those of Muon.
 #include <omp.h>
 
 #include <algorithm>
@@ -49,6 +50,12 @@ constexpr Row kRows[] = {
     {"head 1024 rows", 1, 1024, 50304, 768, false, true},
     {"attention q k", 48, 256, 256, 64, false, true},
     {"attention p v", 48, 256, 64, 256, false, false},
+    {"muon square", 1, 768, 768, 768, false, false},
+    {"muon x x' of 768", 1, 768, 768, 768, false, true},
+    {"muon x x' of 3072", 1, 768, 768, 3072, false, true},
+    {"muon x' x of 3072", 1, 768, 768, 3072, true, false},
+    {"muon m x of 3072", 1, 768, 3072, 768, false, false},
+    {"muon x m of 3072", 1, 3072, 768, 768, false, false},
     {"square 1024", 1, 1024, 1024, 1024, false, false},
     {"small 768x128x512", 1, 768, 128, 512, false, true},
     {"small 768x512x128", 1, 768, 512, 128, false, true},

@@ -5,8 +5,13 @@
 //
 //   optimizer_bench [ROUNDS] [FORMULA]     (OMP_NUM_THREADS sets the threads; adamw)
 //   optimizer_bench ROUNDS FORMULA FORM    of one form alone (fp32, bf16, ...), as JSON
+//
+// A formula that needs sums over each tensor (LAMB, LARS) has two sweeps, which are timed and
+// counted together. One of tensors (Muon, Adafactor) is no sweep: `aloft bench step --set
+// optimizer.kind=muon`.
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "backends/cpu/measure.h"
@@ -86,6 +91,16 @@ CallSpec update_call(const optim::FormulaRecord& formula, const Form& form) {
   return call;
 }
 
+// What sums over the tensors before, of a formula that needs it: the same operands, but for the
+// sums.
+CallSpec sums_call(const optim::FormulaRecord& formula, const CallSpec& update) {
+  CallSpec sums{std::string(formula.name) + "_sums", update.attrs, {}, {}};
+  const UpdateLayout layout = sums_layout(update_attrs(update.attrs), formula);
+  sums.in.assign(update.in.begin(), update.in.begin() + layout.sums());
+  sums.out = {{DType::F64, {layout.count, formula.sums}}};
+  return sums;
+}
+
 // What reads the gradients before: their norm, and the sums that the formula needs.
 CallSpec statistics(const CallSpec& update) {
   const std::size_t n = sizes().size();
@@ -106,19 +121,25 @@ class Step {
       : spec_(update_call(formula, form)),
         update_(spec_, in_place(spec_)),
         stats_(statistics(spec_)) {
-    for (const auto& [i, value] : {std::pair{0, 1e-4}, {1, 1.0}, {2, 1.0}, {3, 10.0}})
-      update_.set(i, value);
+    set_step(update_);
+    if (formula.sums > 0) set_step(sums_.emplace(sums_call(formula, spec_)));
     stats_.set(0, 1.0);
     const UpdateLayout layout = layout_of(formula, spec_);
     for (int i = 0; i < layout.count && layout.states > 1; ++i)
       update_.set(layout.state(1, i), 0.01);
   }
   double stats_ms() { return stats_.run(); }
-  double update_ms() { return update_.run(); }
+  double update_ms() { return (sums_ ? sums_->run() : 0) + update_.run(); }
 
  private:
+  static void set_step(bench::TimedKernel& kernel) {
+    for (const auto& [i, value] : {std::pair{0, 1e-4}, {1, 1.0}, {2, 1.0}, {3, 10.0}})
+      kernel.set(i, value);
+  }
+
   CallSpec spec_;
   bench::TimedKernel update_, stats_;
+  std::optional<bench::TimedKernel> sums_;
 };
 
 void measure(const optim::FormulaRecord& formula, const Form& form, int rounds, bool as_json) {
@@ -141,8 +162,13 @@ void measure(const optim::FormulaRecord& formula, const Form& form, int rounds, 
   const double state = kept == "8bit"   ? double(scalar::block_bytes(kBlock)) / kBlock
                        : kept == "bf16" ? 2
                                         : 4;
-  const double states = 2 * state * static_cast<double>(formula.states.size());
-  const double rate = count * (states + low + values) / bench::median(sweep) / 1e6,
+  const double states = state * static_cast<double>(formula.states.size());
+  // Sums read values and gradients, and the states where they are of the step.
+  const bool reads_states = std::ranges::any_of(
+      formula.squares, [](std::string_view name) { return name != "p" && name != "g"; });
+  const double whole = master == "f32" ? 4 : values / 2;
+  const double sums = formula.sums == 0 ? 0 : whole + low + (reads_states ? states : 0);
+  const double rate = count * (2 * states + low + values + sums) / bench::median(sweep) / 1e6,
                norm_rate = count * low / bench::median(read) / 1e6, limit = bench::median(stream);
   if (as_json) {
     std::printf(

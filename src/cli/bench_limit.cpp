@@ -21,11 +21,30 @@ double bytes_of_update(const CallSpec& call, const optim::FormulaRecord& formula
   return bytes;
 }
 
+// A formula of tensors is ops like others: its bytes are those of what is trained, a gradient of
+// each parameter's type, and what the optimizer keeps.
+double bytes_by_state(const Plan& plan) {
+  double bytes = 0;
+  for (const StateSlot& slot : plan.state) {
+    const auto own = static_cast<double>(slot.type.max_bytes());
+    if (slot.cls == StateClass::Optimizer) bytes += 2 * own;
+    if (slot.cls == StateClass::Parameter && slot.requires_grad) bytes += 3 * own;
+  }
+  return bytes;
+}
+
+bool is_of_tensors(const Instruction& ins) {
+  return std::ranges::any_of(optim::formulas(), [&](const optim::FormulaRecord* f) {
+    return f->is_of_tensors && ins.call.op == Name(numbers_op_name(*f));
+  });
+}
+
 }  // namespace
 
 double unavoidable_update_bytes(const Plan& plan) {
   double most = 0;  // one of the programs steps
   for (const Program& program : plan.programs) {
+    if (std::ranges::any_of(program.instructions, is_of_tensors)) return bytes_by_state(plan);
     double bytes = 0;
     for (const Instruction& ins : program.instructions)
       if (const optim::FormulaRecord* formula = formula_of_update(ins.call.op))

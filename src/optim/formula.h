@@ -159,4 +159,14 @@ constexpr int sum_count() {
     return 0;
 }
 
+// Whether those sums read the states: squares of the parameter and the gradient alone do not.
+template <class F>
+constexpr bool sums_read_states() {
+  if constexpr (NeedsSums<F>) {
+    for (const std::string_view name : F::kSquares)
+      if (name != "p" && name != "g") return true;
+  }
+  return false;
+}
+
 }  // namespace aloft::optim

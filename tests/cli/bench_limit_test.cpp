@@ -124,6 +124,24 @@ TEST(BenchLimit, WorkIsTheProductsOfEachOpAndTheBytesOfTheUpdate) {
   EXPECT_EQ(work.update_bytes, 5 * 4 * 7 * 11);
 }
 
+// A formula of tensors is ops like others: its bytes follow from what is trained and kept.
+TEST(BenchLimit, TheBytesOfAFormulaOfTensorsAreTheStates) {
+  Plan plan;
+  const auto slot = [&](StateClass cls, bool requires_grad = true) {
+    StateSlot& s = plan.state.emplace_back();
+    s.type = f32({3, 5}), s.cls = cls, s.requires_grad = requires_grad;
+  };
+  slot(StateClass::Parameter), slot(StateClass::Parameter, false), slot(StateClass::Optimizer);
+  slot(StateClass::Control), slot(StateClass::Buffer);
+  Program& program = plan.programs.emplace_back();
+  program.instructions.resize(1);
+  program.instructions[0].call.op = Name("sgd_update_of_nothing");
+  EXPECT_EQ(unavoidable_update_bytes(plan), 0);
+  program.instructions[0].call.op = Name("muon_numbers");
+  // Weight and momentum read and written, the gradient read.
+  EXPECT_EQ(unavoidable_update_bytes(plan), 5 * 4 * 3 * 5);
+}
+
 // A round after another: what one found faster than those before it counts, the rest does not.
 TEST(BenchLimit, AProductAloneTakesTheLeastOfAllRounds) {
   cpu::ProductAlone alone({1, 5, 11, 7, DType::F32});

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -252,6 +253,30 @@ class Pretended(unittest.TestCase):
 
 
 class Rows(unittest.TestCase):
+    def test_every_optimizer_has_a_row(self):
+        catalogue = (ROOT / "src" / "optim" / "catalog.inc").read_text()
+        kinds = set(re.findall(r"^OPTIMIZER\((\w+), \w+\)$", catalogue, re.M))
+        self.assertGreater(len(kinds), 15)
+        self.assertEqual({o.kind for o in rows.OPTIMIZERS}, kinds)
+        names = {row.name for row in rows.all_rows()}
+        self.assertLessEqual({f"optimizer-{kind}" for kind in kinds}, names)
+
+    def test_an_update_is_held_beside_its_like(self):
+        ops = [{"op": "grad_stats", "phase": "update", "ms": 10}, {"op": "adamw_update", "phase": "update", "ms": 50},
+               {"op": "matmul", "phase": "forward", "ms": 7}]
+        round_ = {"aloft": {"step_ms": 67, "ops": ops}, "sweep": {"step_ms": 40, "share": 0.9},
+                  "torch": {"step_ms": 48}, "torch, whole": {"step_ms": 90}}
+        row = next(row for row in rows.all_rows() if row.name == "optimizer-adamw")
+        self.assertEqual([figure.of(round_) for figure in row.figures], [48 / 40, 90 / 60, 90])
+        self.assertEqual({p.name for p in row.programs}, set(round_))
+
+    def test_a_tensor_formula_is_held_without_check_and_norm(self):
+        ops = [{"op": "grad_stats", "phase": "update", "ms": 10}, {"op": "fused", "phase": "update", "ms": 30}]
+        round_ = {"aloft": {"step_ms": 67, "ops": ops, "update_bytes": 6e8, "stream_gb_s": 40.0},
+                  "torch": {"step_ms": 60}, "torch, whole": {"step_ms": 80}}
+        row = next(row for row in rows.all_rows() if row.name == "optimizer-adafactor")
+        self.assertEqual([figure.of(round_) for figure in row.figures], [2, 2, 50])
+
     def test_rows_are_whole(self):
         table = rows.all_rows()
         names = [row.name for row in table]

@@ -3,8 +3,10 @@
 
   optimizer.py --kind AdamW --fused
   optimizer.py --kind SGD --options '{"momentum": 0.9}'
+  optimizer.py --kind AdamW --fused --whole
 
 Without --fused the form is foreach. Muon takes matrices alone: AdamW steps the rest in the same time.
+--whole is all that ends a step: clip_grad_norm_(..., error_if_nonfinite=True), then the step.
 """
 import json
 
@@ -28,6 +30,7 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--kind", default="AdamW", help="a class of torch.optim")
     parser.add_argument("--options", type=json.loads, default={}, help="its options, as JSON")
+    parser.add_argument("--whole", action="store_true", help="norm, check and clipping before the step")
     o = parser.parse_args()
     timed.start(o)
     weights = [torch.nn.Parameter(0.02 * torch.randn(s))
@@ -42,7 +45,14 @@ def main():
                  torch.optim.AdamW(rest, lr=1e-3, fused=True).step]
     else:
         steps = [getattr(torch.optim, o.kind)(weights, lr=1e-3, **form, **o.options).step]
-    timed.report(o, timed.median_ms(lambda: [step() for step in steps], o.steps), kind=o.kind,
+
+    def end_of_step():
+        if o.whole:
+            torch.nn.utils.clip_grad_norm_(weights, 1.0, error_if_nonfinite=True, foreach=True)
+        for step in steps:
+            step()
+
+    timed.report(o, timed.median_ms(end_of_step, o.steps), kind=o.kind, whole=o.whole,
                  parameters=sum(w.numel() for w in weights))
 
 

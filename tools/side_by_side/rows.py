@@ -175,35 +175,94 @@ def cost_rows():
                       at_least(1.7), at_least(1.7))])
 
 
-# What torch.optim has: our kind and formula, its class, its options, whether the CPU has a fused form.
+@dataclasses.dataclass
+class Optimizer:
+    """A kind of src/optim/catalog.inc, and what torch.optim has of it."""
+    kind: str
+    formula: str | None = None  # that optimizer_bench runs: the kind's own name; "" where it is of tensors
+    torch: str | None = None  # its class
+    options: dict = dataclasses.field(default_factory=dict)  # of both
+    is_fused: bool = False  # the class has a fused form on the CPU, else foreach
+
+
 OPTIMIZERS = (
-    ("sgd", "momentum", "SGD", {"momentum": 0.9}, True), ("adam", "adam", "Adam", {}, True),
-    ("adamw", "adamw", "AdamW", {}, True), ("adagrad", "adagrad", "Adagrad", {}, True),
-    ("adamax", "adamax", "Adamax", {}, False), ("nadam", "nadam", "NAdam", {}, False),
-    ("radam", "radam", "RAdam", {}, False), ("adadelta", "adadelta", "Adadelta", {}, False),
-    ("rmsprop", "rmsprop", "RMSprop", {}, False), ("rprop", "rprop", "Rprop", {}, False),
-    ("adafactor", None, "Adafactor", {}, False), ("muon", None, "Muon", {}, False))
+    Optimizer("sgd", torch="SGD", is_fused=True),
+    Optimizer("momentum", torch="SGD", options={"momentum": 0.9}, is_fused=True),
+    Optimizer("adam", torch="Adam", is_fused=True), Optimizer("adamw", torch="AdamW", is_fused=True),
+    Optimizer("adagrad", torch="Adagrad", is_fused=True), Optimizer("adamax", torch="Adamax"),
+    Optimizer("nadam", torch="NAdam"), Optimizer("radam", torch="RAdam"),
+    Optimizer("adadelta", torch="Adadelta"), Optimizer("rmsprop", torch="RMSprop"),
+    Optimizer("rprop", torch="Rprop"), Optimizer("adafactor", "", "Adafactor"),
+    Optimizer("muon", "", "Muon"), Optimizer("lion"), Optimizer("lamb"), Optimizer("lars"),
+    Optimizer("bert_adam"), Optimizer("novograd", ""), Optimizer("adamp", ""))
+
+
+def own_update_ms(result):
+    """The update alone, without the check and the norm before it."""
+    return phase_ms(result, "update") - op_ms(result, "grad_stats")
+
+
+def optimizer_row(o):
+    """The update alone beside torch.optim's step alone, the whole end of a step beside what does the same
+    in torch, and the share of the rate at which memory is streamed."""
+    chosen = flags(**{"set": f"optimizer.kind={o.kind}"})
+    for key, value in o.options.items():
+        chosen += flags(**{"set": f"optimizer.{key}={value}"})
+    sweeps = o.formula != ""
+    programs = [ours(*flags(batch=1, seq=64), *chosen, steps=6, limit=not sweeps)]
+    figures = []
+    if sweeps:
+        programs.append(Program("sweep", [ROOT / "build/bin/optimizer_bench", 5, o.formula or o.kind, "fp32"]))
+    if o.torch:
+        peer = ["python", "tools/peers/optimizer.py", "--kind", o.torch, "--options", json.dumps(o.options),
+                "--json"] + (["--fused"] if o.is_fused else [])
+        programs += [Program("torch", peer), Program("torch, whole", [*peer, "--whole"])]
+        own = (lambda r: r["sweep"]["step_ms"]) if sweeps else (lambda r: own_update_ms(r["aloft"]))
+        figures += [
+            Figure("speed of the update alone, times torch.optim's step alone", "x",
+                   lambda r: r["torch"]["step_ms"] / own(r), at_least(1), at_least(1)),
+            Figure("speed of check, norm, clip and update, times the same in torch", "x",
+                   lambda r: r["torch, whole"]["step_ms"] / phase_ms(r["aloft"], "update"),
+                   at_least(1), at_least(1))]
+    if sweeps:
+        figures.append(Figure("share of the stream rate", "%", lambda r: 100 * r["sweep"]["share"],
+                              at_least(85), at_least(85)))
+    elif o.kind == "muon":
+        figures.append(Figure("products, nearly all Muon's, share of their speed alone in the library", "%",
+                              lambda r: 100 * r["aloft"]["matmul_limit_ms"] / r["aloft"]["matmul_ms"],
+                              at_least(80), at_least(80)))
+    else:
+        figures.append(Figure("share of the stream rate", "%", lambda r: 100 * stream_share(r["aloft"])))
+    beside = f"{o.torch}, beside torch.optim's {'fused' if o.is_fused else 'foreach'} form" if o.torch else (
+        "which torch.optim does not have")
+    return Row(f"optimizer-{o.kind}", f"{o.kind} on GPT-2 124M, fp32: {beside}", programs, figures)
+
+
+def stream_share(result):
+    """Of the bytes that an update cannot avoid, which passes over tensors read more often."""
+    return result["update_bytes"] / own_update_ms(result) / 1e6 / result["stream_gb_s"]
+
+
+# How an 8-bit or bf16 state is kept is work beside the bytes: its share is reported, and has no target.
+STATE_FORMS = {"bf16-states": "bf16", "8bit-states": "8 bits"}
+
+
+def state_rows():
+    sweeps = {form: Program(form, [ROOT / "build/bin/optimizer_bench", 5, "adamw", form])
+              for form in ("fp32", *STATE_FORMS)}
+    figures = []
+    for form, words in STATE_FORMS.items():
+        figures += [Figure(f"states in {words}: share of the stream rate", "%",
+                           lambda r, form=form: 100 * r[form]["share"]),
+                    Figure(f"states in {words}: speed, times f32 states' of f32 weights", "x",
+                           lambda r, form=form: r["fp32"]["step_ms"] / r[form]["step_ms"],
+                           at_least(1), at_least(1))]
+    yield Row("optimizer-states", "AdamW's states in fewer bits, bf16 weights with f32 masters",
+              list(sweeps.values()), figures)
 
 
 def optimizer_rows():
-    """The update of a step, its check and norm with it, beside torch.optim's step alone, in fp32."""
-    for kind, formula, theirs, options, is_fused in OPTIMIZERS:
-        chosen = flags(**{"set": f"optimizer.kind={kind}"})
-        for key, value in options.items():
-            chosen += flags(**{"set": f"optimizer.{key}={value}"})
-        peer = ["python", "tools/peers/optimizer.py", "--kind", theirs, "--options", json.dumps(options),
-                "--json"] + (["--fused"] if is_fused else [])
-        programs = [ours(*flags(batch=1, seq=64), *chosen, steps=6), Program("torch", peer)]
-        figures = [Figure("speed of the update, times torch.optim's step alone", "x",
-                          lambda r: r["torch"]["step_ms"] / phase_ms(r["aloft"], "update"),
-                          at_least(1), at_least(1))]
-        if formula:
-            programs.append(Program("sweep", [ROOT / "build/bin/optimizer_bench", 5, formula, "fp32"]))
-            figures.append(Figure("share of the stream rate", "%", lambda r: 100 * r["sweep"]["share"],
-                                  at_least(85), at_least(85)))
-        form = "fused" if is_fused else "foreach"
-        yield Row(f"optimizer-{kind}", f"{theirs} on GPT-2 124M, fp32, beside torch.optim's {form} form",
-                  programs, figures)
+    return [*map(optimizer_row, OPTIMIZERS), *state_rows()]
 
 
 def small_rows():

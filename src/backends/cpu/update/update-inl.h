@@ -31,12 +31,13 @@ HWY_INLINE void each(const Body& body) {
   (std::make_integer_sequence<int, kCount>());
 }
 
-// The operands of a formula's terms: what is the same for the whole tile is set once.
-template <class F>
+// The operands of a formula's terms: what is the same for the whole tile is set once. States that
+// no term reads are not loaded, nor fetched ahead.
+template <class F, bool kReadsStates>
 class Operands {
  public:
   using At = optim::Places<F>;
-  static constexpr int kStates = optim::state_count<F>();
+  static constexpr int kStates = kReadsStates ? optim::state_count<F>() : 0;
 
   HWY_INLINE Operands(const UpdateTile& tile, const UpdateNumbers& k)
       : multiplier_(hn::Set(Floats(), k.multiplier)),
@@ -86,7 +87,7 @@ void update_tile(const UpdateTile& tile, const UpdateNumbers& k) {
   constexpr int kStates = optim::state_count<F>();
   const Floats d;
   const Values values(tile);
-  Operands<F> operands(tile, k);
+  Operands<F, true> operands(tile, k);
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= tile.n; i += lanes) {
@@ -113,7 +114,7 @@ void add_squares_of_tile(const UpdateTile& tile, const UpdateNumbers& k, double*
   constexpr int kSums = optim::sum_count<F>();
   const Floats d;
   const Values values(tile);
-  Operands<F> operands(tile, k);
+  Operands<F, optim::sums_read_states<F>()> operands(tile, k);
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   HWY_ALIGN float squared[kSums][kTile];
   for (std::int64_t i = 0; i < tile.n; i += lanes) {
