@@ -30,6 +30,7 @@ struct Row {
   const char* name;
   std::int64_t batch, m, n, k;
   bool ta, tb;
+  bool itself = false;  // one matrix is both operands
 };
 constexpr Row kRows[] = {
     {"fwd qkv", 1, 1024, 2304, 768, false, true},
@@ -51,9 +52,9 @@ constexpr Row kRows[] = {
     {"attention q k", 48, 256, 256, 64, false, true},
     {"attention p v", 48, 256, 64, 256, false, false},
     {"muon square", 1, 768, 768, 768, false, false},
-    {"muon x x' of 768", 1, 768, 768, 768, false, true},
-    {"muon x x' of 3072", 1, 768, 768, 3072, false, true},
-    {"muon x' x of 3072", 1, 768, 768, 3072, true, false},
+    {"muon x x' of 768", 1, 768, 768, 768, false, true, true},
+    {"muon x x' of 3072", 1, 768, 768, 3072, false, true, true},
+    {"muon x' x of 3072", 1, 768, 768, 3072, true, false, true},
     {"muon m x of 3072", 1, 768, 3072, 768, false, false},
     {"muon x m of 3072", 1, 3072, 768, 768, false, false},
     {"square 1024", 1, 1024, 1024, 1024, false, false},
@@ -107,7 +108,9 @@ struct Ours {
       fill(p.get(), n, type);
       return p;
     };
-    a = make(r.batch * r.m * r.k), b = make(r.batch * r.n * r.k), c = make(r.batch * r.m * r.n);
+    a = make(r.batch * r.m * r.k);
+    b = r.itself ? a : make(r.batch * r.n * r.k);
+    c = make(r.batch * r.m * r.n);
     scratch = allocate_aligned(grid->scratch_bytes() + 64);
   }
   void run() {

@@ -122,6 +122,36 @@ TEST(MatmulGrid, EveryTypeTransposeAndOddSize) {
       }
 }
 
+// X X^T and X^T X: half is computed, and the bits are those of the product with a copy of X.
+TEST(MatmulGrid, AMatrixTimesItselfHasTheBitsOfTheWholeProduct) {
+  constexpr std::int64_t kSizes[][2] = {{1, 3}, {33, 5}, {96, 64}, {257, 1500}, {768, 130}};
+  for (const Types& t : kTypes)
+    for (const auto& [n, k] : kSizes)
+      for (const bool by_columns : {false, true}) {
+        if (t.a != t.b) continue;
+        MatmulSpec spec;
+        spec.m = spec.n = n, spec.k = k;
+        spec.a = t.a, spec.b = t.b, spec.c = t.c;
+        spec.transpose_a = by_columns, spec.transpose_b = !by_columns;
+        Case c = make_case(spec);
+        c.b = c.a;
+        const auto whole = run(c, 2).copy();
+        for (const int threads : {1, 2, 3}) {
+          spec.threads = threads;
+          const MatmulGrid grid(spec);
+          FloatBuffer x(spec.a, c.a), out(spec.c, n * n);
+          FloatBuffer scratch(DType::F32, static_cast<std::int64_t>(grid.scratch_bytes() + 3) / 4);
+          const int before = omp_get_max_threads();
+          omp_set_num_threads(threads);
+          grid.run({x.data(), x.data(), nullptr, out.data(), scratch.data()}, c.actual);
+          omp_set_num_threads(before);
+          out.expect_guards();
+          scratch.expect_guards();
+          EXPECT_EQ(out.copy(), whole) << n << "x" << k << (by_columns ? " columns" : " rows");
+        }
+      }
+}
+
 TEST(MatmulGrid, SameBitsOnAnyThreads) {
   for (const Types& t : kTypes)
     for (const bool transposed : {false, true}) {

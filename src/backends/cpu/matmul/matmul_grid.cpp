@@ -207,6 +207,7 @@ void MatmulGrid::State::run_thread(MatmulRun& run, const MatmulPointers& p,
   const MatmulTiling& t = tiling;
   const std::uint64_t first = by_strips ? run.schedule->first_wave() : run.queue->first_wave();
   std::uint64_t number = first;
+  const bool symmetric = is_symmetric(p, actual);
   std::int64_t b_n = -1, b_k = -1, a_m = -1, a_k = -1;  // what the packed buffers hold
   for (std::int64_t b = 0; b < actual.batch; b += t.group, b_n = a_m = -1)
     for (std::int64_t n = 0; n < spec.n; n += t.wave_n)
@@ -221,6 +222,7 @@ void MatmulGrid::State::run_thread(MatmulRun& run, const MatmulPointers& p,
           w.first = k == 0, w.last = k + t.wave_k >= actual.k;
           w.packs_b = pack_b && (b_n != n || b_k != k);
           w.packs_a = pack_a && (a_m != m || a_k != k);
+          w.symmetric = symmetric;
           b_n = n, b_k = a_k = k, a_m = m;
           const bool ends = w.last && w.m1 == actual.m && w.n1 == spec.n && w.b1 == actual.batch;
           if (by_strips)
@@ -232,6 +234,10 @@ void MatmulGrid::State::run_thread(MatmulRun& run, const MatmulPointers& p,
           }
         }
   if (omp_get_thread_num() == 0) run.waves = number - first;
+  if (symmetric) {
+#pragma omp barrier
+    mirror(p);
+  }
 }
 
 MatmulGrid::MatmulGrid(const MatmulSpec& spec) : state_(std::make_unique<State>(spec)) {}

@@ -38,6 +38,7 @@ struct MatmulWave {
   std::int64_t depth;     // of this part of K at its bound, padded as the engine wants
   bool first, last;       // parts of K
   bool packs_a, packs_b;  // not there yet from the wave before
+  bool symmetric;         // what lies above C's diagonal is not wanted
 };
 
 // What one run changes beside its scratch: who takes what, and what a thread's strips have yet to
@@ -112,6 +113,13 @@ struct MatmulGrid::State {
     if (!w.first) strip.partial_in = sums;
     if (!w.last) strip.partial_out = sums;
   }
+  // One matrix times itself, one of the two transposed: C is symmetric, to the bit, since an
+  // element and its mirror image are the same products in the same order. Then the strips in
+  // vectors leave out what lies above the diagonal, and mirror() puts it there when all waves are
+  // done.
+  bool is_symmetric(const MatmulPointers& p, const MatmulActual& actual) const;
+  StripPlace below_diagonal(StripPlace at) const;
+  void mirror(const MatmulPointers& p) const;
   void run_vector_wave(MatmulRun& run, const MatmulPointers& p, const MatmulWave& w,
                        std::uint64_t number) const;
   VectorStrip vector_strip(const MatmulPointers& p, const MatmulWave& w,

@@ -65,8 +65,13 @@ void MatmulGrid::State::run_vector_wave(MatmulRun& run, const MatmulPointers& p,
   const std::int64_t items = strips_of(w);
   const auto source_of = [&](const StripPlace& at) { return b_view(p, at.b).from(w.k0, at.col); };
   for (std::int64_t item = schedule.take(number, thread, team, items); item >= 0;) {
-    const StripPlace at = place_of(w, item);
-    if (w.packs_a) pack_band(schedule, p, w, at, number);
+    const StripPlace whole = place_of(w, item);
+    if (w.packs_a) pack_band(schedule, p, w, whole, number);
+    const StripPlace at = w.symmetric ? below_diagonal(whole) : whole;
+    if (at.rows == 0) {
+      item = schedule.take(number, thread, team, items);
+      continue;
+    }
     VectorStrip strip = vector_strip(p, w, at);
     if (bf16)
       pack_panel(source_of(at), k, strip.n, 2 * strip.k, engine.packed,
