@@ -61,14 +61,15 @@ class TimedKernel {
   void* out(int i) { return outs_[i]; }
   // Input i becomes ordinary numbers in [-amplitude, amplitude).
   void fill(int i, double amplitude) {
-    for (std::int64_t e = 0; e < call_.in[i].shape.max_numel(); ++e)
+    const std::int64_t n = call_.in[i].shape.max_numel();
+    for (std::int64_t e = 0; e < n; ++e)
       put(ins_[i], e, call_.in[i].dtype,
           amplitude * (static_cast<double>(e * 2654435761u % 1009) / 504.5 - 1));
   }
   // Every element of input i becomes v.
   void set(int i, double v) {
-    for (std::int64_t e = 0; e < call_.in[i].shape.max_numel(); ++e)
-      put(ins_[i], e, call_.in[i].dtype, v);
+    const std::int64_t n = call_.in[i].shape.max_numel();
+    for (std::int64_t e = 0; e < n; ++e) put(ins_[i], e, call_.in[i].dtype, v);
   }
   double scratch_mib() const { return static_cast<double>(prepared_->scratch_bytes()) / (1 << 20); }
   // Milliseconds of one run.
@@ -82,7 +83,8 @@ class TimedKernel {
  private:
   static std::shared_ptr<void> buffer(const TensorType& t) {
     auto p = cpu::allocate_aligned(t.max_bytes() + 64);
-    for (std::int64_t i = 0; i < t.shape.max_numel(); ++i)
+    const std::int64_t n = t.shape.max_numel();
+    for (std::int64_t i = 0; i < n; ++i)
       put(p.get(), i, t.dtype, static_cast<double>(i * 2654435761u % 1024) / 1024.0 - 0.5);
     return p;
   }

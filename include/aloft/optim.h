@@ -8,6 +8,7 @@
 #include "frontend/averaged_weights.h"
 #include "frontend/cast_functions.h"
 #include "frontend/grad_scaler.h"
+#include "frontend/gradient_fusion.h"
 #include "frontend/left_gradients.h"
 #include "frontend/loss_scalers.h"
 #include "frontend/optimizer.h"

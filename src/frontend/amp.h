@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "frontend/amp_options.h"
-#include "frontend/model_outputs.h"
+#include "frontend/cast_nested.h"
 #include "frontend/module.h"
 #include "frontend/optimizer.h"
 #include "precision/recipe.h"
@@ -65,7 +65,7 @@ class Net {
   template <class... Args>
   auto call(const SourceLocation& at, const Args&... args) const {
     auto result = in_its_types(at, args...);
-    if (outputs_) cast_outputs(result, *outputs_);
+    if (outputs_) cast_nested(result, *outputs_);
     return result;
   }
   template <class... Args>

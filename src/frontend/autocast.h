@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "frontend/cast_nested.h"
 #include "graph/scope.h"
-#include "ops/cast.h"
 #include "types/dtype.h"
 
 namespace aloft::amp {
@@ -39,20 +39,20 @@ class autocast {  // NOLINT(readability-identifier-naming): torch's name
 // Whether a precision governs what is called now.
 bool is_autocast_enabled();
 
-// torch.amp.custom_fwd(cast_inputs=dtype): `f` with its floating tensors in that type, and what it
-// calls in the types it is written in. Its gradient is computed as it was, which is what custom_bwd
-// is for: there is nothing else to mark.
+// torch.amp.custom_fwd(cast_inputs=dtype): `f` with its floating tensors in that type, those within
+// lists, tuples, optionals, maps and structs with parts() too, and what it calls in the types it is
+// written in. Its gradient is computed as it was, which is what custom_bwd is for: there is nothing
+// else to mark.
 template <class F>
 auto custom_fwd(F f, DType cast_inputs) {
   return [f = std::move(f), cast_inputs](const auto&... arguments) {
-    const auto taken = [&](const auto& a) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a)>, Tensor>)
-        return is_float(a.dtype()) && is_autocast_enabled() ? cast(a, cast_inputs) : a;
-      else
-        return a;
-    };
     const bool governs = is_autocast_enabled();
-    const auto in_order = std::tuple(taken(arguments)...);  // cast outside of the scope
+    const auto taken = [&](auto a) {
+      if (governs) cast_nested(a, cast_inputs);
+      return a;
+    };
+    // Cast outside of the scope.
+    const std::tuple<std::decay_t<decltype(arguments)>...> in_order{taken(arguments)...};
     if (!governs) return std::apply(f, in_order);
     const autocast off({.enabled = false});
     return std::apply(f, in_order);

@@ -34,13 +34,6 @@ std::optional<DType> low_type_of_o1() {
   return policy.recipe().low;
 }
 
-DType widest_type(std::initializer_list<DType> types) {
-  std::optional<DType> widest;
-  for (const DType t : types)
-    if (is_float(t)) widest = widest ? wider(*widest, t) : t;
-  return widest.value_or(DType::F32);
-}
-
 void register_half_function(Options& options, const std::string& op) {
   ops_like(op);
   options.half_ops.push_back(op);

@@ -9,6 +9,7 @@
 
 #include "frontend/amp_options.h"
 #include "frontend/autocast.h"
+#include "frontend/cast_nested.h"
 
 namespace aloft::amp {
 
@@ -35,24 +36,22 @@ class disable_casts {  // NOLINT(readability-identifier-naming): apex's name
 
 // Inside: the low type of the O1 that governs; nothing where none does.
 std::optional<DType> low_type_of_o1();
-// The widest of the floating types; f32 for bf16 with f16.
-DType widest_type(std::initializer_list<DType> types);
 
 // Inside: f of the arguments with floating tensors in that type.
 template <class F, class... A>
 auto with_cast(const F& f, DType type, const A&... arguments) {
-  const auto taken = [&](const auto& a) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a)>, Tensor>)
-      return is_float(a.dtype()) ? cast(a, type) : a;
-    else
-      return a;
+  const auto taken = [&](auto a) {
+    cast_nested(a, type);
+    return a;
   };
-  const auto in_order = std::tuple(taken(arguments)...);
+  const std::tuple<std::decay_t<A>...> in_order{taken(arguments)...};
   return std::apply(f, in_order);
 }
 
 // amp.half_function: `f` with its floating tensors in the low type of the level O1 that governs the
 // call: in a model that amp::initialize has prepared, or an autocast block. Elsewhere `f` as it is.
+// Here and below, tensors within lists, pairs, tuples, optionals, maps and structs with parts()
+// too; a tensor that is undefined, and what is none, is passed on as it is.
 template <class F>
 auto half_function(F f) {
   return [f = std::move(f)](const auto&... arguments) {
@@ -70,18 +69,13 @@ auto float_function(F f) {
   };
 }
 
-// amp.promote_function: `f` with its floating tensors in the widest type that one of them has.
+// amp.promote_function: `f` with its floating tensors in the widest type that one of them has; f32
+// for bf16 with f16.
 template <class F>
 auto promote_function(F f) {
   return [f = std::move(f)](const auto&... arguments) {
-    const auto type_of = [](const auto& a) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a)>, Tensor>)
-        return a.dtype();
-      else
-        return DType::I32;  // which is no floating type
-    };
-    return low_type_of_o1() ? with_cast(f, widest_type({type_of(arguments)...}), arguments...)
-                            : f(arguments...);
+    const std::optional<DType> widest = widest_within(arguments...);
+    return widest && low_type_of_o1() ? with_cast(f, *widest, arguments...) : f(arguments...);
   };
 }
 

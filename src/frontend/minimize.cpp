@@ -9,6 +9,7 @@
 #include "frontend/give_up.h"
 #include "frontend/hooks.h"
 #include "frontend/host_count.h"
+#include "frontend/loss_scales.h"
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
 #include "frontend/update_phase.h"
@@ -337,6 +338,11 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
 }
 
 void Optimizer::zero_grad() {
+  if (const amp::ScopeRecord& r = scope_record(); r.is_in_scope && !r.set_aside.empty())
+    throw UserError("E0808", "zero_grad() is not its turn")
+        .saw("zero_grad() within a block of amp::scale_loss(), behind another block's gradients")
+        .need("zero_grad() before the first block of a step, or behind the step")
+        .advice("the first block's gradients wait for this block's end, and would come back");
   UpdatePhase phase;
   forget_left_gradients(given());
   empty_accumulators(*this);

@@ -138,6 +138,7 @@ class Optimizer {
   // Drops the gradients that backward() left for these parameters, and those that accumulate()
   // summed: where micro-batches are not to be stepped with, behind an exception for example. Every
   // step does so itself. In both modes, as minimize(): a compiled function does so in each call.
+  // UserError E0808 within a block of amp::scale_loss() behind another block's gradients.
   void zero_grad();
   static constexpr const char* kMicroBatches = "optim.micro_batches";
   // i32[]: micro-batches in the sums, which hold zeros where it is 0. Null without sums.

@@ -1,5 +1,6 @@
 // Gradients of amp::scale_loss whose loss scale has moved before something divided them, and
-// numbers that no loss scale can have: refused, where a step would be too large or too small.
+// numbers that no loss scale can have: refused, where a step would be too large or too small. What
+// amp::GradientFusion tells of gradients between a block and the step.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "e2e/training.h"
 #include "frontend/amp.h"
 #include "frontend/amp_state.h"
+#include "frontend/gradient_fusion.h"
 #include "frontend/module.h"
 #include "frontend/scale_loss.h"
 #include "ops/binary.h"
@@ -104,6 +106,62 @@ TEST(ApexMisuse, AScaleThatIsLoadedWithinABlockIsRefused) {
     EXPECT_EQ(amp::step(opt).loss_scale.item(), 2);
     EXPECT_EQ(s.a.weights(), kAfter);
   }
+}
+
+// The first block's gradients would come back at the end of the second.
+TEST(ApexMisuse, GradientsAreNotDroppedWithinALaterBlock) {
+  TwoOptimizers s;
+  Optimizer& opt = s.opts[0];
+  {
+    auto first = amp::scale_loss(s.a(ones()), opt);
+    opt.zero_grad();  // there is nothing yet
+    first.backward();
+  }
+  {
+    auto second = amp::scale_loss(s.a(ones()), opt);
+    expect_words(refusal([&] { opt.zero_grad(); }), {"E0808", "zero_grad()", "first block"});
+    second.backward();
+  }
+  opt.zero_grad();
+  EXPECT_EQ(code_of([&] { amp::step(opt); }), "E0808");
+  EXPECT_EQ(s.a.weights(), kBefore);
+  amp::scale_loss(s.a(ones()), opt).backward();
+  amp::step(opt);
+  EXPECT_EQ(s.a.weights(), kAfter);
+}
+
+TEST(GradientFusion, TellsTheNormAndWhetherAllAreFinite) {
+  TwoOptimizers s;
+  const amp::GradientFusion fusion(1024);
+  EXPECT_EQ(fusion.fusion_size(), 1024);
+  for (const float factor : {1.5f, INFINITY}) {
+    amp::scale_loss(s.a(full({2}, factor)), s.opts[0]).backward();
+    const amp::FusedGradients all = fusion.of(s.opts[0]);
+    EXPECT_EQ(all.elements, 2);
+    EXPECT_EQ(all.finite.item(), factor == 1.5f);
+    if (factor == 1.5f) EXPECT_FLOAT_EQ(float(all.norm.item()), 1.5f * std::sqrt(2.0f));
+    EXPECT_EQ(amp::step(s.opts[0]).skipped(), factor != 1.5f);  // they were left there
+  }
+}
+
+TEST(GradientFusion, WhatCannotBeReadTogetherIsRefused) {
+  for (const std::int64_t size : {std::int64_t{0}, std::int64_t{-1}})
+    expect_words(refusal([&] { static_cast<void>(amp::GradientFusion(size)); }),
+                 {"E0814", "fusion_size", "1 or more"});
+  TwoOptimizers s;
+  const amp::GradientFusion fusion;
+  EXPECT_EQ(fusion.fusion_size(), 32 << 20);
+  const auto refused = [&](const char* word) {
+    expect_words(refusal([&] { fusion.of(s.opts[0]); }), {"E0808", word});
+  };
+  refused("no gradients");
+  auto scaled = amp::scale_loss(s.a(ones()), s.opts[0], {.delay_unscale = true});
+  scaled.backward();
+  refused("multiplied");  // within the block
+  scaled.end();
+  refused("multiplied");  // behind it
+  amp::scale_loss(s.a(ones()), s.opts[0]).backward();
+  EXPECT_EQ(fusion.of(s.opts[0]).finite.item(), 1);
 }
 
 TEST(ApexMisuse, AScaleThatIsLoadedUnderDelayedGradientsIsRefused) {

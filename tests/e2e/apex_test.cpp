@@ -10,7 +10,6 @@
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/amp_state.h"
-#include "frontend/cast_functions.h"
 #include "frontend/left_gradients.h"
 #include "frontend/scale_loss.h"
 #include "models/mlp.h"
@@ -519,63 +518,6 @@ TEST(ApexState, IsInCheckpointsOfSeveralOptimizers) {
   ASSERT_TRUE(checkpoints.load(loaded, loaded.optimizers).has_value());
   for (const Optimizer& o : loaded.optimizers) EXPECT_EQ(amp::state_dict(o), want);
   EXPECT_EQ(state_of(loaded, loaded.optimizers[1]), state_of(saved, saved.optimizers[1]));
-}
-
-// --- functions that run in a type
-
-struct Probe : nn::Module {
-  std::function<void(const Tensor& half, const Tensor& full)> look;
-  Tensor operator()(Operand x) const {
-    return call(x, [&](const Tensor& t) {
-      look(matmul(t, t), t);
-      return t;
-    });
-  }
-};
-
-TEST(CastFunctions, RunInTheTypeTheySay) {
-  begin();
-  const auto type = [](const Tensor& a, const Tensor& b) {
-    return std::pair{a.dtype(), b.dtype()};
-  };
-  using Types = std::pair<DType, DType>;
-  Probe probe;
-  int looks = 0;
-  probe.look = [&](const Tensor& half, const Tensor& full) {
-    ++looks;
-    ASSERT_EQ(half.dtype(), DType::F16);
-    EXPECT_EQ(amp::half_function(type)(half, full), Types(DType::F16, DType::F16));
-    EXPECT_EQ(amp::float_function(type)(half, full), Types(DType::F32, DType::F32));
-    EXPECT_EQ(amp::promote_function(type)(half, full), Types(DType::F32, DType::F32));
-    EXPECT_EQ(amp::promote_function(type)(half, half), Types(DType::F16, DType::F16));
-    const auto product = [](const Tensor& a) { return matmul(a, a); };
-    EXPECT_EQ(amp::float_function(product)(full).dtype(), DType::F32);
-    EXPECT_EQ(amp::half_function(product)(full).dtype(), DType::F16);
-    const amp::disable_casts off;
-    EXPECT_EQ(matmul(full, full).dtype(), DType::F32);
-  };
-  amp::initialize(probe, quiet({.opt_level = "O1"}))(full({2, 2}, 1));
-  EXPECT_EQ(looks, 1);
-  // Where no O1 governs they are as they are.
-  const Tensor half = cast(full({2, 2}, 1), DType::F16);
-  EXPECT_EQ(amp::float_function(type)(half, half), Types(DType::F16, DType::F16));
-  EXPECT_EQ(amp::half_function(type)(full({2}, 1), half), Types(DType::F32, DType::F16));
-}
-
-TEST(CastFunctions, OpsAreRegisteredByName) {
-  begin();
-  Options options = quiet({.opt_level = "O1"});
-  amp::register_float_function(options, "matmul");
-  amp::register_half_function(options, "softmax");
-  amp::register_promote_function(options, "add");
-  Probe probe;
-  probe.look = [](const Tensor& product, const Tensor& x) {
-    EXPECT_EQ(product.dtype(), DType::F32);
-    EXPECT_EQ(softmax(x).dtype(), DType::F16);
-  };
-  amp::initialize(probe, options)(full({2, 2}, 1));
-  EXPECT_EQ(code_of([&] { amp::register_half_function(options, "matmol"); }), "E0809");
-  EXPECT_EQ(code_of([&] { amp::register_promote_function(options, "matmul"); }), "E0711");
 }
 
 }  // namespace
