@@ -114,7 +114,9 @@ struct Muon {
     T u = x / maximum(length, 1e-7);
     for (int i = 0; i < kIterations; ++i) {
       const T square = is_high ? matmul(u, u, true, false) : matmul(u, u, false, true);
-      const T mixed = square * kB + matmul(square, square) * kC;
+      // Symmetric, so that it is its own transpose: written so, half of its square need be
+      // computed.
+      const T mixed = square * kB + matmul(square, square, false, true) * kC;
       u = u * kA + (is_high ? matmul(u, mixed) : matmul(mixed, u));
     }
     return u;
