@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@ using nlohmann::json;
 
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kModel = "model.safetensors";
+constexpr const char* kAverage = "average.safetensors";
 
 // The file of an optimizer's state.
 std::string state_file(std::size_t optimizer) {
@@ -32,10 +35,30 @@ std::string state_file(std::size_t optimizer) {
 }
 
 // What a checkpoint of so many optimizers consists of, beside its manifest.
-std::vector<std::string> files_of(std::size_t optimizers) {
+std::vector<std::string> files_of(std::size_t optimizers, bool has_average) {
   std::vector<std::string> files{kModel};
   for (std::size_t i = 0; i < optimizers; ++i) files.push_back(state_file(i));
+  if (has_average) files.push_back(kAverage);
   return files;
+}
+
+// The model's state with means in the weights' place. A parameter that has had no update, or is
+// none of an optimizer's that keeps them, is as it is.
+std::vector<VariablePtr> averaged(const CheckpointParts& parts) {
+  std::map<std::string, VariablePtr> means;  // by the parameter's name
+  for (const OptimizerParts& o : parts.optimizers) {
+    const std::map<std::string, VariablePtr> tensors(o.tensors.begin(), o.tensors.end());
+    if (o.means)
+      for (const auto& [parameter, mean] : *o.means) means[parameter] = tensors.at(mean);
+  }
+  std::vector<VariablePtr> all = parts.model;
+  for (VariablePtr& v : all)
+    if (const auto mean = means.find(v->name.str()); mean != means.end()) {
+      auto named = std::make_shared<Variable>(*mean->second);
+      named->name = v->name;
+      v = std::move(named);
+    }
+  return all;
 }
 
 std::size_t optimizers_in(const Manifest& manifest) {
@@ -148,8 +171,11 @@ void write_checkpoint(const Path& checkpoint, const CheckpointParts& parts,
   models::save_state(checkpoint / kModel, parts.model);
   for (std::size_t i = 0; i < parts.optimizers.size(); ++i)
     write_parts(checkpoint / state_file(i), parts.optimizers[i]);
+  const bool has_average =
+      std::ranges::any_of(parts.optimizers, [](const auto& o) { return o.means.has_value(); });
+  if (has_average) models::save_state(checkpoint / kAverage, averaged(parts));
   Manifest manifest{parts.meta, {}};
-  for (const std::string& file : files_of(parts.optimizers.size()))
+  for (const std::string& file : files_of(parts.optimizers.size(), has_average))
     manifest.files[file] = seal_of(checkpoint / file);
   if (problem) manifest.meta.problem = problem();
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));
@@ -179,7 +205,9 @@ std::string rewrite_manifest(const Path& checkpoint, const CheckpointMeta& meta)
 namespace {
 Manifest checked_manifest(const Path& checkpoint) {
   Manifest manifest = read_manifest(checkpoint);
-  for (const std::string& file : files_of(optimizers_in(manifest))) {
+  // Programs before wrote no means beside the weights.
+  const bool has_average = manifest.files.contains(kAverage);
+  for (const std::string& file : files_of(optimizers_in(manifest), has_average)) {
     const auto expected = manifest.files.find(file);
     if (expected == manifest.files.end())
       broken_checkpoint(checkpoint, "its manifest does not name " + file);

@@ -1,5 +1,7 @@
 // Checkpoints: a folder step-000500/ with
 //   model.safetensors   parameters and buffers by name, fp32 (the master where there is one)
+//   average.safetensors the same with the means of the weights in their place, where an optimizer
+//                       keeps some (OptimizerSpec::average): for others, and read by nobody here
 //   state.safetensors   the optimizer's state (optimizer_state.h) and the random state; those of
 //                       further optimizers in state-1.safetensors, state-2.safetensors, ...
 //   manifest.json       what it is, and size and hash of these files and of itself (manifest.h)

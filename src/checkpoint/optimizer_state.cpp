@@ -77,6 +77,16 @@ Metadata said_beside_state(const Optimizer& optimizer) {
   return {{kTrained, json_text(names)}};
 }
 
+// Of OptimizerParts.
+std::optional<std::map<std::string, std::string>> means_of(const Optimizer& optimizer) {
+  if (!optimizer.spec().average) return std::nullopt;
+  std::map<std::string, std::string> means;
+  for (std::size_t i = 0; i < optimizer.parameters().size(); ++i)
+    if (optimizer.applied_to(i)->buffer->read_one<std::int64_t>() > 0)
+      means[optimizer.parameters()[i]->name.str()] = optimizer.average(i)->name.str();
+  return means;
+}
+
 // Nothing in states of programs before, which did not say it.
 std::optional<std::set<std::string>> said_to_be_trained(const Path& checkpoint,
                                                         const Safetensors& state) {
@@ -176,6 +186,7 @@ OptimizerParts parts_of(const Optimizer& optimizer, const std::vector<VariablePt
   for (std::size_t i = 0; i < optimizer.parameters().size(); ++i)
     if (const VariablePtr& own = optimizer.applied_to(i); own != optimizer.applied)
       parts.tensors.emplace_back(Optimizer::count_name(*optimizer.parameters()[i]), own);
+  parts.means = means_of(optimizer);
   return parts;
 }
 

@@ -3,6 +3,7 @@
 // without moments, the names of the parameters that it trains.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,9 @@ namespace aloft {
 struct OptimizerParts {
   std::vector<std::pair<std::string, VariablePtr>> tensors;
   Metadata said;
+  // Where it keeps means of weights: by the name of each parameter that has had an update, that of
+  // its mean among the tensors.
+  std::optional<std::map<std::string, std::string>> means = {};
 };
 
 // Of an optimizer as it stands, with the variables `others` of the run beside its own.

@@ -34,6 +34,17 @@ class Generate(ProgramTest):
         self.assertFalse(set(shown) & (set(range(32)) - {9, 10, 13} | {127}), shown)
         self.assertIn(b"\\x", shown)
 
+    def test_the_means_of_the_weights_write_another_text(self):
+        self.aloft("train", "tiny.toml", "--out", "average", "--set", "optimizer.lr=1e-2", "--set",
+                   "optimizer.average=ema", "--steps", 60)
+        arguments = ["--prompt", "the", "--tokens", 40, "--seed", 5]
+        live = self.aloft("generate", "average", *arguments).stdout
+        self.assertEqual(live, self.text(*arguments))  # means change nothing that is learnt
+        means = self.aloft("generate", "average", "--average", *arguments).stdout
+        self.assertNotEqual(means, live)
+        self.assertIn("error E0830", self.aloft("generate", "run", "--average", *arguments,
+                                                exit_code=2).stderr.decode())
+
     def test_beyond_the_context_it_goes_on_and_says_so(self):
         done = self.aloft("generate", "run", "--prompt", "the", "--tokens", 60)
         self.assertEqual(len(done.stdout), 60)
