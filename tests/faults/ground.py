@@ -246,8 +246,8 @@ def manifest_of(checkpoint):
 
 def checkpoint_differs(found, wanted):
     """What of the checkpoint is not as it must be, or None."""
-    for name in ("model.safetensors", "state.safetensors"):
-        if not (found / name).is_file():
+    for name in sorted({file.name for file in [*wanted.glob("*.safetensors"), *found.glob("*.safetensors")]}):
+        if not (found / name).is_file() or not (wanted / name).is_file():
             return f"{name} is missing"
         if (found / name).read_bytes() != (wanted / name).read_bytes():
             return f"{name} has other bytes"

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROGRAMS = ("kills", "io_faults", "damage", "hostile", "streams", "two_at_once", "rewritten", "soak")
+PROGRAMS = ("kills", "ways", "io_faults", "damage", "hostile", "streams", "two_at_once", "rewritten", "soak")
 
 
 def main():
