@@ -18,12 +18,14 @@ namespace {
 std::atomic<int> asking = 0;             // the signal that asked first
 std::atomic<std::int64_t> asked_at = 0;  // nanoseconds of a clock that never stands at 0
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+std::atomic<bool> is_save_asked = false;
 int depth = 0;
 
 const char* name_of(int signal) {
   return signal == SIGINT    ? "SIGINT"
          : signal == SIGTERM ? "SIGTERM"
          : signal == SIGHUP  ? "SIGHUP"
+         : signal == SIGUSR1 ? "SIGUSR1"
                              : "";
 }
 
@@ -66,7 +68,10 @@ void say_heard(int signal) {
   if (is_on_terminal) notice.add("\n");  // behind a line that is drawn in place
   notice.add(name_of(signal));
   notice.add(": ");
-  if (const std::int64_t step = finished_first; step > 0) {
+  const std::int64_t step = finished_first;
+  if (signal == SIGUSR1) {
+    notice.add("saving behind the step in hand, and going on\n");
+  } else if (step > 0) {
     notice.add("finishing step ");
     notice.add(step);
     notice.add(", then saving; ");
@@ -97,18 +102,23 @@ void on_signal(int signal) {
   ::raise(signal);  // it ends the program when this handler returns
 }
 
+void on_save_signal(int signal) {
+  if (!is_save_asked.exchange(true)) say_heard(signal);
+}
+
 }  // namespace
 
 InterruptScope::InterruptScope() : is_outermost_(depth++ == 0) {
   if (!is_outermost_) return;
   asking = 0;
   asked_at = 0;
+  is_save_asked = false;
   finished_first = 0;
   is_on_terminal = is_terminal(Output::Err);
   struct sigaction handler {};
-  handler.sa_handler = on_signal;
   handler.sa_flags = SA_RESTART;  // no read or write that is under way fails
-  for (int i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+    handler.sa_handler = kSignals[i] == SIGUSR1 ? on_save_signal : on_signal;
     ::sigaction(kSignals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &handler, nullptr);
   }
@@ -117,7 +127,8 @@ InterruptScope::InterruptScope() : is_outermost_(depth++ == 0) {
 InterruptScope::~InterruptScope() {
   --depth;
   if (!is_outermost_) return;
-  for (int i = 0; i < 3; ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i)
+    ::sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 void InterruptScope::finishes(std::int64_t step) { finished_first = step; }
@@ -127,6 +138,8 @@ bool InterruptScope::asked() { return asking != 0; }
 void InterruptScope::leave_if_asked() {
   if (asked()) throw Interrupted(signal_name());
 }
+
+bool InterruptScope::take_save_wish() { return is_save_asked.exchange(false); }
 
 const char* InterruptScope::signal_name() { return name_of(asking); }
 

@@ -1,12 +1,14 @@
 // SIGINT, SIGTERM and SIGHUP while training: the first asks for an orderly end. Another SIGINT, or
 // another SIGTERM or SIGHUP a second later at least, ends at once; what comes sooner is the first
 // one once more, as schedulers and wrappers send it. A signal that was ignored when the program
-// started, as nohup does, stays ignored throughout.
+// started, as nohup does, stays ignored throughout. SIGUSR1 asks for a checkpoint, and ends
+// nothing.
 #pragma once
 
 #include <csignal>
 #include <cstdint>
 #include <exception>
+#include <iterator>
 #include <string>
 
 namespace aloft {
@@ -37,11 +39,13 @@ class InterruptScope {
   static void leave_if_asked();
   // "SIGTERM", of the signal that asked; "" before.
   static const char* signal_name();
+  // Whether a checkpoint was asked for since the last call.
+  static bool take_save_wish();
 
  private:
-  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
   const bool is_outermost_;
-  struct sigaction before_[3];
+  struct sigaction before_[std::size(kSignals)];
 };
 
 }  // namespace aloft

@@ -116,6 +116,16 @@ std::optional<StoredCheckpoint> CheckpointFolder::newest_healthy() {
   return newest([](const CheckpointMeta& m) { return m.healthy(); });
 }
 
+std::optional<StoredCheckpoint> CheckpointFolder::newest_to_load(
+    const std::function<bool(const CheckpointMeta&)>& wanted) {
+  for (;;) {
+    auto found = newest(wanted);
+    if (!found) return found;
+    known_.erase(found->path);
+    if (checked(found->path, found->meta.step)) return found;
+  }
+}
+
 std::optional<StoredCheckpoint> CheckpointFolder::to_resume() {
   recover();
   end_going_back();

@@ -38,6 +38,9 @@ class CheckpointFolder {
   std::optional<StoredCheckpoint> newest(
       const std::function<bool(const CheckpointMeta&)>& wanted = {});
   std::optional<StoredCheckpoint> newest_healthy();
+  // The newest one to load from: its files are read once more, also where they were whole before.
+  std::optional<StoredCheckpoint> newest_to_load(
+      const std::function<bool(const CheckpointMeta&)>& wanted);
   // The same to go on from, behind recover(), with a warning for everything that is passed over.
   // DataError E0641 where there are checkpoints and all are damaged; UserError E0825 where all that
   // are whole are another run's.

@@ -90,9 +90,13 @@ Saver::Return Saver::way_back(std::int64_t step, std::uint64_t position,
     return rules_.checkpoint_every == 0 || at % rules_.checkpoint_every == 0;
   };
   const auto newest_below = [&](std::int64_t limit) {
-    return folder_.newest([&](const CheckpointMeta& m) {
+    const std::size_t problems = folder_.problems().size();
+    auto found = folder_.newest_to_load([&](const CheckpointMeta& m) {
       return m.healthy() && m.step < limit && is_regular(m.step);
     });
+    for (std::size_t i = problems; i < folder_.problems().size(); ++i)
+      log_warning("a checkpoint is passed over: {}", folder_.problems()[i]);
+    return found;
   };
   const auto refuse = [&](const std::string& why) {
     throw DivergedError("E0835", why)

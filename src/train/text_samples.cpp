@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "infer/run_sample.h"
 #include "train/trainer.h"
 
@@ -15,6 +17,23 @@ Path TextSamples::path_of(std::int64_t step) const {
 }
 
 bool TextSamples::lacks(std::int64_t step) const { return !path_exists(path_of(step)); }
+
+void TextSamples::remove_behind(std::int64_t step) const {
+  for (const Path& path : list_folder(directory_.samples())) {
+    if (path.extension() != ".txt" || step_in_name(path.stem().string()).value_or(0) <= step)
+      continue;
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    if (error) log_warning("cannot remove {}: {}", path.string(), error.message());
+  }
+}
+
+void TextSamples::run_begun(const RunBegun& e, Control&) { remove_behind(e.step); }
+
+void TextSamples::rolled_back(const RolledBack& e) {
+  remove_behind(e.step);
+  newest_.clear();
+}
 
 // That of a step which was made before the run went on may be there already: then it stays.
 void TextSamples::step_settled(const StepSettled& e, Control&) {

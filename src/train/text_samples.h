@@ -18,6 +18,9 @@ class TextSamples : public Listener {
       : session_(session), tokenizer_(tokenizer), directory_(directory), newest_(newest) {}
   std::string makes() const override { return "the last sample"; }
   bool lacks_at(const Standing& standing) const override { return lacks(standing.step); }
+  // What was written behind the state that the run goes on from is of a course that it has left.
+  void run_begun(const RunBegun& e, Control& run) override;
+  void rolled_back(const RolledBack& e) override;
   // Interrupted (interrupt.h) where a signal came first: a resume draws the sample.
   void step_settled(const StepSettled& e, Control& run) override;
   void run_closing(const RunClosing& e) override;
@@ -25,6 +28,7 @@ class TextSamples : public Listener {
  private:
   Path path_of(std::int64_t step) const;
   bool lacks(std::int64_t step) const;
+  void remove_behind(std::int64_t step) const;
   void draw(std::int64_t step);
 
   const Session& session_;

@@ -26,6 +26,7 @@
 #include "runtime/current_device.h"
 #include "train/evaluate.h"
 #include "train/kept_record.h"
+#include "train/kept_statistics.h"
 #include "train/listeners_of.h"
 #include "train/ongoing_save.h"
 #include "train/refused_ends.h"
@@ -250,6 +251,7 @@ class Training {
       InterruptScope::finishes(step_ + 1);
       listeners_.tell(&Listener::step_begun, StepBegun{step_ + 1});
       const std::uint64_t epochs_before = position_ / examples->samples_per_epoch();
+      if (recipe_.train.on_nonfinite == "stop") statistics_.keep();
       const StepDone r = one_step(*examples);
       if (result_.steps++ == 0) result_.first_loss = r.loss;
       result_.last_loss = r.loss;
@@ -259,7 +261,10 @@ class Training {
       hear_of_save(r);
       if (verdict) {
         give_up_if_hopeless(*optimizer_, culprit_);
-        if (verdict->answer == StepJudge::Answer::Stop) refuse_to_go_on(step_, verdict->reason);
+        if (verdict->answer == StepJudge::Answer::Stop) {
+          statistics_.restore();  // what goes on from here begins with healthy ones
+          refuse_to_go_on(step_, verdict->reason);
+        }
         go_back(verdict->reason);
         examples = data_.training(recipe_, position_);
         continue;
@@ -272,7 +277,8 @@ class Training {
       if (is_due(recipe_.train.eval_every)) evaluate();
       // What was due at this step is in what a run that goes on from here has behind it, but the
       // sample: that takes long, changes nothing, and is drawn then where it is missing.
-      const bool is_wished = control_.take_save_wish();
+      const bool is_asked = InterruptScope::take_save_wish();
+      const bool is_wished = control_.take_save_wish() || is_asked;
       if (step_ < recipe_.train.steps && (saver_.is_due(step_) || is_wished)) save();
       settle(false);
     }
@@ -551,6 +557,7 @@ class Training {
   std::optional<Health> health_;
   std::optional<StepJudge> judge_;
   std::optional<StepMaker> maker_;
+  KeptStatistics statistics_{model_};
   std::int64_t step_ = 0, tokens_ = 0;
   std::int32_t culprit_ = -1;
   std::uint64_t position_ = 0;

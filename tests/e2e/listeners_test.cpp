@@ -216,6 +216,24 @@ TEST_F(Listeners, ACheckpointIsToldWhenItIsWhole) {
   }
 }
 
+// SIGUSR1 asks for a checkpoint behind the step in hand; the run goes on, waiting or not.
+TEST_F(Listeners, ASignalSavesAndTheRunGoesOn) {
+  run("plain");
+  std::signal(SIGUSR1, SIG_DFL);  // jobs may begin with it ignored
+  for (const char* copy : {"false", "true"}) {
+    const std::string out = std::string("asked-") + copy;
+    InStep asks(6, [](Control&) { std::raise(SIGUSR1); });
+    const TrainResult result =
+        watched(out, {&asks}, {std::string("train.checkpoint_copy=") + copy});
+    EXPECT_EQ(result.exit, ExitCode::Ok);
+    EXPECT_EQ(result.last_step, 12);
+    EXPECT_EQ(read_manifest(checkpoint(out, "step-000006")).meta.step, 6);
+    EXPECT_FALSE(fs::exists(checkpoint(out, "step-000007")));
+    EXPECT_EQ(metrics(out), metrics("plain"));
+    expect_same_state(out, "plain");
+  }
+}
+
 TEST_F(Listeners, WhatLooksOnChangesNoBit) {
   const auto without_clock = [&](const std::string& out) {
     json j = record(out);

@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import json
 import random
+import shutil
 import time
 
 import ground
@@ -180,6 +181,7 @@ def run_through(place, text):
         err = process.communicate()[1].decode(errors="replace")
         if process.returncode != 5 or "E0835" not in err:
             break
+        shutil.rmtree(place.run)
     outcome = ground.Outcome(settings, process.returncode, "", err)
     ground.check_documented(outcome)
     if process.returncode:
