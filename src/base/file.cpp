@@ -236,11 +236,42 @@ void AtomicFile::fail(std::string_view doing, int error) const {
   throw cannot_write(path_, doing, error);
 }
 
+namespace {
+// While one lives, what is written goes past the system's cache, where the file system can: copying
+// it there costs more than the disk does, and takes memory from what runs meanwhile.
+class PastTheCache {
+ public:
+  explicit PastTheCache(int fd) : fd_(fd), flags_(::fcntl(fd, F_GETFL)) {
+    is_on_ = flags_ >= 0 && ::fcntl(fd_, F_SETFL, flags_ | O_DIRECT) == 0;
+  }
+  ~PastTheCache() { end(); }
+  PastTheCache(const PastTheCache&) = delete;
+  PastTheCache& operator=(const PastTheCache&) = delete;
+  // Whether it was so until now, and is not any more.
+  bool end() { return std::exchange(is_on_, false) && ::fcntl(fd_, F_SETFL, flags_) == 0; }
+
+ private:
+  int fd_, flags_;
+  bool is_on_ = false;
+};
+
+// Whether bytes are whole pieces of memory and of a file, of which there are many.
+bool are_large_blocks(std::span<const std::byte> bytes, std::uint64_t at) {
+  constexpr std::size_t kMany = std::size_t{1} << 20, kBlock = 4096;
+  return bytes.size() >= kMany && bytes.size() % kBlock == 0 && at % kBlock == 0 &&
+         reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlock == 0;
+}
+}  // namespace
+
 void AtomicFile::write(std::span<const std::byte> bytes) {
   ensure(fd_ >= 0, "a file is written before it is committed");
+  std::optional<PastTheCache> past;
+  if (are_large_blocks(bytes, written_)) past.emplace(fd_);
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
+    // A file system may take the wish and not the write, or not the rest of a block.
+    if (put < 0 && errno == EINVAL && past && past->end()) continue;
     if (put < 0) fail("write", errno);
     written_ += static_cast<std::uint64_t>(put);
     bytes = bytes.subspan(static_cast<std::size_t>(put));

@@ -168,15 +168,14 @@ CheckpointParts parts_of(CheckpointMeta meta, const nn::Module& model,
 
 void write_checkpoint(const Path& checkpoint, const CheckpointParts& parts,
                       const std::function<std::string()>& problem) {
-  models::save_state(checkpoint / kModel, parts.model);
+  Manifest manifest{parts.meta, {}};
+  manifest.files[kModel] = models::save_state(checkpoint / kModel, parts.model);
   for (std::size_t i = 0; i < parts.optimizers.size(); ++i)
-    write_parts(checkpoint / state_file(i), parts.optimizers[i]);
+    manifest.files[state_file(i)] = write_parts(checkpoint / state_file(i), parts.optimizers[i]);
   const bool has_average =
       std::ranges::any_of(parts.optimizers, [](const auto& o) { return o.means.has_value(); });
-  if (has_average) models::save_state(checkpoint / kAverage, averaged(parts));
-  Manifest manifest{parts.meta, {}};
-  for (const std::string& file : files_of(parts.optimizers.size(), has_average))
-    manifest.files[file] = seal_of(checkpoint / file);
+  if (has_average)
+    manifest.files[kAverage] = models::save_state(checkpoint / kAverage, averaged(parts));
   if (problem) manifest.meta.problem = problem();
   write_file_atomic(checkpoint / kManifest, manifest_text(manifest));
   sync_folder(checkpoint);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_seal.h"
 #include "checkpoint/best_validation.h"
 #include "checkpoint/rollback.h"
 #include "frontend/draws.h"
@@ -49,13 +50,6 @@ struct CheckpointMeta {
   std::vector<double> recent_losses = {};  // of the steps before, where a spike is looked for
   DrawCounts draws;  // under the random state as it is; none in those of programs before
   bool healthy() const { return problem.empty(); }
-};
-
-// Size and hash of a file of the checkpoint.
-struct FileSeal {
-  std::uint64_t bytes = 0;
-  std::uint64_t hash = 0;  // XXH3
-  friend bool operator==(const FileSeal&, const FileSeal&) = default;
 };
 
 struct Manifest {

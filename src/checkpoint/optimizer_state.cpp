@@ -190,12 +190,12 @@ OptimizerParts parts_of(const Optimizer& optimizer, const std::vector<VariablePt
   return parts;
 }
 
-void write_parts(const Path& file, const OptimizerParts& parts) {
+FileSeal write_parts(const Path& file, const OptimizerParts& parts) {
   std::vector<TensorView> state;
   std::vector<HostRead<std::byte>> read;  // until they are written
   for (const auto& [name, v] : parts.tensors)
     state.push_back({name, v->type, read.emplace_back(bytes_of(*v))});
-  write_safetensors(file, state, parts.said);
+  return write_safetensors(file, state, parts.said);
 }
 
 SavedOptimizer::SavedOptimizer(const Path& checkpoint, const std::string& name,

@@ -33,8 +33,8 @@ struct OptimizerParts {
 
 // Of an optimizer as it stands, with the variables `others` of the run beside its own.
 OptimizerParts parts_of(const Optimizer& optimizer, const std::vector<VariablePtr>& others);
-// Writes the values that they have now. EnvironmentError E0603.
-void write_parts(const Path& file, const OptimizerParts& parts);
+// Writes the values that they have now; what the file is known by. EnvironmentError E0603.
+FileSeal write_parts(const Path& file, const OptimizerParts& parts);
 
 // A file that was written so, held against an optimizer. Nothing is changed before restore().
 class SavedOptimizer {

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/file_seal.h"
+#include "base/hash.h"
 #include "types/shape.h"
 
 namespace aloft {
@@ -86,19 +88,28 @@ class SafetensorsWriter {
   const std::vector<TensorEntry>& order() const { return order_; }
   // Bytes of order()[0], then order()[1], ...; cut as one likes.
   void write(std::span<const std::byte> bytes);
-  // The file appears here, on the disk. UserError E0614 where bytes are missing, EnvironmentError
-  // E0603.
-  void finish();
+  // The file appears here, on the disk; what it is known by. UserError E0614 where bytes are
+  // missing, EnvironmentError E0603.
+  FileSeal finish();
 
  private:
+  struct Freed {
+    void operator()(std::byte* block) const;
+  };
+  void put(std::span<const std::byte> bytes);
+
   AtomicFile file_;
+  Hasher hasher_;
+  // Of large files: what waits until there is a whole block of it, which the disk takes best.
+  std::unique_ptr<std::byte, Freed> block_;
+  std::size_t in_block_ = 0;
   std::vector<TensorEntry> order_;
   std::uint64_t remaining_ = 0;
 };
 
 // The whole at once: what lies in memory already. UserError E0614 and EnvironmentError E0603 as
 // above.
-void write_safetensors(const Path& path, std::span<const TensorView> tensors,
-                       const Metadata& metadata = {});
+FileSeal write_safetensors(const Path& path, std::span<const TensorView> tensors,
+                           const Metadata& metadata = {});
 
 }  // namespace aloft

@@ -1,6 +1,8 @@
 // The writing half of safetensors.h.
 #include <algorithm>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -9,6 +11,10 @@
 namespace aloft {
 namespace {
 
+constexpr std::uint64_t kLarge = std::uint64_t{64} << 20;
+constexpr std::size_t kBlock = std::size_t{4} << 20;
+constexpr std::align_val_t kBlockAlignment{4096};  // of a file system's blocks
+
 UserError cannot_write(const std::string& saw, const std::string& need) {
   return UserError("E0614", "tensors that cannot be written as safetensors").saw(saw).need(need);
 }
@@ -16,6 +22,12 @@ UserError cannot_write(const std::string& saw, const std::string& need) {
 bool data_order(const TensorEntry& a, const TensorEntry& b) {
   const std::size_t size_a = size_of(a.type.dtype), size_b = size_of(b.type.dtype);
   return size_a != size_b ? size_a > size_b : a.name < b.name;
+}
+
+std::uint64_t bytes_of(const std::vector<TensorEntry>& tensors) {
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& tensor : tensors) bytes += tensor.type.max_bytes();
+  return bytes;
 }
 
 // The JSON, padded with spaces so that the data begins at a multiple of 8.
@@ -61,10 +73,28 @@ SafetensorsWriter::SafetensorsWriter(const Path& path, std::vector<TensorEntry> 
     : file_(path), order_(std::move(tensors)) {
   std::sort(order_.begin(), order_.end(), data_order);
   const std::string header = header_text(order_, metadata);
-  for (const TensorEntry& tensor : order_) remaining_ += tensor.type.max_bytes();
+  remaining_ = bytes_of(order_);
+  if (remaining_ >= kLarge)
+    block_.reset(static_cast<std::byte*>(::operator new(kBlock, kBlockAlignment)));
   const std::uint64_t length = header.size();
-  file_.write(std::as_bytes(std::span(&length, 1)));
-  file_.write(header);
+  put(std::as_bytes(std::span(&length, 1)));
+  put(std::as_bytes(std::span(header)));
+}
+
+void SafetensorsWriter::put(std::span<const std::byte> bytes) {
+  hasher_.update(bytes);
+  while (block_ && !bytes.empty()) {
+    const std::size_t count = std::min(bytes.size(), kBlock - in_block_);
+    std::ranges::copy(bytes.first(count), block_.get() + in_block_);
+    in_block_ += count;
+    bytes = bytes.subspan(count);
+    if (in_block_ == kBlock) file_.write(std::span(block_.get(), std::exchange(in_block_, 0)));
+  }
+  file_.write(bytes);
+}
+
+void SafetensorsWriter::Freed::operator()(std::byte* block) const {
+  ::operator delete(block, kBlockAlignment);
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
@@ -73,18 +103,20 @@ void SafetensorsWriter::write(std::span<const std::byte> bytes) {
         std::to_string(bytes.size()) + " bytes",
         "no more than the " + std::to_string(remaining_) + " that are left to write");
   remaining_ -= bytes.size();
-  file_.write(bytes);
+  put(bytes);
 }
 
-void SafetensorsWriter::finish() {
+FileSeal SafetensorsWriter::finish() {
   if (remaining_ != 0)
     throw cannot_write("an end " + std::to_string(remaining_) + " bytes too early",
                        "the bytes of every tensor");
+  file_.write(std::span(block_.get(), std::exchange(in_block_, 0)));
   file_.commit();
+  return {file_.written(), hasher_.digest()};
 }
 
-void write_safetensors(const Path& path, std::span<const TensorView> tensors,
-                       const Metadata& metadata) {
+FileSeal write_safetensors(const Path& path, std::span<const TensorView> tensors,
+                           const Metadata& metadata) {
   std::map<std::string_view, std::span<const std::byte>> bytes;
   std::vector<TensorEntry> entries;
   for (const TensorView& tensor : tensors) {
@@ -97,7 +129,7 @@ void write_safetensors(const Path& path, std::span<const TensorView> tensors,
   }
   SafetensorsWriter writer(path, std::move(entries), metadata);
   for (const TensorEntry& entry : writer.order()) writer.write(bytes.at(entry.name));
-  writer.finish();
+  return writer.finish();
 }
 
 }  // namespace aloft

@@ -159,12 +159,12 @@ void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
   if (v.master) write_floats(elements(*v.master, first, from.size()), DType::F32, from);
 }
 
-void save_state(const Path& path, const nn::Module& model, const Metadata& metadata) {
-  save_state(path, state_variables(model), metadata);
+FileSeal save_state(const Path& path, const nn::Module& model, const Metadata& metadata) {
+  return save_state(path, state_variables(model), metadata);
 }
 
-void save_state(const Path& path, const std::vector<VariablePtr>& variables,
-                const Metadata& metadata) {
+FileSeal save_state(const Path& path, const std::vector<VariablePtr>& variables,
+                    const Metadata& metadata) {
   std::map<std::string, VariablePtr> by_name;
   std::vector<TensorEntry> tensors;
   for (const VariablePtr& v : variables) {
@@ -182,7 +182,7 @@ void save_state(const Path& path, const std::vector<VariablePtr>& variables,
       writer.write(std::as_bytes(std::span(piece)));
     }
   }
-  writer.finish();
+  return writer.finish();
 }
 
 std::string StateReport::str() const {

@@ -26,11 +26,11 @@ void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> 
 
 // Writes a model's state to a file: before amp::initialize, after it, while a model trains: the
 // file holds what is trained, in fp32. EnvironmentError E0603, E0604; UserError E0614 for metadata
-// that is not UTF-8.
-void save_state(const Path& path, const nn::Module& model, const Metadata& metadata = {});
+// that is not UTF-8. What the file is known by.
+FileSeal save_state(const Path& path, const nn::Module& model, const Metadata& metadata = {});
 // The same of a model's variables, in the order of state_variables().
-void save_state(const Path& path, const std::vector<VariablePtr>& variables,
-                const Metadata& metadata = {});
+FileSeal save_state(const Path& path, const std::vector<VariablePtr>& variables,
+                    const Metadata& metadata = {});
 
 // What became of a model's tensors and of a file's, by name.
 struct StateReport {

@@ -38,7 +38,9 @@ std::optional<StoredCheckpoint> Saver::to_resume(bool force) {
 bool Saver::is_due(std::int64_t step) const {
   const auto divides = [&](std::int64_t every) { return every > 0 && step % every == 0; };
   return divides(rules_.checkpoint_every) || divides(rules_.keep_every) ||
-         is_due_by_clock(monotonic_seconds() - last_save_, rules_.checkpoint_minutes, took_);
+         // The clock makes nobody wait for the save before.
+         (!under_way_ &&
+          is_due_by_clock(monotonic_seconds() - last_save_, rules_.checkpoint_minutes, took_));
 }
 
 Path Saver::save(const CheckpointMeta& meta, const nn::Module& model, const Optimizer& optimizer) {
@@ -58,8 +60,16 @@ void Saver::begin(const CheckpointMeta& meta, const nn::Module& model, const Opt
       parts_of(meta, model, {optimizer}), memory,
       [this, saved = std::move(saved)](const CheckpointParts& parts,
                                        const std::function<std::string()>& problem) {
-        folder_.save(parts, problem);
+        const double start = monotonic_seconds();
+        double waited = 0;
+        folder_.save(parts, [&] {
+          const double asked = monotonic_seconds();
+          std::string said = problem();
+          waited = monotonic_seconds() - asked;
+          return said;
+        });
         prune(parts.meta.step);
+        took_ = monotonic_seconds() - start - waited;
         saved();
       });
 }

@@ -1,6 +1,7 @@
 // When a run saves, and what it keeps: the rules of [train] over the run's checkpoints.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -84,8 +85,9 @@ class Saver {
   TrainSection rules_;
   Path place_;
   CheckpointFolder folder_;
-  std::int64_t saved_before_;  // as run.json says
-  double last_save_, took_ = 0;
+  std::int64_t saved_before_;     // as run.json says
+  double last_save_;              // when it ended; of one beside training, when it began
+  std::atomic<double> took_ = 0;  // without waiting for a judgement
   std::unique_ptr<BackgroundSave> under_way_;
 };
 

@@ -216,6 +216,20 @@ TEST_F(Listeners, ACheckpointIsToldWhenItIsWhole) {
   }
 }
 
+// By the clock too, waiting or not.
+TEST_F(Listeners, TheClockSavesToo) {
+  for (const char* copy : {"false", "true"}) {
+    const std::string out = std::string("clock-") + copy;
+    watched(out, {},
+            {std::string("train.checkpoint_copy=") + copy, "train.checkpoint_every=0",
+             "train.checkpoint_minutes=1e-6"});
+    const CheckpointMeta first = read_manifest(checkpoint(out, "step-000001")).meta;
+    EXPECT_EQ(first.step, 1);
+    EXPECT_TRUE(first.healthy());
+    expect_same_state(out, "clock-false");
+  }
+}
+
 // SIGUSR1 asks for a checkpoint behind the step in hand; the run goes on, waiting or not.
 TEST_F(Listeners, ASignalSavesAndTheRunGoesOn) {
   run("plain");

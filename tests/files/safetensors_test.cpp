@@ -52,6 +52,28 @@ std::string code_of(const std::string& file) {
   }
 }
 
+// Files that are handed to the disk in blocks: their bytes, and what they are known by.
+TEST(Safetensors, LargeFilesAreTheirTensorsAndTheirSeal) {
+  TemporaryFolder folder;
+  std::vector<std::uint32_t> values((std::size_t{66} << 20) / 4 + 321);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::uint32_t>(i) * 2654435761u;
+  const auto bytes = std::as_bytes(std::span(values));
+  const auto count = static_cast<std::int64_t>(values.size());
+  for (const std::int64_t small : {std::int64_t{7}, count}) {
+    const Path path = folder / "large.safetensors";
+    const std::vector<TensorView> tensors = {
+        {"a", {DType::F32, Shape{count}}, bytes},
+        {"b", {DType::F32, Shape{small}}, bytes.first(static_cast<std::size_t>(small) * 4)}};
+    const FileSeal seal = write_safetensors(path, tensors);
+    const std::string file = read_file(path, std::uint64_t{1} << 28);
+    EXPECT_EQ(seal, (FileSeal{file.size(), hash64(file)}));
+    const Safetensors read = parse(file);
+    for (const TensorView& t : tensors)
+      EXPECT_TRUE(std::ranges::equal(read.at(t.name).bytes, t.bytes)) << t.name;
+  }
+}
+
 TEST(Safetensors, EveryTypeGoesThereAndBack) {
   TemporaryFolder folder;
   std::string bytes(1000, '\0');

@@ -7,9 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/append_file.h"
 #include "base/at_offset.h"
@@ -175,6 +179,29 @@ TEST_F(FileTest, AHeaderCanBeWrittenLast) {
   EXPECT_THROW(file.write_at(10, std::as_bytes(std::span("too long", 8))), InternalError);
   file.commit();
   EXPECT_EQ(read_file(folder / "a"), "head payload");
+}
+
+// Whole blocks of memory and of the file go past the system's cache, where the file system can;
+// what lies between them goes as ever.
+TEST_F(FileTest, LargeBlocksAndOthersAreItsBytes) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  std::string want;
+  AtomicFile file(folder / "large");
+  const auto memory = std::make_unique<std::array<char, 3 * kBlock>>();
+  char* aligned = memory->data() + 4096 - reinterpret_cast<std::uintptr_t>(memory->data()) % 4096;
+  for (std::size_t i = 0; i < 2 * kBlock; ++i) aligned[i] = static_cast<char>(i * 2654435761 >> 13);
+  const std::pair<std::size_t, std::size_t> pieces[] = {
+      {0, 2 * kBlock}, {4096, kBlock}, {1, kBlock}, {0, 5}, {0, kBlock}, {0, 4091}, {8192, kBlock}};
+  for (const auto& [at, count] : pieces) {
+    const std::string_view piece(aligned + at, count);
+    file.write(piece);
+    want += piece;
+  }
+  EXPECT_EQ(file.written(), want.size());
+  file.write_at(5, std::as_bytes(std::span("over", 4)));
+  file.commit();
+  want.replace(5, 4, "over");
+  EXPECT_TRUE(read_file(folder / "large", std::uint64_t{1} << 28) == want);
 }
 
 TEST_F(FileTest, WhatCannotBeReadIsADataError) {
