@@ -22,8 +22,9 @@ COURSE = ("--steps", 24, "--set", "train.checkpoint_every=3", "--set", "train.ev
           "train.sample_tokens=4", "--set", "train.keep_checkpoints=0")
 SECTIONS = ("optimizer", "schedule", "train")
 # What `aloft recipes` does not list as choices, and what other keys choose between no states or kinds of steps.
-MORE = {"precision": ("O0", "O1:bf16", "O1:fp16", "O2:bf16", "O2:fp16", "O3:bf16"), "train.accumulate": ("1", "2"),
-        "model.dropout": ("0.1", "0.0"), "optimizer.clip_norm": ("1.0", "0"), "schedule.warmup": ("0", "3")}
+MORE = {"precision": ("O0", "O1:bf16", "O1:fp16", "O2:bf16", "O2:fp16", "O3:bf16", "adaptive"),
+        "train.accumulate": ("1", "2"), "model.dropout": ("0.1", "0.0"), "optimizer.clip_norm": ("1.0", "0"),
+        "schedule.warmup": ("0", "3")}
 # A choice that says nothing in 24 steps without more, or stands only beside another one.
 BESIDE = {
     "schedule.kind=step": {"schedule.step_size": "5"},
