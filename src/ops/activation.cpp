@@ -4,8 +4,8 @@
 
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
-#include "ops/statistics.h"
 #include "ops/term_tensors.h"
 #include "scalar/activations.h"
 

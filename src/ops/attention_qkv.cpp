@@ -7,9 +7,9 @@
 #include "ops/broadcast.h"
 #include "ops/constant.h"
 #include "ops/embedding.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
 #include "ops/reshape.h"
-#include "ops/statistics.h"
 #include "ops/transpose.h"
 
 namespace aloft {

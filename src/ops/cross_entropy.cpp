@@ -9,10 +9,10 @@
 #include "ops/compare.h"
 #include "ops/constant.h"
 #include "ops/identity.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
-#include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
 

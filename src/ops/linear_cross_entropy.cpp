@@ -3,11 +3,11 @@
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/check_indices.h"
+#include "ops/kept_type.h"
 #include "ops/matmul.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
-#include "ops/statistics.h"
 #include "ops/step_tensors.h"
 #include "ops/unary.h"
 

@@ -3,10 +3,10 @@
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/identity.h"
+#include "ops/kept_type.h"
 #include "ops/logical.h"
 #include "ops/op.h"
 #include "ops/reshape.h"
-#include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
 

@@ -10,11 +10,11 @@
 #include "ops/check_indices.h"
 #include "ops/compare.h"
 #include "ops/constant.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
 #include "ops/promote.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
-#include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
 

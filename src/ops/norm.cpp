@@ -3,9 +3,9 @@
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
-#include "ops/statistics.h"
 #include "ops/unary.h"
 #include "ops/where.h"
 

@@ -3,10 +3,10 @@
 #include "ops/binary.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
 #include "ops/reduce.h"
 #include "ops/reshape.h"
-#include "ops/statistics.h"
 #include "ops/unary.h"
 
 namespace aloft {

@@ -8,11 +8,11 @@
 #include "ops/broadcast.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
 #include "ops/prod_grad.h"
 #include "ops/promote.h"
 #include "ops/reshape.h"
-#include "ops/statistics.h"
 #include "scalar/integers.h"
 
 namespace aloft {

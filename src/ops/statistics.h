@@ -1,26 +1,21 @@
-// The element type in which an op keeps what it reduces out of x (means, log-sum-exps, losses).
+// What somebody who looks at a tensor wants to know without keeping it: its range, mean and norm,
+// and how many of its elements are lost to the type that they are in.
 #pragma once
 
-#include "graph/scope.h"
-#include "types/dtype.h"
+#include "ops/declared.h"
 
 namespace aloft {
 
-constexpr DType statistics_type(DType x) { return x == DType::F64 ? DType::F64 : DType::F32; }
-
-// While one lives, what is emitted has the types that are written: no precision policy narrows the
-// counts and quotients of a gradient, which end at 65,504 in f16.
-class AsWritten {
- public:
-  AsWritten() : scope_(without_policy()) {}
-
- private:
-  static Where without_policy() {
-    Where w = current_where();
-    w.policy = {};
-    return w;
+struct StatisticsAttrs {
+  bool exponents = false;
+  static constexpr auto fields() {
+    return FieldList{field("exponents", &StatisticsAttrs::exponents,
+                           "count the elements of each exponent, too")};
   }
-  Scope scope_;
 };
+
+// f64[11], the numbers of TensorStatistics (types/statistics.h) of all elements of x (float); with
+// `exponents` f64[267], the counts of exponents behind them.
+Tensor statistics(Operand x, bool exponents = false);
 
 }  // namespace aloft

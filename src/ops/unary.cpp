@@ -2,8 +2,8 @@
 
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/kept_type.h"
 #include "ops/op.h"
-#include "ops/statistics.h"
 #include "scalar/arithmetic.h"
 #include "scalar/integers.h"
 
