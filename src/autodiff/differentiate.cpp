@@ -13,8 +13,11 @@ namespace {
 
 class Sweep {
  public:
-  Sweep(const Graph& graph, Emitter& emitter, std::span<const Tensor> wrt, const Lookout& lookout)
+  Sweep(const Graph& graph, Emitter& emitter, std::span<const Tensor> wrt, const Lookout& lookout,
+        std::span<GradientView> views)
       : graph_(graph), emitter_(emitter), lookout_(lookout) {
+    for (GradientView& view : views)
+      if (view.through) parts_[view.value].push_back({&view});
     for (const Tensor& t : wrt) active_.insert(t.id());
     active_.insert(lookout.values.begin(), lookout.values.end());
   }
@@ -80,7 +83,7 @@ class Sweep {
       if (vjp.given()[i].is_defined() && needed[i]) {
         ensure(vjp.given()[i].shape() == in[i].shape(),
                "a cotangent has its operand's shape: " + node.op.str());
-        accumulate(node.in[i], vjp.given()[i]);
+        accumulate(node.in[i], vjp.given()[i], node.where.path.str());
       }
   }
 
@@ -103,9 +106,33 @@ class Sweep {
     it->second = lookout_.see(v, it->second);
   }
 
-  void accumulate(ValueId v, const Tensor& cotangent) {
+  // `path`: of the module whose op gives the cotangent.
+  void accumulate(ValueId v, const Tensor& cotangent, const std::string& path = {}) {
     auto [it, is_new] = cotangents_.emplace(v, cotangent);
+    const Tensor before = is_new ? Tensor() : it->second;
     if (!is_new) it->second = add(it->second, cotangent);
+    const auto parts = parts_.find(v);
+    if (parts == parts_.end()) return;
+    for (Part& part : parts->second)
+      if (is_within(path, *part.view->through)) note_part(part, before, cotangent, it->second);
+  }
+
+  static bool is_within(const std::string& path, const std::string& module) {
+    return module.empty() || path == module || path.starts_with(module + ".");
+  }
+
+  // What comes through a module is a value of its own where it is one cotangent, or the sum so far.
+  struct Part {
+    GradientView* view;
+    int cotangents = 0;
+  };
+  static void note_part(Part& part, const Tensor& before, const Tensor& cotangent,
+                        const Tensor& sum) {
+    Tensor& seen = part.view->gradient;
+    if (part.cotangents++ == 0)
+      seen = cotangent;
+    else
+      seen = seen.is_defined() && before.is_defined() && seen.id() == before.id() ? sum : Tensor();
   }
 
   const Graph& graph_;
@@ -113,6 +140,7 @@ class Sweep {
   const Lookout& lookout_;
   std::set<ValueId> active_;
   std::map<ValueId, Tensor> cotangents_;
+  std::map<ValueId, std::vector<Part>> parts_;
 };
 
 }  // namespace
@@ -125,18 +153,20 @@ Where where_of_gradients(Where where) {
 
 std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
                                   const Tensor& seed, std::span<const Tensor> wrt,
-                                  const Lookout& lookout) {
+                                  const Lookout& lookout, std::span<GradientView> views) {
   if (!is_float(target.dtype()))
     throw UserError("E0311", "only a floating-point tensor can be differentiated")
         .saw(target.type().str());
   EmitterScope scope(emitter);
   // A copy: the gradients may be emitted into this very graph.
   const std::vector<std::uint32_t> nodes(graph.order().begin(), graph.order().end());
-  Sweep sweep(graph, emitter, wrt, lookout);
+  Sweep sweep(graph, emitter, wrt, lookout, views);
   sweep.seed(target, seed);
   sweep.run(nodes);
   std::vector<Tensor> gradients;
   for (const Tensor& t : wrt) gradients.push_back(sweep.cotangent(t.id()));
+  for (GradientView& view : views)
+    if (!view.through) view.gradient = sweep.cotangent(view.value);
   return gradients;
 }
 

@@ -13,8 +13,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -32,10 +34,18 @@ struct Lookout {
   std::function<Tensor(ValueId, const Tensor& gradient)> see;
 };
 
+// A gradient that somebody looks at, of those that are computed anyway: of a value, or as much of
+// it as comes through the ops of one module and those below.
+struct GradientView {
+  ValueId value;
+  std::optional<std::string> through = {};  // the module's path; nullopt: the whole gradient
+  Tensor gradient = {};  // receives it; undefined where none is computed, or no value is just that
+};
+
 // Gradients of `target` (float) times `seed` (same shape) with respect to each of `wrt`. An entry
-// is undefined where target does not depend on it differentiably.
+// is undefined where target does not depend on it differentiably. The views receive theirs.
 std::vector<Tensor> differentiate(const Graph& graph, Emitter& emitter, const Tensor& target,
                                   const Tensor& seed, std::span<const Tensor> wrt,
-                                  const Lookout& lookout = {});
+                                  const Lookout& lookout = {}, std::span<GradientView> views = {});
 
 }  // namespace aloft

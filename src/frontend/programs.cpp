@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "exec/places.h"
+#include "frontend/call_taps.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/plan_cache.h"
 #include "frontend/random.h"
@@ -100,7 +102,10 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   const DeviceScope on(device_);
   std::vector<DecisionRecord> decisions;
   StateTable variables = variables_;
+  std::optional<CallTaps> calls;
+  if (tapped_calls_) calls.emplace(*tapped_calls_);
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
+  if (calls) calls->mark(traced.graph);
   for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
   for (const Policy& policy : measured_) traced.graph.measure(policy);
   Compiled compiled = compile_or_find(std::move(traced.graph));

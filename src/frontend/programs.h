@@ -25,6 +25,10 @@
 
 namespace aloft {
 
+namespace nn {
+class Module;
+}
+
 // UserError E0700: a number of threads that cannot be. E0317: a pass to leave out is none, or none
 // that can be left out.
 void check_programs(int threads, const PipelineOptions& options);
@@ -55,6 +59,12 @@ class Programs {
   // Asks for each layer's error in these low types, beside what it computes in f32: the programs
   // that are added from now on have results of the names in passes/layer_error_names.h.
   void measure_layers(std::vector<Policy> low) { measured_ = std::move(low); }
+  // Asks for the statistics (ops/statistics.h) of what calls of the modules below `model` take and
+  // give, and of the gradients of both, in the programs that are added from now on; null: of no
+  // calls any more. Each is a tap "statistics:call:PATH#N.input" or ".output" of call N in a trace,
+  // ".gradient" behind it. Only what runs through Module::call() is seen, and only floats. `model`
+  // outlives the add()s.
+  void tap_calls(nn::Module* model) { tapped_calls_ = model; }
   // On an asynchronous device the inputs of the programs that are added from now on have two homes,
   // planned in the bytes: set() for the next run does not wait for the last one.
   void load_ahead() { loads_ahead_ = true; }
@@ -167,6 +177,7 @@ class Programs {
   std::vector<std::string> tap_patterns_;
   std::vector<Policy> measured_;
   std::size_t added_taps_ = 0;  // of them, that programs were added with
+  nn::Module* tapped_calls_ = nullptr;
   bool loads_ahead_ = false;
   StateTable variables_;
   std::map<std::string, Graph> graphs_;

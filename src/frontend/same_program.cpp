@@ -21,18 +21,24 @@ bool has_inputs_of(const Program& program, const Graph& traced) {
   });
 }
 
-// All of the trace's, of their types; what else there is are taps that somebody asked for.
+// All of the trace's, of their types, but for taps, which may be lost, or show another thing of
+// their value; what else there is are taps that somebody asked for.
 bool has_outputs_of(const Program& program, const Graph& traced) {
   std::unordered_map<std::string_view, const NamedRef*> has;
   for (const NamedRef& r : program.outputs)
     if (!has.emplace(r.name, &r).second) return false;
+  bool is_tapped = !traced.tap_patterns().empty();
   for (const GraphOutput& o : traced.outputs()) {
+    if (o.kind == OutputKind::Tap) {
+      is_tapped = true;
+      continue;
+    }
     const auto it = has.find(o.name.str());
     if (it == has.end() || it->second->ref.type != traced.type(o.value)) return false;
-    if (it->second->is_tap != (o.kind == OutputKind::Tap)) return false;
+    if (it->second->is_tap != (o.kind == OutputKind::Watch)) return false;
     has.erase(it);
   }
-  if (traced.tap_patterns().empty()) return has.empty();
+  if (!is_tapped) return has.empty();
   return std::ranges::all_of(has, [](const auto& other) { return other.second->is_tap; });
 }
 

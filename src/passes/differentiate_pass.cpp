@@ -1,8 +1,10 @@
 // differentiate: replaces every `gradients` node by the backward nodes that compute it, emitted
 // before it and through the precision decision once more, with phase backward (autodiff/ has the
 // sweep itself and an example). One value is cast once to one type, by whichever phase first needs
-// it, as in eager mode: a second gradient adds up what comes back through that one cast.
+// it, as in eager mode: a second gradient adds up what comes back through that one cast. Where a
+// parameter is tapped, or what a call of a module takes or gives, the gradient is tapped with it.
 #include <algorithm>
+#include <map>
 
 #include "autodiff/differentiate.h"
 #include "base/error.h"
@@ -13,6 +15,7 @@
 #include "ops/op.h"
 #include "passes/casting_emitter.h"
 #include "passes/pass.h"
+#include "passes/tap_pattern.h"
 
 namespace aloft {
 namespace {
@@ -52,6 +55,36 @@ void hand_over(Graph& graph, GraphEmitter& plain, ValueId v, const Tensor& g, bo
   graph.replace_uses(v, g.id());
 }
 
+// The gradients that taps show, and by which names; those that have one from a request before are
+// not among them.
+struct TappedGradients {
+  std::vector<GradientView> views;
+  std::vector<std::string> names;
+
+  explicit TappedGradients(const Graph& graph) {
+    std::map<std::string_view, ValueId> known;
+    for (const GraphOutput& o : graph.outputs()) known.emplace(o.name.str(), o.value);
+    for (const GraphOutput& o : graph.outputs()) {
+      if (o.kind != OutputKind::Tap) continue;
+      auto tap = gradient_of_tap(o.name.str());
+      if (!tap || known.contains(tap->name)) continue;
+      // Of a call that gives what it takes, such as a dropout of nothing, all comes through.
+      if (tap->through)
+        if (const auto given = known.find(output_of_call(o.name.str()));
+            given != known.end() && given->second == o.value)
+          tap->through.reset();
+      views.push_back({o.value, std::move(tap->through)});
+      names.push_back(std::move(tap->name));
+    }
+  }
+  // The last value's first, as a backward pass comes to them.
+  void show(Graph& graph) const {
+    for (std::size_t i = views.size(); i-- > 0;)
+      if (const Tensor& g = views[i].gradient; g.is_defined())
+        graph.set_output(names[i], g.id(), OutputKind::Tap);
+  }
+};
+
 void expand(Graph& graph, std::uint32_t n, GraphEmitter& plain, CastingEmitter& casting) {
   const Node node = graph.node(n);
   plain.insert_before(n);
@@ -61,7 +94,10 @@ void expand(Graph& graph, std::uint32_t n, GraphEmitter& plain, CastingEmitter& 
   const Tensor seed = broadcast_like(cast(casting.handle(node.in[1]), target.dtype()), target);
   std::vector<Tensor> wrt;
   for (std::size_t i = 2; i < node.in.size(); ++i) wrt.push_back(casting.handle(node.in[i]));
-  const std::vector<Tensor> gradients = differentiate(graph, casting, target, seed, wrt);
+  TappedGradients tapped(graph);
+  const std::vector<Tensor> gradients =
+      differentiate(graph, casting, target, seed, wrt, {}, tapped.views);
+  tapped.show(graph);
   for (std::uint32_t i = 0; i < gradients.size(); ++i) {
     const Tensor g =
         gradients[i].is_defined() ? gradients[i] : full(wrt[i].shape(), 0.0, wrt[i].dtype());

@@ -5,14 +5,16 @@
 //   taps "fc"                              taps "fc"
 //   return y=%3                            return y=%3 tap:"fc/linear#0"=%2
 //
-// It runs before the first fusion, and once more for what differentiate has made. A tap counts as
-// no use (graph/graph.h): every pass does what it would do without it, and carries it along, or
-// loses it where no value is left that could be looked at (passes/taps.h says so to whoever asked).
-// Refused: a value whose name a result has.
+// A pattern of statistics marks floats alone, by a name that says so; take-statistics does the
+// rest. It runs before the first fusion, and once more for what differentiate has made. A tap
+// counts as no use (graph/graph.h): every pass does what it would do without it, and carries it
+// along, or loses it where no value is left that could be looked at (passes/taps.h says so to
+// whoever asked). Refused: a value whose name a result has.
 #include <algorithm>
 
 #include "base/error.h"
 #include "ops/op.h"
+#include "passes/lower_to_plan.h"
 #include "passes/pass.h"
 #include "passes/tap_pattern.h"
 
@@ -36,21 +38,38 @@ bool is_marked(const Graph& g, const std::string& name) {
 // A call of an op that stands for nothing but itself.
 bool is_before_fusion(const Node& node) { return find_op(node.op) && node.members.empty(); }
 
+bool is_parameter(const Node& node) {
+  return node.op == Name("state") && slot_of(node).cls == StateClass::Parameter;
+}
+
+// Marks the value of this name for each kind of pattern that asks for it. True if one did.
+bool mark(Graph& graph, const std::vector<TapPattern>& patterns, const std::string& value,
+          ValueId v) {
+  bool is_new = false;
+  for (const bool of_statistics : {false, true}) {
+    if (of_statistics && !is_float(graph.type(v).dtype)) continue;
+    const std::string name = (of_statistics ? std::string(kStatisticsPrefix) : "") + value;
+    const bool is_asked = std::any_of(patterns.begin(), patterns.end(),
+                                      [&](const TapPattern& p) { return p.matches(name); });
+    if (!is_asked || is_marked(graph, name)) continue;
+    graph.set_output(name, v, OutputKind::Tap);
+    is_new = true;
+  }
+  return is_new;
+}
+
 PassReport run(Graph& graph, const PassContext&) {
   PassReport report;
   std::vector<TapPattern> patterns;
   for (Name p : graph.tap_patterns()) patterns.emplace_back(p.str());
   if (patterns.empty()) return report;
   for (std::uint32_t n : graph.order()) {
-    if (!is_before_fusion(graph.node(n))) continue;
-    for (std::uint32_t i = 0; i < graph.node(n).out.size(); ++i) {
-      const std::string name = tap_name(graph.node(n), i);
-      const bool is_asked = std::any_of(patterns.begin(), patterns.end(),
-                                        [&](const TapPattern& p) { return p.matches(name); });
-      if (!is_asked || is_marked(graph, name)) continue;
-      graph.set_output(name, {n, i}, OutputKind::Tap);
-      report.changed = true;
-    }
+    const Node& node = graph.node(n);
+    if (is_parameter(node))
+      report.changed |= mark(graph, patterns, parameter_tap(state_id(node).str()), {n, 0});
+    if (!is_before_fusion(node)) continue;
+    for (std::uint32_t i = 0; i < node.out.size(); ++i)
+      report.changed |= mark(graph, patterns, tap_name(node, i), {n, i});
   }
   return report;
 }

@@ -75,6 +75,7 @@ extern const Pass dce;
 extern const Pass expand_bodies;
 extern const Pass fuse_elementwise;
 extern const Pass hoist_updates;
+extern const Pass take_statistics;
 
 // Removes what nothing reads; shared by passes that leave dead nodes behind. True if any was.
 bool remove_dead(Graph& graph);

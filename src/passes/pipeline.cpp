@@ -96,7 +96,8 @@ const Pipeline& compile_pipeline() {
         .then(expand_bodies)
         .until_stable({&simplify, &cse, &dce})
         .then(fuse_elementwise)
-        .then(hoist_updates);
+        .then(hoist_updates)
+        .then(take_statistics);
     return p;
   }();
   return pipeline;

@@ -6,6 +6,13 @@
 namespace aloft {
 namespace {
 
+constexpr std::string_view kParameter = "parameter:", kCall = "call:", kGradient = ".gradient";
+constexpr std::string_view kInput = ".input", kOutput = ".output";
+
+std::string_view without_prefix(std::string_view name) {
+  return is_statistics(name) ? name.substr(kStatisticsPrefix.size()) : name;
+}
+
 // A value's name taken apart: "path/op.phase#occurrence.index".
 struct NameParts {
   std::string_view path, op;
@@ -41,15 +48,48 @@ std::string tap_name(const Node& node, std::uint32_t index) {
   return node.identity() + (index > 0 ? "." + std::to_string(index) : "");
 }
 
+bool is_statistics(std::string_view name) { return name.starts_with(kStatisticsPrefix); }
+
+std::string parameter_tap(std::string_view variable) {
+  return std::string(kParameter) + std::string(variable);
+}
+
+std::string call_tap(std::string_view module, int call, std::string_view role) {
+  return std::string(kCall) + std::string(module) + "#" + std::to_string(call) + "." +
+         std::string(role);
+}
+
+std::optional<GradientTap> gradient_of_tap(std::string_view name) {
+  const std::string_view own = without_prefix(name);
+  const bool is_call = own.starts_with(kCall);
+  if ((!is_call && !own.starts_with(kParameter)) || own.ends_with(kGradient)) return std::nullopt;
+  GradientTap tap{std::string(name) + std::string(kGradient)};
+  if (is_call && own.ends_with(kInput))
+    tap.through = own.substr(kCall.size(), own.rfind('#') - kCall.size());
+  return tap;
+}
+
+std::string output_of_call(std::string_view input) {
+  return std::string(input.substr(0, input.size() - kInput.size())) + std::string(kOutput);
+}
+
 std::string_view node_of_tap(std::string_view name) {
+  name = without_prefix(name);
   const std::size_t count = name.rfind('#');
   return name.substr(0, count == std::string_view::npos ? count : name.find('.', count));
 }
 
-std::string_view path_of_tap(std::string_view name) { return parts_of(name).path; }
+std::string_view path_of_tap(std::string_view name) { return parts_of(without_prefix(name)).path; }
 
 TapPattern::TapPattern(std::string_view text) : text_(text) {
   std::string_view rest = text;
+  asks_statistics_ = take(rest, kStatisticsPrefix);
+  if (take(rest, kParameter)) {
+    by_ = By::Parameter;
+    prefix_ = text.substr(0, text.size() - rest.size());
+    glob_ = rest;
+    return;
+  }
   for (Phase phase : {Phase::Forward, Phase::Backward, Phase::Update})
     if (take(rest, std::string(name_of(phase)) + ":")) {
       phase_ = phase;
@@ -66,6 +106,13 @@ TapPattern::TapPattern(std::string_view text) : text_(text) {
 
 bool TapPattern::matches(std::string_view name) const {
   if (name == text_) return true;
+  if (is_statistics(name) != asks_statistics_) return false;
+  name = without_prefix(name);
+  if (by_ == By::Parameter) {
+    if (!take(name, kParameter)) return false;
+    if (name.ends_with(kGradient)) name.remove_suffix(kGradient.size());
+    return glob_match(glob_, name);
+  }
   const NameParts parts = parts_of(name);
   if (parts.phase != phase_ || parts.op.empty()) return false;
   if (by_ == By::Path) return glob_match(glob_, parts.path);
@@ -74,7 +121,7 @@ bool TapPattern::matches(std::string_view name) const {
 }
 
 std::string TapPattern::word() const {
-  if (by_ == By::Path) return "";
+  if (by_ == By::Path || by_ == By::Parameter) return "";
   std::string word;
   for (char c : glob_.substr(glob_.rfind('/') + 1)) {
     if (c == '#') break;
@@ -84,12 +131,18 @@ std::string TapPattern::word() const {
 }
 
 std::string TapPattern::path() const {
+  if (by_ == By::Parameter) return "";
   return by_ == By::Path ? glob_ : by_ == By::Op ? "*" : glob_.substr(0, glob_.rfind('/'));
 }
 
 std::string TapPattern::nearest(const std::vector<std::string>& names) const {
   std::vector<std::string> known;
-  for (const std::string& name : names) {
+  for (const std::string& full : names) {
+    std::string_view name = without_prefix(full);
+    if (by_ == By::Parameter) {
+      if (take(name, kParameter)) known.emplace_back(name);
+      continue;
+    }
     const NameParts parts = parts_of(name);
     known.emplace_back(by_ == By::Path ? parts.path : by_ == By::Op ? parts.op : name);
   }

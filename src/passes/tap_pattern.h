@@ -6,18 +6,25 @@
 //   h.0.mlp/gelu_tanh       the op's results in that module; `#1` behind it: of its second call
 //   backward:op:matmul      the same of the backward phase; also forward: (taken unless one is
 //   update:*                named) and update:
+//   parameter:h.*.weight    the parameters of these names, and their gradients
+//   statistics:h.*.mlp      of what the pattern behind it means, the statistics (ops/statistics.h)
 //
 // `*` stands for any text, dots and slashes included, `?` for one character. A value's name is its
 // node's identity, "h.0.mlp/gelu_tanh#0", in a later phase "h.0.mlp/gelu_tanh_grad.backward#0"; of
 // an op with several results the others are called "h.0.ln_1/layer_norm#0.1" and so on. A name
-// means that value whatever its phase.
+// means that value whatever its phase. A parameter's is "parameter:wte.weight", with ".gradient"
+// behind it its gradient's; what a call of a module takes and gives (Programs::tap_calls) is called
+// "call:h.0.mlp#0.input" and "call:h.0.mlp#0.output". Statistics have their value's name behind
+// "statistics:".
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
+#include "types/statistics.h"
 
 namespace aloft {
 
@@ -27,9 +34,27 @@ std::string tap_name(const Node& node, std::uint32_t index);
 std::string_view node_of_tap(std::string_view name);
 std::string_view path_of_tap(std::string_view name);
 
+// Whether statistics are shown by the tap of this name.
+bool is_statistics(std::string_view name);
+
+std::string parameter_tap(std::string_view variable);
+std::string call_tap(std::string_view module, int call, std::string_view role);
+
+// Whose gradient is shown with the value that has a tap of this name: a parameter's, or that of
+// what a call of a module takes, as far as it comes through the module, or gives.
+struct GradientTap {
+  std::string name;                         // of the gradient's tap
+  std::optional<std::string> through = {};  // the module's path
+};
+std::optional<GradientTap> gradient_of_tap(std::string_view name);
+// The tap of what a call gives, beside that of what it takes.
+std::string output_of_call(std::string_view input);
+
 class TapPattern {
  public:
   explicit TapPattern(std::string_view text);
+  // Whether it asks for statistics instead of the values.
+  bool asks_statistics() const { return asks_statistics_; }
   // Whether the pattern asks for the value of this name.
   bool matches(std::string_view name) const;
   // The op that it means, without what stands for other text: "scores" of "h.0.attn/*scores*".
@@ -40,10 +65,11 @@ class TapPattern {
   std::string nearest(const std::vector<std::string>& names) const;
 
  private:
-  enum class By { Path, Op, Name };
+  enum class By { Path, Op, Name, Parameter };
   std::string text_, prefix_, glob_;  // prefix_: phase and kind, as written
   By by_ = By::Path;
   Phase phase_ = Phase::Forward;
+  bool asks_statistics_ = false;
 };
 
 }  // namespace aloft

@@ -29,6 +29,9 @@ std::optional<std::uint32_t> taken_in_by(const Graph& g, std::string identity) {
 }
 
 std::string why_lost(const Graph& g, const std::string& name) {
+  if (name.find('/') == std::string::npos)  // of a call or a parameter, not of a node
+    return "the program has no value that is just that: a fused op computes it in parts, or nobody "
+           "needs it";
   const auto by = taken_in_by(g, std::string(node_of_tap(name)));
   if (!by) return "nothing that the program gives or keeps depends on it: it is not computed";
   const Node& node = g.node(*by);
@@ -45,7 +48,7 @@ std::vector<std::string> taps_of(const Graph& g) {
 // Everything that can be tapped: taps change nothing, so that the rest is as it was.
 Graph with_all_taps(const Graph& traced, PassContext context, PipelineOptions options) {
   Graph all = traced;
-  for (const char* pattern : {"*", "backward:*", "update:*"}) all.ask_tap(pattern);
+  for (const char* pattern : {"*", "backward:*", "update:*", "parameter:*"}) all.ask_tap(pattern);
   context.decisions = nullptr;
   options.dump = {};
   compile_pipeline().run(all, context, options);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "types/dtype.h"
 
@@ -41,6 +42,11 @@ struct TensorStatistics {
 // the first, of all that is smaller, zeros included; the last, of all that is larger, inf and NaN
 // included.
 inline constexpr std::size_t kExponents = 256;
+
+// A program's output with the statistics of a value is called as the value, with this in front; the
+// one with all of them, one behind the other, as that.
+inline constexpr std::string_view kStatisticsPrefix = "statistics:";
+inline constexpr std::string_view kAllStatistics = "all statistics";
 
 // Where a float type's normal numbers begin and its finite ones end.
 struct FloatEdges {

@@ -1,0 +1,233 @@
+#include "observe/probe/dump.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+
+namespace aloft::probe {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kCall = "call:", kParameter = "parameter:", kGradient = ".gradient";
+constexpr std::string_view kForward = ".forward", kBackward = ".backward";
+constexpr std::string_view kParametersGrad = ".parameters_grad";
+
+bool take_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+bool take_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+std::string torch_name(DType t) {
+  switch (t) {
+    case DType::F64:
+      return "torch.float64";
+    case DType::BF16:
+      return "torch.bfloat16";
+    case DType::F16:
+      return "torch.float16";
+    default:
+      return "torch.float32";
+  }
+}
+
+Json number(double v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
+  return v;
+}
+
+// Of no elements there are no numbers, as msprobe has it.
+Json number_of(const TensorStatistics& s, double v) {
+  return s.elements > 0 ? number(v) : Json(nullptr);
+}
+
+// The keys that msprobe reads, in its order, then those that it has no name for.
+Json record_of(const LookedAt& value, const TensorStatistics& s, bool requires_grad) {
+  const auto count = [](double v) { return static_cast<std::int64_t>(v); };
+  return {{"type", "torch.Tensor"},
+          {"dtype", torch_name(value.type.dtype)},
+          {"shape", shape_of(value, s)},
+          {"Max", number_of(s, s.max)},
+          {"Min", number_of(s, s.min)},
+          {"Mean", number_of(s, s.mean)},
+          {"Norm", number_of(s, s.norm)},
+          {"requires_grad", requires_grad},
+          {"nan", count(s.nan)},
+          {"inf", count(s.positive_inf)},
+          {"-inf", count(s.negative_inf)},
+          {"zeros", count(s.zeros)},
+          {"underflowed", count(s.underflowed)},
+          {"saturated", count(s.saturated)}};
+}
+
+bool has_part(std::string_view entry, std::string_view part) {
+  return entry.find(part) != std::string_view::npos;
+}
+
+// An entry without records, with all lists that its kind has.
+Json empty_entry(std::string_view entry, const std::string& level) {
+  if (has_part(entry, kParametersGrad)) return Json::object();
+  if (has_part(entry, kBackward)) return {{"input", Json::array()}, {"output", Json::array()}};
+  Json forward = {
+      {"input_args", Json::array()}, {"input_kwargs", Json::object()}, {"output", Json::array()}};
+  if (level == "module") forward["parameters"] = Json::object();
+  return forward;
+}
+
+// "h.0.mlp" of "call:h.0.mlp#0.output" and of "h.0.mlp/gelu_tanh#0".
+std::string function_of(std::string_view name) {
+  take_prefix(name, kCall);
+  return std::string(name.substr(0, name.find_first_of("/#")));
+}
+
+std::string_view parent_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+}  // namespace
+
+Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules,
+           std::string level)
+    : values_(std::move(values)), modules_(modules), level_(std::move(level)) {
+  for (const LookedAt& value : values_) {
+    const std::string_view name = value.name;
+    places_.push_back(name.starts_with(kCall)        ? place_of_call(name)
+                      : name.starts_with(kParameter) ? place_of_parameter(name)
+                                                     : place_of_op(value));
+    const std::string& entry = places_.back().entry;
+    if (std::ranges::find(entries_, entry) == entries_.end()) entries_.push_back(entry);
+  }
+}
+
+std::string Dump::class_of(std::string_view path) const {
+  const auto it = std::ranges::find(modules_, path, &DumpedModule::path);
+  const bool is_said = it != modules_.end() && !it->kind.empty();
+  return "Module." + std::string(path) + "." + (is_said ? it->kind : "Module");
+}
+
+// "call:h.0.mlp#0.input.gradient": what flows out of a backward pass is the gradient of what flowed
+// in before.
+Dump::Place Dump::place_of_call(std::string_view name) const {
+  take_prefix(name, kCall);
+  const bool is_gradient = take_suffix(name, kGradient);
+  const bool is_input = take_suffix(name, ".input") || !take_suffix(name, ".output");
+  const std::size_t count = name.rfind('#');
+  const std::string call = "." + std::string(name.substr(count + 1));
+  const std::string module = class_of(name.substr(0, count));
+  if (is_gradient) return {module + std::string(kBackward) + call, is_input ? "output" : "input"};
+  return {module + std::string(kForward) + call, is_input ? "input_args" : "output", {}, true};
+}
+
+Dump::Place Dump::place_of_parameter(std::string_view name) const {
+  take_prefix(name, kParameter);
+  const bool is_gradient = take_suffix(name, kGradient);
+  const std::string_view path = parent_of(name);
+  const std::string own(path.empty() ? name : name.substr(path.size() + 1));
+  const std::string module = class_of(path);
+  if (is_gradient) return {module + std::string(kParametersGrad) + ".0", "", own};
+  const std::string gradient = std::string(kParameter) + std::string(name) + std::string(kGradient);
+  const bool is_trained = std::ranges::find(values_, gradient, &LookedAt::name) != values_.end();
+  return {module + std::string(kForward) + ".0", "parameters", own, is_trained};
+}
+
+// "h.0.mlp/linear.backward#1.2", of which the last number is that of the result.
+Dump::Place Dump::place_of_op(const LookedAt& value) {
+  const std::string_view name = value.name;
+  const std::size_t count = name.rfind('#'), slash = name.rfind('/', count);
+  const std::size_t end = name.find('.', count);
+  std::string_view op = name.substr(slash + 1, count - slash - 1);
+  op = op.substr(0, op.find('.'));
+  const bool is_backward = value.phase != Phase::Forward;
+  // Results of one call follow one another.
+  const std::string call(name.substr(0, end));
+  const std::string kind = std::string(op) + std::string(is_backward ? kBackward : kForward);
+  auto it = std::ranges::find(op_counts_, kind, &std::pair<std::string, int>::first);
+  if (it == op_counts_.end()) it = op_counts_.insert(it, {kind, -1});
+  if (call != last_call_) ++it->second;
+  last_call_ = call;
+  return {"Torch." + std::string(op) + "." + std::to_string(it->second) +
+              std::string(is_backward ? kBackward : kForward),
+          "output",
+          {},
+          !is_backward};
+}
+
+nlohmann::ordered_json Dump::numbers(std::span<const double> all) const {
+  Json data = Json::object();
+  for (const std::string& entry : entries_) data[entry] = empty_entry(entry, level_);
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const Place& place = places_[i];
+    Json record = record_of(values_[i], statistics_of(values_[i], all), place.requires_grad);
+    Json& entry = data[place.entry];
+    if (place.list.empty())
+      entry[place.parameter] = Json::array({std::move(record)});
+    else if (place.parameter.empty())
+      entry[place.list].push_back(std::move(record));
+    else
+      entry[place.list][place.parameter] = std::move(record);
+  }
+  return {{"task", "statistics"},
+          {"level", level_ == "module" ? "L0" : "L1"},
+          {"framework", "pytorch"},
+          {"dump_data_dir", nullptr},
+          {"data", std::move(data)}};
+}
+
+// "Module.h.0.mlp.Module.forward.0" lies in "Module.h.0.Module.forward.0".
+nlohmann::ordered_json Dump::construct() const {
+  Json parents = Json::object();
+  if (level_ != "module") return parents;
+  for (const std::string_view direction : {kForward, kBackward})
+    for (const DumpedModule& m : modules_) {
+      const std::string own = class_of(m.path) + std::string(direction) + ".";
+      for (const std::string& entry : entries_) {
+        if (!entry.starts_with(own)) continue;
+        Json parent = nullptr;
+        for (std::string_view up = parent_of(m.path); !up.empty() && parent.is_null();
+             up = parent_of(up)) {
+          const std::string call = entry.substr(own.size());
+          for (const std::string& of : {call, std::string("0")}) {
+            const std::string outer = class_of(up) + std::string(direction) + "." + of;
+            if (parent.is_null() && std::ranges::find(entries_, outer) != entries_.end())
+              parent = outer;
+          }
+        }
+        parents[entry] = std::move(parent);
+      }
+    }
+  return parents;
+}
+
+nlohmann::ordered_json Dump::stack() const {
+  std::vector<std::pair<std::string, std::vector<std::string>>> lines;  // with their entries
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const LookedAt& value = values_[i];
+    const std::string& entry = places_[i].entry;
+    if (value.file.empty() || !has_part(entry, kForward)) continue;
+    const std::string line = "File " + value.file + ", line " + std::to_string(value.line) +
+                             ", in " + function_of(value.name) + ", \n ";
+    const auto is_known = std::ranges::any_of(
+        lines, [&](const auto& l) { return std::ranges::find(l.second, entry) != l.second.end(); });
+    if (is_known) continue;
+    auto it = std::ranges::find(lines, line, &decltype(lines)::value_type::first);
+    if (it == lines.end()) it = lines.insert(it, {line, {}});
+    it->second.push_back(entry);
+  }
+  Json stack = Json::object();
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    stack[std::to_string(i)] = Json::array({lines[i].second, Json::array({lines[i].first})});
+  return stack;
+}
+
+}  // namespace aloft::probe

@@ -1,0 +1,38 @@
+// What a program says of its own values: which of them it takes statistics of (the op
+// `statistics`, types/statistics.h), read from its Plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "types/phase.h"
+#include "types/shape.h"
+#include "types/statistics.h"
+
+namespace aloft::probe {
+
+// A value that a program takes statistics of.
+struct LookedAt {
+  std::string name;    // its tap's, without kStatisticsPrefix: "h.0.mlp/gelu_tanh#0"
+  TensorType type;     // of the value; its outermost length may be a symbol
+  std::size_t at = 0;  // where its numbers begin in the program's output kAllStatistics
+  Phase phase = Phase::Forward;
+  std::string file;  // of the call that computes it, where the user's program says
+  int line = 0;
+};
+
+// In the order of the program's outputs; several names may stand for one value. Nothing where the
+// program takes no statistics.
+std::vector<LookedAt> looked_at_in(const Program& program);
+
+// The statistics of one of them, of what a run left in kAllStatistics.
+TensorStatistics statistics_of(const LookedAt& value, std::span<const double> all);
+
+// Its shape in that run: where the outermost length is a symbol, what the number of elements says.
+std::vector<std::int64_t> shape_of(const LookedAt& value, const TensorStatistics& statistics);
+
+}  // namespace aloft::probe

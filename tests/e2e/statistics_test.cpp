@@ -1,0 +1,255 @@
+// Statistics of values inside a program: who asks for them changes no bit and no kernel of what is
+// computed; they are those of the values, of every number of threads; calls of modules and
+// parameters have them, and their gradients.
+#include "ops/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "e2e/tiny_gpt.h"
+#include "e2e/training.h"
+#include "frontend/eager.h"
+#include "frontend/eager_emitter.h"
+#include "frontend/programs.h"
+#include "nn/linear.h"
+#include "numbers.h"
+#include "ops/activation.h"
+#include "ops/binary.h"
+#include "ops/cross_entropy.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
+#include "optim/adamw.h"
+#include "optim/sgd.h"
+#include "types/statistics.h"
+
+namespace aloft::e2e {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+const Strings kValues = {"*", "backward:*", "update:*", "parameter:*"};
+
+Strings statistics_of_all() {
+  Strings patterns;
+  for (const std::string& p : kValues) patterns.push_back(std::string(kStatisticsPrefix) + p);
+  return patterns;
+}
+
+std::string bits_of(const Tensor& t) {
+  std::string bits = t.type().str();
+  for (double v : t.to_vector()) bits.append(reinterpret_cast<const char*>(&v), sizeof v);
+  return bits;
+}
+
+// Kernels of the first program, and what each runs for, but for those that look.
+Strings instructions_of(const Programs& programs) {
+  Strings all;
+  for (const Instruction& i : programs.plan().programs.at(0).instructions)
+    if (i.kernel != "cpu.statistics" && i.identity != "/concat#0")
+      all.push_back(i.kernel + " for " + i.identity);
+  return all;
+}
+
+// Steps of a small GPT-2, the third with a short batch.
+struct Steps {
+  Strings results;                                               // of each step, to the bit
+  std::vector<std::map<std::string, std::vector<double>>> taps;  // of each step, by name
+  std::map<std::string, DType> types;
+  std::map<std::string, std::string> state;
+  Strings instructions;
+};
+
+Steps steps_of(const char* precision, int threads, const Strings& taps) {
+  use_cpu();
+  eager().clear_tape();
+  omp_set_num_threads(threads);
+  manual_seed(3);
+  TinyGpt model;
+  auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3}, precision);
+  auto step = compile(
+      [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+        return minimize(cross_entropy(net(x), label), opt);
+      },
+      {.name = "step", .threads = threads, .taps = taps});
+  Steps run;
+  for (int s = 0; s < 4; ++s) {
+    const Batch b = sentences(s, s == 2 ? 2 : 3);
+    const StepResult r = step(b.x, b.label);
+    run.results.push_back(bits_of(r.loss_tensor) + bits_of(r.grad_norm) + bits_of(r.loss_scale) +
+                          bits_of(r.finite));
+    auto& seen = run.taps.emplace_back();
+    for (const Tap& t : step.taps()) {
+      seen[t.name] = step.tap(t.name).to_vector();
+      run.types[t.name] = t.type.dtype;
+    }
+  }
+  run.state = state_of(model, opt);
+  run.instructions = instructions_of(step.programs());
+  return run;
+}
+
+class StatisticsOfSteps : public testing::TestWithParam<const char*> {};
+
+TEST_P(StatisticsOfSteps, ChangeNeitherKernelsNorBits) {
+  const Steps plain = steps_of(GetParam(), 2, {});
+  for (const int threads : {1, 2}) {
+    const Steps looked_at = steps_of(GetParam(), threads, statistics_of_all());
+    EXPECT_GT(looked_at.taps[0].size(), 80u);
+    EXPECT_EQ(looked_at.instructions, plain.instructions);
+    EXPECT_EQ(looked_at.results, plain.results);
+    EXPECT_EQ(looked_at.state, plain.state);
+  }
+}
+
+TEST_P(StatisticsOfSteps, AreTheSameOnAnyNumberOfThreads) {
+  const Steps two = steps_of(GetParam(), 2, statistics_of_all());
+  for (const int threads : {1, 4})
+    EXPECT_EQ(steps_of(GetParam(), threads, statistics_of_all()).taps, two.taps) << threads;
+}
+
+// What the statistics of these values are, in double.
+TensorStatistics meaning_of(const std::vector<double>& values, DType type) {
+  TensorStatistics s{.max = -INFINITY, .min = INFINITY};
+  for (const double v : values) {
+    s.max = std::max(s.max, v);
+    s.min = std::min(s.min, v);
+    s.mean += v;
+    s.norm += v * v;
+    s.zeros += v == 0;
+    s.underflowed += v != 0 && std::abs(v) < edges_of(type).least_normal;
+  }
+  s.elements = static_cast<double>(values.size());
+  s.mean /= s.elements;
+  s.norm = std::sqrt(s.norm);
+  return s;
+}
+
+TEST_P(StatisticsOfSteps, AreThoseOfTheValues) {
+  Strings both = statistics_of_all();
+  both.insert(both.end(), kValues.begin(), kValues.end());
+  const Steps run = steps_of(GetParam(), 2, both);
+  int compared = 0;
+  for (const auto& seen : run.taps)
+    for (const auto& [name, values] : seen) {
+      const auto found = seen.find(std::string(kStatisticsPrefix) + name);
+      if (found == seen.end()) continue;
+      SCOPED_TRACE(name);
+      const TensorStatistics got = TensorStatistics::from(found->second);
+      const TensorStatistics want = meaning_of(values, run.types.at(name));
+      EXPECT_EQ(got.max, want.max);
+      EXPECT_EQ(got.min, want.min);
+      EXPECT_EQ(got.elements, want.elements);
+      EXPECT_EQ(got.zeros, want.zeros);
+      EXPECT_EQ(got.underflowed, want.underflowed);
+      EXPECT_EQ(got.nan + got.positive_inf + got.negative_inf, 0);
+      EXPECT_NEAR(got.mean, want.mean, 1e-12 * want.norm);
+      EXPECT_NEAR(got.norm, want.norm, 1e-12 * want.norm);
+      ++compared;
+    }
+  EXPECT_GT(compared, 400);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, StatisticsOfSteps,
+                         testing::Values("O0", "O2:bf16", "O2:fp16"));
+
+// --- calls of modules
+
+struct Net : nn::Module {
+  nn::Linear first{*this, "first", 8, 8};
+  nn::Linear second{*this, "second", 8, 8};
+  Tensor operator()(Operand x) const {
+    return call(x, [&](const Tensor& t) {
+      const Tensor h = first(t);
+      return square(h) + gelu(second(h));
+    });
+  }
+};
+
+double norm_of(const Tensor& t) {
+  double squares = 0;
+  for (double v : t.to_vector()) squares += v * v;
+  return std::sqrt(squares);
+}
+
+class StatisticsOfCalls : public testing::Test {
+ protected:
+  void SetUp() override {
+    use_cpu();
+    omp_set_num_threads(2);
+    eager().clear_tape();
+    manual_seed(1);
+  }
+
+  // What a run of the training step of `net` on x left, by name.
+  std::map<std::string, TensorStatistics> of_step(Net& net, const Tensor& x) {
+    auto [wrapped, opt] = amp::initialize(net, optim::Sgd{.lr = 0.5}, "O0");
+    Programs programs(2);
+    programs.tap_calls(&net);
+    programs.tap("statistics:parameter:*");
+    programs.add("train", {{"x", x.type()}}, [&, &net = wrapped, &opt = opt](const auto& in) {
+      return results::flatten(minimize(mean(square(net(in[0]))), opt));
+    });
+    programs.finish();
+    const std::vector<double> values = x.to_vector();
+    const std::vector<float> floats(values.begin(), values.end());
+    programs.input<float>("train", "x").set(floats);
+    programs.run(programs.find("train"), {});
+    std::map<std::string, TensorStatistics> all;
+    for (const Tap& t : programs.taps("train"))
+      if (t.name.starts_with(kStatisticsPrefix))
+        all[t.name.substr(kStatisticsPrefix.size())] =
+            TensorStatistics::from(programs.output<double>("train", t.name).read());
+    refused_.clear();
+    for (const RefusedTap& t : programs.refused_taps("train")) refused_.insert(t.name);
+    array_ = programs.output<double>("train", kAllStatistics).size();
+    return all;
+  }
+
+  std::set<std::string> refused_;
+  std::size_t array_ = 0;
+};
+
+// Against hooks on an eager pass, and a gradient that comes through one reader of two.
+TEST_F(StatisticsOfCalls, AreOfWhatModulesTakeAndGiveAndOfTheirGradients) {
+  Net net;
+  const Tensor x = numbers({5, 8});
+  std::map<std::string, double> want;
+  {
+    const Hook h = net.first.on_output([&](const Tensor& in, const Tensor& out) {
+      want["call:first#0.input"] = norm_of(in);
+      want["call:first#0.output"] = norm_of(out);
+    });
+    const Hook g = net.first.on_output_gradient(
+        [&](const Tensor& gradient) { want["call:first#0.output.gradient"] = norm_of(gradient); });
+    const Hook s = net.second.on_output_gradient(
+        [&](const Tensor& gradient) { want["call:second#0.output.gradient"] = norm_of(gradient); });
+    mean(square(net(x))).backward();
+    for (Hook hook : {h, g, s}) hook.remove();
+  }
+  want["parameter:first.weight"] = norm_of(current_emitter().state(net.first.weight));
+  want["parameter:first.weight.gradient"] = norm_of(grad_of(net.first.weight));
+  net.zero_grad();
+  const auto got = of_step(net, x);
+  for (const auto& [name, norm] : want) {
+    ASSERT_TRUE(got.contains(name)) << name;
+    EXPECT_NEAR(got.at(name).norm, norm, 1e-5 * norm) << name;
+  }
+  // first's output goes to second and to a square: of its whole gradient a part comes through.
+  ASSERT_TRUE(got.contains("call:second#0.input.gradient"));
+  EXPECT_LT(got.at("call:second#0.input.gradient").norm,
+            0.9 * got.at("call:first#0.output.gradient").norm);
+  EXPECT_FALSE(got.contains("call:first#0.input.gradient"));  // x needs none
+}
+
+TEST_F(StatisticsOfCalls, LieInOneArrayOnceAValue) {
+  Net net;
+  const auto got = of_step(net, numbers({5, 8}));
+  EXPECT_EQ(got.at("call:first#0.output").norm, got.at("call:second#0.input").norm);
+  EXPECT_EQ(array_ % TensorStatistics::kNumbers, 0u);
+  EXPECT_LT(array_ / TensorStatistics::kNumbers, got.size());
+}
+
+}  // namespace
+}  // namespace aloft::e2e
