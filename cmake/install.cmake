@@ -51,7 +51,7 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
         FILES_MATCHING PATTERN "*.toml" PATTERN "README.md")
 set(pages checkpoints errors exit-codes listeners memory metrics number-types parameter-groups plan-cache
-          precision run-directory tensorboard threads)
+          precision probe run-directory taps tensorboard threads)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")
 install(FILES ${pages} LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/decisions DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")

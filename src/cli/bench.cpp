@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "cli/bench_probe.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_step.h"
 #include "cli/machine.h"
@@ -70,6 +71,11 @@ void print_table(const json& j) {
   print_result("  {:>10.1f} ms in ops with matrix products, update at {:.1f} GB/s\n",
                j["matmul_ms"].get<double>(), j["optimizer_gb_s"].get<double>());
   print_limit(j);
+  if (j.contains("probe_cost"))
+    print_result(
+        "  {:>10.3f} x the step without the probe ({} pairs of steps), parameters {}\n",
+        j["probe_cost"].get<double>(), j["probe_pairs"].dump(),
+        j["parameters_hash"] == j["parameters_hash_off"] ? "the same to the bit" : "OTHERS");
   print_result("  where the time goes, ms a step: the mean of {} profiled steps of {:.2f} ms\n",
                j["profiled_steps"].dump(),
                has_own_clock ? step_ms : j["profiled_step_ms"].get<double>());
@@ -110,6 +116,7 @@ Action bench_verb(CLI::App& app) {
         option_of(key), [o, key](const std::string& value) { o->sizes[key] = value; },
         "model." + key + " of " + families_with("model." + key) + " (default: the model's)");
   add_threads(*step, o->threads);
+  add_probe(*step, o->probe);
   add_device(*step);
   add_json(*step, o->as_json);
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");
@@ -120,7 +127,8 @@ Action bench_verb(CLI::App& app) {
           "other programs run (load {:.1f} a processor): rates will be lower than the machine's, "
           "and steps differ from one another",
           load);
-    const json j = measure_bench(*subject, *o, start);
+    json j = measure_bench(*subject, *o, start);
+    if (!o->probe.empty() && o->probe != "none") measure_probe(*subject, *o, j);
     if (o->as_json)
       print_result("{}\n", json_text(j));
     else

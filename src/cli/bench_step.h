@@ -1,7 +1,8 @@
 // What `aloft bench step` times: a subject is a model with its compiled training step, run on the
 // same made-up data every time. bench.cpp is the verb, bench_subject.cpp the subject, of a recipe
 // or of a model by name, bench_measure.cpp what is timed, bench_turns.h in which order,
-// bench_profile.cpp the clock, bench_limit.cpp what the machine could do.
+// bench_probe.cpp what it costs to look on, bench_profile.cpp the clock, bench_limit.cpp what the
+// machine could do.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ struct BenchOptions {
   int steps = 6;
   std::optional<std::int64_t> threads;
   bool as_json = false, no_limit = false;
+  std::string probe;  // what its cost is measured of; empty or "none": of nothing
 };
 
 class BenchSubject {
@@ -53,6 +55,9 @@ class BenchSubject {
   // Things a step gets through: "tokens" or "examples", and how many.
   virtual std::string unit() const = 0;
   virtual std::int64_t units_a_step() const = 0;
+  // Of the parameters' bytes, in their order; and how many steps made them what they are.
+  virtual std::string parameters_hash() const = 0;
+  virtual int steps_made() const = 0;
   // Runs of a program a step: above 1 the gradients of several batches are summed.
   virtual int micro_batches() const { return 1; }
 };

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "cli/bench_step.h"
 #include "cli/made_up_batch.h"
@@ -74,6 +75,7 @@ Recipe recipe_of(const BenchOptions& o) {
   if (o.batch > 0) set.push_back({"train.batch", std::to_string(o.batch)});
   if (o.threads) set.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
+  for (Override& probe : overrides_of_probe(o.probe)) set.push_back(std::move(probe));
   const std::vector<Override> keys = overrides_of(o.recipe);
   set.insert(set.end(), keys.begin(), keys.end());
   const std::string& model = o.recipe.path;
@@ -110,8 +112,16 @@ class RecipeBench : public BenchSubject {
     data_.emplace(session_.columns, rows());
   }
   double step() override {
+    ++steps_made_;
     for (int m = 1; m < micro_batches(); ++m) runner_->accumulate(data_->batch());
     return runner_->step(data_->batch()).loss;
+  }
+  int steps_made() const override { return steps_made_; }
+  std::string parameters_hash() const override {
+    Hasher hash;
+    for (const VariablePtr& v : session_.model().parameters())
+      hash.update(v->buffer->read<std::byte>(0, v->type.max_bytes()));
+    return hex16(hash.digest());
   }
   int micro_batches() const override { return static_cast<int>(session_.recipe.train.accumulate); }
   const PrecisionRecipe& precision() const override { return session_.recipe.precision; }
@@ -154,6 +164,7 @@ class RecipeBench : public BenchSubject {
   std::unique_ptr<Runner> runner_;
   std::optional<MadeUpBatch> data_;  // once there is room for it
   std::string less_memory_;
+  int steps_made_ = 0;
 };
 
 }  // namespace

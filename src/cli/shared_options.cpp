@@ -65,6 +65,23 @@ void add_mode(CLI::App& app, std::string& mode) {
       ->check(CLI::IsMember({"graph", "eager"}));
 }
 
+void add_probe(CLI::App& app, std::string& probe) {
+  app.add_option("--probe", probe,
+                 "look at statistics of modules (statistics) or of every op (statistics:op); none "
+                 "(default: the recipe's, or none)")
+      ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "none"}));
+}
+
+std::vector<Override> overrides_of_probe(const std::string& probe) {
+  std::vector<Override> set;
+  if (probe.empty()) return set;
+  const std::size_t colon = probe.find(':');
+  set.push_back({"probe.task", '"' + probe.substr(0, colon) + '"'});
+  if (colon != std::string::npos)
+    set.push_back({"probe.level", '"' + probe.substr(colon + 1) + '"'});
+  return set;
+}
+
 void add_threads(CLI::App& app, std::optional<std::int64_t>& threads) {
   app.add_option("--threads", threads, "0: all (default: the recipe's, or all)")
       ->check(thread_count());

@@ -40,6 +40,11 @@ PrecisionRecipe precision_of(const std::string& precision);
 // --mode: "graph" or "eager"; empty where it is not given.
 void add_mode(CLI::App& app, std::string& mode);
 
+// --probe: "statistics", "statistics:op" ...; empty where it is not given.
+void add_probe(CLI::App& app, std::string& probe);
+// What it says of a recipe's keys; `origin` of [probe] stays that of the file where it is empty.
+std::vector<Override> overrides_of_probe(const std::string& probe);
+
 // --threads: 0 to kMostThreads; nothing where it is not given.
 void add_threads(CLI::App& app, std::optional<std::int64_t>& threads);
 

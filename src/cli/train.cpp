@@ -25,7 +25,7 @@ namespace {
 
 struct Options {
   RecipeWords recipe;
-  std::string out, mode;
+  std::string out, mode, probe;
   std::optional<std::string> choices;
   std::optional<std::int64_t> threads;
   std::int64_t steps = -1;
@@ -67,6 +67,7 @@ ExitCode train(const Options& o) {
   if (o.steps >= 0) overrides.push_back({"train.steps", std::to_string(o.steps)});
   if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.mode.empty()) overrides.push_back({"train.mode", "\"" + o.mode + "\""});
+  for (Override& set : overrides_of_probe(o.probe)) overrides.push_back(std::move(set));
   if (const auto device = given_device())
     overrides.push_back({"train.device", "\"" + *device + "\""});
   const Recipe recipe = load_recipe(o.recipe.path, overrides);
@@ -111,6 +112,7 @@ Action train_verb(CLI::App& app) {
       ->excludes(resume);
   add_mode(app, o->mode);
   add_threads(app, o->threads);
+  add_probe(app, o->probe);
   app.add_flag("--print-config", o->print_config,
                "print the resolved recipe with the origin of each value, and stop");
   app.add_flag("--quiet", o->quiet, "no progress, only warnings and errors");

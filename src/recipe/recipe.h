@@ -115,6 +115,13 @@ struct TrainSection {
   std::vector<std::string> skip_passes;  // of the compiler; for comparing
 };
 
+// [probe]: what is looked at while a run trains.
+struct ProbeSection {
+  std::string task = "none";     // or "statistics"
+  std::string level = "module";  // or "op"
+  std::vector<std::int64_t> at;  // steps of which it is written, from 0 on; empty: every one
+};
+
 // Whether the rules may send a run back to a checkpoint.
 inline bool may_roll_back(const TrainSection& t) {
   return t.on_nonfinite == "rollback" || t.on_spike == "rollback";
@@ -129,6 +136,7 @@ struct Recipe {
   OptimizerSection optimizer;  // the update
   ScheduleSection schedule;    // of the learning rate
   TrainSection train;          // how long, how often
+  ProbeSection probe;          // what is looked at
   // key -> "recipe.toml:12", "--set", absent: default. [precision] has one entry a key, too.
   std::map<std::string, std::string> origin;
   Path folder;  // of the file: its relative paths begin here

@@ -280,13 +280,37 @@ std::vector<RecipeField> fields_of_training(Recipe& r) {
   };
 }
 
+std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
+  constexpr double kMany = 1e15;
+  using enum OnResume;
+  return {
+      {Course,
+       "probe.task",
+       "what is looked at while the run trains, and written to probe/ in its directory",
+       &p.task,
+       0,
+       0,
+       {"none", "statistics"}},
+      {Course,
+       "probe.level",
+       "of what: calls of modules and parameters, or every op",
+       &p.level,
+       0,
+       0,
+       {"module", "op"}},
+      {Course, "probe.at", "steps that are written, counted from 0; empty: every one", &p.at, 0,
+       kMany},
+  };
+}
+
 }  // namespace
 
 std::vector<RecipeField> recipe_fields(Recipe& recipe) {
   std::vector<RecipeField> out = fields_of_model(recipe.model);
   for (std::vector<RecipeField> more :
        {fields_of_text(recipe), tokenizer_fields(recipe.data.tokenizer), fields_of_data(recipe),
-        fields_of_optimizer(recipe.optimizer), fields_of_training(recipe)})
+        fields_of_optimizer(recipe.optimizer), fields_of_training(recipe),
+        fields_of_probe(recipe.probe)})
     std::move(more.begin(), more.end(), std::back_inserter(out));
   return out;
 }

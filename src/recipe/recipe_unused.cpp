@@ -20,9 +20,9 @@ json value_of(Recipe recipe, std::string_view key) {
   return nullptr;
 }
 
-// "eval_every = 0", "nesterov = false", no patterns: what is off asks for nothing.
+// "eval_every = 0", "nesterov = false", "none", no patterns: what is off asks for nothing.
 bool is_off(const json& value) {
-  return value == false || value == 0 || value == "" || value == json::array();
+  return value == false || value == 0 || value == "" || value == "none" || value == json::array();
 }
 
 // `key` is read only where `selector` has one of `values`.
@@ -65,6 +65,9 @@ const std::vector<Condition>& conditions() {
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
         {"train.checkpoint_copy", "train.mode", {"graph"}},
+        {"probe.task", "train.mode", {"graph"}},
+        {"probe.level", "probe.task", {"statistics"}},
+        {"probe.at", "probe.task", {"statistics"}},
         {"train.spike_factor", "train.on_spike", {"rollback"}},
         {"train.spike_window", "train.on_spike", {"rollback"}},
         {"optimizer.average_decay", "optimizer.average", {"ema"}},
@@ -263,7 +266,7 @@ constexpr std::string_view kOfTheRun[] = {
     "train.keep_checkpoints", "train.keep_best",        "train.keep_every",
     "train.sample_every",     "train.sample_tokens",    "train.on_nonfinite",
     "train.on_spike",         "train.spike_factor",     "train.spike_window",
-    "train.rollbacks",        "train.checkpoint_copy"};
+    "train.rollbacks",        "train.checkpoint_copy",  "probe.at"};
 
 }  // namespace
 

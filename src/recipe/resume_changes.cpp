@@ -115,6 +115,9 @@ constexpr Meaning kMeanings[] = {
     {"train.sample_every", "samples at other steps; 0: at the end alone"},
     {"train.sample_tokens", "samples of another length; 0: none"},
     {"train.seed", "the samples' order is another: some come again; dropout's draws go on"},
+    {"probe.task", "from here on another thing is looked at; what was written stays"},
+    {"probe.level", "from here on other values are looked at; what was written stays"},
+    {"probe.at", "other steps are written from here on; what was written stays"},
     {"train.skip_passes", "the same step, compiled another way: last bits may differ"},
 };
 

@@ -4,6 +4,7 @@
 #include "train/best_checkpoint.h"
 #include "train/early_stopping.h"
 #include "train/metrics.h"
+#include "train/probe_files.h"
 #include "train/progress.h"
 #include "train/report_at_end.h"
 #include "train/tensorboard_events.h"
@@ -24,6 +25,8 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   add(std::make_unique<Metrics>());
   add(std::make_unique<TensorBoardEvents>());
   add(std::make_unique<Progress>(run.session, run.options.quiet));
+  if (run.session.recipe.probe.task == "statistics")
+    add(std::make_unique<ProbeFiles>(run.session, run.runner, run.options.probe_out));
   if (train.keep_best > 0) add(std::make_unique<BestCheckpoint>());
   if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
   if (train.sample_tokens > 0 && run.data.tokenizer() && run.session.task->writer())

@@ -7,6 +7,7 @@
 #include "run/listener.h"
 #include "run/run_directory.h"
 #include "sources/run_data.h"
+#include "train/runner.h"
 #include "train/session.h"
 #include "train/trainer.h"
 
@@ -18,7 +19,8 @@ struct RunParts {
   const Session& session;  // its recipe says which listeners there are
   const RunData& data;
   const RunDirectory& directory;
-  std::string& sample;  // where the newest sample goes
+  std::string& sample;                    // where the newest sample goes
+  const std::unique_ptr<Runner>& runner;  // there from run_begun() on
 };
 
 std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run);

@@ -10,6 +10,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/programs.h"
 #include "runtime/threads.h"
+#include "types/statistics.h"
 
 namespace aloft {
 namespace {
@@ -43,15 +44,28 @@ class GraphRunner : public Runner {
       programs_.add("accumulate", inputs, [&](const std::vector<Tensor>& in) {
         return results::Named{{"loss", aloft::accumulate(task.loss(in), optimizer)}};
       });
-    programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
-      return results::flatten(train_step(task.loss(in), optimizer));
-    });
-    programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
-      const Evaluating evaluating(task.model());
-      results::Named means = task.evaluate(in);
-      for (const auto& [name, mean] : means) names_.push_back(name);
-      return means;
-    });
+    const auto add_training = [&] {
+      programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
+        return results::flatten(train_step(task.loss(in), optimizer));
+      });
+    };
+    const auto add_evaluation = [&] {
+      programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
+        const Evaluating evaluating(task.model());
+        results::Named means = task.evaluate(in);
+        for (const auto& [name, mean] : means) names_.push_back(name);
+        return means;
+      });
+    };
+    if (options.statistics.empty()) {
+      add_training();
+      add_evaluation();
+    } else {  // what is asked for is of the programs that come behind
+      add_evaluation();
+      ask_statistics(options.statistics, task.model());
+      add_training();
+      programs_.tap_calls(nullptr);
+    }
   }
 
   void start() override {
@@ -111,6 +125,17 @@ class GraphRunner : public Runner {
     std::vector<InputPort<std::byte>> columns;
     OutputPort<float> loss;
   };
+
+  void ask_statistics(const std::string& level, nn::Module& model) {
+    const auto ask = [&](const char* of) { programs_.tap(std::string(kStatisticsPrefix) + of); };
+    if (level == "op") {
+      ask("*");
+      ask("backward:*");
+    } else {
+      ask("parameter:*");
+      programs_.tap_calls(&model);
+    }
+  }
 
   Port connect(const char* name) {
     Port port{programs_.find(name), 0, {}, programs_.output<float>(name, "loss")};

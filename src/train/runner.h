@@ -32,6 +32,9 @@ struct RunnerOptions {
   int threads = 0;
   PipelineOptions pipeline = {};                    // of the compiled programs
   std::map<std::string, std::string> choices = {};  // for their Plan
+  // Whose statistics an update's program takes (kAllStatistics): "module", of calls of modules and
+  // of parameters; "op", of every result; "": of nothing. Compiled programs alone have them.
+  std::string statistics = {};
 };
 
 class Runner {

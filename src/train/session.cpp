@@ -84,7 +84,8 @@ std::unique_ptr<Runner> make_runner(Session& s) {
                         s.columns,
                         static_cast<int>(train.threads),
                         {train.skip_passes},
-                        s.choices.values()};
+                        s.choices.values(),
+                        s.recipe.probe.task == "statistics" ? s.recipe.probe.level : ""};
   return train.mode == "eager" ? eager_runner(*s.task, *s.optimizer, o)
                                : graph_runner(*s.task, *s.optimizer, o);
 }

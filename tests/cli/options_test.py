@@ -18,6 +18,7 @@ KEYS = {
         "--mode": ("train.mode", '"graph"', "eager"),
         "--threads": ("train.threads", "2", "1"),
         "--device": ("train.device", '"sim"', "cpu"),
+        "--probe": ("probe.task", '"statistics"', "none"),
     },
     "bench step": {
         "--batch": ("train.batch", "2", "3"),
@@ -41,6 +42,7 @@ OTHERS = {
               "--quiet": "what is said", "--choices": "a run whose measurements are taken"},
     "bench step": {"--device": "a place", "--model": "what is timed", "--steps": "timed steps, not train.steps",
                    "--set": "names its key", "--json": "form", "--no-limit": "what is measured",
+                   "--probe": "what the cost is measured of",
                    **{f"--{key}": "of other families" for key in ("kv_heads", "filters", "channels", "height",
                                                                   "width", "features", "classes")}},
     "explain precision": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},

@@ -130,7 +130,7 @@ class Known:
     def wrong_path(self, text, page):
         """Files and folders, from the root, from src or from the page's own folder."""
         pattern = re.sub(r"<\w+>", "*", text).rstrip("/")
-        made = pattern.startswith(("build/", "checkpoints", "runs", "samples/", "tokenizer/")) or \
+        made = pattern.startswith(("build/", "checkpoints", "probe/", "runs", "samples/", "tokenizer/")) or \
             ".cache/" in pattern or f'"{pattern}"' in self.code  # of a run directory
         tag = re.fullmatch(r"(?:train|validation)/(\w+)", text)  # of TensorBoard
         places = [project.ROOT, project.ROOT / "src", (project.ROOT / page).parent,

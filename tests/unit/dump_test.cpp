@@ -1,0 +1,115 @@
+// What a program takes statistics of, and how msprobe calls it: src/observe/probe.
+#include "observe/probe/dump.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "observe/probe/looked_at.h"
+
+namespace aloft::probe {
+namespace {
+
+constexpr std::size_t kNumbers = TensorStatistics::kNumbers;
+
+LookedAt value(std::string name, std::size_t place, DType type = DType::BF16,
+               Phase phase = Phase::Forward) {
+  return {std::move(name), {type, Shape{2, 3}}, place * kNumbers, phase, "model.cpp", 7};
+}
+
+// Of `count` values, the k-th of which has the norm k.
+std::vector<double> numbers_of(std::size_t count) {
+  std::vector<double> all(count * kNumbers);
+  for (std::size_t k = 0; k < count; ++k)
+    TensorStatistics{.max = 1, .min = -1, .norm = static_cast<double>(k), .elements = 6}.put(
+        all.data() + k * kNumbers);
+  return all;
+}
+
+TEST(Probe, AShapeHasTheRowsOfTheRun) {
+  const LookedAt v{"x", {DType::F32, Shape{Dim::symbolic("B", 4), 3}}};
+  EXPECT_EQ(shape_of(v, {.elements = 6}), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(shape_of(v, {.elements = 12}), (std::vector<std::int64_t>{4, 3}));
+  const LookedAt flat{"x", {DType::F32, Shape{Dim::symbolic("B", 4)}}};
+  EXPECT_EQ(shape_of(flat, {.elements = 3}), (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(shape_of({"x", {DType::F32, Shape{}}}, {.elements = 1}), std::vector<std::int64_t>());
+}
+
+TEST(Probe, CallsOfModulesAreNamedAsMsprobeDoes) {
+  const Dump dump(
+      {value("call:m.fc#0.input", 0), value("call:m.fc#0.output", 1), value("call:m.fc#1.input", 1),
+       value("call:m.fc#1.output", 2), value("call:m#0.output", 3),
+       value("parameter:m.fc.weight", 4), value("parameter:m.fc.bias", 5),
+       value("call:m.fc#1.output.gradient", 6), value("call:m.fc#1.input.gradient", 7),
+       value("parameter:m.fc.weight.gradient", 8, DType::F32)},
+      {{"m", ""}, {"m.fc", "Linear"}}, "module");
+  const auto json = dump.numbers(numbers_of(9));
+  EXPECT_EQ(json["level"], "L0");
+  EXPECT_EQ(json["framework"], "pytorch");
+  const auto& data = json["data"];
+  std::vector<std::string> entries;
+  for (const auto& [name, entry] : data.items()) entries.push_back(name);
+  EXPECT_EQ(entries, (std::vector<std::string>{
+                         "Module.m.fc.Linear.forward.0", "Module.m.fc.Linear.forward.1",
+                         "Module.m.Module.forward.0", "Module.m.fc.Linear.backward.1",
+                         "Module.m.fc.Linear.parameters_grad.0"}));
+  const auto& first = data["Module.m.fc.Linear.forward.0"];
+  EXPECT_EQ(first["input_args"][0]["Norm"], 0);
+  EXPECT_EQ(first["output"][0]["dtype"], "torch.bfloat16");
+  EXPECT_EQ(first["parameters"]["weight"]["requires_grad"], true);
+  EXPECT_EQ(first["parameters"]["bias"]["requires_grad"], false);  // nobody takes its gradient
+  EXPECT_EQ(data["Module.m.fc.Linear.forward.1"]["input_args"][0]["Norm"], 1);
+  // What flows into the backward pass of a call is the gradient of what it gave.
+  EXPECT_EQ(data["Module.m.fc.Linear.backward.1"]["input"][0]["Norm"], 6);
+  EXPECT_EQ(data["Module.m.fc.Linear.backward.1"]["output"][0]["Norm"], 7);
+  EXPECT_EQ(data["Module.m.fc.Linear.parameters_grad.0"]["weight"][0]["dtype"], "torch.float32");
+
+  const auto construct = dump.construct();
+  EXPECT_EQ(construct["Module.m.fc.Linear.forward.0"], "Module.m.Module.forward.0");
+  EXPECT_EQ(construct["Module.m.fc.Linear.forward.1"], "Module.m.Module.forward.0");
+  EXPECT_TRUE(construct["Module.m.Module.forward.0"].is_null());
+  const auto stack = dump.stack();
+  ASSERT_EQ(stack.size(), 2u);
+  EXPECT_EQ(stack["0"][1][0], "File model.cpp, line 7, in m.fc, \n ");
+}
+
+TEST(Probe, ResultsOfOpsAreNamedByTheirCalls) {
+  const Dump dump(
+      {value("h.0/linear#0", 0), value("h.0/layer_norm#0", 1), value("h.0/layer_norm#0.1", 2),
+       value("h.1/linear#0", 3), value("h.1/linear.backward#0", 4, DType::F32, Phase::Backward)},
+      {}, "op");
+  const auto json = dump.numbers(numbers_of(5));
+  EXPECT_EQ(json["level"], "L1");
+  EXPECT_EQ(json["data"]["Torch.layer_norm.0.forward"]["output"].size(), 2u);
+  EXPECT_EQ(json["data"]["Torch.linear.1.forward"]["output"][0]["Norm"], 3);
+  EXPECT_EQ(json["data"]["Torch.linear.0.backward"]["output"][0]["Norm"], 4);
+  EXPECT_TRUE(dump.construct().empty());
+}
+
+TEST(Probe, WhatJsonHasNoNumberForIsText) {
+  const Dump dump({value("h/exp#0", 0)}, {}, "op");
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = INFINITY;
+  std::vector<double> all(kNumbers);
+  const auto record = [&](const TensorStatistics& s) {
+    s.put(all.data());
+    return dump.numbers(all)["data"]["Torch.exp.0.forward"]["output"][0];
+  };
+  const auto bad = record({.max = nan,
+                           .min = -inf,
+                           .mean = nan,
+                           .norm = inf,
+                           .elements = 6,
+                           .nan = 1,
+                           .negative_inf = 2});
+  EXPECT_EQ(bad["Max"], "nan");
+  EXPECT_EQ(bad["Min"], "-inf");
+  EXPECT_EQ(bad["Norm"], "inf");
+  EXPECT_EQ(bad["nan"], 1);
+  EXPECT_EQ(bad["-inf"], 2);
+  const auto empty = record({.max = nan, .min = nan, .mean = nan, .norm = 0, .elements = 0});
+  for (const char* key : {"Max", "Min", "Mean", "Norm"}) EXPECT_TRUE(empty[key].is_null()) << key;
+}
+
+}  // namespace
+}  // namespace aloft::probe
