@@ -11,6 +11,7 @@ Action explain_verb(CLI::App& app);
 Action generate_verb(CLI::App& app);
 Action ops_verb(CLI::App& app);
 Action passes_verb(CLI::App& app);
+Action probe_verb(CLI::App& app);
 Action recipes_verb(CLI::App& app);
 Action report_verb(CLI::App& app);
 Action score_verb(CLI::App& app);
@@ -28,6 +29,8 @@ const std::vector<Verb>& verbs() {
       {"bench", "Time a training step and compare it with the machine's limit",
        "aloft bench step --model " + usual_model() + " --batch 4 --precision O2:bf16 --json",
        bench_verb},
+      {"probe", "See the numbers inside of training steps",
+       "aloft probe run recipes/gpt-cpp.toml --out probed", probe_verb},
       {"data", "Build or inspect the tokens of a recipe", "aloft data build recipes/gpt-cpp.toml",
        data_verb},
       {"explain", "Precision, plan, graph or kernels of a recipe",
