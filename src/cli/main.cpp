@@ -1,6 +1,7 @@
 // aloft: the command line. Results go to stdout, talk to stderr; exit codes are those of
 // base/error.h.
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <sstream>
 
@@ -144,7 +145,14 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+namespace {
+void ask_nothing(int) {}
+}  // namespace
+
 int main(int argc, char** argv) {
+  // It asks a run for a checkpoint (base/interrupt.h); before there is a run, and behind its end,
+  // it asks for nothing, and ends nothing.
+  if (std::signal(SIGUSR1, ask_nothing) == SIG_IGN) std::signal(SIGUSR1, SIG_IGN);
   aloft::open_standard_descriptors();
   aloft::cli::wait_briefly(argv);
   aloft::cli::watch_over_the_end();

@@ -145,10 +145,12 @@ json keys() {
     if (f.key == "model.size") add(by[0]);
     if (f.key == "optimizer.lr") add(by[1]);
   }
-  out.push_back({{"key", "precision"},
-                 {"doc", "level, types a phase, lists, loss scale: docs/precision.md"},
-                 {"type", "text or table"},
-                 {"default", "O0"}});
+  out.push_back(
+      {{"key", "precision"},
+       {"doc",
+        "level (auto, adaptive), types of phases and layers, lists, loss scale: docs/precision.md"},
+       {"type", "text or table"},
+       {"default", "O0"}});
   return out;
 }
 

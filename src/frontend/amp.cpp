@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "frontend/check_optimizer.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/loss_scales.h"
@@ -73,13 +74,25 @@ void check_rounding(Rounding rounding, const PrecisionRecipe& recipe) {
         .advice("precision O3:bf16, or rounding = Rounding::Nearest");
 }
 
+// The first of them, for a message.
+std::string some_of(std::vector<std::string> names) {
+  constexpr std::size_t kShown = 8;
+  const bool are_more = names.size() > kShown;
+  if (are_more) names.resize(kShown);
+  return join(names, ", ") + (are_more ? ", ..." : "");
+}
+
 // A pattern that matches nothing would do nothing.
 void check_patterns(const PrecisionRecipe& recipe, const std::vector<nn::Module*>& models,
                     const std::vector<VariablePtr>& parameters) {
   std::vector<std::string> ops, names, layers;
   for (nn::Module* model : models)
-    for (const nn::Module* m : model->modules())
-      layers.push_back(m->path().empty() ? std::string(kRootLayer) : m->path());
+    for (const nn::Module* m : model->modules()) {
+      const std::string& path = m->path();
+      layers.push_back(path.empty() ? std::string(kRootLayer) : path);
+      for (const std::string& part : m->inner_layers())
+        layers.push_back(path.empty() ? part : path + "." + part);
+    }
   for (const OpDef& op : op_table()) ops.push_back(op.name.str());
   for (const VariablePtr& p : parameters) names.push_back(p->name.str());
   const std::vector<RecipeMistake> mistakes = unmatched_patterns(recipe, ops, names, layers);
@@ -87,6 +100,9 @@ void check_patterns(const PrecisionRecipe& recipe, const std::vector<nn::Module*
   UserError e("E0809", "a pattern of the precision matches nothing");
   for (const RecipeMistake& m : mistakes) e.add_line("saw", m.key + ": " + m.text);
   e.add_line("need", "the name of an op, of a parameter or of a layer, with * for any letters");
+  if (recipe.lists_layers()) e.add_line("try", "layers here: " + some_of(layers));
+  if (!recipe.auto_reason.empty())
+    e.add_line("because", "the lists were chosen by measurement, of this model or of another");
   throw e;
 }
 
@@ -140,8 +156,11 @@ void store(Variable& p, std::optional<StateFormat> masters, const PrecisionRecip
 
 void need_resolved(const PrecisionRecipe& recipe) {
   if (!recipe.is_resolved())
-    throw UserError("E0804", "'auto' precision must be resolved before a model is prepared")
-        .advice("name a level, or let the recipe's trainer measure");
+    throw UserError("E0804", std::string(recipe.layers_are_auto ? "'adaptive'" : "'auto'") +
+                                 " precision must be resolved before a model is prepared")
+        .advice(
+            "name a level, or what a run of `aloft train` has chosen: the line \"policy\" of its "
+            "run.json");
 }
 
 // The parameters of models that may be prepared.

@@ -16,6 +16,7 @@ AveragedWeights::AveragedWeights(const Optimizer& optimizer) {
     if (optimizer.applied_to(i)->buffer->read_one<std::int64_t>() == 0) continue;
     eager().let_go_of(*p);
     kept_.push_back({p, p->bytes()});
+    p->is_lent = true;
     write_floats(*p->buffer, p->type.dtype, optimizer.average(i)->to_floats());
   }
 }
@@ -24,7 +25,16 @@ AveragedWeights::~AveragedWeights() {
   for (const Kept& k : kept_) {
     eager().let_go_of(*k.parameter);
     k.parameter->buffer->write_from(std::as_bytes(std::span(k.value)));
+    k.parameter->is_lent = false;
   }
+}
+
+void need_own_value(const Variable& v) {
+  if (!v.is_lent) return;
+  throw UserError("E0836", "a step is made while the weights hold their means")
+      .saw("'" + v.name.str() + "', whose mean is in its place (AveragedWeights)")
+      .need("the weights themselves, which a step goes on from")
+      .advice("end the block of AveragedWeights before the next step");
 }
 
 }  // namespace aloft

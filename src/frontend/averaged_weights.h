@@ -9,8 +9,9 @@
 namespace aloft {
 
 // While one lives, the parameters hold their means, rounded to the types that they are stored in:
-// to be evaluated, or written. The masters stay; no step may be made meanwhile. A parameter that
-// has had no update is what it was.
+// to be evaluated, or written. The masters stay. A step that is made meanwhile, eagerly or by a
+// program, is UserError E0836 and changes nothing. A parameter that has had no update is what it
+// was.
 //
 //   {
 //     const AveragedWeights means(optimizer);
@@ -31,5 +32,8 @@ class AveragedWeights {
   };
   std::vector<Kept> kept_;
 };
+
+// Inside: E0836 where a mean stands in the variable's place.
+void need_own_value(const Variable& v);
 
 }  // namespace aloft

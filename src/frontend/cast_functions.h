@@ -44,7 +44,7 @@ auto with_cast(const F& f, DType type, const A&... arguments) {
     cast_nested(a, type);
     return a;
   };
-  const std::tuple<std::decay_t<A>...> in_order{taken(arguments)...};
+  const std::tuple<decltype(taken(arguments))...> in_order{taken(arguments)...};
   return std::apply(f, in_order);
 }
 

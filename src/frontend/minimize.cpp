@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "frontend/averaged_weights.h"
 #include "frontend/give_up.h"
 #include "frontend/hooks.h"
 #include "frontend/host_count.h"
@@ -316,6 +317,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
           .saw("an empty tensor handle for '" + opt.parameters()[i]->name.str() + "'")
           .need("a gradient for each of the optimizer's parameters")
           .advice("zeros, full(shape, 0), where a loss does not depend on one");
+  for (const VariablePtr& p : opt.parameters()) need_own_value(*p);
   EmitterScope emitter_scope(emitter_of(loss));
   UpdatePhase phase;
   Emitter& e = current_emitter();

@@ -40,6 +40,10 @@ class Module {
   // (mindspore/mixed_precision.h). Empty of a class that does not say.
   virtual std::string_view kind() const { return {}; }
 
+  // Names below its own path that its calls give to parts of what they compute, without a module
+  // for them (ModuleScope): layers of a precision recipe, too.
+  virtual std::vector<std::string> inner_layers() const { return {}; }
+
   // Parameters and buffers of this module and below, in order of construction.
   std::vector<VariablePtr> parameters() const;
   std::vector<VariablePtr> buffers() const;

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "exec/places.h"
+#include "frontend/averaged_weights.h"
 #include "frontend/call_taps.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/plan_cache.h"
@@ -234,6 +235,7 @@ std::exception_ptr Programs::hand_over(int program, std::span<const std::int64_t
   const Executor::Turn turn(executor, program);  // before anything of the variables is touched
   eager().let_go_of_variables();
   HostPart& host = host_by_index_[program];
+  for (Variable* v : written_[program]) need_own_value(*v);
   CountedRun counted(host.counts);
   for (Variable* v : written_[program]) ++v->version;
   const std::exception_ptr of_observer =

@@ -12,6 +12,8 @@
 
 namespace aloft::models {
 namespace {
+// Parts of a call that are no modules.
+constexpr const char *kTiedHead = "head", *kLoss = "loss";
 
 DecoderSizes checked(const DecoderSizes& s, const DecoderForm& form) {
   const std::string family(form.family);
@@ -92,9 +94,13 @@ Tensor Decoder::hidden(const Tensor& tokens, const DecodeCache* cache) const {
   return (*norm_)(x);
 }
 
+std::vector<std::string> Decoder::inner_layers() const {
+  return head_ ? std::vector<std::string>{kLoss} : std::vector<std::string>{kTiedHead, kLoss};
+}
+
 Tensor Decoder::head(const Tensor& x) const {
   if (head_) return (*head_)(x);
-  ModuleScope scope("head");
+  ModuleScope scope(kTiedHead);
   return linear(x, use(tokens_.weight));
 }
 
@@ -105,7 +111,7 @@ Tensor Decoder::operator()(Operand tokens) const {
 Tensor Decoder::loss(Operand tokens, Operand targets) const {
   ModuleScope scope(name(), tokens.loc, policy());
   const Tensor logits = head(hidden(tokens.tensor, nullptr));
-  ModuleScope loss_scope("loss");
+  ModuleScope loss_scope(kLoss);
   return cross_entropy(logits, targets);
 }
 

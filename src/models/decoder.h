@@ -95,6 +95,7 @@ class Decoder : public CausalLm {
   DecodeCache make_cache(std::int64_t batch, std::int64_t longest, DType dtype) const override;
   Tensor decode(Operand tokens, const DecodeCache& cache) const override;
   void prefill(Operand tokens, const DecodeCache& cache) const override;
+  std::vector<std::string> inner_layers() const override;
 
  private:
   Tensor hidden(const Tensor& tokens, const DecodeCache* cache) const;

@@ -31,11 +31,13 @@ std::string listed(const std::string& layer) {
   return layer.empty() ? std::string(kRootLayer) : layer;
 }
 
-// Patterns that match these layers and none of the others.
-std::vector<std::string> patterns_of(const std::map<std::string, DType>& types, DType type) {
+// Patterns that match the layers of the type and none of another: those that `asked` lists are left
+// to it.
+std::vector<std::string> patterns_of(const std::map<std::string, DType>& types, DType type,
+                                     const PrecisionRecipe& asked) {
   std::vector<std::string> patterns;
   for (const auto& [layer, its] : types) {
-    if (its != type) continue;
+    if (its != type || asked.layer_type(layer)) continue;
     const std::string kind = kind_of_layer(layer);
     const bool is_all = std::ranges::all_of(types, [&, type = type](const auto& other) {
       return other.second == type || !glob_match(kind, other.first);
@@ -80,9 +82,11 @@ PrecisionRecipe choose_layers(const PrecisionRecipe& asked, std::span<const Laye
                               const MeasuredRates& rates) {
   std::map<std::string, DType> types;
   for (const LayerErrors& e : errors)
-    if (!asked.layer_type(e.layer)) types[e.layer] = type_of_layer(e, asked.error_budget, rates);
+    types[e.layer] =
+        asked.layer_type(e.layer).value_or(type_of_layer(e, asked.error_budget, rates));
   const auto count = [&](DType type) {
-    return std::ranges::count_if(types, [&](const auto& one) { return one.second == type; });
+    return std::ranges::count_if(
+        types, [&](const auto& one) { return one.second == type && !asked.layer_type(one.first); });
   };
   PrecisionRecipe chosen;
   const std::ptrdiff_t bf16 = count(DType::BF16), f16 = count(DType::F16);
@@ -90,9 +94,9 @@ PrecisionRecipe choose_layers(const PrecisionRecipe& asked, std::span<const Laye
   if (bf16 + f16 == 0 && !lists_low) return chosen;
   chosen.level = Level::O2;
   chosen.low = f16 > bf16 ? DType::F16 : DType::BF16;
-  chosen.fp32_layers = patterns_of(types, DType::F32);
-  if (chosen.low != DType::BF16) chosen.bf16_layers = patterns_of(types, DType::BF16);
-  if (chosen.low != DType::F16) chosen.fp16_layers = patterns_of(types, DType::F16);
+  chosen.fp32_layers = patterns_of(types, DType::F32, asked);
+  if (chosen.low != DType::BF16) chosen.bf16_layers = patterns_of(types, DType::BF16, asked);
+  if (chosen.low != DType::F16) chosen.fp16_layers = patterns_of(types, DType::F16, asked);
   return chosen;
 }
 

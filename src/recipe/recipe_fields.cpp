@@ -122,7 +122,11 @@ std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
   std::vector<RecipeField> out = {
       {Fixed, "optimizer.kind", "update rule", &o.kind, 0, 0, names_of_optimizers()},
       {Changes, "optimizer.lr", "peak learning rate", &o.lr, 0, kMostRate}};
-  for (const optim::OptimizerSetting& s : optim::all_optimizer_settings()) {
+  const optim::OptimizerKind* kind = optim::find_optimizer_kind(o.kind);
+  for (const optim::OptimizerSetting& any : optim::all_optimizer_settings()) {
+    // As the recipe's kind says it: one key may mean different things in two formulas.
+    const optim::OptimizerSetting* own = kind ? kind->find(any.key) : nullptr;
+    const optim::OptimizerSetting& s = own ? *own : any;
     RecipeField f{Changes,      "optimizer." + std::string(s.key), s.meaning, {}, s.limits.least,
                   s.limits.most};
     f.resumed = s.resumed;

@@ -76,6 +76,14 @@ void check_choices(const Choices& choices, const PrecisionRecipe& asked) {
           .saw(in_quotes(name) + " = " + in_quotes(choice.value))
           .need("the names of this program: " + std::string(kPrecisionChoice))
           .advice("take the choices of a run of this program");
+  const bool of_layers = !choices.all().at(std::string(kPrecisionChoice)).figures.empty();
+  if (!asked.is_resolved() && of_layers != asked.layers_are_auto)
+    throw UserError("E0829", "the choices are of another kind than the recipe asks for")
+        .saw(of_layers ? "types of layers, as `adaptive` chooses them"
+                       : "a level, as `auto` chooses it")
+        .need("what `" + std::string(asked.layers_are_auto ? "adaptive" : "auto") + "` chooses")
+        .advice("precision.level = \"" + std::string(of_layers ? "adaptive" : "auto") +
+                "\", or the choices of another run");
   if (asked.level_is_auto || asked.layers_are_auto ||
       (asked.low_is_auto && asked.level != Level::O0))
     return;

@@ -45,7 +45,9 @@ class Measurement {
       : recipe_(recipe),
         columns_(columns),
         programs_(static_cast<int>(recipe.train.threads), {.skip = {"fuse-head"}}),
-        scale_(first_scale(recipe.precision)) {
+        scale_(first_scale(recipe.precision)),
+        scale_moves_(recipe.precision.scale == ScalePolicy::Auto ||
+                     recipe.precision.scale == ScalePolicy::Dynamic) {
     manual_seed(recipe.train.seed);
     task_ = task_kind(recipe).make(spec);
     amp::prepare(task_->model(), PrecisionRecipe{});  // f32, and its ops are known
@@ -60,7 +62,7 @@ class Measurement {
     for (;;) {
       in_scale_.set(std::span(&scale_, 1));
       programs_.run(program_, std::span(&batch.rows, 1));
-      if (!overflows_by_scale() || scale_ <= 1) break;
+      if (!scale_moves_ || !overflows_by_scale() || scale_ <= 1) break;
       scale_ /= 2;
     }
     for (Looked& one : looked_) {
@@ -146,6 +148,7 @@ class Measurement {
   Programs programs_;
   std::unique_ptr<Task> task_;
   float scale_;
+  bool scale_moves_;  // as a dynamic one does
   int program_ = -1;
   std::vector<InputPort<std::byte>> inputs_;
   InputPort<float> in_scale_;

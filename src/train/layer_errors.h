@@ -22,10 +22,10 @@ using Batches = std::function<std::unique_ptr<ExampleSource>(const std::vector<C
 inline constexpr int kMeasuredBatches = 4;
 
 // The errors of a model with the weights that the recipe's seed gives. Gradients are those of a
-// loss that is scaled as training in fp16 scales it: from the recipe's first scale on it is halved
-// while a layer overflows that has not in its forward phase. `low`: types of the device. The model
-// that this makes is gone behind it; the process's random state is another. EnvironmentError E0401
-// where the memory is not enough, DataError of the batches.
+// loss that is scaled as training in fp16 scales it: by the recipe's first scale; one that is
+// dynamic is halved while a layer overflows that has not in its forward phase. `low`: types of the
+// device. The model that this makes is gone behind it; the process's random state is another.
+// EnvironmentError E0401 where the memory is not enough, DataError of the batches.
 std::vector<LayerErrors> measure_layer_errors(const Recipe& recipe, const models::ModelSpec& spec,
                                               const std::vector<Column>& columns,
                                               const Batches& batches, std::span<const DType> low);

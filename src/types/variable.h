@@ -48,6 +48,9 @@ struct Variable {
   // How often the values were written. Whoever writes them raises it: an eager session knows by it
   // that what it read, or computed from what it read, is out of date.
   std::uint64_t version = 0;
+  // Something else stands in its place for a while (frontend/averaged_weights.h): no program may
+  // write it meanwhile.
+  bool is_lent = false;
 
   // Its values, copied: as f32 where they are floats (UserError E0323), of a parameter in a low
   // type the low ones (models/state_dict.h gives masters); as they are stored. UserError E0325

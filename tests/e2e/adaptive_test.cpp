@@ -278,6 +278,37 @@ TEST_F(Adaptive, ThreadsAndModesHaveTheSameBits) {
   }
 }
 
+// Every layer that is measured can be named: of a tied model the head, which is no module, too.
+TEST_F(Adaptive, TakesWhatItChoosesOfATiedModel) {
+  folder_.put(folder_ / "text.txt", small_text());
+  folder_.put(folder_ / "text.toml", kSmallRecipe);
+  const std::vector<std::string> small = {"train.steps=2", "train.checkpoint_every=0",
+                                          "data.cache=\"" + (folder_ / "cache").string() + "\""};
+  for (const char* budget : {"0.0025", "0.003", "0.0035"}) {
+    std::vector<std::string> set = small;
+    set.push_back(std::string("precision=\"adaptive error_budget=") + budget + "\"");
+    train(budget, "text.toml", set);
+    EXPECT_TRUE(chosen(budget).starts_with("O")) << chosen(budget);
+  }
+  EXPECT_NE(chosen("0.003"), "O2:bf16");
+  std::vector<std::string> set = small;
+  set.push_back("precision=\"O2:bf16 fp32_layers=head bf16_layers=loss\"");
+  train("named", "text.toml", set);
+  bool is_seen = false;
+  for (const json& d : record("named")["precision_decisions"])
+    if (d["path"] == "head" && d["op"] == "linear") is_seen = d["compute"] == "f32";
+  EXPECT_TRUE(is_seen);
+}
+
+// A scale that does not move overflows in training where it overflows when it is measured.
+TEST_F(Adaptive, AFixedScaleIsNotHalved) {
+  train("fixed", "table.toml",
+        {"precision=\"adaptive:fp16 loss_scale=1e9\"", "data.scale=1e-4", "train.steps=1"});
+  for (const auto& [layer, errors] : record("fixed")["choices"]["precision"]["figures"].items())
+    if (layer != ".") EXPECT_EQ(errors["fp16 backward"], "inf") << layer;
+  EXPECT_EQ(chosen("fixed").find("f16"), std::string::npos) << chosen("fixed");
+}
+
 // What the recipe's optimizer cannot take is not chosen.
 TEST_F(Adaptive, KeepsToBf16BesideWhatNeedsIt) {
   for (const char* option : {"optimizer.master=split", "optimizer.update=early"}) {

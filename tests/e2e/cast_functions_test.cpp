@@ -63,6 +63,10 @@ TEST(CastFunctions, RunInTheTypeTheySay) {
     const auto product = [](const Tensor& a) { return matmul(a, a); };
     EXPECT_EQ(amp::float_function(product)(full).dtype(), DType::F32);
     EXPECT_EQ(amp::half_function(product)(full).dtype(), DType::F16);
+    const auto named = [](const Tensor& t, const char* word) {
+      return std::pair{t.dtype(), *word};
+    };
+    EXPECT_EQ(amp::half_function(named)(full, "word"), (std::pair{DType::F16, 'w'}));
     const amp::disable_casts off;
     EXPECT_EQ(matmul(full, full).dtype(), DType::F32);
   };

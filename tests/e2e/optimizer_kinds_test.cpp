@@ -299,6 +299,21 @@ TEST(Averages, StandInTheWeightsPlace) {
     EXPECT_NE(mean, live);
     EXPECT_EQ(loss(b.x, b.label).item(), live);
     EXPECT_EQ(state_of(model, opt), before);
+    // A step would go on from the means, and be gone behind the block.
+    auto step = compile([&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+      return minimize(kLoss(net, x, label), opt);
+    });
+    step(b.x, b.label);
+    const auto stepped = state_of(model, opt);
+    {
+      const AveragedWeights means(opt);
+      EXPECT_EQ(code_of([&] { step(b.x, b.label); }), "E0836");
+      EXPECT_EQ(code_of([&, &net = net, &opt = opt] { minimize(kLoss(net, b.x, b.label), opt); }),
+                "E0836");
+    }
+    EXPECT_EQ(state_of(model, opt), stepped);
+    step(b.x, b.label);
+    EXPECT_NE(state_of(model, opt), stepped);
   }
 }
 

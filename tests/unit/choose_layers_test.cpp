@@ -59,6 +59,17 @@ TEST(ChooseLayers, GoesByTheBudgetAndLeavesWhatIsListed) {
   EXPECT_EQ(chosen(errors, kBoth, "adaptive fp32_layers=*"), "O0:bf16 fp32_layers=*");
 }
 
+TEST(ChooseLayers, APatternTakesNoLayerThatTheRecipeLists) {
+  std::vector<LayerErrors> errors;
+  for (const char* name : {"h.0.mlp", "h.1.mlp", "h.2.mlp"})
+    errors.push_back(layer(name, 0.5, 0.5));
+  errors.push_back(layer("a", 0.001, 0.5));
+  EXPECT_EQ(chosen(errors, kBoth, "adaptive bf16_layers=h.1.mlp"),
+            "O2:bf16 fp32_layers=h.0.mlp,h.2.mlp bf16_layers=h.1.mlp");
+  EXPECT_EQ(chosen(errors, kBoth, "adaptive fp32_layers=h.1.mlp"),
+            "O2:bf16 fp32_layers=h.1.mlp,h.*.mlp");
+}
+
 TEST(ChooseLayers, ListsLayersOfAKindOnce) {
   std::vector<LayerErrors> errors;
   for (int i = 0; i < 12; ++i) {
