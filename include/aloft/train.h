@@ -5,6 +5,7 @@
 #include "aloft/catalogs/tasks.h"
 #include "checkpoint/apex_file.h"
 #include "checkpoint/checkpoints.h"
+#include "checkpoint/grad_scaler_file.h"
 #include "observe/report/report.h"
 #include "recipe/recipe.h"
 #include "run/events.h"

@@ -34,8 +34,9 @@ class GradientFusion {
   std::int64_t fusion_size() const { return fusion_size_; }
 
   // Reads the gradients that backward() left for the optimizer's parameters once, and leaves them.
-  // UserError E0808 where there are none, or they are multiplied with a loss scale still: within a
-  // block of scale_loss(), or behind one with delay_unscale.
+  // UserError E0808 where there are none, or they are multiplied with the optimizer's loss scale
+  // still: within a block of scale_loss(), or behind one with delay_unscale. What a GradScaler or a
+  // program itself has scaled is looked at as it is: behind unscale_() the norm is the gradients'.
   FusedGradients of(const Optimizer& optimizer) const;
 
  private:

@@ -108,15 +108,19 @@ Saver::Return Saver::way_back(std::int64_t step, std::uint64_t position,
       log_warning("a checkpoint is passed over: {}", folder_.problems()[i]);
     return found;
   };
+  std::optional<StoredCheckpoint> to = newest_below(step);
   const auto refuse = [&](const std::string& why) {
     throw DivergedError("E0835", why)
         .saw(fmt::format("step {}: {}", step, reason))
+        .saw(to ? fmt::format("left to go on from: the checkpoint of step {}; those behind it were "
+                              "of courses that the run has left, and are gone",
+                              to->meta.step)
+                : "nothing is left to go on from")
         .advice(
             "a lower optimizer.lr or a longer schedule.warmup; checkpoints at shorter distances "
             "(train.checkpoint_every); train.on_spike = \"ignore\", train.on_nonfinite = \"skip\" "
             "where the run is worth going on with; --resume goes on with the new values");
   };
-  std::optional<StoredCheckpoint> to = newest_below(step);
   if (!to) refuse("the run has no healthy checkpoint to go back to");
   Rollback r{step, to->meta.step, step, 1, 0, position, reason};
   if (!so_far.empty() && to->meta.step < so_far.back().farthest) {

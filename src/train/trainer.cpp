@@ -205,6 +205,11 @@ class Training {
       saves_beside_ = recipe_.train.checkpoint_copy && model_.buffers().empty() &&
                       !may_roll_back(recipe_.train) &&
                       is_room_for_copy(p->plan(), StateCopy::bytes_of(model_, *optimizer_));
+      if (recipe_.train.checkpoint_copy &&
+          (!model_.buffers().empty() || may_roll_back(recipe_.train)))
+        log_warning(
+            "train.checkpoint_copy does nothing: the {}, and training waits for its checkpoints",
+            model_.buffers().empty() ? "run may go back to one" : "model keeps running statistics");
       need_memory_for(p->plan(), kLessMemory, copy_bytes());
       result_.planned_peak_bytes = p->plan().peak_bytes() + copy_bytes();
     }

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "checkpoint/apex_file.h"
+#include "checkpoint/grad_scaler_file.h"
 #include "temporary_folder.h"
 
 namespace aloft {
@@ -33,6 +34,18 @@ TEST(TorchFile, HasTheStateOfApexsLossScalers) {
   for (const char* name : {"state.pt", "checkpoint.pt", "state_before_zip.pt",
                            "checkpoint_before_zip.pt", "plain.pkl"})
     EXPECT_EQ(amp::read_state_dict(kFiles / name), want) << name;
+}
+
+// As torch itself wrote them, behind seven clean steps.
+TEST(TorchFile, HasTheStateOfTorchsGradScaler) {
+  amp::GradScalerState want;
+  want.scale = 1024;
+  want.growth_interval = 100;
+  want.growth_tracker = 7;
+  for (const char* name : {"grad_scaler.pt", "with_grad_scaler.pt"})
+    EXPECT_EQ(amp::read_grad_scaler_state(kFiles / name), want) << name;
+  EXPECT_THROW(amp::read_grad_scaler_state(kFiles / "state.pt"), DataError);  // apex's
+  EXPECT_THROW(amp::read_state_dict(kFiles / "grad_scaler.pt"), DataError);
 }
 
 TEST(TorchFile, TellsNumbersFromTheRest) {
