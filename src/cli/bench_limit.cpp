@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/matmul.h"
 #include "ops/op.h"
 #include "ops/update.h"
 
@@ -67,6 +68,25 @@ std::map<ProductKind, int> StepWork::products() const {
   return all;
 }
 
+double StepWork::flops() const {
+  double all = 0;
+  for (const Instruction& ins : instructions)
+    for (const auto& [kind, count] : ins.products) {
+      const auto& [batch, m, n, k, type] = kind;
+      all += ins.share * count * cpu::MatmulProblem{batch, m, n, k, type}.flops();
+    }
+  return all;
+}
+
+namespace {
+bool is_times_own_transpose(const Instruction& ins) {
+  if (ins.call.op != Name("matmul") || ins.in.size() != 2 || ins.in[0].buffer != ins.in[1].buffer)
+    return false;
+  const auto a = from_attrs<MatmulAttrs>(ins.call.attrs);
+  return a.transpose_a != a.transpose_b;
+}
+}  // namespace
+
 StepWork work_of(const Plan& plan, const Program& program) {
   StepWork work;
   work.update_bytes = unavoidable_update_bytes(plan);
@@ -75,6 +95,7 @@ StepWork work_of(const Plan& plan, const Program& program) {
     w.is_update = ins.phase == Phase::Update;
     const OpDef& op = op_named(ins.call.op);
     if (!op.products) continue;
+    if (is_times_own_transpose(ins)) w.share = 0.5;
     const DType type = ins.call.in[0].dtype;
     for (const Product& p : op.products(ins.call.attrs, ins.call.in, ins.call.out))
       ++w.products[{p.batch, p.m, p.n, p.k, type}];
@@ -96,8 +117,8 @@ LimitMs limit_of(const StepWork& work, const MachineBest& best, std::span<const 
     if (ins.products.empty()) continue;
     MachineBest::Product alone{0, 0};
     for (const auto& [kind, count] : ins.products) {
-      alone.zeros_ms += count * best.products.at(kind).zeros_ms;
-      alone.normal_ms += count * best.products.at(kind).normal_ms;
+      alone.zeros_ms += ins.share * count * best.products.at(kind).zeros_ms;
+      alone.normal_ms += ins.share * count * best.products.at(kind).normal_ms;
     }
     limit.products.zeros_ms += std::min(alone.zeros_ms, least_ms[i]);
     limit.products.normal_ms += std::min(alone.normal_ms, least_ms[i]);
@@ -146,12 +167,9 @@ void StepLimit::add_to(json& j, double step_ms, const Profile& profile) const {
   if (has_half_)
     return add_no_limit(j, "the library has no f16 product on this processor to compare with");
   const LimitMs limit = limit_of(work_, best_, profile.least_ms());
-  double flops = 0;
-  for (const auto& [kind, count] : work_.products())
-    flops += count * alone_.at(kind).problem().flops();
   j["matmul_limit_ms"] = limit.products.zeros_ms;
   j["products"] = products();
-  j["matmul_gflops"] = flops / (limit.products.zeros_ms * 1e6);
+  j["matmul_gflops"] = work_.flops() / (limit.products.zeros_ms * 1e6);
   j["stream_gb_s"] = best_.sweep_gb_s;
   j["update_sweep_gb_s"] = best_.update_gb_s;
   j["update_limit_ms"] = limit.update;

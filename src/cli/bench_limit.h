@@ -28,11 +28,15 @@ struct StepWork {
   struct Instruction {
     std::map<ProductKind, int> products;  // of each kind how many
     bool is_update = false;
+    // The part of the products that there is to compute: half where a matrix is multiplied with its
+    // own transpose.
+    double share = 1;
   };
   std::vector<Instruction> instructions;
   double update_bytes = 0;
 
   std::map<ProductKind, int> products() const;  // of all instructions
+  double flops() const;                         // that there are to compute
 };
 StepWork work_of(const Plan& plan, const Program& program);
 

@@ -124,6 +124,31 @@ TEST(BenchLimit, WorkIsTheProductsOfEachOpAndTheBytesOfTheUpdate) {
   EXPECT_EQ(work.update_bytes, 5 * 4 * 7 * 11);
 }
 
+// X X^T has a half that mirrors the other: who computes it all is half as good as can be.
+TEST(BenchLimit, AMatrixTimesItsOwnTransposeIsHalfAProduct) {
+  const auto product = [](int left, int right, bool transposed) {
+    Instruction ins;
+    ins.call = {"matmul",
+                to_attrs(MatmulAttrs{.transpose_b = transposed}),
+                {f32({5, 5}), f32({5, 5})},
+                {f32({5, 5})}};
+    ins.in = {{left, f32({5, 5})}, {right, f32({5, 5})}};
+    return ins;
+  };
+  Program program;
+  program.instructions = {product(1, 1, true), product(1, 1, false), product(1, 2, true)};
+  Plan plan;
+  const StepWork work = work_of(plan, program);
+  const std::vector<double> shares = {work.instructions[0].share, work.instructions[1].share,
+                                      work.instructions[2].share};
+  EXPECT_EQ(shares, (std::vector<double>{0.5, 1, 1}));
+  EXPECT_DOUBLE_EQ(work.flops(), 2.5 * 2 * 5 * 5 * 5);
+  MachineBest best;
+  best.products[{1, 5, 5, 5, DType::F32}] = {2, 3};
+  best.see_rates(1, 1);
+  EXPECT_DOUBLE_EQ(limit_of(work, best, std::vector<double>(3, kNever)).products.zeros_ms, 5);
+}
+
 // A formula of tensors is ops like others: its bytes follow from what is trained and kept.
 TEST(BenchLimit, TheBytesOfAFormulaOfTensorsAreTheStates) {
   Plan plan;
