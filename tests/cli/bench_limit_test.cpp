@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/bench_turns.h"
+#include "ops/matmul.h"
 #include "ops/update_layout.h"
 #include "scalar/philox.h"
 
