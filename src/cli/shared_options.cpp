@@ -67,8 +67,7 @@ void add_mode(CLI::App& app, std::string& mode) {
 
 void add_probe(CLI::App& app, std::string& probe) {
   app.add_option("--probe", probe,
-                 "look at statistics of modules (statistics) or of every op (statistics:op); none "
-                 "(default: the recipe's, or none)")
+                 "statistics, of modules' calls, statistics:op or none (default: recipe)")
       ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "none"}));
 }
 
