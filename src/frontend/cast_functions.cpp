@@ -28,6 +28,8 @@ std::vector<const OpDef*> ops_like(const std::string& pattern) {
 
 }  // namespace
 
+DType wider_of(std::optional<DType> a, DType b) { return a ? wider(*a, b) : b; }
+
 std::optional<DType> low_type_of_o1() {
   const Policy& policy = current_where().policy;
   if (!policy || policy.recipe().level != Level::O1) return std::nullopt;

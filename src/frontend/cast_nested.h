@@ -6,7 +6,6 @@
 
 #include "frontend/nested.h"
 #include "ops/cast.h"
-#include "precision/rules.h"
 
 namespace aloft::amp {
 
@@ -38,13 +37,14 @@ void cast_nested(T& value, DType type) {
   for_each_float(value, [&](Tensor& t) { t = cast(t, type); });
 }
 
+// Inside: wider() of precision/rules.h; `b` where there is no `a`.
+DType wider_of(std::optional<DType> a, DType b);
+
 // The widest type of the floating tensors within the values; nothing where there are none.
 template <class... T>
 std::optional<DType> widest_within(const T&... values) {
   std::optional<DType> widest;
-  const auto meet = [&](const Tensor& t) {
-    widest = widest ? wider(*widest, t.dtype()) : t.dtype();
-  };
+  const auto meet = [&](const Tensor& t) { widest = wider_of(widest, t.dtype()); };
   (for_each_float(values, meet), ...);
   return widest;
 }

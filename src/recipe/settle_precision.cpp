@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "passes/low_kernels.h"
 #include "precision/rules.h"
+#include "recipe/choose_layers.h"
 #include "recipe/missing_types.h"
 
 namespace aloft {

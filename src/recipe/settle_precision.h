@@ -9,10 +9,11 @@
 
 #include "plan/choices.h"
 #include "precision/recipe.h"
-#include "recipe/choose_layers.h"
 #include "types/capability.h"
 
 namespace aloft {
+
+struct LayerErrors;  // recipe/choose_layers.h
 
 // What a measurement found for `auto` precision: GFLOP/s of a large product.
 struct MeasuredRates {
