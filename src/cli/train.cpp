@@ -108,7 +108,7 @@ Action train_verb(CLI::App& app) {
                "go on although the data is another one; begin anew without checkpoints")
       ->needs(resume);
   app.add_option("--choices", o->choices,
-                 "a run: what was measured for it (precision auto, adaptive) is not measured again")
+                 "a run: what its precision was chosen by is not measured again")
       ->excludes(resume);
   add_mode(app, o->mode);
   add_threads(app, o->threads);
