@@ -146,9 +146,8 @@ std::string table_of_layers(const Figures& figures, const PrecisionRecipe& recip
       if (std::ranges::find(head, name) == head.end()) head.push_back(name);
   std::vector<std::vector<std::string>> rows{head};
   for (const auto& [layer, errors] : figures) {
-    const std::string path = layer == kRootLayer ? "" : layer;
     std::vector<std::string> row = {layer,
-                                    std::string(name_of(recipe.type_in(Phase::Forward, path)))};
+                                    std::string(name_of(recipe.type_in(Phase::Forward, layer)))};
     for (std::size_t i = row.size(); i < head.size(); ++i) {
       const auto it = errors.find(head[i]);
       row.push_back(it == errors.end()           ? ""
@@ -164,7 +163,7 @@ std::string table_of_layers(const Figures& figures, const PrecisionRecipe& recip
 // What was measured of the op's layer, in its phase: "errors": {"bf16": 0.003, "fp16": "inf"}.
 void add_errors(const Figures& figures, json& decision) {
   const std::string path = decision["path"], phase = decision["phase"];
-  const auto layer = figures.find(path.empty() ? std::string(kRootLayer) : path);
+  const auto layer = figures.find(std::string(listed_layer(path)));
   if (layer == figures.end()) return;
   for (const auto& [name, error] : layer->second)
     if (const auto at = name.find(" " + phase); at != std::string::npos)

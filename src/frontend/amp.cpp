@@ -89,7 +89,7 @@ void check_patterns(const PrecisionRecipe& recipe, const std::vector<nn::Module*
   for (nn::Module* model : models)
     for (const nn::Module* m : model->modules()) {
       const std::string& path = m->path();
-      layers.push_back(path.empty() ? std::string(kRootLayer) : path);
+      layers.emplace_back(listed_layer(path));
       for (const std::string& part : m->inner_layers())
         layers.push_back(path.empty() ? part : path + "." + part);
     }

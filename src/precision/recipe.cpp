@@ -15,12 +15,8 @@ DType PrecisionRecipe::type_in(Phase phase) const {
   return (phase == Phase::Forward ? forward : backward).value_or(low);
 }
 
-namespace {
-std::string_view listed_name(std::string_view layer) { return layer.empty() ? kRootLayer : layer; }
-}  // namespace
-
 std::optional<DType> PrecisionRecipe::layer_type(std::string_view layer) const {
-  const std::string_view name = listed_name(layer);
+  const std::string_view name = listed_layer(layer);
   if (glob_match_any(fp32_layers, name)) return DType::F32;
   if (glob_match_any(bf16_layers, name)) return DType::BF16;
   if (glob_match_any(fp16_layers, name)) return DType::F16;

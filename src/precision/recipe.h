@@ -37,6 +37,10 @@ enum class ScalePolicy : std::uint8_t { Auto, None, Fixed, Dynamic };
 
 // What lists of layers call the model itself, whose module path is empty.
 inline constexpr std::string_view kRootLayer = ".";
+// What they call the module of that path.
+constexpr std::string_view listed_layer(std::string_view path) {
+  return path.empty() ? kRootLayer : path;
+}
 // The layer that has the parameter: its name up to the last dot.
 std::string_view layer_of_parameter(std::string_view parameter);
 

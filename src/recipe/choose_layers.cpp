@@ -27,8 +27,11 @@ std::string kind_of_layer(const std::string& layer) {
   return join(parts, ".");
 }
 
-std::string listed(const std::string& layer) {
-  return layer.empty() ? std::string(kRootLayer) : layer;
+std::string listed(const std::string& layer) { return std::string(listed_layer(layer)); }
+
+// As recipes write a type.
+constexpr std::string_view word_of(DType type) {
+  return type == DType::BF16 ? "bf16" : type == DType::F16 ? "fp16" : "fp32";
 }
 
 // Patterns that match the layers of the type and none of another: those that `asked` lists are left
@@ -105,9 +108,8 @@ std::string describe_choice(const PrecisionRecipe& chosen, std::span<const Layer
   std::map<DType, int> layers;
   for (const LayerErrors& e : errors) ++layers[chosen.type_in(Phase::Forward, e.layer)];
   std::vector<std::string> parts;
-  for (const auto& [type, word] :
-       {std::pair{DType::BF16, "bf16"}, {DType::F16, "fp16"}, {DType::F32, "fp32"}})
-    if (layers[type] > 0) parts.push_back(fmt::format("{} {}", layers[type], word));
+  for (const DType type : {DType::BF16, DType::F16, DType::F32})
+    if (layers[type] > 0) parts.push_back(fmt::format("{} {}", layers[type], word_of(type)));
   std::string text = fmt::format("of {} layers {} (error budget {})", errors.size(),
                                  join(parts, ", "), percent(budget));
   for (const DType type : kLowTypes) {
@@ -118,8 +120,8 @@ std::string describe_choice(const PrecisionRecipe& chosen, std::span<const Layer
         if (const double of = std::max(it->second.forward, it->second.backward); of > most)
           most = of, worst = &e;
     if (worst)
-      text += fmt::format("; {} everywhere: {} in {}", type == DType::BF16 ? "bf16" : "fp16",
-                          percent(most), listed(worst->layer));
+      text += fmt::format("; {} everywhere: {} in {}", word_of(type), percent(most),
+                          listed_layer(worst->layer));
   }
   return text;
 }
@@ -131,7 +133,7 @@ Figures figures_of(std::span<const LayerErrors> errors) {
   };
   for (const LayerErrors& e : errors)
     for (const auto& [type, of] : e.by_type) {
-      const std::string name = type == DType::BF16 ? "bf16" : "fp16";
+      const std::string name(word_of(type));
       figures[listed(e.layer)][name + " forward"] = shown(of.forward);
       figures[listed(e.layer)][name + " backward"] = shown(of.backward);
     }
