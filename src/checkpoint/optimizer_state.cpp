@@ -234,7 +234,9 @@ void SavedOptimizer::restore() {
   for (const VariablePtr& v : variables_) {
     const TensorView& t = state_.at(v->name.str());
     eager().let_go_of(*v);
-    std::ranges::copy(t.bytes, v->buffer->write<std::byte>(0, t.bytes.size()).begin());
+    if (t.bytes.empty()) continue;
+    std::memcpy(v->buffer->write<std::byte>(0, t.bytes.size()).data(), t.bytes.data(),
+                t.bytes.size());
   }
   optimizer_.set_counts(counts_);
   if (!has_sums_) optimizer_.drop_micro_batches();

@@ -1,5 +1,6 @@
 // The writing half of safetensors.h.
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -85,7 +86,8 @@ void SafetensorsWriter::put(std::span<const std::byte> bytes) {
   hasher_.update(bytes);
   while (block_ && !bytes.empty()) {
     const std::size_t count = std::min(bytes.size(), kBlock - in_block_);
-    std::ranges::copy(bytes.first(count), block_.get() + in_block_);
+    // Not std::copy: of std::byte it is a loop over single bytes.
+    std::memcpy(block_.get() + in_block_, bytes.data(), count);
     in_block_ += count;
     bytes = bytes.subspan(count);
     if (in_block_ == kBlock) file_.write(std::span(block_.get(), std::exchange(in_block_, 0)));
