@@ -99,7 +99,7 @@ struct TrainSection {
   // Steps; how many of the newest and of the best stay (0: all; none); steps that stay for good.
   std::int64_t checkpoint_every = 0, keep_checkpoints = 3, keep_best = 1, keep_every = 0;
   double checkpoint_minutes = 5;  // besides checkpoint_every
-  bool checkpoint_copy = false;   // training goes on while a copy of its state is written
+  bool checkpoint_copy = true;    // training goes on while a copy of its state is written
   std::int64_t patience = 0;      // evaluations without a better loss that end the run; 0: none
   // What follows a step without finite numbers: "skip", "stop" or "rollback"; and a loss far above
   // those before it: "ignore" or "rollback".

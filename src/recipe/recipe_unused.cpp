@@ -64,7 +64,6 @@ const std::vector<Condition>& conditions() {
          })},
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
-        {"train.checkpoint_copy", "train.mode", {"graph"}},
         {"probe.task", "train.mode", {"graph"}},
         {"probe.level", "probe.task", {"statistics"}},
         {"probe.at", "probe.task", {"statistics"}},

@@ -200,16 +200,8 @@ class Training {
   void compile() {
     runner_ = make_runner(session_);
     if (const Programs* p = runner_->programs()) {
-      // A loss does not show statistics that a skipped step ruined; where a run goes back may not
-      // depend on how it saves.
-      saves_beside_ = recipe_.train.checkpoint_copy && model_.buffers().empty() &&
-                      !may_roll_back(recipe_.train) &&
+      saves_beside_ = recipe_.train.checkpoint_copy &&
                       is_room_for_copy(p->plan(), StateCopy::bytes_of(model_, *optimizer_));
-      if (recipe_.train.checkpoint_copy &&
-          (!model_.buffers().empty() || may_roll_back(recipe_.train)))
-        log_warning(
-            "train.checkpoint_copy does nothing: the {}, and training waits for its checkpoints",
-            model_.buffers().empty() ? "run may go back to one" : "model keeps running statistics");
       need_memory_for(p->plan(), kLessMemory, copy_bytes());
       result_.planned_peak_bytes = p->plan().peak_bytes() + copy_bytes();
     }
@@ -298,6 +290,7 @@ class Training {
   // To a checkpoint, and past the data between there and here. The state that is left is saved by
   // nobody, not where an error comes in between either.
   void go_back(const std::string& reason) {
+    settle_save();
     unsaved_ = false;
     control_.take_save_wish();
     const Saver::Return way = saver_.way_back(step_, position_, result_.rollbacks, reason);
@@ -415,9 +408,11 @@ class Training {
       listeners_.tell(&Listener::checkpoint_begun, CheckpointBegun{step_, meta});
       describe_state(meta);
       if (saves_beside_ && !are_steps_over_ && !is_over()) {
+        std::optional<std::string> problem;
+        if (!is_judged_by_next_step()) problem = problem_of_state();
         ongoing_.begin(meta, model_, *optimizer_, *health_,
                        [this, step = step_] { record_.saved(step); });
-        if (result_.steps == 0) ongoing_.judge(health_->problem());  // as problem_of_state()
+        if (problem) ongoing_.judge(*problem);
       } else {
         meta.problem = problem_of_state();
         say_problem(step_, meta.problem);
@@ -427,6 +422,11 @@ class Training {
       }
       unsaved_ = false;
     });
+  }
+  // The loss of the step behind a state tells nothing of statistics that a skipped step ruined; and
+  // a run that may go back knows at once where to.
+  bool is_judged_by_next_step() const {
+    return result_.steps > 0 && model_.buffers().empty() && !may_roll_back(recipe_.train);
   }
   void tell_saved(std::int64_t step, const std::string& problem) {
     problem_ = problem;

@@ -90,7 +90,7 @@ class Devices(ProgramTest):
             for device in ("cpu", "sim"):
                 out = f"shown-{device}-{mode}"
                 self.train(out, "--device", device, "--set", f"train.mode={mode}", "--set", "train.eval_every=2",
-                           "--set", "train.sample_tokens=4")
+                           "--set", "train.sample_tokens=4", "--set", "train.checkpoint_copy=false")
                 shown[device] = self.without_device(report_data(self.folder / out), device)
             self.assertEqual(len(shown["cpu"]["curves"]["evaluations"]), 2)
             self.assertTrue(shown["cpu"]["sample"])

@@ -102,9 +102,7 @@ steps = 4
   }
 
   Recipe recipe(const char* file, const std::vector<std::string>& set = {}) const {
-    std::vector<Override> overrides;
-    for (const std::string& s : set) overrides.push_back(parse_override(s));
-    return load_recipe(folder_ / file, overrides);
+    return load_recipe(folder_ / file, e2e::overrides_of(set));
   }
   TrainResult train(const std::string& out, const char* file, const std::vector<std::string>& set,
                     bool resume = false) {

@@ -154,7 +154,8 @@ TEST_F(Listeners, EveryEventComesInItsPlaceAndSaysWhatTheRecordSays) {
     const std::string out = std::string("all") + mode;
     Witness witness;
     std::vector<std::string> set = {R"(precision.loss_scale={kind = "dynamic", init = 1048576})",
-                                    std::string("train.mode=") + mode};
+                                    std::string("train.mode=") + mode,
+                                    "train.checkpoint_copy=false"};
     const TrainResult result = watched(out, {&witness}, set);
     ASSERT_GT(result.skipped, 1);
     // 540 characters make 33 windows of 16; a step takes four of them.
@@ -196,7 +197,7 @@ TEST_F(Listeners, EveryEventComesInItsPlaceAndSaysWhatTheRecordSays) {
 // before the next one begins.
 TEST_F(Listeners, ACheckpointIsToldWhenItIsWhole) {
   Witness witness;
-  watched("beside", {&witness}, {"train.checkpoint_every=3", "train.checkpoint_copy=true"});
+  watched("beside", {&witness}, {"train.checkpoint_every=3"});
   std::vector<std::string> saves;
   for (const std::string& line : witness.said)
     if (line.starts_with("checkpoint")) saves.push_back(line);
@@ -205,7 +206,7 @@ TEST_F(Listeners, ACheckpointIsToldWhenItIsWhole) {
                                              "checkpoint begun 9", "checkpoint saved 9",
                                              "checkpoint begun 12", "checkpoint saved 12"}));
   EXPECT_TRUE(witness.is_whole);
-  watched("waiting", {}, {"train.checkpoint_every=3"});
+  watched("waiting", {}, {"train.checkpoint_every=3", "train.checkpoint_copy=false"});
   for (const char* step : {"step-000003", "step-000006", "step-000009", "step-000012"}) {
     expect_same_state("beside", "waiting", step);
     const CheckpointMeta one = read_manifest(checkpoint("beside", step)).meta;
@@ -275,7 +276,8 @@ TEST_F(Listeners, AStopEndsTheRunAsItsLastStepWouldAndAResumeGoesOn) {
     run.stop("seven is enough");
     run.stop("what comes second does not count");
   });
-  const TrainResult stopped = watched("stopped", {&stops, &witness}, {});
+  const TrainResult stopped =
+      watched("stopped", {&stops, &witness}, {"train.checkpoint_copy=false"});
   EXPECT_EQ(stopped.exit, ExitCode::Ok);
   EXPECT_EQ(stopped.last_step, 7);
   EXPECT_TRUE(stopped.val_loss);
@@ -348,7 +350,8 @@ TEST_F(Listeners, ASignalIsToldAndTheRunGoesOn) {
   run("straight");
   Witness witness;
   InStep asks(6, [](Control&) { std::raise(SIGTERM); });
-  EXPECT_EQ(watched("interrupted", {&asks, &witness}, {}).exit, ExitCode::Interrupted);
+  EXPECT_EQ(watched("interrupted", {&asks, &witness}, {"train.checkpoint_copy=false"}).exit,
+            ExitCode::Interrupted);
   EXPECT_EQ(std::vector(witness.said.end() - 6, witness.said.end()),
             (std::vector<std::string>{"steps over 6", "by SIGTERM", "checkpoint begun 6",
                                       "checkpoint saved 6", "closing 6", "ended 6"}));

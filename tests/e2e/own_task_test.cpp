@@ -51,7 +51,7 @@ constexpr const char* kRecipe = R"(task.kind = "distance"
 model = { family = "mlp", hidden = [16] }
 data = { outputs = 1, validation = 0.25 }
 optimizer.lr = 0.01
-train = { batch = 8, steps = 120, eval_every = 40 })";
+train = { batch = 8, steps = 120, eval_every = 40, checkpoint_copy = false })";
 
 TEST(OwnTask, IsTrainedByARecipe) {
   use_cpu();

@@ -1,5 +1,6 @@
 // Runs that go back to a checkpoint: past data that ruins a step, to the same bits whether they
 // were stopped on the way or not, and to an end where going back does not help.
+#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -59,6 +60,21 @@ class Rollback : public SmallRun, public testing::WithParamInterface<const char*
       text += (i % every == 7 ? odd : std::to_string(0.1 * (i % 7))) + "," +
               std::to_string(0.2 * (i % 5)) + "," + std::to_string(i % 3) + "\n";
     folder_.put(folder_ / "table.csv", text);
+  }
+  // Batch norm, and one example that fp16 does not hold: the step that meets it has made its
+  // running statistics infinite by the time that it is known. Of images: data.shape=[1, 4, 4].
+  void use_batch_norm() const {
+    std::string table;
+    for (int i = 0; i < 96; ++i) {
+      for (int k = 0; k < 16; ++k)
+        table += (i == 40 && k == 3 ? "1e6" : std::to_string(0.1 * ((i * 5 + k * 3) % 11))) + ",";
+      table += std::to_string(i % 3) + "\n";
+    }
+    folder_.put(folder_ / "table.csv", table);
+    std::string recipe = kTable;
+    const std::string mlp = "family = \"mlp\"\nhidden = [8]\n";
+    recipe.replace(recipe.find(mlp), mlp.size(), "family = \"resnet\"\nwidth = 2\nblocks = [1]\n");
+    folder_.put(folder_ / "small.toml", recipe);
   }
   std::vector<std::string> in_mode(std::vector<std::string> set = {}) const {
     set.push_back(std::string("train.mode=") + GetParam());
@@ -268,20 +284,8 @@ TEST_P(Rollback, AStopNamesTheStepAndAResumeGoesOnBehindIt) {
   expect_same_state("stopped", "plain", "step-000024");
 }
 
-// Batch norm, and one example that fp16 does not hold: the step that meets it has made its running
-// statistics infinite by the time that it is known.
 TEST_P(Rollback, AStopLeavesTheRunningStatisticsOfBeforeTheStep) {
-  std::string table;
-  for (int i = 0; i < 96; ++i) {
-    for (int k = 0; k < 16; ++k)
-      table += (i == 40 && k == 3 ? "1e6" : std::to_string(0.1 * ((i * 5 + k * 3) % 11))) + ",";
-    table += std::to_string(i % 3) + "\n";
-  }
-  folder_.put(folder_ / "table.csv", table);
-  std::string recipe = kTable;
-  const std::string mlp = "family = \"mlp\"\nhidden = [8]\n";
-  recipe.replace(recipe.find(mlp), mlp.size(), "family = \"resnet\"\nwidth = 2\nblocks = [1]\n");
-  folder_.put(folder_ / "small.toml", recipe);
+  use_batch_norm();
   const auto set = in_mode({"train.on_nonfinite=stop", "data.shape=[1, 4, 4]"});
   EXPECT_EQ(code_of([&] { run("stopped", set); }), "E0834");
   const std::int64_t stopped = metrics("stopped").back()["step"];
@@ -302,8 +306,28 @@ struct AtStep : Listener {
   std::function<void()> act;
 };
 
+// Which checkpoints are healthy, and where a run goes back to, does not depend on how it saves.
+TEST_P(Rollback, GoesTheSameWayWaitingForItsCheckpointsOrNot) {
+  const auto run_in_both = [&](const std::string& name, std::vector<std::string> set) {
+    const std::string end = code_of([&] { run(name + "-beside", in_mode(set)); });
+    set.push_back("train.checkpoint_copy=false");
+    EXPECT_EQ(code_of([&] { run(name + "-waiting", in_mode(set)); }), end);
+    expect_same_run(name + "-beside", name + "-waiting");
+    for (int step = 4; step <= 24; step += 4) {
+      const std::string at = fmt::format("step-{:06}", step);
+      expect_same_state(name + "-beside", name + "-waiting", at);
+      EXPECT_EQ(read_manifest(checkpoint(name + "-beside", at)).meta.problem,
+                read_manifest(checkpoint(name + "-waiting", at)).meta.problem);
+    }
+  };
+  run_in_both("back", {"train.on_nonfinite=rollback"});
+  use_batch_norm();
+  run_in_both("ruined", {"data.shape=[1, 4, 4]"});
+  EXPECT_FALSE(read_manifest(checkpoint("ruined-beside", "step-000024")).meta.healthy());
+}
+
 TEST_P(Rollback, ACheckpointThatWasDamagedMeanwhileIsPassedOver) {
-  const auto set = in_mode({"train.on_nonfinite=rollback"});
+  const auto set = in_mode({"train.on_nonfinite=rollback", "train.checkpoint_copy=false"});
   const TrainResult straight = run("straight", set);
   const auto later =
       std::ranges::find_if(straight.rollbacks, [](const aloft::Rollback& r) { return r.to >= 4; });
