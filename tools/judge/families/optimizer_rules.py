@@ -3,7 +3,7 @@
 Every case starts from the same parameters and sees the same gradients (`start.*`, `grad.*` with the
 step as first dimension, float32); `CASE.p.*` holds the parameters behind the last step and
 `CASE.STATE.*` what the rule keeps of them, under torch's names. `peak` has the largest magnitude that
-each of these had behind any step: rounding errors are of that size, whatever is left at the end.
+each of these had behind any step: where a single number ends near 0, rounding errors are of that size.
 """
 import numpy as np
 import torch
