@@ -2,6 +2,7 @@
 // unscale_() with clipping behind it, scales that are given, a state that torch has saved.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -148,7 +149,9 @@ TEST(ScalerRules, KeepTheScalesOfApexAndMindSpore) {
         got.push_back(scaler.scale_value());
       }
     }
-    parity::ParityRow row("scaler", c.at("system").get<std::string>() + ", " + o.dump(), 0);
+    const std::string name = c.at("system").get<std::string>() + ", " + o.dump() + ", " +
+                             std::to_string(std::ranges::count(overflows, true)) + " overflows";
+    parity::ParityRow row("scaler", name, 0);
     ASSERT_EQ(got.size(), scales.size());
     for (std::size_t i = 0; i < got.size(); ++i)
       row.see(got[i], scales[i], 1, "step " + std::to_string(i));
