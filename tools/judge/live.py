@@ -197,7 +197,8 @@ def main():
     transformers.utils.logging.disable_progress_bar()
     seed = options.seed if options.seed is not None else int(np.random.SeedSequence().entropy % 2**31)
     rng = np.random.default_rng(seed)
-    print(f"seed {seed}; errors against float64, PyTorch's own in brackets")
+    print(f"seed {seed}; errors against float64; in brackets PyTorch's own, or what roundings of the "
+          "weights alone make")
     print(f"{'model':12} {'size':28} {'level':8} {'mode':5} {'logits':>19} {'loss':>19} "
           f"{'worst gradient':>19}")
     models = [fixture(n) for n in committed.MODELS]
