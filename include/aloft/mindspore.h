@@ -10,3 +10,4 @@
 #include "mindspore/mixed_precision.h"
 #include "mindspore/model.h"
 #include "mindspore/train_network.h"
+#include "mindspore/update_cells.h"

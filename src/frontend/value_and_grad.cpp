@@ -1,5 +1,8 @@
 #include "frontend/value_and_grad.h"
 
+#include <set>
+#include <string>
+
 #include "base/error.h"
 #include "frontend/hooks.h"
 #include "ops/constant.h"
@@ -24,17 +27,56 @@ void grads::check(const Split& split, const ValueAndGradOptions& options) {
       .need(has_aux ? "the loss first, and something behind it" : "a loss, or {.has_aux = true}");
 }
 
-std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariablePtr>& parameters) {
+std::vector<Tensor> grads::at(const GradPosition& positions, const std::vector<Tensor>& arguments) {
+  std::vector<Tensor> found;
+  std::set<int> before;
+  for (const int i : positions.at) {
+    const auto refuse = [&](const std::string& saw) {
+      throw UserError("E0803", "value_and_grad() cannot take gradients of an argument")
+          .saw("position " + std::to_string(i) + ": " + saw)
+          .need("arguments that are tensors of floating-point numbers, from 0 on, each once");
+    };
+    if (i < 0 || i >= static_cast<int>(arguments.size()))
+      refuse("of " + std::to_string(arguments.size()) + " arguments");
+    const Tensor& t = arguments[static_cast<std::size_t>(i)];
+    if (!t.is_defined()) refuse("no tensor");
+    if (!is_float(t.dtype())) refuse(t.type().str());
+    if (!before.insert(i).second) refuse("asked for twice");
+    found.push_back(t);
+  }
+  return found;
+}
+
+namespace {
+void need_scalar(const Tensor& loss) {
   if (loss.rank() != 0)
     throw UserError("E0803", "gradients are taken of a scalar loss")
         .saw(loss.type().str())
         .advice("take the mean or the sum first");
-  hooks::need_outside("gradients_of()");
-  Emitter& e = emitter_of(loss);
-  EmitterScope scope(e);
+}
+
+Where where_of_request() {
   Where where = current_where();
   where.pass = "gradients_of";
   where.phase = Phase::Backward;
+  return where;
+}
+}  // namespace
+
+std::vector<Tensor> grads::of_inputs(const Tensor& loss, const std::vector<Tensor>& inputs) {
+  need_scalar(loss);
+  hooks::need_outside("value_and_grad()");
+  Emitter& e = emitter_of(loss);
+  EmitterScope scope(e);
+  return e.gradients(loss, full({}, 1.0, DType::F32), inputs, where_of_request());
+}
+
+std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<VariablePtr>& parameters) {
+  need_scalar(loss);
+  hooks::need_outside("gradients_of()");
+  Emitter& e = emitter_of(loss);
+  EmitterScope scope(e);
+  const Where where = where_of_request();
   return e.variable_gradients(loss, full({}, 1.0, DType::F32), parameters, where);
 }
 

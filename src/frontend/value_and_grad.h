@@ -1,6 +1,8 @@
 // value_and_grad: a function's loss together with its gradients, as MindSpore (and JAX) have it.
 #pragma once
 
+#include <initializer_list>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,12 @@ struct ValueAndGradOptions {
   bool has_aux = false;  // whether f gives more than its loss
 };
 
+// Arguments of a function, counted from 0, that value_and_grad() takes gradients of.
+struct GradPosition {
+  std::vector<int> at;                                                   // each once
+  GradPosition(std::initializer_list<int> positions) : at(positions) {}  // {0, 2}
+};
+
 namespace grads {
 // Inside: the first tensor of a value; the others are detached.
 struct Split : nested::Quiet {
@@ -30,16 +38,32 @@ struct Split : nested::Quiet {
 // Inside: UserError E0803 where a value is not what the options say.
 void check(const Split& split, const ValueAndGradOptions& options);
 
-// Inside: f's value, and what `gradients` makes of its loss.
+// Inside: an argument as a tensor; what is none is undefined.
+template <class A>
+Tensor tensor_of(const A& argument) {
+  if constexpr (std::is_convertible_v<const A&, Tensor>)
+    return argument;
+  else
+    return Tensor();
+}
+// Inside: those of the arguments that are asked for. UserError E0803 where one is no tensor of
+// floating-point numbers, or asked for twice.
+std::vector<Tensor> at(const GradPosition& positions, const std::vector<Tensor>& arguments);
+// Inside: gradients of a scalar with respect to tensors.
+std::vector<Tensor> of_inputs(const Tensor& loss, const std::vector<Tensor>& inputs);
+
+// Inside: f's value, and what `gradients` makes of its loss and the arguments at the positions.
 template <class F, class Gradients>
-auto beside(F f, Gradients gradients, const ValueAndGradOptions& options) {
+auto beside(F f, GradPosition positions, Gradients gradients, const ValueAndGradOptions& options) {
   need_assigned(f, "value_and_grad()");
-  return [f = std::move(f), gradients = std::move(gradients), options](auto&&... arguments) {
+  return [f = std::move(f), positions = std::move(positions), gradients = std::move(gradients),
+          options](auto&&... arguments) {
+    const std::vector<Tensor> inputs = at(positions, {tensor_of(arguments)...});
     auto value = f(std::forward<decltype(arguments)>(arguments)...);
     Split split;
     nested::visit(value, split);
     check(split, options);
-    return std::pair{std::move(value), gradients(split.first)};
+    return std::pair{std::move(value), gradients(split.first, inputs)};
   };
 }
 }  // namespace grads
@@ -66,7 +90,10 @@ auto beside(F f, Gradients gradients, const ValueAndGradOptions& options) {
 template <class F>
 auto value_and_grad(F f, Optimizer& optimizer, const ValueAndGradOptions& options = {}) {
   return grads::beside(
-      std::move(f), [&optimizer](const Tensor& loss) { return scaled_gradients(loss, optimizer); },
+      std::move(f), {},
+      [&optimizer](const Tensor& loss, const std::vector<Tensor>&) {
+        return scaled_gradients(loss, optimizer);
+      },
       options);
 }
 // The same with gradients_of() parameters, which no loss scale of an optimizer is in: for a loss
@@ -75,9 +102,39 @@ template <class F>
 auto value_and_grad(F f, std::vector<VariablePtr> parameters,
                     const ValueAndGradOptions& options = {}) {
   return grads::beside(
-      std::move(f),
-      [parameters = std::move(parameters)](const Tensor& loss) {
+      std::move(f), {},
+      [parameters = std::move(parameters)](const Tensor& loss, const std::vector<Tensor>&) {
         return gradients_of(loss, parameters);
+      },
+      options);
+}
+
+// f's loss together with its gradients with respect to arguments, in the order of the positions and
+// in their types; zeros where it does not depend on one. No loss scale is in them. UserError E0803
+// where an argument is no tensor of floating-point numbers.
+//
+//   auto [loss, inputs] = value_and_grad(loss_fn, GradPosition{0})(x, y);
+template <class F>
+auto value_and_grad(F f, GradPosition positions, const ValueAndGradOptions& options = {}) {
+  return grads::beside(
+      std::move(f), std::move(positions),
+      [](const Tensor& loss, const std::vector<Tensor>& inputs) {
+        return grads::of_inputs(loss, inputs);
+      },
+      options);
+}
+// The same, and those of gradients_of() parameters beside them.
+//
+//   auto [loss, gradients] = value_and_grad(loss_fn, GradPosition{0}, parameters)(x, y);
+//   auto [of_inputs, of_parameters] = gradients;
+template <class F>
+auto value_and_grad(F f, GradPosition positions, std::vector<VariablePtr> parameters,
+                    const ValueAndGradOptions& options = {}) {
+  return grads::beside(
+      std::move(f), std::move(positions),
+      [parameters = std::move(parameters)](const Tensor& loss, const std::vector<Tensor>& inputs) {
+        std::vector<Tensor> of_inputs = grads::of_inputs(loss, inputs);
+        return std::pair{std::move(of_inputs), gradients_of(loss, parameters)};
       },
       options);
 }

@@ -1,5 +1,7 @@
 """The tables of pages that say what arguments of another system are here."""
 
+import re
+
 
 def tables(page):
     """Of each heading `### name` the rows of its tables, as lists of cells; by the name of the first column."""
@@ -20,3 +22,25 @@ def tables(page):
 def explained(found, heading, column):
     """What the rows of a heading's table explain."""
     return [cells[0].strip("`") for cells in found.get((heading, column), [])]
+
+
+def differences(rows, calls):
+    """Where rows of argument, whose, what it is here do not explain what the calls take, by name: what is missing, and
+    what is explained and not there. "all" are all that have the argument."""
+    found = []
+    for name, arguments in calls.items():
+        own = [cells[0].strip("`") for cells in rows if name in re.split(r",\s*", cells[1])]
+        said = set(own) | {cells[0].strip("`") for cells in rows if cells[1] == "all"}
+        found += [f"{name}({argument}) is not explained" for argument in arguments if argument not in said]
+        found += [f"{name} has no {argument}" for argument in own if argument not in arguments]
+    known = set(calls)
+    for cells in rows:
+        strangers = set(re.split(r",\s*", cells[1])) - known - {"all"}
+        found += [f"no {name}: {cells[0]}" for name in sorted(strangers)]
+    return found
+
+
+def of_package(calls, package):
+    """Those of a package, by their names in it."""
+    return {name.removeprefix(package + "."): arguments for name, arguments in calls.items()
+            if name.startswith(package + ".")}

@@ -6,12 +6,13 @@ import re
 import unittest
 
 import project
-from explained import explained, tables
+from explained import differences, explained, of_package, tables
 
 PAGE = project.ROOT / "docs" / "from-apex.md"
 OPTIONS = project.ROOT / "src" / "frontend" / "amp_options.h"
 SCALE_LOSS = project.ROOT / "src" / "frontend" / "scale_loss.h"
 SIGNATURES = project.ROOT / "tests" / "fixtures" / "apex_signatures.json"
+NPU = project.ROOT / "tests" / "fixtures" / "torch_npu.json"
 FORK = "Ascend "
 WORDS = {"None": "none", "True": "true", "False": "false", "1.0": "1", "torch.float16": "f16", "torch.float32": "f32"}
 
@@ -46,6 +47,18 @@ class FromApex(unittest.TestCase):
             with self.subTest(name):
                 own = set(arguments) - set(self.calls[name.removeprefix(FORK)])
                 self.assertEqual(sorted(explained(self.tables, name, "argument")), sorted(own))
+
+    def test_optimizers(self):
+        optimizers = json.loads(SIGNATURES.read_text())["optimizers"]
+        npu = json.loads(NPU.read_text())["optimizers"]
+        for package, all_of_it in (("apex.optimizers", optimizers), ("torch_npu.optim", npu)):
+            with self.subTest(package):
+                calls = of_package(all_of_it, package)
+                self.assertGreater(len(calls), 5)
+                self.assertEqual(sorted(explained(self.tables, package, "optimizer")), sorted(calls))
+                self.assertEqual(differences(self.tables[package, "argument"], calls), [])
+        larc = "apex.parallel.LARC"
+        self.assertEqual(explained(self.tables, larc, "argument"), optimizers[larc])
 
     def test_levels(self):
         rows = re.findall(r"^\| `(O\d)` \| (.*) \|$", PAGE.read_text(), re.M)

@@ -1,14 +1,14 @@
 """docs/from-pytorch.md explains every argument of PyTorch's calls, and none that there is not."""
 
 import json
-import re
 import unittest
 
 import project
-from explained import explained, tables
+from explained import differences, explained, of_package, tables
 
 PAGE = project.ROOT / "docs" / "from-pytorch.md"
 SIGNATURES = project.ROOT / "tests" / "fixtures" / "signatures.json"
+NPU = project.ROOT / "tests" / "fixtures" / "torch_npu.json"
 
 
 class FromPyTorch(unittest.TestCase):
@@ -29,17 +29,26 @@ class FromPyTorch(unittest.TestCase):
                 self.assertEqual(sorted(explained(self.tables, name, "method")), sorted(methods))
 
     def test_optimizers(self):
-        rows = self.tables[("torch.optim", "argument")]
-        classes = {name.removeprefix("torch.optim."): set(args) for name, args in self.signatures["calls"].items()
-                   if name.startswith("torch.optim.")}
+        classes = of_package(self.signatures["calls"], "torch.optim")
         self.assertGreater(len(classes), 10)
-        for name, arguments in classes.items():
-            with self.subTest(name):
-                said = {cells[0].strip("`") for cells in rows
-                        if cells[1] == "all" or name in re.split(r",\s*", cells[1])}
-                self.assertEqual(sorted(arguments - said), [], "not explained")
-                own = {cells[0].strip("`") for cells in rows if name in re.split(r",\s*", cells[1])}
-                self.assertEqual(sorted(own - arguments), [], "explained, and not there")
+        self.assertEqual(differences(self.tables["torch.optim", "argument"], classes), [])
+
+    def test_schedulers_and_means(self):
+        for package, column in (("torch.optim.lr_scheduler", "scheduler"), ("torch.optim.swa_utils", "call")):
+            with self.subTest(package):
+                calls = of_package(self.signatures["rates and means"], package)
+                self.assertGreater(len(calls), 5)
+                rows = self.tables[package, column]
+                self.assertEqual(sorted(cells[0].strip("`") for cells in rows), sorted(calls))
+                there = {cells[0].strip("`") for cells in rows if not cells[1].startswith("none")}
+                self.assertEqual(differences(self.tables[package, "argument"],
+                                             {name: calls[name] for name in there}), [])
+
+    def test_the_scaler_of_torch_npu(self):
+        """What it has besides torch's own."""
+        name = "torch_npu.npu.amp.GradScaler"
+        own = set(json.loads(NPU.read_text())["calls"][name]) - set(self.signatures["calls"]["torch.amp.GradScaler"])
+        self.assertEqual(explained(self.tables, name, "argument"), sorted(own))
 
 
 if __name__ == "__main__":

@@ -8,11 +8,14 @@
 #include "frontend/value_and_grad.h"
 #include "mindspore/context.h"
 #include "mindspore/mixed_precision.h"
+#include "mindspore/update_cells.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
+#include "ops/cast.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
+#include "ops/reshape.h"
 #include "optim/momentum.h"
 
 namespace aloft::e2e {
@@ -92,6 +95,68 @@ TEST(ValueAndGrad, TakesParametersWithoutAScale) {
   loss_of(rows(), labels()).backward();
   EXPECT_EQ(gradients[0].to_floats(), grad_of(network.down.bias).to_floats());
   EXPECT_EQ(gradients[1].to_floats(), grad_of(network.up.weight).to_floats());
+  network.zero_grad();
+}
+
+TEST(UpdateCells, MoveTheirScaleByOverflows) {
+  use_cpu();
+  ms::DynamicLossScaleUpdateCell cell(1024, 4, 2);
+  const auto told = [&](float overflow) {
+    const Tensor word = cast(from_floats({overflow}, {1}), DType::Bool);
+    const Tensor back = cell(reshape(word, {}));
+    EXPECT_EQ(back.item(), overflow);
+    return cell.scale_value();
+  };
+  EXPECT_EQ(told(1), 256);
+  EXPECT_EQ(told(0), 256);
+  EXPECT_EQ(told(0), 1024);  // two in a row
+  EXPECT_EQ(cell.get_loss_scale(), 1024);
+  for (int i = 0; i < 8; ++i) told(1);
+  EXPECT_EQ(cell.scale_value(), 1);
+  ms::FixedLossScaleUpdateCell fixed(128);
+  fixed(cast(from_floats({1}, {1}), DType::Bool));
+  EXPECT_EQ(fixed.scale_value(), 128);
+  EXPECT_EQ(code_of([] { ms::DynamicLossScaleUpdateCell(0, 2, 1); }), "E0814");
+  EXPECT_EQ(code_of([] { ms::FixedLossScaleUpdateCell(0); }), "E0814");
+}
+
+// Of arguments, alone and beside those of parameters, in both modes.
+TEST(ValueAndGrad, GivesGradientsOfArguments) {
+  use_cpu();
+  Network network;
+  const auto loss_of = [&](const Tensor& x, const Tensor& y) {
+    return cross_entropy(network(x), y);
+  };
+  const std::vector<VariablePtr> all = network.parameters();
+  const auto [loss, inputs] = value_and_grad(loss_of, GradPosition{0})(rows(), labels());
+  ASSERT_EQ(inputs.size(), 1u);
+  ASSERT_EQ(inputs[0].shape(), rows().shape());
+  // As a difference says.
+  const std::vector<float> x = rows().to_floats(), slope = inputs[0].to_floats();
+  for (const std::size_t i : {std::size_t{0}, x.size() - 1}) {
+    constexpr float kStep = 1e-2f;
+    const auto at = [&](float d) {
+      std::vector<float> moved = x;
+      moved[i] += d;
+      return loss_of(from_floats(moved, {4, 4}), labels()).item();
+    };
+    EXPECT_NEAR(slope[i], (at(kStep) - at(-kStep)) / (2 * kStep), 1e-3) << i;
+  }
+  const auto both = value_and_grad(loss_of, GradPosition{0}, all);
+  const auto eager = both(rows(), labels()).second;
+  EXPECT_EQ(eager.first[0].to_floats(), slope);
+  auto step = compile([&](const Tensor& data, const Tensor& label) {
+    const auto [value, gradients] = both(data, label);
+    return std::tuple{value, gradients.first[0], gradients.second[0]};
+  });
+  const auto compiled = step(rows(), labels());
+  EXPECT_EQ(std::get<1>(compiled).to_floats(), slope);
+  EXPECT_EQ(std::get<2>(compiled).to_floats(), eager.second[0].to_floats());
+  for (const auto& [positions, word] : {std::pair{GradPosition{2}, "2 arguments"},
+                                        {GradPosition{1}, "position 1"},
+                                        {GradPosition{0, 0}, "twice"}})
+    expect_words(refusal([&, &at = positions] { value_and_grad(loss_of, at)(rows(), labels()); }),
+                 {"E0803", word});
   network.zero_grad();
 }
 

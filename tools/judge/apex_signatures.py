@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The arguments that calls of apex's amp take, and what its levels set, read from its sources: what the page for its
-users must explain. No package that can be installed has them, so that this is no family of generate.py.
+"""The arguments that calls of apex's amp and its optimizers take, and what its levels set, read from its sources: what
+the page for its users must explain. No package that can be installed has them, so that this is no family of
+generate.py. Those of optimizers of the fork for Ascend are torch_npu's: torch_npu_signatures.py.
 
   apex_signatures.py APEX ASCEND            writes tests/fixtures/apex_signatures.json
   apex_signatures.py APEX ASCEND --check    compares instead; exit 1 where it differs
 
-APEX is a checkout of github.com/NVIDIA/apex with apex/amp in it (the last is before its removal, commit cb65b8ed);
+APEX is a checkout of github.com/NVIDIA/apex with apex/amp in it (the last is before its removal, commit cb65b8ed), and
+apex/optimizers and apex/parallel/LARC.py;
 ASCEND one of the fork for Ascend, whose README.zh.md says the signatures that its patch comes to. Sources are parsed,
 not run.
 """
@@ -23,11 +25,20 @@ CALLS = {
                "register_float_function", "register_promote_function"],
     "_amp_state.py": ["master_params"],
 }
+OPTIMIZERS = {
+    "optimizers/fused_adam.py": "FusedAdam",
+    "optimizers/fused_sgd.py": "FusedSGD",
+    "optimizers/fused_lamb.py": "FusedLAMB",
+    "optimizers/fused_mixed_precision_lamb.py": "FusedMixedPrecisionLamb",
+    "optimizers/fused_novograd.py": "FusedNovoGrad",
+    "optimizers/fused_adagrad.py": "FusedAdagrad",
+    "parallel/LARC.py": "LARC",
+}
 
 
 def arguments(function):
     given = function.args
-    return [a.arg for a in given.posonlyargs + given.args + given.kwonlyargs if a.arg != "self"]
+    return [a.arg for a in given.posonlyargs + given.args + given.kwonlyargs if a.arg not in ("self", "params")]
 
 
 def calls(amp):
@@ -36,6 +47,16 @@ def calls(amp):
         functions = {n.name: n for n in ast.parse((amp / file).read_text()).body if isinstance(n, ast.FunctionDef)}
         for name in names:
             found["apex.amp." + name] = arguments(functions[name])
+    return found
+
+
+def optimizers(apex):
+    """Of each class what its __init__ takes."""
+    found = {}
+    for file, name in OPTIMIZERS.items():
+        classes = {n.name: n for n in ast.parse((apex / file).read_text()).body if isinstance(n, ast.ClassDef)}
+        init = next(n for n in classes[name].body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+        found[f"apex.{file.split('/')[0]}.{name}"] = arguments(init)
     return found
 
 
@@ -73,7 +94,8 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args()
     amp = options.apex / "apex" / "amp"
-    content = {"calls": calls(amp) | calls_of_fork(options.ascend / "README.zh.md"), "levels": levels(amp)}
+    content = {"calls": calls(amp) | calls_of_fork(options.ascend / "README.zh.md"),
+               "optimizers": optimizers(options.apex / "apex"), "levels": levels(amp)}
     text = json.dumps(content, indent=1) + "\n"
     if options.check:
         same = FIXTURE.exists() and FIXTURE.read_text() == text

@@ -36,7 +36,10 @@ CALLS = {
     "mindspore.train.TimeMonitor": ("train/callback/_time_monitor.py", "TimeMonitor.__init__"),
     "mindspore.train.ModelCheckpoint": ("train/callback/_checkpoint.py", "ModelCheckpoint.__init__"),
     "mindspore.train.CheckpointConfig": ("train/callback/_checkpoint.py", "CheckpointConfig.__init__"),
-    "mindspore.nn.Momentum": ("nn/optim/momentum.py", "Momentum.__init__"),
+    "mindspore.nn.DynamicLossScaleUpdateCell": ("nn/wrap/loss_scale.py", "DynamicLossScaleUpdateCell.__init__"),
+    "mindspore.nn.FixedLossScaleUpdateCell": ("nn/wrap/loss_scale.py", "FixedLossScaleUpdateCell.__init__"),
+    "mindspore.nn.TrainOneStepWithLossScaleCell": ("nn/wrap/loss_scale.py",
+                                                   "TrainOneStepWithLossScaleCell.__init__"),
     "mindspore.nn.SoftmaxCrossEntropyWithLogits": ("nn/loss/loss.py", "SoftmaxCrossEntropyWithLogits.__init__"),
 }
 # Classes of which every method is explained.
@@ -48,6 +51,9 @@ METHODS = {
     "mindspore.train.Callback": ("train/callback/_callback.py", ("Callback",)),
     "mindspore.train.RunContext": ("train/callback/_callback.py", ("RunContext",)),
 }
+# What mindspore.nn gives of this folder and of these files.
+OPTIMIZERS = "nn/optim"
+RATES = ("nn/learning_rate_schedule.py", "nn/dynamic_lr.py")
 LISTS = ("AMP_WHITE_LIST", "AMP_BLACK_LIST", "AMP_AUTO_WHITE_LIST", "AMP_AUTO_BLACK_LIST")
 
 
@@ -129,6 +135,39 @@ def metrics(package):
     raise LookupError("__factory__")
 
 
+def names_given(package, name):
+    """What a file has in its __all__."""
+    for node in package.tree(name).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return [element.value for element in node.value.elts]
+    raise LookupError(name)
+
+
+def call_of(package, name, one):
+    """The function of that name, or the __init__ of the class; None where it has none of its own."""
+    node = package.find(name, one)
+    if isinstance(node, ast.FunctionDef):
+        return node
+    return next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+
+
+def optimizers(package):
+    """Of each that mindspore.nn gives what it takes, but of the class that they are derived from."""
+    files = {}
+    for node in package.tree(OPTIMIZERS + "/__init__.py").body:
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("mindspore.nn.optim."):
+            file = node.module.removeprefix("mindspore.").replace(".", "/") + ".py"
+            files.update({alias.name: file for alias in node.names})
+    return {"mindspore.nn." + name: arguments(call_of(package, file, name))
+            for name, file in sorted(files.items()) if name != "Optimizer"}
+
+
+def rates(package):
+    """Functions and classes of learning rates."""
+    calls = {name: call_of(package, file, name) for file in RATES for name in names_given(package, file)}
+    return {"mindspore.nn." + name: arguments(call) for name, call in calls.items() if call}
+
+
 def build(folder):
     package = Package(folder)
     version = re.search(r"__version__ = ['\"](.+?)['\"]", (folder / "version.py").read_text())
@@ -137,6 +176,7 @@ def build(folder):
                         ("mindspore.train.Model", ("train/model.py", "Model._check_kwargs"))):
         calls[name] = [a for a in calls[name] if a != "**kwargs"] + checked_keywords(package, *place)
     return {"mindspore": version.group(1), "calls": calls,
+            "optimizers": optimizers(package), "rates": rates(package),
             "methods": {name: methods(package, *place) for name, place in METHODS.items()},
             "lists": lists(package), "levels": levels(package), "metrics": metrics(package)}
 

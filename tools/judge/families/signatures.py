@@ -2,6 +2,7 @@
 import inspect
 
 import torch
+from torch.optim import lr_scheduler, swa_utils
 
 CALLS = {
     "torch.amp.GradScaler": torch.amp.GradScaler.__init__,
@@ -22,6 +23,13 @@ def arguments(call):
     return names
 
 
+def given(module):
+    """Of what a module gives, but for what its classes are derived from."""
+    calls = {name: getattr(module, name) for name in module.__all__ if name != "LRScheduler"}
+    return {f"{module.__name__}.{name}": arguments(call.__init__ if inspect.isclass(call) else call)
+            for name, call in calls.items()}
+
+
 def build():
     calls = {name: arguments(call) for name, call in CALLS.items()}
     for name in OPTIMIZERS:
@@ -29,4 +37,5 @@ def build():
     methods = [name for name, value in vars(torch.amp.GradScaler).items()
                if not name.startswith("_") and callable(value)]
     return {"signatures.json": {"torch": torch.__version__.split("+")[0], "calls": calls,
+                                "rates and means": given(lr_scheduler) | given(swa_utils),
                                 "methods": {"torch.amp.GradScaler": sorted(methods)}}}
