@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
 #include "frontend/check_optimizer.h"
@@ -291,6 +292,12 @@ std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
   if (!r.enabled) return plain(optimizers, shared_out(models, optimizers));
   std::vector<Optimizer> all = prepare(models, optimizers, r.recipe, r.num_losses);
   if (options.verbosity > 0) print_talk(describe(options));
+  if (const Level level = r.recipe.level;
+      options.combine_grad.value_or(false) && (level == Level::O0 || level == Level::O3))
+    log_warning(
+        "amp::initialize: combine_grad changes nothing at {}, where apex's fork does not take it: "
+        "gradients are read in one sweep at every level",
+        name_of(level));
   return all;
 }
 

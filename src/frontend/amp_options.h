@@ -70,7 +70,7 @@ struct Options {
   double max_loss_scale = 16777216;           // 2^24
   // The fork's words for gradients in one piece of memory: every update here is one sweep over all
   // gradients, and reads each once.
-  std::optional<bool> combine_grad = {};            // needs no word
+  std::optional<bool> combine_grad = {};            // needs no word; at O0 and O3 that is said
   std::optional<bool> combine_ddp = {};             // true is refused: there is one process
   int ddp_replica_count = 4;                        // needs no word
   std::optional<bool> user_cast_preferred = {};     // needs no word: what is registered wins

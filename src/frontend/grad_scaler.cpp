@@ -112,12 +112,16 @@ std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses) {
   return scaled;
 }
 
-GradScaler::Record& GradScaler::record(const Optimizer& optimizer) {
+void GradScaler::need_scale_of(const Optimizer& optimizer) const {
   const bool has_own = optimizer.scaler().kind != scalar::ScalerKind::None;
   if (has_own && optimizer.scale != state_.scale)
     throw out_of_turn("an optimizer with a loss scale of its own, by its precision",
                       "GradScaler(optimizer), which is over that scale, or a precision with "
                       "loss_scale=none");
+}
+
+GradScaler::Record& GradScaler::record(const Optimizer& optimizer) {
+  need_scale_of(optimizer);
   if (is_enabled() && optimizer.spec().update == UpdateTime::Early)
     throw UserError("E0816", "an early update can neither clip nor skip a step")
         .saw("a GradScaler that is enabled")
@@ -127,6 +131,13 @@ GradScaler::Record& GradScaler::record(const Optimizer& optimizer) {
 
 Tensor GradScaler::scale_now() const {
   return is_enabled() ? current_emitter().state(state_.scale) : full({}, 1.0, DType::F32);
+}
+
+Tensor GradScaler::scale_of_gradients(const Optimizer& optimizer) const {
+  need_scale_of(optimizer);
+  const auto at = records_.find(optimizer.applied);
+  const bool is_divided = at != records_.end() && at->second.stage == Stage::Unscaled;
+  return is_divided ? full({}, 1.0, DType::F32) : scale_now();
 }
 
 void GradScaler::unscale_(Optimizer& optimizer) {

@@ -74,6 +74,10 @@ class GradScaler {
   // skipped too many steps in a row.
   void update(std::optional<double> new_scale = {});
 
+  // Inside: f32[], what the gradients that backward() left for the optimizer are multiplied with:
+  // 1 behind unscale_(). UserError E0808 where the optimizer has another loss scale of its own.
+  Tensor scale_of_gradients(const Optimizer& optimizer) const;
+
   double get_scale() const;                                    // 1 where it is not enabled
   double get_growth_factor() const { return rule_.growth; }    // after growth_interval clean steps
   double get_backoff_factor() const { return rule_.backoff; }  // after an overflow
@@ -96,6 +100,7 @@ class GradScaler {
     Stage stage = Stage::Ready;
     Tensor finite = {};  // i32[]
   };
+  void need_scale_of(const Optimizer& optimizer) const;
   Record& record(const Optimizer& optimizer);
   Tensor scale_now() const;  // f32[]
   void set_rule(const scalar::ScalerRule& rule);

@@ -16,6 +16,8 @@
 
 namespace aloft::amp {
 
+class GradScaler;  // frontend/grad_scaler.h
+
 // All gradients of an optimizer, as one tensor of them would tell.
 struct FusedGradients {
   Tensor norm;            // f32[]: global L2 norm; not finite where an element is not
@@ -35,9 +37,18 @@ class GradientFusion {
 
   // Reads the gradients that backward() left for the optimizer's parameters once, and leaves them.
   // UserError E0808 where there are none, or they are multiplied with the optimizer's loss scale
-  // still: within a block of scale_loss(), or behind one with delay_unscale. What a GradScaler or a
-  // program itself has scaled is looked at as it is: behind unscale_() the norm is the gradients'.
+  // still: within a block of scale_loss(), or behind one with delay_unscale. What a program itself
+  // has scaled is looked at as it is.
   FusedGradients of(const Optimizer& optimizer) const;
+  // The same of a loop with a GradScaler, before or behind its unscale_(): the norm is that of the
+  // divided gradients, which stay what they are. UserError E0808 where there are none, or the
+  // optimizer has a loss scale of its own that is not the scaler's.
+  //
+  //   scaler.scale(loss).backward();
+  //   const amp::FusedGradients all = fusion.of(optimizer, scaler);
+  //   scaler.step(optimizer);
+  //   scaler.update();
+  FusedGradients of(const Optimizer& optimizer, const GradScaler& scaler) const;
 
  private:
   std::int64_t fusion_size_;

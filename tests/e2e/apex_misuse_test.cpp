@@ -13,6 +13,7 @@
 #include "e2e/training.h"
 #include "frontend/amp.h"
 #include "frontend/amp_state.h"
+#include "frontend/grad_scaler.h"
 #include "frontend/gradient_fusion.h"
 #include "frontend/module.h"
 #include "frontend/scale_loss.h"
@@ -130,6 +131,21 @@ TEST(ApexMisuse, GradientsAreNotDroppedWithinALaterBlock) {
   EXPECT_EQ(s.a.weights(), kAfter);
 }
 
+// What the fork warns of at O0 and refuses at O3.
+TEST(ApexMisuse, CombinedGradientsAreAWordOfSomeLevels) {
+  for (const char* level : {"O0", "O1", "O2", "O3"}) {
+    begin();
+    Pair model;
+    ::testing::internal::CaptureStderr();
+    amp::initialize(model, optim::Sgd{},
+                    {.opt_level = level, .verbosity = 0, .combine_grad = true});
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    const bool is_word =
+        said.find("combine_grad changes nothing at " + std::string(level)) != std::string::npos;
+    EXPECT_EQ(is_word, level == std::string("O0") || level == std::string("O3")) << said;
+  }
+}
+
 TEST(GradientFusion, TellsTheNormAndWhetherAllAreFinite) {
   TwoOptimizers s;
   const amp::GradientFusion fusion(1024);
@@ -142,6 +158,26 @@ TEST(GradientFusion, TellsTheNormAndWhetherAllAreFinite) {
     if (factor == 1.5f) EXPECT_FLOAT_EQ(float(all.norm.item()), 1.5f * std::sqrt(2.0f));
     EXPECT_EQ(amp::step(s.opts[0]).skipped(), factor != 1.5f);  // they were left there
   }
+}
+
+// A GradScaler's scale is no part of the norm, before its unscale_() and behind it.
+TEST(GradientFusion, KnowsTheScaleOfAGradScaler) {
+  begin();
+  Pair w;
+  Optimizer opt(optim::Sgd{.lr = 0.5}, w.parameters(), scalar::no_scaler());
+  amp::GradScaler scaler({.init_scale = 1024});
+  const amp::GradientFusion fusion;
+  scaler.scale(w(full({2}, 1.5f))).backward();
+  EXPECT_FLOAT_EQ(float(fusion.of(opt).norm.item()), 1024 * 1.5f * std::sqrt(2.0f));
+  for (const bool is_divided : {false, true}) {
+    if (is_divided) scaler.unscale_(opt);
+    const amp::FusedGradients all = fusion.of(opt, scaler);
+    EXPECT_FLOAT_EQ(float(all.norm.item()), 1.5f * std::sqrt(2.0f)) << is_divided;
+    EXPECT_EQ(all.finite.item(), 1);
+  }
+  EXPECT_FALSE(scaler.step(opt).skipped());
+  scaler.update();
+  expect_words(refusal([&] { fusion.of(opt, scaler); }), {"E0808", "no gradients"});
 }
 
 TEST(GradientFusion, WhatCannotBeReadTogetherIsRefused) {
