@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace aloft {
 namespace {
@@ -33,8 +34,21 @@ void ensure(bool ok, std::string_view what_should_hold, SourceLocation where) {
       .at(std::string(where.file_name()) + ":" + std::to_string(where.line()));
 }
 
+namespace {
+// What is left where nobody looks at case, underscores and hyphens: "BertAdam" and "bert_adam".
+std::string folded(std::string_view word) {
+  std::string out;
+  for (const char c : word)
+    if (c != '_' && c != '-') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+}  // namespace
+
 // A star in `word` stands for any run of characters: patterns have a nearest name too.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known) {
+  if (const std::string plain = folded(word); !plain.empty())
+    for (const std::string& name : known)
+      if (folded(name) == plain) return name;
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   std::vector<std::size_t> row;

@@ -44,8 +44,13 @@ class Reader {
     if (const ForeignKey* foreign = foreign_key(leaf.key); foreign && !is_of_kind(leaf.key))
       return explain(leaf, *foreign);
     if (it == fields_.end()) return unknown(leaf);
+    own_given_[leaf.key] = leaf.origin;
+    take(leaf, *it);
+  }
+
+  void take(const Leaf& leaf, const RecipeField& field) {
     const std::size_t before = mistakes_.size();
-    std::visit([&](auto* target) { take(leaf, *it, *target); }, it->target);
+    std::visit([&](auto* target) { take(leaf, field, *target); }, field.target);
     if (mistakes_.size() == before) recipe_.origin[leaf.key] = leaf.origin;
   }
 
@@ -54,6 +59,7 @@ class Reader {
     check_model();
     check_task();
     check_tokenizer();
+    check_foreign();
     for (const KeyMistake& m : optimizer_mistakes(recipe_, mistakes_.empty()))
       mistake(origin(m.key), m.text);
     check_skipped_passes();
@@ -116,6 +122,17 @@ class Reader {
   void check_tokenizer() {
     const auto [key, text] = tokenizer_mistake(recipe_.data);
     if (!key.empty()) mistake(origin(key), text);
+  }
+
+  // One of the two would be lost; what the command line says beats the file.
+  void check_foreign() {
+    for (const auto& [key, foreign] : foreign_given_) {
+      const auto own = own_given_.find(key);
+      if (own == own_given_.end()) continue;
+      if ((own->second == kSetOrigin) == (foreign.origin == kSetOrigin))
+        mistake(foreign.origin, fmt::format("{}: {} ({}) says the same here; leave one of them out",
+                                            foreign.key, key, own->second));
+    }
   }
 
   void check_patience() {
@@ -240,7 +257,8 @@ class Reader {
       log_warning("{}: {} is read as {}: {}", leaf.origin, leaf.key, known.read_as, known.why);
       Leaf own = leaf;
       own.key = known.read_as;
-      return read(own);
+      foreign_given_[own.key] = leaf;
+      return take(own, *std::ranges::find(fields_, own.key, &RecipeField::key));
     }
     if (!leaf.value.is_boolean()) return wrong(leaf, "true or false");
     log_warning("{}: {} changes nothing: {}", leaf.origin, leaf.key, known.why);
@@ -370,6 +388,8 @@ class Reader {
   Recipe& recipe_;
   std::vector<RecipeField> fields_;
   bool is_family_set_;
+  std::map<std::string, std::string> own_given_;  // keys that were read by their names, and where
+  std::map<std::string, Leaf> foreign_given_;     // by the key that each was read as
   json precision_ = json::object();
   std::map<std::string, std::string> precision_origin_;
   std::vector<std::pair<std::string, std::string>> mistakes_;

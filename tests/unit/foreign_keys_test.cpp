@@ -36,6 +36,34 @@ TEST(ForeignKeys, ALargestNormIsThatOfClipping) {
       << r.said;
 }
 
+// What a recipe with the section is refused with; nothing where it is taken.
+std::string refused(const std::string& section) {
+  try {
+    parse_recipe("[optimizer]\n" + section, "r.toml");
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// One of the two would be lost, whichever comes first; the command line beats the file.
+TEST(ForeignKeys, OneKeyByTwoNamesIsRefused) {
+  for (const char* both : {"max_grad_norm = 0.25\nclip_norm = 2\n",  //
+                           "clip_norm = 2\nmax_grad_norm = 0.25\n"})
+    EXPECT_NE(refused(both).find("leave one of them out"), std::string::npos) << both;
+  const Recipe set =
+      parse_recipe("[optimizer]\nclip_norm = 2\n", "r.toml", {{"optimizer.max_grad_norm", "0.25"}});
+  EXPECT_EQ(set.optimizer.clip_norm, 0.25);
+}
+
+TEST(ForeignKeys, AKindInOtherLettersIsNamed) {
+  for (const auto& [written, meant] :
+       {std::pair{"AdamW", "adamw"}, {"BertAdam", "bert_adam"}, {"NovoGrad", "novograd"}}) {
+    const std::string said = refused("kind = \"" + std::string(written) + "\"\n");
+    EXPECT_NE(said.find("did you mean " + std::string(meant) + "?"), std::string::npos) << said;
+  }
+}
+
 // BertAdam has one of its own.
 TEST(ForeignKeys, AKindsOwnKeyIsItsOwn) {
   const Read r = read("kind = \"bert_adam\"\nmax_grad_norm = 0.25\n");
