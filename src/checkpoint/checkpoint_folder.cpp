@@ -53,6 +53,19 @@ bool was_kept_for_good(const CheckpointMeta& meta) {
   return every.is_number_integer() && every > 0 && meta.step % every.get<std::int64_t>() == 0;
 }
 
+// Where the run has gone back to and has not got past its trouble since: while that lasts, what
+// lies up to there may be all that is from before it. -1: nowhere.
+std::int64_t gone_back_to(const std::vector<StoredCheckpoint>& all) {
+  const auto newest = std::ranges::max_element(
+      all, {}, [](const StoredCheckpoint& c) { return c.meta.rollbacks.size(); });
+  if (newest == all.end() || newest->meta.rollbacks.empty()) return -1;
+  const Rollback& last = newest->meta.rollbacks.back();
+  const bool is_past = std::ranges::any_of(all, [&](const StoredCheckpoint& c) {
+    return c.meta.healthy() && c.meta.step >= last.farthest;
+  });
+  return is_past ? -1 : last.to;
+}
+
 void remove_quietly(const Path& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -288,11 +301,15 @@ void CheckpointFolder::remove(std::int64_t step) {
 std::vector<std::int64_t> CheckpointFolder::removable(const KeepPolicy& policy,
                                                       std::int64_t saved) {
   if (policy.newest <= 0) return {};
+  const std::vector<StoredCheckpoint> stored = whole();
   std::vector<KeptCheckpoint> all;
-  for (const StoredCheckpoint& c : whole())
+  all.reserve(stored.size());
+  for (const StoredCheckpoint& c : stored)
     all.push_back({c.meta.step, c.meta.healthy(), c.meta.validation_loss, was_kept_for_good(c.meta),
                    validation_name(c.meta.data)});
-  return checkpoints_to_remove(std::move(all), policy, saved);
+  KeepPolicy rules = policy;
+  rules.gone_back_to = gone_back_to(stored);
+  return checkpoints_to_remove(std::move(all), rules, saved);
 }
 
 void CheckpointFolder::prune(const KeepPolicy& policy, std::int64_t saved) {

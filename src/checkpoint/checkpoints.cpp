@@ -11,6 +11,7 @@
 #include "base/folder_lock.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/finite_values.h"
 #include "checkpoint/run_name.h"
 #include "runtime/buffer.h"
 
@@ -31,36 +32,6 @@ Checkpoints::~Checkpoints() = default;
 
 namespace {
 
-// Whether a NaN, or an infinity where `infinite` says so too, is among the values. `exponent`: its
-// bits, below the sign's.
-template <class Bits>
-bool has_such(const Variable& v, Bits exponent, bool infinite) {
-  const auto count = static_cast<std::size_t>(v.type.shape.max_numel());
-  const HostRead<Bits> values = v.buffer->read<Bits>(0, count);
-  const Bits magnitude = static_cast<Bits>(-1) >> 1;
-  bool found = false;
-  for (const Bits value : values) {
-    const Bits bits = value & magnitude;
-    found |= infinite ? bits >= exponent : bits > exponent;
-  }
-  return found;
-}
-
-bool is_ruined(const Variable& v, bool infinite) {
-  switch (v.type.dtype) {
-    case DType::F32:
-      return has_such<std::uint32_t>(v, 0x7f800000, infinite);
-    case DType::BF16:
-      return has_such<std::uint16_t>(v, 0x7f80, infinite);
-    case DType::F16:
-      return has_such<std::uint16_t>(v, 0x7c00, infinite);
-    case DType::F64:
-      return has_such<std::uint64_t>(v, 0x7ff0000000000000, infinite);
-    default:
-      return false;
-  }
-}
-
 // Whether a step that is skipped lowers the loss scale: that is how it is found.
 bool searches_scale(const Optimizer& optimizer) {
   const scalar::ScalerRule& rule = optimizer.scaler();
@@ -75,7 +46,7 @@ std::string problem_of_values(const Optimizer& optimizer) {
   const std::vector<VariablePtr> others = optimizer.state();
   all.insert(all.end(), others.begin(), others.end());
   for (const VariablePtr& v : all)
-    if (is_ruined(*v, true) && !(v->cls == StateClass::Gradient && searches_scale(optimizer)))
+    if (!has_only_finite(*v) && !(v->cls == StateClass::Gradient && searches_scale(optimizer)))
       return "'" + v->name.str() + "' has values that are not finite";
   return "";
 }
@@ -83,7 +54,7 @@ std::string problem_of_values(const Optimizer& optimizer) {
 // Running statistics; a mask may be infinite.
 std::string problem_of_buffers(const nn::Module& model) {
   for (const VariablePtr& v : model.buffers())
-    if (is_ruined(*v, false)) return "'" + v->name.str() + "' has values that are no numbers";
+    if (has_nan(*v)) return "'" + v->name.str() + "' has values that are no numbers";
   return "";
 }
 

@@ -1,6 +1,7 @@
 #include "checkpoint/keep_policy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -23,6 +24,12 @@ std::vector<std::int64_t> checkpoints_to_remove(std::vector<KeptCheckpoint> all,
       stays.insert(list[i].step);
   };
   keep_first(healthy, policy.newest);
+  std::vector<KeptCheckpoint> places;  // to go back to
+  std::copy_if(healthy.begin(), healthy.end(), std::back_inserter(places),
+               [&](const KeptCheckpoint& c) {
+                 return policy.back_every == 0 || c.step % policy.back_every == 0;
+               });
+  keep_first(places, policy.back);
   for (auto& [data, list] : measured) {
     std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
       return a.validation_loss != b.validation_loss ? *a.validation_loss < *b.validation_loss
@@ -31,7 +38,9 @@ std::vector<std::int64_t> checkpoints_to_remove(std::vector<KeptCheckpoint> all,
     keep_first(list, policy.best);
   }
   for (const KeptCheckpoint& c : healthy)
-    if (c.for_good || (policy.every > 0 && c.step % policy.every == 0)) stays.insert(c.step);
+    if (c.for_good || c.step <= policy.gone_back_to ||
+        (policy.every > 0 && c.step % policy.every == 0))
+      stays.insert(c.step);
   std::vector<std::int64_t> gone;
   for (const KeptCheckpoint& c : all)
     if (!stays.contains(c.step)) gone.push_back(c.step);

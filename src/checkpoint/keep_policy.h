@@ -21,6 +21,11 @@ struct KeepPolicy {
   std::int64_t newest = 3;  // so many of the newest healthy ones; 0: all checkpoints
   std::int64_t best = 1;    // so many with the lowest validation loss, of each validation data
   std::int64_t every = 0;   // those of steps that this divides; 0: none
+  // Of a run that may go back, so many of the newest healthy ones that it goes back to: of steps
+  // that `back_every` divides; 0: of all.
+  std::int64_t back = 0, back_every = 0;
+  // Those up to this step stay: the run has gone back so far, and is not past its trouble.
+  std::int64_t gone_back_to = -1;
 };
 
 // Steps of the checkpoints that go, of `all` in any order. What stays: `saved` (the one just

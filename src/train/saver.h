@@ -79,7 +79,9 @@ class Saver {
 
  private:
   KeepPolicy policy() const {
-    return {rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every};
+    KeepPolicy policy{rules_.keep_checkpoints, rules_.keep_best, rules_.keep_every};
+    if (may_roll_back(rules_)) policy.back = 2, policy.back_every = rules_.checkpoint_every;
+    return policy;
   }
 
   TrainSection rules_;

@@ -47,11 +47,16 @@ std::string StepJudge::spike(double loss) const {
                      losses_.size(), usual);
 }
 
-std::optional<StepJudge::Verdict> StepJudge::judge(const StepDone& step) {
-  if (rules_.on_nonfinite != "skip")
-    if (std::string reason = not_finite(step); !reason.empty())
+std::optional<StepJudge::Verdict> StepJudge::judge(const StepDone& step,
+                                                   const std::string& ruined) {
+  if (rules_.on_nonfinite != "skip") {
+    std::string reason = not_finite(step);
+    if (reason.empty() && !ruined.empty())
+      reason = fmt::format("the running statistics {} are not finite", ruined);
+    if (!reason.empty())
       return Verdict{rules_.on_nonfinite == "stop" ? Answer::Stop : Answer::Rollback,
                      std::move(reason)};
+  }
   if (rules_.on_spike != "rollback" || !std::isfinite(step.loss)) return std::nullopt;
   if (std::string reason = spike(step.loss); !reason.empty())
     return Verdict{Answer::Rollback, std::move(reason)};

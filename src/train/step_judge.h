@@ -25,7 +25,9 @@ class StepJudge {
     Answer answer;
     std::string reason;
   };
-  std::optional<Verdict> judge(const StepDone& step);
+  // `ruined`: the running statistics whose values the step has made no numbers (KeptStatistics);
+  // "": none.
+  std::optional<Verdict> judge(const StepDone& step, const std::string& ruined = "");
 
   // What a later step is compared with: the finite losses of the last train.spike_window steps,
   // oldest first; none where nobody looks for spikes. A checkpoint keeps them, so that a run that

@@ -244,6 +244,7 @@ class Training {
     if (step_ > 0) make_up();
     // What a run goes back to where it meets trouble before it saves.
     if (step_ == 0 && may_roll_back(recipe_.train)) save();
+    if (recipe_.train.on_nonfinite != "skip") statistics_.watch();
     while (!is_over() && !InterruptScope::asked()) {
       InterruptScope::finishes(step_ + 1);
       listeners_.tell(&Listener::step_begun, StepBegun{step_ + 1});
@@ -254,7 +255,7 @@ class Training {
       result_.last_loss = r.loss;
       health_->step(r.loss, r.loss_scale, r.skipped);
       tell_step(r);
-      const auto verdict = judge_->judge(r);
+      const auto verdict = judge_->judge(r, statistics_.ruined());
       hear_of_save(r);
       if (verdict) {
         give_up_if_hopeless(*optimizer_, culprit_);

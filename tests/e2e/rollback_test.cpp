@@ -296,6 +296,62 @@ TEST_P(Rollback, AStopLeavesTheRunningStatisticsOfBeforeTheStep) {
   EXPECT_EQ(run("stopped", set, true).steps, 24 - stopped);
 }
 
+// Batch norm of features whose squares fp32 does not hold: their variance is infinite, and what it
+// divides is 0, so that loss and gradients show nothing.
+TEST_P(Rollback, ItSeesRunningStatisticsThatAStepRuins) {
+  std::string table;
+  for (int i = 0; i < 96; ++i) {
+    for (int k = 0; k < 16; ++k)
+      table += (i == 40 && k == 3 ? "1e25" : std::to_string(0.1 * ((i * 5 + k * 3) % 11))) + ",";
+    table += std::to_string(i % 3) + "\n";
+  }
+  folder_.put(folder_ / "table.csv", table);
+  std::string recipe = kTable;
+  const std::string mlp = "family = \"mlp\"\nhidden = [8]\n";
+  recipe.replace(recipe.find(mlp), mlp.size(), "family = \"resnet\"\nwidth = 2\nblocks = [1]\n");
+  folder_.put(folder_ / "small.toml", recipe);
+  const std::vector<std::string> wide = {"data.shape=[1, 4, 4]", "precision=O0"};
+  const auto with = [&](const char* rule) {
+    std::vector<std::string> set = in_mode(wide);
+    set.push_back(std::string("train.on_nonfinite=") + rule);
+    return set;
+  };
+  for (const json& line : (run("skipping", with("skip")), metrics("skipping"))) {
+    if (!line.contains("loss")) continue;
+    EXPECT_FALSE(line["loss"].is_null());
+    EXPECT_NE(line.value("skipped", false), true);
+  }
+  const TrainResult back = run("back", with("rollback"));
+  EXPECT_EQ(back.last_step, 24);
+  ASSERT_FALSE(back.rollbacks.empty());
+  EXPECT_NE(back.rollbacks[0].reason.find("running statistics"), std::string::npos)
+      << back.rollbacks[0].reason;
+  EXPECT_EQ(code_of([&] { run("stopped", with("stop")); }), "E0834");
+  EXPECT_EQ(metrics("stopped").back()["step"], back.rollbacks[0].from);
+}
+
+// A run that keeps one checkpoint has another to go back to, and what lies before the place that it
+// went back to stays until it is past its trouble.
+TEST_P(Rollback, RetentionLeavesPlacesToGoBackTo) {
+  const auto set = in_mode({"train.on_nonfinite=rollback", "train.keep_checkpoints=1"});
+  const auto all = in_mode({"train.on_nonfinite=rollback"});
+  const TrainResult few = run("few", set), many = run("many", all);
+  ASSERT_FALSE(many.rollbacks.empty());
+  EXPECT_EQ(few.rollbacks, many.rollbacks);
+  expect_same_run("few", "many");
+  // All examples are bad from some step on: the third return in a row goes to the one before.
+  write_table("1e6", 8);
+  try {
+    run("hopeless", in_mode({"train.on_nonfinite=rollback", "train.keep_checkpoints=1",
+                             "train.checkpoint_every=1", "train.rollbacks=4"}));
+    FAIL() << "it ends";
+  } catch (const DivergedError& e) {
+    EXPECT_EQ(e.code(), "E0835");
+  }
+  CheckpointFolder folder(folder_ / "hopeless" / "checkpoints");
+  EXPECT_TRUE(folder.newest_healthy());
+}
+
 // A listener that acts when a step's numbers are there, and before the run judges them.
 struct AtStep : Listener {
   AtStep(std::int64_t at, std::function<void()> does) : step(at), act(std::move(does)) {}

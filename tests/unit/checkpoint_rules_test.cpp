@@ -125,6 +125,25 @@ TEST(KeepPolicy, TheBestStayAndSoDoThoseOfEvery) {
       (Steps{1, 3}));  // what diverged is never the best
 }
 
+// A run that may go back has two places for it, whatever stops and the clock have saved since.
+TEST(KeepPolicy, PlacesToGoBackToStay) {
+  const std::vector<KeptCheckpoint> run = {{100}, {200}, {300}, {310}, {320}, {330}};
+  EXPECT_EQ(checkpoints_to_remove(run, {.newest = 2, .best = 0, .back = 2, .back_every = 100}, 330),
+            (Steps{100, 310}));
+  EXPECT_EQ(checkpoints_to_remove(run, {.newest = 1, .best = 0, .back = 2}, 330),
+            (Steps{100, 200, 300, 310}));
+  EXPECT_EQ(checkpoints_to_remove({{100}, {200, false}, {300}, {400, false}},
+                                  {.newest = 1, .best = 0, .back = 2, .back_every = 100}, 400),
+            (Steps{200}));
+}
+
+// While it is not past its trouble, what lies before the place that it went back to is all of it.
+TEST(KeepPolicy, WhatLiesBeforeTheRunsReturnStays) {
+  const std::vector<KeptCheckpoint> run = {{100}, {200}, {300}, {400}, {500}};
+  EXPECT_EQ(checkpoints_to_remove(run, {.newest = 1, .best = 0, .gone_back_to = 200}, 500),
+            (Steps{300, 400}));
+}
+
 TEST(KeepPolicy, WhatWasKeptForGoodStaysUnderOtherRules) {
   std::vector<KeptCheckpoint> run = {{100}, {150}, {200}, {250, false}, {300}};
   for (KeptCheckpoint& c : run) c.for_good = c.step < 300 && c.step != 150;
