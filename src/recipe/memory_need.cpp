@@ -81,9 +81,9 @@ bool is_room_for_copy(const Plan& plan, std::size_t copy) {
   }
 }
 
-void warn_of_memory_for(const Plan& plan, std::string_view advice) {
+void warn_of_memory_for(const Plan& plan, std::string_view advice, std::size_t copy) {
   try {
-    need_memory_for(plan, advice);
+    need_memory_for(plan, advice, copy);
   } catch (const EnvironmentError& e) {
     log_warning("this machine cannot run it: {}", e.what());
   }

@@ -25,6 +25,7 @@ void need_memory_for(const Plan& plan, std::string_view advice = kLessMemory, st
 // Whether there can be such a copy besides; says so where there cannot, and the plan alone fits.
 bool is_room_for_copy(const Plan& plan, std::size_t copy);
 // Warns where either is so.
-void warn_of_memory_for(const Plan& plan, std::string_view advice = kLessMemory);
+void warn_of_memory_for(const Plan& plan, std::string_view advice = kLessMemory,
+                        std::size_t copy = 0);
 
 }  // namespace aloft

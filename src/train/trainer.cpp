@@ -24,6 +24,7 @@
 #include "run/recorded_error.h"
 #include "run/run_directory.h"
 #include "runtime/current_device.h"
+#include "train/checkpoint_copy.h"
 #include "train/evaluate.h"
 #include "train/kept_record.h"
 #include "train/kept_statistics.h"
@@ -200,14 +201,14 @@ class Training {
   void compile() {
     runner_ = make_runner(session_);
     if (const Programs* p = runner_->programs()) {
-      saves_beside_ = recipe_.train.checkpoint_copy &&
-                      is_room_for_copy(p->plan(), StateCopy::bytes_of(model_, *optimizer_));
+      copy_bytes_ = checkpoint_copy_bytes(recipe_, model_, *optimizer_, p->plan());
+      saves_beside_ = copy_bytes_ > 0;
       need_memory_for(p->plan(), kLessMemory, copy_bytes());
       result_.planned_peak_bytes = p->plan().peak_bytes() + copy_bytes();
     }
   }
   std::size_t copy_bytes() const {  // of the state's, for checkpoints
-    return saves_beside_ ? StateCopy::bytes_of(model_, *optimizer_) : 0;
+    return saves_beside_ ? copy_bytes_ : 0;
   }
 
   void begin_record() {
@@ -574,6 +575,7 @@ class Training {
   bool unsaved_ = true;
   std::string problem_;  // of the state that was saved last
   bool saves_beside_ = false;
+  std::size_t copy_bytes_ = 0;
   WaitingTime waiting_;
   OngoingSave ongoing_{saver_};
   bool are_steps_over_ = false;
