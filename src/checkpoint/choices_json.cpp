@@ -42,6 +42,7 @@ json json_of(const Choices& choices) {
   json out = json::object();
   for (const auto& [name, choice] : choices.all()) {
     out[name] = {{"value", choice.value}, {"because", choice.because}};
+    if (!choice.asked.empty()) out[name]["asked"] = choice.asked;
     if (!choice.figures.empty()) out[name]["figures"] = json_of(choice.figures);
   }
   return out;
@@ -55,7 +56,11 @@ std::optional<Choices> choices_of_json(const json& from) {
       if (!choice.is_object() || !choice.contains(key) || !choice[key].is_string())
         return std::nullopt;
     MeasuredChoice& made = by_name[name];
-    made = {choice["value"], choice["because"], {}};
+    made = {choice["value"], choice["because"], {}, ""};
+    if (const auto asked = choice.find("asked"); asked != choice.end()) {
+      if (!asked->is_string()) return std::nullopt;
+      made.asked = *asked;
+    }
     if (!choice.contains("figures")) continue;
     std::optional<Figures> figures = figures_of_json(choice["figures"]);
     if (!figures) return std::nullopt;

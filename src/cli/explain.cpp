@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -23,11 +24,13 @@
 #include "passes/pass.h"
 #include "plan/plan.h"
 #include "precision/reason.h"
+#include "precision/recipe_words.h"
 #include "recipe/memory_need.h"
 #include "recipe/recipe_unused.h"
 #include "run/recorded_choices.h"
 #include "run/run_directory.h"
 #include "sources/source_kind.h"
+#include "train/checkpoint_copy.h"
 #include "train/run_record.h"
 #include "train/session.h"
 
@@ -100,6 +103,7 @@ std::unique_ptr<Explained> compile(const Options& o) {
 std::string reason_of(const json& decision, const PrecisionRecipe& recipe, const Recipe* from) {
   std::string reason = decision.at("reason");
   const std::optional<Reason> why = parse_reason(reason);
+  reason = in_recipe_words(reason);
   const bool denied = why == Reason::Denied;
   if (!denied && why != Reason::Allowed) return reason;
   const auto& ops = denied ? recipe.deny_ops : recipe.allow_ops;
@@ -146,8 +150,8 @@ std::string table_of_layers(const Figures& figures, const PrecisionRecipe& recip
       if (std::ranges::find(head, name) == head.end()) head.push_back(name);
   std::vector<std::vector<std::string>> rows{head};
   for (const auto& [layer, errors] : figures) {
-    std::vector<std::string> row = {layer,
-                                    std::string(name_of(recipe.type_in(Phase::Forward, layer)))};
+    std::vector<std::string> row = {
+        layer, std::string(recipe_word(recipe.type_in(Phase::Forward, layer)))};
     for (std::size_t i = row.size(); i < head.size(); ++i) {
       const auto it = errors.find(head[i]);
       row.push_back(it == errors.end()           ? ""
@@ -185,6 +189,9 @@ ExitCode precision(const Options& o) {
   }
   const auto chosen = choices.all().find(std::string(kPrecisionChoice));
   const Figures figures = chosen == choices.all().end() ? Figures() : chosen->second.figures;
+  for (json& d : decisions)
+    for (const char* key : {"compute", "accumulate", "store"})
+      d[key] = in_recipe_words(d[key].get<std::string>());
   if (o.json) {
     for (json& d : decisions) add_errors(figures, d);
     print_result("{}\n", decisions.dump(2));
@@ -196,15 +203,28 @@ ExitCode precision(const Options& o) {
   for (const json& d : decisions)
     rows.push_back({d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"],
                     reason_of(d, recipe, from)});
-  print_result("{}\n{}{}", print_precision(recipe), table(rows), table_of_layers(figures, recipe));
+  print_result("{}\n{}{}", shown_precision(recipe), table(rows), table_of_layers(figures, recipe));
   return ExitCode::Ok;
 }
 
 ExitCode plan(const Options& o) {
   const auto e = compile(o);
   const Plan& p = e->programs().plan();
-  warn_of_memory_for(p);
-  print_result("{}\n", o.json ? to_json(p) : fitted(print(p)));
+  std::size_t copy = 0;  // a run's alone
+  if (!e->model)
+    copy = checkpoint_copy_bytes(e->session.recipe, e->session.model(), *e->session.optimizer, p);
+  warn_of_memory_for(p, kLessMemory, copy);
+  if (o.json) {
+    json plan = parse_json(to_json(p));
+    if (copy > 0) plan["checkpoint_copy_bytes"] = copy;
+    print_result("{}\n", copy > 0 ? json_text(plan, 1) : to_json(p));
+    return ExitCode::Ok;
+  }
+  std::string said;
+  if (copy > 0)
+    said = fmt::format("a copy of the state for checkpoints: {}; a run holds {} with it\n",
+                       human_bytes(copy), human_bytes(p.peak_bytes() + copy));
+  print_result("{}{}\n", said, fitted(print(p)));
   return ExitCode::Ok;
 }
 

@@ -15,9 +15,10 @@ namespace aloft {
 using Figures = std::map<std::string, std::map<std::string, double>>;
 
 struct MeasuredChoice {
-  std::string value;     // decides, and is part of a Plan's signature
-  std::string because;   // what was measured, for people; decides nothing
-  Figures figures = {};  // the same in full, where there is more than a line of it
+  std::string value;       // decides, and is part of a Plan's signature
+  std::string because;     // what was measured, for people; decides nothing
+  Figures figures = {};    // the same in full, where there is more than a line of it
+  std::string asked = {};  // what was to be chosen, "adaptive error_budget=0.02"; decides nothing
   friend bool operator==(const MeasuredChoice&, const MeasuredChoice&) = default;
 };
 

@@ -91,10 +91,16 @@ class Reader {
   }
 
   void read_budget(const json& value) {
-    const double number = value.is_number() ? value.get<double>() : 0;
+    double number = value.is_number() ? value.get<double>() : 0;
+    if (value.is_string() && value.get_ref<const std::string&>().ends_with('%')) {
+      std::string_view text = value.get_ref<const std::string&>();
+      text.remove_suffix(1);
+      while (text.ends_with(' ')) text.remove_suffix(1);
+      number = parse_double(text).value_or(0) / 100;
+    }
     if (!(number > 0 && number < 1))
       return wrong("error_budget",
-                   fmt::format("need a part of 1, such as 0.01, got {}", seen(value)));
+                   fmt::format("need a part of 1, such as 0.01, or \"1%\", got {}", seen(value)));
     recipe_.error_budget = number;
   }
 

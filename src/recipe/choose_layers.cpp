@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "precision/recipe_words.h"
 #include "recipe/settle_precision.h"
 
 namespace aloft {
@@ -28,11 +29,6 @@ std::string kind_of_layer(const std::string& layer) {
 }
 
 std::string listed(const std::string& layer) { return std::string(listed_layer(layer)); }
-
-// As recipes write a type.
-constexpr std::string_view word_of(DType type) {
-  return type == DType::BF16 ? "bf16" : type == DType::F16 ? "fp16" : "fp32";
-}
 
 // Patterns that match the layers of the type and none of another: those that `asked` lists are left
 // to it.
@@ -70,7 +66,7 @@ DType type_of_layer(const LayerErrors& layer, double budget, const MeasuredRates
   for (const DType type : fastest_first(rates)) {
     const auto errors = layer.by_type.find(type);
     if (errors == layer.by_type.end() || !errors->second.is_within(budget)) continue;
-    if (!layer.has_products || rate_of(type, rates) >= kWorthIt * rates.f32_gflops) return type;
+    if (rate_of(type, rates) >= kWorthIt * rates.f32_gflops) return type;
   }
   return DType::F32;
 }
@@ -109,7 +105,7 @@ std::string describe_choice(const PrecisionRecipe& chosen, std::span<const Layer
   for (const LayerErrors& e : errors) ++layers[chosen.type_in(Phase::Forward, e.layer)];
   std::vector<std::string> parts;
   for (const DType type : {DType::BF16, DType::F16, DType::F32})
-    if (layers[type] > 0) parts.push_back(fmt::format("{} {}", layers[type], word_of(type)));
+    if (layers[type] > 0) parts.push_back(fmt::format("{} {}", layers[type], recipe_word(type)));
   std::string text = fmt::format("of {} layers {} (error budget {})", errors.size(),
                                  join(parts, ", "), percent(budget));
   for (const DType type : kLowTypes) {
@@ -120,7 +116,7 @@ std::string describe_choice(const PrecisionRecipe& chosen, std::span<const Layer
         if (const double of = std::max(it->second.forward, it->second.backward); of > most)
           most = of, worst = &e;
     if (worst)
-      text += fmt::format("; {} everywhere: {} in {}", word_of(type), percent(most),
+      text += fmt::format("; {} everywhere: {} in {}", recipe_word(type), percent(most),
                           listed_layer(worst->layer));
   }
   return text;
@@ -133,7 +129,7 @@ Figures figures_of(std::span<const LayerErrors> errors) {
   };
   for (const LayerErrors& e : errors)
     for (const auto& [type, of] : e.by_type) {
-      const std::string name(word_of(type));
+      const std::string name(recipe_word(type));
       figures[listed(e.layer)][name + " forward"] = shown(of.forward);
       figures[listed(e.layer)][name + " backward"] = shown(of.backward);
     }

@@ -22,14 +22,14 @@ struct LayerErrors {
     // NaN is worse than any number.
     bool is_within(double budget) const { return forward <= budget && backward <= budget; }
   };
-  std::string layer;          // module path
-  bool has_products = false;  // whether its speed hangs on the type's products
+  std::string layer;  // module path
   std::map<DType, OfType> by_type = {};
 };
 
 // The recipe with a type for each layer that it does not list itself: the fastest of those within
-// its budget. Of a layer with products a low type must multiply faster than f32, by `rates`; of
-// others every low type moves half the bytes. O0 where no layer is low.
+// its budget, of those in which the machine multiplies faster than in f32, by `rates`. That holds
+// for layers without products too: they move half the bytes in any low type, but what is not of the
+// type of the products around them is cast on its way. O0 where no layer is low.
 PrecisionRecipe choose_layers(const PrecisionRecipe& asked, std::span<const LayerErrors> errors,
                               const MeasuredRates& rates);
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "passes/low_kernels.h"
+#include "precision/recipe_words.h"
 #include "precision/rules.h"
 #include "recipe/choose_layers.h"
 #include "recipe/missing_types.h"
@@ -34,6 +35,15 @@ MeasuredChoice measured_choice(const MeasuredRates& rates, const Capability& her
 std::string plain(const std::string& text) {
   const std::string quoted = in_quotes(text, text.size());
   return quoted.substr(1, quoted.size() - 2);
+}
+
+// Records of programs before do not say what was asked for.
+void say_kept(const MeasuredChoice& choice, const std::string& asked) {
+  if (choice.asked.empty() || choice.asked == asked) return;
+  log_warning(
+      "precision {}: what was chosen for {} is kept, and nothing is measured; a new run (another "
+      "--out, without --choices) chooses anew",
+      asked, plain(choice.asked));
 }
 
 UserError cannot_hold(const MeasuredChoice& choice) {
@@ -91,6 +101,20 @@ std::string describe(const MeasuredRates& rates) {
                      rates.source);
 }
 
+std::string asked_of(const PrecisionRecipe& recipe) {
+  const std::string level = recipe.layers_are_auto ? "adaptive"
+                            : recipe.level_is_auto ? "auto"
+                                                   : std::string(name_of(recipe.level));
+  const bool is_either = recipe.layers_are_auto || recipe.level_is_auto;
+  std::string asked = level;
+  if (!recipe.low_is_auto)
+    asked += ":" + std::string(recipe_word(recipe.low));
+  else if (!is_either)
+    asked += ":auto";
+  if (recipe.layers_are_auto) asked += fmt::format(" error_budget={}", recipe.error_budget);
+  return asked;
+}
+
 MeasuredChoice precision_choice(const PrecisionRecipe& settled) {
   PrecisionRecipe plain;
   plain.level = settled.level;
@@ -125,9 +149,13 @@ PrecisionRecipe settle_precision(const PrecisionRecipe& recipe, Choices& choices
   const bool can_measure = measuring.rates && (!recipe.layers_are_auto || measuring.layers);
   if (is_wide || (!can_measure && !choices.has(name)))
     return resolve_auto(recipe, PrecisionRecipe{}, "nothing was measured");
+  const std::string asked = asked_of(recipe);
+  if (choices.has(name)) say_kept(choices.all().at(name), asked);
   const MeasuredChoice& choice = choices.choose(name, [&] {
-    return recipe.layers_are_auto ? measured_layers(recipe, measuring, here)
-                                  : measured_choice(measuring.rates(), here);
+    MeasuredChoice made = recipe.layers_are_auto ? measured_layers(recipe, measuring, here)
+                                                 : measured_choice(measuring.rates(), here);
+    made.asked = asked;
+    return made;
   });
   return resolve_auto(recipe, named_by(choice, here), choice.because);
 }

@@ -14,7 +14,6 @@
 #include "frontend/value_and_grad.h"
 #include "ops/binary.h"
 #include "ops/norm.h"
-#include "ops/op.h"
 #include "passes/layer_error_names.h"
 #include "recipe/memory_need.h"
 #include "train/runner.h"
@@ -76,7 +75,6 @@ class Measurement {
     for (const Looked& one : looked_) {
       LayerErrors& layer = by_layer[one.name.layer];
       layer.layer = one.name.layer;
-      layer.has_products = with_products_.contains(one.name.layer);
       LayerErrors::OfType& errors = layer.by_type[one.name.low];
       (one.name.phase == Phase::Forward ? errors.forward : errors.backward) = one.largest;
     }
@@ -122,8 +120,6 @@ class Measurement {
     for (const NamedRef& o : programs_.plan().find(kProgram)->outputs)
       if (const auto name = parse_layer_error(o.name))
         looked_.push_back({*name, programs_.output<float>(kProgram, o.name)});
-    for (const DecisionRecord& d : programs_.decisions(kProgram))
-      if (op_named(d.op).numeric == Numeric::Narrow) with_products_.insert(d.path.str());
   }
 
   static double value(const Looked& one) {
@@ -153,7 +149,6 @@ class Measurement {
   std::vector<InputPort<std::byte>> inputs_;
   InputPort<float> in_scale_;
   std::vector<Looked> looked_;
-  std::set<std::string> with_products_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "checkpoint/choices_json.h"
 #include "models/model_json.h"
 #include "plan/lifetime.h"
+#include "precision/recipe_words.h"
 #include "recipe/missing_types.h"
 #include "recipe/recipe_json.h"
 #include "recipe/recipe_unused.h"
@@ -20,6 +21,15 @@ namespace aloft {
 using nlohmann::json;
 
 namespace {
+// The type of each layer that was measured for it: "h.0.attn" -> "bf16".
+json layer_types(const Session& s) {
+  json types = json::object();
+  for (const auto& [name, choice] : s.choices.all())
+    for (const auto& [layer, errors] : choice.figures)
+      types[layer] = recipe_word(s.recipe.precision.type_in(Phase::Forward, layer));
+  return types;
+}
+
 std::vector<std::string> unused_names(const Recipe& recipe) {
   std::vector<std::string> names;
   for (const UnusedKey& u : unused_keys(recipe, true)) names.push_back(u.key);
@@ -50,6 +60,7 @@ json run_record(const Session& s, const RunData& data, const Programs* programs,
                  {"task", task_kind(s.recipe).name},
                  {"seed", s.recipe.train.seed},
                  {"decay", decay_record(*s.optimizer)}};
+  if (json types = layer_types(s); !types.empty()) record["layer_types"] = std::move(types);
   if (!programs) return record;
   const Plan& plan = programs->plan();
   record["signature"] = plan.signature();

@@ -16,6 +16,7 @@
 #include "run/recorded_choices.h"
 #include "runtime/current_device.h"
 #include "sources/source_kind.h"
+#include "train/session.h"
 
 namespace aloft {
 namespace {
@@ -100,8 +101,8 @@ class Resumption {
     if (const auto settled = settled_precision(before))
       choices_.choose(std::string(kPrecisionChoice), [&] { return precision_choice(*settled); });
     if (choices_.has(std::string(kPrecisionChoice)))
-      recipe_.precision =
-          settle_precision(recipe_.precision, choices_, {}, current_device().features().capability);
+      recipe_.precision = settle_precision(asked_precision(recipe_), choices_, {},
+                                           current_device().features().capability);
   }
 
   static json lost_data_record(const CheckpointMeta& from) {

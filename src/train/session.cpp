@@ -22,18 +22,6 @@ std::string places_of_patterns(const Recipe& recipe) {
   return out;
 }
 
-// What `adaptive` may choose of beside the recipe's optimizer: fp16 has a loss scale, whose steps
-// an early update cannot skip, and weights that are no upper half of an fp32.
-PrecisionRecipe asked_precision(const Recipe& recipe) {
-  PrecisionRecipe asked = recipe.precision;
-  const bool needs_bf16 = recipe.optimizer.update == "early" || recipe.optimizer.master == "split";
-  if (asked.layers_are_auto && asked.low_is_auto && needs_bf16) {
-    asked.low = DType::BF16;
-    asked.low_is_auto = false;
-  }
-  return asked;
-}
-
 void make_model(Session& s) {
   s.task = task_kind(s.recipe).make(s.spec);
   try {
@@ -46,6 +34,16 @@ void make_model(Session& s) {
   s.optimizer->set_accumulation(static_cast<int>(s.recipe.train.accumulate));
 }
 }  // namespace
+
+PrecisionRecipe asked_precision(const Recipe& recipe) {
+  PrecisionRecipe asked = recipe.precision;
+  const bool needs_bf16 = recipe.optimizer.update == "early" || recipe.optimizer.master == "split";
+  if (asked.layers_are_auto && asked.low_is_auto && needs_bf16) {
+    asked.low = DType::BF16;
+    asked.low_is_auto = false;
+  }
+  return asked;
+}
 
 Session open_session(const Recipe& recipe, const SettingValues& of_data,
                      const std::function<MeasuredRates()>& measure, Choices choices,

@@ -33,6 +33,10 @@ struct Session {
   nn::Layer& model() const { return task->model(); }
 };
 
+// The recipe's precision, before anything is chosen by measurement: where `adaptive` goes with an
+// early update, which cannot skip the steps of a loss scale, or with split masters, it is of bf16.
+PrecisionRecipe asked_precision(const Recipe& recipe);
+
 // `of_data`: what the recipe's data says (model_spec()). Sets the number of OpenMP threads as the
 // recipe says. What `choices` has is not measured; `adaptive` precision looks at `batches`.
 // UserErrors of recipe.h, amp.h and settle_precision().

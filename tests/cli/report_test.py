@@ -45,6 +45,8 @@ PROBE = """<script>
       window: innerWidth, lossNote: text("loss-note"), scaleNote: text("scale-note"),
       tiles: text("tiles"), decisionsNote: text("decisions-note"),
       folded: modules.filter((m) => !m.open).length, modules: modules.length,
+      layers: [...document.querySelectorAll("#layers tbody tr")].map((row) =>
+        [...row.children].map((cell) => cell.textContent)),
       sections: document.querySelectorAll("section:not([hidden]) h2").length }) }));
 })();
 </script>"""
@@ -109,13 +111,13 @@ class Report(ProgramTest):
         if not BROWSER:
             self.skipTest("no chromium is installed")
         if width not in self.shown:
-            self.shown[width] = self.show(width)
+            self.shown[width] = self.show(width, self.page, "seen")
         return self.shown[width]
 
-    def show(self, width):
-        page = self.folder / f"seen-{width}.html"
-        page.write_text(self.page.replace("</body>", PROBE + "</body>"))
-        profile = self.folder / f"browser-{width}"
+    def show(self, width, text, name):
+        page = self.folder / f"{name}-{width}.html"
+        page.write_text(text.replace("</body>", PROBE + "</body>"))
+        profile = self.folder / f"{name}-browser-{width}"
         done = subprocess.run(
             [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--hide-scrollbars", f"--user-data-dir={profile}", f"--window-size={width},1000", "--dump-dom",
@@ -165,6 +167,19 @@ class Report(ProgramTest):
         self.assertIn(f"validation not finite at step {self.lost_step}", seen["lossNote"])
         shown = {s["label"]: s["points"] for s in seen["charts"]["loss"]["sets"]}["validation"]
         self.assertIn(self.lost_step, [p["x"] for p in shown if p["y"] is None])
+
+    def test_layers_that_were_measured_are_shown_with_their_types(self):
+        if not BROWSER:
+            self.skipTest("no chromium is installed")
+        self.assertEqual(self.seen(NARROW)["layers"], [])
+        self.aloft("train", "tiny.toml", "--out", "adaptive", "--steps", 2, "--set", 'precision.level="adaptive"')
+        record = json.loads((self.folder / "adaptive/run.json").read_text())
+        seen = self.show(NARROW, (self.folder / "adaptive/report.html").read_text(), "adaptive")
+        self.assertEqual({row[0]: row[1] for row in seen["layers"]}, record["layer_types"])
+        self.assertEqual({row[0] for row in seen["layers"]}, set(record["choices"]["precision"]["figures"]))
+        for row in seen["layers"]:
+            self.assertTrue(all(re.fullmatch(r"\d+\.\d{3} %|overflow", cell) for cell in row[2:]), row)
+        self.assertEqual(seen["tooWide"], [])
 
     def test_precision_decisions_are_folded_by_module(self):
         seen = self.seen(NARROW)

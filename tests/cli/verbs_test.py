@@ -289,11 +289,25 @@ class Verbs(ProgramTest):
         self.assertIn("O2:bf16\n", self.aloft("explain", "precision", "decided").stdout)
         denied = self.aloft("explain", "precision", "tiny.toml", "--set",
                             'precision.deny_params=["wte.*"]').stdout
-        self.assertIn("f32 (deny_params = wte.*, --set)", " ".join(denied.split()))
+        self.assertIn("fp32 (deny_params = wte.*, --set)", " ".join(denied.split()))
+        # Types as recipes write them, in text and as data.
+        half = ("explain", "precision", "tiny.toml", "--precision", "O2:fp16")
+        self.assertNotRegex(self.aloft(*half).stdout, r"\bf(16|32)\b")
+        self.assertTrue(self.aloft(*half).stdout.startswith("O2:fp16\n"))
+        self.assertEqual({d["compute"] for d in self.parsed(*half, "--json")}, {"fp16", "fp32"})
         plan = self.parsed("explain", "plan", "tiny.toml", "--json")
         self.assertEqual({p["name"] for p in plan["programs"]}, {"train", "evaluate"})
         text = self.aloft("explain", "plan", "tiny.toml").stdout
         self.assertIn("most activations at instruction", text)
+        # A run's copy of its state for checkpoints is in the forecast, to the byte as in its record.
+        with_copy = ("--set", "train.checkpoint_copy=true", "--set", "train.checkpoint_every=2")
+        copied = self.parsed("explain", "plan", "tiny.toml", *with_copy, "--json")["checkpoint_copy_bytes"]
+        self.aloft("train", "tiny.toml", "--out", "copied", *with_copy)
+        memory = json.loads((self.folder / "copied/run.json").read_text())["memory"]
+        self.assertEqual(memory["arenas"]["checkpoint"], copied)
+        self.assertRegex(self.aloft("explain", "plan", "tiny.toml", *with_copy).stdout,
+                         r"^a copy of the state for checkpoints: ")
+        self.assertNotIn("checkpoint_copy_bytes", plan)
         self.assertIn("graph", self.parsed("explain", "graph", "tiny.toml", "--json"))
         kernels = self.parsed("explain", "kernels", "tiny.toml", "--json")
         train = next(p for p in plan["programs"] if p["name"] == "train")

@@ -195,7 +195,6 @@ TEST_F(Adaptive, MeasuresWhatRoundingDoes) {
   const auto found = measure_layer_errors(r, s.spec, s.columns, batches, low);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].layer, "0");
-  EXPECT_TRUE(found[0].has_products);
   const double bf16 = error([](float v) { return scalar::f32_of(scalar::bf16_of(v)); });
   const double f16 = error([](float v) { return scalar::f32_of(scalar::f16_of(v)); });
   EXPECT_NEAR(found[0].by_type.at(DType::BF16).forward, bf16, 0.02 * bf16);
@@ -263,6 +262,32 @@ TEST_F(Adaptive, IsChosenOnceAndGoesOnToTheBit) {
     EXPECT_EQ(record(out)["choices"], begun["choices"]) << out;
     EXPECT_EQ(record(out)["signature"], begun["signature"]) << out;
   }
+  EXPECT_EQ(measured_, 1);
+}
+
+// The record says what was asked for, and a resume with another budget that the choice stays.
+TEST_F(Adaptive, AnotherBudgetOnAResumeIsSaid) {
+  const std::string asked = "adaptive error_budget=0.01";
+  train("run", "table.toml", {"precision=\"" + asked + "\"", "train.steps=4"});
+  const json choices = record("run")["choices"], types = record("run")["layer_types"];
+  EXPECT_EQ(choices["precision"]["asked"], asked);
+  ASSERT_EQ(types.size(), choices["precision"]["figures"].size());
+  for (const auto& [layer, type] : types.items())
+    EXPECT_TRUE(type == "bf16" || type == "fp16" || type == "fp32") << layer << " " << type;
+  const auto said_with = [&](const char* budget, int steps) {
+    ::testing::internal::CaptureStderr();
+    train("run", "table.toml",
+          {std::string("precision=\"adaptive error_budget=") + budget + "\"",
+           "train.steps=" + std::to_string(steps)},
+          true);
+    EXPECT_EQ(record("run")["choices"], choices);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said_with("1%", 8).find("is kept"), std::string::npos);
+  const std::string said = said_with("5%", 12);
+  EXPECT_NE(said.find("adaptive error_budget=0.05: what was chosen for " + asked + " is kept"),
+            std::string::npos)
+      << said;
   EXPECT_EQ(measured_, 1);
 }
 

@@ -14,8 +14,8 @@ using enum DType;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-LayerErrors layer(const char* name, double bf16, double f16, bool has_products = true) {
-  return {name, has_products, {{BF16, {bf16, bf16 / 2}}, {F16, {f16 / 2, f16}}}};
+LayerErrors layer(const char* name, double bf16, double f16) {
+  return {name, {{BF16, {bf16, bf16 / 2}}, {F16, {f16 / 2, f16}}}};
 }
 
 std::string chosen(const std::vector<LayerErrors>& errors, const MeasuredRates& rates,
@@ -38,16 +38,14 @@ TEST(ChooseLayers, TakesTheFastestTypeWithinTheBudget) {
   EXPECT_EQ(chosen({layer("a", 0.02, 0.002), layer("b", 0.03, 0.003)}, kBoth), "O2:f16");
   EXPECT_EQ(chosen({layer("a", 0.02, 0.02)}, kBoth), "O0");
   // Either phase counts.
-  EXPECT_EQ(chosen({layer("a", 0.003, 0), {"b", true, {{BF16, {0.001, 0.5}}}}}, kBoth),
+  EXPECT_EQ(chosen({layer("a", 0.003, 0), {"b", {{BF16, {0.001, 0.5}}}}}, kBoth),
             "O2:bf16 fp32_layers=b");
 }
 
 TEST(ChooseLayers, AsksWhatATypeGains) {
-  // f16 multiplies no faster than f32 there: only what has no products gains by its half width.
+  // f16 multiplies no faster than f32 there, so that no layer gains by it.
   EXPECT_EQ(chosen({layer("a", 0.003, 0.0004), layer("b", 0.02, 0.003)}, kBf16),
             "O2:bf16 fp32_layers=b");
-  EXPECT_EQ(chosen({layer("a", 0.003, 0.0004), layer("b", 0.02, 0.003, false)}, kBf16),
-            "O2:bf16 fp16_layers=b");
   EXPECT_EQ(chosen({layer("a", 0.003, 0.0004)}, {100, 100, "", 100}), "O0");
 }
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "precision/recipe.h"
 #include "precision/recipe_json.h"
+#include "precision/recipe_words.h"
 
 namespace aloft {
 namespace {
@@ -155,11 +156,20 @@ TEST(Recipe, AdaptiveIsKeptUntilResolved) {
   const PrecisionRecipe asked = parse_precision("adaptive error_budget=0.02 bf16_layers=wte");
   EXPECT_TRUE(asked.layers_are_auto && asked.low_is_auto && !asked.is_resolved());
   EXPECT_EQ(asked.error_budget, 0.02);
+  for (const char* same : {"adaptive error_budget=2%", "adaptive error_budget=2.0%"})
+    EXPECT_EQ(parse_precision(same).error_budget, 0.02);
   const PrecisionRecipe done =
       resolve_auto(asked, parse_precision("O2:f16 fp32_layers=head"), "measured");
   EXPECT_EQ(print_precision(done), "O2:f16 fp32_layers=head bf16_layers=wte");
   EXPECT_EQ(done.auto_reason, "measured");
   EXPECT_TRUE(parse_precision("adaptive:fp16").low == F16);
+}
+
+TEST(Recipe, IsShownWithTheTypesThatRecipesWrite) {
+  EXPECT_EQ(shown_precision(parse_precision("O2:f16 backward=f32 deny_params=f16.*")),
+            "O2:fp16 backward=fp32 deny_params=f16.*");
+  EXPECT_EQ(in_recipe_words("f32 as bf16x6, O1: f32 in and f16 out, self16 f32x"),
+            "fp32 as bf16x6, O1: fp32 in and fp16 out, self16 f32x");
 }
 
 // Each text has one mistake, at the key, and the sentence holds the word.
@@ -187,6 +197,9 @@ TEST(Recipe, MistakesAreNamed) {
               {"O1 only_allowed=1", "only_allowed", "true or false"},
               {"adaptive error_budget=2", "error_budget", "part of 1"},
               {"adaptive error_budget=x", "error_budget", "part of 1"},
+              {"adaptive error_budget=0%", "error_budget", "1%"},
+              {"adaptive error_budget=x%", "error_budget", "1%"},
+              {"adaptive error_budget=%", "error_budget", "1%"},
               {"O2 error_budget=0.01", "error_budget", "adaptive"},
               {"adaptive:fp32", "level", "not a low type"},
               {"adaptive matmul=bf16x3", "matmul", "settled"},

@@ -1,4 +1,4 @@
-// The parts of the page that are text: header, tiles, precision decisions, skips, recipe.
+// The parts of the page that are text: header, tiles, layers, precision decisions, skips, recipe.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const run = data.run, curves = data.curves;
@@ -134,7 +134,7 @@ function tiles() {
 }
 
 function typeTag(name) {
-  return element("span", name === "bf16" || name === "f16" ? "type low mono" : "type mono", name);
+  return element("span", name === "bf16" || name === "fp16" ? "type low mono" : "type mono", name);
 }
 
 // Decisions that differ in their place alone are one row.
@@ -194,8 +194,36 @@ function typesOf(decisions) {
     .map(([type, n]) => element("span", "", typeTag(type), ` ${n} `));
 }
 
+// Types as recipes write them: "f32 as bf16x6" is fp32 as bf16x6.
+const inRecipeWords = (text) => text.replace(/\bf(16|32)\b/g, "fp$1");
+
+// What adaptive precision measured of each layer, and the type that it took.
+function layers() {
+  const chosen = (run.choices || {}).precision || {}, figures = chosen.figures || {};
+  const types = run.layer_types || {};
+  const budget = Number((/error_budget=(\S+)/.exec(chosen.asked || "") || [])[1] || Infinity);
+  const measured = [...new Set(Object.values(figures).flatMap((errors) => Object.keys(errors)))];
+  byId("layers-section").hidden = measured.length === 0;
+  const cell = (error) => {
+    if (error === undefined) return element("td", "number", "");
+    const over = error === "inf" || error > budget;
+    return element("td", over ? "number over" : "number",
+                   error === "inf" ? "overflow" : digits(100 * error, 3) + " %");
+  };
+  const body = element("tbody");
+  for (const [layer, errors] of Object.entries(figures))
+    body.append(row(element("code", "", layer), typeTag(types[layer] || "–"),
+                    ...measured.map((name) => cell(errors[name]))));
+  byId("layers").replaceChildren(tableHead("layer", "type", ...measured), body);
+  byId("layers-note").textContent = (chosen.asked ? `${chosen.asked}; ` : "") +
+    "largest error of a layer's results (forward) and gradients (backward) beside fp32" +
+    (finite(budget) ? "; beyond the budget in red" : "");
+}
+
 function decisions() {
-  const all = run.precision_decisions || [];
+  const all = (run.precision_decisions || []).map((d) => ({
+    ...d, compute: inRecipeWords(d.compute), accumulate: inRecipeWords(d.accumulate),
+    store: inRecipeWords(d.store), reason: inRecipeWords(d.reason) }));
   byId("decisions-section").hidden = all.length === 0;
   byId("eager-note").hidden = run.mode !== "eager";
   for (const [id, key] of [["decisions-phase", "phase"], ["decisions-type", "compute"]])
@@ -311,6 +339,7 @@ function sample() {
 
 header();
 tiles();
+layers();
 decisions();
 skips();
 rollbacks();
