@@ -1,0 +1,56 @@
+"""Calls of torch's functions and of tensors' methods, seen from Python."""
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from aloft_probe import gradients
+from aloft_probe.modules import is_recomputed
+
+# They make no numbers: they ask, or show the same elements in another shape.
+PASSED_OVER = set("""
+__get__ __getitem__ __len__ __repr__ __set__ __setitem__ backward chunk contiguous data_ptr detach detach_ dim
+element_size expand expand_as flatten is_complex is_contiguous is_floating_point item movedim numel permute
+register_hook requires_grad_ reshape retain_grad size split squeeze storage_offset stride t tolist transpose unbind
+unflatten unsqueeze view view_as""".split())
+PREFIXES = (("torch.nn.functional.", "Functional."), ("torch.Tensor.", "Tensor."), ("torch.", "Torch."))
+
+
+def name_of(function):
+    """"Functional.linear" of torch.nn.functional.linear; None of what is passed over."""
+    own = getattr(function, "__name__", "")
+    if own in PASSED_OVER:
+        return None
+    full = resolve_name(function) or ""
+    for begin, prefix in PREFIXES:
+        if full.startswith(begin) and full.count(".") == begin.count("."):
+            return None if full.endswith("__get__") else prefix + full[len(begin):]
+    return None
+
+
+class FunctionCalls(TorchFunctionMode):
+    """While it is entered, every function that gives a tensor has an entry. A function that calls others
+    from Python is one entry. `step` gives the Step that is gathered."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        step, name = self.step(), name_of(func)
+        if step is None or name is None or is_recomputed():
+            return func(*args, **kwargs)
+        is_in_place = name.endswith("_") and not name.endswith("__") or name.startswith("Tensor.__i")
+        call = step.next_call(name)
+        entry, back = f"{name}.{call}.forward", f"{name}.{call}.backward"
+        taken = step.recorder.call(entry, args, kwargs)
+        if not is_in_place:
+            args = gradients.through_views(args, lambda i, g: step.gradient(back, "output", i, g))
+        result = func(*args, **kwargs)
+        if not any(isinstance(v, torch.Tensor) for v in gradients.tensors_in(result)):
+            step.calls[name] -= 1
+            return result
+        step.begin(entry)
+        taken["output"] = step.recorder.results(entry, result)
+        step.data[entry] = taken
+        gradients.of_results(result, lambda i, g: step.gradient(back, "input", i, g))
+        return result

@@ -1,0 +1,89 @@
+"""Hooks on the modules of a model: what each call takes and gives, parameters, and the gradients of all."""
+import torch
+
+from aloft_probe import gradients
+
+
+def is_recomputed():
+    """Whether this is a forward pass within a backward one, as checkpoints make it."""
+    return torch._C._current_graph_task_id() != -1
+
+
+class ModuleHooks:
+    """Watches `model`; `step` gives the Step that is gathered, or None between steps."""
+
+    def __init__(self, model, step):
+        self.step = step
+        self.handles = []
+        self.running = []  # (module, entry without direction and number, number of the call)
+        for path, module in model.named_modules():
+            if path == "" or isinstance(module, torch.jit.ScriptModule):
+                continue
+            name = f"Module.{path}.{type(module).__name__}"
+            self.handles += [
+                module.register_forward_pre_hook(self.before(name), with_kwargs=True),
+                module.register_forward_hook(self.after(name), with_kwargs=True)]
+        owners = {path: type(module).__name__ for path, module in model.named_modules()}
+        for path, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                owner, _, own = path.rpartition(".")
+                entry = f"Module.{owner}.{owners[owner]}" if owner else f"Module.{owners[owner]}"
+                self.handles.append(parameter.register_hook(self.of_parameter(entry, own)))
+
+    def before(self, name):
+        def hook(module, args, kwargs):
+            step = self.step()
+            if step is None or is_recomputed():
+                return None
+            call = step.next_call(name)
+            entry = f"{name}.forward.{call}"
+            step.begin(entry)
+            step.open.append(entry)
+            back = f"{name}.backward.{call}"
+            with torch._C.DisableTorchFunction():  # what is done here is no call of the model
+                taken = step.recorder.call(entry, args, kwargs)
+                taken["parameters"] = {own: step.recorder.tensor(p, f"{entry}.parameters.{own}")
+                                       for own, p in module.named_parameters(recurse=False)}
+                # Positions of keyword arguments follow those of the others.
+                both = gradients.through_views(args + tuple(kwargs.values()),
+                                               lambda i, g: step.gradient(back, "output", i, g))
+            self.running.append((entry, taken))
+            return both[:len(args)], dict(zip(kwargs, both[len(args):]))
+        return hook
+
+    def after(self, name):
+        def hook(module, args, kwargs, result):
+            step = self.step()
+            if step is None or is_recomputed() or not self.running:
+                return
+            # Calls that ended in an exception have left theirs.
+            while self.running and not self.running[-1][0].startswith(name + ".forward."):
+                self.running.pop()
+                step.open.pop()
+            if not self.running:
+                return
+            entry, taken = self.running.pop()
+            step.open.pop()
+            back = entry.replace(".forward.", ".backward.")
+            with torch._C.DisableTorchFunction():
+                taken["output"] = step.recorder.results(entry, result)
+                gradients.of_results(result, lambda i, g: step.gradient(back, "input", i, g))
+            step.data[entry] = taken
+        return hook
+
+    def of_parameter(self, name, own):
+        def hook(gradient):
+            step = self.step()
+            if step is None:
+                return
+            call = step.next_call(f"{name}.parameters_grad {own}")
+            entry = f"{name}.parameters_grad.{call}"
+            step.data.setdefault(entry, {})[own] = [step.recorder.tensor(gradient, f"{entry}.{own}")]
+        return hook
+
+    def step_is_over(self):
+        self.running = []
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()

@@ -1,0 +1,77 @@
+"""What stands in dump.json for a value: tensors with their statistics, other values as msprobe has them."""
+import math
+
+import torch
+
+from aloft_probe import statistics
+from aloft_probe.gradients import tensors_in
+
+DEEPEST = 16  # of lists within lists; what nests deeper is left out
+
+
+class Recorder:
+    """Makes records, and fills in their numbers once a step is over.
+
+    `save`: called as save(name, tensor) for each tensor, gives the name of its file, or None where
+    tensors are not kept.
+    """
+
+    def __init__(self, save=None):
+        self.save = save
+        self.waiting = []  # (record, statistics on the device)
+
+    def tensor(self, t, name):
+        record = {"type": "torch.Tensor", "dtype": str(t.dtype), "shape": list(t.shape), "Max": None, "Min": None,
+                  "Mean": None, "Norm": None, "requires_grad": t.requires_grad}
+        with torch.no_grad():
+            self.waiting.append((record, statistics.taken(t)))
+            if self.save is not None:
+                record["data_name"] = self.save(name, t)
+        return record
+
+    def value(self, v, name, depth=0):
+        """The record of anything that a call takes or gives; `name` is that of its file."""
+        if isinstance(v, torch.Tensor):
+            return self.tensor(v, name)
+        if v is None or depth > DEEPEST:
+            return None
+        if isinstance(v, (bool, int, float, str)):
+            finite = not isinstance(v, float) or math.isfinite(v)
+            return {"type": type(v).__name__, "value": v if finite else str(v)}
+        if isinstance(v, (list, tuple)):
+            return [self.value(part, f"{name}.{i}", depth + 1) for i, part in enumerate(v)]
+        if isinstance(v, dict):
+            return {str(key): self.value(part, f"{name}.{key}", depth + 1) for key, part in v.items()}
+        if isinstance(v, (torch.dtype, torch.device)):
+            return {"type": "torch." + type(v).__name__, "value": str(v)}
+        return {"type": type(v).__name__, "value": ""}
+
+    def call(self, entry, args, kwargs):
+        """What a forward entry has of a call's arguments, and an empty list for what it gives."""
+        return {"input_args": [self.value(v, f"{entry}.input.{i}") for i, v in enumerate(args)],
+                "input_kwargs": {key: self.value(v, f"{entry}.kwargs.{key}") for key, v in kwargs.items()},
+                "output": []}
+
+    def results(self, entry, result):
+        """The list of what a call gave."""
+        parts = tensors_in(result)
+        return [self.value(v, f"{entry}.output.{i}") for i, v in enumerate(parts)]
+
+    def finish(self):
+        """Writes the numbers into all records made so far. Waits for the device, once."""
+        numbers = statistics.fetched([taken for _, taken in self.waiting])
+        for (record, _), values in zip(self.waiting, numbers):
+            if values is None:
+                continue
+            of_whole = len(values) == 2
+            for key, number in zip(statistics.NUMBERS, values):
+                if of_whole:
+                    record[key] = number != 0 if record["dtype"] == "torch.bool" else int(number)
+                else:
+                    record[key] = int(number) if key in statistics.COUNTS else as_json(number)
+        self.waiting = []
+
+
+def as_json(number):
+    """A number that JSON has none for is text."""
+    return number if math.isfinite(number) else str(number)
