@@ -6,6 +6,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "files/little_endian.h"
+#include "files/zip_entry.h"
 
 namespace aloft {
 namespace {
@@ -20,71 +22,7 @@ using Bytes = std::span<const std::byte>;
       .advice("write what is needed of it as JSON, in Python");
 }
 
-// Numbers in little endian; nothing behind the end.
-std::optional<std::uint64_t> little(Bytes b, std::size_t at, std::size_t bytes) {
-  if (at > b.size() || b.size() - at < bytes) return std::nullopt;
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes; i-- > 0;) value = value << 8 | static_cast<std::uint8_t>(b[at + i]);
-  return value;
-}
-
 std::string_view text(Bytes b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
-
-// --- zip
-
-constexpr std::uint64_t kEndMark = 0x06054b50, kEntryMark = 0x02014b50, kLocalMark = 0x04034b50;
-constexpr std::size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30;
-
-bool is_zip(Bytes file) { return little(file, 0, 4) == kLocalMark; }
-
-// Where the directory of a zip file ends, which a comment may follow.
-std::optional<std::size_t> end_record(Bytes file) {
-  if (file.size() < kEndBytes) return std::nullopt;
-  constexpr std::size_t kLongestComment = 65535;
-  const std::size_t last = file.size() - kEndBytes;
-  for (std::size_t back = 0; back <= std::min(last, kLongestComment); ++back)
-    if (little(file, last - back, 4) == kEndMark) return last - back;
-  return std::nullopt;
-}
-
-// The checksum that a zip file has of each entry.
-std::uint32_t crc32(Bytes bytes) {
-  std::uint32_t crc = ~0u;
-  for (const std::byte b : bytes) {
-    crc ^= static_cast<std::uint32_t>(b);
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
-  }
-  return ~crc;
-}
-
-// The bytes of the entry ".../data.pkl", which torch.save does not compress. DataError E0832 where
-// they are not those that were written.
-std::optional<Bytes> pickle_in_zip(Bytes file, const std::string& file_name) {
-  const std::optional<std::size_t> end = end_record(file);
-  if (!end) return std::nullopt;
-  std::size_t at = little(file, *end + 16, 4).value_or(file.size());
-  while (little(file, at, 4) == kEntryMark && file.size() - at >= kEntryBytes) {
-    const auto of = [&](std::size_t offset, std::size_t n) {
-      return *little(file, at + offset, n);
-    };
-    const std::size_t name = of(28, 2), extra = of(30, 2), comment = of(32, 2);
-    if (file.size() - at - kEntryBytes < name) return std::nullopt;
-    if (text(file.subspan(at + kEntryBytes, name)).ends_with("/data.pkl")) {
-      const std::size_t size = of(24, 4), local = of(42, 4);
-      if (of(10, 2) != 0 || little(file, local, 4) != kLocalMark) return std::nullopt;
-      const auto its_name = little(file, local + 26, 2), its_extra = little(file, local + 28, 2);
-      if (!its_name || !its_extra) return std::nullopt;
-      const std::size_t begin = local + kLocalBytes + *its_name + *its_extra;
-      if (begin > file.size() || file.size() - begin < size) return std::nullopt;
-      const Bytes pickle = file.subspan(begin, size);
-      if (crc32(pickle) != of(16, 4))
-        refuse(file_name, "a damaged zip file: its data.pkl has another checksum (CRC-32)");
-      return pickle;
-    }
-    at += kEntryBytes + name + extra + comment;
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -191,15 +129,36 @@ class PickleReader {
     push(Kind::Other);
   }
   void push_named(std::string_view module, std::string_view name) {
-    push(module == "collections" && name == "OrderedDict" ? Kind::OrderedDict : Kind::Other);
+    const bool is_dict = module == "collections" && name == "OrderedDict";
+    push(is_dict ? Kind::OrderedDict : Kind::Named);
+    if (!is_dict) file_.nodes_.back().word = std::string(module) + " " + std::string(name);
   }
   void push_named(Value module, Value name) {
     push_named(file_.nodes_[module].word, file_.nodes_[name].word);
   }
+  void push_tuple(std::vector<Value> parts) {
+    push(Kind::Tuple);
+    file_.nodes_.back().parts = std::move(parts);
+  }
+  void push_tuple_of(std::size_t count) {
+    std::vector<Value> parts(count);
+    for (std::size_t i = count; i-- > 0;) parts[i] = pop();
+    push_tuple(std::move(parts));
+  }
+  // What is called, and with what, is kept; nothing runs.
   void call() {
-    pop();  // arguments
-    const bool is_dict = file_.nodes_[pop()].kind == Kind::OrderedDict;
-    push(is_dict ? Kind::Dict : Kind::Other);
+    const Value arguments = pop(), callee = pop();
+    if (file_.nodes_[callee].kind == Kind::OrderedDict) return push(Kind::Dict);
+    if (file_.nodes_[callee].kind != Kind::Named) return push(Kind::Other);
+    push(Kind::Call);
+    file_.nodes_.back().word = file_.nodes_[callee].word;
+    file_.nodes_.back().parts = file_.nodes_[arguments].parts;
+  }
+  // What lies beside the pickle.
+  void push_stored() {
+    const Value id = pop();
+    push(Kind::Stored);
+    file_.nodes_.back().parts = file_.nodes_[id].parts;
   }
   void push_long(std::uint64_t bytes) {
     const std::string_view digits = take_text(bytes);
@@ -242,31 +201,32 @@ const PickleReader::Instruction PickleReader::kInstructions[] = {
     {0x8c, [](PickleReader& r) { r.push_word(r.take_text(r.take(1))); }},
     {'U', [](PickleReader& r) { r.push_word(r.take_text(r.take(1))); }},
     {'T', [](PickleReader& r) { r.push_word(r.take_text(r.take(4))); }},
-    // Bytes, None, lists, sets and tuples: not known.
+    // Bytes, None, lists and sets: not known.
     {'C', [](PickleReader& r) { r.take_text(r.take(1)), r.push(Kind::Other); }},
     {'B', [](PickleReader& r) { r.take_text(r.take(4)), r.push(Kind::Other); }},
     {'N', [](PickleReader& r) { r.push(Kind::Other); }},
-    {')', [](PickleReader& r) { r.push(Kind::Other); }},
     {']', [](PickleReader& r) { r.push(Kind::Other); }},
     {0x8f, [](PickleReader& r) { r.push(Kind::Other); }},
     {'a', [](PickleReader& r) { r.pop(); }},          // an element of the list below it
     {'e', [](PickleReader& r) { r.pop_to_mark(); }},  // elements
     {0x90, [](PickleReader& r) { r.pop_to_mark(); }},
-    {'t', [](PickleReader& r) { r.pop_to_mark(), r.push(Kind::Other); }},
-    {0x85, [](PickleReader& r) { r.forget(1); }},
-    {0x86, [](PickleReader& r) { r.forget(2); }},
-    {0x87, [](PickleReader& r) { r.forget(3); }},
+    // Tuples, which arguments are.
+    {')', [](PickleReader& r) { r.push_tuple({}); }},
+    {'t', [](PickleReader& r) { r.push_tuple(r.pop_to_mark()); }},
+    {0x85, [](PickleReader& r) { r.push_tuple_of(1); }},
+    {0x86, [](PickleReader& r) { r.push_tuple_of(2); }},
+    {0x87, [](PickleReader& r) { r.push_tuple_of(3); }},
     // Dictionaries.
     {'}', [](PickleReader& r) { r.push(Kind::Dict); }},
     {'s', [](PickleReader& r) { r.put_one_into_top(); }},
     {'u', [](PickleReader& r) { r.put_into_top(r.pop_to_mark()); }},
-    // What is named, called and built: nothing is, but for a dictionary that keeps its order.
+    // What is named, called and built: nothing is; calls are kept for those who know them.
     {'c', [](PickleReader& r) { const auto m = r.take_line(); r.push_named(m, r.take_line()); }},
     {0x93, [](PickleReader& r) { const Value n = r.pop(), m = r.pop(); r.push_named(m, n); }},
     {'R', [](PickleReader& r) { r.call(); }},
     {0x81, [](PickleReader& r) { r.forget(2); }},
     {'b', [](PickleReader& r) { r.pop(); }},
-    {'Q', [](PickleReader& r) { r.forget(1); }},
+    {'Q', [](PickleReader& r) { r.push_stored(); }},
     // The stack and the memory; a version, and a length that is not needed.
     {'(', [](PickleReader& r) { r.marks_.push_back(r.stack_.size()); }},
     {'0', [](PickleReader& r) { r.pop(); }},
@@ -290,7 +250,7 @@ void PickleReader::run(std::uint64_t code) {
 TorchFile TorchFile::parse(Bytes file, const std::string& name) {
   Bytes pickle = file;
   if (is_zip(file)) {
-    const std::optional<Bytes> inside = pickle_in_zip(file, name);
+    const std::optional<Bytes> inside = zip_entry(file, "/data.pkl", name);
     if (!inside) refuse(name, "a zip file without a data.pkl that is not compressed");
     pickle = *inside;
   }
@@ -322,6 +282,40 @@ std::vector<std::string_view> TorchFile::keys(Value v) const {
 std::optional<double> TorchFile::number(Value v) const {
   if (nodes_[v].kind != Kind::Number) return std::nullopt;
   return nodes_[v].number;
+}
+
+std::optional<TorchFile::Tensor> TorchFile::tensor(Value v) const {
+  if (nodes_[v].kind == Kind::Call && nodes_[v].word == "torch._utils _rebuild_parameter" &&
+      !nodes_[v].parts.empty())
+    v = nodes_[v].parts[0];
+  const Node& call = nodes_[v];
+  if (call.kind != Kind::Call || call.word != "torch._utils _rebuild_tensor_v2" ||
+      call.parts.size() < 4)
+    return std::nullopt;
+  // ("storage", class, key, device, elements), where they begin, shape, strides.
+  const Node& stored = nodes_[call.parts[0]];
+  if (stored.kind != Kind::Stored || stored.parts.size() < 5) return std::nullopt;
+  Tensor t;
+  t.storage = nodes_[stored.parts[1]].word;
+  t.key = nodes_[stored.parts[2]].word;
+  // Beyond 2^53 numbers are not exact, and no file is as long.
+  const auto whole = [&](Value n) -> std::optional<std::int64_t> {
+    const Node& node = nodes_[n];
+    if (node.kind != Kind::Number || !(node.number >= 0 && node.number <= 0x1p53))
+      return std::nullopt;
+    return static_cast<std::int64_t>(node.number);
+  };
+  const auto begin = whole(call.parts[1]);
+  if (!begin) return std::nullopt;
+  t.begin = *begin;
+  for (const auto& [part, list] : {std::pair{2, &t.shape}, std::pair{3, &t.strides}})
+    for (const Value n : nodes_[call.parts[static_cast<std::size_t>(part)]].parts) {
+      const auto extent = whole(n);
+      if (!extent) return std::nullopt;
+      list->push_back(*extent);
+    }
+  if (t.shape.size() != t.strides.size()) return std::nullopt;
+  return t;
 }
 
 }  // namespace aloft

@@ -1,7 +1,8 @@
-// The numbers, words and dictionaries in a file that torch.save or pickle.dump wrote. A pickle is a
-// program that builds objects, by calls of whatever functions it names; this reader calls none: it
-// follows what builds dictionaries, lists, words and numbers, and takes everything else (tensors,
-// objects of classes) for something that it does not know.
+// The numbers, words, dictionaries and tensors in a file that torch.save or pickle.dump wrote. A
+// pickle is a program that builds objects, by calls of whatever functions it names; this reader
+// calls none: it follows what builds dictionaries, tuples, words and numbers, knows the call that
+// stands for a tensor, and takes everything else (objects of classes) for something that it does
+// not know.
 #pragma once
 
 #include <cstddef>
@@ -30,17 +31,37 @@ class TorchFile {
   std::optional<Value> find(Value v, std::string_view key) const;
   // The keys of a dictionary that are words, as long as this lives.
   std::vector<std::string_view> keys(Value v) const;
+  // A tensor that was saved: which elements it has of a storage, a file beside the pickle.
+  struct Tensor {
+    std::string storage;  // the class that holds its elements: "torch FloatStorage"
+    std::string key;      // of the zip file's entry ".../data/KEY"
+    std::int64_t begin = 0;
+    std::vector<std::int64_t> shape, strides;  // of one length
+  };
+  // Nothing where it is none, or one that is built otherwise than torch.save builds dense tensors.
+  std::optional<Tensor> tensor(Value v) const;
   // The number that it is, true and false included; nothing where it is none.
   std::optional<double> number(Value v) const;
 
  private:
   friend class PickleReader;
-  enum class Kind : std::uint8_t { Other, Number, Word, Dict, OrderedDict };  // the last: the class
+  enum class Kind : std::uint8_t {
+    Other,
+    Number,
+    Word,
+    Dict,
+    OrderedDict,  // the class
+    Tuple,
+    Named,   // a function or class, "module name"
+    Call,    // of one, with its arguments
+    Stored,  // what lies beside the pickle
+  };
   struct Node {
     Kind kind = Kind::Other;
     double number = 0;
     std::string word = {};
     std::vector<std::pair<Value, Value>> items = {};
+    std::vector<Value> parts = {};
   };
   std::vector<Node> nodes_;
   Value root_ = 0;
