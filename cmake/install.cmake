@@ -50,7 +50,7 @@ install(FILES ${PROJECT_BINARY_DIR}/aloft-config-version.cmake DESTINATION ${pac
 # interface made from the headers.
 install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/aloft/recipes
         FILES_MATCHING PATTERN "*.toml" PATTERN "README.md")
-set(pages checkpoints errors exit-codes listeners memory metrics number-types parameter-groups plan-cache
+set(pages checkpoints compare errors exit-codes listeners memory metrics number-types parameter-groups plan-cache
           precision probe run-directory taps tensorboard threads)
 list(TRANSFORM pages REPLACE "(.+)" "docs/\\1.md")
 install(FILES ${pages} LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

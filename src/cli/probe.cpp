@@ -3,6 +3,7 @@
 #include "base/output.h"
 #include "cli/machine.h"
 #include "cli/option_checks.h"
+#include "cli/probe_compare.h"
 #include "cli/product_rates.h"
 #include "cli/shared_options.h"
 #include "cli/verb.h"
@@ -51,8 +52,9 @@ ExitCode probe_run(const Options& o) {
 Action probe_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* run = app.add_subcommand("run", "make steps of a recipe, and write what they hold");
+  CLI::App* compare = app.add_subcommand("compare", "say where two dumps part first");
   app.require_subcommand(1);
-  app.set_help_flag();  // there is one thing to do: its options are shown, too
+  app.set_help_flag();  // there are two things to do: their options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
   add_recipe(*run, o->recipe);
   run->add_option("--task", o->task, "what is looked at")
@@ -72,7 +74,9 @@ Action probe_verb(CLI::App& app) {
       ->delimiter(',');
   add_threads(*run, o->threads);
   add_device(*run);
-  return [o] { return probe_run(*o); };
+  return [o, run, compares = probe_compare(*compare)] {
+    return run->parsed() ? probe_run(*o) : compares();
+  };
 }
 
 }  // namespace aloft::cli

@@ -9,6 +9,7 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "observe/page_text.h"
 #include "observe/report/curves.h"
 
 namespace aloft {
@@ -25,18 +26,6 @@ std::string_view chart_library();
 }  // namespace report_page
 
 namespace {
-
-// JSON inside a <script> element. In JSON '<' occurs in strings alone, where \u003c is the same
-// character and cannot end the element or open a comment.
-std::string for_script(const json& value) {
-  std::string out;
-  for (const char c : json_text(value))
-    if (c == '<')
-      out += "\\u003c";
-    else
-      out += c;
-  return out;
-}
 
 json read_record(const Path& path) {
   if (!path_exists(path))
@@ -89,24 +78,14 @@ std::string report_page_of(const Path& run) {
   data["curves"] = curves_of(has_metrics ? read_file(metrics) : "", resumes_of(data["run"]));
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
   data["sample"] = newest_sample(run / "samples");
-  const std::string text = for_script(data);
-
-  // Placeholders are looked for in the page alone: what is put in may contain anything.
+  const std::string text = json_for_script(json_text(data));
   const std::pair<std::string_view, std::string_view> parts[] = {
       {"{{style}}", report_page::style()},
       {"{{data}}", text},
       {"{{chart_library}}", report_page::chart_library()},
       {"{{tables_script}}", report_page::tables_script()},
       {"{{charts_script}}", report_page::charts_script()}};
-  std::string out;
-  std::string_view rest = report_page::page();
-  for (const auto& [placeholder, content] : parts) {
-    const std::size_t at = rest.find(placeholder);
-    ensure(at != std::string_view::npos, "the report's page has every placeholder, in order");
-    out.append(rest.substr(0, at)).append(content);
-    rest.remove_prefix(at + placeholder.size());
-  }
-  return out.append(rest);
+  return fill_page(report_page::page(), parts);
 }
 
 void write_report(const Path& run) { write_file_atomic(run / "report.html", report_page_of(run)); }

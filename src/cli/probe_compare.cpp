@@ -1,0 +1,44 @@
+// aloft probe compare NPU BENCH
+#include "cli/probe_compare.h"
+
+#include <memory>
+
+#include "base/output.h"
+#include "observe/compare/comparison.h"
+
+namespace aloft::cli {
+
+namespace {
+
+struct Options {
+  std::string npu, bench, out = "compared", map;
+  bool is_strict = false;
+};
+
+ExitCode compare(const Options& o) {
+  const auto results = aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map});
+  const aloft::compare::StepResult* first = nullptr;
+  for (const auto& r : results) {
+    if (!first && r.has_divergence) first = &r;
+    print_result("{}\n", r.sentence);
+    print_talk("  {}\n", r.files.back().string());
+  }
+  if (first && o.is_strict)
+    throw DivergedError("E0842", "the two runs are not the same").saw(first->sentence);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action probe_compare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("npu", o->npu, "dump that is looked at: a dump.json, or a folder with steps")
+      ->required();
+  app.add_option("bench", o->bench, "dump that it is held against")->required();
+  app.add_option("-o,--out", o->out, "folder of the results")->capture_default_str();
+  app.add_option("--map", o->map, "TOML or JSON: which module of the one is which of the other");
+  app.add_flag("--strict", o->is_strict, "a divergence is an error (exit status 5)");
+  return [o] { return compare(*o); };
+}
+
+}  // namespace aloft::cli

@@ -1,0 +1,71 @@
+#include "observe/compare/comparison.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "observe/compare/dump_pairs.h"
+#include "observe/compare/results.h"
+#include "observe/compare/tensor_reader.h"
+
+namespace aloft::compare {
+
+namespace {
+
+std::string with_step(const std::string& sentence, const DumpPair& dumps) {
+  const std::string place =
+      dumps.step + (dumps.step.empty() || dumps.rank.empty() ? "" : " ") + dumps.rank;
+  return place.empty() ? sentence : place + ": " + sentence;
+}
+
+// "compare_result_step0_rank1.csv" of "compare_result.csv".
+std::string file_of(const Path& name, const DumpPair& dumps) {
+  std::string own = name.stem().string();
+  for (const std::string& part : {dumps.step, dumps.rank})
+    if (!part.empty()) own += "_" + part;
+  return own + name.extension().string();
+}
+
+StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Path& out) {
+  Comparison c;
+  c.npu = read_dump(dumps.npu), c.bench = read_dump(dumps.bench);
+  c.mode = mode_of(c.npu, c.bench);
+  c.pairs = pair_dumps(c.npu, c.bench, map);
+  TensorReader reader(c.npu, c.bench);
+  const bool has_elements = c.mode == Mode::Tensor;
+  const ElementsOf elements_of = [&](const RecordPair& r) {
+    return has_elements ? reader.figures(r) : nullptr;
+  };
+  c.compared = compare_all(c.pairs, elements_of);
+  if (c.compared.empty())
+    throw DataError("E0651", "nothing to compare")
+        .at(dumps.npu.string() + " and " + dumps.bench.string())
+        .saw("no tensor that both have")
+        .advice("check that both are of the same level; name what belongs together with --map");
+  c.divergence = first_divergence(c.compared, c.npu);
+  c.sentence = with_step(c.divergence ? c.divergence->sentence : agreement(c.compared), dumps);
+  c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
+
+  StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), c.sentence, {}};
+  const auto put = [&](const Path& name, const std::string& text) {
+    result.files.push_back(out / file_of(name, dumps));
+    write_file_atomic(result.files.back(), text);
+  };
+  put("compare_result.csv", csv_of(c, elements_of));
+  put("compare_result.json",
+      json_of(c).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  put("compare_result.html", page_of(c));
+  return result;
+}
+
+}  // namespace
+
+std::vector<StepResult> compare_runs(const Request& request) {
+  const NameMap map = request.map.empty() ? NameMap() : NameMap::read(request.map);
+  const std::vector<DumpPair> pairs = pair_dump_files(request.npu, request.bench);
+  make_folder(request.out);
+  std::vector<StepResult> results;
+  for (const DumpPair& dumps : pairs) results.push_back(compare_step(dumps, map, request.out));
+  return results;
+}
+
+}  // namespace aloft::compare

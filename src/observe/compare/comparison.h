@@ -1,0 +1,32 @@
+// `aloft probe compare`: two runs, a step at a time, and the files that say how they differ.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace aloft::compare {
+
+struct Request {
+  Path npu, bench;  // a dump.json, its folder, a step's folder, or the folder of all steps
+  Path out;         // folder of the results
+  Path map;         // of names; empty: none
+};
+
+// What came out of one step, of one process.
+struct StepResult {
+  std::string step, rank;  // "step0", "rank1"; "" where the folders do not say
+  bool has_divergence = false;
+  std::string sentence;  // where the two part, or that they do not
+  std::vector<Path> files;
+};
+
+// Reads, compares, and writes compare_result.csv, .json and .html into `out`; of several steps or
+// processes each its own, with their names. Each file is whole or not there. DataError E0650 for a
+// file that is no dump, E0651 where there is nothing to compare; UserError E0728.
+std::vector<StepResult> compare_runs(const Request& request);
+
+}  // namespace aloft::compare

@@ -1,0 +1,204 @@
+#include "observe/compare/difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "observe/compare/noise.h"
+
+namespace aloft::compare {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+// Noise is a typical error, and each figure shows one of many values: several times as much is
+// still noise. A call may enlarge what its inputs are off: a softmax by its logits, a norm by what
+// it divides by.
+constexpr double kTimesNoise = 4, kTimesInputs = 8;
+
+bool is_float(const Record& r) { return unit_of(r.type) > 0; }
+
+double or_zero(const Figure& f) {
+  return f.number && std::isfinite(*f.number) ? std::abs(*f.number) : 0;
+}
+
+// |a - b| / scale; 0 of equal infinities and of two NaN, infinite where one alone is not finite.
+double apart(double a, double b, double scale) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  if (!std::isfinite(a) || !std::isfinite(b) || !(scale > 0)) return kInfinite;
+  return std::abs(a - b) / scale;
+}
+
+// Where a type ends. A mask of attention holds it for what is not seen; norms overflow then, in
+// some runs, and the rest of it is what can be compared.
+double largest_of(const Record& r) {
+  const double unit = unit_of(r.type);
+  if (unit == 0x1p-11) return 65504;
+  return unit == 0x1p-53 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+}
+bool is_mask(const Record& r) {
+  return or_zero(r.min) > 0.5 * largest_of(r) && or_zero(r.max) < 0.5 * largest_of(r);
+}
+
+Difference of_figures(const Record& n, const Record& b, double natural) {
+  const double elements = std::max(1.0, b.elements());
+  const double norm = std::max({or_zero(b.norm), natural});
+  const double typical = norm / std::sqrt(elements);
+  const double largest = std::max({or_zero(b.max), or_zero(b.min), natural / std::sqrt(elements)});
+  const auto scale_or = [](double scale, double otherwise) {
+    return scale > 0 ? scale : otherwise;
+  };
+  struct Row {
+    const char* name;
+    const Figure &n, &b;
+    double scale, noise;
+  };
+  const double taken = std::max(figure_noise(n), figure_noise(b));
+  const bool are_masks = is_mask(n) && is_mask(b);
+  const Row rows[] = {{"Norm", n.norm, b.norm, scale_or(norm, or_zero(n.norm)), taken},
+                      {"Max", n.max, b.max, scale_or(largest, or_zero(n.max)), 0},
+                      {"Min", n.min, b.min, scale_or(largest, or_zero(n.min)), 0},
+                      {"Mean", n.mean, b.mean, scale_or(typical, or_zero(n.mean)), taken}};
+  Difference worst;
+  worst.of = "Norm";
+  for (const Row& row : rows) {
+    if (!row.n.number || !row.b.number || (are_masks && &row.n != &n.max)) continue;
+    const double size = std::max(0.0, apart(*row.n.number, *row.b.number, row.scale) - row.noise);
+    // Of figures that are as far off the first is named.
+    if (size > worst.size * (1 + 1e-9)) worst.size = size, worst.of = row.name;
+  }
+  return worst;
+}
+
+bool has_figures(const Record& r) { return r.max.number || r.norm.number; }
+
+// Goes through the moments and keeps what is needed to judge the next.
+class Judge {
+ public:
+  Judge(const Pairs& pairs, const ElementsOf& elements_of) : elements_of_(elements_of) {
+    bool both_have_gradients = false;
+    for (const EntryPair& p : pairs.entries)
+      if (p.bench) {
+        paired_[key(*p.bench)] = &p;
+        if (p.npu->direction == Direction::ParametersGrad) both_have_gradients = true;
+      }
+    if (!both_have_gradients) return;
+    for (const Entry* b : pairs.only_bench)
+      if (b->direction == Direction::ParametersGrad) without_gradients_[key_of(b->path, 0)] = b;
+    has_gradients_ = true;
+  }
+
+  void look(const Moment& m, std::vector<Compared>& all) {
+    if (!m.entry->bench) return;
+    const bool has_own_inputs = std::ranges::any_of(m.entry->records, [](const RecordPair& r) {
+      return r.npu && r.bench && r.npu->part == Part::Input && is_float(*r.npu);
+    });
+    if (m.gives || has_own_inputs) noise_.add(*m.entry);
+    double& inputs = inputs_[m.entry];
+    if (m.gives) look_for_missing(m, all);
+    for (const RecordPair& r : m.entry->records) {
+      if (!r.npu || !r.bench) continue;
+      const bool is_given = r.npu->part == Part::Output || r.npu->part == Part::Gradient;
+      if (is_given != m.gives) continue;
+      auto d = difference_of(r, elements_of_(r), natural_size(*m.entry, r));
+      if (!d) continue;
+      if (is_float(*r.npu)) d->allowed = allowed(m, r, has_own_inputs ? inputs : seen_);
+      if (!d->is_more()) {
+        if (!m.gives) inputs = std::max(inputs, d->size);
+        if (r.npu->part != Part::Parameter) seen_ = std::max(seen_, d->size);
+      }
+      all.push_back({m, r, *std::move(d)});
+    }
+  }
+
+ private:
+  static std::string key_of(const std::string& path, std::int64_t call) {
+    return path + "#" + std::to_string(call);
+  }
+  static std::string key(const Entry& e) {
+    return key_of(e.path, e.call) + "#" + std::to_string(static_cast<int>(e.direction));
+  }
+  const EntryPair* other_direction(const Entry& e, Direction d) const {
+    Entry wanted;
+    wanted.path = e.path, wanted.call = e.call, wanted.direction = d;
+    const auto it = paired_.find(key(wanted));
+    return it == paired_.end() ? nullptr : it->second;
+  }
+
+  // Gradients of parameters that one run alone has.
+  void look_for_missing(const Moment& m, std::vector<Compared>& all) {
+    if (!has_gradients_) return;
+    const Difference missing{kInfinite, 0, "the gradient"};
+    if (m.entry->npu->direction == Direction::ParametersGrad)
+      for (const RecordPair& r : m.entry->records)
+        if (!r.npu || !r.bench) all.push_back({m, r, missing});
+    if (m.entry->npu->direction != Direction::Backward) return;
+    const auto it = without_gradients_.find(key_of(m.entry->bench->path, m.entry->bench->call));
+    if (it == without_gradients_.end()) return;
+    for (const Record& b : it->second->records) all.push_back({m, {nullptr, &b}, missing});
+  }
+
+  double allowed(const Moment& m, const RecordPair& r, double inputs) const {
+    // What is there before anything is computed is as exact as it is stored.
+    if (r.npu->part == Part::Parameter)
+      return r.npu->type == r.bench->type ? 0x1p-40 : 4 * unit_of(*m.entry);
+    return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
+  }
+
+  // Of a parameter's gradient, from the gradient that reaches its module and what the module takes.
+  double natural_size(const EntryPair& entry, const RecordPair& r) const {
+    if (r.npu->part != Part::Gradient) return 0;
+    const auto first = [](const EntryPair* p, Part part) -> const Record* {
+      if (p)
+        for (const Record& record : p->bench->records)
+          if (record.part == part && is_float(record)) return &record;
+      return nullptr;
+    };
+    const Record* const reaches =
+        first(other_direction(*entry.bench, Direction::Backward), Part::Input);
+    if (!reaches) return 0;
+    if (r.bench->shape.size() < 2) return or_zero(reaches->norm);
+    const Record* const taken =
+        first(other_direction(*entry.bench, Direction::Forward), Part::Input);
+    if (!taken || reaches->shape.empty()) return 0;
+    const double rows = reaches->elements() / std::max<double>(1, reaches->shape.back());
+    return or_zero(reaches->norm) * or_zero(taken->norm) / std::sqrt(std::max(1.0, rows));
+  }
+
+  const ElementsOf& elements_of_;
+  std::map<std::string, const EntryPair*> paired_;         // by path, call and direction
+  std::map<std::string, const Entry*> without_gradients_;  // what bench alone has, by path and call
+  bool has_gradients_ = false;                             // both runs
+  std::map<const EntryPair*, double> inputs_;              // what the inputs of calls are off
+  Noise noise_;
+  double seen_ = 0;  // the most so far that was explained
+};
+
+}  // namespace
+
+std::optional<Difference> difference_of(const RecordPair& pair, const ElementFigures* elements,
+                                        double natural) {
+  const Record &n = *pair.npu, &b = *pair.bench;
+  if (!n.is_tensor || !b.is_tensor) return std::nullopt;
+  if (!pair.has_same_size()) return Difference{kInfinite, 0, "the shape"};
+  if (elements) {
+    Difference d{elements->relative_distance, 0, "the elements"};
+    if (elements->relative_worst > d.size) d.size = elements->relative_worst, d.of = "an element";
+    return d;
+  }
+  if (!has_figures(n) || !has_figures(b)) {
+    if (n.hash.empty() || b.hash.empty()) return std::nullopt;
+    return Difference{n.hash == b.hash ? 0 : kInfinite, 0, "the hash of the bytes"};
+  }
+  return of_figures(n, b, natural);
+}
+
+std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of) {
+  std::vector<Compared> all;
+  Judge judge(pairs, elements_of);
+  for (const Moment& m : moments_of(pairs)) judge.look(m, all);
+  return all;
+}
+
+}  // namespace aloft::compare

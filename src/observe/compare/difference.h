@@ -1,0 +1,41 @@
+// How far two records are apart, and whether rounding explains it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "observe/compare/elements.h"
+#include "observe/compare/execution_order.h"
+#include "observe/compare/pairing.h"
+
+namespace aloft::compare {
+
+struct Difference {
+  double size = 0;     // relative; infinite where no number says it
+  double allowed = 0;  // what rounding explains
+  std::string of;      // which figure: "Norm", "Max", "the elements", "the shape"
+  bool is_more() const { return !(size <= allowed); }
+};
+
+// A pair of records that was compared, in order of execution. Of a gradient that one run has and
+// the other does not, one of the two is null.
+struct Compared {
+  Moment moment;
+  RecordPair records;
+  Difference difference;
+};
+
+// The size alone, of two tensors of floats, or of whole numbers, which are equal or not; nothing
+// where the dumps have nothing to compare. `natural`: how large the values would be if nothing in
+// them cancelled, below which differences are not measured by the values themselves; 0: not known.
+std::optional<Difference> difference_of(const RecordPair& pair, const ElementFigures* elements,
+                                        double natural = 0);
+
+// All pairs that both runs have, in order of execution, each with what is allowed there: the noise
+// of all calls so far, and what the call's own inputs are already off, some times over. With them
+// gradients of parameters that one run alone has, where both have any.
+// `elements_of`: what the elements say of a pair, null where they are not there.
+std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of);
+
+}  // namespace aloft::compare

@@ -1,0 +1,224 @@
+#include "observe/compare/dump_file.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "observe/compare/foreign_json.h"
+
+namespace aloft::compare {
+
+namespace {
+
+using Kind = ForeignJson::Kind;
+
+constexpr std::uint64_t kLargestDump = std::uint64_t{1} << 29;
+
+[[noreturn]] void refuse(const Path& file, std::string_view saw) {
+  throw DataError("E0650", "a file of a dump cannot be read")
+      .at(file.string())
+      .saw(saw)
+      .need("dump.json as `aloft probe run`, aloft_probe or msprobe write it");
+}
+
+// Statistics that are words: "nan", "inf", "-inf", as Aloft writes them, and what Python's JSON
+// has.
+std::optional<double> number_of(const ForeignJson& v) {
+  if (v.kind == Kind::Number || v.kind == Kind::Bool) return v.number;
+  if (v.kind == Kind::Text) return parse_double(lower(v.text));
+  return std::nullopt;
+}
+
+Figure figure_of(const ForeignJson& tensor, std::string_view key) {
+  Figure f;
+  const ForeignJson* const v = tensor.find(key);
+  if (!v || v->kind == Kind::Null) return f;
+  f.number = number_of(*v);
+  f.text = v->kind == Kind::Bool ? (v->number != 0 ? "True" : "False") : v->text;
+  return f;
+}
+
+bool is_typed(const ForeignJson& v) { return v.find("type") != nullptr; }
+
+bool is_tensor(std::string_view type) {
+  return type == "torch.Tensor" || type == "mindspore.Tensor" || type == "numpy.ndarray";
+}
+
+// Reads what stands in an entry's lists, however deep it lies in lists and dictionaries.
+class Records {
+ public:
+  explicit Records(Entry& entry) : entry_(entry) {}
+
+  void add(const ForeignJson& v, Part part, const std::string& name, const std::string& own) {
+    if ((v.kind == Kind::Object && !is_typed(v)) || v.kind == Kind::List) {
+      for (std::size_t i = 0; i < v.items.size(); ++i) {
+        const std::string at = v.kind == Kind::List ? std::to_string(i) : v.keys[i];
+        add(v.items[i], part, name + "." + at, own.empty() ? at : own + "." + at);
+      }
+      return;
+    }
+    Record r;
+    r.part = part, r.name = name, r.own = own;
+    if (v.kind != Kind::Object)
+      r.type = "N/A";
+    else if (is_tensor(v.text_of("type")))
+      read_tensor(v, r);
+    else
+      read_value(v, r);
+    entry_.records.push_back(std::move(r));
+  }
+
+ private:
+  static void read_tensor(const ForeignJson& v, Record& r) {
+    r.is_tensor = true;
+    r.type = v.text_of("dtype");
+    r.is_exact = v.find("underflowed") != nullptr;
+    if (const ForeignJson* const shape = v.find("shape"))
+      for (const ForeignJson& n : shape->items)
+        r.shape.push_back(static_cast<std::int64_t>(std::clamp(n.number, 0.0, 1e15)));
+    r.max = figure_of(v, "Max"), r.min = figure_of(v, "Min");
+    r.mean = figure_of(v, "Mean"), r.norm = figure_of(v, "Norm");
+    const ForeignJson* const grad = v.find("requires_grad");
+    if (grad && grad->kind == Kind::Bool) r.requires_grad = grad->number != 0;
+    r.data_name = v.text_of("data_name");
+    r.hash = v.text_of("md5");
+  }
+  // Other values show themselves in place of statistics, as msprobe has it.
+  static void read_value(const ForeignJson& v, Record& r) {
+    r.type = "<class '" + std::string(v.text_of("type")) + "'>";
+    r.max = r.min = r.mean = r.norm = figure_of(v, "value");
+  }
+
+  Entry& entry_;
+};
+
+void read_entry(const ForeignJson& v, Entry& entry) {
+  if (v.kind != Kind::Object) return;
+  Records records(entry);
+  if (entry.direction == Direction::ParametersGrad) {
+    for (std::size_t i = 0; i < v.items.size(); ++i)
+      for (const ForeignJson& g : v.items[i].items)
+        records.add(g, Part::Gradient, entry.name + "." + v.keys[i], v.keys[i]);
+    return;
+  }
+  struct Place {
+    std::string_view key;
+    Part part;
+    const char* word;
+  };
+  // Parameters stand behind what was given; they are taken before.
+  constexpr Place kPlaces[] = {{"input_args", Part::Input, ".input"},
+                               {"input", Part::Input, ".input"},
+                               {"input_kwargs", Part::Input, ".input"},
+                               {"parameters", Part::Parameter, ".parameters"},
+                               {"output", Part::Output, ".output"}};
+  for (const Place& place : kPlaces)
+    if (const ForeignJson* const list = v.find(place.key))
+      if (list->kind == Kind::List || list->kind == Kind::Object)
+        records.add(*list, place.part, entry.name + place.word, "");
+}
+
+std::map<std::string, std::string> read_parents(const Path& file) {
+  std::map<std::string, std::string> parents;
+  if (!path_exists(file)) return parents;
+  const ForeignJson v = parse_foreign_json(read_file(file, kLargestDump), file.string());
+  for (std::size_t i = 0; i < v.keys.size(); ++i)
+    if (v.items[i].kind == Kind::Text) parents[v.keys[i]] = v.items[i].text;
+  return parents;
+}
+
+// Of {"0": [[entries], [lines]]} the first line that is not within a framework.
+std::map<std::string, std::string> read_lines(const Path& file) {
+  std::map<std::string, std::string> lines;
+  if (!path_exists(file)) return lines;
+  const ForeignJson v = parse_foreign_json(read_file(file, kLargestDump), file.string());
+  for (const ForeignJson& group : v.items) {
+    if (group.items.size() != 2) continue;
+    std::string first;
+    for (const ForeignJson& line : group.items[1].items) {
+      const bool is_inside = line.text.find("/torch/nn/modules/") != std::string::npos ||
+                             line.text.find("/mindspore/nn/cell.py") != std::string::npos;
+      if (line.kind == Kind::Text && (first.empty() || !is_inside)) {
+        first = line.text;
+        if (!is_inside) break;
+      }
+    }
+    for (const ForeignJson& entry : group.items[0].items) lines[entry.text] = first;
+  }
+  return lines;
+}
+
+std::optional<Direction> direction_of(std::string_view word) {
+  if (word == "forward") return Direction::Forward;
+  if (word == "backward") return Direction::Backward;
+  if (word == "parameters_grad") return Direction::ParametersGrad;
+  return std::nullopt;
+}
+
+std::string joined(const std::vector<std::string_view>& parts, std::size_t from, std::size_t to) {
+  std::string out;
+  for (std::size_t i = from; i < to; ++i) (i > from ? out += '.' : out) += parts[i];
+  return out;
+}
+
+}  // namespace
+
+double Record::elements() const {
+  double n = 1;
+  for (const std::int64_t extent : shape) n *= static_cast<double>(extent);
+  return n;
+}
+
+Entry parse_entry_name(std::string_view name) {
+  Entry e;
+  e.name = name;
+  e.path = name;
+  const std::vector<std::string_view> parts = split(name, '.');
+  const std::size_t n = parts.size();
+  constexpr std::size_t kMostParts = 128;  // of a path of modules, which trees are made of
+  if (n < 3 || n > kMostParts) return e;
+  const bool is_module = parts[0] == "Module" || parts[0] == "Cell";
+  // The number of the call stands behind the direction of modules, and before that of functions.
+  const auto direction = direction_of(parts[is_module ? n - 2 : n - 1]);
+  const auto call = parse_int(parts[is_module ? n - 1 : n - 2]);
+  if (!direction || !call || *call < 0 || (is_module && n < 4)) return e;
+  e.is_module = is_module;
+  e.direction = *direction;
+  e.call = *call;
+  e.kind = parts[n - 3];
+  e.path = is_module ? joined(parts, 1, n - 3) : joined(parts, 0, n - 2);
+  return e;
+}
+
+bool DumpFile::has_hashes() const {
+  for (const Entry& e : entries)
+    for (const Record& r : e.records)
+      if (r.is_tensor) return !r.hash.empty();
+  return false;
+}
+
+Path DumpFile::elements_of(const Record& record) const {
+  // A name, not a way to another folder.
+  if (record.data_name.empty() || record.data_name.find('/') != std::string::npos) return {};
+  return file.parent_path() / "dump_tensor_data" / record.data_name;
+}
+
+DumpFile read_dump(const Path& dump_json) {
+  const ForeignJson v = parse_foreign_json(read_file(dump_json, kLargestDump), dump_json.string());
+  const ForeignJson* const data = v.find("data");
+  if (!data || data->kind != Kind::Object) refuse(dump_json, "no object `data` in it");
+  DumpFile dump;
+  dump.file = dump_json;
+  dump.task = v.text_of("task"), dump.level = v.text_of("level");
+  dump.framework = v.text_of("framework");
+  dump.entries.reserve(data->items.size());
+  for (std::size_t i = 0; i < data->items.size(); ++i) {
+    dump.entries.push_back(parse_entry_name(data->keys[i]));
+    read_entry(data->items[i], dump.entries.back());
+  }
+  dump.parents = read_parents(dump_json.parent_path() / "construct.json");
+  dump.lines = read_lines(dump_json.parent_path() / "stack.json");
+  return dump;
+}
+
+}  // namespace aloft::compare

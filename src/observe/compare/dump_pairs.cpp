@@ -1,0 +1,81 @@
+#include "observe/compare/dump_pairs.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/folder.h"
+
+namespace aloft::compare {
+
+namespace {
+
+constexpr const char* kDump = "dump.json";
+
+struct Found {
+  std::string step, rank;
+  Path file;
+};
+
+void find_processes(const Path& folder, const std::string& step, std::vector<Found>& found) {
+  if (path_exists(folder / kDump)) {
+    found.push_back({step, "", folder / kDump});
+    return;
+  }
+  for (const Path& inner : list_folder(folder)) {
+    const std::string name = inner.filename().string();
+    const bool is_process = name.starts_with("rank") || name.starts_with("proc");
+    if (is_process && path_exists(inner / kDump)) found.push_back({step, name, inner / kDump});
+  }
+}
+
+std::vector<Found> dumps_in(const Path& path) {
+  std::vector<Found> found;
+  if (is_file(path)) return {{"", "", path}};
+  if (!is_folder(path))
+    throw DataError("E0651", "nothing to compare").at(path.string()).saw("no such file or folder");
+  find_processes(path, "", found);
+  for (const Path& inner : list_folder(path))
+    if (const std::string name = inner.filename().string(); name.starts_with("step"))
+      find_processes(inner, name, found);
+  if (found.empty())
+    throw DataError("E0651", "nothing to compare")
+        .at(path.string())
+        .saw("no dump.json in it, nor in step*/rank*/")
+        .advice("name what `aloft probe run --out`, aloft_probe or msprobe wrote");
+  return found;
+}
+
+// Where each side has but one, the names say nothing.
+void forget_single(std::vector<Found>& npu, std::vector<Found>& bench, std::string Found::*name) {
+  const auto is_single = [&](const std::vector<Found>& all) {
+    return std::ranges::all_of(all, [&](const Found& f) { return f.*name == all[0].*name; });
+  };
+  if (!is_single(npu) || !is_single(bench)) return;
+  for (Found& f : npu) f.*name = "";
+  for (Found& f : bench) f.*name = "";
+}
+
+}  // namespace
+
+std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench) {
+  std::vector<Found> ours = dumps_in(npu), theirs = dumps_in(bench);
+  forget_single(ours, theirs, &Found::step);
+  forget_single(ours, theirs, &Found::rank);
+  std::vector<DumpPair> pairs;
+  for (const Found& n : ours)
+    for (const Found& b : theirs)
+      if (n.step == b.step && n.rank == b.rank) pairs.push_back({n.file, b.file, n.step, n.rank});
+  if (pairs.empty())
+    throw DataError("E0651", "nothing to compare")
+        .at(npu.string() + " and " + bench.string())
+        .saw("no step and process that both have")
+        .advice("name the folders of single steps");
+  // "step10" behind "step9".
+  std::ranges::stable_sort(pairs, [](const DumpPair& a, const DumpPair& b) {
+    return std::pair(a.step.size(), a.step) < std::pair(b.step.size(), b.step);
+  });
+  return pairs;
+}
+
+}  // namespace aloft::compare

@@ -1,0 +1,21 @@
+// Which dumps of two trees of folders are of the same step and process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace aloft::compare {
+
+struct DumpPair {
+  Path npu, bench;         // both a dump.json
+  std::string step, rank;  // "" where the folders do not say
+};
+
+// Either a dump.json, a folder with one, a folder of processes (rank0, proc77) or of steps (step0).
+// Where both have one step, or one process, these belong together whatever their names. DataError
+// E0651 where a path holds no dump, or the two have nothing in common.
+std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench);
+
+}  // namespace aloft::compare

@@ -1,0 +1,72 @@
+#include "observe/compare/noise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace aloft::compare {
+
+namespace {
+
+constexpr double kUnitF64 = 0x1p-53, kUnitF32 = 0x1p-24, kUnitF16 = 0x1p-11, kUnitBf16 = 0x1p-8 / 2;
+
+}  // namespace
+
+double unit_of(std::string_view type) {
+  const std::string t = lower(type);
+  if (t.find("bfloat16") != std::string::npos) return kUnitBf16;
+  if (t.find("float16") != std::string::npos) return kUnitF16;
+  if (t.find("float32") != std::string::npos) return kUnitF32;
+  if (t.find("float64") != std::string::npos) return kUnitF64;
+  return 0;
+}
+
+double unit_of(const EntryPair& entry) {
+  double coarsest = 0;
+  for (const Entry* e : {entry.npu, entry.bench})
+    if (e)
+      for (const Record& r : e->records) coarsest = std::max(coarsest, unit_of(r.type));
+  return coarsest;
+}
+
+double summands_of(const Entry& entry) {
+  double most = 1;
+  bool takes_floats = entry.direction != Direction::Forward;
+  for (const Record& r : entry.records)
+    if (r.part == Part::Input && unit_of(r.type) > 0) takes_floats = true;
+  if (!takes_floats) return most;  // a table that is read: nothing is summed
+  for (const Record& r : entry.records) {
+    if (unit_of(r.type) == 0 || r.shape.empty()) continue;
+    const double last = static_cast<double>(r.shape.back());
+    if (r.part == Part::Input || r.part == Part::Output) most = std::max(most, last);
+    // A weight's elements for one result: the taps of a convolution, the features of a product.
+    if (r.part == Part::Parameter && r.shape.size() > 1 && r.shape[0] > 0)
+      most = std::max(most, r.elements() / static_cast<double>(r.shape[0]));
+    // A gradient of a parameter is a sum over all rows, of which the batch is not known here.
+    if (r.part == Part::Gradient) most = std::max(most, 1024.0);
+  }
+  return most;
+}
+
+void Noise::add(const EntryPair& entry) {
+  const double stored = unit_of(entry);
+  coarsest_ = std::max(coarsest_, stored);
+  const double summed = stored <= kUnitF64 ? kUnitF64 : kUnitF32;
+  const double own = 2 * stored + summed * std::sqrt(summands_of(*entry.npu));
+  squares_ += own * own;
+}
+
+double Noise::level() const { return std::sqrt(squares_); }
+
+double Noise::most() const {
+  if (coarsest_ >= kUnitBf16) return 0.25;
+  if (coarsest_ >= kUnitF16) return 0.05;
+  return coarsest_ >= kUnitF32 ? 1e-3 : 1e-6;
+}
+
+double figure_noise(const Record& record) {
+  return record.is_exact ? 0x1p-50 : 2 * unit_of(record.type) + 0x1p-22;
+}
+
+}  // namespace aloft::compare

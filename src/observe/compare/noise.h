@@ -1,0 +1,40 @@
+// How far two runs of the same mathematics may be apart, by the types that they hold values in and
+// by the lengths over which they sum.
+#pragma once
+
+#include <string_view>
+
+#include "observe/compare/pairing.h"
+
+namespace aloft::compare {
+
+// Half the distance of 1 to the next number of a type, by its name in any framework: 2^-24 of
+// "torch.float32"; 0 of types that are exact or not known.
+double unit_of(std::string_view type);
+
+// What rounding adds to what a call gives, relative to its size. Values are stored in the coarsest
+// type that either run has there, and summed in f32, or in f64 where both runs hold f64: with
+// random signs the error of n summands grows with the root of n.
+class Noise {
+ public:
+  // A call's own share, which is added to what came before: the two are independent, so that their
+  // squares add.
+  void add(const EntryPair& entry);
+  // Of the values so far, a typical relative error.
+  double level() const;
+  // However it adds up, a value that is further off is another one.
+  double most() const;
+
+ private:
+  double squares_ = 0;
+  double coarsest_ = 0;
+};
+
+// Over how many summands a call's results are sums, at most; 1 where nothing says it.
+double summands_of(const Entry& entry);
+// The coarsest unit among a call's floats, of both runs.
+double unit_of(const EntryPair& entry);
+// What the figures of a record may be off by the way in which they were taken.
+double figure_noise(const Record& record);
+
+}  // namespace aloft::compare

@@ -1,0 +1,64 @@
+// Fills the page of a comparison. Texts of a dump are only ever set as text.
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const kShown = 2000;  // rows of a table: a browser does not lay out more with ease
+
+function element(tag, className, text) {
+  const e = document.createElement(tag);
+  if (className) e.className = className;
+  e.textContent = text === undefined ? "" : String(text);
+  return e;
+}
+
+const short = (x) => (typeof x === "number" ? (x === 0 ? "0" : x.toPrecision(3)) : String(x));
+const named = (r) => (r.npu ? r.npu.name : r.bench.name);
+const figures = (side) => (side ? [side.norm, side.max, side.min, side.mean].map((text) => {
+  const n = Number(text);
+  return text !== "None" && Number.isFinite(n) ? n.toPrecision(6) : text;
+}).join(" / ") : "not there");
+
+function row(r) {
+  const line = document.createElement("tr");
+  const place = element("td", "mono", named(r));
+  if (r.diverges) place.style.color = "var(--bad)";
+  line.append(place, element("td", "", r.npu ? r.npu.dtype.replace("torch.", "") : ""),
+              element("td", "number", short(r.difference)), element("td", "", r.of),
+              element("td", "number", short(r.allowed)), element("td", "number", figures(r.npu)),
+              element("td", "number", figures(r.bench)));
+  return line;
+}
+
+function table(id, rows) {
+  const head = document.createElement("tr");
+  for (const name of ["name", "type", "difference", "of", "explained", "NPU: norm / max / min / mean",
+                      "Bench: norm / max / min / mean"])
+    head.append(element("th", "", name));
+  byId(id).replaceChildren(head, ...rows.slice(0, kShown).map(row));
+  if (rows.length > kShown) {
+    const more = document.createElement("tr");
+    more.append(element("td", "note", `${rows.length - kShown} more: the JSON file has all`));
+    byId(id).append(more);
+  }
+}
+
+function show() {
+  const word = byId("filter").value.toLowerCase(), which = byId("which").value;
+  table("compared", data.compared.filter(
+    (r) => named(r).toLowerCase().includes(word) && (which === "" || r.diverges)));
+}
+
+byId("sentence").textContent = data.sentence;
+byId("runs").textContent = `NPU ${data.npu} · Bench ${data.bench}`;
+byId("divergence").hidden = !data.divergence || data.divergence.inputs.length === 0;
+if (data.divergence) table("inputs", data.divergence.inputs);
+byId("filter").addEventListener("input", show);
+byId("which").addEventListener("change", show);
+show();
+byId("alone").hidden = data.only_npu.length + data.only_bench.length === 0;
+for (const [run, names] of [["NPU", data.only_npu], ["Bench", data.only_bench]])
+  for (const name of names.slice(0, kShown)) {
+    const line = document.createElement("tr");
+    line.append(element("td", "", run), element("td", "mono", name));
+    byId("only").append(line);
+  }

@@ -1,0 +1,115 @@
+#include "observe/compare/results.h"
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace aloft::compare {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kOurColumns[] = {"Difference", "Difference of", "Allowed", "Max ULP"};
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+Json number(double v) {
+  if (std::isfinite(v)) return v;
+  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+}
+
+Json side_of(const Record* r) {
+  if (!r) return nullptr;
+  return {{"name", r->name},    {"dtype", r->type},     {"shape", r->shape},   {"max", r->max.text},
+          {"min", r->min.text}, {"mean", r->mean.text}, {"norm", r->norm.text}};
+}
+
+Json record_of(const Compared& c) {
+  return {{"call", c.moment.entry->npu->name},
+          {"npu", side_of(c.records.npu)},
+          {"bench", side_of(c.records.bench)},
+          {"difference", number(c.difference.size)},
+          {"of", c.difference.of},
+          {"allowed", number(c.difference.allowed)},
+          {"diverges", c.difference.is_more()}};
+}
+
+// What the call that is off was given, in both runs.
+Json inputs_of(const Comparison& c) {
+  Json inputs = Json::array();
+  for (const Compared& other : c.compared) {
+    const bool is_taken = other.records.npu && (other.records.npu->part == Part::Input ||
+                                                other.records.npu->part == Part::Parameter);
+    if (other.moment.entry == c.divergence->compared->moment.entry && is_taken)
+      inputs.push_back(record_of(other));
+  }
+  return inputs;
+}
+
+}  // namespace
+
+std::string csv_of(const Comparison& c, const ElementsOf& elements_of) {
+  std::map<std::string_view, const Compared*> by_name;
+  for (const Compared& one : c.compared)
+    if (one.records.npu) by_name.emplace(one.records.npu->name, &one);
+  std::string text;
+  const auto add_line = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) (i ? text += ',' : text) += quoted(cells[i]);
+    text += '\n';
+  };
+  std::vector<std::string> head = c.table.columns;
+  head.insert(head.end(), std::begin(kOurColumns), std::end(kOurColumns));
+  add_line(head);
+  for (const std::vector<std::string>& row : c.table.rows) {
+    std::vector<std::string> cells = row;
+    const auto it = by_name.find(row[0]);
+    if (it == by_name.end()) {
+      cells.insert(cells.end(), std::size(kOurColumns), "");
+    } else {
+      const Difference& d = it->second->difference;
+      const ElementFigures* const e = elements_of(it->second->records);
+      cells.push_back(shortest(d.size)), cells.push_back(d.of);
+      cells.push_back(shortest(d.allowed));
+      cells.push_back(e && e->max_ulps ? shortest(*e->max_ulps) : "");
+    }
+    add_line(cells);
+  }
+  return text;
+}
+
+Json json_of(const Comparison& c) {
+  Json compared = Json::array(), only_npu = Json::array(), only_bench = Json::array();
+  for (const Compared& one : c.compared) compared.push_back(record_of(one));
+  for (const EntryPair& p : c.pairs.entries)
+    if (!p.bench) only_npu.push_back(p.npu->name);
+  for (const Entry* b : c.pairs.only_bench) only_bench.push_back(b->name);
+  Json divergence = nullptr;
+  if (c.divergence)
+    divergence = {{"module", c.divergence->module},
+                  {"kind", c.divergence->kind},
+                  {"behind", c.divergence->behind},
+                  {"line", c.divergence->line},
+                  {"record", record_of(*c.divergence->compared)},
+                  {"inputs", inputs_of(c)}};
+  return {{"sentence", c.sentence},
+          {"npu", c.npu.file.string()},
+          {"bench", c.bench.file.string()},
+          {"divergence", std::move(divergence)},
+          {"compared", std::move(compared)},
+          {"only_npu", std::move(only_npu)},
+          {"only_bench", std::move(only_bench)}};
+}
+
+}  // namespace aloft::compare

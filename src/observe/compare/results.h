@@ -1,0 +1,35 @@
+// The results of a comparison, as files: a table, JSON, a page.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "observe/compare/divergence.h"
+#include "observe/compare/msprobe_table.h"
+
+namespace aloft::compare {
+
+// Everything that is known of a pair of dumps.
+struct Comparison {
+  DumpFile npu, bench;
+  Pairs pairs;
+  Mode mode = Mode::Statistics;
+  Table table;
+  std::vector<Compared> compared;
+  std::optional<Divergence> divergence;
+  std::string sentence;
+};
+
+// As msprobe's compare_result_*.csv; what differs has four columns of ours behind: how far it is
+// off, in what, what is allowed, and units in the last place.
+std::string csv_of(const Comparison& c, const ElementsOf& elements_of);
+
+// docs/compare.md says what each key is.
+nlohmann::ordered_json json_of(const Comparison& c);
+
+// A page that needs nothing else; its first line is the sentence.
+std::string page_of(const Comparison& c);
+
+}  // namespace aloft::compare

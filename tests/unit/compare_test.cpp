@@ -1,0 +1,289 @@
+// Two dumps compared: names, order, what rounding explains, msprobe's verdicts and their known
+// mistakes, which are not repeated.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "observe/compare/comparison.h"
+#include "observe/compare/dump_pairs.h"
+#include "observe/compare/foreign_json.h"
+#include "observe/compare/module_tree.h"
+#include "observe/compare/noise.h"
+#include "observe/compare/results.h"
+#include "temporary_folder.h"
+
+namespace aloft::compare {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Json tensor(std::vector<int> shape, double norm, const char* dtype = "torch.float32") {
+  return {{"type", "torch.Tensor"}, {"dtype", dtype},        {"shape", shape},
+          {"Max", norm / 2},        {"Min", -norm / 2},      {"Mean", 0},
+          {"Norm", norm},           {"requires_grad", true}, {"underflowed", 0}};
+}
+
+Json forward(Json in, Json out, Json parameters = Json::object()) {
+  return {{"input_args", Json::array({std::move(in)})},
+          {"input_kwargs", Json::object()},
+          {"output", Json::array({std::move(out)})},
+          {"parameters", std::move(parameters)}};
+}
+
+class Compare : public ::testing::Test {
+ protected:
+  DumpFile dump(const std::string& name, const Json& data) {
+    const Path file = folder_ / (name + ".json");
+    TemporaryFolder::put(file, Json{{"task", "statistics"}, {"data", data}}.dump());
+    return read_dump(file);
+  }
+  static std::vector<Compared> compared(const Pairs& pairs) {
+    return compare_all(pairs, [](const RecordPair&) { return nullptr; });
+  }
+  // The sentence of the first divergence; "" where there is none.
+  std::string parted(const Json& npu, const Json& bench) {
+    const DumpFile n = dump("npu", npu), b = dump("bench", bench);
+    const Pairs pairs = pair_dumps(n, b, {});
+    const std::vector<Compared> all = compared(pairs);
+    const auto d = first_divergence(all, n);
+    return d ? d->sentence : "";
+  }
+  Table table(const Json& npu, const Json& bench) {
+    npu_ = dump("npu", npu), bench_ = dump("bench", bench);
+    pairs_ = pair_dumps(npu_, bench_, {});
+    return msprobe_table(pairs_, npu_, Mode::Statistics, [](const RecordPair&) { return nullptr; });
+  }
+  static std::string cell(const Table& t, std::size_t row, const char* column) {
+    return t.rows.at(row).at(t.column(column));
+  }
+
+  TemporaryFolder folder_;
+  DumpFile npu_, bench_;
+  Pairs pairs_;
+};
+
+TEST_F(Compare, JsonOfPython) {
+  const ForeignJson v =
+      parse_foreign_json(R"({"b": NaN, "a": [-Infinity, Infinity, "NaN, \" Infinity"]})", "x");
+  EXPECT_EQ(v.keys, (std::vector<std::string>{"b", "a"}));  // in the file's order
+  EXPECT_EQ(v.text_of("b"), "nan");
+  EXPECT_EQ(v.find("a")->items[0].text, "-inf");
+  EXPECT_EQ(v.find("a")->items[2].text, "NaN, \" Infinity");
+}
+
+TEST_F(Compare, BadJsonIsRefusedWithItsLine) {
+  const std::string deep = "{\"a\":" + std::string(100000, '[');
+  for (const auto& [text, line] : {std::pair<std::string, const char*>{"{\n\"a\": 1,\n}", "x:3"},
+                                   {"", "x:1"},
+                                   {deep, "x:1"},
+                                   {std::string("{}\n\0", 4), "x:2"}})
+    try {
+      parse_foreign_json(text, "x");
+      ADD_FAILURE() << text.substr(0, 40);
+    } catch (const DataError& e) {
+      EXPECT_EQ(e.code(), "E0650");
+      EXPECT_NE(std::string(e.what()).find(line), std::string::npos) << e.what();
+    }
+}
+
+TEST_F(Compare, NamesOfEntries) {
+  const Entry module = parse_entry_name("Module.h.0.ln_1.LayerNorm.forward.2");
+  EXPECT_TRUE(module.is_module);
+  EXPECT_EQ(module.path, "h.0.ln_1");
+  EXPECT_EQ(module.kind, "LayerNorm");
+  EXPECT_EQ(module.call, 2);
+  const Entry gradient = parse_entry_name("Cell.net.dense.Dense.parameters_grad.0");
+  EXPECT_EQ(gradient.direction, Direction::ParametersGrad);
+  EXPECT_EQ(gradient.path, "net.dense");
+  const Entry function = parse_entry_name("Functional.layer_norm.4.backward");
+  EXPECT_FALSE(function.is_module);
+  EXPECT_EQ(function.kind, "layer_norm");
+  EXPECT_EQ(function.call, 4);
+  for (const char* odd : {"", ".", "Module.forward.0", "a.b.c", "Module.x.Y.forward.-1"})
+    EXPECT_EQ(parse_entry_name(odd).direction, Direction::Other) << odd;
+}
+
+TEST_F(Compare, ModulesArePairedByStructure) {
+  const Json weights = {{"weight", tensor({4, 4}, 1)}}, wide = {{"weight", tensor({4, 9}, 1)}};
+  const auto call = [&](const Json& w) { return forward(tensor({2, 4}, 1), tensor({2, 4}, 1), w); };
+  const DumpFile n = dump("n", {{"Module.h.0.up.Linear.forward.0", call(weights)},
+                                {"Module.h.0.mlp.Mlp.forward.0", call(wide)},
+                                {"Module.h.0.Block.forward.0", call(Json::object())},
+                                {"Module.h.1.up.Linear.forward.0", call(weights)}});
+  const DumpFile b = dump("b", {{"Cell.net.h.0.up.Dense.forward.0", call(weights)},
+                                {"Cell.net.h.0.feed_forward.Ffn.forward.0", call(wide)},
+                                {"Cell.net.h.0.Cell.forward.0", call(Json::object())},
+                                {"Cell.net.blocks.1.up.Dense.forward.0", call(weights)}});
+  NameMap map;
+  map.add("h.1.*", "net.blocks.1.*");
+  const auto pairs = pair_modules(*module_tree(n), *module_tree(b), map);
+  EXPECT_EQ(pairs.at("h.0.up"), "net.h.0.up");             // by the path, less its beginning
+  EXPECT_EQ(pairs.at("h.0.mlp"), "net.h.0.feed_forward");  // by the number of weights
+  EXPECT_EQ(pairs.at("h.1.up"), "net.blocks.1.up");        // by the map
+}
+
+TEST_F(Compare, MapsOfNames) {
+  const NameMap toml = NameMap::parse("[modules]\n\"h.*.a.*\" = \"l.*.b.*\"\n", "m", true);
+  EXPECT_EQ(toml.other_name_of("h.3.a.x.y"), "l.3.b.x.y");
+  EXPECT_EQ(toml.other_name_of("h.3.c"), std::nullopt);
+  const NameMap json = NameMap::parse(R"({"modules": {"a": "b"}})", "m", false);
+  EXPECT_EQ(json.other_name_of("a"), "b");
+  for (const char* bad : {"{}", "{\"modules\": {\"a\": 1}}", "{\"modules\": []}"})
+    EXPECT_THROW(NameMap::parse(bad, "m", false), UserError) << bad;
+  for (const char* bad : {"x = 1", "[modules]\na = 1", "= ="})
+    EXPECT_THROW(NameMap::parse(bad, "m", true), UserError) << bad;
+}
+
+TEST_F(Compare, InsideComesBeforeOutside) {
+  const auto call = [](double in, double out) {
+    return forward(tensor({8}, in), tensor({8}, out));
+  };
+  // The block is listed first, as by a program that writes calls when they begin.
+  const Json right = {{"Module.h.0.Block.forward.0", call(1, 2)},
+                      {"Module.h.0.a.A.forward.0", call(1, 3)},
+                      {"Module.h.0.b.B.forward.0", call(3, 4)}};
+  Json wrong = right;
+  wrong["Module.h.0.Block.forward.0"] = call(1, 2.5);
+  wrong["Module.h.0.b.B.forward.0"] = call(3, 4.5);
+  EXPECT_EQ(parted(right, right), "");
+  EXPECT_TRUE(parted(wrong, right)
+                  .starts_with("first divergence: forward, h.0.b (B), behind h.0.a: "
+                               "what h.0.b gives (0) is off by 0.12 in Norm"))
+      << parted(wrong, right);
+  // What b takes is made by the block that calls it.
+  wrong["Module.h.0.b.B.forward.0"] = call(3.5, 4.5);
+  EXPECT_TRUE(parted(wrong, right)
+                  .starts_with(
+                      "first divergence: forward, h.0 (Block), behind h.0.a: what h.0.b takes (0)"))
+      << parted(wrong, right);
+}
+
+TEST_F(Compare, RoundingIsNoDivergence) {
+  const auto call = [](double norm, const char* type) {
+    return Json{{"Module.a.A.forward.0", forward(tensor({64}, 1, type), tensor({64}, norm, type))}};
+  };
+  EXPECT_EQ(parted(call(1 + 1e-7, "torch.float32"), call(1, "torch.float32")), "");
+  EXPECT_NE(parted(call(1 + 1e-4, "torch.float32"), call(1, "torch.float32")), "");
+  EXPECT_EQ(parted(call(1 + 1e-3, "torch.bfloat16"), call(1, "torch.float32")), "");
+  EXPECT_NE(parted(call(1.5, "torch.bfloat16"), call(1, "torch.float32")), "");
+  EXPECT_NE(parted(call(1 + 1e-7, "torch.float64"), call(1, "torch.float64")), "");
+}
+
+TEST_F(Compare, WhatIsNotFiniteDiffers) {
+  const auto with = [](const Json& max) {
+    Json out = tensor({4}, 1);
+    out["Max"] = max, out["Norm"] = max;
+    return Json{{"Module.a.A.forward.0", forward(tensor({4}, 1), out)}};
+  };
+  EXPECT_NE(parted(with("inf"), with(1)), "");
+  EXPECT_NE(parted(with("inf"), with("-inf")), "");
+  EXPECT_EQ(parted(with("inf"), with("inf")), "");
+  EXPECT_EQ(parted(with("nan"), with("nan")), "");
+}
+
+TEST_F(Compare, MissingGradientsAreFound) {
+  const Json weights = {{"weight", tensor({4, 4}, 1)}, {"bias", tensor({4}, 1)}};
+  Json all = {
+      {"Module.a.A.forward.0", forward(tensor({2, 4}, 1), tensor({2, 4}, 1), weights)},
+      {"Module.a.A.backward.0", {{"input", {tensor({2, 4}, 1)}}, {"output", {tensor({2, 4}, 1)}}}},
+      {"Module.a.A.parameters_grad.0",
+       {{"weight", {tensor({4, 4}, 1)}}, {"bias", {tensor({4}, 1)}}}}};
+  Json without = all;
+  without["Module.a.A.parameters_grad.0"].erase("bias");
+  EXPECT_NE(parted(without, all).find("the gradient of a.bias is missing"), std::string::npos);
+  EXPECT_NE(parted(all, without).find("the first run alone"), std::string::npos);
+}
+
+TEST_F(Compare, FiguresOfMsprobe) {
+  const Table t = table({{"Module.a.A.forward.0", forward(tensor({4}, 2), tensor({4}, 3))}},
+                        {{"Module.a.A.forward.0", forward(tensor({4}, 2), tensor({4}, 1))}});
+  EXPECT_EQ(t.columns.front(), "NPU Name");
+  EXPECT_EQ(cell(t, 0, "NPU Name"), "Module.a.A.forward.0.input.0");
+  EXPECT_EQ(cell(t, 0, "Max diff"), "0");
+  EXPECT_EQ(cell(t, 1, "L2norm diff"), "2");
+  EXPECT_EQ(cell(t, 1, "NormRelativeErr"), "200%");
+  EXPECT_EQ(cell(t, 0, "Result"), "pass");
+  EXPECT_EQ(cell(t, 1, "Result"), "error");
+  EXPECT_NE(cell(t, 1, "Err_message").find("NormRelativeErr of output is greater than 0.5"),
+            std::string::npos);
+}
+
+TEST_F(Compare, ElementsOfTensors) {
+  const Elements b{{1, 2, 3, 4}, {2, 2}, "torch.float32"};
+  Elements n = b;
+  EXPECT_EQ(figures_of(n, b).cosine, 1);
+  EXPECT_EQ(figures_of(n, b).max_ulps, 0);
+  n.values[3] = std::nextafter(4.0f, 5.0f);
+  EXPECT_EQ(figures_of(n, b).max_ulps, 1);
+  n.values = {1, 2, 3, 5};
+  const ElementFigures f = figures_of(n, b);
+  EXPECT_EQ(f.max_absolute, 1);
+  EXPECT_EQ(f.max_relative, 0.25);
+  EXPECT_EQ(f.thousandth, 0.75);
+  EXPECT_DOUBLE_EQ(*f.distance, 1);
+  const Elements transposed{{1, 3, 5, 2, 4, 6}, {2, 3}, "torch.float32"};
+  EXPECT_EQ(figures_of(transposed, {{1, 2, 3, 4, 5, 6}, {3, 2}, "torch.float32"}).max_absolute, 0);
+}
+
+TEST_F(Compare, InfinitiesHaveASign) {
+  const Elements up{{1, kInf}, {2}, "torch.float32"}, down{{1, -kInf}, {2}, "torch.float32"};
+  EXPECT_EQ(figures_of(up, up).relative_distance, 0);
+  EXPECT_EQ(figures_of(up, down).problem, "Nan");  // msprobe takes them for equal
+  EXPECT_EQ(figures_of(up, down).relative_distance, kInf);
+}
+
+TEST_F(Compare, StepsAreMatchedByName) {
+  const auto put = [&](const char* folder) {
+    make_folder(folder_ / folder);
+    TemporaryFolder::put(folder_ / folder / "dump.json", "{\"data\": {}}");
+  };
+  for (const char* f : {"a/step0/rank", "a/step2/rank", "a/step10/rank", "b/step2/proc7",
+                        "b/step10/proc7", "c/step5/rank0", "c/step5/rank1"})
+    put(f);
+  const auto pairs = pair_dump_files(folder_ / "a", folder_ / "b");
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0].step, "step2");
+  EXPECT_EQ(pairs[1].step, "step10");
+  // One step of each belongs together, whatever their names.
+  EXPECT_EQ(pair_dump_files(folder_ / "a/step0", folder_ / "b/step2").size(), 1u);
+  EXPECT_THROW(pair_dump_files(folder_ / "a", folder_ / "c"), DataError);
+  EXPECT_THROW(pair_dump_files(folder_ / "a", folder_ / "none"), DataError);
+}
+
+TEST_F(Compare, ElementsAreLookedForInTheDumpAlone) {
+  DumpFile d;
+  d.file = "/dumps/step0/rank/dump.json";
+  Record r;
+  r.data_name = "x.pt";
+  EXPECT_EQ(d.elements_of(r), "/dumps/step0/rank/dump_tensor_data/x.pt");
+  r.data_name = "../../secret.pt";
+  EXPECT_TRUE(d.elements_of(r).empty());
+}
+
+TEST_F(Compare, ResultsAreWritten) {
+  const auto write = [&](const char* name, double norm) {
+    TemporaryFolder::put(
+        folder_ / name,
+        Json{{"data",
+              {{"Module.</script>.A.forward.0", forward(tensor({4}, 1), tensor({4}, norm))}}}}
+            .dump());
+  };
+  write("npu.json", 2), write("bench.json", 1);
+  const auto results =
+      compare_runs({folder_ / "npu.json", folder_ / "bench.json", folder_ / "out", {}});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_TRUE(results[0].has_divergence);
+  const std::string page = read_file(folder_ / "out/compare_result.html");
+  EXPECT_EQ(page.find("Module.</script>"), std::string::npos);  // no name ends the script
+  const Json json = Json::parse(read_file(folder_ / "out/compare_result.json"));
+  EXPECT_EQ(json["sentence"], results[0].sentence);
+  EXPECT_EQ(json["compared"].size(), 2u);
+}
+
+}  // namespace
+}  // namespace aloft::compare
