@@ -1,0 +1,7 @@
+"""Scores are divided by the width of a head, not by its root."""
+MODULE = "transformer.h.0.attn"
+
+
+def plant(model):
+    for block in model.transformer.h:
+        block.attn.scale **= 2

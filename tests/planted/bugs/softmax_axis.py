@@ -1,0 +1,7 @@
+"""The softmax runs over the positions that look, not over those that are seen."""
+MODULE = "transformer.h.0.attn"
+
+
+def plant(model):
+    for block in model.transformer.h:
+        block.attn.axis = -2

@@ -1,0 +1,7 @@
+"""A square weight is loaded the wrong way round."""
+MODULE = "transformer.h.0.attn.c_proj"
+
+
+def plant(model):
+    weight = model.transformer.h[0].attn.c_proj.weight
+    weight.data = weight.data.T.contiguous()

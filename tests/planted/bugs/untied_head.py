@@ -1,0 +1,8 @@
+"""The head is a copy of the token table, and not the table."""
+from torch import nn
+
+MODULE = "transformer.wte"
+
+
+def plant(model):
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())

@@ -1,0 +1,5 @@
+"""The same model in float64."""
+
+
+def plant(model):
+    model.double()
