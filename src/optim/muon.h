@@ -1,7 +1,8 @@
 // Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): of a
 // matrix the momentum is made orthogonal by five steps of a Newton-Schulz iteration, so that all
 // directions move alike; as torch.optim.Muon, with its defaults, but for the products, which are
-// of fp32 here. What is no matrix, tables and heads are updated by AdamW.
+// of fp32 unless bf16_products asks for torch's. What is no matrix, tables and heads are updated by
+// AdamW.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +22,9 @@ struct Muon {
   // Steps are of the size of AdamW's (0.2 times the root of the longer side, Liu et al. 2025), and
   // not of the root of height over width.
   bool match_adamw = false;
+  // The iteration is computed in bf16, as torch does, and not in fp32: faster where a processor has
+  // such products, and the direction is off by some thousandths.
+  bool bf16_products = false;
   // Of what is no matrix: its rate, as a share of lr, and AdamW's numbers.
   double rest_rate = 1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;  // shrinks the weight by its rate * weight_decay
@@ -41,6 +45,9 @@ struct Muon {
                "the mean of gradients goes on, and is applied another way"),
         option("match_adamw", &Muon::match_adamw, {}, "steps of matrices of the size of AdamW's",
                kSize),
+        option("bf16_products", &Muon::bf16_products, {},
+               "the momentum is made orthogonal in bf16, as torch does",
+               "directions are rounded otherwise"),
         option("rest_rate", &Muon::rest_rate, {0, 1e6},
                "rate of what is no matrix (by AdamW), as a share of lr", kSize),
         option("beta1", &Muon::beta1, {0, 1, true}, "decays of the moments", kForget, "betas"),
@@ -106,12 +113,13 @@ struct Muon {
   }
   // All singular values near 1: x -> a x + (b x x' + c (x x')^2) x, for the shorter side.
   template <class T>
-  static T orthogonal(const T& x, const Shape& shape) {
+  T orthogonal(const T& x, const Shape& shape) const {
     constexpr double kA = 3.4445, kB = -4.775, kC = 2.0315;
     constexpr int kIterations = 5;
     const bool is_high = shape[0].max() > shape[1].max();
     const T length = sqrt(squared_norm(x));
     T u = x / maximum(length, 1e-7);
+    if (bf16_products) u = cast(u, DType::BF16);
     for (int i = 0; i < kIterations; ++i) {
       const T square = is_high ? matmul(u, u, true, false) : matmul(u, u, false, true);
       // Symmetric, so that it is its own transpose: written so, half of its square need be
@@ -119,7 +127,7 @@ struct Muon {
       const T mixed = square * kB + matmul(square, square, false, true) * kC;
       u = u * kA + (is_high ? matmul(u, mixed) : matmul(mixed, u));
     }
-    return u;
+    return bf16_products ? cast(u, DType::F32) : u;
   }
 };
 

@@ -10,7 +10,7 @@
 //                                  decide what is computed
 //
 // and no kernel of its own. Beside operators a T has the ops of these names: sqrt, abs, maximum,
-// where, greater, less, sum, max, matmul, reshape.
+// where, greater, less, sum, max, matmul, reshape, cast.
 #pragma once
 
 #include <array>

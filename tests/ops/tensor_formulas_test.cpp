@@ -277,6 +277,24 @@ TEST(TensorFormulas, MuonMakesMatricesOrthogonal) {
                    muon_of_the_paper, 2, 2, 1e-11, 1e-4);
 }
 
+// Roundings of the iteration move a direction by some hundredths at most; what is no matrix has
+// none.
+TEST(TensorFormulas, MuonsProductsMayBeOfBf16) {
+  optim::Muon muon{.lr = kLr, .momentum = 0.875};
+  const std::vector<Vec> exact = of_a_program(muon, true);
+  muon.bf16_products = true;
+  const std::vector<Vec> rounded = of_a_program(muon, true);
+  EXPECT_EQ(rounded, of_a_program(muon, false));
+  for (const std::size_t i : {1, 3}) EXPECT_EQ(rounded[i], exact[i]);
+  for (const std::size_t i : {0, 2}) {
+    double most = 0;
+    for (std::size_t j = 0; j < exact[i].size(); ++j)
+      most = std::max(most, std::abs(rounded[i][j] - exact[i][j]));
+    EXPECT_GT(most, 1e-5) << i;
+    EXPECT_LT(most, 0.05 * kSteps * kLr) << i;
+  }
+}
+
 // What is named is taken for no matrix, and what is none keeps what AdamW keeps.
 TEST(TensorFormulas, MuonUpdatesTheRestAsAdamW) {
   const optim::AdamW adamw{.lr = kLr, .beta1 = 0.875, .beta2 = 0.75, .weight_decay = kDecay};

@@ -183,6 +183,7 @@ class Optimizer:
     torch: str | None = None  # its class
     options: dict = dataclasses.field(default_factory=dict)  # of both
     is_fused: bool = False  # the class has a fused form on the CPU, else foreach
+    own: dict = dataclasses.field(default_factory=dict)  # ours alone: what torch's class computes by itself
 
 
 OPTIMIZERS = (
@@ -193,8 +194,8 @@ OPTIMIZERS = (
     Optimizer("nadam", torch="NAdam"), Optimizer("radam", torch="RAdam"),
     Optimizer("adadelta", torch="Adadelta"), Optimizer("rmsprop", torch="RMSprop"),
     Optimizer("rprop", torch="Rprop"), Optimizer("adafactor", "", "Adafactor"),
-    Optimizer("muon", "", "Muon"), Optimizer("lion"), Optimizer("lamb"), Optimizer("lars"),
-    Optimizer("bert_adam"), Optimizer("novograd", ""), Optimizer("adamp", ""))
+    Optimizer("muon", "", "Muon", own={"bf16_products": "true"}), Optimizer("lion"), Optimizer("lamb"),
+    Optimizer("lars"), Optimizer("bert_adam"), Optimizer("novograd", ""), Optimizer("adamp", ""))
 
 
 def own_update_ms(result):
@@ -206,7 +207,7 @@ def optimizer_row(o):
     """The update alone beside torch.optim's step alone, the whole end of a step beside what does the same
     in torch, and the share of the rate at which memory is streamed."""
     chosen = flags(**{"set": f"optimizer.kind={o.kind}"})
-    for key, value in o.options.items():
+    for key, value in {**o.options, **o.own}.items():
         chosen += flags(**{"set": f"optimizer.{key}={value}"})
     sweeps = o.formula != ""
     programs = [ours(*flags(batch=1, seq=64), *chosen, steps=6, limit=not sweeps)]
