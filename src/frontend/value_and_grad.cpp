@@ -27,7 +27,8 @@ void grads::check(const Split& split, const ValueAndGradOptions& options) {
       .need(has_aux ? "the loss first, and something behind it" : "a loss, or {.has_aux = true}");
 }
 
-std::vector<Tensor> grads::at(const GradPosition& positions, const std::vector<Tensor>& arguments) {
+std::vector<Tensor> grads::own(const GradPosition& positions,
+                               const std::vector<Tensor*>& arguments) {
   std::vector<Tensor> found;
   std::set<int> before;
   for (const int i : positions.at) {
@@ -38,11 +39,11 @@ std::vector<Tensor> grads::at(const GradPosition& positions, const std::vector<T
     };
     if (i < 0 || i >= static_cast<int>(arguments.size()))
       refuse("of " + std::to_string(arguments.size()) + " arguments");
-    const Tensor& t = arguments[static_cast<std::size_t>(i)];
-    if (!t.is_defined()) refuse("no tensor");
-    if (!is_float(t.dtype())) refuse(t.type().str());
+    Tensor* const t = arguments[static_cast<std::size_t>(i)];
+    if (!t || !t->is_defined()) refuse("no tensor");
+    if (!is_float(t->dtype())) refuse(t->type().str());
     if (!before.insert(i).second) refuse("asked for twice");
-    found.push_back(t);
+    found.push_back(*t = identity(*t));
   }
   return found;
 }

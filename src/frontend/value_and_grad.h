@@ -1,7 +1,9 @@
 // value_and_grad: a function's loss together with its gradients, as MindSpore (and JAX) have it.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -38,17 +40,19 @@ struct Split : nested::Quiet {
 // Inside: UserError E0803 where a value is not what the options say.
 void check(const Split& split, const ValueAndGradOptions& options);
 
-// Inside: an argument as a tensor; what is none is undefined.
+// Inside: an argument where it is a tensor, or null.
+inline Tensor* tensor_of(Tensor& argument) { return &argument; }
 template <class A>
-Tensor tensor_of(const A& argument) {
-  if constexpr (std::is_convertible_v<const A&, Tensor>)
-    return argument;
-  else
-    return Tensor();
+Tensor* tensor_of(A&) {
+  return nullptr;
 }
-// Inside: those of the arguments that are asked for. UserError E0803 where one is no tensor of
-// floating-point numbers, or asked for twice.
-std::vector<Tensor> at(const GradPosition& positions, const std::vector<Tensor>& arguments);
+// Inside: each argument that is asked for is made a tensor of its own (ops/identity.h), which is
+// that argument and no other, whatever else f reads of the same value. In the positions' order.
+// UserError E0803 where one is no tensor of floating-point numbers, or asked for twice.
+std::vector<Tensor> own(const GradPosition& positions, const std::vector<Tensor*>& arguments);
+// Inside: how an argument is handed on: a tensor as a handle of its own, anything else as it came.
+template <class A>
+using Passed = std::conditional_t<std::is_same_v<std::decay_t<A>, Tensor>, Tensor, A>;
 // Inside: gradients of a scalar with respect to tensors.
 std::vector<Tensor> of_inputs(const Tensor& loss, const std::vector<Tensor>& inputs);
 
@@ -58,8 +62,12 @@ auto beside(F f, GradPosition positions, Gradients gradients, const ValueAndGrad
   need_assigned(f, "value_and_grad()");
   return [f = std::move(f), positions = std::move(positions), gradients = std::move(gradients),
           options](auto&&... arguments) {
-    const std::vector<Tensor> inputs = at(positions, {tensor_of(arguments)...});
-    auto value = f(std::forward<decltype(arguments)>(arguments)...);
+    std::tuple<Passed<decltype(arguments)>...> passed(
+        std::forward<decltype(arguments)>(arguments)...);
+    const std::vector<Tensor> inputs =
+        std::apply([&](auto&... each) { return own(positions, {tensor_of(each)...}); }, passed);
+    auto value = std::apply(
+        [&](auto&... each) { return f(std::forward<decltype(arguments)>(each)...); }, passed);
     Split split;
     nested::visit(value, split);
     check(split, options);
@@ -110,8 +118,9 @@ auto value_and_grad(F f, std::vector<VariablePtr> parameters,
 }
 
 // f's loss together with its gradients with respect to arguments, in the order of the positions and
-// in their types; zeros where it does not depend on one. No loss scale is in them. UserError E0803
-// where an argument is no tensor of floating-point numbers.
+// in their types; zeros where it does not depend on one. A tensor that is given at several
+// positions is another argument at each, and what f reads besides is none. No loss scale is in
+// them. UserError E0803 where an argument is no tensor of floating-point numbers.
 //
 //   auto [loss, inputs] = value_and_grad(loss_fn, GradPosition{0})(x, y);
 template <class F>
@@ -127,9 +136,11 @@ auto value_and_grad(F f, GradPosition positions, const ValueAndGradOptions& opti
 //
 //   auto [loss, gradients] = value_and_grad(loss_fn, GradPosition{0}, parameters)(x, y);
 //   auto [of_inputs, of_parameters] = gradients;
-template <class F>
-auto value_and_grad(F f, GradPosition positions, std::vector<VariablePtr> parameters,
+template <class F, class Parameters>
+requires std::convertible_to<Parameters, std::vector<VariablePtr>>
+auto value_and_grad(F f, GradPosition positions, Parameters&& of,
                     const ValueAndGradOptions& options = {}) {
+  std::vector<VariablePtr> parameters = std::forward<Parameters>(of);
   return grads::beside(
       std::move(f), std::move(positions),
       [parameters = std::move(parameters)](const Tensor& loss, const std::vector<Tensor>& inputs) {

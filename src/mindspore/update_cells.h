@@ -18,7 +18,8 @@ class DynamicLossScaleUpdateCell : public amp::DynamicLossScaler {
                              std::int64_t scale_window);
   // That it began with, as there; scale_value() is that of now.
   double get_loss_scale() const { return first_; }
-  // Behind a step: whether a gradient was not finite, bool[], which it gives back.
+  // Behind a step: whether a gradient was not finite, bool[], which it gives back. UserError E0803
+  // where it is anything else.
   Tensor operator()(const Tensor& overflow);
 
  private:

@@ -162,7 +162,7 @@ class Devices(ProgramTest):
         said = self.train("faster", "--device", "sim:./eager.toml", "--set", "precision.level=auto")
         self.assertNotIn("warning", said)
         chosen = self.record("faster")["choices"]["precision"]
-        self.assertEqual(chosen, {"value": "O0", "because": "the back end does not have the low type"})
+        self.assertEqual(chosen, {"asked": "auto", "value": "O0", "because": "the back end does not have the low type"})
         self.train("fast", "--device", "sim:H100", "--set", "precision.level=auto")
         chosen = self.record("fast")["choices"]["precision"]
         self.assertEqual(chosen["value"], "O2:bf16")

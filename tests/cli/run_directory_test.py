@@ -32,6 +32,8 @@ class RunDirectory(ProgramTest):
         cls.aloft("train", "tiny.toml", "--out", "eager", "--mode", "eager")
         cls.aloft("train", "tiny.toml", "--out", "split", "--set", "precision=O0 matmul=bf16x6")
         cls.aloft("train", "tiny.toml", "--out", "probed", "--probe", "statistics")
+        # A device whose rates are known: on another machine no layer may be measured.
+        cls.aloft("train", "tiny.toml", "--out", "adaptive", "--device", "sim:H100", "--set", "precision.level=adaptive")
         write_tables(cls.folder)
         for name, recipe in (("classes", CLASSES), ("numbers", NUMBERS)):
             (cls.folder / f"{name}.toml").write_text(recipe)
@@ -44,7 +46,7 @@ class RunDirectory(ProgramTest):
         cls.aloft("train", "tiny.toml", "--out", "back", "--set", "train.on_nonfinite=rollback", "--set",
                   'precision={level = "O2:fp16", loss_scale = {kind = "static", init = 1e30}}', exit_code=5)
         cls.runs = [cls.folder / name for name in
-                    ("plain", "eager", "split", "probed", "classes", "numbers", "lost", "back")]
+                    ("plain", "eager", "split", "probed", "adaptive", "classes", "numbers", "lost", "back")]
 
     def same(self, documented, seen, page):
         self.assertEqual(set(documented) - set(seen), set(), f"docs/{page} says, and no run shows")

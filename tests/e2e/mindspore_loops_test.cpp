@@ -117,6 +117,8 @@ TEST(UpdateCells, MoveTheirScaleByOverflows) {
   fixed(cast(from_floats({1}, {1}), DType::Bool));
   EXPECT_EQ(fixed.scale_value(), 128);
   EXPECT_EQ(code_of([] { ms::DynamicLossScaleUpdateCell(0, 2, 1); }), "E0814");
+  for (const Tensor& told : {full({}, 0.5, DType::F32), from_floats({1, 0}, {2})})
+    EXPECT_EQ(code_of([&] { cell(told); }), "E0803");
   EXPECT_EQ(code_of([] { ms::FixedLossScaleUpdateCell(0); }), "E0814");
 }
 
@@ -158,6 +160,35 @@ TEST(ValueAndGrad, GivesGradientsOfArguments) {
     expect_words(refusal([&, &at = positions] { value_and_grad(loss_of, at)(rows(), labels()); }),
                  {"E0803", word});
   network.zero_grad();
+}
+
+// By its place, and not by its value: one tensor may be several arguments, and be read besides.
+TEST(ValueAndGrad, AnArgumentIsItsPlace) {
+  use_cpu();
+  const auto product = [](const Tensor& a, const Tensor& b) { return sum(a * a * b); };
+  const Tensor x = from_floats({1, 2, 3}, {3});
+  using Floats = std::vector<float>;
+  const auto first = value_and_grad(product, GradPosition{0});
+  EXPECT_EQ(first(x, x).second[0].to_floats(), (Floats{2, 8, 18}));
+  EXPECT_EQ(first(x, x * 2).second[0].to_floats(), (Floats{4, 16, 36}));
+  const auto both = value_and_grad(product, GradPosition{1, 0})(x, x).second;
+  EXPECT_EQ(both[0].to_floats(), (Floats{1, 4, 9}));
+  EXPECT_EQ(both[1].to_floats(), (Floats{2, 8, 18}));
+  auto step = compile([&](const Tensor& a, const Tensor& b) {
+    return std::tuple{first(a, b).second[0], first(a, a).second[0], first(a, a * 2).second[0]};
+  });
+  const auto compiled = step(x, x);
+  EXPECT_EQ(std::get<0>(compiled).to_floats(), (Floats{2, 8, 18}));
+  EXPECT_EQ(std::get<1>(compiled).to_floats(), (Floats{2, 8, 18}));
+  EXPECT_EQ(std::get<2>(compiled).to_floats(), (Floats{4, 16, 36}));
+  const auto beside = [&](const Tensor& a) { return std::pair{sum(a * x), a + x}; };
+  const auto [value, slope] = value_and_grad(beside, GradPosition{0}, {.has_aux = true})(x);
+  EXPECT_EQ(slope[0].to_floats(), (Floats{1, 2, 3}));
+  EXPECT_EQ(value.second.to_floats(), (Floats{2, 4, 6}));
+  // What is no tensor is handed on as it is.
+  const auto scaled = [](const Tensor& a, double by) { return sum(a * by); };
+  EXPECT_EQ(value_and_grad(scaled, GradPosition{0})(x, 3.0).second[0].to_floats(),
+            (Floats{3, 3, 3}));
 }
 
 TEST(ValueAndGrad, RefusesWhatIsNotAsItSays) {
