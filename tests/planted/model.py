@@ -24,12 +24,13 @@ class Attention(nn.Module):
         self.scale = 1 / math.sqrt(dim // heads)
         self.diagonal = 0  # how far ahead a position sees
         self.axis = -1     # over which the weights of a position are 1
+        self.order = (0, 1, 2)  # of query, key and value in what c_attn gives
         self.c_attn, self.c_proj = Projection(dim, 3 * dim), Projection(dim, dim)
 
     def forward(self, x):
         batch, length, dim = x.shape
-        q, k, v = (part.view(batch, length, self.heads, dim // self.heads).transpose(1, 2)
-                   for part in self.c_attn(x).split(dim, 2))
+        parts = self.c_attn(x).split(dim, 2)
+        q, k, v = (parts[i].view(batch, length, self.heads, dim // self.heads).transpose(1, 2) for i in self.order)
         scores = q @ k.transpose(2, 3) * self.scale
         seen = torch.ones(length, length, dtype=torch.bool).tril(self.diagonal)
         weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(self.axis)

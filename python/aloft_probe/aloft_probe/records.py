@@ -4,7 +4,6 @@ import math
 import torch
 
 from aloft_probe import statistics
-from aloft_probe.gradients import tensors_in
 
 DEEPEST = 16  # of lists within lists; what nests deeper is left out
 
@@ -53,8 +52,8 @@ class Recorder:
                 "output": []}
 
     def results(self, entry, result):
-        """The list of what a call gave."""
-        parts = tensors_in(result)
+        """The list of what a call gave; a dictionary is one element of it."""
+        parts = result if isinstance(result, (list, tuple)) else [result]
         return [self.value(v, f"{entry}.output.{i}") for i, v in enumerate(parts)]
 
     def finish(self):

@@ -112,6 +112,15 @@ class Judge {
     }
   }
 
+  // What has no gradient where nothing else of the backward pass is seen: a module that is left out
+  // of it.
+  void finish(std::vector<Compared>& all) const {
+    for (const auto& [key, entry] : without_gradients_)
+      if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
+        for (const Record& b : entry->records)
+          all.push_back({{forward, true}, {nullptr, &b}, {kInfinite, 0, "the gradient"}});
+  }
+
  private:
   static std::string key_of(const std::string& path, std::int64_t call) {
     return path + "#" + std::to_string(call);
@@ -137,6 +146,7 @@ class Judge {
     const auto it = without_gradients_.find(key_of(m.entry->bench->path, m.entry->bench->call));
     if (it == without_gradients_.end()) return;
     for (const Record& b : it->second->records) all.push_back({m, {nullptr, &b}, missing});
+    without_gradients_.erase(it);
   }
 
   double allowed(const Moment& m, const RecordPair& r, double inputs) const {
@@ -198,6 +208,7 @@ std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements
   std::vector<Compared> all;
   Judge judge(pairs, elements_of);
   for (const Moment& m : moments_of(pairs)) judge.look(m, all);
+  judge.finish(all);
   return all;
 }
 

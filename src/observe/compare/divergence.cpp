@@ -155,8 +155,9 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
   const std::string module = !d.module.empty() ? d.module
                              : is_forward(e)   ? "the model itself"
                                                : "the loss, or the model itself";
+  const bool is_in_forward = is_forward(e) && it->records.npu;  // gradients alone may be missing
   d.sentence =
-      fmt::format("first divergence: {}, {}{}{}: {}", is_forward(e) ? "forward" : "backward",
+      fmt::format("first divergence: {}, {}{}{}: {}", is_in_forward ? "forward" : "backward",
                   module, d.kind.empty() ? "" : " (" + d.kind + ")",
                   d.behind.empty() ? "" : ", behind " + d.behind, subject_of(*it));
   if (it->records.npu && it->records.npu->part == Part::Parameter)

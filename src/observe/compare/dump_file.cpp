@@ -38,6 +38,16 @@ Figure figure_of(const ForeignJson& tensor, std::string_view key) {
   return f;
 }
 
+// What Python takes a value for: of a device, say, a dump has its name.
+const char* class_of(const ForeignJson& v) {
+  if (v.kind == Kind::Bool) return "bool";
+  if (v.kind == Kind::Text) return "str";
+  if (v.kind == Kind::List) return "list";
+  if (v.kind == Kind::Object) return "dict";
+  if (v.kind == Kind::Null) return "NoneType";
+  return v.is_whole ? "int" : "float";
+}
+
 bool is_typed(const ForeignJson& v) { return v.find("type") != nullptr; }
 
 bool is_tensor(std::string_view type) {
@@ -85,8 +95,12 @@ class Records {
   }
   // Other values show themselves in place of statistics, as msprobe has it.
   static void read_value(const ForeignJson& v, Record& r) {
-    r.type = "<class '" + std::string(v.text_of("type")) + "'>";
+    const ForeignJson* const value = v.find("value");
+    r.type = "<class '" + std::string(value ? class_of(*value) : "NoneType") + "'>";
     r.max = r.min = r.mean = r.norm = figure_of(v, "value");
+    if (value && value->kind == Kind::Number && !value->is_whole)
+      if (r.max.text.find_first_of(".en") == std::string::npos)  // as Python prints a float
+        r.max.text = r.min.text = r.mean.text = r.norm.text = r.max.text + ".0";
   }
 
   Entry& entry_;

@@ -62,10 +62,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return put(Kind::Null); }
   bool boolean(bool v) override { return put(Kind::Bool, v ? 1 : 0); }
   bool number_integer(number_integer_t v) override {
-    return put(Kind::Number, static_cast<double>(v), std::to_string(v));
+    return put(Kind::Number, static_cast<double>(v), std::to_string(v), true);
   }
   bool number_unsigned(number_unsigned_t v) override {
-    return put(Kind::Number, static_cast<double>(v), std::to_string(v));
+    return put(Kind::Number, static_cast<double>(v), std::to_string(v), true);
   }
   bool number_float(number_float_t v, const string_t&) override {
     return put(Kind::Number, v, shortest(v));
@@ -89,9 +89,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (open_.empty()) return &root_;
     return &open_.back()->items.emplace_back();
   }
-  bool put(Kind kind, double number = 0, std::string text = {}) {
+  bool put(Kind kind, double number = 0, std::string text = {}, bool is_whole = false) {
     ForeignJson* const v = add();
-    v->kind = kind, v->number = number, v->text = std::move(text);
+    v->kind = kind, v->number = number, v->text = std::move(text), v->is_whole = is_whole;
     return true;
   }
   bool open(Kind kind) {

@@ -13,6 +13,7 @@ struct ForeignJson {
   enum class Kind { Null, Bool, Number, Text, List, Object };
 
   Kind kind = Kind::Null;
+  bool is_whole = false;           // of a number, whether it was written without a fraction
   double number = 0;               // of a number; of true, 1
   std::string text = {};           // of a text; of a number, as it is to be shown
   std::vector<ForeignJson> items;  // of a list, and of an object

@@ -44,7 +44,7 @@ class Pairing {
       pair_if_there(n, std::string(path));
       pair_if_there(n, n->path);
     }
-    align(npu, bench);
+    align(below(npu, ours), below(bench, theirs));
   }
 
   std::map<std::string, std::string> result() const {
@@ -90,12 +90,28 @@ class Pairing {
     return best;
   }
 
+  // The module whose path, and a dot, that is; the root where it is empty.
+  static const ModuleNode& below(const ModuleNode& root, const std::string& beginning) {
+    const ModuleNode* at = &root;
+    for (const std::string_view part : split(beginning, '.'))
+      for (const auto& child : at->children)
+        if (child->name() == part) {
+          at = child.get();
+          break;
+        }
+    return *at;
+  }
+
   static bool is_alike(const ModuleNode& n, const ModuleNode& b) {
     return n.weights > 0 && n.weights == b.weights && n.children.empty() == b.children.empty();
   }
 
   // Pairs what lies below two modules that are the same, or the roots.
   void align(const ModuleNode& n, const ModuleNode& b) {
+    for (const auto& child : n.children)
+      for (const auto& other : b.children)
+        if (child->name() == other->name() && child->weights == other->weights)
+          pair(*child, *other);
     std::size_t next = 0;
     for (const auto& child : n.children) {
       if (partners_.contains(child.get())) continue;

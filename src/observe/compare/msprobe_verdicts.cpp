@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 
-#include "base/json.h"
 #include "base/text.h"
 
 namespace aloft::compare {
@@ -35,6 +33,13 @@ std::optional<double> share_of(std::string_view text) {
     return std::nullopt;
   }
   return parse_double(text);
+}
+
+// As Python prints a list in JSON; no message needs an escape.
+std::string list_of(const std::vector<std::string>& messages) {
+  std::string text = "[";
+  for (const std::string& m : messages) text += (text.size() > 1 ? ", \"" : "\"") + m + "\"";
+  return text + "]";
 }
 
 class Call {
@@ -162,8 +167,7 @@ class Call {
     for (std::size_t i = 0; i < levels_.size(); ++i) {
       constexpr const char* kWords[] = {"pass", "warning", "error"};
       at(begin_ + i, "Result") = kWords[levels_[i]];
-      std::string& text = at(begin_ + i, "Err_message");
-      if (text.empty() || !messages_[i].empty()) text = json_text(messages_[i]);
+      at(begin_ + i, "Err_message") = list_of(messages_[i]);
     }
   }
 

@@ -18,6 +18,14 @@ constexpr std::uint64_t kLargestMap = std::uint64_t{1} << 24;
       .need("a table `modules` of texts: \"h.*.mlp\" = \"layers.*.feed_forward\"");
 }
 
+ForeignJson json_of(std::string_view text, const std::string& name) {
+  try {
+    return parse_foreign_json(text, name);
+  } catch (const DataError&) {
+    refuse(name, "text that is neither TOML, by its name, nor JSON");
+  }
+}
+
 // What each '*' of the pattern stands for in the text, the shortest run first.
 bool fit(std::string_view pattern, std::string_view text, std::vector<std::string>& runs) {
   const std::size_t star = pattern.find('*');
@@ -59,7 +67,7 @@ std::optional<std::string> NameMap::other_name_of(std::string_view path) const {
 NameMap NameMap::parse(std::string_view text, const std::string& name, bool is_toml) {
   NameMap map;
   if (!is_toml) {
-    const ForeignJson v = parse_foreign_json(text, name);
+    const ForeignJson v = json_of(text, name);
     const ForeignJson* const modules = v.find("modules");
     if (!modules || modules->kind != ForeignJson::Kind::Object) refuse(name, "no table `modules`");
     for (std::size_t i = 0; i < modules->keys.size(); ++i) {

@@ -1,0 +1,95 @@
+"""aloft probe compare: from recipes to a sentence, and what is refused."""
+import csv
+import json
+import shutil
+
+from program import ProgramTest, main
+
+
+class Compare(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for out, said in (("right", ["precision=\"O0\""]), ("low", ["precision=\"O2:bf16\""]),
+                          ("eps", ["precision=\"O0\"", "model.norm_eps=1e-3"])):
+            cls.aloft("probe", "run", "tiny.toml", "--out", out, "--steps", 2,
+                      *(word for key in said for word in ("--set", key)))
+
+    def compare(self, *arguments, exit_code=0):
+        return self.aloft("probe", "compare", *arguments, exit_code=exit_code)
+
+    def test_precision_is_no_divergence(self):
+        lines = self.compare("low", "right", "-o", "low_right").stdout.decode().splitlines()
+        # Behind an update that was made of rounded gradients parameters are others.
+        self.assertTrue(lines[0].startswith("step0: no divergence"), lines)
+        self.assertIn("is another one before the step", lines[1])
+        self.assertEqual({path.name for path in (self.folder / "low_right").iterdir()},
+                         {f"compare_result_step{step}.{kind}" for step in (0, 1) for kind in ("csv", "json", "html")})
+
+    def test_the_first_wrong_module_is_named(self):
+        line = self.compare("eps/step0", "right/step0", "-o", "eps_right").stdout.decode()
+        self.assertTrue(line.startswith("first divergence: forward, h.0.ln_1 (LayerNorm), behind "), line)
+        said = json.loads((self.folder / "eps_right/compare_result.json").read_text())
+        self.assertEqual(said["divergence"]["module"], "h.0.ln_1")
+        self.assertEqual(said["divergence"]["line"].split(":")[0], "language_model.cpp")
+        # What it was given is there, and agrees.
+        self.assertEqual({record["diverges"] for record in said["divergence"]["inputs"]}, {False})
+        page = (self.folder / "eps_right/compare_result.html").read_text()
+        self.assertIn(json.dumps(said["sentence"]), page)
+        with open(self.folder / "eps_right/compare_result.csv", newline="", encoding="utf-8") as file:
+            rows = {row["NPU Name"]: row for row in csv.DictReader(file)}
+        row = rows["Module.h.0.ln_1.LayerNorm.forward.0.output.0"]
+        self.assertEqual(row["Bench Name"], row["NPU Name"])
+        self.assertGreater(float(row["Difference"]), float(row["Allowed"]))
+
+    def test_strict_is_an_exit_status(self):
+        said = self.compare("eps/step0", "right/step0", "-o", "strict", "--strict", exit_code=5).stderr
+        self.assertIn(b"E0842", said)
+        self.assertTrue((self.folder / "strict/compare_result.html").exists())
+        self.compare("right", "right", "-o", "strict_same", "--strict")
+
+    def test_another_step_is_other_parameters(self):
+        line = self.compare("right/step1", "right/step0", "-o", "steps").stdout.decode()
+        self.assertIn("is another one before the step", line)
+
+    def test_names_are_mapped(self):
+        text = (self.folder / "right/step0/rank/dump.json").read_text()
+        (self.folder / "renamed.json").write_text(text.replace("Module.h.0.drop_attn.", "Module.x.y."))
+        name = "Module.h.0.drop_attn.Dropout.forward.0"
+        for arguments, alone in (([], [name]), (["--map", "map.toml"], []), (["--map", "map.json"], [])):
+            (self.folder / "map.toml").write_text('[modules]\n"*.0.drop_attn" = "x.y"\n')
+            (self.folder / "map.json").write_text('{"modules": {"h.*.drop_attn": "x.y"}}')
+            self.compare("right/step0", "renamed.json", "-o", "mapped", *arguments)
+            said = json.loads((self.folder / "mapped/compare_result.json").read_text())
+            self.assertEqual([n for n in said["only_npu"] if ".forward." in n], alone)
+
+    def test_what_is_no_dump_is_refused(self):
+        (self.folder / "cut.json").write_text((self.folder / "right/step0/rank/dump.json").read_text()[:2000])
+        (self.folder / "other.json").write_text('{"data": []}')
+        (self.folder / "empty").mkdir()
+        for path, code in (("cut.json", b"E0650"), ("other.json", b"E0650"), ("empty", b"E0651"), ("none", b"E0651"),
+                           ("text.txt", b"E0650")):
+            said = self.compare(path, "right/step0", "-o", "refused", exit_code=3).stderr
+            self.assertIn(code, said)
+            self.assertFalse([p.name for p in (self.folder / "refused").glob("*")])
+        self.compare("right", "right", "--map", "text.txt", "-o", "refused", exit_code=2)
+        self.compare("right", exit_code=2)
+
+    def test_elements_are_those_that_the_dump_says(self):
+        # The first run says that it has a file of elements, which is none.
+        for side in ("a", "b"):
+            shutil.copytree(self.folder / "right/step0", self.folder / side)
+            path = self.folder / side / "rank/dump.json"
+            dump = json.loads(path.read_text())
+            dump["task"] = "tensor"
+            record = dump["data"]["Module.ln_f.LayerNorm.forward.0"]["output"][0]
+            record["data_name"] = "x.pt"
+            path.write_text(json.dumps(dump))
+            (path.parent / "dump_tensor_data").mkdir()
+            (path.parent / "dump_tensor_data/x.pt").write_bytes(b"PK\3\4 nothing")
+        said = self.compare("a", "b", "-o", "elements", exit_code=3).stderr
+        self.assertIn(b"x.pt", said)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""A fused product adds the bias, and the layer does so again."""
+MODULE = "transformer.h.0.attn.c_proj"
+
+
+def plant(model):
+    for block in model.transformer.h:
+        layer = block.attn.c_proj
+        layer.register_forward_hook(lambda module, args, y: y + module.bias)

@@ -1,0 +1,7 @@
+"""The fused projection is split as query, value, key."""
+MODULE = "transformer.h.0.attn"
+
+
+def plant(model):
+    for block in model.transformer.h:
+        block.attn.order = (0, 2, 1)

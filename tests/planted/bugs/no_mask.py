@@ -1,0 +1,7 @@
+"""Attention that sees the whole text."""
+MODULE = "transformer.h.0.attn"
+
+
+def plant(model):
+    for block in model.transformer.h:
+        block.attn.diagonal = model.transformer.wpe.num_embeddings

@@ -1,0 +1,6 @@
+"""The ids of another tokenizer."""
+MODULE = "transformer.wte"
+
+
+def plant(model):
+    return lambda tokens, targets: model.loss((tokens + 1) % model.transformer.wte.num_embeddings, targets)

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""probe_compare.py ALOFT MSPROBE NPU BENCH: `msprobe compare` and `aloft probe compare` on the same two dump.json,
+joined by name, on the figures that both define. Prints what agrees, and every cell that does not; exit 1 where one
+does not that is not a listed defect of msprobe (docs/compare.md).
+
+MSPROBE is the program of PyPI's mindstudio-probe 26.2, in an environment that has torch, too.
+"""
+import collections
+import csv
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# Words of both for what is no number.
+NOTHING = {"", "N/A", "None", "nan", "Nan", "unsupported"}
+
+
+def rows(folder):
+    """{name of the first run's record: row}."""
+    [path] = Path(folder).glob("*.csv")
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        return {row["NPU Name"]: row for row in csv.DictReader(file)}
+
+
+def number(text):
+    text = text.strip()
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return None
+
+
+def is_same(ours, theirs):
+    a, b = number(ours), number(theirs)
+    if a is None or b is None or math.isnan(a) or math.isnan(b):
+        return ours.strip().lower() == theirs.strip().lower() or (ours in NOTHING and theirs in NOTHING)
+    # Ours adds in another order; both print rounded figures.
+    return a == b or abs(a - b) <= 1e-6 * max(abs(a), abs(b)) + 1e-11
+
+
+def is_listed(column, row):
+    """Whether docs/compare.md lists that msprobe differs there."""
+    return column in ("Result", "Err_message") and "One Thousandth Err Ratio > 0.9" in row["Err_message"] or \
+        column in ("EucDist", "One Thousandth Err Ratio", "Five Thousandths Err Ratio") and \
+        row["NPU Tensor Shape"] == "[1]"
+
+
+def main(aloft, msprobe, npu, bench):
+    with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
+        subprocess.run([aloft, "probe", "compare", npu, bench, "-o", ours], check=True)
+        subprocess.run([msprobe, "compare", "-tp", npu, "-gp", bench, "-o", theirs], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ours, theirs = rows(ours), rows(theirs)
+    joined = [name for name in theirs if name in ours and theirs[name]["Bench Name"] == ours[name]["Bench Name"]]
+    columns = [c for c in next(iter(theirs.values())) if c in next(iter(ours.values())) and
+               c not in ("NPU_Stack_Info", "Data_name")]
+    same, listed, other = collections.Counter(), collections.Counter(), collections.defaultdict(list)
+    for name in joined:
+        for column in columns:
+            a, b = ours[name][column], theirs[name][column]
+            if is_same(a, b):
+                same[column] += 1
+            elif is_listed(column, ours[name]):
+                listed[column] += 1
+            else:
+                other[column].append((name, a, b))
+    print(f"{len(theirs)} rows of msprobe, {len(ours)} of ours, {len(joined)} joined by both names")
+    for column in columns:
+        print(f"{column:28} {same[column]:6} equal {listed[column]:6} listed {len(other[column]):6} not")
+        for name, a, b in other[column][:5]:
+            print(f"    {name}: {a} here, {b} there")
+    return 1 if any(other.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
