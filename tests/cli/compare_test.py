@@ -2,8 +2,10 @@
 import csv
 import json
 import shutil
+import struct
+import zipfile
 
-from program import ProgramTest, main
+from program import ROOT, ProgramTest, main
 
 
 class Compare(ProgramTest):
@@ -75,6 +77,31 @@ class Compare(ProgramTest):
         self.compare("right", "right", "--map", "text.txt", "-o", "refused", exit_code=2)
         self.compare("right", exit_code=2)
 
+    def test_elements_are_compared(self):
+        # Of torch.save and of numpy: a vector of 32 numbers, and the same in double with one that is other.
+        path = ROOT / "tests/fuzz/corpus/torch_file/tensor.pt"
+        torch_file = path.read_bytes()
+        with zipfile.ZipFile(path) as packed:
+            [stored] = [name for name in packed.namelist() if name.endswith("/data/0")]
+            values = struct.unpack("<32f", packed.read(stored))
+        head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (32,), }"
+        off = (values[0] * 1.25, *values[1:])
+        numpy_file = b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + struct.pack("<32d", *off)
+        for side, name, content in (("torch", "x.pt", torch_file), ("numpy", "x.npy", numpy_file)):
+            record = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [32], "data_name": name}
+            data = {"Module.a.A.forward.0": {"input_args": [], "input_kwargs": {}, "output": [record]}}
+            (self.folder / side / "dump_tensor_data").mkdir(parents=True)
+            (self.folder / side / "dump_tensor_data" / name).write_bytes(content)
+            (self.folder / side / "dump.json").write_text(json.dumps({"task": "tensor", "data": data}))
+        self.assertIn(b"no divergence", self.compare("torch", "torch", "-o", "same").stdout)
+        line = self.compare("numpy", "torch", "-o", "elements").stdout.decode()
+        self.assertIn("what a gives (0) is off by", line)
+        with open(self.folder / "elements/compare_result.csv", newline="", encoding="utf-8") as file:
+            [row] = csv.DictReader(file)
+        self.assertAlmostEqual(float(row["MaxAbsErr"]), abs(values[0]) / 4, delta=1e-6)
+        self.assertAlmostEqual(float(row["MaxRelativeErr"]), 0.25, delta=1e-6)
+        self.assertAlmostEqual(float(row["One Thousandth Err Ratio"]), 31 / 32, delta=1e-9)
+
     def test_elements_are_those_that_the_dump_says(self):
         # The first run says that it has a file of elements, which is none.
         for side in ("a", "b"):
@@ -87,7 +114,7 @@ class Compare(ProgramTest):
             path.write_text(json.dumps(dump))
             (path.parent / "dump_tensor_data").mkdir()
             (path.parent / "dump_tensor_data/x.pt").write_bytes(b"PK\3\4 nothing")
-        said = self.compare("a", "b", "-o", "elements", exit_code=3).stderr
+        said = self.compare("a", "b", "-o", "bad_elements", exit_code=3).stderr
         self.assertIn(b"x.pt", said)
 
 
