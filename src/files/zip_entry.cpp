@@ -1,10 +1,10 @@
 #include "files/zip_entry.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "base/error.h"
+#include "files/crc32.h"
 #include "files/little_endian.h"
 
 namespace aloft {
@@ -25,24 +25,6 @@ std::optional<std::size_t> end_record(Bytes file) {
   for (std::size_t back = 0; back <= std::min(last, kLongestComment); ++back)
     if (little(file, last - back, 4) == kEndMark) return last - back;
   return std::nullopt;
-}
-
-// What each byte does to the checksum that a zip file has of each entry.
-constexpr std::array<std::uint32_t, 256> kCrcTable = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
-    table[i] = crc;
-  }
-  return table;
-}();
-
-std::uint32_t crc32(Bytes bytes) {
-  std::uint32_t crc = ~0u;
-  for (const std::byte b : bytes)
-    crc = crc >> 8 ^ kCrcTable[(crc ^ static_cast<std::uint32_t>(b)) & 0xff];
-  return ~crc;
 }
 
 }  // namespace

@@ -300,14 +300,12 @@ class Verbs(ProgramTest):
         text = self.aloft("explain", "plan", "tiny.toml").stdout
         self.assertIn("most activations at instruction", text)
         # A run's copy of its state for checkpoints is in the forecast, to the byte as in its record.
-        with_copy = ("--set", "train.checkpoint_copy=true", "--set", "train.checkpoint_every=2")
-        copied = self.parsed("explain", "plan", "tiny.toml", *with_copy, "--json")["checkpoint_copy_bytes"]
-        self.aloft("train", "tiny.toml", "--out", "copied", *with_copy)
+        self.aloft("train", "tiny.toml", "--out", "copied")
         memory = json.loads((self.folder / "copied/run.json").read_text())["memory"]
-        self.assertEqual(memory["arenas"]["checkpoint"], copied)
-        self.assertRegex(self.aloft("explain", "plan", "tiny.toml", *with_copy).stdout,
-                         r"^a copy of the state for checkpoints: ")
-        self.assertNotIn("checkpoint_copy_bytes", plan)
+        self.assertEqual(memory["arenas"]["checkpoint"], plan["checkpoint_copy_bytes"])
+        self.assertIn("\na copy of the state for checkpoints: ", text)
+        waiting = ("explain", "plan", "tiny.toml", "--set", "train.checkpoint_copy=false", "--json")
+        self.assertNotIn("checkpoint_copy_bytes", self.parsed(*waiting))
         self.assertIn("graph", self.parsed("explain", "graph", "tiny.toml", "--json"))
         kernels = self.parsed("explain", "kernels", "tiny.toml", "--json")
         train = next(p for p in plan["programs"] if p["name"] == "train")
