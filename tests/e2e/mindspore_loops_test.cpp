@@ -117,7 +117,7 @@ TEST(UpdateCells, MoveTheirScaleByOverflows) {
   fixed(cast(from_floats({1}, {1}), DType::Bool));
   EXPECT_EQ(fixed.scale_value(), 128);
   EXPECT_EQ(code_of([] { ms::DynamicLossScaleUpdateCell(0, 2, 1); }), "E0814");
-  for (const Tensor& told : {full({}, 0.5, DType::F32), from_floats({1, 0}, {2})})
+  for (const Tensor& told : {from_floats({0.5f}, {}), from_floats({1, 0}, {2})})
     EXPECT_EQ(code_of([&] { cell(told); }), "E0803");
   EXPECT_EQ(code_of([] { ms::FixedLossScaleUpdateCell(0); }), "E0814");
 }
