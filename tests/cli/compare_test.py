@@ -35,6 +35,8 @@ class Compare(ProgramTest):
         self.assertEqual(said["divergence"]["module"], "h.0.ln_1")
         self.assertEqual(said["divergence"]["line"].split(":")[0], "language_model.cpp")
         # What it was given is there, and agrees.
+        self.assertEqual([record["npu"]["name"].split("forward.0.")[1] for record in said["divergence"]["inputs"]],
+                         ["input.0", "parameters.bias", "parameters.weight"])
         self.assertEqual({record["diverges"] for record in said["divergence"]["inputs"]}, {False})
         page = (self.folder / "eps_right/compare_result.html").read_text()
         self.assertIn(json.dumps(said["sentence"]), page)

@@ -77,6 +77,12 @@ const Figure& figure_named(const Record& r, std::string_view name) {
   return name == "Mean" ? r.mean : r.norm;
 }
 
+// With as many digits as differences are seen in.
+std::string figure_text(const Record& r, std::string_view name) {
+  const Figure& f = figure_named(r, name);
+  return f.number ? fmt::format("{:.9g}", *f.number) : f.text;
+}
+
 std::string shape_text(const Record& r) {
   std::string text = "[";
   for (const std::int64_t n : r.shape) text += (text.size() > 1 ? ", " : "") + std::to_string(n);
@@ -93,7 +99,7 @@ std::string size_of(const Compared& c) {
   const bool is_figure = d.of == "Norm" || d.of == "Max" || d.of == "Min" || d.of == "Mean";
   std::string text = fmt::format("is off by {} in {}", in_words(d.size), d.of);
   if (is_figure)
-    text += fmt::format(" ({} against {})", figure_named(n, d.of).text, figure_named(b, d.of).text);
+    text += fmt::format(" ({} against {})", figure_text(n, d.of), figure_text(b, d.of));
   return text + fmt::format(", where rounding explains {}", in_words(d.allowed));
 }
 

@@ -46,14 +46,21 @@ Json record_of(const Compared& c) {
           {"diverges", c.difference.is_more()}};
 }
 
-// What the call that is off was given, in both runs.
+// What the module that computes otherwise was given, in both runs; where that is the model itself,
+// what the call was given that shows it.
 Json inputs_of(const Comparison& c) {
+  const Entry& shows = *c.divergence->compared->moment.entry->npu;
   Json inputs = Json::array();
   for (const Compared& other : c.compared) {
+    const Entry& e = *other.moment.entry->npu;
     const bool is_taken = other.records.npu && (other.records.npu->part == Part::Input ||
                                                 other.records.npu->part == Part::Parameter);
-    if (other.moment.entry == c.divergence->compared->moment.entry && is_taken)
-      inputs.push_back(record_of(other));
+    const bool is_it = c.divergence->module.empty() || !shows.is_module
+                           ? &e == &shows
+                           : e.path == c.divergence->module;
+    const bool is_same_pass =
+        (e.direction == Direction::Forward) == (shows.direction == Direction::Forward);
+    if (is_taken && is_it && is_same_pass) inputs.push_back(record_of(other));
   }
   return inputs;
 }
