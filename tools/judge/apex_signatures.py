@@ -10,6 +10,12 @@ APEX is a checkout of github.com/NVIDIA/apex with apex/amp in it (the last is be
 apex/optimizers and apex/parallel/LARC.py;
 ASCEND one of the fork for Ascend, whose README.zh.md says the signatures that its patch comes to. Sources are parsed,
 not run.
+
+The fixture as it lies there was made from excerpts of apex's files in the folders of a checkout: the signatures of
+these functions and classes and what the levels assign, with all other bodies left out. Nothing more than that is read,
+but nobody has held it to a checkout since. With both checkouts at hand, `--check` does: it says "same", or that the
+fixture differs; then run it without `--check`, see what changed (`git diff tests/fixtures`), and mend
+docs/from-apex.md until tests/conventions/test_from_apex.py passes.
 """
 import argparse
 import ast
