@@ -14,7 +14,7 @@ import numpy as np
 from families import Tensors
 
 STEPS = 50
-SHAPES = {"a": (5, 7), "b": (33,), "c": (8, 3), "d": (3, 2, 2)}
+SHAPES = {"a": (5, 7), "b": (33,), "c": (8, 3), "d": (3, 2, 2), "zero": (6,)}
 SURE = 2e-5
 
 
@@ -49,17 +49,18 @@ def adam_moments(p, g, s, o):
 
 
 def lamb(p, g, s, t, o):
-    """You et al. 2019, algorithm 2, with phi(z) = z."""
+    """You et al. 2019, algorithm 2, with phi(z) = z; 1 where a norm is 0."""
     m, v = adam_moments(p, g, s, o)
     r = (m / (1 - o["betas"][0] ** t)) / (np.sqrt(v / (1 - o["betas"][1] ** t)) + o["eps"])
     direction = r + o["weight_decay"] * p
-    return p - o["lr"] * norm(p) / norm(direction) * direction
+    ratio = norm(p) / norm(direction) if norm(p) and norm(direction) else 1
+    return p - o["lr"] * ratio * direction
 
 
 def lars(p, g, s, t, o):
-    """You, Gitman and Ginsburg 2017, algorithm 1; eps is added to the divisor."""
+    """You, Gitman and Ginsburg 2017, algorithm 1; eps is added to the divisor; 1 where a norm is 0."""
     v = s.setdefault("momentum_buffer", np.zeros_like(p))
-    local = o["trust"] * norm(p) / (norm(g) + o["weight_decay"] * norm(p) + o["eps"]) if norm(g) else 1
+    local = o["trust"] * norm(p) / (norm(g) + o["weight_decay"] * norm(p) + o["eps"]) if norm(p) and norm(g) else 1
     s["momentum_buffer"] = o["momentum"] * v + o["lr"] * local * (g + o["weight_decay"] * p)
     return p - s["momentum_buffer"]
 
@@ -174,7 +175,8 @@ CASES = {
 
 def draw():
     rng = np.random.default_rng(23)
-    start = {n: rng.normal(0, 1, s).astype(np.float32) for n, s in SHAPES.items()}
+    start = {n: rng.normal(0, 1, s).astype(np.float32) for n, s in SHAPES.items() if n != "zero"}
+    start["zero"] = np.zeros(SHAPES["zero"], np.float32)  # what has no norm to step by at first
     size = np.exp(np.linspace(-3, 1, STEPS) + rng.normal(0, 0.7, STEPS))
     grad = {n: np.stack([rng.normal(0, 1, s) * size[i] for i in range(STEPS)]).astype(np.float32)
             for n, s in SHAPES.items()}
