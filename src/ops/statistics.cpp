@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/host_statistics.h"
 #include "ops/op.h"
-#include "types/statistics.h"
 
 namespace aloft {
 namespace {
@@ -26,35 +26,13 @@ std::int64_t exponent_of(double x) {
 }
 
 void evaluate(const A& a, EvalCall& c) {
-  const HostArray& x = c.in[0];
-  const FloatEdges edges = edges_of(x.dtype);
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  TensorStatistics s;
-  s.elements = static_cast<double>(x.numel());
-  s.max = -std::numeric_limits<double>::infinity();
-  s.min = std::numeric_limits<double>::infinity();
-  double sum = 0, squares = 0;
-  for (const double v : x.values) {
-    sum += v;
-    squares += v * v;
-    s.max = std::max(s.max, v);
-    s.min = std::min(s.min, v);
-    s.nan += std::isnan(v);
-    s.positive_inf += std::isinf(v) && v > 0;
-    s.negative_inf += std::isinf(v) && v < 0;
-    s.zeros += v == 0;
-    s.underflowed += v != 0 && std::abs(v) < edges.least_normal;
-    s.saturated += std::abs(v) == edges.largest;
-    if (a.exponents)
-      c.out[0][static_cast<std::int64_t>(TensorStatistics::kNumbers) + exponent_of(v)] += 1;
-  }
-  if (s.nan > 0 || s.elements == 0) s.max = s.min = kNan;
-  s.mean = sum / s.elements;
-  s.norm = std::sqrt(squares);
   double numbers[TensorStatistics::kNumbers];
-  s.put(numbers);
+  statistics_in_double(c.in[0]).put(numbers);
   for (std::size_t i = 0; i < TensorStatistics::kNumbers; ++i)
     c.out[0][static_cast<std::int64_t>(i)] = numbers[i];
+  if (!a.exponents) return;
+  for (const double v : c.in[0].values)
+    c.out[0][static_cast<std::int64_t>(TensorStatistics::kNumbers) + exponent_of(v)] += 1;
 }
 
 void samples(Samples& s) {
@@ -97,6 +75,32 @@ OpDef statistics_op() {
 }
 
 }  // namespace
+
+TensorStatistics statistics_in_double(const HostArray& x) {
+  const FloatEdges edges = edges_of(x.dtype);
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  TensorStatistics s;
+  s.elements = static_cast<double>(x.numel());
+  s.max = -std::numeric_limits<double>::infinity();
+  s.min = std::numeric_limits<double>::infinity();
+  double sum = 0, squares = 0;
+  for (const double v : x.values) {
+    sum += v;
+    squares += v * v;
+    s.max = std::max(s.max, v);
+    s.min = std::min(s.min, v);
+    s.nan += std::isnan(v);
+    s.positive_inf += std::isinf(v) && v > 0;
+    s.negative_inf += std::isinf(v) && v < 0;
+    s.zeros += v == 0;
+    s.underflowed += v != 0 && std::abs(v) < edges.least_normal;
+    s.saturated += std::abs(v) == edges.largest;
+  }
+  if (s.nan > 0 || s.elements == 0) s.max = s.min = kNan;
+  s.mean = sum / s.elements;
+  s.norm = std::sqrt(squares);
+  return s;
+}
 
 std::vector<OpDef> statistics_ops() { return {statistics_op()}; }
 

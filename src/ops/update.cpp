@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "ops/host_statistics.h"
 #include "ops/kept_states.h"
 #include "ops/op.h"
 #include "ops/tensor_update.h"
@@ -193,17 +194,37 @@ class Evaluation {
     return e;
   }
 
+  // What the step adds to each element, of the master where there is one.
+  // Rounded as it is kept: what is too small to change an element adds nothing.
+  void put_statistics(int i, const std::vector<double>& before, HostArray after) const {
+    round_to_dtype(after);
+    HostArray change = HostArray::zeros(DType::F32, after.shape);
+    for (std::int64_t j = 0; j < change.numel(); ++j)
+      change[j] = after[j] - before[static_cast<std::size_t>(j)];
+    round_to_dtype(change);
+    double numbers[TensorStatistics::kNumbers];
+    statistics_in_double(change).put(numbers);
+    std::ranges::copy(numbers, c_.out[layout_.statistics(i)].values.begin());
+  }
+
   void update_tensor(int i, const optim::TensorNumbers& tensor) const {
-    if (!applies_) return keep_tensor(i);
     const HostArray& p = c_.in[layout_.parameter(i)];
+    HostArray after = HostArray::zeros(layout_.has_master() ? DType::F32 : p.dtype, p.shape);
+    if (!applies_) {
+      if (layout_.has_statistics) put_statistics(i, after.doubles(), after);
+      return keep_tensor(i);
+    }
+    std::vector<double> before;
     const bool at_random = attrs_.rounding == name_of(Rounding::Stochastic);
     StateValues states = states_of(i);
     for (std::int64_t j = 0; j < p.numel(); ++j) {
       ElementValues e = element(i, j, states);
+      before.push_back(e.value);
       formula_->step(e, numbers_, tensor, decays(i));
       HostArray& to = c_.out[layout_.new_parameter(i)];
       to[j] = at_random ? rounded_at_random(e.value, p.dtype, bits(i, scalar::kParameterSlot, j))
                         : e.value;
+      after[j] = layout_.has_master() ? HostNumber(e.value) : to[j];
       if (layout_.is_split()) put_master(e.value, to, c_.out[layout_.new_master(i)], j);
       if (layout_.has_master() && !layout_.is_split()) c_.out[layout_.new_master(i)][j] = e.value;
       for (int w = 0; w < layout_.states; ++w) states[w][j] = e.state[w];
@@ -212,6 +233,7 @@ class Evaluation {
       kept(w).write(
           states[w], [&](std::int64_t j) { return bits(i, w, j); },
           c_.out[layout_.new_state(w, i)]);
+    if (layout_.has_statistics) put_statistics(i, before, std::move(after));
   }
   void keep_tensor(int i) const {
     c_.out[layout_.new_parameter(i)].values = c_.in[layout_.parameter(i)].values;
@@ -278,6 +300,7 @@ struct SampleCase {
   std::int64_t applied = 3;
   double clip_value = 0;
   std::string rounding = "nearest";
+  bool statistics = false;
 };
 
 // Every option of the formula on plain fp32, and every way to keep parameters and states. Samples
@@ -300,7 +323,10 @@ void add_samples(const FormulaRecord& formula, bool is_sums, Samples& s) {
                                          {.finite = false, .applied = 0},
                                          {.gradient = BF16, .clip_value = 0.125},
                                          {.states = "8bit", .finite = false},
-                                         {.parameter = BF16, .rounding = "stochastic"}};
+                                         {.parameter = BF16, .rounding = "stochastic"},
+                                         {.statistics = true},
+                                         {.master = "f32", .parameter = BF16, .statistics = true},
+                                         {.finite = false, .statistics = true}};
   const auto add = [&](const Attrs& options, const SampleCase& form) {
     const UpdateAttrs own{5,
                           form.master,
@@ -309,22 +335,24 @@ void add_samples(const FormulaRecord& formula, bool is_sums, Samples& s) {
                           {11, 22, 33, 44, 55},
                           {1, 0, 1, 1, 0},
                           form.weight_decay,
-                          form.clip_value};
+                          form.clip_value,
+                          form.statistics};
     Attrs attrs = to_attrs(own);
     for (const auto& [name, value] : options.all()) attrs.set(name, value);
     const UpdateLayout l = is_sums ? sums_layout(own, formula) : update_layout(own, formula);
     Sample& sample = s.add_erased(
         attrs, sample_inputs(formula, l, form.parameter, form.gradient, form.finite, form.applied),
-        is_sums        ? "elements are computed in fp32, and summed in double"
+        is_sums || own.statistics ? "elements are computed in fp32, and summed in double"
         : l.has_random ? "a value beside another may be rounded to the other of its neighbours"
                        : "");
     sample.gradient = false;
-    if (is_sums)
+    if (is_sums || own.statistics)
       sample.tolerance = tolerance_of(DType::F32).relative / tolerance_of(DType::F64).relative;
     else if (l.has_random)
       sample.tolerance = 2;  // the other of two neighbours
   };
-  for (const SampleCase& form : forms) add(formula.samples[0], form);
+  for (const SampleCase& form : forms)
+    if (!is_sums || !form.statistics) add(formula.samples[0], form);
   for (std::size_t i = 1; i < formula.samples.size(); ++i)
     for (const SampleCase& form : {SampleCase{.applied = 0}, SampleCase{.weight_decay = 0.125}})
       add(formula.samples[i], form);
@@ -376,7 +404,8 @@ OpDef update_op(const FormulaRecord& formula) {
   doc +=
       ". p is the master where there is one; its value is rounded into the parameter, the states "
       "into their format: bf16 and 8bit at random (scalar/stochastic_rounding.h). Where finite is "
-      "0 every output equals its input.";
+      "0 every output equals its input. `statistics` (ops/statistics.h) are of the new p less the "
+      "old one.";
   OpDef d = op_of(formula, update_op_name(formula), std::move(doc), false);
   d.infer = [&formula, sums](const Attrs& attrs, Infer& c) {
     const UpdateAttrs a = checked_attrs(formula, attrs);
@@ -392,6 +421,8 @@ OpDef update_op(const FormulaRecord& formula) {
     for (int i = 0; i < l.count && l.has_master(); ++i) c.out(c.in(l.master_of(i)));
     for (int w = 0; w < l.states; ++w)
       for (int i = 0; i < l.count; ++i) c.out(c.in(l.state(w, i)));
+    for (int i = 0; i < l.count && l.has_statistics; ++i)
+      c.out(DType::F64, {static_cast<std::int64_t>(TensorStatistics::kNumbers)});
   };
   d.eval = [&formula, sums](const Attrs& attrs, EvalCall& c) {
     Evaluation(formula, attrs, false, c).update(sums);

@@ -5,13 +5,16 @@
 //            n parameters, n gradients, n masters (where there are any), n of each state,
 //            the sums f64[n, k] (where the formula needs k sums of each tensor),
 //            the random state i64[3] (where something is rounded at random)
-//   outputs  n parameters, n masters (where there are any), n of each state
+//   outputs  n parameters, n masters (where there are any), n of each state,
+//            n statistics f64[11] (where they are asked for)
 //
 // The op that gives the sums has the same inputs but for these two, and the one output f64[n, k].
 //
 // A master is f32 of the parameter's shape, or, where it is split, the u8 remainders that together
 // with the bf16 parameter are the same f32 (scalar/split_float.h). A state is f32 or bf16 of that
-// shape, or u8: its blocks (scalar/block_float.h).
+// shape, or u8: its blocks (scalar/block_float.h). Statistics (types/statistics.h) are of what the
+// step adds to each tensor: its value behind the step less that before it, in f32, of the master
+// where there is one.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +38,7 @@ struct UpdateAttrs {
   Ints decay;
   double weight_decay = 0;
   double clip_value = 0;
+  bool statistics = false;
   static constexpr auto fields() {
     using A = UpdateAttrs;
     return FieldList{
@@ -46,7 +50,9 @@ struct UpdateAttrs {
               "identities of the parameters where something is rounded at random"),
         field("decay", &A::decay, "1 for each parameter that decays, else 0"),
         field("weight_decay", &A::weight_decay, "0: none"),
-        field("clip_value", &A::clip_value, "largest size of a gradient's element; 0: none")};
+        field("clip_value", &A::clip_value, "largest size of a gradient's element; 0: none"),
+        field("statistics", &A::statistics,
+              "of what the step adds to each parameter, behind the rest")};
   }
 };
 
@@ -70,6 +76,7 @@ struct UpdateLayout {
   StateFormat state_format = StateFormat::F32;
   bool has_sums = false;
   bool has_random = false;  // states are low, or parameters are rounded at random
+  bool has_statistics = false;
 
   // As a layout counts; -1, which no op has, for what it cannot count.
   static int count_of(std::int64_t count) {
@@ -83,7 +90,7 @@ struct UpdateLayout {
   int inputs() const {
     return kFirst + (2 + has_master() + states) * count + has_sums + has_random;
   }
-  int outputs() const { return (1 + has_master() + states) * count; }
+  int outputs() const { return (1 + has_master() + states + has_statistics) * count; }
 
   int parameter(int i) const { return kFirst + i; }
   int gradient(int i) const { return kFirst + count + i; }
@@ -95,6 +102,7 @@ struct UpdateLayout {
   int new_parameter(int i) const { return i; }
   int new_master(int i) const { return count + i; }
   int new_state(int which, int i) const { return (1 + has_master() + which) * count + i; }
+  int statistics(int i) const { return (1 + has_master() + states) * count + i; }
 };
 
 // The layout of a call of <name>_update. A format that there is not, or that does not fit, gives a
@@ -109,12 +117,13 @@ inline UpdateLayout update_layout(const UpdateAttrs& a, const optim::FormulaReco
   UpdateLayout l{fits ? UpdateLayout::count_of(a.count) : -1, master, states, kept.value_or(F32)};
   l.has_sums = formula.sums > 0;
   l.has_random = is_random || (states > 0 && l.state_format != F32);
+  l.has_statistics = a.statistics;
   return l;
 }
 // Of <name>_sums.
 inline UpdateLayout sums_layout(const UpdateAttrs& a, const optim::FormulaRecord& formula) {
   UpdateLayout l = update_layout(a, formula);
-  l.has_sums = l.has_random = false;
+  l.has_sums = l.has_random = l.has_statistics = false;
   return l;
 }
 

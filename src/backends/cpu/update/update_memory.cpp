@@ -55,6 +55,21 @@ UpdateTile UpdateMemory::opened(const Piece& part, const RunArgs& args, bool wri
   return tile;
 }
 
+UpdateTile UpdateMemory::behind(const Piece& part, const RunArgs& args) const {
+  const int i = part.tensor;
+  const bool has_own_master = layout_.master == StateFormat::F32;
+  UpdateTile tile;
+  tile.n = part.count;
+  tile.from_type = has_own_master ? DType::F32 : types_[i].parameter;
+  const int from = has_own_master ? layout_.new_master(i) : layout_.new_parameter(i);
+  tile.from = at(static_cast<const void*>(args.out[from]), part.begin, tile.from_type);
+  if (layout_.is_split()) {
+    const scalar::Rests fresh = new_rests(part, args);
+    tile.words = fresh.words, tile.bits = fresh.bits;
+  }
+  return tile;
+}
+
 // Where the new values go.
 void UpdateMemory::open_values(const Piece& part, const RunArgs& args, Buffers& buffers,
                                UpdateTile& tile) const {

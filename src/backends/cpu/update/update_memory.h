@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/update/differences.h"
 #include "backends/cpu/update/pieces.h"
 #include "backends/cpu/update/update_tile.h"
 #include "backends/cpu/vectors/tiles.h"
@@ -43,6 +44,22 @@ class UpdateMemory {
     });
     if (streams_) hwy::FlushStream();  // waits: not after every tile
   }
+  // The same, and look(change, n) with what the step added to each run of elements, in their order:
+  // f32, the master's where there is one.
+  template <class Body, class Look>
+  void update(const Piece& piece, const RunArgs& args, const Body& body, const Look& look) const {
+    alignas(64) float before[kTile], after[kTile];
+    for_tiles(piece, kTile, [&](const Piece& part, Buffers& buffers) {
+      const UpdateTile tile = opened(part, args, true, buffers);
+      read_values(tile, before);
+      body(tile);
+      close(part, args, tile, buffers);
+      read_values(behind(part, args), after);
+      subtract(after, before, after, part.count);
+      look(static_cast<const float*>(after), part.count);
+    });
+    if (streams_) hwy::FlushStream();
+  }
   // A skipped step: what lies in place stays, the rest is copied.
   void keep(const Piece& piece, const RunArgs& args) const;
 
@@ -71,6 +88,8 @@ class UpdateMemory {
     return is_rounded_at_random(tensor) || layout_.state_format != StateFormat::F32;
   }
   UpdateTile opened(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers) const;
+  // The new values, as a tile's `from`.
+  UpdateTile behind(const Piece& part, const RunArgs& args) const;
   void open_values(const Piece& part, const RunArgs& args, Buffers& buffers,
                    UpdateTile& tile) const;
   void open_states(const Piece& part, const RunArgs& args, bool writes, Buffers& buffers,

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/update/piece_statistics.h"
 #include "backends/cpu/update/update_memory.h"
 #include "ops/update_layout.h"
 
@@ -67,19 +68,29 @@ class Update : public Prepared {
     const bool applies = Sweep::applies(args);
     const optim::StepNumbers step = sweep_.step(args);
     const UpdateNumbers in_fp32 = sweep_.numbers(step, args);
-    for_each_chunk(sweep_.pieces().chunks(), [&](std::int64_t chunk) {
-      for (const Piece& piece : sweep_.pieces().of(chunk)) {
+    const Pieces& pieces = sweep_.pieces();
+    auto* seen =
+        sweep_.layout().has_statistics ? static_cast<PieceStatistics*>(args.scratch) : nullptr;
+    for_each_chunk(pieces.chunks(), [&](std::int64_t chunk) {
+      for (std::size_t i = pieces.first(chunk); i < pieces.first(chunk + 1); ++i) {
+        if (seen) seen[i] = {};
         if (applies)
-          update(piece, args, step, in_fp32);
+          update(pieces.all()[i], args, step, in_fp32, seen ? seen + i : nullptr);
         else
-          sweep_.memory().keep(piece, args);
+          keep(pieces.all()[i], args, seen ? seen + i : nullptr);
       }
     });
+    if (seen) put_statistics(seen, args);
+  }
+
+  std::size_t scratch_bytes() const override {
+    return sweep_.layout().has_statistics ? sweep_.pieces().all().size() * sizeof(PieceStatistics)
+                                          : 0;
   }
 
  private:
   void update(const Piece& piece, const RunArgs& args, const optim::StepNumbers& step,
-              const UpdateNumbers& in_fp32) const {
+              const UpdateNumbers& in_fp32, PieceStatistics* seen) const {
     UpdateNumbers numbers = in_fp32;
     numbers.flag[0] = sweep_.decays(piece.tensor);
     if (sums_ > 0) {
@@ -89,8 +100,34 @@ class Update : public Prepared {
           step, numbers.flag[0]);
       std::ranges::transform(own, numbers.tensor, [](double x) { return static_cast<float>(x); });
     }
-    sweep_.memory().update(piece, args,
-                           [&](const UpdateTile& tile) { sweep_.vectors().run(tile, numbers); });
+    const auto body = [&](const UpdateTile& tile) { sweep_.vectors().run(tile, numbers); };
+    if (!seen) return sweep_.memory().update(piece, args, body);
+    sweep_.memory().update(piece, args, body, [&](const float* change, std::int64_t n) {
+      add_statistics(DType::F32, change, n, *seen);
+    });
+  }
+
+  // Nothing is added to any element.
+  void keep(const Piece& piece, const RunArgs& args, PieceStatistics* seen) const {
+    sweep_.memory().keep(piece, args);
+    if (!seen) return;
+    seen->max = seen->min = 0;
+    seen->zeros = piece.count;
+  }
+
+  // The pieces of a tensor in their order: the same bits for any number of threads.
+  void put_statistics(const PieceStatistics* seen, const RunArgs& args) const {
+    const std::vector<Piece>& pieces = sweep_.pieces().all();
+    std::size_t next = 0;
+    for (int i = 0; i < sweep_.layout().count; ++i) {
+      PieceStatistics all;
+      std::int64_t elements = 0;
+      for (; next < pieces.size() && pieces[next].tensor == i; ++next) {
+        add(all, seen[next]);
+        elements += pieces[next].count;
+      }
+      numbers_of(all, elements).put(static_cast<double*>(args.out[sweep_.layout().statistics(i)]));
+    }
   }
 
   Sweep sweep_;
