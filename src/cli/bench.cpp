@@ -117,6 +117,11 @@ Action bench_verb(CLI::App& app) {
         "model." + key + " of " + families_with("model." + key) + " (default: the model's)");
   add_threads(*step, o->threads);
   add_probe(*step, o->probe);
+  step->add_option("--probe-every", o->probe_every,
+                   "every how many-th step looks (probe.every): its cost is shared by all")
+      ->check(CLI::Range(1, 1000))
+      ->needs("--probe")
+      ->capture_default_str();
   add_device(*step);
   add_json(*step, o->as_json);
   step->add_flag("--no-limit", o->no_limit, "do not measure the machine's limit");

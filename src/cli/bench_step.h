@@ -38,7 +38,8 @@ struct BenchOptions {
   int steps = 6;
   std::optional<std::int64_t> threads;
   bool as_json = false, no_limit = false;
-  std::string probe;  // what its cost is measured of; empty or "none": of nothing
+  std::string probe;             // what its cost is measured of; empty or "none": of nothing
+  std::int64_t probe_every = 1;  // every how many-th step looks
 };
 
 class BenchSubject {

@@ -76,6 +76,8 @@ Recipe recipe_of(const BenchOptions& o) {
   if (o.threads) set.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
   for (Override& probe : overrides_of_probe(o.probe)) set.push_back(std::move(probe));
+  if (o.probe_every > 1 && o.probe != "none")
+    set.push_back({"probe.every", std::to_string(o.probe_every)});
   const std::vector<Override> keys = overrides_of(o.recipe);
   set.insert(set.end(), keys.begin(), keys.end());
   const std::string& model = o.recipe.path;
@@ -112,9 +114,9 @@ class RecipeBench : public BenchSubject {
     data_.emplace(session_.columns, rows());
   }
   double step() override {
-    ++steps_made_;
+    const int number = steps_made_++;
     for (int m = 1; m < micro_batches(); ++m) runner_->accumulate(data_->batch());
-    return runner_->step(data_->batch()).loss;
+    return runner_->step(data_->batch(), number).loss;
   }
   int steps_made() const override { return steps_made_; }
   std::string parameters_hash() const override {

@@ -1,4 +1,8 @@
 // aloft probe run RECIPE --out DIR
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "cli/machine.h"
@@ -7,6 +11,8 @@
 #include "cli/product_rates.h"
 #include "cli/shared_options.h"
 #include "cli/verb.h"
+#include "observe/probe/overflow.h"
+#include "recipe/msprobe_config.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -14,16 +20,37 @@ namespace {
 
 struct Options {
   RecipeWords recipe;
-  std::string task = "statistics", level, out;
+  std::string task, level, out, config;
   std::vector<std::int64_t> looked_at;
   std::optional<std::int64_t> threads;
   std::int64_t steps = 1;
 };
 
+// The first op of each step that stopped to be finite.
+void print_overflows(const Path& file) {
+  const auto all = nlohmann::ordered_json::parse(read_file(file));
+  if (all.at("found").empty())
+    print_result("in none of {} steps anything was not finite\n", all.at("steps").dump());
+  for (const auto& found : all.at("found"))
+    print_result("step {}, loss scale {}{}: {}\n", found.at("step").dump(),
+                 found.at("loss_scale").get<double>(), found.at("skipped") ? ", skipped" : "",
+                 probe::overflow_text(found.at("first")));
+}
+
 ExitCode probe_run(const Options& o) {
   std::vector<Override> overrides = overrides_of(o.recipe);
-  for (Override& set : overrides_of_probe(o.task + (o.level.empty() ? "" : ":" + o.level)))
-    overrides.push_back(std::move(set));
+  std::string out = o.out;
+  if (!o.config.empty()) {
+    const MsprobeConfig config = read_msprobe_config(o.config);
+    overrides.insert(overrides.end(), config.probe.begin(), config.probe.end());
+    if (out.empty()) out = config.dump_path;
+  }
+  if (out.empty())
+    throw UserError("E0700", "where the steps' folders go is not said")
+        .need("--out DIR, or a config.json with a dump_path");
+  const std::string task = o.task.empty() && o.config.empty() ? "statistics" : o.task;
+  for (Override& set : overrides_of_probe(task)) overrides.push_back(std::move(set));
+  if (!o.level.empty()) overrides.push_back({"probe.level", '"' + o.level + '"'});
   overrides.push_back({"train.steps", std::to_string(o.steps)});
   if (o.threads) overrides.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.looked_at.empty()) {
@@ -37,13 +64,22 @@ ExitCode probe_run(const Options& o) {
   const Recipe recipe = load_recipe(o.recipe.path, overrides);
   set_log_level(LogLevel::Warning);
   TrainOptions t;
-  t.out = Path(o.out) / "run";
-  t.probe_out = o.out;
+  t.out = Path(out) / "run";
+  t.probe_out = out;
   t.quiet = true;
   t.machine = machine_name();
   t.measure = [] { return device_rates(); };
-  const TrainResult r = run_training(recipe, t);
-  print_result("{} steps; what they held is in {}\n", r.steps, o.out);
+  const Path overflows = Path(out) / "overflow.json";
+  const auto is_found = [&] { return recipe.probe.task == "overflow" && path_exists(overflows); };
+  TrainResult r;
+  try {
+    r = run_training(recipe, t);
+  } catch (const DivergedError&) {  // what was looked for has been found
+    if (is_found()) print_overflows(overflows);
+    throw;
+  }
+  print_result("{} steps; what they held is in {}\n", r.steps, out);
+  if (is_found()) print_overflows(overflows);
   return r.exit;
 }
 
@@ -57,15 +93,18 @@ Action probe_verb(CLI::App& app) {
   app.set_help_flag();  // there are two things to do: their options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
   add_recipe(*run, o->recipe);
-  run->add_option("--task", o->task, "what is looked at")
-      ->check(CLI::IsMember({"statistics"}))
-      ->capture_default_str();
+  run->add_option("--task", o->task,
+                  "what is looked at: statistics, tensor, overflow or structure (default: "
+                  "statistics, or --config's)")
+      ->check(CLI::IsMember({"statistics", "tensor", "overflow", "structure"}));
+  run->add_option("--config", o->config, "msprobe's config.json: what it asks for");
   run->add_option("--level", o->level,
                   "module or op: calls of modules and parameters, or every op (default: the "
                   "recipe's, or module)")
       ->check(CLI::IsMember({"module", "op"}));
-  run->add_option("--out", o->out, "folder of the steps' folders, and of the run itself: run/")
-      ->required();
+  run->add_option(
+      "--out", o->out,
+      "folder of the steps' folders, and of the run itself: run/ (default: --config's)");
   run->add_option("--steps", o->steps, "steps that are made")
       ->check(at_least(1))
       ->capture_default_str();

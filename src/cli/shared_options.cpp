@@ -67,8 +67,9 @@ void add_mode(CLI::App& app, std::string& mode) {
 
 void add_probe(CLI::App& app, std::string& probe) {
   app.add_option("--probe", probe,
-                 "statistics, of modules' calls, statistics:op or none (default: recipe)")
-      ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "none"}));
+                 "statistics, of modules' calls, statistics:op, overflow or none (default: recipe)")
+      ->check(
+          CLI::IsMember({"statistics", "statistics:module", "statistics:op", "overflow", "none"}));
 }
 
 std::vector<Override> overrides_of_probe(const std::string& probe) {

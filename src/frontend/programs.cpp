@@ -103,10 +103,11 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
   const DeviceScope on(device_);
   std::vector<DecisionRecord> decisions;
   StateTable variables = variables_;
-  std::optional<CallTaps> calls;
-  if (tapped_calls_) calls.emplace(*tapped_calls_);
+  std::vector<std::unique_ptr<CallTaps>> calls;
+  for (const AskedCalls& asked : asked_calls_)
+    calls.push_back(std::make_unique<CallTaps>(*asked.model, asked.prefix, asked.wanted));
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
-  if (calls) calls->mark(traced.graph);
+  for (const auto& of_model : calls) of_model->mark(traced.graph);
   for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
   for (const Policy& policy : measured_) traced.graph.measure(policy);
   Compiled compiled = compile_or_find(std::move(traced.graph));
@@ -160,6 +161,12 @@ void Programs::tap(std::string pattern) {
         .saw(in_quotes(pattern))
         .need("taps before add() of the programs that they look into");
   tap_patterns_.push_back(std::move(pattern));
+}
+
+void Programs::tap_nothing() {
+  tap_patterns_.clear();
+  added_taps_ = 0;
+  asked_calls_.clear();
 }
 
 void Programs::finish() {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -22,6 +23,7 @@
 #include "passes/pipeline.h"
 #include "passes/taps.h"
 #include "plan/plan.h"
+#include "types/statistics.h"
 
 namespace aloft {
 
@@ -60,11 +62,17 @@ class Programs {
   // that are added from now on have results of the names in passes/layer_error_names.h.
   void measure_layers(std::vector<Policy> low) { measured_ = std::move(low); }
   // Asks for the statistics (ops/statistics.h) of what calls of the modules below `model` take and
-  // give, and of the gradients of both, in the programs that are added from now on; null: of no
-  // calls any more. Each is a tap "statistics:call:PATH#N.input" or ".output" of call N in a trace,
-  // ".gradient" behind it. Only what runs through Module::call() is seen, and only floats. `model`
-  // outlives the add()s.
-  void tap_calls(nn::Module* model) { tapped_calls_ = model; }
+  // give, and of the gradients of both, in the programs that are added from now on. Each is a tap
+  // "statistics:call:PATH#N.input" or ".output" of call N in a trace, ".gradient" behind it. Only
+  // what runs through Module::call() is seen, and only floats. `model` outlives the add()s.
+  // `prefix`: kExponentsPrefix where the counts of exponents are wanted, too, "" for the values
+  // themselves; `wanted`, where it is given: of the modules of these paths alone.
+  void tap_calls(nn::Module* model, std::string_view prefix = kStatisticsPrefix,
+                 std::function<bool(const std::string&)> wanted = {}) {
+    asked_calls_.push_back({model, std::string(prefix), std::move(wanted)});
+  }
+  // Asks for nothing any more in the programs that are added from now on.
+  void tap_nothing();
   // On an asynchronous device the inputs of the programs that are added from now on have two homes,
   // planned in the bytes: set() for the next run does not wait for the last one.
   void load_ahead() { loads_ahead_ = true; }
@@ -177,7 +185,12 @@ class Programs {
   std::vector<std::string> tap_patterns_;
   std::vector<Policy> measured_;
   std::size_t added_taps_ = 0;  // of them, that programs were added with
-  nn::Module* tapped_calls_ = nullptr;
+  struct AskedCalls {
+    nn::Module* model = nullptr;
+    std::string prefix;
+    std::function<bool(const std::string&)> wanted;
+  };
+  std::vector<AskedCalls> asked_calls_;
   bool loads_ahead_ = false;
   StateTable variables_;
   std::map<std::string, Graph> graphs_;

@@ -5,6 +5,7 @@
 //   taps "fc"                              taps "fc"
 //   return y=%3                            return y=%3 tap:"fc/linear#0"=%2
 //
+// Of a parameter whose gradients are summed over micro-batches the sum is marked as its gradient.
 // A pattern of statistics marks floats alone, by a name that says so; take-statistics does the
 // rest. It runs before the first fusion, and once more for what differentiate has made. A tap
 // counts as no use (graph/graph.h): every pass does what it would do without it, and carries it
@@ -46,9 +47,9 @@ bool is_parameter(const Node& node) {
 bool mark(Graph& graph, const std::vector<TapPattern>& patterns, const std::string& value,
           ValueId v) {
   bool is_new = false;
-  for (const bool of_statistics : {false, true}) {
-    if (of_statistics && !is_float(graph.type(v).dtype)) continue;
-    const std::string name = (of_statistics ? std::string(kStatisticsPrefix) : "") + value;
+  for (const std::string_view prefix : {std::string_view(), kStatisticsPrefix, kExponentsPrefix}) {
+    if (!prefix.empty() && !is_float(graph.type(v).dtype)) continue;
+    const std::string name = std::string(prefix) + value;
     const bool is_asked = std::any_of(patterns.begin(), patterns.end(),
                                       [&](const TapPattern& p) { return p.matches(name); });
     if (!is_asked || is_marked(graph, name)) continue;
@@ -58,6 +59,31 @@ bool mark(Graph& graph, const std::vector<TapPattern>& patterns, const std::stri
   return is_new;
 }
 
+// What the step adds to a parameter is shown where its new value is made.
+bool mark_update(Graph& graph, const std::vector<TapPattern>& patterns, const StateUpdate& update) {
+  const auto state = graph.find_state(update.id);
+  if (!state || !is_parameter(graph.node(state->node)) || update.value == *state) return false;
+  bool is_new = false;
+  for (const std::string_view prefix : {kStatisticsPrefix, kExponentsPrefix}) {
+    const std::string name = update_tap(prefix, update.id.str());
+    const bool is_asked = std::any_of(patterns.begin(), patterns.end(),
+                                      [&](const TapPattern& p) { return p.matches(name); });
+    if (!is_asked || is_marked(graph, name)) continue;
+    graph.set_output(name, update.value, OutputKind::Tap);
+    is_new = true;
+  }
+  return is_new;
+}
+
+// Where gradients are summed over micro-batches, that of the whole step: the sum, behind the last.
+std::optional<ValueId> summed_gradient(const Graph& graph, Name variable) {
+  const auto sums = graph.find_state(Name("accumulated." + variable.str()));
+  if (!sums || slot_of(graph.node(sums->node)).cls != StateClass::Gradient) return std::nullopt;
+  for (const std::uint32_t reader : graph.readers(*sums))
+    if (graph.node(reader).op == Name("add")) return ValueId{reader, 0};
+  return std::nullopt;
+}
+
 PassReport run(Graph& graph, const PassContext&) {
   PassReport report;
   std::vector<TapPattern> patterns;
@@ -65,12 +91,17 @@ PassReport run(Graph& graph, const PassContext&) {
   if (patterns.empty()) return report;
   for (std::uint32_t n : graph.order()) {
     const Node& node = graph.node(n);
-    if (is_parameter(node))
-      report.changed |= mark(graph, patterns, parameter_tap(state_id(node).str()), {n, 0});
+    if (is_parameter(node)) {
+      const std::string name = parameter_tap(state_id(node).str());
+      report.changed |= mark(graph, patterns, name, {n, 0});
+      if (const auto sum = summed_gradient(graph, state_id(node)))
+        report.changed |= mark(graph, patterns, gradient_of_tap(name)->name, *sum);
+    }
     if (!is_before_fusion(node)) continue;
     for (std::uint32_t i = 0; i < node.out.size(); ++i)
       report.changed |= mark(graph, patterns, tap_name(node, i), {n, i});
   }
+  for (const StateUpdate& u : graph.updates()) report.changed |= mark_update(graph, patterns, u);
   return report;
 }
 

@@ -7,10 +7,11 @@ namespace aloft {
 namespace {
 
 constexpr std::string_view kParameter = "parameter:", kCall = "call:", kGradient = ".gradient";
+constexpr std::string_view kUpdate = ".update";
 constexpr std::string_view kInput = ".input", kOutput = ".output";
 
 std::string_view without_prefix(std::string_view name) {
-  return is_statistics(name) ? name.substr(kStatisticsPrefix.size()) : name;
+  return name.substr(shown_prefix(name).size());
 }
 
 // A value's name taken apart: "path/op.phase#occurrence.index".
@@ -48,10 +49,23 @@ std::string tap_name(const Node& node, std::uint32_t index) {
   return node.identity() + (index > 0 ? "." + std::to_string(index) : "");
 }
 
-bool is_statistics(std::string_view name) { return name.starts_with(kStatisticsPrefix); }
+std::string_view shown_prefix(std::string_view name) {
+  for (const std::string_view prefix : {kStatisticsPrefix, kExponentsPrefix})
+    if (name.starts_with(prefix)) return prefix;
+  return {};
+}
 
 std::string parameter_tap(std::string_view variable) {
   return std::string(kParameter) + std::string(variable);
+}
+
+std::string update_tap(std::string_view prefix, std::string_view variable) {
+  return std::string(prefix) + parameter_tap(variable) + std::string(kUpdate);
+}
+
+bool is_update_tap(std::string_view name) {
+  return is_statistics(name) && without_prefix(name).starts_with(kParameter) &&
+         name.ends_with(kUpdate);
 }
 
 std::string call_tap(std::string_view module, int call, std::string_view role) {
@@ -62,7 +76,8 @@ std::string call_tap(std::string_view module, int call, std::string_view role) {
 std::optional<GradientTap> gradient_of_tap(std::string_view name) {
   const std::string_view own = without_prefix(name);
   const bool is_call = own.starts_with(kCall);
-  if ((!is_call && !own.starts_with(kParameter)) || own.ends_with(kGradient)) return std::nullopt;
+  if ((!is_call && !own.starts_with(kParameter)) || own.ends_with(kGradient) || is_update_tap(name))
+    return std::nullopt;
   GradientTap tap{std::string(name) + std::string(kGradient)};
   if (is_call && own.ends_with(kInput))
     tap.through = own.substr(kCall.size(), own.rfind('#') - kCall.size());
@@ -83,7 +98,8 @@ std::string_view path_of_tap(std::string_view name) { return parts_of(without_pr
 
 TapPattern::TapPattern(std::string_view text) : text_(text) {
   std::string_view rest = text;
-  asks_statistics_ = take(rest, kStatisticsPrefix);
+  shown_ = shown_prefix(rest);
+  rest.remove_prefix(shown_.size());
   if (take(rest, kParameter)) {
     by_ = By::Parameter;
     prefix_ = text.substr(0, text.size() - rest.size());
@@ -106,10 +122,12 @@ TapPattern::TapPattern(std::string_view text) : text_(text) {
 
 bool TapPattern::matches(std::string_view name) const {
   if (name == text_) return true;
-  if (is_statistics(name) != asks_statistics_) return false;
+  if (shown_prefix(name) != shown_) return false;
+  const bool is_update = is_update_tap(name);
   name = without_prefix(name);
   if (by_ == By::Parameter) {
     if (!take(name, kParameter)) return false;
+    if (is_update) name.remove_suffix(kUpdate.size());
     if (name.ends_with(kGradient)) name.remove_suffix(kGradient.size());
     return glob_match(glob_, name);
   }

@@ -7,15 +7,18 @@
 //   backward:op:matmul      the same of the backward phase; also forward: (taken unless one is
 //   update:*                named) and update:
 //   parameter:h.*.weight    the parameters of these names, and their gradients
-//   statistics:h.*.mlp      of what the pattern behind it means, the statistics (ops/statistics.h)
+//   statistics:h.*.mlp      of what the pattern behind it means, the statistics (ops/statistics.h);
+//                           of parameters also those of what the step adds to them
+//   exponents:h.*.mlp       these, and behind them how many elements have each exponent; of what a
+//                           step adds the statistics alone
 //
 // `*` stands for any text, dots and slashes included, `?` for one character. A value's name is its
 // node's identity, "h.0.mlp/gelu_tanh#0", in a later phase "h.0.mlp/gelu_tanh_grad.backward#0"; of
 // an op with several results the others are called "h.0.ln_1/layer_norm#0.1" and so on. A name
 // means that value whatever its phase. A parameter's is "parameter:wte.weight", with ".gradient"
-// behind it its gradient's; what a call of a module takes and gives (Programs::tap_calls) is called
-// "call:h.0.mlp#0.input" and "call:h.0.mlp#0.output". Statistics have their value's name behind
-// "statistics:".
+// behind it its gradient's, and with ".update" what the step adds to it; what a call of a module
+// takes and gives (Programs::tap_calls) is called "call:h.0.mlp#0.input" and
+// "call:h.0.mlp#0.output". Statistics have their value's name behind "statistics:" or "exponents:".
 #pragma once
 
 #include <optional>
@@ -34,10 +37,15 @@ std::string tap_name(const Node& node, std::uint32_t index);
 std::string_view node_of_tap(std::string_view name);
 std::string_view path_of_tap(std::string_view name);
 
-// Whether statistics are shown by the tap of this name.
-bool is_statistics(std::string_view name);
+// What stands in front of the names of taps that show no value: kStatisticsPrefix,
+// kExponentsPrefix, or nothing where the tap shows one.
+std::string_view shown_prefix(std::string_view name);
+inline bool is_statistics(std::string_view name) { return !shown_prefix(name).empty(); }
 
 std::string parameter_tap(std::string_view variable);
+// Of what a step adds to the variable.
+std::string update_tap(std::string_view prefix, std::string_view variable);
+bool is_update_tap(std::string_view name);
 std::string call_tap(std::string_view module, int call, std::string_view role);
 
 // Whose gradient is shown with the value that has a tap of this name: a parameter's, or that of
@@ -53,8 +61,6 @@ std::string output_of_call(std::string_view input);
 class TapPattern {
  public:
   explicit TapPattern(std::string_view text);
-  // Whether it asks for statistics instead of the values.
-  bool asks_statistics() const { return asks_statistics_; }
   // Whether the pattern asks for the value of this name.
   bool matches(std::string_view name) const;
   // The op that it means, without what stands for other text: "scores" of "h.0.attn/*scores*".
@@ -69,7 +75,7 @@ class TapPattern {
   std::string text_, prefix_, glob_;  // prefix_: phase and kind, as written
   By by_ = By::Path;
   Phase phase_ = Phase::Forward;
-  bool asks_statistics_ = false;
+  std::string_view shown_;  // the shown_prefix() of what it means
 };
 
 }  // namespace aloft

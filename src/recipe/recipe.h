@@ -117,10 +117,25 @@ struct TrainSection {
 
 // [probe]: what is looked at while a run trains.
 struct ProbeSection {
-  std::string task = "none";     // or "statistics"
+  std::string task = "none";     // or "statistics", "tensor", "overflow", "structure"
   std::string level = "module";  // or "op"
-  std::vector<std::int64_t> at;  // steps of which it is written, from 0 on; empty: every one
+  std::vector<std::int64_t> at;  // steps that are looked at, from 0 on; empty: those of `every`
+  std::int64_t every = 1;        // every how many-th step is looked at, from step 0 on
+  bool histograms = false;       // how many elements have each exponent is counted
+  std::int64_t histogram_every = 16;  // ... in every how many-th step
+  // Of "tensor": whose values are written, by names or parts of names as dump.json has them, at
+  // level "op" by patterns of taps; between which two entries, if any; of which lists.
+  std::vector<std::string> list, scope, data_mode;
+  std::string format = "pt";           // of their files: or "npy", "safetensors"
+  std::string summary = "statistics";  // or "md5": checksums instead of files
 };
+
+// What is looked at in a step: what its program takes.
+enum class Look : std::uint8_t { Nothing, Statistics, Exponents };
+// Of step `step`, counted from 0; Nothing where probe.task is "none".
+Look look_at(const ProbeSection& probe, std::int64_t step);
+// Those that steps of a run have, each once, Nothing first where some steps have it.
+std::vector<Look> looks_of(const ProbeSection& probe);
 
 // Whether the rules may send a run back to a checkpoint.
 inline bool may_roll_back(const TrainSection& t) {

@@ -65,8 +65,16 @@ const std::vector<Condition>& conditions() {
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
         {"probe.task", "train.mode", {"graph"}},
-        {"probe.level", "probe.task", {"statistics"}},
-        {"probe.at", "probe.task", {"statistics"}},
+        {"probe.level", "probe.task", {"statistics", "tensor", "structure"}},
+        {"probe.at", "probe.task", {"statistics", "tensor", "overflow"}},
+        {"probe.every", "probe.task", {"statistics", "tensor", "overflow"}},
+        {"probe.histograms", "probe.task", {"statistics", "tensor"}},
+        {"probe.list", "probe.task", {"tensor"}},
+        {"probe.scope", "probe.task", {"tensor"}},
+        {"probe.data_mode", "probe.task", {"tensor"}},
+        {"probe.format", "probe.task", {"tensor"}},
+        {"probe.summary", "probe.task", {"tensor"}},
+        {"probe.histogram_every", "probe.task", {"statistics", "tensor"}},
         {"train.spike_factor", "train.on_spike", {"rollback"}},
         {"train.spike_window", "train.on_spike", {"rollback"}},
         {"optimizer.average_decay", "optimizer.average", {"ema"}},
@@ -111,6 +119,9 @@ class Search {
              "counts returns to a checkpoint; neither train.on_nonfinite nor train.on_spike asks "
              "for one");
     report_samples();
+    if (!recipe_.probe.histograms)
+      report("probe.histogram_every", "probe.histograms",
+             "does nothing where probe.histograms is false");
     report_empty();
     if (recipe_.optimizer.lr == 0)
       report("schedule.final_lr", "optimizer.lr", "is a part of optimizer.lr, which is 0");

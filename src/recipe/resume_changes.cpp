@@ -117,7 +117,15 @@ constexpr Meaning kMeanings[] = {
     {"train.seed", "the samples' order is another: some come again; dropout's draws go on"},
     {"probe.task", "from here on another thing is looked at; what was written stays"},
     {"probe.level", "from here on other values are looked at; what was written stays"},
-    {"probe.at", "other steps are written from here on; what was written stays"},
+    {"probe.at", "other steps are looked at from here on; what was written stays"},
+    {"probe.every", "other steps are looked at from here on; what was written stays"},
+    {"probe.histograms", "exponents are counted or not from here on; what was written stays"},
+    {"probe.list", "other tensors are written from here on; what was written stays"},
+    {"probe.scope", "other tensors are written from here on; what was written stays"},
+    {"probe.data_mode", "other tensors are written from here on; what was written stays"},
+    {"probe.format", "tensors are written in another format from here on; what was written stays"},
+    {"probe.summary", "files or checksums of tensors from here on; what was written stays"},
+    {"probe.histogram_every", "exponents are counted in other steps from here on"},
     {"train.skip_passes", "the same step, compiled another way: last bits may differ"},
 };
 

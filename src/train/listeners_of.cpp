@@ -5,6 +5,7 @@
 #include "train/early_stopping.h"
 #include "train/metrics.h"
 #include "train/probe_files.h"
+#include "train/probe_overflow.h"
 #include "train/progress.h"
 #include "train/report_at_end.h"
 #include "train/tensorboard_events.h"
@@ -25,8 +26,11 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
   add(std::make_unique<Metrics>());
   add(std::make_unique<TensorBoardEvents>());
   add(std::make_unique<Progress>(run.session, run.options.quiet));
-  if (run.session.recipe.probe.task == "statistics")
+  const std::string& probed = run.session.recipe.probe.task;
+  if (probed == "statistics" || probed == "tensor" || probed == "structure")
     add(std::make_unique<ProbeFiles>(run.session, run.runner, run.options.probe_out));
+  if (probed == "overflow")
+    add(std::make_unique<ProbeOverflow>(run.session, run.runner, run.options.probe_out));
   if (train.keep_best > 0) add(std::make_unique<BestCheckpoint>());
   if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
   if (train.sample_tokens > 0 && run.data.tokenizer() && run.session.task->writer())

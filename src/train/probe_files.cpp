@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "frontend/module.h"
 #include "frontend/programs.h"
 #include "nn/layer.h"
@@ -13,7 +14,8 @@ namespace aloft {
 
 namespace {
 
-constexpr const char* kProgram = "train";
+// Bytes of tensors that wait to be written.
+constexpr std::uint64_t kRoom = std::uint64_t{256} << 20;
 
 std::vector<probe::DumpedModule> modules_of(nn::Module& model) {
   std::vector<probe::DumpedModule> all;
@@ -37,23 +39,46 @@ void put(const Path& path, const std::string& text) {
 ProbeFiles::ProbeFiles(const Session& session, const std::unique_ptr<Runner>& runner, Path folder)
     : session_(session), runner_(runner), folder_(std::move(folder)) {}
 
-void ProbeFiles::run_begun(const RunBegun& e, Control&) {
+void ProbeFiles::run_begun(const RunBegun& e, Control& run) {
   if (folder_.empty()) folder_ = e.folder / "probe";
   const Programs& programs = *runner_->programs();
-  dump_.emplace(probe::looked_at_in(*programs.plan().find(kProgram)), modules_of(session_.model()),
-                session_.recipe.probe.level);
-  all_ = programs.output<double>(kProgram, kAllStatistics);
-  construct_ = text_of(dump_->construct());
-  stack_ = text_of(dump_->stack());
+  const ProbeSection& probe = session_.recipe.probe;
+  for (const Look look : looks_of(probe)) {
+    if (look == Look::Nothing) continue;
+    const std::string name = Runner::program_of(look, probe);
+    probe::Dump dump(probe::looked_at_in(*programs.plan().find(name)), modules_of(session_.model()),
+                     probe.level);
+    std::string construct = text_of(dump.construct()), stack = text_of(dump.stack());
+    looked_.insert({look,
+                    {std::move(dump), programs.output<double>(name, kAllStatistics),
+                     std::move(construct), std::move(stack)}});
+    missing_from_ = name;
+  }
+  if (probe.task == "tensor") {
+    for (auto& [look, looked] : looked_)
+      looked.tensors.emplace(programs, Runner::program_of(look, probe), probe, looked.dump);
+    queue_.emplace(kRoom);
+  }
   say_missing();
+  if (probe.task == "structure") write_structure(run);
+}
+
+// What there is to look at, without any step.
+void ProbeFiles::write_structure(Control& run) const {
+  const Looked& looked = looked_.begin()->second;
+  const Path folder = folder_ / "step0" / "rank";
+  make_folder(folder);
+  put(folder / "construct.json", looked.construct);
+  put(folder / "stack.json", looked.stack);
+  put(folder / "dump.json", text_of(looked.dump.structure()));
+  run.stop("probe.task is \"structure\", which is known before any step");
 }
 
 // What the program never has whole is named, and why.
 void ProbeFiles::say_missing() const {
-  const std::vector<RefusedTap>& refused = runner_->programs()->refused_taps(kProgram);
+  const std::vector<RefusedTap>& refused = runner_->programs()->refused_taps(missing_from_);
   nlohmann::ordered_json missing = nlohmann::ordered_json::object();
-  for (const RefusedTap& tap : refused)
-    missing[tap.name.substr(std::min(tap.name.size(), kStatisticsPrefix.size()))] = tap.why;
+  for (const RefusedTap& tap : refused) missing[tap.name.substr(tap.name.find(':') + 1)] = tap.why;
   make_folder(folder_);
   put(folder_ / "missing.json", text_of(missing));
   if (!refused.empty())
@@ -61,21 +86,46 @@ void ProbeFiles::say_missing() const {
              (folder_ / "missing.json").string());
 }
 
-bool ProbeFiles::is_due(std::int64_t step) const {
-  const std::vector<std::int64_t>& at = session_.recipe.probe.at;
-  return at.empty() || std::ranges::find(at, step) != at.end();
-}
-
 void ProbeFiles::step_done(const StepDone& e, Control&) {
   const std::int64_t step = e.step - 1;  // of a run the first is 1, of a dump 0
-  if (!is_due(step)) return;
+  const auto found = looked_.find(look_at(session_.recipe.probe, step));
+  if (found == looked_.end()) return;
+  const Looked& looked = found->second;
   const Path folder = folder_ / ("step" + std::to_string(step)) / "rank";
   make_folder(folder);
   // The numbers last: where they are, the rest is.
-  put(folder / "construct.json", construct_);
-  put(folder / "stack.json", stack_);
-  const auto read = all_.read();
-  put(folder / "dump.json", text_of(dump_->numbers({read.data(), read.size()})));
+  put(folder / "construct.json", looked.construct);
+  put(folder / "stack.json", looked.stack);
+  write(looked, folder);
+}
+
+void ProbeFiles::write(const Looked& looked, const Path& folder) {
+  const auto read = looked.all.read();
+  const std::span<const double> all(read.data(), read.size());
+  if (!looked.tensors) return put(folder / "dump.json", text_of(looked.dump.numbers(all)));
+  const Path tensors = folder / "dump_tensor_data";
+  make_folder(tensors);
+  const ProbeTensors::Taken taken = looked.tensors->take(all, tensors, *queue_);
+  files_ += taken.files;
+  bytes_ += taken.bytes;
+  auto numbers = looked.dump.numbers(all, [&](std::size_t i, nlohmann::ordered_json& record) {
+    if (!taken.added[i].is_null()) record.update(taken.added[i]);
+  });
+  numbers["task"] = "tensor";
+  numbers["dump_data_dir"] = std::filesystem::absolute(tensors).string();
+  std::string text = text_of(numbers);
+  const std::uint64_t size = text.size();
+  queue_->add(size, [path = folder / "dump.json", text = std::move(text)] { put(path, text); });
+}
+
+// What was written, and how long training waited for it.
+void ProbeFiles::steps_over(const StepsOver&) {
+  if (!queue_) return;
+  queue_->wait();
+  put(folder_ / "written.json",
+      text_of({{"files", files_}, {"bytes", bytes_}, {"waited_s", queue_->waited_s()}}));
+  log_info("the probe has written {} tensors, {}, for which training waited {:.1f} s", files_,
+           human_bytes(bytes_), queue_->waited_s());
 }
 
 }  // namespace aloft

@@ -10,6 +10,7 @@
 #include "frontend/eager_emitter.h"
 #include "frontend/programs.h"
 #include "runtime/threads.h"
+#include "train/probe_tensors.h"
 #include "types/statistics.h"
 
 namespace aloft {
@@ -37,18 +38,15 @@ class Evaluating {
 class GraphRunner : public Runner {
  public:
   GraphRunner(Task& task, Optimizer& optimizer, const RunnerOptions& options)
-      : programs_(options.threads, options.pipeline, options.choices), columns_(options.columns) {
+      : programs_(options.threads, options.pipeline, options.choices),
+        columns_(options.columns),
+        probe_(options.probe) {
     programs_.load_ahead();
     const std::vector<InputSpec> inputs = step_inputs(options.columns, options.batch);
     if (optimizer.accumulation() > 1)
       programs_.add("accumulate", inputs, [&](const std::vector<Tensor>& in) {
         return results::Named{{"loss", aloft::accumulate(task.loss(in), optimizer)}};
       });
-    const auto add_training = [&] {
-      programs_.add("train", inputs, [&](const std::vector<Tensor>& in) {
-        return results::flatten(train_step(task.loss(in), optimizer));
-      });
-    };
     const auto add_evaluation = [&] {
       programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
         const Evaluating evaluating(task.model());
@@ -57,27 +55,28 @@ class GraphRunner : public Runner {
         return means;
       });
     };
-    if (options.statistics.empty()) {
-      add_training();
-      add_evaluation();
-    } else {  // what is asked for is of the programs that come behind
-      add_evaluation();
-      ask_statistics(options.statistics, task.model());
-      add_training();
-      programs_.tap_calls(nullptr);
+    // What is checked while a model is traced for the first time calls its modules once more: there
+    // nobody looks on.
+    const std::vector<Look> looks = looks_of(probe_);
+    const bool looks_at_once = looks.front() != Look::Nothing;
+    if (looks_at_once) add_evaluation();
+    for (const Look look : looks) {
+      if (look != Look::Nothing) ask_statistics(look, task.model());
+      programs_.add(program_of(look, probe_), inputs, [&](const std::vector<Tensor>& in) {
+        return results::flatten(train_step(task.loss(in), optimizer));
+      });
+      programs_.tap_nothing();
     }
+    if (!looks_at_once) add_evaluation();
   }
 
   void start() override {
     programs_.finish();
-    train_ = connect("train");
+    for (const Look look : looks_of(probe_))
+      updates_[look] = connect_update(program_of(look, probe_));
+    loaded_ = issued_ = &updates_.begin()->second;
     evaluate_ = connect("evaluate");
     if (programs_.find("accumulate") >= 0) accumulate_ = connect("accumulate");
-    finite_ = programs_.output<std::int32_t>("train", "finite");
-    culprit_ = programs_.output<std::int32_t>("train", "culprit");
-    norm_ = programs_.output<float>("train", "grad_norm");
-    lr_ = programs_.output<float>("train", "lr");
-    scale_ = programs_.output<float>("train", "loss_scale");
     for (const std::string& name : names_)
       evaluated_.push_back(programs_.output<float>("evaluate", name));
     means_.resize(evaluated_.size());
@@ -89,8 +88,12 @@ class GraphRunner : public Runner {
     for (std::size_t i = 0; i < evaluated_.size(); ++i) means_[i] = evaluated_[i].item();
     return means_;
   }
-  void load(Part part, const ExampleBatch& batch) override { load(port(part), batch); }
+  void load(Part part, const ExampleBatch& batch, std::int64_t number) override {
+    if (part == Part::Update) loaded_ = &updates_.at(look_at(probe_, number));
+    load(part == Part::Update ? *loaded_ : accumulate_, batch);
+  }
   void issue(Part part) override {
+    if (part == Part::Update) issued_ = loaded_;
     programs_.issue(port(part).program, std::span(&port(part).rows, 1));
   }
   double loss(Part part) override {
@@ -100,11 +103,11 @@ class GraphRunner : public Runner {
   StepNumbers numbers() override {
     StepNumbers n;
     n.loss = loss(Part::Update);
-    n.grad_norm = norm_.item();
-    n.lr = lr_.item();
-    n.loss_scale = scale_.item();
-    n.finite = finite_.item() != 0;
-    n.culprit = culprit_.item();
+    n.grad_norm = issued_->norm.item();
+    n.lr = issued_->lr.item();
+    n.loss_scale = issued_->scale.item();
+    n.finite = issued_->finite.item() != 0;
+    n.culprit = issued_->culprit.item();
     return n;
   }
   // Only where a step is made when it is issued, on memory that nobody else closes.
@@ -125,26 +128,45 @@ class GraphRunner : public Runner {
     std::vector<InputPort<std::byte>> columns;
     OutputPort<float> loss;
   };
+  struct UpdatePort : Port {
+    OutputPort<std::int32_t> finite = {}, culprit = {};
+    OutputPort<float> norm = {}, lr = {}, scale = {};
+  };
 
-  void ask_statistics(const std::string& level, nn::Module& model) {
-    const auto ask = [&](const char* of) { programs_.tap(std::string(kStatisticsPrefix) + of); };
-    if (level == "op") {
+  void ask_statistics(Look look, nn::Module& model) {
+    const std::string_view prefix = look == Look::Exponents ? kExponentsPrefix : kStatisticsPrefix;
+    const auto ask = [&](const char* of) { programs_.tap(std::string(prefix) + of); };
+    if (probe_.task == "tensor") tap_tensors(programs_, probe_, model);
+    if (probe_.task == "overflow") {
+      for (const char* of : {"*", "backward:*", "update:*", "parameter:*"}) ask(of);
+    } else if (probe_.level == "op") {
       ask("*");
       ask("backward:*");
     } else {
       ask("parameter:*");
-      programs_.tap_calls(&model);
+      programs_.tap_calls(&model, prefix);
     }
   }
 
-  Port connect(const char* name) {
+  UpdatePort connect_update(const std::string& name) {
+    UpdatePort port{connect(name)};
+    port.finite = programs_.output<std::int32_t>(name, "finite");
+    port.culprit = programs_.output<std::int32_t>(name, "culprit");
+    port.norm = programs_.output<float>(name, "grad_norm");
+    port.lr = programs_.output<float>(name, "lr");
+    port.scale = programs_.output<float>(name, "loss_scale");
+    return port;
+  }
+
+  Port connect(const std::string& name) {
     Port port{programs_.find(name), 0, {}, programs_.output<float>(name, "loss")};
     for (const Column& c : columns_)
       port.columns.push_back(programs_.input<std::byte>(name, c.name));
     return port;
   }
 
-  Port& port(Part part) { return part == Part::Update ? train_ : accumulate_; }
+  // Of what was issued last.
+  Port& port(Part part) { return part == Part::Update ? *issued_ : accumulate_; }
 
   static void load(Port& port, const ExampleBatch& batch) {
     for (std::size_t i = 0; i < port.columns.size(); ++i) port.columns[i].set(batch.columns[i]);
@@ -156,9 +178,10 @@ class GraphRunner : public Runner {
   std::vector<std::string> names_;  // of what an evaluation gives
   std::vector<double> means_;
   std::vector<OutputPort<float>> evaluated_;
-  Port train_, evaluate_, accumulate_;
-  OutputPort<std::int32_t> finite_, culprit_;
-  OutputPort<float> norm_, lr_, scale_;
+  ProbeSection probe_;
+  std::map<Look, UpdatePort> updates_;
+  UpdatePort *loaded_ = nullptr, *issued_ = nullptr;  // of these
+  Port evaluate_, accumulate_;
 };
 
 class EagerRunner : public Runner {
@@ -174,7 +197,7 @@ class EagerRunner : public Runner {
     for (const auto& [name, mean] : task_.evaluate(columns(batch))) means_.push_back(mean.item());
     return means_;
   }
-  void load(Part, const ExampleBatch& batch) override { batch_ = &batch; }
+  void load(Part, const ExampleBatch& batch, std::int64_t) override { batch_ = &batch; }
   void issue(Part part) override {
     if (part == Part::Update)
       update_ = train_step(task_.loss(columns(*batch_)), optimizer_);
@@ -229,14 +252,20 @@ std::vector<InputSpec> step_inputs(const std::vector<Column>& columns, std::int6
   return inputs;
 }
 
+// The one that most steps run is called "train": what is measured, planned and shown is that.
+std::string Runner::program_of(Look look, const ProbeSection& probe) {
+  if (look == looks_of(probe).front()) return "train";
+  return look == Look::Exponents ? "train with exponents" : "train with statistics";
+}
+
 double Runner::accumulate(const ExampleBatch& batch) {
   load(Part::MicroBatch, batch);
   issue(Part::MicroBatch);
   return loss(Part::MicroBatch);
 }
 
-StepNumbers Runner::step(const ExampleBatch& batch) {
-  load(Part::Update, batch);
+StepNumbers Runner::step(const ExampleBatch& batch, std::int64_t number) {
+  load(Part::Update, batch, number);
   issue(Part::Update);
   return numbers();
 }

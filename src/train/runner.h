@@ -14,6 +14,7 @@
 #include "frontend/optimizer.h"
 #include "frontend/tracing.h"
 #include "passes/pipeline.h"
+#include "recipe/recipe.h"
 #include "tasks/task.h"
 
 namespace aloft {
@@ -32,9 +33,9 @@ struct RunnerOptions {
   int threads = 0;
   PipelineOptions pipeline = {};                    // of the compiled programs
   std::map<std::string, std::string> choices = {};  // for their Plan
-  // Whose statistics an update's program takes (kAllStatistics): "module", of calls of modules and
-  // of parameters; "op", of every result; "": of nothing. Compiled programs alone have them.
-  std::string statistics = {};
+  // Whose statistics updates take (kAllStatistics), and in which steps: each look has a program of
+  // its own. Compiled programs alone have them.
+  ProbeSection probe = {};
 };
 
 class Runner {
@@ -45,13 +46,14 @@ class Runner {
   virtual void start() {}
   // Adds a micro-batch to the accumulators; returns its loss. Only with accumulation.
   double accumulate(const ExampleBatch& batch);
-  StepNumbers step(const ExampleBatch& batch);
+  StepNumbers step(const ExampleBatch& batch, std::int64_t number = 0);
 
   // The same in parts. Load the batch of what is issued next (its memory is the caller's again when
   // that returns, or where not loads_ahead() when it was issued), issue it, read its numbers before
   // anything else is issued.
   enum class Part { MicroBatch, Update };
-  virtual void load(Part part, const ExampleBatch& batch) = 0;
+  // `number`: the step's, from 0 on, which says what is looked at in its update.
+  virtual void load(Part part, const ExampleBatch& batch, std::int64_t number = 0) = 0;
   virtual void issue(Part part) = 0;
   virtual double loss(Part part) = 0;
   virtual StepNumbers numbers() = 0;  // of an Update
@@ -68,6 +70,8 @@ class Runner {
   }
   // The compiled programs, planned before start(); null in eager mode.
   virtual Programs* programs() { return nullptr; }
+  // The program of updates in steps that have this look.
+  static std::string program_of(Look look, const ProbeSection& probe);
 };
 
 // The columns of batches of up to `batch` rows, as inputs of a program.

@@ -13,8 +13,9 @@ StepMaker::StepMaker(Optimizer& optimizer, std::int64_t accumulate, std::int64_t
       units_(units),
       names_(culprit_names(optimizer)) {}
 
-void StepMaker::load(Runner& runner, std::int64_t part, const ExampleBatch& batch) {
-  runner.load(kind(part), batch);
+void StepMaker::load(Runner& runner, std::int64_t number, std::int64_t part,
+                     const ExampleBatch& batch) {
+  runner.load(kind(part), batch, number);
   rows_ = batch.rows;
   is_loaded_ = true;
 }
@@ -30,14 +31,14 @@ const ExampleBatch* next_if_any(ExampleSource& examples) {
 }
 }  // namespace
 
-StepMaker::Made StepMaker::make(Runner& runner, ExampleSource& examples) {
+StepMaker::Made StepMaker::make(Runner& runner, ExampleSource& examples, std::int64_t number) {
   const double start = monotonic_seconds();
   double micro_losses = 0;
   StepNumbers n;
   StepDone r;
   random_before_ = random_numbers();
   for (std::int64_t part = 0; part < accumulate_; ++part) {
-    if (!is_loaded_) load(runner, part, *examples.next());
+    if (!is_loaded_) load(runner, number, part, *examples.next());
     is_loaded_ = false;
     const bool is_last = part + 1 == accumulate_;
     inside_ = is_last ? Inside::Update : Inside::MicroBatches;
@@ -46,7 +47,7 @@ StepMaker::Made StepMaker::make(Runner& runner, ExampleSource& examples) {
     if (is_last) position_ = examples.position();
     if (runner.loads_ahead())
       if (const ExampleBatch* ahead = next_if_any(examples))
-        load(runner, is_last ? 0 : part + 1, *ahead);
+        load(runner, number + is_last, is_last ? 0 : part + 1, *ahead);
     if (is_last)
       n = runner.numbers();
     else

@@ -28,7 +28,8 @@ class StepMaker {
   };
   // On a device that works while the host goes on, the next step's first batch is loaded before
   // this step's numbers are read; where it cannot be, the next step says so.
-  Made make(Runner& runner, ExampleSource& examples);
+  // `number`: the step's, from 0 on.
+  Made make(Runner& runner, ExampleSource& examples, std::int64_t number);
   // Where the data of the next step begin: behind the last step that was made.
   std::uint64_t position() const { return position_; }
 
@@ -43,7 +44,7 @@ class StepMaker {
   void undo_micro_batches();
 
  private:
-  void load(Runner& runner, std::int64_t part, const ExampleBatch& batch);
+  void load(Runner& runner, std::int64_t number, std::int64_t part, const ExampleBatch& batch);
   Runner::Part kind(std::int64_t part) const {
     return part + 1 == accumulate_ ? Runner::Part::Update : Runner::Part::MicroBatch;
   }

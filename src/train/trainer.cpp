@@ -218,7 +218,7 @@ class Training {
   }
 
   StepDone one_step(ExampleSource& examples) {
-    StepMaker::Made made = maker_->make(*runner_, examples);
+    StepMaker::Made made = maker_->make(*runner_, examples, step_);
     StepDone& r = made.numbers;
     rate_.add(r.time_s);
     culprit_ = made.culprit;

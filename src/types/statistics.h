@@ -43,9 +43,11 @@ struct TensorStatistics {
 // included.
 inline constexpr std::size_t kExponents = 256;
 
-// A program's output with the statistics of a value is called as the value, with this in front; the
-// one with all of them, one behind the other, as that.
+// A program's output with the statistics of a value is called as the value, with the first of these
+// in front, or the second where the counts of exponents are with them; the one with all of them,
+// one behind the other, as the third.
 inline constexpr std::string_view kStatisticsPrefix = "statistics:";
+inline constexpr std::string_view kExponentsPrefix = "exponents:";
 inline constexpr std::string_view kAllStatistics = "all statistics";
 
 // Where a float type's normal numbers begin and its finite ones end.

@@ -42,7 +42,7 @@ OTHERS = {
               "--quiet": "what is said", "--choices": "a run whose measurements are taken"},
     "bench step": {"--device": "a place", "--model": "what is timed", "--steps": "timed steps, not train.steps",
                    "--set": "names its key", "--json": "form", "--no-limit": "what is measured",
-                   "--probe": "what the cost is measured of",
+                   "--probe": "what the cost is measured of", "--probe-every": "with --probe",
                    **{f"--{key}": "of other families" for key in ("kv_heads", "filters", "channels", "height",
                                                                   "width", "features", "classes")}},
     "explain precision": {"--device": "a place", "--set": "names its key", "--program": "which", "--json": "form"},

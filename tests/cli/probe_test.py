@@ -1,7 +1,13 @@
 """The probe: files in msprobe's layout, of steps whose bits it does not change."""
+import ast
+import io
 import json
 import math
+import pickle
 import shutil
+import struct
+import zipfile
+import zlib
 
 from program import ProgramTest, main
 
@@ -15,6 +21,58 @@ def records(data):
         for name, part in parts.items():
             for record in part if isinstance(part, list) else part.values():
                 yield entry, name, record
+
+
+STORAGES = {"FloatStorage": "f", "BFloat16Storage": "H"}  # struct's letters
+
+
+def values(letter, data):
+    """Numbers of bytes; bf16 is the upper half of an f32."""
+    numbers = struct.unpack(f"<{len(data) // struct.calcsize(letter)}{letter}", data)
+    if letter != "H":
+        return numbers
+    return struct.unpack(f"<{len(numbers)}f", b"".join(b"\0\0" + struct.pack("<H", n) for n in numbers))
+
+
+class Reader(pickle.Unpickler):
+    """Takes a pickle of torch.save for what it says, and calls nothing but what builds a tensor."""
+
+    def __init__(self, archive):
+        super().__init__(io.BytesIO(archive.read("archive/data.pkl")))
+        self.archive = archive
+
+    def find_class(self, module, name):
+        if (module, name) == ("collections", "OrderedDict"):
+            return dict
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return lambda storage, offset, shape, strides, grad, hooks: (*storage, offset, shape, strides, grad, hooks)
+        if module == "torch" and name in STORAGES:
+            return name
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+    def persistent_load(self, said):
+        word, storage, key, place, numel = said
+        data = self.archive.read(f"archive/data/{key}")
+        return storage, place, numel, data
+
+
+def tensor_of(path):
+    """Shape and bytes and numbers of a file that torch.load reads."""
+    with zipfile.ZipFile(path) as archive:
+        if archive.testzip() is not None:
+            raise ValueError(path)
+        for entry in archive.infolist():
+            if entry.filename == "archive/data/0":
+                head = path.read_bytes()[entry.header_offset:entry.header_offset + 30]
+                begin = entry.header_offset + 30 + sum(struct.unpack("<HH", head[26:30]))
+                assert begin % 64 == 0, "torch maps storages"
+        storage, place, numel, data, offset, shape, strides, grad, hooks = Reader(archive).load()
+    assert (place, offset, grad, hooks) == ("cpu", 0, False, {}) and numel == math.prod(shape)
+    step = 1
+    for extent, stride in reversed(list(zip(shape, strides))):
+        assert stride == step
+        step *= extent
+    return list(shape), data, values(STORAGES[storage], data)
 
 
 class Probe(ProgramTest):
@@ -49,6 +107,9 @@ class Probe(ProgramTest):
             self.assertEqual([r["shape"] for r in back["input"] + back["output"]], [[2, 8, 64], [2, 8, 16]])
             grads = data["Module.h.0.mlp.c_fc.Linear.parameters_grad.0"]
             self.assertEqual(grads["weight"][0]["shape"], linear["parameters"]["weight"]["shape"])
+            updates = data["Module.h.0.mlp.c_fc.Linear.parameters_update.0"]
+            self.assertEqual(updates["weight"][0]["shape"], linear["parameters"]["weight"]["shape"])
+            self.assertGreater(updates["weight"][0]["Norm"], 0)
             for entry, name, record in records(data):
                 self.assertTrue(all(math.isfinite(record[key]) for key in ("Max", "Min", "Mean", "Norm")), entry)
                 self.assertLessEqual(record["Min"], record["Mean"])
@@ -91,6 +152,59 @@ class Probe(ProgramTest):
         self.aloft("train", "tiny.toml", "--out", "whole", "--steps", 6, "--probe", "statistics")
         self.assertEqual(self.dump("some/probe", 5), self.dump("whole/probe", 5))
 
+    def test_steps_between_run_a_program_that_does_not_look(self):
+        said = ["--set", "model.dropout=0.1", "--steps", 6]
+        self.aloft("train", "tiny.toml", "--out", "unseen-steps", *said)
+        self.aloft("train", "tiny.toml", "--out", "each-step", "--probe", "statistics", *said)
+        self.aloft("train", "tiny.toml", "--out", "third-step", "--probe", "statistics", "--set", "probe.every=3", *said)
+        self.assertEqual({path.name for path in (self.folder / "third-step/probe").glob("step*")}, {"step0", "step3"})
+        self.assertEqual(self.dump("third-step/probe", 3), self.dump("each-step/probe", 3))
+        for run in ("each-step", "third-step"):
+            self.assertEqual(self.losses(run), self.losses("unseen-steps"))
+            self.assertEqual(self.weights(run), self.weights("unseen-steps"))
+
+    def test_exponents_are_counted_where_asked(self):
+        said = ["--steps", 5, "--probe", "statistics"]
+        self.aloft("train", "tiny.toml", "--out", "uncounted", *said)
+        self.aloft("train", "tiny.toml", "--out", "counted", *said, "--set", "probe.histograms=true", "--set",
+                   "probe.histogram_every=4")
+        self.assertEqual(self.weights("counted"), self.weights("uncounted"))
+        for step in range(5):
+            plain, counted = (self.dump(f"{run}/probe", step)["data"] for run in ("uncounted", "counted"))
+            found = 0
+            for entry, name, record in records(counted):
+                exponents = record.pop("exponents", None)
+                if exponents is None:
+                    continue
+                found += 1
+                self.assertEqual(sum(exponents.values()), math.prod(record["shape"]))
+                largest = max(abs(record["Max"]), abs(record["Min"]))
+                self.assertEqual(max(map(int, exponents)), math.frexp(largest)[1] - 1 if largest else -127)
+            self.assertEqual(found > 50, step % 4 == 0)
+            self.assertEqual(counted, plain)
+        self.aloft("train", "tiny.toml", "--out", "rare", *said, "--set", "probe.histograms=true", "--set",
+                   "probe.every=3")
+        for step, is_counted in ((0, True), (3, False)):
+            found = ["exponents" in record for _, _, record in records(self.dump("rare/probe", step)["data"])]
+            self.assertEqual(any(found), is_counted)
+
+    def test_gradients_are_those_of_the_whole_step(self):
+        split = ["--probe", "statistics", "--set", "train.batch=1", "--set", "train.accumulate=2"]
+        self.aloft("train", "tiny.toml", "--out", "one-batch", "--steps", 2, "--probe", "statistics")
+        self.aloft("train", "tiny.toml", "--out", "two-batches", "--steps", 2, *split)
+        whole, parts = (self.dump(f"{run}/probe")["data"] for run in ("one-batch", "two-batches"))
+        compared = 0
+        for entry, grads in whole.items():
+            if "parameters_grad" not in entry:
+                continue
+            for name, (record,) in grads.items():
+                # The loss is a mean: of two micro-batches the sum is twice that of both together.
+                sum_ = parts[entry][name][0]
+                self.assertEqual(sum_["shape"], record["shape"])
+                self.assertAlmostEqual(sum_["Norm"], 2 * record["Norm"], delta=0.02 * record["Norm"])
+                compared += 1
+        self.assertEqual(compared, 16)
+
     def test_what_is_not_finite_is_text(self):
         self.aloft("train", "tiny.toml", "--out", "far", "--probe", "statistics", "--steps", 1, "--set",
                    'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}')
@@ -99,6 +213,155 @@ class Probe(ProgramTest):
         for r in found:
             self.assertEqual(r["Norm"], "nan" if r["nan"] else "inf")
             self.assertGreater(r["nan"] + r["inf"] + r["-inf"], 0)
+
+    def test_the_first_op_that_overflows_is_named(self):
+        # A gradient of the scaled loss, in the backward phase.
+        scale = 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}'
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "backward", "--task", "overflow", "--set", scale)
+        found = json.loads((self.folder / "backward/overflow.json").read_text())
+        self.assertEqual(found["steps"], 1)
+        (step,) = found["found"]
+        self.assertEqual((step["step"], step["skipped"], step["loss_scale"]), (0, True, 16777216))
+        first = step["first"]
+        self.assertEqual((first["phase"], first["dtype"]), ("backward", "torch.float16"))
+        self.assertTrue(first["operands_are_finite"] and first["operands"])
+        self.assertGreater(first["inf"] + first["-inf"] + first["nan"], 0)
+        for operand in first["operands"]:
+            self.assertEqual(operand["inf"] + operand["-inf"] + operand["nan"], 0)
+        self.assertIn(first["name"].encode(), said.stdout)
+        self.assertIn(b"loss scale 16777216, skipped", said.stdout)
+        # Weights that an update made too large, in the forward phase of the step behind it.
+        wild = ["--set", scale.replace("16777216", "1024"), "--set", "optimizer.lr=3000"]
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "forward", "--task", "overflow", "--steps", 3, *wild,
+                          exit_code=5)
+        self.assertIn(b"h.0.attn.c_attn/linear#0", said.stdout)
+        found = json.loads((self.folder / "forward/overflow.json").read_text())
+        self.assertEqual(found["steps"], 3)
+        first = next(step for step in found["found"] if step["step"] > 0)["first"]
+        self.assertEqual((first["phase"], first["dtype"]), ("forward", "torch.float16"))
+        self.assertTrue(first["module"].startswith("h.0"), first["name"])
+        self.assertTrue(first["operands_are_finite"])
+        self.aloft("probe", "run", "tiny.toml", "--out", "well", "--task", "overflow", "--steps", 2)
+        self.assertEqual(json.loads((self.folder / "well/overflow.json").read_text())["found"], [])
+
+    def test_looking_for_overflows_changes_no_bit(self):
+        said = ["--set", 'precision="O2:fp16"']
+        self.aloft("train", "tiny.toml", "--out", "unseen", *said)
+        self.aloft("train", "tiny.toml", "--out", "seen", "--probe", "overflow", *said)
+        self.assertEqual(self.losses("seen"), self.losses("unseen"))
+        self.assertEqual(self.weights("seen"), self.weights("unseen"))
+
+    def tensors(self, folder, step=0):
+        """Records with a file, by its name."""
+        data = self.dump(folder, step)["data"]
+        return {record["data_name"]: record for _, _, record in records(data) if "data_name" in record}
+
+    def test_tensors_are_written_whole(self):
+        list_ = ["--task", "tensor", "--set", 'probe.list=["h.0.mlp.c_fc.", "ln_f"]']
+        self.aloft("train", "tiny.toml", "--out", "untapped", "--steps", 2)
+        self.aloft("probe", "run", "tiny.toml", "--out", "tensors", "--steps", 2, *list_)
+        self.assertEqual(self.weights("tensors/run"), self.weights("untapped"))
+        files = size = 0
+        for step in (0, 1):
+            self.assertEqual(self.dump("tensors", step)["task"], "tensor")
+            folder = self.folder / f"tensors/step{step}/rank/dump_tensor_data"
+            self.assertEqual(self.dump("tensors", step)["dump_data_dir"], str(folder.resolve()))
+            tensors = self.tensors("tensors", step)
+            self.assertEqual(set(tensors), {path.name for path in folder.iterdir()})
+            for stem in ("forward.0.input.0", "forward.0.output.0", "forward.0.parameters.weight",
+                         "backward.0.input.0", "backward.0.output.0", "parameters_grad.0.weight"):
+                self.assertIn(f"Module.h.0.mlp.c_fc.Linear.{stem}.pt", tensors)
+            self.assertIn("Module.ln_f.LayerNorm.forward.0.output.0.pt", tensors)
+            for name, record in tensors.items():
+                self.assertTrue("h.0.mlp.c_fc." in name or "ln_f" in name, name)
+                shape, data, numbers = tensor_of(folder / name)
+                self.assertEqual(shape, record["shape"], name)
+                self.assertEqual((max(numbers), min(numbers)), (record["Max"], record["Min"]), name)
+                self.assertAlmostEqual(math.sqrt(sum(x * x for x in numbers)), record["Norm"], places=9)
+                files, size = files + 1, size + len(data)
+        written = json.loads((self.folder / "tensors/written.json").read_text())
+        self.assertEqual((written["files"], written["bytes"]), (files, size))
+
+        # In other formats the same numbers; of a checksum the same bytes.
+        first = self.folder / "tensors/step0/rank/dump_tensor_data"
+        for form in ("npy", "safetensors"):
+            self.aloft("probe", "run", "tiny.toml", "--out", form, *list_, "--set", f'probe.format="{form}"')
+            for name, record in self.tensors(form).items():
+                raw = (self.folder / form / "step0/rank/dump_tensor_data" / name).read_bytes()
+                shape, data, numbers = tensor_of(first / (name[:-len(form)] + "pt"))
+                if form == "npy":
+                    length = struct.unpack("<H", raw[8:10])[0]
+                    head = ast.literal_eval(raw[10:10 + length].decode())
+                    self.assertEqual((raw[:8], head["descr"], head["shape"], (10 + length) % 64),
+                                     (b"\x93NUMPY\1\0", "<f4", tuple(shape), 0))
+                    self.assertEqual(values("f", raw[10 + length:]), numbers)
+                else:
+                    self.assertTrue(raw.endswith(data))
+                    head = json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])
+                    self.assertEqual(head[name[:-len(".safetensors")]]["shape"], shape)
+        self.aloft("probe", "run", "tiny.toml", "--out", "sums", *list_, "--set", 'probe.summary="md5"')
+        self.assertEqual(self.tensors("sums"), {})
+        plain = {name: tensor_of(first / name)[1] for name in self.tensors("tensors")}
+        found = sorted(record["md5"] for _, _, record in records(self.dump("sums")["data"]) if "md5" in record)
+        self.assertEqual(found, sorted(f"{zlib.crc32(data):08x}" for data in plain.values()))
+
+    def test_tensors_are_chosen(self):
+        def names(out, *said):
+            self.aloft("probe", "run", "tiny.toml", "--out", out, "--task", "tensor",
+                       *(word for key in said for word in ("--set", "probe." + key)))
+            return {name.removesuffix(".pt") for name in self.tensors(out)}
+        self.assertEqual(names("mode", 'list=["h.0.mlp.c_fc."]', 'data_mode=["forward", "output"]'),
+                         {"Module.h.0.mlp.c_fc.Linear.forward.0.output.0"})
+        scoped = names("scope", 'scope=["Module.h.0.mlp.c_fc.Linear.forward.0", "Module.h.0.mlp.c_proj.Linear.forward.0"]',
+                       'data_mode=["output"]')
+        self.assertIn("Module.h.0.mlp.c_proj.Linear.forward.0.output.0", scoped)
+        self.assertTrue(all(".forward.0.output" in name and "mlp" in name for name in scoped), scoped)
+        ops = names("ops-chosen", 'level="op"', 'list=["op:gelu_tanh", "backward:op:layer_norm_grad"]')
+        self.assertTrue(ops)
+        self.assertTrue(all("gelu_tanh" in name or "layer_norm_grad" in name for name in ops), ops)
+        for out, said in (("none", 'probe.list=["no.such"]'), ("nothing", 'probe.scope=["a"]')):
+            refused = self.aloft("probe", "run", "tiny.toml", "--out", out, "--task", "tensor", "--set", said,
+                                 exit_code=2).stderr
+            self.assertIn(b"E0327", refused)
+
+    def test_structure_needs_no_step(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "stats")
+        self.aloft("probe", "run", "tiny.toml", "--out", "structure", "--task", "structure")
+        for name in ("construct", "stack"):
+            self.assertEqual(self.dump("structure", 0, name), self.dump("stats", 0, name))
+        whole, bare = self.dump("stats"), self.dump("structure")
+        self.assertEqual(bare["task"], "structure")
+        self.assertEqual(list(whole["data"]), list(bare["data"]))
+        for (_, _, record), (_, _, known) in zip(records(bare["data"]), records(whole["data"]), strict=True):
+            self.assertEqual(record, {key: known[key] for key in ("type", "dtype", "shape", "requires_grad")})
+        self.assertEqual([path.name for path in (self.folder / "structure").glob("step*")], ["step0"])
+
+    def config(self, **keys):
+        (self.folder / "config.json").write_text(json.dumps(keys))
+        return ["probe", "run", "tiny.toml", "--config", "config.json"]
+
+    def test_configs_of_msprobe_are_read(self):
+        usual = {"dump_path": "dumped", "rank": [], "step": [0, "2-3"], "level": "L0", "async_dump": False,
+                 "extra_info": True, "precision": "low"}
+        self.aloft(*self.config(task="statistics", **usual,
+                                statistics={"scope": [], "list": [], "tensor_list": [], "data_mode": ["all"],
+                                            "summary_mode": "statistics"}), "--steps", 4)
+        self.assertEqual({path.name for path in (self.folder / "dumped").glob("step*")}, {"step0", "step2", "step3"})
+        tensor = {"scope": [], "list": ["Module.h.0.mlp.c_fc.Linear"], "data_mode": ["output"], "file_format": "npy"}
+        self.aloft(*self.config(task="tensor", **{**usual, "step": []}, tensor=tensor), "--out", "named")
+        self.assertEqual({name for name in self.tensors("named")},
+                         {f"Module.h.0.mlp.c_fc.Linear.{way}.0.output.0.npy" for way in ("forward", "backward")})
+        self.aloft(*self.config(task="overflow_check", **{**usual, "dump_path": "checked"}))
+        self.assertTrue((self.folder / "checked/overflow.json").exists())
+        said = self.aloft(*self.config(task="acc_check", level="L2", stepp=[1], tensor={}, step=["x"]),
+                          exit_code=2).stderr.decode()
+        self.assertIn("E0729", said)
+        for key in ("task:", "level:", "stepp:", "step:"):
+            self.assertIn(key, said)
+        said = self.aloft(*self.config(task="statistics", statistics={"lists": []}), exit_code=2).stderr.decode()
+        self.assertIn("statistics.lists", said)
+        (self.folder / "config.json").write_text("[1")
+        self.assertIn(b"E0729", self.aloft("probe", "run", "tiny.toml", "--config", "config.json", exit_code=2).stderr)
 
     def test_eager_runs_are_refused(self):
         said = self.aloft("train", "tiny.toml", "--probe", "statistics", "--mode", "eager", exit_code=2).stderr
@@ -109,6 +372,10 @@ class Probe(ProgramTest):
                             2)[0]
         self.assertEqual(timed["probe_pairs"], 40)
         self.assertGreater(timed["probe_cost"], 0.5)
+        self.assertEqual(timed["parameters_hash"], timed["parameters_hash_off"])
+        timed = self.parsed("bench", "step", "tiny.toml", "--probe", "statistics", "--probe-every", 10, "--json",
+                            "--no-limit", "--steps", 2)[0]
+        self.assertEqual((timed["probe_every"], timed["probe_pairs"]), (10, 40))
         self.assertEqual(timed["parameters_hash"], timed["parameters_hash_off"])
 
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "e2e/tiny_gpt.h"
@@ -15,6 +16,7 @@
 #include "frontend/programs.h"
 #include "nn/linear.h"
 #include "numbers.h"
+#include "observe/probe/overflow.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cross_entropy.h"
@@ -22,6 +24,7 @@
 #include "ops/unary.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
+#include "scalar/split_float.h"
 #include "types/statistics.h"
 
 namespace aloft::e2e {
@@ -151,6 +154,70 @@ TEST_P(StatisticsOfSteps, AreThoseOfTheValues) {
   EXPECT_GT(compared, 400);
 }
 
+// Of the parameter's master where it has one.
+std::vector<double> full_values_of(const Variable& v) {
+  const auto n = static_cast<std::size_t>(v.type.shape.max_numel());
+  const Variable& kept = v.master && v.master->layout != Layout::SplitRests ? *v.master : v;
+  if (kept.type.dtype == DType::F32) {
+    const auto all = kept.buffer->read<float>(0, n);
+    return {all.data(), all.data() + n};
+  }
+  const auto half = v.buffer->read<scalar::Bf16>(0, n);
+  const auto rests = v.master->buffer->read<std::uint8_t>(0, v.master->type.max_bytes());
+  const scalar::ConstRests rest(rests.data(), static_cast<std::int64_t>(n));
+  std::vector<double> all;
+  for (std::size_t i = 0; i < n; ++i)
+    all.push_back(scalar::joined(rest, half[i], static_cast<std::int64_t>(i)));
+  return all;
+}
+
+// Of what a step adds to the parameters, in f32, against the values before and behind it; steps
+// without finite gradients add nothing.
+TEST_P(StatisticsOfSteps, OfUpdatesAreThoseOfTheDifferences) {
+  use_cpu();
+  eager().clear_tape();
+  omp_set_num_threads(2);
+  for (const StateFormat master : {StateFormat::F32, StateFormat::Split}) {
+    if (master == StateFormat::Split && GetParam() != std::string("O2:bf16")) continue;
+    manual_seed(3);
+    TinyGpt model;
+    auto [net, opt] = amp::initialize(
+        model, optim::AdamW{.lr = 1e-3, .weight_decay = 0.1, .master = master}, GetParam());
+    auto step = compile(
+        [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+          return minimize(cross_entropy(net(x), label), opt);
+        },
+        {.name = "step", .threads = 2, .taps = {"statistics:parameter:*"}});
+    const auto values = [&] {
+      std::map<std::string, std::vector<double>> all;
+      for (const VariablePtr& p : model.parameters()) all[p->name.str()] = full_values_of(*p);
+      return all;
+    };
+    for (int s = 0; s < 3; ++s) {
+      const auto before = values();
+      const Batch b = sentences(s, 3);
+      step(b.x, b.label);
+      const auto behind = values();
+      ASSERT_GT(before.size(), 20u);
+      for (const auto& [name, old] : before) {
+        SCOPED_TRACE(name);
+        std::vector<double> change;
+        for (std::size_t i = 0; i < old.size(); ++i)
+          change.push_back(static_cast<float>(behind.at(name)[i] - old[i]));
+        const TensorStatistics got = TensorStatistics::from(
+            step.tap("statistics:parameter:" + name + ".update").to_vector());
+        const TensorStatistics want = meaning_of(change, DType::F32);
+        EXPECT_EQ(got.max, want.max);
+        EXPECT_EQ(got.min, want.min);
+        EXPECT_EQ(got.elements, want.elements);
+        EXPECT_EQ(got.zeros, want.zeros);
+        EXPECT_NEAR(got.mean, want.mean, 1e-12 * want.norm);
+        EXPECT_NEAR(got.norm, want.norm, 1e-12 * want.norm);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, StatisticsOfSteps,
                          testing::Values("O0", "O2:bf16", "O2:fp16"));
 
@@ -241,6 +308,49 @@ TEST_F(StatisticsOfCalls, AreOfWhatModulesTakeAndGiveAndOfTheirGradients) {
   EXPECT_LT(got.at("call:second#0.input.gradient").norm,
             0.9 * got.at("call:first#0.output.gradient").norm);
   EXPECT_FALSE(got.contains("call:first#0.input.gradient"));  // x needs none
+}
+
+// Where a step stops to be finite: in the update, with a rate that gradients above 1 make too
+// large; in the forward phase, with operands whose square is.
+class Overflows : public StatisticsOfCalls {
+ protected:
+  nlohmann::ordered_json first_of_step(double lr, double scale) {
+    Net net;
+    auto [wrapped, opt] = amp::initialize(net, optim::Sgd{.lr = lr}, "O0");
+    Programs programs(2);
+    for (const char* of : {"*", "backward:*", "update:*", "parameter:*"})
+      programs.tap(std::string(kStatisticsPrefix) + of);
+    const Tensor x = numbers({5, 8});
+    programs.add("train", {{"x", x.type()}}, [&, &net = wrapped, &opt = opt](const auto& in) {
+      return results::flatten(minimize(mean(square(net(in[0]))), opt));
+    });
+    programs.finish();
+    std::vector<float> floats;
+    for (const double v : x.to_vector()) floats.push_back(static_cast<float>(scale * v));
+    programs.input<float>("train", "x").set(floats);
+    programs.run(programs.find("train"), {});
+    const probe::OverflowFinder finder(*programs.plan().find("train"));
+    const auto all = programs.output<double>("train", kAllStatistics).read();
+    return finder.first({all.data(), all.size()});
+  }
+};
+
+TEST_F(Overflows, AreFoundInUpdatesAndInTheForwardPhase) {
+  EXPECT_TRUE(first_of_step(0.1, 1).is_null());
+  const auto update = first_of_step(3e38, 100);
+  ASSERT_FALSE(update.is_null());
+  EXPECT_EQ(update["op"], "sgd_update");
+  EXPECT_EQ(update["phase"], "update");
+  EXPECT_TRUE(update["operands_are_finite"]);
+  const auto forward = first_of_step(0.1, 1e15);
+  ASSERT_FALSE(forward.is_null());
+  EXPECT_EQ(forward["phase"], "forward");
+  EXPECT_TRUE(forward["operands_are_finite"]);
+  EXPECT_GT(forward["inf"].get<int>() + forward["nan"].get<int>(), 0);
+  ASSERT_FALSE(forward["operands"].empty());
+  for (const auto& operand : forward["operands"]) EXPECT_EQ(operand["inf"], 0);
+  EXPECT_NE(probe::overflow_text(forward).find(forward["name"].get<std::string>()),
+            std::string::npos);
 }
 
 TEST_F(StatisticsOfCalls, LieInOneArrayOnceAValue) {

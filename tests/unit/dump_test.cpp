@@ -42,18 +42,20 @@ TEST(Probe, CallsOfModulesAreNamedAsMsprobeDoes) {
        value("call:m.fc#1.output", 2), value("call:m#0.output", 3),
        value("parameter:m.fc.weight", 4), value("parameter:m.fc.bias", 5),
        value("call:m.fc#1.output.gradient", 6), value("call:m.fc#1.input.gradient", 7),
-       value("parameter:m.fc.weight.gradient", 8, DType::F32)},
+       value("parameter:m.fc.weight.gradient", 8, DType::F32),
+       value("parameter:m.fc.weight.update", 9, DType::F32)},
       {{"m", ""}, {"m.fc", "Linear"}}, "module");
-  const auto json = dump.numbers(numbers_of(9));
+  const auto json = dump.numbers(numbers_of(10));
   EXPECT_EQ(json["level"], "L0");
   EXPECT_EQ(json["framework"], "pytorch");
   const auto& data = json["data"];
   std::vector<std::string> entries;
   for (const auto& [name, entry] : data.items()) entries.push_back(name);
-  EXPECT_EQ(entries, (std::vector<std::string>{
-                         "Module.m.fc.Linear.forward.0", "Module.m.fc.Linear.forward.1",
-                         "Module.m.Module.forward.0", "Module.m.fc.Linear.backward.1",
-                         "Module.m.fc.Linear.parameters_grad.0"}));
+  EXPECT_EQ(entries,
+            (std::vector<std::string>{
+                "Module.m.fc.Linear.forward.0", "Module.m.fc.Linear.forward.1",
+                "Module.m.Module.forward.0", "Module.m.fc.Linear.backward.1",
+                "Module.m.fc.Linear.parameters_grad.0", "Module.m.fc.Linear.parameters_update.0"}));
   const auto& first = data["Module.m.fc.Linear.forward.0"];
   EXPECT_EQ(first["input_args"][0]["Norm"], 0);
   EXPECT_EQ(first["output"][0]["dtype"], "torch.bfloat16");
@@ -64,6 +66,7 @@ TEST(Probe, CallsOfModulesAreNamedAsMsprobeDoes) {
   EXPECT_EQ(data["Module.m.fc.Linear.backward.1"]["input"][0]["Norm"], 6);
   EXPECT_EQ(data["Module.m.fc.Linear.backward.1"]["output"][0]["Norm"], 7);
   EXPECT_EQ(data["Module.m.fc.Linear.parameters_grad.0"]["weight"][0]["dtype"], "torch.float32");
+  EXPECT_EQ(data["Module.m.fc.Linear.parameters_update.0"]["weight"][0]["Norm"], 9);
 
   const auto construct = dump.construct();
   EXPECT_EQ(construct["Module.m.fc.Linear.forward.0"], "Module.m.Module.forward.0");

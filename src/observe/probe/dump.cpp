@@ -12,9 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kCall = "call:", kParameter = "parameter:", kGradient = ".gradient";
+constexpr std::string_view kCall = "call:", kParameter = "parameter:", kGradient = ".gradient",
+                           kUpdate = ".update";
 constexpr std::string_view kForward = ".forward", kBackward = ".backward";
-constexpr std::string_view kParametersGrad = ".parameters_grad";
+constexpr std::string_view kParametersGrad = ".parameters_grad",
+                           kParametersUpdate = ".parameters_update";
 
 bool take_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -51,23 +53,13 @@ Json number_of(const TensorStatistics& s, double v) {
   return s.elements > 0 ? number(v) : Json(nullptr);
 }
 
-// The keys that msprobe reads, in its order, then those that it has no name for.
-Json record_of(const LookedAt& value, const TensorStatistics& s, bool requires_grad) {
-  const auto count = [](double v) { return static_cast<std::int64_t>(v); };
-  return {{"type", "torch.Tensor"},
-          {"dtype", torch_name(value.type.dtype)},
-          {"shape", shape_of(value, s)},
-          {"Max", number_of(s, s.max)},
-          {"Min", number_of(s, s.min)},
-          {"Mean", number_of(s, s.mean)},
-          {"Norm", number_of(s, s.norm)},
-          {"requires_grad", requires_grad},
-          {"nan", count(s.nan)},
-          {"inf", count(s.positive_inf)},
-          {"-inf", count(s.negative_inf)},
-          {"zeros", count(s.zeros)},
-          {"underflowed", count(s.underflowed)},
-          {"saturated", count(s.saturated)}};
+// How many elements have which exponent, of those that some have: "-127" are all smaller, zeros
+// included, "128" those that are not finite.
+Json exponents_in(const std::vector<std::int64_t>& counts) {
+  Json own = Json::object();
+  for (std::size_t e = 0; e < counts.size(); ++e)
+    if (counts[e] > 0) own[std::to_string(static_cast<int>(e) - 127)] = counts[e];
+  return own;
 }
 
 bool has_part(std::string_view entry, std::string_view part) {
@@ -76,7 +68,7 @@ bool has_part(std::string_view entry, std::string_view part) {
 
 // An entry without records, with all lists that its kind has.
 Json empty_entry(std::string_view entry, const std::string& level) {
-  if (has_part(entry, kParametersGrad)) return Json::object();
+  if (has_part(entry, kParametersGrad) || has_part(entry, kParametersUpdate)) return Json::object();
   if (has_part(entry, kBackward)) return {{"input", Json::array()}, {"output", Json::array()}};
   Json forward = {
       {"input_args", Json::array()}, {"input_kwargs", Json::object()}, {"output", Json::array()}};
@@ -96,6 +88,27 @@ std::string_view parent_of(std::string_view path) {
 }
 
 }  // namespace
+
+Json record_of(const LookedAt& value, std::span<const double> all, bool requires_grad) {
+  const TensorStatistics s = statistics_of(value, all);
+  const auto count = [](double v) { return static_cast<std::int64_t>(v); };
+  Json record = {{"type", "torch.Tensor"},
+                 {"dtype", torch_name(value.type.dtype)},
+                 {"shape", shape_of(value, s)},
+                 {"Max", number_of(s, s.max)},
+                 {"Min", number_of(s, s.min)},
+                 {"Mean", number_of(s, s.mean)},
+                 {"Norm", number_of(s, s.norm)},
+                 {"requires_grad", requires_grad},
+                 {"nan", count(s.nan)},
+                 {"inf", count(s.positive_inf)},
+                 {"-inf", count(s.negative_inf)},
+                 {"zeros", count(s.zeros)},
+                 {"underflowed", count(s.underflowed)},
+                 {"saturated", count(s.saturated)}};
+  if (value.has_exponents) record["exponents"] = exponents_in(exponents_of(value, all));
+  return record;
+}
 
 Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules,
            std::string level)
@@ -132,10 +145,12 @@ Dump::Place Dump::place_of_call(std::string_view name) const {
 Dump::Place Dump::place_of_parameter(std::string_view name) const {
   take_prefix(name, kParameter);
   const bool is_gradient = take_suffix(name, kGradient);
+  const bool is_update = !is_gradient && take_suffix(name, kUpdate);
   const std::string_view path = parent_of(name);
   const std::string own(path.empty() ? name : name.substr(path.size() + 1));
   const std::string module = class_of(path);
   if (is_gradient) return {module + std::string(kParametersGrad) + ".0", "", own};
+  if (is_update) return {module + std::string(kParametersUpdate) + ".0", "", own};
   const std::string gradient = std::string(kParameter) + std::string(name) + std::string(kGradient);
   const bool is_trained = std::ranges::find(values_, gradient, &LookedAt::name) != values_.end();
   return {module + std::string(kForward) + ".0", "parameters", own, is_trained};
@@ -163,12 +178,43 @@ Dump::Place Dump::place_of_op(const LookedAt& value) {
           !is_backward};
 }
 
-nlohmann::ordered_json Dump::numbers(std::span<const double> all) const {
+std::string Dump::data_name(std::size_t i) const {
+  const Place& place = places_[i];
+  std::string name = place.entry;
+  if (!place.list.empty()) name += "." + (place.list == "input_args" ? "input" : place.list);
+  if (!place.parameter.empty()) return name + "." + place.parameter;
+  const auto is_before = [&](const Place& p) {
+    return p.entry == place.entry && p.list == place.list;
+  };
+  return name + "." +
+         std::to_string(std::count_if(places_.begin(),
+                                      places_.begin() + static_cast<std::ptrdiff_t>(i), is_before));
+}
+
+nlohmann::ordered_json Dump::numbers(std::span<const double> all, const Add& add) const {
+  return with_records("statistics", [&](std::size_t i) {
+    Json record = record_of(values_[i], all, places_[i].requires_grad);
+    if (add) add(i, record);
+    return record;
+  });
+}
+
+nlohmann::ordered_json Dump::structure() const {
+  return with_records("structure", [&](std::size_t i) {
+    return Json{{"type", "torch.Tensor"},
+                {"dtype", torch_name(values_[i].type.dtype)},
+                {"shape", values_[i].type.shape.max_extents()},
+                {"requires_grad", places_[i].requires_grad}};
+  });
+}
+
+nlohmann::ordered_json Dump::with_records(
+    const char* task, const std::function<nlohmann::ordered_json(std::size_t)>& record_at) const {
   Json data = Json::object();
   for (const std::string& entry : entries_) data[entry] = empty_entry(entry, level_);
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const Place& place = places_[i];
-    Json record = record_of(values_[i], statistics_of(values_[i], all), place.requires_grad);
+    Json record = record_at(i);
     Json& entry = data[place.entry];
     if (place.list.empty())
       entry[place.parameter] = Json::array({std::move(record)});
@@ -177,7 +223,7 @@ nlohmann::ordered_json Dump::numbers(std::span<const double> all) const {
     else
       entry[place.list][place.parameter] = std::move(record);
   }
-  return {{"task", "statistics"},
+  return {{"task", task},
           {"level", level_ == "module" ? "L0" : "L1"},
           {"framework", "pytorch"},
           {"dump_data_dir", nullptr},

@@ -3,6 +3,7 @@
 // program). docs/probe.md says what each key is.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -18,6 +19,11 @@ struct DumpedModule {
   std::string kind;  // "Linear"; empty of a class that does not say
 };
 
+// A value's record: the keys that msprobe reads, in its order, then those that it has no name for.
+// A number that JSON has none for is text: "nan", "inf".
+nlohmann::ordered_json record_of(const LookedAt& value, std::span<const double> all,
+                                 bool requires_grad);
+
 // Which names msprobe gives to what a program takes statistics of.
 class Dump {
  public:
@@ -25,9 +31,21 @@ class Dump {
   Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules, std::string level);
 
   // Of a step that left these numbers. A number that JSON has none for is text: "nan", "inf".
-  nlohmann::ordered_json numbers(std::span<const double> all) const;
+  // `add`, where it is given, adds to the record of value number `i`.
+  using Add = std::function<void(std::size_t i, nlohmann::ordered_json& record)>;
+  nlohmann::ordered_json numbers(std::span<const double> all, const Add& add = {}) const;
+  // Of no step: types and shapes alone, with lengths as long as they may be.
+  nlohmann::ordered_json structure() const;
   nlohmann::ordered_json construct() const;  // the same for every step, as
   nlohmann::ordered_json stack() const;      // this
+
+  const std::vector<LookedAt>& values() const { return values_; }
+  // Where value number `i` stands, as msprobe names files of tensors:
+  // "Module.h.0.mlp.Mlp.forward.0.input.0".
+  std::string data_name(std::size_t i) const;
+  // The entry in which it stands, and the entries in their order.
+  const std::string& entry_of(std::size_t i) const { return places_[i].entry; }
+  const std::vector<std::string>& entries() const { return entries_; }
 
  private:
   // Where a value's record stands: under data[entry][list], at the end, or there by its own name.
@@ -35,6 +53,8 @@ class Dump {
     std::string entry, list, parameter = {};
     bool requires_grad = false;
   };
+  nlohmann::ordered_json with_records(
+      const char* task, const std::function<nlohmann::ordered_json(std::size_t)>& record) const;
   Place place_of_call(std::string_view name) const;
   Place place_of_parameter(std::string_view name) const;
   Place place_of_op(const LookedAt& value);

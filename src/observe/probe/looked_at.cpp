@@ -14,11 +14,28 @@ const NamedRef* output_named(const Program& program, std::string_view name) {
   return it == program.outputs.end() ? nullptr : &*it;
 }
 
-// The instructions that take statistics, by the buffers that hold them.
-std::map<int, const Instruction*> takers_of(const Program& program) {
-  std::map<int, const Instruction*> takers;
-  for (const Instruction& i : program.instructions)
-    if (i.call.op == Name("statistics")) takers.emplace(i.out[0].buffer, &i);
+// An instruction that takes statistics, and the type of what they are of.
+struct Taker {
+  std::size_t instruction = 0;  // its number
+  TensorType type;
+};
+
+// By the buffers that hold them. An update takes those of what it adds: its last results are as
+// many as its first, the new parameters.
+std::map<int, Taker> takers_of(const Program& program) {
+  std::map<int, Taker> takers;
+  for (std::size_t n = 0; n < program.instructions.size(); ++n) {
+    const Instruction& i = program.instructions[n];
+    if (i.call.op == Name("statistics")) takers.emplace(i.out[0].buffer, Taker{n, i.call.in[0]});
+    const AttrValue* is_asked = i.call.attrs.find("statistics");
+    if (!is_asked || *is_asked != AttrValue(true)) continue;
+    const AttrValue* said = i.call.attrs.find("count");
+    ensure(said != nullptr, "an update counts its parameters");
+    const auto count = static_cast<std::size_t>(std::get<std::int64_t>(*said));
+    for (std::size_t k = 0; k < count; ++k)
+      takers.emplace(i.out[i.out.size() - count + k].buffer,
+                     Taker{n, {DType::F32, i.out[k].type.shape}});
+  }
   return takers;
 }
 
@@ -45,13 +62,16 @@ std::vector<LookedAt> looked_at_in(const Program& program) {
   const auto takers = takers_of(program);
   const auto places = places_in(program, all->ref.buffer);
   for (const NamedRef& o : program.outputs) {
-    if (!o.name.starts_with(kStatisticsPrefix)) continue;
+    const bool exponents = o.name.starts_with(kExponentsPrefix);
+    if (!exponents && !o.name.starts_with(kStatisticsPrefix)) continue;
     const auto taker = takers.find(o.ref.buffer);
     const auto place = places.find(o.ref.buffer);
     ensure(taker != takers.end() && place != places.end(), "statistics have their place");
-    const Instruction& i = *taker->second;
-    values.push_back({o.name.substr(kStatisticsPrefix.size()), i.call.in[0], place->second, i.phase,
-                      i.file, i.line});
+    const Instruction& i = program.instructions[taker->second.instruction];
+    const std::string_view prefix = exponents ? kExponentsPrefix : kStatisticsPrefix;
+    values.push_back({o.name.substr(prefix.size()), taker->second.type, place->second, i.phase,
+                      i.file, i.line, taker->second.instruction,
+                      o.ref.type.shape.max_numel() > std::int64_t{TensorStatistics::kNumbers}});
   }
   return values;
 }
@@ -59,6 +79,12 @@ std::vector<LookedAt> looked_at_in(const Program& program) {
 TensorStatistics statistics_of(const LookedAt& value, std::span<const double> all) {
   ensure(value.at + TensorStatistics::kNumbers <= all.size(), "a run leaves all statistics");
   return TensorStatistics::from(all.subspan(value.at, TensorStatistics::kNumbers));
+}
+
+std::vector<std::int64_t> exponents_of(const LookedAt& value, std::span<const double> all) {
+  if (!value.has_exponents) return {};
+  const auto own = all.subspan(value.at + TensorStatistics::kNumbers, kExponents);
+  return {own.begin(), own.end()};
 }
 
 std::vector<std::int64_t> shape_of(const LookedAt& value, const TensorStatistics& statistics) {

@@ -17,12 +17,14 @@ namespace aloft::probe {
 
 // A value that a program takes statistics of.
 struct LookedAt {
-  std::string name;    // its tap's, without kStatisticsPrefix: "h.0.mlp/gelu_tanh#0"
+  std::string name;    // its tap's, without what stands in front: "h.0.mlp/gelu_tanh#0"
   TensorType type;     // of the value; its outermost length may be a symbol
   std::size_t at = 0;  // where its numbers begin in the program's output kAllStatistics
   Phase phase = Phase::Forward;
   std::string file;  // of the call that computes it, where the user's program says
   int line = 0;
+  std::size_t order = 0;       // of what computes it: the number of the instruction
+  bool has_exponents = false;  // the counts of exponents stand behind the numbers
 };
 
 // In the order of the program's outputs; several names may stand for one value. Nothing where the
@@ -31,6 +33,9 @@ std::vector<LookedAt> looked_at_in(const Program& program);
 
 // The statistics of one of them, of what a run left in kAllStatistics.
 TensorStatistics statistics_of(const LookedAt& value, std::span<const double> all);
+
+// How many of its elements have each exponent (kExponents); empty where nobody counted.
+std::vector<std::int64_t> exponents_of(const LookedAt& value, std::span<const double> all);
 
 // Its shape in that run: where the outermost length is a symbol, what the number of elements says.
 std::vector<std::int64_t> shape_of(const LookedAt& value, const TensorStatistics& statistics);
