@@ -164,7 +164,10 @@ void add_text(FormulaRecord& record) {
   if constexpr (NeedsSums<F>) {
     const auto squares = F::squares(element_of_terms<F>());
     const auto name = [&]<class T>(std::string_view what, const T& term) {
-      if constexpr (!std::is_same_v<T, scalar::Var<Places<F>::kP>>) say(std::string(what), term);
+      // p and g are what their names say
+      constexpr bool is_given = std::is_same_v<T, scalar::Var<Places<F>::kP>> ||
+                                std::is_same_v<T, scalar::Var<Places<F>::kG>>;
+      if constexpr (!is_given) say(std::string(what), term);
       record.squares.push_back(what);
     };
     [&]<std::size_t... i>(std::index_sequence<i...>) {
