@@ -198,7 +198,10 @@ ExitCode precision(const Options& o) {
     for (const char* key : {"compute", "accumulate", "store"})
       d[key] = in_recipe_words(d[key].get<std::string>());
   if (o.json) {
-    for (json& d : decisions) add_errors(figures, d);
+    for (json& d : decisions) {
+      d["reason"] = in_recipe_words(d["reason"].get<std::string>());
+      add_errors(figures, d);
+    }
     print_result("{}\n", decisions.dump(2));
     return ExitCode::Ok;
   }

@@ -284,6 +284,8 @@ class Verbs(ProgramTest):
         by_op = {d["op"]: d for d in decisions}
         self.assertEqual(by_op["linear"]["compute"], "bf16")
         self.assertTrue(all(d["reason"] for d in decisions))
+        self.assertIn("fp32", by_op["linear"]["reason"])  # in the words of the other keys
+        self.assertNotRegex(json.dumps(decisions), r"\bf(16|32)\b")
         self.aloft("train", "tiny.toml", "--out", "decided", "--steps", 1)
         self.assertEqual(self.parsed("explain", "precision", "decided", "--json"), decisions)
         self.assertIn("O2:bf16\n", self.aloft("explain", "precision", "decided").stdout)
