@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/finite_values.h"
 #include "checkpoint/run_name.h"
+#include "frontend/averaged_weights.h"
 #include "runtime/buffer.h"
 
 namespace aloft {
@@ -148,6 +149,7 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
         .saw("data_position " + std::to_string(at.data_position))
         .need("the number of samples handed out, at most 2^53");
   check_trains(optimizers, model);
+  need_own_values(model.parameters(), "a checkpoint is saved");
   if (!run_) begin_run();
   CheckpointMeta meta;
   meta.run = *run_;
@@ -181,6 +183,7 @@ std::optional<LoopPosition> Checkpoints::load(nn::Module& model, Optimizer& opti
 std::optional<LoopPosition> Checkpoints::load(nn::Module& model,
                                               const std::vector<Optimizer>& optimizers) {
   check_trains(optimizers, model);
+  need_own_values(model.parameters(), "a checkpoint is loaded");
   const auto newest = folder_->to_resume();
   if (!newest) {
     // Begun anew from states that nobody goes on from, it is their training still.

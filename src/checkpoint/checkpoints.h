@@ -41,7 +41,8 @@ struct LoopPosition {
 // micro-batches, the counts and the loss scale of the optimizer, this thread's random state with
 // what has been drawn under it, and the position. A model with several optimizers is saved and
 // loaded with all of them, in one order; several models are made children of one module: save() and
-// load() end in UserError E0807 where an optimizer trains what the model does not have.
+// load() end in UserError E0807 where an optimizer trains what the model does not have, in E0836
+// within a block of AveragedWeights.
 //
 // They belong to one training, whose name they carry: load() goes on with that of what it loads,
 // else the first save() draws one. Those of others are neither counted nor removed.

@@ -1,5 +1,7 @@
 #include "frontend/averaged_weights.h"
 
+#include <string>
+
 #include "base/error.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/variable_values.h"
@@ -11,6 +13,7 @@ AveragedWeights::AveragedWeights(const Optimizer& optimizer) {
     throw UserError("E0830", "the optimizer keeps no means of its weights")
         .saw("OptimizerSpec::average.kind = None")
         .advice(".average = {.kind = AverageKind::Ema}, before the first step");
+  need_own_values(optimizer.parameters(), "means are put in the weights' place once more");
   for (std::size_t i = 0; i < optimizer.parameters().size(); ++i) {
     const VariablePtr& p = optimizer.parameters()[i];
     if (optimizer.applied_to(i)->buffer->read_one<std::int64_t>() == 0) continue;
@@ -29,12 +32,16 @@ AveragedWeights::~AveragedWeights() {
   }
 }
 
-void need_own_value(const Variable& v) {
+void need_own_values(const std::vector<VariablePtr>& variables, const char* refused) {
+  for (const VariablePtr& v : variables) need_own_value(*v, refused);
+}
+
+void need_own_value(const Variable& v, const char* refused) {
   if (!v.is_lent) return;
-  throw UserError("E0836", "a step is made while the weights hold their means")
+  throw UserError("E0836", std::string(refused) + " while the weights hold their means")
       .saw("'" + v.name.str() + "', whose mean is in its place (AveragedWeights)")
-      .need("the weights themselves, which a step goes on from")
-      .advice("end the block of AveragedWeights before the next step");
+      .need("the weights themselves, which the training goes on from")
+      .advice("end the block of AveragedWeights first: behind it the weights are what they were");
 }
 
 }  // namespace aloft

@@ -9,9 +9,10 @@
 namespace aloft {
 
 // While one lives, the parameters hold their means, rounded to the types that they are stored in:
-// to be evaluated, or written. The masters stay. A step that is made meanwhile, eagerly or by a
-// program, is UserError E0836 and changes nothing. A parameter that has had no update is what it
-// was.
+// to be evaluated, or written by models::save_state(). The masters stay. What needs the weights
+// themselves is UserError E0836 meanwhile and changes nothing: a step, eagerly or by a program, a
+// checkpoint that is saved or loaded, a state that is loaded, an optimizer that is made, another of
+// these blocks. A parameter that has had no update is what it was.
 //
 //   {
 //     const AveragedWeights means(optimizer);
@@ -19,7 +20,7 @@ namespace aloft {
 //   }
 class AveragedWeights {
  public:
-  // UserError E0830 where the optimizer keeps no means.
+  // UserError E0830 where the optimizer keeps no means, E0836 where weights hold means already.
   explicit AveragedWeights(const Optimizer& optimizer);
   ~AveragedWeights();  // the weights are what they were
   AveragedWeights(const AveragedWeights&) = delete;
@@ -33,7 +34,9 @@ class AveragedWeights {
   std::vector<Kept> kept_;
 };
 
-// Inside: E0836 where a mean stands in the variable's place.
-void need_own_value(const Variable& v);
+// Inside: E0836 where a mean stands in the place of one of them. `refused`: what may not happen
+// then, such as "a step is made".
+void need_own_values(const std::vector<VariablePtr>& variables, const char* refused);
+void need_own_value(const Variable& v, const char* refused);
 
 }  // namespace aloft

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontend/averaged_weights.h"
 #include "frontend/description.h"
 #include "frontend/variable_values.h"
 #include "optim/kind.h"
@@ -230,6 +231,7 @@ void check_optimizer(const OptimizerSpec& spec, const std::vector<VariablePtr>& 
         .saw("an OptimizerSpec without one")
         .advice("begin with optim::AdamW{...} or another of optim/, which gives a whole spec");
   check_parameters(parameters);
+  need_own_values(parameters, "an optimizer is made, or given parameters,");
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const VariablePtr& p) { return p->requires_grad; }))
     throw nothing_to_train();

@@ -317,7 +317,7 @@ StepResult update_parameters(const Tensor& loss, std::vector<Tensor> gradients, 
           .saw("an empty tensor handle for '" + opt.parameters()[i]->name.str() + "'")
           .need("a gradient for each of the optimizer's parameters")
           .advice("zeros, full(shape, 0), where a loss does not depend on one");
-  for (const VariablePtr& p : opt.parameters()) need_own_value(*p);
+  need_own_values(opt.parameters(), "a step is made");
   EmitterScope emitter_scope(emitter_of(loss));
   UpdatePhase phase;
   Emitter& e = current_emitter();

@@ -242,7 +242,7 @@ std::exception_ptr Programs::hand_over(int program, std::span<const std::int64_t
   const Executor::Turn turn(executor, program);  // before anything of the variables is touched
   eager().let_go_of_variables();
   HostPart& host = host_by_index_[program];
-  for (Variable* v : written_[program]) need_own_value(*v);
+  for (Variable* v : written_[program]) need_own_value(*v, "a step is made");
   CountedRun counted(host.counts);
   for (Variable* v : written_[program]) ++v->version;
   const std::exception_ptr of_observer =

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "frontend/averaged_weights.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/variable_values.h"
 #include "runtime/buffer.h"
@@ -18,6 +19,7 @@ namespace aloft::models {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 16;  // elements converted at a time
+constexpr const char* kLoading = "weights are loaded";
 
 void need_elements(const TensorType& type, std::int64_t first, std::size_t count) {
   const std::int64_t all = type.shape.max_numel();
@@ -127,7 +129,8 @@ void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> 
 
 void read_state(const Variable& v, std::int64_t first, std::span<float> to) {
   need_elements(v.type, first, to.size());
-  if (is_split(v)) {
+  const bool has_own_value = !v.is_lent;  // its master's is that of the weight, not of the mean
+  if (has_own_value && is_split(v)) {
     const SplitPlace at(v, first, to.size());
     const auto near = at.near.read<scalar::Bf16>();
     const auto words = at.words.read<std::uint16_t>();
@@ -137,11 +140,12 @@ void read_state(const Variable& v, std::int64_t first, std::span<float> to) {
       to[k] = scalar::joined(rests, near[at.skipped + k], at.skipped + k);
     return;
   }
-  const Variable& full = v.master ? *v.master : v;
+  const Variable& full = has_own_value && v.master ? *v.master : v;
   floats_at(full.type.dtype, elements(full, first, to.size()).read<std::byte>().data(), 0, to);
 }
 
 void write_state(Variable& v, std::int64_t first, std::span<const float> from) {
+  need_own_value(v, kLoading);
   need_elements(v.type, first, from.size());
   eager().let_go_of(v);
   if (v.master) eager().let_go_of(*v.master);
@@ -198,6 +202,7 @@ std::string StateReport::str() const {
 
 StateReport load_state(const Safetensors& file, nn::Module& model, const LoadOptions& options) {
   const std::vector<VariablePtr> variables = state_variables(model);
+  need_own_values(variables, kLoading);
   StateReport report = compare(file, variables);
   if (options.strict && !report.is_complete()) refuse(report, file);
   const std::set<std::string> fits(report.loaded.begin(), report.loaded.end());

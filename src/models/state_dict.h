@@ -16,16 +16,20 @@ namespace aloft::models {
 std::vector<VariablePtr> state_variables(const nn::Module& model);
 
 // The variable's value in fp32, the master's where it has one: to.size() elements from `first` on.
+// Its mean's, where that stands in its place (AveragedWeights).
 // UserError E0313 here and below where it does not have so many, E0323 where they are no floats.
 void read_state(const Variable& variable, std::int64_t first, std::span<float> to);
 // Sets elements [first, first + from.size()): the master, and the variable rounded from it.
+// UserError E0836 here and in load_state() within a block of AveragedWeights, at whose end what was
+// written would be gone.
 void write_state(Variable& variable, std::int64_t first, std::span<const float> from);
 
 // Elements of a stored tensor (F64, F32, BF16, F16) as fp32: to.size() of them from `first` on.
 void read_floats(const TensorView& tensor, std::int64_t first, std::span<float> to);
 
 // Writes a model's state to a file: before amp::initialize, after it, while a model trains: the
-// file holds what is trained, in fp32. EnvironmentError E0603, E0604; UserError E0614 for metadata
+// file holds what is trained, in fp32; within a block of AveragedWeights the means, as the weights'
+// types hold them. EnvironmentError E0603, E0604; UserError E0614 for metadata
 // that is not UTF-8. What the file is known by.
 FileSeal save_state(const Path& path, const nn::Module& model, const Metadata& metadata = {});
 // The same of a model's variables, in the order of state_variables().

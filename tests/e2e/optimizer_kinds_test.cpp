@@ -6,10 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/file.h"
 #include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/averaged_weights.h"
+#include "models/state_dict.h"
 #include "nn/linear.h"
 #include "ops/activation.h"
 #include "ops/binary.h"
@@ -314,6 +316,57 @@ TEST(Averages, StandInTheWeightsPlace) {
     EXPECT_EQ(state_of(model, opt), stepped);
     step(b.x, b.label);
     EXPECT_NE(state_of(model, opt), stepped);
+  }
+}
+
+// What needs the weights themselves would take the means for them, or be gone behind the block.
+TEST(Averages, AreNoPlaceForWhatNeedsTheWeights) {
+  use_cpu();
+  const TemporaryFolder folder;
+  for (const char* level : {"O0", "O2:bf16"}) {
+    manual_seed(1);
+    Mlp model;
+    auto [net, opt] = amp::initialize(
+        model, optim::AdamW{.lr = 0.25, .average = {.kind = AverageKind::Ema, .decay = 0.5}},
+        level);
+    const auto step = [&, &net = net, &opt = opt] {
+      const Batch b = points(0);
+      minimize(kLoss(net, b.x, b.label), opt);
+    };
+    for (int i = 0; i < 3; ++i) step();
+    const Path runs = folder.path() / level, weights = folder.path() / "weights.safetensors",
+               of_means = folder.path() / "means.safetensors";
+    Checkpoints checkpoints(runs);
+    checkpoints.save({3, {}}, model, opt);
+    models::save_state(weights, model);
+    const auto before = state_of(model, opt);
+    {
+      const AveragedWeights means(opt);
+      const std::vector<float> mean = model.up.weight->to_floats();
+      const auto refused = [&](const char* what, const auto& call) {
+        expect_words(refusal(call), {"E0836", what, "end the block"});
+        EXPECT_EQ(model.up.weight->to_floats(), mean) << what;
+      };
+      refused("means are put", [&, &opt = opt] { const AveragedWeights inner(opt); });
+      refused("a step is made", step);  // and not allowed by the inner one's end
+      refused("is saved", [&, &opt = opt] { checkpoints.save({4, {}}, model, opt); });
+      refused("is loaded", [&, &opt = opt] { checkpoints.load(model, opt); });
+      refused("are loaded", [&] { models::load_state(Safetensors::open(weights), model); });
+      refused("are loaded", [&] { models::write_state(*model.up.weight, 0, mean); });
+      refused("is made", [&] { Optimizer(optim::Sgd{}, model.parameters(), scalar::no_scaler()); });
+      EXPECT_FALSE(path_exists(runs / "step-000004"));
+      models::save_state(of_means, model);
+      std::vector<float> saved(mean.size());
+      models::read_floats(Safetensors::open(of_means).at(model.up.weight->name.str()), 0, saved);
+      EXPECT_EQ(saved, mean) << level;
+      models::read_floats(Safetensors::open(weights).at(model.up.weight->name.str()), 0, saved);
+      EXPECT_NE(saved, mean) << level;
+    }
+    EXPECT_EQ(state_of(model, opt), before);
+    checkpoints.save({4, {}}, model, opt);
+    step();
+    ASSERT_TRUE(checkpoints.load(model, opt));
+    EXPECT_EQ(state_of(model, opt), before);
   }
 }
 
