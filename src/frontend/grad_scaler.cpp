@@ -137,7 +137,9 @@ Tensor GradScaler::scale_of_gradients(const Optimizer& optimizer) const {
   need_scale_of(optimizer);
   const auto at = records_.find(optimizer.applied);
   const bool is_divided = at != records_.end() && at->second.stage == Stage::Unscaled;
-  return is_divided ? full({}, 1.0, DType::F32) : scale_now();
+  if (is_divided) return full({}, 1.0, DType::F32);
+  if (is_enabled()) need_scaled(optimizer.given(), state_.scale);
+  return scale_now();
 }
 
 void GradScaler::unscale_(Optimizer& optimizer) {

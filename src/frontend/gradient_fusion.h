@@ -41,8 +41,9 @@ class GradientFusion {
   // has scaled is looked at as it is.
   FusedGradients of(const Optimizer& optimizer) const;
   // The same of a loop with a GradScaler, before or behind its unscale_(): the norm is that of the
-  // divided gradients, which stay what they are. UserError E0808 where there are none, or the
-  // optimizer has a loss scale of its own that is not the scaler's.
+  // divided gradients, which stay what they are. UserError E0808 where there are none, where one is
+  // of a loss that this scaler has not scaled, or the optimizer has a loss scale of its own that is
+  // not the scaler's.
   //
   //   scaler.scale(loss).backward();
   //   const amp::FusedGradients all = fusion.of(optimizer, scaler);

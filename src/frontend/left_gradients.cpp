@@ -33,20 +33,18 @@ void need_above_0(const char* what, double value) {
         .need("a number above 0");
 }
 
-// A step divides by the loss scale.
-void check_scaled(const std::vector<Tensor>& gradients, const Optimizer& optimizer,
-                  const VariablePtr& scale) {
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (const VariablePtr& p = optimizer.parameters()[i];
-        gradients[i].is_defined() && !eager().gradient_comes_by(p, scale))
-      throw UserError("E0808", "the gradients are not those of a scaled loss")
-          .saw("a gradient of '" + p->name.str() + "' by a backward() without the loss scale")
-          .need(
-              "amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward(), as "
-              "a step divides by the scale");
-}
-
 }  // namespace
+
+void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale) {
+  for (const VariablePtr& p : parameters)
+    if (grad_of(p).is_defined() && !eager().gradient_comes_by(p, scale))
+      throw UserError("E0808", "the gradients are not those of a scaled loss")
+          .saw("a gradient of '" + p->name.str() +
+               "' by a backward() without the loss scale that it would be divided by")
+          .need(
+              "amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward() of "
+              "the scaler that divides");
+}
 
 void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
   need_eager("set_grad()");
@@ -109,7 +107,7 @@ std::vector<Tensor> left_gradients(Optimizer& whole, const VariablePtr* scale) {
         .advice(
             "call amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward(), "
             "first");
-  if (scale) check_scaled(all, optimizer, *scale);
+  if (scale) need_scaled(optimizer.parameters(), *scale);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!all[i].is_defined()) {
       const TensorType& type = optimizer.parameters()[i]->type;

@@ -27,5 +27,8 @@ void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most);
 // depends on. `scale`: the loss scale that the losses were multiplied with; null: none was.
 // UserError E0808 where there are none at all, or those of a loss that was not scaled.
 std::vector<Tensor> left_gradients(Optimizer& optimizer, const VariablePtr* scale);
+// Inside: UserError E0808 where backward() left one of them a gradient of a loss that was not
+// multiplied with this loss scale.
+void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale);
 
 }  // namespace aloft

@@ -180,6 +180,25 @@ TEST(GradientFusion, KnowsTheScaleOfAGradScaler) {
   expect_words(refusal([&] { fusion.of(opt, scaler); }), {"E0808", "no gradients"});
 }
 
+// Divided by a scale that they were never multiplied with, the norm would be off by it.
+TEST(GradientFusion, GradientsThatTheScalerHasNotScaledAreRefused) {
+  begin();
+  Pair w;
+  Optimizer opt(optim::Sgd{.lr = 0.5}, w.parameters(), scalar::no_scaler());
+  amp::GradScaler scaler({.init_scale = 1024}), other({.init_scale = 4}), off({.enabled = false});
+  const amp::GradientFusion fusion;
+  const auto refused = [&](const amp::GradScaler& by) {
+    expect_words(refusal([&] { fusion.of(opt, by); }), {"E0808", "without the loss scale"});
+  };
+  w(full({2}, 1.5f)).backward();
+  refused(scaler);
+  EXPECT_FLOAT_EQ(float(fusion.of(opt, off).norm.item()), 1.5f * std::sqrt(2.0f));
+  opt.zero_grad();
+  scaler.scale(w(full({2}, 1.5f))).backward();
+  refused(other);
+  EXPECT_FLOAT_EQ(float(fusion.of(opt, scaler).norm.item()), 1.5f * std::sqrt(2.0f));
+}
+
 TEST(GradientFusion, WhatCannotBeReadTogetherIsRefused) {
   for (const std::int64_t size : {std::int64_t{0}, std::int64_t{-1}})
     expect_words(refusal([&] { static_cast<void>(amp::GradientFusion(size)); }),
