@@ -14,12 +14,14 @@ std::string problem_of_loss(double loss, std::optional<double> start_loss) {
   return "";
 }
 
-std::string setback_of_loss(double end, std::optional<double> start_loss) {
+std::string setback_of_loss(double last_loss, std::optional<double> validation_loss,
+                            std::optional<double> start_loss) {
+  const double end = validation_loss.value_or(last_loss);
   if (!start_loss || end <= 1.02 * *start_loss) return "";
   return fmt::format(
-      "the run ends with a loss of {:.4g} and began with {:.4g}: it has learnt nothing; a lower "
-      "learning rate or a longer warm-up may help",
-      end, *start_loss);
+      "the run ends with a {} loss of {:.4g} and began with a training loss of {:.4g}: it has "
+      "learnt nothing; a lower learning rate or a longer warm-up may help",
+      validation_loss ? "validation" : "training", end, *start_loss);
 }
 
 bool is_of_search(const scalar::ScalerRule& rule, double loss, double loss_scale) {

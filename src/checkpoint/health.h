@@ -22,9 +22,10 @@ inline constexpr int kStraySkips = 4;
 // What is wrong with a loss, or "". Before the run's first finite loss anything finite is right.
 std::string problem_of_loss(double loss, std::optional<double> start_loss);
 
-// What to say of a run that ends with this loss, validation's where there is one; "" where it has
-// learnt. A little above the start (a fiftieth) may be chance.
-std::string setback_of_loss(double end, std::optional<double> start_loss);
+// What to say of a run that ends with this validation loss, or without one with this loss of its
+// last step; "" where it has learnt. A little above the start (a fiftieth) may be chance.
+std::string setback_of_loss(double last_loss, std::optional<double> validation_loss,
+                            std::optional<double> start_loss);
 
 // Whether a skipped step belongs to the search of a dynamic loss scale: a finite loss, and a scale
 // that can still fall.

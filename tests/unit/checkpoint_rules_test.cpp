@@ -48,9 +48,14 @@ TEST(Health, ALossBelowZeroMayRiseToo) {
 }
 
 TEST(Health, ARunThatEndsAboveItsStartHasLearntNothing) {
-  EXPECT_EQ(setback_of_loss(9.0, {}), "");
-  EXPECT_EQ(setback_of_loss(5.6, 5.55), "");  // chance
-  EXPECT_NE(setback_of_loss(7.5, 5.55).find("7.5 and began with 5.55"), std::string::npos);
+  EXPECT_EQ(setback_of_loss(9.0, {}, {}), "");
+  EXPECT_EQ(setback_of_loss(9.0, 5.6, 5.55), "");  // chance
+  const auto says = [](const std::string& text, const std::string& words) {
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+  };
+  const std::string start = " loss of 7.5 and began with a training loss of 5.55";
+  says(setback_of_loss(5.0, 7.5, 5.55), "a validation" + start);
+  says(setback_of_loss(7.5, {}, 5.55), "a training" + start);
 }
 
 TEST(Health, ARunThatIsResumedIsMeasuredByItsOwnStart) {
