@@ -92,6 +92,24 @@ void Saver::announce_removals(std::int64_t step, const std::vector<RecipeChange>
               fmt::join(steps, ", "), join(rules, "; "));
 }
 
+namespace {
+// Of the checkpoints of a run that goes back no more. `to`: where it would have gone.
+std::string what_is_left(CheckpointFolder& folder, const std::optional<StoredCheckpoint>& to,
+                         bool has_gone_back) {
+  std::vector<std::string> behind;
+  for (const StoredCheckpoint& c : folder.whole())
+    if (!to || c.meta.step > to->meta.step)
+      behind.push_back(
+          fmt::format("step {}{}", c.meta.step, c.meta.healthy() ? "" : " (not healthy)"));
+  std::string text =
+      to ? fmt::format("left to go on from: the checkpoint of step {}", to->meta.step)
+         : "nothing is left to go on from";
+  if (!behind.empty()) text += (to ? "; behind it there is " : ", only ") + join(behind, ", ");
+  if (has_gone_back) text += "; those of courses that the run has left are gone";
+  return text;
+}
+}  // namespace
+
 Saver::Return Saver::way_back(std::int64_t step, std::uint64_t position,
                               const std::vector<Rollback>& so_far, const std::string& reason) {
   // What a stop or the clock has saved in between is no place to go back to where there are those
@@ -112,10 +130,7 @@ Saver::Return Saver::way_back(std::int64_t step, std::uint64_t position,
   const auto refuse = [&](const std::string& why) {
     throw DivergedError("E0835", why)
         .saw(fmt::format("step {}: {}", step, reason))
-        .saw(to ? fmt::format("left to go on from: the checkpoint of step {}; those behind it were "
-                              "of courses that the run has left, and are gone",
-                              to->meta.step)
-                : "nothing is left to go on from")
+        .saw(what_is_left(folder_, to, !so_far.empty()))
         .advice(
             "a lower optimizer.lr or a longer schedule.warmup; checkpoints at shorter distances "
             "(train.checkpoint_every); train.on_spike = \"ignore\", train.on_nonfinite = \"skip\" "

@@ -268,6 +268,34 @@ TEST_P(Rollback, OneThatNeverHelpsEndsTheRun) {
   EXPECT_THROW(run("hopeless", set, true), DivergedError);
 }
 
+// Losses that rise from step to step, and overflow at last: the states on the way are saved with a
+// mark. What the run ends with says that they are there.
+TEST_P(Rollback, WhatIsLeftWhereItEndsIsNamed) {
+  std::string recipe = kTable;
+  const std::size_t begin = recipe.find("level ="), end = recipe.find("[optimizer]");
+  recipe.replace(begin, end - begin, "level = \"O0\"\n");
+  folder_.put(folder_ / "small.toml", recipe);
+  write_table("0.5");
+  std::string said;
+  try {
+    run("rising", in_mode({"train.on_nonfinite=rollback", "train.rollbacks=1", "data.outputs=1",
+                           "train.checkpoint_every=1", "optimizer.kind=sgd", "optimizer.lr=100",
+                           "optimizer.clip_norm=0"}));
+    FAIL() << "it ends";
+  } catch (const DivergedError& e) {
+    EXPECT_EQ(e.code(), "E0835");
+    said = e.what();
+  }
+  int marked = 0;
+  for (const StoredCheckpoint& c : CheckpointFolder(folder_ / "rising" / "checkpoints").whole()) {
+    if (c.meta.healthy()) continue;
+    ++marked;
+    const std::string name = "step " + std::to_string(c.meta.step) + " (not healthy)";
+    EXPECT_NE(said.find(name), std::string::npos) << name << "\n" << said;
+  }
+  EXPECT_GE(marked, 1) << said;
+}
+
 TEST_P(Rollback, AStopNamesTheStepAndAResumeGoesOnBehindIt) {
   const auto set = in_mode({"train.on_nonfinite=stop"});
   try {
