@@ -23,6 +23,7 @@
 #include "recipe/recipe_names.h"
 #include "recipe/recipe_unused.h"
 #include "recipe/tokenizer_keys.h"
+#include "types/limits.h"
 
 namespace aloft {
 namespace {
@@ -360,8 +361,9 @@ class Reader {
       if (std::is_integral_v<T> ? !leaf.value.is_number_integer() : !leaf.value.is_number())
         return wrong(leaf, std::is_integral_v<T> ? "a whole number" : "a number");
       const double v = leaf.value.get<double>();
-      if (f.least < f.most && !(v >= f.least && v <= f.most))
-        return wrong(leaf, fmt::format("{} to {}", f.least, f.most));
+      const Limits limits{f.least, f.most, f.is_below};
+      if (limits.has_range() && !limits.admits(v))
+        return wrong(leaf, fmt::format("{} to {}{}", f.least, f.is_below ? "below " : "", f.most));
       target = leaf.value.get<T>();
     } else {
       using E = typename T::value_type;

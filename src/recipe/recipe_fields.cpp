@@ -130,6 +130,7 @@ std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
     RecipeField f{Changes,      "optimizer." + std::string(s.key), s.meaning, {}, s.limits.least,
                   s.limits.most};
     f.resumed = s.resumed;
+    f.is_below = s.limits.is_below;
     std::visit([&](auto& value) { f.target = &value; }, o.options.find(s.key)->second);
     out.push_back(std::move(f));
   }
@@ -176,8 +177,13 @@ std::vector<RecipeField> fields_of_optimizer(OptimizerSection& o) {
        0,
        0,
        {"none", "ema", "swa"}},
-      {Changes, "optimizer.average_decay", "share of the old mean in the new one (ema)",
-       &o.average_decay, 0, 1},
+      {.on_resume = Changes,
+       .key = "optimizer.average_decay",
+       .doc = "share of the old mean in the new one (ema)",
+       .target = &o.average_decay,
+       .least = 0,
+       .most = 1,
+       .is_below = true},
       {Changes, "optimizer.average_from", "updates before which the mean is the weights themselves",
        &o.average_from, 0, 1e15},
       {Changes,

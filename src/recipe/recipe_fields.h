@@ -37,6 +37,7 @@ struct RecipeField {
   bool or_none = false;                        // strings: "" is allowed besides the words
   std::string_view resumed = {};               // of a setting: what meaning_on_resume() says
   std::vector<std::string_view> kinds = {};    // the kinds that alone read it; empty: any
+  bool is_below = false;                       // a number: `most` itself is too much
 };
 
 // What another value of the key means for a run that goes on, or why it is refused; "" where it

@@ -43,18 +43,36 @@ void set_plain_sgd(json& recipe) {
   if (recipe.contains(kind) && recipe[kind] == "sgd") recipe[momentum] = 0.0;
 }
 
-// What the schedule lacks, before anything is prepared for it.
-void check_length(const Recipe& recipe) {
-  static_cast<void>(schedule_rule(recipe));
+// Where the run ends before the schedule, or the means of the weights, have done what they are for.
+void warn_of_short_run(const Recipe& recipe) {
+  const std::int64_t steps = recipe.train.steps;
   const ScheduleSection& s = recipe.schedule;
-  if (s.warmup > recipe.train.steps)
+  const OptimizerSection& o = recipe.optimizer;
+  const bool restarts = s.kind == name_of(scalar::ScheduleKind::CosineRestarts);
+  if (s.warmup > steps)
     log_warning("schedule.warmup is {} updates and the run {}: the learning rate stays below {:g}",
-                s.warmup, recipe.train.steps, recipe.optimizer.lr);
+                s.warmup, steps, o.lr);
   else if (s.steps > 0 && s.warmup > s.steps)
     log_warning(
         "schedule.warmup is {} updates and schedule.steps {}: behind the warm-up nothing is left "
         "of the schedule, and the rate drops to its end at once",
         s.warmup, s.steps);
+  else if (restarts && s.cycle > steps - s.warmup)
+    log_warning(
+        "schedule.cycle is {} updates{} and the run {}: it ends within the first cycle, and the "
+        "rate never restarts",
+        s.cycle, s.warmup > 0 ? fmt::format(" behind {} of warm-up", s.warmup) : "", steps);
+  if (o.average != name_of(AverageKind::None) && o.average_from >= steps)
+    log_warning(
+        "optimizer.average_from is {} updates and the run {}: the means are the weights themselves "
+        "to its end",
+        o.average_from, steps);
+}
+
+// What the schedule lacks, before anything is prepared for it.
+void check_length(const Recipe& recipe) {
+  static_cast<void>(schedule_rule(recipe));
+  warn_of_short_run(recipe);
 }
 
 class Resumption {

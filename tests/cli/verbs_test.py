@@ -130,6 +130,31 @@ class Verbs(ProgramTest):
         said = self.aloft("train", "tiny.toml", "--out", "under", "--steps", 4, *curve).stderr
         self.assertIn("schedule.warmup is 6 updates and the run 4: the learning rate stays below 0.001", said)
 
+    def test_a_run_too_short_for_its_cycle_or_its_means_is_told_so(self):
+        def said(steps, *settings):
+            return self.aloft("train", "tiny.toml", "--out", f"short-{steps}-{len(settings)}", "--steps", steps,
+                              *(word for s in settings for word in ("--set", s))).stderr
+
+        cycles = ("schedule.kind=cosine-restarts", "schedule.cycle=6", "schedule.warmup=2")
+        self.assertIn("schedule.cycle is 6 updates behind 2 of warm-up and the run 7: it ends within the first "
+                      "cycle", said(7, *cycles))
+        self.assertNotIn("schedule.cycle is", said(8, *cycles))
+        means = ("optimizer.average=swa", "optimizer.average_from=4")
+        self.assertIn("optimizer.average_from is 4 updates and the run 4: the means are the weights themselves",
+                      said(4, *means))
+        self.assertNotIn("optimizer.average_from is", said(6, *means))
+        self.assertNotIn("optimizer.average_from is", said(3, "optimizer.average=none"))
+
+    def test_a_number_that_must_stay_below_its_end_is_named_by_its_key(self):
+        for settings, need in ((("optimizer.average=ema", "optimizer.average_decay=1"),
+                                "optimizer.average_decay: need 0 to below 1, got 1"),
+                               (("optimizer.kind=rmsprop", "optimizer.alpha=1"),
+                                "optimizer.alpha: need 0 to below 1, got 1")):
+            said = self.aloft("train", "tiny.toml", "--out", "end", *(word for s in settings for word in ("--set", s)),
+                              exit_code=2).stderr
+            self.assertIn("E0710", said)
+            self.assertIn("--set: " + need, said)
+
     def test_every_mistake_of_a_recipe_at_once(self):
         lines = self.RECIPE.splitlines()
         wrong = [line.replace("layers", "leyers").replace("batch = 2", 'batch = "two"')
