@@ -115,13 +115,15 @@ class Reader {
   void read_level(const json& value) {
     if (!value.is_string())
       return wrong("level", fmt::format("need a text such as \"O2:bf16\", got {}", seen(value)));
-    const std::string text = lower(trim(value.get_ref<const std::string&>()));
+    const std::string typed(trim(value.get_ref<const std::string&>()));
+    const std::string text = lower(typed);
     const auto parts = split(text, ':');
     if (parts.size() > 2)
-      return wrong("level", fmt::format("need LEVEL or LEVEL:TYPE, got {}", in_quotes(text)));
+      return wrong("level", fmt::format("need LEVEL or LEVEL:TYPE, got {}", in_quotes(typed)));
     level_names_type_ = parts.size() == 2;
     if (parts.size() == 2) read_low("level", json(std::string(trim(parts[1]))));
     const std::string_view head = trim(parts[0]);
+    const std::string named = in_quotes(trim(split(typed, ':')[0]));  // as it was typed
     if (head == "auto") {
       recipe_.level_is_auto = true;
       if (parts.size() == 1) recipe_.low_is_auto = true;
@@ -135,15 +137,15 @@ class Reader {
       if (*type != DType::F32) recipe_.low = *type;
       level_names_type_ = *type != DType::F32;
     } else if (head.size() == 2 && head[0] == '0' && head[1] >= '0' && head[1] <= '3') {
-      wrong("level", fmt::format("{} starts with a zero: write the letter O, \"O{}\"",
-                                 in_quotes(head), head[1]));
+      wrong("level",
+            fmt::format("{} starts with a zero: write the letter O, \"O{}\"", named, head[1]));
     } else if (head.size() == 2 && head[0] == 'o' && head[1] >= '4' && head[1] <= '9') {
-      wrong("level", fmt::format("no precision level {}: one of O0, O1, O2, O3", in_quotes(head)));
+      wrong("level",
+            fmt::format("no precision level {}: one of O0, O1, O2, O3, auto, adaptive", named));
     } else {
       static const std::vector<std::string> names = {"O0",       "O1",   "O2",   "O3",  "auto",
                                                      "adaptive", "fp16", "bf16", "fp32"};
-      wrong("level",
-            fmt::format("no precision level {}: {}", in_quotes(head), suggestion(head, names)));
+      wrong("level", fmt::format("no precision level {}: {}", named, suggestion(head, names)));
     }
   }
 

@@ -179,7 +179,9 @@ TEST(Recipe, MistakesAreNamed) {
   } rows[] = {{"", "level", "empty"},
               {"  ", "level", "empty"},
               {"02", "level", "letter O"},
-              {"O4", "level", "no precision level"},
+              {"O4", "level", "no precision level \"O4\""},
+              {"O9", "level", "one of O0, O1, O2, O3, auto, adaptive"},
+              {"Adaptve", "level", "no precision level \"Adaptve\": did you mean \"adaptive\""},
               {"O2:fp8", "level", "fp16"},
               {"O2:fp32", "level", "not a low type"},
               {"O2:", "level", "no low type"},
@@ -232,7 +234,7 @@ TEST(Recipe, AllMistakesComeAtOnce) {
   } catch (const UserError& e) {
     EXPECT_EQ(e.code(), "E0711");
     const std::string text = e.what();
-    for (const char* word : {"o7", "fp8", "int8", "update", "deny_ops", "much"})
+    for (const char* word : {"O7", "fp8", "int8", "update", "deny_ops", "much"})
       EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
   }
   std::vector<RecipeMistake> mistakes;
