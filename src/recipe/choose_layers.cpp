@@ -30,6 +30,17 @@ std::string kind_of_layer(const std::string& layer) {
 
 std::string listed(const std::string& layer) { return std::string(listed_layer(layer)); }
 
+// Without patterns whose every layer another one takes: "h.*" takes what "h.*.attn" does.
+std::vector<std::string> without_contained(const std::vector<std::string>& patterns) {
+  std::vector<std::string> kept;
+  for (const std::string& one : patterns)
+    if (std::ranges::none_of(patterns, [&](const std::string& other) {
+          return other != one && glob_match(other, one);  // a star takes a star, too
+        }))
+      kept.push_back(one);
+  return kept;
+}
+
 // Patterns that match the layers of the type and none of another: those that `asked` lists are left
 // to it.
 std::vector<std::string> patterns_of(const std::map<std::string, DType>& types, DType type,
@@ -45,7 +56,7 @@ std::vector<std::string> patterns_of(const std::map<std::string, DType>& types, 
     if (std::ranges::find(patterns, listed(pattern)) == patterns.end())
       patterns.push_back(listed(pattern));
   }
-  return patterns;
+  return without_contained(patterns);
 }
 
 double rate_of(DType type, const MeasuredRates& rates) {
@@ -83,6 +94,13 @@ PrecisionRecipe choose_layers(const PrecisionRecipe& asked, std::span<const Laye
   for (const LayerErrors& e : errors)
     types[e.layer] =
         asked.layer_type(e.layer).value_or(type_of_layer(e, asked.error_budget, rates));
+  // Without products there is nothing to gain but casts.
+  const bool is_product_low = std::ranges::any_of(errors, [&](const LayerErrors& e) {
+    return e.has_products && types.at(e.layer) != DType::F32;
+  });
+  if (!is_product_low)
+    for (auto& [layer, type] : types)
+      if (!asked.layer_type(layer)) type = DType::F32;
   const auto count = [&](DType type) {
     return std::ranges::count_if(
         types, [&](const auto& one) { return one.second == type && !asked.layer_type(one.first); });

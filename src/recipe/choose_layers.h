@@ -24,12 +24,14 @@ struct LayerErrors {
   };
   std::string layer;  // module path
   std::map<DType, OfType> by_type = {};
+  bool has_products = true;  // ops of the class Narrow
 };
 
 // The recipe with a type for each layer that it does not list itself: the fastest of those within
 // its budget, of those in which the machine multiplies faster than in f32, by `rates`. That holds
 // for layers without products too: they move half the bytes in any low type, but what is not of the
-// type of the products around them is cast on its way. O0 where no layer is low.
+// type of the products around them is cast on its way. Where no layer with products is low nothing
+// is gained but casts, and no other layer becomes low either. O0 where no layer is low.
 PrecisionRecipe choose_layers(const PrecisionRecipe& asked, std::span<const LayerErrors> errors,
                               const MeasuredRates& rates);
 

@@ -49,6 +49,20 @@ TEST(ChooseLayers, AsksWhatATypeGains) {
   EXPECT_EQ(chosen({layer("a", 0.003, 0.0004)}, {100, 100, "", 100}), "O0");
 }
 
+TEST(ChooseLayers, GainsNothingByCastsAlone) {
+  std::vector<LayerErrors> errors = {layer("", 0.003, 0.0004), layer("a", 0.02, 0.02)};
+  errors[0].has_products = false;
+  EXPECT_EQ(chosen(errors, kBoth), "O0");
+  EXPECT_EQ(chosen(errors, kBoth, "adaptive bf16_layers=a"), "O2:bf16 bf16_layers=a");
+  // What the recipe lists itself is left to it, and nothing joins it.
+  errors.push_back(layer("b", 0.003, 0.0004));
+  errors[2].has_products = false;
+  EXPECT_EQ(chosen(errors, kBoth, "adaptive bf16_layers=b"),
+            "O2:bf16 fp32_layers=.,a bf16_layers=b");
+  errors[2].has_products = true;
+  EXPECT_EQ(chosen(errors, kBoth), "O2:bf16 fp32_layers=a");
+}
+
 TEST(ChooseLayers, GoesByTheBudgetAndLeavesWhatIsListed) {
   const std::vector<LayerErrors> errors = {layer("a", 0.003, 0.0004), layer("b", 0.02, 0.003)};
   EXPECT_EQ(chosen(errors, kBoth, "adaptive error_budget=0.05"), "O2:bf16");
@@ -77,6 +91,13 @@ TEST(ChooseLayers, ListsLayersOfAKindOnce) {
   }
   errors.push_back(layer("", 0.5, 0.5));
   EXPECT_EQ(chosen(errors, kBoth), "O2:bf16 fp32_layers=.,h.*.mlp,h.3.attn");
+  // Nor what another pattern takes already.
+  errors.clear();
+  for (const char* name : {"h.0", "h.0.attn", "h.0.mlp.up", "h.1", "h.1.attn", "h.1.mlp.up"})
+    errors.push_back(layer(name, 0.5, 0.5));
+  errors.push_back(layer("head", 0.5, 0.5));
+  errors.push_back(layer("wte", 0.001, 0.5));
+  EXPECT_EQ(chosen(errors, kBoth), "O2:bf16 fp32_layers=h.*,head");
   // Not where the pattern would take others with it.
   EXPECT_EQ(chosen({layer("h.0", 0.5, 0.5), layer("h.0.a", 0.001, 0)}, kBoth),
             "O2:bf16 fp32_layers=h.0");
