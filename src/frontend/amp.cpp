@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "frontend/check_optimizer.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/layer_names.h"
 #include "frontend/loss_scales.h"
 #include "ops/op.h"
 #include "precision/decide.h"
@@ -75,25 +76,12 @@ void check_rounding(Rounding rounding, const PrecisionRecipe& recipe) {
         .advice("precision O3:bf16, or rounding = Rounding::Nearest");
 }
 
-// The first of them, for a message.
-std::string some_of(std::vector<std::string> names) {
-  constexpr std::size_t kShown = 8;
-  const bool are_more = names.size() > kShown;
-  if (are_more) names.resize(kShown);
-  return join(names, ", ") + (are_more ? ", ..." : "");
-}
-
 // A pattern that matches nothing would do nothing.
 void check_patterns(const PrecisionRecipe& recipe, const std::vector<nn::Module*>& models,
                     const std::vector<VariablePtr>& parameters) {
   std::vector<std::string> ops, names, layers;
   for (nn::Module* model : models)
-    for (const nn::Module* m : model->modules()) {
-      const std::string& path = m->path();
-      layers.emplace_back(listed_layer(path));
-      for (const std::string& part : m->inner_layers())
-        layers.push_back(path.empty() ? part : path + "." + part);
-    }
+    for (std::string& layer : layer_names(*model)) layers.push_back(std::move(layer));
   for (const OpDef& op : op_table()) ops.push_back(op.name.str());
   for (const VariablePtr& p : parameters) names.push_back(p->name.str());
   const std::vector<RecipeMistake> mistakes = unmatched_patterns(recipe, ops, names, layers);
@@ -102,8 +90,6 @@ void check_patterns(const PrecisionRecipe& recipe, const std::vector<nn::Module*
   for (const RecipeMistake& m : mistakes) e.add_line("saw", m.key + ": " + m.text);
   e.add_line("need", "the name of an op, of a parameter or of a layer, with * for any letters");
   if (recipe.lists_layers()) e.add_line("try", "layers here: " + some_of(layers));
-  if (!recipe.auto_reason.empty())
-    e.add_line("because", "the lists were chosen by measurement, of this model or of another");
   throw e;
 }
 

@@ -8,12 +8,16 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "frontend/amp.h"
 #include "frontend/programs.h"
 #include "frontend/random.h"
 #include "frontend/value_and_grad.h"
 #include "ops/binary.h"
 #include "ops/norm.h"
+#include "ops/op.h"
+#include "passes/casting_emitter.h"
 #include "passes/layer_error_names.h"
 #include "recipe/memory_need.h"
 #include "train/runner.h"
@@ -23,6 +27,7 @@ namespace {
 
 constexpr const char* kProgram = "measure";
 constexpr const char* kScale = "scale";  // of the loss
+constexpr int kStepsABatch = 4;          // in f32, of as much work as a look at a batch
 
 // What training in a low type decides by, but for the lists of the recipe.
 Policy low_policy(const PrecisionRecipe& asked, DType low) {
@@ -40,9 +45,11 @@ Policy low_policy(const PrecisionRecipe& asked, DType low) {
 class Measurement {
  public:
   Measurement(const Recipe& recipe, const models::ModelSpec& spec,
-              const std::vector<Column>& columns, std::span<const DType> low)
+              const std::vector<Column>& columns, std::span<const DType> low,
+              const MeasuredPart& part)
       : recipe_(recipe),
         columns_(columns),
+        part_(part),
         programs_(static_cast<int>(recipe.train.threads), {.skip = {"fuse-head"}}),
         scale_(first_scale(recipe.precision)),
         scale_moves_(recipe.precision.scale == ScalePolicy::Auto ||
@@ -75,6 +82,7 @@ class Measurement {
     for (const Looked& one : looked_) {
       LayerErrors& layer = by_layer[one.name.layer];
       layer.layer = one.name.layer;
+      layer.has_products = with_products_.contains(one.name.layer);
       LayerErrors::OfType& errors = layer.by_type[one.name.low];
       (one.name.phase == Phase::Forward ? errors.forward : errors.backward) = one.largest;
     }
@@ -96,8 +104,10 @@ class Measurement {
     return is_named ? asked.scale_values.init : scalar::dynamic_scaler().init;
   }
 
+  std::int64_t rows() const { return std::min(recipe_.train.batch, part_.rows); }
+
   void compile() {
-    std::vector<InputSpec> inputs = step_inputs(columns_, recipe_.train.batch);
+    std::vector<InputSpec> inputs = step_inputs(columns_, rows());
     inputs.push_back({kScale, {DType::F32, {}}});
     programs_.add(kProgram, inputs, [&](const std::vector<Tensor>& in) {
       const std::vector<Tensor> columns(in.begin(), in.end() - 1);
@@ -111,13 +121,26 @@ class Measurement {
         out.push_back({"gradient " + std::to_string(i), norm(gradients[i])});
       return out;
     });
+    const auto& outputs = programs_.plan().find(kProgram)->outputs;
+    std::set<std::string> layers;
+    for (const NamedRef& o : outputs)
+      if (const auto name = parse_layer_error(o.name)) layers.insert(name->layer);
     need_memory_for(programs_.plan(), kLessMemory);
+    log_info(
+        "adaptive precision: measures {} layers, batches: {} of {} at most: as long as about {} "
+        "steps "
+        "of that size in fp32, with {} of memory",
+        layers.size(), part_.batches, rows(), kStepsABatch * part_.batches,
+        human_bytes(programs_.plan().peak_bytes()));
     programs_.finish();
     program_ = programs_.find(kProgram);
+    for (const DecisionRecord& d : programs_.decisions(kProgram))
+      if (const OpDef* op = find_op(d.op); op && op->numeric == Numeric::Narrow)
+        with_products_.insert(d.path.str());
     for (const Column& c : columns_)
       inputs_.push_back(programs_.input<std::byte>(kProgram, c.name));
     in_scale_ = programs_.input<float>(kProgram, kScale);
-    for (const NamedRef& o : programs_.plan().find(kProgram)->outputs)
+    for (const NamedRef& o : outputs)
       if (const auto name = parse_layer_error(o.name))
         looked_.push_back({*name, programs_.output<float>(kProgram, o.name)});
   }
@@ -141,6 +164,7 @@ class Measurement {
 
   const Recipe& recipe_;
   const std::vector<Column>& columns_;
+  const MeasuredPart part_;
   Programs programs_;
   std::unique_ptr<Task> task_;
   float scale_;
@@ -149,16 +173,18 @@ class Measurement {
   std::vector<InputPort<std::byte>> inputs_;
   InputPort<float> in_scale_;
   std::vector<Looked> looked_;
+  std::set<std::string> with_products_;  // layers
 };
 
 }  // namespace
 
 std::vector<LayerErrors> measure_layer_errors(const Recipe& recipe, const models::ModelSpec& spec,
                                               const std::vector<Column>& columns,
-                                              const Batches& batches, std::span<const DType> low) {
-  Measurement measurement(recipe, spec, columns, low);
+                                              const Batches& batches, std::span<const DType> low,
+                                              const MeasuredPart& part) {
+  Measurement measurement(recipe, spec, columns, low, part);
   const std::unique_ptr<ExampleSource> source = batches(columns);
-  for (int i = 0; i < kMeasuredBatches; ++i) {
+  for (int i = 0; i < part.batches; ++i) {
     const ExampleBatch* batch = source->next();
     if (!batch) break;
     measurement.look_at(*batch);

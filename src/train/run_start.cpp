@@ -226,6 +226,8 @@ RunStart begin_run(const Recipe& recipe, const TrainOptions& options, const json
                        : new_run(recipe, options);
   if (counts_epochs) check_length(start.recipe);
   check_columns(start.recipe, *start.data);
+  if (!options.resume)
+    check_measured_layers(start.choices, start.recipe, start.data->facts(start.recipe));
   start.data->check(start.recipe);
   return start;
 }

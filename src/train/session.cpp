@@ -1,8 +1,15 @@
 #include "train/session.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/error.h"
 #include "frontend/amp.h"
 #include "frontend/description.h"
+#include "frontend/layer_names.h"
 #include "frontend/random.h"
 #include "runtime/current_device.h"
 #include "runtime/threads.h"
@@ -22,13 +29,44 @@ std::string places_of_patterns(const Recipe& recipe) {
   return out;
 }
 
+// What to do about a choice that the optimizer does not go with.
+void add_choice(UserError& e, const Session& s) {
+  const PrecisionRecipe& precision = s.recipe.precision;
+  if (precision.auto_reason.empty()) return;
+  const auto it = s.choices.all().find(std::string(kPrecisionChoice));
+  const bool is_of_layers = it != s.choices.all().end() && !it->second.figures.empty();
+  e.add_line("because",
+             fmt::format("`{}` chose {} by measurement: {}", is_of_layers ? "adaptive" : "auto",
+                         name_of(precision.level), precision.auto_reason));
+  if (is_of_layers && precision.level == Level::O0)
+    e.add_line("try", "a larger precision.error_budget, which leaves layers to bf16");
+}
+
+// The user's own patterns, before minutes are spent on a measurement and lists are added to them.
+void check_own_patterns(const Recipe& recipe, const models::ModelSpec& spec) {
+  if (recipe.precision.is_resolved()) return;
+  const OnlyDescribed no_values;
+  Session s;
+  s.recipe = recipe;
+  s.recipe.precision = resolve_auto(recipe.precision, PrecisionRecipe{}, "");
+  s.task = task_kind(recipe).make(spec);
+  try {
+    amp::prepare(s.model(), s.recipe.precision);
+  } catch (UserError& e) {
+    if (e.code() == "E0809") e.add_line("at", places_of_patterns(recipe));
+    throw;
+  }
+}
+
 void make_model(Session& s) {
   s.task = task_kind(s.recipe).make(s.spec);
   try {
     s.optimizer = std::make_unique<Optimizer>(
         amp::prepare(s.model(), optimizer_spec(s.recipe), s.recipe.precision));
   } catch (UserError& e) {
-    if (e.code() == "E0809") e.add_line("at", places_of_patterns(s.recipe));
+    const std::string at = places_of_patterns(s.recipe);
+    if (e.code() == "E0809" && !at.empty()) e.add_line("at", at);
+    if (e.code() == "E0815") add_choice(e, s);
     throw;
   }
   s.optimizer->set_accumulation(static_cast<int>(s.recipe.train.accumulate));
@@ -45,20 +83,46 @@ PrecisionRecipe asked_precision(const Recipe& recipe) {
   return asked;
 }
 
+void check_measured_layers(const Choices& choices, const Recipe& recipe,
+                           const SettingValues& of_data) {
+  const auto it = choices.all().find(std::string(kPrecisionChoice));
+  if (it == choices.all().end() || it->second.figures.empty()) return;
+  const Figures& figures = it->second.figures;
+  const OnlyDescribed no_values;
+  const auto task = task_kind(recipe).make(model_spec(recipe, of_data));
+  const std::vector<std::string> layers = layer_names(task->model());
+  std::vector<std::string> gone, unmeasured;
+  for (const auto& [layer, errors] : figures)
+    if (std::ranges::find(layers, layer) == layers.end()) gone.push_back(layer);
+  for (const VariablePtr& p : task->model().parameters()) {
+    const std::string layer(listed_layer(layer_of_parameter(p->name.str())));
+    if (!figures.contains(layer) && std::ranges::find(unmeasured, layer) == unmeasured.end())
+      unmeasured.push_back(layer);
+  }
+  if (gone.empty() && unmeasured.empty()) return;
+  UserError e("E0829", "the choices were made for a model of other layers");
+  if (!gone.empty()) e.add_line("saw", "measured, and not in this model: " + some_of(gone));
+  if (!unmeasured.empty()) e.add_line("saw", "in this model, not measured: " + some_of(unmeasured));
+  e.add_line("need", "the choices of a run whose model has the same layers");
+  e.add_line("try", "leave --choices out: the run then measures its own layers");
+  throw e;
+}
+
 Session open_session(const Recipe& recipe, const SettingValues& of_data,
                      const std::function<MeasuredRates()>& measure, Choices choices,
-                     const Batches& batches) {
+                     const Batches& batches, const MeasuredPart& measured) {
   Session s;
   s.choices = std::move(choices);
   s.recipe = recipe;
   s.spec = model_spec(recipe, of_data);
   s.columns = task_kind(recipe).columns(s.spec, of_data);
   if (recipe.train.threads > 0) host_threads().set_count(static_cast<int>(recipe.train.threads));
+  check_own_patterns(recipe, s.spec);
   Measuring measuring;
   if (measure) measuring.rates = [&] { return s.rates.emplace(measure()); };
   if (batches)
     measuring.layers = [&](std::span<const DType> low) {
-      return measure_layer_errors(recipe, s.spec, s.columns, batches, low);
+      return measure_layer_errors(recipe, s.spec, s.columns, batches, low, measured);
     };
   s.recipe.precision = settle_precision(asked_precision(recipe), s.choices, measuring,
                                         current_device().features().capability);

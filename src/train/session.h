@@ -37,12 +37,18 @@ struct Session {
 // early update, which cannot skip the steps of a loss scale, or with split masters, it is of bf16.
 PrecisionRecipe asked_precision(const Recipe& recipe);
 
+// Whether a new run of the recipe may take what another chose for each of its layers: UserError
+// E0829 where that run's model had other layers. `of_data`: what the recipe's data says.
+void check_measured_layers(const Choices& choices, const Recipe& recipe,
+                           const SettingValues& of_data);
+
 // `of_data`: what the recipe's data says (model_spec()). Sets the number of OpenMP threads as the
-// recipe says. What `choices` has is not measured; `adaptive` precision looks at `batches`.
+// recipe says. What `choices` has is not measured; `adaptive` precision looks at `batches`, or
+// the `measured` part of them.
 // UserErrors of recipe.h, amp.h and settle_precision().
 Session open_session(const Recipe& recipe, const SettingValues& of_data,
                      const std::function<MeasuredRates()>& measure, Choices choices = {},
-                     const Batches& batches = {});
+                     const Batches& batches = {}, const MeasuredPart& measured = {});
 
 // The runner of train.mode, with its programs planned where it has some.
 std::unique_ptr<Runner> make_runner(Session& session);

@@ -338,6 +338,105 @@ TEST_F(Adaptive, AFixedScaleIsNotHalved) {
   EXPECT_EQ(chosen("fixed").find("f16"), std::string::npos) << chosen("fixed");
 }
 
+// Whose error `call` is, and what it says.
+template <class Call>
+std::string refused(const Call& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// A layer that nobody measured gets no type by accident, and a choice of one that is gone is not
+// taken for the recipe's.
+TEST_F(Adaptive, ChoicesOfOtherLayersAreRefused) {
+  train("run", "table.toml", {"precision.level=adaptive", "train.steps=1"});
+  const auto taken = [&](const char* hidden) {
+    aloft::TrainOptions options;
+    options.out = folder_ / "other";
+    options.quiet = true;
+    options.choices = choices_of_run(folder_ / "run");
+    const std::string sizes = std::string("model.hidden=") + hidden;
+    return refused([&] {
+      run_training(recipe("table.toml", {"precision.level=adaptive", "train.steps=1", sizes}),
+                   options);
+    });
+  };
+  const std::string more = taken("[64,64,64,64]"), fewer = taken("[64]");
+  for (const char* part : {"E0829", "in this model, not measured: 3, 4", "--choices"})
+    EXPECT_NE(more.find(part), std::string::npos) << more;
+  for (const char* part : {"E0829", "measured, and not in this model: 2"})
+    EXPECT_NE(fewer.find(part), std::string::npos) << fewer;
+  EXPECT_EQ(taken("[32,32]"), "");  // the same layers, of other widths
+  EXPECT_EQ(chosen("other"), chosen("run"));
+}
+
+// Every layer with parameters is measured, so that a run of the same model is never refused.
+TEST_F(Adaptive, ChoicesOfTheSameLayersAreTaken) {
+  folder_.put(folder_ / "text.txt", small_text());
+  folder_.put(folder_ / "text.toml", kSmallRecipe);
+  for (const char* file : {"table.toml", "images.toml", "text.toml"}) {
+    const std::string out = std::string(file) + ".run";
+    std::vector<std::string> set = {"precision.level=adaptive", "train.steps=1",
+                                    "train.checkpoint_every=0"};
+    if (file == std::string("text.toml"))
+      set.push_back("data.cache=\"" + (folder_ / "cache").string() + "\"");
+    train(out, file, set);
+    aloft::TrainOptions options;
+    options.out = folder_ / (out + ".again");
+    options.quiet = true;
+    options.choices = choices_of_run(folder_ / out);
+    run_training(recipe(file, set), options);
+    EXPECT_EQ(record(out + ".again")["choices"], record(out)["choices"]) << file;
+  }
+}
+
+// A slip in the recipe's own lists is said before anything is measured, and is no measurement's.
+TEST_F(Adaptive, OwnListsAreReadBeforeItMeasures) {
+  const std::string why = refused([&] {
+    train("run", "table.toml", {"precision.level=adaptive", "precision.fp32_layers=[\"hed\"]"});
+  });
+  for (const char* part : {"E0809", "fp32_layers: \"hed\"", "precision.fp32_layers (--set)"})
+    EXPECT_NE(why.find(part), std::string::npos) << why;
+  EXPECT_EQ(why.find("measurement"), std::string::npos) << why;
+  EXPECT_EQ(measured_, 0);
+}
+
+TEST_F(Adaptive, SaysThatItsChoiceDoesNotFitTheOptimizer) {
+  const std::string why = refused([&] {
+    train("run", "images.toml",
+          {"precision=\"adaptive error_budget=1e-9\"", "optimizer.master=split"});
+  });
+  for (const char* part : {"E0815", "`adaptive` chose O0", "fp32 (error budget", "error_budget,"})
+    EXPECT_NE(why.find(part), std::string::npos) << why;
+}
+
+TEST_F(Adaptive, SaysWhatItMeasuresBeforeItDoes) {
+  set_log_level(LogLevel::Info);
+  ::testing::internal::CaptureStderr();
+  train("run", "table.toml", {"precision.level=adaptive", "train.steps=1"});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("measures 4 layers, batches: 4 of 32 at most: as long as about 16 steps"),
+            std::string::npos)
+      << said;
+}
+
+// The model itself only passes on what its layers give: it has no products, they have.
+TEST_F(Adaptive, KnowsWhichLayersHaveProducts) {
+  const Recipe r = recipe("table.toml");
+  const SettingValues facts = {
+      {"features", std::int64_t{5}}, {"classes", std::int64_t{1}}, {"outputs", std::int64_t{1}}};
+  const Session s = open_session(r, facts, nullptr);
+  const std::vector<float> x(32 * 5, 1), y(32, 1);
+  const DType low[] = {DType::BF16};
+  const auto batches = [&](const std::vector<Column>&) { return std::make_unique<Rows>(x, y, 32); };
+  const auto found = measure_layer_errors(r, s.spec, s.columns, batches, low);
+  ASSERT_EQ(found.size(), 4u);
+  for (const LayerErrors& e : found) EXPECT_EQ(e.has_products, !e.layer.empty()) << e.layer;
+}
+
 // What the recipe's optimizer cannot take is not chosen.
 TEST_F(Adaptive, KeepsToBf16BesideWhatNeedsIt) {
   for (const char* option : {"optimizer.master=split", "optimizer.update=early"}) {
