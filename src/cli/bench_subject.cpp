@@ -156,8 +156,9 @@ class RecipeBench : public BenchSubject {
       for (const models::ModelSetting& s : family.settings)
         if (s.role.is_of_data && recipe.model.whole(s.key) > 0)
           facts[std::string(s.key)] = recipe.model.whole(s.key);
-    return open_session(recipe, facts, measure, {},
-                        is_recipe ? batches_of(recipe) : made_up_batches(recipe));
+    if (is_recipe) return open_session(recipe, facts, measure, {}, batches_of(recipe));
+    return open_session(recipe, facts, measure, {}, made_up_batches(recipe, kMadeUpPart.rows),
+                        kMadeUpPart);
   }
   std::int64_t rows() const { return session_.recipe.train.batch; }
 

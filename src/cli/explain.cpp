@@ -104,10 +104,37 @@ std::unique_ptr<Explained> compile(const Options& o) {
   return made;
 }
 
+// What the choice of types for layers went by, in the words of a reason: nothing for a layer that
+// the recipe lists itself.
+std::string measured_reason(const json& decision, const PrecisionRecipe& recipe,
+                            const MeasuredChoice& choice) {
+  const std::string layer(listed_layer(decision.at("path").get<std::string>()));
+  const auto figures = choice.figures.find(layer);
+  std::vector<RecipeMistake> mistakes;
+  const PrecisionRecipe named = parse_precision(choice.value, mistakes);
+  const PrecisionRecipe asked = parse_precision(choice.asked, mistakes);
+  if (figures == choice.figures.end() || !mistakes.empty() ||
+      !glob_match_any(named.fp32_layers, layer))
+    return "";
+  const std::string low(recipe_word(recipe.low)),
+      budget = fmt::format("{:g} %", 100 * asked.error_budget);
+  double largest = 0;
+  for (const auto& [name, error] : figures->second)
+    if (name.starts_with(low + " ")) largest = std::max(largest, error);
+  if (!std::isfinite(largest)) return "measured: " + low + " overflows";
+  if (largest > asked.error_budget)
+    return fmt::format("measured: {:.2g} % in {}, above the budget {}", 100 * largest, low, budget);
+  return "measured: no faster type within the budget " + budget;
+}
+
 // Which key of the recipe denies or allows an op, and where it was set.
-std::string reason_of(const json& decision, const PrecisionRecipe& recipe, const Recipe* from) {
+std::string reason_of(const json& decision, const PrecisionRecipe& recipe,
+                      const MeasuredChoice& choice, const Recipe* from) {
   std::string reason = decision.at("reason");
   const std::optional<Reason> why = parse_reason(reason);
+  if (why == Reason::WideLayer)
+    if (std::string measured = measured_reason(decision, recipe, choice); !measured.empty())
+      return measured;
   reason = in_recipe_words(reason);
   const bool denied = why == Reason::Denied;
   if (!denied && why != Reason::Allowed) return reason;
@@ -165,8 +192,8 @@ std::string table_of_layers(const Figures& figures, const PrecisionRecipe& recip
     }
     rows.push_back(std::move(row));
   }
-  return "\nmeasured errors, largest of a layer's results (forward) and gradients (backward):\n" +
-         table(rows);
+  return "measured errors, largest of a layer's results (forward) and gradients (backward):\n" +
+         table(rows) + "\n";
 }
 
 // What was measured of the op's layer, in its phase: "errors": {"bf16": 0.003, "fp16": "inf"}.
@@ -193,7 +220,8 @@ ExitCode precision(const Options& o) {
     decisions = decisions_record(e->programs().decisions(o.program));
   }
   const auto chosen = choices.all().find(std::string(kPrecisionChoice));
-  const Figures figures = chosen == choices.all().end() ? Figures() : chosen->second.figures;
+  const MeasuredChoice choice = chosen == choices.all().end() ? MeasuredChoice() : chosen->second;
+  const Figures& figures = choice.figures;
   for (json& d : decisions)
     for (const char* key : {"compute", "accumulate", "store"})
       d[key] = in_recipe_words(d[key].get<std::string>());
@@ -210,8 +238,8 @@ ExitCode precision(const Options& o) {
       {"op", "place", "phase", "compute", "accumulate", "store", "reason"}};
   for (const json& d : decisions)
     rows.push_back({d["op"], d["path"], d["phase"], d["compute"], d["accumulate"], d["store"],
-                    reason_of(d, recipe, from)});
-  print_result("{}\n{}{}", shown_precision(recipe), table(rows), table_of_layers(figures, recipe));
+                    reason_of(d, recipe, choice, from)});
+  print_result("{}\n{}{}", shown_precision(recipe), table_of_layers(figures, recipe), table(rows));
   return ExitCode::Ok;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -51,8 +53,8 @@ class OwnedExamples : public ExampleSource {
 };
 }  // namespace
 
-Batches made_up_batches(const Recipe& recipe) {
-  return [rows = recipe.train.batch](const std::vector<Column>& columns) {
+Batches made_up_batches(const Recipe& recipe, std::int64_t rows) {
+  return [rows = std::min(recipe.train.batch, rows)](const std::vector<Column>& columns) {
     return std::make_unique<MadeUpBatch>(columns, rows);
   };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "recipe/recipe.h"
@@ -25,7 +26,10 @@ void refuse_unread(const Recipe& recipe, bool (*is_read)(std::string_view key),
 // Batches for `adaptive` precision: the first of the recipe's data, or where that is not there such
 // as a bench makes up, which is said.
 Batches batches_of(const Recipe& recipe);
-// Such as a bench makes up.
-Batches made_up_batches(const Recipe& recipe);
+// Such as a bench makes up, of the recipe's batch or so many examples, if that is less.
+Batches made_up_batches(const Recipe& recipe,
+                        std::int64_t rows = std::numeric_limits<std::int64_t>::max());
+// What `adaptive` looks at where all is made up: more of numbers that are drawn tells nothing else.
+inline constexpr MeasuredPart kMadeUpPart = {.rows = 2, .batches = 1};
 
 }  // namespace aloft::cli

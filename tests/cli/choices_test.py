@@ -36,6 +36,25 @@ class Choices(ProgramTest):
         file.write_text(json.dumps(kept))
         return file
 
+    def test_what_was_measured_of_layers_is_explained(self):
+        # A device whose rates are known: on another machine no layer may be measured.
+        asked = ("--device", "sim:H100", "--precision", "adaptive:bf16 error_budget=0.003")
+        made = self.aloft("explain", "precision", "tiny.toml", *asked)
+        shown = made.stdout.decode()
+        self.assertIn("adaptive precision: measures ", made.stderr.decode())
+        self.assertLess(shown.index("measured errors"), shown.index("accumulate"))
+        self.assertRegex(shown, r"measured: [0-9.]+ % in bf16, above the budget 0\.3 %")
+        self.assertNotIn("keeps this layer", shown)
+        # What the recipe lists itself is the recipe's.
+        shown = self.aloft("explain", "precision", "tiny.toml", *asked, "--set",
+                           'precision.fp32_layers=["*"]').stdout.decode()
+        self.assertNotIn("above the budget", shown)
+
+    def test_a_model_by_name_is_measured_on_little(self):
+        said = self.aloft("explain", "precision", "mlp", "--device", "sim:H100", "--precision",
+                          "adaptive").stderr.decode()
+        self.assertIn("batches: 1 of 2 at most", said)
+
     def test_they_are_made_once(self):
         self.train("straight", "--steps", 8)
         self.train("stopped", "--steps", 4)
