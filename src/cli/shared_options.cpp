@@ -66,10 +66,11 @@ void add_mode(CLI::App& app, std::string& mode) {
 }
 
 void add_probe(CLI::App& app, std::string& probe) {
-  app.add_option("--probe", probe,
-                 "statistics, of modules' calls, statistics:op, overflow or none (default: recipe)")
+  app.add_option("--probe", probe, "statistics, statistics:op, overflow or none (default: recipe)")
+      // Not shown as a set: a line of help would be too long.
       ->check(
-          CLI::IsMember({"statistics", "statistics:module", "statistics:op", "overflow", "none"}));
+          CLI::IsMember({"statistics", "statistics:module", "statistics:op", "overflow", "none"})
+              .description(""));
 }
 
 std::vector<Override> overrides_of_probe(const std::string& probe) {
