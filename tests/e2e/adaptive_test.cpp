@@ -352,7 +352,7 @@ std::string refused(const Call& call) {
 // A layer that nobody measured gets no type by accident, and a choice of one that is gone is not
 // taken for the recipe's.
 TEST_F(Adaptive, ChoicesOfOtherLayersAreRefused) {
-  train("run", "table.toml", {"precision.level=adaptive", "train.steps=1"});
+  train("run", "table.toml", {"precision.level=adaptive", "train.steps=4"});
   const auto taken = [&](const char* hidden) {
     aloft::TrainOptions options;
     options.out = folder_ / "other";
@@ -360,7 +360,7 @@ TEST_F(Adaptive, ChoicesOfOtherLayersAreRefused) {
     options.choices = choices_of_run(folder_ / "run");
     const std::string sizes = std::string("model.hidden=") + hidden;
     return refused([&] {
-      run_training(recipe("table.toml", {"precision.level=adaptive", "train.steps=1", sizes}),
+      run_training(recipe("table.toml", {"precision.level=adaptive", "train.steps=4", sizes}),
                    options);
     });
   };
@@ -379,7 +379,7 @@ TEST_F(Adaptive, ChoicesOfTheSameLayersAreTaken) {
   folder_.put(folder_ / "text.toml", kSmallRecipe);
   for (const char* file : {"table.toml", "images.toml", "text.toml"}) {
     const std::string out = std::string(file) + ".run";
-    std::vector<std::string> set = {"precision.level=adaptive", "train.steps=1",
+    std::vector<std::string> set = {"precision.level=adaptive", "train.steps=4",
                                     "train.checkpoint_every=0"};
     if (file == std::string("text.toml"))
       set.push_back("data.cache=\"" + (folder_ / "cache").string() + "\"");
@@ -416,7 +416,7 @@ TEST_F(Adaptive, SaysThatItsChoiceDoesNotFitTheOptimizer) {
 TEST_F(Adaptive, SaysWhatItMeasuresBeforeItDoes) {
   set_log_level(LogLevel::Info);
   ::testing::internal::CaptureStderr();
-  train("run", "table.toml", {"precision.level=adaptive", "train.steps=1"});
+  train("run", "table.toml", {"precision.level=adaptive", "train.steps=4"});
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("measures 4 layers, batches: 4 of 32 at most: as long as about 16 steps"),
             std::string::npos)
