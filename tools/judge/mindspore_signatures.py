@@ -6,12 +6,9 @@ docs/from-mindspore.md must explain. Nothing of the package runs: it need not be
 writes tests/fixtures/mindspore.json, or with --check compares it.
 """
 import ast
-import json
-import pathlib
 import re
-import sys
 
-FIXTURE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "mindspore.json"
+import package_fixture
 
 # The name in the page: the file, and the function or Class.method in it.
 CALLS = {
@@ -181,16 +178,5 @@ def build(folder):
             "lists": lists(package), "levels": levels(package), "metrics": metrics(package)}
 
 
-def main():
-    folders = [pathlib.Path(word) for word in sys.argv[1:] if word != "--check"]
-    if len(folders) != 1:
-        sys.exit(__doc__)
-    text = json.dumps(build(folders[0]), indent=1) + "\n"
-    if "--check" not in sys.argv:
-        FIXTURE.write_text(text)
-    elif FIXTURE.read_text() != text:
-        sys.exit(f"{FIXTURE} is not what {folders[0]} says")
-
-
 if __name__ == "__main__":
-    main()
+    package_fixture.main("mindspore", build, __doc__)

@@ -8,12 +8,9 @@ for its users must explain. Nothing of the package runs, so that it need not be 
 FOLDER is the package's folder `torch_npu`, as its wheel has it, with the wheel's folder of metadata beside it.
 """
 import ast
-import json
-import pathlib
 import re
-import sys
 
-FIXTURE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "torch_npu.json"
+import package_fixture
 
 
 def arguments(tree, name):
@@ -39,21 +36,12 @@ def optimizers(folder):
     return found
 
 
-def main():
-    folders = [pathlib.Path(word) for word in sys.argv[1:] if word != "--check"]
-    if len(folders) != 1:
-        sys.exit(__doc__)
-    folder = folders[0]
+def build(folder):
     metadata = next(folder.parent.glob("torch_npu-*.dist-info")) / "METADATA"
     scaler = arguments(parsed(folder / "npu/amp/grad_scaler.py"), "GradScaler")
-    content = {"torch_npu": re.search(r"^Version: (.+)$", metadata.read_text(), re.M).group(1),
-               "optimizers": optimizers(folder / "optim"), "calls": {"torch_npu.npu.amp.GradScaler": scaler}}
-    text = json.dumps(content, indent=1) + "\n"
-    if "--check" not in sys.argv:
-        FIXTURE.write_text(text)
-    elif FIXTURE.read_text() != text:
-        sys.exit(f"{FIXTURE} is not what {folder} says")
+    return {"torch_npu": re.search(r"^Version: (.+)$", metadata.read_text(), re.M).group(1),
+            "optimizers": optimizers(folder / "optim"), "calls": {"torch_npu.npu.amp.GradScaler": scaler}}
 
 
 if __name__ == "__main__":
-    main()
+    package_fixture.main("torch_npu", build, __doc__)

@@ -12,8 +12,8 @@ what is decided on, so that rounding to fp32 decides none otherwise.
 import numpy as np
 
 from families import Tensors
+from families.optimizer_course import STEPS, draw
 
-STEPS = 50
 SHAPES = {"a": (5, 7), "b": (33,), "c": (8, 3), "d": (3, 2, 2), "zero": (6,)}
 SURE = 2e-5
 
@@ -173,18 +173,6 @@ CASES = {
 }
 
 
-def draw():
-    rng = np.random.default_rng(23)
-    start = {n: rng.normal(0, 1, s).astype(np.float32) for n, s in SHAPES.items() if n != "zero"}
-    start["zero"] = np.zeros(SHAPES["zero"], np.float32)  # what has no norm to step by at first
-    size = np.exp(np.linspace(-3, 1, STEPS) + rng.normal(0, 0.7, STEPS))
-    grad = {n: np.stack([rng.normal(0, 1, s) * size[i] for i in range(STEPS)]).astype(np.float32)
-            for n, s in SHAPES.items()}
-    grad["b"][:, 3] = 0.0   # a weight that never gets a gradient: only decay moves it
-    grad["b"][5:9, :] = 0.0  # and steps without any
-    return start, grad
-
-
 def trajectory(rule, options, start, grad):
     p = {n: v.astype(np.float64) for n, v in start.items()}
     states = {n: {"name": n} for n in p}
@@ -203,7 +191,7 @@ def trajectory(rule, options, start, grad):
 
 
 def build():
-    start, grad = draw()
+    start, grad = draw(23, SHAPES, at_zero=("zero",))
     arrays = {f"start.{n}": v for n, v in start.items()}
     arrays |= {f"grad.{n}": v for n, v in grad.items()}
     cases, taken = [], set()

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from families import Tensors
+from families.optimizer_course import STEPS, draw
 
-STEPS = 50
 SHAPES = {"a": (5, 7), "b": (33,), "c": (1,)}
 
 DECAY = {"weight_decay": 0.125}
@@ -47,17 +47,6 @@ CASES = {
 }
 
 
-def draw():
-    rng = np.random.default_rng(22)
-    start = {n: rng.normal(0, 1, s).astype(np.float32) for n, s in SHAPES.items()}
-    size = np.exp(np.linspace(-3, 1, STEPS) + rng.normal(0, 0.7, STEPS))
-    grad = {n: np.stack([rng.normal(0, 1, s) * size[i] for i in range(STEPS)]).astype(np.float32)
-            for n, s in SHAPES.items()}
-    grad["b"][:, 3] = 0.0   # a weight that never gets a gradient: only decay moves it
-    grad["b"][5:9, :] = 0.0  # and steps without any
-    return start, grad
-
-
 def trajectory(kind, options, start, grad):
     parameters = {n: torch.nn.Parameter(torch.from_numpy(v.astype(np.float64)))
                   for n, v in start.items()}
@@ -85,7 +74,7 @@ def build():
 
 
 def build_in_double():
-    start, grad = draw()
+    start, grad = draw(22, SHAPES)
     arrays = {f"start.{n}": v for n, v in start.items()}
     arrays |= {f"grad.{n}": v for n, v in grad.items()}
     cases = []
