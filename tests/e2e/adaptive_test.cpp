@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "data/example_source.h"
+#include "e2e/refusal.h"
 #include "e2e/small_run.h"
 #include "frontend/programs.h"
 #include "recipe/recipe.h"
@@ -338,17 +339,6 @@ TEST_F(Adaptive, AFixedScaleIsNotHalved) {
   EXPECT_EQ(chosen("fixed").find("f16"), std::string::npos) << chosen("fixed");
 }
 
-// Whose error `call` is, and what it says.
-template <class Call>
-std::string refused(const Call& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
 // A layer that nobody measured gets no type by accident, and a choice of one that is gone is not
 // taken for the recipe's.
 TEST_F(Adaptive, ChoicesOfOtherLayersAreRefused) {
@@ -359,7 +349,7 @@ TEST_F(Adaptive, ChoicesOfOtherLayersAreRefused) {
     options.quiet = true;
     options.choices = choices_of_run(folder_ / "run");
     const std::string sizes = std::string("model.hidden=") + hidden;
-    return refused([&] {
+    return what_of([&] {
       run_training(recipe("table.toml", {"precision.level=adaptive", "train.steps=4", sizes}),
                    options);
     });
@@ -395,7 +385,7 @@ TEST_F(Adaptive, ChoicesOfTheSameLayersAreTaken) {
 
 // A slip in the recipe's own lists is said before anything is measured, and is no measurement's.
 TEST_F(Adaptive, OwnListsAreReadBeforeItMeasures) {
-  const std::string why = refused([&] {
+  const std::string why = what_of([&] {
     train("run", "table.toml", {"precision.level=adaptive", "precision.fp32_layers=[\"hed\"]"});
   });
   for (const char* part : {"E0809", "fp32_layers: \"hed\"", "precision.fp32_layers (--set)"})
@@ -405,7 +395,7 @@ TEST_F(Adaptive, OwnListsAreReadBeforeItMeasures) {
 }
 
 TEST_F(Adaptive, SaysThatItsChoiceDoesNotFitTheOptimizer) {
-  const std::string why = refused([&] {
+  const std::string why = what_of([&] {
     train("run", "images.toml",
           {"precision=\"adaptive error_budget=1e-9\"", "optimizer.master=split"});
   });

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/choices_json.h"
+#include "e2e/refusal.h"
 #include "e2e/small_run.h"
 #include "recipe/missing_types.h"
 #include "run/recorded_choices.h"
@@ -31,17 +32,6 @@ TEST(Choices, AreMeasuredOnce) {
   EXPECT_EQ(choices_of_json(json_of(choices))->all(), choices.all());
 }
 
-// Whose error `call` is, and what it says.
-template <class Call>
-std::string refused(const Call& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST(SettlePrecision, TakesWhatIsRecordedOrSaysWhyNot) {
   const PrecisionRecipe automatic = parse_precision("auto");
   const auto never = []() -> MeasuredRates { throw InternalError("it is measured"); };
@@ -60,14 +50,14 @@ TEST(SettlePrecision, TakesWhatIsRecordedOrSaysWhyNot) {
       "O1:bf16 deny_ops=add");
 
   const Capability narrow{.stores_bf16 = false};
-  const std::string why = refused([&] { settle_precision(automatic, low, {never}, narrow); });
+  const std::string why = what_of([&] { settle_precision(automatic, low, {never}, narrow); });
   for (const char* part : {"E0829", "precision = O2:bf16", "it was faster", "stores bf16", "--out"})
     EXPECT_NE(why.find(part), std::string::npos) << why;
   EXPECT_EQ(settle_precision(automatic, wide, {never}, narrow).level, Level::O0);
-  const std::string other = refused([&] { settle_precision(automatic, odd, {never}); });
+  const std::string other = what_of([&] { settle_precision(automatic, odd, {never}); });
   EXPECT_NE(other.find("E0829"), std::string::npos) << other;
   Choices escape = recorded("O7\x1b[2J\nerror");
-  const std::string shown = refused([&] { settle_precision(automatic, escape, {never}); });
+  const std::string shown = what_of([&] { settle_precision(automatic, escape, {never}); });
   EXPECT_NE(shown.find("precision = O7\\x1b[2J\\nerror"), std::string::npos) << shown;
 }
 
@@ -76,7 +66,7 @@ TEST(CheckChoices, RefusesWhatNobodyWouldTake) {
     return Choices(std::map<std::string, MeasuredChoice>{{name, {"O2:bf16", ""}}});
   };
   const auto said = [&](const char* name, const char* asked) {
-    return refused([&] { check_choices(choices(name), parse_precision(asked)); });
+    return what_of([&] { check_choices(choices(name), parse_precision(asked)); });
   };
   for (const char* asked : {"auto", "O1:auto"}) EXPECT_EQ(said("precision", asked), "");
   for (const char* asked : {"O2:bf16", "O0", "fp16"})
@@ -189,20 +179,20 @@ TEST_F(ChosenRun, ADamagedChoiceIsRefusedByName) {
   train("straight", low_pays);
   cut("run");
   change("run", {{"precision", {{"value", "O7"}, {"because", "it was edited"}}}});
-  std::string why = refused([&] { train("run", low_pays, true); });
+  std::string why = what_of([&] { train("run", low_pays, true); });
   for (const char* part : {"E0829", "precision = O7", "it was edited", "O2:bf16"})
     EXPECT_NE(why.find(part), std::string::npos) << why;
   for (const json& choices : {json::array(), json{{"precision", "O2"}}, json{{"precision", {}}}}) {
     change("run", choices);
-    why = refused([&] { train("run", low_pays, true); });
+    why = what_of([&] { train("run", low_pays, true); });
     EXPECT_NE(why.find("E0643"), std::string::npos) << why;
   }
   EXPECT_EQ(measured_, 1);
   run("named", {"train.steps=1"});
-  why = refused([&] { choices_of_run(folder_ / "named"); });
+  why = what_of([&] { choices_of_run(folder_ / "named"); });
   EXPECT_NE(why.find("E0829"), std::string::npos) << why;
   change("run", {{"precision", {{"value", "O3:fp16"}, {"because", "it was edited"}}}});
-  why = refused([&] { choices_of_run(folder_ / "run"); });
+  why = what_of([&] { choices_of_run(folder_ / "run"); });
   EXPECT_NE(why.find("not one that it can have made"), std::string::npos) << why;
 }
 
@@ -210,7 +200,7 @@ TEST_F(ChosenRun, WithoutItsDamagedRecordItGoesOn) {
   train("straight", low_pays);
   cut("run");
   change("run", json::array());
-  const std::string why = refused([&] { train("run", low_pays, true); });
+  const std::string why = what_of([&] { train("run", low_pays, true); });
   EXPECT_NE(why.find("move it away"), std::string::npos) << why;
   fs::rename(folder_ / "run" / "run.json", folder_ / "run.json.damaged");
   train("run", low_loses, true);

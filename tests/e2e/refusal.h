@@ -21,6 +21,17 @@ std::string refusal(Call call) {
   return "";
 }
 
+// What() of the Error of whatever kind; empty where it does not end in one.
+template <class Call>
+std::string what_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
 // The code of the Error that `call` ends in; empty where it does not.
 template <class Call>
 std::string code_of(Call call) {
