@@ -194,7 +194,7 @@ std::string_view npy_type(DType t) {
 }  // namespace
 
 void write_torch_tensor(const Path& path, const TensorBytes& tensor) {
-  ensure(tensor.bytes.size() < kTorchTensorLimit - (1 << 20), "a zip file's size has 32 bits");
+  ensure(tensor.bytes.size() <= kMostOfTorchTensor, "a zip file's size has 32 bits");
   const std::int64_t numel = numel_of(tensor);
   ZipWriter zip(path);
   zip.add("archive/data.pkl", bytes_of(tensor_pickle(tensor, numel)));

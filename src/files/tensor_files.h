@@ -21,10 +21,10 @@ struct TensorBytes {
 };
 
 // What torch.save(tensor) writes: a zip file whose pickle names nothing but torch's own ways to
-// build a tensor, so that torch.load(path, weights_only=True) reads it. Fewer than 4 GiB: a zip
-// file has 32 bits for a size. EnvironmentError E0603, here and below.
+// build a tensor, so that torch.load(path, weights_only=True) reads it. At most so many bytes: a
+// zip file has 32 bits for a size, its own heads included. EnvironmentError E0603, here and below.
 void write_torch_tensor(const Path& path, const TensorBytes& tensor);
-inline constexpr std::uint64_t kTorchTensorLimit = std::uint64_t{1} << 32;  // bytes, less a MiB
+inline constexpr std::uint64_t kMostOfTorchTensor = (std::uint64_t{1} << 32) - (1 << 20) - 1;
 
 // numpy's own format. numpy has no bf16: such a tensor is written as the same numbers in f32.
 void write_npy(const Path& path, const TensorBytes& tensor);

@@ -23,7 +23,7 @@ struct Muon {
   // not of the root of height over width.
   bool match_adamw = false;
   // The iteration is computed in bf16, as torch does, and not in fp32: faster where a processor has
-  // such products, and the direction is off by some thousandths.
+  // such products, and directions are rounded as bf16 rounds.
   bool bf16_products = false;
   // Of what is no matrix: its rate, as a share of lr, and AdamW's numbers.
   double rest_rate = 1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8;

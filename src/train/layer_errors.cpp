@@ -128,8 +128,7 @@ class Measurement {
     need_memory_for(programs_.plan(), kLessMemory);
     log_info(
         "adaptive precision: measures {} layers, batches: {} of {} at most: as long as about {} "
-        "steps "
-        "of that size in fp32, with {} of memory",
+        "steps of that size in fp32, with {} of memory",
         layers.size(), part_.batches, rows(), kStepsABatch * part_.batches,
         human_bytes(programs_.plan().peak_bytes()));
     programs_.finish();

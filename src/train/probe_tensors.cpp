@@ -139,7 +139,7 @@ ProbeTensors::Taken ProbeTensors::take(std::span<const double> all, const Path& 
       taken.added[i] = {{"md5", fmt::format("{:08x}", crc32(own))}};
       continue;
     }
-    const bool is_too_large = probe_.format == "pt" && bytes >= kTorchTensorLimit - (1 << 20);
+    const bool is_too_large = probe_.format == "pt" && bytes > kMostOfTorchTensor;
     const std::string format = is_too_large ? "npy" : probe_.format;
     const std::string stem = dump_.data_name(i), name = stem + "." + format;
     queue.add(bytes, [tensor, format, path = folder / name, stem,
