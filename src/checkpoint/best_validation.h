@@ -16,10 +16,12 @@ struct BestValidation {
 };
 
 // After an evaluation at `step`. Only what is lower is better, and only what is finite is a loss.
+// One that is not `due`, at the end of a run, may be the best, and takes no patience.
 inline std::optional<BestValidation> after_evaluation(std::optional<BestValidation> best,
-                                                      double loss, std::int64_t step) {
+                                                      double loss, std::int64_t step,
+                                                      bool is_due = true) {
   if (std::isfinite(loss) && (!best || loss < best->loss)) return BestValidation{loss, step, 0};
-  if (best) ++best->evaluations_since;
+  if (best && is_due) ++best->evaluations_since;
   return best;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/verb.h"
 #include "models/family.h"
 #include "models/setting_json.h"
+#include "recipe/foreign_keys.h"
 #include "recipe/recipe_fields.h"
 
 namespace aloft::cli {
@@ -78,6 +79,18 @@ json described(const RecipeField& f) {
   return key;
 }
 
+// A key of another system's, which is taken.
+json described(const ForeignKey& f) {
+  const std::string meaning = f.read_as.empty()
+                                  ? "of other systems; does nothing: "
+                                  : fmt::format("of other systems; read as {}: ", f.read_as);
+  return {{"key", f.key},
+          {"doc", meaning + std::string(f.why)},
+          {"type", f.read_as.empty() ? "boolean" : "number"},
+          {"default", nullptr},
+          {"read_as", f.read_as}};
+}
+
 // What decides which keys a section has: the recipe's family of models, its kind of optimizer.
 struct Selector {
   std::string key;        // "model.family"
@@ -85,6 +98,12 @@ struct Selector {
   std::vector<std::string_view> names;
   bool (*has)(std::string_view name, std::string_view key);  // whether one of the name has the key
 };
+
+// Options of a kind, and what begins otherwise with each.
+bool has_own_default(const optim::OptimizerKind& kind, std::string_view key) {
+  if (key == "rest") return !kind.usual_rest.empty();
+  return key == "lr" || kind.find(key) != nullptr;
+}
 
 std::vector<Selector> selectors() {
   Selector models{"model.family", "families", {}, [](std::string_view name, std::string_view key) {
@@ -95,7 +114,7 @@ std::vector<Selector> selectors() {
   Selector optimizers{
       "optimizer.kind", "optimizers", {}, [](std::string_view name, std::string_view key) {
         return key.starts_with("optimizer.") &&
-               optim::optimizer_kind(name).find(key.substr(10)) != nullptr;
+               has_own_default(optim::optimizer_kind(name), key.substr(10));
       }};
   for (const optim::OptimizerKind& kind : optim::optimizer_kinds())
     optimizers.names.push_back(kind.name);
@@ -143,8 +162,9 @@ json keys() {
   for (const RecipeField& f : recipe_fields(defaults)) {
     if (!is_of_some(f.key)) out.push_back(described(f));
     if (f.key == "model.size") add(by[0]);
-    if (f.key == "optimizer.lr") add(by[1]);
+    if (f.key == "optimizer.kind") add(by[1]);
   }
+  for (const ForeignKey& foreign : foreign_keys()) out.push_back(described(foreign));
   out.push_back(
       {{"key", "precision"},
        {"doc",

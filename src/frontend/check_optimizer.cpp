@@ -176,9 +176,9 @@ void check_formats(const OptimizerSpec& spec) {
         .need("StateFormat::F32, or Split");
   if (spec.rule.formula->is_of_tensors && spec.master == StateFormat::Split)
     throw UserError("E0815", "a master that is split is updated by formulas of elements alone")
-        .saw("master = StateFormat::Split, and " + std::string(spec.rule.name()) +
+        .saw("master = \"split\" (StateFormat::Split), and " + std::string(spec.rule.name()) +
              ", a formula of tensors")
-        .need("master = StateFormat::F32");
+        .need("master = \"f32\" (StateFormat::F32)");
   if (spec.states == StateFormat::Split)
     throw UserError("E0815", "the states of an optimizer cannot be split")
         .saw("states = StateFormat::Split")

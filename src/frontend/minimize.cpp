@@ -107,7 +107,7 @@ double number_of(std::optional<double> ParameterGroup::*member, double usual,
 // weights (Brock et al. 2021, equation 3, with their least norm of weights); a vector is a row.
 Tensor clipped_by_rows(const Tensor& gradient, const Tensor& parameter, const GradStats& stats,
                        double share) {
-  constexpr double kLeastWeights = 1e-3, kEpsilon = 1e-6;
+  constexpr double kLeastWeights = 1e-3, kLeastNorm = 0x1p-126;  // no division by 0
   const Tensor g = cast(gradient, DType::F32), p = cast(parameter, DType::F32);
   Ints axes;
   for (int axis = g.rank() < 2 ? 0 : 1; axis < g.rank(); ++axis) axes.push_back(axis);
@@ -115,7 +115,7 @@ Tensor clipped_by_rows(const Tensor& gradient, const Tensor& parameter, const Gr
     return axes.empty() ? abs(x) : sqrt(sum(x * x, axes, true));
   };
   const Tensor most = maximum(norms(p), kLeastWeights) * share;
-  return g * minimum(most / (norms(g) * abs(stats.multiplier) + kEpsilon), 1.0);
+  return g * minimum(most / maximum(norms(g) * abs(stats.multiplier), kLeastNorm), 1.0);
 }
 
 // Whether an update rounds some of them at random: those in bf16 that have no masters.

@@ -17,7 +17,7 @@ struct BertAdam {
   // Weights of the old means of gradients and of their squares, in [0, 1).
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-6;           // added to the root of the mean square
-  double max_grad_norm = 1;    // largest L2 norm of each tensor's gradient; 0: any
+  double max_grad_norm = 1;    // largest L2 norm of each tensor's gradient; 0, -1: any
   double weight_decay = 1e-2;  // share of the weight in the direction
 #include "optim/shared_options.inc"
   // What amp::initialize and Optimizer take.
@@ -25,8 +25,8 @@ struct BertAdam {
 
   // Inside: the formula (optim/formula.h).
   static auto fields() {
-    return adam_options<BertAdam>(option("max_grad_norm", &BertAdam::max_grad_norm, {0, 1e6},
-                                         "largest norm of each tensor's gradient; 0: any",
+    return adam_options<BertAdam>(option("max_grad_norm", &BertAdam::max_grad_norm, {-1, 1e6},
+                                         "largest norm of each tensor's gradient; 0 or -1: any",
                                          "gradients are clipped otherwise"));
   }
   static constexpr auto kStates = kAdamStates;
@@ -35,7 +35,8 @@ struct BertAdam {
       "(1 - beta1)", "beta2", "(1 - beta2)", "eps", "lr", "weight_decay"};
   static constexpr std::array<std::string_view, 0> kFlags = {};
   static constexpr std::array<std::string_view, 1> kSquares = {"g"};
-  static constexpr std::array<std::string_view, 1> kTensorNumbers = {"min(1, max_grad_norm / |g|)"};
+  static constexpr std::array<std::string_view, 1> kTensorNumbers = {
+      "(max_grad_norm > 0 ? min(1, max_grad_norm / (|g| + 1e-6)) : 1)"};
   std::array<double, 6> numbers(const UpdateStep& s) const {
     return {1 - beta1, beta2, 1 - beta2, eps, s.lr, s.weight_decay};
   }

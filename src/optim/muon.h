@@ -120,14 +120,17 @@ struct Muon {
     const T length = sqrt(squared_norm(x));
     T u = x / maximum(length, 1e-7);
     if (bf16_products) u = cast(u, DType::BF16);
+    // A sum of what is bf16 is rounded once, behind it.
+    const auto wide = [&](const T& of) { return bf16_products ? cast(of, DType::F32) : of; };
+    const auto narrow = [&](const T& of) { return bf16_products ? cast(of, DType::BF16) : of; };
     for (int i = 0; i < kIterations; ++i) {
       const T square = is_high ? matmul(u, u, true, false) : matmul(u, u, false, true);
       // Symmetric, so that it is its own transpose: written so, half of its square need be
       // computed.
-      const T mixed = square * kB + matmul(square, square, false, true) * kC;
-      u = u * kA + (is_high ? matmul(u, mixed) : matmul(mixed, u));
+      const T mixed = narrow(wide(square) * kB + wide(matmul(square, square, false, true)) * kC);
+      u = narrow(wide(u) * kA + wide(is_high ? matmul(u, mixed) : matmul(mixed, u)));
     }
-    return bf16_products ? cast(u, DType::F32) : u;
+    return wide(u);
   }
 };
 

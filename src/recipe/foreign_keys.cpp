@@ -16,6 +16,8 @@ constexpr ForeignKey kKeys[] = {
 
 }  // namespace
 
+std::span<const ForeignKey> foreign_keys() { return kKeys; }
+
 const ForeignKey* foreign_key(std::string_view key) {
   const auto* const found = std::ranges::find(kKeys, key, &ForeignKey::key);
   return found == std::end(kKeys) ? nullptr : found;

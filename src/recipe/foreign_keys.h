@@ -1,6 +1,7 @@
 // Inside: keys of [optimizer] that other systems have and this one needs no word for.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 namespace aloft {
@@ -11,6 +12,7 @@ struct ForeignKey {
   std::string_view why;
 };
 
+std::span<const ForeignKey> foreign_keys();
 // Null where the key is none of them.
 const ForeignKey* foreign_key(std::string_view key);
 

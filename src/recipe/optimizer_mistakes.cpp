@@ -93,7 +93,10 @@ class Checks {
     const UpdateRule rule = optimizer_rule(recipe_.optimizer);
     const auto states = state_format_named(recipe_.optimizer.states);
     if (!rule || states == StateFormat::F32) return;
-    if (rule.formula->needs_whole_states)
+    if (rule.formula->states.empty())
+      mistake("optimizer.states",
+              fmt::format("optimizer.states: {} keeps no states; use \"f32\"", rule.name()));
+    else if (rule.formula->needs_whole_states)
       mistake("optimizer.states",
               fmt::format("optimizer.states: {} needs its states whole; use \"f32\"", rule.name()));
     else if (rule.formula->is_of_tensors && states == StateFormat::Block8)

@@ -89,6 +89,8 @@ struct ScheduleSection {
   std::int64_t cycle = 1000, growth = 1;     // updates of the first; of the next (cosine-restarts)
   std::int64_t patience = 10, cooldown = 0;  // evaluations (plateau)
   double threshold = 1e-4;                   // share of the best loss (plateau)
+  // lr over where it starts, and that over where it ends (one-cycle).
+  double div = 25, final_div = 1e4;
 };
 
 // [train].

@@ -146,6 +146,8 @@ scalar::ScheduleRule schedule_rule(const Recipe& r) {
   rule.patience = r.schedule.patience;
   rule.cooldown = r.schedule.cooldown;
   rule.threshold = r.schedule.threshold;
+  rule.div = r.schedule.div;
+  rule.final_div = r.schedule.final_div;
   if (rule.min_factor > 1)
     throw UserError("E0715", "the schedule does not work out")
         .saw(fmt::format("schedule.final_lr = {} ({}), above optimizer.lr = {} ({})",

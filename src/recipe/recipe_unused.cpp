@@ -53,6 +53,8 @@ const std::vector<Condition>& conditions() {
         {"schedule.gamma", "schedule.kind", {"step", "multi-step", "exponential", "plateau"}},
         {"schedule.decay", "schedule.kind", {"wsd"}},
         {"schedule.power", "schedule.kind", {"polynomial"}},
+        {"schedule.div", "schedule.kind", {"one-cycle"}},
+        {"schedule.final_div", "schedule.kind", {"one-cycle"}},
         {"schedule.milestones", "schedule.kind", {"multi-step"}},
         {"schedule.cycle", "schedule.kind", {"cosine-restarts"}},
         {"schedule.growth", "schedule.kind", {"cosine-restarts"}},
@@ -123,6 +125,7 @@ class Search {
       report("probe.histogram_every", "probe.histograms",
              "does nothing where probe.histograms is false");
     report_empty();
+    report_idle_options();
     if (recipe_.optimizer.lr == 0)
       report("schedule.final_lr", "optimizer.lr", "is a part of optimizer.lr, which is 0");
     if (recipe_.optimizer.weight_decay == 0)
@@ -243,6 +246,16 @@ class Search {
     const PrecisionRecipe& p = recipe_.precision;
     if (p.level == Level::O0 && !p.level_is_auto)
       report("precision.type", "precision.level", "does nothing at O0, which is f32");
+  }
+
+  // Options of a momentum where there is none.
+  void report_idle_options() {
+    const OptimizerSection& o = recipe_.optimizer;
+    const optim::OptimizerKind* kind = optim::find_optimizer_kind(o.kind);
+    if (!kind || !kind->find("dampening")) return;
+    if (o.options.find("momentum")->second == SettingValue(0.0))
+      report("optimizer.dampening", "optimizer.momentum",
+             "does nothing where optimizer.momentum is 0");
   }
 
   std::string origin(std::string_view key) const {

@@ -93,6 +93,8 @@ constexpr Meaning kMeanings[] = {
     {"schedule.milestones", kOtherCurve},
     {"schedule.cycle", kOtherCurve},
     {"schedule.growth", kOtherCurve},
+    {"schedule.div", kOtherCurve},
+    {"schedule.final_div", kOtherCurve},
     {"schedule.patience", kOtherCurve},
     {"schedule.cooldown", kOtherCurve},
     {"schedule.threshold", kOtherCurve},

@@ -235,9 +235,8 @@ class Training {
     return std::move(r);
   }
 
-  bool is_due(std::int64_t every) const {
-    return every > 0 && step_ % every == 0 && step_ < recipe_.train.steps;
-  }
+  bool comes_at(std::int64_t every) const { return every > 0 && step_ % every == 0; }
+  bool is_due(std::int64_t every) const { return comes_at(every) && step_ < recipe_.train.steps; }
   bool is_over() const { return step_ >= recipe_.train.steps || control_.stop_wish(); }
 
   void loop() {
@@ -376,10 +375,11 @@ class Training {
     if (of_means) add_measures_of_means(*result_.validation, *of_means, measures_of(*of_means));
     health_->validation(*validation_);
     const bool is_repeated = evaluation_is_written_;
-    // At the end of a run that may go on there is one more, which the whole run would not have.
-    if (optimizer_->plateau() && !is_repeated && is_due(recipe_.train.eval_every))
-      optimizer_->report_loss(*validation_);
-    if (!is_repeated) result_.best = after_evaluation(result_.best, *validation_, step_);
+    // At the end of a run that may go on there may be one that a longer run would not have.
+    const bool is_in_turn = comes_at(recipe_.train.eval_every);
+    if (optimizer_->plateau() && !is_repeated && is_in_turn) optimizer_->report_loss(*validation_);
+    if (!is_repeated)
+      result_.best = after_evaluation(result_.best, *validation_, step_, is_in_turn);
     listeners_.tell(&Listener::evaluation_done,
                     {step_, *result_.validation, result_.best, is_repeated}, control_);
     if (!is_repeated) unsaved_ = true;

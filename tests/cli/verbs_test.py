@@ -215,6 +215,13 @@ class Verbs(ProgramTest):
         self.assertIn("gpt-cpp.toml", [Path(r["path"]).name for r in listed["recipes"]])
         self.assertTrue(all(r["summary"] for r in listed["recipes"]))
         self.assertIn("train.batch", [k["key"] for k in listed["keys"]])
+        rates = {kind: k["default"] for k in listed["keys"] if k["key"] == "optimizer.lr" for kind in k["optimizers"]}
+        self.assertEqual(rates, {kind["name"]: kind["lr"] for kind in listed["optimizers"]})
+        rest = [k for k in listed["keys"] if k["key"] == "optimizer.rest"]
+        self.assertEqual([(k["optimizers"], "*wte*" in k["default"]) for k in rest], [(["muon"], True)])
+        self.assertEqual({k["key"]: k["read_as"] for k in listed["keys"] if "read_as" in k},
+                         {"optimizer.foreach": "", "optimizer.fused": "", "optimizer.capturable": "",
+                          "optimizer.max_grad_norm": "optimizer.clip_norm"})
 
     def test_devices_and_doctor(self):
         device = self.parsed("devices", "--json", "--no-measure")[0]

@@ -64,6 +64,23 @@ TEST_P(Resume, AfterACrashItEqualsTheRunWithoutOne) {
   }
 }
 
+// The end of a shorter run may be a turn of the longer one, which a plateau hears of, and may be
+// none, which takes no patience.
+TEST_P(Resume, LengthenedItEqualsTheWhole) {
+  const auto set = in_mode({"schedule.kind=plateau", "schedule.patience=0", "schedule.gamma=0.5",
+                            "schedule.threshold=0.5", "train.eval_every=2", "train.patience=5"});
+  run("whole", set);
+  for (const char* at : {"4", "5", "6"}) {
+    auto first = set;
+    first.push_back(std::string("train.steps=") + at);
+    const std::string out = std::string("cut") + at;
+    run(out, first);
+    const TrainResult went_on = run(out, set, true);
+    EXPECT_EQ(went_on.last_step, 12) << at;
+    expect_same_state("whole", out);
+  }
+}
+
 TEST_P(Resume, HalfAndHalfEqualsTheWhole) {
   // The schedule must not depend on where the run was to end.
   const auto set = in_mode({"schedule.kind=constant"});

@@ -54,7 +54,7 @@ class Ways:
         listed = json.loads(here.empty().must("recipes", "--json").out)
         self.choices = {}
         for key in listed["keys"]:
-            if key["key"].split(".")[0] in SECTIONS and "optimizers" not in key:
+            if key["key"].split(".")[0] in SECTIONS and not {"optimizers", "read_as"} & set(key):
                 if key.get("choices"):
                     self.choices[key["key"]] = [usual(key)] + [c for c in key["choices"] if c != usual(key)]
                 elif key["type"] == "boolean":

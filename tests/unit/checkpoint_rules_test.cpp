@@ -187,6 +187,8 @@ TEST(BestValidation, CountsWhatIsNotBetter) {
   EXPECT_TRUE(patience_is_over(best, 2));
   EXPECT_FALSE(patience_is_over(best, 3) || patience_is_over(best, 0));
   EXPECT_EQ(after_evaluation(best, 1.9, 8), (BestValidation{1.9, 8, 0}));
+  EXPECT_EQ(after_evaluation(best, 2.1, 7, false), best);  // one more, at the end of a run
+  EXPECT_EQ(after_evaluation(best, 1.9, 7, false), (BestValidation{1.9, 7, 0}));
 }
 
 TEST(CheckpointNames, OnlyThoseThatSavingWrites) {
