@@ -89,7 +89,8 @@ void check_trains(const std::vector<Optimizer>& optimizers, const nn::Module& mo
 }  // namespace
 
 void Checkpoints::step(const StepResult& result, const Optimizer& optimizer) {
-  const auto [it, is_new] = healths_.try_emplace(optimizer.applied, optimizer.scaler());
+  const auto [it, is_new] = healths_.try_emplace(
+      optimizer.applied, Health(optimizer.scaler(), {}, std::exchange(stray_skips_, 0)));
   last_loss_ = result.loss();
   if (!start_loss_ && std::isfinite(*last_loss_)) start_loss_ = last_loss_;
   it->second.step(*last_loss_, result.loss_scale.item(), result.skipped());
@@ -169,7 +170,11 @@ Path Checkpoints::save(const LoopPosition& at, const nn::Module& model,
     log_warning("step {}: {}: the checkpoint is marked, and no loop goes on from it by itself",
                 at.step, meta.problem);
   if (last_loss_ && std::isfinite(*last_loss_)) meta.last_loss = last_loss_;
-  if (optimizers.size() == 1) meta.start_loss = start_loss_;
+  if (optimizers.size() == 1) {
+    const auto it = healths_.find(optimizers[0].applied);
+    meta.start_loss = start_loss_;
+    meta.stray_skips = it == healths_.end() ? stray_skips_ : it->second.kept().second;
+  }
   Path saved = folder_->save(meta, model, optimizers);
   if (meta.healthy()) newest_ = at.step;
   folder_->prune({.newest = keep_, .best = 0}, at.step);
@@ -194,6 +199,7 @@ std::optional<LoopPosition> Checkpoints::load(nn::Module& model,
   belong_to(meta.run);
   newest_ = meta.step;
   start_loss_ = meta.start_loss;
+  stray_skips_ = optimizers.size() == 1 ? meta.stray_skips : 0;
   last_loss_.reset();
   healths_.clear();
   return LoopPosition{meta.step, meta.data_position};

@@ -103,7 +103,8 @@ class Checkpoints {
   std::optional<std::int64_t> newest_;     // step of the newest healthy one, loaded or saved
   std::map<VariablePtr, Health> healths_;  // by an optimizer's count, once a step of it was told
   std::optional<double> last_loss_;        // of the last step that was told
-  std::optional<double> start_loss_;       // of the run, which may have been gone on with
+  std::int64_t stray_skips_ = 0;      // of the checkpoint that was loaded, until a step is told
+  std::optional<double> start_loss_;  // of the run, which may have been gone on with
 };
 
 }  // namespace aloft

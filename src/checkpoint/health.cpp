@@ -28,8 +28,9 @@ bool is_of_search(const scalar::ScalerRule& rule, double loss, double loss_scale
   return rule.kind == scalar::ScalerKind::Dynamic && std::isfinite(loss) && loss_scale > rule.min;
 }
 
-Health::Health(const scalar::ScalerRule& rule, std::optional<double> start_loss)
-    : rule_(rule), start_loss_(start_loss) {}
+Health::Health(const scalar::ScalerRule& rule, std::optional<double> start_loss,
+               std::int64_t stray_skips)
+    : rule_(rule), start_loss_(start_loss), stray_skips_(stray_skips) {}
 
 void Health::step(double loss, double loss_scale, bool skipped) {
   last_loss_ = loss;

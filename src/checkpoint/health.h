@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "scalar/loss_scaler.h"
 
@@ -33,8 +34,9 @@ bool is_of_search(const scalar::ScalerRule& rule, double loss, double loss_scale
 
 class Health {
  public:
-  // `start_loss`: of the run that is resumed; else the first finite loss becomes it.
-  explicit Health(const scalar::ScalerRule& rule, std::optional<double> start_loss = {});
+  // What kept() gave of the run that is resumed; else the first finite loss becomes `start_loss`.
+  explicit Health(const scalar::ScalerRule& rule, std::optional<double> start_loss = {},
+                  std::int64_t stray_skips = 0);
 
   void step(double loss, double loss_scale, bool skipped);
   void validation(double loss);
@@ -46,6 +48,11 @@ class Health {
   // now, where it was measured.
   std::string problem(std::optional<double> state_loss = {}) const;
   std::optional<double> start_loss() const { return start_loss_; }
+  // What a checkpoint keeps: start_loss(), and how many steps in a row up to now were skipped that
+  // no search explains.
+  std::pair<std::optional<double>, std::int64_t> kept() const {
+    return {start_loss_, stray_skips_};
+  }
 
  private:
   scalar::ScalerRule rule_;

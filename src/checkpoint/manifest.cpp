@@ -168,6 +168,7 @@ void read_state(const Fields& f, CheckpointMeta& meta) {
     if (!choices) f.wrong("choices", "names, each with the texts \"value\" and \"because\"");
     meta.choices = *std::move(choices);
   }
+  if (f.has("stray_skips")) meta.stray_skips = f.number("stray_skips");
   if (f.has("evaluations")) meta.evaluations = f.number("evaluations");
   meta.recipe = object_or_null(f, "recipe");
   meta.data = object_or_null(f, "data");
@@ -209,6 +210,7 @@ std::string manifest_text(const Manifest& manifest) {
     out["best"] = {{"loss", m.best->loss},
                    {"step", m.best->step},
                    {"evaluations_since", m.best->evaluations_since}};
+  if (m.stray_skips > 0) out["stray_skips"] = m.stray_skips;
   if (m.policies) out["policies"] = *m.policies;
   if (!m.rollbacks.empty()) out["rollbacks"] = json_of(m.rollbacks);
   if (!m.recent_losses.empty()) out["recent_losses"] = m.recent_losses;

@@ -43,6 +43,7 @@ struct CheckpointMeta {
   std::string problem;               // why nobody should go on from this state; "": it is healthy
   std::optional<double> last_loss;   // of the last step, where it is finite
   std::optional<double> start_loss;  // of the run's first steps, see health.h
+  std::int64_t stray_skips = 0;      // in a row up to the step, see health.h; programs before: 0
   std::optional<double> validation_loss;   // of this very state, where it was evaluated
   std::int64_t evaluations = 0;            // in the run's record so far; programs before: 0
   std::optional<BestValidation> best;      // null before the first evaluation

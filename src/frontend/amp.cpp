@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "frontend/averaged_weights.h"
 #include "frontend/check_optimizer.h"
 #include "frontend/eager_emitter.h"
 #include "frontend/layer_names.h"
@@ -247,6 +248,7 @@ std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
     check_master(o.spec.master, recipe);
     check_rounding(o.spec.rounding, recipe);
   }
+  need_own_values(parameters, "a model is given a precision");
   eager().let_go_of_variables();  // they move, and masters take over what they leave
   for (std::size_t i = 0; i < optimizers.size(); ++i)
     check_optimizer(optimizers[i].spec, shares[i], scaler_rule(recipe));

@@ -78,8 +78,14 @@ GradScalerState GradScalerState::parse(std::string_view text) {
                                   {"growth_factor", &s.growth_factor},
                                   {"backoff_factor", &s.backoff_factor}})
       *to = in.at(key).get<double>();
-    s.growth_interval = in.at("growth_interval").get<std::int64_t>();
-    s.growth_tracker = in.at("_growth_tracker").get<std::int64_t>();
+    for (const auto& [key, to] : {std::pair{"growth_interval", &s.growth_interval},
+                                  {"_growth_tracker", &s.growth_tracker}}) {
+      if (!in.at(key).is_number_integer())
+        throw DataError("E0832", "the text is no state of a GradScaler")
+            .saw(std::string(key) + ": " + in.at(key).dump())
+            .need("a whole number");
+      *to = in.at(key).get<std::int64_t>();
+    }
   } catch (const nlohmann::json::exception& e) {
     throw DataError("E0832", "the text is no state of a GradScaler")
         .saw(e.what())
@@ -138,7 +144,7 @@ Tensor GradScaler::scale_of_gradients(const Optimizer& optimizer) const {
   const auto at = records_.find(optimizer.applied);
   const bool is_divided = at != records_.end() && at->second.stage == Stage::Unscaled;
   if (is_divided) return full({}, 1.0, DType::F32);
-  if (is_enabled()) need_scaled(optimizer.given(), state_.scale);
+  if (is_enabled()) need_scaled(optimizer.given(), state_.scale, steady_since());
   return scale_now();
 }
 
@@ -154,13 +160,15 @@ void GradScaler::unscale_(Optimizer& optimizer) {
     throw out_of_turn("unscale_() a second time since the last update()", "one for each step");
   if (r.stage == Stage::Stepped)
     throw out_of_turn("unscale_() behind the optimizer's step()", "update() between them");
-  const std::vector<Tensor> gradients = left_gradients(optimizer, &state_.scale);
+  const std::vector<Tensor> gradients = left_gradients(optimizer, &state_.scale, steady_since());
   const NoGrad no_grad;
   const Tensor scale = scale_now();
   r.finite = grad_stats(scale, gradients).finite;
   for (const VariablePtr& p : optimizer.given())  // frozen ones may be trained again by the step
-    if (const Tensor g = grad_of(p); g.is_defined())
+    if (const Tensor g = grad_of(p); g.is_defined()) {
       set_grad(p, cast(g, DType::F32) * (1.0 / scale));
+      eager().note_divided(p);
+    }
   r.stage = Stage::Unscaled;
 }
 
@@ -180,18 +188,32 @@ StepResult GradScaler::step(Optimizer& optimizer, const Tensor& loss) {
   if (is_enabled() && r.stage == Stage::Stepped)
     throw out_of_turn("step() a second time since the last update()", "update() between them");
   const bool is_scaled = is_enabled() && r.stage == Stage::Ready;
+  if (r.stage == Stage::Unscaled) need_divided(optimizer.trained().parameters(), state_.scale);
   const std::vector<Tensor> gradients =
-      left_gradients(optimizer, is_scaled ? &state_.scale : nullptr);
+      left_gradients(optimizer, is_scaled ? &state_.scale : nullptr, steady_since());
   GradientState given;
   given.scale = is_scaled ? scale_now() : full({}, 1.0, DType::F32);
   given.finite = r.finite;
   StepResult result = update_parameters(loss, gradients, optimizer, given);
+  if (is_enabled()) result.loss_scale = scale_now();  // also where unscale_() has divided
   r = {Stage::Stepped, result.finite};
   if (optimizer_ && optimizer.applied == optimizer_->applied) last_ = result;
   return result;
 }
 
+std::uint64_t GradScaler::steady_since() const {
+  return steady_until_ == state_.scale->version ? steady_since_ : state_.scale->version;
+}
+
+void GradScaler::note_written(double before, std::uint64_t since) {
+  steady_until_ = state_.scale->version;
+  steady_since_ = get_scale() == before ? since : steady_until_;
+}
+
 void GradScaler::update(std::optional<double> new_scale) {
+  const bool looks = is_enabled() && !premises_of_trace();
+  const double before = looks ? get_scale() : 0;
+  const std::uint64_t since = steady_since();
   Tensor finite;
   for (const auto& [optimizer, r] : records_)
     if (r.finite.is_defined()) finite = finite.is_defined() ? minimum(finite, r.finite) : r.finite;
@@ -209,6 +231,7 @@ void GradScaler::update(std::optional<double> new_scale) {
   } else if (finite.is_defined()) {
     update_scaler(finite, state_, rule_);
   }
+  if (looks) note_written(before, since);
   records_.clear();
   loss_ = {};  // and what it holds
   if (const StepResult last = std::exchange(last_, {}); optimizer_ && last.finite.is_defined())
@@ -266,9 +289,12 @@ void GradScaler::load_state_dict(const GradScalerState& s) {
         .saw("_growth_tracker " + std::to_string(s.growth_tracker))
         .need("0 or more");
   set_rule(rule);
+  const double before = get_scale();
+  const std::uint64_t since = steady_since();
   for (const VariablePtr& v : {state_.scale, state_.good_steps}) eager().let_go_of(*v);
   state_.scale->buffer->write_one(rule.init);
   state_.good_steps->buffer->write_one(static_cast<std::int32_t>(s.growth_tracker));
+  note_written(before, since);
 }
 
 }  // namespace aloft::amp

@@ -103,15 +103,20 @@ class GradScaler {
   void need_scale_of(const Optimizer& optimizer) const;
   Record& record(const Optimizer& optimizer);
   Tensor scale_now() const;  // f32[]
+  // The first of the scale's versions that have its present value, as far as they were written
+  // here.
+  std::uint64_t steady_since() const;
+  void note_written(double before, std::uint64_t since);
   void set_rule(const scalar::ScalerRule& rule);
   StepResult step(Optimizer& optimizer, const Tensor& loss);
 
   scalar::ScalerRule rule_;
   ScalerVariables state_;
-  std::optional<Optimizer> optimizer_;     // that it was made for
-  Tensor loss_;                            // the last that was scaled
-  std::map<VariablePtr, Record> records_;  // by Optimizer::applied
-  StepResult last_;                        // of optimizer_
+  std::optional<Optimizer> optimizer_;                 // that it was made for
+  Tensor loss_;                                        // the last that was scaled
+  std::map<VariablePtr, Record> records_;              // by Optimizer::applied
+  StepResult last_;                                    // of optimizer_
+  std::uint64_t steady_since_ = 0, steady_until_ = 0;  // versions of the scale
 };
 
 }  // namespace aloft::amp

@@ -35,15 +35,36 @@ void need_above_0(const char* what, double value) {
 
 }  // namespace
 
-void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale) {
-  for (const VariablePtr& p : parameters)
-    if (grad_of(p).is_defined() && !eager().gradient_comes_by(p, scale))
+void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale,
+                 std::uint64_t since) {
+  for (const VariablePtr& p : parameters) {
+    if (!grad_of(p).is_defined()) continue;
+    const std::string of = "a gradient of '" + p->name.str() + "'";
+    if (!eager().gradient_comes_by(p, scale))
       throw UserError("E0808", "the gradients are not those of a scaled loss")
-          .saw("a gradient of '" + p->name.str() +
-               "' by a backward() without the loss scale that it would be divided by")
+          .saw(of + " by a backward() without the loss scale that it would be divided by")
           .need(
               "amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward() of "
               "the scaler that divides");
+    const std::uint64_t version = eager().gradient_version(p, scale);
+    if (version == EagerEmitter::kDivided)
+      throw UserError("E0808", "the gradients are divided by the loss scale already")
+          .saw(of + ", which unscale_() of another optimizer has too")
+          .need("each parameter in one optimizer, or one backward() for each of them");
+    if (since > 0 && (version < since || version > scale->version))
+      throw UserError("E0808",
+                      "the gradients are multiplied with a loss scale that has moved since")
+          .saw(of + ", and an update() of the scale, or another state, behind its backward()")
+          .need("the steps of all optimizers before update(), and zero_grad() behind it");
+  }
+}
+
+void need_divided(const std::vector<VariablePtr>& parameters, const VariablePtr& scale) {
+  for (const VariablePtr& p : parameters)
+    if (grad_of(p).is_defined() && eager().gradient_version(p, scale) != EagerEmitter::kDivided)
+      throw UserError("E0808", "gradients came behind unscale_(), which nothing divides")
+          .saw("a backward() to '" + p->name.str() + "' between unscale_() and step()")
+          .need("every backward() of the step before unscale_()");
 }
 
 void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
@@ -92,7 +113,8 @@ void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most) {
     }
 }
 
-std::vector<Tensor> left_gradients(Optimizer& whole, const VariablePtr* scale) {
+std::vector<Tensor> left_gradients(Optimizer& whole, const VariablePtr* scale,
+                                   std::uint64_t since) {
   need_eager("amp::step() or GradScaler");
   const Optimizer& optimizer = whole.trained();
   std::vector<Tensor> all;
@@ -107,7 +129,7 @@ std::vector<Tensor> left_gradients(Optimizer& whole, const VariablePtr* scale) {
         .advice(
             "call amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward(), "
             "first");
-  if (scale) need_scaled(optimizer.parameters(), *scale);
+  if (scale) need_scaled(optimizer.parameters(), *scale, since);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!all[i].is_defined()) {
       const TensorType& type = optimizer.parameters()[i]->type;

@@ -3,6 +3,7 @@
 // E0305 in a function that is traced.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -25,10 +26,15 @@ void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most);
 
 // Inside: those of the optimizer's parameters in its order, zeros for parameters that no loss
 // depends on. `scale`: the loss scale that the losses were multiplied with; null: none was.
-// UserError E0808 where there are none at all, or those of a loss that was not scaled.
-std::vector<Tensor> left_gradients(Optimizer& optimizer, const VariablePtr* scale);
+// UserError E0808 where there are none at all, or need_scaled() refuses them.
+std::vector<Tensor> left_gradients(Optimizer& optimizer, const VariablePtr* scale,
+                                   std::uint64_t since = 0);
 // Inside: UserError E0808 where backward() left one of them a gradient of a loss that was not
-// multiplied with this loss scale.
-void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale);
+// multiplied with this loss scale, or with an older value than that of version `since` on, or one
+// that is divided by it already.
+void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale,
+                 std::uint64_t since = 0);
+// Inside: UserError E0808 where one of their gradients is not divided by this loss scale.
+void need_divided(const std::vector<VariablePtr>& parameters, const VariablePtr& scale);
 
 }  // namespace aloft

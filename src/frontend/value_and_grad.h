@@ -99,8 +99,9 @@ template <class F>
 auto value_and_grad(F f, Optimizer& optimizer, const ValueAndGradOptions& options = {}) {
   return grads::beside(
       std::move(f), {},
-      [&optimizer](const Tensor& loss, const std::vector<Tensor>&) {
-        return scaled_gradients(loss, optimizer);
+      [handle = optimizer](const Tensor& loss, const std::vector<Tensor>&) {
+        Optimizer same = handle;  // copies are one optimizer
+        return scaled_gradients(loss, same);
       },
       options);
 }

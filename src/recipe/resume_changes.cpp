@@ -258,6 +258,10 @@ std::vector<RecipeChange> recipe_changes(const json& before, const Recipe& now) 
   compare("precision", OnResume::Fixed, meaning_of("precision"));
   for (RecipeChange& c : changes)
     if (is_other_rule(c)) c.meaning = OnResume::Fixed, c.text = meaning_of(kRule);
+  const json plateau = name_of(scalar::ScheduleKind::Plateau);
+  for (RecipeChange& c : changes)
+    if (c.key == "schedule.kind" && (c.before == plateau || c.now == plateau))
+      c.meaning = OnResume::Fixed, c.text = "a plateau is kept in the checkpoint, others are not";
   return changes;
 }
 

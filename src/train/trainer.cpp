@@ -130,7 +130,7 @@ class Training {
     validation_ = meta.validation_loss;
     if (validation_) say_validation({*validation_});
     result_.last_loss = meta.last_loss;
-    health_.emplace(optimizer_->scaler(), meta.start_loss);
+    health_.emplace(optimizer_->scaler(), meta.start_loss, meta.stray_skips);
     judge_.emplace(recipe_.train, optimizer_->scaler(), meta.recent_losses);
     result_.rollbacks = meta.rollbacks;
     unsaved_ = false;
@@ -463,7 +463,7 @@ class Training {
     meta.time_s = time_;
     describe_run(meta, session_, start_.data_record);
     if (result_.last_loss && std::isfinite(*result_.last_loss)) meta.last_loss = result_.last_loss;
-    meta.start_loss = health_->start_loss();
+    std::tie(meta.start_loss, meta.stray_skips) = health_->kept();
     if (validation_ && std::isfinite(*validation_)) meta.validation_loss = validation_;
     meta.best = result_.best;
     meta.rollbacks = result_.rollbacks;

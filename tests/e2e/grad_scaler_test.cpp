@@ -69,6 +69,52 @@ TEST(GradScaler, RefusesCallsOutOfTurn) {
   EXPECT_EQ(code_of([&] { scaler.step(run.loss(0)); }), "E0808");  // made for no optimizer
 }
 
+// What PyTorch takes without a word and divides wrongly.
+TEST(GradScaler, RefusesGradientsOfAnotherScale) {
+  Training run;
+  amp::GradScaler scaler({.init_scale = 1024});
+  const auto left = [&](int step) { scaler.scale(run.loss(step)).backward(); };
+  left(0);
+  scaler.update(8.0);
+  expect_words(refusal([&] { scaler.step(run.opt); }), {"E0808", "moved since"});
+  run.opt.zero_grad();
+  left(1);
+  scaler.load_state_dict({.scale = 64});
+  EXPECT_EQ(code_of([&] { scaler.unscale_(run.opt); }), "E0808");
+  scaler.load_state_dict({.scale = 8});  // two writes: the gradients' is no longer known
+  EXPECT_EQ(code_of([&] { scaler.unscale_(run.opt); }), "E0808");
+  run.opt.zero_grad();
+  left(2);
+  scaler.update(8.0);  // the value that it has
+  scaler.unscale_(run.opt);
+  left(3);
+  expect_words(refusal([&] { scaler.step(run.opt); }), {"E0808", "behind unscale_()"});
+  run.opt.zero_grad();
+  left(4);
+  EXPECT_EQ(code_of([&] { scaler.step(run.opt); }), "E0808");  // nothing divides these either
+  scaler.update();
+  const StepResult r = scaler.step(run.opt);
+  EXPECT_FALSE(r.skipped());
+  EXPECT_EQ(r.loss_scale.item(), 8);
+}
+
+TEST(GradScaler, TellsTheScaleOfAStepThatWasDividedBefore) {
+  Training run;
+  amp::GradScaler scaler({.init_scale = 1024});
+  scaler.scale(run.loss(0)).backward();
+  scaler.unscale_(run.opt);
+  EXPECT_EQ(scaler.step(run.opt).loss_scale.item(), 1024);
+}
+
+TEST(GradScaler, OneParameterOfTwoOptimizersIsDividedOnce) {
+  Training run;
+  Optimizer other(optim::Sgd{}, run.model.parameters(), scalar::no_scaler());
+  amp::GradScaler scaler({.init_scale = 1024});
+  scaler.scale(run.loss(0)).backward();
+  scaler.unscale_(run.opt);
+  expect_words(refusal([&] { scaler.unscale_(other); }), {"E0808", "divided by the loss scale"});
+}
+
 TEST(GradScaler, RefusesNumbersOutOfRange) {
   use_cpu();
   for (const amp::GradScalerOptions& o :
@@ -129,6 +175,9 @@ TEST(GradScaler, ReadsWhatPythonWrites) {
       R"( "growth_interval": 2000, "_growth_tracker": 7})");
   EXPECT_EQ(s, (amp::GradScalerState{.scale = 32768, .growth_tracker = 7}));
   EXPECT_EQ(amp::GradScalerState::parse(s.str()), s);
+  std::string text = s.str();
+  text.replace(text.find("2000"), 4, "2.5");
+  EXPECT_EQ(code_of([&] { amp::GradScalerState::parse(text); }), "E0832");
 }
 
 // What amp::initialize scales is scaled once.

@@ -348,6 +348,8 @@ TEST(Averages, AreNoPlaceForWhatNeedsTheWeights) {
         EXPECT_EQ(model.up.weight->to_floats(), mean) << what;
       };
       refused("means are put", [&, &opt = opt] { const AveragedWeights inner(opt); });
+      refused("a model is given a precision",
+              [&] { amp::initialize(model, amp::Options{.opt_level = "O2"}); });
       refused("a step is made", step);  // and not allowed by the inner one's end
       refused("is saved", [&, &opt = opt] { checkpoints.save({4, {}}, model, opt); });
       refused("is loaded", [&, &opt = opt] { checkpoints.load(model, opt); });

@@ -80,6 +80,9 @@ TEST(Health, TheSearchOfALossScaleIsHealthyAndHopelessSkipsAreNot) {
   EXPECT_EQ(search.problem(4.0), "");
   for (int i = 0; i <= kStraySkips; ++i) search.step(4.0, 1, true);  // it can fall no further
   EXPECT_NE(search.problem(4.0).find("5 steps in a row"), std::string::npos);
+  const auto [start, skips] = search.kept();
+  Health resumed(scalar::dynamic_scaler(), start, skips);
+  EXPECT_EQ(resumed.problem(4.0), search.problem(4.0));
   search.step(4.0, 1, false);
   EXPECT_EQ(search.problem(4.0), "");
 
