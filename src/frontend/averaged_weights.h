@@ -11,8 +11,8 @@ namespace aloft {
 // While one lives, the parameters hold their means, rounded to the types that they are stored in:
 // to be evaluated, or written by models::save_state(). The masters stay. What needs the weights
 // themselves is UserError E0836 meanwhile and changes nothing: a step, eagerly or by a program, a
-// checkpoint that is saved or loaded, a state that is loaded, an optimizer that is made, a precision
-// that is given, another of these blocks. A parameter that has had no update is what it was.
+// checkpoint that is saved or loaded, a state that is loaded, an optimizer that is made, another
+// precision, another of these blocks. A parameter that has had no update is what it was.
 //
 //   {
 //     const AveragedWeights means(optimizer);

@@ -313,10 +313,10 @@ class Training {
   }
 
   // The step was made and saved, and its evaluation interrupted. What is the best is saved as
-  // such: its checkpoint without a loss would make room for others.
+  // such, and what was due has its loss, as without the interruption.
   void make_up() {
     if (is_due(recipe_.train.eval_every)) evaluate();
-    if (control_.take_save_wish()) save();
+    if (control_.take_save_wish() || saver_.is_due(step_)) save();
     settle(true);
   }
 

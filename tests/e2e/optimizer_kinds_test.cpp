@@ -348,8 +348,6 @@ TEST(Averages, AreNoPlaceForWhatNeedsTheWeights) {
         EXPECT_EQ(model.up.weight->to_floats(), mean) << what;
       };
       refused("means are put", [&, &opt = opt] { const AveragedWeights inner(opt); });
-      refused("a model is given a precision",
-              [&] { amp::initialize(model, amp::Options{.opt_level = "O2"}); });
       refused("a step is made", step);  // and not allowed by the inner one's end
       refused("is saved", [&, &opt = opt] { checkpoints.save({4, {}}, model, opt); });
       refused("is loaded", [&, &opt = opt] { checkpoints.load(model, opt); });
@@ -373,6 +371,23 @@ TEST(Averages, AreNoPlaceForWhatNeedsTheWeights) {
     ASSERT_TRUE(checkpoints.load(model, opt));
     EXPECT_EQ(state_of(model, opt), before);
   }
+}
+
+// A model that was not prepared has an optimizer of its own.
+TEST(Averages, NoPrecisionIsGivenMeanwhile) {
+  use_cpu();
+  Mlp model;
+  Optimizer opt(optim::AdamW{.lr = 0.25, .average = {.kind = AverageKind::Ema}}, model.parameters(),
+                scalar::no_scaler());
+  const Batch b = points(0);
+  minimize(kLoss(model, b.x, b.label), opt);
+  const auto before = state_of(model, opt);
+  {
+    const AveragedWeights means(opt);
+    expect_words(refusal([&] { amp::initialize(model, amp::Options{.opt_level = "O2"}); }),
+                 {"E0836", "a model is given a precision", "end the block"});
+  }
+  EXPECT_EQ(state_of(model, opt), before);
 }
 
 TEST(Averages, ThatNobodyKeepsAreRefused) {

@@ -75,5 +75,18 @@ TEST(RecipeUnused, ARecordHidesWhatIsEmpty) {
   EXPECT_TRUE(mistakes_of("[data]\nimages = \"\"\noutputs = 0\n", {}) == "none");
 }
 
+TEST(RecipeUnused, DivisorsAreOfOneCycle) {
+  const auto rule = [](const std::string& more) {
+    return schedule_rule(parse_recipe("[schedule]\nkind = \"one-cycle\"\n" + more, "r.toml"));
+  };
+  EXPECT_EQ(rule("").div, 25);
+  EXPECT_EQ(rule("div = 4\nfinal_div = 100\n").div, 4);
+  EXPECT_EQ(rule("div = 4\nfinal_div = 100\n").final_div, 100);
+  EXPECT_NE(mistakes_of("[schedule]\nkind = \"one-cycle\"\ndiv = 0.5\n").find("schedule.div"),
+            std::string::npos);
+  EXPECT_NE(mistakes_of("[schedule]\nkind = \"cosine\"\ndiv = 4\n").find("schedule.div"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace aloft
