@@ -2,22 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "checkpoint/health.h"
+#include "scalar/median.h"
 
 namespace aloft {
-
-namespace {
-// Of an even number the lower of the two in the middle: one of the losses, so that no sum rounds.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-}  // namespace
 
 StepJudge::StepJudge(const TrainSection& rules, const scalar::ScalerRule& scaler,
                      std::vector<double> losses)
@@ -41,7 +32,7 @@ std::string StepJudge::not_finite(const StepDone& step) const {
 // Losses below 0 have no multiples that are above them: what counts is the distance, in medians.
 std::string StepJudge::spike(double loss) const {
   if (static_cast<std::int64_t>(losses_.size()) < rules_.spike_window) return "";
-  const double usual = median(losses_);
+  const double usual = scalar::lower_median(losses_);
   if (!(loss - usual > (rules_.spike_factor - 1) * std::abs(usual))) return "";
   return fmt::format("the loss is {:.4g}, and the median of the last {} steps {:.4g}", loss,
                      losses_.size(), usual);

@@ -160,6 +160,7 @@ Metrics read(std::string_view text) {
       m.rollbacks.push_back(rollback_in(line));
       continue;
     }
+    if (line.contains("trends") || line.contains("alert")) continue;
     for (std::size_t c = 0; c < kCount; ++c)
       m.columns[c].push_back(c == kRate ? rate_in(line) : number(line, kColumns[c]));
     const auto skipped = line.find("skipped");

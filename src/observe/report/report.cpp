@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "observe/page_text.h"
 #include "observe/report/curves.h"
+#include "observe/report/trends.h"
 
 namespace aloft {
 
@@ -22,6 +23,7 @@ std::string_view page();
 std::string_view style();
 std::string_view tables_script();
 std::string_view charts_script();
+std::string_view trends_script();
 std::string_view chart_library();
 }  // namespace report_page
 
@@ -75,7 +77,9 @@ std::string report_page_of(const Path& run) {
   const Path metrics = run / "metrics.jsonl";
   const bool has_metrics = path_exists(metrics);
   if (!has_metrics) log_warning("{} is gone: the report has no curves", metrics.string());
-  data["curves"] = curves_of(has_metrics ? read_file(metrics) : "", resumes_of(data["run"]));
+  const std::string lines = has_metrics ? read_file(metrics) : "";
+  data["curves"] = curves_of(lines, resumes_of(data["run"]));
+  data["trends"] = trends_of(lines);
   data["name"] = std::filesystem::absolute(run / "run.json").parent_path().filename().string();
   data["sample"] = newest_sample(run / "samples");
   const std::string text = json_for_script(json_text(data));
@@ -84,7 +88,8 @@ std::string report_page_of(const Path& run) {
       {"{{data}}", text},
       {"{{chart_library}}", report_page::chart_library()},
       {"{{tables_script}}", report_page::tables_script()},
-      {"{{charts_script}}", report_page::charts_script()}};
+      {"{{charts_script}}", report_page::charts_script()},
+      {"{{trends_script}}", report_page::trends_script()}};
   return fill_page(report_page::page(), parts);
 }
 
