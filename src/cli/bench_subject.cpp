@@ -76,8 +76,9 @@ Recipe recipe_of(const BenchOptions& o) {
   if (o.threads) set.push_back({"train.threads", std::to_string(*o.threads)});
   if (!o.precision.empty()) set.push_back({"precision", "\"" + o.precision + "\""});
   for (Override& probe : overrides_of_probe(o.probe)) set.push_back(std::move(probe));
-  if (o.probe_every > 1 && o.probe != "none")
-    set.push_back({"probe.every", std::to_string(o.probe_every)});
+  const char* every = o.probe == "trends" ? "monitor.every" : "probe.every";
+  if (o.probe != "none" && (o.probe_every > 1 || o.probe == "trends"))
+    set.push_back({every, std::to_string(o.probe_every)});
   const std::vector<Override> keys = overrides_of(o.recipe);
   set.insert(set.end(), keys.begin(), keys.end());
   const std::string& model = o.recipe.path;

@@ -66,16 +66,18 @@ void add_mode(CLI::App& app, std::string& mode) {
 }
 
 void add_probe(CLI::App& app, std::string& probe) {
-  app.add_option("--probe", probe, "statistics, statistics:op, overflow or none (default: recipe)")
+  app.add_option("--probe", probe,
+                 "statistics, statistics:op, overflow, trends or none (default: recipe)")
       // Not shown as a set: a line of help would be too long.
-      ->check(
-          CLI::IsMember({"statistics", "statistics:module", "statistics:op", "overflow", "none"})
-              .description(""));
+      ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "overflow",
+                             "trends", "none"})
+                  .description(""));
 }
 
 std::vector<Override> overrides_of_probe(const std::string& probe) {
   std::vector<Override> set;
   if (probe.empty()) return set;
+  if (probe == "trends") return {{"monitor.on", "true"}};
   const std::size_t colon = probe.find(':');
   set.push_back({"probe.task", '"' + probe.substr(0, colon) + '"'});
   if (colon != std::string::npos)

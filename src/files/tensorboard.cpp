@@ -12,7 +12,7 @@
 namespace aloft {
 namespace {
 
-// Protocol buffers by hand: the five fields used do not justify the compiler and its runtime.
+// Protocol buffers by hand: the fields used do not justify the compiler and its runtime.
 // Field numbers are those of tensorflow/core/util/event.proto and framework/summary.proto.
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
@@ -103,8 +103,33 @@ void TensorBoardWriter::scalar(std::string_view tag, double value, std::int64_t 
   std::string point;  // Summary.Value
   put_bytes(point, 1, tag);
   put_fixed(point, 2, static_cast<float>(value));  // simple_value
+  this->value(point, step, wall_time);
+}
+
+void TensorBoardWriter::histogram(std::string_view tag, const Histogram& values, std::int64_t step,
+                                  double wall_time) {
+  const auto packed = [](const std::vector<double>& all) {
+    return std::string(reinterpret_cast<const char*>(all.data()), all.size() * sizeof(double));
+  };
+  double count = 0;
+  for (const double n : values.counts) count += n;
+  std::string own;  // HistogramProto
+  put_fixed(own, 1, values.least);
+  put_fixed(own, 2, values.largest);
+  put_fixed(own, 3, count);
+  put_fixed(own, 4, values.sum);
+  put_fixed(own, 5, values.squares);
+  put_bytes(own, 6, packed(values.limits));
+  put_bytes(own, 7, packed(values.counts));
+  std::string point;  // Summary.Value
+  put_bytes(point, 1, tag);
+  put_bytes(point, 5, own);  // histo
+  value(point, step, wall_time);
+}
+
+void TensorBoardWriter::value(const std::string& value, std::int64_t step, double wall_time) {
   std::string summary;
-  put_bytes(summary, 1, point);
+  put_bytes(summary, 1, value);
   std::string event = event_at(wall_time, step);
   put_bytes(event, 5, summary);  // Event.summary
   record(event);

@@ -1,4 +1,4 @@
-// Scalars for TensorBoard: event files as it reads them, written a record at a time.
+// Scalars and histograms for TensorBoard: event files as it reads them, written a record at a time.
 //
 // A file is a sequence of TFRecords: length (8 bytes), masked CRC32C of the length (4), the data,
 // masked CRC32C of the data (4); the data is an Event message of TensorFlow's event.proto. The
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/append_file.h"
 
@@ -15,6 +16,13 @@ namespace aloft {
 
 // How the names of event files begin.
 inline constexpr const char* kEventFile = "events.out.tfevents.";
+
+// How many values lie below each limit and not below the one before; as many limits as counts.
+struct Histogram {
+  std::vector<double> limits, counts;
+  double least = 0, largest = 0;  // of the values
+  double sum = 0, squares = 0;    // of all of them, and of their squares
+};
 
 class TensorBoardWriter {
  public:
@@ -24,6 +32,8 @@ class TensorBoardWriter {
   explicit TensorBoardWriter(const Path& folder, double wall_time = -1);
 
   void scalar(std::string_view tag, double value, std::int64_t step, double wall_time = -1);
+  void histogram(std::string_view tag, const Histogram& values, std::int64_t step,
+                 double wall_time = -1);
   // Tells TensorBoard to forget what earlier files say about `step` and later: a run goes on there.
   void restart_at(std::int64_t step, double wall_time = -1);
   // What was written becomes visible to readers; survives a power loss. EnvironmentError E0603.
@@ -32,13 +42,14 @@ class TensorBoardWriter {
   const Path& path() const { return file_.path(); }
 
  private:
+  void value(const std::string& value, std::int64_t step, double wall_time);
   void record(std::string_view event);
 
   AppendFile file_;
 };
 
 // Removes from the event files of a folder what they say of steps after `step`, and what a crash
-// cut short; files in which no scalar is left. Of `step` itself, what has a tag that begins with
+// cut short; files in which nothing is left. Of `step` itself, what has a tag that begins with
 // `but` goes too, unless that is empty. EnvironmentError E0603, E0606.
 void cut_events(const Path& folder, std::int64_t step, std::string_view but = {});
 // The same of the bytes of one file; empty where no scalar is left.

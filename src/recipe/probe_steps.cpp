@@ -5,12 +5,12 @@
 namespace aloft {
 
 namespace {
+
 bool has_histogram(const ProbeSection& probe, std::int64_t step) {
   return probe.histograms && step % probe.histogram_every == 0;
 }
-}  // namespace
 
-Look look_at(const ProbeSection& probe, std::int64_t step) {
+Look probed(const ProbeSection& probe, std::int64_t step) {
   if (probe.task == "none") return Look::Nothing;
   const bool is_listed = std::ranges::find(probe.at, step) != probe.at.end();
   if (!probe.at.empty() && !is_listed) return Look::Nothing;
@@ -18,7 +18,15 @@ Look look_at(const ProbeSection& probe, std::int64_t step) {
   return is_listed || step % probe.every == 0 ? Look::Statistics : Look::Nothing;
 }
 
-std::vector<Look> looks_of(const ProbeSection& probe) {
+// Whether the probe looks at every step that the monitor looks at. Of those of `at` there are but
+// some.
+bool covers(const ProbeSection& probe, const MonitorSection& monitor) {
+  if (probe.task == "none" || !probe.at.empty()) return false;
+  return monitor.every % probe.every == 0 ||
+         (probe.histograms && monitor.every % probe.histogram_every == 0);
+}
+
+std::vector<Look> probed(const ProbeSection& probe) {
   using enum Look;
   if (probe.task == "none") return {Nothing};
   std::vector<Look> looks;
@@ -34,6 +42,23 @@ std::vector<Look> looks_of(const ProbeSection& probe) {
   if (probe.every > 1 && !counts_each) add(Nothing);
   if (!probe.histograms || probe.every % probe.histogram_every != 0) add(Statistics);
   if (probe.histograms) add(Exponents);
+  return looks;
+}
+
+}  // namespace
+
+Look look_at(const ProbeSection& probe, std::int64_t step, const MonitorSection& monitor) {
+  const Look look = probed(probe, step);
+  return look == Look::Nothing && monitors(monitor, step) ? Look::Trends : look;
+}
+
+std::vector<Look> looks_of(const ProbeSection& probe, const MonitorSection& monitor) {
+  std::vector<Look> looks = probed(probe);
+  if (!monitor.on || covers(probe, monitor)) return looks;
+  if (monitor.every == 1) std::erase(looks, Look::Nothing);
+  looks.push_back(Look::Trends);
+  // The one of most steps is the first.
+  if (monitor.every == 1) std::ranges::rotate(looks, looks.end() - 1);
   return looks;
 }
 

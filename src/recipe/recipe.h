@@ -132,12 +132,35 @@ struct ProbeSection {
   std::string summary = "statistics";  // or "md5": checksums instead of files
 };
 
-// What is looked at in a step: what its program takes.
-enum class Look : std::uint8_t { Nothing, Statistics, Exponents };
-// Of step `step`, counted from 0; Nothing where probe.task is "none".
-Look look_at(const ProbeSection& probe, std::int64_t step);
+// A rule of the monitor.
+struct MonitorRule {
+  double threshold = 0;     // from where on it raises an alert
+  std::int64_t window = 0;  // over how many looks or steps; 0: never
+};
+
+// [monitor]: what is said of each layer while a run trains, and when an alert is raised.
+struct MonitorSection {
+  bool on = false;                   // whether anything is looked at
+  std::int64_t every = 20;           // every how many-th step is looked at, from step 0 on
+  bool exponents = true;             // how many elements have each exponent is counted, too
+  MonitorRule norm_jump{10, 10};     // times the median of a layer's gradient norms before
+  MonitorRule dead_layer{0.99, 3};   // share of zeros of what a layer gives, or no gradient
+  MonitorRule saturation{0.001, 1};  // share of values at the largest number of their type
+  MonitorRule nan{0, 1};             // NaN in a layer, or a loss that is not finite
+  MonitorRule loss_spike{2, 50};     // times the median of the losses before
+};
+
+// What is looked at in a step: what its program takes. Trends: what the monitor needs, in steps
+// that the probe passes over; where the probe looks, the monitor reads of its program.
+enum class Look : std::uint8_t { Nothing, Statistics, Exponents, Trends };
+// Of step `step`, counted from 0; Nothing where probe.task is "none" and no monitor looks.
+Look look_at(const ProbeSection& probe, std::int64_t step, const MonitorSection& monitor = {});
 // Those that steps of a run have, each once, Nothing first where some steps have it.
-std::vector<Look> looks_of(const ProbeSection& probe);
+std::vector<Look> looks_of(const ProbeSection& probe, const MonitorSection& monitor = {});
+// Whether the monitor looks at the step.
+inline bool monitors(const MonitorSection& monitor, std::int64_t step) {
+  return monitor.on && step % monitor.every == 0;
+}
 
 // Whether the rules may send a run back to a checkpoint.
 inline bool may_roll_back(const TrainSection& t) {
@@ -154,6 +177,7 @@ struct Recipe {
   ScheduleSection schedule;    // of the learning rate
   TrainSection train;          // how long, how often
   ProbeSection probe;          // what is looked at
+  MonitorSection monitor;      // what is said of each layer
   // key -> "recipe.toml:12", "--set", absent: default. [precision] has one entry a key, too.
   std::map<std::string, std::string> origin;
   Path folder;  // of the file: its relative paths begin here

@@ -344,6 +344,40 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
   };
 }
 
+std::vector<RecipeField> fields_of_monitor(MonitorSection& m) {
+  constexpr double kMany = 1e15, kLongest = 10000;
+  using enum OnResume;
+  std::vector<RecipeField> out = {
+      {Course, "monitor.on",
+       "trends of each layer are taken while the run trains, and alerts raised", &m.on},
+      {Course, "monitor.every", "every how many-th step is looked at, from step 0 on", &m.every, 1,
+       kMany},
+      {Course, "monitor.exponents", "how many elements have each exponent is counted, too",
+       &m.exponents},
+  };
+  const auto rule = [&](const char* name, MonitorRule& r, std::string_view threshold,
+                        std::string_view window, double most) {
+    const std::string key = std::string("monitor.") + name;
+    out.push_back({Course, key + ".threshold", threshold, &r.threshold, 0, most});
+    out.push_back({Course, key + ".window", window, &r.window, 0, kLongest});
+  };
+  rule("norm_jump", m.norm_jump,
+       "a layer's gradient norm of more than so many times the median of its looks before",
+       "... of which so many count; 0: no alert", 1e6);
+  rule("dead_layer", m.dead_layer,
+       "so large a share of what a layer gives is 0, or all of its gradients and not of others",
+       "... in so many looks in a row; 0: no alert", 1);
+  rule("saturation", m.saturation,
+       "more than this share of a layer's values is at the largest number of its type or beyond",
+       "... in so many looks in a row; 0: no alert", 1);
+  rule("nan", m.nan, "more than so many NaN in a layer, or a loss that is not finite",
+       "... in so many looks or steps in a row; 0: no alert", 1e15);
+  rule("loss_spike", m.loss_spike,
+       "a loss of more than so many times the median of the steps before",
+       "... of which so many count; 0: no alert", 1e6);
+  return out;
+}
+
 }  // namespace
 
 std::vector<RecipeField> recipe_fields(Recipe& recipe) {
@@ -351,7 +385,7 @@ std::vector<RecipeField> recipe_fields(Recipe& recipe) {
   for (std::vector<RecipeField> more :
        {fields_of_text(recipe), tokenizer_fields(recipe.data.tokenizer), fields_of_data(recipe),
         fields_of_optimizer(recipe.optimizer), fields_of_training(recipe),
-        fields_of_probe(recipe.probe)})
+        fields_of_probe(recipe.probe), fields_of_monitor(recipe.monitor)})
     std::move(more.begin(), more.end(), std::back_inserter(out));
   return out;
 }

@@ -66,6 +66,7 @@ const std::vector<Condition>& conditions() {
          })},
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
+        {"monitor.on", "train.mode", {"graph"}},
         {"probe.task", "train.mode", {"graph"}},
         {"probe.level", "probe.task", {"statistics", "tensor", "structure"}},
         {"probe.at", "probe.task", {"statistics", "tensor", "overflow"}},
@@ -90,6 +91,19 @@ const std::vector<Condition>& conditions() {
   }();
   return all;
 }
+
+constexpr std::string_view kOfTheMonitor[] = {"monitor.every",
+                                              "monitor.exponents",
+                                              "monitor.norm_jump.threshold",
+                                              "monitor.norm_jump.window",
+                                              "monitor.dead_layer.threshold",
+                                              "monitor.dead_layer.window",
+                                              "monitor.saturation.threshold",
+                                              "monitor.saturation.window",
+                                              "monitor.nan.threshold",
+                                              "monitor.nan.window",
+                                              "monitor.loss_spike.threshold",
+                                              "monitor.loss_spike.window"};
 
 class Search {
  public:
@@ -124,6 +138,9 @@ class Search {
     if (!recipe_.probe.histograms)
       report("probe.histogram_every", "probe.histograms",
              "does nothing where probe.histograms is false");
+    if (!recipe_.monitor.on)
+      for (const std::string_view key : kOfTheMonitor)
+        report(key, "monitor.on", "does nothing where monitor.on is false");
     report_empty();
     report_idle_options();
     if (recipe_.optimizer.lr == 0)
@@ -294,6 +311,8 @@ constexpr std::string_view kOfTheRun[] = {
 }  // namespace
 
 bool is_read_by_a_step(std::string_view key) {
+  // Of [monitor] a program has what it looks at, and none of the rules.
+  if (key.starts_with("monitor.") && key.find('.', 8) != std::string_view::npos) return false;
   return std::find(std::begin(kOfTheRun), std::end(kOfTheRun), key) == std::end(kOfTheRun);
 }
 

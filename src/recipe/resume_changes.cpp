@@ -42,6 +42,9 @@ constexpr std::string_view kRule = "optimizer.kind";
 constexpr std::string_view kOtherCurve =
     "the rate goes on along another curve, from where this step lies";
 
+constexpr std::string_view kOtherAlerts =
+    "alerts are raised otherwise from here on; what was written stays";
+
 struct Meaning {
   std::string_view key, text;
 };
@@ -128,6 +131,19 @@ constexpr Meaning kMeanings[] = {
     {"probe.format", "tensors are written in another format from here on; what was written stays"},
     {"probe.summary", "files or checksums of tensors from here on; what was written stays"},
     {"probe.histogram_every", "exponents are counted in other steps from here on"},
+    {"monitor.on", "trends are taken or not from here on; what was written stays"},
+    {"monitor.every", "other steps are looked at from here on; what was written stays"},
+    {"monitor.exponents", "exponents are counted or not from here on; what was written stays"},
+    {"monitor.norm_jump.threshold", kOtherAlerts},
+    {"monitor.norm_jump.window", kOtherAlerts},
+    {"monitor.dead_layer.threshold", kOtherAlerts},
+    {"monitor.dead_layer.window", kOtherAlerts},
+    {"monitor.saturation.threshold", kOtherAlerts},
+    {"monitor.saturation.window", kOtherAlerts},
+    {"monitor.nan.threshold", kOtherAlerts},
+    {"monitor.nan.window", kOtherAlerts},
+    {"monitor.loss_spike.threshold", kOtherAlerts},
+    {"monitor.loss_spike.window", kOtherAlerts},
     {"train.skip_passes", "the same step, compiled another way: last bits may differ"},
 };
 

@@ -5,6 +5,7 @@
 //     StepBegun
 //     StepDone                      its numbers are known
 //     StepSkipped                   ... and it has changed no weight
+//     TrendsSeen                    ... and the monitor has looked at it, or found something
 //     RolledBack                    ... and the run goes back to a checkpoint: nothing else follows
 //     EpochDone                     ... and the training data was handed out once more
 //     EvaluationBegun, EvaluationDone     where one is due
@@ -36,6 +37,7 @@
 #include "checkpoint/best_validation.h"
 #include "checkpoint/rollback.h"
 #include "run/validation_loss.h"
+#include "types/trends.h"
 
 namespace aloft {
 
@@ -106,6 +108,14 @@ struct StepSkipped {
   std::int64_t skips = 0;    // so far, this one included
   std::int64_t in_a_row =
       0;  // skipped steps without another between, since the run began or resumed
+};
+
+// What the monitor ([monitor], docs/trends.md) says of a step that it has looked at, or at whose
+// loss a rule of it has found something.
+struct TrendsSeen {
+  std::int64_t step = 0;                   // its number
+  const std::vector<LayerTrends>& layers;  // empty: the step was not looked at
+  const std::vector<TrendAlert>& alerts;   // that begin with it
 };
 
 // The run goes back to a checkpoint, because of the step that has just run (train.on_nonfinite,

@@ -67,6 +67,7 @@ class Listener {
   virtual void step_begun(const StepBegun&) {}
   virtual void step_done(const StepDone&, Control&) {}
   virtual void step_skipped(const StepSkipped&, Control&) {}
+  virtual void trends_seen(const TrendsSeen&, Control&) {}
   virtual void rolled_back(const RolledBack&) {}
   virtual void epoch_done(const EpochDone&, Control&) {}
   virtual void evaluation_begun(const EvaluationBegun&) {}

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/manifest.h"
+#include "observe/trends/trend_lines.h"
 #include "run/validation_loss_json.h"
 #include "tasks/task.h"
 
@@ -146,6 +147,13 @@ void Metrics::step_done(const StepDone& e, Control&) {
   constexpr double kLeast = 1e-4;
   if (e.saving_s >= kLeast) j["saving_s"] = e.saving_s;
   file_->write(j.dump() + "\n");
+}
+
+void Metrics::trends_seen(const TrendsSeen& e, Control&) {
+  if (!e.layers.empty()) file_->write(trends::line_of(e.step, e.layers).dump() + "\n");
+  for (const TrendAlert& alert : e.alerts)
+    file_->write(trends::line_of(e.step, alert).dump() + "\n");
+  if (!e.alerts.empty()) file_->flush();
 }
 
 void Metrics::evaluation_done(const EvaluationDone& e, Control&) {

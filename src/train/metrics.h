@@ -37,6 +37,7 @@ class Metrics : public Listener {
   // off it. EnvironmentError E0603, E0606.
   void run_begun(const RunBegun& e, Control& run) override;
   void step_done(const StepDone& e, Control& run) override;
+  void trends_seen(const TrendsSeen& e, Control& run) override;
   // The lines of the steps that are made once more go, and one that says so comes. A kill before it
   // is there costs nothing: the checkpoint knows of it, and run_begun makes up for it.
   // EnvironmentError E0603, E0606.

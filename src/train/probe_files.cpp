@@ -46,8 +46,9 @@ void ProbeFiles::run_begun(const RunBegun& e, Control& run) {
   for (const Look look : looks_of(probe)) {
     if (look == Look::Nothing) continue;
     const std::string name = Runner::program_of(look, probe);
-    probe::Dump dump(probe::looked_at_in(*programs.plan().find(name)), modules_of(session_.model()),
-                     probe.level);
+    std::vector<probe::LookedAt> values = probe::looked_at_in(*programs.plan().find(name));
+    std::erase_if(values, [&](const probe::LookedAt& v) { return !is_own(v.name); });
+    probe::Dump dump(std::move(values), modules_of(session_.model()), probe.level);
     std::string construct = text_of(dump.construct()), stack = text_of(dump.stack());
     looked_.insert({look,
                     {std::move(dump), programs.output<double>(name, kAllStatistics),
@@ -61,6 +62,11 @@ void ProbeFiles::run_begun(const RunBegun& e, Control& run) {
   }
   say_missing();
   if (probe.task == "structure") write_structure(run);
+}
+
+bool ProbeFiles::is_own(std::string_view name) const {
+  const bool is_of_modules = name.starts_with("call:") || name.starts_with("parameter:");
+  return !is_of_modules || session_.recipe.probe.level != "op";
 }
 
 // What there is to look at, without any step.
@@ -78,11 +84,13 @@ void ProbeFiles::write_structure(Control& run) const {
 void ProbeFiles::say_missing() const {
   const std::vector<RefusedTap>& refused = runner_->programs()->refused_taps(missing_from_);
   nlohmann::ordered_json missing = nlohmann::ordered_json::object();
-  for (const RefusedTap& tap : refused) missing[tap.name.substr(tap.name.find(':') + 1)] = tap.why;
+  for (const RefusedTap& tap : refused)
+    if (const std::string name = tap.name.substr(tap.name.find(':') + 1); is_own(name))
+      missing[name] = tap.why;
   make_folder(folder_);
   put(folder_ / "missing.json", text_of(missing));
-  if (!refused.empty())
-    log_info("the probe sees all but {} values, which {} names", refused.size(),
+  if (!missing.empty())
+    log_info("the probe sees all but {} values, which {} names", missing.size(),
              (folder_ / "missing.json").string());
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "frontend/ports.h"
 #include "observe/probe/dump.h"
@@ -29,6 +30,8 @@ class ProbeFiles : public Listener {
   void steps_over(const StepsOver& e) override;
 
  private:
+  // Whether the probe asked for the value: beside a monitor a program has that one's, too.
+  bool is_own(std::string_view name) const;
   void say_missing() const;
   void write_structure(Control& run) const;
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ constexpr double kRedraw = 0.1;      // seconds
 constexpr double kPlainEvery = 5.0;  // seconds
 constexpr double kLongStep = 2.0;    // seconds
 constexpr double kSmoothing = 0.95;
+constexpr int kAlertsShown = 3;                     // of a rule and a step
 constexpr int kSkipsShown = 20, kSkipsEvery = 100;  // of skips in a row
 
 // A NaN has a sign bit that means nothing.
@@ -130,6 +132,21 @@ void Progress::step_done(const StepDone& r, Control&) {
     drawn_ = now;
   }
   printed_step_ = r.step;
+  std::fflush(stderr);
+}
+
+// What is wrong in many layers is shown of the first; metrics.jsonl has all.
+void Progress::trends_seen(const TrendsSeen& e, Control&) {
+  if (quiet_ || e.alerts.empty()) return;
+  pause();
+  std::map<std::string, int> raised;
+  for (const TrendAlert& alert : e.alerts)
+    if (++raised[alert.rule] <= kAlertsShown)
+      print_talk("step {}: {}{}{}: {}\n", e.step, alert.rule, alert.layer.empty() ? "" : " in ",
+                 alert.layer, alert.text);
+  for (const auto& [rule, layers] : raised)
+    if (layers > kAlertsShown)
+      print_talk("step {}: {} in {} more layers\n", e.step, rule, layers - kAlertsShown);
   std::fflush(stderr);
 }
 

@@ -25,6 +25,8 @@ class Progress : public Listener {
   // Of a first step that lasts a terminal shows that it is running.
   void step_begun(const StepBegun& e) override;
   void step_done(const StepDone& e, Control& run) override;
+  // The alerts.
+  void trends_seen(const TrendsSeen& e, Control& run) override;
   void rolled_back(const RolledBack& e) override;
   void evaluation_begun(const EvaluationBegun& e) override;
   // Says why, unless the run was as long as it should be.

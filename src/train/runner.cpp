@@ -40,7 +40,8 @@ class GraphRunner : public Runner {
   GraphRunner(Task& task, Optimizer& optimizer, const RunnerOptions& options)
       : programs_(options.threads, options.pipeline, options.choices),
         columns_(options.columns),
-        probe_(options.probe) {
+        probe_(options.probe),
+        monitor_(options.monitor) {
     programs_.load_ahead();
     const std::vector<InputSpec> inputs = step_inputs(options.columns, options.batch);
     if (optimizer.accumulation() > 1)
@@ -57,12 +58,12 @@ class GraphRunner : public Runner {
     };
     // What is checked while a model is traced for the first time calls its modules once more: there
     // nobody looks on.
-    const std::vector<Look> looks = looks_of(probe_);
+    const std::vector<Look> looks = looks_of(probe_, monitor_);
     const bool looks_at_once = looks.front() != Look::Nothing;
     if (looks_at_once) add_evaluation();
     for (const Look look : looks) {
       if (look != Look::Nothing) ask_statistics(look, task.model());
-      programs_.add(program_of(look, probe_), inputs, [&](const std::vector<Tensor>& in) {
+      programs_.add(program_of(look, probe_, monitor_), inputs, [&](const std::vector<Tensor>& in) {
         return results::flatten(train_step(task.loss(in), optimizer));
       });
       programs_.tap_nothing();
@@ -72,8 +73,8 @@ class GraphRunner : public Runner {
 
   void start() override {
     programs_.finish();
-    for (const Look look : looks_of(probe_))
-      updates_[look] = connect_update(program_of(look, probe_));
+    for (const Look look : looks_of(probe_, monitor_))
+      updates_[look] = connect_update(program_of(look, probe_, monitor_));
     loaded_ = issued_ = &updates_.begin()->second;
     evaluate_ = connect("evaluate");
     if (programs_.find("accumulate") >= 0) accumulate_ = connect("accumulate");
@@ -89,7 +90,7 @@ class GraphRunner : public Runner {
     return means_;
   }
   void load(Part part, const ExampleBatch& batch, std::int64_t number) override {
-    if (part == Part::Update) loaded_ = &updates_.at(look_at(probe_, number));
+    if (part == Part::Update) loaded_ = &updates_.at(look_at(probe_, number, monitor_));
     load(part == Part::Update ? *loaded_ : accumulate_, batch);
   }
   void issue(Part part) override {
@@ -134,17 +135,24 @@ class GraphRunner : public Runner {
   };
 
   void ask_statistics(Look look, nn::Module& model) {
-    const std::string_view prefix = look == Look::Exponents ? kExponentsPrefix : kStatisticsPrefix;
+    const bool counts = look == Look::Exponents || (look == Look::Trends && monitor_.exponents);
+    const std::string_view prefix = counts ? kExponentsPrefix : kStatisticsPrefix;
     const auto ask = [&](const char* of) { programs_.tap(std::string(prefix) + of); };
+    const auto ask_modules = [&] {
+      ask("parameter:*");
+      programs_.tap_calls(&model, prefix);
+    };
+    if (look == Look::Trends) return ask_modules();
     if (probe_.task == "tensor") tap_tensors(programs_, probe_, model);
     if (probe_.task == "overflow") {
       for (const char* of : {"*", "backward:*", "update:*", "parameter:*"}) ask(of);
+      if (monitor_.on) programs_.tap_calls(&model, prefix);
     } else if (probe_.level == "op") {
       ask("*");
       ask("backward:*");
+      if (monitor_.on) ask_modules();
     } else {
-      ask("parameter:*");
-      programs_.tap_calls(&model, prefix);
+      ask_modules();
     }
   }
 
@@ -179,6 +187,7 @@ class GraphRunner : public Runner {
   std::vector<double> means_;
   std::vector<OutputPort<float>> evaluated_;
   ProbeSection probe_;
+  MonitorSection monitor_;
   std::map<Look, UpdatePort> updates_;
   UpdatePort *loaded_ = nullptr, *issued_ = nullptr;  // of these
   Port evaluate_, accumulate_;
@@ -253,8 +262,10 @@ std::vector<InputSpec> step_inputs(const std::vector<Column>& columns, std::int6
 }
 
 // The one that most steps run is called "train": what is measured, planned and shown is that.
-std::string Runner::program_of(Look look, const ProbeSection& probe) {
-  if (look == looks_of(probe).front()) return "train";
+std::string Runner::program_of(Look look, const ProbeSection& probe,
+                               const MonitorSection& monitor) {
+  if (look == looks_of(probe, monitor).front()) return "train";
+  if (look == Look::Trends) return "train with trends";
   return look == Look::Exponents ? "train with exponents" : "train with statistics";
 }
 

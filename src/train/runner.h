@@ -36,6 +36,7 @@ struct RunnerOptions {
   // Whose statistics updates take (kAllStatistics), and in which steps: each look has a program of
   // its own. Compiled programs alone have them.
   ProbeSection probe = {};
+  MonitorSection monitor = {};
 };
 
 class Runner {
@@ -71,7 +72,8 @@ class Runner {
   // The compiled programs, planned before start(); null in eager mode.
   virtual Programs* programs() { return nullptr; }
   // The program of updates in steps that have this look.
-  static std::string program_of(Look look, const ProbeSection& probe);
+  static std::string program_of(Look look, const ProbeSection& probe,
+                                const MonitorSection& monitor = {});
 };
 
 // The columns of batches of up to `batch` rows, as inputs of a program.

@@ -143,7 +143,8 @@ void make_values(Session& s) {
 std::unique_ptr<Runner> make_runner(Session& s) {
   const TrainSection& train = s.recipe.train;
   const RunnerOptions o{train.batch,         s.columns,          static_cast<int>(train.threads),
-                        {train.skip_passes}, s.choices.values(), s.recipe.probe};
+                        {train.skip_passes}, s.choices.values(), s.recipe.probe,
+                        s.recipe.monitor};
   return train.mode == "eager" ? eager_runner(*s.task, *s.optimizer, o)
                                : graph_runner(*s.task, *s.optimizer, o);
 }

@@ -15,6 +15,7 @@ class TensorBoardEvents : public Listener {
   // that are there. EnvironmentError E0603, E0606.
   void run_begun(const RunBegun& e, Control& run) override;
   void step_done(const StepDone& e, Control& run) override;
+  void trends_seen(const TrendsSeen& e, Control& run) override;
   // What lies behind the checkpoint goes, as where a run goes on from it.
   void rolled_back(const RolledBack& e) override;
   void evaluation_done(const EvaluationDone& e, Control& run) override;

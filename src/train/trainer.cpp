@@ -39,6 +39,7 @@
 #include "train/step_judge.h"
 #include "train/step_maker.h"
 #include "train/step_rate.h"
+#include "train/step_teller.h"
 #include "train/waiting_time.h"
 
 namespace aloft {
@@ -117,6 +118,7 @@ class Training {
     e.evaluations = evaluations_before_;
     e.best = result_.best;
     listeners_.tell(&Listener::run_begun, e, control_);
+    teller_.begin(session_, runner_->programs(), directory_.path());
   }
 
   void take_over(const StoredCheckpoint& from) {
@@ -231,7 +233,6 @@ class Training {
     r.time_s = time_ += r.time_s;
     r.skips = result_.skipped += r.skipped;
     r.saving_s = waiting_.take();
-    skips_in_a_row_ = r.skipped ? skips_in_a_row_ + 1 : 0;
     return std::move(r);
   }
 
@@ -254,7 +255,7 @@ class Training {
       if (result_.steps++ == 0) result_.first_loss = r.loss;
       result_.last_loss = r.loss;
       health_->step(r.loss, r.loss_scale, r.skipped);
-      tell_step(r);
+      teller_.tell(r);
       const auto verdict = judge_->judge(r, statistics_.ruined());
       hear_of_save(r);
       if (verdict) {
@@ -303,10 +304,10 @@ class Training {
     result_.best.reset();
     take_over(way.to);
     result_.skipped = optimizer_->skipped->buffer->read_one<std::int64_t>();
-    skips_in_a_row_ = 0;
     listeners_.tell(&Listener::rolled_back,
                     RolledBack{step_, result_.rollbacks, tokens_, time_, validation_.has_value(),
                                way.to.meta.evaluations, result_.best});
+    teller_.go_back();
     log_warning("step {}: {}: the run goes back to step {} and passes {} examples over",
                 way.rollback.from, reason, step_, way.rollback.data_to - way.rollback.data_from);
     record_.saved(step_);
@@ -318,13 +319,6 @@ class Training {
     if (is_due(recipe_.train.eval_every)) evaluate();
     if (control_.take_save_wish() || saver_.is_due(step_)) save();
     settle(true);
-  }
-
-  void tell_step(const StepDone& r) {
-    listeners_.tell(&Listener::step_done, r, control_);
-    if (r.skipped)
-      listeners_.tell(&Listener::step_skipped,
-                      {r.step, r.culprit, r.loss_scale, r.skips, skips_in_a_row_}, control_);
   }
 
   void settle(bool is_resumed) {
@@ -559,6 +553,7 @@ class Training {
   TrainResult result_;
   Listeners listeners_;
   Control control_;  // what listeners wish
+  StepTeller teller_{listeners_, control_};
   KeptRecord record_{directory_};
   std::unique_ptr<Runner> runner_;
   std::optional<Health> health_;
@@ -579,7 +574,6 @@ class Training {
   WaitingTime waiting_;
   OngoingSave ongoing_{saver_};
   bool are_steps_over_ = false;
-  std::int64_t skips_in_a_row_ = 0;
   StepRate rate_;
 };
 

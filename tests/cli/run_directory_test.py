@@ -32,6 +32,10 @@ class RunDirectory(ProgramTest):
         cls.aloft("train", "tiny.toml", "--out", "eager", "--mode", "eager")
         cls.aloft("train", "tiny.toml", "--out", "split", "--set", "precision=O0 matmul=bf16x6")
         cls.aloft("train", "tiny.toml", "--out", "probed", "--probe", "statistics")
+        # Rules that anything breaks.
+        cls.aloft("train", "tiny.toml", "--out", "watched", "--probe", "trends", "--set", "monitor.every=1", "--set",
+                  "monitor.dead_layer={threshold=0.0, window=1}", "--set",
+                  "monitor.loss_spike={threshold=1.0, window=2}", "--set", "optimizer.lr=0.1")
         # A device whose rates are known: on another machine no layer may be measured.
         cls.aloft("train", "tiny.toml", "--out", "adaptive", "--device", "sim:H100", "--set", "precision.level=adaptive")
         write_tables(cls.folder)
@@ -46,18 +50,19 @@ class RunDirectory(ProgramTest):
         cls.aloft("train", "tiny.toml", "--out", "back", "--set", "train.on_nonfinite=rollback", "--set",
                   'precision={level = "O2:fp16", loss_scale = {kind = "static", init = 1e30}}', exit_code=5)
         cls.runs = [cls.folder / name for name in
-                    ("plain", "eager", "split", "probed", "adaptive", "classes", "numbers", "lost", "back")]
+                    ("plain", "eager", "split", "probed", "watched", "adaptive", "classes", "numbers", "lost", "back")]
 
     def same(self, documented, seen, page):
         self.assertEqual(set(documented) - set(seen), set(), f"docs/{page} says, and no run shows")
         self.assertEqual(set(seen) - set(documented), set(), f"runs show, and docs/{page} lacks")
 
     def test_every_key_of_the_metrics(self):
-        kinds = {"step": set(), "evaluation": set(), "rollback": set()}
+        kinds = {"step": set(), "evaluation": set(), "rollback": set(), "look": set(), "alert": set()}
+        marks = {"val_loss": "evaluation", "rollback": "rollback", "trends": "look", "alert": "alert"}
         for run in self.runs:
             for line in (run / "metrics.jsonl").read_text().splitlines():
                 record = json.loads(line)
-                kind = "evaluation" if "val_loss" in record else "rollback" if "rollback" in record else "step"
+                kind = next((kind for mark, kind in marks.items() if mark in record), "step")
                 kinds[kind] |= set(record)
                 self.assertEqual("culprit" in record, record.get("skipped") is True, record)
         rows = table("metrics.md", "key")
@@ -122,11 +127,24 @@ class RunDirectory(ProgramTest):
                                   7).stderr.decode()
                 self.assertRegex(said, "has no line of 1 of the . (steps|evaluations) so far", rotten)
 
+    def test_every_number_of_the_trends(self):
+        names = re.search(r"kTrendNames = \{(.*?)\}", (ROOT / "src/types/trends.h").read_text(), re.DOTALL).group(1)
+        self.assertEqual(list(table("trends.md", "number")), re.findall(r'"(\w+)"', names))
+        for line in (self.folder / "watched" / "metrics.jsonl").read_text().splitlines():
+            for layer, numbers in json.loads(line).get("trends", {}).items():
+                self.assertLessEqual(set(numbers), set(table("trends.md", "number")), layer)
+
     def test_every_tag_of_tensorboard(self):
         seen = set()
         for run in self.runs:
             for events in run.glob("events.out.tfevents.*"):
-                seen |= set(re.findall(rb"(?:train|validation)/[a-z_]+", events.read_bytes()))
+                data = events.read_bytes()
+                seen |= set(re.findall(rb"(?:train|validation)/[a-z_]+", data))
+                seen |= {re.sub(rb"(?<=alerts/).*", b"RULE", tag) for tag in re.findall(rb"alerts/[a-z_]+", data)}
+                for tag in re.findall(rb"trends/[a-z_]+/", data):
+                    name = tag.decode().split("/")[1]
+                    is_number = name in table("trends.md", "number")
+                    seen.add(f"trends/{'NUMBER' if is_number else name}/LAYER".encode())
         self.same(table("tensorboard.md", "tag"), {tag.decode() for tag in seen}, "tensorboard.md")
 
     def test_every_file(self):

@@ -132,11 +132,14 @@ class Known:
         pattern = re.sub(r"<\w+>", "*", text).rstrip("/")
         made = pattern.startswith(("build/", "checkpoints", "probe/", "runs", "samples/", "tokenizer/")) or \
             ".cache/" in pattern or f'"{pattern}"' in self.code  # of a run directory
-        tag = re.fullmatch(r"(?:train|validation)/(\w+)", text)  # of TensorBoard
+        tag = re.fullmatch(r"(?:train|validation|trends|alerts)/(\w+)(?:/[\w.]+)?", text)  # of TensorBoard
         places = [project.ROOT, project.ROOT / "src", (project.ROOT / page).parent,
                   project.ROOT / "tests/fixtures"]
         there = any(any(place.glob(pattern)) for place in places)
-        return None if made or there or tag and (tag.group(1) in self.words or self.is_composed(tag.group(1))) else f"there is no {text}"
+        return None if made or there or tag and self.is_tag(tag.group(1)) else f"there is no {text}"
+
+    def is_tag(self, name):
+        return name.isupper() or name in self.words or self.is_composed(name)
 
     def wrong_dotted(self, text):
         """`a.*`, `a.NAME`: files of fixtures, or names of tensors that the sources or the judges make."""

@@ -52,5 +52,43 @@ TEST(ProbeSteps, NeedTheProgramsThatSomeStepRuns) {
         }
 }
 
+// Where the probe looks, the monitor reads of its program; elsewhere it has one of its own.
+TEST(ProbeSteps, OfTheMonitorAddOneProgramAtMost) {
+  MonitorSection m{.on = true, .every = 10};
+  EXPECT_EQ(look_at({}, 10, m), Trends);
+  EXPECT_EQ(look_at({}, 11, m), Nothing);
+  EXPECT_EQ(looks_of({}, m), (std::vector<Look>{Nothing, Trends}));
+  const ProbeSection op{.task = "statistics", .level = "op"};
+  EXPECT_EQ(look_at(op, 10, m), Statistics);
+  m.on = false;
+  EXPECT_EQ(look_at({}, 10, m), Nothing);
+}
+
+TEST(ProbeSteps, OfTheMonitorNeedTheProgramsThatSomeStepRuns) {
+  for (const char* task : {"none", "statistics"})
+    for (const bool histograms : {false, true})
+      for (const std::int64_t every : {1, 2, 3, 4})
+        for (const std::int64_t counted : {1, 2, 3})
+          for (const std::int64_t monitored : {1, 2, 3, 6})
+            for (const std::vector<std::int64_t>& at : {std::vector<std::int64_t>{}, {1, 6}}) {
+              ProbeSection p{.task = task};
+              p.every = every;
+              p.histograms = histograms;
+              p.histogram_every = counted;
+              p.at = at;
+              MonitorSection m{.on = true, .every = monitored};
+              std::set<Look> run;
+              for (std::int64_t step = 0; step < 48; ++step) {
+                run.insert(look_at(p, step, m));
+                EXPECT_TRUE(!monitors(m, step) || look_at(p, step, m) != Nothing);
+              }
+              const std::vector<Look> looks = looks_of(p, m);
+              EXPECT_EQ(std::set<Look>(looks.begin(), looks.end()), run)
+                  << task << every << histograms << counted << monitored << at.size();
+              EXPECT_EQ(looks.size(), run.size());
+              EXPECT_TRUE(!run.contains(Nothing) || looks.front() == Nothing);
+            }
+}
+
 }  // namespace
 }  // namespace aloft

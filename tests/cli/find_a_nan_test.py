@@ -1,0 +1,54 @@
+"""docs/find-a-nan.md: its table, its recipe and its commands do what the page says."""
+import json
+import re
+import subprocess
+import sys
+
+from program import ROOT, ProgramTest, main
+
+PAGE = (ROOT / "docs/find-a-nan.md").read_text()
+
+
+def block(mark):
+    """The code block in which the mark stands."""
+    return next(text for _, text in re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL) if mark in text)
+
+
+class FindANan(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        subprocess.run([sys.executable, "-c", block("import random")], cwd=cls.folder, check=True)
+        (cls.folder / "houses.toml").write_text(block("[model]"))
+
+    def lines(self, run):
+        return [json.loads(line) for line in (self.folder / run / "metrics.jsonl").read_text().splitlines()]
+
+    def test_the_loss_is_nan(self):
+        self.aloft("train", "houses.toml", "--out", "first", exit_code=5)
+        self.assertIn(None, [line.get("loss", 0) for line in self.lines("first")])
+
+    def test_the_monitor_says_where_it_shows(self):
+        self.aloft("train", "houses.toml", "--out", "watched", "--probe", "trends", exit_code=5)
+        alerts = [line for line in self.lines("watched") if "alert" in line]
+        self.assertEqual({line["step"] for line in alerts}, {1})
+        for line in alerts[:4]:
+            where = f" in {line['layer']}" if "layer" in line else ""
+            self.assertIn(f"step 1: {line['alert']}{where}: {line['text']}\n", PAGE)
+
+    def test_the_probe_names_the_op(self):
+        self.aloft("probe", "run", "houses.toml", "--out", "probed", "--task", "overflow", exit_code=5)
+        found = json.loads((self.folder / "probed/overflow.json").read_text())["found"][0]["first"]
+        self.assertTrue(found["operands_are_finite"])
+        self.assertIn(found["op"], PAGE)
+        self.assertIn(str(found["inf"]), PAGE)
+
+    def test_the_mended_recipe_has_none(self):
+        mended = re.search(r"--set (data\.scale=\S+)", PAGE).group(1)
+        self.aloft("train", "houses.toml", "--out", "mended", "--set", mended)
+        self.aloft("probe", "run", "houses.toml", "--out", "again", "--task", "overflow", "--steps", 5, "--set", mended)
+        self.assertEqual(json.loads((self.folder / "again/overflow.json").read_text())["found"], [])
+
+
+if __name__ == "__main__":
+    main()
