@@ -18,6 +18,7 @@ struct Point {
   float value = 0;
   double wall_time = 0;
   std::uint64_t step = 0, session = 0;
+  std::vector<double> numbers = {}, limits = {}, counts = {};  // of a histogram
 };
 
 // An independent, strict reader of exactly what the writer may write.
@@ -68,7 +69,10 @@ class Reader {
           (place == 2 ? out.step : out.session) = varint(data, at);
           break;
         case 1:
-          out.wall_time = fixed<double>(data, at);
+          if (place == 1)
+            out.wall_time = fixed<double>(data, at);
+          else
+            out.numbers.push_back(fixed<double>(data, at));
           break;
         case 5:
           out.value = fixed<float>(data, at);
@@ -79,7 +83,9 @@ class Reader {
           at += length;
           if (place == 3) out.version = inner;
           if (place == 511) out.tag = inner;
-          if (place == 5 || place == 51 || place == 7) message(inner, out, place);
+          for (std::size_t i = 0; (place == 5156 || place == 5157) && i < inner.size();)
+            (place == 5156 ? out.limits : out.counts).push_back(fixed<double>(inner, i));
+          if (place == 5 || place == 51 || place == 515 || place == 7) message(inner, out, place);
         }
       }
     }
@@ -113,6 +119,21 @@ TEST(TensorBoard, FilesHaveTheRightStructure) {
   EXPECT_EQ(points[2].step, std::uint64_t{1} << 40);
   EXPECT_EQ(points[3].session, 1u);
   EXPECT_EQ(points[3].step, 300u);
+}
+
+TEST(TensorBoard, HistogramsHaveTheRightStructure) {
+  TemporaryFolder folder;
+  TensorBoardWriter writer(folder.path(), 1);
+  writer.histogram("exponents", {{0.5, 1.5, 2.5}, {3, 0, 1}, -1, 2, 2, 4}, 7, 2);
+  writer.flush();
+  const Point p = Reader(read_file(writer.path())).points().at(1);
+  EXPECT_EQ(p.tag, "exponents");
+  EXPECT_EQ(p.step, 7u);
+  EXPECT_EQ(p.numbers, (std::vector<double>{-1, 2, 4, 2, 4}));  // least, largest, how many, sums
+  EXPECT_EQ(p.limits, (std::vector<double>{0.5, 1.5, 2.5}));
+  EXPECT_EQ(p.counts, (std::vector<double>{3, 0, 1}));
+  cut_events(folder.path(), 6);  // is cut as scalars are
+  EXPECT_FALSE(path_exists(writer.path()));
 }
 
 TEST(TensorBoard, TwoWritersInOneFolderDoNotMeet) {
@@ -211,6 +232,7 @@ TEST(TensorBoard, TheRealReaderAgrees) {
     TensorBoardWriter first(folder / "run", 1700000000);
     for (int step = 1; step <= 50; ++step)
       first.scalar("loss", 1.0 / step, step, 1700000000 + step);
+    first.histogram("exponents", {{0.5, 1.5}, {3, 1}, 0, 1, 1, 1}, 9, 1700000060);
   }
   {
     TensorBoardWriter second(folder / "run", 1700000100);
@@ -225,6 +247,9 @@ events.Reload()
 points = events.Scalars("loss")
 assert [p.step for p in points] == list(range(1, 61)), [p.step for p in points]
 assert abs(points[9].value - 0.1) < 1e-7 and points[9].wall_time == 1700000010
+exponents = events.Histograms("exponents")
+assert [h.step for h in exponents] == [9]
+assert list(exponents[0].histogram_value.bucket) == [3, 1] and exponents[0].histogram_value.num == 4
 assert all(p.value == 10 for p in points[30:])  # the first file's 31 to 50 are forgotten
 )");
   EXPECT_EQ(complaint_of(python, folder / "read.py", (folder / "run").string()), "");
