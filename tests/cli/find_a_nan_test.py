@@ -29,12 +29,13 @@ class FindANan(ProgramTest):
         self.assertIn(None, [line.get("loss", 0) for line in self.lines("first")])
 
     def test_the_monitor_says_where_it_shows(self):
-        self.aloft("train", "houses.toml", "--out", "watched", "--probe", "trends", exit_code=5)
+        said = self.aloft("train", "houses.toml", "--out", "watched", "--probe", "trends", exit_code=5).stderr.decode()
         alerts = [line for line in self.lines("watched") if "alert" in line]
         self.assertEqual({line["step"] for line in alerts}, {1})
         for line in alerts[:4]:
             where = f" in {line['layer']}" if "layer" in line else ""
             self.assertIn(f"step 1: {line['alert']}{where}: {line['text']}\n", PAGE)
+            self.assertIn(f"step 1: {line['alert']}{where}: {line['text']}\n", said)
 
     def test_the_probe_names_the_op(self):
         self.aloft("probe", "run", "houses.toml", "--out", "probed", "--task", "overflow", exit_code=5)
