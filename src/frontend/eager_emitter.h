@@ -142,7 +142,7 @@ class EagerEmitter : public Emitter {
   void leave_unrecorded(EagerCell& c);
   void let_go(const CellPtr& cell);
 
-  // eager_tape.cpp
+  // eager_tape.cpp, eager_backward.cpp
   std::vector<Tensor> differentiate_tape(const Tensor& target, const Tensor& seed,
                                          const std::vector<Tensor>& wrt, const Where& where);
   void check_target(const Tensor& target) const;

@@ -12,6 +12,11 @@
 
 namespace aloft {
 
+// Whether a step changes it: a parameter that is not frozen.
+inline bool is_trainable(const Variable& v) {
+  return v.cls == StateClass::Parameter && v.requires_grad;
+}
+
 // Where those gradients are added: in the backward phase, under no precision policy.
 Where where_values_are_added(const Where& where);
 
