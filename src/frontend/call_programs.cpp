@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/onlooker.h"
 #include "frontend/random.h"
 #include "runtime/current_device.h"
 #include "types/bound_watch.h"
@@ -86,6 +87,11 @@ std::vector<InputSpec> with_batch(std::vector<InputSpec> inputs, std::int64_t bo
 }
 
 }  // namespace
+
+std::uint64_t CallPrograms::Entry::number_of_onlooker() {
+  const Onlooker* here = current_onlooker();
+  return here ? here->number() : 0;
+}
 
 bool CallPrograms::Entry::fits(const CallArguments& call, std::int64_t& rows) const {
   const std::vector<Tensor>& arguments = call.tensors();
@@ -247,7 +253,7 @@ void CallPrograms::add_program(std::string name, std::vector<InputSpec> inputs,
     const auto trace = [&](const std::vector<Tensor>& traced) {
       return arguments.trace(traced, like);
     };
-    programs_->add(name, inputs, trace, &draws);
+    programs_->add(name, inputs, trace, &draws, current_onlooker());
   }
   const auto same = [&](const Entry& e) { return e.name == name; };
   std::erase_if(entries_, same);
@@ -257,7 +263,8 @@ void CallPrograms::add_program(std::string name, std::vector<InputSpec> inputs,
                       .kind = arguments.kind(),
                       .like = std::move(like),
                       .draws = std::move(draws),
-                      .premises = premises});
+                      .premises = premises,
+                      .onlooker = Entry::number_of_onlooker()});
   finish();
 }
 
@@ -281,7 +288,7 @@ void CallPrograms::add(const CallArguments& arguments, const std::vector<InputSp
   const std::vector<InputSpec> inputs = with_batch(actual, bound);
   const auto other = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
     return e.kind == arguments.kind() && e.fixed == arguments.fixed() && e.premises->hold() &&
-           differ_in_bound(e.inputs, inputs);
+           e.onlooker == Entry::number_of_onlooker() && differ_in_bound(e.inputs, inputs);
   });
   if (other != entries_.end() && other->whole_only) return as_they_are();
   const auto premises = std::make_shared<Premises>();
@@ -368,6 +375,7 @@ const std::vector<Tensor>& CallPrograms::operator()(const CallArguments& call) {
     device.stream().copy(entry.homes[i].buffer().part(0, bytes), c.buffer.part(0, bytes));
   }
   run(entry, rows);
+  if (entry.onlooker != 0) current_onlooker()->ran(*programs_, entry.name);
   std::uint64_t youngest = 0;
   for (const Tensor& t : arguments) youngest = std::max(youngest, eager().cell(t).born);
   for (const Entry::Result& r : entry.results) results_.push_back(borrowed(r, rows, youngest));

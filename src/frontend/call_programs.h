@@ -58,13 +58,15 @@ class CallPrograms {
     };
     std::vector<Result> results;
     std::map<std::string, Result> taps;
-    std::shared_ptr<const Premises> premises;  // what it was traced under
+    std::shared_ptr<const Premises> premises;   // what it was traced under
+    std::uint64_t onlooker = 0;                 // whose taps it has; 0: nobody's
+    static std::uint64_t number_of_onlooker();  // of this thread's
     // Whether it is for such arguments; `rows` becomes their batch where it has one.
     bool fits(const CallArguments& arguments, std::int64_t& rows) const;
     // And for a call as things are now.
     bool takes(const CallArguments& arguments, std::int64_t& rows) const {
       return kind == arguments.kind() && inputs.size() == arguments.tensors().size() &&
-             premises->hold() && fits(arguments, rows);
+             onlooker == number_of_onlooker() && premises->hold() && fits(arguments, rows);
     }
   };
 

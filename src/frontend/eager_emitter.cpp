@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "exec/launch.h"
 #include "exec/places.h"
+#include "frontend/eager_taps.h"
 #include "frontend/ended_trace.h"
 #include "frontend/random.h"
 #include "frontend/variable_values.h"
@@ -160,6 +161,12 @@ bool is_current(const EagerCell& c, const Variable& v) {
 }  // namespace
 
 Tensor EagerEmitter::state(const VariablePtr& variable) {
+  const Tensor value = value_of(variable);
+  if (taps_) taps_->read(*this, variable, value);
+  return value;
+}
+
+Tensor EagerEmitter::value_of(const VariablePtr& variable) {
   if (!variable) throw no_variable("the value of no variable is asked for");
   sweep_if_grown();
   const auto held = hold_places();  // another thread's program may be placing it
@@ -191,6 +198,11 @@ void EagerEmitter::update(const VariablePtr& variable, const Tensor& value) {
   if (!variable) throw no_variable("a value is given to no variable");
   const EagerCell& c = cell(value);
   if (c.type != variable->type) throw changes_type(*variable, c.type);
+  if (taps_) taps_->changes(*this, variable, value);
+  write(variable, c);
+}
+
+void EagerEmitter::write(const VariablePtr& variable, const EagerCell& c) {
   // A program that several threads call may be moving the random states of all of them.
   const auto held = variable == random_state() ? hold_places() : std::unique_lock<std::mutex>();
   if (!variable->buffer) throw has_no_memory(*variable);
@@ -291,6 +303,7 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(const OpCall& asked,
     const OpDef& def = op_named(op);
     if (!def.body) throw nothing_computes(call, kernel.refusals);
     const Unrecorded unrecorded(recording_);
+    const EagerTaps::Aside aside(*this);  // the op is what is looked at
     EmitterScope scope(*this);
     const std::vector<Tensor> results = def.body(asked.attrs, in);
     // A body's result may be a value that already has a place on the tape, or be a variable's.
@@ -316,6 +329,11 @@ std::vector<EagerEmitter::CellPtr> EagerEmitter::execute(const OpCall& asked,
 
 std::vector<Tensor> EagerEmitter::emit(const OpCall& call, std::span<const Tensor> in,
                                        const Where& where) {
+  return taps_ ? taps_->emit(*this, call, in, where) : run_op(call, in, where);
+}
+
+std::vector<Tensor> EagerEmitter::run_op(const OpCall& call, std::span<const Tensor> in,
+                                         const Where& where) {
   const OpDef& def = op_named(call.op);
   std::vector<TensorType> types;
   for (const Tensor& t : in) types.push_back(cell(t).type);

@@ -22,6 +22,7 @@
 
 namespace aloft {
 
+class EagerTaps;
 class History;
 struct Lookout;
 
@@ -120,12 +121,19 @@ class EagerEmitter : public Emitter {
   void let_go_of(Variable& variable);
   // Values that the tape holds now.
   std::size_t tape_size() const { return values_.size(); }
+  // What is computed from now on is shown to these; null: to nobody.
+  void show_to(EagerTaps* taps) { taps_ = taps; }
   // Gradients are emitted through the outer emitter, which inserts casts.
   void set_outer(CastingEmitter* outer) { outer_ = outer; }
 
  private:
   using CellPtr = std::shared_ptr<EagerCell>;
+  friend class EagerTaps;
 
+  // emit(), state() and update() without anybody who looks on.
+  std::vector<Tensor> run_op(const OpCall& call, std::span<const Tensor> in, const Where& where);
+  Tensor value_of(const VariablePtr& variable);
+  void write(const VariablePtr& variable, const EagerCell& value);
   void check_thread() const;
   bool is_recorded(const EagerCell& c) const { return c.generation == generation_; }
   CellPtr new_cell(const TensorType& type, const std::map<Name, std::int64_t>& lengths);
@@ -173,6 +181,7 @@ class EagerEmitter : public Emitter {
   Device& device_;
   const void* thread_ = nullptr;  // that uses it
   CastingEmitter* outer_ = nullptr;
+  EagerTaps* taps_ = nullptr;
   const EagerCell* lends_lengths_ = nullptr;
   Graph tape_;
   std::map<ValueId, CellPtr> values_;

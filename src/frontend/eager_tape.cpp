@@ -14,6 +14,7 @@
 #include "autodiff/history.h"
 #include "base/error.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/eager_taps.h"
 #include "frontend/hooks.h"
 #include "frontend/variable_values.h"
 #include "ops/binary.h"
@@ -161,7 +162,11 @@ std::vector<Tensor> EagerEmitter::differentiate_tape(const Tensor& target, const
   of.reserve(wrt.size());
   for (const Tensor& t : wrt) of.push_back(through(t));
   const Held numbers(is_differentiating_);
-  return differentiate(tape_, emitter, to, from, of, lookout());
+  if (!taps_) return differentiate(tape_, emitter, to, from, of, lookout());
+  std::vector<GradientView> views = taps_->asked_gradients(*this);
+  const auto gradients = differentiate(tape_, emitter, to, from, of, lookout(), views);
+  taps_->show_gradients(*this, views);
+  return gradients;
 }
 
 Lookout EagerEmitter::lookout() const {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "frontend/call_taps.h"
 #include "frontend/description.h"
 #include "frontend/host_count.h"
 #include "frontend/premises.h"
@@ -159,7 +160,7 @@ std::map<std::string, Policy> Module::policies_below() const {
 
 bool Module::has_hooks() const {
   read_premise(known_hooks_, *known_hooks_);
-  return hooks_ != nullptr;
+  return hooks_ != nullptr || CallTaps::is_there();
 }
 
 Hook Module::add_hook(HookList Hooks::*list, std::string_view on,
@@ -171,9 +172,17 @@ Hook Module::add_hook(HookList Hooks::*list, std::string_view on,
       known_hooks_);
 }
 
-Tensor Module::seen_input(const Tensor& x) const { return hooks::run(hooks_->input, {x}); }
+Tensor Module::seen_input(const Tensor& x) const {
+  return hooks_ ? hooks::run(hooks_->input, {x}) : x;
+}
 
 Tensor Module::seen_output(const Tensor& x, const Tensor& y) const {
+  const Tensor seen = hooks_ ? hooked_output(x, y) : y;
+  CallTaps::see(*this, x, seen);
+  return seen;
+}
+
+Tensor Module::hooked_output(const Tensor& x, const Tensor& y) const {
   Tensor seen = hooks::run(hooks_->output, {x, y});
   // What is given through, as by a Dropout in evaluation, is also somebody else's.
   const bool is_input = seen.id() == x.id() && !hooks_->gradient.empty();

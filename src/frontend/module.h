@@ -140,6 +140,7 @@ class Module {
                 std::function<Tensor(std::span<const Tensor>)> look);
   Tensor seen_input(const Tensor& x) const;
   Tensor seen_output(const Tensor& x, const Tensor& y) const;
+  Tensor hooked_output(const Tensor& x, const Tensor& y) const;
 
   void check_name(std::string_view name) const;
   VariablePtr new_variable(std::string_view name, const Shape& shape, StateClass cls) const;

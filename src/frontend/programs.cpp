@@ -98,19 +98,29 @@ std::vector<Device*> peers_of(Device& first, const StateTable& variables) {
 }  // namespace
 
 void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs,
-                   const Traceable& function, std::vector<Draw>* draws) {
+                   const Traceable& function, std::vector<Draw>* draws, Onlooker* onlooker) {
   const auto start = std::chrono::steady_clock::now();
   const DeviceScope on(device_);
   std::vector<DecisionRecord> decisions;
   StateTable variables = variables_;
-  std::vector<std::unique_ptr<CallTaps>> calls;
-  for (const AskedCalls& asked : asked_calls_)
-    calls.push_back(std::make_unique<CallTaps>(*asked.model, asked.prefix, asked.wanted));
+  AskedTaps besides;
+  if (onlooker) besides = onlooker->asked();
+  std::vector<AskedCalls> asked = asked_calls_;
+  asked.insert(asked.end(), besides.calls.begin(), besides.calls.end());
+  std::vector<std::pair<std::string, ValueId>> seen;
+  const CallTaps calls(asked,
+                       [&](const nn::Module& module, const std::string& tap, const Tensor& value) {
+                         seen.emplace_back(tap, value.id());
+                         if (onlooker) onlooker->note_class(module);
+                       });
   TracedProgram traced = trace(name, inputs, function, variables, &decisions, draws);
-  for (const auto& of_model : calls) of_model->mark(traced.graph);
+  for (const auto& [tap, value] : seen)
+    if (!traced.graph.node(value.node).erased && is_float(traced.graph.type(value).dtype))
+      traced.graph.set_output(Name(tap), value, OutputKind::Tap);
   for (const std::string& pattern : tap_patterns_) traced.graph.ask_tap(pattern);
+  for (const std::string& pattern : besides.patterns) traced.graph.ask_tap(pattern);
   for (const Policy& policy : measured_) traced.graph.measure(policy);
-  Compiled compiled = compile_or_find(std::move(traced.graph));
+  Compiled compiled = compile_or_find(std::move(traced.graph), besides.patterns);
   decisions.insert(decisions.end(), compiled.program.decisions.begin(),
                    compiled.program.decisions.end());
   Plan plan = this->plan();
@@ -134,8 +144,10 @@ void Programs::add(const std::string& name, const std::vector<InputSpec>& inputs
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Programs::Compiled Programs::compile_or_find(Graph traced) {
+Programs::Compiled Programs::compile_or_find(Graph traced,
+                                             const std::vector<std::string>& optional_taps) {
   PassContext context;
+  context.optional_taps = optional_taps;
   context.form = Form::Cast;
   context.choose = chooser(device_);
   context.capability = device_.features().capability;
@@ -161,6 +173,11 @@ void Programs::tap(std::string pattern) {
         .saw(in_quotes(pattern))
         .need("taps before add() of the programs that they look into");
   tap_patterns_.push_back(std::move(pattern));
+}
+
+void Programs::tap(const AskedTaps& asked) {
+  for (const std::string& pattern : asked.patterns) tap(pattern);
+  asked_calls_.insert(asked_calls_.end(), asked.calls.begin(), asked.calls.end());
 }
 
 void Programs::tap_nothing() {

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "frontend/asked_taps.h"
 #include "frontend/compiled_program.h"
+#include "frontend/onlooker.h"
 #include "frontend/ports.h"
 #include "frontend/tracing.h"
 #include "graph/graph.h"
@@ -26,10 +28,6 @@
 #include "types/statistics.h"
 
 namespace aloft {
-
-namespace nn {
-class Module;
-}
 
 // UserError E0700: a number of threads that cannot be. E0317: a pass to leave out is none, or none
 // that can be left out.
@@ -48,8 +46,9 @@ class Programs {
   // programs are as they were. With `draws`, which receives them, the program's random draws take
   // their states from inputs that the caller fills (frontend/draws.h); without, all of them read
   // the random state, and two runs draw the same numbers unless the program advances it.
+  // `onlooker`, where he is given, has his taps in this program, too.
   void add(const std::string& name, const std::vector<InputSpec>& inputs, const Traceable& function,
-           std::vector<Draw>* draws = nullptr);
+           std::vector<Draw>* draws = nullptr, Onlooker* onlooker = nullptr);
   // Asks to see values inside the programs that are added from now on, by module path, by op or by
   // name (passes/tap_pattern.h: "h.*.mlp", "op:gelu_tanh", "backward:*"), as they are before
   // anything is fused. Each becomes an output of its name, which output() reads behind a run, until
@@ -71,6 +70,7 @@ class Programs {
                  std::function<bool(const std::string&)> wanted = {}) {
     asked_calls_.push_back({model, std::string(prefix), std::move(wanted)});
   }
+  void tap(const AskedTaps& asked);
   // Asks for nothing any more in the programs that are added from now on.
   void tap_nothing();
   // On an asynchronous device the inputs of the programs that are added from now on have two homes,
@@ -143,7 +143,7 @@ class Programs {
     CompiledProgram program;
     bool is_from_cache;
   };
-  Compiled compile_or_find(Graph traced);
+  Compiled compile_or_find(Graph traced, const std::vector<std::string>& optional_taps);
   [[noreturn]] void refuse_name(const std::string& program) const;
   template <class T>
   const T& of(const std::map<std::string, T>& all, const std::string& program) const {
@@ -185,11 +185,6 @@ class Programs {
   std::vector<std::string> tap_patterns_;
   std::vector<Policy> measured_;
   std::size_t added_taps_ = 0;  // of them, that programs were added with
-  struct AskedCalls {
-    nn::Module* model = nullptr;
-    std::string prefix;
-    std::function<bool(const std::string&)> wanted;
-  };
   std::vector<AskedCalls> asked_calls_;
   bool loads_ahead_ = false;
   StateTable variables_;

@@ -39,6 +39,7 @@ struct PassContext {
   int streams = 1;              // of the device
   int input_homes = 1;          // of each input (PlannedBuffer::homes)
   bool has_host_space = false;  // the device reaches memory of the host that its kernels do not
+  std::vector<std::string> optional_taps = {};       // patterns that may mean nothing
   std::vector<DecisionRecord>* decisions = nullptr;  // where given, precision decisions go there
 };
 

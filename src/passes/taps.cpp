@@ -145,6 +145,8 @@ std::vector<RefusedTap> check_taps(const Graph& compiled, const Graph& traced,
     refused.push_back({name.str(), why_lost(compiled, name.str())});
   const std::vector<std::string> had = taps_of(compiled);
   for (Name text : compiled.tap_patterns()) {
+    if (std::ranges::find(context.optional_taps, text.str()) != context.optional_taps.end())
+      continue;
     const TapPattern pattern(text.str());
     const auto is_meant = [&](const std::string& name) { return pattern.matches(name); };
     if (std::any_of(had.begin(), had.end(), is_meant)) continue;

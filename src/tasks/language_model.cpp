@@ -1,5 +1,6 @@
 #include "tasks/language_model.h"
 
+#include "frontend/call_taps.h"
 #include "frontend/tracing.h"
 #include "models/logits.h"
 #include "tasks/loss_text.h"
@@ -12,6 +13,7 @@ namespace {
 // which computes nothing.
 void check_logits(const models::CausalLm& model, const TensorType& tokens) {
   StateTable variables;
+  const CallTaps nobody({}, {});  // these calls are none of the step's
   trace(
       "logits", {{"tokens", tokens}},
       [&](const std::vector<Tensor>& in) {

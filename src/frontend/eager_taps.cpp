@@ -1,0 +1,277 @@
+#include "frontend/eager_taps.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/evaluate.h"
+#include "ops/statistics.h"
+#include "ops/update.h"
+#include "types/call.h"
+#include "types/statistics.h"
+
+namespace aloft {
+
+namespace {
+
+constexpr std::string_view kPrefixes[] = {"", kStatisticsPrefix, kExponentsPrefix};
+constexpr std::string_view kAccumulated = "accumulated.";
+
+std::shared_ptr<EagerCell> cell_of(const Tensor& t) {
+  return std::static_pointer_cast<EagerCell>(t.held());
+}
+
+// Of an update op's call, the layout of its operands; nothing of another op.
+std::optional<UpdateLayout> layout_of(const OpCall& call) {
+  const optim::FormulaRecord* formula = formula_of_update(call.op);
+  if (!formula) return std::nullopt;
+  return update_layout(update_attrs(call.attrs), *formula);
+}
+
+// Where gradients are summed over micro-batches, the parameter whose sum the op adds to; "".
+std::string summed_parameter(const EagerEmitter& e, Name op, std::span<const Tensor> in) {
+  if (op != Name("add")) return {};
+  const VariablePtr& sums = e.cell(in[0]).variable;
+  if (!sums || sums->cls != StateClass::Gradient) return {};
+  const std::string& name = sums->name.str();
+  return name.starts_with(kAccumulated) ? name.substr(kAccumulated.size()) : std::string();
+}
+
+}  // namespace
+
+EagerTaps::EagerTaps(const AskedTaps& asked) : asked_(asked) {
+  for (const std::string& pattern : asked_.patterns) patterns_.emplace_back(pattern);
+  asks_updates_ = std::ranges::any_of(asked_.patterns, [](const std::string& pattern) {
+    return pattern.starts_with(std::string(kStatisticsPrefix) + "parameter:") ||
+           pattern.starts_with(std::string(kExponentsPrefix) + "parameter:");
+  });
+}
+
+EagerTaps::Looking::Looking(EagerTaps& taps)
+    : emitter_(eager()),
+      calls_(taps.asked_.calls,
+             [this, &taps](const nn::Module& module, const std::string& name, const Tensor& value) {
+               taps.called(emitter_, module, name, value);
+             }) {
+  taps.begin();
+  emitter_.show_to(&taps);
+}
+
+EagerTaps::Looking::~Looking() { emitter_.show_to(nullptr); }
+
+bool EagerTaps::are_looking() { return eager().taps_ != nullptr; }
+
+void EagerTaps::called(EagerEmitter& e, const nn::Module& module, const std::string& name,
+                       const Tensor& value) {
+  classes_.emplace(module.path(), module.kind());
+  Where where = current_where();
+  if (const EagerCell& c = e.cell(value); e.is_recorded(c)) where = e.tape_.node(c.id.node).where;
+  show(e, name, Kind::Call, value, where);
+}
+
+void EagerTaps::begin() {
+  classes_.clear();
+  variables_ = {};
+  occurrences_.clear();
+  entries_.clear();
+  entry_of_.clear();
+  read_.clear();
+  taken_.clear();
+  asked_gradients_.clear();
+  missing_.clear();
+  updates_.clear();
+  casts_.clear();
+  rounded_from_masters_.clear();
+}
+
+bool EagerTaps::is_asked(const std::string& name) const {
+  return std::ranges::any_of(patterns_, [&](const TapPattern& p) { return p.matches(name); });
+}
+
+std::vector<const EagerTaps::Entry*> EagerTaps::in_order() const {
+  std::vector<const Entry*> all;
+  for (const Entry& entry : entries_) all.push_back(&entry);
+  std::ranges::stable_sort(all, {}, [](const Entry* e) { return std::pair(e->kind, e->place); });
+  return all;
+}
+
+std::vector<EagerTaps::Shown> EagerTaps::shown() const {
+  std::vector<Shown> all;
+  for (const Entry* entry : in_order()) all.push_back(entry->shown);
+  return all;
+}
+
+void EagerTaps::put(Entry entry) {
+  const auto [at, is_new] = entry_of_.emplace(entry.shown.name, entries_.size());
+  if (!is_new) {
+    entries_[at->second] = std::move(entry);
+    return;
+  }
+  entries_.push_back(std::move(entry));
+}
+
+EagerTaps::CellPtr EagerTaps::cell_to_show(EagerEmitter& e, std::string_view prefix,
+                                           const CellPtr& of) {
+  CellPtr& known = taken_[std::string(prefix)][of];
+  if (known) return known;
+  if (prefix.empty()) return known = e.copy_of(*of);  // it shares the memory, which nobody writes
+  const Aside aside(e);
+  const NoGrad no_grad;
+  const Tensor value(&e, of->id, of);
+  EmitterScope scope(e);
+  return known = cell_of(statistics(value, prefix == kExponentsPrefix));
+}
+
+void EagerTaps::show(EagerEmitter& e, const std::string& name, Kind kind, const Tensor& value,
+                     const Where& where) {
+  const CellPtr cell = cell_of(value);
+  if (!is_float(cell->type.dtype)) return;
+  Entry entry{{name, bind_lengths(cell->type, cell->lengths), where.phase, where.file.str(),
+               where.line, cell_to_show(e, shown_prefix(name), cell)},
+              kind,
+              entries_.size(),
+              cell};
+  put(std::move(entry));
+}
+
+// For each kind of pattern that asks for the value of this name.
+void EagerTaps::show_all(EagerEmitter& e, const std::string& value_name, Kind kind,
+                         const Tensor& value, const Where& where) {
+  for (const std::string_view prefix : kPrefixes)
+    if (const std::string name = std::string(prefix) + value_name; is_asked(name))
+      show(e, name, kind, value, where);
+}
+
+std::vector<Tensor> EagerTaps::emit(EagerEmitter& e, const OpCall& call, std::span<const Tensor> in,
+                                    const Where& where) {
+  Node node;  // as it would stand in a graph
+  node.op = call.op;
+  node.where = where;
+  node.occurrence = occurrences_[{where.path, call.op, where.phase}]++;
+  const auto layout = asks_updates_ ? layout_of(call) : std::nullopt;
+  if (layout && !e.is_recording()) {
+    Attrs attrs = call.attrs;
+    attrs.set("statistics", true);
+    const OpCall asked{call.op, attrs, call.form};
+    std::vector<Tensor> results = e.run_op(asked, in, where);
+    note_updates(*layout_of(asked), results, where);
+    results.resize(static_cast<std::size_t>(layout->outputs()));
+    for (std::uint32_t i = 0; i < results.size(); ++i)
+      show_all(e, tap_name(node, i), Kind::Value, results[i], where);
+    return results;
+  }
+  const std::string parameter = summed_parameter(e, call.op, in);
+  std::vector<Tensor> results = e.run_op(call, in, where);
+  if (!parameter.empty()) show_sum(e, parameter, results[0], where);
+  if (where.phase == Phase::Update && call.op == Name("cast"))
+    casts_[cell_of(results[0])] = cell_of(in[0]);
+  const Kind kind = where.phase == Phase::Backward ? Kind::Backward : Kind::Value;
+  for (std::uint32_t i = 0; i < results.size(); ++i)
+    show_all(e, tap_name(node, i), kind, results[i], where);
+  return results;
+}
+
+void EagerTaps::read(EagerEmitter& e, const VariablePtr& variable, const Tensor& value) {
+  if (variable->cls != StateClass::Parameter || !read_.insert(variable.get()).second) return;
+  show_all(e, parameter_tap(variables_.id_of(variable).str()), Kind::Value, value, current_where());
+}
+
+// Of the whole step, behind the last micro-batch; it stands with its parameter.
+void EagerTaps::show_sum(EagerEmitter& e, const std::string& parameter, const Tensor& sum,
+                         const Where& where) {
+  for (const std::string_view prefix : kPrefixes) {
+    const std::string of = std::string(prefix) + parameter_tap(parameter);
+    const auto tapped = entry_of_.find(of);
+    if (tapped == entry_of_.end()) continue;
+    const std::size_t place = entries_[tapped->second].place;
+    const std::string name = gradient_of_tap(of)->name;
+    show(e, name, Kind::Value, sum, where);
+    entries_[entry_of_.at(name)].place = place;
+  }
+}
+
+std::vector<GradientView> EagerTaps::asked_gradients(EagerEmitter& e) {
+  std::vector<GradientView> views;
+  asked_gradients_.clear();
+  for (const Entry* entry : in_order()) {
+    const std::string& name = entry->shown.name;
+    auto tap = gradient_of_tap(name);
+    if (!tap || entry_of_.contains(tap->name)) continue;
+    const CellPtr value = entry->of.lock();
+    if (!value || !e.is_recorded(*value)) continue;
+    // Of a call that gives what it takes, such as a dropout of nothing, all comes through.
+    if (tap->through)
+      if (const auto given = entry_of_.find(output_of_call(name));
+          given != entry_of_.end() && entries_[given->second].of.lock() == value)
+        tap->through.reset();
+    views.push_back({value->id, std::move(tap->through)});
+    asked_gradients_.push_back(std::move(tap->name));
+  }
+  return views;
+}
+
+// The last value's first, as a backward pass comes to them.
+void EagerTaps::show_gradients(EagerEmitter& e, const std::vector<GradientView>& views) {
+  for (std::size_t i = views.size(); i-- > 0;) {
+    const Tensor& g = views[i].gradient;
+    if (!g.is_defined()) {
+      missing_.push_back(asked_gradients_[i]);
+      continue;
+    }
+    Where where = where_of_gradients(current_where());
+    const EagerCell& c = e.cell(g);
+    if (e.is_recorded(c)) where = e.tape_.node(c.id.node).where;
+    show(e, asked_gradients_[i], Kind::Gradient, g, where);
+  }
+}
+
+void EagerTaps::note_updates(const UpdateLayout& layout, const std::vector<Tensor>& results,
+                             const Where& where) {
+  for (int i = 0; i < layout.count; ++i)
+    updates_[cell_of(results[static_cast<std::size_t>(layout.new_parameter(i))])] = {
+        cell_of(results[static_cast<std::size_t>(layout.statistics(i))]), where};
+}
+
+void EagerTaps::show_update(const VariablePtr& variable, const CellPtr& statistics,
+                            const Where& where) {
+  for (const std::string_view prefix : {kStatisticsPrefix, kExponentsPrefix}) {
+    const std::string name = update_tap(prefix, variables_.id_of(variable).str());
+    if (!is_asked(name)) continue;
+    put({{name,
+          {DType::F32, variable->type.shape},
+          where.phase,
+          where.file.str(),
+          where.line,
+          statistics},
+         Kind::Update,
+         entries_.size()});
+  }
+}
+
+EagerTaps::CellPtr EagerTaps::statistics_of_change(EagerEmitter& e, const Tensor& after,
+                                                   const VariablePtr& variable) {
+  const Aside aside(e);
+  const NoGrad no_grad;
+  EmitterScope scope(e);
+  const auto in_f32 = [](const Tensor& x) { return cast(x, DType::F32); };
+  const Tensor value(&e, after.id(), after.held());
+  return cell_of(statistics(sub(in_f32(value), in_f32(e.value_of(variable)))));
+}
+
+// What the step adds to a parameter: an update op has said it; where another op makes the new
+// value, or the master that it is rounded from, it is the difference.
+void EagerTaps::changes(EagerEmitter& e, const VariablePtr& variable, const Tensor& value) {
+  if (!asks_updates_) return;
+  const CellPtr cell = cell_of(value);
+  if (const auto of = rounded_from_masters_.find(cell); of != rounded_from_masters_.end())
+    return show_update(of->second, statistics_of_change(e, value, variable), current_where());
+  if (variable->cls != StateClass::Parameter) return;
+  if (const auto ready = updates_.find(cell); ready != updates_.end())
+    return show_update(variable, ready->second.statistics, ready->second.where);
+  if (const auto from = casts_.find(cell); from != casts_.end())
+    rounded_from_masters_[from->second] = variable;
+  show_update(variable, statistics_of_change(e, value, variable), current_where());
+}
+
+}  // namespace aloft
