@@ -99,9 +99,9 @@ Action probe_verb(CLI::App& app) {
       ->check(CLI::IsMember({"statistics", "tensor", "overflow", "structure"}));
   run->add_option("--config", o->config, "msprobe's config.json: what it asks for");
   run->add_option("--level", o->level,
-                  "module or op: calls of modules and parameters, or every op (default: the "
-                  "recipe's, or module)")
-      ->check(CLI::IsMember({"module", "op"}));
+                  "module, op or mix: calls of modules and parameters, every op, or both (default: "
+                  "the recipe's, or module)")
+      ->check(CLI::IsMember({"module", "op", "mix"}));
   run->add_option(
       "--out", o->out,
       "folder of the steps' folders, and of the run itself: run/ (default: --config's)");

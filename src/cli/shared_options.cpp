@@ -68,8 +68,8 @@ void add_mode(CLI::App& app, std::string& mode) {
 void add_probe(CLI::App& app, std::string& probe) {
   app.add_option("--probe", probe, "statistics[:op], overflow, trends or none (default: recipe)")
       // Not shown as a set: a line of help would be too long.
-      ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "overflow",
-                             "trends", "none"})
+      ->check(CLI::IsMember({"statistics", "statistics:module", "statistics:op", "statistics:mix",
+                             "overflow", "trends", "none"})
                   .description(""));
 }
 

@@ -68,6 +68,7 @@ class DecoderBlock : public nn::Layer {
  public:
   // As Decoder makes it.
   DecoderBlock(nn::Module& parent, std::string_view name, const DecoderForm& form, double dropout);
+  std::string_view kind() const override { return "Block"; }
   // x [B, T, dim] at `places` -> the same shape. `cache` null: the whole sequence at once; else
   // decoding, with x at the cache's `position`.
   Tensor forward(Operand x, const Tensor& places, const nn::KeyValueCache* cache,

@@ -59,6 +59,7 @@ class GeluMlp : public nn::Layer {
       : Layer(parent, name),
         c_fc_(*this, "c_fc", dim, hidden, in),
         c_proj_(*this, "c_proj", hidden, dim, out) {}
+  std::string_view kind() const override { return "MLP"; }
   Tensor operator()(Operand x) const {
     return call(x, [&](const Tensor& t) { return c_proj_(gelu_tanh(c_fc_(t))); });
   }
@@ -75,6 +76,7 @@ class SwigluMlp : public nn::Layer {
         gate_proj_(*this, "gate_proj", dim, hidden, o),
         up_proj_(*this, "up_proj", dim, hidden, o),
         down_proj_(*this, "down_proj", hidden, dim, o) {}
+  std::string_view kind() const override { return "MLP"; }
   Tensor operator()(Operand x) const {
     return call(x, [&](const Tensor& t) { return down_proj_(silu(gate_proj_(t)) * up_proj_(t)); });
   }

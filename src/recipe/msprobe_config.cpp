@@ -50,8 +50,8 @@ class Reading {
     } else if (key == "step") {
       take_steps(value);
     } else if (key == "level") {
-      level_ = value == "L0" ? "module" : value == "L1" ? "op" : "";
-      if (level_.empty()) refuse(key, "\"L0\", modules, or \"L1\", ops");
+      level_ = value == "L0" ? "module" : value == "L1" ? "op" : value == "mix" ? "mix" : "";
+      if (level_.empty()) refuse(key, "\"L0\", modules, \"L1\", ops, or \"mix\", both");
     } else if (key == "extra_info" || key == "dump_enable") {
       if (value != true) refuse(key, "true");
     } else if (key == "precision") {
@@ -118,15 +118,16 @@ class Reading {
         refuse(name, "pt or npy");
     } else if (is_empty(value) && (is_section_key(key) || key == "bench_path")) {
       return;
-    } else if (task_ == "tensor" && (key == "scope" || key == "list" || key == "data_mode")) {
-      set(("probe." + key).c_str(), toml_of(value));
+    } else if (is_dumped && (key == "scope" || key == "list" || key == "data_mode")) {
+      if (key != "data_mode" || value != json::array({"all"}))
+        set(("probe." + key).c_str(), toml_of(value));
     } else if (task_ == "statistics" && key == "tensor_list") {
+      if (!is_empty(config_.at(task_).value("list", json())))
+        refuse(name, "nothing beside statistics.list: one list says what is looked at");
       set("probe.list", toml_of(value));
       task = "tensor";
-    } else if (task_ == "statistics" && key == "data_mode" && value == json::array({"all"})) {
-      return;
     } else if (is_section_key(key)) {
-      refuse(name, "nothing: of statistics all values have them");
+      refuse(name, "nothing: there all is looked at");
     } else {
       refuse(name, "there is no such key");
     }

@@ -120,15 +120,15 @@ struct TrainSection {
 // [probe]: what is looked at while a run trains.
 struct ProbeSection {
   std::string task = "none";     // or "statistics", "tensor", "overflow", "structure"
-  std::string level = "module";  // or "op"
+  std::string level = "module";  // or "op", or "mix": both
   std::vector<std::int64_t> at;  // steps that are looked at, from 0 on; empty: those of `every`
   std::int64_t every = 1;        // every how many-th step is looked at, from step 0 on
   bool histograms = false;       // how many elements have each exponent is counted
   std::int64_t histogram_every = 16;  // ... in every how many-th step
-  // Of "tensor": whose values are written, by names or parts of names as dump.json has them, at
-  // level "op" by patterns of taps; between which two entries, if any; of which lists.
+  // Whose values are written, by names or parts of names as dump.json has them, at level "op" by
+  // patterns of taps, at "mix" by either; between which two entries, if any; of which lists.
   std::vector<std::string> list, scope, data_mode;
-  std::string format = "pt";           // of their files: or "npy", "safetensors"
+  std::string format = "pt";           // of the files of "tensor": or "npy", "safetensors"
   std::string summary = "statistics";  // or "md5": checksums instead of files
 };
 

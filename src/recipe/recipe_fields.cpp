@@ -306,11 +306,11 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
        {"none", "statistics", "tensor", "overflow", "structure"}},
       {Course,
        "probe.level",
-       "of what: calls of modules and parameters, or every op",
+       "of what: calls of modules and parameters, every op, or both",
        &p.level,
        0,
        0,
-       {"module", "op"}},
+       {"module", "op", "mix"}},
       {Course, "probe.at", "steps that are looked at, counted from 0; empty: those of probe.every",
        &p.at, 0, kMany},
       {Course, "probe.every", "every how many-th step is looked at, from step 0 on", &p.every, 1,
@@ -318,8 +318,9 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
       {Course, "probe.histograms", "how many elements have each exponent is counted, too",
        &p.histograms},
       {Course, "probe.list",
-       "of probe.task \"tensor\": whose values are written, by names or parts of them; at level op "
-       "by patterns of taps; empty: all",
+       "whose values are written, by names or parts of them; at level op by patterns of taps; "
+       "empty: "
+       "all",
        &p.list},
       {Course, "probe.scope", "... from the first of two entries to the second; empty: all",
        &p.scope},

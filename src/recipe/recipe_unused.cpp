@@ -67,14 +67,13 @@ const std::vector<Condition>& conditions() {
         {"schedule.steps", "schedule.kind", schedules_that(scalar::spans_total)},
         {"train.skip_passes", "train.mode", {"graph"}},
         {"monitor.on", "train.mode", {"graph"}},
-        {"probe.task", "train.mode", {"graph"}},
         {"probe.level", "probe.task", {"statistics", "tensor", "structure"}},
         {"probe.at", "probe.task", {"statistics", "tensor", "overflow"}},
         {"probe.every", "probe.task", {"statistics", "tensor", "overflow"}},
         {"probe.histograms", "probe.task", {"statistics", "tensor"}},
-        {"probe.list", "probe.task", {"tensor"}},
-        {"probe.scope", "probe.task", {"tensor"}},
-        {"probe.data_mode", "probe.task", {"tensor"}},
+        {"probe.list", "probe.task", {"statistics", "tensor"}},
+        {"probe.scope", "probe.task", {"statistics", "tensor"}},
+        {"probe.data_mode", "probe.task", {"statistics", "tensor"}},
         {"probe.format", "probe.task", {"tensor"}},
         {"probe.summary", "probe.task", {"tensor"}},
         {"probe.histogram_every", "probe.task", {"statistics", "tensor"}},
@@ -135,6 +134,9 @@ class Search {
              "counts returns to a checkpoint; neither train.on_nonfinite nor train.on_spike asks "
              "for one");
     report_samples();
+    if (recipe_.train.mode == "eager" && recipe_.probe.task == "overflow")
+      report("probe.task", "train.mode",
+             "\"overflow\" looks into compiled programs; there is none where train.mode is eager");
     if (!recipe_.probe.histograms)
       report("probe.histogram_every", "probe.histograms",
              "does nothing where probe.histograms is false");

@@ -4,14 +4,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "frontend/ports.h"
-#include "observe/probe/dump.h"
 #include "run/listener.h"
-#include "train/file_queue.h"
-#include "train/probe_tensors.h"
+#include "train/probe_writer.h"
 #include "train/runner.h"
 #include "train/session.h"
 
@@ -32,25 +29,20 @@ class ProbeFiles : public Listener {
  private:
   // Whether the probe asked for the value: beside a monitor a program has that one's, too.
   bool is_own(std::string_view name) const;
-  void say_missing() const;
-  void write_structure(Control& run) const;
+  void look_into(const Programs& programs);
+  void write(std::int64_t step, const EagerTaps& taps);
 
   const Session& session_;
   const std::unique_ptr<Runner>& runner_;
   Path folder_;
-  // Of a look that steps have.
+  std::optional<ProbeWriter> writer_;  // once the run has begun
+  std::vector<probe::DumpedModule> modules_;
+  // Of a look that steps of a compiled program have.
   struct Looked {
-    probe::Dump dump;
+    ProbeWriter::Seen seen;
     OutputPort<double> all;
-    std::string construct, stack;
-    std::optional<ProbeTensors> tensors = {};
   };
-  void write(const Looked& looked, const Path& folder);
-  std::map<Look, Looked> looked_;  // once the run has begun
-  std::string missing_from_;       // a program that looks
-  // Of task "tensor".
-  std::optional<FileQueue> queue_;
-  std::uint64_t files_ = 0, bytes_ = 0;
+  std::map<Look, Looked> looked_;
 };
 
 }  // namespace aloft

@@ -1,34 +1,31 @@
 // Whole tensors of a step, for whoever wants more than their statistics (probe.task "tensor"):
-// which ones are asked for, and their files beside dump.json. docs/probe.md is the page.
+// their files beside dump.json. docs/probe.md is the page.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
-#include "frontend/module.h"
-#include "frontend/ports.h"
-#include "frontend/programs.h"
 #include "observe/probe/dump.h"
 #include "recipe/recipe.h"
 #include "train/file_queue.h"
 
 namespace aloft {
 
-// Asks for the values in the programs that are added next: what probe.list says, all where it says
-// nothing.
-void tap_tensors(Programs& programs, const ProbeSection& probe, nn::Module& model);
+// The first bytes of a value that a step left, copied.
+using TensorSource = std::function<std::vector<std::byte>(std::size_t bytes)>;
+// Of the value that the tap of this name shows; empty where there is none.
+using FindTensor = std::function<TensorSource(const std::string& tap)>;
 
-// Of one program's values.
+// Of one program's values, or one eager step's.
 class ProbeTensors {
  public:
-  // UserError E0327 where nothing that the program has is asked for. `dump` outlives this.
-  ProbeTensors(const Programs& programs, const std::string& program, const ProbeSection& probe,
-               const probe::Dump& dump);
+  // UserError E0327 where nothing that there is is asked for. `dump` outlives this.
+  ProbeTensors(const FindTensor& find, const ProbeSection& probe, const probe::Dump& dump);
 
   // Files of a step, which `queue` writes to `folder`, or checksums; and the records' keys of both.
   // `all`: its statistics.
@@ -41,7 +38,7 @@ class ProbeTensors {
  private:
   ProbeSection probe_;
   const probe::Dump& dump_;
-  std::vector<std::optional<OutputPort<std::byte>>> ports_;  // of each value of the dump
+  std::vector<TensorSource> sources_;  // of each value of the dump
 };
 
 }  // namespace aloft

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "frontend/amp.h"
 #include "frontend/compile.h"
 #include "frontend/eager_emitter.h"
+#include "frontend/eager_taps.h"
 #include "frontend/programs.h"
 #include "runtime/threads.h"
-#include "train/probe_tensors.h"
-#include "types/statistics.h"
+#include "train/probe_taps.h"
 
 namespace aloft {
 namespace {
@@ -48,27 +49,19 @@ class GraphRunner : public Runner {
       programs_.add("accumulate", inputs, [&](const std::vector<Tensor>& in) {
         return results::Named{{"loss", aloft::accumulate(task.loss(in), optimizer)}};
       });
-    const auto add_evaluation = [&] {
-      programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
-        const Evaluating evaluating(task.model());
-        results::Named means = task.evaluate(in);
-        for (const auto& [name, mean] : means) names_.push_back(name);
-        return means;
-      });
-    };
-    // What is checked while a model is traced for the first time calls its modules once more: there
-    // nobody looks on.
-    const std::vector<Look> looks = looks_of(probe_, monitor_);
-    const bool looks_at_once = looks.front() != Look::Nothing;
-    if (looks_at_once) add_evaluation();
-    for (const Look look : looks) {
-      if (look != Look::Nothing) ask_statistics(look, task.model());
+    for (const Look look : looks_of(probe_, monitor_)) {
+      if (look != Look::Nothing) programs_.tap(taps_of(look, probe_, monitor_, &task.model()));
       programs_.add(program_of(look, probe_, monitor_), inputs, [&](const std::vector<Tensor>& in) {
         return results::flatten(train_step(task.loss(in), optimizer));
       });
       programs_.tap_nothing();
     }
-    if (!looks_at_once) add_evaluation();
+    programs_.add("evaluate", inputs, [&](const std::vector<Tensor>& in) {
+      const Evaluating evaluating(task.model());
+      results::Named means = task.evaluate(in);
+      for (const auto& [name, mean] : means) names_.push_back(name);
+      return means;
+    });
   }
 
   void start() override {
@@ -134,28 +127,6 @@ class GraphRunner : public Runner {
     OutputPort<float> norm = {}, lr = {}, scale = {};
   };
 
-  void ask_statistics(Look look, nn::Module& model) {
-    const bool counts = look == Look::Exponents || (look == Look::Trends && monitor_.exponents);
-    const std::string_view prefix = counts ? kExponentsPrefix : kStatisticsPrefix;
-    const auto ask = [&](const char* of) { programs_.tap(std::string(prefix) + of); };
-    const auto ask_modules = [&] {
-      ask("parameter:*");
-      programs_.tap_calls(&model, prefix);
-    };
-    if (look == Look::Trends) return ask_modules();
-    if (probe_.task == "tensor") tap_tensors(programs_, probe_, model);
-    if (probe_.task == "overflow") {
-      for (const char* of : {"*", "backward:*", "update:*", "parameter:*"}) ask(of);
-      if (monitor_.on) programs_.tap_calls(&model, prefix);
-    } else if (probe_.level == "op") {
-      ask("*");
-      ask("backward:*");
-      if (monitor_.on) ask_modules();
-    } else {
-      ask_modules();
-    }
-  }
-
   UpdatePort connect_update(const std::string& name) {
     UpdatePort port{connect(name)};
     port.finite = programs_.output<std::int32_t>(name, "finite");
@@ -196,7 +167,12 @@ class GraphRunner : public Runner {
 class EagerRunner : public Runner {
  public:
   EagerRunner(Task& task, Optimizer& optimizer, const RunnerOptions& options)
-      : task_(task), optimizer_(optimizer), inputs_(step_inputs(options.columns, options.batch)) {
+      : task_(task),
+        optimizer_(optimizer),
+        inputs_(step_inputs(options.columns, options.batch)),
+        probe_(options.probe) {
+    for (const Look look : looks_of(probe_))
+      if (look != Look::Nothing) taps_.emplace(look, taps_of(look, probe_, {}, &task.model()));
     if (options.threads > 0) host_threads().set_count(options.threads);
   }
 
@@ -206,10 +182,13 @@ class EagerRunner : public Runner {
     for (const auto& [name, mean] : task_.evaluate(columns(batch))) means_.push_back(mean.item());
     return means_;
   }
-  void load(Part, const ExampleBatch& batch, std::int64_t) override { batch_ = &batch; }
+  void load(Part, const ExampleBatch& batch, std::int64_t number) override {
+    batch_ = &batch;
+    number_ = number;
+  }
   void issue(Part part) override {
     if (part == Part::Update)
-      update_ = train_step(task_.loss(columns(*batch_)), optimizer_);
+      update();
     else
       micro_loss_ = aloft::accumulate(task_.loss(columns(*batch_)), optimizer_);
   }
@@ -227,8 +206,16 @@ class EagerRunner : public Runner {
     n.culprit = static_cast<int>(r.culprit.item());
     return n;
   }
+  const EagerTaps* taps() const override { return last_taps_; }
 
  private:
+  void update() {
+    const auto taps = taps_.find(look_at(probe_, number_));
+    last_taps_ = taps == taps_.end() ? nullptr : &taps->second;
+    std::optional<EagerTaps::Looking> looking;
+    if (taps != taps_.end()) looking.emplace(taps->second);
+    update_ = train_step(task_.loss(columns(*batch_)), optimizer_);
+  }
   // Of the types of the compiled program's inputs, so that both modes prepare the same kernels.
   std::vector<Tensor> columns(const ExampleBatch& batch) {
     std::vector<Tensor> out;
@@ -245,6 +232,10 @@ class EagerRunner : public Runner {
   std::vector<InputSpec> inputs_;
   std::vector<double> means_;
   const ExampleBatch* batch_ = nullptr;
+  std::int64_t number_ = 0;  // of the step whose batch that is
+  ProbeSection probe_;
+  std::map<Look, EagerTaps> taps_;  // of the looks that steps have
+  const EagerTaps* last_taps_ = nullptr;
   Tensor micro_loss_;
   StepResult update_;
 };

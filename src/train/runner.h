@@ -19,6 +19,7 @@
 
 namespace aloft {
 
+class EagerTaps;
 class Programs;
 
 struct StepNumbers {
@@ -33,8 +34,8 @@ struct RunnerOptions {
   int threads = 0;
   PipelineOptions pipeline = {};                    // of the compiled programs
   std::map<std::string, std::string> choices = {};  // for their Plan
-  // Whose statistics updates take (kAllStatistics), and in which steps: each look has a program of
-  // its own. Compiled programs alone have them.
+  // What is looked at in updates, and in which steps: each look has a program of its own, with the
+  // output kAllStatistics.
   ProbeSection probe = {};
   MonitorSection monitor = {};
 };
@@ -71,6 +72,8 @@ class Runner {
   }
   // The compiled programs, planned before start(); null in eager mode.
   virtual Programs* programs() { return nullptr; }
+  // In eager mode, what the last update showed that was looked at; else null.
+  virtual const EagerTaps* taps() const { return nullptr; }
   // The program of updates in steps that have this look.
   static std::string program_of(Look look, const ProbeSection& probe,
                                 const MonitorSection& monitor = {});

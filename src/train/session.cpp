@@ -145,8 +145,9 @@ std::unique_ptr<Runner> make_runner(Session& s) {
   const RunnerOptions o{train.batch,         s.columns,          static_cast<int>(train.threads),
                         {train.skip_passes}, s.choices.values(), s.recipe.probe,
                         s.recipe.monitor};
-  return train.mode == "eager" ? eager_runner(*s.task, *s.optimizer, o)
-                               : graph_runner(*s.task, *s.optimizer, o);
+  // What there is to look at is known of a program before any step.
+  const bool is_eager = train.mode == "eager" && s.recipe.probe.task != "structure";
+  return is_eager ? eager_runner(*s.task, *s.optimizer, o) : graph_runner(*s.task, *s.optimizer, o);
 }
 
 }  // namespace aloft

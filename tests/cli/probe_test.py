@@ -5,11 +5,14 @@ import json
 import math
 import pickle
 import shutil
+import signal
 import struct
+import subprocess
+import time
 import zipfile
 import zlib
 
-from program import ProgramTest, main
+from program import ALOFT, ProgramTest, main
 
 RECORD = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad", "nan", "inf", "-inf", "zeros",
           "underflowed", "saturated"]
@@ -115,7 +118,7 @@ class Probe(ProgramTest):
                 self.assertLessEqual(record["Min"], record["Mean"])
                 self.assertLessEqual(record["Mean"], record["Max"])
         self.assertEqual(self.dump("probed", 0, "construct")["Module.h.0.mlp.c_fc.Linear.forward.0"],
-                         "Module.h.0.mlp.Module.forward.0")
+                         "Module.h.0.mlp.MLP.forward.0")
         stack = self.dump("probed", 0, "stack")
         self.assertIn("Module.h.0.mlp.c_fc.Linear.forward.0", sum((names for names, _ in stack.values()), []))
         # A block's gradient goes on past its norms: through them alone there is no value.
@@ -358,14 +361,126 @@ class Probe(ProgramTest):
         self.assertIn("E0729", said)
         for key in ("task:", "level:", "stepp:", "step:"):
             self.assertIn(key, said)
+        self.aloft(*self.config(task="statistics", **{**usual, "step": [], "level": "mix"},
+                                statistics={"list": ["h.0.mlp.c_fc."], "data_mode": ["all"]}), "--out", "some-of-mix")
+        self.assertEqual(self.dump("some-of-mix")["level"], "mix")
+        self.assertTrue(all("h.0.mlp.c_fc." in entry for entry in self.dump("some-of-mix")["data"]))
+        said = self.aloft(*self.config(task="statistics", statistics={"list": ["a"], "tensor_list": ["b"]}),
+                          exit_code=2).stderr.decode()
+        self.assertIn("statistics.tensor_list", said)
         said = self.aloft(*self.config(task="statistics", statistics={"lists": []}), exit_code=2).stderr.decode()
         self.assertIn("statistics.lists", said)
         (self.folder / "config.json").write_text("[1")
         self.assertIn(b"E0729", self.aloft("probe", "run", "tiny.toml", "--config", "config.json", exit_code=2).stderr)
 
-    def test_eager_runs_are_refused(self):
-        said = self.aloft("train", "tiny.toml", "--probe", "statistics", "--mode", "eager", exit_code=2).stderr
+    def test_eager_steps_have_the_numbers_of_the_compiled_ones(self):
+        for precision in ("O0", "O2:bf16", "O2:fp16"):
+            said = ["--set", f'precision="{precision}"', "--steps", 2]
+            parts = ["--set", "train.batch=1", "--set", "train.accumulate=2"]
+            for of, more in (("whole", []), ("parts", parts)):
+                for mode in ("graph", "eager"):
+                    self.aloft("train", "tiny.toml", "--out", f"{of}-{mode}", "--mode", mode, "--probe", "statistics",
+                               *said, *more)
+                graph, eager = (self.dump(f"{of}-{mode}/probe", 1)["data"] for mode in ("graph", "eager"))
+                self.assertEqual(list(graph), [entry for entry in eager if entry in graph])
+                others = {(entry, name, place): record for entry, parts in eager.items() for name, list_ in parts.items()
+                          for place, record in enumerate(list_ if isinstance(list_, list) else list_.values())}
+                places = {}
+                for entry, name, record in records(graph):
+                    place = places[entry, name] = places.get((entry, name), -1) + 1
+                    other = others[entry, name, place]
+                    if of == "whole":
+                        self.assertEqual(other, record, (precision, entry, name))
+                    else:  # where a sum over micro-batches is fused it is added up in another order
+                        self.assertEqual(other["shape"], record["shape"], (precision, entry, name))
+                        self.assertAlmostEqual(other["Norm"], record["Norm"], delta=1e-5 * record["Norm"] + 1e-9)
+                for mode in ("graph", "eager"):
+                    shutil.rmtree(self.folder / f"{of}-{mode}")
+
+    def test_looking_at_eager_steps_changes_no_bit(self):
+        for precision in ("O0", "O2:bf16", "O2:fp16"):
+            said = ["--mode", "eager", "--set", f'precision="{precision}"', "--set", "model.dropout=0.1"]
+            self.aloft("train", "tiny.toml", "--out", "eager-off", *said)
+            for threads in (1, 2, 4):
+                self.aloft("train", "tiny.toml", "--out", "eager-on", "--probe", "statistics:mix", "--threads", threads,
+                           "--set", "probe.histograms=true", "--set", "probe.histogram_every=2", *said)
+                self.assertEqual(self.losses("eager-on"), self.losses("eager-off"))
+                self.assertEqual(self.weights("eager-on"), self.weights("eager-off"))
+                self.assertEqual(len(list((self.folder / "eager-on/probe").glob("step*/rank/dump.json"))), 4)
+                shutil.rmtree(self.folder / "eager-on")
+            shutil.rmtree(self.folder / "eager-off")
+
+    def test_eager_tensors_are_those_of_the_compiled_step(self):
+        said = ["--task", "tensor", "--set", 'probe.list=["h.0.mlp.c_fc."]']
+        for mode in ("graph", "eager"):
+            self.aloft("probe", "run", "tiny.toml", "--out", f"whole-{mode}", *said, "--set", f'train.mode="{mode}"')
+        graph, eager = (self.tensors(f"whole-{mode}") for mode in ("graph", "eager"))
+        self.assertEqual(set(graph), set(eager))
+        self.assertGreater(len(graph), 5)
+        for name in graph:
+            one, other = (tensor_of(self.folder / f"whole-{mode}/step0/rank/dump_tensor_data" / name)
+                          for mode in ("graph", "eager"))
+            self.assertEqual(one, other, name)
+
+    def test_overflow_looks_into_compiled_programs(self):
+        said = self.aloft("train", "tiny.toml", "--probe", "overflow", "--mode", "eager", exit_code=2).stderr
         self.assertIn(b"probe.task", said)
+
+    def test_a_kill_in_the_middle_of_a_step_leaves_whole_files(self):
+        for number, (mode, delay) in enumerate((mode, delay) for mode in ("graph", "eager")
+                                               for delay in (0, 0.003, 0.007, 0.011)):
+            folder = self.folder / f"killed-{number}/probe"
+            run = subprocess.Popen([ALOFT, "train", "tiny.toml", "--out", f"killed-{number}", "--mode", mode, "--steps",
+                                    "100000", "--probe", "statistics:mix"], cwd=self.folder, env=self.environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                end = time.monotonic() + 60
+                while not (folder / "step3/rank/dump.json").exists() and time.monotonic() < end:
+                    time.sleep(0.002)
+                time.sleep(delay)
+            finally:
+                run.send_signal(signal.SIGKILL)
+                run.wait()
+            steps = sorted(folder.glob("step*"), key=lambda path: int(path.name[4:]))
+            self.assertGreater(len(steps), 3)
+            for step in steps:
+                files = {path.name for path in (step / "rank").glob("*.json")}
+                for name in files:
+                    self.assertTrue(json.loads((step / "rank" / name).read_text()) or name == "stack.json", step)
+                # At most the step that was being written is not there.
+                if step != steps[-1]:
+                    self.assertEqual(files, {"dump.json", "construct.json", "stack.json"}, step)
+            shutil.rmtree(self.folder / f"killed-{number}")
+
+    def test_both_levels_at_once(self):
+        for level in ("module", "op", "mix"):
+            self.aloft("probe", "run", "tiny.toml", "--out", f"level-{level}", "--level", level)
+        modules, ops, both = (self.dump(f"level-{level}") for level in ("module", "op", "mix"))
+        self.assertEqual(both["level"], "mix")
+        self.assertEqual(both["data"], {**modules["data"], **ops["data"]})
+        construct = self.dump("level-mix", 0, "construct")
+        self.assertEqual(construct["Module.h.0.mlp.c_fc.Linear.forward.0"], "Module.h.0.mlp.MLP.forward.0")
+        self.assertEqual(construct["Torch.gelu_tanh.0.forward"], "Module.h.0.mlp.MLP.forward.0")
+
+    def test_statistics_of_some_alone(self):
+        whole = ["probe", "run", "tiny.toml"]
+        self.aloft(*whole, "--out", "all-of-them")
+        everything = self.dump("all-of-them")["data"]
+        self.aloft(*whole, "--out", "listed", "--set", 'probe.list=["h.0.mlp.c_fc."]')
+        listed = self.dump("listed")["data"]
+        self.assertEqual(listed, {entry: parts for entry, parts in everything.items() if "h.0.mlp.c_fc." in entry})
+        self.assertEqual(len(listed), 4)
+        self.aloft(*whole, "--out", "between", "--set", 'probe.data_mode=["forward"]', "--set",
+                   'probe.scope=["Module.h.0.mlp.c_fc.Linear.forward.0", "Module.h.0.mlp.c_proj.Linear.forward.0"]')
+        between = self.dump("between")["data"]
+        self.assertEqual(list(between), ["Module.h.0.mlp.c_fc.Linear.forward.0", "Module.h.0.mlp.c_proj.Linear.forward.0"])
+        self.aloft(*whole, "--out", "some-ops", "--level", "op", "--set", 'probe.list=["op:gelu_tanh"]')
+        self.aloft(*whole, "--out", "all-ops", "--level", "op")
+        ops = self.dump("some-ops")["data"]
+        self.assertEqual(list(ops), ["Torch.gelu_tanh.0.forward"])
+        self.assertEqual(ops["Torch.gelu_tanh.0.forward"], self.dump("all-ops")["data"]["Torch.gelu_tanh.0.forward"])
+        refused = self.aloft(*whole, "--out", "nobody", "--set", 'probe.list=["no.such"]', exit_code=2).stderr
+        self.assertIn(b"E0327", refused)
 
     def test_a_bench_says_what_it_costs(self):
         timed = self.parsed("bench", "step", "tiny.toml", "--probe", "statistics", "--json", "--no-limit", "--steps",

@@ -67,12 +67,12 @@ bool has_part(std::string_view entry, std::string_view part) {
 }
 
 // An entry without records, with all lists that its kind has.
-Json empty_entry(std::string_view entry, const std::string& level) {
+Json empty_entry(std::string_view entry) {
   if (has_part(entry, kParametersGrad) || has_part(entry, kParametersUpdate)) return Json::object();
   if (has_part(entry, kBackward)) return {{"input", Json::array()}, {"output", Json::array()}};
   Json forward = {
       {"input_args", Json::array()}, {"input_kwargs", Json::object()}, {"output", Json::array()}};
-  if (level == "module") forward["parameters"] = Json::object();
+  if (entry.starts_with("Module.")) forward["parameters"] = Json::object();
   return forward;
 }
 
@@ -121,6 +121,17 @@ Dump::Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& module
     const std::string& entry = places_.back().entry;
     if (std::ranges::find(entries_, entry) == entries_.end()) entries_.push_back(entry);
   }
+  chosen_.assign(values_.size(), true);
+}
+
+void Dump::keep(const std::vector<bool>& chosen) {
+  ensure(chosen.size() == values_.size(), "each value is chosen or not");
+  chosen_ = chosen;
+  std::erase_if(entries_, [&](const std::string& entry) {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      if (chosen_[i] && places_[i].entry == entry) return false;
+    return true;
+  });
 }
 
 std::string Dump::class_of(std::string_view path) const {
@@ -211,8 +222,9 @@ nlohmann::ordered_json Dump::structure() const {
 nlohmann::ordered_json Dump::with_records(
     const char* task, const std::function<nlohmann::ordered_json(std::size_t)>& record_at) const {
   Json data = Json::object();
-  for (const std::string& entry : entries_) data[entry] = empty_entry(entry, level_);
+  for (const std::string& entry : entries_) data[entry] = empty_entry(entry);
   for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (!chosen_[i]) continue;
     const Place& place = places_[i];
     Json record = record_at(i);
     Json& entry = data[place.entry];
@@ -224,34 +236,43 @@ nlohmann::ordered_json Dump::with_records(
       entry[place.list][place.parameter] = std::move(record);
   }
   return {{"task", task},
-          {"level", level_ == "module" ? "L0" : "L1"},
+          {"level", level_ == "module" ? "L0"
+                    : level_ == "op"   ? "L1"
+                                       : "mix"},
           {"framework", "pytorch"},
           {"dump_data_dir", nullptr},
           {"data", std::move(data)}};
 }
 
+// The nearest call around `path`, of the same number or the first.
+Json Dump::parent_of_call(std::string_view path, std::string_view direction,
+                          const std::string& call) const {
+  for (; !path.empty(); path = parent_of(path))
+    for (const std::string& of : {call, std::string("0")}) {
+      const std::string outer = class_of(path) + std::string(direction) + "." + of;
+      if (std::ranges::find(entries_, outer) != entries_.end()) return outer;
+    }
+  return nullptr;
+}
+
 // "Module.h.0.mlp.Module.forward.0" lies in "Module.h.0.Module.forward.0".
 nlohmann::ordered_json Dump::construct() const {
   Json parents = Json::object();
-  if (level_ != "module") return parents;
+  if (level_ == "op") return parents;
   for (const std::string_view direction : {kForward, kBackward})
     for (const DumpedModule& m : modules_) {
       const std::string own = class_of(m.path) + std::string(direction) + ".";
-      for (const std::string& entry : entries_) {
-        if (!entry.starts_with(own)) continue;
-        Json parent = nullptr;
-        for (std::string_view up = parent_of(m.path); !up.empty() && parent.is_null();
-             up = parent_of(up)) {
-          const std::string call = entry.substr(own.size());
-          for (const std::string& of : {call, std::string("0")}) {
-            const std::string outer = class_of(up) + std::string(direction) + "." + of;
-            if (parent.is_null() && std::ranges::find(entries_, outer) != entries_.end())
-              parent = outer;
-          }
-        }
-        parents[entry] = std::move(parent);
-      }
+      for (const std::string& entry : entries_)
+        if (entry.starts_with(own))
+          parents[entry] = parent_of_call(parent_of(m.path), direction, entry.substr(own.size()));
     }
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const std::string& entry = places_[i].entry;
+    if (!chosen_[i] || !entry.starts_with("Torch.") || parents.contains(entry)) continue;
+    const bool is_backward = values_[i].phase != Phase::Forward;
+    parents[entry] =
+        parent_of_call(function_of(values_[i].name), is_backward ? kBackward : kForward, "0");
+  }
   return parents;
 }
 
@@ -260,7 +281,7 @@ nlohmann::ordered_json Dump::stack() const {
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const LookedAt& value = values_[i];
     const std::string& entry = places_[i].entry;
-    if (value.file.empty() || !has_part(entry, kForward)) continue;
+    if (!chosen_[i] || value.file.empty() || !has_part(entry, kForward)) continue;
     const std::string line = "File " + value.file + ", line " + std::to_string(value.line) +
                              ", in " + function_of(value.name) + ", \n ";
     const auto is_known = std::ranges::any_of(

@@ -27,8 +27,11 @@ nlohmann::ordered_json record_of(const LookedAt& value, std::span<const double> 
 // Which names msprobe gives to what a program takes statistics of.
 class Dump {
  public:
-  // `modules`: all of the model; `level`: "module" (msprobe's L0) or "op" (L1).
+  // `modules`: all of the model; `level`: "module" (msprobe's L0), "op" (L1) or "mix".
   Dump(std::vector<LookedAt> values, const std::vector<DumpedModule>& modules, std::string level);
+
+  // From here on these values alone are written, and entries that have one.
+  void keep(const std::vector<bool>& chosen);
 
   // Of a step that left these numbers. A number that JSON has none for is text: "nan", "inf".
   // `add`, where it is given, adds to the record of value number `i`.
@@ -59,11 +62,14 @@ class Dump {
   Place place_of_parameter(std::string_view name) const;
   Place place_of_op(const LookedAt& value);
   std::string class_of(std::string_view path) const;
+  nlohmann::ordered_json parent_of_call(std::string_view path, std::string_view direction,
+                                        const std::string& call) const;
 
   std::vector<LookedAt> values_;
   std::vector<DumpedModule> modules_;
   std::string level_;
   std::vector<Place> places_;                           // of each value
+  std::vector<bool> chosen_;                            // each that is written
   std::vector<std::string> entries_;                    // in order of appearance
   std::vector<std::pair<std::string, int>> op_counts_;  // calls of each op and phase, less one
   std::string last_call_;

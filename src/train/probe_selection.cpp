@@ -1,0 +1,92 @@
+#include "train/probe_selection.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "passes/tap_pattern.h"
+#include "train/probe_taps.h"
+
+namespace aloft {
+
+namespace {
+
+bool has_any(std::string_view name, const std::vector<std::string>& parts) {
+  return std::ranges::any_of(
+      parts, [&](const std::string& p) { return name.find(p) != std::string_view::npos; });
+}
+
+// Whether one of the words of a kind is given and none of these fits.
+bool is_left_out(const std::vector<std::string>& mode, std::initializer_list<const char*> kind,
+                 std::string_view own) {
+  const auto is_given = [&](std::string_view word) {
+    return std::ranges::find(mode, word) != mode.end();
+  };
+  return std::ranges::any_of(kind, is_given) && !is_given(own);
+}
+
+bool fits_mode(const std::string& name, const std::vector<std::string>& mode) {
+  if (mode.empty() || std::ranges::find(mode, "all") != mode.end()) return true;
+  const bool is_backward = has_any(name, {".backward", ".parameters_grad", ".parameters_update"});
+  const bool is_output = name.find(".output.") != std::string::npos;
+  return !is_left_out(mode, {"forward", "backward"}, is_backward ? "backward" : "forward") &&
+         !is_left_out(mode, {"input", "output"}, is_output ? "output" : "input");
+}
+
+// The numbers of the entries that the scope begins and ends with.
+std::pair<std::size_t, std::size_t> range_of(const std::vector<std::string>& scope,
+                                             const std::vector<std::string>& entries) {
+  if (scope.empty()) return {0, entries.size()};
+  const auto place = [&](const std::string& name) {
+    const auto it = std::ranges::find(entries, name);
+    if (it != entries.end()) return static_cast<std::size_t>(it - entries.begin());
+    const std::string near = nearest_name(name, entries);
+    throw UserError("E0327", "probe.scope names an entry that there is not")
+        .saw(in_quotes(name))
+        .need("an entry of dump.json")
+        .advice(near.empty() ? "probe.task = \"statistics\" lists them" : near);
+  };
+  if (scope.size() != 2)
+    throw UserError("E0327", "probe.scope does not say from where to where")
+        .saw(std::to_string(scope.size()) + " names")
+        .need("two entries of dump.json, or none");
+  return {place(scope[0]), place(scope[1]) + 1};
+}
+
+// A word of the list is a part of a name as dump.json has it; of what ops give, a pattern of taps.
+bool is_listed(const ProbeSection& probe, const std::string& name, const probe::LookedAt& value) {
+  if (probe.list.empty()) return true;
+  const bool is_of_op = name.starts_with("Torch.");
+  if (!is_of_op) return has_any(name, probe.list);
+  return std::ranges::any_of(probe.list, [&](const std::string& word) {
+    return (probe.level == "op" || is_pattern(word)) && TapPattern(word).matches(value.name);
+  });
+}
+
+}  // namespace
+
+bool selects(const ProbeSection& probe) {
+  return !probe.list.empty() || !probe.scope.empty() || !probe.data_mode.empty();
+}
+
+std::vector<bool> selected(const ProbeSection& probe, const probe::Dump& dump) {
+  const auto [from, to] = range_of(probe.scope, dump.entries());
+  std::vector<bool> chosen;
+  for (std::size_t i = 0; i < dump.values().size(); ++i) {
+    const std::string name = dump.data_name(i);
+    const auto place = static_cast<std::size_t>(
+        std::ranges::find(dump.entries(), dump.entry_of(i)) - dump.entries().begin());
+    chosen.push_back(place >= from && place < to && fits_mode(name, probe.data_mode) &&
+                     is_listed(probe, name, dump.values()[i]));
+  }
+  return chosen;
+}
+
+void refuse_empty_selection(const ProbeSection& probe) {
+  throw UserError("E0327", "no value is meant by probe.list, probe.scope and probe.data_mode")
+      .saw(join(probe.list, ", "))
+      .need("names of entries of dump.json, or parts of them; at level op patterns of taps")
+      .advice("probe.task = \"statistics\" lists them");
+}
+
+}  // namespace aloft

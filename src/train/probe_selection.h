@@ -1,0 +1,21 @@
+// Which values of a dump are written, of those that probe.list, probe.scope and probe.data_mode
+// mean.
+#pragma once
+
+#include <vector>
+
+#include "observe/probe/dump.h"
+#include "recipe/recipe.h"
+
+namespace aloft {
+
+// Whether the section narrows what is written.
+bool selects(const ProbeSection& probe);
+
+// Of each value whether it is meant. UserError E0327 where probe.scope names no entry.
+std::vector<bool> selected(const ProbeSection& probe, const probe::Dump& dump);
+
+// UserError E0327: none is meant.
+[[noreturn]] void refuse_empty_selection(const ProbeSection& probe);
+
+}  // namespace aloft

@@ -1,0 +1,94 @@
+#include "train/probe_taps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "types/statistics.h"
+
+namespace aloft {
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// Whether a name in the list is one of the module's, or a part of one.
+bool is_asked(const nn::Module& m, const Strings& list) {
+  const std::string base = fmt::format("Module.{}.", m.path());
+  const std::string own = base + std::string(m.kind().empty() ? "Module" : m.kind());
+  return std::ranges::any_of(list, [&](const std::string& name) {
+    return name.starts_with(own + ".") || (own + ".").find(name) != std::string::npos ||
+           std::string_view(".forward.backward.parameters_grad.parameters_update").find(name) !=
+               std::string_view::npos;
+  });
+}
+
+// Of all modules, calls and parameters; of a list, of those that it names.
+void add_modules(AskedTaps& asked, std::string_view prefix, const Strings& list,
+                 nn::Module* model) {
+  if (list.empty() || !model) {
+    asked.patterns.push_back(std::string(prefix) + "parameter:*");
+    asked.calls.push_back({model, std::string(prefix)});
+    return;
+  }
+  Strings paths;
+  for (const nn::Module* m : model->modules())
+    if (is_asked(*m, list)) paths.push_back(m->path());
+  const auto is_listed = [paths](const std::string& path) {
+    return std::ranges::find(paths, path) != paths.end();
+  };
+  asked.calls.push_back({model, std::string(prefix), is_listed});
+  for (const VariablePtr& p : model->parameters()) {
+    const std::string& name = p->name.str();
+    if (is_listed(name.substr(0, std::min(name.rfind('.'), name.size()))))
+      asked.patterns.push_back(std::string(prefix) + "parameter:" + name);
+  }
+}
+
+void add_ops(AskedTaps& asked, std::string_view prefix, const Strings& patterns) {
+  for (const std::string& pattern : patterns)
+    asked.patterns.push_back(std::string(prefix) + pattern);
+}
+
+// The values themselves, which task "tensor" writes.
+void add_tensors(AskedTaps& asked, const ProbeSection& probe, nn::Module* model) {
+  const Strings all_ops = {"*", "backward:*"};
+  Strings parts, patterns;
+  for (const std::string& word : probe.list) {
+    const bool is_of_ops = probe.level == "op" || (probe.level == "mix" && is_pattern(word));
+    (is_of_ops ? patterns : parts).push_back(word);
+  }
+  if (probe.level != "op" && (!parts.empty() || probe.list.empty()))
+    add_modules(asked, "", parts, model);
+  if (probe.level != "module") add_ops(asked, "", probe.list.empty() ? all_ops : patterns);
+}
+
+}  // namespace
+
+bool is_pattern(const std::string& word) { return word.find_first_of(":/*?") != std::string::npos; }
+
+AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& monitor,
+                  nn::Module* model) {
+  AskedTaps asked;
+  const bool counts = look == Look::Exponents || (look == Look::Trends && monitor.exponents);
+  const std::string_view prefix = counts ? kExponentsPrefix : kStatisticsPrefix;
+  if (look == Look::Trends) {
+    add_modules(asked, prefix, {}, model);
+    return asked;
+  }
+  if (probe.task == "tensor") add_tensors(asked, probe, model);
+  if (probe.task == "overflow") {
+    add_ops(asked, prefix, {"*", "backward:*", "update:*", "parameter:*"});
+    if (monitor.on) asked.calls.push_back({model, std::string(prefix)});
+    return asked;
+  }
+  // Where nobody asks for what is between two entries, nor for what others are numbered by, those
+  // that are named are enough.
+  const bool are_few = probe.task == "statistics" && probe.level == "module" &&
+                       probe.scope.empty() && !monitor.on;
+  if (probe.level != "op" || monitor.on) add_modules(asked, prefix, are_few ? probe.list : Strings(), model);
+  if (probe.level != "module") add_ops(asked, prefix, {"*", "backward:*"});
+  return asked;
+}
+
+}  // namespace aloft

@@ -1,0 +1,119 @@
+#include "train/probe_writer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "frontend/module.h"
+#include "train/probe_selection.h"
+
+namespace aloft {
+
+namespace {
+
+// Bytes of tensors that wait to be written.
+constexpr std::uint64_t kRoom = std::uint64_t{256} << 20;
+
+constexpr const char* kNoSuchGradient =
+    "the step has no value that is just that: nobody needs it, or a sum takes it in parts";
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// Whole or not there, whatever ends the program; a step does not wait for the disk.
+void put(const Path& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit_unflushed();
+}
+
+}  // namespace
+
+std::vector<probe::DumpedModule> dumped_modules(nn::Module& model) {
+  std::vector<probe::DumpedModule> all;
+  for (const nn::Module* m : model.modules()) all.push_back({m->path(), std::string(m->kind())});
+  return all;
+}
+
+ProbeWriter::ProbeWriter(ProbeSection probe, Path folder)
+    : probe_(std::move(probe)), folder_(std::move(folder)) {
+  if (probe_.task == "tensor") queue_ = std::make_unique<FileQueue>(kRoom);
+  make_folder(folder_);
+}
+
+ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
+                                  const std::vector<probe::DumpedModule>& modules,
+                                  const FindTensor& find) const {
+  Seen seen;
+  seen.dump = std::make_unique<probe::Dump>(std::move(values), modules, probe_.level);
+  if (probe_.task == "tensor") {
+    seen.tensors.emplace(find, probe_, *seen.dump);
+  } else if (selects(probe_)) {
+    const std::vector<bool> chosen = selected(probe_, *seen.dump);
+    if (std::ranges::find(chosen, true) == chosen.end()) refuse_empty_selection(probe_);
+    seen.dump->keep(chosen);
+  }
+  seen.construct = text_of(seen.dump->construct());
+  seen.stack = text_of(seen.dump->stack());
+  return seen;
+}
+
+void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const double> all) {
+  const Path folder = folder_ / ("step" + std::to_string(step)) / "rank";
+  make_folder(folder);
+  // The numbers last: where they are, the rest is.
+  put(folder / "construct.json", seen.construct);
+  put(folder / "stack.json", seen.stack);
+  write_numbers(seen, all, folder);
+}
+
+void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all, const Path& folder) {
+  if (!seen.tensors) return put(folder / "dump.json", text_of(seen.dump->numbers(all)));
+  const Path tensors = folder / "dump_tensor_data";
+  make_folder(tensors);
+  const ProbeTensors::Taken taken = seen.tensors->take(all, tensors, *queue_);
+  files_ += taken.files;
+  bytes_ += taken.bytes;
+  auto numbers = seen.dump->numbers(all, [&](std::size_t i, nlohmann::ordered_json& record) {
+    if (!taken.added[i].is_null()) record.update(taken.added[i]);
+  });
+  numbers["task"] = "tensor";
+  numbers["dump_data_dir"] = std::filesystem::absolute(tensors).string();
+  std::string text = text_of(numbers);
+  const std::uint64_t size = text.size();
+  queue_->add(size, [path = folder / "dump.json", text = std::move(text)] { put(path, text); });
+}
+
+void ProbeWriter::write_structure(const Seen& seen) const {
+  const Path folder = folder_ / "step0" / "rank";
+  make_folder(folder);
+  put(folder / "construct.json", seen.construct);
+  put(folder / "stack.json", seen.stack);
+  put(folder / "dump.json", text_of(seen.dump->structure()));
+}
+
+void ProbeWriter::write_missing(const std::vector<RefusedTap>& refused) const {
+  nlohmann::ordered_json missing = nlohmann::ordered_json::object();
+  for (const RefusedTap& tap : refused) missing[tap.name.substr(tap.name.find(':') + 1)] = tap.why;
+  put(folder_ / "missing.json", text_of(missing));
+}
+
+void ProbeWriter::write_missing(const std::vector<std::string>& gradients) const {
+  std::vector<RefusedTap> refused;
+  for (const std::string& name : gradients) refused.push_back({name, kNoSuchGradient});
+  write_missing(refused);
+}
+
+// What was written, and how long training waited for it.
+void ProbeWriter::finish() {
+  if (!queue_) return;
+  queue_->wait();
+  put(folder_ / "written.json",
+      text_of({{"files", files_}, {"bytes", bytes_}, {"waited_s", queue_->waited_s()}}));
+  log_info("the probe has written {} tensors, {}, for which training waited {:.1f} s", files_,
+           human_bytes(bytes_), queue_->waited_s());
+}
+
+}  // namespace aloft

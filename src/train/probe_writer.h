@@ -1,0 +1,65 @@
+// What steps held, as files in msprobe's layout: docs/probe.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "graph/tap.h"
+#include "observe/probe/dump.h"
+#include "recipe/recipe.h"
+#include "train/file_queue.h"
+#include "train/probe_tensors.h"
+
+namespace aloft {
+
+namespace nn {
+class Module;
+}
+
+// A model's modules, as a dump names them.
+std::vector<probe::DumpedModule> dumped_modules(nn::Module& model);
+
+class ProbeWriter {
+ public:
+  // The folders of steps go into `folder`, which is made.
+  ProbeWriter(ProbeSection probe, Path folder);
+
+  // What the steps of a program, or one eager step, have to be looked at.
+  struct Seen {
+    std::unique_ptr<probe::Dump> dump;  // which the tensors refer to
+    std::string construct, stack;
+    std::optional<ProbeTensors> tensors = {};
+  };
+  // `find`: of task "tensor" where the values are. UserError E0327 where nothing is meant by
+  // probe.list, probe.scope and probe.data_mode.
+  Seen of(std::vector<probe::LookedAt> values, const std::vector<probe::DumpedModule>& modules,
+          const FindTensor& find) const;
+
+  // The files of step `step`, counted from 0, which left the statistics `all`: each is whole or
+  // not there, dump.json the last. EnvironmentError E0603.
+  void write(std::int64_t step, const Seen& seen, std::span<const double> all);
+  // What there is to look at, without any step.
+  void write_structure(const Seen& seen) const;
+  // Which values there are not, and why: missing.json.
+  void write_missing(const std::vector<RefusedTap>& refused) const;
+  // Gradients of what an eager step showed that no value of it was just that.
+  void write_missing(const std::vector<std::string>& gradients) const;
+  // Waits for the tensors, and says what was written: written.json. Nothing of another task.
+  void finish();
+
+ private:
+  void write_numbers(const Seen& seen, std::span<const double> all, const Path& folder);
+
+  ProbeSection probe_;
+  Path folder_;
+  // Of task "tensor".
+  std::unique_ptr<FileQueue> queue_;
+  std::uint64_t files_ = 0, bytes_ = 0;
+};
+
+}  // namespace aloft
