@@ -4,12 +4,11 @@
 //   using namespace aloft;
 //
 // The program in examples/mlp.cpp shows what comes together here. Parts of it are headers of their
-// own, which compile faster: aloft/ops.h, nn.h, optim.h, models.h, data.h, train.h. Four more
+// own, which compile faster: aloft/ops.h, nn.h, optim.h, models.h, data.h, train.h. Five more
 // are not in it: aloft/format.h prints tensors, aloft/programs.h reads what was compiled,
-// aloft/infer.h writes text with a language model, aloft/mindspore.h has what programs of MindSpore
-// call. A program
-// that includes parts alone says where it runs: use_device(open_device("cpu")), of
-// backends/catalog.h.
+// aloft/infer.h writes text with a language model, aloft/observe.h writes down what steps hold,
+// aloft/mindspore.h has what programs of MindSpore call. A program that includes parts alone says
+// where it runs: use_device(open_device("cpu")), of backends/catalog.h.
 #pragma once
 
 #include "aloft/data.h"

@@ -59,6 +59,15 @@ bool mark(Graph& graph, const std::vector<TapPattern>& patterns, const std::stri
   return is_new;
 }
 
+// Where the new value is made that a step's addition is seen in: that of the master, where the
+// parameter's is rounded from it.
+ValueId whole_value(const Graph& graph, const StateUpdate& update) {
+  const Node& node = graph.node(update.value.node);
+  if (node.op != Name("cast")) return update.value;
+  const auto is_master = [&](const StateUpdate& u) { return u.value == node.in[0]; };
+  return std::ranges::any_of(graph.updates(), is_master) ? node.in[0] : update.value;
+}
+
 // What the step adds to a parameter is shown where its new value is made.
 bool mark_update(Graph& graph, const std::vector<TapPattern>& patterns, const StateUpdate& update) {
   const auto state = graph.find_state(update.id);
@@ -69,7 +78,7 @@ bool mark_update(Graph& graph, const std::vector<TapPattern>& patterns, const St
     const bool is_asked = std::any_of(patterns.begin(), patterns.end(),
                                       [&](const TapPattern& p) { return p.matches(name); });
     if (!is_asked || is_marked(graph, name)) continue;
-    graph.set_output(name, update.value, OutputKind::Tap);
+    graph.set_output(name, whole_value(graph, update), OutputKind::Tap);
     is_new = true;
   }
   return is_new;

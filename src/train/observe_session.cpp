@@ -1,0 +1,194 @@
+#include "train/observe_session.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "frontend/eager_taps.h"
+#include "frontend/onlooker.h"
+#include "recipe/msprobe_config.h"
+#include "recipe/recipe.h"
+#include "train/probe_taps.h"
+#include "train/probe_writer.h"
+#include "train/step_values.h"
+
+namespace aloft::observe {
+
+namespace {
+
+constexpr const char* kUsualFolder = "probed";
+
+struct Asked {
+  ProbeSection probe;
+  std::string out;
+};
+
+std::string list_of(const auto& values) { return json_text(nlohmann::json(values)); }
+
+Asked read(const SessionOptions& o) {
+  std::vector<Override> set;
+  std::string out = o.out;
+  const bool is_msprobes = o.config.ends_with(".json");
+  if (is_msprobes) {
+    const MsprobeConfig config = read_msprobe_config(o.config);
+    set = config.probe;
+    if (out.empty()) out = config.dump_path;
+  }
+  const auto say = [&](const char* key, const std::string& value) { set.push_back({key, value}); };
+  if (!o.task.empty() || o.config.empty())
+    say("probe.task", '"' + (o.task.empty() ? "statistics" : o.task) + '"');
+  if (!o.level.empty()) say("probe.level", '"' + o.level + '"');
+  if (!o.at.empty()) say("probe.at", list_of(o.at));
+  if (o.every) say("probe.every", std::to_string(*o.every));
+  if (o.histograms) say("probe.histograms", *o.histograms ? "true" : "false");
+  if (!o.list.empty()) say("probe.list", list_of(o.list));
+  const bool is_file = !o.config.empty() && !is_msprobes;
+  const ProbeSection probe =
+      (is_file ? load_recipe(o.config, set) : parse_recipe("", "observe::Session", set)).probe;
+  if (probe.task != "statistics" && probe.task != "tensor")
+    throw UserError("E0872", "a session does not have this task")
+        .saw("probe.task = " + in_quotes(probe.task))
+        .need("\"statistics\" or \"tensor\"")
+        .advice("`aloft probe run` has the others, of a recipe");
+  return {probe, out.empty() ? kUsualFolder : out};
+}
+
+}  // namespace
+
+class Session::State {
+ public:
+  explicit State(Asked asked) : probe_(std::move(asked.probe)), out_(std::move(asked.out)) {
+    for (const Look look : looks_of(probe_)) {
+      if (look == Look::Nothing) continue;
+      const AskedTaps taps = taps_of(look, probe_, {}, nullptr);
+      const auto ran = [this](const Programs& programs, const std::string& program) {
+        values_.add(programs, program);
+        refused_ = programs.refused_taps(program);
+      };
+      looks_.emplace(std::piecewise_construct, std::forward_as_tuple(look),
+                     std::forward_as_tuple(taps, ran));
+    }
+  }
+
+  void start() {
+    if (is_begun_) throw out_of_turn("start()", "a session that has begun", "stop() before it");
+    if (current_onlooker() || EagerTaps::are_looking())
+      throw UserError("E0871", "another session looks at this thread")
+          .saw("start() of a second session")
+          .need("one session at a time: stop() of the other")
+          .advice("one session with level \"mix\" has calls of modules and ops");
+    thread_ = std::this_thread::get_id();
+    is_begun_ = true;
+    look();
+  }
+
+  void step() {
+    check("step()");
+    const auto current = std::exchange(current_, nullptr);
+    looking_.reset();
+    scope_.reset();
+    try {
+      if (current) write(*current);
+    } catch (...) {  // the next step is another one
+      begin_next();
+      throw;
+    }
+    begin_next();
+  }
+
+  void stop() {
+    check("stop()");
+    looking_.reset();
+    scope_.reset();
+    current_ = nullptr;
+    values_.clear();
+    is_begun_ = false;
+    if (writer_) writer_->finish();
+  }
+
+  std::int64_t steps() const { return step_; }
+  const std::string& out() const { return out_; }
+
+ private:
+  struct Looks {
+    Looks(const AskedTaps& asked, const Onlooker::Ran& ran) : eager(asked), compiled(asked, ran) {}
+    EagerTaps eager;
+    Onlooker compiled;
+  };
+
+  static UserError out_of_turn(const std::string& call, const std::string& saw,
+                               const std::string& need) {
+    return UserError("E0870", call + " of a session is not its turn").saw(saw).need(need);
+  }
+
+  void check(const std::string& call) const {
+    if (!is_begun_) throw out_of_turn(call, "a session that has not begun", "start() before it");
+    if (thread_ != std::this_thread::get_id())
+      throw UserError("E0871", "a session is used on another thread than the one it looks at")
+          .saw(call + " of another thread")
+          .need("the thread that called start()");
+  }
+
+  void begin_next() {
+    values_.clear();
+    ++step_;
+    look();
+  }
+
+  // At the step that begins.
+  void look() {
+    const auto found = looks_.find(look_at(probe_, step_));
+    if (found == looks_.end()) return;
+    current_ = &found->second;
+    looking_.emplace(current_->eager);
+    scope_.emplace(&current_->compiled);
+  }
+
+  void write(Looks& looks) {
+    values_.add(looks.eager);
+    if (values_.values().empty())
+      throw UserError("E0873", "a step of a session held nothing that could be looked at")
+          .saw("step " + std::to_string(step_) +
+               ", in which this thread called no module and no op")
+          .need("step() behind each step that this thread makes, and start() before the first");
+    std::map<std::string, std::string> classes = looks.eager.classes();
+    for (const auto& [path, kind] : looks.compiled.classes()) classes.emplace(path, kind);
+    std::vector<probe::DumpedModule> modules;
+    for (const auto& [path, kind] : classes) modules.push_back({path, kind});
+    if (!writer_) writer_.emplace(probe_, out_);
+    if (refused_.empty())
+      writer_->write_missing(looks.eager.missing());
+    else
+      writer_->write_missing(refused_);
+    const auto find = [&](const std::string& tap) { return values_.find(tap); };
+    writer_->write(step_, writer_->of(values_.values(), modules, find), values_.all());
+  }
+
+  ProbeSection probe_;
+  std::string out_;
+  std::map<Look, Looks> looks_;
+  std::optional<ProbeWriter> writer_;  // from the first step that is written
+  bool is_begun_ = false;
+  std::thread::id thread_;
+  std::int64_t step_ = 0;
+  // Of the step that is made.
+  Looks* current_ = nullptr;
+  std::optional<EagerTaps::Looking> looking_;
+  std::optional<OnlookerScope> scope_;
+  StepValues values_;
+  std::vector<RefusedTap> refused_;
+};
+
+Session::Session(const SessionOptions& options) : state_(std::make_unique<State>(read(options))) {}
+Session::~Session() = default;
+
+void Session::start() { state_->start(); }
+void Session::step() { state_->step(); }
+void Session::stop() { state_->stop(); }
+std::int64_t Session::steps() const { return state_->steps(); }
+const std::string& Session::out() const { return state_->out(); }
+
+}  // namespace aloft::observe

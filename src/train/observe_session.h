@@ -1,0 +1,67 @@
+// observe::Session: what the steps of a program of yours hold, written as `aloft probe run` writes
+// it (docs/probe.md), whether they are compiled or eager. No bit of a step changes.
+//
+//   observe::Session session({.config = "probe.toml"});
+//   session.start();
+//   for (...) {
+//     step(x, label);   // of compile(), or eager calls, by this thread
+//     session.step();   // the step is over: what it held is written
+//   }
+//   session.stop();
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace aloft::observe {
+
+// What is looked at, and where it is written. What is left out says the config, or the usual value
+// of [probe] in a recipe.
+struct SessionOptions {
+  // A file with a table [probe], a recipe for one, or msprobe's config.json; empty: there is none.
+  std::string config = {};
+  std::string out =
+      {};  // folder of the steps' folders; empty: config.json's dump_path, or "probed"
+  std::string task = {};                   // "statistics", the usual one, or "tensor"
+  std::string level = {};                  // "module", "op" or "mix"
+  std::vector<std::int64_t> at = {};       // steps that are looked at, counted from 0
+  std::optional<std::int64_t> every = {};  // or every how many-th, from step 0 on
+  std::optional<bool> histograms = {};     // how many elements have each exponent is counted
+  std::vector<std::string> list = {};      // names of entries, or parts of them
+};
+
+class Session {
+ public:
+  // Reads the config. UserError E0710 for a key or value that [probe] does not have, E0729 for one
+  // of config.json, E0721 where there is no such file, E0872 for a task that is not of a session.
+  explicit Session(const SessionOptions& options);
+  // What is asked for is looked at no more; of a step without step() nothing is written.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // From here on what this thread computes is looked at: module calls, ops, parameters, gradients,
+  // updates. Compiled functions are compiled once more where they meet the session for the first
+  // time, and go on without it where a step is not looked at. UserError E0870 where the session has
+  // begun already, E0871 where another one looks at this thread.
+  void start();
+  // The step is over: what it held is written to out/stepN/rank. UserError E0870 before start(),
+  // E0871 on another thread than start()'s, E0873 where the step is to be looked at and this thread
+  // has computed nothing in it, E0327 where list means nothing; EnvironmentError E0603 where the
+  // files cannot be written.
+  void step();
+  // The same without a step. start() goes on with the next number. UserErrors of step().
+  void stop();
+
+  std::int64_t steps() const;      // that are over
+  const std::string& out() const;  // where they are written
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace aloft::observe

@@ -1,0 +1,284 @@
+// observe::Session, and eager steps that are looked at: no bit of a step changes, whatever is
+// looked at; an eager step has the names and the numbers of the compiled one.
+#include "train/observe_session.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "e2e/tiny_gpt.h"
+#include "e2e/training.h"
+#include "nn/linear.h"
+#include "numbers.h"
+#include "ops/activation.h"
+#include "ops/cross_entropy.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
+#include "optim/adamw.h"
+#include "optim/muon.h"
+#include "temporary_folder.h"
+
+namespace aloft::e2e {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Looked {
+  std::vector<double> losses;
+  std::map<std::string, std::string> state;
+  Json dump;  // of the last step
+};
+
+Json dump_of(const Path& folder, int step) {
+  return Json::parse(read_file(folder / ("step" + std::to_string(step)) / "rank" / "dump.json"));
+}
+
+// Three steps of a small GPT-2, looked at or not.
+Looked steps_of(Mode mode, const char* precision, int threads,
+                std::optional<observe::SessionOptions> asked,
+                const OptimizerSpec& optimizer = optim::AdamW{.lr = 1e-3, .weight_decay = 0.1}) {
+  use_cpu();
+  eager().clear_tape();
+  omp_set_num_threads(threads);
+  manual_seed(3);
+  TinyGpt model;
+  auto [net, opt] = amp::initialize(model, optimizer, precision);
+  const auto one = [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
+    return minimize(cross_entropy(net(x), label), opt);
+  };
+  auto compiled = compile(one, {.name = "step", .threads = threads});
+  std::optional<observe::Session> session;
+  if (asked) session.emplace(*asked).start();
+  Looked run;
+  for (int s = 0; s < 3; ++s) {
+    const Batch b = sentences(s, 3);
+    run.losses.push_back((mode == Mode::Eager ? one(b.x, b.label) : compiled(b.x, b.label)).loss());
+    if (session) session->step();
+  }
+  if (session) session->stop();
+  run.state = state_of(model, opt);
+  if (asked) run.dump = dump_of(asked->out, 2);
+  return run;
+}
+
+class Sessions : public testing::TestWithParam<const char*> {
+ protected:
+  TemporaryFolder folder_;
+};
+
+TEST_P(Sessions, ChangeNoBitInEitherMode) {
+  for (const Mode mode : {Mode::Compiled, Mode::Eager}) {
+    const Looked plain = steps_of(mode, GetParam(), 2, std::nullopt);
+    Json first;
+    for (const int threads : {1, 2, 4}) {
+      const Looked seen = steps_of(mode, GetParam(), threads,
+                                   observe::SessionOptions{.out = folder_.path(), .level = "mix"});
+      EXPECT_EQ(seen.losses, plain.losses) << threads;
+      EXPECT_EQ(seen.state, plain.state) << threads;
+      if (first.is_null()) first = seen.dump;
+      EXPECT_EQ(seen.dump, first) << threads;
+    }
+    EXPECT_GT(first.at("data").size(), 150u);
+    EXPECT_EQ(first.at("level"), "mix");
+  }
+}
+
+// Records by entry, list and place.
+std::map<std::string, Json> records_of(const Json& dump) {
+  std::map<std::string, Json> all;
+  for (const auto& [entry, lists] : dump.at("data").items())
+    for (const auto& [list, records] : lists.items())
+      for (const auto& [place, record] : records.items())
+        all[entry + " " + list + " " + place] = record;
+  return all;
+}
+
+TEST_P(Sessions, AnEagerStepHasTheNamesAndNumbersOfTheCompiledOne) {
+  const observe::SessionOptions asked{.out = folder_.path()};
+  const Json compiled = steps_of(Mode::Compiled, GetParam(), 2, asked).dump;
+  const Json eager = steps_of(Mode::Eager, GetParam(), 2, asked).dump;
+  EXPECT_GT(records_of(compiled).size(), 150u);
+  for (const auto& [name, record] : records_of(compiled))
+    EXPECT_EQ(records_of(eager).at(name), record) << name;
+}
+
+// The results of each op and phase, in order.
+std::map<std::string, std::vector<Json>> results_of(const Json& dump) {
+  std::map<std::string, std::vector<Json>> all;
+  for (const auto& [entry, lists] : dump.at("data").items()) {
+    const std::size_t first = entry.find('.') + 1, number = entry.find('.', first);
+    const std::string op = entry.substr(first, number - first);
+    for (const Json& record : lists.at("output"))
+      all[op + entry.substr(entry.rfind('.'))].push_back(record);
+  }
+  return all;
+}
+
+// A compiled step never has some values whole, an eager one has all.
+TEST_P(Sessions, AnEagerStepHasTheResultsOfTheCompiledOnesOps) {
+  const observe::SessionOptions asked{.out = folder_.path(), .level = "op"};
+  const auto compiled = results_of(steps_of(Mode::Compiled, GetParam(), 2, asked).dump);
+  const auto eager = results_of(steps_of(Mode::Eager, GetParam(), 2, asked).dump);
+  int compared = 0;
+  for (const auto& [op, records] : compiled) {
+    if (op.find("cross_entropy") != std::string::npos) continue;  // with the head, it is another op
+    ASSERT_TRUE(eager.contains(op)) << op;
+    auto next = eager.at(op).begin();
+    for (const Json& record : records) {
+      next = std::find(next, eager.at(op).end(), record);
+      ASSERT_NE(next, eager.at(op).end()) << op << ": " << record;
+      ++next;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 70);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Sessions, testing::Values("O0", "O2:bf16", "O2:fp16"));
+
+class ASession : public testing::Test {
+ protected:
+  ASession() {
+    use_cpu();
+    eager().clear_tape();
+    omp_set_num_threads(2);
+  }
+  std::string code_of(const std::function<void()>& call) const {
+    try {
+      call();
+    } catch (const Error& e) {
+      return std::string(e.code());
+    }
+    return "";
+  }
+  std::set<std::string> written() const {
+    std::set<std::string> names;
+    for (const auto& at : std::filesystem::directory_iterator(folder_.path()))
+      names.insert(at.path().filename());
+    return names;
+  }
+  static void step() {
+    const Tensor x = numbers({2, 8});
+    layer()(x);
+  }
+  static nn::Linear& layer() {
+    static nn::Module root;
+    static nn::Linear linear(root, "fc", 8, 8);
+    return linear;
+  }
+
+  TemporaryFolder folder_;
+};
+
+// Where the update is made of several ops, it is the difference that is shown.
+TEST_F(ASession, ShowsWhatAnyOptimizerAdds) {
+  const observe::SessionOptions asked{.out = folder_.path()};
+  for (const char* precision : {"O0", "O2:bf16"}) {
+    const OptimizerSpec muon = optim::Muon{.lr = 1e-3};
+    const auto compiled = records_of(steps_of(Mode::Compiled, precision, 2, asked, muon).dump);
+    const auto eager = records_of(steps_of(Mode::Eager, precision, 2, asked, muon).dump);
+    int updates = 0;
+    for (const auto& [name, record] : compiled) {
+      if (name.find("parameters_update") == std::string::npos) continue;
+      ++updates;
+      ASSERT_TRUE(eager.contains(name)) << name;
+      EXPECT_EQ(eager.at(name), record) << name;
+      EXPECT_GT(record.at("Norm").get<double>(), 0) << name;
+    }
+    EXPECT_GT(updates, 20);
+  }
+}
+
+TEST_F(ASession, IsUsedInTurn) {
+  observe::Session session({.out = folder_.path()});
+  EXPECT_EQ(code_of([&] { session.step(); }), "E0870");
+  EXPECT_EQ(code_of([&] { session.stop(); }), "E0870");
+  session.start();
+  EXPECT_EQ(code_of([&] { session.start(); }), "E0870");
+  observe::Session other({.out = folder_.path()});
+  EXPECT_EQ(code_of([&] { other.start(); }), "E0871");
+  std::string of_thread;
+  std::thread([&] { of_thread = code_of([&] { session.step(); }); }).join();
+  EXPECT_EQ(of_thread, "E0871");
+  EXPECT_EQ(code_of([&] { session.step(); }), "E0873");
+  session.stop();
+  other.start();
+}
+
+TEST_F(ASession, LooksAtTheStepsThatItIsAskedFor) {
+  observe::Session session({.out = folder_.path(), .every = 2});
+  step();  // of nobody
+  session.start();
+  for (int s = 0; s < 3; ++s) {
+    step();
+    session.step();
+  }
+  session.stop();
+  step();
+  session.start();
+  step();
+  session.step();
+  EXPECT_EQ(session.steps(), 4);
+  session.stop();
+  EXPECT_EQ(written(), (std::set<std::string>{"missing.json", "step0", "step2"}));
+  const Json data = dump_of(folder_.path(), 2).at("data");
+  EXPECT_EQ(data.size(), 1u);
+  EXPECT_EQ(data.at("Module.fc.Linear.forward.0").at("input_args").size(), 1u);
+}
+
+TEST_F(ASession, ReadsAConfig) {
+  const auto config = [&](const char* name, const std::string& text) {
+    AtomicFile file(folder_.path() / name);
+    file.write(text);
+    file.commit_unflushed();
+    return (folder_.path() / name).string();
+  };
+  const std::string out = folder_.path() / "from_config";
+  const auto levels = [&](const observe::SessionOptions& asked) {
+    observe::Session session(asked);
+    session.start();
+    step();
+    session.step();
+    return dump_of(session.out(), 0).at("level").get<std::string>();
+  };
+  const std::string toml = config("probe.toml", "[probe]\ntask = \"statistics\"\nlevel = \"op\"\n");
+  EXPECT_EQ(levels({.config = toml, .out = out}), "L1");
+  EXPECT_EQ(levels({.config = toml, .out = out, .level = "mix"}), "mix");
+  const std::string json = config(
+      "config.json", R"({"task": "statistics", "level": "mix", "dump_path": ")" + out + "\"}");
+  EXPECT_EQ(levels({.config = json}), "mix");
+  EXPECT_EQ(code_of([&] {
+              observe::Session({.config = config("bad.toml", "[probe]\nlevels = \"op\"\n")});
+            }),
+            "E0710");
+  EXPECT_EQ(code_of([&] { observe::Session({.config = config("bad.json", R"({"steps": 1})")}); }),
+            "E0729");
+  EXPECT_EQ(code_of([&] { observe::Session({.task = "overflow"}); }), "E0872");
+  EXPECT_EQ(code_of([&] { observe::Session({.config = "absent.toml"}); }), "E0721");
+}
+
+TEST_F(ASession, WritesTensorsOfEitherMode) {
+  for (const Mode mode : {Mode::Compiled, Mode::Eager}) {
+    const Path out = folder_.path() / (mode == Mode::Eager ? "eager" : "compiled");
+    const Looked run = steps_of(
+        mode, "O2:bf16", 2,
+        observe::SessionOptions{.out = out, .task = "tensor", .list = {"h.0.mlp.c_fc.", "ln_f"}});
+    int files = 0;
+    for (const auto& [name, record] : records_of(run.dump)) {
+      const Json& one = record.is_array() ? record.at(0) : record;
+      if (!one.contains("data_name")) continue;
+      ++files;
+      const Path file =
+          out / "step2/rank/dump_tensor_data" / one.at("data_name").get<std::string>();
+      EXPECT_TRUE(path_exists(file)) << file;
+    }
+    EXPECT_GE(files, 12);
+  }
+}
+
+}  // namespace
+}  // namespace aloft::e2e
