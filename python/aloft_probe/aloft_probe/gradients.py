@@ -3,6 +3,8 @@
 A tensor's hook sees the sum of all gradients that reach it. What flows back through one call alone
 is seen on a view that is made for that call: a view computes nothing, so that all bits stay.
 """
+import dataclasses
+
 import torch
 
 
@@ -11,17 +13,25 @@ def is_seen(v):
 
 
 def through_views(values, see):
-    """The arguments, tensors that need gradients replaced by views; see(index, gradient) is called for each.
+    """The arguments, tensors that need gradients replaced by views, also within tuples; see(index, gradient) is
+    called for each, with the place of the tensor among the arguments, "1.0" within the second.
 
-    Leaves (parameters) are left as they are: they have their own hooks, and are known by being leaves.
+    Leaves (parameters) are left as they are: they have their own hooks, and are known by being leaves. So is what
+    lies in lists and dictionaries, which a call may keep or change.
     """
-    seen = []
-    for i, v in enumerate(values):
+    def viewed(v, place):
         if is_seen(v) and not v.is_leaf:
             v = v.view_as(v)
-            v.register_hook(lambda gradient, i=i: see(i, gradient))
-        seen.append(v)
-    return tuple(seen)
+            v.register_hook(lambda gradient: see(place, gradient))
+        elif isinstance(v, tuple) and any(is_seen(part) or isinstance(part, tuple) for part in v):
+            parts = [viewed(part, (*as_tuple(place), i)) for i, part in enumerate(v)]
+            v = type(v)._make(parts) if hasattr(v, "_make") else tuple(parts) if type(v) is tuple else v
+        return v
+    return tuple(viewed(v, i) for i, v in enumerate(values))
+
+
+def as_tuple(place):
+    return place if isinstance(place, tuple) else (place,)
 
 
 def of_results(results, see):
@@ -35,9 +45,12 @@ def tensors_in(results):
     """What a call gave, as a flat list."""
     if isinstance(results, dict):
         results = list(results.values())
+    elif dataclasses.is_dataclass(results) and not isinstance(results, type):
+        results = [getattr(results, f.name, None) for f in dataclasses.fields(results)]
     if not isinstance(results, (list, tuple)):
         return [results]
     flat = []
     for part in results:
-        flat += tensors_in(part) if isinstance(part, (list, tuple, dict)) else [part]
+        is_nested = isinstance(part, (list, tuple, dict)) or dataclasses.is_dataclass(part)
+        flat += tensors_in(part) if is_nested else [part]
     return flat

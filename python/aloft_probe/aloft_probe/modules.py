@@ -2,6 +2,7 @@
 import torch
 
 from aloft_probe import gradients
+from aloft_probe.optimizers import named_parameters
 
 
 def is_recomputed():
@@ -17,18 +18,14 @@ class ModuleHooks:
         self.handles = []
         self.running = []  # (module, entry without direction and number, number of the call)
         for path, module in model.named_modules():
-            if path == "" or isinstance(module, torch.jit.ScriptModule):
+            if path == "":
                 continue
             name = f"Module.{path}.{type(module).__name__}"
             self.handles += [
                 module.register_forward_pre_hook(self.before(name), with_kwargs=True),
                 module.register_forward_hook(self.after(name), with_kwargs=True)]
-        owners = {path: type(module).__name__ for path, module in model.named_modules()}
-        for path, parameter in model.named_parameters():
-            if parameter.requires_grad:
-                owner, _, own = path.rpartition(".")
-                entry = f"Module.{owner}.{owners[owner]}" if owner else f"Module.{owners[owner]}"
-                self.handles.append(parameter.register_hook(self.of_parameter(entry, own)))
+        for parameter, (entry, own) in named_parameters(model).items():
+            self.handles.append(parameter.register_post_accumulate_grad_hook(self.of_parameter(entry, own)))
 
     def before(self, name):
         def hook(module, args, kwargs):
@@ -72,13 +69,13 @@ class ModuleHooks:
         return hook
 
     def of_parameter(self, name, own):
-        def hook(gradient):
+        """Of several backward passes in a step the last one finds the sum, which the optimizer takes."""
+        def hook(parameter):
             step = self.step()
-            if step is None:
+            if step is None or parameter.grad is None:
                 return
-            call = step.next_call(f"{name}.parameters_grad {own}")
-            entry = f"{name}.parameters_grad.{call}"
-            step.data.setdefault(entry, {})[own] = [step.recorder.tensor(gradient, f"{entry}.{own}")]
+            with torch._C.DisableTorchFunction():
+                step.parameter_gradient(name, own, parameter.grad)
         return hook
 
     def step_is_over(self):

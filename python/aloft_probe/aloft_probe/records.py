@@ -1,4 +1,5 @@
 """What stands in dump.json for a value: tensors with their statistics, other values as msprobe has them."""
+import dataclasses
 import math
 
 import torch
@@ -17,16 +18,27 @@ class Recorder:
 
     def __init__(self, save=None):
         self.save = save
-        self.waiting = []  # (record, statistics on the device)
+        self.recent = statistics.Recent()
+        self.waiting = {}  # {id of a record: (record, statistics on the device)}
 
-    def tensor(self, t, name):
+    def statistics(self, t):
+        """The record of a tensor, of which no file is kept."""
         record = {"type": "torch.Tensor", "dtype": str(t.dtype), "shape": list(t.shape), "Max": None, "Min": None,
                   "Mean": None, "Norm": None, "requires_grad": t.requires_grad}
         with torch.no_grad():
-            self.waiting.append((record, statistics.taken(t)))
-            if self.save is not None:
+            self.waiting[id(record)] = (record, self.recent.taken(t))
+        return record
+
+    def tensor(self, t, name):
+        record = self.statistics(t)
+        if self.save is not None:
+            with torch.no_grad():
                 record["data_name"] = self.save(name, t)
         return record
+
+    def forget(self, record):
+        """The record is no longer wanted."""
+        self.waiting.pop(id(record), None)
 
     def value(self, v, name, depth=0):
         """The record of anything that a call takes or gives; `name` is that of its file."""
@@ -41,6 +53,9 @@ class Recorder:
             return [self.value(part, f"{name}.{i}", depth + 1) for i, part in enumerate(v)]
         if isinstance(v, dict):
             return {str(key): self.value(part, f"{name}.{key}", depth + 1) for key, part in v.items()}
+        if is_dataclass_object(v):
+            return {f.name: self.value(getattr(v, f.name, None), f"{name}.{f.name}", depth + 1)
+                    for f in dataclasses.fields(v)}
         if isinstance(v, (torch.dtype, torch.device)):
             return {"type": "torch." + type(v).__name__, "value": str(v)}
         return {"type": type(v).__name__, "value": ""}
@@ -58,8 +73,8 @@ class Recorder:
 
     def finish(self):
         """Writes the numbers into all records made so far. Waits for the device, once."""
-        numbers = statistics.fetched([taken for _, taken in self.waiting])
-        for (record, _), values in zip(self.waiting, numbers):
+        waiting = list(self.waiting.values())
+        for (record, _), values in zip(waiting, statistics.fetched([taken for _, taken in waiting])):
             if values is None:
                 continue
             of_whole = len(values) == 2
@@ -68,7 +83,11 @@ class Recorder:
                     record[key] = number != 0 if record["dtype"] == "torch.bool" else int(number)
                 else:
                     record[key] = int(number) if key in statistics.COUNTS else as_json(number)
-        self.waiting = []
+        self.waiting = {}
+
+
+def is_dataclass_object(v):
+    return dataclasses.is_dataclass(v) and not isinstance(v, type)
 
 
 def as_json(number):

@@ -2,7 +2,7 @@
 import os
 
 from aloft_probe import files, stacks
-from aloft_probe.records import Recorder
+from aloft_probe.records import Recorder, as_json
 
 LEVELS = {"module": "L0", "op": "L1", "mix": "mix"}
 
@@ -20,6 +20,8 @@ class Step:
         self.recorder = Recorder(self.save if self.tensors else None)
         self.data, self.parents, self.lines = {}, {}, {}
         self.calls = {}  # of each name so far
+        self.training = {}  # what the loop says of the step, by name
+        self.losses, self.taken_norms = [], []  # on their devices
         self.open = []  # entries of modules whose calls have not ended
 
     def save(self, name, t):
@@ -35,21 +37,50 @@ class Step:
         self.parents[entry] = self.open[-1] if self.open else None
         self.lines[entry] = stacks.current()
 
-    def gradient(self, entry, side, index, t):
-        """Puts the gradient at its place of a backward entry: side is "input" or "output"."""
-        record = self.recorder.tensor(t, f"{entry}.{side}.{index}")
-        both = self.data.setdefault(entry, {"input": [], "output": []})
-        both[side] += [None] * (index + 1 - len(both[side]))
-        both[side][index] = record
+    def gradient(self, entry, side, place, t):
+        """Puts the gradient at its place of a backward entry: side is "input" or "output", the place a number, or
+        several where it lies within tuples."""
+        places = place if isinstance(place, tuple) else (place,)
+        record = self.recorder.tensor(t, f"{entry}.{side}." + ".".join(map(str, places)))
+        own_list = self.data.setdefault(entry, {"input": [], "output": []})[side]
+        for depth, index in enumerate(places):
+            own_list += [None] * (index + 1 - len(own_list))
+            if depth + 1 < len(places):
+                own_list[index] = own_list[index] or []
+                own_list = own_list[index]
+        own_list[index] = record
         if entry not in self.parents:
             forward = entry.replace(".backward", ".forward")
             parent = self.parents.get(forward)
             self.parents[entry] = parent.replace(".forward", ".backward") if parent else None
 
+    def parameter_gradient(self, entry, own, t):
+        """The gradient of a parameter as it stands; what was seen of it before in the step is replaced."""
+        entry = f"{entry}.parameters_grad.0"
+        own_records = self.data.setdefault(entry, {})
+        if own in own_records:
+            self.recorder.forget(own_records[own][0])
+        own_records[own] = [self.recorder.tensor(t, f"{entry}.{own}")]
+
+    def update(self, entry, own, t):
+        """What an optimizer has added to a parameter."""
+        call = self.next_call(f"{entry}.parameters_update {own}")
+        entry = f"{entry}.parameters_update.{call}"
+        self.data.setdefault(entry, {})[own] = [self.recorder.statistics(t)]
+
+    def finish_training(self):
+        """The numbers of the loop, which had stayed on their devices."""
+        if self.losses:
+            self.training["loss"] = as_json(sum(float(v) for v in self.losses) / len(self.losses))
+        if self.taken_norms:
+            self.training["gradient_norm"] = as_json(sum(float(n) ** 2 for n in self.taken_norms) ** 0.5)
+
     def write(self):
         self.recorder.finish()
+        self.finish_training()
         files.put_json(self.folder, "construct.json", self.parents if self.level != "op" else {})
         files.put_json(self.folder, "stack.json", stacks.as_json(self.lines))
         files.put_json(self.folder, "dump.json", {
             "task": self.task, "level": LEVELS[self.level], "framework": "pytorch",
-            "dump_data_dir": os.path.abspath(self.tensors) if self.tensors else None, "data": self.data})
+            "dump_data_dir": os.path.abspath(self.tensors) if self.tensors else None,
+            **({"training": self.training} if self.training else {}), "data": self.data})

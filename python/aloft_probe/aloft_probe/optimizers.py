@@ -1,0 +1,97 @@
+"""What optimizers do in a step: how they are set, how large the gradients are that they take, what they add to
+parameters."""
+import torch
+
+
+def named_parameters(model):
+    """{parameter: (entry without what follows the class, own name)} of those that are trained."""
+    classes = {path: type(module).__name__ for path, module in model.named_modules()}
+    names = {}
+    for path, parameter in model.named_parameters():
+        owner, _, own = path.rpartition(".")
+        entry = f"Module.{owner}.{classes[owner]}" if owner else f"Module.{classes[owner]}"
+        if parameter.requires_grad:
+            names[parameter] = (entry, own)
+    return names
+
+
+def settings_of(optimizer):
+    """Its kind and the numbers of its formula, as Aloft names them; of groups those of the largest."""
+    group = max(optimizer.param_groups, key=lambda g: sum(p.numel() for p in g["params"]))
+    settings = {"kind": type(optimizer).__name__.lower()}
+    if "betas" in group:
+        settings["betas"] = [float(beta) for beta in group["betas"]]
+    for key in ("eps", "momentum", "dampening", "alpha", "nesterov", "amsgrad"):
+        if isinstance(group.get(key), (bool, int, float)):
+            settings[key] = float(group[key])
+    decays = [float(g["weight_decay"]) for g in optimizer.param_groups if "weight_decay" in g]
+    if decays:
+        settings["weight_decay"] = max(decays)
+    return settings, float(group["lr"])
+
+
+class OptimizerHooks:
+    """Watches optimizers of torch.optim over parameters of `model`; `step` gives the Step that is gathered."""
+
+    def __init__(self, model, optimizers, step):
+        self.step = step
+        self.names = named_parameters(model)
+        self.before = {}  # parameters as they were
+        self.has_stepped = False
+        self.handles = []
+        for optimizer in optimizers:
+            if not isinstance(optimizer, torch.optim.Optimizer):
+                raise TypeError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
+        self.optimizers = list(optimizers)
+        for optimizer in self.optimizers:
+            self.handles += [optimizer.register_step_pre_hook(self.begins), optimizer.register_step_post_hook(self.ends)]
+
+    def ours(self, optimizer):
+        return [p for group in optimizer.param_groups for p in group["params"] if p in self.names]
+
+    def begins(self, optimizer, args, kwargs):
+        step = self.step()
+        if step is None:
+            return
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            self.before[optimizer] = [p.detach().clone() for p in self.ours(optimizer)]
+            norms = [torch.linalg.vector_norm(p.grad, dtype=torch.float64) for p in self.ours(optimizer)
+                     if p.grad is not None and not p.grad.is_sparse]
+            if norms:
+                norm = torch.linalg.vector_norm(torch.stack([n.to(norms[0].device) for n in norms]))
+                # What a fused optimizer divides by itself.
+                scale = getattr(optimizer, "grad_scale", None)
+                step.taken_norms.append(norm if scale is None else norm / scale.to(norm.device))
+
+    def ends(self, optimizer, args, kwargs):
+        step, before = self.step(), self.before.pop(optimizer, None)
+        if step is None or before is None:
+            return
+        self.has_stepped = True
+        self.record(step, zip(self.ours(optimizer), before))
+
+    def record(self, step, pairs):
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            for p, old in pairs:
+                entry, own = self.names[p]
+                wide = torch.float64 if p.dtype == torch.float64 else torch.float32
+                step.update(entry, own, p.detach().to(wide) - old.to(wide))
+
+    def step_is_over(self, step, may_skip):
+        """What is known when the step ends; `may_skip`: a scaler leaves out the optimizer's step."""
+        if step is None:
+            return
+        if not self.has_stepped and not may_skip:
+            return
+        settings, rate = settings_of(self.optimizers[0])
+        step.training.update(learning_rate=rate, skipped=not self.has_stepped, optimizer=settings)
+        if not self.has_stepped:
+            for optimizer in self.optimizers:
+                self.record(step, ((p, p) for p in self.ours(optimizer)))
+
+    def forget(self):
+        self.before, self.has_stepped = {}, False
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()

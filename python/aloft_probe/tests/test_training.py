@@ -1,0 +1,243 @@
+"""The collector in training loops, and in models that are not as plain as others."""
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PACKAGE))
+try:
+    import torch
+except ImportError:
+    torch = None
+
+if torch:
+    from torch import nn
+
+    from aloft_probe import Probe, statistics
+
+    @dataclasses.dataclass
+    class Result:
+        logits: object
+        extra: object = None
+
+    class Odd(nn.Module):
+        """Takes a tuple, gives a dictionary."""
+
+        def forward(self, pair, flag=None):
+            a, (b, c) = pair
+            return {"sum": a * b + c, "none": None, "flag": flag}
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.odd, self.head = nn.Linear(6, 6), Odd(), nn.Linear(6, 2)
+
+        def forward(self, x):
+            x = self.inner(torch.tanh(self.inner(x)))  # twice
+            y = self.odd((x, (x * 2, torch.ones(()))))["sum"]
+            return Result(self.head(y))
+
+
+@unittest.skipUnless(torch, "torch is not installed")
+class Loops(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.out = Path(holder.name) / "probed"
+        torch.manual_seed(1)
+        self.model, self.x = Net(), torch.randn(4, 6)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01, betas=(0.8, 0.9))
+
+    def dump(self, step=0):
+        return json.loads((self.out / f"step{step}/rank/dump.json").read_text())
+
+    def loss(self, x=None):
+        return (self.model(self.x if x is None else x).logits ** 2).mean()
+
+    def weights(self):
+        return [p.detach().clone() for p in self.model.parameters()]
+
+    def test_what_the_optimizer_does_is_written(self):
+        probe = Probe(self.model, self.out, optimizer=self.optimizer)
+        before = dict(zip((n for n, _ in self.model.named_parameters()), self.weights()))
+        with probe.step():
+            loss = probe.loss(self.loss())
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1e-3)
+            self.optimizer.step()
+        dump = self.dump()
+        training = dump["training"]
+        self.assertEqual(training["optimizer"]["kind"], "adamw")
+        self.assertEqual(training["optimizer"]["betas"], [0.8, 0.9])
+        self.assertEqual([training["learning_rate"], training["skipped"]], [0.01, False])
+        self.assertAlmostEqual(training["loss"], loss.item(), delta=1e-7)
+        self.assertAlmostEqual(training["gradient_norm"], 1e-3, delta=1e-6)  # behind the clipping
+        weight = dict(self.model.named_parameters())["head.weight"]
+        record = dump["data"]["Module.head.Linear.parameters_update.0"]["weight"][0]
+        self.assertAlmostEqual(record["Norm"], (weight - before["head.weight"]).double().norm().item(), delta=1e-9)
+
+    def test_a_scaler_leaves_steps_out(self):
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** 10)
+        probe = Probe(self.model, self.out, optimizer=self.optimizer, scaler=scaler)
+        for x in (self.x, self.x * float("inf")):
+            with probe.step():
+                scaler.scale(probe.loss(self.loss(x))).backward()
+                scaler.step(self.optimizer)
+                scaler.update()
+            self.optimizer.zero_grad()
+        first, second = self.dump(0), self.dump(1)
+        self.assertEqual([d["training"]["skipped"] for d in (first, second)], [False, True])
+        self.assertEqual(first["training"]["loss_scale"], 1024)
+        self.assertEqual(second["training"]["loss"], "nan")
+        update = second["data"]["Module.head.Linear.parameters_update.0"]["weight"][0]
+        self.assertEqual([update["Max"], update["Norm"], update["zeros"]], [0, 0, 12])
+        # Gradients are those of the scaled loss, what the optimizer takes is not.
+        grad = first["data"]["Module.head.Linear.parameters_grad.0"]["bias"][0]["Norm"]
+        self.assertGreater(grad, first["training"]["gradient_norm"])
+
+    def test_of_several_backward_passes_the_sum_is_written(self):
+        probe = Probe(self.model, self.out, optimizer=self.optimizer)
+        with probe.step():
+            for part in self.x.split(2):
+                (self.loss(part) / 2).backward()
+            wanted = self.model.head.weight.grad.double().norm().item()
+            self.optimizer.step()
+        data = self.dump()["data"]
+        self.assertAlmostEqual(data["Module.head.Linear.parameters_grad.0"]["weight"][0]["Norm"], wanted, delta=1e-9)
+        self.assertNotIn("Module.head.Linear.parameters_grad.1", data)
+        self.assertIn("Module.head.Linear.forward.1", data)
+
+    def test_no_bit_is_changed(self):
+        def trained(probe):
+            torch.manual_seed(1)
+            self.model = Net()
+            optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
+            watch = Probe(self.model, self.out, optimizer=optimizer, level="mix") if probe else None
+            for _ in range(3):
+                optimizer.zero_grad()
+                if watch:
+                    with watch.step():
+                        watch.loss(self.loss()).backward()
+                        optimizer.step()
+                else:
+                    self.loss().backward()
+                    optimizer.step()
+            return self.weights()
+        for a, b in zip(trained(False), trained(True)):
+            self.assertTrue(torch.equal(a, b))
+
+    def test_modules_that_are_called_twice_and_results_of_any_kind(self):
+        probe = Probe(self.model, self.out)
+        with probe.step():
+            self.loss().backward()
+        data = self.dump()["data"]
+        self.assertIn("Module.inner.Linear.forward.1", data)
+        self.assertIn("Module.inner.Linear.backward.1", data)
+        taken = data["Module.odd.Odd.forward.0"]["input_args"][0]
+        self.assertEqual(taken[1][0]["shape"], [4, 6])  # within a tuple within a tuple
+        given = data["Module.odd.Odd.forward.0"]["output"][0]
+        self.assertEqual([given["none"], given["sum"]["shape"]], [None, [4, 6]])
+        back = data["Module.odd.Odd.backward.0"]
+        self.assertEqual(back["output"][0][1][0]["shape"], [4, 6])  # the gradient of what lies there
+        self.assertEqual(back["input"][0]["shape"], [4, 6])
+
+    def test_a_dataclass_is_a_dictionary(self):
+        outer = nn.Sequential(self.model)
+        with Probe(outer, self.out).step():
+            (outer(self.x).logits ** 2).mean().backward()
+        data = self.dump()["data"]
+        given = data["Module.0.Net.forward.0"]["output"][0]
+        self.assertEqual([given["logits"]["shape"], given["extra"]], [[4, 2], None])
+        self.assertEqual(data["Module.0.Net.backward.0"]["input"][0]["shape"], [4, 2])
+
+    def test_passes_that_a_checkpoint_repeats_are_not_seen_twice(self):
+        from torch.utils.checkpoint import checkpoint
+        for reentrant in (False, True):
+            inner = nn.Sequential(nn.Linear(6, 6), nn.ReLU(inplace=True), nn.Linear(6, 6))
+            x = self.x.clone().requires_grad_()
+            with Probe(inner, self.out).step():
+                checkpoint(inner, x, use_reentrant=reentrant).sum().backward()
+            data = self.dump()["data"]
+            self.assertEqual([name for name in data if name.startswith("Module.0") and "forward" in name],
+                             ["Module.0.Linear.forward.0"])
+            self.assertIn("Module.0.Linear.parameters_grad.0", data)
+
+    def test_an_exception_within_a_step_leaves_the_next_one_whole(self):
+        probe = Probe(self.model, self.out, optimizer=self.optimizer)
+        with self.assertRaises(ZeroDivisionError), probe.step():
+            self.loss().backward()
+            1 / 0
+        self.assertFalse((self.out / "step0/rank/dump.json").exists())
+        with probe.step():
+            with self.assertRaises(RuntimeError):
+                self.model(torch.ones(3, 5))  # a module that fails, and a program that goes on
+            self.loss().backward()
+            self.optimizer.step()
+        data = self.dump()["data"]
+        self.assertIn("Module.head.Linear.backward.0", data)
+        self.assertIn("Module.head.Linear.parameters_update.0", data)
+
+    def test_what_cannot_be_seen_into_is_refused(self):
+        self.model.head.compile(backend="eager")
+        with self.assertRaisesRegex(TypeError, "'head' was compiled by torch.compile"):
+            Probe(self.model, self.out)
+        with self.assertRaisesRegex(TypeError, "the model was compiled by torch.compile"):
+            Probe(torch.compile(nn.Linear(2, 2), backend="eager"), self.out)
+        with self.assertRaisesRegex(TypeError, "DataParallel"):
+            Probe(nn.DataParallel(nn.Linear(2, 2)), self.out)
+        with self.assertRaisesRegex(TypeError, "no torch.optim.Optimizer"):
+            Probe(nn.Linear(2, 2), self.out, optimizer=object())
+        with self.assertRaisesRegex(ValueError, "without its optimizer"):
+            Probe(nn.Linear(2, 2), self.out, scaler=torch.amp.GradScaler("cpu"))
+
+    def test_statistics_in_pieces_are_those_of_the_whole(self):
+        inf, nan = float("inf"), float("nan")
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            info = torch.finfo(dtype)
+            rows = [torch.randn(3, statistics.PIECE // 2), torch.randn(30, 40).T, torch.tensor([1, inf, -2]),
+                    torch.tensor([nan, inf, 2]), torch.tensor([0., -0., info.max, info.smallest_normal / 2]),
+                    torch.tensor(3.), torch.randn(4, 6)[:, ::2], torch.full((9,), -inf), torch.ones(1).expand(5, 7)]
+            for t in (row.to(dtype) for row in rows):
+                self.assertTrue(torch.allclose(statistics.of_floats(t), statistics.on_processor(t), rtol=1e-12,
+                                               atol=1e-9, equal_nan=True), t)
+
+    def test_statistics_of_a_tensor_that_was_changed_are_taken_anew(self):
+        recent, t = statistics.Recent(), torch.ones(3)
+        first = recent.taken(t)
+        self.assertIs(recent.taken(t.view(3)), first)
+        t.mul_(2)
+        self.assertEqual(recent.taken(t)[0].item(), 2)
+
+
+class Packaging(unittest.TestCase):
+    def test_the_package_installs_into_a_fresh_environment(self):
+        import shutil
+        import venv
+        with tempfile.TemporaryDirectory() as folder:
+            copied = Path(folder) / "aloft_probe"
+            shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
+            try:
+                venv.create(Path(folder) / "venv", with_pip=True)
+            except (ImportError, subprocess.CalledProcessError) as e:
+                self.skipTest(f"no environment can be made here: {e}")
+            python = Path(folder) / "venv" / "bin" / "python"
+            done = subprocess.run([python, "-m", "pip", "install", "--no-index", copied], capture_output=True,
+                                  text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said = subprocess.run([python, "-m", "pip", "show", "-f", "aloft-probe"], capture_output=True, text=True)
+            for file in sorted((PACKAGE / "aloft_probe").glob("*.py")):
+                self.assertIn(f"aloft_probe/{file.name}", said.stdout)
+            if torch:
+                code = "import aloft_probe; print(aloft_probe.Probe.__name__, aloft_probe.__file__)"
+                where = str(Path(torch.__file__).resolve().parents[1])
+                said = subprocess.run([python, "-c", f"import sys; sys.path.append({where!r}); {code}"],
+                                      capture_output=True, text=True)
+                self.assertIn("Probe " + str(Path(folder).resolve()), said.stdout, said.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
