@@ -1,5 +1,9 @@
 #include "train/probe_files.h"
 
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
 #include "base/log.h"
 #include "frontend/programs.h"
 #include "nn/layer.h"
@@ -7,6 +11,37 @@
 #include "train/step_values.h"
 
 namespace aloft {
+
+namespace {
+
+nlohmann::ordered_json number(double v) {
+  if (std::isfinite(v)) return v;
+  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+}
+
+// What the loop says of the step, for who compares two runs.
+nlohmann::ordered_json training_of(const StepDone& e, const Recipe& recipe) {
+  const OptimizerSection& o = recipe.optimizer;
+  nlohmann::ordered_json optimizer = {{"kind", o.kind}};
+  if (const optim::OptimizerKind* kind = optim::find_optimizer_kind(o.kind))
+    for (const optim::OptimizerSetting& setting : kind->settings)
+      if (const auto it = o.options.find(setting.key); it != o.options.end())
+        std::visit([&](const auto& v) { optimizer[std::string(setting.key)] = v; }, it->second);
+  optimizer["weight_decay"] = o.weight_decay;
+  nlohmann::ordered_json training = {{"loss", number(e.loss)},
+                                     {"learning_rate", e.lr},
+                                     {"loss_scale", e.loss_scale},
+                                     {"skipped", e.skipped},
+                                     {"micro_batches", recipe.train.accumulate},
+                                     {"optimizer", std::move(optimizer)}};
+  // What remains of the norm where rows or elements are clipped is not known.
+  if (o.clip_adaptive == 0 && o.clip_value == 0)
+    training["gradient_norm"] =
+        number(o.clip_norm > 0 ? std::min(e.grad_norm, o.clip_norm) : e.grad_norm);
+  return training;
+}
+
+}  // namespace
 
 ProbeFiles::ProbeFiles(const Session& session, const std::unique_ptr<Runner>& runner, Path folder)
     : session_(session), runner_(runner), folder_(std::move(folder)) {}
@@ -54,19 +89,20 @@ void ProbeFiles::step_done(const StepDone& e, Control&) {
   const std::int64_t step = e.step - 1;  // of a run the first is 1, of a dump 0
   const Look look = look_at(session_.recipe.probe, step);
   if (look == Look::Nothing) return;
-  if (const EagerTaps* taps = runner_->taps()) return write(step, *taps);
+  if (const EagerTaps* taps = runner_->taps()) return write(e, *taps);
   const Looked& looked = looked_.at(look);
   const auto read = looked.all.read();
-  writer_->write(step, looked.seen, {read.data(), read.size()});
+  writer_->write(step, looked.seen, {read.data(), read.size()}, training_of(e, session_.recipe));
 }
 
 // Each eager step says for itself what there is.
-void ProbeFiles::write(std::int64_t step, const EagerTaps& taps) {
+void ProbeFiles::write(const StepDone& e, const EagerTaps& taps) {
   StepValues values;
   values.add(taps);
   const auto find = [&](const std::string& tap) { return values.find(tap); };
   writer_->write_missing(taps.missing());
-  writer_->write(step, writer_->of(values.values(), modules_, find), values.all());
+  writer_->write(e.step - 1, writer_->of(values.values(), modules_, find), values.all(),
+                 training_of(e, session_.recipe));
 }
 
 void ProbeFiles::steps_over(const StepsOver&) {

@@ -30,7 +30,7 @@ class ProbeFiles : public Listener {
   // Whether the probe asked for the value: beside a monitor a program has that one's, too.
   bool is_own(std::string_view name) const;
   void look_into(const Programs& programs);
-  void write(std::int64_t step, const EagerTaps& taps);
+  void write(const StepDone& e, const EagerTaps& taps);
 
   const Session& session_;
   const std::unique_ptr<Runner>& runner_;

@@ -60,17 +60,23 @@ ProbeWriter::Seen ProbeWriter::of(std::vector<probe::LookedAt> values,
   return seen;
 }
 
-void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const double> all) {
+void ProbeWriter::write(std::int64_t step, const Seen& seen, std::span<const double> all,
+                        const nlohmann::ordered_json& training) {
   const Path folder = folder_ / ("step" + std::to_string(step)) / "rank";
   make_folder(folder);
   // The numbers last: where they are, the rest is.
   put(folder / "construct.json", seen.construct);
   put(folder / "stack.json", seen.stack);
-  write_numbers(seen, all, folder);
+  write_numbers(seen, all, training, folder);
 }
 
-void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all, const Path& folder) {
-  if (!seen.tensors) return put(folder / "dump.json", text_of(seen.dump->numbers(all)));
+void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all,
+                                const nlohmann::ordered_json& training, const Path& folder) {
+  if (!seen.tensors) {
+    auto numbers = seen.dump->numbers(all);
+    if (!training.is_null()) numbers["training"] = training;
+    return put(folder / "dump.json", text_of(numbers));
+  }
   const Path tensors = folder / "dump_tensor_data";
   make_folder(tensors);
   const ProbeTensors::Taken taken = seen.tensors->take(all, tensors, *queue_);
@@ -79,6 +85,7 @@ void ProbeWriter::write_numbers(const Seen& seen, std::span<const double> all, c
   auto numbers = seen.dump->numbers(all, [&](std::size_t i, nlohmann::ordered_json& record) {
     if (!taken.added[i].is_null()) record.update(taken.added[i]);
   });
+  if (!training.is_null()) numbers["training"] = training;
   numbers["task"] = "tensor";
   numbers["dump_data_dir"] = std::filesystem::absolute(tensors).string();
   std::string text = text_of(numbers);

@@ -41,8 +41,10 @@ class ProbeWriter {
           const FindTensor& find) const;
 
   // The files of step `step`, counted from 0, which left the statistics `all`: each is whole or
-  // not there, dump.json the last. EnvironmentError E0603.
-  void write(std::int64_t step, const Seen& seen, std::span<const double> all);
+  // not there, dump.json the last. `training`: what the loop says of the step; null: nothing.
+  // EnvironmentError E0603.
+  void write(std::int64_t step, const Seen& seen, std::span<const double> all,
+             const nlohmann::ordered_json& training = {});
   // What there is to look at, without any step.
   void write_structure(const Seen& seen) const;
   // Which values there are not, and why: missing.json.
@@ -53,7 +55,8 @@ class ProbeWriter {
   void finish();
 
  private:
-  void write_numbers(const Seen& seen, std::span<const double> all, const Path& folder);
+  void write_numbers(const Seen& seen, std::span<const double> all,
+                     const nlohmann::ordered_json& training, const Path& folder);
 
   ProbeSection probe_;
   Path folder_;

@@ -22,9 +22,9 @@ class Compare(ProgramTest):
 
     def test_precision_is_no_divergence(self):
         lines = self.compare("low", "right", "-o", "low_right").stdout.decode().splitlines()
-        # Behind an update that was made of rounded gradients parameters are others.
-        self.assertTrue(lines[0].startswith("step0: no divergence"), lines)
-        self.assertIn("is another one before the step", lines[1])
+        # Behind an update that was made of rounded gradients parameters are others, by so much.
+        for step, line in enumerate(lines):
+            self.assertTrue(line.startswith(f"step{step}: no divergence"), lines)
         self.assertEqual({path.name for path in (self.folder / "low_right").iterdir()},
                          {f"compare_result_step{step}.{kind}" for step in (0, 1) for kind in ("csv", "json", "html")})
 

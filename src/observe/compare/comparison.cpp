@@ -1,8 +1,11 @@
 #include "observe/compare/comparison.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "observe/compare/dump_pairs.h"
 #include "observe/compare/results.h"
 #include "observe/compare/tensor_reader.h"
@@ -25,7 +28,20 @@ std::string file_of(const Path& name, const DumpPair& dumps) {
   return own + name.extension().string();
 }
 
-StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Path& out) {
+// What the steps before say of a process.
+struct Before {
+  Drift drift;
+  double scales = 0;  // the ratio of the loss scales at the first step
+};
+
+// Of "step12" 12; 0 where the folders do not say.
+std::int64_t number_of(const std::string& step) {
+  return parse_int(std::string_view(step).substr(std::min<std::size_t>(4, step.size())))
+      .value_or(0);
+}
+
+StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Path& out,
+                        Before& before) {
   Comparison c;
   c.npu = read_dump(dumps.npu), c.bench = read_dump(dumps.bench);
   c.mode = mode_of(c.npu, c.bench);
@@ -35,13 +51,21 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Path& o
   const ElementsOf elements_of = [&](const RecordPair& r) {
     return has_elements ? reader.figures(r) : nullptr;
   };
-  c.compared = compare_all(c.pairs, elements_of);
+  before.drift.begin(c.npu);
+  const Training &ours = c.npu.training, &theirs = c.bench.training;
+  double noise = 0;
+  c.compared =
+      compare_all(c.pairs, elements_of,
+                  {theirs.gradient_factor() / ours.gradient_factor(), &before.drift}, &noise);
+  c.loop = training_differences(ours, theirs, noise, before.scales);
+  if (before.scales == 0) before.scales = ratio_of_scales(ours, theirs);
+  before.drift.end(c.compared, number_of(dumps.step));
   if (c.compared.empty())
     throw DataError("E0651", "nothing to compare")
         .at(dumps.npu.string() + " and " + dumps.bench.string())
         .saw("no tensor that both have")
         .advice("check that both are of the same level; name what belongs together with --map");
-  c.divergence = first_divergence(c.compared, c.npu);
+  c.divergence = first_divergence(c.compared, c.npu, c.loop);
   c.sentence = with_step(c.divergence ? c.divergence->sentence : agreement(c.compared), dumps);
   c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
 
@@ -64,7 +88,9 @@ std::vector<StepResult> compare_runs(const Request& request) {
   const std::vector<DumpPair> pairs = pair_dump_files(request.npu, request.bench);
   make_folder(request.out);
   std::vector<StepResult> results;
-  for (const DumpPair& dumps : pairs) results.push_back(compare_step(dumps, map, request.out));
+  std::map<std::string, Before> before;  // by process
+  for (const DumpPair& dumps : pairs)
+    results.push_back(compare_step(dumps, map, request.out, before[dumps.rank]));
   return results;
 }
 

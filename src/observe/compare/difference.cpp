@@ -76,13 +76,21 @@ bool has_figures(const Record& r) { return r.max.number || r.norm.number; }
 // Goes through the moments and keeps what is needed to judge the next.
 class Judge {
  public:
-  Judge(const Pairs& pairs, const ElementsOf& elements_of) : elements_of_(elements_of) {
-    bool both_have_gradients = false;
+  Judge(const Pairs& pairs, const ElementsOf& elements_of, const Circumstances& circumstances)
+      : elements_of_(elements_of), circumstances_(circumstances) {
+    if (circumstances.drift) noise_.add_drift(circumstances.drift->typical());
+    bool both_have_gradients = false, both_have_updates = false;
     for (const EntryPair& p : pairs.entries)
       if (p.bench) {
         paired_[key(*p.bench)] = &p;
+        EntryPair const*& last = last_[{p.bench->path, p.bench->direction}];
+        if (!last || last->bench->call < p.bench->call) last = &p;
         if (p.npu->direction == Direction::ParametersGrad) both_have_gradients = true;
+        if (p.npu->direction == Direction::ParametersUpdate) both_have_updates = true;
       }
+    for (const Entry* b : pairs.only_bench)
+      if (both_have_updates && b->direction == Direction::ParametersUpdate)
+        without_updates_.push_back(b);
     if (!both_have_gradients) return;
     for (const Entry* b : pairs.only_bench)
       if (b->direction == Direction::ParametersGrad) without_gradients_[key_of(b->path, 0)] = b;
@@ -94,21 +102,23 @@ class Judge {
     const bool has_own_inputs = std::ranges::any_of(m.entry->records, [](const RecordPair& r) {
       return r.npu && r.bench && r.npu->part == Part::Input && is_float(*r.npu);
     });
-    if (m.gives || has_own_inputs) noise_.add(*m.entry);
+    const bool is_update = m.entry->npu->direction == Direction::ParametersUpdate;
+    if (!is_update && (m.gives || has_own_inputs)) noise_.add(*m.entry);
     double& inputs = inputs_[m.entry];
     if (m.gives) look_for_missing(m, all);
     for (const RecordPair& r : m.entry->records) {
       if (!r.npu || !r.bench) continue;
-      const bool is_given = r.npu->part == Part::Output || r.npu->part == Part::Gradient;
+      const bool is_given = r.npu->part != Part::Input && r.npu->part != Part::Parameter;
       if (is_given != m.gives) continue;
-      auto d = difference_of(r, elements_of_(r), natural_size(*m.entry, r));
+      const double factor = factor_of(*m.entry);
+      auto d = difference(r, factor, natural_size(*m.entry, r));
       if (!d) continue;
       if (is_float(*r.npu)) d->allowed = allowed(m, r, has_own_inputs ? inputs : seen_);
       if (!d->is_more()) {
         if (!m.gives) inputs = std::max(inputs, d->size);
-        if (r.npu->part != Part::Parameter) seen_ = std::max(seen_, d->size);
+        if (r.npu->part != Part::Parameter && !is_update) seen_ = std::max(seen_, d->size);
       }
-      all.push_back({m, r, *std::move(d)});
+      all.push_back({m, r, *std::move(d), factor});
     }
   }
 
@@ -119,9 +129,34 @@ class Judge {
       if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
         for (const Record& b : entry->records)
           all.push_back({{forward, true}, {nullptr, &b}, {kInfinite, 0, "the gradient"}});
+    for (const Entry* entry : without_updates_)
+      if (const EntryPair* const forward = other_direction(*entry, Direction::Forward))
+        for (const Record& b : entry->records)
+          all.push_back({{forward, true}, {nullptr, &b}, {kInfinite, 0, "the update"}});
   }
 
+  // Of what was computed last.
+  double noise() const { return typical(seen_); }
+
  private:
+  double typical(double inputs) const {
+    return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
+  }
+
+  // Gradients of a scaled loss, or of the sum of several, are those of the mean loss times that.
+  double factor_of(const EntryPair& entry) const {
+    const Direction d = entry.npu->direction;
+    const bool is_gradient = d == Direction::Backward || d == Direction::ParametersGrad;
+    return is_gradient ? circumstances_.gradient_factor : 1;
+  }
+  std::optional<Difference> difference(const RecordPair& r, double factor, double natural) const {
+    if (factor == 1) return difference_of(r, elements_of_(r), natural);
+    Record scaled = *r.npu;
+    for (Figure* f : {&scaled.max, &scaled.min, &scaled.mean, &scaled.norm})
+      if (f->number) *f->number *= factor;
+    scaled.hash.clear();
+    return difference_of({&scaled, r.bench}, nullptr, natural);
+  }
   static std::string key_of(const std::string& path, std::int64_t call) {
     return path + "#" + std::to_string(call);
   }
@@ -131,8 +166,10 @@ class Judge {
   const EntryPair* other_direction(const Entry& e, Direction d) const {
     Entry wanted;
     wanted.path = e.path, wanted.call = e.call, wanted.direction = d;
-    const auto it = paired_.find(key(wanted));
-    return it == paired_.end() ? nullptr : it->second;
+    if (const auto it = paired_.find(key(wanted)); it != paired_.end()) return it->second;
+    // Of several micro-batches the last call alone has a partner.
+    const auto last = last_.find({e.path, d});
+    return last == last_.end() ? nullptr : last->second;
   }
 
   // Gradients of parameters that one run alone has.
@@ -151,9 +188,22 @@ class Judge {
 
   double allowed(const Moment& m, const RecordPair& r, double inputs) const {
     // What is there before anything is computed is as exact as it is stored.
+    const Drift* const drift = circumstances_.drift;
     if (r.npu->part == Part::Parameter)
-      return r.npu->type == r.bench->type ? 0x1p-40 : 4 * unit_of(*m.entry);
-    return std::min(kTimesNoise * noise_.level() + kTimesInputs * inputs, noise_.most());
+      return (r.npu->type == r.bench->type ? 0x1p-40 : 4 * unit_of(*m.entry)) +
+             (drift ? drift->of(*m.entry->npu, *r.npu) : 0);
+    if (r.npu->part == Part::Update) return allowed_update(r);
+    return typical(inputs);
+  }
+
+  // Where a share of an update's elements are others, its length is by the square of that. A vector
+  // may have elements whose gradient is nothing in exact numbers, such as a bias of keys: of such
+  // a part of it nothing but rounding is seen.
+  double allowed_update(const RecordPair& r) const {
+    const bool is_vector = std::min(r.npu->shape.size(), r.bench->shape.size()) < 2;
+    const double share = Drift().share(noise_.coarsest()) + noise_.drift();
+    const double matrix = std::max(2 * noise_.most(), kTimesNoise * noise_.level()) + share * share;
+    return std::min(is_vector ? 10 * matrix + share : matrix, is_vector ? 0.5 : 0.3);
   }
 
   // Of a parameter's gradient, from the gradient that reaches its module and what the module takes.
@@ -177,8 +227,11 @@ class Judge {
   }
 
   const ElementsOf& elements_of_;
-  std::map<std::string, const EntryPair*> paired_;         // by path, call and direction
+  const Circumstances& circumstances_;
+  std::map<std::string, const EntryPair*> paired_;  // by path, call and direction
+  std::map<std::pair<std::string, Direction>, const EntryPair*> last_;  // of the calls of a path
   std::map<std::string, const Entry*> without_gradients_;  // what bench alone has, by path and call
+  std::vector<const Entry*> without_updates_;              // what bench alone has
   bool has_gradients_ = false;                             // both runs
   std::map<const EntryPair*, double> inputs_;              // what the inputs of calls are off
   Noise noise_;
@@ -204,11 +257,13 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
   return of_figures(n, b, natural);
 }
 
-std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of) {
+std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of,
+                                  const Circumstances& circumstances, double* noise) {
   std::vector<Compared> all;
-  Judge judge(pairs, elements_of);
+  Judge judge(pairs, elements_of, circumstances);
   for (const Moment& m : moments_of(pairs)) judge.look(m, all);
   judge.finish(all);
+  if (noise) *noise = judge.noise();
   return all;
 }
 

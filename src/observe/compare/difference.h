@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "observe/compare/drift.h"
 #include "observe/compare/elements.h"
 #include "observe/compare/execution_order.h"
 #include "observe/compare/pairing.h"
@@ -24,6 +25,13 @@ struct Compared {
   Moment moment;
   RecordPair records;
   Difference difference;
+  double factor = 1;  // the first run's figures were multiplied by it
+};
+
+// What is known of the two steps beside their pairs.
+struct Circumstances {
+  double gradient_factor = 1;    // what brings the first run's gradients to the second's scale
+  const Drift* drift = nullptr;  // of the steps before; null: none
 };
 
 // The size alone, of two tensors of floats, or of whole numbers, which are equal or not; nothing
@@ -35,7 +43,9 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
 // All pairs that both runs have, in order of execution, each with what is allowed there: the noise
 // of all calls so far, and what the call's own inputs are already off, some times over. With them
 // gradients of parameters that one run alone has, where both have any.
-// `elements_of`: what the elements say of a pair, null where they are not there.
-std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of);
+// `elements_of`: what the elements say of a pair, null where they are not there. `noise`, where it
+// is given: what rounding explains at the end of the backward pass.
+std::vector<Compared> compare_all(const Pairs& pairs, const ElementsOf& elements_of,
+                                  const Circumstances& circumstances = {}, double* noise = nullptr);
 
 }  // namespace aloft::compare

@@ -7,12 +7,28 @@
 #include <set>
 
 #include "base/text.h"
+#include "observe/compare/noise.h"
 
 namespace aloft::compare {
 
 namespace {
 
 bool is_forward(const Entry& e) { return e.direction == Direction::Forward; }
+
+enum class Pass { Forward, Backward, Update };
+
+Pass pass_of(const Compared& c) {
+  const Entry& e = *c.moment.entry->npu;
+  const Record& r = c.records.npu ? *c.records.npu : *c.records.bench;
+  if (r.part == Part::Update) return Pass::Update;
+  // Gradients alone may be missing.
+  return is_forward(e) && c.records.npu ? Pass::Forward : Pass::Backward;
+}
+
+const char* word_of(Pass pass) {
+  if (pass == Pass::Update) return "update";
+  return pass == Pass::Forward ? "forward" : "backward";
+}
 
 // Whether it is what a call was given by others.
 bool is_given_to(const Compared& c) { return c.records.npu && c.records.npu->part == Part::Input; }
@@ -65,6 +81,7 @@ std::string subject_of(const Compared& c) {
   const std::string call = e.path.empty() ? e.name : e.path;
   if (r.part == Part::Parameter)
     return fmt::format("the parameter {} of {} is another one before the step", r.own, call);
+  if (r.part == Part::Update) return fmt::format("what the update adds to {}.{}", call, r.own);
   if (r.part == Part::Gradient) return fmt::format("the gradient of {}.{}", call, r.own);
   const bool is_taken = (r.part == Part::Input) == is_forward(e);
   return fmt::format("{}what {} {} ({})", is_forward(e) ? "" : "the gradient of ", call,
@@ -99,7 +116,9 @@ std::string size_of(const Compared& c) {
   const bool is_figure = d.of == "Norm" || d.of == "Max" || d.of == "Min" || d.of == "Mean";
   std::string text = fmt::format("is off by {} in {}", in_words(d.size), d.of);
   if (is_figure)
-    text += fmt::format(" ({} against {})", figure_text(n, d.of), figure_text(b, d.of));
+    text += fmt::format(" ({}{} against {})", figure_text(n, d.of),
+                        c.factor == 1 ? "" : fmt::format(" times {:g}", c.factor),
+                        figure_text(b, d.of));
   return text + fmt::format(", where rounding explains {}", in_words(d.allowed));
 }
 
@@ -107,10 +126,10 @@ std::string size_of(const Compared& c) {
 std::string common_factor(const std::vector<Compared>& all) {
   std::vector<double> factors;
   for (const Compared& c : all) {
-    if (!c.records.npu || !c.records.bench || is_forward(*c.moment.entry->npu)) continue;
+    if (!c.records.npu || !c.records.bench || pass_of(c) != Pass::Backward) continue;
     const Figure &n = c.records.npu->norm, &b = c.records.bench->norm;
     if (n.number && b.number && *b.number > 0 && std::isfinite(*n.number / *b.number))
-      factors.push_back(*n.number / *b.number);
+      factors.push_back(c.factor * *n.number / *b.number);
   }
   if (factors.size() < 4) return "";
   std::ranges::sort(factors);
@@ -132,10 +151,52 @@ std::string in_words(double relative) {
   return std::isfinite(relative) ? fmt::format("{:.2g}", relative) : "more than any number";
 }
 
-std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu) {
-  const auto it =
-      std::ranges::find_if(all, [](const Compared& c) { return c.difference.is_more(); });
-  if (it == all.end()) return std::nullopt;
+namespace {
+
+// A call that takes nothing but whole numbers, and whose parameters are the same in both runs, such
+// as an embedding: what it reads is other.
+bool reads_other_data(const std::vector<Compared>& all, const Compared& c) {
+  const Entry& e = *c.moment.entry->npu;
+  if (!e.is_module || !is_forward(e) || !c.records.npu || c.records.npu->part != Part::Output)
+    return false;
+  const auto takes_floats = [](const RecordPair& r) {
+    return r.npu && r.npu->part == Part::Input && unit_of(r.npu->type) > 0;
+  };
+  bool has_table = false;
+  for (const Compared& other : all)
+    if (other.moment.entry == c.moment.entry && other.records.npu &&
+        other.records.npu->part == Part::Parameter)
+      has_table = true;
+  return has_table && std::ranges::none_of(c.moment.entry->records, takes_floats);
+}
+
+std::string place_of(const std::vector<Compared>& all, const Compared& c, bool is_loss) {
+  const Record& r = c.records.npu ? *c.records.npu : *c.records.bench;
+  if (r.part == Part::Update) return "update";
+  if (r.part == Part::Gradient) return "gradient";
+  if (r.part == Part::Parameter) return "parameter";
+  if (is_loss) return "loss";
+  if (reads_other_data(all, c)) return "data";
+  return word_of(pass_of(c));
+}
+
+// Where the gradients of nearly all parameters differ, and what flows back does not.
+std::string only_sums(const std::vector<Compared>& all) {
+  std::ptrdiff_t flows = 0, gradients = 0, off = 0;
+  for (const Compared& c : all) {
+    if (!c.records.npu || !c.records.bench || pass_of(c) != Pass::Backward) continue;
+    if (c.records.npu->part == Part::Gradient)
+      ++gradients, off += c.difference.is_more();
+    else
+      flows += c.difference.is_more();
+  }
+  if (flows > 0 || gradients < 4 || 2 * off < gradients) return "";
+  return "; what flows back is the same, and gradients of most parameters are not: they are summed "
+         "over other micro-batches, or were not set to zero";
+}
+
+Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::const_iterator it,
+                      const DumpFile& npu) {
   const Entry& e = *it->moment.entry->npu;
   Divergence d;
   d.compared = &*it;
@@ -149,30 +210,66 @@ std::optional<Divergence> first_divergence(const std::vector<Compared>& all, con
     has_agreed = true;
     if (c.moment.gives && other.path != e.path) d.behind = other.path;
   }
+  if (pass_of(*it) == Pass::Update) d.behind.clear();  // updates do not follow from one another
   // What a call takes is computed outside of it.
+  bool is_loss = false;
   if (is_given_to(*it) && e.is_module) {
     // What reaches the first of a backward pass comes from the loss.
-    const bool is_loss = !is_forward(e) && !has_agreed;
+    is_loss = !is_forward(e) && !has_agreed;
     d.module = is_loss ? "" : module_around(npu, e.path);
     const Entry* const around = forward_of(npu, d.module);
     d.kind = around ? around->kind : "";
   }
+  d.place = place_of(all, *it, is_loss);
   d.line = line_of(npu, e, d.module);
   const std::string module = !d.module.empty() ? d.module
                              : is_forward(e)   ? "the model itself"
                                                : "the loss, or the model itself";
-  const bool is_in_forward = is_forward(e) && it->records.npu;  // gradients alone may be missing
-  d.sentence =
-      fmt::format("first divergence: {}, {}{}{}: {}", is_in_forward ? "forward" : "backward",
-                  module, d.kind.empty() ? "" : " (" + d.kind + ")",
-                  d.behind.empty() ? "" : ", behind " + d.behind, subject_of(*it));
+  d.sentence = fmt::format("first divergence: {}, {}{}{}: {}", word_of(pass_of(*it)), module,
+                           d.kind.empty() ? "" : " (" + d.kind + ")",
+                           d.behind.empty() ? "" : ", behind " + d.behind, subject_of(*it));
   if (it->records.npu && it->records.npu->part == Part::Parameter)
     d.sentence += ": it " + size_of(*it);
   else
     d.sentence += " " + size_of(*it);
+  if (d.place == "data") d.sentence += "; its parameters are the same: it reads other data";
   if (!d.line.empty()) d.sentence += "; " + d.line;
   if (!is_forward(e)) d.sentence += common_factor(all);
+  if (d.place == "gradient") d.sentence += only_sums(all);
   return d;
+}
+
+Divergence of_loop(const TrainingDifference& t, bool has_agreed_forward) {
+  Divergence d;
+  d.place = t.place;
+  d.sentence = "first divergence: " + t.place + ": " + t.text;
+  if (t.place == "loss" && has_agreed_forward)
+    d.sentence += "; what comes before it is the same: other targets, or another mean";
+  if (t.place == "gradient norm")
+    d.sentence += "; the gradients themselves are the same: clipped, unscaled or summed otherwise";
+  return d;
+}
+
+}  // namespace
+
+std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
+                                           const std::vector<TrainingDifference>& loop) {
+  const auto off = [](const Compared& c) { return c.difference.is_more(); };
+  const auto it = std::ranges::find_if(all, off);
+  const bool lacks_updates = std::ranges::any_of(
+      all, [](const Compared& c) { return !c.records.npu && pass_of(c) == Pass::Update; });
+  const auto in_loop = std::ranges::find_if(loop, [&](const TrainingDifference& t) {
+    const Pass before = t.place == "loss" ? Pass::Forward : Pass::Backward;
+    // Whose parameters are left out of the update takes fewer gradients.
+    if (t.place == "gradient norm" && lacks_updates) return false;
+    return it == all.end() || pass_of(*it) > before;
+  });
+  if (in_loop != loop.end())
+    return of_loop(*in_loop, std::ranges::any_of(all, [](const Compared& c) {
+      return pass_of(c) == Pass::Forward;
+    }));
+  if (it == all.end()) return std::nullopt;
+  return of_records(all, it, npu);
 }
 
 std::string agreement(const std::vector<Compared>& all) {

@@ -10,7 +10,10 @@
 namespace aloft::compare {
 
 struct Divergence {
-  const Compared* compared = nullptr;
+  const Compared* compared = nullptr;  // null of what the loop says, such as a learning rate
+  // What kind of thing it is: "data", "parameter", "forward", "loss", "backward", "gradient" (of a
+  // parameter), "schedule", "loss scale", "optimizer", "gradient norm", "update".
+  std::string place;
   // What computes otherwise: of a result its own call; of what a call takes whoever computes that,
   // the module around it.
   std::string module;  // its path, "" of the model itself
@@ -20,8 +23,10 @@ struct Divergence {
   std::string sentence;
 };
 
-// Nothing where all are within what rounding explains.
-std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu);
+// Nothing where all are within what rounding explains. `loop`: what the training loop says that is
+// not the same.
+std::optional<Divergence> first_divergence(const std::vector<Compared>& all, const DumpFile& npu,
+                                           const std::vector<TrainingDifference>& loop = {});
 
 // "no divergence: 132 tensors of 60 calls agree ...", where there is none.
 std::string agreement(const std::vector<Compared>& all);

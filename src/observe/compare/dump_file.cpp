@@ -109,10 +109,12 @@ class Records {
 void read_entry(const ForeignJson& v, Entry& entry) {
   if (v.kind != Kind::Object) return;
   Records records(entry);
-  if (entry.direction == Direction::ParametersGrad) {
+  const bool is_update = entry.direction == Direction::ParametersUpdate;
+  if (entry.direction == Direction::ParametersGrad || is_update) {
+    const Part part = is_update ? Part::Update : Part::Gradient;
     for (std::size_t i = 0; i < v.items.size(); ++i)
       for (const ForeignJson& g : v.items[i].items)
-        records.add(g, Part::Gradient, entry.name + "." + v.keys[i], v.keys[i]);
+        records.add(g, part, entry.name + "." + v.keys[i], v.keys[i]);
     return;
   }
   struct Place {
@@ -166,6 +168,7 @@ std::optional<Direction> direction_of(std::string_view word) {
   if (word == "forward") return Direction::Forward;
   if (word == "backward") return Direction::Backward;
   if (word == "parameters_grad") return Direction::ParametersGrad;
+  if (word == "parameters_update") return Direction::ParametersUpdate;
   return std::nullopt;
 }
 
@@ -225,6 +228,7 @@ DumpFile read_dump(const Path& dump_json) {
   dump.file = dump_json;
   dump.task = v.text_of("task"), dump.level = v.text_of("level");
   dump.framework = v.text_of("framework");
+  dump.training = read_training(v.find("training"));
   dump.entries.reserve(data->items.size());
   for (std::size_t i = 0; i < data->items.size(); ++i) {
     dump.entries.push_back(parse_entry_name(data->keys[i]));

@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "base/file.h"
+#include "observe/compare/training.h"
 
 namespace aloft::compare {
 
-enum class Direction { Forward, Backward, ParametersGrad, Other };
+// Updates are what a step adds to parameters.
+enum class Direction { Forward, Backward, ParametersGrad, ParametersUpdate, Other };
 
 // What a record is to its call.
-enum class Part { Input, Parameter, Output, Gradient };
+enum class Part { Input, Parameter, Output, Gradient, Update };
 
 // A number of a record, and how tables show it.
 struct Figure {
@@ -60,6 +62,7 @@ struct DumpFile {
   std::vector<Entry> entries;                // in the order of the file
   std::map<std::string, std::string> lines;  // of an entry, the line of the program it came from
   std::map<std::string, std::string> parents;
+  Training training;
 
   bool has_elements() const { return task == "tensor"; }
   bool has_hashes() const;

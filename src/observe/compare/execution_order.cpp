@@ -91,8 +91,9 @@ std::vector<Moment> moments_of(const Pairs& pairs) {
         span = {last, last};
       last = span.last;
     }
-    const int pass = is_backward(p) ? 1 : 0, depth = depth_of(*p.npu);
-    if (p.npu->direction != Direction::ParametersGrad)
+    const bool is_update = p.npu->direction == Direction::ParametersUpdate;
+    const int pass = is_update ? 2 : is_backward(p) ? 1 : 0, depth = depth_of(*p.npu);
+    if (p.npu->direction != Direction::ParametersGrad && !is_update)
       placed.push_back({{pass, span.first, 0, depth, i}, {&p, false}});
     placed.push_back({{pass, span.last, 1, -depth, i}, {&p, true}});
   }

@@ -15,8 +15,8 @@ struct Moment {
   bool gives = false;
 };
 
-// Forward, then backward. A module takes before what lies in it does, and gives behind that;
-// backward goes the way of forward from its end.
+// Forward, then backward, then what is added to parameters. A module takes before what lies in it
+// does, and gives behind that; backward goes the way of forward from its end.
 std::vector<Moment> moments_of(const Pairs& pairs);
 
 }  // namespace aloft::compare

@@ -57,12 +57,19 @@ void Noise::add(const EntryPair& entry) {
   squares_ += own * own;
 }
 
+void Noise::add_drift(double relative) {
+  drift_ = relative;
+  squares_ += relative * relative;
+}
+
 double Noise::level() const { return std::sqrt(squares_); }
 
 double Noise::most() const {
-  if (coarsest_ >= kUnitBf16) return 0.25;
-  if (coarsest_ >= kUnitF16) return 0.05;
-  return coarsest_ >= kUnitF32 ? 1e-3 : 1e-6;
+  // Parameters that were trained apart: as much as a softmax or a norm makes of it.
+  const double trained = 8 * drift_;
+  if (coarsest_ >= kUnitBf16) return 0.25 + trained;
+  if (coarsest_ >= kUnitF16) return 0.05 + trained;
+  return (coarsest_ >= kUnitF32 ? 1e-3 : 1e-6) + trained;
 }
 
 double figure_noise(const Record& record) {

@@ -20,14 +20,19 @@ class Noise {
   // A call's own share, which is added to what came before: the two are independent, so that their
   // squares add.
   void add(const EntryPair& entry);
+  // What parameters are apart before anything is computed from them.
+  void add_drift(double relative);
   // Of the values so far, a typical relative error.
   double level() const;
+  double coarsest() const { return coarsest_; }  // unit so far
+  double drift() const { return drift_; }
   // However it adds up, a value that is further off is another one.
   double most() const;
 
  private:
   double squares_ = 0;
   double coarsest_ = 0;
+  double drift_ = 0;
 };
 
 // Over how many summands a call's results are sums, at most; 1 where nothing says it.

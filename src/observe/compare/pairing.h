@@ -1,6 +1,7 @@
 // Which call of one run is which of the other, and which of their records belong together.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "observe/compare/dump_file.h"
@@ -25,11 +26,14 @@ struct EntryPair {
 struct Pairs {
   std::vector<EntryPair> entries;  // in the order of npu
   std::vector<const Entry*> only_bench;
+  std::deque<Entry> made;  // entries of several modules as one (fused_modules.h)
 };
 
 // The dumps outlive the result. Modules are paired by pair_modules(), their calls by number;
 // functions by name and number, or, where the two runs have other names for them, by what they do
-// and the shapes that they give, in order.
+// and the shapes that they give, in order. Of a run that sums over micro-batches, and has the calls
+// of the last alone, these belong to the last of the other's. One module beside several
+// (fused_modules.h) is a pair of its own, behind those of the several.
 Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map);
 
 }  // namespace aloft::compare

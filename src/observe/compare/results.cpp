@@ -49,8 +49,9 @@ Json record_of(const Compared& c) {
 // What the module that computes otherwise was given, in both runs; where that is the model itself,
 // what the call was given that shows it.
 Json inputs_of(const Comparison& c) {
-  const Entry& shows = *c.divergence->compared->moment.entry->npu;
   Json inputs = Json::array();
+  if (!c.divergence->compared) return inputs;
+  const Entry& shows = *c.divergence->compared->moment.entry->npu;
   for (const Compared& other : c.compared) {
     const Entry& e = *other.moment.entry->npu;
     const bool is_taken = other.records.npu && (other.records.npu->part == Part::Input ||
@@ -104,19 +105,23 @@ Json json_of(const Comparison& c) {
   for (const Entry* b : c.pairs.only_bench) only_bench.push_back(b->name);
   Json divergence = nullptr;
   if (c.divergence)
-    divergence = {{"module", c.divergence->module},
+    divergence = {{"place", c.divergence->place},
+                  {"module", c.divergence->module},
                   {"kind", c.divergence->kind},
                   {"behind", c.divergence->behind},
                   {"line", c.divergence->line},
-                  {"record", record_of(*c.divergence->compared)},
+                  {"record", c.divergence->compared ? record_of(*c.divergence->compared) : Json()},
                   {"inputs", inputs_of(c)}};
-  return {{"sentence", c.sentence},
-          {"npu", c.npu.file.string()},
-          {"bench", c.bench.file.string()},
-          {"divergence", std::move(divergence)},
-          {"compared", std::move(compared)},
-          {"only_npu", std::move(only_npu)},
-          {"only_bench", std::move(only_bench)}};
+  Json loop = Json::array();
+  for (const TrainingDifference& t : c.loop)
+    loop.push_back({{"place", t.place},
+                    {"text", t.text},
+                    {"difference", number(t.size)},
+                    {"allowed", number(t.allowed)}});
+  return {{"sentence", c.sentence},          {"npu", c.npu.file.string()},
+          {"bench", c.bench.file.string()},  {"divergence", std::move(divergence)},
+          {"loop", std::move(loop)},         {"compared", std::move(compared)},
+          {"only_npu", std::move(only_npu)}, {"only_bench", std::move(only_bench)}};
 }
 
 }  // namespace aloft::compare

@@ -18,6 +18,7 @@ struct Comparison {
   Mode mode = Mode::Statistics;
   Table table;
   std::vector<Compared> compared;
+  std::vector<TrainingDifference> loop;  // what the training loops say that is not the same
   std::optional<Divergence> divergence;
   std::string sentence;
 };

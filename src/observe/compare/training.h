@@ -1,0 +1,52 @@
+// What a training loop says of a step, in a dump's `training`: loss, rate, scale, the optimizer's
+// settings; and how that of two runs differs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "observe/compare/foreign_json.h"
+
+namespace aloft::compare {
+
+// Nothing of what a dump does not say.
+struct Training {
+  std::optional<double> loss;           // mean of the step's batch
+  std::optional<double> learning_rate;  // of the update
+  std::optional<double> loss_scale;     // factor on the loss in the backward pass
+  std::optional<double> gradient_norm;  // of all gradients that the update takes: unscaled, clipped
+  std::optional<bool> is_skipped;       // nothing was updated
+  // Whose gradients are summed, and divided in the update alone.
+  std::int64_t micro_batches = 1;
+  std::string optimizer;                                // its kind: "adamw"
+  std::map<std::string, std::vector<double>> settings;  // of its formula: "eps", "betas"
+
+  // By how much the gradients of the dump are those of the mean loss times something.
+  double gradient_factor() const;
+};
+
+// Of a dump's member `training`; null: it says nothing.
+Training read_training(const ForeignJson* training);
+
+// Something of the loop that is not the same.
+struct TrainingDifference {
+  // Which it is: "loss" comes between forward and backward, the others between backward and update:
+  // "schedule", "loss scale", "optimizer", "gradient norm", "update".
+  std::string place;
+  double size = 0, allowed = 0;  // relative; infinite where no number says it
+  std::string text;              // "the learning rate is 0.001 against 0.0005"
+};
+
+// `noise`: the relative error that rounding explains at the end of the backward pass. `scales`: the
+// ratio of the loss scales of an earlier step, to which it is held; 0: the first.
+std::vector<TrainingDifference> training_differences(const Training& npu, const Training& bench,
+                                                     double noise, double scales);
+
+// The ratio of the loss scales; 0 where one of the two has none.
+double ratio_of_scales(const Training& npu, const Training& bench);
+
+}  // namespace aloft::compare

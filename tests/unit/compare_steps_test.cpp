@@ -1,0 +1,188 @@
+// Several steps of two runs compared: updates, what the training loops say, micro-batches, and one
+// module beside several.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "observe/compare/comparison.h"
+#include "observe/compare/divergence.h"
+#include "temporary_folder.h"
+
+namespace aloft::compare {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json tensor(std::vector<int> shape, double norm) {
+  return {{"type", "torch.Tensor"}, {"dtype", "torch.float32"}, {"shape", shape},
+          {"Max", norm / 2},        {"Min", -norm / 2},         {"Mean", 0},
+          {"Norm", norm},           {"requires_grad", true},    {"underflowed", 0}};
+}
+
+Json forward(Json in, Json out, Json parameters = Json::object()) {
+  return {{"input_args", Json::array({std::move(in)})},
+          {"input_kwargs", Json::object()},
+          {"output", Json::array({std::move(out)})},
+          {"parameters", std::move(parameters)}};
+}
+
+// A step of a model of one product.
+struct Step {
+  double weight = 5, gradient = 2, update = 0.5;
+  Json training = Json::object();
+
+  Json data() const {
+    const Json own = {{"weight", Json::array({tensor({4, 4}, gradient)})}};
+    const Json added = {{"weight", Json::array({tensor({4, 4}, update)})}};
+    return {{"Module.fc.Linear.forward.0",
+             forward(tensor({8, 4}, 3), tensor({8, 4}, 7), {{"weight", tensor({4, 4}, weight)}})},
+            {"Module.fc.Linear.parameters_grad.0", own},
+            {"Module.fc.Linear.parameters_update.0", added}};
+  }
+};
+
+class CompareSteps : public ::testing::Test {
+ protected:
+  void put(const std::string& run, const std::string& step, const Json& data,
+           const Json& training) {
+    const Path folder = folder_ / run / step / "rank";
+    make_folder(folder);
+    const Json dump = {{"task", "statistics"}, {"training", training}, {"data", data}};
+    TemporaryFolder::put(folder / "dump.json", dump.dump());
+  }
+  // What is said of each step, where the first run has `npu` and the second `bench`.
+  std::vector<std::string> said(const std::vector<Step>& npu, const std::vector<Step>& bench) {
+    for (std::size_t i = 0; i < npu.size(); ++i) {
+      put("npu", "step" + std::to_string(i), npu[i].data(), npu[i].training);
+      put("bench", "step" + std::to_string(i), bench[i].data(), bench[i].training);
+    }
+    std::vector<std::string> sentences;
+    for (const StepResult& r :
+         compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}}))
+      sentences.push_back(r.sentence);
+    return sentences;
+  }
+  static bool is_said(const std::string& sentence, const std::string& part) {
+    return sentence.find(part) != std::string::npos;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CompareSteps, AnotherUpdateIsNamed) {
+  Step other;
+  other.update = 0.6;
+  const auto all = said({{}, other}, {{}, {}});
+  EXPECT_TRUE(is_said(all[0], "no divergence")) << all[0];
+  EXPECT_TRUE(is_said(all[1], "update, fc (Linear): what the update adds to fc.weight is off"))
+      << all[1];
+}
+
+TEST_F(CompareSteps, AParameterWithoutUpdateIsNamed) {
+  Step step;
+  Json both = step.data(), one;
+  both["Module.norm.Norm.forward.0"] = forward(tensor({8, 4}, 7), tensor({8, 4}, 7));
+  both["Module.norm.Norm.parameters_update.0"] = {{"weight", Json::array({tensor({4}, 1)})}};
+  one = both;
+  one.erase("Module.norm.Norm.parameters_update.0");
+  put("npu", "step0", one, {{"gradient_norm", 0.9}});
+  put("bench", "step0", both, {{"gradient_norm", 1.0}});
+  const auto said = compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}});
+  EXPECT_TRUE(is_said(said[0].sentence, "what the update adds to norm.weight is missing"))
+      << said[0].sentence;
+}
+
+TEST_F(CompareSteps, ParametersMayBeAsFarApartAsUpdatesWere) {
+  Step near, far;
+  near.weight = 5.0001, far.weight = 5.1;
+  EXPECT_TRUE(is_said(said({{}, near}, {{}, {}})[1], "no divergence"));
+  EXPECT_TRUE(is_said(said({{}, far}, {{}, {}})[1], "is another one before the step"));
+  // Before the first update they are what was loaded.
+  EXPECT_TRUE(is_said(said({near, {}}, {{}, {}})[0], "is another one before the step"));
+}
+
+TEST_F(CompareSteps, TheLoopsAreCompared) {
+  const auto with = [](Json training) {
+    Step step;
+    step.training = std::move(training);
+    return std::vector<Step>{step};
+  };
+  const auto one = [&](Json npu, Json bench) { return said(with(npu), with(bench))[0]; };
+  EXPECT_TRUE(is_said(one({{"loss", 2.5}}, {{"loss", 2.4}}), "loss: the loss is 2.5 against 2.4"));
+  EXPECT_TRUE(is_said(one({{"learning_rate", 1e-3}}, {{"learning_rate", 5e-4}}),
+                      "schedule: the learning rate is 0.001 against 0.0005"));
+  EXPECT_TRUE(
+      is_said(one({{"learning_rate", 1e-3}}, {{"learning_rate", double(1e-3F)}}), "no divergence"));
+  EXPECT_TRUE(is_said(one({{"gradient_norm", 1.0}}, {{"gradient_norm", 2.0}}), "gradient norm:"));
+  EXPECT_TRUE(is_said(one({{"skipped", true}}, {{"skipped", false}}), "skipped its update"));
+  const Json adamw = {{"optimizer", {{"kind", "adamw"}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}}}};
+  Json other = adamw;
+  other["optimizer"]["betas"] = {0.9, 0.95};
+  EXPECT_TRUE(
+      is_said(one(other, adamw), "optimizer: betas of adamw is [0.9, 0.95] against [0.9, 0.999]"));
+  other["optimizer"] = {{"kind", "adam"}, {"eps", 1}};
+  EXPECT_TRUE(is_said(one(other, adamw), "the optimizer is adam against adamw"));
+  EXPECT_TRUE(is_said(one(adamw, Json::object()), "no divergence"));  // who says nothing
+}
+
+TEST_F(CompareSteps, ALossScaleIsTakenOutOfGradientsAndHeldToItsRule) {
+  Step scaled, plain;
+  scaled.gradient = 2 * 1024, scaled.training = {{"loss_scale", 1024}};
+  plain.training = {{"loss_scale", 1}};
+  EXPECT_TRUE(is_said(said({scaled}, {plain})[0], "no divergence"));
+  EXPECT_TRUE(is_said(said({plain}, {scaled})[0], "no divergence"));
+  Step larger = scaled;
+  larger.gradient = 2 * 2048, larger.training = {{"loss_scale", 2048}};
+  EXPECT_TRUE(is_said(said({scaled, larger}, {scaled, larger})[1], "no divergence"));
+  EXPECT_TRUE(is_said(said({scaled, scaled}, {scaled, larger})[1],
+                      "loss scale: the loss scale is 1024 against 2048"));
+}
+
+TEST_F(CompareSteps, TheLastMicroBatchIsTheOneThatIsSeen) {
+  Step ours;
+  ours.training = {{"micro_batches", 2}};
+  ours.gradient = 4;  // the sum, which the update divides
+  Step theirs;
+  Json data = theirs.data();
+  data["Module.fc.Linear.forward.1"] = data["Module.fc.Linear.forward.0"];
+  data["Module.fc.Linear.forward.0"]["output"][0] = tensor({8, 4}, 9);  // of another batch
+  put("npu", "step0", ours.data(), ours.training);
+  put("bench", "step0", data, Json::object());
+  const auto compare = [&](const char* a, const char* b) {
+    return compare_runs({folder_ / a, folder_ / b, folder_ / "out", {}})[0].sentence;
+  };
+  EXPECT_TRUE(is_said(compare("npu", "bench"), "no divergence")) << compare("npu", "bench");
+  EXPECT_TRUE(is_said(compare("bench", "npu"), "no divergence")) << compare("bench", "npu");
+}
+
+TEST_F(CompareSteps, OneModuleBesideSeveral) {
+  const auto block = [](double q) {
+    Json data;
+    data["Module.attn.q.Linear.forward.0"] =
+        forward(tensor({8, 4}, 3), tensor({8, 4}, q), {{"weight", tensor({4, 4}, 3)}});
+    data["Module.attn.k.Linear.forward.0"] =
+        forward(tensor({8, 4}, 3), tensor({8, 4}, 4), {{"weight", tensor({4, 4}, 4)}});
+    data["Module.attn.Attention.forward.0"] = forward(tensor({8, 4}, 3), tensor({8, 4}, 1));
+    return data;
+  };
+  Json joined = tensor({8, 8}, 5), weight = tensor({8, 4}, 5);
+  for (Json* t : {&joined, &weight}) (*t)["Max"] = 2, (*t)["Min"] = -2;
+  Json fused;
+  fused["Module.attn.qk.Linear.forward.0"] =
+      forward(tensor({8, 4}, 3), joined, {{"weight", weight}});
+  fused["Module.attn.Attention.forward.0"] = forward(tensor({8, 4}, 3), tensor({8, 4}, 1));
+  put("fused", "step0", fused, {});
+  put("split", "step0", block(3), {});
+  put("wrong", "step0", block(3.5), {});
+  const auto compare = [&](const char* a, const char* b) {
+    return compare_runs({folder_ / a, folder_ / b, folder_ / "out", {}})[0].sentence;
+  };
+  for (const auto& [a, b] : {std::pair("fused", "split"), std::pair("split", "fused")}) {
+    EXPECT_TRUE(is_said(compare(a, b), "no divergence: 5 tensors of 2 calls")) << compare(a, b);
+  }
+  EXPECT_TRUE(is_said(compare("wrong", "fused"), "attn.q")) << compare("wrong", "fused");
+  EXPECT_TRUE(is_said(compare("fused", "wrong"), "attn.qk")) << compare("fused", "wrong");
+}
+
+}  // namespace
+}  // namespace aloft::compare
