@@ -1,4 +1,4 @@
-// aloft probe run RECIPE --out DIR
+// aloft probe run RECIPE --out DIR, aloft probe run MODEL --tokens F --out DIR
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -8,11 +8,13 @@
 #include "cli/machine.h"
 #include "cli/option_checks.h"
 #include "cli/probe_compare.h"
+#include "cli/probe_model.h"
 #include "cli/product_rates.h"
 #include "cli/shared_options.h"
 #include "cli/verb.h"
 #include "observe/probe/overflow.h"
 #include "recipe/msprobe_config.h"
+#include "runtime/threads.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -21,6 +23,7 @@ namespace {
 struct Options {
   RecipeWords recipe;
   std::string task, level, out, config;
+  std::string tokens, precision;  // of a model
   std::vector<std::int64_t> looked_at;
   std::optional<std::int64_t> threads;
   std::int64_t steps = 1;
@@ -37,7 +40,22 @@ void print_overflows(const Path& file) {
                  probe::overflow_text(found.at("first")));
 }
 
+// Of a model one pass forward and backward is looked at, whole.
+ExitCode probe_run_model(const Options& o) {
+  const bool is_more = !o.recipe.set.empty() || !o.config.empty() || !o.looked_at.empty() ||
+                       o.steps != 1 || !(o.task.empty() || o.task == "statistics");
+  if (is_more || o.out.empty())
+    throw UserError("E0700", "--tokens asks for one pass over a saved model")
+        .need("--out DIR; of the other options --level, --precision and --threads");
+  if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
+  return probe_model({o.recipe.path, o.tokens, o.out, o.precision, o.level});
+}
+
 ExitCode probe_run(const Options& o) {
+  if (!o.tokens.empty()) return probe_run_model(o);
+  if (!o.precision.empty())
+    throw UserError("E0700", "--precision is for a model, with --tokens")
+        .advice("of a recipe: --set precision.level=" + o.precision);
   std::vector<Override> overrides = overrides_of(o.recipe);
   std::string out = o.out;
   if (!o.config.empty()) {
@@ -92,7 +110,10 @@ Action probe_verb(CLI::App& app) {
   app.require_subcommand(1);
   app.set_help_flag();  // there are two things to do: their options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
-  add_recipe(*run, o->recipe);
+  add_recipe(*run, o->recipe, "recipe file (*.toml); with --tokens a saved model");
+  run->add_option("--tokens", o->tokens,
+                  "safetensors: tokens [B, T], optional targets [B, T], of one pass over a model");
+  add_precision(*run, o->precision);
   run->add_option("--task", o->task,
                   "what is looked at: statistics, tensor, overflow or structure (default: "
                   "statistics, or --config's)")

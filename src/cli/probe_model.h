@@ -1,0 +1,22 @@
+// aloft probe run MODEL --tokens F: what a saved language model computes of some tokens, forward
+// and backward.
+#pragma once
+
+#include <string>
+
+#include "cli/verb.h"
+
+namespace aloft::cli {
+
+struct ProbedModel {
+  std::string path;       // a Hugging Face folder, a run directory, a checkpoint
+  std::string tokens;     // as read_question() takes them
+  std::string out;        // where step0/rank/dump.json goes
+  std::string precision;  // as precision_of() takes it
+  std::string level;      // "module", or "op"
+};
+
+// Errors of open_saved_model() and read_question(); EnvironmentError E0401, E0603.
+ExitCode probe_model(const ProbedModel& probed);
+
+}  // namespace aloft::cli

@@ -1,0 +1,74 @@
+#include "cli/token_question.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "files/safetensors.h"
+
+namespace aloft::cli {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& file, const std::string& saw) {
+  throw DataError("E0719", "the file of tokens cannot be scored")
+      .at(file)
+      .saw(saw)
+      .need("tokens i32 or i64 [B, T], and if targets are given, the same shape");
+}
+
+std::vector<std::int32_t> read_ids(const Safetensors& file, const TensorView& t, std::int64_t least,
+                                   std::int64_t below) {
+  const std::size_t size = size_of(t.type.dtype);
+  std::vector<std::int32_t> ids(t.bytes.size() / size);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::int64_t v = 0;
+    if (t.type.dtype == DType::I32) {
+      std::int32_t narrow = 0;
+      std::memcpy(&narrow, t.bytes.data() + i * size, size);
+      v = narrow;
+    } else {
+      std::memcpy(&v, t.bytes.data() + i * size, size);
+    }
+    if ((v < least || v >= below) && v != -100)
+      refuse(file.name(),
+             fmt::format("{} holds {} at {}; the vocabulary has {}", t.name, v, i, below));
+    if (v == -100 && least >= 0 && t.name == "tokens")
+      refuse(file.name(), fmt::format("tokens holds -100 at {}", i));
+    ids[i] = static_cast<std::int32_t>(v);
+  }
+  return ids;
+}
+
+}  // namespace
+
+Question read_question(const std::string& path, const models::CausalLm& model) {
+  const Safetensors file = Safetensors::open(path);
+  const TensorView* tokens = file.find("tokens");
+  if (!tokens) refuse(path, "no tensor 'tokens'");
+  const auto is_ids = [](const TensorView& t) {
+    return (t.type.dtype == DType::I32 || t.type.dtype == DType::I64) && t.type.shape.rank() == 2;
+  };
+  if (!is_ids(*tokens)) refuse(path, "tokens " + tokens->type.str());
+  Question q;
+  q.batch = tokens->type.shape[0].max();
+  q.length = tokens->type.shape[1].max();
+  if (q.batch == 0 || q.length == 0 || q.length > model.context())
+    refuse(path, fmt::format("tokens {}; the model's context is {}", tokens->type.str(),
+                             model.context()));
+  q.tokens = read_ids(file, *tokens, 0, model.vocab());
+  if (const TensorView* targets = file.find("targets")) {
+    if (!is_ids(*targets) || targets->type.shape != tokens->type.shape)
+      refuse(path, "targets " + targets->type.str() + " beside tokens " + tokens->type.str());
+    q.targets = read_ids(file, *targets, 0, model.vocab());
+    return q;
+  }
+  q.targets.assign(q.tokens.size(), -100);  // the last position has no next token
+  for (std::int64_t b = 0; b < q.batch; ++b)
+    for (std::int64_t t = 0; t + 1 < q.length; ++t)
+      q.targets[b * q.length + t] = q.tokens[b * q.length + t + 1];
+  return q;
+}
+
+}  // namespace aloft::cli

@@ -1,0 +1,21 @@
+// The tokens that a saved language model is asked about, from a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace aloft::cli {
+
+struct Question {
+  std::int64_t batch = 0, length = 0;
+  std::vector<std::int32_t> tokens, targets;  // [batch, length]; targets of -100 do not count
+};
+
+// Of a safetensors file: `tokens` [B, T], i32 or i64, and `targets` of the same shape; without them
+// each position is to predict the next, the last one nothing. DataError E0719, those of the file.
+Question read_question(const std::string& path, const models::CausalLm& model);
+
+}  // namespace aloft::cli
