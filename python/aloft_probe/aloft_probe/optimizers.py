@@ -37,6 +37,7 @@ class OptimizerHooks:
         self.step = step
         self.names = named_parameters(model)
         self.before = {}  # parameters as they were
+        self.depth = {}  # of steps within steps: a class calls that of the class it is made from
         self.has_stepped = False
         self.handles = []
         for optimizer in optimizers:
@@ -51,7 +52,8 @@ class OptimizerHooks:
 
     def begins(self, optimizer, args, kwargs):
         step = self.step()
-        if step is None:
+        self.depth[optimizer] = self.depth.get(optimizer, 0) + 1
+        if step is None or self.depth[optimizer] > 1:
             return
         with torch.no_grad(), torch._C.DisableTorchFunction():
             self.before[optimizer] = [p.detach().clone() for p in self.ours(optimizer)]
@@ -64,6 +66,9 @@ class OptimizerHooks:
                 step.taken_norms.append(norm if scale is None else norm / scale.to(norm.device))
 
     def ends(self, optimizer, args, kwargs):
+        self.depth[optimizer] = self.depth.get(optimizer, 1) - 1
+        if self.depth[optimizer] > 0:
+            return
         step, before = self.step(), self.before.pop(optimizer, None)
         if step is None or before is None:
             return
@@ -90,7 +95,7 @@ class OptimizerHooks:
                 self.record(step, ((p, p) for p in self.ours(optimizer)))
 
     def forget(self):
-        self.before, self.has_stepped = {}, False
+        self.before, self.depth, self.has_stepped = {}, {}, False
 
     def remove(self):
         for handle in self.handles:

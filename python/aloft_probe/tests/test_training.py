@@ -80,6 +80,19 @@ class Loops(unittest.TestCase):
         record = dump["data"]["Module.head.Linear.parameters_update.0"]["weight"][0]
         self.assertAlmostEqual(record["Norm"], (weight - before["head.weight"]).double().norm().item(), delta=1e-9)
 
+    def test_an_optimizer_that_calls_another_steps_once(self):
+        class Own(torch.optim.SGD):
+            def step(self, closure=None):
+                super().step(closure)
+        optimizer = Own(self.model.parameters(), lr=0.01)
+        probe = Probe(self.model, self.out, optimizer=optimizer)
+        with probe.step():
+            self.loss().backward()
+            wanted = torch.cat([p.grad.flatten() for p in self.model.parameters()]).norm().item()
+            optimizer.step()
+        self.assertAlmostEqual(self.dump()["training"]["gradient_norm"], wanted, delta=1e-6)
+        self.assertNotIn("Module.head.Linear.parameters_update.1", self.dump()["data"])
+
     def test_a_scaler_leaves_steps_out(self):
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** 10)
         probe = Probe(self.model, self.out, optimizer=self.optimizer, scaler=scaler)
