@@ -1,5 +1,6 @@
-"""make_dumps.py OUT [NAME...]: NAME.json.gz, dumps of the model of tests/fixtures/gpt2-tiny in PyTorch, made by aloft_probe:
-`right`, and each planted bug and each correct variant of these names, or of all.
+"""make_dumps.py OUT [NAME...]: NAME.json.gz, dumps of small models in PyTorch, made by aloft_probe: `right` and
+`right_running`, and each planted bug and each correct variant of these names, or of all; of a training loop those of
+its steps.
 
 The committed ones: `python make_dumps.py tests/fixtures/planted`.
 """
@@ -14,42 +15,87 @@ import torch
 from safetensors.torch import load_file
 
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE.parent / "fixtures" / "gpt2-tiny"
+FIXTURES = HERE.parent / "fixtures"
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python/aloft_probe")]
 
 from aloft_probe import Probe  # noqa: E402
+from llama import Llama  # noqa: E402
 from model import Gpt2  # noqa: E402
+from running import Network  # noqa: E402
+from training_loop import Training  # noqa: E402
 
 
-def planted():
-    """{name: module} of the bugs and the variants, a file each."""
+def planted(kinds=("bugs", "variants")):
+    """{name: module} of these folders, a file each."""
     return {path.stem: importlib.import_module(f"{kind}.{path.stem}")
-            for kind in ("bugs", "variants") for path in sorted((HERE / kind).glob("*.py"))}
+            for kind in kinds for path in sorted((HERE / kind).glob("*.py"))}
 
 
-def dump(out, change=None):
-    """What a step holds, of the model that `change` has changed: a dump.json, packed."""
+def made_model(name):
+    """The right model, with its weights; (tokens, targets)."""
     torch.manual_seed(1)
-    model = Gpt2(json.loads((FOLDER / "config.json").read_text()))
-    model.load_state_dict(load_file(FOLDER / "model.safetensors"), strict=False)
-    data = load_file(FOLDER / "expected.safetensors")
+    torch.set_num_threads(2)
+    if name == "running":
+        return Network(), (None, None)
+    folder = FIXTURES / name
+    model = (Llama if name == "llama-tiny" else Gpt2)(json.loads((folder / "config.json").read_text()))
+    model.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
+    data = load_file(folder / "expected.safetensors")
+    return model, (data["tokens"], data["targets"])
+
+
+def shorter(v):
+    """Numbers with nine digits, which float32 has; parameters as they are, which are held to more."""
+    if isinstance(v, float):
+        return float(f"{v:.9g}")
+    if isinstance(v, list):
+        return [shorter(part) for part in v]
+    if not isinstance(v, dict):
+        return v
+    return {key: part if key == "parameters" else shorter(part) for key, part in v.items()}
+
+
+def pack(out, value):
+    text = json.dumps(shorter(value), separators=(",", ":")) + "\n"
+    out.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def dump(out, change, model_name):
+    """What a step holds, of the model that `change` has changed."""
+    model, data = made_model(model_name)
     loss = model.loss
     if change:
         loss = change.plant(model) or loss
     with tempfile.TemporaryDirectory() as folder:
-        with Probe(model, folder).step():
-            loss(data["tokens"], data["targets"]).backward()
-        made = Path(folder) / "step0/rank/dump.json"
-        text = json.dumps(json.loads(made.read_text()), separators=(",", ":")) + "\n"
-        out.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+        probe = Probe(model, folder)
+        with probe.step():
+            loss(*data).backward()
+        pack(out, json.loads((Path(folder) / "step0/rank/dump.json").read_text()))
+
+
+def dump_training(out, change):
+    """What the steps of a training loop hold: {"step0": ...}."""
+    model, _ = made_model("gpt2-tiny")
+    run = Training(model, getattr(change, "SCALED", False))
+    change.plant(run)
+    with tempfile.TemporaryDirectory() as folder:
+        run.run(folder)
+        steps = sorted(Path(folder).glob("step*"))
+        pack(out, {step.name: json.loads((step / "rank/dump.json").read_text()) for step in steps})
 
 
 def main(out, *names):
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    changes = planted()
-    for name in names or ["right", *changes]:
-        dump(out / f"{name}.json.gz", changes.get(name))
+    changes, loops = planted(), planted(("training",))
+    for name in names or ["right", "right_running", *changes, *("training-" + loop for loop in loops)]:
+        file = out / f"{name}.json.gz"
+        if name.startswith("training-"):
+            dump_training(file, loops[name.removeprefix("training-")])
+        else:
+            change = changes.get(name)
+            usual = "running" if name == "right_running" else "gpt2-tiny"
+            dump(file, change, getattr(change, "MODEL", usual))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,7 @@
+"""Angles of positions by the base of another family."""
+MODEL, MODULE = "llama-tiny", "model.layers.0.self_attn"
+
+
+def plant(model):
+    for layer in model.model.layers:
+        layer.self_attn.base = 500000.0

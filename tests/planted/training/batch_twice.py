@@ -1,0 +1,7 @@
+"""A batch is handed out twice."""
+PLACE, STEP, MODULE = "data", 2, "transformer.wte"
+
+
+def plant(run):
+    right = run.batch
+    run.batch = lambda number: right(number - (number > 4))

@@ -1,0 +1,6 @@
+"""Norms and biases decay as weights do."""
+PLACE, STEP = "update", 0
+
+
+def plant(run):
+    run.decays = lambda name, parameter: True

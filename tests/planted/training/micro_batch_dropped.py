@@ -1,0 +1,9 @@
+"""Gradients are set to zero between micro-batches."""
+PLACE, STEP = "gradient", 0
+
+
+def plant(run):
+    def between(part):
+        if part == 0:
+            run.optimizer.zero_grad()
+    run.between = between

@@ -1,0 +1,6 @@
+"""The same in bfloat16."""
+MODEL = "llama-tiny"
+
+
+def plant(model):
+    model.bfloat16()

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""probe_collectors.py: one training step of a small model, dumped by msprobe's PrecisionDebugger and by aloft_probe, in
+one process; the entries and figures of both, joined by name. Prints what agrees, and what does not; exit 1 where a
+figure that both have does not. Run by a Python that has torch and PyPI's mindstudio-probe 26.2.
+"""
+import collections
+import json
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from msprobe.pytorch import PrecisionDebugger
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "planted"), str(ROOT / "python" / "aloft_probe")]
+sys.dont_write_bytecode = True
+from aloft_probe import Probe  # noqa: E402
+from make_dumps import made_model  # noqa: E402
+
+FIGURES = ("Max", "Min", "Mean", "Norm")
+
+
+def dumped(folder):
+    [path] = Path(folder).rglob("dump.json")
+    return json.loads(path.read_text())["data"]
+
+
+def theirs(folder):
+    config = Path(folder) / "config.json"
+    config.write_text(json.dumps({"task": "statistics", "dump_path": folder, "rank": [], "step": [], "level": "L0",
+                                  "async_dump": False, "statistics": {"scope": [], "list": [], "data_mode": ["all"],
+                                                                      "summary_mode": "statistics"}}))
+    model, (tokens, targets) = made_model("gpt2-tiny")
+    debugger = PrecisionDebugger(config_path=str(config))
+    debugger.start(model=model)
+    model.loss(tokens, targets).backward()
+    debugger.stop()
+    debugger.step()
+    return dumped(folder)
+
+
+def ours(folder):
+    model, (tokens, targets) = made_model("gpt2-tiny")
+    with Probe(model, folder).step():
+        model.loss(tokens, targets).backward()
+    return dumped(folder)
+
+
+def records(value, name=""):
+    """{name: record} of all tensors of an entry."""
+    if isinstance(value, dict) and value.get("type") == "torch.Tensor":
+        return {name: value}
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return {key: record for own, part in parts for key, record in records(part, f"{name}.{own}").items()}
+
+
+def is_same(a, b):
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str):
+        return str(a).lower() == str(b).lower()
+    return math.isclose(a, b, rel_tol=2e-5, abs_tol=1e-7)  # theirs are summed in float32
+
+
+def main():
+    with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
+        there, here = records(theirs(a)), records(ours(b))
+    joined = [name for name in there if name in here]
+    same, other = collections.Counter(), []
+    for name in joined:
+        for figure in ("dtype", "shape", *FIGURES):
+            x, y = here[name].get(figure), there[name].get(figure)
+            if x == y or figure in FIGURES and is_same(x, y):
+                same[figure] += 1
+            else:
+                other.append((name, figure, x, y))
+    print(f"{len(there)} tensors of msprobe, {len(here)} of ours, {len(joined)} joined by name")
+    print(", ".join(f"{figure} {same[figure]} equal" for figure in ("dtype", "shape", *FIGURES)))
+    for name, figure, x, y in other[:20]:
+        print(f"    {name} {figure}: {x} here, {y} there")
+    for what, names in (("msprobe", set(there) - set(here)), ("ours", set(here) - set(there))):
+        print(f"only in {what}: {len(names)}", *sorted(names)[:8])
+    return 1 if other else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
