@@ -9,6 +9,7 @@
 #include "cli/option_checks.h"
 #include "cli/probe_compare.h"
 #include "cli/probe_model.h"
+#include "cli/probe_redo.h"
 #include "cli/product_rates.h"
 #include "cli/shared_options.h"
 #include "cli/verb.h"
@@ -107,8 +108,9 @@ Action probe_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* run = app.add_subcommand("run", "make steps of a recipe, and write what they hold");
   CLI::App* compare = app.add_subcommand("compare", "say where two dumps part first");
+  CLI::App* redo = app.add_subcommand("redo", "make a recorded step again, bit for bit");
   app.require_subcommand(1);
-  app.set_help_flag();  // there are two things to do: their options are shown, too
+  app.set_help_flag();  // there are several things to do: their options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
   add_recipe(*run, o->recipe, "recipe file (*.toml); with --tokens a saved model");
   run->add_option("--tokens", o->tokens,
@@ -134,8 +136,9 @@ Action probe_verb(CLI::App& app) {
       ->delimiter(',');
   add_threads(*run, o->threads);
   add_device(*run);
-  return [o, run, compares = probe_compare(*compare)] {
-    return run->parsed() ? probe_run(*o) : compares();
+  return [o, run, redo, compares = probe_compare(*compare), redoes = probe_redo(*redo)] {
+    if (run->parsed()) return probe_run(*o);
+    return redo->parsed() ? redoes() : compares();
   };
 }
 

@@ -4,13 +4,14 @@
 #include <memory>
 
 #include "base/output.h"
+#include "cli/shared_options.h"
 #include "cli/verb.h"
 
 namespace aloft::cli {
 
 Action report_verb(CLI::App& app) {
   auto run = std::make_shared<std::string>();
-  app.add_option("run", *run, "run directory, finished or not")->required();
+  add_run(app, *run, "run directory, finished or not");
   return [run] {
     write_report(*run);
     print_result("{}\n", (Path(*run) / "report.html").string());

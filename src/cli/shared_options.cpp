@@ -37,6 +37,10 @@ std::vector<Override> overrides_of(const RecipeWords& words) {
   return overrides;
 }
 
+void add_run(CLI::App& app, std::string& run, const std::string& help) {
+  app.add_option("run", run, help)->required();
+}
+
 void add_saved_model(CLI::App& app, SavedModelWords& words) {
   app.add_option("model", words.path, "run directory, checkpoint, or Hugging Face folder")
       ->required();

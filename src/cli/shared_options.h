@@ -25,6 +25,9 @@ void add_set(CLI::App& app, RecipeWords& words);
 // --set, read: UserError E0713.
 std::vector<Override> overrides_of(const RecipeWords& words);
 
+// RUN: a run directory. `help`: which.
+void add_run(CLI::App& app, std::string& run, const std::string& help);
+
 // MODEL, --checkpoint and --average: a model that was saved.
 struct SavedModelWords {
   std::string path, checkpoint;

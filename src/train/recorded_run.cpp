@@ -1,0 +1,217 @@
+#include "train/recorded_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "frontend/programs.h"
+#include "models/model_json.h"
+#include "recipe/memory_need.h"
+#include "recipe/run_length.h"
+#include "run/recorded_recipe.h"
+#include "run/run_directory.h"
+#include "runtime/current_device.h"
+#include "train/evaluate.h"
+#include "train/step_maker.h"
+
+namespace aloft {
+
+namespace {
+
+using nlohmann::json;
+
+// Lines of training steps alone, the last one of a step.
+std::map<std::int64_t, json> step_lines(const Path& path) {
+  std::map<std::int64_t, json> lines;
+  if (!path_exists(path)) return lines;
+  std::istringstream text(read_file(path, std::uint64_t{8} << 30));
+  for (std::string line; std::getline(text, line);) {
+    json read = parse_json(line);
+    if (!read.is_object() || !read.contains("loss") || !read.contains("step")) continue;
+    if (read["step"].is_number_integer())
+      lines.insert_or_assign(read["step"].get<std::int64_t>(), std::move(read));
+  }
+  return lines;
+}
+
+// The checkpoint that the step is nearest to, of those that the run went on from.
+std::optional<StoredCheckpoint> nearest(const Path& run, const json& record, std::int64_t step) {
+  CheckpointFolder folder(run / "checkpoints", run_name(record));
+  return folder.newest([&](const CheckpointMeta& meta) { return meta.step <= step; });
+}
+
+// The recipe that the steps behind a checkpoint were made under: run.json has that of the last
+// start, which a resume may have changed.
+json recipe_behind(const json& record, const std::optional<StoredCheckpoint>& from) {
+  const std::int64_t step = from ? from->meta.step : 0;
+  const json history = record.value("history", json::array());
+  for (const json& entry : history)
+    if (entry.is_object() && entry.value("step", std::int64_t{0}) > step &&
+        !entry.value("changed", json::object()).empty() && from && from->meta.recipe.is_object())
+      return from->meta.recipe;
+  return record.at("recipe");
+}
+
+Buffer buffer_of(Executor& executor, const StateSlot& slot, std::size_t part) {
+  const Buffer arena = executor.arena(slot.arena_at(part));
+  const ByteRange range = slot.range(part);
+  return arena ? arena.part(slot.parts[part].offset, range.bytes) : arena;
+}
+
+bool is_same_number(const json& recorded, double now) {
+  if (recorded.is_null()) return !std::isfinite(now);
+  return recorded.is_number() && recorded.get<double>() == now;
+}
+
+}  // namespace
+
+RecordedRun::RecordedRun(const Path& run, std::int64_t step, const std::vector<Override>& overrides)
+    : folder_(run),
+      step_(step),
+      record_(read_run_record(run / "run.json")),
+      lines_(step_lines(run / "metrics.jsonl")) {
+  if (record_.value("mode", "") == "eager")
+    throw UserError("E0723", "the run was made in eager mode")
+        .at(run.string())
+        .need("a run of compiled programs, whose instructions can be told one from another");
+  if (step < 0 || !lines_.contains(step + 1))
+    throw UserError("E0862", "the run has no record of that step")
+        .at((run / "metrics.jsonl").string())
+        .saw(fmt::format("step {}, counted from 0", step))
+        .need(lines_.empty() ? "a run that has made steps"
+                             : fmt::format("a step from 0 to {}", lines_.rbegin()->first - 1));
+  const auto from = nearest(run, record_, step);
+  json known = record_;
+  known["recipe"] = recipe_behind(record_, from);
+  const Recipe recipe = recorded_recipe(known["recipe"], record_.value("origin", json()),
+                                        (run / "run.json").string(), overrides);
+  TrainOptions options;
+  options.out = run;
+  options.resume = options.quiet = true;
+  start_ = begin_run(recipe, options, known, from ? &from->meta : nullptr);
+  session_ = open_session(start_->recipe, start_->data->facts(recipe), {}, start_->choices);
+  start_->data->fit(session_.spec);
+  runner_ = make_runner(session_);
+  need_memory_for(runner_->programs()->plan());
+  make_values(session_);
+  if (from) {
+    load_checkpoint(from->path, models::json_of(session_.spec), session_.model(),
+                    {*session_.optimizer});
+    begins_at_ = at_ = from->meta.step;
+    position_ = from->meta.data_position;
+  }
+  runner_->start();
+}
+
+RecordedRun::~RecordedRun() = default;
+
+// A rate that goes by validation losses wants them where the run had them.
+void RecordedRun::evaluate_if_rate_depends(std::int64_t behind) {
+  const TrainSection& train = session_.recipe.train;
+  const bool is_due = train.eval_every > 0 && behind % train.eval_every == 0;
+  if (!session_.optimizer->plateau() || !is_due || !start_->data->has_validation()) return;
+  const auto examples = start_->data->validation(session_.recipe);
+  if (const auto means = evaluate(*runner_, *examples, train.eval_batches))
+    session_.optimizer->report_loss(means->front());
+}
+
+void RecordedRun::go_to_step(const std::function<void(const StepDone&)>& made) {
+  const Recipe& recipe = session_.recipe;
+  StepMaker maker(*session_.optimizer, recipe.train.accumulate, tokens_an_example(recipe));
+  const auto examples = start_->data->training(recipe, position_);
+  while (at_ < step_) {
+    StepDone done = maker.make(*runner_, *examples, at_).numbers;
+    position_ = maker.position();
+    done.step = ++at_;
+    evaluate_if_rate_depends(at_);
+    if (made) made(done);
+  }
+}
+
+StepDone RecordedRun::make_step() {
+  ensure(at_ == step_, "a step is made from the state before it");
+  const Recipe& recipe = session_.recipe;
+  StepMaker maker(*session_.optimizer, recipe.train.accumulate, tokens_an_example(recipe));
+  const auto examples = start_->data->training(recipe, position_, 0);
+  StepDone done = maker.make(*runner_, *examples, at_).numbers;
+  done.step = at_ + 1;
+  return done;
+}
+
+StateBytes RecordedRun::state() {
+  programs().device().synchronize();
+  StateBytes bytes;
+  for (const StateSlot& slot : programs().plan().state) {
+    std::vector<std::byte>& all = bytes.emplace_back();
+    for (std::size_t k = 0; k < slot.parts.size(); ++k) {
+      const Buffer part = buffer_of(programs().executor(), slot, k);
+      const std::size_t at = all.size();
+      if (!part) continue;
+      all.resize(at + part.bytes());
+      part.read_into(std::span(all).subspan(at));
+    }
+  }
+  return bytes;
+}
+
+void RecordedRun::set_state(const StateBytes& state) {
+  const auto& slots = programs().plan().state;
+  ensure(state.size() == slots.size(), "a state is that of the same Plan");
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    std::size_t at = 0;
+    for (std::size_t k = 0; k < slots[s].parts.size(); ++k) {
+      const Buffer part = buffer_of(programs().executor(), slots[s], k);
+      if (!part) continue;
+      part.write_from(std::span(state[s]).subspan(at, part.bytes()));
+      at += part.bytes();
+    }
+  }
+}
+
+void RecordedRun::stand_at(const StateBytes& state, std::uint64_t position) {
+  set_state(state);
+  at_ = step_;
+  position_ = position;
+}
+
+std::optional<StateBytes> RecordedRun::saved_state() {
+  CheckpointFolder folder(folder_ / "checkpoints", run_name(record_));
+  const auto behind =
+      folder.newest([&](const CheckpointMeta& meta) { return meta.step == step_ + 1; });
+  if (!behind) return std::nullopt;
+  load_checkpoint(behind->path, models::json_of(session_.spec), session_.model(),
+                  {*session_.optimizer});
+  return state();
+}
+
+nlohmann::json RecordedRun::recorded(std::int64_t step) const {
+  const auto it = lines_.find(step + 1);
+  return it == lines_.end() ? json() : it->second;
+}
+
+std::vector<std::string> RecordedRun::differences(const StepDone& now) const {
+  std::vector<std::string> all;
+  const json line = recorded(now.step - 1);
+  if (line.is_null()) return all;
+  for (const auto& [key, value] :
+       {std::pair("loss", now.loss), std::pair("grad_norm", now.grad_norm), std::pair("lr", now.lr),
+        std::pair("loss_scale", now.loss_scale)})
+    if (line.contains(key) && !is_same_number(line[key], value))
+      all.push_back(fmt::format("{} was {} and is {}", key, line[key].dump(), value));
+  if (line.value("skipped", false) != now.skipped)
+    all.push_back(now.skipped ? "it was not skipped, and is" : "it was skipped, and is not");
+  return all;
+}
+
+bool RecordedRun::is_as_recorded(const std::string& machine) {
+  return record_.value("signature", "") == programs().plan().signature() &&
+         record_.value("aloft", "") == ALOFT_VERSION &&
+         (machine.empty() || record_.value("machine", "") == machine);
+}
+
+}  // namespace aloft
