@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "cli/machine.h"
 #include "cli/option_checks.h"
+#include "cli/probe_acc_check.h"
 #include "cli/probe_compare.h"
 #include "cli/probe_model.h"
 #include "cli/probe_redo.h"
@@ -108,6 +109,7 @@ Action probe_verb(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* run = app.add_subcommand("run", "make steps of a recipe, and write what they hold");
   CLI::App* compare = app.add_subcommand("compare", "say where two dumps part first");
+  CLI::App* check = app.add_subcommand("acc-check", "make dumped calls again, in double");
   CLI::App* redo = app.add_subcommand("redo", "make a recorded step again, bit for bit");
   app.require_subcommand(1);
   app.set_help_flag();  // there are several things to do: their options are shown, too
@@ -117,9 +119,9 @@ Action probe_verb(CLI::App& app) {
                   "safetensors: tokens [B, T], optional targets [B, T], of one pass over a model");
   add_precision(*run, o->precision);
   run->add_option("--task", o->task,
-                  "what is looked at: statistics, tensor, overflow or structure (default: "
-                  "statistics, or --config's)")
-      ->check(CLI::IsMember({"statistics", "tensor", "overflow", "structure"}));
+                  "what is looked at: statistics, tensor, overflow, structure or acc_check "
+                  "(default: statistics, or --config's)")
+      ->check(CLI::IsMember({"statistics", "tensor", "overflow", "structure", "acc_check"}));
   run->add_option("--config", o->config, "msprobe's config.json: what it asks for");
   run->add_option("--level", o->level,
                   "module, op or mix: calls of modules and parameters, every op, or both (default: "
@@ -136,8 +138,10 @@ Action probe_verb(CLI::App& app) {
       ->delimiter(',');
   add_threads(*run, o->threads);
   add_device(*run);
-  return [o, run, redo, compares = probe_compare(*compare), redoes = probe_redo(*redo)] {
+  return [o, run, redo, check, compares = probe_compare(*compare), redoes = probe_redo(*redo),
+          checks = probe_acc_check(*check)] {
     if (run->parsed()) return probe_run(*o);
+    if (check->parsed()) return checks();
     return redo->parsed() ? redoes() : compares();
   };
 }

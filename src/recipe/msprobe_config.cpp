@@ -40,8 +40,8 @@ class Reading {
     if (key == "task") {
       task_ = value.is_string() ? value.get<std::string>() : "";
       if (task_ != "statistics" && task_ != "tensor" && task_ != "overflow_check" &&
-          task_ != "structure")
-        refuse(key, "statistics, tensor, overflow_check or structure");
+          task_ != "structure" && task_ != "acc_check")
+        refuse(key, "statistics, tensor, overflow_check, structure or acc_check");
     } else if (key == "dump_path") {
       if (value.is_string()) result_.dump_path = value.get<std::string>();
     } else if (key == "rank") {
@@ -118,6 +118,10 @@ class Reading {
         refuse(name, "pt or npy");
     } else if (is_empty(value) && (is_section_key(key) || key == "bench_path")) {
       return;
+    } else if (task_ == "acc_check" && key == "white_list") {
+      if (!is_empty(value)) set("probe.list", toml_of(value));
+    } else if (task_ == "acc_check" && (key == "black_list" || key == "error_data_path")) {
+      if (!is_empty(value)) refuse(name, "nothing: every call is written");
     } else if (is_dumped && (key == "scope" || key == "list" || key == "data_mode")) {
       if (key != "data_mode" || value != json::array({"all"}))
         set(("probe." + key).c_str(), toml_of(value));

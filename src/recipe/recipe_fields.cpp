@@ -303,7 +303,7 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
        &p.task,
        0,
        0,
-       {"none", "statistics", "tensor", "overflow", "structure"}},
+       {"none", "statistics", "tensor", "overflow", "structure", "acc_check"}},
       {Course,
        "probe.level",
        "of what: calls of modules and parameters, every op, or both",
@@ -319,8 +319,7 @@ std::vector<RecipeField> fields_of_probe(ProbeSection& p) {
        &p.histograms},
       {Course, "probe.list",
        "whose values are written, by names or parts of them; at level op by patterns of taps; "
-       "empty: "
-       "all",
+       "empty: all",
        &p.list},
       {Course, "probe.scope", "... from the first of two entries to the second; empty: all",
        &p.scope},

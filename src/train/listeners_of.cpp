@@ -4,6 +4,7 @@
 #include "train/best_checkpoint.h"
 #include "train/early_stopping.h"
 #include "train/metrics.h"
+#include "train/probe_calls.h"
 #include "train/probe_files.h"
 #include "train/probe_overflow.h"
 #include "train/progress.h"
@@ -31,6 +32,8 @@ std::vector<std::unique_ptr<Listener>> listeners_of(const RunParts& run) {
     add(std::make_unique<ProbeFiles>(run.session, run.runner, run.options.probe_out));
   if (probed == "overflow")
     add(std::make_unique<ProbeOverflow>(run.session, run.runner, run.options.probe_out));
+  if (probed == "acc_check")
+    add(std::make_unique<ProbeCalls>(run.session, run.runner, run.options.probe_out));
   if (train.keep_best > 0) add(std::make_unique<BestCheckpoint>());
   if (train.patience > 0) add(std::make_unique<EarlyStopping>(train.patience));
   if (train.sample_tokens > 0 && run.data.tokenizer() && run.session.task->writer())

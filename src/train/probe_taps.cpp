@@ -72,7 +72,10 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
   AskedTaps asked;
   const bool counts = look == Look::Exponents || (look == Look::Trends && monitor.exponents);
   const std::string_view prefix = counts ? kExponentsPrefix : kStatisticsPrefix;
-  if (look == Look::Trends) {
+  // Who looks on for acc_check sees all calls as they are.
+  const bool is_of_calls = probe.task == "acc_check";
+  if (is_of_calls && !monitor.on) return asked;
+  if (look == Look::Trends || is_of_calls) {
     add_modules(asked, prefix, {}, model);
     return asked;
   }
@@ -84,9 +87,10 @@ AskedTaps taps_of(Look look, const ProbeSection& probe, const MonitorSection& mo
   }
   // Where nobody asks for what is between two entries, nor for what others are numbered by, those
   // that are named are enough.
-  const bool are_few = probe.task == "statistics" && probe.level == "module" &&
-                       probe.scope.empty() && !monitor.on;
-  if (probe.level != "op" || monitor.on) add_modules(asked, prefix, are_few ? probe.list : Strings(), model);
+  const bool are_few =
+      probe.task == "statistics" && probe.level == "module" && probe.scope.empty() && !monitor.on;
+  if (probe.level != "op" || monitor.on)
+    add_modules(asked, prefix, are_few ? probe.list : Strings(), model);
   if (probe.level != "module") add_ops(asked, prefix, {"*", "backward:*"});
   return asked;
 }

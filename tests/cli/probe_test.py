@@ -356,7 +356,7 @@ class Probe(ProgramTest):
                          {f"Module.h.0.mlp.c_fc.Linear.{way}.0.output.0.npy" for way in ("forward", "backward")})
         self.aloft(*self.config(task="overflow_check", **{**usual, "dump_path": "checked"}))
         self.assertTrue((self.folder / "checked/overflow.json").exists())
-        said = self.aloft(*self.config(task="acc_check", level="L2", stepp=[1], tensor={}, step=["x"]),
+        said = self.aloft(*self.config(task="exception_dump", level="L2", stepp=[1], tensor={}, step=["x"]),
                           exit_code=2).stderr.decode()
         self.assertIn("E0729", said)
         for key in ("task:", "level:", "stepp:", "step:"):

@@ -121,6 +121,14 @@ Elements read_elements(const Path& file, const Record& record) {
 
 }  // namespace
 
+Elements read_tensor_file(const Path& file, const std::vector<std::int64_t>& shape) {
+  Record record;
+  record.shape = shape;
+  Elements e = read_elements(file, record);
+  if (e.shape != shape) refuse(file, "another shape than dump.json says");
+  return e;
+}
+
 const ElementFigures* TensorReader::figures(const RecordPair& pair) {
   if (!pair.npu || !pair.bench) return nullptr;
   const auto known = known_.find(pair.npu);

@@ -23,4 +23,8 @@ class TensorReader {
   std::map<const Record*, std::unique_ptr<ElementFigures>> known_;  // by the first run's record
 };
 
+// The elements of a file that torch.save or numpy.save wrote, of a tensor of that shape. DataError
+// E0650.
+Elements read_tensor_file(const Path& file, const std::vector<std::int64_t>& shape);
+
 }  // namespace aloft::compare

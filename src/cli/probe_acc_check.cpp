@@ -1,0 +1,90 @@
+// aloft probe acc-check DUMP
+#include "cli/probe_acc_check.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "base/output.h"
+#include "cli/table.h"
+#include "train/acc_check.h"
+
+namespace aloft::cli {
+
+namespace {
+
+struct Options {
+  std::string dump, out = "checked";
+  std::vector<std::string> list;
+};
+
+// Of an op: how many calls, how many of them not right, the largest of their figures.
+struct OfOp {
+  std::size_t calls = 0, wrong = 0;
+  std::string standard;
+  double worst = 0;
+};
+
+std::string table_of_ops(const std::vector<CheckedCall>& calls) {
+  std::map<std::string, OfOp> ops;
+  for (const CheckedCall& call : calls) {
+    OfOp& of = ops[call.op];
+    ++of.calls;
+    of.wrong += !call.is_passed();
+    for (const CheckedResult& r : call.results) {
+      const std::string own(name_of(r.accuracy.standard));
+      if (of.standard.find(own) == std::string::npos)
+        of.standard += (of.standard.empty() ? "" : ", ") + own;
+      of.worst = std::max(of.worst, r.accuracy.max_relative);
+    }
+  }
+  std::vector<std::vector<std::string>> rows{
+      {"op", "calls", "wrong", "standard", "largest relative error"}};
+  for (const auto& [op, of] : ops)
+    rows.push_back({op, std::to_string(of.calls), std::to_string(of.wrong), of.standard,
+                    fmt::format("{:.2e}", of.worst)});
+  return table(rows);
+}
+
+std::string text_of(const CheckedCall& call) {
+  std::string text =
+      fmt::format("{} {}: {} ({}, {})", call.step, call.entry, call.name, call.op, call.kernel);
+  const CheckedResult* failed = call.failed();
+  if (!failed) return text + ": " + call.unchecked;
+  const accuracy::Accuracy& a = failed->accuracy;
+  return text + fmt::format(": {} of {}; farthest off is element {}: {:.9g}, which means {:.9g}",
+                            a.why, failed->type, a.worst, a.worst_result, a.worst_meaning);
+}
+
+ExitCode check(const Options& o) {
+  const std::vector<CheckedCall> calls = check_calls(o.dump, o.list);
+  write_checked(calls, o.out);
+  std::size_t wrong = 0;
+  for (const CheckedCall& call : calls) {
+    if (call.is_passed()) continue;
+    if (wrong++ < 20) print_result("{}\n", text_of(call));
+  }
+  print_result("{}\n{} calls, {} of them not as their ops mean\n", table_of_ops(calls),
+               calls.size(), wrong);
+  print_talk("  {}\n", (Path(o.out) / "accuracy_checking_details.csv").string());
+  if (wrong > 0)
+    throw DivergedError("E0864", "calls gave other results than their ops mean")
+        .saw(fmt::format("{} of {}", wrong, calls.size()))
+        .advice("the first of them is the place to look: those behind it took what it gave");
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action probe_acc_check(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("dump", o->dump, "what `probe run --task acc_check` wrote, or one dump.json of it")
+      ->required();
+  app.add_option("--out", o->out, "folder of the results")->capture_default_str();
+  app.add_option("--list", o->list, "only calls whose names have one of these parts")
+      ->delimiter(',');
+  return [o] { return check(*o); };
+}
+
+}  // namespace aloft::cli

@@ -1,0 +1,233 @@
+#include "observe/accuracy/standards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scalar/float_formats.h"
+#include "types/statistics.h"
+
+namespace aloft::accuracy {
+
+namespace {
+
+// msprobe's, by type: the part of an element's size that it may be off, and how small elements may
+// be, beside the others, before that is measured by these.
+struct TypeLimits {
+  double relative = 0, small = 0;
+  int mantissa = 0, least_exponent = 0;
+  double ulp_limit = 0;
+};
+
+TypeLimits limits_of(DType t) {
+  switch (t) {
+    case DType::BF16:
+      return {0x1p-8, 0x1p-10, 7, -126, 1};
+    case DType::F16:
+      return {0x1p-10, 0x1p-10, 10, -14, 1};
+    case DType::F64:
+      return {0x1p-40, 0x1p-40, 52, -1022, 32};
+    default:
+      return {0x1p-20, 0x1p-20, 23, -126, 32};
+  }
+}
+
+double rounded(DType t, double v) {
+  switch (t) {
+    case DType::BF16:
+      return scalar::f64_of(scalar::bf16_of(v));
+    case DType::F16:
+      return scalar::f64_of(scalar::f16_of(v));
+    case DType::F32:
+      return static_cast<float>(v);
+    default:
+      return v;
+  }
+}
+
+// An infinity is right where the meaning is one of the same sign, or as near to the type's end as
+// rounding reaches; and so is the end where the meaning is beyond it.
+bool agrees(DType t, double result, double meaning) {
+  if (std::isnan(result) || std::isnan(meaning)) return std::isnan(result) && std::isnan(meaning);
+  const double end = edges_of(t).largest * (1 - 2 * limits_of(t).relative);
+  return std::signbit(result) == std::signbit(meaning) && std::abs(result) >= end &&
+         std::abs(meaning) >= end;
+}
+
+struct Errors {
+  double rmse = 0, worst = 0, mean_relative = 0;
+};
+
+double root_mean_square(std::span<const double> values) {
+  double sum = 0;
+  std::size_t n = 0;
+  for (const double v : values)
+    if (std::isfinite(v)) sum += v * v, ++n;
+  return n > 0 ? std::sqrt(sum / static_cast<double>(n)) : 0;
+}
+
+Errors errors_of(std::span<const double> result, std::span<const double> meaning, double least) {
+  Errors e;
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!std::isfinite(result[i]) || !std::isfinite(meaning[i])) continue;
+    const double off = std::abs(result[i] - meaning[i]);
+    const double size = std::max(std::abs(meaning[i]), least);
+    e.rmse += off * off;
+    e.worst = std::max(e.worst, off);
+    if (size > 0) e.mean_relative += off / size;
+    ++n;
+  }
+  if (n == 0) return e;
+  e.rmse = std::sqrt(e.rmse / static_cast<double>(n));
+  e.mean_relative /= static_cast<double>(n);
+  return e;
+}
+
+class Judging {
+ public:
+  Judging(Standard standard, const Compared& c)
+      : c_(c), limits_(limits_of(c.type)), rms_(root_mean_square(c.meaning)) {
+    a_.standard = standard;
+    a_.elements = c.result.size();
+  }
+
+  Accuracy judge() {
+    measure();
+    if (!is_float(c_.type) && a_.standard != Standard::Binary) {
+      // Codes that stand for numbers: the nearest, or the one beside it.
+      if (a_.max_absolute > 1) fail("largest error", a_.max_absolute, 1);
+    } else if (a_.standard == Standard::Absolute) {
+      judge_absolute();
+    } else if (a_.standard == Standard::Ulp) {
+      judge_ulps();
+    } else if (a_.standard == Standard::Benchmark) {
+      judge_beside_benchmark();
+    }
+    return std::move(a_);
+  }
+
+ private:
+  void fail(std::string_view figure, double value, double limit) {
+    if (!a_.is_passed) return;
+    a_.is_passed = false;
+    a_.why = fmt::format("{} is {:.3g}, and may be {:.3g}", figure, value, limit);
+  }
+
+  void worst_at(std::size_t i) {
+    a_.worst = i;
+    a_.worst_result = c_.result[i];
+    a_.worst_meaning = c_.meaning[i];
+  }
+
+  void fail_at(std::size_t i, std::string why) {
+    if (!a_.is_passed) return;
+    a_.is_passed = false;
+    a_.why = std::move(why);
+    worst_at(i);
+    is_worst_known_ = true;
+  }
+
+  // How far apart numbers of the type are at this size.
+  double ulp_at(double v) const {
+    const int exponent =
+        v == 0 ? limits_.least_exponent : std::max(std::ilogb(v), limits_.least_exponent);
+    return std::ldexp(1.0, exponent - limits_.mantissa);
+  }
+
+  void measure() {
+    std::size_t over = 0, finite = 0;
+    double worst = -1;
+    const double least = limits_.small * rms_;
+    for (std::size_t i = 0; i < c_.result.size(); ++i) {
+      const double r = c_.result[i], m = c_.meaning[i];
+      if (a_.standard == Standard::Binary) look_for_other(i, r, rounded(c_.type, m));
+      if (!std::isfinite(r) || !std::isfinite(rounded(c_.type, m))) {
+        if (!agrees(c_.type, r, m))
+          fail_at(i, fmt::format("an element is {}, and means {:.6g}", r, m));
+        continue;
+      }
+      ++finite;
+      const double off = std::abs(r - m), size = std::max(std::abs(m), least);
+      const double ulps = is_float(c_.type) ? off / ulp_at(m) : off;
+      a_.max_absolute = std::max(a_.max_absolute, off);
+      a_.max_relative = std::max(a_.max_relative, size > 0 ? off / size : off);
+      a_.mean_relative += size > 0 ? off / size : off;
+      a_.rmse += off * off;
+      a_.mean_ulp += ulps;
+      a_.max_ulp = std::max(a_.max_ulp, ulps);
+      over += ulps > limits_.ulp_limit;
+      if (off > worst && !is_worst_known_) worst = off, worst_at(i);
+    }
+    const auto n = static_cast<double>(std::max<std::size_t>(finite, 1));
+    a_.mean_relative /= n;
+    a_.rmse = std::sqrt(a_.rmse / n);
+    a_.mean_ulp /= n;
+    a_.share_over_limit = static_cast<double>(over) / n;
+  }
+
+  void look_for_other(std::size_t i, double r, double m) {
+    if (r == m || (std::isnan(r) && std::isnan(m))) return;
+    fail_at(i, fmt::format("an element is {:.9g}, and must be {:.9g}", r, m));
+  }
+
+  void judge_absolute() {
+    const double least = limits_.small * limits_.relative * rms_ + edges_of(c_.type).least_normal;
+    for (std::size_t i = 0; i < c_.result.size(); ++i) {
+      const double off = std::abs(c_.result[i] - c_.meaning[i]);
+      if (!std::isfinite(off) || off <= limits_.relative * std::abs(c_.meaning[i]) + least)
+        continue;
+      fail_at(i,
+              fmt::format("an element is {:.9g}, and means {:.9g}", c_.result[i], c_.meaning[i]));
+    }
+  }
+
+  void judge_ulps() {
+    const bool is_wide = limits_.ulp_limit > 1;
+    const double share = is_wide ? 0.05 : 0.001;
+    if (is_wide && a_.mean_ulp < 64) return;
+    if (a_.share_over_limit >= share && a_.share_over_limit > 0)
+      fail(fmt::format("the share of elements more than {:g} ulp off", limits_.ulp_limit),
+           a_.share_over_limit, share);
+  }
+
+  void judge_beside_benchmark() {
+    // Where summands cancel, elements are off by a part of what they are sums of: those below the
+    // others' size are measured by that.
+    const double u = std::max(limits_.relative, limits_of(c_.inner).relative);
+    const Errors own = errors_of(c_.result, c_.meaning, rms_),
+                 other = errors_of(c_.benchmark, c_.meaning, rms_);
+    double largest = 0;
+    for (const double m : c_.meaning)
+      if (std::isfinite(m)) largest = std::max(largest, std::abs(m));
+    const auto ratio = [&](double mine, double theirs, double floor) {
+      const double beside = std::max(theirs, floor);
+      return mine == 0 ? 0 : beside > 0 ? mine / beside : INFINITY;
+    };
+    const double least_step = edges_of(c_.type).least_normal;
+    a_.rmse_ratio = ratio(own.rmse, other.rmse, u * rms_ / 2 + least_step);
+    a_.max_ratio = ratio(own.worst, other.worst, u * largest / 2 + least_step);
+    a_.mean_ratio = ratio(own.mean_relative, other.mean_relative, u);
+    if (a_.rmse_ratio > 2) fail("RMSE beside the benchmark's", a_.rmse_ratio, 2);
+    if (a_.max_ratio > 10) fail("the largest error beside the benchmark's", a_.max_ratio, 10);
+    if (a_.mean_ratio > 2) fail("the mean relative error beside the benchmark's", a_.mean_ratio, 2);
+  }
+
+  const Compared& c_;
+  TypeLimits limits_;
+  double rms_;
+  Accuracy a_;
+  bool is_worst_known_ = false;
+};
+
+}  // namespace
+
+std::string_view name_of(Standard standard) {
+  constexpr std::string_view names[] = {"binary", "absolute", "ulp", "benchmark"};
+  return names[static_cast<int>(standard)];
+}
+
+Accuracy accuracy_of(Standard standard, const Compared& c) { return Judging(standard, c).judge(); }
+
+}  // namespace aloft::accuracy

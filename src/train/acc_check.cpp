@@ -1,0 +1,311 @@
+#include "train/acc_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "observe/compare/tensor_reader.h"
+#include "ops/evaluate.h"
+#include "types/attrs.h"
+
+namespace aloft {
+
+namespace {
+
+using nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMostOfDump = std::uint64_t{4} << 30;
+
+[[noreturn]] void refuse(const Path& file, const std::string& saw) {
+  throw DataError("E0863", "the dump has no calls that could be made again")
+      .at(file.string())
+      .saw(saw)
+      .need("what `aloft probe run --task acc_check` writes")
+      .advice("make the dump anew");
+}
+
+// step0/rank/dump.json and its like, in order of their numbers.
+std::vector<Path> dumps_in(const Path& dump) {
+  if (!is_folder(dump)) return {dump};
+  std::vector<Path> found;
+  if (path_exists(dump / "dump.json")) found.push_back(dump / "dump.json");
+  for (const Path& step : list_folder(dump)) {
+    if (!step.filename().string().starts_with("step") || !is_folder(step)) continue;
+    for (const Path& rank : list_folder(step))
+      if (path_exists(rank / "dump.json")) found.push_back(rank / "dump.json");
+  }
+  std::ranges::sort(found, {}, [](const Path& p) {
+    const std::string text = p.string();
+    return std::pair(text.size(), text);
+  });
+  if (found.empty()) refuse(dump, "no step*/rank*/dump.json");
+  return found;
+}
+
+DType dtype_of(const std::string& torch) {
+  constexpr std::pair<std::string_view, DType> names[] = {
+      {"torch.float64", DType::F64}, {"torch.float32", DType::F32}, {"torch.bfloat16", DType::BF16},
+      {"torch.float16", DType::F16}, {"torch.int64", DType::I64},   {"torch.int32", DType::I32},
+      {"torch.uint8", DType::U8},    {"torch.int8", DType::I8},     {"torch.bool", DType::Bool}};
+  for (const auto& [name, type] : names)
+    if (name == torch) return type;
+  throw UserError("E0102", "a tensor of a type that there is not").saw(torch);
+}
+
+// The elements of a record, from its file beside the dump.
+HostArray tensor_of(const json& record, const Path& folder) {
+  HostArray a;
+  a.dtype = dtype_of(record.at("dtype").get<std::string>());
+  a.shape = record.at("shape").get<std::vector<std::int64_t>>();
+  const std::string name = record.at("data_name").get<std::string>();
+  if (name.find('/') != std::string::npos || name.starts_with("."))
+    refuse(folder, "a file outside of the dump: " + name);
+  for (const double v : compare::read_tensor_file(folder / name, a.shape).values)
+    a.values.emplace_back(v);
+  return a;
+}
+
+std::vector<HostArray> tensors_of(const json& list, const Path& folder) {
+  std::vector<HostArray> all;
+  for (const json& record : list) all.push_back(tensor_of(record, folder));
+  return all;
+}
+
+std::vector<TensorType> types_of(const std::vector<HostArray>& all) {
+  std::vector<TensorType> types;
+  for (const HostArray& a : all) types.push_back({a.dtype, Shape::of(a.shape)});
+  return types;
+}
+
+// What the op makes of the operands has the shapes that were dumped: nothing is computed, or
+// allocated, before that is known.
+void check_shapes(const OpDef& op, const Attrs& attrs, CallTypes in, CallTypes out) {
+  const std::vector<TensorType> inferred = infer_types(op, attrs, in, current_where());
+  if (inferred.size() != out.size())
+    throw UserError("E0309", "the call has another number of results than the op gives")
+        .saw(std::to_string(out.size()))
+        .need(std::to_string(inferred.size()));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (inferred[i].shape != out[i].shape)
+      throw UserError("E0309", "a result has another shape than the op gives")
+          .saw(out[i].str())
+          .need(inferred[i].str());
+}
+
+// The float type of an operand that has the fewest bits.
+DType coarsest_of(const std::vector<TensorType>& operands) {
+  DType coarsest = DType::F64;
+  for (const TensorType& t : operands)
+    if (is_float(t.dtype) && t.dtype != DType::F64 &&
+        (coarsest == DType::F64 || t.dtype == DType::BF16 ||
+         (t.dtype == DType::F16 && coarsest == DType::F32)))
+      coarsest = t.dtype;
+  return coarsest;
+}
+
+void check(const json& entry, const Path& folder, CheckedCall& call) {
+  const OpDef& op = op_named(call.op);
+  const std::string words = entry.at("call").at("attrs").get<std::string>();
+  const Attrs attrs = words.empty() ? Attrs() : parse_attrs(words);
+  const auto in =
+      tensors_of(entry.contains("input_args") ? entry["input_args"] : entry.at("input"), folder);
+  const auto out = tensors_of(entry.at("output"), folder);
+  const std::vector<TensorType> operands = types_of(in), results = types_of(out);
+  check_shapes(op, attrs, operands, results);
+  const std::vector<HostArray> meaning = evaluate_op(op, attrs, in);
+  std::vector<HostArray> benchmark;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const accuracy::Standard standard = standard_of(op, attrs, operands, results, i);
+    if (standard == accuracy::Standard::Benchmark && benchmark.empty())
+      benchmark = evaluate_op(op, attrs, in, EvalRounding::ToDType);
+    std::vector<double> rounded;
+    if (standard == accuracy::Standard::Benchmark) rounded = benchmark[i].doubles();
+    const std::vector<double> result = out[i].doubles(), exact = meaning[i].doubles();
+    const DType inner = op.products ? coarsest_of(operands) : DType::F64;
+    call.results.push_back(
+        {results[i].str(),
+         accuracy::accuracy_of(standard, {out[i].dtype, result, exact, rounded, inner})});
+  }
+}
+
+bool is_asked(const CheckedCall& call, const std::vector<std::string>& list) {
+  return list.empty() || std::ranges::any_of(list, [&](const std::string& part) {
+           return call.entry.find(part) != std::string::npos ||
+                  call.name.find(part) != std::string::npos;
+         });
+}
+
+void check_dump(const Path& file, const std::vector<std::string>& list,
+                std::vector<CheckedCall>& calls) {
+  const json dump = parse_json(read_file(file, kMostOfDump));
+  if (!dump.is_object() || !dump.contains("data") || !dump["data"].is_object())
+    refuse(file, "no dump of msprobe's form");
+  const std::size_t first = calls.size();
+  for (const auto& [name, entry] : dump["data"].items()) {
+    if (!entry.is_object() || !entry.contains("call") || !entry["call"].is_object()) continue;
+    const auto word = [&](const char* key) {
+      const auto it = entry["call"].find(key);
+      return it != entry["call"].end() && it->is_string() ? it->get<std::string>() : "";
+    };
+    const json number = entry["call"].value("instruction", json());
+    CheckedCall call{file.parent_path().parent_path().filename().string(),
+                     name,
+                     word("op"),
+                     word("kernel"),
+                     word("name"),
+                     word("module"),
+                     word("phase"),
+                     word("program"),
+                     number.is_number_integer() ? number.get<std::int64_t>() : 0};
+    if (!is_asked(call, list)) continue;
+    try {
+      check(entry, file.parent_path() / "dump_tensor_data", call);
+    } catch (const json::exception&) {
+      call.unchecked = "its record in dump.json is damaged";
+    } catch (const DataError& e) {
+      call.unchecked = e.headline();
+    } catch (const UserError& e) {
+      call.unchecked = e.headline();
+    }
+    calls.push_back(std::move(call));
+  }
+  std::stable_sort(calls.begin() + static_cast<std::ptrdiff_t>(first), calls.end(),
+                   [](const CheckedCall& a, const CheckedCall& b) {
+                     return std::tie(a.program, a.instruction) < std::tie(b.program, b.instruction);
+                   });
+}
+
+std::string in_quotes_of_csv(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string verdict(const CheckedCall& call) {
+  if (!call.unchecked.empty()) return "error";
+  return call.is_passed() ? "pass" : "error";
+}
+
+std::string message(const CheckedCall& call) {
+  if (!call.unchecked.empty()) return call.unchecked;
+  const CheckedResult* failed = call.failed();
+  return failed ? failed->accuracy.why : "";
+}
+
+std::string table_of_results(const std::vector<CheckedCall>& calls) {
+  std::string text =
+      "Step,API Name,Op,Kernel,Name,Phase,Result Number,Type,Standard,Max Absolute Error,"
+      "Max Relative Error,Mean Relative Error,RMSE,Max ULP,Mean ULP,Share Over ULP Limit,RMSE "
+      "Ratio,"
+      "Max Error Ratio,Mean Relative Ratio,Result,Message\n";
+  for (const CheckedCall& call : calls)
+    for (std::size_t i = 0; i < call.results.size(); ++i) {
+      const accuracy::Accuracy& a = call.results[i].accuracy;
+      text += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:."
+          "6g},"
+          "{:.6g},{},{}\n",
+          call.step, call.entry, call.op, call.kernel, in_quotes_of_csv(call.name), call.phase, i,
+          in_quotes_of_csv(call.results[i].type), name_of(a.standard), a.max_absolute,
+          a.max_relative, a.mean_relative, a.rmse, a.max_ulp, a.mean_ulp, a.share_over_limit,
+          a.rmse_ratio, a.max_ratio, a.mean_ratio, a.is_passed ? "pass" : "error",
+          in_quotes_of_csv(a.why));
+    }
+  return text;
+}
+
+Json json_of(const CheckedCall& call) {
+  Json results = Json::array();
+  const auto number = [](double v) {
+    return std::isfinite(v) ? Json(v) : Json(fmt::format("{}", v));
+  };
+  for (const CheckedResult& r : call.results) {
+    const accuracy::Accuracy& a = r.accuracy;
+    results.push_back({{"type", r.type},
+                       {"standard", name_of(a.standard)},
+                       {"elements", a.elements},
+                       {"max_absolute", number(a.max_absolute)},
+                       {"max_relative", number(a.max_relative)},
+                       {"mean_relative", number(a.mean_relative)},
+                       {"rmse", number(a.rmse)},
+                       {"max_ulp", number(a.max_ulp)},
+                       {"mean_ulp", number(a.mean_ulp)},
+                       {"share_over_limit", number(a.share_over_limit)},
+                       {"rmse_ratio", number(a.rmse_ratio)},
+                       {"max_ratio", number(a.max_ratio)},
+                       {"mean_ratio", number(a.mean_ratio)},
+                       {"worst", a.worst},
+                       {"worst_result", number(a.worst_result)},
+                       {"worst_meaning", number(a.worst_meaning)},
+                       {"result", a.is_passed ? "pass" : "error"},
+                       {"message", a.why}});
+  }
+  return {{"step", call.step},
+          {"entry", call.entry},
+          {"op", call.op},
+          {"kernel", call.kernel},
+          {"name", call.name},
+          {"module", call.module},
+          {"phase", call.phase},
+          {"result", verdict(call)},
+          {"message", message(call)},
+          {"results", std::move(results)}};
+}
+
+}  // namespace
+
+bool CheckedCall::is_passed() const { return unchecked.empty() && !failed(); }
+
+const CheckedResult* CheckedCall::failed() const {
+  for (const CheckedResult& r : results)
+    if (!r.accuracy.is_passed) return &r;
+  return nullptr;
+}
+
+// By what the op says of itself: what only moves or selects is exact; one product is measured in
+// units in the last place; one element-wise step in its elements' sizes; whatever sums, or takes
+// several steps, beside the same steps in its own type.
+accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in, CallTypes out,
+                               std::size_t result) {
+  using enum accuracy::Standard;
+  const bool is_of_floats = is_float(out[result].dtype);
+  if (op.only_moves || (op.numeric == Numeric::Exact && op.eval && !is_of_floats)) return Binary;
+  if (!is_of_floats) return Benchmark;
+  const bool is_step = op.fusion == Fusion::Elementwise || op.fusion == Fusion::Broadcast;
+  if (op.eval && is_step) return Absolute;
+  return op.products && !op.is_loss && op.products(attrs, in, out).size() == 1 ? Ulp : Benchmark;
+}
+
+std::vector<CheckedCall> check_calls(const Path& dump, const std::vector<std::string>& list) {
+  if (!path_exists(dump)) refuse(dump, "nothing of that name");
+  std::vector<CheckedCall> calls;
+  for (const Path& file : dumps_in(dump)) check_dump(file, list, calls);
+  if (calls.empty())
+    refuse(dump, list.empty() ? "statistics, or tensors of modules: no operands and attributes"
+                              : "no call that is named by " + join(list, ", "));
+  return calls;
+}
+
+void write_checked(const std::vector<CheckedCall>& calls, const Path& folder) {
+  make_folder(folder);
+  std::string text = "Step,API Name,Op,Kernel,Name,Phase,Result,Message\n";
+  Json all = Json::array();
+  for (const CheckedCall& call : calls) {
+    text += fmt::format("{},{},{},{},{},{},{},{}\n", call.step, call.entry, call.op, call.kernel,
+                        in_quotes_of_csv(call.name), call.phase, verdict(call),
+                        in_quotes_of_csv(message(call)));
+    all.push_back(json_of(call));
+  }
+  write_file_atomic(folder / "accuracy_checking_result.csv", text);
+  write_file_atomic(folder / "accuracy_checking_details.csv", table_of_results(calls));
+  write_file_atomic(folder / "accuracy_checking.json", all.dump(1) + "\n");
+}
+
+}  // namespace aloft

@@ -1,0 +1,46 @@
+// The calls of a dumped step (train/probe_calls.h) made again as their ops mean them, in double,
+// and what their kernels gave held against that. docs/acc-check.md is the page.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "observe/accuracy/standards.h"
+#include "ops/op.h"
+
+namespace aloft {
+
+// Of a result of a call.
+struct CheckedResult {
+  std::string type;  // "bf16[4,8]"
+  accuracy::Accuracy accuracy;
+};
+
+struct CheckedCall {
+  std::string step, entry;  // "step0", "Torch.linear.3.forward"
+  std::string op, kernel, name, module, phase, program;
+  std::int64_t instruction = 0;  // of the program
+  std::vector<CheckedResult> results;
+  std::string unchecked;  // why it could not be made again; empty: it was
+  bool is_passed() const;
+  // The first of its results that does not pass; null where all do.
+  const CheckedResult* failed() const;
+};
+
+// To which standard a result of a call is held.
+accuracy::Standard standard_of(const OpDef& op, const Attrs& attrs, CallTypes in, CallTypes out,
+                               std::size_t result);
+
+// Every call of the dumps in `dump`: a folder with step*/rank*/dump.json, or one dump.json. `list`:
+// of those whose entries or names have one of these parts; empty: all. DataError E0650: it is no
+// dump; E0863: it has no calls that could be made again; E0601, E0602.
+std::vector<CheckedCall> check_calls(const Path& dump, const std::vector<std::string>& list = {});
+
+// accuracy_checking_result.csv (a row a call), accuracy_checking_details.csv (a row a result) and
+// accuracy_checking.json in `folder`. EnvironmentError E0603.
+void write_checked(const std::vector<CheckedCall>& calls, const Path& folder);
+
+}  // namespace aloft

@@ -1,0 +1,201 @@
+#include "train/probe_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "files/tensor_files.h"
+#include "frontend/programs.h"
+#include "observe/redo/bit_watch.h"
+#include "ops/evaluate.h"
+#include "ops/host_array.h"
+#include "plan/plan.h"
+#include "runtime/observer.h"
+
+namespace aloft {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Bytes of tensors that wait to be written.
+constexpr std::uint64_t kRoom = std::uint64_t{256} << 20;
+
+std::string torch_name(DType t) {
+  constexpr std::string_view names[] = {"float64", "float32", "bfloat16", "float16", "int64",
+                                        "int32",   "uint8",   "int8",     "bool"};
+  return "torch." + std::string(names[static_cast<int>(t)]);
+}
+
+Json number(double v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
+  return v;
+}
+
+// Range, mean and norm, in double.
+void put_numbers(Json& record, const TensorType& type, std::span<const std::byte> bytes) {
+  HostArray values = HostArray::zeros(type.dtype, type.shape.max_extents());
+  if (values.values.empty() || !is_float(type.dtype)) {
+    for (const char* key : {"Max", "Min", "Mean", "Norm"}) record[key] = nullptr;
+    return;
+  }
+  load_bytes(values, bytes.data());
+  double max = -INFINITY, min = INFINITY, sum = 0, squares = 0;
+  for (const double v : values.values) {
+    max = std::isnan(v) || v > max ? v : max;
+    min = std::isnan(v) || v < min ? v : min;
+    sum += v;
+    squares += v * v;
+  }
+  record["Max"] = number(max);
+  record["Min"] = number(min);
+  record["Mean"] = number(sum / static_cast<double>(values.values.size()));
+  record["Norm"] = number(std::sqrt(squares));
+}
+
+}  // namespace
+
+// Of one step: copies what each instruction takes and gives.
+class ProbeCalls::Taking : public Observer {
+ public:
+  Taking(Device& device, const ProbeSection& probe, Path folder, FileQueue& queue)
+      : probe_(probe), folder_(std::move(folder)), queue_(queue), looking_(device, *this) {}
+
+  void before(const OpEvent& e) override {
+    if (!is_wanted(e)) return;
+    name_ = name_of_call(e);
+    entry_ = {{is_backward(e) ? "input" : "input_args", Json::array()}, {"output", Json::array()}};
+    for (std::size_t i = 0; i < e.in.size(); ++i)
+      entry_.begin()->push_back(record(e, e.in[i], e.call.in[i], "input", i));
+  }
+  void after(const OpEvent& e) override {
+    if (!is_wanted(e)) return;
+    for (std::size_t i = 0; i < e.out.size(); ++i)
+      entry_["output"].push_back(record(e, e.out[i], e.call.out[i], "output", i));
+    SymbolValues lengths;
+    const std::vector<Name> symbols = e.call.symbols();
+    for (std::size_t s = 0; s < symbols.size(); ++s) lengths[symbols[s]] = e.lengths[s];
+    entry_["call"] = {{"op", e.call.op.str()},
+                      {"attrs", bind_lengths(e.call.attrs, lengths).str()},
+                      {"kernel", std::string(e.kernel)},
+                      {"name", std::string(e.identity)},
+                      {"module", std::string(e.path)},
+                      {"phase", name_of(e.phase)},
+                      {"program", std::string(e.program)},
+                      {"instruction", e.instruction}};
+    data_[name_] = std::move(entry_);
+  }
+
+  Json dump() const {
+    return {{"task", "tensor"},
+            {"level", "L2"},
+            {"framework", "pytorch"},
+            {"dump_data_dir", std::filesystem::absolute(folder_).string()},
+            {"data", data_}};
+  }
+  std::uint64_t files() const { return files_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  static bool is_backward(const OpEvent& e) { return e.phase != Phase::Forward; }
+
+  // Evaluations are no part of a step; moving bytes has no meaning beside the bytes.
+  bool is_wanted(const OpEvent& e) const {
+    if (e.instruction < 0 || e.program == "evaluate" || e.call.op == Name(kCopyOp)) return false;
+    return probe_.list.empty() || std::ranges::any_of(probe_.list, [&](const std::string& part) {
+             return e.identity.find(part) != std::string_view::npos || glob_match(part, e.identity);
+           });
+  }
+
+  std::string name_of_call(const OpEvent& e) {
+    const std::string kind = e.call.op.str() + (is_backward(e) ? "b" : "f");
+    return fmt::format("Torch.{}.{}.{}", e.call.op.str(), counts_[kind]++,
+                       is_backward(e) ? "backward" : "forward");
+  }
+
+  // A tensor that was written already, as another's result, is named once more.
+  Json record(const OpEvent& e, const Buffer& buffer, const TensorType& type, const char* what,
+              std::size_t n) {
+    const TensorType bound = redo::bound_type(type, e.call.symbols(), e.lengths);
+    std::vector<std::byte> bytes(bound.max_bytes());
+    if (buffer && !bytes.empty()) buffer.read_into(bytes);
+    Json record = {{"type", "torch.Tensor"},
+                   {"dtype", torch_name(bound.dtype)},
+                   {"shape", bound.shape.max_extents()}};
+    put_numbers(record, bound, bytes);
+    record["requires_grad"] = false;
+    const auto [known, is_new] = written_.emplace(std::pair(hash64(bytes), bound.str()),
+                                                  fmt::format("{}.{}.{}.pt", name_, what, n));
+    record["data_name"] = known->second;
+    if (!is_new) return record;
+    ++files_;
+    bytes_ += bytes.size();
+    const std::uint64_t size = bytes.size();
+    queue_.add(size, [path = folder_ / known->second, bound, kept = std::move(bytes)] {
+      write_torch_tensor(path, {bound.dtype, bound.shape.max_extents(), kept});
+    });
+    return record;
+  }
+
+  const ProbeSection& probe_;
+  Path folder_;
+  FileQueue& queue_;
+  std::string name_;
+  Json entry_, data_ = Json::object();
+  std::map<std::string, int> counts_;
+  std::map<std::pair<std::uint64_t, std::string>, std::string> written_;  // by bytes and type
+  std::uint64_t files_ = 0, bytes_ = 0;
+  const Observing looking_;
+};
+
+ProbeCalls::ProbeCalls(const Session& session, const std::unique_ptr<Runner>& runner, Path folder)
+    : session_(session), runner_(runner), folder_(std::move(folder)) {}
+ProbeCalls::~ProbeCalls() = default;
+
+void ProbeCalls::run_begun(const RunBegun& e, Control&) {
+  if (folder_.empty()) folder_ = e.folder / "probe";
+  queue_.emplace(kRoom);
+}
+
+void ProbeCalls::step_begun(const StepBegun& e) {
+  const std::int64_t step = e.step - 1;  // of a run the first is 1, of a dump 0
+  taking_ = nullptr;
+  if (look_at(session_.recipe.probe, step) == Look::Nothing) return;
+  const Path tensors = folder_ / ("step" + std::to_string(step)) / "rank" / "dump_tensor_data";
+  make_folder(tensors);
+  taking_ = std::make_unique<Taking>(runner_->programs()->device(), session_.recipe.probe, tensors,
+                                     *queue_);
+}
+
+// The file that names the others comes behind them.
+void ProbeCalls::step_done(const StepDone& e, Control&) {
+  if (!taking_) return;
+  files_ += taking_->files();
+  bytes_ += taking_->bytes();
+  std::string text =
+      taking_->dump().dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  taking_ = nullptr;
+  const Path path = folder_ / ("step" + std::to_string(e.step - 1)) / "rank" / "dump.json";
+  const std::uint64_t size = text.size();
+  queue_->add(size, [path, text = std::move(text)] {
+    AtomicFile file(path);
+    file.write(text);
+    file.commit_unflushed();
+  });
+}
+
+void ProbeCalls::steps_over(const StepsOver&) {
+  taking_ = nullptr;
+  if (!queue_) return;
+  queue_->wait();
+  log_info("the probe has written {} tensors of calls, {}", files_, human_bytes(bytes_));
+}
+
+}  // namespace aloft

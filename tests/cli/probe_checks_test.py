@@ -1,0 +1,133 @@
+"""What the probe says behind a step: calls made again, steps made again."""
+import csv
+import json
+import shutil
+import zipfile
+import zlib
+
+from arrays import CLASSES
+from program import ProgramTest, main
+
+PRECISIONS = ("O0", "O2:bf16", "O2:fp16", "O1:bf16")
+
+
+class Checks(ProgramTest):
+    def checked(self, folder):
+        return json.loads((self.folder / folder / "accuracy_checking.json").read_text())
+
+    def test_all_calls_of_a_step_are_what_their_ops_mean(self):
+        lines = [",".join([*(str((i * j) % 7) for j in range(16)), str(i % 3)]) for i in range(64)]
+        (self.folder / "classes.csv").write_text("\n".join(lines) + "\n")
+        (self.folder / "classes.toml").write_text(CLASSES)
+        resnet = CLASSES.replace('family = "lenet"\nfilters = 8\nhidden = 16', 'family = "resnet"')
+        (self.folder / "resnet.toml").write_text(resnet)
+        for recipe, op in (("tiny", "linear"), ("classes", "conv2d"), ("resnet", "batch_norm")):
+            for precision in PRECISIONS:
+                with self.subTest(recipe=recipe, precision=precision):
+                    self.aloft("probe", "run", f"{recipe}.toml", "--out", "calls", "--task", "acc_check",
+                               "--steps", 2, "--set", "optimizer.lr=0.0001", "--set", f'precision="{precision}"')
+                    self.aloft("probe", "acc-check", "calls", "--out", "well")
+                    calls = self.checked("well")
+                    self.assertIn(op, {call["op"] for call in calls})
+                    self.assertEqual({call["phase"] for call in calls}, {"forward", "backward", "update"})
+                    self.assertEqual({call["step"] for call in calls}, {"step0", "step1"})
+                    for call in calls:
+                        self.assertEqual((call["result"], call["message"]), ("pass", ""), call["name"])
+                        self.assertTrue(call["results"])
+                    numbers = [call["entry"] for call in calls if call["step"] == "step0"]
+                    self.assertEqual(len(numbers), len(set(numbers)))
+                shutil.rmtree(self.folder / "calls")
+
+    def test_a_call_that_is_wrong_is_named(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "damaged", "--task", "acc_check")
+        folder = self.folder / "damaged/step0/rank"
+        dump = json.loads((folder / "dump.json").read_text())
+        for call, message in (("linear.0", "ulp"), ("layer_norm.0", "benchmark"), ("embedding.1", "benchmark")):
+            entry = next(name for name in dump["data"] if name.startswith(f"Torch.{call}."))
+            path = folder / "dump_tensor_data" / dump["data"][entry]["output"][0]["data_name"]
+            whole = path.read_bytes()
+            with zipfile.ZipFile(path) as archive:
+                place = whole.index(archive.read("archive/data/0"))
+                size = archive.getinfo("archive/data/0").file_size
+            wrong = bytearray(whole)
+            for i in range(place, place + size // 4):  # a quarter of its elements
+                wrong[i] ^= 0x21
+            crc = [zlib.crc32(b[place:place + size]).to_bytes(4, "little") for b in (whole, bytes(wrong))]
+            path.write_bytes(bytes(wrong).replace(*crc))
+            said = self.aloft("probe", "acc-check", "damaged", "--out", "wrong", exit_code=5)
+            self.assertIn(b"E0864", said.stderr)
+            first = next(call for call in self.checked("wrong") if call["result"] == "error")
+            self.assertEqual(first["entry"], entry)
+            self.assertEqual(first["kernel"], dump["data"][entry]["call"]["kernel"])
+            self.assertIn(message, first["message"])
+            self.assertIn(entry.encode(), said.stdout)
+            with (self.folder / "wrong/accuracy_checking_result.csv").open() as file:
+                rows = {row["API Name"]: row for row in csv.DictReader(file)}
+            self.assertEqual(rows[entry]["Result"], "error")
+            path.write_bytes(whole)
+        self.aloft("probe", "acc-check", "damaged", "--out", "wrong")
+
+    def test_what_cannot_be_checked_is_an_error_of_its_call(self):
+        self.aloft("probe", "run", "tiny.toml", "--out", "half", "--task", "acc_check",
+                   "--set", 'probe.list=["h.0.mlp"]')
+        folder = self.folder / "half/step0/rank"
+        dump = json.loads((folder / "dump.json").read_text())
+        self.assertTrue(all("h.0.mlp" in entry["call"]["name"] for entry in dump["data"].values()))
+        entry = next(iter(dump["data"]))
+        good = (folder / "dump.json").read_text()
+
+        def damage(change):
+            data = json.loads(good)
+            change(data["data"][entry])
+            (folder / "dump.json").write_text(json.dumps(data))
+            self.aloft("probe", "acc-check", "half", "--out", "odd", exit_code=5)
+            wrong = [call for call in self.checked("odd") if call["result"] == "error"]
+            self.assertEqual([call["entry"] for call in wrong], [entry])
+
+        damage(lambda e: e["call"].update(op="no_such_op"))
+        damage(lambda e: e["call"].update(attrs="{"))
+        damage(lambda e: e["output"][0].update(shape=[1 << 40, 1 << 40]))
+        damage(lambda e: e["output"][0].update(data_name="../../../run/run.json"))
+        damage(lambda e: e["output"][0].update(data_name="gone.pt"))
+        damage(lambda e: e["output"].clear())
+        damage(lambda e: e.pop("output"))
+        (folder / "dump.json").write_text(good)
+        self.aloft("probe", "acc-check", "half", "--list", "c_fc")
+        for bad in ("{}", "[", '{"data": []}', '{"data": {"a": 1}}'):
+            (folder / "dump.json").write_text(bad)
+            self.assertIn(b"E0863", self.aloft("probe", "acc-check", "half", exit_code=3).stderr)
+        self.assertIn(b"E0863", self.aloft("probe", "acc-check", "nothing", exit_code=3).stderr)
+
+    def test_writing_calls_changes_no_bit(self):
+        self.aloft("train", "tiny.toml", "--out", "unseen")
+        self.aloft("train", "tiny.toml", "--out", "seen", "--set", 'probe.task="acc_check"')
+        for name in ("model.safetensors", "state.safetensors"):
+            one, other = (self.folder / run / "checkpoints/step-000004" / name for run in ("unseen", "seen"))
+            self.assertEqual(one.read_bytes(), other.read_bytes())
+        self.assertEqual(len(list((self.folder / "seen/probe").glob("step*/rank/dump.json"))), 4)
+
+    def test_a_step_is_made_again(self):
+        self.aloft("train", "tiny.toml", "--out", "run", "--set", "train.checkpoint_every=2")
+        said = self.aloft("probe", "redo", "run", "--step", 3, "--json")
+        report = json.loads(said.stdout)
+        self.assertEqual((report["step"], report["begins_at"], report["fault"]), (3, 2, None))
+        self.assertEqual(report["recorded"], {"comparable": True, "steps": 2, "parted_at": None, "numbers": [],
+                                              "state_compared": True, "variables": []})
+        self.assertEqual(len(report["repeats"]), 3)
+        text = self.aloft("probe", "redo", "run", "--step", 1, "--times", 2, "--same-memory").stdout
+        self.assertIn(b"the same bits each time", text)
+        self.assertIn(b"E0862", self.aloft("probe", "redo", "run", "--step", 4, exit_code=2).stderr)
+        # A record that is another.
+        path = self.folder / "run/metrics.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            if line["step"] == 3 and "loss" in line:
+                line["loss"] *= 1 + 2e-7
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        said = self.aloft("probe", "redo", "run", "--step", 3, exit_code=5)
+        self.assertIn(b"E0861", said.stderr)
+        self.assertIn(b"step 2 has other numbers", said.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+// Standards that results of kernels are held to.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "observe/accuracy/standards.h"
+
+namespace aloft::accuracy {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Accuracy of(Standard standard, DType type, const std::vector<double>& result,
+            const std::vector<double>& meaning, const std::vector<double>& benchmark = {}) {
+  return accuracy_of(standard, {type, result, meaning, benchmark});
+}
+
+TEST(Accuracy, BinaryTakesTheMeaningRounded) {
+  EXPECT_TRUE(of(Standard::Binary, DType::BF16, {1.0, 2.0}, {1.001, 2.0}).is_passed);
+  const Accuracy a = of(Standard::Binary, DType::BF16, {1.0, 2.0, 3.0}, {1.0, 2.02, 3.0});
+  EXPECT_FALSE(a.is_passed);
+  EXPECT_EQ(a.worst, 1u);
+  EXPECT_TRUE(of(Standard::Binary, DType::I32, {7}, {7}).is_passed);
+  EXPECT_FALSE(of(Standard::Binary, DType::I32, {7}, {8}).is_passed);
+}
+
+TEST(Accuracy, AbsoluteMeasuresEachElementByItsOwnSize) {
+  EXPECT_TRUE(of(Standard::Absolute, DType::F32, {1 + 0x1p-22}, {1}).is_passed);
+  EXPECT_FALSE(of(Standard::Absolute, DType::F32, {1 + 0x1p-19}, {1}).is_passed);
+  EXPECT_TRUE(of(Standard::Absolute, DType::BF16, {1 + 0x1p-9}, {1}).is_passed);
+  EXPECT_FALSE(of(Standard::Absolute, DType::F16, {1 + 0x1p-9}, {1}).is_passed);
+}
+
+// Small gradients are not let off because they are small (docs/acc-check.md).
+TEST(Accuracy, SmallTensorsAreMeasuredLikeLargeOnes) {
+  for (const double scale : {1.0, 1e-6, 1e6}) {
+    EXPECT_TRUE(
+        of(Standard::Absolute, DType::F32, {scale, 3 * scale}, {scale, 3 * scale}).is_passed);
+    EXPECT_FALSE(of(Standard::Absolute, DType::F32, {1.01 * scale, 3 * scale}, {scale, 3 * scale})
+                     .is_passed);
+  }
+}
+
+TEST(Accuracy, UlpsCountFromTheMeaning) {
+  std::vector<double> meaning(4096, 1.0), result = meaning;
+  for (int i = 0; i < 3; ++i) result[static_cast<std::size_t>(i)] = 1 + 0x1p-6;  // 2 ulp of bf16
+  const Accuracy few = of(Standard::Ulp, DType::BF16, result, meaning);
+  EXPECT_TRUE(few.is_passed);
+  EXPECT_EQ(few.max_ulp, 2);
+  for (int i = 0; i < 9; ++i) result[static_cast<std::size_t>(i)] = 1 + 0x1p-6;
+  EXPECT_FALSE(of(Standard::Ulp, DType::BF16, result, meaning).is_passed);
+  for (double& r : result) r = 1 + 60 * 0x1p-23;
+  EXPECT_TRUE(of(Standard::Ulp, DType::F32, result, meaning).is_passed);
+  for (double& r : result) r = 1 + 70 * 0x1p-23;
+  EXPECT_FALSE(of(Standard::Ulp, DType::F32, result, meaning).is_passed);
+}
+
+TEST(Accuracy, BenchmarkAllowsSomeTimesWhatTheTypeLoses) {
+  std::vector<double> meaning, benchmark, near, far;
+  for (int i = 1; i <= 100; ++i) {
+    meaning.push_back(i);
+    benchmark.push_back(i * (1 + 0x1p-7));
+    near.push_back(i * (1 + 0x1p-6));
+    far.push_back(i * (1 + 0x1p-5));
+  }
+  EXPECT_TRUE(of(Standard::Benchmark, DType::BF16, near, meaning, benchmark).is_passed);
+  EXPECT_FALSE(of(Standard::Benchmark, DType::BF16, far, meaning, benchmark).is_passed);
+  std::vector<double> one = meaning;
+  one[50] *= 1.5;
+  EXPECT_FALSE(of(Standard::Benchmark, DType::BF16, one, meaning, benchmark).is_passed);
+}
+
+// msprobe takes infinities of different sign for equal.
+TEST(Accuracy, InfinitiesHaveASign) {
+  for (const Standard s :
+       {Standard::Binary, Standard::Absolute, Standard::Ulp, Standard::Benchmark}) {
+    EXPECT_TRUE(of(s, DType::F32, {kInf, 1}, {kInf, 1}, {kInf, 1}).is_passed);
+    EXPECT_FALSE(of(s, DType::F32, {kInf, 1}, {-kInf, 1}, {-kInf, 1}).is_passed);
+    EXPECT_FALSE(of(s, DType::F32, {kInf, 1}, {5, 1}, {5, 1}).is_passed);
+    EXPECT_FALSE(of(s, DType::F32, {NAN, 1}, {5, 1}, {5, 1}).is_passed);
+    EXPECT_FALSE(of(s, DType::F32, {5, 1}, {NAN, 1}, {NAN, 1}).is_passed);
+    EXPECT_TRUE(of(s, DType::F16, {kInf, 1}, {70000, 1}, {kInf, 1}).is_passed);
+  }
+}
+
+TEST(Accuracy, OfNoElementsAllPass) {
+  for (const Standard s :
+       {Standard::Binary, Standard::Absolute, Standard::Ulp, Standard::Benchmark})
+    EXPECT_TRUE(of(s, DType::BF16, {}, {}).is_passed);
+}
+
+}  // namespace
+}  // namespace aloft::accuracy
