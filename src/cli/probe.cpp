@@ -17,6 +17,7 @@
 #include "observe/probe/overflow.h"
 #include "recipe/msprobe_config.h"
 #include "runtime/threads.h"
+#include "train/overflow_changes.h"
 #include "train/trainer.h"
 
 namespace aloft::cli {
@@ -31,15 +32,30 @@ struct Options {
   std::int64_t steps = 1;
 };
 
+// Of the first step that stopped to be finite, what would have kept it so; into the file, too.
+void try_changes(nlohmann::ordered_json& all, const Path& file, const Path& run) {
+  auto& first = all.at("found").front();
+  try {
+    const auto added = overflow_changes(run, first);
+    print_result("step {}:\n{}", first.at("step").dump(), overflow_changes_text(added));
+    first.update(added);
+    write_file_atomic(file, all.dump(1) + "\n");
+  } catch (const EnvironmentError& e) {  // the step once more takes as much memory again
+    log_warning("no change of the recipe was tried: {}", e.headline());
+  }
+}
+
 // The first op of each step that stopped to be finite.
-void print_overflows(const Path& file) {
-  const auto all = nlohmann::ordered_json::parse(read_file(file));
-  if (all.at("found").empty())
+void print_overflows(const Path& file, const Path& run) {
+  auto all = nlohmann::ordered_json::parse(read_file(file));
+  const auto& found = all.at("found");
+  if (found.empty())
     print_result("in none of {} steps anything was not finite\n", all.at("steps").dump());
-  for (const auto& found : all.at("found"))
-    print_result("step {}, loss scale {}{}: {}\n", found.at("step").dump(),
-                 found.at("loss_scale").get<double>(), found.at("skipped") ? ", skipped" : "",
-                 probe::overflow_text(found.at("first")));
+  for (const auto& one : found)
+    print_result("step {}, loss scale {}{}: {}\n", one.at("step").dump(),
+                 one.at("loss_scale").get<double>(), one.at("skipped") ? ", skipped" : "",
+                 probe::overflow_text(one.at("first")));
+  if (!found.empty()) try_changes(all, file, run);
 }
 
 // Of a model one pass forward and backward is looked at, whole.
@@ -95,11 +111,11 @@ ExitCode probe_run(const Options& o) {
   try {
     r = run_training(recipe, t);
   } catch (const DivergedError&) {  // what was looked for has been found
-    if (is_found()) print_overflows(overflows);
+    if (is_found()) print_overflows(overflows, t.out);
     throw;
   }
   print_result("{} steps; what they held is in {}\n", r.steps, out);
-  if (is_found()) print_overflows(overflows);
+  if (is_found()) print_overflows(overflows, t.out);
   return r.exit;
 }
 

@@ -134,7 +134,8 @@ class Search {
              "counts returns to a checkpoint; neither train.on_nonfinite nor train.on_spike asks "
              "for one");
     report_samples();
-    if (recipe_.train.mode == "eager" && recipe_.probe.task == "overflow")
+    if (recipe_.train.mode == "eager" &&
+        (recipe_.probe.task == "overflow" || recipe_.probe.task == "acc_check"))
       report("probe.task", "train.mode",
              "\"overflow\" looks into compiled programs; there is none where train.mode is eager");
     if (!recipe_.probe.histograms)

@@ -1,4 +1,4 @@
-"""What the probe says behind a step: calls made again, steps made again."""
+"""What the probe says behind a step: recipe changes that are tried, calls made again, steps made again."""
 import csv
 import json
 import shutil
@@ -105,6 +105,58 @@ class Checks(ProgramTest):
             one, other = (self.folder / run / "checkpoints/step-000004" / name for run in ("unseen", "seen"))
             self.assertEqual(one.read_bytes(), other.read_bytes())
         self.assertEqual(len(list((self.folder / "seen/probe").glob("step*/rank/dump.json"))), 4)
+
+    def test_changes_are_tried_on_the_step(self):
+        # A scale that is too large: what lowers it works, and so does what has the range.
+        scale = 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}'
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "scale", "--task", "overflow", "--set", scale)
+        (step,) = json.loads((self.folder / "scale/overflow.json").read_text())["found"]
+        self.assertEqual(step["first"]["dtype"], "torch.float16")
+        self.assertEqual(step["decision"]["type"], "fp16")
+        self.assertTrue(step["decision"]["reason"])
+        values = step["values"]
+        self.assertIn(values["value"], ("inf", "-inf", "nan"))
+        self.assertEqual(values["largest_of_type"], 65504)
+        self.assertGreater(abs(values["in_double"]), 1000)
+        self.assertTrue(values["operands"])
+        tried = {t["change"].split(" = ")[0]: t for t in step["tried"]}
+        self.assertEqual(set(tried), {"precision.fp32_layers", "precision.deny_ops", "precision.level",
+                                      "precision.loss_scale", "precision"})
+        for key in ("precision.level", "precision.loss_scale", "precision"):
+            self.assertTrue(tried[key]["works"], tried[key])
+            self.assertNotIn("instead", tried[key])
+        for t in step["tried"]:
+            self.assertTrue(t["means"])
+            self.assertEqual(t["works"], "instead" not in t)
+            self.assertIn(t["change"].encode(), said.stdout)
+        self.assertIn(b"works: precision.level", said.stdout)
+        # What is said to work does, and what is not does not.
+        for t in step["tried"]:
+            key, value = t["change"].split(" = ", 1)
+            changed = {"level": '"O2:fp16"', "loss_scale": '{kind = "dynamic", init = 16777216}'}
+            if "cannot be" in t.get("instead", ""):
+                continue
+            if key != "precision":
+                changed[key.removeprefix("precision.")] = value
+            if "bf16" in value:
+                del changed["loss_scale"]
+            whole = "{" + ", ".join(f"{k} = {v}" for k, v in changed.items()) + "}"
+            self.aloft("probe", "run", "tiny.toml", "--out", "again", "--task", "overflow", "--set",
+                       f"precision={value if key == 'precision' else whole}")
+            found = json.loads((self.folder / "again/overflow.json").read_text())["found"]
+            self.assertEqual(not found, t["works"], t["change"])
+            shutil.rmtree(self.folder / "again")
+
+    def test_changes_are_tried_in_the_middle_of_a_run(self):
+        # Weights that an update made too large: in the forward pass no scale is of use.
+        wild = ["--set", 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 1024}}',
+                "--set", "optimizer.lr=3000"]
+        self.aloft("probe", "run", "tiny.toml", "--out", "wild", "--task", "overflow", "--steps", 3, *wild, exit_code=5)
+        first, *rest = json.loads((self.folder / "wild/overflow.json").read_text())["found"]
+        self.assertEqual(first["first"]["phase"], "forward")
+        self.assertFalse(any(t["change"].startswith("precision.loss_scale") for t in first["tried"]))
+        self.assertTrue(any(t["works"] for t in first["tried"] if t["change"].startswith("precision.level")))
+        self.assertTrue(all("tried" not in other for other in rest))
 
     def test_a_step_is_made_again(self):
         self.aloft("train", "tiny.toml", "--out", "run", "--set", "train.checkpoint_every=2")

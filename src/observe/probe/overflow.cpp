@@ -39,7 +39,13 @@ OverflowFinder::OverflowFinder(const Program& program) : program_(program) {
     const Instruction& i = program.instructions[value.order];
     const bool is_of_value = i.call.op == Name("statistics");  // else an update says what it adds
     const int made_by = is_of_value ? last_writer(i.in[0].buffer, taker) : taker;
-    values_.push_back({std::move(value), made_by});
+    int result = 0;
+    if (is_of_value && made_by >= 0)
+      for (const BufferRef& out : program.instructions[static_cast<std::size_t>(made_by)].out) {
+        if (out.buffer == i.in[0].buffer) break;
+        ++result;
+      }
+    values_.push_back({std::move(value), made_by, result});
   }
   std::ranges::stable_sort(values_, {}, &Value::made_by);
   std::map<Version, int> looked;  // of several names of a value the first
@@ -79,6 +85,8 @@ nlohmann::ordered_json OverflowFinder::described(const Value& value,
   if (value.made_by >= 0) {
     const Instruction& i = program_.instructions[static_cast<std::size_t>(value.made_by)];
     out["op"] = i.call.op.str();
+    out["instruction"] = value.made_by;
+    out["result"] = value.result;
     out["module"] = i.path;
     if (!i.members.empty()) out["stands_for"] = i.members;
   }

@@ -30,6 +30,7 @@ class OverflowFinder {
   struct Value {
     LookedAt looked_at;
     int made_by = -1;                // the number of an instruction; -1: it comes from outside
+    int result = 0;                  // which of its results
     std::vector<int> operands = {};  // of that one, those that are looked at
     bool has_operands = false;
   };

@@ -1,0 +1,385 @@
+#include "train/overflow_changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontend/amp.h"
+#include "frontend/description.h"
+#include "frontend/programs.h"
+#include "frontend/random.h"
+#include "observe/probe/overflow.h"
+#include "observe/redo/bit_watch.h"
+#include "ops/evaluate.h"
+#include "precision/recipe_words.h"
+#include "train/recorded_run.h"
+#include "train/step_maker.h"
+
+namespace aloft {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
+  return v;
+}
+
+std::vector<std::int64_t> index_of(const std::vector<std::int64_t>& shape, std::int64_t flat) {
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    index[axis] = shape[axis] > 0 ? flat % shape[axis] : 0;
+    flat /= std::max<std::int64_t>(shape[axis], 1);
+  }
+  return index;
+}
+
+// --- the values that made it
+
+// Keeps what one instruction of the training program takes and gives.
+class CallSeen : public Observer {
+ public:
+  explicit CallSeen(int instruction) : instruction_(instruction) {}
+  void before(const OpEvent& e) override {
+    if (!is_it(e)) return;
+    in.clear();
+    for (std::size_t i = 0; i < e.in.size(); ++i) in.push_back(array(e, e.in[i], e.call.in[i]));
+    SymbolValues lengths;
+    const std::vector<Name> symbols = e.call.symbols();
+    for (std::size_t s = 0; s < symbols.size(); ++s) lengths[symbols[s]] = e.lengths[s];
+    attrs = bind_lengths(e.call.attrs, lengths);
+    op = e.call.op;
+  }
+  void after(const OpEvent& e) override {
+    if (!is_it(e)) return;
+    out.clear();
+    for (std::size_t i = 0; i < e.out.size(); ++i) out.push_back(array(e, e.out[i], e.call.out[i]));
+  }
+
+  Name op;
+  Attrs attrs;
+  std::vector<HostArray> in, out;
+
+ private:
+  bool is_it(const OpEvent& e) const {
+    return e.instruction == instruction_ && e.program.starts_with("train");
+  }
+  static HostArray array(const OpEvent& e, const Buffer& buffer, const TensorType& type) {
+    const TensorType bound = redo::bound_type(type, e.call.symbols(), e.lengths);
+    HostArray a = HostArray::zeros(bound.dtype, bound.shape.max_extents());
+    if (a.values.empty() || !buffer) return a;
+    std::vector<std::byte> bytes(bound.max_bytes());
+    buffer.read_into(bytes);
+    load_bytes(a, bytes.data());
+    return a;
+  }
+  int instruction_;
+};
+
+// The element of an operand that the result's element is made of, where there is just one.
+std::optional<double> element_for(const HostArray& operand, const HostArray& result,
+                                  std::int64_t at) {
+  if (operand.values.empty() || operand.rank() > result.rank()) return std::nullopt;
+  const int lead = result.rank() - operand.rank();
+  for (int d = 0; d < operand.rank(); ++d)
+    if (operand.shape[d] != 1 && operand.shape[d] != result.shape[lead + d]) return std::nullopt;
+  return operand[BroadcastIndex(operand.shape, result.shape)(at)];
+}
+
+Json largest_of(const HostArray& a) {
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < a.numel(); ++i)
+    if (std::abs(a[i]) > std::abs(a[at])) at = i;
+  return {{"value", number(a[at])}, {"index", index_of(a.shape, at)}};
+}
+
+// In double, and rounded nowhere: whether the number is beyond the type's end, or none at all.
+std::optional<double> meant(const CallSeen& call, std::size_t result, std::int64_t at) {
+  constexpr double kMostFlops = 2e9;  // seconds
+  const OpDef* op = find_op(call.op);
+  if (!op) return std::nullopt;
+  std::vector<TensorType> in, out;
+  for (const HostArray& a : call.in) in.push_back({a.dtype, Shape::of(a.shape)});
+  for (const HostArray& a : call.out) out.push_back({a.dtype, Shape::of(a.shape)});
+  if (op->cost(call.attrs, in, out).flops > kMostFlops) return std::nullopt;
+  return evaluate_op(*op, call.attrs, call.in)[result][at];
+}
+
+Json values_of(const CallSeen& call, std::size_t result) {
+  if (result >= call.out.size()) return nullptr;
+  const HostArray& made = call.out[result];
+  std::int64_t at = 0;
+  while (at < made.numel() && std::isfinite(static_cast<double>(made[at]))) ++at;
+  if (at == made.numel()) return nullptr;
+  Json values = {{"index", index_of(made.shape, at)}, {"value", number(made[at])}};
+  if (const auto exact = meant(call, result, at)) values["in_double"] = number(*exact);
+  if (is_float(made.dtype)) values["largest_of_type"] = edges_of(made.dtype).largest;
+  values["operands"] = Json::array();
+  for (const HostArray& operand : call.in) {
+    if (!is_float(operand.dtype) || operand.values.empty()) continue;
+    Json one = {{"type", std::string(name_of(operand.dtype)) + Shape::of(operand.shape).str()},
+                {"largest", largest_of(operand)}};
+    if (const auto there = element_for(operand, made, at)) one["there"] = number(*there);
+    values["operands"].push_back(std::move(one));
+  }
+  return values;
+}
+
+// --- why it has its type
+
+Json decision_of(const std::vector<DecisionRecord>& decisions, const Json& first) {
+  const std::string op = first.value("op", ""), module = first.value("module", ""),
+                    phase = first.value("phase", "");
+  for (const bool by_module : {false, true})  // a fused call is decided as what lies in its module
+    for (const DecisionRecord& d : decisions)
+      if (d.decision.applies && d.path.str() == module && name_of(d.phase) == phase &&
+          (by_module || d.op.str() == op))
+        return {{"op", d.op.str()},
+                {"type", std::string(recipe_word(d.decision.store))},
+                {"computed_in", std::string(recipe_word(d.decision.compute))},
+                {"reason", in_recipe_words(text_of(d.decision.reason))}};
+  return nullptr;
+}
+
+// --- changes
+
+struct Change {
+  std::string text;   // as a recipe has it
+  std::string means;  // what it costs
+  PrecisionRecipe precision;
+};
+
+std::string in_list(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& w : words) quoted.push_back("\"" + w + "\"");
+  return "[" + join(quoted, ", ") + "]";
+}
+
+Change wide_layer(const PrecisionRecipe& now, const std::string& module) {
+  PrecisionRecipe p = now;
+  p.fp32_layers.emplace_back(listed_layer(module));
+  return {"precision.fp32_layers = " + in_list(p.fp32_layers),
+          "this layer computes in fp32: its products take as long as fp32's, and what it keeps for "
+          "the backward pass twice the bytes",
+          p};
+}
+
+Change denied_op(const PrecisionRecipe& now, const std::string& op) {
+  PrecisionRecipe p = now;
+  p.deny_ops.push_back(op);
+  return {"precision.deny_ops = " + in_list(p.deny_ops),
+          "every " + op + " of the model computes in fp32", p};
+}
+
+Change in_bf16(const PrecisionRecipe& now) {
+  PrecisionRecipe p = now;
+  p.low = DType::BF16;
+  p.forward = p.backward = std::nullopt;
+  p.fp16_layers.clear();
+  p.scale = ScalePolicy::Auto;
+  return {fmt::format("precision.level = \"{}:bf16\"", name_of(now.level)),
+          "the range of fp32, and 8 bits of a number instead of 11; no loss scale is needed", p};
+}
+
+Change lower_scale(const PrecisionRecipe& now, double scale) {
+  PrecisionRecipe p = now;
+  if (p.scale != ScalePolicy::Fixed) p.scale = ScalePolicy::Dynamic;
+  p.scale_values = scalar::dynamic_scaler();
+  p.scale_values.init = static_cast<float>(scale);
+  return {fmt::format("precision.loss_scale = {{ kind = \"dynamic\", init = {:g} }}", scale),
+          fmt::format("gradients below {:.1e} become 0 in fp16; a dynamic scale comes down to this "
+                      "by itself, a skipped step for each half",
+                      std::ldexp(1.0, -25) / scale),
+          p};
+}
+
+Change all_in_fp32() {
+  return {"precision = \"O0\"",
+          "everything in fp32: as slow and as large as that is; where this does not help either, "
+          "the numbers are too large for any type: look at the learning rate and the data",
+          PrecisionRecipe{}};
+}
+
+class Trying {
+ public:
+  Trying(RecordedRun& run, const Json& found) : run_(run), first_(found.at("first")) {
+    scale_ = found.value("loss_scale", 1.0);
+    for (const VariablePtr& v : variables_of(run.session().model(), *run.session().optimizer))
+      values_[v->name.str()] = {v->type, v->bytes()};
+    random_ = random_numbers();
+  }
+
+  Json all() {
+    Json tried = Json::array();
+    const PrecisionRecipe& now = run_.session().recipe.precision;
+    const std::string type = first_.value("dtype", ""), phase = first_.value("phase", "");
+    const bool is_low = type != "torch.float32", is_f16 = type == "torch.float16";
+    if (is_low && first_.contains("module")) {
+      tried.push_back(outcome(wide_layer(now, first_["module"].get<std::string>())));
+      tried.push_back(outcome(denied_op(now, first_["op"].get<std::string>())));
+    }
+    if (is_f16) tried.push_back(outcome(in_bf16(now)));
+    if (phase != name_of(Phase::Forward) && scale_ > 1) tried.push_back(lower_scales(now));
+    if (now.level != Level::O0) tried.push_back(outcome(all_in_fp32()));
+    return tried;
+  }
+
+ private:
+  // The largest of some that works, of at most 1 in 2^24.
+  Json lower_scales(const PrecisionRecipe& now) {
+    Json last;
+    for (double scale = scale_ / 4; scale >= std::max(1.0, scale_ / 0x1p24); scale /= 4) {
+      last = outcome(lower_scale(now, scale));
+      if (last.at("works") == true) return last;
+    }
+    return last.is_null() ? outcome(lower_scale(now, 1)) : last;
+  }
+
+  Json outcome(const Change& change) {
+    Json said = {{"change", change.text}, {"means", change.means}};
+    try {
+      Json first = first_with(change.precision);
+      said["works"] = first.is_null();
+      if (!first.is_null()) said["instead"] = probe::overflow_text(first);
+    } catch (const Error& e) {
+      if (e.exit_code() == ExitCode::Internal) throw;
+      said["works"] = false;
+      said["instead"] = "it cannot be: " + e.headline();
+    }
+    return said;
+  }
+
+  // The first value of the step that is not finite, under that precision; null: all are.
+  Json first_with(const PrecisionRecipe& precision) {
+    Recipe recipe = run_.session().recipe;
+    recipe.precision = precision;
+    Session session = open_session(recipe, run_.data().facts(recipe), {});
+    const auto runner = make_runner(session);
+    make_values(session);
+    hand_over(session);
+    runner->start();
+    set_random_numbers(random_);
+    begin_draws();
+    StepMaker maker(*session.optimizer, recipe.train.accumulate, tokens_an_example(recipe));
+    const auto examples = run_.data().training(recipe, run_.position(), 0);
+    maker.make(*runner, *examples, run_.step());
+    const Programs& programs = *runner->programs();
+    const std::string name = Runner::program_of(look_at(recipe.probe, run_.step()), recipe.probe);
+    const auto all = programs.output<double>(name, kAllStatistics);
+    const auto read = all.read();
+    return probe::OverflowFinder(*programs.plan().find(name)).first({read.data(), read.size()});
+  }
+
+  // What the recorded run had before the step: a parameter from what is trained of it. A loss scale
+  // is the recipe's own.
+  void hand_over(Session& session) const {
+    for (const VariablePtr& v : variables_of(session.model(), *session.optimizer)) {
+      const std::string name = v->name.str();
+      if (name.starts_with("scaler.")) continue;
+      std::string own = name;
+      if (own.starts_with(amp::kMasterPrefix)) own = own.substr(amp::kMasterPrefix.size());
+      for (const std::string& from : {name, std::string(amp::kMasterPrefix) + own, own}) {
+        const auto it = values_.find(from);
+        if (it == values_.end() || it->second.first.shape != v->type.shape) continue;
+        const bool is_same = it->second.first == v->type;
+        if (!is_same && !(is_float(it->second.first.dtype) && is_float(v->type.dtype))) continue;
+        write(*v, it->second.first, it->second.second);
+        break;
+      }
+    }
+  }
+
+  static void write(Variable& v, const TensorType& type, const std::vector<std::byte>& bytes) {
+    if (type == v.type) return v.buffer->write_from(bytes);
+    HostArray values = HostArray::zeros(type.dtype, type.shape.max_extents());
+    load_bytes(values, bytes.data());
+    values.dtype = v.type.dtype;
+    round_to_dtype(values);
+    std::vector<std::byte> own(v.type.max_bytes());
+    store_bytes(values, own.data());
+    v.buffer->write_from(own);
+  }
+
+  RecordedRun& run_;
+  const Json& first_;
+  double scale_ = 1;
+  std::map<std::string, std::pair<TensorType, std::vector<std::byte>>> values_;
+  std::array<std::int64_t, 3> random_ = {};
+};
+
+std::string joined(const Json& index) {
+  std::string text;
+  for (const Json& at : index) text += (text.empty() ? "" : ", ") + at.dump();
+  return text;
+}
+
+std::string shown(const Json& v) {
+  return v.is_string() ? v.get<std::string>() : fmt::format("{:.6g}", v.get<double>());
+}
+
+// Whether the element itself would have had room.
+bool is_within(const Json& v) {
+  return v.contains("in_double") && v.contains("largest_of_type") && v["in_double"].is_number() &&
+         std::abs(v["in_double"].get<double>()) < v["largest_of_type"].get<double>();
+}
+
+}  // namespace
+
+nlohmann::ordered_json overflow_changes(const Path& run, const Json& found) {
+  const Json& first = found.at("first");
+  RecordedRun recorded(run, found.at("step").get<std::int64_t>());
+  recorded.go_to_step();
+  Trying trying(recorded, found);  // of the state before the step
+  Json added = {{"decision", decision_of(recorded.programs().decisions("train"), first)},
+                {"values", nullptr}};
+  if (first.contains("instruction")) {
+    CallSeen call(first["instruction"].get<int>());
+    const StateBytes state = recorded.state();
+    {
+      const Observing looking(recorded.programs().device(), call);
+      recorded.make_step();
+    }
+    recorded.set_state(state);
+    added["values"] = values_of(call, first.value("result", std::size_t{0}));
+  }
+  added["tried"] = trying.all();
+  return added;
+}
+
+std::string overflow_changes_text(const Json& added) {
+  std::string text;
+  if (const Json& d = added.at("decision"); !d.is_null())
+    text += fmt::format("  {}, because: {}\n", d.at("type").get<std::string>(),
+                        d.at("reason").get<std::string>());
+  if (const Json& v = added.at("values"); !v.is_null()) {
+    text += fmt::format("  the first such element, [{}], is {}", joined(v.at("index")),
+                        shown(v.at("value")));
+    if (v.contains("in_double")) text += "; in double it is " + shown(v["in_double"]);
+    if (v.contains("largest_of_type"))
+      text += ", and the type ends at " + shown(v["largest_of_type"]);
+    if (is_within(v)) text += ": a number that the op computes on the way is beyond it";
+    text += "\n";
+    for (const Json& o : v.at("operands")) {
+      text += fmt::format("    of {}: the largest is {} at [{}]", o.at("type").get<std::string>(),
+                          shown(o.at("largest").at("value")), joined(o.at("largest").at("index")));
+      if (o.contains("there")) text += ", there it is " + shown(o["there"]);
+      text += "\n";
+    }
+  }
+  text += "  tried on the same step, with its parameters, batch and random numbers:\n";
+  for (const Json& t : added.at("tried")) {
+    text += fmt::format("    {} {}\n      {}\n", t.at("works") == true ? "works:" : "does not:",
+                        t.at("change").get<std::string>(), t.at("means").get<std::string>());
+    if (t.contains("instead")) text += fmt::format("      {}\n", t["instead"].get<std::string>());
+  }
+  return text;
+}
+
+}  // namespace aloft
