@@ -25,12 +25,12 @@ class Checks(ProgramTest):
             for precision in PRECISIONS:
                 with self.subTest(recipe=recipe, precision=precision):
                     self.aloft("probe", "run", f"{recipe}.toml", "--out", "calls", "--task", "acc_check",
-                               "--steps", 2, "--set", "optimizer.lr=0.0001", "--set", f'precision="{precision}"')
+                               "--set", "optimizer.lr=0.0001", "--set", f'precision="{precision}"')
                     self.aloft("probe", "acc-check", "calls", "--out", "well")
                     calls = self.checked("well")
                     self.assertIn(op, {call["op"] for call in calls})
                     self.assertEqual({call["phase"] for call in calls}, {"forward", "backward", "update"})
-                    self.assertEqual({call["step"] for call in calls}, {"step0", "step1"})
+                    self.assertEqual({call["step"] for call in calls}, {"step0"})
                     for call in calls:
                         self.assertEqual((call["result"], call["message"]), ("pass", ""), call["name"])
                         self.assertTrue(call["results"])
