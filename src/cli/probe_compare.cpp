@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/output.h"
+#include "cli/shared_options.h"
 #include "observe/compare/comparison.h"
 
 namespace aloft::cli {
@@ -12,11 +13,11 @@ namespace {
 
 struct Options {
   std::string npu, bench, out = "compared", map;
-  bool is_strict = false;
+  bool is_strict = false, xlsx = false;
 };
 
 ExitCode compare(const Options& o) {
-  const auto results = aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map});
+  const auto results = aloft::compare::compare_runs({o.npu, o.bench, o.out, o.map, o.xlsx});
   const aloft::compare::StepResult* first = nullptr;
   for (const auto& r : results) {
     if (!first && r.has_divergence) first = &r;
@@ -35,9 +36,10 @@ Action probe_compare(CLI::App& app) {
   app.add_option("npu", o->npu, "dump that is looked at: a dump.json, or a folder with steps")
       ->required();
   app.add_option("bench", o->bench, "dump that it is held against")->required();
-  app.add_option("-o,--out", o->out, "folder of the results")->capture_default_str();
+  add_results_folder(app, o->out);
   app.add_option("--map", o->map, "TOML or JSON: which module of the one is which of the other");
-  app.add_flag("--strict", o->is_strict, "a divergence is an error (exit status 5)");
+  app.add_flag("--xlsx", o->xlsx, "write the table as a workbook, too");
+  add_strict(app, o->is_strict, "a divergence");
   return [o] { return compare(*o); };
 }
 

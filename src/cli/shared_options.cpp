@@ -97,6 +97,14 @@ void add_json(CLI::App& app, bool& as_json, const std::string& what) {
   app.add_flag("--json", as_json, "print JSON: " + what);
 }
 
+void add_results_folder(CLI::App& app, std::string& out) {
+  app.add_option("-o,--out", out, "folder of the results")->capture_default_str();
+}
+
+void add_strict(CLI::App& app, bool& is_strict, const std::string& what) {
+  app.add_flag("--strict", is_strict, what + " is an error (exit status 5)");
+}
+
 void add_device(CLI::App& app, const std::string& help) {
   app.add_option_function<std::string>(
       "--device",

@@ -54,6 +54,11 @@ void add_threads(CLI::App& app, std::optional<std::int64_t>& threads);
 // --json; `what` is printed: "a list of objects".
 void add_json(CLI::App& app, bool& as_json, const std::string& what = "an object");
 
+// --out: the folder of what two things differ in, as it stands in `out` where it is not given.
+void add_results_folder(CLI::App& app, std::string& out);
+// --strict: what is not alike is an error; `what` is it that is not.
+void add_strict(CLI::App& app, bool& is_strict, const std::string& what);
+
 // --device: what the verb runs on, "cpu", "sim", "sim:910B3"; without it what the recipe says, or
 // else ALOFT_DEVICE, or the cpu. UserError E0332 while the line is read where there is none.
 // `help`: what it is for, where that is something else.

@@ -137,7 +137,9 @@ class Search {
     if (recipe_.train.mode == "eager" &&
         (recipe_.probe.task == "overflow" || recipe_.probe.task == "acc_check"))
       report("probe.task", "train.mode",
-             "\"overflow\" looks into compiled programs; there is none where train.mode is eager");
+             fmt::format(
+                 "\"{}\" looks into compiled programs; there is none where train.mode is eager",
+                 recipe_.probe.task));
     if (!recipe_.probe.histograms)
       report("probe.histogram_every", "probe.histograms",
              "does nothing where probe.histograms is false");

@@ -29,7 +29,7 @@ class Compare(ProgramTest):
                          {f"compare_result_step{step}.{kind}" for step in (0, 1) for kind in ("csv", "json", "html")})
 
     def test_the_first_wrong_module_is_named(self):
-        line = self.compare("eps/step0", "right/step0", "-o", "eps_right").stdout.decode()
+        line = self.compare("eps/step0", "right/step0", "-o", "eps_right", "--xlsx").stdout.decode()
         self.assertTrue(line.startswith("first divergence: forward, h.0.ln_1 (LayerNorm), behind "), line)
         said = json.loads((self.folder / "eps_right/compare_result.json").read_text())
         self.assertEqual(said["divergence"]["module"], "h.0.ln_1")
@@ -45,6 +45,12 @@ class Compare(ProgramTest):
         row = rows["Module.h.0.ln_1.LayerNorm.forward.0.output.0"]
         self.assertEqual(row["Bench Name"], row["NPU Name"])
         self.assertGreater(float(row["Difference"]), float(row["Allowed"]))
+
+        with zipfile.ZipFile(self.folder / "eps_right/compare_result.xlsx") as book:
+            sheet, styles = (book.read(f"xl/{part}.xml").decode() for part in ("worksheets/sheet1", "styles"))
+        self.assertEqual(sheet.count("<row "), len(rows) + 1)
+        self.assertIn(row["NPU Name"], sheet)
+        self.assertIn("FFC6EFCE", styles)  # green: msprobe's rules let these pass
 
     def test_strict_is_an_exit_status(self):
         said = self.compare("eps/step0", "right/step0", "-o", "strict", "--strict", exit_code=5).stderr

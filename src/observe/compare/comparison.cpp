@@ -40,7 +40,7 @@ std::int64_t number_of(const std::string& step) {
       .value_or(0);
 }
 
-StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Path& out,
+StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request& request,
                         Before& before) {
   Comparison c;
   c.npu = read_dump(dumps.npu), c.bench = read_dump(dumps.bench);
@@ -70,11 +70,15 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Path& o
   c.table = msprobe_table(c.pairs, c.npu, c.mode, elements_of);
 
   StepResult result{dumps.step, dumps.rank, c.divergence.has_value(), c.sentence, {}};
-  const auto put = [&](const Path& name, const std::string& text) {
-    result.files.push_back(out / file_of(name, dumps));
-    write_file_atomic(result.files.back(), text);
+  const auto place_of = [&](const Path& name) {
+    return result.files.emplace_back(request.out / file_of(name, dumps));
   };
-  put("compare_result.csv", csv_of(c, elements_of));
+  const auto put = [&](const Path& name, const std::string& text) {
+    write_file_atomic(place_of(name), text);
+  };
+  const WholeTable table = whole_table(c, elements_of);
+  put("compare_result.csv", csv_of(table));
+  if (request.xlsx) write_xlsx(place_of("compare_result.xlsx"), {sheet_of(table)});
   put("compare_result.json",
       json_of(c).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   put("compare_result.html", page_of(c));
@@ -90,7 +94,7 @@ std::vector<StepResult> compare_runs(const Request& request) {
   std::vector<StepResult> results;
   std::map<std::string, Before> before;  // by process
   for (const DumpPair& dumps : pairs)
-    results.push_back(compare_step(dumps, map, request.out, before[dumps.rank]));
+    results.push_back(compare_step(dumps, map, request, before[dumps.rank]));
   return results;
 }
 

@@ -11,9 +11,10 @@
 namespace aloft::compare {
 
 struct Request {
-  Path npu, bench;  // a dump.json, its folder, a step's folder, or the folder of all steps
-  Path out;         // folder of the results
-  Path map;         // of names; empty: none
+  Path npu, bench;    // a dump.json, its folder, a step's folder, or the folder of all steps
+  Path out;           // folder of the results
+  Path map;           // of names; empty: none
+  bool xlsx = false;  // compare_result.xlsx as well
 };
 
 // What came out of one step, of one process.

@@ -1,5 +1,6 @@
 #include "observe/compare/results.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -68,18 +69,12 @@ Json inputs_of(const Comparison& c) {
 
 }  // namespace
 
-std::string csv_of(const Comparison& c, const ElementsOf& elements_of) {
+WholeTable whole_table(const Comparison& c, const ElementsOf& elements_of) {
   std::map<std::string_view, const Compared*> by_name;
   for (const Compared& one : c.compared)
     if (one.records.npu) by_name.emplace(one.records.npu->name, &one);
-  std::string text;
-  const auto add_line = [&](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) (i ? text += ',' : text) += quoted(cells[i]);
-    text += '\n';
-  };
-  std::vector<std::string> head = c.table.columns;
-  head.insert(head.end(), std::begin(kOurColumns), std::end(kOurColumns));
-  add_line(head);
+  WholeTable table{c.table.columns, {}};
+  table.columns.insert(table.columns.end(), std::begin(kOurColumns), std::end(kOurColumns));
   for (const std::vector<std::string>& row : c.table.rows) {
     std::vector<std::string> cells = row;
     const auto it = by_name.find(row[0]);
@@ -92,9 +87,33 @@ std::string csv_of(const Comparison& c, const ElementsOf& elements_of) {
       cells.push_back(shortest(d.allowed));
       cells.push_back(e && e->max_ulps ? shortest(*e->max_ulps) : "");
     }
-    add_line(cells);
+    table.rows.push_back(std::move(cells));
   }
+  return table;
+}
+
+std::string csv_of(const WholeTable& table) {
+  std::string text;
+  const auto add_line = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) (i ? text += ',' : text) += quoted(cells[i]);
+    text += '\n';
+  };
+  add_line(table.columns);
+  for (const std::vector<std::string>& row : table.rows) add_line(row);
   return text;
+}
+
+XlsxSheet sheet_of(const WholeTable& table) {
+  XlsxSheet sheet{"Sheet1", table.columns, table.rows};
+  const auto result = std::ranges::find(table.columns, "Result") - table.columns.begin();
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    const std::string& word = table.rows[r][static_cast<std::size_t>(result)];
+    sheet.fills[{r, static_cast<std::size_t>(result)}] = word == "error"     ? XlsxFill::Red
+                                                         : word == "warning" ? XlsxFill::Yellow
+                                                         : word == "pass"    ? XlsxFill::Green
+                                                                             : XlsxFill::None;
+  }
+  return sheet;
 }
 
 Json json_of(const Comparison& c) {

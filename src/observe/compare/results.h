@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "files/xlsx.h"
 #include "observe/compare/divergence.h"
 #include "observe/compare/msprobe_table.h"
 
@@ -23,9 +24,17 @@ struct Comparison {
   std::string sentence;
 };
 
-// As msprobe's compare_result_*.csv; what differs has four columns of ours behind: how far it is
-// off, in what, what is allowed, and units in the last place.
-std::string csv_of(const Comparison& c, const ElementsOf& elements_of);
+// msprobe's table with four columns of ours behind: how far a value is off, in what, what is
+// allowed, and units in the last place.
+struct WholeTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+WholeTable whole_table(const Comparison& c, const ElementsOf& elements_of);
+
+// As msprobe's compare_result_*.csv, and as its workbook, with the cells of Result coloured.
+std::string csv_of(const WholeTable& table);
+XlsxSheet sheet_of(const WholeTable& table);
 
 // docs/compare.md says what each key is.
 nlohmann::ordered_json json_of(const Comparison& c);
