@@ -8,6 +8,7 @@
 #include "cli/machine.h"
 #include "cli/option_checks.h"
 #include "cli/probe_acc_check.h"
+#include "cli/probe_check_config.h"
 #include "cli/probe_compare.h"
 #include "cli/probe_model.h"
 #include "cli/probe_redo.h"
@@ -127,6 +128,8 @@ Action probe_verb(CLI::App& app) {
   CLI::App* compare = app.add_subcommand("compare", "say where two dumps part first");
   CLI::App* check = app.add_subcommand("acc-check", "make dumped calls again, in double");
   CLI::App* redo = app.add_subcommand("redo", "make a recorded step again, bit for bit");
+  CLI::App* config =
+      app.add_subcommand("check-config", "say in what two runs differ, before they run");
   app.require_subcommand(1);
   app.set_help_flag();  // there are several things to do: their options are shown, too
   app.set_help_all_flag("-h,--help", "Print this help message and exit");
@@ -154,12 +157,14 @@ Action probe_verb(CLI::App& app) {
       ->delimiter(',');
   add_threads(*run, o->threads);
   add_device(*run);
-  return [o, run, redo, check, compares = probe_compare(*compare), redoes = probe_redo(*redo),
-          checks = probe_acc_check(*check)] {
-    if (run->parsed()) return probe_run(*o);
-    if (check->parsed()) return checks();
-    return redo->parsed() ? redoes() : compares();
-  };
+  return
+      [o, run, redo, check, config, compares = probe_compare(*compare), redoes = probe_redo(*redo),
+       checks = probe_acc_check(*check), checks_config = probe_check_config(*config)] {
+        if (run->parsed()) return probe_run(*o);
+        if (check->parsed()) return checks();
+        if (config->parsed()) return checks_config();
+        return redo->parsed() ? redoes() : compares();
+      };
 }
 
 }  // namespace aloft::cli

@@ -1,0 +1,254 @@
+#include "cli/config_side.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "files/safetensors.h"
+#include "frontend/random.h"
+#include "models/state_dict.h"
+#include "observe/config_check/checks.h"
+#include "observe/config_check/pack.h"
+#include "observe/config_check/settings_file.h"
+#include "observe/config_check/weights_file.h"
+#include "recipe/recipe_fields.h"
+#include "recipe/recipe_json.h"
+#include "recipe/recipe_unused.h"
+#include "run/run_directory.h"
+#include "runtime/threads.h"
+#include "scalar/philox.h"
+#include "sources/source_kind.h"
+
+namespace aloft::cli {
+namespace {
+
+using config_check::NamedTensor;
+using config_check::Setting;
+using config_check::Side;
+
+// A record's value as TOML has it, in one line.
+std::string toml_of(const nlohmann::json& value) {
+  if (!value.is_object() && !value.is_array())
+    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string inside;
+  for (const auto& [key, v] : value.items())
+    if (!v.is_null())
+      inside += (inside.empty() ? "" : ", ") +
+                (value.is_object() ? nlohmann::json(key).dump() + " = " : "") + toml_of(v);
+  return value.is_object() ? "{ " + inside + " }" : "[" + inside + "]";
+}
+
+// What of a record's section somebody had set, as TOML; a whole recipe would be refused, since it
+// has keys that nothing reads.
+std::string set_keys(const std::string& section, const nlohmann::json& keys,
+                     const std::map<std::string, std::string>& origin) {
+  std::string text;
+  for (const auto& [key, value] : keys.items()) {
+    const std::string whole = section + "." + key;
+    const auto first = origin.lower_bound(whole);
+    if (first == origin.end() || !first->first.starts_with(whole)) continue;
+    if (origin.contains(whole) || !value.is_object()) {
+      if (first->first == whole || first->first.starts_with(whole + "."))
+        text += whole + " = " + toml_of(value) + "\n";
+    } else {
+      text += set_keys(whole, value, origin);
+    }
+  }
+  return text;
+}
+
+Recipe recorded_recipe(const nlohmann::json& record, const Path& file) {
+  std::map<std::string, std::string> origin;
+  const nlohmann::json places = record.value("origin", nlohmann::json::object());
+  for (const auto& [key, place] : places.items())
+    if (place.is_string()) origin[key] = place.get<std::string>();
+  std::string text;
+  for (const auto& [section, keys] : record.at("recipe").items())
+    if (section != "precision")
+      text += set_keys(section, keys, origin);
+    else if (origin.contains(section))
+      text += section + " = " + toml_of(keys) + "\n";
+  Recipe recipe = parse_recipe(text, file.string());
+  recipe.origin = std::move(origin);
+  return recipe;
+}
+
+// `values`: every key, as json_of(recipe) has them, or a record.
+std::vector<Setting> settings_of(const Recipe& recipe, const nlohmann::json& values) {
+  Recipe copy = recipe;
+  std::map<std::string, bool> harmless;
+  for (const RecipeField& f : recipe_fields(copy))
+    // Where the data lies says nothing: its batches are looked at.
+    harmless[f.key] = f.on_resume == OnResume::Free || f.on_resume == OnResume::Course ||
+                      (f.on_resume == OnResume::Data && f.key != "data.sampling");
+  for (const UnusedKey& key : unused_keys(recipe, true)) harmless[key.key] = true;
+  std::vector<Setting> all = config_check::settings_of(nlohmann::ordered_json(values), "");
+  for (Setting& s : all) {
+    const auto origin = recipe.origin.find(s.key);
+    s.is_default = origin == recipe.origin.end();
+    if (!s.is_default) s.place = origin->second;
+    const auto it = harmless.find(s.key);
+    s.is_harmless = it != harmless.end() && it->second;
+  }
+  return all;
+}
+
+// Batches as the trainer would get them, in their order.
+void add_batches(Side& side, const Recipe& recipe, const RunData& data, const SettingValues& facts,
+                 std::int64_t count) {
+  const std::vector<Column> columns = task_kind(recipe).columns(model_spec(recipe, facts), facts);
+  const std::unique_ptr<ExampleSource> source = data.training(recipe, 0, 0);
+  for (std::int64_t step = 0; step < count; ++step) {
+    const ExampleBatch* const batch = source->next();
+    if (!batch) break;
+    config_check::StepTensors tensors{step};
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      std::vector<std::int64_t> shape = columns[i].shape;
+      shape.insert(shape.begin(), recipe.train.batch);
+      tensors.tensors.push_back({columns[i].name, config_check::facts_of(columns[i].type, shape,
+                                                                         batch->columns[i], true)});
+    }
+    side.batches.push_back(std::move(tensors));
+  }
+}
+
+// Weights as the recipe begins with them.
+void add_first_weights(Side& side, const Recipe& recipe, const SettingValues& facts) {
+  manual_seed(recipe.train.seed);
+  const std::unique_ptr<Task> task = task_kind(recipe).make(model_spec(recipe, facts));
+  config_check::StepTensors weights;
+  for (const VariablePtr& v : models::state_variables(task->model())) {
+    config_check::TensorReader reader(v->type.shape.max_extents());
+    const std::int64_t count = v->type.shape.max_numel();
+    std::vector<float> piece(std::min<std::int64_t>(count, 1 << 16));
+    for (std::int64_t at = 0; at < count; at += static_cast<std::int64_t>(piece.size())) {
+      piece.resize(std::min<std::int64_t>(count - at, 1 << 16));
+      models::read_state(*v, at, piece);
+      reader.add(std::vector<double>(piece.begin(), piece.end()));
+    }
+    weights.tensors.push_back({v->name.str(), reader.facts()});
+  }
+  side.weights.push_back(std::move(weights));
+}
+
+// The first numbers that a random state gives.
+void add_draws(Side& side, const scalar::RandomKey& key) {
+  for (std::uint64_t i = 0; i < 4; ++i)
+    side.first_draws.push_back(fmt::format("{:.7f}", scalar::uniform(key, i)));
+}
+
+void add_of_recipe(Side& side, const Recipe& recipe, const nlohmann::json& values,
+                   const RunData* data, const SideOptions& o) {
+  side.packages["aloft"] = ALOFT_VERSION;
+  side.settings["static"] = settings_of(recipe, values);
+  side.seed = std::to_string(recipe.train.seed);
+  add_draws(side, {.seed = recipe.train.seed});
+  if (!data) return;
+  const SettingValues facts = data->facts(recipe);
+  if (o.checks.contains("dataset")) add_batches(side, recipe, *data, facts, o.batches);
+  if (o.checks.contains("weights")) add_first_weights(side, recipe, facts);
+}
+
+// The data of a side, where it is asked for and there; that it is not is said.
+template <class Open>
+std::unique_ptr<RunData> data_of(const std::string& path, const SideOptions& o, const Open& open) {
+  if (!o.checks.contains("dataset") && !o.checks.contains("weights")) return nullptr;
+  try {
+    return open();
+  } catch (const DataError& e) {
+    log_warning("{}: its data is not there, so neither batches nor weights are compared: {}", path,
+                e.headline());
+    return nullptr;
+  }
+}
+
+void add_environment(Side& side) {
+  for (const std::string& name : config_check::known_variables())
+    if (const char* const value = std::getenv(name.c_str())) side.environment[name] = value;
+  side.is_whole_environment = true;
+}
+
+Side side_of_recipe(const std::string& path, const SideOptions& o) {
+  Side side;
+  const Recipe recipe = load_recipe(path);
+  add_environment(side);
+  // As the recipe says, or as a run would find it here: a run has recorded the same.
+  if (!recipe.train.device.empty()) side.environment["ALOFT_DEVICE"] = recipe.train.device;
+  const std::int64_t threads = recipe.train.threads;
+  side.environment["OMP_NUM_THREADS"] =
+      std::to_string(threads > 0 ? threads : host_threads().count());
+  const auto data = data_of(path, o, [&] { return source_of(recipe).open(recipe, true); });
+  add_of_recipe(side, recipe, json_of(recipe), data.get(), o);
+  return side;
+}
+
+Side side_of_run(const Path& run, const SideOptions& o) {
+  Side side;
+  const nlohmann::json record = read_run_record(run / "run.json");
+  const Recipe recipe = recorded_recipe(record, run / "run.json");
+  const auto data = data_of(run.string(), o, [&] {
+    const Path file = run / "data.json";
+    const nlohmann::json known = path_exists(file) ? parse_json(read_file(file)) : nullptr;
+    return source_of(recipe).reopen(recipe, {run, known, {}}, true);
+  });
+  add_of_recipe(side, recipe, record.at("recipe"), data.get(), o);
+  if (const auto it = record.find("aloft"); it != record.end() && it->is_string())
+    side.packages["aloft"] = it->get<std::string>();
+  if (const auto it = record.find("threads"); it != record.end())
+    side.environment["OMP_NUM_THREADS"] = it->dump();
+  if (const std::string device = recorded_device(record); !device.empty())
+    side.environment["ALOFT_DEVICE"] = device;
+  return side;
+}
+
+// What a checkpoint has beside its weights: moments and counters, and the random state.
+void add_checkpoint_state(Side& side, const Path& file) {
+  const Safetensors state = Safetensors::open(file);
+  for (const TensorView& t : state.tensors()) {
+    if (t.name == "random.state" && t.bytes.size() == 3 * sizeof(std::uint64_t)) {
+      std::array<std::uint64_t, 3> numbers{};  // seed, step, micro-batch
+      std::memcpy(numbers.data(), t.bytes.data(), t.bytes.size());
+      side.seed = std::to_string(numbers[0]);
+      side.random_place = fmt::format("step {}, micro-batch {}", numbers[1], numbers[2]);
+      add_draws(side, {numbers[0], numbers[1], numbers[2]});
+    } else {
+      side.weights[0].tensors.push_back(
+          {t.name, config_check::facts_of(t.type.dtype, t.type.shape.max_extents(), t.bytes)});
+    }
+  }
+}
+
+}  // namespace
+
+Side side_of(const std::string& path, const SideOptions& o) {
+  Side side;
+  if (path.ends_with(".toml")) {
+    side = side_of_recipe(path, o);
+  } else if (config_check::is_settings_file(path)) {
+    side = config_check::read_settings(path);
+  } else if (path.ends_with(".zip")) {
+    side = config_check::read_pack(path);
+  } else if (is_folder(path) && path_exists(Path(path) / "run.json")) {
+    side = side_of_run(path, o);
+  } else if (auto weights = config_check::read_weights(path)) {
+    side.weights.push_back(std::move(*weights));
+    if (const Path state = Path(path) / "state.safetensors"; is_folder(path) && path_exists(state))
+      add_checkpoint_state(side, state);
+  } else {
+    throw UserError("E0718", "nothing that says how a run is made")
+        .at(path)
+        .need(
+            "a recipe (*.toml), the folder of a run, a file *.sh, *.yaml or *.json, a zip file of "
+            "`msprobe config_check`, or weights: *.safetensors, *.pt, a folder with a model");
+  }
+  side.name = path;
+  return side;
+}
+
+}  // namespace aloft::cli

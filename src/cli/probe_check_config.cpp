@@ -1,0 +1,139 @@
+// aloft probe check-config A B
+#include "cli/probe_check_config.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/output.h"
+#include "base/terminal.h"
+#include "cli/config_side.h"
+#include "cli/option_checks.h"
+#include "cli/shared_options.h"
+#include "cli/table.h"
+#include "observe/config_check/checks.h"
+#include "observe/config_check/pack.h"
+#include "observe/config_check/results.h"
+
+namespace aloft::cli {
+
+namespace {
+
+namespace checks = aloft::config_check;
+using checks::Finding;
+using checks::Level;
+using checks::Section;
+
+const std::vector<std::string> kChecks = {"env",   "pip", "dataset", "weights", "hyperparameters",
+                                          "random"};
+
+struct Options {
+  std::string a, b, out = "checked", pack;
+  std::vector<std::string> checks = kChecks;
+  std::int64_t batches = 4;
+  bool is_strict = false, shows_all = false, as_json = false;
+};
+
+// Cells of a table are for reading: a list of a thousand names is not.
+std::string cell(const std::string& text) {
+  constexpr std::size_t kLongest = 200;
+  std::string short_text = harmless(text);
+  if (short_text.size() > kLongest) {
+    std::size_t end = kLongest;
+    while (end > 0 && (static_cast<unsigned char>(short_text[end]) & 0xc0) == 0x80) --end;
+    short_text = short_text.substr(0, end) + "...";
+  }
+  return short_text;
+}
+
+void print_table(const std::vector<Section>& sections, bool shows_all) {
+  std::vector<std::vector<std::string>> rows = {{"", "what", "A", "B", "what to do"}};
+  std::string counts;
+  for (const Section& s : sections) {
+    std::size_t alike = 0;
+    for (const Finding& f : s.findings) {
+      if (f.level == Level::Pass) ++alike;
+      if (f.level == Level::Pass && !shows_all) continue;
+      std::string name = f.a_name.empty() ? f.b_name : f.a_name;
+      if (!f.a_name.empty() && !f.b_name.empty() && f.a_name != f.b_name) name += " / " + f.b_name;
+      if (!f.matched.empty() && f.matched != "name") name += " (" + f.matched + ")";
+      rows.push_back({std::string(name_of(f.level)), cell(s.name + ": " + name), cell(f.a_value),
+                      cell(f.b_value), f.advice});
+    }
+    counts += fmt::format("{}{} {} of {} alike", counts.empty() ? "" : ", ", s.name, alike,
+                          s.findings.size());
+  }
+  if (rows.size() > 1) print_result("{}", table(rows));
+  print_result("{}: {}\n", name_of(verdict(sections)),
+               counts.empty() ? "there is nothing that both say" : counts);
+}
+
+// "3 errors, 1 warning"
+std::string count_text(const std::vector<Section>& sections) {
+  std::size_t errors = 0, warnings = 0;
+  for (const Section& s : sections)
+    for (const Finding& f : s.findings) {
+      errors += f.level == Level::Error;
+      warnings += f.level == Level::Warning;
+    }
+  return fmt::format("{} error{}, {} warning{}", errors, errors == 1 ? "" : "s", warnings,
+                     warnings == 1 ? "" : "s");
+}
+
+ExitCode check(const Options& o) {
+  const SideOptions side_options{{o.checks.begin(), o.checks.end()}, o.batches};
+  const checks::Side a = side_of(o.a, side_options);
+  if (!o.pack.empty()) checks::write_pack(o.pack, a);
+  if (o.b.empty() && !o.pack.empty()) {
+    print_talk("  {}\n", o.pack);
+    return ExitCode::Ok;
+  }
+  if (o.b.empty())
+    throw UserError("E0700", "there is nothing to compare with")
+        .need("a second side, or --pack FILE.zip");
+  const checks::Side b = side_of(o.b, side_options);
+  std::vector<Section> sections = checks::check_sides(a, b);
+  std::erase_if(sections, [&](const Section& s) { return !side_options.checks.contains(s.name); });
+  checks::write_results(o.out, a, b, sections);
+  if (o.as_json)
+    print_result("{}\n",
+                 checks::json_of(a, b, sections)
+                     .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  else
+    print_table(sections, o.shows_all);
+  print_talk("  {}\n", (Path(o.out) / "result.html").string());
+  const Level worst = verdict(sections);
+  if (worst == Level::Error || (worst == Level::Warning && o.is_strict))
+    throw DivergedError("E0843", "the two are not told the same").saw(count_text(sections));
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action probe_check_config(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  const char* const what =
+      "a recipe, the folder of a run, a file of settings (*.sh, *.yaml, *.json), a zip file of "
+      "msprobe config_check, or weights (*.safetensors, *.pt, a folder with a model)";
+  app.add_option("a", o->a, std::string("the one side: ") + what)->required();
+  app.add_option("b", o->b, "the other side, the run that is looked at");
+  add_results_folder(app, o->out);
+  app.add_option("--pack", o->pack,
+                 "FILE.zip: writes what is known of A as msprobe config_check packs it; without B "
+                 "that is all");
+  app.add_option("--checks", o->checks, "what is compared")
+      ->delimiter(',')
+      ->check(CLI::IsMember(kChecks))
+      ->capture_default_str();
+  app.add_option("--batches", o->batches, "batches of training that are looked at")
+      ->check(at_least(1))
+      ->capture_default_str();
+  app.add_flag("--all", o->shows_all, "show what is alike, too");
+  add_strict(app, o->is_strict, "a warning, too,");
+  add_json(app, o->as_json);
+  return [o] { return check(*o); };
+}
+
+}  // namespace aloft::cli

@@ -1,0 +1,239 @@
+// What two runs learn from and begin with: batches and weights, by their hashes, or where a side
+// has none by the figures that msprobe keeps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "observe/config_check/checks.h"
+
+namespace aloft::config_check {
+
+namespace {
+
+// Figures of msprobe are sums in f32, in another order.
+constexpr double kRounding = 1e-5;
+
+std::string shape_text(const TensorFacts& f) {
+  std::string text;
+  for (const std::int64_t n : f.shape) text += (text.empty() ? "" : ",") + std::to_string(n);
+  return "[" + text + "]";
+}
+
+std::string value_text(const TensorFacts& f) {
+  std::string text =
+      fmt::format("norm {:.6g}, max {:.6g}, min {:.6g}, mean {:.6g}", f.norm, f.max, f.min, f.mean);
+  if (f.hashes) text = shape_text(f) + " " + hex16(f.hashes->ordered) + ", " + text;
+  return text;
+}
+
+bool is_near(double x, double y, double size) {
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  return x == y || std::abs(x - y) <= kRounding * size;
+}
+
+bool same_figures(const TensorFacts& a, const TensorFacts& b) {
+  const double size =
+      std::max({std::abs(a.max), std::abs(a.min), std::abs(b.max), std::abs(b.min)});
+  return is_near(a.max, b.max, size) && is_near(a.min, b.min, size) &&
+         is_near(a.mean, b.mean, size) && is_near(a.norm, b.norm, std::abs(a.norm));
+}
+
+std::string what_differs(const TensorFacts& a, const TensorFacts& b) {
+  if (a.hashes && b.hashes) switch (likeness(a, b)) {
+      case Likeness::Same:
+        return "";
+      case Likeness::Transposed:
+        return "B's is A's transposed";
+      case Likeness::RowsMoved:
+        return "the same rows in another order";
+      case Likeness::Permuted:
+        return a.shape == b.shape ? "the same values in another order"
+                                  : "the same values in another shape";
+      case Likeness::Other:
+        break;
+    }
+  else if (same_figures(a, b))
+    return "";
+  if (const auto scale = scale_between(a, b)) return fmt::format("B's is A's times {:.6g}", *scale);
+  if (a.hashes && b.hashes && a.shape != b.shape) return "another shape";
+  return "other values";
+}
+
+// Tensors of a step by what they are called.
+using Named = std::map<std::string, const TensorFacts*>;
+using Places = std::map<std::pair<std::int64_t, std::int64_t>, const StepTensors*>;
+
+Places places_of(const std::vector<StepTensors>& all) {
+  Places places;
+  for (const StepTensors& s : all) places[{s.step, s.rank}] = &s;
+  return places;
+}
+
+// What wrappers put in front of the names of a model's weights.
+std::string_view without_wrappers(std::string_view name) {
+  constexpr std::string_view kWrappers[] = {"module.", "model.", "transformer.", "_orig_mod.",
+                                            "backbone."};
+  for (bool again = true; again;) {
+    again = false;
+    for (const std::string_view w : kWrappers)
+      if (name.starts_with(w)) name.remove_prefix(w.size()), again = true;
+  }
+  return name;
+}
+
+struct TensorPair {
+  const NamedTensor *a = nullptr, *b = nullptr;
+  const char* matched = "";
+};
+
+// By name, by name without wrappers, where both have hashes by the values, and if asked for by the
+// order in which they come: programs name what a step is given as they like.
+std::vector<TensorPair> pair_tensors(const std::vector<NamedTensor>& a,
+                                     const std::vector<NamedTensor>& b, bool by_place) {
+  std::vector<TensorPair> pairs;
+  for (const NamedTensor& t : a) pairs.push_back({&t});
+  std::set<const NamedTensor*> taken;
+  const auto by = [&](const char* how, const auto& key_of) {
+    std::multimap<std::string, const NamedTensor*> left;
+    for (const NamedTensor& t : b)
+      if (const std::string key = key_of(t); !key.empty() && !taken.contains(&t))
+        left.emplace(key, &t);
+    for (TensorPair& p : pairs) {
+      const auto it = p.b ? left.end() : left.find(key_of(*p.a));
+      if (it == left.end()) continue;
+      p.b = it->second, p.matched = how;
+      taken.insert(it->second);
+      left.erase(it);
+    }
+  };
+  by("name", [](const NamedTensor& t) { return t.name; });
+  by("name", [](const NamedTensor& t) { return std::string(without_wrappers(t.name)); });
+  by("values", [](const NamedTensor& t) {
+    // A tensor of one value, such as the ones of a norm, is like any other such.
+    return t.facts.hashes && t.facts.max != t.facts.min ? hex16(t.facts.hashes->any_order)
+                                                        : std::string();
+  });
+  auto next = b.begin();
+  for (TensorPair& p : pairs) {
+    if (!by_place || p.b) continue;
+    while (next != b.end() && taken.contains(&*next)) ++next;
+    if (next == b.end()) break;
+    p.b = &*next, p.matched = "place";
+    taken.insert(&*next);
+  }
+  for (const NamedTensor& t : b)
+    if (!taken.contains(&t)) pairs.push_back({nullptr, &t});
+  return pairs;
+}
+
+// |x - y| of |x|; "" where there is nothing to divide by.
+std::string relative(double x, double y) {
+  const double share = std::abs(x - y) / std::abs(x);
+  return x == 0 || std::isnan(share) ? "" : shortest(share);
+}
+
+// `tag`: what msprobe calls it.
+std::vector<std::string> msprobe_row(const StepTensors& s, const TensorPair& p,
+                                     const std::string& tag, bool is_equal) {
+  const char* const equal = !p.a       ? "only cmp have"
+                            : !p.b     ? "only bench have"
+                            : is_equal ? "True"
+                                       : "False";
+  std::vector<std::string> row = {std::to_string(s.step), std::to_string(s.rank), tag, equal};
+  for (const auto figure :
+       {&TensorFacts::max, &TensorFacts::min, &TensorFacts::mean, &TensorFacts::norm})
+    row.push_back(p.a && p.b ? relative(p.a->facts.*figure, p.b->facts.*figure) : "");
+  return row;
+}
+
+// msprobe names what a step is given by its place among the arguments.
+std::string tag_of(const StepTensors& s, const TensorPair& p, bool by_place) {
+  const std::string& name = p.a ? p.a->name : p.b->name;
+  if (!by_place || !p.a || name.starts_with("args.") || name.starts_with("kwargs.")) return name;
+  return "args." + std::to_string(p.a - s.tensors.data());
+}
+
+// "step 2, weight": of the first step alone the name stands for itself.
+std::string place_text(const StepTensors& s, const std::string& name) {
+  std::string text = s.rank > 0 ? fmt::format("rank {}, ", s.rank) : "";
+  return fmt::format("step {}, {}{}", s.step, text, name);
+}
+
+struct Words {
+  const char *differ, *alone;
+  bool by_place;
+};
+
+Section check_tensors(const char* name, const std::vector<StepTensors>& a,
+                      const std::vector<StepTensors>& b, const Words& words) {
+  Section section{name, {}};
+  const Places others = places_of(b);
+  for (const StepTensors& s : a) {
+    const auto it = others.find({s.step, s.rank});
+    if (it == others.end()) continue;
+    for (const TensorPair& p : pair_tensors(s.tensors, it->second->tensors, words.by_place)) {
+      Finding f;
+      f.matched = p.matched;
+      if (p.a) f.a_name = place_text(s, p.a->name), f.a_value = value_text(p.a->facts);
+      if (p.b) f.b_name = place_text(s, p.b->name), f.b_value = value_text(p.b->facts);
+      if (!p.a || !p.b) {
+        f.level = Level::Warning, f.advice = words.alone;
+      } else if (const std::string what = what_differs(p.a->facts, p.b->facts); !what.empty()) {
+        f.level = Level::Error;
+        f.advice = what + ": " + words.differ;
+      }
+      f.row = msprobe_row(s, p, tag_of(s, p, words.by_place), f.level == Level::Pass);
+      section.findings.push_back(std::move(f));
+    }
+  }
+  return section;
+}
+
+// How many examples of each hash there are, of a tensor in all steps.
+std::map<std::uint64_t, std::int64_t> examples_of(const std::vector<StepTensors>& batches,
+                                                  const std::string& name) {
+  std::map<std::uint64_t, std::int64_t> all;
+  for (const StepTensors& s : batches)
+    for (const NamedTensor& t : s.tensors)
+      if (t.name == name && t.facts.hashes)
+        for (const std::uint64_t row : t.facts.hashes->rows) ++all[row];
+  return all;
+}
+
+}  // namespace
+
+Section check_batches(const Side& a, const Side& b) {
+  Section section = check_tensors("dataset", a.batches, b.batches,
+                                  {"compare data, tokenizer, batch, context, sampling and seed",
+                                   "one side alone has it", true});
+  if (section.level() != Level::Error || a.batches.empty()) return section;
+  // Of all batches together: are these the same examples, elsewhere?
+  for (const NamedTensor& t : a.batches[0].tensors) {
+    const auto x = examples_of(a.batches, t.name), y = examples_of(b.batches, t.name);
+    std::int64_t common = 0, all = 0;
+    for (const auto& [row, count] : x) {
+      const auto it = y.find(row);
+      all += count;
+      common += it == y.end() ? 0 : std::min(count, it->second);
+    }
+    if (all == 0 || y.empty()) continue;
+    std::string advice = fmt::format("{} of {} examples are in both", common, all);
+    if (common == all) advice += ": the data is the same, its order is not: compare the seeds";
+    section.findings.push_back({Level::Error, "all steps, " + t.name, "all steps, " + t.name,
+                                fmt::format("{} examples", all),
+                                fmt::format("{} in common", common), "name", advice});
+  }
+  return section;
+}
+
+Section check_weights(const Side& a, const Side& b) {
+  return check_tensors("weights", a.weights, b.weights,
+                       {"load the same checkpoint on both sides", "one side alone has it", false});
+}
+
+}  // namespace aloft::config_check

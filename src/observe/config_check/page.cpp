@@ -1,0 +1,31 @@
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "observe/config_check/results.h"
+#include "observe/page_text.h"
+
+namespace aloft {
+
+// Generated at build time from page/ and the report's style (CMakeLists.txt).
+namespace config_check_page {
+std::string_view page();
+std::string_view style();
+std::string_view script();
+}  // namespace config_check_page
+
+namespace config_check {
+
+std::string page_of(const Side& a, const Side& b, const std::vector<Section>& sections) {
+  const std::string data =
+      json_for_script(json_of(a, b, sections)
+                          .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const std::pair<std::string_view, std::string_view> parts[] = {
+      {"{{style}}", config_check_page::style()},
+      {"{{data}}", data},
+      {"{{script}}", config_check_page::script()}};
+  return fill_page(config_check_page::page(), parts);
+}
+
+}  // namespace config_check
+}  // namespace aloft

@@ -1,0 +1,39 @@
+// Fills the page of a check. Texts of the two sides are only ever set as text.
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const kShown = 2000;  // rows of a table: a browser does not lay out more with ease
+const kLevels = ["error", "warning", "pass"];
+
+function element(tag, className, text) {
+  const e = document.createElement(tag);
+  if (className) e.className = className;
+  e.textContent = text === undefined ? "" : String(text);
+  return e;
+}
+
+const findings = data.checks.flatMap((check) => check.findings.map((f) => ({check: check.name, ...f})));
+findings.sort((x, y) => kLevels.indexOf(x.level) - kLevels.indexOf(y.level));
+const named = (f) => (f.a_name === f.b_name || !f.b_name ? f.a_name : f.a_name ? `${f.a_name} / ${f.b_name}` : f.b_name);
+
+function show() {
+  const word = byId("filter").value.toLowerCase(), all = byId("which").value === "";
+  const shown = findings.filter((f) => (all || f.level !== "pass") && named(f).toLowerCase().includes(word));
+  const head = document.createElement("tr");
+  for (const name of ["", "of", "name", "A", "B", "what to do"]) head.append(element("th", "", name));
+  byId("findings").replaceChildren(head, ...shown.slice(0, kShown).map((f) => {
+    const line = document.createElement("tr"), level = element("td", "", f.level);
+    if (f.level === "error") level.style.color = "var(--bad)";
+    line.append(level, element("td", "", f.check), element("td", "mono", named(f)), element("td", "mono", f.a_value),
+                element("td", "mono", f.b_value), element("td", "", f.advice));
+    return line;
+  }));
+}
+
+const count = (level) => findings.filter((f) => f.level === level).length;
+byId("verdict").textContent =
+  `${data.verdict}: ${count("error")} errors, ${count("warning")} warnings, ${count("pass")} alike`;
+byId("sides").textContent = `A ${data.a} · B ${data.b}`;
+byId("filter").addEventListener("input", show);
+byId("which").addEventListener("change", show);
+show();

@@ -1,0 +1,246 @@
+#include "observe/config_check/setting_pairs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "base/text.h"
+
+namespace aloft::config_check {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Synonym {
+  std::string_view name, other;
+};
+constexpr Synonym kSynonyms[] = {
+#define SYNONYM(name, other) {name, other},
+#include "observe/config_check/synonyms.inc"
+#undef SYNONYM
+};
+
+constexpr std::string_view kHarmless[] = {
+#define HARMLESS(pattern) pattern,
+#include "observe/config_check/harmless.inc"
+#undef HARMLESS
+};
+
+// Names of a type of numbers; the first is what it is called here.
+constexpr std::string_view kTypes[][5] = {{"f64", "float64", "fp64", "double"},
+                                          {"f32", "float32", "fp32", "float"},
+                                          {"bf16", "bfloat16"},
+                                          {"f16", "float16", "fp16", "half"}};
+
+std::string normal(std::string_view name) {
+  std::string out = lower(name);
+  std::ranges::replace(out, '-', '_');
+  return out;
+}
+std::string last_part(std::string_view key) { return normal(key.substr(key.rfind('.') + 1)); }
+
+// What a key is called by synonyms; "" where there are none.
+std::string_view common_name(std::string_view key) {
+  const std::string whole = normal(key), last = last_part(key);
+  for (const std::string* const name : {&whole, &last})
+    for (const Synonym& s : kSynonyms)
+      if (*name == s.other || *name == s.name) return s.name;
+  return "";
+}
+
+// The names of a type, as the first of them; any other text as it is, in lower case.
+std::string as_type(std::string_view text) {
+  std::string word = lower(trim(text));
+  for (const std::string_view library : {"torch.", "mindspore.", "mstype.", "jnp."})
+    if (word.starts_with(library)) word.erase(0, library.size());
+  for (const auto& names : kTypes)
+    if (!word.empty() && std::ranges::find(names, word) != std::end(names))
+      return std::string(names[0]);
+  return word;
+}
+
+std::string without_digits(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c < '0' || c > '9') out += c;
+  return out;
+}
+
+// Pairs beyond this many are not looked at letter by letter: it would take minutes.
+constexpr std::size_t kMostLookedAt = 250'000;
+constexpr std::size_t kLongestName = 200;
+constexpr double kAlike = 0.8;  // more is, as msprobe has it
+
+class Pairing {
+ public:
+  Pairing(const std::vector<Setting>& a, const std::vector<Setting>& b)
+      : a_(a), b_(b), of_a_(a.size(), nullptr), taken_(b.size(), false), how_(a.size()) {}
+
+  std::vector<SettingPair> pairs() {
+    by("name", [](const Setting& s) { return s.key; });
+    by("name", [](const Setting& s) { return normal(s.key); });
+    by("name", [](const Setting& s) { return last_part(s.key); });
+    by("synonym", [](const Setting& s) { return std::string(common_name(s.key)); });
+    by_likeness();
+    std::vector<SettingPair> all;
+    for (std::size_t i = 0; i < a_.size(); ++i) all.push_back({&a_[i], of_a_[i], how_[i]});
+    for (std::size_t i = 0; i < b_.size(); ++i)
+      if (!taken_[i]) all.push_back({nullptr, &b_[i], ""});
+    return all;
+  }
+
+ private:
+  struct Alike {
+    double share;
+    std::size_t a, b;
+  };
+
+  void join_best(std::vector<Alike>& all, const std::function<std::string(const Alike&)>& how) {
+    std::ranges::stable_sort(all, std::greater(), &Alike::share);
+    for (const Alike& one : all) {
+      if (of_a_[one.a] || taken_[one.b]) continue;
+      of_a_[one.a] = &b_[one.b];
+      taken_[one.b] = true;
+      how_[one.a] = how(one);
+    }
+  }
+
+  // Those for which `name_of` says the same; of several that have a name in common, those whose
+  // keys end most alike.
+  void by(const char* how, const std::function<std::string(const Setting&)>& name_of) {
+    std::map<std::string, std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> groups;
+    for (std::size_t i = 0; i < b_.size(); ++i)
+      if (!taken_[i])
+        if (std::string name = name_of(b_[i]); !name.empty())
+          groups[std::move(name)].second.push_back(i);
+    for (std::size_t i = 0; i < a_.size(); ++i)
+      if (const auto it = of_a_[i] ? groups.end() : groups.find(name_of(a_[i])); it != groups.end())
+        it->second.first.push_back(i);
+    for (const auto& [name, group] : groups) {
+      const auto& [left, right] = group;
+      std::vector<Alike> all;
+      const bool is_small = left.empty() || right.size() <= kMostLookedAt / left.size();
+      for (const std::size_t i : left)
+        for (const std::size_t k : right) {
+          if (!is_small && k != right[0]) break;
+          all.push_back({static_cast<double>(common_end(a_[i].key, b_[k].key)), i, k});
+        }
+      join_best(all, [&](const Alike&) { return std::string(how); });
+    }
+  }
+  static std::size_t common_end(std::string_view x, std::string_view y) {
+    std::size_t n = 0;
+    while (n < x.size() && n < y.size() && x[x.size() - 1 - n] == y[y.size() - 1 - n]) ++n;
+    return n;
+  }
+
+  void by_likeness() {
+    std::vector<std::size_t> left, right;
+    for (std::size_t i = 0; i < a_.size(); ++i)
+      if (!of_a_[i] && a_[i].key.size() <= kLongestName) left.push_back(i);
+    for (std::size_t i = 0; i < b_.size(); ++i)
+      if (!taken_[i] && b_[i].key.size() <= kLongestName) right.push_back(i);
+    if (left.empty() || right.size() > kMostLookedAt / left.size()) return;
+    std::vector<Alike> all;
+    for (const std::size_t i : left)
+      for (const std::size_t k : right) {
+        const std::string x = last_part(a_[i].key), y = last_part(b_[k].key);
+        if (without_digits(x) == without_digits(y)) continue;  // beta1, beta2
+        const double share = similarity(x, y);
+        if (share > kAlike) all.push_back({share, i, k});
+      }
+    join_best(all, [](const Alike& one) {
+      return "similar " + shortest(std::floor(one.share * 100) / 100);
+    });
+  }
+
+  const std::vector<Setting>&a_, &b_;
+  std::vector<const Setting*> of_a_;
+  std::vector<bool> taken_;
+  std::vector<std::string> how_;
+};
+
+// Characters that two texts have in common: the longest run, and what is so in front of it and
+// behind it.
+std::size_t common(std::string_view a, std::string_view b) {
+  std::size_t longest = 0, at_a = 0, at_b = 0;
+  std::vector<std::size_t> runs(b.size() + 1, 0), next(b.size() + 1, 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t k = 0; k < b.size(); ++k) {
+      next[k + 1] = a[i] == b[k] ? runs[k] + 1 : 0;
+      if (next[k + 1] > longest)
+        longest = next[k + 1], at_a = i + 1 - longest, at_b = k + 1 - longest;
+    }
+    std::swap(runs, next);
+  }
+  if (longest == 0) return 0;
+  return longest + common(a.substr(0, at_a), b.substr(0, at_b)) +
+         common(a.substr(at_a + longest), b.substr(at_b + longest));
+}
+
+std::string plain_text(const Json& v) {
+  return v.is_string() ? v.get<std::string>()
+                       : v.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A setting called after a type says that type where it is true: --bf16.
+std::string said_by(const Setting& s) {
+  const std::string text = plain_text(s.value);
+  const std::string name = last_part(s.key);
+  const bool is_type = std::ranges::any_of(kTypes, [&](const auto& names) {
+    return std::ranges::find(names, std::string_view(name)) != std::end(names);
+  });
+  return is_type && lower(text) == "true" ? name : text;
+}
+
+}  // namespace
+
+double similarity(std::string_view a, std::string_view b) {
+  if (a.size() + b.size() == 0) return 1;
+  return 2.0 * static_cast<double>(common(a, b)) / static_cast<double>(a.size() + b.size());
+}
+
+std::vector<SettingPair> pair_settings(const std::vector<Setting>& a,
+                                       const std::vector<Setting>& b) {
+  return Pairing(a, b).pairs();
+}
+
+bool same_text(std::string_view a, std::string_view b) {
+  if (a == b) return true;
+  const auto m_whole = parse_int(trim(a)), n_whole = parse_int(trim(b));
+  if (m_whole && n_whole) return *m_whole == *n_whole;  // exact, as large seeds want it
+  const auto x = parse_double(trim(a)), y = parse_double(trim(b));
+  if (x && y) return *x == *y;
+  const std::string m = as_type(a), n = as_type(b);
+  const auto is_nothing = [](const std::string& w) {
+    return w.empty() || w == "none" || w == "null";
+  };
+  if (is_nothing(m) && is_nothing(n)) return true;
+  // Words of true, false and types are one in any case; other texts are not (names of files).
+  const bool is_word = m == "true" || m == "false" ||
+                       std::ranges::any_of(kTypes, [&](const auto& t) { return t[0] == m; });
+  return is_word && m == n;
+}
+
+bool same_value(const Setting& a, const Setting& b) {
+  if (a.value.is_array() && b.value.is_array()) {
+    if (a.value.size() != b.value.size()) return false;
+    for (std::size_t i = 0; i < a.value.size(); ++i)
+      if (!same_text(plain_text(a.value[i]), plain_text(b.value[i]))) return false;
+    return true;
+  }
+  return same_text(said_by(a), said_by(b));
+}
+
+bool is_harmless(const Setting& setting) {
+  const std::string name = last_part(setting.key);
+  return setting.is_harmless || std::ranges::any_of(kHarmless, [&](std::string_view pattern) {
+           return glob_match(pattern, name);
+         });
+}
+
+std::string value_text(const Setting& setting) { return plain_text(setting.value); }
+
+}  // namespace aloft::config_check

@@ -1,0 +1,107 @@
+#include "observe/config_check/settings_file.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "files/yaml_text.h"
+#include "observe/config_check/shell_script.h"
+
+namespace aloft::config_check {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What a file of settings has at most, in bytes.
+constexpr std::uint64_t kMostBytes = 16 << 20;
+
+[[noreturn]] void refuse(const std::string& name, int line, std::string_view saw) {
+  throw DataError("E0844", "a file of settings cannot be read")
+      .at(line > 0 ? name + ":" + std::to_string(line) : name)
+      .saw(saw)
+      .need("a shell script, YAML or JSON, as the ending of its name says");
+}
+
+bool is_plain_list(const Json& v) {
+  return v.is_array() && std::ranges::none_of(v, [](const Json& item) {
+           return item.is_object() || (item.is_array() && !item.empty() && item[0].is_object());
+         });
+}
+
+void add_leaves(const Json& v, const std::string& key, const std::string& place,
+                std::vector<Setting>& to) {
+  const auto below = [&](const std::string& name) { return key.empty() ? name : key + "." + name; };
+  if (v.is_object()) {
+    for (const auto& [name, member] : v.items()) add_leaves(member, below(name), place, to);
+  } else if (v.is_array() && !is_plain_list(v)) {
+    for (std::size_t i = 0; i < v.size(); ++i)
+      add_leaves(v[i], below(std::to_string(i)), place, to);
+  } else if (!key.empty()) {
+    to.push_back({key, v, place});
+  }
+}
+
+Json value_of(std::string_view text, const std::string& ending, const std::string& name) {
+  if (ending == ".json") {
+    const nlohmann::json value = parse_json(text);
+    if (value.is_discarded()) refuse(name, 0, json_problem(text));
+    return Json(value);
+  }
+  try {
+    return parse_yaml(text);
+  } catch (const YamlError& e) {
+    refuse(name, e.line, e.what());
+  }
+}
+
+std::string ending_of(const Path& path) { return lower(path.extension().string()); }
+bool is_script(const std::string& ending) { return ending == ".sh" || ending == ".bash"; }
+
+}  // namespace
+
+bool is_settings_file(const Path& path) {
+  constexpr std::string_view kEndings[] = {".sh", ".bash", ".yaml", ".yml", ".json"};
+  return std::ranges::find(kEndings, ending_of(path)) != std::end(kEndings);
+}
+
+std::vector<Setting> settings_of(const Json& value, const std::string& place) {
+  std::vector<Setting> all;
+  add_leaves(value, "", place, all);
+  return all;
+}
+
+Side parse_settings(std::string_view text, const std::string& name) {
+  Side side;
+  side.name = name;
+  const std::string ending = ending_of(name);
+  std::vector<Setting>& settings = side.settings["static"];
+  if (!is_script(ending)) {
+    settings = settings_of(value_of(text, ending, name), name);
+    return side;
+  }
+  if (!is_utf8(text)) refuse(name, 0, "bytes that are not UTF-8");
+  const ShellScript script = parse_shell(text);
+  std::map<std::string, std::size_t> places;
+  for (const ShellValue& o : script.options) {
+    const Json value = o.value == "true" ? Json(true) : Json(o.value);
+    Setting setting{o.name, value, name + ":" + std::to_string(o.line)};
+    // The last of a name counts, as programs take it.
+    const auto [it, is_new] = places.emplace(o.name, settings.size());
+    if (is_new)
+      settings.push_back(std::move(setting));
+    else
+      settings[it->second] = std::move(setting);
+  }
+  for (const ShellValue& e : script.exports) side.environment[e.name] = e.value;
+  return side;
+}
+
+Side read_settings(const Path& path) {
+  return parse_settings(read_file(path, kMostBytes), path.string());
+}
+
+}  // namespace aloft::config_check

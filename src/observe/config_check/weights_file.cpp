@@ -1,0 +1,66 @@
+#include "observe/config_check/weights_file.h"
+
+#include "base/error.h"
+#include "files/sharded_safetensors.h"
+#include "files/torch_file.h"
+#include "observe/compare/stored_elements.h"
+
+namespace aloft::config_check {
+
+namespace {
+
+StepTensors of_safetensors(const ShardedSafetensors& file) {
+  StepTensors all;
+  for (const TensorView* t : file.tensors())
+    all.tensors.push_back(
+        {t->name, facts_of(t->type.dtype, t->type.shape.max_extents(), t->bytes)});
+  return all;
+}
+
+[[noreturn]] void refuse(const Path& path, std::string_view saw) {
+  throw DataError("E0844", "a file of weights cannot be read")
+      .at(path.string())
+      .saw(saw)
+      .need("a dictionary of dense tensors, as torch.save(model.state_dict(), path) writes it");
+}
+
+StepTensors of_torch(const Path& path) {
+  const MappedFile file(path);
+  const TorchFile saved = TorchFile::parse(file.bytes(), path.string());
+  TorchFile::Value state = saved.root();
+  for (const char* const below : {"model", "state_dict"})
+    if (const auto inner = saved.find(state, below); inner && saved.size(*inner) > 0)
+      state = *inner;
+  StepTensors all;
+  for (const std::string_view key : saved.keys(state)) {
+    const TorchFile::Value v = *saved.find(state, key);
+    if (!saved.tensor(v)) continue;  // a step's number, say
+    try {
+      const compare::Elements e = compare::torch_elements(saved, v, file.bytes(), path.string());
+      TensorReader reader(e.shape);
+      reader.add(e.values);
+      all.tensors.push_back({std::string(key), reader.facts()});
+    } catch (const compare::NoElements& problem) {
+      refuse(path, std::string(key) + ": " + problem.what());
+    }
+  }
+  if (all.tensors.empty()) refuse(path, "no tensors by name");
+  return all;
+}
+
+}  // namespace
+
+std::optional<StepTensors> read_weights(const Path& path) {
+  const std::string ending = path.extension().string();
+  if (is_folder(path)) {
+    const Path one = path / "model.safetensors", several = path / "model.safetensors.index.json";
+    if (path_exists(one)) return of_safetensors(ShardedSafetensors::of_file(one));
+    if (path_exists(several)) return of_safetensors(ShardedSafetensors::of_index(several));
+    return std::nullopt;
+  }
+  if (ending == ".safetensors") return of_safetensors(ShardedSafetensors::of_file(path));
+  if (ending == ".pt" || ending == ".pth" || ending == ".bin") return of_torch(path);
+  return std::nullopt;
+}
+
+}  // namespace aloft::config_check

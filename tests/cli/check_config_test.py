@@ -1,0 +1,90 @@
+"""aloft probe check-config: two recipes, runs and files of settings, before they run."""
+import json
+import unittest
+
+from program import ProgramTest, main
+
+
+class CheckConfig(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.folder / "other.toml").write_text(
+            cls.RECIPE.replace("steps = 4", "steps = 4\nseed = 2").replace("layers = 1", "layers = 1\ndropout = 0.5"))
+
+    def check(self, *arguments, exit_code=0):
+        return self.aloft("probe", "check-config", *arguments, exit_code=exit_code)
+
+    def findings(self, *arguments, exit_code=0):
+        said = json.loads(self.check(*arguments, "--json", exit_code=exit_code).stdout)
+        return said["verdict"], {check["name"]: {(f["a_name"] or f["b_name"]): f for f in check["findings"]}
+                                 for check in said["checks"]}
+
+    def test_a_recipe_is_like_itself(self):
+        verdict, checks = self.findings("tiny.toml", "tiny.toml")
+        self.assertEqual(verdict, "pass")
+        self.assertEqual(list(checks), ["env", "pip", "dataset", "weights", "hyperparameters", "random"])
+        self.assertEqual(len(checks["dataset"]), 8)  # tokens and targets of four batches
+        self.assertIn("step 0, h.0.attn.c_attn.weight", checks["weights"])
+        self.assertIn(b"pass: ", self.check("tiny.toml", "tiny.toml").stdout)
+
+    def test_another_seed_is_other_data_and_weights(self):
+        verdict, checks = self.findings("tiny.toml", "other.toml", exit_code=5)
+        self.assertEqual(verdict, "error")
+        self.assertEqual(checks["hyperparameters"]["train.seed"]["level"], "error")
+        self.assertEqual(checks["hyperparameters"]["model.dropout"]["level"], "error")
+        self.assertEqual(checks["hyperparameters"]["optimizer.lr"]["level"], "pass")
+        self.assertEqual(checks["random"]["first numbers drawn"]["level"], "error")
+        self.assertEqual(checks["dataset"]["step 0, tokens"]["level"], "error")
+        self.assertEqual(checks["weights"]["step 0, h.0.mlp.c_fc.weight"]["level"], "error")
+        said = self.check("tiny.toml", "other.toml", exit_code=5)
+        self.assertIn(b"E0843", said.stderr)
+        self.assertIn(b"train.seed", said.stdout)
+
+    def test_a_run_is_what_its_recipe_was(self):
+        self.aloft("train", "tiny.toml", "--out", "run")
+        verdict, checks = self.findings("run", "tiny.toml")
+        self.assertEqual(verdict, "pass", {k: [f for f in v.values() if f["level"] != "pass"] for k, v in checks.items()})
+        self.assertEqual(len(checks["dataset"]), 8)
+        self.findings("run", "other.toml", exit_code=5)
+        # A checkpoint has weights, the optimizer's state and the random one.
+        [first, *_, last] = sorted((self.folder / "run/checkpoints").iterdir()) * 2
+        verdict, checks = self.findings(first, last)
+        self.assertEqual((verdict, list(checks)), ("pass", ["weights", "random"]))
+        self.assertIn("step 0, optim.exp_avg.wte.weight", checks["weights"])
+        self.assertEqual(checks["random"]["random state"]["a_value"], "step 4, micro-batch 0")
+        found = self.findings(first, "tiny.toml", exit_code=5)[1]["weights"]
+        self.assertEqual(found["step 0, wte.weight"]["level"], "error")
+
+    def test_settings_of_others(self):
+        (self.folder / "train.sh").write_text("export OMP_NUM_THREADS=7\npython t.py --lr 5e-4 --num-layers 1 --foo 1\n")
+        verdict, checks = self.findings("tiny.toml", "train.sh", exit_code=5)
+        found = checks["hyperparameters"]
+        self.assertEqual(found["optimizer.lr"]["b_name"], "lr")
+        self.assertEqual(found["model.layers"]["matched"], "synonym")
+        self.assertEqual(found["model.layers"]["level"], "pass")
+        self.assertEqual(found["foo"]["level"], "warning")
+        self.assertEqual(checks["env"]["OMP_NUM_THREADS"]["level"], "warning")
+        self.assertNotIn("dataset", checks)
+        (self.folder / "same.yaml").write_text("num_layers: 1\nextra: 2\n")
+        (self.folder / "same.json").write_text('{"num-layers": 1}')
+        self.assertEqual(self.findings("same.yaml", "same.json")[0], "warning")
+        self.check("same.yaml", "same.json", "--strict", exit_code=5)
+
+    def test_only_what_is_asked_for(self):
+        self.assertEqual(list(self.findings("tiny.toml", "tiny.toml", "--checks", "env,random")[1]), ["env", "random"])
+        self.check("tiny.toml", "tiny.toml", "--checks", "colour", exit_code=2)
+
+    def test_data_that_is_not_there_is_said(self):
+        (self.folder / "gone.toml").write_text(self.RECIPE.replace("text.txt", "gone.txt"))
+        done = self.check("gone.toml", "gone.toml")
+        self.assertIn(b"its data is not there", done.stderr)
+
+    def test_what_is_nothing_is_refused(self):
+        (self.folder / "bad.yaml").write_text("a: [1,\n")
+        self.assertIn(b"E0844", self.check("bad.yaml", "tiny.toml", exit_code=3).stderr)
+        self.assertIn(b"E0718", self.check("text.txt", "tiny.toml", exit_code=2).stderr)
+
+
+if __name__ == "__main__":
+    main()
