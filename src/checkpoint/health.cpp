@@ -20,8 +20,10 @@ std::string setback_of_loss(double last_loss, std::optional<double> validation_l
   if (!start_loss || end <= 1.02 * *start_loss) return "";
   return fmt::format(
       "the run ends with a {} loss of {:.4g} and began with a training loss of {:.4g}: it has "
-      "learnt nothing; a lower learning rate or a longer warm-up may help",
-      validation_loss ? "validation" : "training", end, *start_loss);
+      "learnt nothing; {} may help",
+      validation_loss ? "validation" : "training", end, *start_loss,
+      end < 1.2 * *start_loss ? "another learning rate (higher, where the loss hardly moves)"
+                              : "a lower learning rate or a longer warm-up");
 }
 
 bool is_of_search(const scalar::ScalerRule& rule, double loss, double loss_scale) {

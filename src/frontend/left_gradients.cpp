@@ -49,8 +49,8 @@ void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& 
     const std::uint64_t version = eager().gradient_version(p, scale);
     if (version == EagerEmitter::kDivided)
       throw UserError("E0808", "the gradients are divided by the loss scale already")
-          .saw(of + ", which unscale_() of another optimizer has too")
-          .need("each parameter in one optimizer, or one backward() for each of them");
+          .saw(of + ", by unscale_() of another optimizer, or before an update()")
+          .need("each parameter in one optimizer, and update() behind the steps");
     if (since > 0 && (version < since || version > scale->version))
       throw UserError("E0808",
                       "the gradients are multiplied with a loss scale that has moved since")

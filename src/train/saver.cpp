@@ -93,6 +93,14 @@ void Saver::announce_removals(std::int64_t step, const std::vector<RecipeChange>
 }
 
 namespace {
+// Whether a return comes to a later step than those of the row so far: between them was progress.
+bool goes_farther(const std::vector<Rollback>& so_far, std::int64_t to) {
+  const auto row =
+      std::min<std::size_t>(so_far.size(), static_cast<std::size_t>(so_far.back().in_a_row));
+  return std::all_of(so_far.end() - static_cast<std::ptrdiff_t>(row), so_far.end(),
+                     [&](const Rollback& r) { return r.to < to; });
+}
+
 // Of the checkpoints of a run that goes back no more. `to`: where it would have gone.
 std::string what_is_left(CheckpointFolder& folder, const std::optional<StoredCheckpoint>& to,
                          bool has_gone_back) {
@@ -132,14 +140,16 @@ Saver::Return Saver::way_back(std::int64_t step, std::uint64_t position,
         .saw(fmt::format("step {}: {}", step, reason))
         .saw(what_is_left(folder_, to, !so_far.empty()))
         .advice(
-            "a lower optimizer.lr or a longer schedule.warmup; checkpoints at shorter distances "
-            "(train.checkpoint_every); train.on_spike = \"ignore\", train.on_nonfinite = \"skip\" "
-            "where the run is worth going on with; --resume goes on with the new values");
+            "a lower optimizer.lr or a longer schedule.warmup; a smaller precision.loss_scale "
+            "where "
+            "the loss is finite; more returns in a row (train.rollbacks); checkpoints at shorter "
+            "distances (train.checkpoint_every); train.on_spike = \"ignore\", train.on_nonfinite = "
+            "\"skip\" where the run is worth going on with; --resume goes on with the new values");
   };
   if (!to) refuse("the run has no healthy checkpoint to go back to");
   Rollback r{step, to->meta.step, step, 1, 0, position, reason};
   if (!so_far.empty() && to->meta.step < so_far.back().farthest) {
-    r.in_a_row = so_far.back().in_a_row + 1;
+    r.in_a_row = goes_farther(so_far, to->meta.step) ? 1 : so_far.back().in_a_row + 1;
     r.farthest = std::max(step, so_far.back().farthest);
     if (r.in_a_row > rules_.rollbacks)
       refuse(fmt::format("going back {} times in a row has not got the run past its trouble",
