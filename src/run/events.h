@@ -37,11 +37,12 @@
 #include "checkpoint/best_validation.h"
 #include "checkpoint/rollback.h"
 #include "run/validation_loss.h"
-#include "types/trends.h"
 
 namespace aloft {
 
 struct CheckpointMeta;
+struct LayerTrends;  // types/trends.h, which <aloft/observe.h> has
+struct TrendAlert;
 struct TaskKind;
 struct TrainResult;
 

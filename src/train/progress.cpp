@@ -16,6 +16,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "tasks/loss_text.h"
+#include "types/trends.h"
 
 namespace aloft {
 namespace {

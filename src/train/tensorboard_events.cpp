@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "tasks/task.h"
+#include "types/trends.h"
 
 namespace aloft {
 
