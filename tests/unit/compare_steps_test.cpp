@@ -101,6 +101,27 @@ TEST_F(CompareSteps, ParametersMayBeAsFarApartAsUpdatesWere) {
   EXPECT_TRUE(is_said(said({near, {}}, {{}, {}})[0], "is another one before the step"));
 }
 
+// A head that is the table of embeddings has its updates under the table's name.
+TEST_F(CompareSteps, AParameterOfTwoNamesMayBeAsFarApartAsItsUpdatesWere) {
+  const auto put_step = [&](const std::string& run, int i, double weight, double head) {
+    Step step;
+    step.weight = weight;
+    Json data = step.data();
+    data["Module.head.Linear.forward.0"] =
+        forward(tensor({8, 4}, 7), tensor({8, 4}, 7), {{"weight", tensor({4, 4}, head)}});
+    put(run, "step" + std::to_string(i), data, Json::object());
+  };
+  const auto said = [&] {
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[1].sentence;
+  };
+  for (const char* run : {"npu", "bench"}) put_step(run, 0, 5, 5);
+  put_step("bench", 1, 5, 5);
+  put_step("npu", 1, 5.0001, 5.0001);
+  EXPECT_TRUE(is_said(said(), "no divergence")) << said();
+  put_step("npu", 1, 5, 5.0001);  // another one
+  EXPECT_TRUE(is_said(said(), "weight of head is another one before the step")) << said();
+}
+
 TEST_F(CompareSteps, TheLoopsAreCompared) {
   const auto with = [](Json training) {
     Step step;

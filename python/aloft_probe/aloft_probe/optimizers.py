@@ -37,6 +37,7 @@ class OptimizerHooks:
         self.step = step
         self.names = named_parameters(model)
         self.before = {}  # parameters as they were
+        self.taken = None  # settings and rate of the first optimizer, as its step takes them
         self.depth = {}  # of steps within steps: a class calls that of the class it is made from
         self.has_stepped = False
         self.handles = []
@@ -55,6 +56,8 @@ class OptimizerHooks:
         self.depth[optimizer] = self.depth.get(optimizer, 0) + 1
         if step is None or self.depth[optimizer] > 1:
             return
+        if optimizer is self.optimizers[0]:  # a schedule behind it sets the next one's
+            self.taken = settings_of(optimizer)
         with torch.no_grad(), torch._C.DisableTorchFunction():
             self.before[optimizer] = [p.detach().clone() for p in self.ours(optimizer)]
             norms = [torch.linalg.vector_norm(p.grad, dtype=torch.float64) for p in self.ours(optimizer)
@@ -88,14 +91,14 @@ class OptimizerHooks:
             return
         if not self.has_stepped and not may_skip:
             return
-        settings, rate = settings_of(self.optimizers[0])
+        settings, rate = self.taken or settings_of(self.optimizers[0])
         step.training.update(learning_rate=rate, skipped=not self.has_stepped, optimizer=settings)
         if not self.has_stepped:
             for optimizer in self.optimizers:
                 self.record(step, ((p, p) for p in self.ours(optimizer)))
 
     def forget(self):
-        self.before, self.depth, self.has_stepped = {}, {}, False
+        self.before, self.depth, self.has_stepped, self.taken = {}, {}, False, None
 
     def remove(self):
         for handle in self.handles:

@@ -61,6 +61,17 @@ class Loops(unittest.TestCase):
     def weights(self):
         return [p.detach().clone() for p in self.model.parameters()]
 
+    def test_the_rate_is_that_of_the_step_whatever_a_schedule_sets_behind_it(self):
+        schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda i: 0.5 ** i)
+        probe = Probe(self.model, self.out, optimizer=self.optimizer)
+        for step in range(2):
+            with probe.step():
+                self.loss().backward()
+                self.optimizer.step()
+                schedule.step()
+            self.optimizer.zero_grad()
+            self.assertEqual(self.dump(step)["training"]["learning_rate"], 0.01 * 0.5 ** step)
+
     def test_what_the_optimizer_does_is_written(self):
         probe = Probe(self.model, self.out, optimizer=self.optimizer)
         before = dict(zip((n for n, _ in self.model.named_parameters()), self.weights()))

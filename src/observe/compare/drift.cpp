@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "observe/compare/difference.h"
 #include "observe/compare/noise.h"
@@ -26,13 +28,36 @@ double Drift::share(double unit) const {
 }
 
 double Drift::of(const Entry& entry, const Record& parameter) const {
-  const auto it = moved_.find(key(entry, parameter));
+  std::string name = key(entry, parameter);
+  if (const auto other = same_.find(name); other != same_.end()) name = other->second;
+  const auto it = moved_.find(name);
   if (it == moved_.end() || it->second == 0) return 0;
   const double length = length_of(parameter);
   return length > 0 ? std::min(1.0, it->second / length) : 1;
 }
 
+void Drift::find_same(const DumpFile& npu) {
+  using Figures = std::tuple<std::vector<std::int64_t>, double, double, double, double>;
+  std::map<Figures, std::string> moved;
+  std::vector<std::pair<Figures, std::string>> others;
+  for (const Entry& e : npu.entries)
+    for (const Record& r : e.records) {
+      if (r.part != Part::Parameter || !r.norm.number || !(*r.norm.number > 0)) continue;
+      const auto of = [](const Figure& f) { return f.number.value_or(0); };
+      Figures figures{r.shape, of(r.max), of(r.min), of(r.mean), of(r.norm)};
+      const std::string name = key(e, r);
+      if (moved_.contains(name))
+        moved.emplace(std::move(figures), name);
+      else
+        others.emplace_back(std::move(figures), name);
+    }
+  same_.clear();
+  for (const auto& [figures, name] : others)
+    if (const auto it = moved.find(figures); it != moved.end()) same_.emplace(name, it->second);
+}
+
 void Drift::begin(const DumpFile& npu) {
+  find_same(npu);
   typical_ = 0;
   for (const Entry& e : npu.entries)
     for (const Record& r : e.records)

@@ -18,7 +18,9 @@ struct Compared;
 // computed from them is. Without records of updates nothing is known, and nothing allowed.
 class Drift {
  public:
-  // Before a step of the first run is compared.
+  // Before a step of the first run is compared. A parameter that stands under several names (a head
+  // that is the table of embeddings) may have its updates under one of them: another with the same
+  // shape and figures has moved as far.
   void begin(const DumpFile& npu);
   // Behind it; `step`: its number, from 0 on.
   void end(const std::vector<Compared>& all, std::int64_t step);
@@ -32,8 +34,11 @@ class Drift {
   bool is_known() const { return step_ >= 0; }
 
  private:
-  std::map<std::string, double> moved_;  // of a parameter, by its path: a length
-  std::map<std::string, double> last_;   // how long its last update was
+  void find_same(const DumpFile& npu);
+
+  std::map<std::string, double> moved_;      // of a parameter, by its path: a length
+  std::map<std::string, double> last_;       // how long its last update was
+  std::map<std::string, std::string> same_;  // the name under which one without updates has them
   std::int64_t step_ = -1;
   double typical_ = 0;
 };
