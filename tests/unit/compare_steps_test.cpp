@@ -101,6 +101,30 @@ TEST_F(CompareSteps, ParametersMayBeAsFarApartAsUpdatesWere) {
   EXPECT_TRUE(is_said(said({near, {}}, {{}, {}})[0], "is another one before the step"));
 }
 
+TEST_F(CompareSteps, OtherTokensAreData) {
+  const auto with = [&](const std::string& run, int most, int rows) {
+    Json tokens = tensor({rows, 4}, 9);
+    tokens["dtype"] = "torch.int64", tokens["Max"] = most, tokens["Min"] = 0;
+    Json data;
+    data["Module.wte.Embedding.forward.0"] = forward(tokens, tensor({rows, 4, 4}, 7));
+    const Json own = Step().data();
+    for (const auto& [name, entry] : own.items()) data[name] = entry;
+    put(run, "step0", data, Json::object());
+  };
+  const auto said = [&] {
+    const auto all = compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}});
+    return all[0].sentence;
+  };
+  with("bench", 95, 8);
+  with("npu", 95, 8);
+  EXPECT_TRUE(is_said(said(), "no divergence")) << said();
+  with("npu", 94, 8);
+  EXPECT_TRUE(is_said(said(), "data: what wte takes (0) is other (Max 94 against 95)")) << said();
+  with("npu", 95, 4);
+  EXPECT_TRUE(is_said(said(), "data: what wte takes (0) has the shape [4, 4] against [8, 4]"))
+      << said();
+}
+
 // A head that is the table of embeddings has its updates under the table's name.
 TEST_F(CompareSteps, AParameterOfTwoNamesMayBeAsFarApartAsItsUpdatesWere) {
   const auto put_step = [&](const std::string& run, int i, double weight, double head) {

@@ -170,6 +170,27 @@ bool reads_other_data(const std::vector<Compared>& all, const Compared& c) {
   return has_table && std::ranges::none_of(c.moment.entry->records, takes_floats);
 }
 
+// Whole numbers that a call is given: tokens, and behind other calls what the model makes of them.
+bool is_data(const Compared& c) {
+  const RecordPair& r = c.records;
+  return is_forward(*c.moment.entry->npu) && r.npu && r.bench && r.npu->part == Part::Input &&
+         unit_of(r.npu->type) == 0;
+}
+
+std::string data_sentence(const Compared& c) {
+  const Record &n = *c.records.npu, &b = *c.records.bench;
+  const std::string& of = c.difference.of;
+  if (of == "the shape")
+    return fmt::format(
+        "first divergence: data: {} has the shape {} against {}: batches of another "
+        "size",
+        subject_of(c), shape_text(n), shape_text(b));
+  std::string text = fmt::format("first divergence: data: {} is other", subject_of(c));
+  if (const std::string ours = figure_text(n, of); !ours.empty() && of != "the elements")
+    text += fmt::format(" ({} {} against {})", of, ours, figure_text(b, of));
+  return text + ": other examples, or in another order";
+}
+
 std::string place_of(const std::vector<Compared>& all, const Compared& c, bool is_loss) {
   const Record& r = c.records.npu ? *c.records.npu : *c.records.bench;
   if (r.part == Part::Update) return "update";
@@ -222,6 +243,12 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   }
   d.place = place_of(all, *it, is_loss);
   d.line = line_of(npu, e, d.module);
+  if (is_data(*it) && !has_agreed) {
+    d.place = "data";
+    d.sentence = data_sentence(*it);
+    if (!d.line.empty()) d.sentence += "; " + d.line;
+    return d;
+  }
   const std::string module = !d.module.empty() ? d.module
                              : is_forward(e)   ? "the model itself"
                                                : "the loss, or the model itself";
