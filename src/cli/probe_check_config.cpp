@@ -60,7 +60,7 @@ void print_table(const std::vector<Section>& sections, bool shows_all) {
       if (!f.a_name.empty() && !f.b_name.empty() && f.a_name != f.b_name) name += " / " + f.b_name;
       if (!f.matched.empty() && f.matched != "name") name += " (" + f.matched + ")";
       rows.push_back({std::string(name_of(f.level)), cell(s.name + ": " + name), cell(f.a_value),
-                      cell(f.b_value), f.advice});
+                      cell(f.b_value), harmless(f.advice)});
     }
     counts += fmt::format("{}{} {} of {} alike", counts.empty() ? "" : ", ", s.name, alike,
                           s.findings.size());

@@ -41,6 +41,9 @@ std::optional<std::vector<ZipDirectoryEntry>> zip_directory(Bytes file) {
                    of(20, 4), of(24, 4), of(42, 4)});
     at += kEntryBytes + name + extra + comment;
   }
+  // More entries than two bytes count are counted elsewhere.
+  const std::size_t count = little(file, *end + 10, 2).value_or(0);
+  if (count != 0xffff && count != all.size()) return std::nullopt;
   return all;
 }
 

@@ -1,11 +1,13 @@
 #include "train/observe_session.h"
 
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "frontend/eager_taps.h"
 #include "frontend/onlooker.h"
@@ -58,6 +60,13 @@ Asked read(const SessionOptions& o) {
 
 }  // namespace
 
+namespace {
+
+// That which looks at a thread, also between the steps that it looks at.
+thread_local const void* session_of_thread = nullptr;
+
+}  // namespace
+
 class Session::State {
  public:
   explicit State(Asked asked) : probe_(std::move(asked.probe)), out_(std::move(asked.out)) {
@@ -75,13 +84,14 @@ class Session::State {
 
   void start() {
     if (is_begun_) throw out_of_turn("start()", "a session that has begun", "stop() before it");
-    if (current_onlooker() || EagerTaps::are_looking())
+    if (session_of_thread || current_onlooker() || EagerTaps::are_looking())
       throw UserError("E0871", "another session looks at this thread")
           .saw("start() of a second session")
           .need("one session at a time: stop() of the other")
           .advice("one session with level \"mix\" has calls of modules and ops");
     thread_ = std::this_thread::get_id();
     is_begun_ = true;
+    session_of_thread = this;
     look();
   }
 
@@ -106,7 +116,17 @@ class Session::State {
     current_ = nullptr;
     values_.clear();
     is_begun_ = false;
+    session_of_thread = nullptr;
     if (writer_) writer_->finish();
+  }
+
+  // Nobody can take what a thread is told of from another one.
+  bool looks_at_another_thread() const {
+    return is_begun_ && thread_ != std::this_thread::get_id();
+  }
+
+  ~State() {
+    if (is_begun_) session_of_thread = nullptr;
   }
 
   std::int64_t steps() const { return step_; }
@@ -183,7 +203,14 @@ class Session::State {
 };
 
 Session::Session(const SessionOptions& options) : state_(std::make_unique<State>(read(options))) {}
-Session::~Session() = default;
+Session::~Session() {
+  if (!state_ || !state_->looks_at_another_thread()) return;
+  log_warning("a session ends on another thread than it looks at, without a stop(): it stays");
+  static std::mutex one_at_a_time;
+  static std::vector<std::unique_ptr<State>> those_that_stay;
+  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  those_that_stay.push_back(std::move(state_));
+}
 
 void Session::start() { state_->start(); }
 void Session::step() { state_->step(); }

@@ -45,16 +45,45 @@ std::optional<StoredCheckpoint> nearest(const Path& run, const json& record, std
   return folder.newest([&](const CheckpointMeta& meta) { return meta.step <= step; });
 }
 
+UserError not_as_it_was(const std::string& why, std::int64_t at) {
+  return UserError("E0862", "the step cannot be made as it was: " + why)
+      .saw(fmt::format("at step {}, and no checkpoint between there and the step", at))
+      .need("a checkpoint behind it, or a step before it")
+      .advice("train.keep_checkpoints = 0 keeps every checkpoint of a run");
+}
+
 // The recipe that the steps behind a checkpoint were made under: run.json has that of the last
 // start, which a resume may have changed.
-json recipe_behind(const json& record, const std::optional<StoredCheckpoint>& from) {
-  const std::int64_t step = from ? from->meta.step : 0;
+json recipe_behind(const json& record, const std::optional<StoredCheckpoint>& from,
+                   std::int64_t step) {
+  const std::int64_t begin = from ? from->meta.step : 0;
   const json history = record.value("history", json::array());
-  for (const json& entry : history)
-    if (entry.is_object() && entry.value("step", std::int64_t{0}) > step &&
-        !entry.value("changed", json::object()).empty() && from && from->meta.recipe.is_object())
-      return from->meta.recipe;
-  return record.at("recipe");
+  bool is_changed_behind = false, is_changed_there = false;
+  for (const json& entry : history) {
+    if (!entry.is_object() || entry.value("changed", json::object()).empty()) continue;
+    const auto at = entry.value("step", std::int64_t{0});
+    if (at > begin && at <= step) throw not_as_it_was("a resume has changed the recipe", at);
+    is_changed_behind = is_changed_behind || at > step;
+    is_changed_there = is_changed_there || (at == begin && at > 0);
+  }
+  if (!is_changed_behind) return record.at("recipe");
+  // A checkpoint has the recipe of the steps before it.
+  if (!from || is_changed_there || !from->meta.recipe.is_object())
+    throw not_as_it_was("later resumes have changed the recipe, which is known no more", begin);
+  return from->meta.recipe;
+}
+
+// Where the run went back between the checkpoint and the step, it has passed examples over.
+void need_no_return(const Path& run, const json& record,
+                    const std::optional<StoredCheckpoint>& from, std::int64_t step) {
+  CheckpointFolder folder(run / "checkpoints", run_name(record));
+  const auto newest = folder.newest([](const CheckpointMeta&) { return true; });
+  if (!newest) return;
+  const std::int64_t begin = from ? from->meta.step : 0;
+  const std::size_t known = from ? from->meta.rollbacks.size() : 0;
+  for (std::size_t i = known; i < newest->meta.rollbacks.size(); ++i)
+    if (const Rollback& r = newest->meta.rollbacks[i]; r.to >= begin && r.to <= step)
+      throw not_as_it_was("the run went back, and on with other data", r.to);
 }
 
 Buffer buffer_of(Executor& executor, const StateSlot& slot, std::size_t part) {
@@ -87,7 +116,8 @@ RecordedRun::RecordedRun(const Path& run, std::int64_t step, const std::vector<O
                              : fmt::format("a step from 0 to {}", lines_.rbegin()->first - 1));
   const auto from = nearest(run, record_, step);
   json known = record_;
-  known["recipe"] = recipe_behind(record_, from);
+  known["recipe"] = recipe_behind(record_, from, step);
+  need_no_return(run, record_, from, step);
   const Recipe recipe = recorded_recipe(known["recipe"], record_.value("origin", json()),
                                         (run / "run.json").string(), overrides);
   TrainOptions options;

@@ -209,6 +209,31 @@ TEST_F(ASession, IsUsedInTurn) {
   other.start();
 }
 
+// Also between the steps that it looks at.
+TEST_F(ASession, IsTheOnlyOneOfItsThread) {
+  observe::Session session({.out = folder_.path(), .every = 2});
+  session.start();
+  step();
+  session.step();
+  observe::Session other({.out = folder_.path()});
+  EXPECT_EQ(code_of([&] { other.start(); }), "E0871");
+  session.stop();
+  other.start();
+  other.stop();
+}
+
+// A thread of its own, which goes on being looked at.
+TEST_F(ASession, EndsOnAnotherThread) {
+  std::thread([&] {
+    auto session =
+        std::make_unique<observe::Session>(observe::SessionOptions{.out = folder_.path()});
+    session->start();
+    step();
+    std::thread([&] { session.reset(); }).join();
+    step();
+  }).join();
+}
+
 TEST_F(ASession, LooksAtTheStepsThatItIsAskedFor) {
   observe::Session session({.out = folder_.path(), .every = 2});
   step();  // of nobody

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/host_device.h"
+#include "e2e/refusal.h"
 #include "e2e/small_run.h"
 #include "frontend/programs.h"
 #include "runtime/current_device.h"
@@ -274,6 +275,21 @@ TEST_F(Redo, OfASimulatedDeviceToo) {
   ASSERT_TRUE(wrong.fault);
   EXPECT_EQ(wrong.fault->instruction.identity, kLaterLinear);
   EXPECT_EQ(wrong.fault->wrong, 2);
+}
+
+// Which recipe a step was made under, and with which data, must be known.
+TEST_F(Redo, StepsBeforeAResumeThatChangedTheRecipe) {
+  run("run", {"train.steps=8", "train.checkpoint_every=4", "train.keep_checkpoints=1"});
+  run("run",
+      {"train.steps=12", "train.checkpoint_every=4", "train.keep_checkpoints=1",
+       "optimizer.lr=1e-4"},
+      true);
+  RedoOptions o = options();
+  for (const std::int64_t step : {2, 6}) {
+    o.step = step;
+    const std::string said = refusal([&] { redo_step(o); });
+    expect_words(said, {"E0862", "changed the recipe"});
+  }
 }
 
 TEST_F(Redo, WhatWasNotRecordedIsRefused) {

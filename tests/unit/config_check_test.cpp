@@ -70,6 +70,19 @@ TEST(ConfigCheck, AScriptThatDoublesItselfEnds) {
   EXPECT_LT(parse_settings(text + "train --x \"$X\"\n", "a.sh").settings.at("static").size(), 2u);
 }
 
+// The words of a list stay words within quotes, and no text is too deep or too long to be read.
+TEST(ConfigCheck, ListsOfAScript) {
+  const Side side = parse_settings("ARGS=(--lr 1 --wd 3)\npython t.py \"${ARGS[@]}\"\n", "a.sh");
+  EXPECT_EQ(value_of(side, "lr"), "1");
+  EXPECT_EQ(value_of(side, "wd"), "3");
+  const auto repeated = [](const char* word) {
+    std::string text = "cmd ";
+    for (int i = 0; i < 60000; ++i) text += word;
+    return text;
+  };
+  for (const char* word : {"a=(", "a=() ", "${"}) parse_settings(repeated(word), "a.sh");
+}
+
 TEST(ConfigCheck, YamlAndJsonAreFlattened) {
   const Side yaml = parse_settings(R"(base: &base {lr: 1e-4, betas: [0.9, 0.95]}
 optimizer:
@@ -354,6 +367,10 @@ TEST(ConfigCheck, DamagedPacksAreRefused) {
   EXPECT_EQ(code(whole.substr(0, whole.size() - 30)), "E0845");
   std::string other = whole;
   other[whole.find("torch=2")] = 'T';  // another checksum
+  EXPECT_EQ(code(other), "E0845");
+  other = whole;
+  const std::size_t mark = whole.rfind("PK\x01\x02");  // of the last entry
+  other[mark] = 'Q';
   EXPECT_EQ(code(other), "E0845");
 }
 

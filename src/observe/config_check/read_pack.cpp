@@ -18,7 +18,7 @@ using compare::ForeignJson;
 using Kind = ForeignJson::Kind;
 
 // What a pack unpacks to at most, in bytes; msprobe's own bound.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostBytes = std::uint64_t{128} << 20;
 
 class Reader {
  public:

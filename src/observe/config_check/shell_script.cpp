@@ -13,6 +13,8 @@ namespace {
 // How many characters variables stand for in a script at most; those beyond stay as written. A
 // script doubles a variable with each line, if it wants to.
 constexpr std::size_t kMostFilled = 1 << 20;
+// Of what stands between ${ and }.
+constexpr std::size_t kLongestName = 256;
 
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -83,8 +85,8 @@ class Reader {
       return as_written();
     }
     if (text_[at_] == '{') {
-      const std::size_t end = text_.find_first_of("}\n", at_);
-      if (end == std::string_view::npos || text_[end] == '\n') return as_written();
+      const std::size_t end = at_ + text_.substr(at_, kLongestName).find_first_of("}\n");
+      if (end < at_ || end >= text_.size() || text_[end] == '\n') return as_written();
       std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
       at_ = end + 1;
       std::string_view otherwise;
@@ -105,6 +107,13 @@ class Reader {
     while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
     const std::string* const value = variable(text_.substr(begin + 1, at_ - begin - 1));
     return value ? *value : as_written();
+  }
+  // "${NAME[@]}": its words, also within quotes.
+  bool is_all_of_a_list() const {
+    std::size_t end = at_ + 2;
+    if (!text_.substr(at_).starts_with("${")) return false;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
+    return text_.substr(end).starts_with("[@]}");
   }
   // Null where it is not known, or stands for too much.
   const std::string* variable(std::string_view name) {
@@ -140,16 +149,18 @@ class Reader {
         quote = quote == c ? 0 : c;
         ++at_;
       } else if (c == '$') {
+        const bool is_list = is_all_of_a_list();
         const std::string value = filled();
         const bool is_assignment = word.text.find('=') != std::string::npos;
-        if (quote == 0 && !is_assignment && value.find_first_of(" \t\n") != std::string::npos)
+        if ((quote == 0 || is_list) && !is_assignment &&
+            value.find_first_of(" \t\n") != std::string::npos)
           put_words(word, value);
         else
           word.text += value;
       } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ';' ||
                                 c == '|' || c == '&' || c == ')' || c == '<' || c == '>')) {
         break;
-      } else if (quote == 0 && c == '(' && word.text.ends_with('=')) {
+      } else if (quote == 0 && c == '(' && !is_in_list_ && word.text.ends_with('=')) {
         read_list(word.text);
       } else {
         if (c == '\n') ++line_;
@@ -162,8 +173,8 @@ class Reader {
 
   // NAME=( words ): the value is the words with spaces between them.
   void read_list(std::string& to) {
-    const std::vector<Word> outer = std::move(words_);
-    words_.clear();
+    std::vector<Word> outer = std::exchange(words_, {});
+    is_in_list_ = true;  // lists have no lists
     ++at_;
     while (at_ < text_.size() && text_[at_] != ')') {
       const char c = text_[at_];
@@ -184,7 +195,8 @@ class Reader {
       if (!to.ends_with('=')) to += ' ';
       to += w.text;
     }
-    words_ = outer;
+    words_ = std::move(outer);
+    is_in_list_ = false;
   }
 
   void put_words(Word& word, std::string_view value) {
@@ -273,6 +285,7 @@ class Reader {
   int line_ = 1;
   std::size_t filled_ = 0;   // characters that variables stood for
   std::vector<Word> words_;  // of the command that is being read
+  bool is_in_list_ = false;
   std::map<std::string, std::string, std::less<>> variables_;
   ShellScript script_;
 };
