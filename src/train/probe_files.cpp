@@ -8,6 +8,7 @@
 #include "frontend/programs.h"
 #include "nn/layer.h"
 #include "observe/probe/looked_at.h"
+#include "observe/probe/tap_words.h"
 #include "train/step_values.h"
 
 namespace aloft {
@@ -81,7 +82,7 @@ void ProbeFiles::look_into(const Programs& programs) {
 }
 
 bool ProbeFiles::is_own(std::string_view name) const {
-  const bool is_of_modules = name.starts_with("call:") || name.starts_with("parameter:");
+  const bool is_of_modules = name.starts_with(probe::kCall) || name.starts_with(probe::kParameter);
   return !is_of_modules || session_.recipe.probe.level != "op";
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "observe/probe/tap_words.h"
 
 namespace aloft::probe {
 
@@ -12,22 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kCall = "call:", kParameter = "parameter:", kGradient = ".gradient",
-                           kUpdate = ".update";
 constexpr std::string_view kForward = ".forward", kBackward = ".backward";
 constexpr std::string_view kParametersGrad = ".parameters_grad",
                            kParametersUpdate = ".parameters_update";
-
-bool take_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-bool take_suffix(std::string_view& text, std::string_view suffix) {
-  if (!text.ends_with(suffix)) return false;
-  text.remove_suffix(suffix.size());
-  return true;
-}
 
 std::string torch_name(DType t) {
   switch (t) {

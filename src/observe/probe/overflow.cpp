@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "observe/probe/dump.h"
+#include "observe/probe/tap_words.h"
 
 namespace aloft::probe {
 
@@ -34,7 +35,7 @@ double largest(const Json& record) {
 
 OverflowFinder::OverflowFinder(const Program& program) : program_(program) {
   for (LookedAt& value : looked_at_in(program)) {
-    if (value.name.starts_with("call:")) continue;  // the monitor's: values of ops by other names
+    if (value.name.starts_with(kCall)) continue;  // the monitor's: values of ops by other names
     const auto taker = static_cast<int>(value.order);
     const Instruction& i = program.instructions[value.order];
     const bool is_of_value = i.call.op == Name("statistics");  // else an update says what it adds

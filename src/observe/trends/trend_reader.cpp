@@ -6,27 +6,18 @@
 #include <cmath>
 #include <limits>
 
+#include "observe/probe/tap_words.h"
+
 namespace aloft::trends {
 
-using probe::LookedAt;
+using probe::kCall, probe::kGradient, probe::kParameter, probe::kUpdate;
+using probe::LookedAt, probe::take_prefix, probe::take_suffix;
 
 namespace {
 
-constexpr std::string_view kCall = "call:", kParameter = "parameter:", kUpdate = ".update",
-                           kGradient = ".gradient", kOutput = ".output";
+constexpr std::string_view kOutput = ".output";
 // Of the elements that are not zero, so many may lie below the lowest exponent that is said.
 constexpr double kBelowLow = 0.001;
-
-bool take_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-bool take_suffix(std::string_view& text, std::string_view suffix) {
-  if (!text.ends_with(suffix)) return false;
-  text.remove_suffix(suffix.size());
-  return true;
-}
 
 // More digits than anybody reads make lines longer. What rules go by is the number that is written,
 // so that a run that goes on reads the same.
