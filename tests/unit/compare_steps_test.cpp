@@ -4,27 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dump_records.h"
 #include "observe/compare/comparison.h"
 #include "observe/compare/divergence.h"
 #include "temporary_folder.h"
 
 namespace aloft::compare {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json tensor(std::vector<int> shape, double norm) {
-  return {{"type", "torch.Tensor"}, {"dtype", "torch.float32"}, {"shape", shape},
-          {"Max", norm / 2},        {"Min", -norm / 2},         {"Mean", 0},
-          {"Norm", norm},           {"requires_grad", true},    {"underflowed", 0}};
-}
-
-Json forward(Json in, Json out, Json parameters = Json::object()) {
-  return {{"input_args", Json::array({std::move(in)})},
-          {"input_kwargs", Json::object()},
-          {"output", Json::array({std::move(out)})},
-          {"parameters", std::move(parameters)}};
-}
 
 // A step of a model of one product.
 struct Step {

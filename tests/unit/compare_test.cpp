@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "dump_records.h"
 #include "observe/compare/comparison.h"
 #include "observe/compare/dump_pairs.h"
 #include "observe/compare/foreign_json.h"
@@ -18,22 +19,7 @@
 namespace aloft::compare {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-Json tensor(std::vector<int> shape, double norm, const char* dtype = "torch.float32") {
-  return {{"type", "torch.Tensor"}, {"dtype", dtype},        {"shape", shape},
-          {"Max", norm / 2},        {"Min", -norm / 2},      {"Mean", 0},
-          {"Norm", norm},           {"requires_grad", true}, {"underflowed", 0}};
-}
-
-Json forward(Json in, Json out, Json parameters = Json::object()) {
-  return {{"input_args", Json::array({std::move(in)})},
-          {"input_kwargs", Json::object()},
-          {"output", Json::array({std::move(out)})},
-          {"parameters", std::move(parameters)}};
-}
 
 class Compare : public ::testing::Test {
  protected:
