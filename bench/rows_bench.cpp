@@ -33,7 +33,8 @@ std::vector<Call> calls_for(DType t) {
       {"group_norm", attrs({{"groups", std::int64_t{8}}}), {image, c, c}},
       {"group_norm_grad", attrs({{"groups", std::int64_t{8}}}), {image, image, groups, groups, c}},
       {"batch_norm", {}, {image, c, c, c, c}},
-      {"batch_norm_grad", {}, {image, image, c, c, c}}};
+      {"batch_norm_grad", {}, {image, image, c, c, c}},
+      {"statistics", {}, {{t, {rows, 4 * dim}}}}};
 }
 
 }  // namespace

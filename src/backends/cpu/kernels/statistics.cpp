@@ -60,8 +60,9 @@ class Statistics : public Prepared {
     for_each_chunk(pieces, [&](std::int64_t i) {
       const void* p = at(static_cast<const void*>(args.in[0]), i * kPiece, type_);
       const std::int64_t count = std::min(kPiece, n - i * kPiece);
-      of[i] = {};
-      add_statistics(type_, p, count, of[i]);
+      StatisticsInLanes lanes;
+      add_statistics(type_, p, count, lanes);
+      of[i] = together(lanes);
       if (has_exponents_) count_exponents(type_, p, count, counts + i * kCounts);
     });
     auto* out = static_cast<double*>(args.out[0]);

@@ -5,6 +5,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <type_traits>
+
+#include "backends/cpu/update/grouped_statistics-inl.h"
 #include "backends/cpu/update/values-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,13 +22,31 @@ void read_all(const UpdateTile& tile, float* to) {
   if (const std::int64_t n = tile.n - i; n > 0) store_n(d, values.load_n(d, i, n), to + i, n);
 }
 
-void subtract_all(const float* after, const float* before, float* change, std::int64_t n) {
-  const Floats d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(hn::Sub(hn::LoadU(d, after + i), hn::LoadU(d, before + i)), d, change + i);
-  for (; i < n; ++i) change[i] = after[i] - before[i];
+// Split masters as a source of elements.
+struct Masters {
+  SplitValues values;
+  HWY_INLINE FloatV load(Floats d, std::int64_t i) const { return values.load(d, i); }
+  double at(std::int64_t i) const { return hn::GetLane(values.load_n(Floats(), i, 1)); }
+};
+
+template <class Source>
+struct Changes {
+  Source after;
+  const float* before;
+  HWY_INLINE FloatV load(Floats d, std::int64_t i) const {
+    return hn::Sub(after.load(d, i), hn::LoadU(d, before + i));
+  }
+  double at(std::int64_t i) const { return static_cast<float>(after.at(i)) - before[i]; }
+};
+
+void add_all(const UpdateTile& after, const float* before, StatisticsInLanes& to) {
+  const FloatEdges edges = edges_of(DType::F32);
+  if (after.words)
+    return add_grouped(Changes<Masters>{{SplitValues(after)}, before}, after.n, edges, to);
+  with_type(after.from_type, after.from, [&](auto* p) HWY_ATTR {
+    using Source = InMemory<std::remove_cvref_t<decltype(*p)>>;
+    add_grouped(Changes<Source>{{p}, before}, after.n, edges, to);
+  });
 }
 
 }  // namespace aloft::cpu::HWY_NAMESPACE
@@ -35,11 +56,11 @@ HWY_AFTER_NAMESPACE();
 namespace aloft::cpu {
 
 HWY_EXPORT(read_all);
-HWY_EXPORT(subtract_all);
+HWY_EXPORT(add_all);
 
 void read_values(const UpdateTile& tile, float* to) { HWY_DYNAMIC_DISPATCH(read_all)(tile, to); }
-void subtract(const float* after, const float* before, float* change, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(subtract_all)(after, before, change, n);
+void add_changes(const UpdateTile& after, const float* before, StatisticsInLanes& to) {
+  HWY_DYNAMIC_DISPATCH(add_all)(after, before, to);
 }
 
 }  // namespace aloft::cpu

@@ -44,19 +44,17 @@ class UpdateMemory {
     });
     if (streams_) hwy::FlushStream();  // waits: not after every tile
   }
-  // The same, and look(change, n) with what the step added to each run of elements, in their order:
-  // f32, the master's where there is one.
+  // The same, and look(after, before) at each run of elements, in their order: a tile of their new
+  // values, of the masters where there are any, and what those were before the step, as f32.
   template <class Body, class Look>
   void update(const Piece& piece, const RunArgs& args, const Body& body, const Look& look) const {
-    alignas(64) float before[kTile], after[kTile];
+    alignas(64) float before[kTile];
     for_tiles(piece, kTile, [&](const Piece& part, Buffers& buffers) {
       const UpdateTile tile = opened(part, args, true, buffers);
       read_values(tile, before);
       body(tile);
       close(part, args, tile, buffers);
-      read_values(behind(part, args), after);
-      subtract(after, before, after, part.count);
-      look(static_cast<const float*>(after), part.count);
+      look(behind(part, args), static_cast<const float*>(before));
     });
     if (streams_) hwy::FlushStream();
   }

@@ -102,9 +102,11 @@ class Update : public Prepared {
     }
     const auto body = [&](const UpdateTile& tile) { sweep_.vectors().run(tile, numbers); };
     if (!seen) return sweep_.memory().update(piece, args, body);
-    sweep_.memory().update(piece, args, body, [&](const float* change, std::int64_t n) {
-      add_statistics(DType::F32, change, n, *seen);
+    StatisticsInLanes lanes;
+    sweep_.memory().update(piece, args, body, [&](const UpdateTile& after, const float* before) {
+      add_changes(after, before, lanes);
     });
+    *seen = together(lanes);
   }
 
   // Nothing is added to any element.
