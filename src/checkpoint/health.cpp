@@ -34,13 +34,22 @@ Health::Health(const scalar::ScalerRule& rule, std::optional<double> start_loss,
                std::int64_t stray_skips)
     : rule_(rule), start_loss_(start_loss), stray_skips_(stray_skips) {}
 
+// What a scaler of the loop's own does shows in the scale alone: one that searches has lowered it
+// behind the skip before.
+bool Health::is_of_own_search(double loss, double loss_scale) const {
+  return rule_.kind == scalar::ScalerKind::None && std::isfinite(loss) && loss_scale > 1 &&
+         (!last_skipped_ || loss_scale < last_scale_);
+}
+
 void Health::step(double loss, double loss_scale, bool skipped) {
+  const bool searches = is_of_search(rule_, loss, loss_scale) || is_of_own_search(loss, loss_scale);
   last_loss_ = loss;
   last_skipped_ = skipped;
+  last_scale_ = loss_scale;
   if (!start_loss_ && std::isfinite(loss)) start_loss_ = loss;
   if (!skipped)
     stray_skips_ = 0;
-  else if (!is_of_search(rule_, loss, loss_scale))
+  else if (!searches)
     ++stray_skips_;
 }
 

@@ -6,7 +6,8 @@
 //     not known;
 //   - its newest validation loss is finite;
 //   - not more than kStraySkips steps in a row were skipped without reason. The search of a dynamic
-//     loss scale is a reason: finite losses, and a scale that can still fall.
+//     loss scale is a reason: finite losses, and a scale that can still fall; of a scaler that is
+//     the loop's own, one that has fallen since the last skip, and is above 1.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +56,12 @@ class Health {
   }
 
  private:
+  bool is_of_own_search(double loss, double loss_scale) const;
+
   scalar::ScalerRule rule_;
   std::optional<double> start_loss_, last_loss_, validation_;
   bool last_skipped_ = false;
+  double last_scale_ = 1;
   std::int64_t stray_skips_ = 0;
 };
 

@@ -135,7 +135,9 @@ ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint6
     to.insert(to.end(), from, from + width);
   };
   for (std::size_t i = 0; i < samples; ++i) {
-    ArrayData& to = static_cast<std::int64_t>(shuffle(i)) < held_out ? split.held_out : split.train;
+    const bool is_held_out = static_cast<std::int64_t>(shuffle(i)) < held_out;
+    ArrayData& to = is_held_out ? split.held_out : split.train;
+    if (!is_held_out) split.rows.push_back(i);
     append(data.values, i, data.features, to.values);
     append(data.targets, i, data.outputs, to.targets);
     if (data.outputs == 0) to.labels.push_back(data.labels[i]);

@@ -53,6 +53,11 @@ void copy_row(const std::vector<float>& rows, std::int64_t width, std::size_t fr
 
 }  // namespace
 
+std::uint64_t sample_at(SampleIndex at, std::uint64_t samples, const ArrayLoaderOptions& options) {
+  if (!options.shuffle) return at.index;
+  return Permutation(samples, mix_keys(options.seed, at.epoch))(at.index);
+}
+
 ArrayLoader::ArrayLoader(std::shared_ptr<const ArrayData> data, ArrayLoaderOptions options)
     : data_(checked(std::move(data))),
       options_(options),
@@ -99,10 +104,8 @@ bool ArrayLoader::fill(Slot& slot) {
   if (rows == 0) return false;
   const auto samples = static_cast<std::uint64_t>(data_->samples());
   for (std::size_t row = 0; row < rows; ++row) {
-    const SampleIndex at = walk_.sample(filling_, row);
-    const Permutation shuffle(samples, mix_keys(options_.seed, at.epoch));
-    const std::size_t sample =
-        static_cast<std::size_t>(options_.shuffle ? shuffle(at.index) : at.index);
+    const auto sample =
+        static_cast<std::size_t>(sample_at(walk_.sample(filling_, row), samples, options_));
     copy_row(data_->values, data_->features, sample, row, slot.features);
     copy_row(data_->targets, data_->outputs, sample, row, slot.targets);
     if (!slot.labels.empty()) slot.labels[row] = data_->labels[sample];

@@ -42,7 +42,8 @@ ArrayData read_table_csv(const Path& path, std::int64_t outputs, float scale = 1
 
 // Data to train on, and the rest to judge by.
 struct ArraySplit {
-  ArrayData train, held_out;  // disjoint, together all samples, in their order
+  ArrayData train, held_out;        // disjoint, together all samples, in their order
+  std::vector<std::uint64_t> rows;  // which of all samples each of train is
 };
 // `held_out` samples chosen by the seed. UserError E0512 unless 0 <= held_out < samples.
 ArraySplit split_arrays(const ArrayData& data, std::int64_t held_out, std::uint64_t seed);
@@ -71,6 +72,9 @@ struct ArrayLoaderOptions {
   std::uint64_t position = 0;        // samples already handed out
   int prefetch = 2;                  // batches that a thread makes ready ahead; cut to 1 .. 256
 };
+
+// Inside: which of so many samples one of an epoch is, in the order of these options.
+std::uint64_t sample_at(SampleIndex at, std::uint64_t samples, const ArrayLoaderOptions& options);
 
 // Hands out batches of host memory; Loader (aloft/loader.h) makes tensors of them. The sequence of
 // batches is a function of the data, the options and the position alone.

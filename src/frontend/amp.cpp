@@ -226,12 +226,18 @@ Optimizer made(const OptimizerSpec& spec, const std::vector<VariablePtr>& parame
   return optimizer;
 }
 
+// Blocks of amp::scale_loss ask whether they are.
+void note_initialized(const std::vector<Optimizer>& all) {
+  for (const Optimizer& optimizer : all) optimizer.loss_scales().is_initialized = true;
+}
+
 // Optimizers of models that stay as they are.
 std::vector<Optimizer> plain(const std::vector<OptimizerFor>& optimizers,
                              const std::vector<std::vector<VariablePtr>>& shares) {
   std::vector<Optimizer> all;
   for (std::size_t i = 0; i < optimizers.size(); ++i)
     all.emplace_back(optimizers[i].spec, shares[i], scalar::no_scaler());
+  note_initialized(all);
   return all;
 }
 
@@ -270,6 +276,7 @@ std::vector<Optimizer> prepare(const std::vector<nn::Module*>& models,
     const auto scales = std::make_shared<LossScales>(scaler_rule(recipe), losses);
     for (Optimizer& optimizer : all) optimizer.share(scales);
   }
+  note_initialized(all);
   return all;
 }
 

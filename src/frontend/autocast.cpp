@@ -8,6 +8,8 @@
 namespace aloft::amp {
 namespace {
 
+thread_local bool are_off = false;
+
 // Not that of O0, which computes in f32 what is written in a low type.
 Where where_of(const AutocastOptions& o) {
   if (!is_low(o.dtype) && o.dtype != DType::F32)
@@ -26,7 +28,12 @@ Where where_of(const AutocastOptions& o) {
 
 }  // namespace
 
-autocast::autocast(const AutocastOptions& options) : scope_(where_of(options)) {}
+autocast::autocast(const AutocastOptions& options) : scope_(where_of(options)), were_off_(are_off) {
+  are_off = !current_where().policy;
+}
+autocast::~autocast() { are_off = were_off_; }
+
+bool casts_are_off() { return are_off; }
 
 bool is_autocast_enabled() {
   const Policy& policy = current_where().policy;

@@ -31,13 +31,21 @@ struct AutocastOptions {
 class autocast {  // NOLINT(readability-identifier-naming): torch's name
  public:
   explicit autocast(const AutocastOptions& options = {});  // until the end of the block
+  ~autocast();                                             // which is here
+  autocast(const autocast&) = delete;
+  autocast& operator=(const autocast&) = delete;
 
  private:
   Scope scope_;
+  bool were_off_;  // before the block
 };
 
 // Whether a precision governs what is called now.
 bool is_autocast_enabled();
+
+// Inside: whether the innermost block has taken casts back, for modules too that have a precision
+// by the model that they are a part of.
+bool casts_are_off();
 
 // torch.amp.custom_fwd(cast_inputs=dtype): `f` with its floating tensors in that type, those within
 // lists, tuples, optionals, maps and structs with parts() too, and what it calls in the types it is

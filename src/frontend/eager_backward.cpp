@@ -27,12 +27,14 @@ void EagerEmitter::backward(const Tensor& loss) {
   const History history(tape_, cell(loss).id);
   std::vector<VariablePtr> variables;
   VersionsRead others;
+  std::vector<std::weak_ptr<Variable>> scales;
   for (std::uint32_t n : tape_.states()) {
     const EagerCell& c = *values_.at({n, 0});
     if (!history.holds(n)) continue;
     if (!is_trainable(*c.variable)) {
       std::uint64_t& version = others.emplace(c.variable, c.version).first->second;
       if (version != c.version) version = kNoVersion;
+      if (is_loss_scale(*c.variable)) scales.push_back(c.variable);
     } else if (!is_in(variables, c.variable)) {
       variables.push_back(c.variable);
     }
@@ -52,6 +54,7 @@ void EagerEmitter::backward(const Tensor& loss) {
     } else {
       left = {grads[i], others};
     }
+    left.scales.insert(scales.begin(), scales.end());
   }
 }
 
@@ -99,7 +102,21 @@ std::uint64_t EagerEmitter::gradient_version(const VariablePtr& of, const Variab
 }
 
 void EagerEmitter::note_divided(const VariablePtr& parameter) {
-  for (auto& [variable, version] : gradients_.at(parameter).by) version = kDivided;
+  LeftGradient& left = gradients_.at(parameter);
+  for (auto& [variable, version] : left.by) version = kDivided;
+  left.scales.clear();
+}
+
+void EagerEmitter::forget_scales(const VariablePtr& parameter) {
+  gradients_.at(parameter).scales.clear();
+}
+
+bool EagerEmitter::gradient_has_scale_besides(const VariablePtr& of,
+                                              std::span<const VariablePtr> known) const {
+  const auto it = gradients_.find(of);
+  return it != gradients_.end() && std::ranges::any_of(it->second.scales, [&](const auto& scale) {
+           return std::ranges::find(known, scale.lock()) == known.end();
+         });
 }
 
 Tensor EagerEmitter::gradient_of(const VariablePtr& variable) const {

@@ -109,6 +109,11 @@ class EagerEmitter : public Emitter {
   std::uint64_t gradient_version(const VariablePtr& of, const VariablePtr& by) const;
   // The gradient that a parameter holds was divided by the loss scale that it comes by.
   void note_divided(const VariablePtr& parameter);
+  // A loop has said what the gradient is: whether a loss scale is in it is its own to know.
+  void forget_scales(const VariablePtr& parameter);
+  // Whether one of those losses was multiplied with a loss scale that is none of `known`, and
+  // nothing has divided the gradient since.
+  bool gradient_has_scale_besides(const VariablePtr& of, std::span<const VariablePtr> known) const;
   // What has been drawn at each place since the random state last changed or was set: what comes
   // behind a step draws other numbers anyway, and a loop must not depend on what ran before it.
   DrawCounts& draws();
@@ -197,6 +202,8 @@ class EagerEmitter : public Emitter {
     Tensor sum;
     // Variables but parameters that all losses depend on, and the version of each that was read.
     VersionsRead by;
+    // Loss scales that one of the losses was multiplied with, and nothing has divided by.
+    std::set<std::weak_ptr<Variable>, std::owner_less<>> scales = {};
   };
   std::map<std::weak_ptr<Variable>, LeftGradient, std::owner_less<>> gradients_;
   // Targets whose gradients were taken for some of the trainable parameters they depend on.

@@ -213,6 +213,10 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
   check_target(target);  // it is not forgotten, and has the number that it has now
   const History history(tape_, cell(target).id);
   check_history(history, UINT64_MAX, true);
+  if (WholeStep::is_taken())
+    for (std::uint32_t n : tape_.states())
+      if (history.holds(n) && is_loss_scale(*values_.at({n, 0})->variable))
+        throw is_scaled_already();
   std::map<const Variable*, std::vector<std::uint32_t>> values;  // nodes, oldest first
   for (std::uint32_t n : tape_.states())
     if (history.holds(n)) values[values_.at({n, 0})->variable.get()].push_back(n);

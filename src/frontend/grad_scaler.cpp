@@ -189,6 +189,7 @@ StepResult GradScaler::step(Optimizer& optimizer, const Tensor& loss) {
     throw out_of_turn("step() a second time since the last update()", "update() between them");
   const bool is_scaled = is_enabled() && r.stage == Stage::Ready;
   if (r.stage == Stage::Unscaled) need_divided(optimizer.trained().parameters(), state_.scale);
+  if (!is_enabled()) need_no_scale(optimizer.given(), {&optimizer.scale, 1});
   const std::vector<Tensor> gradients =
       left_gradients(optimizer, is_scaled ? &state_.scale : nullptr, steady_since());
   GradientState given;

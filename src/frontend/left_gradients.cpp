@@ -46,6 +46,13 @@ void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& 
           .need(
               "amp::scale_loss(loss, optimizer).backward(), or scaler.scale(loss).backward() of "
               "the scaler that divides");
+    if (eager().gradient_has_scale_besides(p, {&scale, 1}))
+      throw UserError("E0808", "the gradients are multiplied with two loss scales")
+          .saw(of + ", and a loss that another scaler has scaled, too")
+          .need("one scaler for each loss")
+          .advice(
+              "scaler.scale(loss) of the loss itself; GradScaler(optimizer) is over the scale "
+              "that amp::initialize gave the optimizer");
     const std::uint64_t version = eager().gradient_version(p, scale);
     if (version == EagerEmitter::kDivided)
       throw UserError("E0808", "the gradients are divided by the loss scale already")
@@ -59,6 +66,15 @@ void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& 
   }
 }
 
+void need_no_scale(const std::vector<VariablePtr>& parameters, std::span<const VariablePtr> own) {
+  for (const VariablePtr& p : parameters)
+    if (eager().gradient_has_scale_besides(p, own))
+      throw UserError("E0808", "the gradients are multiplied with a loss scale of another step")
+          .saw("a gradient of '" + p->name.str() + "' of a loss that a scaler has scaled")
+          .need("scaler.step(optimizer) of that scaler, or scaler.unscale_(optimizer) before it")
+          .advice("optimizer.zero_grad() drops what other losses have left");
+}
+
 void need_divided(const std::vector<VariablePtr>& parameters, const VariablePtr& scale) {
   for (const VariablePtr& p : parameters)
     if (grad_of(p).is_defined() && eager().gradient_version(p, scale) != EagerEmitter::kDivided)
@@ -67,7 +83,8 @@ void need_divided(const std::vector<VariablePtr>& parameters, const VariablePtr&
           .need("every backward() of the step before unscale_()");
 }
 
-void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
+namespace {
+void replace_gradient(const VariablePtr& parameter, const Tensor& gradient) {
   need_eager("set_grad()");
   const Tensor before = grad_of(parameter);
   if (!before.is_defined())
@@ -81,6 +98,13 @@ void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
              parameter->type.str())
         .need("f32, bf16 or f16 of the parameter's shape");
   eager().replace_gradient(parameter, gradient);
+}
+}  // namespace
+
+// What a loop gives may be divided by a scale that it knows.
+void set_grad(const VariablePtr& parameter, const Tensor& gradient) {
+  replace_gradient(parameter, gradient);
+  eager().forget_scales(parameter);
 }
 
 Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_norm) {
@@ -99,7 +123,7 @@ Tensor clip_grad_norm_(const std::vector<VariablePtr>& parameters, double max_no
   // Infinity less itself is NaN: gradients of such a norm are none.
   const Tensor share = minimum(max_norm / (norm + 1e-6), 1.0) + (norm - norm);
   for (std::size_t i = 0; i < owners.size(); ++i)
-    set_grad(owners[i], cast(gradients[i], DType::F32) * share);
+    replace_gradient(owners[i], cast(gradients[i], DType::F32) * share);
   return norm;
 }
 
@@ -109,7 +133,7 @@ void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most) {
   for (const VariablePtr& p : parameters)
     if (const Tensor g = grad_of(p); g.is_defined()) {
       const UpdatePhase phase;
-      set_grad(p, clamp(g, -most, most));
+      replace_gradient(p, clamp(g, -most, most));
     }
 }
 

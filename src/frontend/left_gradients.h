@@ -30,10 +30,13 @@ void clip_grad_value_(const std::vector<VariablePtr>& parameters, double most);
 std::vector<Tensor> left_gradients(Optimizer& optimizer, const VariablePtr* scale,
                                    std::uint64_t since = 0);
 // Inside: UserError E0808 where backward() left one of them a gradient of a loss that was not
-// multiplied with this loss scale, or with an older value than that of version `since` on, or one
-// that is divided by it already.
+// multiplied with this loss scale, or with another one too, or with an older value than that of
+// version `since` on, or one that is divided by it already.
 void need_scaled(const std::vector<VariablePtr>& parameters, const VariablePtr& scale,
                  std::uint64_t since = 0);
+// Inside: UserError E0808 where one of their gradients is multiplied with a loss scale still, but
+// for `own`, which are 1.
+void need_no_scale(const std::vector<VariablePtr>& parameters, std::span<const VariablePtr> own);
 // Inside: UserError E0808 where one of their gradients is not divided by this loss scale.
 void need_divided(const std::vector<VariablePtr>& parameters, const VariablePtr& scale);
 

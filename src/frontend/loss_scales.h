@@ -21,6 +21,7 @@ struct LossScales {
     Tensor untold = {};
   };
   std::vector<One> each;
+  bool is_initialized = false;  // amp::initialize has made their optimizers, enabled or not
 
   LossScales(const scalar::ScalerRule& rule, std::size_t losses) {
     for (std::size_t i = 0; i < losses; ++i) each.push_back({new_scaler_variables(rule, i)});

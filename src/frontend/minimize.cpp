@@ -14,6 +14,7 @@
 #include "frontend/optimizer.h"
 #include "frontend/random.h"
 #include "frontend/update_phase.h"
+#include "frontend/variable_values.h"
 #include "graph/graph.h"
 #include "graph/refuse.h"
 #include "ops/average_weight.h"
@@ -388,18 +389,30 @@ StepResult apply_gradients(const Tensor& loss, std::vector<Tensor> gradients, Op
   return result;
 }
 
+namespace {
+// Of a loss that no loss scale is in yet.
+std::vector<Tensor> gradients_of_unscaled(const Tensor& loss, Optimizer& opt) {
+  const WholeStep step;
+  return scaled_gradients(loss, opt);
+}
+}  // namespace
+
 StepResult minimize(const Tensor& loss, Optimizer& opt) {
   EmitterScope emitter_scope(emitter_of(loss));
-  return apply_gradients(loss, scaled_gradients(loss, opt), opt);
+  return apply_gradients(loss, gradients_of_unscaled(loss, opt), opt);
 }
 
+// Where the optimizer has no loss scale the sums may have that of a GradScaler, whose step()
+// divides by it.
 Tensor accumulate(const Tensor& loss, Optimizer& whole) {
   EmitterScope emitter_scope(emitter_of(loss));
   if (whole.accumulation() < 2)
     throw UserError("E0808", "accumulate() has no sums to add to")
         .saw("an optimizer that takes one batch an update")
         .advice("optimizer.set_accumulation(N), with N 2 or more, before the first step");
-  const std::vector<Tensor> gradients = scaled_gradients(loss, whole);
+  const bool has_own = whole.scaler().kind != scalar::ScalerKind::None;
+  const std::vector<Tensor> gradients =
+      has_own ? gradients_of_unscaled(loss, whole) : scaled_gradients(loss, whole);
   const Optimizer& opt = whole.trained();
   UpdatePhase phase;
   const std::vector<Tensor> sums = add_accumulated(gradients, opt);

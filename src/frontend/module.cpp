@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "frontend/autocast.h"
 #include "frontend/call_taps.h"
 #include "frontend/description.h"
 #include "frontend/host_count.h"
@@ -147,12 +148,22 @@ Module* Module::find(std::string_view path) {
 }
 
 bool Module::is_training() const { return read_premise(mode_, mode_->training); }
-Policy Module::policy() const { return read_premise(mode_, mode_->policy); }
+
+// A part of a prepared model that is called by itself, or by a model whose operator() is no call(),
+// has the model's precision, unless another one governs there or a block has taken casts back.
+Policy Module::policy() const {
+  Policy policy = read_premise(mode_, mode_->policy);
+  if (policy || current_where().policy || amp::casts_are_off()) return policy;
+  for (const Module* m = parent_; m && !policy; m = m->parent_)
+    policy = read_premise(m->mode_, m->mode_->policy);
+  return policy;
+}
 
 std::map<std::string, Policy> Module::policies_below() const {
   std::map<std::string, Policy> all;
   for (const Module* child : children_) {
-    if (const Policy own = child->policy()) all[child->path()] = own;
+    if (const Policy own = read_premise(child->mode_, child->mode_->policy))
+      all[child->path()] = own;
     all.merge(child->policies_below());
   }
   return all;

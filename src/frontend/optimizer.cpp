@@ -13,6 +13,7 @@
 #include "frontend/loss_scales.h"
 #include "frontend/module.h"
 #include "frontend/premises.h"
+#include "frontend/variable_values.h"
 #include "ops/update_layout.h"
 #include "optim/kind.h"
 #include "scalar/plateau.h"
@@ -57,6 +58,7 @@ ScalerVariables new_scaler_variables(const scalar::ScalerRule& rule, std::size_t
   };
   ScalerVariables v{control("scale", DType::F32), control("good_steps", DType::I32),
                     control("overflow_run", DType::I32), control("skipped", DType::I64)};
+  ensure(is_loss_scale(*v.scale), "a loss scale is known by its name");
   if (v.scale->buffer) v.scale->buffer->write_one(scalar::initial_state(rule).scale);
   return v;
 }

@@ -228,9 +228,9 @@ struct StepResult {
 // host taking part in the decision. In eager mode it has run when it returns. A parameter that the
 // loss does not depend on has a gradient of zeros (and still decays), a frozen one has none and
 // stays what it is. UserError E0322 where the loss depends on none of the optimizer's, E0321 where
-// it cannot be differentiated any more, E0802 where set_accumulation() asks for more micro-batches
-// before it. The step that overflows as the last of ScalerRule::give_up_after in a row ends in
-// DivergedError E0810: in eager mode from here, else from the call of the compiled program.
+// it cannot be differentiated any more, E0808 where a loss scale is in it already, E0802 where
+// set_accumulation() asks for more micro-batches before it; DivergedError E0810 behind the last of
+// ScalerRule::give_up_after overflows in a row, from here or, compiled, from the program's call.
 //
 // Gradients that backward() left for the optimizer's parameters are gone then: of other losses,
 // they are no part of the step.

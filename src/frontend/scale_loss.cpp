@@ -38,6 +38,12 @@ LossScales::One& scale_of(const Optimizer& optimizer, std::size_t loss_id) {
   return each[loss_id];
 }
 
+std::vector<VariablePtr> scales_of(const Optimizer& optimizer) {
+  std::vector<VariablePtr> all;
+  for (const LossScales::One& loss : optimizer.loss_scales().each) all.push_back(loss.state.scale);
+  return all;
+}
+
 UserError out_of_turn(const std::string& saw, const std::string& need) {
   return UserError("E0808", "amp::scale_loss() is not its turn").saw(saw).need(need);
 }
@@ -145,6 +151,13 @@ void ScaledLoss::check_optimizers() const {
     throw out_of_turn("no optimizer", "those for which the loss leaves gradients");
   const Optimizer& first = *optimizers_.begin();
   for (const Optimizer& o : optimizers_) {
+    if (!has_scale(o) && !o.loss_scales().is_initialized)
+      throw UserError("E0808", "amp::scale_loss() before amp::initialize")
+          .saw("an optimizer that was made without it, and has no loss scale")
+          .need("auto [net, optimizer] = amp::initialize(model, optim::Adam{}, options)")
+          .advice(
+              "without mixed precision loss.backward() will do, or options with .enabled = false, "
+              "under which the block changes nothing");
     const VariablePtr& scale = scale_of(o, options_.loss_id).state.scale;
     const bool is_same = scale == scale_of(first, options_.loss_id).state.scale;
     if (has_scale(o) != has_scale(first) || (has_scale(o) && !is_same))
@@ -215,6 +228,7 @@ void ScaledLoss::divide() {
   std::set<VariablePtr> known;
   for (const Optimizer& o : optimizers_)
     for (const VariablePtr& p : owners_of(o)) {
+      need_scaled({p}, of_loss.state.scale);
       check_version(p, of_loss.state.scale);
       if (known.insert(p).second) owners.push_back(p);
     }
@@ -280,6 +294,8 @@ StepResult step(const Tensor& loss, Optimizer& optimizer) {
     std::vector<Tensor> gradients = left_gradients(optimizer, scale);
     if (scale)
       for (const VariablePtr& p : owners_of(optimizer)) check_version(p, *scale);
+    else
+      need_no_scale(optimizer.given(), scales_of(optimizer));
     StepResult result = apply_gradients(loss, std::move(gradients), optimizer);
     r = {};
     return result;

@@ -82,15 +82,16 @@ class ScaledLoss : public Tensor {
 
 // UserError E0808 where gradients are left that no block has divided, behind a block with
 // delay_unscale of another loss or whose scale has moved since, within another block of an
-// optimizer, for optimizers of different scales, and for one that sums micro-batches; E0814 for a
-// loss_id that there is not; E0305 in a function that is being traced.
+// optimizer, for optimizers of different scales, for one that sums micro-batches, and for one
+// without a loss scale that amp::initialize has not made; E0814 for a loss_id that there is not;
+// E0305 in a function that is being traced.
 [[nodiscard]] ScaledLoss scale_loss(const Tensor& loss, const Optimizers& optimizers,
                                     const ScaleLossOptions& options = {});
 
 // One update from the gradients that blocks left for the optimizer's parameters, which are gone
 // then; skipped where one of them was not finite. UserError E0808 where there are none, where they
-// are multiplied still, as those that a block of another optimizer left, or within a block;
-// DivergedError E0810 where a loss's scale has fallen too often in a row.
+// are multiplied still, as those that a block of another optimizer or another scaler left, or
+// within a block; DivergedError E0810 where a loss's scale has fallen too often in a row.
 StepResult step(Optimizer& optimizer);
 // The same, with the loss that StepResult tells of.
 StepResult step(const Tensor& loss, Optimizer& optimizer);

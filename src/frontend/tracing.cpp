@@ -227,6 +227,10 @@ std::vector<Tensor> TraceEmitter::variable_gradients(const Tensor& target, const
   check_target(target);
   check_own(seed);
   const History history(graph(), target.id());
+  if (WholeStep::is_taken())
+    for (const auto& [variable, its] : values_)
+      for (ValueId id : its.read)
+        if (history.holds(id.node) && is_loss_scale(*variable)) throw is_scaled_already();
   std::vector<std::vector<Tensor>> values;  // of each variable, those that the target depends on
   std::vector<Tensor> wrt;
   bool depends = false;

@@ -8,6 +8,20 @@
 
 namespace aloft {
 
+bool is_loss_scale(const Variable& v) {
+  const std::string_view name = v.name.str();
+  return v.cls == StateClass::Control && name.starts_with(kLossScale) &&
+         (name.size() == kLossScale.size() || name[kLossScale.size()] == '.');
+}
+
+namespace {
+thread_local bool is_step_whole = false;
+}  // namespace
+
+WholeStep::WholeStep() : saved_(is_step_whole) { is_step_whole = true; }
+WholeStep::~WholeStep() { is_step_whole = saved_; }
+bool WholeStep::is_taken() { return is_step_whole; }
+
 Where where_values_are_added(const Where& where) {
   Where w = where;
   w.phase = Phase::Backward;
@@ -27,6 +41,18 @@ UserError depends_on_none(const TensorType& target) {
       .saw("a " + target.str() + " whose gradient is zero for every one of them")
       .need("a loss computed from the optimizer's parameters, outside NoGrad and not detached")
       .advice("check that the optimizer was made for the model that computed the loss");
+}
+
+UserError is_scaled_already() {
+  return UserError("E0808", "the loss is multiplied with a loss scale already")
+      .saw("minimize() of what a scaler, or amp::scale_loss(), gave for a loss")
+      .need(
+          "the loss itself: a whole step multiplies it with the optimizer's loss scale, and "
+          "divides "
+          "by that alone")
+      .advice(
+          "scaler.scale(loss).backward() and scaler.step(optimizer); or value_and_grad(), and "
+          "apply_gradients() with gradients that the scaler has divided");
 }
 
 UserError changes_type(const Variable& variable, const TensorType& given) {

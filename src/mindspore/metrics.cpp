@@ -18,7 +18,13 @@ namespace {
 class Mean : public Metric {
  public:
   void clear() override { sum_ = count_ = 0; }
-  double eval() const override { return sum_ / count_; }
+  double eval() const override {
+    if (count_ == 0)
+      throw UserError("E0841", "a metric has measured nothing")
+          .saw("eval() behind clear(), without a row in between")
+          .need("update() with a batch first");
+    return sum_ / count_;
+  }
 
  protected:
   void add(double sum, double count) { sum_ += sum, count_ += count; }

@@ -24,7 +24,7 @@ class Metric {
   virtual ~Metric() = default;
   virtual void clear() = 0;                         // before the first batch
   virtual void update(const EvalBatch& batch) = 0;  // one batch more
-  virtual double eval() const = 0;                  // of those since clear(); NaN of none
+  virtual double eval() const = 0;                  // of those since clear()
 };
 
 // The metric of a name:
@@ -34,8 +34,8 @@ class Metric {
 //   mae, mse                       mean of |output - label|, of its square, over all elements
 // The first four take outputs [B, C] with labels [B] of class numbers, or one-hot labels of the
 // outputs' shape, whose class is where the last axis is largest; the last two as many labels as
-// outputs, in the outputs' shape or another. UserError E0841 for another name, and from update()
-// for labels of other shapes.
+// outputs, in the outputs' shape or another. UserError E0841 for another name, from update() for
+// labels of other shapes, and from eval() where nothing was measured since clear().
 std::unique_ptr<Metric> get_metric_fn(std::string_view name);
 // The names that get_metric_fn() takes.
 std::vector<std::string> metric_names();

@@ -10,11 +10,24 @@ using Pair = std::pair<Tensor, Tensor>;  // loss and outputs of a batch; one may
 
 struct Model::State {
   nn::Module* network = nullptr;
+  // As it was when the model was made: what its loss scale goes with.
+  Policy policy = {};
+  std::map<std::string, Policy> below = {};
   std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics = {};
   std::optional<amp::TrainNetwork> train_network = {};
   std::function<Tensor(const Tensor&)> outputs = {};
   amp::LossOfBatch whole = {}, loss_of_outputs = {};
 
+  void take_precision() { policy = network->policy(), below = network->policies_below(); }
+  void check_precision() const {
+    if (network->policy() == policy && network->policies_below() == below) return;
+    throw UserError("E0805", "the network has another precision than when this model was made")
+        .saw(network->policy() ? network->policy().str() : "layers that have one")
+        .need(policy ? policy.str() : "none, as by amp_level O0")
+        .advice(
+            "a network has one precision: make the model that gives it one first, and others, "
+            "with amp_level O0, behind it");
+  }
   EvalBatch evaluate(const Tensor& data, const Tensor& label) const {
     if (whole) return {whole(data, label), Tensor(), label};
     const Tensor y = outputs(data);
@@ -88,6 +101,7 @@ void Model::set_evaluation(std::function<Tensor(const Tensor&)> outputs, amp::Lo
   state_->outputs = std::move(outputs);
   state_->whole = std::move(whole);
   state_->loss_of_outputs = std::move(loss_of_outputs);
+  state_->take_precision();
 }
 
 void Model::set_training(amp::LossOfBatch loss, const Optimizer& optimizer) {
@@ -108,6 +122,7 @@ void Model::train_on(const Dataset& data, const Course& course) {
         .saw(std::to_string(course.epoch) + " from " + std::to_string(course.initial_epoch))
         .need("0 or more");
   amp::TrainNetwork& step = train_network();
+  state_->check_precision();
   const ModeScope training(*state_->network, true);
   const Callbacks& callbacks = *course.callbacks;
   const bool sinks = course.sinks && get_mode() == GRAPH_MODE;
@@ -148,6 +163,7 @@ std::map<std::string, double> Model::eval_on(const Dataset& data, const Callback
   if (state_->metrics.empty())
     throw UserError("E0841", "this model measures nothing")
         .need("metrics, such as {.metrics = {\"accuracy\"}}");
+  state_->check_precision();
   const ModeScope evaluation(*state_->network, false);
   const NoGrad no_grad;
   RunContext run;
@@ -178,6 +194,7 @@ Tensor Model::predict(const Tensor& data) {
   if (!state_->outputs)
     throw UserError("E0841", "this model's network gives its loss, and no outputs")
         .need("a network of one argument, and a loss");
+  state_->check_precision();
   const ModeScope evaluation(*state_->network, false);
   const NoGrad no_grad;
   return get_mode() == GRAPH_MODE ? state_->compiled_prediction(data) : state_->outputs(data);

@@ -51,9 +51,15 @@ void Infer::need_integer(int i) const {
 }
 
 void Infer::need_same_dtype(int i, int j) const {
-  if (dtype(i) != dtype(j))
-    fail("operands " + std::to_string(i) + " and " + std::to_string(j) + " have different types",
-         "the same element type", "cast one of them");
+  if (dtype(i) == dtype(j)) return;
+  const bool is_prepared =
+      (is_low(dtype(i)) && dtype(j) == DType::F32) || (is_low(dtype(j)) && dtype(i) == DType::F32);
+  fail("operands " + std::to_string(i) + " and " + std::to_string(j) + " have different types",
+       "the same element type",
+       is_prepared
+           ? "cast one of them; a model whose weights amp::initialize stores in a low type is "
+             "called by what that gave, net(x)"
+           : "cast one of them");
 }
 
 void Infer::need_shape(int i, const Shape& shape) const {

@@ -81,18 +81,26 @@ class Checks {
     };
     check(state_format_named(o.master) == StateFormat::Split,
           split_master_problem(recipe_.precision), "optimizer.master",
-          "split masters need bf16 weights and O2", "precision O2:bf16, or master = \"f32\"");
+          "split masters need bf16 weights and O2",
+          recipe_.precision.layers_are_auto ? "precision adaptive:bf16, or master = \"f32\""
+                                            : "precision O2:bf16, or master = \"f32\"");
     check(o.rounding == name_of(Rounding::Stochastic),
           stochastic_rounding_problem(recipe_.precision), "optimizer.rounding",
           "stochastic is of bf16 weights without masters",
           "precision O3:bf16, or rounding = \"nearest\"");
   }
 
-  // States in fewer bits, of formulas that bear them.
+  // Masters and states in fewer bits, of formulas that bear them.
   void check_states() {
     const UpdateRule rule = optimizer_rule(recipe_.optimizer);
     const auto states = state_format_named(recipe_.optimizer.states);
-    if (!rule || states == StateFormat::F32) return;
+    if (!rule) return;
+    if (rule.formula->is_of_tensors &&
+        state_format_named(recipe_.optimizer.master) == StateFormat::Split)
+      mistake("optimizer.master",
+              fmt::format("optimizer.master: {} is of whole tensors, whose masters are f32",
+                          rule.name()));
+    if (states == StateFormat::F32) return;
     if (rule.formula->states.empty())
       mistake("optimizer.states",
               fmt::format("optimizer.states: {} keeps no states; use \"f32\"", rule.name()));
@@ -107,18 +115,39 @@ class Checks {
 
   void check_update() {
     if (recipe_.optimizer.update != "early") return;
-    if (recipe_.optimizer.clip_norm > 0)
-      mistake("optimizer.update",
-              fmt::format("optimizer.update: an early update cannot clip, and clip_norm is {} "
-                          "({}); set clip_norm = 0, or update = \"late\"",
-                          recipe_.optimizer.clip_norm, origin("optimizer.clip_norm")));
+    const auto clips = [&](const std::string& what, double limit, const std::string& key) {
+      if (limit > 0)
+        mistake("optimizer.update",
+                fmt::format("optimizer.update: an early update cannot clip, and {} is {} ({}); set "
+                            "clip_norm = 0, or update = \"late\"",
+                            what, limit, origin(key)));
+    };
+    clips("clip_norm", recipe_.optimizer.clip_norm, "optimizer.clip_norm");
+    const std::vector<ParameterGroup>& groups = recipe_.optimizer.groups;
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      clips(fmt::format("{}[{}].clip_norm", kGroupsKey, i), groups[i].clip_norm.value_or(0),
+            kGroupsKey);
     const PrecisionRecipe& precision = recipe_.precision;
-    if (others_fit_ && found_.empty() && precision.is_resolved() &&
-        scaler_rule(precision).kind != scalar::ScalerKind::None)
+    if (others_fit_ && found_.empty() &&
+        scaler_rule(at_its_lowest(precision)).kind != scalar::ScalerKind::None)
       mistake("optimizer.update",
               fmt::format("optimizer.update: an early update cannot skip a step, and the loss "
-                          "scale of '{}' does; use bf16, or update = \"late\"",
-                          print_precision(precision)));
+                          "scale of '{}' does; use {}, or update = \"late\"",
+                          print_precision(precision), in_bf16(precision)));
+  }
+
+  // What is to be measured yet, as it is where the low type that it names is chosen.
+  static PrecisionRecipe at_its_lowest(const PrecisionRecipe& precision) {
+    PrecisionRecipe low;
+    low.level = Level::O2;
+    if (!precision.low_is_auto) low.low = precision.low;
+    return resolve_auto(precision, low, "");
+  }
+  static const char* in_bf16(const PrecisionRecipe& precision) {
+    const bool has_scale =
+        precision.scale != ScalePolicy::Auto && precision.scale != ScalePolicy::None;
+    if (has_scale) return "bf16 without a loss scale";
+    return precision.layers_are_auto ? "adaptive:bf16" : "bf16";
   }
 
   const Recipe& recipe_;

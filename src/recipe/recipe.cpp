@@ -21,6 +21,7 @@
 #include "recipe/recipe_fields.h"
 #include "recipe/recipe_leaves.h"
 #include "recipe/recipe_names.h"
+#include "recipe/recipe_schedule.h"
 #include "recipe/recipe_unused.h"
 #include "recipe/tokenizer_keys.h"
 #include "types/limits.h"
@@ -66,6 +67,7 @@ class Reader {
     check_skipped_passes();
     check_patience();
     check_length();
+    check_schedule();
     for (const UnusedKey& u : unused_keys(recipe_)) mistake(origin(u.key), u.key + " " + u.why);
     if (mistakes_.empty()) return;
     std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const auto& a, const auto& b) {
@@ -171,6 +173,13 @@ class Reader {
       recipe_.train.epochs = 0;
       recipe_.origin.erase("train.epochs");
     }
+  }
+
+  // By the rule that the run will have, which is made of values that fit.
+  void check_schedule() {
+    if (!mistakes_.empty()) return;
+    if (const auto problem = schedule_problem(recipe_))
+      mistake(origin(problem->key), problem->saw + ": " + problem->need);
   }
 
   // "recipe.toml:12" -> 12; what has no line comes last.

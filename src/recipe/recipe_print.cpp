@@ -45,27 +45,6 @@ std::string origin_of(const Recipe& recipe, const std::string& key) {
   return key == "optimizer.no_decay" ? origin + "; norms never decay" : origin;
 }
 
-// The lowest rate. What falls freely goes on as far as it leads, as torch's StepLR.
-double final_lr(const Recipe& r) {
-  if (r.schedule.final_lr >= 0) return r.schedule.final_lr;
-  return falls_freely(*scalar::parse_schedule_kind(r.schedule.kind)) ? 0 : r.optimizer.lr / 10;
-}
-
-// The keys of [schedule] that somebody has set, with where.
-std::string settings_of(const Recipe& recipe) {
-  Recipe copy = recipe;
-  std::string out;
-  for (const RecipeField& f : recipe_fields(copy))
-    if (f.key.starts_with("schedule.") && recipe.origin.contains(std::string(f.key)))
-      std::visit(
-          [&](const auto* v) {
-            out += fmt::format("{}{} = {} ({})", out.empty() ? "" : ", ", f.key,
-                               value_text(json(*v)), origin_of(recipe, std::string(f.key)));
-          },
-          f.target);
-  return out;
-}
-
 }  // namespace
 
 void to_json(json& out, const ParameterGroup& group) {
@@ -126,38 +105,6 @@ json json_of(const Recipe& recipe) {
   }
   out["precision"] = json_of(recipe.precision);
   return out;
-}
-
-scalar::ScheduleRule schedule_rule(const Recipe& r) {
-  scalar::ScheduleRule rule;
-  rule.kind = *scalar::parse_schedule_kind(r.schedule.kind);
-  rule.warmup = r.schedule.warmup;
-  // A short trial of a longer recipe stays in its warm-up.
-  const std::int64_t span = r.schedule.steps > 0 ? r.schedule.steps : r.train.steps;
-  rule.total = std::max(span, rule.warmup + 1);
-  rule.min_factor = r.optimizer.lr > 0 ? final_lr(r) / r.optimizer.lr : 0;
-  rule.step_size = r.schedule.step_size;
-  rule.gamma = r.schedule.gamma;
-  rule.decay = r.schedule.decay;
-  rule.power = r.schedule.power;
-  rule.milestones = r.schedule.milestones;
-  rule.cycle = r.schedule.cycle;
-  rule.growth = r.schedule.growth;
-  rule.patience = r.schedule.patience;
-  rule.cooldown = r.schedule.cooldown;
-  rule.threshold = r.schedule.threshold;
-  rule.div = r.schedule.div;
-  rule.final_div = r.schedule.final_div;
-  if (rule.min_factor > 1)
-    throw UserError("E0715", "the schedule does not work out")
-        .saw(fmt::format("schedule.final_lr = {} ({}), above optimizer.lr = {} ({})",
-                         r.schedule.final_lr, origin_of(r, "schedule.final_lr"), r.optimizer.lr,
-                         origin_of(r, "optimizer.lr")))
-        .need("a rate that falls from optimizer.lr, its peak, to schedule.final_lr")
-        .advice("a lower schedule.final_lr, or a higher optimizer.lr");
-  if (const std::string_view problem = problem_of(rule); !problem.empty())
-    throw UserError("E0715", "the schedule does not work out").saw(settings_of(r)).need(problem);
-  return rule;
 }
 
 Device* device_of(const Recipe& r) {

@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "data/array_examples.h"
 #include "data/idx.h"
+#include "recipe/run_length.h"
+#include "sources/named_places.h"
 #include "sources/source_kind.h"
 
 namespace aloft {
@@ -61,13 +63,16 @@ std::unique_ptr<RunData> open(const Recipe& r, bool) {
   if (d.images.empty()) {
     ArraySplit split = divided(read_table(r), d.validation);
     return std::make_unique<ArrayRunData>(std::move(split.train), std::move(split.held_out),
-                                          std::vector<Path>{r.folder / d.csv});
+                                          std::vector<Path>{r.folder / d.csv},
+                                          std::move(split.rows));
   }
   std::vector<Path> files{r.folder / d.images, r.folder / d.labels};
   ArrayData train = read_idx(files[0], files[1], scale), validation;
+  std::vector<std::uint64_t> rows;
   if (d.validation_images.empty()) {
     ArraySplit split = divided(train, d.validation);
     train = std::move(split.train), validation = std::move(split.held_out);
+    rows = std::move(split.rows);
   } else {
     files.push_back(r.folder / d.validation_images);
     files.push_back(r.folder / d.validation_labels);
@@ -78,7 +83,8 @@ std::unique_ptr<RunData> open(const Recipe& r, bool) {
           .saw(str(SettingValue(validation.shape)))
           .need(str(SettingValue(train.shape)) + ", as those of training");
   }
-  return std::make_unique<ArrayRunData>(std::move(train), std::move(validation), std::move(files));
+  return std::make_unique<ArrayRunData>(std::move(train), std::move(validation), std::move(files),
+                                        std::move(rows));
 }
 
 SettingValues facts_or_assumed(const Recipe& r) {
@@ -98,8 +104,11 @@ SettingValues facts_or_assumed(const Recipe& r) {
 
 }  // namespace
 
-ArrayRunData::ArrayRunData(ArrayData train, ArrayData validation, std::vector<Path> files)
-    : train_(std::make_shared<const ArrayData>(std::move(train))), files_(std::move(files)) {
+ArrayRunData::ArrayRunData(ArrayData train, ArrayData validation, std::vector<Path> files,
+                           std::vector<std::uint64_t> rows)
+    : train_(std::make_shared<const ArrayData>(std::move(train))),
+      files_(std::move(files)),
+      rows_(std::move(rows)) {
   if (validation.samples() > 0)
     validation_ = std::make_shared<const ArrayData>(std::move(validation));
 }
@@ -133,15 +142,36 @@ void ArrayRunData::check_values(const Column& column) const {
               .advice("another task.kind, for numbers of any size");
 }
 
-std::unique_ptr<ExampleSource> ArrayRunData::training(const Recipe& r, std::uint64_t position,
-                                                      int prefetch) const {
+namespace {
+ArrayLoaderOptions training_options(const Recipe& r, std::uint64_t position) {
   ArrayLoaderOptions o;
   o.batch = r.train.batch;
   o.seed = r.train.seed;
   o.last = LastBatch::Wrap;
   o.position = position;
+  return o;
+}
+}  // namespace
+
+std::unique_ptr<ExampleSource> ArrayRunData::training(const Recipe& r, std::uint64_t position,
+                                                      int prefetch) const {
+  ArrayLoaderOptions o = training_options(r, position);
   o.prefetch = prefetch;
   return std::make_unique<ArrayExamples>(train_, o);
+}
+
+std::string ArrayRunData::places_of_step(const Recipe& r, std::uint64_t position) const {
+  const ArrayLoaderOptions o = training_options(r, position);
+  const std::uint64_t samples = count(*train_);
+  const BatchWalk walk(samples, static_cast<std::uint64_t>(o.batch), o.last);
+  const auto step = std::min(position, static_cast<std::uint64_t>(windows_a_step(r)));
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t at = position - step; at < position; ++at) {
+    const std::uint64_t sample = sample_at(walk.sample(at, 0), samples, o);
+    places.push_back(rows_.empty() ? sample : rows_.at(sample));
+  }
+  return fmt::format("examples {} of {}, counted from 0", list_of_places(places),
+                     files_[0].filename().string());
 }
 
 std::unique_ptr<ExampleSource> ArrayRunData::validation(const Recipe& r) const {

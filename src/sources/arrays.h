@@ -8,9 +8,11 @@ namespace aloft {
 
 class ArrayRunData : public RunData {
  public:
-  // `files`: what they were read from. UserError E0512: a share for validation that leaves nothing
-  // to train on.
-  ArrayRunData(ArrayData train, ArrayData validation, std::vector<Path> files);
+  // `files`: what they were read from; `rows`: which of its examples each for training is, empty:
+  // they are all, in order. UserError E0512: a share for validation that leaves nothing to train
+  // on.
+  ArrayRunData(ArrayData train, ArrayData validation, std::vector<Path> files,
+               std::vector<std::uint64_t> rows = {});
 
   SettingValues facts(const Recipe& recipe) const override;
   std::vector<std::string> columns() const override;
@@ -18,6 +20,7 @@ class ArrayRunData : public RunData {
   std::uint64_t examples(const Recipe&) const override { return count(*train_); }
   std::unique_ptr<ExampleSource> training(const Recipe& recipe, std::uint64_t position,
                                           int prefetch) const override;
+  std::string places_of_step(const Recipe& recipe, std::uint64_t position) const override;
   bool has_validation() const override { return validation_ != nullptr; }
   std::unique_ptr<ExampleSource> validation(const Recipe& recipe) const override;
   nlohmann::json record() const override;
@@ -30,6 +33,7 @@ class ArrayRunData : public RunData {
 
   std::shared_ptr<const ArrayData> train_, validation_;  // validation: null where there is none
   std::vector<Path> files_;
+  std::vector<std::uint64_t> rows_;  // of the first file
 };
 
 }  // namespace aloft

@@ -39,6 +39,9 @@ class RunData {
   // Batches of training from a position on, in the recipe's order, without end.
   virtual std::unique_ptr<ExampleSource> training(const Recipe& recipe, std::uint64_t position,
                                                   int prefetch = 3) const = 0;
+  // Where the examples of a step lie, behind which the data stands at this position, for people:
+  // "examples 3, 17 of a.csv, counted from 0".
+  virtual std::string places_of_step(const Recipe& recipe, std::uint64_t position) const = 0;
   virtual bool has_validation() const = 0;
   // Everything once, in order; the last batch as short as it is.
   virtual std::unique_ptr<ExampleSource> validation(const Recipe& recipe) const = 0;

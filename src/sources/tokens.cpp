@@ -13,6 +13,7 @@
 #include "data/token_examples.h"
 #include "data/tokenizers/tokenizer_kind.h"
 #include "recipe/run_length.h"
+#include "sources/named_places.h"
 #include "sources/source_kind.h"
 
 namespace aloft {
@@ -207,16 +208,35 @@ void TokenRunData::check(const Recipe& recipe) const {
   warn_of_few_windows(recipe, static_cast<std::int64_t>(examples(recipe)));
 }
 
-std::unique_ptr<ExampleSource> TokenRunData::training(const Recipe& recipe, std::uint64_t position,
-                                                      int prefetch) const {
+namespace {
+TokenLoaderOptions training_options(const Recipe& recipe, std::uint64_t position) {
   TokenLoaderOptions o;
   o.batch = recipe.train.batch;
   o.context = tokens_an_example(recipe);
   o.order.seed = recipe.train.seed;
   o.order.sampling = recipe.data.sampling == "random" ? Sampling::Random : Sampling::Windows;
   o.position = position;
+  return o;
+}
+}  // namespace
+
+std::unique_ptr<ExampleSource> TokenRunData::training(const Recipe& recipe, std::uint64_t position,
+                                                      int prefetch) const {
+  TokenLoaderOptions o = training_options(recipe, position);
   o.prefetch = prefetch;
   return std::make_unique<TokenExamples>(data_.train, o);
+}
+
+std::string TokenRunData::places_of_step(const Recipe& recipe, std::uint64_t position) const {
+  const TokenLoaderOptions o = training_options(recipe, position);
+  const WindowOrder order(data_.train.size(), static_cast<std::uint64_t>(o.context), o.order);
+  const BatchWalk walk(order.samples_per_epoch(), static_cast<std::uint64_t>(o.batch), o.last);
+  const auto step = std::min(position, static_cast<std::uint64_t>(windows_a_step(recipe)));
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t at = position - step; at < position; ++at)
+    places.push_back(order.at(walk.sample(at, 0)).first);
+  return fmt::format("windows of {} tokens from training tokens {} on, counted from 0", o.context,
+                     list_of_places(places));
 }
 
 std::unique_ptr<ExampleSource> TokenRunData::validation(const Recipe& recipe) const {

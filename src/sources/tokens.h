@@ -22,6 +22,7 @@ class TokenRunData : public RunData {
   void check(const Recipe& recipe) const override;
   std::unique_ptr<ExampleSource> training(const Recipe& recipe, std::uint64_t position,
                                           int prefetch) const override;
+  std::string places_of_step(const Recipe& recipe, std::uint64_t position) const override;
   bool has_validation() const override { return data_.validation.has_value(); }
   std::unique_ptr<ExampleSource> validation(const Recipe& recipe) const override;
   nlohmann::json record() const override { return record_; }

@@ -260,11 +260,13 @@ class Training {
       hear_of_save(r);
       if (verdict) {
         give_up_if_hopeless(*optimizer_, culprit_);
+        const std::string reason =
+            fmt::format("{} ({})", verdict->reason, data_.places_of_step(recipe_, position_));
         if (verdict->answer == StepJudge::Answer::Stop) {
           statistics_.restore();  // what goes on from here begins with healthy ones
-          refuse_to_go_on(step_, verdict->reason);
+          refuse_to_go_on(step_, reason);
         }
-        go_back(verdict->reason);
+        go_back(reason);
         examples = data_.training(recipe_, position_);
         continue;
       }

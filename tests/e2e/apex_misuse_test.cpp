@@ -1,6 +1,7 @@
-// Gradients of amp::scale_loss whose loss scale has moved before something divided them, and
-// numbers that no loss scale can have: refused, where a step would be too large or too small. What
-// amp::GradientFusion tells of gradients between a block and the step.
+// Gradients of amp::scale_loss whose loss scale has moved before something divided them, losses
+// that another scaler has scaled, and numbers that no loss scale can have: refused, where a step
+// would be too large or too small. What amp::GradientFusion tells of gradients between a block and
+// the step.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,6 +16,8 @@
 #include "frontend/amp_state.h"
 #include "frontend/grad_scaler.h"
 #include "frontend/gradient_fusion.h"
+#include "frontend/left_gradients.h"
+#include "frontend/loss_scalers.h"
 #include "frontend/module.h"
 #include "frontend/scale_loss.h"
 #include "ops/binary.h"
@@ -242,6 +245,110 @@ TEST(ApexMisuse, DividedGradientsOutliveTheirScale) {
   EXPECT_FALSE(amp::step(opt).skipped());
   EXPECT_EQ(a.weights(), kAfter);
   EXPECT_EQ(b.weights(), kAfter);
+}
+
+// --- losses that another scaler has scaled
+
+// Nothing would divide by that scale.
+TEST(ApexMisuse, AStepWithTheLossOfAnotherScalerIsRefused) {
+  begin();
+  Pair w;
+  Optimizer opt(optim::Sgd{.lr = 0.125}, w.parameters(), scalar::no_scaler());
+  amp::GradScaler scaler({.init_scale = 1024}), off({.enabled = false});
+  const auto refused = [&] {
+    for (const auto& text : {refusal([&] { amp::step(opt); }), refusal([&] { off.step(opt); })})
+      expect_words(text,
+                   {"E0808", "'w' of a loss that a scaler has scaled", "unscale_(optimizer)"});
+    EXPECT_EQ(w.weights(), kBefore);
+  };
+  w(ones()).backward();
+  scaler.scale(w(ones())).backward();  // of one of two losses
+  refused();
+  opt.zero_grad();
+  scaler.scale(w(ones())).backward();
+  refused();
+  clip_grad_value_(w.parameters(), 1e6);
+  refused();
+  scaler.unscale_(opt);
+  EXPECT_FALSE(amp::step(opt).skipped());
+  EXPECT_EQ(w.weights(), kAfter);
+}
+
+// A loop that divides by itself knows what it does.
+TEST(ApexMisuse, GradientsThatALoopGivesAreTakenAsTheyAre) {
+  begin();
+  Pair w;
+  Optimizer opt(optim::Sgd{.lr = 0.125}, w.parameters(), scalar::no_scaler());
+  amp::StaticLossScaler by_hand(8);
+  by_hand.scale(w(ones())).backward();
+  EXPECT_EQ(code_of([&] { amp::step(opt); }), "E0808");
+  set_grad(w.w, by_hand.unscale(grad_of(w.w)));
+  amp::step(opt);
+  EXPECT_EQ(w.weights(), kAfter);
+}
+
+TEST(ApexMisuse, TwoScalesOfOneLossAreRefused) {
+  TwoOptimizers s;
+  amp::GradScaler one, two;
+  expect_words(refusal([&] { amp::scale_loss(one.scale(s.a(ones())), s.opts[0]).backward(); }),
+               {"E0808", "two loss scales", "another scaler"});
+  begin();
+  Pair w;
+  Optimizer opt(optim::Sgd{}, w.parameters(), scalar::no_scaler());
+  one.scale(two.scale(w(ones()))).backward();
+  for (amp::GradScaler* scaler : {&one, &two}) {
+    expect_words(refusal([&] { scaler->unscale_(opt); }), {"E0808", "two loss scales"});
+    expect_words(refusal([&] { scaler->step(opt); }), {"E0808", "two loss scales"});
+  }
+  EXPECT_EQ(s.a.weights(), kBefore);
+  EXPECT_EQ(w.weights(), kBefore);
+}
+
+// It would multiply the loss once more, or divide by its own scale alone.
+TEST(ApexMisuse, AWholeStepWithAScaledLossIsRefused) {
+  TwoOptimizers s;
+  Pair w;
+  Optimizer plain_opt(optim::Sgd{.lr = 0.125}, w.parameters(), scalar::no_scaler());
+  amp::GradScaler scaler({.init_scale = 1024}), own(s.opts[0]);
+  amp::DynamicLossScaler other(1024, 2, 50);
+  const auto refused = [](const auto& step) {
+    auto compiled = compile(step);
+    for (const auto& text : {refusal([&] { step(ones()); }), refusal([&] { compiled(ones()); })})
+      expect_words(text, {"E0808", "multiplied with a loss scale already", "the loss itself"});
+  };
+  refused([&](const Tensor& x) { return minimize(scaler.scale(w(x)), plain_opt).loss_tensor; });
+  refused([&](const Tensor& x) { return minimize(other.scale(w(x)), plain_opt).loss_tensor; });
+  refused([&](const Tensor& x) { return minimize(own.scale(s.a(x)), s.opts[0]).loss_tensor; });
+  s.opts[0].set_accumulation(2);
+  refused([&](const Tensor& x) { return accumulate(own.scale(s.a(x)), s.opts[0]); });
+  s.opts[0].set_accumulation(1);
+  EXPECT_EQ(code_of([&] { minimize(amp::scale_loss(s.a(ones()), s.opts[0]), s.opts[0]); }),
+            "E0808");
+  EXPECT_EQ(s.a.weights(), kBefore);
+  EXPECT_EQ(w.weights(), kBefore);
+  minimize(s.a(ones()), s.opts[0]);
+  minimize(w(ones()), plain_opt);
+  EXPECT_EQ(s.a.weights(), kAfter);
+  EXPECT_EQ(w.weights(), kAfter);
+}
+
+TEST(ApexMisuse, ABlockBeforeInitializeIsRefused) {
+  begin();
+  Pair w;
+  Optimizer opt(optim::Sgd{.lr = 0.125}, w.parameters(), scalar::no_scaler());
+  expect_words(refusal([&] { amp::scale_loss(w(ones()), opt).backward(); }),
+               {"E0808", "before amp::initialize", ".enabled = false"});
+  w(ones()).backward();
+  amp::step(opt);
+  EXPECT_EQ(w.weights(), kAfter);
+  for (const bool enabled : {true, false}) {  // nothing is scaled in either
+    Pair other;
+    auto [net, its] = amp::initialize(other, optim::Sgd{.lr = 0.125},
+                                      {.enabled = enabled, .opt_level = "O0", .verbosity = 0});
+    amp::scale_loss(net(ones()), its).backward();
+    amp::step(its);
+    EXPECT_EQ(other.weights(), kAfter);
+  }
 }
 
 // --- numbers

@@ -10,9 +10,11 @@
 #include "e2e/refusal.h"
 #include "e2e/training.h"
 #include "frontend/amp_state.h"
+#include "frontend/cast_functions.h"
 #include "frontend/left_gradients.h"
 #include "frontend/scale_loss.h"
 #include "models/mlp.h"
+#include "ops/activation.h"
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/constant.h"
@@ -126,6 +128,37 @@ TEST(Apex, ANetCastsWhatItsModelGives) {
   GivesTwo model;
   EXPECT_EQ(amp::initialize(model, quiet({.opt_level = "O2"}))(full({2, 4}, 1)).logits.dtype(),
             DType::F32);
+}
+
+// Scripts of apex go on with the name that the model had.
+struct Stack : nn::Module {
+  nn::Linear up{*this, "up", 4, 8}, down{*this, "down", 8, 3};
+  Tensor operator()(Operand x) const { return down(relu(up(x))); }
+};
+
+TEST(Apex, AModelThatIsCalledItselfHasItsPrecision) {
+  for (const char* level : {"O1", "O2", "O3", "O2:bf16"}) {
+    begin();
+    Stack model;
+    auto compiled = compile([&](const Tensor& t) { return model(t); });
+    const Tensor x = full({2, 4}, 1);
+    EXPECT_EQ(compiled(x).dtype(), DType::F32);
+    auto [net, opt] = amp::initialize(model, optim::Sgd{.lr = 0.125},
+                                      quiet({.opt_level = level, .loss_scale = 8}));
+    const DType low = std::string(level) == "O2:bf16" ? DType::BF16 : DType::F16;
+    const std::vector<float> by_net = net(x).to_floats();
+    for (const Tensor& y : {model(x), compiled(x)}) {
+      EXPECT_EQ(y.dtype(), low) << level;
+      EXPECT_EQ(y.to_floats(), by_net) << level;
+    }
+    EXPECT_EQ(model.up(x).dtype(), low) << level;
+    amp::scale_loss(cross_entropy(model(x), from_ints({0, 2}, {2})), opt).backward();
+    EXPECT_FALSE(amp::step(opt).skipped());
+    EXPECT_NE(net(x).to_floats(), by_net) << level;
+    const amp::disable_casts off;  // of what a prepared model computes nothing
+    EXPECT_EQ(net(x).dtype(), level == std::string("O1") ? low : DType::F32);
+    EXPECT_TRUE(level != std::string("O1") || model(x).dtype() == DType::F32);
+  }
 }
 
 TEST(Apex, WhatIsNotEnabledStaysAsItIs) {

@@ -6,8 +6,12 @@
 #include "checkpoint/checkpoints.h"
 #include "e2e/refusal.h"
 #include "e2e/training.h"
+#include "frontend/grad_scaler.h"
 #include "nn/batch_norm.h"
 #include "numbers.h"
+#include "ops/binary.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
 #include "optim/sgd.h"
 #include "temporary_folder.h"
 
@@ -72,6 +76,29 @@ TEST(StatesOfALoop, OfEarlierStepsThanThoseThatLieThereAreRefused) {
   EXPECT_EQ(second.load(model, opt)->step, 20);
   EXPECT_EQ(refused(second, 19), "E0824");
   EXPECT_EQ(refused(second, 21), "");
+}
+
+// A loop of PyTorch's, whose scaler begins with a scale that is too large.
+TEST(StatesOfALoop, AreHealthyWhileTheLoopsOwnScalerSearches) {
+  use_cpu();
+  const TemporaryFolder folder;
+  Normed model;
+  Optimizer opt(optim::Sgd{.lr = 1e-3}, model.parameters(), scalar::no_scaler());
+  Checkpoints checkpoints(folder.path());
+  amp::GradScaler scaler({.init_scale = 0x1p120});
+  const Tensor x = spread(1, {2, 4, 3, 3});
+  int skipped = 0;
+  for (std::int64_t step = 1; step <= 8; ++step) {
+    const Tensor loss = mean(square(model(x))) * 0x1p15;
+    scaler.scale(loss).backward();
+    const StepResult result = scaler.step(opt);
+    scaler.update();
+    checkpoints.step(result, opt);
+    skipped += result.skipped();
+    checkpoints.save({step, 0}, model, opt);
+  }
+  EXPECT_GT(skipped, kStraySkips);
+  EXPECT_EQ(checkpoints.load(model, opt)->step, 8);
 }
 
 }  // namespace

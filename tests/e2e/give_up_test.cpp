@@ -129,7 +129,7 @@ TEST(Culprit, FollowsTheUseNotTheRegistration) {
 TEST(Culprit, IsNamedInApexLoops) {
   start();
   Apart model;
-  Optimizer opt(optim::Sgd{.lr = 0.1}, model.parameters(), scalar::no_scaler());
+  Optimizer opt = amp::prepare(model, optim::Sgd{.lr = 0.1}, parse_precision("O0"));
   const float inf = std::numeric_limits<float>::infinity();
   const Tensor poison = from_floats({inf, 1, 1, 1}, {4});
   Emitter& e = eager_session();

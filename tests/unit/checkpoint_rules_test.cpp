@@ -92,6 +92,24 @@ TEST(Health, TheSearchOfALossScaleIsHealthyAndHopelessSkipsAreNot) {
   EXPECT_NE(lost.problem(4.0), "");  // no scale is found where the loss itself is not finite
 }
 
+// An optimizer without a loss scale, and gradients that a GradScaler divides.
+TEST(Health, TheSearchOfALoopsOwnScalerIsHealthyToo) {
+  Health search(scalar::no_scaler());
+  for (double scale = 65536; scale > 1; scale /= 2) {
+    search.step(4.0, scale, true);
+    EXPECT_EQ(search.problem(4.0), "") << scale;
+  }
+  for (int i = 0; i <= kStraySkips; ++i) search.step(4.0, 1.0 / (2 << i), true);
+  EXPECT_NE(search.problem(4.0).find("5 steps in a row"), std::string::npos);
+  for (const double loss : {4.0, kNan}) {  // a scale that stays, and losses that no scale helps
+    Health lost(scalar::no_scaler());
+    lost.step(4.0, 65536, false);
+    for (int i = 0; i <= kStraySkips + 1; ++i)
+      lost.step(loss, std::isnan(loss) ? 65536 >> i : 65536, true);
+    EXPECT_NE(lost.problem(4.0), "") << loss;
+  }
+}
+
 TEST(Health, AValidationLossThatIsNotFiniteIsAProblemUntilOneIs) {
   Health h(scalar::no_scaler());
   h.step(4.0, 1, false);

@@ -12,9 +12,21 @@ ASCEND one of the fork for Ascend, whose README.zh.md says the signatures that i
 not run.
 
 The fixture as it lies there was made from excerpts of apex's files in the folders of a checkout: the signatures of
-these functions and classes and what the levels assign, with all other bodies left out. Nothing more than that is read,
-but nobody has held it to a checkout since. With both checkouts at hand, `--check` does: it says "same", or that the
-fixture differs; then run it without `--check`, see what changed (`git diff tests/fixtures`), and mend
+these functions and classes and what the levels assign, with all other bodies left out. It was compared by eye with
+whole files of github.com/NVIDIA/apex, at the commits at which they could be read:
+
+  apex/amp/frontend.py        initialize and the levels at 04667139, state_dict and load_state_dict at dec4fdd6
+  apex/amp/handle.py          fab319f1
+  apex/amp/amp.py             02ba8ee5
+  apex/amp/_amp_state.py      03d70c41
+  apex/optimizers             fused_adam.py 004da4ed, fused_sgd.py b9e5d37d, fused_lamb.py 16fadfe7,
+                              fused_mixed_precision_lamb.py 25aa4e03, fused_novograd.py 007c5947,
+                              fused_adagrad.py 05cec60c
+  apex/parallel/LARC.py       0bfb8300
+
+All is equal but for two arguments that these versions do not have yet: FusedAdam's `master_weights` (`use_master` at
+004da4ed) and FusedSGD's `set_grad_none`. With both checkouts at hand, `--check` does the comparison: it says "same", or
+that the fixture differs; then run it without `--check`, see what changed (`git diff tests/fixtures`), and mend
 docs/from-apex.md until tests/conventions/test_from_apex.py passes.
 """
 import argparse
