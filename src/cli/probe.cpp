@@ -1,4 +1,7 @@
 // aloft probe run RECIPE --out DIR, aloft probe run MODEL --tokens F --out DIR
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -33,15 +36,24 @@ struct Options {
   std::int64_t steps = 1;
 };
 
+// Whether the run went back behind the step, and made another one of its number.
+bool is_undone(const nlohmann::ordered_json& found) { return found.contains("undone"); }
+
 // Of the first step that stopped to be finite, what would have kept it so; into the file, too.
 void try_changes(nlohmann::ordered_json& all, const Path& file, const Path& run) {
-  auto& first = all.at("found").front();
+  auto& found = all.at("found");
+  const auto first = std::find_if_not(found.begin(), found.end(), is_undone);
+  if (first == found.end())
+    return log_warning("no change of the recipe was tried: the run has gone back behind each step");
   try {
-    const auto added = overflow_changes(run, first);
-    print_result("step {}:\n{}", first.at("step").dump(), overflow_changes_text(added));
-    first.update(added);
+    const auto added = overflow_changes(run, *first);
+    print_result("step {}:\n{}", first->at("step").dump(), overflow_changes_text(added));
+    first->update(added);
     write_file_atomic(file, all.dump(1) + "\n");
   } catch (const EnvironmentError& e) {  // the step once more takes as much memory again
+    log_warning("no change of the recipe was tried: {}", e.headline());
+  } catch (const UserError& e) {
+    if (e.code() != "E0862") throw;
     log_warning("no change of the recipe was tried: {}", e.headline());
   }
 }
@@ -53,9 +65,9 @@ void print_overflows(const Path& file, const Path& run) {
   if (found.empty())
     print_result("in none of {} steps anything was not finite\n", all.at("steps").dump());
   for (const auto& one : found)
-    print_result("step {}, loss scale {}{}: {}\n", one.at("step").dump(),
+    print_result("step {}, loss scale {}{}{}: {}\n", one.at("step").dump(),
                  one.at("loss_scale").get<double>(), one.at("skipped") ? ", skipped" : "",
-                 probe::overflow_text(one.at("first")));
+                 is_undone(one) ? ", undone" : "", probe::overflow_text(one.at("first")));
   if (!found.empty()) try_changes(all, file, run);
 }
 
@@ -68,6 +80,20 @@ ExitCode probe_run_model(const Options& o) {
         .need("--out DIR; of the other options --level, --precision and --threads");
   if (o.threads.value_or(0) > 0) host_threads().set_count(static_cast<int>(*o.threads));
   return probe_model({o.recipe.path, o.tokens, o.out, o.precision, o.level});
+}
+
+// Steps that the run does not make are not looked at: one of them is refused where it was asked for
+// `by_hand`; of a recipe's, or a config.json's, all.
+void need_steps_to_look_at(const Recipe& recipe, bool by_hand) {
+  const std::vector<std::int64_t>& at = recipe.probe.at;
+  const std::int64_t steps = recipe.train.steps;
+  const auto is_made = [&](std::int64_t step) { return step < steps; };
+  if (at.empty() || recipe.probe.task == "structure") return;
+  if (by_hand ? std::ranges::all_of(at, is_made) : std::ranges::any_of(at, is_made)) return;
+  const std::int64_t last = std::ranges::max(at);
+  throw UserError("E0700", "a step is to be looked at that is not made")
+      .saw(fmt::format("step {}, counted from 0, of {} step{}", last, steps, steps == 1 ? "" : "s"))
+      .advice(fmt::format("--steps {}, or another --at", last + 1));
 }
 
 ExitCode probe_run(const Options& o) {
@@ -99,6 +125,7 @@ ExitCode probe_run(const Options& o) {
   if (const auto device = given_device())
     overrides.push_back({"train.device", "\"" + *device + "\""});
   const Recipe recipe = load_recipe(o.recipe.path, overrides);
+  need_steps_to_look_at(recipe, !o.looked_at.empty());
   set_log_level(LogLevel::Warning);
   TrainOptions t;
   t.out = Path(out) / "run";

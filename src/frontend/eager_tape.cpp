@@ -236,7 +236,9 @@ std::vector<Tensor> EagerEmitter::variable_gradients(const Tensor& target, const
       const auto& nodes = values[v.get()];
       const auto end = part + static_cast<std::ptrdiff_t>(nodes.size());
       const Tensor sum = sum_of_values({part, end}, v->type);
-      CellPtr c = copy_of(cell(hooks::run_on_gradient(v, sum)));
+      const Tensor gradient = hooks::run_on_gradient(v, sum);
+      CellPtr c = copy_of(cell(gradient));
+      if (taps_) taps_->copied(gradient, c);
       part = end;
       c->lost = Lost::Parameters;
       for (std::uint32_t n : nodes)

@@ -55,6 +55,8 @@ EagerTaps::Looking::Looking(EagerTaps& taps)
                taps.called(emitter_, module, name, value);
              }) {
   taps.begin();
+  // A parameter's cast that an earlier micro-batch left would not be called, and not be seen.
+  if (emitter_.outer_) emitter_.outer_->forget_casts();
   emitter_.show_to(&taps);
 }
 
@@ -80,6 +82,9 @@ void EagerTaps::begin() {
   taken_.clear();
   asked_gradients_.clear();
   missing_.clear();
+  calls_ = 0;
+  made_.clear();
+  shown_as_.clear();
   updates_.clear();
   casts_.clear();
   rounded_from_masters_.clear();
@@ -132,7 +137,38 @@ void EagerTaps::show(EagerEmitter& e, const std::string& name, Kind kind, const 
               kind,
               entries_.size(),
               cell};
+  note_maker(entry.shown, cell);
+  if (kind != Kind::Call) shown_as_.emplace(cell, name);
   put(std::move(entry));
+}
+
+void EagerTaps::note_maker(Shown& shown, const CellPtr& value) const {
+  const auto made = made_.find(value);
+  if (made == made_.end()) return;
+  shown.made_by = made->second.by;
+  shown.result = made->second.result;
+}
+
+// Which call made the results, of which of the values that are shown.
+void EagerTaps::note_call(const EagerEmitter& e, const Node& node, std::span<const Tensor> in,
+                          const std::vector<Tensor>& results) {
+  const auto call = std::make_shared<Call>(
+      Call{calls_++, node.identity(), node.op, node.where.path, !in.empty()});
+  for (const Tensor& t : in) {
+    const VariablePtr& variable = e.cell(t).variable;
+    if (variable && variable->cls == StateClass::Gradient) call->takes_sums = true;
+    if (const auto tap = shown_as_.find(cell_of(t)); tap != shown_as_.end())
+      call->operands.push_back(tap->second);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    made_[cell_of(results[i])] = {call, static_cast<int>(i)};
+}
+
+void EagerTaps::copied(const Tensor& value, const CellPtr& to) {
+  const CellPtr from = cell_of(value);
+  if (const auto made = made_.find(from); made != made_.end()) made_.emplace(to, made->second);
+  if (const auto tap = shown_as_.find(from); tap != shown_as_.end())
+    shown_as_.emplace(to, tap->second);
 }
 
 // For each kind of pattern that asks for the value of this name.
@@ -157,12 +193,14 @@ std::vector<Tensor> EagerTaps::emit(EagerEmitter& e, const OpCall& call, std::sp
     std::vector<Tensor> results = e.run_op(asked, in, where);
     note_updates(*layout_of(asked), results, where);
     results.resize(static_cast<std::size_t>(layout->outputs()));
+    note_call(e, node, in, results);
     for (std::uint32_t i = 0; i < results.size(); ++i)
       show_all(e, tap_name(node, i), Kind::Value, results[i], where);
     return results;
   }
   const std::string parameter = summed_parameter(e, call.op, in);
   std::vector<Tensor> results = e.run_op(call, in, where);
+  note_call(e, node, in, results);
   if (!parameter.empty()) show_sum(e, parameter, results[0], where);
   if (where.phase == Phase::Update && call.op == Name("cast"))
     casts_[cell_of(results[0])] = cell_of(in[0]);
@@ -233,19 +271,17 @@ void EagerTaps::note_updates(const UpdateLayout& layout, const std::vector<Tenso
         cell_of(results[static_cast<std::size_t>(layout.statistics(i))]), where};
 }
 
-void EagerTaps::show_update(const VariablePtr& variable, const CellPtr& statistics,
-                            const Where& where) {
+void EagerTaps::show_update(const VariablePtr& variable, const CellPtr& value,
+                            const CellPtr& statistics, const Where& where) {
   for (const std::string_view prefix : {kStatisticsPrefix, kExponentsPrefix}) {
     const std::string name = update_tap(prefix, variables_.id_of(variable).str());
     if (!is_asked(name)) continue;
-    put({{name,
-          {DType::F32, variable->type.shape},
-          where.phase,
-          where.file.str(),
-          where.line,
-          statistics},
-         Kind::Update,
-         entries_.size()});
+    Shown shown{name,        {DType::F32, variable->type.shape},
+                where.phase, where.file.str(),
+                where.line,  statistics};
+    note_maker(shown, value);
+    shown.result = 0;
+    put({std::move(shown), Kind::Update, entries_.size()});
   }
 }
 
@@ -265,13 +301,13 @@ void EagerTaps::changes(EagerEmitter& e, const VariablePtr& variable, const Tens
   if (!asks_updates_) return;
   const CellPtr cell = cell_of(value);
   if (const auto of = rounded_from_masters_.find(cell); of != rounded_from_masters_.end())
-    return show_update(of->second, statistics_of_change(e, value, variable), current_where());
+    return show_update(of->second, cell, statistics_of_change(e, value, variable), current_where());
   if (variable->cls != StateClass::Parameter) return;
   if (const auto ready = updates_.find(cell); ready != updates_.end())
-    return show_update(variable, ready->second.statistics, ready->second.where);
+    return show_update(variable, cell, ready->second.statistics, ready->second.where);
   if (const auto from = casts_.find(cell); from != casts_.end())
     rounded_from_masters_[from->second] = variable;
-  show_update(variable, statistics_of_change(e, value, variable), current_where());
+  show_update(variable, cell, statistics_of_change(e, value, variable), current_where());
 }
 
 }  // namespace aloft

@@ -46,6 +46,15 @@ class EagerTaps {
   // Whether one lives on this thread.
   static bool are_looking();
 
+  // A call of an op.
+  struct Call {
+    int number = 0;         // in the step, from 0 on
+    std::string name = {};  // as a node's identity: "h.0.mlp/gelu_tanh#0"
+    Name op = {}, path = {};
+    bool has_operands = false;
+    bool takes_sums = false;                 // of gradients of the step's earlier micro-batches
+    std::vector<std::string> operands = {};  // the taps that show them, of those that are shown
+  };
   struct Shown {
     std::string name;  // the tap's: "statistics:h.0.mlp/gelu_tanh#0"
     TensorType type;   // of the value that is looked at, with the lengths that it has
@@ -54,6 +63,9 @@ class EagerTaps {
     int line = 0;
     // What the tap shows: the value, or its statistics.
     std::shared_ptr<const EagerCell> cell = {};
+    // What made the value, and which of its results it is; null: it comes from outside.
+    std::shared_ptr<const Call> made_by = {};
+    int result = 0;
   };
   // What the last step showed, in the order of a compiled program's taps.
   std::vector<Shown> shown() const;
@@ -86,14 +98,16 @@ class EagerTaps {
     EagerTaps* saved_;
   };
 
-  // What the emitter tells: an op is called; a variable is read; it gets a value; gradients that
-  // are asked for of what was shown, and those that a backward pass found.
+  // What the emitter tells: an op is called; a variable is read; it gets a value; a value is in a
+  // cell of its own from here on; gradients that are asked for of what was shown, and those that a
+  // backward pass found.
   std::vector<Tensor> emit(EagerEmitter& e, const OpCall& call, std::span<const Tensor> in,
                            const Where& where);
   void called(EagerEmitter& e, const nn::Module& module, const std::string& name,
               const Tensor& value);
   void read(EagerEmitter& e, const VariablePtr& variable, const Tensor& value);
   void changes(EagerEmitter& e, const VariablePtr& variable, const Tensor& value);
+  void copied(const Tensor& value, const CellPtr& to);
   std::vector<GradientView> asked_gradients(EagerEmitter& e);
   void show_gradients(EagerEmitter& e, const std::vector<GradientView>& views);
 
@@ -106,11 +120,15 @@ class EagerTaps {
                 const Where& where);
   CellPtr cell_to_show(EagerEmitter& e, std::string_view prefix, const CellPtr& of);
   void put(Entry entry);
+  void note_call(const EagerEmitter& e, const Node& node, std::span<const Tensor> in,
+                 const std::vector<Tensor>& results);
+  void note_maker(Shown& shown, const CellPtr& value) const;
   void show_sum(EagerEmitter& e, const std::string& parameter, const Tensor& sum,
                 const Where& where);
   void note_updates(const UpdateLayout& layout, const std::vector<Tensor>& results,
                     const Where& where);
-  void show_update(const VariablePtr& variable, const CellPtr& statistics, const Where& where);
+  void show_update(const VariablePtr& variable, const CellPtr& value, const CellPtr& statistics,
+                   const Where& where);
   CellPtr statistics_of_change(EagerEmitter& e, const Tensor& after, const VariablePtr& variable);
 
   template <class T>
@@ -132,6 +150,13 @@ class EagerTaps {
     CellPtr statistics;
     Where where;
   };
+  struct Made {
+    std::shared_ptr<const Call> by;
+    int result = 0;
+  };
+  int calls_ = 0;
+  ByCell<Made> made_;                         // what ops gave
+  ByCell<std::string> shown_as_;              // the tap that showed the value first
   ByCell<Ready> updates_;                     // by the new value
   ByCell<std::weak_ptr<EagerCell>> casts_;    // of new values: what each is rounded from
   ByCell<VariablePtr> rounded_from_masters_;  // whose new value is rounded from this one

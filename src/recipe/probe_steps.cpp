@@ -6,8 +6,12 @@ namespace aloft {
 
 namespace {
 
+// Of another task the key is one that the command line has left behind.
+bool has_histograms(const ProbeSection& probe) {
+  return probe.histograms && (probe.task == "statistics" || probe.task == "tensor");
+}
 bool has_histogram(const ProbeSection& probe, std::int64_t step) {
-  return probe.histograms && step % probe.histogram_every == 0;
+  return has_histograms(probe) && step % probe.histogram_every == 0;
 }
 
 Look probed(const ProbeSection& probe, std::int64_t step) {
@@ -23,7 +27,7 @@ Look probed(const ProbeSection& probe, std::int64_t step) {
 bool covers(const ProbeSection& probe, const MonitorSection& monitor) {
   if (probe.task == "none" || !probe.at.empty()) return false;
   return monitor.every % probe.every == 0 ||
-         (probe.histograms && monitor.every % probe.histogram_every == 0);
+         (has_histograms(probe) && monitor.every % probe.histogram_every == 0);
 }
 
 std::vector<Look> probed(const ProbeSection& probe) {
@@ -38,10 +42,11 @@ std::vector<Look> probed(const ProbeSection& probe) {
     for (const std::int64_t step : probe.at) add(look_at(probe, step));
     return looks;
   }
-  const bool counts_each = probe.histograms && probe.histogram_every == 1;
+  const bool counts = has_histograms(probe);
+  const bool counts_each = counts && probe.histogram_every == 1;
   if (probe.every > 1 && !counts_each) add(Nothing);
-  if (!probe.histograms || probe.every % probe.histogram_every != 0) add(Statistics);
-  if (probe.histograms) add(Exponents);
+  if (!counts || probe.every % probe.histogram_every != 0) add(Statistics);
+  if (counts) add(Exponents);
   return looks;
 }
 

@@ -48,8 +48,15 @@ Asked read(const SessionOptions& o) {
   if (o.histograms) say("probe.histograms", *o.histograms ? "true" : "false");
   if (!o.list.empty()) say("probe.list", list_of(o.list));
   const bool is_file = !o.config.empty() && !is_msprobes;
-  const ProbeSection probe =
-      (is_file ? load_recipe(o.config, set) : parse_recipe("", "observe::Session", set)).probe;
+  const Recipe recipe =
+      is_file ? load_recipe(o.config, set) : parse_recipe("", "observe::Session", set);
+  const ProbeSection& probe = recipe.probe;
+  if (recipe.monitor.on)
+    throw UserError("E0872", "a session has no monitor")
+        .at(o.config)
+        .saw("monitor.on = true")
+        .need("a config that asks for none, such as one with the table [probe] alone")
+        .advice("a recipe's run has one: `aloft train`, run_training()");
   if (probe.task != "statistics" && probe.task != "tensor")
     throw UserError("E0872", "a session does not have this task")
         .saw("probe.task = " + in_quotes(probe.task))

@@ -36,7 +36,8 @@ struct SessionOptions {
 class Session {
  public:
   // Reads the config. UserError E0710 for a key or value that [probe] does not have, E0729 for one
-  // of config.json, E0721 where there is no such file, E0872 for a task that is not of a session.
+  // of config.json, E0721 where there is no such file, E0872 for a task that is not of a session,
+  // or a monitor.
   explicit Session(const SessionOptions& options);
   // What is asked for is looked at no more; of a step without step() nothing is written.
   ~Session();

@@ -314,6 +314,21 @@ class Trying {
   std::array<std::int64_t, 3> random_ = {};
 };
 
+// Which one of the step's program made the value; -1: it came from outside, or an eager call made
+// it that is fused with others there.
+int instruction_of(RecordedRun& run, const Json& first) {
+  if (first.contains("instruction")) return first["instruction"].get<int>();
+  if (!first.contains("call")) return -1;
+  const ProbeSection& probe = run.session().recipe.probe;
+  const std::string name = Runner::program_of(look_at(probe, run.step()), probe);
+  const auto& all = run.programs().plan().find(name)->instructions;
+  const auto it = std::ranges::find_if(all, [&](const Instruction& i) {
+    return i.identity == first["call"].get<std::string>() &&
+           i.call.op.str() == first["op"].get<std::string>();
+  });
+  return it == all.end() ? -1 : static_cast<int>(it - all.begin());
+}
+
 std::string joined(const Json& index) {
   std::string text;
   for (const Json& at : index) text += (text.empty() ? "" : ", ") + at.dump();
@@ -339,8 +354,8 @@ nlohmann::ordered_json overflow_changes(const Path& run, const Json& found) {
   Trying trying(recorded, found);  // of the state before the step
   Json added = {{"decision", decision_of(recorded.programs().decisions("train"), first)},
                 {"values", nullptr}};
-  if (first.contains("instruction")) {
-    CallSeen call(first["instruction"].get<int>());
+  if (const int instruction = instruction_of(recorded, first); instruction >= 0) {
+    CallSeen call(instruction);
     const StateBytes state = recorded.state();
     {
       const Observing looking(recorded.programs().device(), call);

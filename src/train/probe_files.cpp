@@ -20,6 +20,9 @@ nlohmann::ordered_json number(double v) {
   return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 }
 
+// Of a tap's name, behind what says that it shows statistics.
+std::string_view value_of_tap(std::string_view tap) { return tap.substr(tap.find(':') + 1); }
+
 // What the loop says of the step, for who compares two runs.
 nlohmann::ordered_json training_of(const StepDone& e, const Recipe& recipe) {
   const OptimizerSection& o = recipe.optimizer;
@@ -72,9 +75,7 @@ void ProbeFiles::look_into(const Programs& programs) {
   }
   // What the program never has whole is named, and why.
   std::vector<RefusedTap> refused = programs.refused_taps(last);
-  std::erase_if(refused, [&](const RefusedTap& tap) {
-    return !is_own(std::string_view(tap.name).substr(tap.name.find(':') + 1));
-  });
+  std::erase_if(refused, [&](const RefusedTap& tap) { return !is_own(value_of_tap(tap.name)); });
   writer_->write_missing(refused);
   if (!refused.empty())
     log_info("the probe sees all but {} values, which {} names", refused.size(),
@@ -98,11 +99,15 @@ void ProbeFiles::step_done(const StepDone& e, Control&) {
 
 // Each eager step says for itself what there is.
 void ProbeFiles::write(const StepDone& e, const EagerTaps& taps) {
-  StepValues values;
-  values.add(taps);
-  const auto find = [&](const std::string& tap) { return values.find(tap); };
-  writer_->write_missing(taps.missing());
-  writer_->write(e.step - 1, writer_->of(values.values(), modules_, find), values.all(),
+  StepValues step;
+  step.add(taps);
+  std::vector<probe::LookedAt> values = step.values();
+  std::erase_if(values, [&](const probe::LookedAt& v) { return !is_own(v.name); });
+  std::vector<std::string> missing = taps.missing();
+  std::erase_if(missing, [&](const std::string& tap) { return !is_own(value_of_tap(tap)); });
+  const auto find = [&](const std::string& tap) { return step.find(tap); };
+  writer_->write_missing(missing);
+  writer_->write(e.step - 1, writer_->of(std::move(values), modules_, find), step.all(),
                  training_of(e, session_.recipe));
 }
 

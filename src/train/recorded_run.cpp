@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
-#include "checkpoint/checkpoint_folder.h"
 #include "frontend/programs.h"
 #include "models/model_json.h"
 #include "recipe/memory_need.h"
@@ -25,24 +26,27 @@ namespace {
 
 using nlohmann::json;
 
-// Lines of training steps alone, the last one of a step.
-std::map<std::int64_t, json> step_lines(const Path& path) {
-  std::map<std::int64_t, json> lines;
+// What metrics.jsonl says of steps, the last line of each, and of returns to a checkpoint: the
+// steps behind which the run went on, the first return's first.
+struct Lines {
+  std::map<std::int64_t, json> steps;
+  std::vector<std::int64_t> returns;
+};
+
+Lines lines_of(const Path& path) {
+  Lines lines;
   if (!path_exists(path)) return lines;
   std::istringstream text(read_file(path, std::uint64_t{8} << 30));
   for (std::string line; std::getline(text, line);) {
     json read = parse_json(line);
-    if (!read.is_object() || !read.contains("loss") || !read.contains("step")) continue;
-    if (read["step"].is_number_integer())
-      lines.insert_or_assign(read["step"].get<std::int64_t>(), std::move(read));
+    if (!read.is_object() || !read.contains("step") || !read["step"].is_number_integer()) continue;
+    const auto step = read["step"].get<std::int64_t>();
+    if (read.contains("rollback"))
+      lines.returns.push_back(step);
+    else if (read.contains("loss"))
+      lines.steps.insert_or_assign(step, std::move(read));
   }
   return lines;
-}
-
-// The checkpoint that the step is nearest to, of those that the run went on from.
-std::optional<StoredCheckpoint> nearest(const Path& run, const json& record, std::int64_t step) {
-  CheckpointFolder folder(run / "checkpoints", run_name(record));
-  return folder.newest([&](const CheckpointMeta& meta) { return meta.step <= step; });
 }
 
 UserError not_as_it_was(const std::string& why, std::int64_t at) {
@@ -73,23 +77,48 @@ json recipe_behind(const json& record, const std::optional<StoredCheckpoint>& fr
   return from->meta.recipe;
 }
 
-// Where the run went back between the checkpoint and the step, it has passed examples over.
-void need_no_return(const Path& run, const json& record,
+// Where the run went back between the checkpoint and the step, it has passed examples over. Both
+// its checkpoints and its metrics say where it did: either may be gone, or damaged.
+void need_no_return(CheckpointFolder& checkpoints, std::vector<std::int64_t> returns,
                     const std::optional<StoredCheckpoint>& from, std::int64_t step) {
-  CheckpointFolder folder(run / "checkpoints", run_name(record));
-  const auto newest = folder.newest([](const CheckpointMeta&) { return true; });
-  if (!newest) return;
+  if (const auto newest = checkpoints.newest())
+    for (std::size_t i = returns.size(); i < newest->meta.rollbacks.size(); ++i)
+      returns.push_back(newest->meta.rollbacks[i].to);
   const std::int64_t begin = from ? from->meta.step : 0;
-  const std::size_t known = from ? from->meta.rollbacks.size() : 0;
-  for (std::size_t i = known; i < newest->meta.rollbacks.size(); ++i)
-    if (const Rollback& r = newest->meta.rollbacks[i]; r.to >= begin && r.to <= step)
-      throw not_as_it_was("the run went back, and on with other data", r.to);
+  for (std::size_t i = from ? from->meta.rollbacks.size() : 0; i < returns.size(); ++i)
+    if (returns[i] >= begin && returns[i] <= step)
+      throw not_as_it_was("the run went back, and on with other data", returns[i]);
+}
+
+// Eager steps have the bits of compiled ones, whose instructions can be told one from another.
+std::vector<Override> of_compiled_steps(std::vector<Override> overrides, const json& record) {
+  if (record.value("mode", "") == "eager") overrides.push_back({"train.mode", "\"graph\""});
+  return overrides;
 }
 
 Buffer buffer_of(Executor& executor, const StateSlot& slot, std::size_t part) {
   const Buffer arena = executor.arena(slot.arena_at(part));
   const ByteRange range = slot.range(part);
   return arena ? arena.part(slot.parts[part].offset, range.bytes) : arena;
+}
+
+// Of an error's text where it is, and what: "runs/gpt/checkpoints/step-000004: it is ...".
+std::string in_a_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::string headline, line;
+  std::getline(lines, headline);
+  headline.erase(0, headline.find(": ") + 2);  // "error E0641: "
+  constexpr std::string_view kPlace = "  at    ";
+  while (std::getline(lines, line))
+    if (line.starts_with(kPlace)) return line.substr(kPlace.size()) + ": " + headline;
+  return headline;
+}
+
+// Whether one of the problems is that checkpoint's.
+bool is_damaged(const Path& checkpoint, const std::vector<std::string>& problems) {
+  return std::ranges::any_of(problems, [&](const std::string& problem) {
+    return problem.find(checkpoint.string()) != std::string::npos;
+  });
 }
 
 bool is_same_number(const json& recorded, double now) {
@@ -103,23 +132,30 @@ RecordedRun::RecordedRun(const Path& run, std::int64_t step, const std::vector<O
     : folder_(run),
       step_(step),
       record_(read_run_record(run / "run.json")),
-      lines_(step_lines(run / "metrics.jsonl")) {
-  if (record_.value("mode", "") == "eager")
-    throw UserError("E0723", "the run was made in eager mode")
-        .at(run.string())
-        .need("a run of compiled programs, whose instructions can be told one from another");
+      checkpoints_(run / "checkpoints", run_name(record_)) {
+  Lines lines = lines_of(run / "metrics.jsonl");
+  lines_ = std::move(lines.steps);
   if (step < 0 || !lines_.contains(step + 1))
     throw UserError("E0862", "the run has no record of that step")
         .at((run / "metrics.jsonl").string())
         .saw(fmt::format("step {}, counted from 0", step))
         .need(lines_.empty() ? "a run that has made steps"
                              : fmt::format("a step from 0 to {}", lines_.rbegin()->first - 1));
-  const auto from = nearest(run, record_, step);
+  const auto from =
+      checkpoints_.newest([&](const CheckpointMeta& meta) { return meta.step <= step; });
   json known = record_;
-  known["recipe"] = recipe_behind(record_, from, step);
-  need_no_return(run, record_, from, step);
-  const Recipe recipe = recorded_recipe(known["recipe"], record_.value("origin", json()),
-                                        (run / "run.json").string(), overrides);
+  try {
+    known["recipe"] = recipe_behind(record_, from, step);
+    need_no_return(checkpoints_, std::move(lines.returns), from, step);
+  } catch (UserError& e) {  // which a checkpoint might spare that is there, and damaged
+    note_damage();
+    for (const std::string& problem : damaged_) e.add_line("saw", problem);
+    throw;
+  }
+  note_damage();
+  const Recipe recipe =
+      recorded_recipe(known["recipe"], record_.value("origin", json()), (run / "run.json").string(),
+                      of_compiled_steps(overrides, record_));
   TrainOptions options;
   options.out = run;
   options.resume = options.quiet = true;
@@ -210,13 +246,27 @@ void RecordedRun::stand_at(const StateBytes& state, std::uint64_t position) {
 }
 
 std::optional<StateBytes> RecordedRun::saved_state() {
-  CheckpointFolder folder(folder_ / "checkpoints", run_name(record_));
   const auto behind =
-      folder.newest([&](const CheckpointMeta& meta) { return meta.step == step_ + 1; });
-  if (!behind) return std::nullopt;
-  load_checkpoint(behind->path, models::json_of(session_.spec), session_.model(),
-                  {*session_.optimizer});
+      checkpoints_.newest([&](const CheckpointMeta& meta) { return meta.step == step_ + 1; });
+  note_damage();
+  if (!behind) {
+    is_saved_state_damaged_ = is_damaged(checkpoints_.path_of(step_ + 1), damaged_);
+    return std::nullopt;
+  }
+  try {
+    load_checkpoint(behind->path, models::json_of(session_.spec), session_.model(),
+                    {*session_.optimizer});
+  } catch (const DataError& e) {  // since it was looked at
+    damaged_.push_back(in_a_line(e.what()));
+    is_saved_state_damaged_ = true;
+    return std::nullopt;
+  }
   return state();
+}
+
+void RecordedRun::note_damage() {
+  damaged_.clear();
+  for (const std::string& problem : checkpoints_.problems()) damaged_.push_back(in_a_line(problem));
 }
 
 nlohmann::json RecordedRun::recorded(std::int64_t step) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "recipe/recipe.h"
 #include "run/events.h"
 #include "train/run_start.h"
@@ -26,8 +27,9 @@ class RecordedRun {
  public:
   // The run in `run`, which made the step number `step`, from 0 on; `overrides` beat its recipe:
   // what they change must leave the state's variables as they are. It stands where the newest
-  // checkpoint at or before the step does, or else at the run's beginning. UserError E0862: the run
-  // has not made that step, or was made in eager mode; the errors of begin_run() and
+  // whole checkpoint at or before the step does, or else at the run's beginning. Steps that were
+  // eager are made by compiled programs, which give their bits. UserError E0862: the run has not
+  // made that step, or it cannot be made as it was; the errors of begin_run() and
   // load_checkpoint().
   RecordedRun(const Path& run, std::int64_t step, const std::vector<Override>& overrides = {});
   ~RecordedRun();
@@ -55,8 +57,12 @@ class RecordedRun {
   // Instead of go_to_step(): the place where another one of the same run stands, with its state.
   void stand_at(const StateBytes& state, std::uint64_t position);
   // The state that the run saved right behind the step, in the form of state(), which moves on to
-  // it; nothing where it saved none there, or keeps it no longer. Errors of load_checkpoint().
+  // it; nothing where it saved none there, keeps it no longer, or where it is damaged.
   std::optional<StateBytes> saved_state();
+  // The run's checkpoints that were met so far and are damaged, each with what is wrong; whether
+  // the one right behind the step is among them.
+  const std::vector<std::string>& damaged() const { return damaged_; }
+  bool is_saved_state_damaged() const { return is_saved_state_damaged_; }
 
   // The line of metrics.jsonl of a step, numbered from 0 on; null where there is none.
   nlohmann::json recorded(std::int64_t step) const;
@@ -69,9 +75,14 @@ class RecordedRun {
  private:
   void evaluate_if_rate_depends(std::int64_t behind);
 
+  void note_damage();
+
   Path folder_;
   std::int64_t step_, begins_at_ = 0;
   nlohmann::json record_;
+  CheckpointFolder checkpoints_;
+  std::vector<std::string> damaged_;
+  bool is_saved_state_damaged_ = false;
   std::map<std::int64_t, nlohmann::json> lines_;  // of metrics.jsonl, by step from 1 on
   std::optional<RunStart> start_;
   Session session_;

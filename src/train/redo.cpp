@@ -41,6 +41,8 @@ class Redoing {
     report_.instructions = watch_.instructions().size();
     report_.tensors = watch_.tensors().size();
     if (!report_.fault) compare_state();
+    report_.damaged = run_->damaged();
+    report_.is_saved_state_damaged = run_->is_saved_state_damaged();
     return std::move(report_);
   }
 
@@ -196,22 +198,26 @@ std::string text_of(const RedoReport::Fault& f) {
 }
 
 std::string recorded_text(const RedoReport& r) {
+  std::string text;
   if (r.parted_at) {
-    std::string text = fmt::format("step {} has other numbers than the run recorded: {}",
-                                   *r.parted_at, join(r.numbers, "; "));
-    if (!r.is_comparable)
+    text = fmt::format("step {} has other numbers than the run recorded: {}", *r.parted_at,
+                       join(r.numbers, "; "));
+  } else {
+    text = fmt::format("{} step{}: the numbers that the run recorded", r.compared_steps,
+                       r.compared_steps == 1 ? "" : "s");
+    if (r.is_saved_state_damaged)
+      text += "; the state behind it is compared with none: the run's checkpoint is damaged";
+    else if (r.is_state_compared && r.variables.empty())
+      text += "; the state behind it is that of the run's checkpoint, to the bit";
+    else if (r.is_state_compared)
       text +=
-          "\n  the run was made by another program or on another machine, whose rounding may "
-          "be another: this says nothing of a fault";
-    return text;
+          "; the state behind it is not that of the run's checkpoint: " + join(r.variables, ", ");
   }
-  std::string text = fmt::format("{} step{}: the numbers that the run recorded", r.compared_steps,
-                                 r.compared_steps == 1 ? "" : "s");
-  if (!r.is_state_compared) return text;
-  return text + (r.variables.empty()
-                     ? "; the state behind it is that of the run's checkpoint, to the bit"
-                     : "; the state behind it is not that of the run's checkpoint: " +
-                           join(r.variables, ", "));
+  if (!r.is_comparable && (r.parted_at || !r.variables.empty()))
+    text +=
+        "\n  the run was made by another program or on another machine, whose rounding may "
+        "be another: this says nothing of a fault";
+  return text;
 }
 
 }  // namespace
@@ -230,7 +236,9 @@ std::string redo_text(const RedoReport& r) {
   text += r.fault ? text_of(*r.fault)
                   : fmt::format("{} instructions, {} tensors: the same bits each time",
                                 r.instructions, r.tensors);
-  return text + "\n" + recorded_text(r) + "\n";
+  text += "\n" + recorded_text(r) + "\n";
+  for (const std::string& problem : r.damaged) text += "passed over: " + problem + "\n";
+  return text;
 }
 
 nlohmann::ordered_json json_of(const RedoReport& r) {
@@ -266,7 +274,8 @@ nlohmann::ordered_json json_of(const RedoReport& r) {
                    {"parted_at", r.parted_at ? Json(*r.parted_at) : Json(nullptr)},
                    {"numbers", r.numbers},
                    {"state_compared", r.is_state_compared},
-                   {"variables", r.variables}};
+                   {"variables", r.variables},
+                   {"damaged", r.damaged}};
   return {{"step", r.step},
           {"begins_at", r.begins_at},
           {"repeats", std::move(repeats)},

@@ -58,9 +58,13 @@ struct RedoReport {
   std::vector<std::string> numbers;       // how they differ there
   std::vector<std::string> variables;     // that differ from those of the checkpoint behind it
   bool is_state_compared = false;
+  // Checkpoints that were passed over, each with what is wrong with it, and whether the one behind
+  // the step is among them: no fault of this machine's now.
+  std::vector<std::string> damaged;
+  bool is_saved_state_damaged = false;
 };
 
-// Errors of RecordedRun.
+// Errors of RecordedRun. A run that was made in eager mode is made again by compiled programs.
 RedoReport redo_step(const RedoOptions& options);
 
 // For people, lines; for programs, docs/redo.md.

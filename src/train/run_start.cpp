@@ -43,7 +43,8 @@ void set_plain_sgd(json& recipe) {
   if (recipe.contains(kind) && recipe[kind] == "sgd") recipe[momentum] = 0.0;
 }
 
-// Where the run ends before the schedule, or the means of the weights, have done what they are for.
+// Where the run ends before the schedule, or the means of the weights, have done what they are for,
+// or the probe has looked at anything.
 void warn_of_short_run(const Recipe& recipe) {
   const std::int64_t steps = recipe.train.steps;
   const ScheduleSection& s = recipe.schedule;
@@ -67,6 +68,10 @@ void warn_of_short_run(const Recipe& recipe) {
         "optimizer.average_from is {} updates and the run {}: the means are the weights themselves "
         "to its end",
         o.average_from, steps);
+  const std::vector<std::int64_t>& at = recipe.probe.at;
+  if (recipe.probe.task != "none" && !at.empty() && std::ranges::min(at) >= steps)
+    log_warning("probe.at begins with step {} and the run makes {}, from 0 on: none is looked at",
+                std::ranges::min(at), steps);
 }
 
 // What the schedule lacks, before anything is prepared for it.

@@ -170,9 +170,11 @@ class EagerRunner : public Runner {
       : task_(task),
         optimizer_(optimizer),
         inputs_(step_inputs(options.columns, options.batch)),
-        probe_(options.probe) {
-    for (const Look look : looks_of(probe_))
-      if (look != Look::Nothing) taps_.emplace(look, taps_of(look, probe_, {}, &task.model()));
+        probe_(options.probe),
+        monitor_(options.monitor) {
+    for (const Look look : looks_of(probe_, monitor_))
+      if (look != Look::Nothing)
+        taps_.emplace(look, taps_of(look, probe_, monitor_, &task.model()));
     if (options.threads > 0) host_threads().set_count(options.threads);
   }
 
@@ -210,7 +212,7 @@ class EagerRunner : public Runner {
 
  private:
   void update() {
-    const auto taps = taps_.find(look_at(probe_, number_));
+    const auto taps = taps_.find(look_at(probe_, number_, monitor_));
     last_taps_ = taps == taps_.end() ? nullptr : &taps->second;
     std::optional<EagerTaps::Looking> looking;
     if (taps != taps_.end()) looking.emplace(taps->second);
@@ -234,6 +236,7 @@ class EagerRunner : public Runner {
   const ExampleBatch* batch_ = nullptr;
   std::int64_t number_ = 0;  // of the step whose batch that is
   ProbeSection probe_;
+  MonitorSection monitor_;
   std::map<Look, EagerTaps> taps_;  // of the looks that steps have
   const EagerTaps* last_taps_ = nullptr;
   Tensor micro_loss_;

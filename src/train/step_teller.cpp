@@ -2,9 +2,9 @@
 
 namespace aloft {
 
-void StepTeller::begin(const Session& session, const Programs* programs, const Path& folder) {
-  if (!session.recipe.monitor.on || !programs) return;
-  monitor_.emplace(session, *programs, folder);
+void StepTeller::begin(const Session& session, Runner& runner, const Path& folder) {
+  if (!session.recipe.monitor.on) return;
+  monitor_.emplace(session, runner, folder);
   monitor_->remember();
 }
 

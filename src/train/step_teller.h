@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "run/listeners.h"
+#include "train/runner.h"
 #include "train/session.h"
 #include "train/trend_monitor.h"
 
@@ -16,9 +17,9 @@ class StepTeller {
   // Both outlive this.
   StepTeller(Listeners& listeners, Control& control) : listeners_(listeners), control_(control) {}
 
-  // When the listeners have heard that the run begins. `session` and `programs`, null in eager
-  // mode, outlive what is told. DataError E0601.
-  void begin(const Session& session, const Programs* programs, const Path& folder);
+  // When the listeners have heard that the run begins. `session` and `runner` outlive what is told.
+  // DataError E0601.
+  void begin(const Session& session, Runner& runner, const Path& folder);
   void tell(const StepDone& step);
   // When they have heard that the run goes back to a checkpoint. DataError E0601.
   void go_back();

@@ -118,7 +118,7 @@ class Training {
     e.evaluations = evaluations_before_;
     e.best = result_.best;
     listeners_.tell(&Listener::run_begun, e, control_);
-    teller_.begin(session_, runner_->programs(), directory_.path());
+    teller_.begin(session_, *runner_, directory_.path());
   }
 
   void take_over(const StoredCheckpoint& from) {

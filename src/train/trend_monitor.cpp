@@ -8,6 +8,7 @@
 #include "checkpoint/health.h"
 #include "frontend/programs.h"
 #include "observe/trends/trend_lines.h"
+#include "train/step_values.h"
 #include "types/statistics.h"
 
 namespace aloft {
@@ -29,14 +30,19 @@ double number_in(const nlohmann::json& line, const char* key) {
 
 }  // namespace
 
-TrendMonitor::TrendMonitor(const Session& session, const Programs& programs, Path folder)
-    : session_(session), folder_(std::move(folder)), watch_(limits_of(session.recipe.monitor)) {
+TrendMonitor::TrendMonitor(const Session& session, Runner& runner, Path folder)
+    : session_(session),
+      runner_(runner),
+      folder_(std::move(folder)),
+      watch_(limits_of(session.recipe.monitor)) {
+  const Programs* programs = runner.programs();
+  if (!programs) return;
   for (const Look look : looks_of(recipe().probe, recipe().monitor)) {
     if (look == Look::Nothing) continue;
     const std::string name = Runner::program_of(look, recipe().probe, recipe().monitor);
     looking_.insert({look,
-                     {trends::TrendReader(*programs.plan().find(name)),
-                      programs.output<double>(name, kAllStatistics)}});
+                     {trends::TrendReader(*programs->plan().find(name)),
+                      programs->output<double>(name, kAllStatistics)}});
   }
 }
 
@@ -66,12 +72,21 @@ TrendMonitor::Seen TrendMonitor::see(const StepDone& step) {
   seen.alerts = watch_.step(step.loss, is_search(step.loss, step.loss_scale, step.skipped));
   const std::int64_t number = step.step - 1;  // of a run the first is 1, of a look 0
   if (!monitors(recipe().monitor, number)) return seen;
-  const Looking& looking = looking_.at(look_at(recipe().probe, number, recipe().monitor));
-  const auto read = looking.all.read();
-  const double factor = step.loss_scale * static_cast<double>(recipe().train.accumulate);
-  seen.layers = looking.reader.read({read.data(), read.size()}, factor);
+  seen.layers = layers_at(number, step.loss_scale * static_cast<double>(recipe().train.accumulate));
   for (TrendAlert& alert : watch_.look(seen.layers)) seen.alerts.push_back(std::move(alert));
   return seen;
+}
+
+std::vector<LayerTrends> TrendMonitor::layers_at(std::int64_t number,
+                                                 double gradient_factor) const {
+  if (const EagerTaps* taps = runner_.taps()) {
+    StepValues values;
+    values.add(*taps);
+    return trends::TrendReader(values.values()).read(values.all(), gradient_factor);
+  }
+  const Looking& looking = looking_.at(look_at(recipe().probe, number, recipe().monitor));
+  const auto read = looking.all.read();
+  return looking.reader.read({read.data(), read.size()}, gradient_factor);
 }
 
 }  // namespace aloft

@@ -6,6 +6,7 @@
 // had never stopped.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -14,14 +15,16 @@
 #include "observe/trends/trend_reader.h"
 #include "observe/trends/trend_watch.h"
 #include "run/events.h"
+#include "train/runner.h"
 #include "train/session.h"
 
 namespace aloft {
 
 class TrendMonitor {
  public:
-  // `session` and `programs`, which have their memory, outlive this. `folder`: the run's.
-  TrendMonitor(const Session& session, const Programs& programs, Path folder);
+  // `session` and `runner`, whose programs have their memory where it has some, outlive this.
+  // `folder`: the run's.
+  TrendMonitor(const Session& session, Runner& runner, Path folder);
 
   // Begins anew with what metrics.jsonl says, which ends with the step behind which the run stands.
   // DataError E0601.
@@ -36,11 +39,13 @@ class TrendMonitor {
 
  private:
   bool is_search(double loss, double loss_scale, bool skipped) const;
+  std::vector<LayerTrends> layers_at(std::int64_t number, double gradient_factor) const;
   const Recipe& recipe() const { return session_.recipe; }
 
   const Session& session_;
+  const Runner& runner_;
   Path folder_;
-  // Of a program that looks.
+  // Of a compiled program that looks; what there is in an eager step, each says for itself.
   struct Looking {
     trends::TrendReader reader;
     OutputPort<double> all;

@@ -157,6 +157,26 @@ class Checks(ProgramTest):
         self.assertFalse(any(t["change"].startswith("precision.loss_scale") for t in first["tried"]))
         self.assertTrue(any(t["works"] for t in first["tried"] if t["change"].startswith("precision.level")))
         self.assertTrue(all("tried" not in other for other in rest))
+        # The same of eager steps, which compiled programs make again.
+        self.aloft("probe", "run", "tiny.toml", "--out", "eager", "--task", "overflow", "--steps", 3, *wild,
+                   "--set", 'train.mode="eager"', exit_code=5)
+        eager = json.loads((self.folder / "eager/overflow.json").read_text())["found"][0]
+        self.assertEqual(eager["first"]["name"], first["first"]["name"])
+        self.assertNotIn("instruction", eager["first"])
+        for key in ("decision", "values", "tried"):
+            self.assertTrue(first[key])
+            self.assertEqual(eager[key], first[key])
+
+    def test_of_a_step_that_was_undone_no_change_is_tried(self):
+        wild = ["--set", 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 1024}}',
+                "--set", "optimizer.lr=3000", "--set", 'train.on_nonfinite="rollback"']
+        said = self.aloft("probe", "run", "tiny.toml", "--out", "undone", "--task", "overflow", "--steps", 3, *wild,
+                          exit_code=5)
+        self.assertIn(b"E0835", said.stderr)
+        found = json.loads((self.folder / "undone/overflow.json").read_text())["found"]
+        self.assertTrue(any("undone" in step for step in found))
+        self.assertTrue(all("tried" not in step for step in found if "undone" in step))
+        self.assertIn(b", undone: ", said.stdout)
 
     def test_a_step_is_made_again(self):
         self.aloft("train", "tiny.toml", "--out", "run", "--set", "train.checkpoint_every=2")
@@ -164,7 +184,7 @@ class Checks(ProgramTest):
         report = json.loads(said.stdout)
         self.assertEqual((report["step"], report["begins_at"], report["fault"]), (3, 2, None))
         self.assertEqual(report["recorded"], {"comparable": True, "steps": 2, "parted_at": None, "numbers": [],
-                                              "state_compared": True, "variables": []})
+                                              "state_compared": True, "variables": [], "damaged": []})
         self.assertEqual(len(report["repeats"]), 3)
         text = self.aloft("probe", "redo", "run", "--step", 1, "--times", 2, "--same-memory").stdout
         self.assertIn(b"the same bits each time", text)

@@ -423,9 +423,46 @@ class Probe(ProgramTest):
                           for mode in ("graph", "eager"))
             self.assertEqual(one, other, name)
 
-    def test_overflow_looks_into_compiled_programs(self):
-        said = self.aloft("train", "tiny.toml", "--probe", "overflow", "--mode", "eager", exit_code=2).stderr
+    def test_the_first_op_of_eager_steps_that_overflows_is_named(self):
+        scale = 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}'
+        wild = ["--set", scale.replace("16777216", "1024"), "--set", "optimizer.lr=3000", "--steps", 3]
+        for what, said, code in (("loss", ["--set", scale], 0), ("weights", wild, 5)):
+            firsts = {}
+            for mode in ("graph", "eager"):
+                self.aloft("probe", "run", "tiny.toml", "--out", f"{what}-{mode}", "--task", "overflow", *said, "--set",
+                           f'train.mode="{mode}"', exit_code=code)
+                found = json.loads((self.folder / f"{what}-{mode}/overflow.json").read_text())
+                firsts[mode] = [(step["step"], step["skipped"], step["first"]["phase"], step["first"]["dtype"],
+                                 step["first"]["operands_are_finite"]) for step in found["found"]]
+            self.assertEqual(firsts["eager"], firsts["graph"])
+            self.assertIn("call", found["found"][0]["first"])
+
+    def test_looking_for_overflows_of_eager_steps_changes_no_bit(self):
+        said = ["--set", 'precision="O2:fp16"', "--mode", "eager"]
+        self.aloft("train", "tiny.toml", "--out", "eager-unseen", *said)
+        self.aloft("train", "tiny.toml", "--out", "eager-seen", "--probe", "overflow", *said)
+        self.assertEqual(self.losses("eager-seen"), self.losses("eager-unseen"))
+        self.assertEqual(self.weights("eager-seen"), self.weights("eager-unseen"))
+
+    def test_what_would_look_at_nothing_is_refused(self):
+        tiny = (self.folder / "tiny.toml").read_text()
+        (self.folder / "calls.toml").write_text(tiny + '\n[probe]\ntask = "acc_check"\n')
+        said = self.aloft("train", "calls.toml", "--out", "no-calls", "--mode", "eager", exit_code=2).stderr
         self.assertIn(b"probe.task", said)
+        for options in (["--at", "0,5"], ["--set", "probe.at=[7]"]):
+            said = self.aloft("probe", "run", "tiny.toml", "--out", "no-step", *options, exit_code=2).stderr
+            self.assertIn(b"E0700", said)
+        self.assertFalse((self.folder / "no-step").exists())
+        said = self.aloft("train", "tiny.toml", "--out", "late", "--probe", "statistics", "--set", "probe.at=[9, 8]")
+        self.assertIn(b"probe.at begins with step 8", said.stderr)
+
+    def test_a_task_of_the_command_line_leaves_histograms_behind(self):
+        tiny = (self.folder / "tiny.toml").read_text()
+        (self.folder / "counts.toml").write_text(tiny + '\n[probe]\ntask = "statistics"\nhistograms = true\n')
+        scale = 'precision={level = "O2:fp16", loss_scale = {kind = "dynamic", init = 16777216}}'
+        self.aloft("train", "counts.toml", "--out", "counts", "--probe", "overflow", "--steps", 1, "--set", scale)
+        (step,) = json.loads((self.folder / "counts/probe/overflow.json").read_text())["found"]
+        self.assertEqual(step["step"], 0)
 
     def test_a_kill_in_the_middle_of_a_step_leaves_whole_files(self):
         for number, (mode, delay) in enumerate((mode, delay) for mode in ("graph", "eager")

@@ -62,6 +62,58 @@ TEST_F(MonitoredRun, ChangesNoBit) {
   EXPECT_TRUE(lines("plain", "trends").empty());
 }
 
+// Each number of each look of the compiled run, beside that of the eager one.
+void expect_same_numbers(const json& compiled, const json& eager, double tolerance) {
+  ASSERT_GT(compiled["trends"].size(), 10U);
+  EXPECT_EQ(compiled["step"], eager["step"]);
+  for (const auto& [layer, own] : compiled["trends"].items())
+    for (const auto& [name, number] : own.items()) {
+      SCOPED_TRACE(layer + " " + name);
+      ASSERT_TRUE(eager["trends"].contains(layer) && eager["trends"][layer].contains(name));
+      const json& other = eager["trends"][layer][name];
+      if (!number.is_number() || !other.is_number()) {
+        EXPECT_EQ(other, number);
+        continue;
+      }
+      const double want = number;
+      EXPECT_NEAR(other.get<double>(), want, tolerance * std::abs(want));
+    }
+}
+
+TEST_F(MonitoredRun, EagerStepsHaveTheNumbersAndAlertsOfCompiledOnes) {
+  for (const std::string precision : {"O0", "O2:bf16", "O2:fp16"}) {
+    SCOPED_TRACE(precision);
+    const std::vector<std::string> set = with(kOn, {"precision.level=" + precision});
+    const std::string graph = "graph-" + precision, eager = "eager-" + precision;
+    run(graph, set);
+    run(eager, with(set, {"train.mode=eager"}));
+    const std::vector<json> compiled = lines(graph, "trends"), called = lines(eager, "trends");
+    ASSERT_EQ(compiled.size(), 12U);
+    ASSERT_EQ(called.size(), compiled.size());
+    for (std::size_t i = 0; i < compiled.size(); ++i)
+      expect_same_numbers(compiled[i], called[i], 0);
+    EXPECT_FALSE(lines(graph, "alert").empty());
+    EXPECT_EQ(lines(eager, "alert"), lines(graph, "alert"));
+  }
+}
+
+// Of micro-batches sums are added up in another order: of the first step, which has the same
+// parameters.
+TEST_F(MonitoredRun, EagerStepsOfMicroBatchesHaveTheNumbersOfCompiledOnes) {
+  const std::vector<std::string> set = {"monitor.on=true", "train.accumulate=2", "train.steps=1",
+                                        "precision.level=O2:bf16"};
+  run("graph", set);
+  run("eager", with(set, {"train.mode=eager"}));
+  expect_same_numbers(lines("graph", "trends").at(0), lines("eager", "trends").at(0), 1e-5);
+}
+
+TEST_F(MonitoredRun, ChangesNoBitOfAnEagerRun) {
+  run("plain", {"train.mode=eager"});
+  run("on", {"train.mode=eager", "monitor.on=true", "monitor.every=3"});
+  expect_same_state("plain", "on");
+  EXPECT_EQ(lines("on", "trends").size(), 4U);
+}
+
 TEST_F(MonitoredRun, NormsOfLayersAreThoseOfTheStep) {
   run("on", {"monitor.on=true", "monitor.every=1", "train.accumulate=2"});
   const std::vector<json> looks = lines("on", "trends"), steps = lines("on", "loss");
@@ -178,19 +230,20 @@ TEST_F(MonitoredRun, ASearchIsNoAlertAndAScaleThatStaysTooHighIs) {
 }
 
 TEST_F(MonitoredRun, WhatTheProbeWritesIsAsWithout) {
-  for (const char* task : {"statistics", "overflow"})
-    for (const char* level : {"module", "op"}) {
-      if (std::string(task) == "overflow" && std::string(level) == "op") continue;
-      std::vector<std::string> probe = {"train.steps=3", "probe.task=" + std::string(task)};
-      if (std::string(task) == "statistics") probe.push_back("probe.level=" + std::string(level));
-      const std::string name = std::string(task) + level;
+  for (const std::string mode : {"graph", "eager"})
+    for (const std::string task : {"statistics", "statistics:op", "overflow"}) {
+      const std::string level = task.ends_with(":op") ? "op" : "module";
+      std::vector<std::string> probe = {"train.steps=3", "train.mode=" + mode,
+                                        "probe.task=" + task.substr(0, task.find(':'))};
+      if (task != "overflow") probe.push_back("probe.level=" + level);
+      const std::string name = task + mode;
       run(name, probe);
       run(name + "-monitored", with(probe, {"monitor.on=true", "monitor.every=2"}));
-      const char* file = std::string(task) == "overflow" ? "overflow.json" : "step1/rank/dump.json";
+      const char* file = task == "overflow" ? "overflow.json" : "step1/rank/dump.json";
       EXPECT_EQ(read_file(folder_ / name / "probe" / file),
                 read_file(folder_ / (name + "-monitored") / "probe" / file))
           << name;
-      if (std::string(task) == "statistics") {
+      if (task != "overflow") {
         EXPECT_EQ(read_file(folder_ / name / "probe" / "missing.json"),
                   read_file(folder_ / (name + "-monitored") / "probe" / "missing.json"));
       }

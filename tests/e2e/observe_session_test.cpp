@@ -270,6 +270,7 @@ TEST_F(ASession, ReadsAConfig) {
     session.step();
     return dump_of(session.out(), 0).at("level").get<std::string>();
   };
+  const char* toml_with_monitor = "[probe]\ntask = \"statistics\"\n[monitor]\non = true\n";
   const std::string toml = config("probe.toml", "[probe]\ntask = \"statistics\"\nlevel = \"op\"\n");
   EXPECT_EQ(levels({.config = toml, .out = out}), "L1");
   EXPECT_EQ(levels({.config = toml, .out = out, .level = "mix"}), "mix");
@@ -283,6 +284,9 @@ TEST_F(ASession, ReadsAConfig) {
   EXPECT_EQ(code_of([&] { observe::Session({.config = config("bad.json", R"({"steps": 1})")}); }),
             "E0729");
   EXPECT_EQ(code_of([&] { observe::Session({.task = "overflow"}); }), "E0872");
+  EXPECT_EQ(
+      code_of([&] { observe::Session({.config = config("monitored.toml", toml_with_monitor)}); }),
+      "E0872");
   EXPECT_EQ(code_of([&] { observe::Session({.config = "absent.toml"}); }), "E0721");
 }
 

@@ -299,10 +299,59 @@ TEST_F(Redo, WhatWasNotRecordedIsRefused) {
     o.step = step;
     EXPECT_THROW(redo_step(o), UserError) << step;
   }
-  run("eager", {"train.steps=2", "train.mode=\"eager\""});
-  o.run = folder_ / "eager";
-  o.step = 1;
-  EXPECT_THROW(redo_step(o), UserError);
+}
+
+// By compiled programs, which give its bits.
+TEST_F(Redo, ARunOfEagerStepsIsMadeAgain) {
+  run("run", {"train.mode=\"eager\""});
+  RedoOptions o = options();
+  for (const std::int64_t step : {1, 7}) {
+    o.step = step;
+    const RedoReport report = redo_step(o);
+    EXPECT_FALSE(report.fault || report.parted_at) << redo_text(report);
+    EXPECT_TRUE(report.variables.empty()) << redo_text(report);
+    EXPECT_EQ(report.is_state_compared, step == 7);
+    EXPECT_FALSE(report.is_comparable);
+    EXPECT_GT(report.instructions, 50u);
+  }
+}
+
+TEST_F(Redo, ADamagedCheckpointIsNamedAndPassedOver) {
+  run("run");
+  const Path file = checkpoint("run", "step-000008") / "model.safetensors";
+  std::string bytes = read_file(file, 1 << 26);
+  bytes[bytes.size() / 2] ^= 1;
+  folder_.put(file, bytes);
+  RedoOptions o = options();
+  for (const std::int64_t step : {7, 9}) {  // before it, and on from it
+    o.step = step;
+    const RedoReport report = redo_step(o);
+    const std::string text = redo_text(report);
+    EXPECT_FALSE(report.fault || report.parted_at) << text;
+    EXPECT_EQ(report.begins_at, 4);
+    EXPECT_FALSE(report.is_state_compared);
+    EXPECT_EQ(report.is_saved_state_damaged, step == 7);
+    ASSERT_EQ(report.damaged.size(), 1u);
+    EXPECT_NE(report.damaged[0].find("step-000008: the checkpoint cannot be used: "),
+              std::string::npos);
+    EXPECT_NE(text.find("passed over: " + report.damaged[0]), std::string::npos);
+  }
+}
+
+// The checkpoints that know of it may be gone, or damaged: with its first data the step would have
+// other numbers, and no fault.
+TEST_F(Redo, AReturnThatNoCheckpointKnowsIsRefused) {
+  run("run");
+  const Path lines = folder_ / "run" / "metrics.jsonl";
+  folder_.put(lines,
+              read_file(lines, 1 << 26) +
+                  R"({"rollback": 1, "step": 4, "from_step": 7, "reason": "the loss is NaN"})"
+                  "\n");
+  RedoOptions o = options();
+  o.step = 5;
+  expect_words(refusal([&] { redo_step(o); }), {"E0862", "went back"});
+  o.step = 2;
+  EXPECT_FALSE(redo_step(o).fault);
 }
 
 }  // namespace

@@ -31,6 +31,15 @@ TEST(ProbeSteps, AreThoseThatTheRecipeSays) {
   EXPECT_EQ(look_at(p, 20), Nothing);
 }
 
+// Other tasks count no exponents, whatever the key says that a recipe has for another one.
+TEST(ProbeSteps, CountExponentsOfTasksThatHaveThem) {
+  for (const char* task : {"overflow", "acc_check", "structure"}) {
+    const ProbeSection p{.task = task, .histograms = true};
+    EXPECT_EQ(look_at(p, 16), Statistics) << task;
+    EXPECT_EQ(looks_of(p), std::vector<Look>{Statistics}) << task;
+  }
+}
+
 // The programs are those that some step runs, no more and no less.
 TEST(ProbeSteps, NeedTheProgramsThatSomeStepRuns) {
   for (const bool histograms : {false, true})

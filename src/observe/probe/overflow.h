@@ -1,23 +1,41 @@
 // Where a step stops to be finite: the first op whose operands are finite and whose result is not.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "observe/probe/looked_at.h"
 
 namespace aloft::probe {
 
+// A value that was looked at, and what made it.
+struct MadeValue {
+  LookedAt looked_at;
+  // The number of the instruction, or of the eager call, that made it, in the order of execution;
+  // -1: it comes from outside.
+  int made_by = -1;
+  int result = 0;  // which of its results
+  // Of what made it: the op, the module in which it stands, and of a fused one the calls in it.
+  std::string op = {}, module = {};
+  std::vector<std::string> stands_for = {};
+  std::string call = {};  // of an eager one its name: "h.0.mlp/gelu_tanh#0"
+  bool has_operands = false;
+  // Whether it took sums of gradients of the step's earlier micro-batches, at which nobody looks.
+  bool takes_sums = false;
+  std::vector<std::string> operands = {};  // names of what it took, of what was looked at
+};
+
 class OverflowFinder {
  public:
   // Of a program that takes statistics of every op's results, of parameters and of what updates add
-  // to them; it outlives this.
+  // to them.
   explicit OverflowFinder(const Program& program);
+  // Of an eager step that showed these.
+  explicit OverflowFinder(std::vector<MadeValue> values);
 
   // Of a step that left these numbers: null where every value that was looked at is finite. Else
   // the value that is not, by the keys of its record (dump.h) and those of docs/probe.md, with what
@@ -25,24 +43,11 @@ class OverflowFinder {
   nlohmann::ordered_json first(std::span<const double> all) const;
 
  private:
-  // A buffer behind the instruction that wrote it last; -1: nobody in this program.
-  using Version = std::pair<int, int>;
-  struct Value {
-    LookedAt looked_at;
-    int made_by = -1;                // the number of an instruction; -1: it comes from outside
-    int result = 0;                  // which of its results
-    std::vector<int> operands = {};  // of that one, those that are looked at
-    bool has_operands = false;
-  };
-  int last_writer(int buffer, int before) const;
-  bool is_finite(int value, std::span<const double> all) const;
-  nlohmann::ordered_json described(const Value& value, std::span<const double> all) const;
-
-  const Program& program_;
-  std::vector<Value> values_;  // in the order in which they are made
+  std::vector<MadeValue> values_;  // in the order in which they are made
+  std::map<std::string, std::size_t> place_of_;
 };
 
-// first() in a line for people: "gelu_tanh of h.0.mlp (forward, f16, model.cpp:31) ...".
+// first() in a line for people: "gelu_tanh of h.0.mlp (forward, f16, called at model.cpp:31) ...".
 std::string overflow_text(const nlohmann::ordered_json& first);
 
 }  // namespace aloft::probe

@@ -76,8 +76,7 @@ void put_exponents(const Joined& of, std::optional<double>& low, std::optional<d
 
 }  // namespace
 
-TrendReader::TrendReader(const Program& program) {
-  std::vector<LookedAt> values = probe::looked_at_in(program);
+TrendReader::TrendReader(std::vector<LookedAt> values) {
   // Layers of calls come first, as their calls end.
   std::stable_sort(values.begin(), values.end(), [](const LookedAt& a, const LookedAt& b) {
     const auto rank = [](const LookedAt& v) {

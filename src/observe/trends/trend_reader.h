@@ -15,7 +15,9 @@ namespace aloft::trends {
 class TrendReader {
  public:
   // Of a program that takes statistics of calls (Programs::tap_calls) and of "parameter:*".
-  explicit TrendReader(const Program& program);
+  explicit TrendReader(const Program& program) : TrendReader(probe::looked_at_in(program)) {}
+  // Of an eager step that showed these.
+  explicit TrendReader(std::vector<probe::LookedAt> values);
 
   // Of a step that left these numbers. `gradient_factor`: by how much gradients are larger than
   // those of the mean loss: the loss scale times the number of micro-batches. Layers stand in the

@@ -1,0 +1,192 @@
+// Runs that look for the op in which a step stops to be finite: overflow.json of compiled and eager
+// steps, of micro-batches, of runs that are stopped, go on and go back.
+#include "observe/probe/overflow.h"
+
+#include <sys/stat.h>
+
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "e2e/small_run.h"
+#include "run/listener.h"
+
+namespace aloft::e2e {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTable = R"([model]
+family = "mlp"
+hidden = [8]
+[data]
+csv = "table.csv"
+validation = 0
+[precision]
+level = "O2:fp16"
+loss_scale = { kind = "static", init = 16 }
+[optimizer]
+lr = 1e-3
+[schedule]
+kind = "constant"
+[train]
+batch = 4
+steps = 24
+checkpoint_every = 4
+keep_checkpoints = 0
+keep_best = 0
+threads = 1
+[probe]
+task = "overflow"
+)";
+
+class OverflowRecord : public SmallRun {
+ protected:
+  void SetUp() override {
+    SmallRun::SetUp();
+    folder_.put(folder_ / "small.toml", kTable);
+    write_table("1e6");
+  }
+  // 96 examples, 24 steps of an epoch; a few have a feature that fp16 does not hold.
+  void write_table(const std::string& odd) const {
+    std::string text;
+    for (int i = 0; i < 96; ++i)
+      text += (i % 13 == 7 ? odd : std::to_string(0.1 * (i % 7))) + "," +
+              std::to_string(0.2 * (i % 5)) + "," + std::to_string(i % 3) + "\n";
+    folder_.put(folder_ / "table.csv", text);
+  }
+  // A run that may end with a loss that is not finite.
+  void look(const std::string& out, const std::vector<std::string>& set = {}, bool resume = false,
+            Listener* guest = nullptr) const {
+    aloft::TrainOptions options;
+    options.out = folder_ / out;
+    options.resume = resume;
+    options.quiet = true;
+    if (guest) options.listeners = {guest};
+    try {
+      run_training(recipe(set), options);
+    } catch (const DivergedError&) {
+    }
+  }
+  Path file(const std::string& out) const { return folder_ / out / "probe" / "overflow.json"; }
+  Json record(const std::string& out) const { return Json::parse(read_file(file(out), 1 << 26)); }
+  // Steps of metrics.jsonl, from 0 on, whose loss is not finite.
+  std::vector<std::int64_t> steps_without_loss(const std::string& out) const {
+    std::vector<std::int64_t> steps;
+    for (const nlohmann::json& line : metrics(out))
+      if (line.contains("loss") && !line["loss"].is_number())
+        steps.push_back(line["step"].get<std::int64_t>() - 1);
+    return steps;
+  }
+  static std::vector<std::int64_t> steps_of(const Json& found) {
+    std::vector<std::int64_t> steps;
+    for (const Json& entry : found) steps.push_back(entry.at("step"));
+    return steps;
+  }
+};
+
+TEST_F(OverflowRecord, OfEagerStepsIsThatOfCompiledOnes) {
+  look("graph");
+  look("eager", {"train.mode=eager"});
+  Json graph = record("graph")["found"], eager = record("eager")["found"];
+  EXPECT_EQ(steps_of(graph), steps_without_loss("graph"));
+  ASSERT_GE(graph.size(), 4U);
+  ASSERT_EQ(eager.size(), graph.size());
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    EXPECT_EQ(graph[i]["first"]["op"], "cast");
+    EXPECT_EQ(eager[i]["first"]["call"], "0/cast#0");
+    EXPECT_TRUE(eager[i]["first"]["operands_are_finite"]);
+    for (const char* key : {"instruction", "call"}) {
+      graph[i]["first"].erase(key);
+      eager[i]["first"].erase(key);
+    }
+    EXPECT_EQ(eager[i], graph[i]);
+  }
+}
+
+// Where an update is too long, and where what it made is too large in the step behind it.
+TEST_F(OverflowRecord, OfEagerUpdatesNamesWhatTheyTook) {
+  write_table("0.5");
+  for (const std::string mode : {"graph", "eager"}) {
+    const std::vector<std::string> set = {"train.mode=" + mode, "optimizer.kind=sgd",
+                                          "optimizer.lr=1000000", "optimizer.clip_norm=0",
+                                          "train.steps=3"};
+    look(mode, set);
+  }
+  Json graph = record("graph")["found"], eager = record("eager")["found"];
+  ASSERT_FALSE(graph.empty());
+  ASSERT_EQ(steps_of(eager), steps_of(graph));
+  for (std::size_t i = 0; i < graph.size(); ++i)
+    for (const char* key : {"op", "phase", "module", "name", "operands_are_finite"})
+      EXPECT_EQ(eager[i]["first"][key], graph[i]["first"][key]) << i << " " << key;
+}
+
+// What an earlier micro-batch left is not looked at, and nothing is said of it.
+TEST_F(OverflowRecord, OfMicroBatchesSaysWhatWasNotLookedAt) {
+  for (const std::string mode : {"graph", "eager"}) {
+    look(mode, {"train.mode=" + mode, "train.batch=2", "train.accumulate=2"});
+    int with_sums = 0, without = 0;
+    const Json found = record(mode)["found"];
+    for (const Json& entry : found) {
+      const Json& first = entry.at("first");
+      const bool takes_sums = first.contains("takes_sums");
+      EXPECT_TRUE(first.at("operands_are_finite")) << first;
+      EXPECT_EQ(takes_sums, first.at("op") != "cast") << first;
+      const std::string text = probe::overflow_text(first);
+      const std::size_t said = text.find("the sums of those before are not looked at");
+      EXPECT_EQ(takes_sums, said != std::string::npos) << text;
+      ++(takes_sums ? with_sums : without);
+    }
+    EXPECT_GT(with_sums, 0) << mode;
+    EXPECT_GT(without, 0) << mode;
+  }
+}
+
+// Looks at the file behind each step.
+struct Watch : Listener {
+  explicit Watch(Path path) : file(std::move(path)) {}
+  void step_done(const StepDone& e, Control&) override {
+    lost += !std::isfinite(e.loss);
+    const Json now = Json::parse(read_file(file, 1 << 26));
+    EXPECT_EQ(now["found"].size(), static_cast<std::size_t>(lost)) << e.step;
+    struct stat info = {};
+    EXPECT_EQ(stat(file.c_str(), &info), 0);
+    written += info.st_ino != inode;  // a file that is written takes the place of the one before
+    inode = info.st_ino;
+  }
+  Path file;
+  ino_t inode = 0;
+  int written = 0, lost = 0;
+};
+
+TEST_F(OverflowRecord, HasEachStepAtOnceAndIsNotWrittenForNothing) {
+  for (const std::string mode : {"graph", "eager"}) {
+    Watch watch(file(mode));
+    const double begin = monotonic_seconds();
+    look(mode, {"train.mode=" + mode}, false, &watch);
+    EXPECT_GE(watch.lost, 4);
+    EXPECT_LE(watch.written, watch.lost + 2 + (monotonic_seconds() - begin)) << mode;
+    EXPECT_EQ(record(mode)["steps"], 24);
+  }
+}
+
+TEST_F(OverflowRecord, OfARunThatGoesOnKeepsWhatWasFound) {
+  look("whole");
+  look("parts", {"train.steps=12"});
+  const std::size_t before = record("parts")["found"].size();
+  EXPECT_GT(before, 0U);
+  look("parts", {}, true);
+  EXPECT_GT(record("parts")["found"].size(), before);
+  EXPECT_EQ(record("parts"), record("whole"));
+}
+
+TEST_F(OverflowRecord, SaysWhichStepsTheRunWentBackBehind) {
+  look("back", {"train.on_nonfinite=rollback"});
+  const Json found = record("back")["found"];
+  EXPECT_TRUE(steps_without_loss("back").empty());
+  ASSERT_GE(found.size(), 2U);
+  for (const Json& entry : found) EXPECT_EQ(entry.value("undone", false), true) << entry;
+}
+
+}  // namespace
+}  // namespace aloft::e2e
