@@ -1,6 +1,7 @@
 """aloft probe compare: from recipes to a sentence, and what is refused."""
 import csv
 import json
+import os
 import shutil
 import struct
 import zipfile
@@ -52,6 +53,66 @@ class Compare(ProgramTest):
         self.assertIn(row["NPU Name"], sheet)
         self.assertIn("FFC6EFCE", styles)  # green: msprobe's rules let these pass
 
+    def test_eager_ops_are_those_of_the_compiled_step(self):
+        # An eager step has calls that a compiled one fuses away: what is behind them has other numbers.
+        def run(out, level, mode, *changes):
+            self.aloft("probe", "run", "tiny.toml", "--out", out, "--level", level, "--set", f'train.mode="{mode}"',
+                       "--set", "model.layers=2", *(word for change in changes for word in ("--set", change)))
+
+        def compared(npu, bench):
+            [line] = self.compare(npu, bench, "-o", "of_ops").stdout.decode().splitlines()
+            return line, json.loads((self.folder / "of_ops/compare_result.json").read_text())
+
+        for level in ("op", "mix"):
+            for precision in ('precision="O0"', 'precision="O2:bf16"', 'precision="O1:bf16"'):
+                with self.subTest(level=level, precision=precision):
+                    for mode in ("graph", "eager"):
+                        shutil.rmtree(self.folder / mode, ignore_errors=True)
+                        run(mode, level, mode, precision)
+                    for npu, bench in (("eager", "graph"), ("graph", "eager")):
+                        line, said = compared(npu, bench)
+                        self.assertIn("no divergence", line)
+                        # What the compiled step has, the eager one has, too, but for the head and the loss in one op.
+                        only = said["only_npu" if npu == "graph" else "only_bench"]
+                        self.assertEqual([name for name in only if "cross_entropy" not in name], [])
+                    if level == "op" and "O0" in precision:
+                        self.assertNotEqual(said["only_bench"], [])  # else this shows nothing
+            shutil.rmtree(self.folder / "graph")
+            run("graph", level, "graph", 'precision="O0"')
+            run("wrong", level, "eager", 'precision="O0"', "model.norm_eps=1e-3")
+            line, said = compared("wrong", "graph")
+            self.assertEqual(said["divergence"]["module"], "h.0.ln_1", line)
+            self.assertEqual(said["divergence"]["kind"], "LayerNorm" if level == "mix" else "layer_norm")
+            self.assertIn("; called at ", line)
+            for out in ("graph", "wrong"):
+                shutil.rmtree(self.folder / out)
+
+    def test_parameters_that_were_trained_apart_are_told_from_others(self):
+        # One step, some way into a run, with its tensors: nothing is known of the steps before it.
+        def run(out, *changes, mode="graph", precision="O0", rate=0.001):
+            self.aloft("probe", "run", "tiny.toml", "--out", out, "--task", "tensor", "--steps", 4, "--at", 3,
+                       "--set", f'train.mode="{mode}"', "--set", f'precision="{precision}"',
+                       "--set", f"optimizer.lr={rate}", *(word for change in changes for word in ("--set", change)))
+            path = self.folder / out / "step3/rank/dump.json"
+            dump = json.loads(path.read_text())
+            del dump["training"]  # which says the rate
+            path.write_text(json.dumps(dump))
+
+        run("whole")
+        run("rounded", precision="O2:bf16")
+        run("rate", rate=0.00101)
+        # Sums over micro-batches are added up in another order.
+        parts = ("train.batch=1", "train.accumulate=2")
+        run("parts", *parts)
+        run("eager-parts", *parts, mode="eager")
+        for npu, bench in (("whole", "whole"), ("rounded", "whole"), ("whole", "rounded"), ("parts", "eager-parts")):
+            line = self.compare(npu, bench, "-o", "trained").stdout.decode()
+            self.assertIn("no divergence", line, (npu, bench))
+        for npu, bench in (("rate", "whole"), ("whole", "rate")):
+            line = self.compare(npu, bench, "-o", "trained").stdout.decode()
+            self.assertIn("is another one before the step: it is off by", line)
+            self.assertIn("in a typical element", line)
+
     def test_strict_is_an_exit_status(self):
         said = self.compare("eps/step0", "right/step0", "-o", "strict", "--strict", exit_code=5).stderr
         self.assertIn(b"E0842", said)
@@ -66,9 +127,13 @@ class Compare(ProgramTest):
         text = (self.folder / "right/step0/rank/dump.json").read_text()
         (self.folder / "renamed.json").write_text(text.replace("Module.h.0.drop_attn.", "Module.x.y."))
         name = "Module.h.0.drop_attn.Dropout.forward.0"
-        for arguments, alone in (([], [name]), (["--map", "map.toml"], []), (["--map", "map.json"], [])):
-            (self.folder / "map.toml").write_text('[modules]\n"*.0.drop_attn" = "x.y"\n')
-            (self.folder / "map.json").write_text('{"modules": {"h.*.drop_attn": "x.y"}}')
+        (self.folder / "map.toml").write_text('[modules]\n"*.0.drop_attn" = "x.y"\n')
+        (self.folder / "map.json").write_text('{"modules": {"h.*.drop_attn": "x.y"}}')
+        (self.folder / "map.yaml").write_text("modules:\n  h.*.drop_attn: x.y\n")
+        # msprobe's --data_mapping.
+        (self.folder / "data.yml").write_text(f"{name}.output.0: Module.x.y.Dropout.forward.0.output.0\n")
+        for arguments, alone in (([], [name]), *((["--map", f"map.{kind}"], []) for kind in ("toml", "json", "yaml")),
+                                 (["--map", "data.yml"], [])):
             self.compare("right/step0", "renamed.json", "-o", "mapped", *arguments)
             said = json.loads((self.folder / "mapped/compare_result.json").read_text())
             self.assertEqual([n for n in said["only_npu"] if ".forward." in n], alone)
@@ -84,6 +149,11 @@ class Compare(ProgramTest):
             self.assertFalse([p.name for p in (self.folder / "refused").glob("*")])
         self.compare("right", "right", "--map", "text.txt", "-o", "refused", exit_code=2)
         self.compare("right", exit_code=2)
+        os.mkfifo(self.folder / "pipe.yaml")
+        for no_file in ("empty", "pipe.yaml"):
+            said = self.compare("right", "right", "--map", no_file, "-o", "refused", exit_code=2).stderr
+            self.assertIn(b"E0728", said)
+            self.assertIn(b"no regular file", said)
 
     def test_elements_are_compared(self):
         # Of torch.save and of numpy: a vector of 32 numbers, and the same in double with one that is other.

@@ -83,7 +83,14 @@ class Checks(ProgramTest):
             self.aloft("probe", "acc-check", "half", "--out", "odd", exit_code=5)
             wrong = [call for call in self.checked("odd") if call["result"] == "error"]
             self.assertEqual([call["entry"] for call in wrong], [entry])
+            return wrong[0]["message"]
 
+        # Another type than the file's, which has as many elements, or as many bytes.
+        for part in ("input_args", "output"):
+            for other in ("torch.float32", "torch.float16", "torch.int64"):
+                said = damage(lambda e: e[part][0].update(dtype=other))
+                for word in ("saw torch.bfloat16", f"need {other}", f"{part.removesuffix('_args')}.0.pt"):
+                    self.assertIn(word, said)
         damage(lambda e: e["call"].update(op="no_such_op"))
         damage(lambda e: e["call"].update(attrs="{"))
         damage(lambda e: e["output"][0].update(shape=[1 << 40, 1 << 40]))

@@ -38,8 +38,8 @@ void compare_with(const DumpFile& npu, const DumpFile& bench) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const TemporaryFolder folder;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const bool is_toml : {false, true}) try {
-      static_cast<void>(NameMap::parse(text, "fuzz", is_toml).other_name_of("h.0.mlp"));
+  for (const MapFormat format : {MapFormat::Json, MapFormat::Toml, MapFormat::Yaml}) try {
+      static_cast<void>(NameMap::parse(text, "fuzz", format).other_name_of("h.0.mlp"));
     } catch (const Error&) {
     }
   TemporaryFolder::put(folder / "dump.json", text);

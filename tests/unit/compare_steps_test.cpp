@@ -111,6 +111,43 @@ TEST_F(CompareSteps, OtherTokensAreData) {
       << said();
 }
 
+// Which parameters decay is no number of the loop, and shows in what is off alone.
+TEST_F(CompareSteps, TheGroupThatIsUpdatedOtherwiseIsNamed) {
+  // Updates of the weights of two products, of their biases, and of a norm.
+  const auto put_run = [&](const std::string& run, double weight, double bias, double norm) {
+    Json data;
+    for (const char* path : {"a", "b"}) {
+      const std::string module = std::string("Module.") + path + ".Linear.";
+      data[module + "forward.0"] =
+          forward(tensor({8, 4}, 3), tensor({8, 4}, 7),
+                  {{"weight", tensor({4, 4}, 5)}, {"bias", tensor({4}, 5)}});
+      data[module + "parameters_update.0"] = {{"weight", Json::array({tensor({4, 4}, weight)})},
+                                              {"bias", Json::array({tensor({4}, bias)})}};
+    }
+    for (const char* path : {"c", "d"}) {
+      const std::string module = std::string("Module.") + path + ".LayerNorm.";
+      data[module + "forward.0"] =
+          forward(tensor({8, 4}, 7), tensor({8, 4}, 7), {{"weight", tensor({4}, 5)}});
+      data[module + "parameters_update.0"] = {{"weight", Json::array({tensor({4}, norm)})}};
+    }
+    put(run, "step0", data, {{"optimizer", {{"kind", "adamw"}, {"weight_decay", 0.1}}}});
+  };
+  const auto said = [&](double weight, double bias, double norm) {
+    put_run("bench", 0.5, 0.5, 0.5);
+    put_run("npu", weight, bias, norm);
+    return compare_runs({folder_ / "npu", folder_ / "bench", folder_ / "out", {}})[0].sentence;
+  };
+  EXPECT_TRUE(is_said(said(0.5, 0.8, 0.8),
+                      "; only parameters that are no matrices are off, which do not decay"))
+      << said(0.5, 0.8, 0.8);
+  EXPECT_TRUE(is_said(said(0.8, 0.5, 0.5),
+                      "; only matrices are off, the parameters that decay by the usual rule"))
+      << said(0.8, 0.5, 0.5);
+  EXPECT_TRUE(is_said(said(0.5, 0.5, 0.8), "; only parameters of LayerNorm are off"))
+      << said(0.5, 0.5, 0.8);
+  EXPECT_FALSE(is_said(said(0.8, 0.8, 0.8), "only")) << said(0.8, 0.8, 0.8);
+}
+
 // A head that is the table of embeddings has its updates under the table's name.
 TEST_F(CompareSteps, AParameterOfTwoNamesMayBeAsFarApartAsItsUpdatesWere) {
   const auto put_step = [&](const std::string& run, int i, double weight, double head) {

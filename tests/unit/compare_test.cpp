@@ -114,15 +114,62 @@ TEST_F(Compare, ModulesArePairedByStructure) {
 }
 
 TEST_F(Compare, MapsOfNames) {
-  const NameMap toml = NameMap::parse("[modules]\n\"h.*.a.*\" = \"l.*.b.*\"\n", "m", true);
+  const NameMap toml =
+      NameMap::parse("[modules]\n\"h.*.a.*\" = \"l.*.b.*\"\n", "m", MapFormat::Toml);
   EXPECT_EQ(toml.other_name_of("h.3.a.x.y"), "l.3.b.x.y");
   EXPECT_EQ(toml.other_name_of("h.3.c"), std::nullopt);
-  const NameMap json = NameMap::parse(R"({"modules": {"a": "b"}})", "m", false);
+  const NameMap json = NameMap::parse(R"({"modules": {"a": "b"}})", "m", MapFormat::Json);
   EXPECT_EQ(json.other_name_of("a"), "b");
-  for (const char* bad : {"{}", "{\"modules\": {\"a\": 1}}", "{\"modules\": []}"})
-    EXPECT_THROW(NameMap::parse(bad, "m", false), UserError) << bad;
+  const NameMap yaml = NameMap::parse("modules:\n  h.*.a: l.*.b\n", "m", MapFormat::Yaml);
+  EXPECT_EQ(yaml.other_name_of("h.3.a"), "l.3.b");
+  for (const char* bad : {"{}", "{\"modules\": {\"a\": 1}}", "{\"modules\": []}", "{\"a\": \"b\"}"})
+    for (const MapFormat format : {MapFormat::Json, MapFormat::Yaml})
+      EXPECT_THROW(NameMap::parse(bad, "m", format), UserError) << bad;
   for (const char* bad : {"x = 1", "[modules]\na = 1", "= ="})
-    EXPECT_THROW(NameMap::parse(bad, "m", true), UserError) << bad;
+    EXPECT_THROW(NameMap::parse(bad, "m", MapFormat::Toml), UserError) << bad;
+  for (const char* bad : {"", "- a\n- b", "modules: [1", "modules: &a {b: *c}", "a.b.c: d"})
+    EXPECT_THROW(NameMap::parse(bad, "m", MapFormat::Yaml), UserError) << bad;
+}
+
+// As msprobe's --data_mapping has them: values of other names, and, with those of a module, the
+// module.
+TEST_F(Compare, MapsOfValues) {
+  const NameMap map = NameMap::parse(
+      "# API\n"
+      "Functional.flash.4.forward.input.0: NPU.fusion_attention.2.forward.input.1\n"
+      "# Module\n"
+      "Cell.relu.ReLU.parameters_grad.weight: Module.act.Act.parameters_grad.weight\n"
+      "Cell.input.Dense.forward.0.input.0: Module.first.Linear.forward.0.input.0\n",
+      "m", MapFormat::Yaml);
+  ASSERT_EQ(map.values().size(), 3u);
+  EXPECT_EQ(map.values()[0].second, "NPU.fusion_attention.2.forward.input.1");
+  EXPECT_EQ(map.other_name_of("relu"), "act");
+  EXPECT_EQ(map.other_name_of("input"), "first");
+
+  // The function stands under another name, and takes its operands in another order.
+  const auto call = [](double a, double b, double out) {
+    Json entry = forward(tensor({4, 4}, a), tensor({4, 4}, out));
+    entry["input_args"].push_back(tensor({4, 4}, b));
+    return entry;
+  };
+  const Json ours = {{"Functional.flash.4.forward", call(1, 2, 3)}};
+  const DumpFile n = dump("n", ours);
+  const auto pairs_with = [&](const Json& theirs) {
+    bench_ = dump("b", theirs);
+    return pair_dumps(n, bench_, map);
+  };
+  const Pairs right = pairs_with({{"NPU.fusion_attention.2.forward", call(2, 1, 3)}});
+  EXPECT_TRUE(right.only_bench.empty());
+  const auto all = compared(right);
+  EXPECT_EQ(all.size(), 3u);
+  EXPECT_FALSE(first_divergence(all, n).has_value());
+  const Pairs wrong = pairs_with({{"NPU.fusion_attention.2.forward", call(2, 1, 4)}});
+  const auto off = compared(wrong);
+  const auto divergence = first_divergence(off, n);
+  ASSERT_TRUE(divergence.has_value());
+  EXPECT_EQ(divergence->compared->records.npu->part, Part::Output);
+  // None of the names in either dump is a mistake in the map.
+  EXPECT_THROW(pairs_with({{"NPU.fusion.2.forward", call(2, 1, 3)}}), UserError);
 }
 
 TEST_F(Compare, InsideComesBeforeOutside) {
@@ -147,6 +194,25 @@ TEST_F(Compare, InsideComesBeforeOutside) {
                   .starts_with(
                       "first divergence: forward, h.0 (Block), behind h.0.a: what h.0.b takes (0)"))
       << parted(wrong, right);
+}
+
+TEST_F(Compare, WhatStatisticsDoNotSeeIsSaidWhereItMayBeIt) {
+  const auto call = [](const char* name, double out, Json parameters) {
+    return Json{{name, forward(tensor({8, 4}, 1), tensor({8, 4}, out), std::move(parameters))}};
+  };
+  const Json matrix = {{"weight", tensor({4, 4}, 1)}}, vector = {{"weight", tensor({4}, 1)}};
+  const auto of = [&](const char* name, const Json& parameters) {
+    return parted(call(name, 2, parameters), call(name, 1, parameters));
+  };
+  constexpr const char* kHint = "dumps of `--task tensor`";
+  EXPECT_NE(of("Module.a.Linear.forward.0", matrix).find(kHint), std::string::npos);
+  // A norm gives the same of any order, and a parameter that is another one is so in any.
+  EXPECT_EQ(of("Module.a.LayerNorm.forward.0", vector).find(kHint), std::string::npos);
+  const Json other = {{"weight", tensor({4, 4}, 3)}};
+  const std::string parameter = parted(call("Module.a.Linear.forward.0", 1, other),
+                                       call("Module.a.Linear.forward.0", 1, matrix));
+  EXPECT_NE(parameter.find("is another one"), std::string::npos);
+  EXPECT_EQ(parameter.find(kHint), std::string::npos);
 }
 
 TEST_F(Compare, RoundingIsNoDivergence) {
@@ -214,6 +280,26 @@ TEST_F(Compare, ElementsOfTensors) {
   EXPECT_DOUBLE_EQ(*f.distance, 1);
   const Elements transposed{{1, 3, 5, 2, 4, 6}, {2, 3}, "torch.float32"};
   EXPECT_EQ(figures_of(transposed, {{1, 2, 3, 4, 5, 6}, {3, 2}, "torch.float32"}).max_absolute, 0);
+}
+
+TEST_F(Compare, WhatIsTypicalOfElementsIsNotTheWorst) {
+  Elements b{std::vector<double>(9, 2), {3, 3}, "torch.float32"}, n = b;
+  n.values[4] = 3;
+  EXPECT_EQ(figures_of(n, b).relative_typical, 0);
+  EXPECT_EQ(figures_of(n, b).relative_worst, 0.5);
+  for (double& v : n.values) v = 2.02;
+  EXPECT_NEAR(figures_of(n, b).relative_typical, 0.01, 1e-12);
+}
+
+// A gradient in which all cancels is rounding alone: it is measured by what reaches its module.
+TEST_F(Compare, ElementsOfAGradientThatCancelsAreNotMeasuredByThemselves) {
+  const Elements one{{1e-9, -2e-9}, {2}, "torch.float32"},
+      other{{-1e-9, 1e-9}, {2}, "torch.float32"};
+  const ElementFigures figures = figures_of(one, other);
+  Record r;
+  r.is_tensor = true, r.type = "torch.float32", r.shape = {2};
+  EXPECT_GT(difference_of({&r, &r}, &figures)->size, 1);
+  EXPECT_LT(difference_of({&r, &r}, &figures, 0.1)->size, 1e-6);
 }
 
 TEST_F(Compare, InfinitiesHaveASign) {

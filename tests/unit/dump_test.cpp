@@ -88,6 +88,13 @@ TEST(Probe, ResultsOfOpsAreNamedByTheirCalls) {
   EXPECT_EQ(json["data"]["Torch.linear.1.forward"]["output"][0]["Norm"], 3);
   EXPECT_EQ(json["data"]["Torch.linear.0.backward"]["output"][0]["Norm"], 4);
   EXPECT_TRUE(dump.construct().empty());
+  // By which number a call goes at its place, whatever else the program has.
+  EXPECT_EQ(json["taps"], nlohmann::ordered_json::parse(R"({
+    "Torch.linear.0.forward": ["h.0/linear#0"],
+    "Torch.layer_norm.0.forward": ["h.0/layer_norm#0", "h.0/layer_norm#0.1"],
+    "Torch.linear.1.forward": ["h.1/linear#0"],
+    "Torch.linear.0.backward": ["h.1/linear.backward#0"]})"));
+  EXPECT_EQ(dump.structure()["taps"], json["taps"]);
 }
 
 TEST(Probe, WhatJsonHasNoNumberForIsText) {

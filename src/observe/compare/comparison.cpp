@@ -1,11 +1,9 @@
 #include "observe/compare/comparison.h"
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "observe/compare/dump_pairs.h"
 #include "observe/compare/results.h"
 #include "observe/compare/tensor_reader.h"
@@ -34,12 +32,6 @@ struct Before {
   double scales = 0;  // the ratio of the loss scales at the first step
 };
 
-// Of "step12" 12; 0 where the folders do not say.
-std::int64_t number_of(const std::string& step) {
-  return parse_int(std::string_view(step).substr(std::min<std::size_t>(4, step.size())))
-      .value_or(0);
-}
-
 StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request& request,
                         Before& before) {
   Comparison c;
@@ -51,7 +43,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
   const ElementsOf elements_of = [&](const RecordPair& r) {
     return has_elements ? reader.figures(r) : nullptr;
   };
-  before.drift.begin(c.npu);
+  before.drift.begin(c.npu, c.bench, dumps.number);
   const Training &ours = c.npu.training, &theirs = c.bench.training;
   double noise = 0;
   c.compared =
@@ -59,7 +51,7 @@ StepResult compare_step(const DumpPair& dumps, const NameMap& map, const Request
                   {theirs.gradient_factor() / ours.gradient_factor(), &before.drift}, &noise);
   c.loop = training_differences(ours, theirs, noise, before.scales);
   if (before.scales == 0) before.scales = ratio_of_scales(ours, theirs);
-  before.drift.end(c.compared, number_of(dumps.step));
+  before.drift.end(c.compared, dumps.number);
   if (c.compared.empty())
     throw DataError("E0651", "nothing to compare")
         .at(dumps.npu.string() + " and " + dumps.bench.string())

@@ -113,10 +113,18 @@ class Judge {
       const double factor = factor_of(*m.entry);
       auto d = difference(r, factor, natural_size(*m.entry, r));
       if (!d) continue;
-      if (is_float(*r.npu)) d->allowed = allowed(m, r, has_own_inputs ? inputs : seen_);
+      double size = d->size;  // as the call's results may follow it
+      const bool is_parameter = r.npu->part == Part::Parameter;
+      const bool is_whole = is_parameter && is_float(*r.npu) && r.has_same_size();
+      if (const ElementFigures* const e = is_whole ? elements_of_(r) : nullptr) {
+        *d = of_parameter(m, r, *e);
+        size = e->relative_distance;
+      } else if (is_float(*r.npu)) {
+        d->allowed = allowed(m, r, has_own_inputs ? inputs : seen_);
+      }
       if (!d->is_more()) {
-        if (!m.gives) inputs = std::max(inputs, d->size);
-        if (r.npu->part != Part::Parameter && !is_update) seen_ = std::max(seen_, d->size);
+        if (!m.gives) inputs = std::max(inputs, size);
+        if (!is_parameter && !is_update) seen_ = std::max(seen_, d->size);
       }
       all.push_back({m, r, *std::move(d), factor});
     }
@@ -186,12 +194,28 @@ class Judge {
     without_gradients_.erase(it);
   }
 
+  // What is there before anything is computed is as exact as it is stored.
+  static double stored(const Moment& m, const RecordPair& r) {
+    return r.npu->type == r.bench->type ? 0x1p-40 : 4 * unit_of(*m.entry);
+  }
+
+  // That of its figures which is the most times over what training may have done to it: few
+  // elements may be far apart, and most of them not.
+  Difference of_parameter(const Moment& m, const RecordPair& r, const ElementFigures& e) const {
+    const Drift* const drift = circumstances_.drift;
+    const Drift::Limits limits = drift ? drift->limits(*m.entry->npu, *r.npu) : Drift::Limits();
+    const double least = stored(m, r);
+    const Difference all[] = {{e.relative_distance, least + limits.length, "the elements"},
+                              {e.relative_worst, least + limits.element, "an element"},
+                              {e.relative_typical, least + limits.typical, "a typical element"}};
+    return *std::ranges::max_element(all, {},
+                                     [](const Difference& d) { return d.size / d.allowed; });
+  }
+
   double allowed(const Moment& m, const RecordPair& r, double inputs) const {
-    // What is there before anything is computed is as exact as it is stored.
     const Drift* const drift = circumstances_.drift;
     if (r.npu->part == Part::Parameter)
-      return (r.npu->type == r.bench->type ? 0x1p-40 : 4 * unit_of(*m.entry)) +
-             (drift ? drift->of(*m.entry->npu, *r.npu) : 0);
+      return stored(m, r) + (drift ? drift->of(*m.entry->npu, *r.npu) : 0);
     if (r.npu->part == Part::Update) return allowed_update(r);
     return typical(inputs);
   }
@@ -247,7 +271,13 @@ std::optional<Difference> difference_of(const RecordPair& pair, const ElementFig
   if (!pair.has_same_size()) return Difference{kInfinite, 0, "the shape"};
   if (elements) {
     Difference d{elements->relative_distance, 0, "the elements"};
-    if (elements->relative_worst > d.size) d.size = elements->relative_worst, d.of = "an element";
+    double worst = elements->relative_worst;
+    if (natural > elements->length && std::isfinite(d.size)) {
+      d.size = elements->difference / natural;
+      const double largest = natural / std::sqrt(std::max(1.0, b.elements()));
+      worst = elements->largest_difference / std::max(elements->largest, largest);
+    }
+    if (worst > d.size) d.size = worst, d.of = "an element";
     return d;
   }
   if (!has_figures(n) || !has_figures(b)) {

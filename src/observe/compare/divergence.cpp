@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "observe/compare/noise.h"
+#include "observe/compare/remarks.h"
 
 namespace aloft::compare {
 
@@ -49,8 +50,7 @@ std::string module_around(const DumpFile& dump, std::string_view path) {
 
 std::string module_of(const DumpFile& dump, const Entry& e) {
   if (e.is_module) return e.path;
-  const auto parent = dump.parents.find(e.name);
-  return parent == dump.parents.end() ? "" : parse_entry_name(parent->second).path;
+  return dump.caller_of(e).value_or("");
 }
 
 // "File /a/gpt2.py, line 31, in forward, \n x = ..." as "gpt2.py:31".
@@ -65,20 +65,27 @@ std::string short_line(std::string_view text) {
          std::string(rest.substr(0, rest.find_first_not_of("0123456789")));
 }
 
+// Of the call: of a function its own, of what a module takes or gives that of the module.
 std::string line_of(const DumpFile& dump, const Entry& e, std::string_view module) {
   const Entry* const forward = forward_of(dump, module);
-  const std::string own = std::string(e.name);
-  for (const std::string& name : {forward ? forward->name : own, own})
+  const std::string around = forward ? forward->name : e.name;
+  for (const std::string& name : {e.is_module ? around : e.name, e.is_module ? e.name : around})
     if (const auto it = dump.lines.find(name); it != dump.lines.end())
       if (std::string line = short_line(it->second); !line.empty()) return line;
   return "";
+}
+
+// "h.0.mlp" of a module, "h.0.mlp/linear#0" of an op of Aloft's.
+std::string call_text(const Entry& e) {
+  if (!e.tap.empty()) return e.tap;
+  return e.path.empty() ? e.name : e.path;
 }
 
 // What of the call is off: "what it takes (input 0)".
 std::string subject_of(const Compared& c) {
   const Record& r = c.records.npu ? *c.records.npu : *c.records.bench;
   const Entry& e = *c.moment.entry->npu;
-  const std::string call = e.path.empty() ? e.name : e.path;
+  const std::string call = call_text(e);
   if (r.part == Part::Parameter)
     return fmt::format("the parameter {} of {} is another one before the step", r.own, call);
   if (r.part == Part::Update) return fmt::format("what the update adds to {}.{}", call, r.own);
@@ -229,7 +236,7 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
     const Entry& other = *c.moment.entry->npu;
     if (is_forward(other) != is_forward(e)) break;
     has_agreed = true;
-    if (c.moment.gives && other.path != e.path) d.behind = other.path;
+    if (c.moment.gives && call_text(other) != call_text(e)) d.behind = call_text(other);
   }
   if (pass_of(*it) == Pass::Update) d.behind.clear();  // updates do not follow from one another
   // What a call takes is computed outside of it.
@@ -246,7 +253,7 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   if (is_data(*it) && !has_agreed) {
     d.place = "data";
     d.sentence = data_sentence(*it);
-    if (!d.line.empty()) d.sentence += "; " + d.line;
+    if (!d.line.empty()) d.sentence += "; called at " + d.line;
     return d;
   }
   const std::string module = !d.module.empty() ? d.module
@@ -260,9 +267,10 @@ Divergence of_records(const std::vector<Compared>& all, std::vector<Compared>::c
   else
     d.sentence += " " + size_of(*it);
   if (d.place == "data") d.sentence += "; its parameters are the same: it reads other data";
-  if (!d.line.empty()) d.sentence += "; " + d.line;
+  if (!d.line.empty()) d.sentence += "; called at " + d.line;
   if (!is_forward(e)) d.sentence += common_factor(all);
   if (d.place == "gradient") d.sentence += only_sums(all);
+  d.sentence += group_remark(all, *it, npu.training) + order_remark(all, *it);
   return d;
 }
 

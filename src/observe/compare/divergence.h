@@ -19,7 +19,7 @@ struct Divergence {
   std::string module;  // its path, "" of the model itself
   std::string kind;    // its class, or the function
   std::string behind;  // the last call before it that agrees; "" where there is none
-  std::string line;    // of the program: "gpt2.py:31"; "" where it is not known
+  std::string line;    // that calls it: "gpt2.py:31"; "" where it is not known
   std::string sentence;
 };
 

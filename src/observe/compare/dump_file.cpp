@@ -134,13 +134,49 @@ void read_entry(const ForeignJson& v, Entry& entry) {
         records.add(*list, place.part, entry.name + place.word, "");
 }
 
+// A tap's name taken apart: the module's path, and the number behind '#'; nothing of another text.
+struct TapPlace {
+  std::string_view module;
+  std::int64_t number = 0;
+};
+std::optional<TapPlace> place_in(std::string_view tap) {
+  const std::size_t count = tap.rfind('#');
+  const std::size_t slash = count == std::string_view::npos ? count : tap.rfind('/', count);
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto number = parse_int(tap.substr(count + 1));
+  if (!number || *number < 0) return std::nullopt;
+  return TapPlace{tap.substr(0, slash), *number};
+}
+
 std::map<std::string, std::string> read_parents(const Path& file) {
   std::map<std::string, std::string> parents;
   if (!path_exists(file)) return parents;
   const ForeignJson v = parse_foreign_json(read_file(file, kLargestDump), file.string());
   for (std::size_t i = 0; i < v.keys.size(); ++i)
-    if (v.items[i].kind == Kind::Text) parents[v.keys[i]] = v.items[i].text;
+    if (v.items[i].kind == Kind::Text || v.items[i].kind == Kind::Null)
+      parents[v.keys[i]] = v.items[i].text;
   return parents;
+}
+
+// Of {"Torch.layer_norm.0.forward": ["h.0/layer_norm#0", "h.0/layer_norm#0.1"]} each name to its
+// entry, and to each result which of the call's it is: a program may not have all.
+void read_taps(const ForeignJson* taps, std::vector<Entry>& entries) {
+  if (!taps || taps->kind != Kind::Object) return;
+  std::map<std::string_view, const ForeignJson*> names;
+  for (std::size_t i = 0; i < taps->keys.size(); ++i) names.emplace(taps->keys[i], &taps->items[i]);
+  for (Entry& e : entries) {
+    const auto it = names.find(e.name);
+    if (it == names.end() || e.is_module || it->second->items.empty()) continue;
+    auto name = it->second->items.begin();
+    for (Record& r : e.records) {
+      if (r.part != Part::Output || name == it->second->items.end()) continue;
+      const std::string& text = (name++)->text;
+      const std::size_t end = text.find('.', std::min(text.rfind('#'), text.size()));
+      if (!place_in(std::string_view(text).substr(0, end))) continue;
+      e.tap = text.substr(0, end);
+      r.own = end == std::string::npos ? "0" : text.substr(end + 1);
+    }
+  }
 }
 
 // Of {"0": [[entries], [lines]]} the first line that is not within a framework.
@@ -207,6 +243,19 @@ Entry parse_entry_name(std::string_view name) {
   return e;
 }
 
+std::int64_t Entry::number() const {
+  const auto place = place_in(tap);
+  return place ? place->number : call;
+}
+
+std::optional<std::string> DumpFile::caller_of(const Entry& function) const {
+  if (const auto place = place_in(function.tap)) return std::string(place->module);
+  const auto parent = parents.find(function.name);
+  if (parent == parents.end()) return std::nullopt;
+  const Entry caller = parse_entry_name(parent->second);
+  return caller.is_module ? caller.path : "";
+}
+
 bool DumpFile::has_hashes() const {
   for (const Entry& e : entries)
     for (const Record& r : e.records)
@@ -234,6 +283,7 @@ DumpFile read_dump(const Path& dump_json) {
     dump.entries.push_back(parse_entry_name(data->keys[i]));
     read_entry(data->items[i], dump.entries.back());
   }
+  read_taps(v.find("taps"), dump.entries);
   dump.parents = read_parents(dump_json.parent_path() / "construct.json");
   dump.lines = read_lines(dump_json.parent_path() / "stack.json");
   return dump;

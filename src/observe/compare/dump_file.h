@@ -54,18 +54,28 @@ struct Entry {
   Direction direction = Direction::Other;
   std::int64_t call = 0;
   std::vector<Record> records;
+  // Of an op of Aloft's, what taps call it (docs/taps.md), "h.0.mlp/linear.backward#1"; "" of
+  // others.
+  std::string tap = {};
+
+  // Which of the calls of its kind in its module it is, as the tap says; else among all, as the
+  // entry's name does.
+  std::int64_t number() const;
 };
 
 struct DumpFile {
   Path file;  // dump.json
   std::string task, level, framework;
-  std::vector<Entry> entries;                // in the order of the file
-  std::map<std::string, std::string> lines;  // of an entry, the line of the program it came from
-  std::map<std::string, std::string> parents;
+  std::vector<Entry> entries;                  // in the order of the file
+  std::map<std::string, std::string> lines;    // of an entry, the line of the program it came from
+  std::map<std::string, std::string> parents;  // "" of an entry that lies in none
   Training training;
 
   bool has_elements() const { return task == "tensor"; }
   bool has_hashes() const;
+  // Of a function the path of the module that calls it, "" of what is called outside of modules;
+  // nothing where the dump does not say it.
+  std::optional<std::string> caller_of(const Entry& function) const;
   // The file with a record's elements; empty where there is none. Never outside the dump.
   Path elements_of(const Record& record) const;
 };

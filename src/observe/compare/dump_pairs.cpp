@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/text.h"
 
 namespace aloft::compare {
 
@@ -46,6 +47,19 @@ std::vector<Found> dumps_in(const Path& path) {
   return found;
 }
 
+// Of run/step12/rank0/dump.json, or step12/dump.json, 12; 0 of other folders.
+std::int64_t number_of_step(const Path& dump_json) {
+  constexpr std::string_view kStep = "step";
+  Path folder = std::filesystem::absolute(dump_json).lexically_normal().parent_path();
+  for (int outer = 0; outer < 2; ++outer, folder = folder.parent_path()) {
+    const std::string name = folder.filename().string();
+    if (!name.starts_with(kStep)) continue;
+    const auto number = parse_int(std::string_view(name).substr(kStep.size()));
+    return number && *number > 0 ? *number : 0;
+  }
+  return 0;
+}
+
 // Where each side has but one, the names say nothing.
 void forget_single(std::vector<Found>& npu, std::vector<Found>& bench, std::string Found::*name) {
   const auto is_single = [&](const std::vector<Found>& all) {
@@ -65,7 +79,11 @@ std::vector<DumpPair> pair_dump_files(const Path& npu, const Path& bench) {
   std::vector<DumpPair> pairs;
   for (const Found& n : ours)
     for (const Found& b : theirs)
-      if (n.step == b.step && n.rank == b.rank) pairs.push_back({n.file, b.file, n.step, n.rank});
+      if (n.step == b.step && n.rank == b.rank) {
+        const std::int64_t number = number_of_step(n.file);
+        const bool is_one = number == number_of_step(b.file);
+        pairs.push_back({n.file, b.file, n.step, n.rank, is_one ? number : 0});
+      }
   if (pairs.empty())
     throw DataError("E0651", "nothing to compare")
         .at(npu.string() + " and " + bench.string())

@@ -1,6 +1,7 @@
 // Which dumps of two trees of folders are of the same step and process.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace aloft::compare {
 struct DumpPair {
   Path npu, bench;         // both a dump.json
   std::string step, rank;  // "" where the folders do not say
+  // Of the step, where both are of one step, as their folders say; else 0.
+  std::int64_t number = 0;
 };
 
 // Either a dump.json, a folder with one, a folder of processes (rank0, proc77) or of steps (step0).

@@ -73,9 +73,12 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench) {
                          2;
   double dot = 0, nn = 0, bb = 0, dd = 0, worst = 0, relative = 0, ulps = 0, largest = 0;
   std::size_t within_1 = 0, within_5 = 0;
+  std::vector<double> differences;
+  differences.reserve(n.size());
   for (std::size_t i = 0; i < n.size(); ++i) {
     const double d = std::abs(n[i] - b[i]);
     const double r = d / (b[i] == 0 ? epsilon : std::abs(b[i]));
+    differences.push_back(d);
     dot += n[i] * b[i], nn += n[i] * n[i], bb += b[i] * b[i], dd += d * d;
     worst = std::max(worst, d), relative = std::max(relative, r);
     largest = std::max(largest, std::abs(b[i]));
@@ -88,6 +91,11 @@ ElementFigures figures_of(const Elements& npu, const Elements& bench) {
   if (unit > 0) f.max_ulps = ulps;
   f.relative_distance = dd == 0 ? 0 : bb > 0 ? std::sqrt(dd / bb) : std::sqrt(dd / nn);
   f.relative_worst = worst == 0 ? 0 : largest > 0 ? worst / largest : 1;
+  const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
+  std::nth_element(differences.begin(), middle, differences.end());
+  f.relative_typical = *middle == 0 ? 0 : bb > 0 ? *middle / std::sqrt(bb / count) : 1;
+  f.difference = std::sqrt(dd), f.length = std::sqrt(bb);
+  f.largest_difference = worst, f.largest = largest;
   if (bench.shape.empty() || npu.shape.empty()) return f;
   f.distance = std::sqrt(dd);
   f.thousandth = rounded(static_cast<double>(within_1) / count);

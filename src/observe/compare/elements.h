@@ -18,7 +18,10 @@ struct ElementFigures {
   std::optional<double> max_ulps;
   double relative_distance = 0;  // |a - b| / |b|; infinite where they cannot be compared
   double relative_worst = 0;     // the largest difference over the largest magnitude of b
-  std::string problem;           // as msprobe words it
+  double relative_typical = 0;   // the median difference over the root mean square of b
+  // What the first two are made of: |a - b|, |b|, and the largest of each.
+  double difference = 0, length = 0, largest_difference = 0, largest = 0;
+  std::string problem;  // as msprobe words it
 };
 
 // Of a pair whose elements both dumps have.

@@ -67,10 +67,14 @@ std::vector<Moment> moments_of(const Pairs& pairs) {
   const auto is_backward = [](const EntryPair& p) {
     return p.npu->direction == Direction::Backward || p.npu->direction == Direction::ParametersGrad;
   };
+  // Aloft numbers ops of the backward pass as that pass comes to them, and lists them so.
+  const auto follows_forward = [&](const EntryPair& p) {
+    return is_backward(p) && p.npu->tap.empty();
+  };
   const auto known = std::ranges::count_if(pairs.entries, [&](const EntryPair& p) {
-    return is_backward(p) && positions.of(*p.npu) != nullptr;
+    return follows_forward(p) && positions.of(*p.npu) != nullptr;
   });
-  const bool is_known = 2 * known >= std::ranges::count_if(pairs.entries, is_backward);
+  const bool is_known = 2 * known >= std::ranges::count_if(pairs.entries, follows_forward);
 
   struct Placed {
     std::tuple<int, double, int, int, std::size_t> key;
@@ -84,7 +88,7 @@ std::vector<Moment> moments_of(const Pairs& pairs) {
     Span span{static_cast<double>(i), static_cast<double>(i)};
     if (!is_backward(p)) {
       if (forward) span = *forward;
-    } else if (is_known) {
+    } else if (is_known && follows_forward(p)) {
       if (forward)
         span = {-forward->last, -forward->first};
       else

@@ -1,20 +1,23 @@
 #include "observe/compare/function_pairs.h"
 
 #include <algorithm>
-#include <set>
+#include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/text.h"
+#include "observe/compare/alike_calls.h"
 
 namespace aloft::compare {
 
 namespace {
 
-using Calls = std::vector<const Entry*>;
-
 // The work of a table for the longest common row; beyond it calls are paired by name alone.
 constexpr std::size_t kLargestTable = 25'000'000;
+
+using Names = std::map<std::string, std::string>;
+using PartnerOf = std::map<const Entry*, const Entry*>;
 
 Calls calls_in(const DumpFile& dump, Direction direction) {
   Calls calls;
@@ -40,55 +43,125 @@ std::string plain_function(const Entry& e) {
   return name;
 }
 
-double given_elements(const Entry& e) {
-  for (const Record& r : e.records)
-    if (r.part == Part::Output && r.is_tensor) return r.elements();
-  return -1;
+// Where a call is made and what it does: of the calls of two runs the same are looked for among
+// those with the same.
+using Class = std::tuple<std::string, std::string, double>;
+
+// Pairs the calls of each class, and then, among those that are left of a place and name, those of
+// other sizes, where both runs have as many.
+void pair_classes(const std::map<Class, std::pair<Calls, Calls>>& classes, PartnerOf& partners) {
+  std::map<std::pair<std::string, std::string>, std::pair<Calls, Calls>> left;
+  for (const auto& [of, calls] : classes) {
+    std::map<const Entry*, const Entry*> own;
+    for (const auto& [a, b] : pair_alike(calls.first, calls.second)) {
+      partners[a] = b;
+      own[a] = b, own[b] = a;
+    }
+    auto& [ours, theirs] = left[{std::get<0>(of), std::get<1>(of)}];
+    for (const Entry* e : calls.first)
+      if (!own.contains(e)) ours.push_back(e);
+    for (const Entry* e : calls.second)
+      if (!own.contains(e)) theirs.push_back(e);
+  }
+  for (auto& [of, calls] : left) {
+    auto& [ours, theirs] = calls;
+    if (ours.size() != theirs.size()) continue;
+    for (Calls* all : {&ours, &theirs})
+      std::ranges::stable_sort(*all, {}, [](const Entry* e) { return e->number(); });
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      const bool has_tap = !ours[i]->tap.empty();
+      if (has_tap != !theirs[i]->tap.empty()) continue;  // programs that cut their work otherwise
+      if (!has_tap || ours[i]->number() == theirs[i]->number()) partners[ours[i]] = theirs[i];
+    }
+  }
+}
+
+// The nearest module around a function that both runs have, as the second calls it; `names`: what
+// it calls them, of the modules of the function's run.
+std::optional<std::string> home_of(const DumpFile& dump, const Entry& function,
+                                   const Names& names) {
+  std::optional<std::string> path = dump.caller_of(function);
+  if (!path || names.empty()) return path;  // a dump of functions alone has no modules
+  for (;;) {
+    if (const auto it = names.find(*path); it != names.end()) return it->second;
+    const std::size_t dot = path->rfind('.');
+    if (dot == std::string::npos) return "";
+    path->resize(dot);
+  }
+}
+
+// Whether most of the calls say where they are made.
+bool know_their_homes(const DumpFile& dump, const Calls& calls) {
+  const auto known =
+      std::ranges::count_if(calls, [&](const Entry* e) { return dump.caller_of(*e).has_value(); });
+  return !calls.empty() && 2 * static_cast<std::size_t>(known) >= calls.size();
+}
+
+void pair_by_name(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
+  std::map<Class, std::pair<Calls, Calls>> classes;
+  for (const Entry* e : ours) classes[{"", e->path, given_elements(*e)}].first.push_back(e);
+  for (const Entry* e : theirs) classes[{"", e->path, given_elements(*e)}].second.push_back(e);
+  pair_classes(classes, partners);
+}
+
+// The longest rows of calls that do the same, in the same order.
+void pair_rows(const Calls& ours, const Calls& theirs, PartnerOf& partners) {
+  struct Call {
+    std::string name;
+    double elements;
+    bool operator==(const Call&) const = default;
+  };
+  const auto plain = [](const Calls& calls) {
+    std::vector<Call> all;
+    for (const Entry* e : calls) all.push_back({plain_function(*e), given_elements(*e)});
+    return all;
+  };
+  const auto a = plain(ours), b = plain(theirs);
+  // longest[i][j]: of the rows that begin at i and j.
+  const std::size_t width = b.size() + 1;
+  std::vector<std::uint32_t> longest((a.size() + 1) * width, 0);
+  for (std::size_t i = a.size(); i-- > 0;)
+    for (std::size_t j = b.size(); j-- > 0;)
+      longest[i * width + j] =
+          a[i] == b[j] ? longest[(i + 1) * width + j + 1] + 1
+                       : std::max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i] == b[j])
+      partners[ours[i++]] = theirs[j++];
+    else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1])
+      ++i;
+    else
+      ++j;
+  }
 }
 
 }  // namespace
 
-FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench) {
+FunctionPairs::FunctionPairs(const DumpFile& npu, const DumpFile& bench, const Names& modules) {
+  Names same;  // the second run calls its modules what it calls them
+  for (const auto& [n, b] : modules) same.emplace(b, b);
   std::map<std::string_view, const Entry*> named;
   for (const Entry& b : bench.entries)
     if (!b.is_module) named.emplace(b.name, &b);
   for (const Direction direction : {Direction::Forward, Direction::Backward}) {
     const Calls ours = calls_in(npu, direction), theirs = calls_in(bench, direction);
+    if (know_their_homes(npu, ours) && know_their_homes(bench, theirs)) {
+      std::map<Class, std::pair<Calls, Calls>> classes;
+      const auto class_of = [](const DumpFile& dump, const Entry* e, const Names& names) {
+        return Class{home_of(dump, *e, names).value_or(""), plain_function(*e), given_elements(*e)};
+      };
+      for (const Entry* e : ours) classes[class_of(npu, e, modules)].first.push_back(e);
+      for (const Entry* e : theirs) classes[class_of(bench, e, same)].second.push_back(e);
+      pair_classes(classes, partners_);
+      continue;
+    }
     const auto known =
         std::ranges::count_if(ours, [&](auto* e) { return named.contains(e->name); });
     const bool is_named_alike = 2 * static_cast<std::size_t>(known) >= ours.size();
-    if (is_named_alike || ours.size() * theirs.size() > kLargestTable) {
-      for (const Entry* e : ours)
-        if (const auto it = named.find(e->name); it != named.end()) partners_[e] = it->second;
-      continue;
-    }
-    struct Call {
-      std::string name;
-      double elements;
-      bool operator==(const Call&) const = default;
-    };
-    const auto plain = [](const Calls& calls) {
-      std::vector<Call> all;
-      for (const Entry* e : calls) all.push_back({plain_function(*e), given_elements(*e)});
-      return all;
-    };
-    const auto a = plain(ours), b = plain(theirs);
-    // longest[i][j]: of the rows that begin at i and j.
-    const std::size_t width = b.size() + 1;
-    std::vector<std::uint32_t> longest((a.size() + 1) * width, 0);
-    for (std::size_t i = a.size(); i-- > 0;)
-      for (std::size_t j = b.size(); j-- > 0;)
-        longest[i * width + j] =
-            a[i] == b[j] ? longest[(i + 1) * width + j + 1] + 1
-                         : std::max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
-    for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-      if (a[i] == b[j])
-        partners_[ours[i++]] = theirs[j++];
-      else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1])
-        ++i;
-      else
-        ++j;
-    }
+    if (is_named_alike || ours.size() * theirs.size() > kLargestTable)
+      pair_by_name(ours, theirs, partners_);
+    else
+      pair_rows(ours, theirs, partners_);
   }
 }
 

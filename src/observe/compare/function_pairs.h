@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 
 #include "observe/compare/dump_file.h"
 
@@ -9,10 +10,15 @@ namespace aloft::compare {
 
 class FunctionPairs {
  public:
-  // Both outlive this. Calls are the same by name and number where most names are known to both
-  // runs; else the longest rows of calls are looked for that do the same (linear, layer_norm,
+  // Both dumps outlive this; `modules`: the paths of the first run's modules, and whose partners
+  // they are in the second. Where both dumps say which module calls a function, calls are paired
+  // within the modules that are the same: by what they do, how many elements they give, and what
+  // feeds them (alike_calls.h). Where they do not say it, calls are the same by name, as long as
+  // both runs have as many of a name and size, else by what feeds them; and where the runs have
+  // other names, the longest rows of calls are looked for that do the same (linear, layer_norm,
   // gelu) and give as many elements, in the same order.
-  FunctionPairs(const DumpFile& npu, const DumpFile& bench);
+  FunctionPairs(const DumpFile& npu, const DumpFile& bench,
+                const std::map<std::string, std::string>& modules);
   // Null where there is none.
   const Entry* partner_of(const Entry& npu) const;
 

@@ -1,8 +1,12 @@
 #include "observe/compare/name_map.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "files/toml_text.h"
+#include "files/yaml_text.h"
+#include "observe/compare/dump_file.h"
 #include "observe/compare/foreign_json.h"
 
 namespace aloft::compare {
@@ -15,14 +19,57 @@ constexpr std::uint64_t kLargestMap = std::uint64_t{1} << 24;
   throw UserError("E0728", "the mapping of names cannot be used")
       .at(name)
       .saw(saw)
-      .need("a table `modules` of texts: \"h.*.mlp\" = \"layers.*.feed_forward\"");
+      .need(
+          "a table `modules` of texts, \"h.*.mlp\" = \"layers.*.feed_forward\", or names of values")
+      .advice("names of values are written as in msprobe's data_mapping.yaml");
 }
 
-ForeignJson json_of(std::string_view text, const std::string& name) {
+// What a file has: the table `modules`, or, where there is none, all of it; of what is no text
+// nothing.
+struct Content {
+  bool is_table = false;
+  std::vector<std::pair<std::string, std::optional<std::string>>> pairs;
+};
+
+Content json_of(std::string_view text, const std::string& name) {
+  ForeignJson v;
   try {
-    return parse_foreign_json(text, name);
+    v = parse_foreign_json(text, name);
   } catch (const DataError&) {
-    refuse(name, "text that is neither TOML, by its name, nor JSON");
+    refuse(name, "text that is neither TOML nor YAML, by its name, nor JSON");
+  }
+  const ForeignJson* const modules = v.find("modules");
+  const ForeignJson& table = modules ? *modules : v;
+  if (table.kind != ForeignJson::Kind::Object || (!modules && table.keys.empty()))
+    refuse(name, "no table `modules`, and no names of values");
+  Content content{modules != nullptr, {}};
+  for (std::size_t i = 0; i < table.keys.size(); ++i) {
+    const bool is_text = table.items[i].kind == ForeignJson::Kind::Text;
+    content.pairs.emplace_back(table.keys[i],
+                               is_text ? std::optional(table.items[i].text) : std::nullopt);
+  }
+  return content;
+}
+
+Content yaml_of(std::string_view text, const std::string& name) {
+  try {
+    return json_of(parse_yaml(text).dump(), name);
+  } catch (const YamlError& e) {
+    refuse(e.line > 0 ? name + ":" + std::to_string(e.line) : name, e.what());
+  }
+}
+
+Content toml_of(std::string_view text, const std::string& name) {
+  try {
+    const toml::table table = parse_toml(text, name);
+    const toml::table* const modules = table["modules"].as_table();
+    if (!modules) refuse(name, "no table `modules`");
+    Content content{true, {}};
+    for (const auto& [key, value] : *modules)
+      content.pairs.emplace_back(std::string(key.str()), value.value<std::string>());
+    return content;
+  } catch (const TomlError& e) {
+    refuse(name + ":" + std::to_string(e.line), e.what());
   }
 }
 
@@ -45,11 +92,11 @@ bool fit(std::string_view pattern, std::string_view text, std::vector<std::strin
 }  // namespace
 
 void NameMap::add(std::string from, std::string to) {
-  pairs_.emplace_back(std::move(from), std::move(to));
+  modules_.emplace_back(std::move(from), std::move(to));
 }
 
 std::optional<std::string> NameMap::other_name_of(std::string_view path) const {
-  for (const auto& [from, to] : pairs_) {
+  for (const auto& [from, to] : modules_) {
     std::vector<std::string> runs;
     if (!fit(from, path, runs)) continue;
     std::string name;
@@ -64,35 +111,52 @@ std::optional<std::string> NameMap::other_name_of(std::string_view path) const {
   return std::nullopt;
 }
 
-NameMap NameMap::parse(std::string_view text, const std::string& name, bool is_toml) {
+// A value's name is that of a call with what it is to it behind: ".input.0". Some write those of
+// gradients of parameters without the number of the call.
+bool NameMap::add_value(const std::string& from, const std::string& to) {
+  const auto call_of = [](const std::string& name) -> std::optional<Entry> {
+    for (const std::string_view part : {".input.", ".output.", ".parameters."})
+      if (const std::size_t at = name.rfind(part); at != std::string::npos)
+        if (Entry e = parse_entry_name(name.substr(0, at)); e.direction != Direction::Other)
+          return e;
+    constexpr std::string_view kGradient = ".parameters_grad.";
+    const std::size_t at = name.rfind(kGradient);
+    if (at == std::string::npos) return std::nullopt;
+    Entry e = parse_entry_name(name.substr(0, at) + std::string(kGradient) + "0");
+    if (e.direction == Direction::Other) return std::nullopt;
+    return e;
+  };
+  const auto ours = call_of(from), theirs = call_of(to);
+  if (!ours || !theirs) return false;
+  values_.emplace_back(from, to);
+  if (ours->is_module && theirs->is_module && !ours->path.empty() && !theirs->path.empty() &&
+      !other_name_of(ours->path))
+    add(ours->path, theirs->path);
+  return true;
+}
+
+NameMap NameMap::parse(std::string_view text, const std::string& name, MapFormat format) {
+  const Content content = format == MapFormat::Toml   ? toml_of(text, name)
+                          : format == MapFormat::Yaml ? yaml_of(text, name)
+                                                      : json_of(text, name);
   NameMap map;
-  if (!is_toml) {
-    const ForeignJson v = json_of(text, name);
-    const ForeignJson* const modules = v.find("modules");
-    if (!modules || modules->kind != ForeignJson::Kind::Object) refuse(name, "no table `modules`");
-    for (std::size_t i = 0; i < modules->keys.size(); ++i) {
-      if (modules->items[i].kind != ForeignJson::Kind::Text) refuse(name, modules->keys[i]);
-      map.add(modules->keys[i], modules->items[i].text);
-    }
-    return map;
-  }
-  try {
-    const toml::table table = parse_toml(text, name);
-    const toml::table* const modules = table["modules"].as_table();
-    if (!modules) refuse(name, "no table `modules`");
-    for (const auto& [key, value] : *modules) {
-      const auto to = value.value<std::string>();
-      if (!to) refuse(name, std::string(key.str()));
-      map.add(std::string(key.str()), *to);
-    }
-  } catch (const TomlError& e) {
-    refuse(name + ":" + std::to_string(e.line), e.what());
+  for (const auto& [from, to] : content.pairs) {
+    if (!to) refuse(name, from + ", which has no text");
+    if (content.is_table)
+      map.add(from, *to);
+    else if (!map.add_value(from, *to))
+      refuse(name, in_quotes(from) + ": " + in_quotes(*to));
   }
   return map;
 }
 
 NameMap NameMap::read(const Path& file) {
-  return parse(read_file(file, kLargestMap), file.string(), file.extension() == ".toml");
+  if (path_exists(file) && !is_file(file)) refuse(file.string(), "no regular file");
+  const std::string ending = lower(file.extension().string());
+  const MapFormat format = ending == ".toml"                       ? MapFormat::Toml
+                           : ending == ".yaml" || ending == ".yml" ? MapFormat::Yaml
+                                                                   : MapFormat::Json;
+  return parse(read_file(file, kLargestMap), file.string(), format);
 }
 
 }  // namespace aloft::compare

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "observe/compare/function_pairs.h"
 #include "observe/compare/fused_modules.h"
@@ -30,11 +31,71 @@ bool is_named(Part part) {
 
 bool is_float(const Record& r) { return lower(r.type).find("float") != std::string::npos; }
 
-// Pairs the records of two calls: named ones by name, tensors of one kind in order, others by their
-// place.
-std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench) {
+// Which values belong together because a map says so.
+class MappedValues {
+ public:
+  MappedValues(const DumpFile& npu, const DumpFile& bench, const NameMap::Pairs& named) {
+    if (named.empty()) return;
+    const Known ours = known_in(npu), theirs = known_in(bench);
+    for (const auto& [from, to] : named) {
+      const auto a = ours.find(from), b = theirs.find(to);
+      if (a == ours.end() || b == theirs.end()) continue;
+      partners_.emplace(a->second.second, b->second.second);
+      targets_.insert(b->second.second);
+      calls_.emplace(a->second.first, b->second.first);
+    }
+    if (partners_.empty())
+      throw UserError("E0728", "the mapping of names cannot be used")
+          .saw("no value by its " + std::to_string(named.size()) + " names in both dumps")
+          .need("names as dump.json has them: " +
+                (ours.empty() ? "Functional.linear.4.forward.input.0" : ours.begin()->first));
+  }
+
+  const Record* partner_of(const Record& npu) const {
+    const auto it = partners_.find(&npu);
+    return it == partners_.end() ? nullptr : it->second;
+  }
+  // The call in which the first of a call's values has its partner; null where none has one.
+  const Entry* partner_of(const Entry& npu) const {
+    const auto it = calls_.find(&npu);
+    return it == calls_.end() ? nullptr : it->second;
+  }
+  const std::set<const Record*>& targets() const { return targets_; }
+  std::set<const Entry*> calls() const {
+    std::set<const Entry*> all;
+    for (const auto& [a, b] : calls_) all.insert(b);
+    return all;
+  }
+
+ private:
+  using Known = std::map<std::string, std::pair<const Entry*, const Record*>>;
+
+  // By all names that a value goes by: that of its file is the one of msprobe's tables, and
+  // gradients of parameters are named without the number of the call, too.
+  static Known known_in(const DumpFile& dump) {
+    Known known;
+    for (const Entry& e : dump.entries)
+      for (const Record& r : e.records) {
+        known.emplace(r.name, std::pair(&e, &r));
+        if (!r.data_name.empty())
+          known.emplace(r.data_name.substr(0, r.data_name.rfind('.')), std::pair(&e, &r));
+        if (e.direction == Direction::ParametersGrad)
+          known.emplace(e.name.substr(0, e.name.rfind('.') + 1) + r.own, std::pair(&e, &r));
+      }
+    return known;
+  }
+
+  std::map<const Record*, const Record*> partners_;
+  std::set<const Record*> targets_;
+  std::map<const Entry*, const Entry*> calls_;
+};
+
+// Pairs the records of two calls: those of the map as it says, named ones by name, tensors of one
+// kind in order, others by their place.
+std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench,
+                                     const MappedValues& mapped) {
   std::vector<RecordPair> pairs;
-  std::set<const Record*> taken;
+  std::set<const Record*> taken = mapped.targets();
   const auto pair_first = [&](RecordPair& pair, const auto& fits) {
     if (pair.bench) return;
     for (const Record& b : bench.records) {
@@ -44,17 +105,19 @@ std::vector<RecordPair> pair_records(const Entry& npu, const Entry& bench) {
       return;
     }
   };
-  for (const Record& r : npu.records) pairs.push_back({&r, nullptr});
+  for (const Record& r : npu.records) pairs.push_back({&r, mapped.partner_of(r)});
   for (RecordPair& p : pairs)  // what has the same place, and may be the same there
     pair_first(p, [](const Record& n, const Record& b) {
       if (is_named(n.part)) return plain_parameter(n.own) == plain_parameter(b.own);
       return n.own == b.own && n.is_tensor == b.is_tensor &&
              (!n.is_tensor || (n.elements() == b.elements() && is_float(n) == is_float(b)));
     });
+  // A program may lack a result of an op of Aloft's; another is no stand-in for it.
+  const bool are_counted = !npu.tap.empty() && !bench.tap.empty();
   for (RecordPair& p : pairs)  // tensors elsewhere in the list
-    pair_first(p, [](const Record& n, const Record& b) {
-      return !is_named(n.part) && n.is_tensor && b.is_tensor && is_float(n) == is_float(b) &&
-             n.elements() == b.elements();
+    pair_first(p, [&](const Record& n, const Record& b) {
+      return !are_counted && !is_named(n.part) && n.is_tensor && b.is_tensor &&
+             is_float(n) == is_float(b) && n.elements() == b.elements();
     });
   for (RecordPair& p : pairs)  // of another size, at the same place
     pair_first(p, [](const Record& n, const Record& b) {
@@ -109,7 +172,7 @@ class CallNumbers {
 // Pairs of calls of one module of a run and several of the other.
 void add_fused(const DumpFile& npu, const DumpFile& bench, const ModuleNode& ours,
                const ModuleNode& theirs, const std::map<std::string, std::string>& modules,
-               Pairs& pairs) {
+               const MappedValues& mapped, Pairs& pairs) {
   for (const bool one_in_npu : {true, false}) {
     const DumpFile &one = one_in_npu ? npu : bench, &many = one_in_npu ? bench : npu;
     for (const auto& [path, paths] : fused_modules(ours, theirs, modules, one_in_npu)) {
@@ -120,7 +183,7 @@ void add_fused(const DumpFile& npu, const DumpFile& bench, const ModuleNode& our
         const auto it = calls.find(CallKey(paths[0], e.direction, e.call));
         if (it == calls.end()) continue;
         EntryPair pair{one_in_npu ? &e : it->second, one_in_npu ? it->second : &e, {}};
-        pair.records = pair_records(*pair.npu, *pair.bench);
+        pair.records = pair_records(*pair.npu, *pair.bench, mapped);
         // Behind what it is made of, in place of what has no partner.
         const auto at = std::ranges::find_if(pairs.entries, [&](const EntryPair& p) {
           return one_in_npu ? p.npu == &e
@@ -150,7 +213,7 @@ bool RecordPair::has_same_size() const {
 Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map) {
   const auto ours = module_tree(npu), theirs = module_tree(bench);
   const auto modules = pair_modules(*ours, *theirs, map);
-  const FunctionPairs functions(npu, bench);
+  const FunctionPairs functions(npu, bench, modules);
   const CallNumbers numbers(npu, bench);
   std::map<CallKey, const Entry*> called;
   std::map<std::string_view, const Entry*> named;
@@ -158,32 +221,39 @@ Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map)
     if (b.is_module) called.emplace(CallKey(b.path, b.direction, b.call), &b);
     named.emplace(b.name, &b);
   }
-  Pairs pairs;
-  std::set<const Entry*> taken;
-  for (const Entry& n : npu.entries) {
-    const Entry* partner = nullptr;
-    if (n.is_module) {
-      const auto path = modules.find(n.path);
-      const std::string_view other = path == modules.end() ? std::string_view() : path->second;
-      const auto it = called.find(CallKey(other, n.direction, numbers.other(n, other)));
-      const bool is_root = n.path.empty();  // parameters of the model itself
-      if ((path != modules.end() || is_root) && it != called.end()) partner = it->second;
-    } else if (n.direction != Direction::Other) {
-      partner = functions.partner_of(n);
-    } else if (const auto it = named.find(n.name); it != named.end()) {
-      partner = it->second;
+  const MappedValues mapped(npu, bench, map.values());
+  const auto found = [&](const Entry& n) -> const Entry* {
+    if (!n.is_module && n.direction != Direction::Other) return functions.partner_of(n);
+    if (!n.is_module) {
+      const auto it = named.find(n.name);
+      return it == named.end() ? nullptr : it->second;
     }
-    if (partner && !taken.insert(partner).second) partner = nullptr;
+    const auto path = modules.find(n.path);
+    const bool is_root = n.path.empty();  // parameters of the model itself
+    if (path == modules.end() && !is_root) return nullptr;
+    const std::string_view other = is_root ? std::string_view() : path->second;
+    const auto it = called.find(CallKey(other, n.direction, numbers.other(n, other)));
+    return it == called.end() ? nullptr : it->second;
+  };
+  Pairs pairs;
+  std::set<const Entry*> taken = mapped.calls();
+  for (const Entry& n : npu.entries) {
+    // Several calls of this run may have their values in one of the other.
+    const Entry* partner = mapped.partner_of(n);
+    if (!partner) {
+      partner = found(n);
+      if (partner && !taken.insert(partner).second) partner = nullptr;
+    }
     EntryPair pair{&n, partner, {}};
     if (partner)
-      pair.records = pair_records(n, *partner);
+      pair.records = pair_records(n, *partner, mapped);
     else
       for (const Record& r : n.records) pair.records.push_back({&r, nullptr});
     pairs.entries.push_back(std::move(pair));
   }
   for (const Entry& b : bench.entries)
     if (!taken.contains(&b)) pairs.only_bench.push_back(&b);
-  add_fused(npu, bench, *ours, *theirs, modules, pairs);
+  add_fused(npu, bench, *ours, *theirs, modules, mapped, pairs);
   return pairs;
 }
 

@@ -30,10 +30,11 @@ struct Pairs {
 };
 
 // The dumps outlive the result. Modules are paired by pair_modules(), their calls by number;
-// functions by name and number, or, where the two runs have other names for them, by what they do
-// and the shapes that they give, in order. Of a run that sums over micro-batches, and has the calls
-// of the last alone, these belong to the last of the other's. One module beside several
-// (fused_modules.h) is a pair of its own, behind those of the several.
+// functions by the module that calls them, what they do, the sizes that they give and what feeds
+// them (function_pairs.h); values, and the calls that have them, as the map says. Of a run that
+// sums over micro-batches, and has the calls of the last alone, these belong to the last of the
+// other's. One module beside several (fused_modules.h) is a pair of its own, behind those of the
+// several.
 Pairs pair_dumps(const DumpFile& npu, const DumpFile& bench, const NameMap& map);
 
 }  // namespace aloft::compare

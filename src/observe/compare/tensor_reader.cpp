@@ -45,11 +45,18 @@ Elements read_elements(const Path& file, const Record& record) {
 
 }  // namespace
 
-Elements read_tensor_file(const Path& file, const std::vector<std::int64_t>& shape) {
+Elements read_tensor_file(const Path& file, const std::string& type,
+                          const std::vector<std::int64_t>& shape) {
   Record record;
   record.shape = shape;
   Elements e = read_elements(file, record);
   if (e.shape != shape) refuse(file, "another shape than dump.json says");
+  if (e.type != type)
+    throw DataError("E0650", "a tensor is of another type than dump.json says")
+        .at(file.string())
+        .saw(e.type)
+        .need(type)
+        .advice("make the dump again");
   return e;
 }
 

@@ -23,8 +23,9 @@ class TensorReader {
   std::map<const Record*, std::unique_ptr<ElementFigures>> known_;  // by the first run's record
 };
 
-// The elements of a file that torch.save or numpy.save wrote, of a tensor of that shape. DataError
-// E0650.
-Elements read_tensor_file(const Path& file, const std::vector<std::int64_t>& shape);
+// The elements of a file that torch.save or numpy.save wrote, of a tensor of that type
+// ("torch.bfloat16") and shape, as dump.json says. DataError E0650 where it holds another.
+Elements read_tensor_file(const Path& file, const std::string& type,
+                          const std::vector<std::int64_t>& shape);
 
 }  // namespace aloft::compare

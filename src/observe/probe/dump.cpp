@@ -70,6 +70,12 @@ std::string function_of(std::string_view name) {
   return std::string(name.substr(0, name.find_first_of("/#")));
 }
 
+// "h.0/layer_norm#0" of "h.0/layer_norm#0.1", its second result.
+std::string_view call_of(std::string_view name) {
+  const std::size_t count = name.rfind('#');
+  return name.substr(0, name.find('.', std::min(count, name.size())));
+}
+
 std::string_view parent_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
@@ -159,12 +165,11 @@ Dump::Place Dump::place_of_parameter(std::string_view name) const {
 Dump::Place Dump::place_of_op(const LookedAt& value) {
   const std::string_view name = value.name;
   const std::size_t count = name.rfind('#'), slash = name.rfind('/', count);
-  const std::size_t end = name.find('.', count);
   std::string_view op = name.substr(slash + 1, count - slash - 1);
   op = op.substr(0, op.find('.'));
   const bool is_backward = value.phase != Phase::Forward;
   // Results of one call follow one another.
-  const std::string call(name.substr(0, end));
+  const std::string call(call_of(name));
   const std::string kind = std::string(op) + std::string(is_backward ? kBackward : kForward);
   auto it = std::ranges::find(op_counts_, kind, &std::pair<std::string, int>::first);
   if (it == op_counts_.end()) it = op_counts_.insert(it, {kind, -1});
@@ -223,13 +228,26 @@ nlohmann::ordered_json Dump::with_records(
     else
       entry[place.list][place.parameter] = std::move(record);
   }
-  return {{"task", task},
-          {"level", level_ == "module" ? "L0"
-                    : level_ == "op"   ? "L1"
-                                       : "mix"},
-          {"framework", "pytorch"},
-          {"dump_data_dir", nullptr},
-          {"data", std::move(data)}};
+  Json dump = {{"task", task},
+               {"level", level_ == "module" ? "L0"
+                         : level_ == "op"   ? "L1"
+                                            : "mix"},
+               {"framework", "pytorch"},
+               {"dump_data_dir", nullptr},
+               {"data", std::move(data)}};
+  if (Json names = taps(); !names.empty()) dump["taps"] = std::move(names);
+  return dump;
+}
+
+// What results of ops are called, in the order of their entries, which do not say where they are
+// made, which of the calls there it is, and which of its results.
+Json Dump::taps() const {
+  Json names = Json::object();
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (!chosen_[i] || !places_[i].entry.starts_with("Torch.")) continue;
+    names[places_[i].entry].push_back(values_[i].name);
+  }
+  return names;
 }
 
 // The nearest call around `path`, of the same number or the first.

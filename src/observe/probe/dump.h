@@ -58,6 +58,7 @@ class Dump {
   };
   nlohmann::ordered_json with_records(
       const char* task, const std::function<nlohmann::ordered_json(std::size_t)>& record) const;
+  nlohmann::ordered_json taps() const;
   Place place_of_call(std::string_view name) const;
   Place place_of_parameter(std::string_view name) const;
   Place place_of_op(const LookedAt& value);

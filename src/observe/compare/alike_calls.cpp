@@ -1,0 +1,155 @@
+#include "observe/compare/alike_calls.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "observe/compare/difference.h"
+#include "observe/compare/noise.h"
+
+namespace aloft::compare {
+
+namespace {
+
+// Two runs in other types have fed a call alike up to here; what another call of the same shapes is
+// fed is further off.
+constexpr double kFedAlike = 0.02;
+// And what calls give that may be the same is not further apart than that.
+constexpr double kGivenAlike = 0.25;
+// Of calls that give nearly the same those with one number are taken first.
+constexpr double kSameNumber = 0.05;
+// The work of a table of two rows of calls.
+constexpr std::size_t kLargestTable = 4'000'000;
+
+using Found = std::vector<std::pair<const Entry*, const Entry*>>;
+
+std::vector<const Record*> floats_of(const Entry& call, Part part) {
+  std::vector<const Record*> all;
+  for (const Record& r : call.records)
+    if (r.part == part && r.is_tensor && unit_of(r.type) > 0 && r.norm.number) all.push_back(&r);
+  return all;
+}
+
+double apart(const Record& a, const Record& b) {
+  const auto d = difference_of({&a, &b}, nullptr);
+  return d ? d->size : 1;
+}
+
+// Nothing where one of the two has no record of what it was fed.
+std::optional<bool> are_fed_alike(const Entry& a, const Entry& b) {
+  const auto ours = floats_of(a, Part::Input), theirs = floats_of(b, Part::Input);
+  if (ours.empty() || ours.size() != theirs.size()) return std::nullopt;
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (!(apart(*ours[i], *theirs[i]) <= kFedAlike)) return false;
+  return true;
+}
+
+// 1 of two calls that give the same, 0 of what can be no pair.
+double likeness(const Entry& a, const Entry& b) {
+  const auto ours = floats_of(a, Part::Output), theirs = floats_of(b, Part::Output);
+  if (ours.empty() || theirs.empty()) return 0;
+  return std::max(0.0, 1 - apart(*ours[0], *theirs[0]) / kGivenAlike);
+}
+
+// Takes from both rows the calls that were fed the same; of several the one with the same place.
+void take_fed_alike(Calls& npu, Calls& bench, Found& pairs) {
+  std::set<const Entry*> taken;
+  for (std::size_t i = 0; i < npu.size(); ++i) {
+    const auto fits = [&](const Entry* b) {
+      return !taken.contains(b) && are_fed_alike(*npu[i], *b).value_or(false);
+    };
+    auto it = bench.begin() + static_cast<std::ptrdiff_t>(std::min(i, bench.size()));
+    if (it == bench.end() || !fits(*it)) it = std::ranges::find_if(bench, fits);
+    if (it == bench.end()) continue;
+    pairs.emplace_back(npu[i], *it);
+    taken.insert({npu[i], *it});
+  }
+  const auto is_taken = [&](const Entry* e) { return taken.contains(e); };
+  std::erase_if(npu, is_taken), std::erase_if(bench, is_taken);
+}
+
+bool have_same_numbers(const Calls& npu, const Calls& bench) {
+  return std::ranges::equal(
+      npu, bench, [](const Entry* a, const Entry* b) { return a->number() == b->number(); });
+}
+
+// Takes from both rows, in order, those calls whose likeness is the most in all.
+void take_given_alike(Calls& npu, Calls& bench, Found& pairs) {
+  const std::size_t width = bench.size() + 1;
+  if ((npu.size() + 1) * width > kLargestTable) return;
+  std::vector<double> alike(npu.size() * width, 0), most((npu.size() + 1) * width, 0);
+  for (std::size_t i = npu.size(); i-- > 0;)
+    for (std::size_t j = bench.size(); j-- > 0;) {
+      double& own = alike[i * width + j] = likeness(*npu[i], *bench[j]);
+      if (own > 0 && npu[i]->number() == bench[j]->number()) own += kSameNumber;
+      most[i * width + j] = std::max({most[(i + 1) * width + j], most[i * width + j + 1],
+                                      own > 0 ? own + most[(i + 1) * width + j + 1] : 0});
+    }
+  Calls rest, others;
+  std::size_t i = 0, j = 0;
+  while (i < npu.size() && j < bench.size()) {
+    const double own = alike[i * width + j], here = most[i * width + j];
+    if (own > 0 && here == own + most[(i + 1) * width + j + 1])
+      pairs.emplace_back(npu[i++], bench[j++]);
+    else if (here == most[(i + 1) * width + j])
+      rest.push_back(npu[i++]);
+    else
+      others.push_back(bench[j++]);
+  }
+  rest.insert(rest.end(), npu.begin() + static_cast<std::ptrdiff_t>(i), npu.end());
+  others.insert(others.end(), bench.begin() + static_cast<std::ptrdiff_t>(j), bench.end());
+  npu = std::move(rest), bench = std::move(others);
+}
+
+// What gives something else is known by its number, counted from the nearest call before it (else
+// behind it) that is known: one of the two runs may have calls more before both.
+void take_by_neighbours(const Calls& npu, Calls& bench, Found& pairs) {
+  std::map<std::int64_t, std::int64_t> known;  // numbers, by the first run's
+  for (const auto& [a, b] : pairs) known.emplace(a->number(), b->number());
+  for (const Entry* a : npu) {
+    auto near = known.upper_bound(a->number());
+    if (near != known.begin()) --near;
+    std::pair<std::int64_t, std::int64_t> from{0, 0};
+    if (near != known.end()) from = *near;
+    const auto it = std::ranges::find_if(bench, [&](const Entry* b) {
+      return b->number() - from.second == a->number() - from.first;
+    });
+    if (it == bench.end()) continue;
+    pairs.emplace_back(a, *it);
+    bench.erase(it);
+  }
+}
+
+}  // namespace
+
+double given_elements(const Entry& call) {
+  double most = -1;
+  for (const Record& r : call.records)
+    if (r.part == Part::Output && r.is_tensor) most = std::max(most, r.elements());
+  return most;
+}
+
+std::vector<std::pair<const Entry*, const Entry*>> pair_alike(Calls npu, Calls bench) {
+  Found pairs;
+  const auto by_number = [](Calls& calls) {
+    std::ranges::stable_sort(calls, {}, [](const Entry* e) { return e->number(); });
+  };
+  by_number(npu), by_number(bench);
+  const bool are_clear = npu.size() == 1 && bench.size() == 1;
+  if (!are_clear && npu.size() * bench.size() <= kLargestTable) take_fed_alike(npu, bench, pairs);
+  const auto has_tap = [](const Entry* e) { return !e->tap.empty(); };
+  // Numbers of taps count at one place alone, so that other numbers are other calls; those of all
+  // calls of a run say less, and as many calls are the same in order.
+  const bool are_counted_there =
+      std::ranges::all_of(npu, has_tap) && std::ranges::all_of(bench, has_tap);
+  if (are_counted_there ? have_same_numbers(npu, bench) : npu.size() == bench.size()) {
+    for (std::size_t i = 0; i < npu.size(); ++i) pairs.emplace_back(npu[i], bench[i]);
+    return pairs;
+  }
+  take_given_alike(npu, bench, pairs);
+  take_by_neighbours(npu, bench, pairs);
+  return pairs;
+}
+
+}  // namespace aloft::compare

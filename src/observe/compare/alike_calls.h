@@ -1,0 +1,24 @@
+// Calls of two runs that do the same at the same place, and give as many elements: which of the one
+// is which of the other.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "observe/compare/dump_file.h"
+
+namespace aloft::compare {
+
+using Calls = std::vector<const Entry*>;
+
+// Pairs of the first run's calls and the second's, each in one at most. What two calls were fed
+// says it best: a mistake in a call leaves that as it is. Where the dumps have no record of it,
+// calls with the same numbers are the same; of runs with other numbers (one has a call more, or has
+// not kept one) those are, in order, that give nearly the same, and what is left is counted from
+// them.
+std::vector<std::pair<const Entry*, const Entry*>> pair_alike(Calls npu, Calls bench);
+
+// How many elements a call gives: of its largest result; -1 where it has no record of one.
+double given_elements(const Entry& call);
+
+}  // namespace aloft::compare

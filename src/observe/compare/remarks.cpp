@@ -1,0 +1,88 @@
+#include "observe/compare/remarks.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "observe/compare/noise.h"
+
+namespace aloft::compare {
+
+namespace {
+
+const Record& record_of(const Compared& c) {
+  return c.records.npu ? *c.records.npu : *c.records.bench;
+}
+bool is_matrix(const Compared& c) { return record_of(c).shape.size() > 1; }
+
+double median(std::vector<double> sizes) {
+  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+  std::nth_element(sizes.begin(), middle, sizes.end());
+  return *middle;
+}
+
+// Whether those that agree do so, and are not off as the others are with wider limits.
+bool are_told_apart(const std::vector<const Compared*>& off,
+                    const std::vector<const Compared*>& right) {
+  const auto sizes = [](const std::vector<const Compared*>& of) {
+    std::vector<double> all;
+    for (const Compared* c : of) all.push_back(c->difference.size);
+    return all;
+  };
+  return right.size() >= 2 && !off.empty() && median(sizes(right)) <= 0.05 * median(sizes(off));
+}
+
+bool is_by_statistics(const Compared& c) {
+  const std::string& of = c.difference.of;
+  return of == "Norm" || of == "Max" || of == "Min" || of == "Mean";
+}
+
+}  // namespace
+
+std::string group_remark(const std::vector<Compared>& all, const Compared& first,
+                         const Training& training) {
+  const Part part = record_of(first).part;
+  if (part != Part::Update && part != Part::Parameter) return "";
+  std::vector<const Compared*> off, right;
+  for (const Compared& c : all)
+    if (record_of(c).part == part) (c.difference.is_more() ? off : right).push_back(&c);
+  if (!are_told_apart(off, right)) return "";
+  std::set<std::string_view> kinds;
+  for (const Compared* c : off) kinds.insert(c->moment.entry->npu->kind);
+  const bool is_one_kind =
+      kinds.size() == 1 && off.size() >= 2 && std::ranges::none_of(right, [&](const Compared* c) {
+        return kinds.contains(c->moment.entry->npu->kind);
+      });
+  if (is_one_kind) return "; only parameters of " + std::string(*kinds.begin()) + " are off";
+  const auto decay = training.settings.find("weight_decay");
+  const bool may_decay = part == Part::Update && decay != training.settings.end();
+  const auto all_are = [](const std::vector<const Compared*>& of, bool matrices) {
+    return std::ranges::all_of(of, [&](const Compared* c) { return is_matrix(*c) == matrices; });
+  };
+  if (all_are(off, true) && all_are(right, false))
+    return std::string("; only matrices are off") +
+           (may_decay ? ", the parameters that decay by the usual rule" : "");
+  if (all_are(off, false) && std::ranges::any_of(right, [](auto* c) { return is_matrix(*c); }) &&
+      may_decay)
+    return "; only parameters that are no matrices are off, which do not decay by the usual rule";
+  return "";
+}
+
+std::string order_remark(const std::vector<Compared>& all, const Compared& first) {
+  const Entry& e = *first.moment.entry->npu;
+  if (!e.is_module || e.direction != Direction::Forward || !is_by_statistics(first) ||
+      record_of(first).part != Part::Output)
+    return "";
+  bool takes_floats = false, has_matrix = false;
+  for (const Compared& c : all) {
+    if (c.moment.entry != first.moment.entry || !is_by_statistics(c)) continue;
+    const Record& r = record_of(c);
+    takes_floats = takes_floats || (r.part == Part::Input && unit_of(r.type) > 0);
+    has_matrix = has_matrix || (r.part == Part::Parameter && is_matrix(c));
+  }
+  if (!takes_floats || !has_matrix) return "";
+  return "; statistics see no order: whether what it takes, or its weight, is laid out otherwise, "
+         "dumps of `--task tensor` say";
+}
+
+}  // namespace aloft::compare

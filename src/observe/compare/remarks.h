@@ -1,0 +1,22 @@
+// What a sentence about the first divergence adds where the other differences say more about it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "observe/compare/difference.h"
+
+namespace aloft::compare {
+
+// Of an update, or of a parameter that earlier ones have made: where all that are off are of one
+// group (matrices, which decay by the usual rule, or what is none; or modules of one class) and all
+// others agree, which it is: "; only ...". Else "".
+std::string group_remark(const std::vector<Compared>& all, const Compared& first,
+                         const Training& training);
+
+// Of what a product gives that takes the same as in the other run, as far as statistics see it:
+// they see no order. "" where elements were compared, or the order of what is taken makes no
+// difference to what is given.
+std::string order_remark(const std::vector<Compared>& all, const Compared& first);
+
+}  // namespace aloft::compare

@@ -1,0 +1,211 @@
+// Functions of two dumps: which call of the one is which of the other, whatever their running
+// numbers are, and that a mistake in a call is named all the same.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "dump_records.h"
+#include "observe/compare/difference.h"
+#include "observe/compare/divergence.h"
+#include "temporary_folder.h"
+
+namespace aloft::compare {
+namespace {
+
+// A call of a function as a dump has it.
+struct Function {
+  std::string tap;    // "h.0/add#1"; of msprobe's dumps the caller, "Module.h.0.Block.forward.0"
+  double gives = 1;   // its norm
+  double takes = 0;   // 0: not recorded
+  double weight = 0;  // a second operand; 0: none
+  bool is_backward = false;
+  std::vector<int> shape = {4, 4};
+
+  std::string op() const {
+    const std::size_t slash = tap.rfind('/');
+    const std::string call = tap.substr(slash + 1);
+    return call.substr(0, call.find_first_of(".#"));
+  }
+  Json entry() const {
+    Json in = Json::array();
+    for (const double norm : {takes, weight})
+      if (norm > 0) in.push_back(tensor(shape, norm));
+    const Json out = Json::array({tensor(shape, gives)});
+    if (is_backward) return {{"input", in}, {"output", out}};
+    return {{"input_args", in}, {"input_kwargs", Json::object()}, {"output", out}};
+  }
+};
+
+class CompareFunctions : public ::testing::Test {
+ protected:
+  // Of Aloft: running numbers by op and direction, and the taps' names.
+  DumpFile dump(const std::string& name, const std::vector<Function>& calls) {
+    Json data = Json::object(), taps = Json::object();
+    std::map<std::string, int> numbers;
+    for (const Function& f : calls) {
+      const std::string kind = f.op() + (f.is_backward ? ".backward" : ".forward");
+      const std::string entry = "Torch." + f.op() + "." + std::to_string(numbers[kind]++) +
+                                (f.is_backward ? ".backward" : ".forward");
+      data[entry] = f.entry();
+      taps[entry].push_back(f.tap);
+    }
+    return read(name, {{"task", "statistics"}, {"data", data}, {"taps", taps}});
+  }
+  // Of msprobe: each call by its name, and who calls it.
+  DumpFile foreign(const std::string& name,
+                   const std::vector<std::pair<std::string, Function>>& calls) {
+    Json data = Json::object(), parents = Json::object();
+    for (const auto& [entry, f] : calls) {
+      data[entry] = f.entry();
+      parents[entry] = f.tap.empty() ? Json(nullptr) : Json(f.tap);
+    }
+    make_folder(folder_ / name);
+    TemporaryFolder::put(folder_ / name / "construct.json", parents.dump());
+    return read(name + "/dump", {{"task", "statistics"}, {"data", data}});
+  }
+  DumpFile read(const std::string& name, const Json& json) {
+    const Path file = folder_ / (name + ".json");
+    TemporaryFolder::put(file, json.dump());
+    return read_dump(file);
+  }
+  // The first divergence; nothing where there is none. `compared_`: how many pairs there were.
+  std::optional<Divergence> parted(const DumpFile& npu, const DumpFile& bench) {
+    pairs_ = pair_dumps(npu, bench, {});
+    all_ = compare_all(pairs_, [](const RecordPair&) { return nullptr; });
+    return first_divergence(all_, npu);
+  }
+
+  TemporaryFolder folder_;
+  Pairs pairs_;
+  std::vector<Compared> all_;
+};
+
+const std::vector<Function> kEager = {
+    {"h.0/add#0", 3}, {"h.0.mlp/linear#0", 7}, {"h.0/add#1", 5}, {"head/linear#0", 9}};
+
+TEST_F(CompareFunctions, AProgramThatLacksACallIsNoDivergence) {
+  // The first addition is inside of a fused op.
+  const DumpFile eager = dump("eager", kEager);
+  const DumpFile graph = dump("graph", {kEager[1], kEager[2], kEager[3]});
+  EXPECT_FALSE(parted(eager, graph).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  EXPECT_FALSE(parted(graph, eager).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+}
+
+TEST_F(CompareFunctions, AMistakeIsNamedByItsPlace) {
+  std::vector<Function> wrong = kEager;
+  wrong[2].gives = 5.5;
+  const DumpFile graph = dump("graph", {kEager[1], kEager[2], kEager[3]});
+  const auto found = parted(dump("eager", wrong), graph);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->module, "h.0");
+  EXPECT_EQ(found->kind, "add");
+  EXPECT_EQ(found->behind, "h.0.mlp/linear#0");
+  EXPECT_NE(found->sentence.find("what h.0/add#1 gives (0) is off"), std::string::npos)
+      << found->sentence;
+}
+
+TEST_F(CompareFunctions, OpsInAnotherOrderAreTheSame) {
+  const DumpFile one = dump("one", {{"h.0.q/linear#0", 3}, {"h.0.k/linear#0", 4}});
+  const DumpFile other = dump("other", {{"h.0.k/linear#0", 4}, {"h.0.q/linear#0", 3}});
+  EXPECT_FALSE(parted(one, other).has_value());
+  EXPECT_EQ(all_.size(), 2u);
+}
+
+// Within a module the numbers of what is behind it are others, too.
+TEST_F(CompareFunctions, ACastThatOneRunHasMoreIsNoDivergence) {
+  const std::vector<Function> graph = {{"h.0/cast#0", 9}, {"h.0/cast#1", 4}};
+  const std::vector<Function> eager = {{"h.0/cast#0", 2}, {"h.0/cast#1", 9}, {"h.0/cast#2", 4}};
+  EXPECT_FALSE(parted(dump("eager", eager), dump("graph", graph)).has_value());
+  EXPECT_EQ(all_.size(), 2u);
+  std::vector<Function> wrong = eager;
+  wrong[2].gives = 6;
+  const auto found = parted(dump("eager", wrong), dump("graph", graph));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->compared->moment.entry->npu->tap, "h.0/cast#2");
+}
+
+// Of a norm's gradients a compiled program may add the first to another without writing it.
+TEST_F(CompareFunctions, AResultThatAProgramLacksIsNoDivergence) {
+  const auto dumped = [&](const char* name, const std::vector<std::pair<int, double>>& results) {
+    Json out = Json::array(), taps = Json::array();
+    for (const auto& [number, norm] : results) {
+      out.push_back(tensor({4}, norm));
+      taps.push_back("ln/layer_norm_grad.backward#0" +
+                     (number ? "." + std::to_string(number) : std::string()));
+    }
+    const std::string entry = "Torch.layer_norm_grad.0.backward";
+    const Json data = {{entry, {{"input", Json::array()}, {"output", out}}}};
+    return read(name, {{"task", "statistics"}, {"data", data}, {"taps", {{entry, taps}}}});
+  };
+  const DumpFile all = dumped("all", {{0, 9}, {1, 3}, {2, 5}});
+  EXPECT_FALSE(parted(dumped("some", {{1, 3}, {2, 5}}), all).has_value());
+  EXPECT_EQ(all_.size(), 2u);
+  EXPECT_FALSE(parted(dumped("last", {{2, 5}}), dumped("middle", {{1, 3}})).has_value());
+  const auto found = parted(dumped("wrong", {{1, 3}, {2, 6}}), all);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->compared->records.npu->own, "2");
+}
+
+// Ops of the backward pass are numbered as it comes to them: the last layer's first.
+TEST_F(CompareFunctions, BackwardIsInItsOwnOrder) {
+  const auto back = [](const char* tap, double gives) {
+    Function f{tap, gives};
+    f.is_backward = true;
+    return f;
+  };
+  std::vector<Function> right = {{"h.0/linear#0", 3},
+                                 {"h.1/linear#0", 4},
+                                 back("h.1/linear.backward#0", 6),
+                                 back("h.0/linear.backward#0", 7)};
+  std::vector<Function> wrong = right;
+  wrong[2].gives = 6.5, wrong[3].gives = 7.5;
+  const auto found = parted(dump("wrong", wrong), dump("right", right));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->module, "h.1");
+  EXPECT_EQ(found->place, "backward");
+}
+
+// Dumps of msprobe say what calls take: the same operands make the same call.
+TEST_F(CompareFunctions, WhatIsFedTheSameIsTheSame) {
+  const std::string block = "Module.h.0.Block.forward.0";
+  const Function q{block, 3, 2, 8}, k{block, 4, 2, 9}, v{block, 5, 2, 10};
+  const DumpFile one = foreign("one", {{"Functional.linear.0.forward", q},
+                                       {"Functional.linear.1.forward", k},
+                                       {"Functional.linear.2.forward", v}});
+  const DumpFile other = foreign("other", {{"Functional.linear.0.forward", v},
+                                           {"Functional.linear.1.forward", k},
+                                           {"Functional.linear.2.forward", q}});
+  EXPECT_FALSE(parted(one, other).has_value());
+  EXPECT_EQ(all_.size(), 9u);
+  Function off = q;
+  off.gives = 3.3;
+  const DumpFile wrong = foreign("wrong", {{"Functional.linear.0.forward", off},
+                                           {"Functional.linear.1.forward", k},
+                                           {"Functional.linear.2.forward", v}});
+  const auto found = parted(wrong, other);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->compared->moment.entry->npu->name, "Functional.linear.0.forward");
+  EXPECT_EQ(found->compared->records.npu->part, Part::Output);
+}
+
+// Without construct.json and taps nobody knows where a call is made.
+TEST_F(CompareFunctions, CallsOfNoKnownPlaceArePairedByWhatTheyGive) {
+  const auto dumped = [&](const char* name, const std::vector<double>& norms) {
+    Json data = Json::object();
+    for (std::size_t i = 0; i < norms.size(); ++i)
+      data["Torch.add." + std::to_string(i) + ".forward"] = Function{"", norms[i]}.entry();
+    return read(name, {{"task", "statistics"}, {"data", data}});
+  };
+  const DumpFile more = dumped("more", {1, 20, 3, 40}), fewer = dumped("fewer", {1, 3, 40});
+  EXPECT_FALSE(parted(more, fewer).has_value());
+  EXPECT_EQ(all_.size(), 3u);
+  const DumpFile wrong = dumped("wrong", {1, 20, 3.1, 40});
+  EXPECT_TRUE(parted(wrong, dumped("right", {1, 20, 3, 40})).has_value());
+}
+
+}  // namespace
+}  // namespace aloft::compare
