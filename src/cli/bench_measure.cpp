@@ -1,6 +1,5 @@
 // Times a training step: whole, instruction by instruction, and beside the machine's limit. Steps
 // and what they are held against take turns, so that a disturbance of the machine meets both.
-#include <algorithm>
 #include <optional>
 
 #include "base/process.h"
@@ -9,17 +8,13 @@
 #include "cli/bench_step.h"
 #include "cli/bench_turns.h"
 #include "runtime/threads.h"
+#include "scalar/median.h"
 
 namespace aloft::cli {
 namespace {
 
 using nlohmann::json;
-
-double median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
+using scalar::upper_median;
 
 class Measuring {
  public:
@@ -41,7 +36,7 @@ class Measuring {
 
   json result(double process_start) const {
     const Programs& programs = subject_.programs();
-    const double step_ms = median(times_) * 1e3;
+    const double step_ms = upper_median(times_) * 1e3;
     const double update_ms = profile_.update_ms();
     const double bytes = unavoidable_update_bytes(programs.plan());
     json j = subject_.description();
@@ -61,14 +56,14 @@ class Measuring {
          {"update_bytes", bytes},
          {"optimizer_gb_s", update_ms > 0 ? bytes / update_ms / 1e6 : 0},
          {"profiled_steps", profile_times_.size()},
-         {"profiled_step_ms", median(profile_times_) * 1e3},
+         {"profiled_step_ms", upper_median(profile_times_) * 1e3},
          {"ops", profile_.by_op()},
          {"loss", loss_}});
     if (limit_) limit_->add_to(j, step_ms, profile_);
     j["device"] = device().name();
     if (has_own_clock()) {
       const Features& f = device().features();
-      j["device_step_ms"] = median(device_times_) * 1e3;
+      j["device_step_ms"] = upper_median(device_times_) * 1e3;
       j["device_clock_is_default"] = f.f32_flops == 0 || f.memory_bandwidth == 0;
     }
     if (const char* why = why_no_limit()) add_no_limit(j, why);

@@ -6,17 +6,13 @@
 
 #include "cli/bench_profile.h"
 #include "frontend/random.h"
+#include "scalar/median.h"
 
 namespace aloft::cli {
 
 namespace {
 
 constexpr std::int64_t kPairs = 40, kLooks = 4;  // at least
-
-double median(std::vector<double> v) {
-  std::ranges::sort(v);
-  return v[v.size() / 2];
-}
 
 // A subject with the random numbers that it draws next: those of the process are one state.
 struct Turn {
@@ -37,7 +33,7 @@ struct Turn {
   // Of a step, of which every so many-th looks.
   double seconds() const {
     const auto rest = static_cast<double>(every - 1);
-    return (median(looking) + (rest > 0 ? rest * median(others) : 0)) / (rest + 1);
+    return (scalar::upper_median(looking) + rest * scalar::upper_median(others)) / (rest + 1);
   }
 };
 

@@ -14,8 +14,11 @@
 #include "cli/verb.h"
 #include "models/family.h"
 #include "models/setting_json.h"
+#include "optim/advice.h"
+#include "optim/kind.h"
 #include "recipe/foreign_keys.h"
 #include "recipe/recipe_fields.h"
+#include "scalar/block_float.h"
 
 namespace aloft::cli {
 namespace {
@@ -174,11 +177,31 @@ json keys() {
   return out;
 }
 
+// Bytes of its states for each weight, by the formats (optimizer.states) that they may be kept in.
+json state_bytes(const optim::FormulaRecord& f) {
+  const double count = f.least_states;
+  json out = json::object();
+  const auto put = [&](StateFormat format, double bytes) {
+    out[std::string(name_of(format))] = bytes * count;
+  };
+  put(StateFormat::F32, 4);
+  if (f.states.empty() || f.needs_whole_states) return out;
+  put(StateFormat::BF16, 2);
+  constexpr double kOfBlock = static_cast<double>(scalar::block_bytes(scalar::kBlock));
+  if (!f.is_of_tensors) put(StateFormat::Block8, kOfBlock / scalar::kBlock);
+  return out;
+}
+
 // Every kind of optimizer as its record says it.
 json optimizers() {
   json out = json::array();
   for (const optim::OptimizerKind& kind : optim::optimizer_kinds()) {
-    json one = {{"name", kind.name}, {"meaning", kind.meaning}, {"lr", kind.usual_lr}};
+    const optim::Advice& advice = optim::advice_of(kind.name);
+    json one = {{"name", kind.name},
+                {"meaning", kind.meaning},
+                {"lr", kind.usual_lr},
+                {"use", advice.use},
+                {"rates", advice.rates}};
     one["keys"] = json::array();
     for (const optim::OptimizerSetting& s : kind.settings)
       one["keys"].push_back(
@@ -191,6 +214,8 @@ json optimizers() {
       one["formulas"].push_back({{"name", f.name},
                                  {"states", f.states},
                                  {"text", f.text},
+                                 {"state_bytes", state_bytes(f)},
+                                 {"sums", f.sums},
                                  {"is_of_tensors", f.is_of_tensors}});
     out.push_back(std::move(one));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "optim/equations.h"
 #include "optim/spec.h"
 #include "optim/tensor_formula.h"
 
@@ -50,6 +51,19 @@ struct Adafactor {
     out[k == 0 ? -1 : -2] = 1;
     return out;
   }
+  static constexpr std::array<std::string_view, 12> kEquations = {
+      kOfMatrices,
+      "row_var' = row_var + t^beta2_decay * (row_mean(g^2) - row_var)",
+      "col_var' = col_var + t^beta2_decay * (col_mean(g^2) - col_var)",
+      "# of more than two axes: each matrix of the last two has rows and columns of its own",
+      "v = row_var' * col_var' / max(mean(row_var'), eps_square)",
+      kOfOthers,
+      "variance' = variance + t^beta2_decay * (g^2 - variance)",
+      "v = variance'",
+      kOfAll,
+      "u = g / sqrt(max(v, eps_square^2))",
+      "step = min(lr, 1 / sqrt(t)) * max(rms(p), eps_size) / max(rms(u) / clip, 1)",
+      "p' = (decays ? p * (1 - lr * weight_decay) : p) - step * u"};
   template <class E>
   auto step(const E& e) const {
     const auto& fresh = e.numbers[1];

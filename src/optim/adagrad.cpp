@@ -1,8 +1,13 @@
 #include "optim/adagrad.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice adagrad_advice() {
+  return {"sparse features: what is seldom seen keeps a high rate", "1e-2 (as torch.optim begins)"};
+}
 
 OptimizerKind adagrad_kind() {
   return kind_of<Adagrad>("adagrad", "rates that fall with squared gradients (Duchi et al. 2011)",

@@ -1,8 +1,14 @@
 #include "optim/adam.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice adam_advice() {
+  return {"small networks of any kind, GANs",
+          "1e-3 (Kingma and Ba 2014); GANs: 2e-4, beta1 0.5 (Radford et al. 2015)"};
+}
 
 OptimizerKind adam_kind() {
   return kind_with<Adam>(

@@ -1,8 +1,13 @@
 #include "optim/adamax.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice adamax_advice() {
+  return {"as Adam, where now and then a gradient is huge", "2e-3 (Kingma and Ba 2014)"};
+}
 
 OptimizerKind adamax_kind() {
   return kind_of<Adamax>("adamax", "Adam by the largest gradient (Kingma and Ba 2014)",

@@ -45,6 +45,20 @@ struct AdamP {
     return {c.root, s.lr / c.mean, s.lr * s.weight_decay, 1.0};
   }
   static Shape state_shape(std::size_t, const Shape& parameter, bool) { return parameter; }
+  // optim/equations.h
+  static constexpr std::array<std::string_view, 10> kEquations = {
+      "exp_avg' = exp_avg + (1 - beta1) * (g - exp_avg)",
+      "exp_avg_sq' = beta2 * exp_avg_sq + (1 - beta2) * g^2",
+      "m = (nesterov ? beta1 * exp_avg' + (1 - beta1) * g : exp_avg')",
+      "u = m / (sqrt(exp_avg_sq') / sqrt(1 - beta2^t) + eps)",
+      "row_cosine = |row_sum(p * g)| / ((row_norm(p) + eps) * (row_norm(g) + eps))",
+      "cosine = |sum(p * g)| / ((norm(p) + eps) * (norm(g) + eps))",
+      "by_rows = rank > 1 and max(row_cosine) < delta / sqrt(row_count(p))",
+      "as_a_whole = rank > 1 and not by_rows and cosine < delta / sqrt(count(p))",
+      "w = (by_rows ? u - p * row_sum(p * u) / (row_norm(p) + eps)^2 : "
+      "(as_a_whole ? u - p * sum(p * u) / (norm(p) + eps)^2 : u))",
+      "p' = (decays ? p * (1 - lr * weight_decay * (by_rows or as_a_whole ? decay_ratio : 1)) : p) "
+      "- lr / (1 - beta1^t) * w"};
   template <class E>
   auto step(const E& e) const {
     const auto& [root, rate, decay, one] = e.numbers;

@@ -1,8 +1,14 @@
 #include "optim/adamw.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice adamw_advice() {
+  return {"transformers, language models; where nothing speaks for another",
+          "6e-4 for 125M to 6e-5 for 175B parameters (Brown et al. 2020)"};
+}
 
 OptimizerKind adamw_kind() {
   return kind_with<AdamW>(

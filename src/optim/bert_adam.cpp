@@ -1,8 +1,14 @@
 #include "optim/bert_adam.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice bert_adam_advice() {
+  return {"BERT, and fine-tuning of it, as its authors did",
+          "1e-4; fine-tuning: 2e-5 to 5e-5 (Devlin et al. 2018)"};
+}
 
 OptimizerKind bert_adam_kind() {
   return kind_of<BertAdam>("bert_adam", "Adam without corrections, tensors clipped alone (BERT)",

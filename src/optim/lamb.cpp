@@ -1,8 +1,14 @@
 #include "optim/lamb.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice lamb_advice() {
+  return {"transformers, batches of thousands",
+          "5e-3 for a batch of 32,768, in proportion to its root (You et al. 2019)"};
+}
 
 OptimizerKind lamb_kind() {
   return kind_of<Lamb>("lamb", "Adam's direction at each tensor's own norm (You et al. 2019)",

@@ -1,8 +1,13 @@
 #include "optim/lars.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice lars_advice() {
+  return {"convnets, batches of thousands", "31.2 for a batch of 32,768 (ResNet-50 of MLPerf)"};
+}
 
 OptimizerKind lars_kind() {
   return kind_of<Lars>("lars", "a momentum at each tensor's own norm (You et al. 2017)",

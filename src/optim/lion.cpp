@@ -1,8 +1,14 @@
 #include "optim/lion.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice lion_advice() {
+  return {"as AdamW, with half its states",
+          "a third to a tenth of AdamW's, weight decay 3 to 10 times (Chen et al. 2023)"};
+}
 
 OptimizerKind lion_kind() {
   return kind_of<Lion>("lion", "the sign of a mean of gradients (Chen et al. 2023)",

@@ -2,10 +2,16 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 #include "optim/sgd.h"
 
 namespace aloft::optim {
+
+Advice momentum_advice() {
+  return {"convnets, images",
+          "0.1 for a batch of 256 (He et al. 2015), in proportion to it (Goyal et al. 2017)"};
+}
 
 OptimizerKind momentum_kind() {
   OptimizerKind k = kind_of<Momentum>(

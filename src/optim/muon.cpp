@@ -1,13 +1,21 @@
 #include "optim/muon.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
 
+Advice muon_advice() {
+  return {"hidden matrices of transformers",
+          "2e-2, the rest 3e-4 (program of Jordan 2024); match_adamw: AdamW's (Liu et al. 2025)"};
+}
+
 OptimizerKind muon_kind() {
-  return kind_of<Muon>("muon",
-                       "an orthogonal momentum of matrices, AdamW of the rest (Jordan 2024)",
-                       {{}, {.momentum = 0.5, .nesterov = false, .match_adamw = true}});
+  OptimizerKind k =
+      kind_of<Muon>("muon", "an orthogonal momentum of matrices, AdamW of the rest (Jordan 2024)",
+                    {{}, {.momentum = 0.5, .nesterov = false, .match_adamw = true}});
+  k.formulas[0].text.assign(Muon::kEquations.begin(), Muon::kEquations.end());
+  return k;
 }
 
 UpdateRule Muon::rule() const { return rule_of("muon", *this); }

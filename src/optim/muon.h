@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "optim/adam_moments.h"
+#include "optim/equations.h"
 #include "optim/spec.h"
 #include "optim/tensor_formula.h"
 
@@ -82,6 +83,21 @@ struct Muon {
             rest_lr / c.mean,
             1 - rest_lr * s.weight_decay};
   }
+  static constexpr std::array<std::string_view, 12> kEquations = {
+      kOfMatrices,
+      "exp_avg' = exp_avg + (1 - momentum) * (g - exp_avg)",
+      "m = (nesterov ? g + momentum * (exp_avg' - g) : exp_avg')",
+      "u = m / max(norm(m), 1e-7)  # u and s are bf16 where bf16_products is true",
+      "5 times: s = u @ u^T; u = 3.4445 * u + (-4.775 * s + 2.0315 * s @ s) @ u",
+      "size = (match_adamw ? 0.2 * sqrt(max(height, width)) : sqrt(max(1, height / width)))",
+      "p' = (decays ? p * (1 - lr * weight_decay) : p) - lr * size * u",
+      kOfOthers,
+      "# what is no matrix, and matrices whose name fits a pattern of rest",
+      "exp_avg' = exp_avg + (1 - beta1) * (g - exp_avg)",
+      "exp_avg_sq' = beta2 * exp_avg_sq + (1 - beta2) * g^2",
+      "p' = (decays ? p * (1 - lr * rest_rate * weight_decay) : p) "
+      "- lr * rest_rate / (1 - beta1^t) * exp_avg' / (sqrt(exp_avg_sq') / sqrt(1 - beta2^t) + "
+      "eps)"};
   static bool is_matrix(const Shape& shape, bool is_rest) { return shape.rank() == 2 && !is_rest; }
   static Shape state_shape(std::size_t k, const Shape& parameter, bool is_rest) {
     return k == 1 && is_matrix(parameter, is_rest) ? kNotKept : parameter;

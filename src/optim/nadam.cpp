@@ -1,8 +1,11 @@
 #include "optim/nadam.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice nadam_advice() { return {"as Adam, one step ahead", "2e-3 (as torch.optim begins)"}; }
 
 OptimizerKind nadam_kind() {
   return kind_of<NAdam>(

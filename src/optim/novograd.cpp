@@ -1,12 +1,20 @@
 #include "optim/novograd.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
 
+Advice novograd_advice() {
+  return {"speech, convnets; half of Adam's states", "1e-2 (speech, NVIDIA NeMo)"};
+}
+
 OptimizerKind novograd_kind() {
-  return kind_of<NovoGrad>("novograd", "a momentum at each tensor's gradient norm (Ginsburg 2019)",
-                           {{}, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}});
+  OptimizerKind k =
+      kind_of<NovoGrad>("novograd", "a momentum at each tensor's gradient norm (Ginsburg 2019)",
+                        {{}, {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.01}});
+  k.formulas[0].text.assign(NovoGrad::kEquations.begin(), NovoGrad::kEquations.end());
+  return k;
 }
 
 UpdateRule NovoGrad::rule() const { return rule_of("novograd", *this); }

@@ -38,6 +38,13 @@ struct NovoGrad {
   static Shape state_shape(std::size_t k, const Shape& parameter, bool) {
     return k == 0 ? parameter : Shape{};
   }
+  // optim/equations.h
+  static constexpr std::array<std::string_view, 3> kEquations = {
+      "norm_exp_avg_sq' = (first step ? norm(g)^2 : "
+      "beta2 * norm_exp_avg_sq + (1 - beta2) * norm(g)^2)",
+      "exp_avg' = beta1 * exp_avg + g / (sqrt(norm_exp_avg_sq') + eps) + "
+      "(decays ? weight_decay * p : 0)",
+      "p' = p - lr * exp_avg'"};
   template <class E>
   auto step(const E& e) const {
     const auto& [lr, decay, first] = e.numbers;

@@ -1,8 +1,11 @@
 #include "optim/radam.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice radam_advice() { return {"as Adam, without a warm-up", "1e-3 (Liu et al. 2019)"}; }
 
 OptimizerKind radam_kind() {
   return kind_of<RAdam>("radam", "Adam, its rate rectified (Liu et al. 2019)",

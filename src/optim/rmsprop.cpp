@@ -1,5 +1,6 @@
 #include "optim/rmsprop.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
@@ -22,6 +23,11 @@ UpdateRule as(const RmsProp& o) {
 }
 
 }  // namespace
+
+Advice rmsprop_advice() {
+  return {"recurrent networks, reinforcement learning",
+          "1e-3 (Hinton 2012); tensorflow: 0.045 (Szegedy et al. 2015)"};
+}
 
 OptimizerKind rmsprop_kind() {
   return kind_with<RmsProp>("rmsprop",

@@ -1,8 +1,14 @@
 #include "optim/rprop.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice rprop_advice() {
+  return {"all data in one batch: it goes by signs, which noise turns",
+          "0.1, as the first step (Riedmiller and Braun 1993)"};
+}
 
 OptimizerKind rprop_kind() {
   return kind_of<Rprop>(

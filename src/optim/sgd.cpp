@@ -1,8 +1,13 @@
 #include "optim/sgd.h"
 
+#include "optim/advice.h"
 #include "optim/kind_of.h"
 
 namespace aloft::optim {
+
+Advice sgd_advice() {
+  return {"what is simple; no states", "ten times momentum's, for steps of the same size"};
+}
 
 OptimizerKind sgd_kind() {
   OptimizerKind k = kind_of<Sgd>("sgd", "gradient descent (Robbins and Monro 1951)", {{}});

@@ -1,4 +1,4 @@
-// The median by which rules tell the unusual.
+// Medians: by which rules tell the unusual, and what a measurement took.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,14 @@ namespace aloft::scalar {
 // There is at least one.
 inline double lower_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Of an even number the upper of the two in the middle; 0 of none.
+inline double upper_median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }

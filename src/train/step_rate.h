@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "scalar/median.h"
+
 namespace aloft {
 
 class StepRate {
@@ -19,12 +21,7 @@ class StepRate {
   }
 
   // Median of the newest steps, in seconds; 0 before the first.
-  double median() const {
-    if (times_.empty()) return 0;
-    std::vector<double> sorted = times_;
-    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
-    return sorted[sorted.size() / 2];
-  }
+  double median() const { return scalar::upper_median(times_); }
 
   // Seconds that `steps` more steps will take at the present rate, with their share of what was
   // done between steps so far (`elapsed` seconds since the start, evaluations and checkpoints

@@ -1,6 +1,23 @@
-"""The tables of pages that say what arguments of another system are here."""
+"""The tables of pages that say what arguments of another system are here, and their blocks of code."""
 
 import re
+
+import project
+
+
+def blocks(text, language):
+    """The blocks of code of a language in the text of a page."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.S)
+
+
+def is_in_an_example(block):
+    """Whether the block stands, line by line and wherever its lines begin, in a program that the tests build."""
+    def lines_of(text):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+    wanted = lines_of(block)
+    return any(wanted == lines[i:i + len(wanted)] for path in project.files("examples")
+               for lines in [lines_of(project.text(path))] for i in range(len(lines)))
 
 
 def tables(page):

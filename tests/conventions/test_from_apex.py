@@ -6,7 +6,7 @@ import re
 import unittest
 
 import project
-from explained import differences, explained, of_package, tables
+from explained import blocks, differences, explained, is_in_an_example, of_package, tables
 
 PAGE = project.ROOT / "docs" / "from-apex.md"
 OPTIONS = project.ROOT / "src" / "frontend" / "amp_options.h"
@@ -32,6 +32,11 @@ class FromApex(unittest.TestCase):
         signatures = json.loads(SIGNATURES.read_text())
         self.calls, self.levels = signatures["calls"], signatures["levels"]
         self.tables = tables(PAGE)
+
+    def test_the_loop_stands_in_an_example(self):
+        loop = blocks(project.text(PAGE), "cpp")[0]
+        self.assertIn("amp::scale_loss(", loop)
+        self.assertTrue(is_in_an_example(loop), loop)
 
     def test_calls(self):
         calls = {name: arguments for name, arguments in self.calls.items() if not name.startswith(FORK)}

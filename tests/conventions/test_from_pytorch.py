@@ -1,10 +1,11 @@
 """docs/from-pytorch.md explains every argument of PyTorch's calls, and none that there is not."""
 
+import ast
 import json
 import unittest
 
 import project
-from explained import differences, explained, of_package, tables
+from explained import blocks, differences, explained, is_in_an_example, of_package, tables
 
 PAGE = project.ROOT / "docs" / "from-pytorch.md"
 SIGNATURES = project.ROOT / "tests" / "fixtures" / "signatures.json"
@@ -49,6 +50,17 @@ class FromPyTorch(unittest.TestCase):
         name = "torch_npu.npu.amp.GradScaler"
         own = set(json.loads(NPU.read_text())["calls"][name]) - set(self.signatures["calls"]["torch.amp.GradScaler"])
         self.assertEqual(explained(self.tables, name, "argument"), sorted(own))
+
+    def test_loops_stand_in_an_example(self):
+        """Every block of C++ beside a loop of PyTorch is line by line in a program that the tests build and run; the
+        Python beside it can be read."""
+        section = project.text(PAGE).split("\n## The training loop\n")[1].split("\n## ")[0]
+        ours, theirs = blocks(section, "cpp"), blocks(section, "python")
+        self.assertGreater(min(len(ours), len(theirs)), 8)
+        for block in theirs:
+            ast.parse(block)
+        for block in ours:
+            self.assertTrue(is_in_an_example(block), f"in no example:\n{block}")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "e2e/tiny_gpt.h"
-#include "e2e/training.h"
+#include "e2e/tapped_steps.h"
 #include "frontend/eager.h"
-#include "frontend/eager_emitter.h"
-#include "frontend/programs.h"
 #include "nn/linear.h"
 #include "numbers.h"
 #include "observe/probe/overflow.h"
@@ -30,8 +27,6 @@
 namespace aloft::e2e {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 const Strings kValues = {"*", "backward:*", "update:*", "parameter:*"};
 
 Strings statistics_of_all() {
@@ -40,56 +35,14 @@ Strings statistics_of_all() {
   return patterns;
 }
 
-std::string bits_of(const Tensor& t) {
-  std::string bits = t.type().str();
-  for (double v : t.to_vector()) bits.append(reinterpret_cast<const char*>(&v), sizeof v);
-  return bits;
-}
+using Steps = TappedSteps<std::vector<double>>;
 
-// Kernels of the first program, and what each runs for, but for those that look.
-Strings instructions_of(const Programs& programs) {
-  Strings all;
-  for (const Instruction& i : programs.plan().programs.at(0).instructions)
-    if (i.kernel != "cpu.statistics" && i.identity != "/concat#0")
-      all.push_back(i.kernel + " for " + i.identity);
-  return all;
-}
-
-// Steps of a small GPT-2, the third with a short batch.
-struct Steps {
-  Strings results;                                               // of each step, to the bit
-  std::vector<std::map<std::string, std::vector<double>>> taps;  // of each step, by name
-  std::map<std::string, DType> types;
-  std::map<std::string, std::string> state;
-  Strings instructions;
-};
-
+// Instructions that look are left out.
 Steps steps_of(const char* precision, int threads, const Strings& taps) {
-  use_cpu();
-  eager().clear_tape();
-  omp_set_num_threads(threads);
-  manual_seed(3);
-  TinyGpt model;
-  auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3}, precision);
-  auto step = compile(
-      [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
-        return minimize(cross_entropy(net(x), label), opt);
-      },
-      {.name = "step", .threads = threads, .taps = taps});
-  Steps run;
-  for (int s = 0; s < 4; ++s) {
-    const Batch b = sentences(s, s == 2 ? 2 : 3);
-    const StepResult r = step(b.x, b.label);
-    run.results.push_back(bits_of(r.loss_tensor) + bits_of(r.grad_norm) + bits_of(r.loss_scale) +
-                          bits_of(r.finite));
-    auto& seen = run.taps.emplace_back();
-    for (const Tap& t : step.taps()) {
-      seen[t.name] = step.tap(t.name).to_vector();
-      run.types[t.name] = t.type.dtype;
-    }
-  }
-  run.state = state_of(model, opt);
-  run.instructions = instructions_of(step.programs());
+  Steps run = tapped_steps(precision, threads, taps, [](const Tensor& t) { return t.to_vector(); });
+  std::erase_if(run.instructions, [](const std::string& i) {
+    return i.starts_with("cpu.statistics for ") || i.ends_with(" for /concat#0");
+  });
   return run;
 }
 

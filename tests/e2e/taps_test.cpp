@@ -6,10 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "e2e/tiny_gpt.h"
-#include "e2e/training.h"
-#include "frontend/eager_emitter.h"
-#include "frontend/programs.h"
+#include "e2e/tapped_steps.h"
 #include "nn/linear.h"
 #include "numbers.h"
 #include "ops/activation.h"
@@ -25,60 +22,12 @@
 namespace aloft::e2e {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 const Strings kEverything = {"*", "backward:*", "update:*"};
 
-// Bits of a tensor as a string, its shape in front.
-std::string bits_of(const Tensor& t) {
-  std::string bits = t.type().str();
-  for (double v : t.to_vector()) bits.append(reinterpret_cast<const char*>(&v), sizeof v);
-  return bits;
-}
-
-// Kernels of the first program, and what each runs for.
-Strings instructions_of(Programs& programs) {
-  Strings all;
-  for (const Instruction& i : programs.plan().programs.at(0).instructions)
-    all.push_back(i.kernel + " for " + i.identity);
-  return all;
-}
-
-// Steps of a small GPT-2, the third with a short batch.
-struct Steps {
-  // Of each step, to the bit: results, and taps by their names.
-  Strings results;
-  std::vector<std::map<std::string, std::string>> taps;
-  std::map<std::string, std::string> state;
-  Strings instructions;
-  std::set<std::string> refused;
-};
+using Steps = TappedSteps<std::string>;
 
 Steps steps_of(const char* precision, int threads, const Strings& taps, const Strings& skip = {}) {
-  use_cpu();
-  eager().clear_tape();
-  omp_set_num_threads(threads);
-  manual_seed(3);
-  TinyGpt model;
-  auto [net, opt] = amp::initialize(model, optim::AdamW{.lr = 1e-3}, precision);
-  auto step = compile(
-      [&, &net = net, &opt = opt](const Tensor& x, const Tensor& label) {
-        return minimize(cross_entropy(net(x), label), opt);
-      },
-      {.name = "step", .threads = threads, .passes = {.skip = skip}, .taps = taps});
-  Steps run;
-  for (int s = 0; s < 4; ++s) {
-    const Batch b = sentences(s, s == 2 ? 2 : 3);
-    const StepResult r = step(b.x, b.label);
-    run.results.push_back(bits_of(r.loss_tensor) + bits_of(r.grad_norm) + bits_of(r.loss_scale) +
-                          bits_of(r.finite));
-    auto& seen = run.taps.emplace_back();
-    for (const Tap& t : step.taps()) seen[t.name] = bits_of(step.tap(t.name));
-  }
-  run.state = state_of(model, opt);
-  run.instructions = instructions_of(step.programs());
-  for (const RefusedTap& t : step.programs().refused_taps("step")) run.refused.insert(t.name);
-  return run;
+  return tapped_steps(precision, threads, taps, bits_of, skip);
 }
 
 // What lies in a variable's memory is copied where it is tapped, because it changes later.

@@ -12,11 +12,13 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/onednn.h"
+#include "scalar/median.h"
 
 namespace aloft::cpu {
 namespace {
 
 using dnnl::memory;
+using scalar::upper_median;
 
 // An fp16 value is the sum of two bf16 values; a product of such sums is three products of bf16.
 constexpr double kHalfProducts = 3;
@@ -24,11 +26,6 @@ constexpr double kHalfProducts = 3;
 double milliseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::milli>(now).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 template <class F>
@@ -130,7 +127,7 @@ double median_ms(const MatmulProblem& p, LibraryLayout layout, Operands operands
   product.run();
   std::vector<double> times;
   for (int i = 0; i < std::max(1, runs); ++i) times.push_back(timed([&] { product.run(); }));
-  return median(std::move(times));
+  return upper_median(std::move(times));
 }
 
 }  // namespace
@@ -242,7 +239,7 @@ double measure_stream_rate(int rounds) {
   std::vector<double> times;
   for (int round = 0; round < std::max(1, rounds); ++round)
     times.push_back(timed([&] { sweep(a, b, 0.5f); }));
-  return 3.0 * sizeof(float) * kValues / median(times) / 1e6;
+  return 3.0 * sizeof(float) * kValues / upper_median(times) / 1e6;
 }
 
 double measure_update_rate(int rounds) {
@@ -266,7 +263,7 @@ double measure_update_rate(int rounds) {
   sweep();
   std::vector<double> times;
   for (int round = 0; round < std::max(1, rounds); ++round) times.push_back(timed(sweep));
-  return 7.0 * kBytes / median(times) / 1e6;
+  return 7.0 * kBytes / upper_median(times) / 1e6;
 }
 
 std::string library_version() {
